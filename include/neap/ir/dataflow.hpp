@@ -1,0 +1,230 @@
+// What schedulers, simulators, allocators and solvers know of a graph: topology, bytes, roles, order. Any graph type can
+// be planned by specialising graph_traits<G>; neap's own graphs need nothing. What a foreign graph does not say is taken
+// conservatively: not recomputable, never in place, no workspace.
+//
+//   template <> struct neap::graph_traits<my_graph> {
+//     static std::size_t op_count(my_graph const&);
+//     static std::size_t value_count(my_graph const&);
+//     static std::size_t storage_count(my_graph const&);
+//     static auto inputs(my_graph const&, op_id);      // a range of value_id
+//     static auto outputs(my_graph const&, op_id);     // a range of value_id
+//     static storage_id storage(my_graph const&, value_id);
+//     static bytes_t bytes(my_graph const&, storage_id);
+//     // optional:
+//     static bool is_resident(my_graph const&, storage_id);   // exists before and after the step; default: made by no op
+//     static auto kept(my_graph const&);                       // values that live to the end; default: those nobody reads
+//     static auto order_after(my_graph const&, op_id);         // ops that must run before; default: none
+//     static bool is_view(my_graph const&, op_id);             // costs nothing; default: false
+//     static bool is_recomputable(my_graph const&, op_id);     // default: false
+//     static bool may_take_over(my_graph const&, op_id, std::size_t input, std::size_t output);  // default: false
+//     static bytes_t workspace(my_graph const&, op_id);        // default: 0
+//     static work cost(my_graph const&, op_id);                // default: bytes of its values
+//     static double seconds(my_graph const&, op_id);           // a given latency, negative if none; default: -1
+//     static op_stream stream(my_graph const&, op_id);         // default: compute
+//   };
+#pragma once
+
+#include <neap/ir/graph.hpp>
+#include <neap/ir/opaque.hpp>
+#include <neap/ir/operators/transfer.hpp>
+
+#include <concepts>
+#include <span>
+
+namespace neap::inline v0 {
+
+/// Where an op runs: the compute stream, or one of the two copy streams.
+enum class op_stream : std::uint8_t { compute, to_host, to_device };
+
+template <class G>
+struct graph_traits;  // not defined: a graph type that can be planned has a specialisation
+
+/// neap's own graphs.
+template <class G>
+  requires std::derived_from<G, op_graph>
+struct graph_traits<G> {
+  static std::size_t op_count(op_graph const& g) { return g.op_count(); }
+  static std::size_t value_count(op_graph const& g) { return g.value_count(); }
+  static std::size_t storage_count(op_graph const& g) { return g.storage_count(); }
+  static std::span<value_id const> inputs(op_graph const& g, op_id o) { return g.inputs(o); }
+  static std::span<value_id const> outputs(op_graph const& g, op_id o) { return g.outputs(o); }
+  static storage_id storage(op_graph const& g, value_id v) { return g.storage(v); }
+  static bytes_t bytes(op_graph const& g, storage_id s) { return g.bytes(s); }
+  static bool is_resident(op_graph const& g, storage_id s) { return g.is_resident(s); }
+  static std::span<value_id const> kept(op_graph const& g) { return g.kept(); }
+  static std::span<op_id const> order_after(op_graph const& g, op_id o) { return g.order_after(o); }
+  static op_id producer(op_graph const& g, value_id v) { return g.producer(v); }
+  /// All outputs are views: nothing is computed.
+  static bool is_view(op_graph const& g, op_id o) {
+    for (auto v : g.outputs(o))
+      if (g.record(v).alias != alias_kind::view) return false;
+    return !g.outputs(o).empty();
+  }
+  /// Pure: no in-place update, no placeholder, no transfer.
+  static bool is_recomputable(op_graph const& g, op_id o) {
+    for (auto v : g.outputs(o))
+      if (g.record(v).alias == alias_kind::update) return false;
+    if (auto const* x = g.as<op::opaque>(o)) return x->pure && !x->placeholder;
+    return stream(g, o) == op_stream::compute;
+  }
+  static bool may_take_over(op_graph const& g, op_id o, std::size_t input, std::size_t output) {
+    auto const* x = g.as<op::opaque>(o);
+    if (!(x ? x->pointwise : g.facets(o).elementwise)) return false;
+    auto const v = g.outputs(o)[output], u = g.inputs(o)[input];
+    return g.record(v).alias == alias_kind::fresh && g.layout(u) == g.layout(v) &&
+           g.bytes(g.storage(u)) == g.bytes(g.storage(v));
+  }
+  static bytes_t workspace(op_graph const& g, op_id o) {
+    auto const& f = g.facets(o);
+    return f.workspace ? with_layouts(g, o, [&](work_context const& c) { return f.workspace(g.attributes(o), c); }) : 0;
+  }
+  static work cost(op_graph const& g, op_id o) {
+    return with_layouts(g, o, [&](work_context const& c) { return g.facets(o).cost(g.attributes(o), c); });
+  }
+  static double seconds(op_graph const& g, op_id o) {
+    auto const* x = g.as<op::opaque>(o);
+    return x ? x->seconds : -1.0;
+  }
+  static op_stream stream(op_graph const& g, op_id o) {
+    if (g.as<op::store>(o)) return op_stream::to_host;
+    if (g.as<op::load>(o)) return op_stream::to_device;
+    return op_stream::compute;
+  }
+
+ private:
+  template <class F>
+  static auto with_layouts(op_graph const& g, op_id o, F f) {
+    std::vector<tensor_layout> layouts;
+    for (auto v : g.inputs(o)) layouts.push_back(g.layout(v));
+    for (auto v : g.outputs(o)) layouts.push_back(g.layout(v));
+    std::span<tensor_layout const> const all(layouts);
+    return f(work_context{all.first(g.inputs(o).size()), all.subspan(g.inputs(o).size())});
+  }
+};
+
+namespace detail {
+template <class G>
+using traits_of = graph_traits<std::remove_cvref_t<G>>;
+template <class G>
+concept has_counts = requires(G const& g) {
+  { traits_of<G>::op_count(g) } -> std::convertible_to<std::size_t>;
+  { traits_of<G>::value_count(g) } -> std::convertible_to<std::size_t>;
+  { traits_of<G>::storage_count(g) } -> std::convertible_to<std::size_t>;
+};
+template <class G>
+concept has_edges = requires(G const& g, op_id o) {
+  traits_of<G>::inputs(g, o).begin();
+  traits_of<G>::outputs(g, o).begin();
+};
+template <class G>
+concept has_storages = requires(G const& g, value_id v, storage_id s) {
+  { traits_of<G>::storage(g, v) } -> std::same_as<storage_id>;
+  { traits_of<G>::bytes(g, s) } -> std::convertible_to<bytes_t>;
+};
+}  // namespace detail
+
+/// A graph that can be scheduled, simulated and placed.
+/// Promise: ids are dense from 0; an op's inputs and outputs do not change while it is planned; every value has at most
+/// one producer; there is an order of the ops that meets data and order_after.
+template <class G>
+concept dataflow_graph = detail::has_counts<G> && detail::has_edges<G> && detail::has_storages<G>;
+
+/// The one way the layers above ask a graph: required traits forwarded, optional ones with their conservative defaults.
+namespace flow {
+template <class G> std::size_t op_count(G const& g) { return detail::traits_of<G>::op_count(g); }
+template <class G> std::size_t value_count(G const& g) { return detail::traits_of<G>::value_count(g); }
+template <class G> std::size_t storage_count(G const& g) { return detail::traits_of<G>::storage_count(g); }
+template <class G> decltype(auto) inputs(G const& g, op_id o) { return detail::traits_of<G>::inputs(g, o); }
+template <class G> decltype(auto) outputs(G const& g, op_id o) { return detail::traits_of<G>::outputs(g, o); }
+template <class G> storage_id storage(G const& g, value_id v) { return detail::traits_of<G>::storage(g, v); }
+template <class G> bytes_t bytes(G const& g, storage_id s) { return detail::traits_of<G>::bytes(g, s); }
+
+/// Ops that must have run before o beyond the producers of its inputs.
+template <class G>
+decltype(auto) order_after(G const& g, op_id o) {
+  if constexpr (requires { detail::traits_of<G>::order_after(g, o); }) return detail::traits_of<G>::order_after(g, o);
+  else return std::span<op_id const>{};
+}
+template <class G>
+bool is_view(G const& g, op_id o) {
+  if constexpr (requires { detail::traits_of<G>::is_view(g, o); }) return detail::traits_of<G>::is_view(g, o);
+  else return false;
+}
+template <class G>
+bool is_recomputable(G const& g, op_id o) {
+  if constexpr (requires { detail::traits_of<G>::is_recomputable(g, o); }) return detail::traits_of<G>::is_recomputable(g, o);
+  else return false;
+}
+template <class G>
+bool may_take_over(G const& g, op_id o, std::size_t input, std::size_t output) {
+  if constexpr (requires { detail::traits_of<G>::may_take_over(g, o, input, output); })
+    return detail::traits_of<G>::may_take_over(g, o, input, output);
+  else return false;
+}
+template <class G>
+bytes_t workspace(G const& g, op_id o) {
+  if constexpr (requires { detail::traits_of<G>::workspace(g, o); }) return detail::traits_of<G>::workspace(g, o);
+  else return 0;
+}
+template <class G>
+work cost(G const& g, op_id o) {
+  if constexpr (requires { detail::traits_of<G>::cost(g, o); }) {
+    return detail::traits_of<G>::cost(g, o);
+  } else {
+    work w;
+    for (auto v : inputs(g, o)) w.read += static_cast<double>(bytes(g, storage(g, v)));
+    for (auto v : outputs(g, o)) w.written += static_cast<double>(bytes(g, storage(g, v)));
+    return w;
+  }
+}
+/// A latency that comes with the graph, in seconds; negative: none.
+template <class G>
+double seconds(G const& g, op_id o) {
+  if constexpr (requires { detail::traits_of<G>::seconds(g, o); }) return detail::traits_of<G>::seconds(g, o);
+  else return -1.0;
+}
+template <class G>
+op_stream stream(G const& g, op_id o) {
+  if constexpr (requires { detail::traits_of<G>::stream(g, o); }) return detail::traits_of<G>::stream(g, o);
+  else return op_stream::compute;
+}
+/// The op that makes each value; nothing<op_id> for sources. O(ops + values).
+template <class G>
+table<value_id, op_id> producers(G const& g) {
+  table<value_id, op_id> p(value_count(g), nothing<op_id>);
+  for (auto o : id_range<op_id>(op_count(g)))
+    for (auto v : outputs(g, o)) p[v] = o;
+  return p;
+}
+/// Which storages exist before and after the step. O(ops + values).
+template <class G>
+std::vector<bool> residents(G const& g) {
+  std::vector<bool> r(storage_count(g));
+  if constexpr (requires(storage_id s) { detail::traits_of<G>::is_resident(g, s); }) {
+    for (auto s : id_range<storage_id>(storage_count(g))) r[index(s)] = detail::traits_of<G>::is_resident(g, s);
+  } else {
+    auto const p = producers(g);
+    for (auto v : id_range<value_id>(value_count(g)))
+      if (p[v] == nothing<op_id>) r[index(storage(g, v))] = true;
+  }
+  return r;
+}
+/// Values that live to the end of the step. O(ops + edges).
+template <class G>
+std::vector<value_id> kept(G const& g) {
+  std::vector<value_id> k;
+  if constexpr (requires { detail::traits_of<G>::kept(g); }) {
+    for (auto v : detail::traits_of<G>::kept(g)) k.push_back(v);
+  } else {
+    std::vector<bool> read(value_count(g));
+    for (auto o : id_range<op_id>(op_count(g)))
+      for (auto v : inputs(g, o)) read[index(v)] = true;
+    auto const p = producers(g);
+    for (auto v : id_range<value_id>(value_count(g)))
+      if (!read[index(v)] && p[v] != nothing<op_id>) k.push_back(v);
+  }
+  return k;
+}
+}  // namespace flow
+
+}  // namespace neap::inline v0

@@ -1,0 +1,206 @@
+// The graph of a training step, as a regular value: flat tables indexed by ids, no pointers, no shared ownership.
+//
+//   source values (weights, inputs...)      an op reads values and makes values; a value lies in a storage;
+//        |        |                         views and in-place updates share the storage of an input.
+//      op 0 ---> value ---> op 1
+//
+// Memory is counted by storage. An in-place update makes the next version of its storage; every reader of the version
+// before must run first: order_after(op) lists these constraints, which the editor derives.
+//
+// op_graph is the part that does not know the operators' types (it has their facets); basic_graph<Ops> adds the set, so
+// that kernels are found when compiling. The only place where a graph changes is the editor (ir/editor.hpp).
+#pragma once
+
+#include <neap/core/csr.hpp>
+#include <neap/core/digest.hpp>
+#include <neap/core/id.hpp>
+#include <neap/ir/operator.hpp>
+#include <neap/ir/region.hpp>
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// What a value is for. The first five are source roles: such values are made by no op, and their storages are resident.
+enum class role : std::uint8_t { weight, state, buffer, input, constant, activation, gradient, output, loss };
+
+constexpr bool is_source(role r) { return r <= role::constant; }
+constexpr std::string_view name_of(role r) {
+  constexpr std::string_view names[] = {"weight",     "state",    "buffer", "input", "constant",
+                                        "activation", "gradient", "output", "loss"};
+  return names[static_cast<std::size_t>(r)];
+}
+
+struct op_record {
+  std::uint32_t first_input = 0;             // in the list of all arguments
+  std::uint32_t first_output = 0;            // outputs are values first_output, first_output + 1, ...
+  std::uint16_t input_count = 0, output_count = 0;
+  std::uint16_t kind = 0;                    // row of the operator table
+  std::uint32_t attributes = 0;              // byte offset of the operator struct
+  std::uint32_t name = 0;                    // byte offset in the text pool; 0: none
+  std::uint32_t origin = no_id;              // the op of the original graph that this is, or is a copy of
+  region_id region = nothing<region_id>;     // the innermost region
+  friend bool operator==(op_record const&, op_record const&) = default;
+};
+
+struct value_record {
+  layout_id layout{};
+  storage_id storage{};
+  op_id producer = nothing<op_id>;  // nothing: a source
+  std::uint32_t name = 0;           // byte offset in the text pool; 0: none
+  std::uint16_t version = 0;        // of the storage: how many updates have made this value
+  std::int16_t of = -1;             // the producer's input that is viewed or updated; -2 - j: shares with its output j
+  alias_kind alias = alias_kind::fresh;
+  neap::role role = role::activation;
+  friend bool operator==(value_record const&, value_record const&) = default;
+};
+
+struct storage_record {
+  bytes_t bytes = 0;
+  value_id first = nothing<value_id>;  // the value that made it
+  bool resident = false;               // its first value is a source: it exists before and after the step
+  friend bool operator==(storage_record const&, storage_record const&) = default;
+};
+
+/// A reader of a value: an op and which of its arguments.
+struct use {
+  op_id op;
+  std::uint32_t argument;
+  friend bool operator==(use const&, use const&) = default;
+};
+
+class op_graph {
+ public:
+  op_graph() = default;
+  explicit op_graph(operator_table ops) : table_(ops) {}
+
+  // sizes
+  std::size_t op_count() const { return ops_.size(); }
+  std::size_t value_count() const { return values_.size(); }
+  std::size_t storage_count() const { return storages_.size(); }
+  id_range<op_id> ops() const { return id_range<op_id>(op_count()); }
+  id_range<value_id> values() const { return id_range<value_id>(value_count()); }
+  id_range<storage_id> storages() const { return id_range<storage_id>(storage_count()); }
+
+  // ops
+  op_record const& record(op_id o) const { return ops_[o]; }
+  operator_facets const& facets(op_id o) const { return *table_[ops_[o].kind]; }
+  void const* attributes(op_id o) const { return attributes_.data() + ops_[o].attributes; }
+  operator_view view(op_id o) const { return {&facets(o), attributes(o)}; }
+  /// The operator struct if op o is an Op, else nullptr. (For an empty Op: a valid pointer to one.)
+  template <class Op>
+  Op const* as(op_id o) const {
+    if (&facets(o) != &facets_of<Op>) return nullptr;
+    if constexpr (std::is_empty_v<Op>) {
+      static constexpr Op it{};
+      return &it;
+    } else {
+      return static_cast<Op const*>(attributes(o));
+    }
+  }
+  std::span<value_id const> inputs(op_id o) const {
+    auto const& r = ops_[o];
+    return {arguments_.data() + r.first_input, r.input_count};
+  }
+  /// Ids of the outputs are consecutive.
+  std::span<value_id const> outputs(op_id o) const {
+    auto const& r = ops_[o];
+    return {value_ids_.data() + r.first_output, r.output_count};
+  }
+  value_id output(op_id o, int j = 0) const { return outputs(o)[static_cast<std::size_t>(j)]; }
+  /// Ops that must have run before o beyond those that make its inputs: readers of the storage version o overwrites.
+  std::span<op_id const> order_after(op_id o) const {
+    return has_updates() ? after_[o] : std::span<op_id const>{};
+  }
+  bool has_updates() const { return after_.row_count() != 0; }
+  op_id origin(op_id o) const { return op_id{ops_[o].origin}; }
+  /// The name given by a user or a file; empty if none.
+  std::string_view name(op_id o) const { return text(ops_[o].name); }
+
+  // values
+  value_record const& record(value_id v) const { return values_[v]; }
+  tensor_layout const& layout(value_id v) const { return layouts_[index(values_[v].layout)]; }
+  tensor_type const& type(value_id v) const { return layout(v).type; }
+  storage_id storage(value_id v) const { return values_[v].storage; }
+  op_id producer(value_id v) const { return values_[v].producer; }
+  neap::role role(value_id v) const { return values_[v].role; }
+  std::string_view name(value_id v) const { return text(values_[v].name); }
+  /// Readers, ordered by op id and argument.
+  std::span<use const> uses(value_id v) const { return uses_[v]; }
+  /// Values that live to the end of the step, in the order they were declared.
+  std::span<value_id const> kept() const { return kept_; }
+  /// Values made by no op, in the order they were declared.
+  std::span<value_id const> sources() const { return sources_; }
+
+  // storages
+  storage_record const& record(storage_id s) const { return storages_[s]; }
+  bytes_t bytes(storage_id s) const { return storages_[s].bytes; }
+  bool is_resident(storage_id s) const { return storages_[s].resident; }
+  /// Sum of the resident storages' bytes, unrounded.
+  bytes_t resident_bytes() const {
+    bytes_t n = 0;
+    for (auto const& s : storages_) n += s.resident ? s.bytes : 0;
+    return n;
+  }
+
+  // regions
+  std::span<neap::region const> regions() const { return regions_; }
+  neap::region const& region(region_id r) const { return regions_[index(r)]; }
+
+  /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops.
+  neap::digest digest() const { return digest_; }
+  /// The digest of one op: its kind, attributes, types, and its arguments' digests.
+  neap::digest digest(op_id o) const { return op_digest_[o]; }
+
+  operator_table facet_table() const { return table_; }
+  /// Text at an offset of the pool: names, and what opaque operators are called. Offset 0 is the empty text.
+  std::string_view text(std::uint32_t at) const { return at ? std::string_view(text_.data() + at) : std::string_view{}; }
+
+  /// The same tables, entry by entry (ids included). Two graphs that differ in numbering alone are not equal, but have
+  /// equal digests.
+  friend bool operator==(op_graph const& a, op_graph const& b) {
+    return a.table_.data() == b.table_.data() && a.ops_ == b.ops_ && a.values_ == b.values_ &&
+           a.storages_ == b.storages_ && a.arguments_ == b.arguments_ && a.attributes_ == b.attributes_ &&
+           a.layouts_ == b.layouts_ && a.kept_ == b.kept_ && a.sources_ == b.sources_ && a.regions_ == b.regions_ &&
+           a.text_ == b.text_;
+  }
+
+ private:
+  friend class graph_editor;
+  operator_table table_;
+  table<op_id, op_record> ops_;
+  table<value_id, value_record> values_;
+  table<storage_id, storage_record> storages_;
+  std::vector<value_id> arguments_, value_ids_, kept_, sources_;
+  std::vector<std::byte> attributes_;
+  std::vector<tensor_layout> layouts_;
+  std::vector<neap::region> regions_;
+  std::vector<char> text_;
+  // derived, kept true by the editor
+  csr<value_id, use> uses_;
+  csr<op_id, op_id> after_;
+  table<op_id, neap::digest> op_digest_;       // downward: the op and all it is computed from
+  table<value_id, neap::digest> value_term_;   // who reads the value; digest_ is the sum of both tables
+  neap::digest digest_{0, 0};
+};
+
+/// A graph over a set of operators: basic_graph<standard_operators>.
+template <class Ops>
+class basic_graph : public op_graph {
+ public:
+  using operators = Ops;
+  basic_graph() : op_graph(operator_table(Ops::facets)) {}
+  /// Takes the tables of a graph over the same set, as an editor gives them back.
+  explicit basic_graph(op_graph&& g) : op_graph(std::move(g)) {
+    if (facet_table().data() != Ops::facets.data()) throw error("graph: the operator set is another one");
+  }
+};
+
+}  // namespace neap::inline v0
+
+template <>
+struct std::hash<neap::op_graph> {
+  std::size_t operator()(neap::op_graph const& g) const { return neap::digest_hash{}(g.digest()); }
+};

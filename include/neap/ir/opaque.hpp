@@ -1,0 +1,32 @@
+// An imported operator whose meaning is not known: types, aliasing and cost, no kernel, never rewritten. Its outputs are
+// given when it is added (graph_editor::add_opaque), so it has no shape rule to speak of.
+#pragma once
+
+#include <neap/ir/operator.hpp>
+
+namespace neap::inline v0::op {
+
+struct opaque {
+  static constexpr std::string_view name = "opaque";
+
+  std::uint32_t target = 0;  // what it is called: offset in the graph's text
+  bool pointwise = false;    // may overwrite a dying input of equal size and layout
+  bool rng = false;          // draws random numbers: a copy must draw the same ones
+  bool pure = true;          // may be computed again
+  bool placeholder = false;  // stands for a tensor that is given at its place in the order; never computed again
+  std::int64_t key = 0;      // of the random draws
+  double flops = 0, read = 0, written = 0;  // operations; bytes
+  double seconds = -1;       // the time the file gives; negative: not given
+
+  static constexpr auto attributes() {
+    return std::array{field<&opaque::pointwise>("pointwise"), field<&opaque::rng>("rng"), field<&opaque::pure>("pure"),
+                      field<&opaque::placeholder>("placeholder"), field<&opaque::key>("key"),
+                      field<&opaque::flops>("flops"), field<&opaque::read>("read"),
+                      field<&opaque::written>("written"), field<&opaque::seconds>("seconds")};
+  }
+  void infer(shape_context& c) const { c.require(false, "an opaque operator's outputs must be given"); }
+  void relate(dim_context&) const {}
+  work cost(work_context const&) const { return {flops, read, written}; }
+};
+
+}  // namespace neap::inline v0::op

@@ -1,0 +1,457 @@
+// What an operator is. One struct holds everything about one kind of computation; its facets are
+//
+//   name         static constexpr std::string_view name
+//   attributes   static constexpr auto attributes()    the data members as named fields (only if it has data members)
+//   shape rule   void infer(shape_context&) const      types, views and in-place updates of the outputs; model errors
+//   dimensions   void relate(dim_context&) const       which axes must be cut together; which are reduced
+//   gradient     void gradient(gradient_context&) const        optional: absent means "not differentiable"
+//   work         work cost(work_context const&) const          optional: default from the element counts
+//   workspace    bytes_t workspace(work_context const&) const  optional: scratch bytes of the kernel; default 0
+//   kernel       run(Backend&, Op const&, kernel_arguments const&), a free function found by argument-dependent lookup
+//
+// Flags, all optional and false or zero by default:
+//   static constexpr bool elementwise   the outputs may overwrite a dying input of equal size and layout
+//   static constexpr bool random        draws from a counter-based key that is an attribute
+//   static constexpr double flops       operations an output element, for the default work
+//
+// An operator struct is trivially copyable and regular: graphs keep its bytes. facets_of<Op> is the table of all of it
+// as function pointers, so that a graph of many kinds is walked without instantiating anything a second time.
+#pragma once
+
+#include <neap/core/digest.hpp>
+#include <neap/core/error.hpp>
+#include <neap/core/id.hpp>
+#include <neap/core/tensor_ref.hpp>
+#include <neap/core/tensor_type.hpp>
+#include <neap/core/units.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace neap::inline v0 {
+
+// ---------------------------------------------------------------------------------------------- attributes
+
+/// An attribute's value as the text form, the digest and the reports see it.
+using attribute_value = std::variant<bool, std::int64_t, double, dtype, extents>;
+
+/// A named data member of an operator.
+struct attribute_field {
+  std::string_view name;
+  attribute_value (*get)(void const* op);
+  void (*set)(void* op, attribute_value const&);  // throws std::bad_variant_access if the type differs
+};
+
+namespace detail {
+template <class T>
+struct attribute_traits {  // enumerations of the operator's own, and integers
+  using wide = std::int64_t;
+};
+template <>
+struct attribute_traits<bool> {
+  using wide = bool;
+};
+template <>
+struct attribute_traits<float> {
+  using wide = double;
+};
+template <>
+struct attribute_traits<double> {
+  using wide = double;
+};
+template <>
+struct attribute_traits<dtype> {
+  using wide = dtype;
+};
+template <>
+struct attribute_traits<extents> {
+  using wide = extents;
+};
+template <class M>
+struct member_of;
+template <class C, class T>
+struct member_of<T C::*> {
+  using object = C;
+  using type = T;
+};
+}  // namespace detail
+
+/// The field for a member: `field<&matmul::transpose_a>("transpose_a")`. Members may be bool, integers, enumerations,
+/// float, double, dtype or extents.
+template <auto Member>
+constexpr attribute_field field(std::string_view name) {
+  using object = typename detail::member_of<decltype(Member)>::object;
+  using type = typename detail::member_of<decltype(Member)>::type;
+  using wide = typename detail::attribute_traits<type>::wide;
+  return {name,
+          [](void const* op) -> attribute_value { return static_cast<wide>(static_cast<object const*>(op)->*Member); },
+          [](void* op, attribute_value const& v) {
+            static_cast<object*>(op)->*Member = static_cast<type>(std::get<wide>(v));
+          }};
+}
+
+// ---------------------------------------------------------------------------------------------- shape rule
+
+enum class alias_kind : std::uint8_t {
+  fresh,   // a storage of its own
+  view,    // other elements, or another order of them, of an input's storage; costs nothing
+  update,  // the next version of an input's storage, written in place
+};
+
+/// One output, as its shape rule gave it.
+struct output_rule {
+  tensor_layout layout;
+  alias_kind alias = alias_kind::fresh;
+  int of = -1;         // the input whose storage it lies in, for views and updates
+  bytes_t bytes = -1;  // of a fresh storage on the device; negative: as many as the layout needs
+};
+
+namespace detail {
+inline void append_text(std::string& s, std::string_view x) { s += x; }
+inline void append_text(std::string& s, extents const& x) { s += to_string(x); }
+inline void append_text(std::string& s, tensor_type const& x) { s += to_string(x); }
+inline void append_text(std::string& s, dtype x) { s += name_of(x); }
+template <std::integral T>
+void append_text(std::string& s, T x) {
+  s += std::to_string(x);
+}
+inline void append_text(std::string& s, double x) { s += std::to_string(x); }
+}  // namespace detail
+
+/// Where a shape rule reads its inputs and says its outputs.
+class shape_context {
+ public:
+  shape_context(std::string_view op, std::span<tensor_layout const> in) : op_(op), in_(in) {}
+
+  int arity() const { return static_cast<int>(in_.size()); }
+  tensor_layout const& layout(int i) const { return in_[static_cast<std::size_t>(i)]; }
+  tensor_type const& in(int i) const { return layout(i).type; }
+
+  /// A new dense output.
+  void fresh(tensor_type const& t) { out_.push_back({tensor_layout::dense(t), alias_kind::fresh, -1}); }
+  /// A new output whose axes lie in another order in memory; the strides are those of a permuted dense tensor.
+  void fresh(tensor_layout const& l) { out_.push_back({l, alias_kind::fresh, -1}); }
+  /// A new output outside the device: its storage takes no device bytes.
+  void off_device(tensor_layout const& l) { out_.push_back({l, alias_kind::fresh, -1, 0}); }
+  /// An output that is a view of input `of`.
+  void view(int of, tensor_layout const& l) { out_.push_back({l, alias_kind::view, of}); }
+  /// An output that is input `of`, updated in place.
+  void update(int of) { out_.push_back({layout(of), alias_kind::update, of}); }
+
+  /// Throws neap::error("op: message") unless `condition`; message parts are text, numbers, types, shapes.
+  template <class... Part>
+  void require(bool condition, Part const&... part) const {
+    if (condition) return;
+    std::string text(op_);
+    text += ": ";
+    (detail::append_text(text, part), ...);
+    throw error(text);
+  }
+  void require_arity(int least, int most) const {
+    require(arity() >= least && arity() <= most, "takes ", least, least == most ? "" : " to ",
+            least == most ? std::string() : std::to_string(most), " inputs, was given ", arity());
+  }
+
+  std::span<output_rule const> outputs() const { return out_; }
+
+ private:
+  std::string_view op_;
+  std::span<tensor_layout const> in_;
+  std::vector<output_rule> out_;
+};
+
+/// Inputs and outputs' types of an op that is already in a graph.
+struct work_context {
+  std::span<tensor_layout const> in;
+  std::span<tensor_layout const> out;
+};
+
+// ---------------------------------------------------------------------------------------------- dimensions
+
+/// How partial results along a cut axis make the whole.
+enum class combine : std::uint8_t { concat, sum, max, min, mean };
+
+/// One statement of a shape's structure. `output >= 0`: axis `in_axis` of input `input` is axis `out_axis` of output
+/// `output`. `output < 0`: it is reduced, as reduce axis number `out_axis` of the op (inputs that share the number are
+/// cut together), and every output that is not linked otherwise is combined by `how`.
+struct dim_link {
+  std::int16_t input = 0, in_axis = 0, output = 0, out_axis = 0;
+  combine how = combine::concat;
+};
+
+/// Where an operator says its dimension relations. What it does not say cannot be cut.
+class dim_context {
+ public:
+  dim_context(std::span<tensor_layout const> in, std::span<tensor_layout const> out) : in_(in), out_(out) {}
+  int arity() const { return static_cast<int>(in_.size()); }
+  int output_count() const { return static_cast<int>(out_.size()); }
+  tensor_type const& in(int i) const { return in_[static_cast<std::size_t>(i)].type; }
+  tensor_type const& out(int j) const { return out_[static_cast<std::size_t>(j)].type; }
+
+  void same(int input, int in_axis, int output, int out_axis) { add(input, in_axis, output, out_axis, combine::concat); }
+  void reduced(int input, int in_axis, int k, combine how = combine::sum) { add(input, in_axis, -1, k, how); }
+  /// Axes of input and output are the same, aligned from the last axis, where the extents are equal.
+  void aligned(int input, int output) {
+    auto const& a = in(input).dims;
+    auto const& b = out(output).dims;
+    for (int i = a.rank() - 1, j = b.rank() - 1; i >= 0 && j >= 0; --i, --j)
+      if (a[i] == b[j]) same(input, i, output, j);
+  }
+  std::span<dim_link const> links() const { return links_; }
+
+ private:
+  void add(int i, int a, int o, int b, combine how) {
+    links_.push_back({static_cast<std::int16_t>(i), static_cast<std::int16_t>(a), static_cast<std::int16_t>(o),
+                      static_cast<std::int16_t>(b), how});
+  }
+  std::span<tensor_layout const> in_, out_;
+  std::vector<dim_link> links_;
+};
+
+// ---------------------------------------------------------------------------------------------- work
+
+/// What an op has to do: floating-point operations, bytes it reads and writes.
+struct work {
+  flops_t flops = 0;
+  double read = 0, written = 0;  // bytes
+};
+
+// ---------------------------------------------------------------------------------------------- gradient
+
+struct operator_facets;
+
+/// An operator of any kind, borrowed: its facets and its bytes.
+struct operator_view {
+  operator_facets const* facets = nullptr;
+  void const* bytes = nullptr;
+};
+
+/// What adds ops to a graph, or computes them at once: the graph editor and the eager tape are emitters, so that one
+/// gradient rule serves both.
+class op_emitter {
+ public:
+  virtual ~op_emitter() = default;
+  /// Adds an op; its outputs.
+  virtual std::vector<value_id> emit(operator_view op, std::span<value_id const> inputs) = 0;
+  virtual tensor_layout layout_of(value_id v) const = 0;
+};
+
+template <class Op>
+operator_view view_of(Op const& op);
+
+/// Where a gradient rule finds the op's values and gives the gradients of its inputs.
+class gradient_context {
+ public:
+  gradient_context(op_emitter& to, std::span<value_id const> in, std::span<value_id const> out,
+                   std::span<value_id const> out_gradient, std::span<bool const> wanted)
+      : to_(to), in_(in), out_(out), out_gradient_(out_gradient), wanted_(wanted), gradient_(in.size(), nothing<value_id>) {}
+
+  int arity() const { return static_cast<int>(in_.size()); }
+  value_id in(int i) const { return in_[static_cast<std::size_t>(i)]; }
+  value_id out(int j) const { return out_[static_cast<std::size_t>(j)]; }
+  /// The gradient that has reached output j; nothing<value_id> if none has.
+  value_id grad(int j = 0) const { return out_gradient_[static_cast<std::size_t>(j)]; }
+  /// Whether anybody needs the gradient of input i.
+  bool wants(int i) const { return i < arity() && wanted_[static_cast<std::size_t>(i)]; }
+  /// Gives the gradient of input i; its shape is that of the input.
+  void give(int i, value_id g) { gradient_[static_cast<std::size_t>(i)] = g; }
+
+  tensor_type type(value_id v) const { return to_.layout_of(v).type; }
+  tensor_layout layout(value_id v) const { return to_.layout_of(v); }
+  /// Adds an op; its first output.
+  template <class Op>
+  value_id emit(Op const& op, std::initializer_list<value_id> in) {
+    return emit_all(op, in).front();
+  }
+  template <class Op>
+  std::vector<value_id> emit_all(Op const& op, std::initializer_list<value_id> in) {
+    return to_.emit(view_of(op), std::span(in.begin(), in.size()));
+  }
+
+  std::span<value_id const> gradients() const { return gradient_; }
+
+ private:
+  op_emitter& to_;
+  std::span<value_id const> in_, out_, out_gradient_;
+  std::span<bool const> wanted_;
+  std::vector<value_id> gradient_;
+};
+
+// ---------------------------------------------------------------------------------------------- facets
+
+struct operator_facets {
+  std::string_view name;
+  std::uint32_t size = 0;  // bytes of attributes in a graph
+  bool elementwise = false, random = false;
+  void (*construct)(void* at) = nullptr;  // default attributes
+  void (*infer)(void const*, shape_context&) = nullptr;
+  void (*relate)(void const*, dim_context&) = nullptr;
+  void (*gradient)(void const*, gradient_context&) = nullptr;
+  work (*cost)(void const*, work_context const&) = nullptr;
+  bytes_t (*workspace)(void const*, work_context const&) = nullptr;
+  std::span<attribute_field const> attributes;
+};
+
+namespace detail {
+
+template <class Op>
+concept has_name = requires {
+  { Op::name } -> std::convertible_to<std::string_view>;
+};
+template <class Op>
+concept has_infer = requires(Op const& op, shape_context& c) { op.infer(c); };
+template <class Op>
+concept has_relate = requires(Op const& op, dim_context& c) { op.relate(c); };
+template <class Op>
+concept has_gradient = requires(Op const& op, gradient_context& c) { op.gradient(c); };
+template <class Op>
+concept has_cost = requires(Op const& op, work_context const& c) {
+  { op.cost(c) } -> std::same_as<work>;
+};
+template <class Op>
+concept has_workspace = requires(Op const& op, work_context const& c) {
+  { op.workspace(c) } -> std::same_as<bytes_t>;
+};
+template <class Op>
+concept has_attributes = requires { Op::attributes(); };
+
+template <class Op>
+constexpr bool elementwise_v = [] {
+  if constexpr (requires { Op::elementwise; }) return bool{Op::elementwise};
+  else return false;
+}();
+template <class Op>
+constexpr bool random_v = [] {
+  if constexpr (requires { Op::random; }) return bool{Op::random};
+  else return false;
+}();
+template <class Op>
+constexpr double flops_v = [] {
+  if constexpr (requires { Op::flops; }) return static_cast<double>(Op::flops);
+  else return 1.0;
+}();
+
+/// Bytes that a read or a write of a tensor touches: broadcast axes once.
+inline double touched_bytes(tensor_layout const& l) {
+  double n = static_cast<double>(size_of(l.type.element));
+  for (int i = 0; i < l.type.rank(); ++i)
+    if (l.strides[i] != 0) n *= static_cast<double>(l.type.dims[i]);
+  return n;
+}
+
+inline work streaming_work(work_context const& c, double flops_per_element) {
+  work w;
+  for (auto const& l : c.in) w.read += touched_bytes(l);
+  for (auto const& l : c.out) w.written += touched_bytes(l);
+  if (!c.out.empty()) w.flops = flops_per_element * static_cast<double>(c.out[0].type.count());
+  return w;
+}
+
+template <class Op>
+struct attribute_table {
+  static constexpr auto fields = Op::attributes();
+};
+
+/// One static_assert a facet, so that the first line of the error says what to write.
+template <class Op>
+constexpr bool check_operator() {
+  static_assert(has_name<Op>, "neap: this operator lacks  static constexpr std::string_view name");
+  static_assert(std::is_trivially_copyable_v<Op> && std::default_initializable<Op>,
+                "neap: an operator must be trivially copyable and default constructible (graphs keep its bytes)");
+  static_assert(has_infer<Op>, "neap: this operator lacks  void infer(neap::shape_context&) const");
+  static_assert(has_relate<Op>, "neap: this operator lacks  void relate(neap::dim_context&) const");
+  static_assert(std::is_empty_v<Op> || has_attributes<Op>,
+                "neap: this operator has data members but lacks  static constexpr auto attributes()  "
+                "returning std::array{neap::field<&Op::member>(\"member\"), ...}");
+  return true;
+}
+
+template <class Op>
+constexpr operator_facets make_facets() {
+  static_assert(check_operator<Op>());
+  operator_facets f;
+  f.name = Op::name;
+  f.size = std::is_empty_v<Op> ? 0 : sizeof(Op);
+  f.elementwise = elementwise_v<Op>;
+  f.random = random_v<Op>;
+  f.construct = [](void* at) { ::new (at) Op{}; };
+  f.infer = [](void const* op, shape_context& c) { static_cast<Op const*>(op)->infer(c); };
+  f.relate = [](void const* op, dim_context& c) { static_cast<Op const*>(op)->relate(c); };
+  if constexpr (has_gradient<Op>)
+    f.gradient = [](void const* op, gradient_context& c) { static_cast<Op const*>(op)->gradient(c); };
+  f.cost = [](void const* op, work_context const& c) -> work {
+    if constexpr (has_cost<Op>) return static_cast<Op const*>(op)->cost(c);
+    else return streaming_work(c, flops_v<Op>);
+  };
+  if constexpr (has_workspace<Op>)
+    f.workspace = [](void const* op, work_context const& c) { return static_cast<Op const*>(op)->workspace(c); };
+  if constexpr (has_attributes<Op>) f.attributes = attribute_table<Op>::fields;
+  return f;
+}
+
+}  // namespace detail
+
+/// The facets of an operator type; one object in the whole program, whose address identifies the type.
+template <class Op>
+inline constexpr operator_facets facets_of = detail::make_facets<Op>();
+
+template <class Op>
+operator_view view_of(Op const& op) {
+  return {&facets_of<Op>, &op};
+}
+
+/// An operator struct with all required facets.
+template <class Op>
+concept tensor_operator = detail::has_name<Op> && std::is_trivially_copyable_v<Op> && std::default_initializable<Op> &&
+                          detail::has_infer<Op> && detail::has_relate<Op> &&
+                          (std::is_empty_v<Op> || detail::has_attributes<Op>);
+
+// ---------------------------------------------------------------------------------------------- sets
+
+template <class... Op>
+struct type_list {
+  static constexpr std::size_t size = sizeof...(Op);
+};
+
+/// The facets of all operators of a set, in order: `kind` k of a graph's op is row k.
+using operator_table = std::span<operator_facets const* const>;
+
+/// A named set of operators: struct my_ops : operator_set<add, mul> {}; a name of its own keeps messages short.
+template <class... Op>
+struct operator_set {
+  using list = type_list<Op...>;
+  static constexpr std::array<operator_facets const*, sizeof...(Op)> facets{&facets_of<Op>...};
+  template <class O>
+  static constexpr bool contains = (std::is_same_v<O, Op> || ...);
+};
+
+namespace detail {
+template <class List, class... More>
+struct extended;
+template <class... Op, class... More>
+struct extended<type_list<Op...>, More...> {
+  using type = operator_set<Op..., More...>;
+};
+}  // namespace detail
+
+/// A set that has all of another one's operators and more: struct my_ops : extend<standard_operators, silu> {};
+template <class Set, class... More>
+struct extend : detail::extended<typename Set::list, More...>::type {};
+
+/// The row of an operator's facets in a table, or -1.
+inline int find_kind(operator_table ops, operator_facets const* f) {
+  for (std::size_t k = 0; k < ops.size(); ++k)
+    if (ops[k] == f) return static_cast<int>(k);
+  return -1;
+}
+
+}  // namespace neap::inline v0

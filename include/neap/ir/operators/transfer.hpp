@@ -1,0 +1,32 @@
+// Swapping: `store` moves a tensor to the host's side (a spill file on the host backend, pinned memory beside a GPU),
+// `load` brings it back. Their values compute nothing: load(store(x)) is x, bit for bit. The stored value lies outside
+// the device: it has a storage of no device bytes.
+#pragma once
+
+#include <neap/ir/operator.hpp>
+
+namespace neap::inline v0::op {
+
+/// x -> handle. The handle's type is x's, its storage is on the host's side (0 device bytes).
+struct store {
+  static constexpr std::string_view name = "store";
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    c.off_device(c.layout(0));
+  }
+  void relate(dim_context& c) const { c.aligned(0, 0); }
+  work cost(work_context const& c) const { return {0, detail::touched_bytes(c.in[0]), 0}; }
+};
+
+/// handle -> x, in a storage of its own on the device.
+struct load {
+  static constexpr std::string_view name = "load";
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    c.fresh(c.layout(0));
+  }
+  void relate(dim_context& c) const { c.aligned(0, 0); }
+  work cost(work_context const& c) const { return {0, 0, detail::touched_bytes(c.out[0])}; }
+};
+
+}  // namespace neap::inline v0::op

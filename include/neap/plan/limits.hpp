@@ -1,0 +1,60 @@
+// What a user asks for: limits of memory and latency, in absolute numbers or as ratios of the unplanned step, and a time
+// budget for the search.
+#pragma once
+
+#include <neap/core/units.hpp>
+
+#include <chrono>
+#include <optional>
+
+namespace neap::inline v0 {
+
+/// At most so many bytes at the peak, or so many times the original peak.
+struct memory_limit {
+  bytes_t bytes = -1;  // negative: not given in bytes
+  double ratio = -1;   // negative: not given as a ratio
+
+  constexpr memory_limit() = default;
+  constexpr explicit memory_limit(bytes_t b) : bytes(b) {}
+  static constexpr memory_limit of_original(double r) {
+    memory_limit l;
+    l.ratio = r;
+    return l;
+  }
+  constexpr bytes_t resolve(bytes_t original) const {
+    if (bytes >= 0) return bytes;
+    return ratio >= 0 ? static_cast<bytes_t>(ratio * static_cast<double>(original)) : INT64_MAX;
+  }
+};
+
+/// At most so many seconds a step, or so many times the original latency.
+struct latency_limit {
+  seconds_t seconds = -1;
+  double ratio = -1;
+
+  constexpr latency_limit() = default;
+  static constexpr latency_limit in_seconds(seconds_t s) {
+    latency_limit l;
+    l.seconds = s;
+    return l;
+  }
+  static constexpr latency_limit of_original(double r) {
+    latency_limit l;
+    l.ratio = r;
+    return l;
+  }
+  constexpr seconds_t resolve(seconds_t original) const {
+    if (seconds >= 0) return seconds;
+    return ratio >= 0 ? ratio * original : 1e300;
+  }
+};
+
+/// How long a search may take, by the wall clock.
+struct time_budget {
+  std::chrono::duration<double> limit{10};
+  constexpr time_budget() = default;
+  template <class Rep, class Period>
+  constexpr explicit time_budget(std::chrono::duration<Rep, Period> d) : limit(d) {}
+};
+
+}  // namespace neap::inline v0

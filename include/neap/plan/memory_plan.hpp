@@ -1,0 +1,63 @@
+// The vocabulary of memory planning: usage records in, offsets out. Data only; the algorithms live in neap/memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// No fixed offset: the planner chooses.
+inline constexpr std::int64_t any_offset = -1;
+
+/// An interval of time inside a record's life in which it needs no memory, or only the bytes
+/// [window_lower, window_upper) of itself. All half-open; an empty window means no bytes at all.
+struct live_gap {
+  std::int64_t lower = 0;
+  std::int64_t upper = 0;
+  std::int64_t window_lower = 0;
+  std::int64_t window_upper = 0;
+  friend constexpr bool operator==(live_gap const&, live_gap const&) = default;
+};
+
+/// A request for memory: `size` bytes from moment `lower` up to, but not including, moment `upper`.
+/// Two records that live at one moment may not overlap in addresses.
+struct usage_record {
+  std::int64_t lower = 0;            ///< first moment alive
+  std::int64_t upper = 0;            ///< first moment no longer alive
+  std::int64_t size = 0;             ///< bytes
+  std::int64_t alignment = 1;        ///< the offset is a multiple of this many bytes
+  std::int64_t offset = any_offset;  ///< fixed offset in bytes, or any_offset
+  std::int32_t pool = -1;            ///< the pool asked for, or -1 for any (memory/pools.hpp)
+  std::int32_t group = -1;           ///< records of one group lie side by side, in order (memory/groups.hpp), or -1
+  std::vector<live_gap> gaps{};      ///< within [lower, upper), ascending, apart
+  friend bool operator==(usage_record const&, usage_record const&) = default;
+};
+
+enum class plan_status : std::uint8_t {
+  optimal,       ///< valid, and no plan has a smaller arena
+  feasible,      ///< valid; whether a smaller arena exists is not known
+  infeasible,    ///< proved that no plan exists (within the capacity, if one was given); `why` says what is in the way
+  budget_spent,  ///< no plan was found within the budget, nor was it proved that none exists
+};
+
+/// True where the plan's offsets can be used.
+constexpr bool has_offsets(plan_status s) { return s == plan_status::optimal || s == plan_status::feasible; }
+
+/// Where everything goes.
+struct memory_plan {
+  std::vector<std::int64_t> offsets;   ///< bytes, in the order of the records; empty unless has_offsets(status)
+  std::int64_t arena_bytes = 0;        ///< the largest offset + size
+  std::int64_t lower_bound_bytes = 0;  ///< proved: no arena is smaller
+  plan_status status = plan_status::feasible;
+  std::int64_t work = 0;               ///< nodes of search (0 for greedy planners)
+  std::int64_t moment = 0;             ///< a moment at which the living records attain the load bound
+  std::string why{};                   ///< one line, where there are no offsets
+  std::vector<std::size_t> conflict{}; ///< an irreducible infeasible subset of the records, where one was asked for
+  friend bool operator==(memory_plan const&, memory_plan const&) = default;
+};
+
+constexpr bool has_offsets(memory_plan const& p) { return has_offsets(p.status); }
+
+}  // namespace neap::inline v0
