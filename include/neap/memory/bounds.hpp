@@ -1,0 +1,106 @@
+// The load bound: the most bytes living at one moment. No arena is smaller, so a plan that meets it is optimal.
+#pragma once
+
+#include <neap/memory/records.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace neap::inline v0 {
+
+struct load_bound {
+  std::int64_t bytes = 0;   ///< the largest sum of bytes living at one moment, or the end of a fixed record if higher
+  std::int64_t moment = 0;  ///< the first moment of that load
+};
+
+namespace detail {
+
+struct load_event {
+  std::int64_t at, delta;
+};
+
+/// The loads as changes, sorted by time, one per moment at which something changes.
+constexpr std::vector<load_event> load_events(memory_problem const& p) {
+  std::vector<load_event> events;
+  std::int64_t first = 0, last = 0;
+  for (std::size_t i = 0; i < p.count(); ++i) {
+    if (i == 0) first = p.lower[0], last = p.upper[0];
+    first = std::min(first, p.lower[i]), last = std::max(last, p.upper[i]);
+  }
+  auto const n = p.count();
+  if (static_cast<std::uint64_t>(last - first) < 4 * n + 64) {  // a dense clock: count instead of sorting
+    std::vector<std::int64_t> change(static_cast<std::size_t>(last - first) + 1, 0);
+    for (std::size_t i = 0; i < n; ++i)
+      p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t a, std::int64_t b) {
+        change[static_cast<std::size_t>(lo - first)] += b - a;
+        change[static_cast<std::size_t>(hi - first)] -= b - a;
+      });
+    for (std::size_t t = 0; t < change.size(); ++t)
+      if (change[t] != 0) events.push_back({first + static_cast<std::int64_t>(t), change[t]});
+    return events;
+  }
+  events.reserve(2 * n);
+  for (std::size_t i = 0; i < n; ++i)
+    p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t a, std::int64_t b) {
+      events.push_back({lo, b - a});
+      events.push_back({hi, a - b});
+    });
+  std::sort(events.begin(), events.end(), [](load_event const& x, load_event const& y) { return x.at < y.at; });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < events.size(); ++i)
+    if (kept > 0 && events[kept - 1].at == events[i].at)
+      events[kept - 1].delta += events[i].delta;
+    else
+      events[kept++] = events[i];
+  events.resize(kept);
+  return events;
+}
+
+}  // namespace detail
+
+/// The load bound. O(n log n), O(n) where the moments are dense. The records must have no fault_of().
+constexpr load_bound load_lower_bound(memory_problem const& p) {
+  load_bound best;
+  std::int64_t load = 0;
+  bool first = true;
+  for (auto const& e : detail::load_events(p)) {
+    load += e.delta;
+    if (load > best.bytes || first) best = {load, e.at};
+    first = false;
+  }
+  for (std::size_t i = 0; i < p.fixed.size(); ++i)
+    if (p.fixed[i] != any_offset && p.fixed[i] + p.size[i] > best.bytes) best = {p.fixed[i] + p.size[i], p.lower[i]};
+  return best;
+}
+
+namespace detail {
+
+/// A plan from offsets known to be right: measured, and optimal if it meets the load bound.
+constexpr memory_plan finished(memory_problem const& p, std::vector<std::int64_t> offsets, load_bound bound) {
+  memory_plan plan;
+  plan.arena_bytes = end_of(p, offsets);
+  plan.offsets = static_cast<std::vector<std::int64_t>&&>(offsets);
+  plan.lower_bound_bytes = bound.bytes;
+  plan.moment = bound.moment;
+  plan.status = plan.arena_bytes == bound.bytes ? plan_status::optimal : plan_status::feasible;
+  return plan;
+}
+
+}  // namespace detail
+
+/// A point of the load curve: from `moment` on, `bytes` live, until the next point.
+struct load_point {
+  std::int64_t moment, bytes;
+};
+
+/// The whole curve of living bytes over time, for reports. O(n log n).
+constexpr std::vector<load_point> load_curve(memory_problem const& p) {
+  std::vector<load_point> curve;
+  std::int64_t load = 0;
+  for (auto const& e : detail::load_events(p)) curve.push_back({e.at, load += e.delta});
+  return curve;
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,86 @@
+// Whether a plan is right: an independent sweep over time that trusts nothing but the records and the offsets.
+#pragma once
+
+#include <neap/core/error.hpp>
+#include <neap/memory/records.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// The first fault of a plan as one line, or nothing if it is right: one offset a record, none negative, aligned, fixed
+/// offsets kept, no two records that live at one moment sharing a byte, the arena large enough and not below the
+/// claimed bound. A plan without offsets has nothing to be wrong. O(n log n) time, O(n) memory.
+inline status verify(memory_problem const& p, memory_plan const& plan) {
+  if (!has_offsets(plan)) return {};
+  if (auto wrong = fault_of(p)) return failure{*wrong};
+  if (plan.offsets.size() != p.count())
+    return failure{"the plan has " + std::to_string(plan.offsets.size()) + " offsets for " + std::to_string(p.count()) +
+                   " records"};
+  auto const name = [](std::size_t i) { return "record " + std::to_string(i); };
+  auto const bytes = [](std::int64_t a, std::int64_t b) {
+    return "bytes [" + std::to_string(a) + ", " + std::to_string(b) + ")";
+  };
+  std::int64_t top = 0;
+  for (std::size_t i = 0; i < p.count(); ++i) {
+    std::int64_t const at = plan.offsets[i];
+    std::int64_t end = 0;
+    if (at < 0) return failure{name(i) + ": its offset " + std::to_string(at) + " is negative"};
+    if (__builtin_add_overflow(at, p.size[i], &end)) return failure{name(i) + ": its end overflows"};
+    if (at % p.alignment_of(i) != 0)
+      return failure{name(i) + ": its offset " + std::to_string(at) + " is not a multiple of " +
+                     std::to_string(p.alignment_of(i))};
+    if (p.fixed_of(i) != any_offset && at != p.fixed_of(i))
+      return failure{name(i) + ": it lies at " + std::to_string(at) + ", fixed at " + std::to_string(p.fixed_of(i))};
+    if (p.occupies(i) || p.fixed_of(i) != any_offset) top = std::max(top, end);
+  }
+  if (top > plan.arena_bytes)
+    return failure{"the arena of " + std::to_string(plan.arena_bytes) + " bytes ends before the records, at " +
+                   std::to_string(top)};
+  if (plan.lower_bound_bytes > plan.arena_bytes)
+    return failure{"the arena of " + std::to_string(plan.arena_bytes) + " bytes is below the bound it claims"};
+  if (plan.status == plan_status::optimal && plan.lower_bound_bytes != plan.arena_bytes)
+    return failure{"the plan claims to be optimal, and its bound is below its arena"};
+
+  struct event {
+    std::int64_t at;
+    bool starts;
+    std::size_t record;
+    std::int64_t begin, end;  // addresses
+  };
+  std::vector<event> events;
+  events.reserve(2 * p.count());
+  for (std::size_t i = 0; i < p.count(); ++i)
+    p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t a, std::int64_t b) {
+      events.push_back({lo, true, i, plan.offsets[i] + a, plan.offsets[i] + b});
+      events.push_back({hi, false, i, plan.offsets[i] + a, plan.offsets[i] + b});
+    });
+  std::sort(events.begin(), events.end(), [](event const& x, event const& y) {
+    return x.at != y.at ? x.at < y.at : x.starts != y.starts ? !x.starts : x.record < y.record;
+  });
+  std::map<std::int64_t, std::pair<std::int64_t, std::size_t>> living;  // begin -> end, record
+  for (auto const& e : events) {
+    if (!e.starts) {
+      living.erase(e.begin);
+      continue;
+    }
+    auto const next = living.lower_bound(e.begin);
+    auto hit = next != living.end() && next->first < e.end ? next : living.end();
+    if (hit == living.end() && next != living.begin() && std::prev(next)->second.first > e.begin) hit = std::prev(next);
+    if (hit != living.end())
+      return failure{"records " + std::to_string(hit->second.second) + " and " + std::to_string(e.record) +
+                     " collide at moment " + std::to_string(e.at) + ": " + bytes(hit->first, hit->second.first) +
+                     " and " + bytes(e.begin, e.end)};
+    living.emplace(e.begin, std::pair{e.end, e.record});
+  }
+  return {};
+}
+
+}  // namespace neap::inline v0
