@@ -73,7 +73,7 @@ TEST_CASE("fixed offsets are kept, and collisions between them told") {
     auto const records = random_records(rng, round & 1, round & 2, true);
     auto const plan = default_planner{}(records);
     if (!has_offsets(plan)) {
-      CHECK(plan.why.find("record ") == 0);
+      CHECK(plan.why.record >= 0);
       continue;
     }
     ++kept;
@@ -92,7 +92,7 @@ TEST_CASE("the plateau rule meets the bound on nested lifetimes") {
 }
 
 TEST_CASE("faulty records are refused with the record and the fault") {
-  auto const told = [](usage_record r) { return default_planner{}(std::vector{usage_record{0, 1, 1}, r}).why; };
+  auto const told = [](usage_record r) { return default_planner{}(std::vector{usage_record{0, 1, 1}, r}).why.message(); };
   CHECK(told({.lower = 3, .upper = 2, .size = 1}) == "record 1: its life ends before it begins");
   CHECK(told({.lower = 0, .upper = 2, .size = -1}) == "record 1: its size is negative");
   CHECK(told({.lower = 0, .upper = 2, .size = 1, .alignment = 0}) == "record 1: its alignment is below 1");

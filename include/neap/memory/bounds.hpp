@@ -54,7 +54,7 @@ constexpr std::vector<load_event> load_events(memory_problem const& p) {
       events[kept - 1].delta += events[i].delta;
     else
       events[kept++] = events[i];
-  events.resize(kept);
+  events.erase(events.begin() + static_cast<std::ptrdiff_t>(kept), events.end());
   return events;
 }
 

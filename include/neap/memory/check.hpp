@@ -20,7 +20,7 @@ namespace neap::inline v0 {
 /// claimed bound. A plan without offsets has nothing to be wrong. O(n log n) time, O(n) memory.
 inline status verify(memory_problem const& p, memory_plan const& plan) {
   if (!has_offsets(plan)) return {};
-  if (auto wrong = fault_of(p)) return failure{*wrong};
+  if (auto const wrong = fault_of(p); !wrong.empty()) return failure{wrong.message()};
   if (plan.offsets.size() != p.count())
     return failure{"the plan has " + std::to_string(plan.offsets.size()) + " offsets for " + std::to_string(p.count()) +
                    " records"};

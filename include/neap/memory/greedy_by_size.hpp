@@ -49,9 +49,9 @@ constexpr std::int64_t best_fit(std::vector<forbidden> const& closed, std::int64
 /// O(n^2) time, O(n) memory. Fails (infeasible) only where records are faulty or fixed ones collide.
 struct greedy_by_size {
   constexpr memory_plan operator()(memory_problem const& p) const {
-    if (auto wrong = fault_of(p)) return detail::refused(*wrong);
+    if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
     auto const n = p.count();
-    std::vector<std::uint32_t> order(n);
+    std::vector<std::uint32_t> order(n, 0);
     std::iota(order.begin(), order.end(), 0u);
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
       bool const fa = p.fixed_of(a) != any_offset, fb = p.fixed_of(b) != any_offset;
@@ -84,7 +84,7 @@ struct greedy_by_size {
       if (p.fixed_of(i) != any_offset) {
         for (auto const& c : closed)
           if (c.after < offsets[i] && offsets[i] < c.until)
-            return detail::refused("record " + std::to_string(i) + ": it collides with another fixed record");
+            return detail::refused({"it collides with another fixed record", i});
       } else {
         offsets[i] = detail::best_fit(closed, p.size[i], p.alignment_of(i));
       }
@@ -100,7 +100,7 @@ struct greedy_by_size {
 /// Every record its own place, in order: no reuse. The arena without planning.
 struct naive {
   constexpr memory_plan operator()(memory_problem const& p) const {
-    if (auto wrong = fault_of(p)) return detail::refused(*wrong);
+    if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
     std::vector<std::int64_t> offsets(p.count(), 0);
     std::int64_t at = 0;
     for (std::size_t i = 0; i < p.count(); ++i)

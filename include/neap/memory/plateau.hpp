@@ -105,7 +105,7 @@ struct plateau_ground {
   std::vector<section_range> ranges;  // of each record; empty for those that need no memory
   std::vector<std::int64_t> total;
 
-  constexpr explicit plateau_ground(memory_problem const& p) : ranges(p.count()), total(p.count(), 0) {
+  constexpr explicit plateau_ground(memory_problem const& p) : ranges(p.count(), section_range{}), total(p.count(), 0) {
     std::vector<time_stretch> stretches;
     std::vector<std::int64_t> sizes;
     stretches.reserve(p.count()), sizes.reserve(p.count());
@@ -186,8 +186,8 @@ struct lowest_plateau {
   rank_order order = order_twa;
 
   constexpr memory_plan operator()(memory_problem const& p) const {
-    if (auto wrong = fault_of(p)) return detail::refused(*wrong);
-    if (!p.fixed.empty()) return detail::refused("lowest_plateau: fixed offsets need greedy_by_size or the exact search");
+    if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
+    if (!p.fixed.empty()) return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size or the exact search"});
     detail::plateau_ground const ground(p);
     return detail::finished(p, detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total)),
                             load_lower_bound(p));
@@ -197,8 +197,8 @@ struct lowest_plateau {
 /// Several orders, the best plan kept, stopping at the first that meets the load bound.
 struct lowest_plateaus {
   constexpr memory_plan operator()(memory_problem const& p) const {
-    if (auto wrong = fault_of(p)) return detail::refused(*wrong);
-    if (!p.fixed.empty()) return detail::refused("lowest_plateau: fixed offsets need greedy_by_size or the exact search");
+    if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
+    if (!p.fixed.empty()) return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size or the exact search"});
     detail::plateau_ground const ground(p);
     load_bound const bound = load_lower_bound(p);
     memory_plan best;

@@ -33,18 +33,13 @@ namespace detail {
 /// The records by rank: result[k] is the k-th preferred. `total` may be empty where no key asks for it. O(n log n).
 constexpr std::vector<std::uint32_t> ranked(memory_problem const& p, rank_order order,
                                             std::vector<std::int64_t> const& total) {
-  struct keyed {
-    double area;  // beyond 2^53 ties may be missed: that changes a preference, never the validity of a plan
-    std::int64_t first, second;
-    std::uint32_t record;
-  };
   auto const value = [&](rank_key k, std::size_t i) -> std::int64_t {
     switch (k) {
       case rank_key::total: return total[i];
       case rank_key::width: return p.upper[i] - p.lower[i];
       case rank_key::size: return p.size[i];
       case rank_key::lower: return -p.lower[i];
-      case rank_key::area: {
+      case rank_key::area: {  // beyond 2^53 ties are blurred: that changes a preference, never a plan's validity
         auto const a = static_cast<double>(p.size[i]) * static_cast<double>(p.upper[i] - p.lower[i]);
         return a < 9e18 ? static_cast<std::int64_t>(a) : std::int64_t{9000000000000000000};
       }
@@ -55,7 +50,7 @@ constexpr std::vector<std::uint32_t> ranked(memory_problem const& p, rank_order 
     std::int64_t a, b;
     std::uint32_t record;
   };
-  std::vector<entry> entries(p.count());
+  std::vector<entry> entries(p.count(), entry{});
   for (std::size_t i = 0; i < p.count(); ++i)
     entries[i] = {value(order.first, i), value(order.second, i), static_cast<std::uint32_t>(i)};
   std::sort(entries.begin(), entries.end(), [&](entry const& x, entry const& y) {
@@ -65,7 +60,7 @@ constexpr std::vector<std::uint32_t> ranked(memory_problem const& p, rank_order 
     if (cx != cy) return cx > cy;
     return x.record < y.record;
   });
-  std::vector<std::uint32_t> by_rank(p.count());
+  std::vector<std::uint32_t> by_rank(p.count(), 0);
   for (std::size_t i = 0; i < by_rank.size(); ++i) by_rank[i] = entries[i].record;
   return by_rank;
 }
@@ -78,7 +73,7 @@ constexpr std::vector<std::int64_t> totals(sectioned const& s, std::vector<std::
   for (std::size_t k = 1; k < load.size(); ++k) load[k] += load[k - 1];
   load.pop_back();
   range_maximum const most(load);
-  std::vector<std::int64_t> out(sizes.size());
+  std::vector<std::int64_t> out(sizes.size(), 0);
   for (std::size_t i = 0; i < sizes.size(); ++i) out[i] = most(s.ranges[i].begin, s.ranges[i].end);
   return out;
 }

@@ -12,8 +12,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
-#include <optional>
-#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -138,12 +137,12 @@ constexpr std::int64_t align_up(std::int64_t x, std::int64_t a) { return a <= 1 
 
 }  // namespace detail
 
-/// What is wrong with the records, in one line that names the record, or nothing: lives that end before they begin,
+/// What is wrong with the records, and with which, or an empty fault: lives that end before they begin,
 /// negative sizes, alignments below 1, fixed offsets that are negative or not aligned, gaps out of order or outside the
 /// life, windows outside the record, and totals that could overflow 64 bits. After it has passed, no arithmetic of any
 /// planner overflows. O(records + gaps).
-constexpr std::optional<std::string> fault_of(memory_problem const& p) {
-  auto const bad = [](std::size_t i, char const* what) { return "record " + std::to_string(i) + ": " + what; };
+constexpr plan_fault fault_of(memory_problem const& p) {
+  auto const bad = [](std::size_t i, std::string_view what) { return plan_fault{what, static_cast<std::int64_t>(i)}; };
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 8;
   std::int64_t total = 0;
   for (std::size_t i = 0; i < p.count(); ++i) {
@@ -168,7 +167,7 @@ constexpr std::optional<std::string> fault_of(memory_problem const& p) {
       at = g.upper;
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 namespace detail {
@@ -181,10 +180,10 @@ constexpr std::int64_t end_of(memory_problem const& p, std::vector<std::int64_t>
   return top;
 }
 
-constexpr memory_plan refused(std::string why) {
+constexpr memory_plan refused(plan_fault why) {
   memory_plan plan;
   plan.status = plan_status::infeasible;
-  plan.why = static_cast<std::string&&>(why);
+  plan.why = why;
   return plan;
 }
 

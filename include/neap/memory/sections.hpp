@@ -34,7 +34,7 @@ struct sectioned {
 constexpr sectioned cut_into_sections(std::vector<time_stretch> const& stretches) {
   sectioned out;
   auto const n = stretches.size();
-  out.ranges.resize(n);
+  out.ranges.assign(n, section_range{});
   if (n == 0) return out;
   std::int64_t first = stretches[0].lower, last = stretches[0].upper;
   for (auto const& s : stretches) first = std::min(first, s.lower), last = std::max(last, s.upper);
@@ -70,7 +70,7 @@ constexpr sectioned cut_into_sections(std::vector<time_stretch> const& stretches
 /// The largest value over ranges of an array: a tournament tree. O(n) to build, O(log n) a question.
 class range_maximum {
  public:
-  constexpr explicit range_maximum(std::vector<std::int64_t> const& values) : n_(values.size()), tree_(2 * n_) {
+  constexpr explicit range_maximum(std::vector<std::int64_t> const& values) : n_(values.size()), tree_(2 * n_, 0) {
     for (std::size_t i = 0; i < n_; ++i) tree_[n_ + i] = values[i];
     for (std::size_t i = n_; i-- > 1;) tree_[i] = std::max(tree_[2 * i], tree_[2 * i + 1]);
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -45,6 +46,25 @@ enum class plan_status : std::uint8_t {
 /// True where the plan's offsets can be used.
 constexpr bool has_offsets(plan_status s) { return s == plan_status::optimal || s == plan_status::feasible; }
 
+/// What is wrong, and with which records. (Not a std::string: plans are made at compile time too.)
+struct plan_fault {
+  std::string_view what{};   ///< empty: nothing is wrong; always a literal
+  std::int64_t record = -1;  ///< index of the record, or -1
+  std::int64_t other = -1;   ///< index of a second one, or -1
+
+  constexpr bool empty() const { return what.empty(); }
+  /// One line: "record 3: its size is negative".
+  std::string message() const {
+    std::string line;
+    if (other >= 0)
+      line = "records " + std::to_string(record) + " and " + std::to_string(other) + ": ";
+    else if (record >= 0)
+      line = "record " + std::to_string(record) + ": ";
+    return line += what;
+  }
+  friend constexpr bool operator==(plan_fault const&, plan_fault const&) = default;
+};
+
 /// Where everything goes.
 struct memory_plan {
   std::vector<std::int64_t> offsets;   ///< bytes, in the order of the records; empty unless has_offsets(status)
@@ -53,7 +73,7 @@ struct memory_plan {
   plan_status status = plan_status::feasible;
   std::int64_t work = 0;               ///< nodes of search (0 for greedy planners)
   std::int64_t moment = 0;             ///< a moment at which the living records attain the load bound
-  std::string why{};                   ///< one line, where there are no offsets
+  plan_fault why{};                    ///< where there are no offsets: what stands in the way
   std::vector<std::size_t> conflict{}; ///< an irreducible infeasible subset of the records, where one was asked for
   friend bool operator==(memory_plan const&, memory_plan const&) = default;
 };

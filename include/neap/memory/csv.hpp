@@ -1,0 +1,206 @@
+// MiniMalloc's CSV form of an allocation problem and of its solution, in full.
+//
+//   id,lower,upper,size[,alignment][,gaps][,offset][,hint]
+//   b1,0,3,4,1,1-2 2-3@0:2,,
+//
+// Columns come in any order. `buffer` and `buffer_id` mean id, `start` means lower; `end` in place of `upper` is
+// inclusive, here and in gaps. A gap is `a-b` (no bytes) or `a-b@lo:hi` (only these), several parted by blanks. In a
+// problem `offset` fixes a record; in a solution it is where the record lies. Text in, text out: no files are opened.
+#pragma once
+
+#include <neap/core/error.hpp>
+#include <neap/memory/records.hpp>
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// Named records, as the file has them.
+struct allocation_file {
+  std::vector<std::string> ids;
+  std::vector<usage_record> records;
+  std::vector<std::int64_t> hints;  ///< empty, or one a record, -1 where there is none
+};
+
+namespace detail {
+
+/// The next field up to `mark`, removed from `rest`.
+inline std::string_view cut_field(std::string_view& rest, char mark) {
+  auto const end = rest.find(mark);
+  std::string_view const field = rest.substr(0, end);
+  rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+  return field;
+}
+
+inline std::string_view trimmed(std::string_view s) {
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\t' || s.back() == '\r')) s.remove_suffix(1);
+  return s;
+}
+
+/// Reads an integer at the front of `s` and removes it; false if there is none or it does not fit 64 bits.
+inline bool eat_integer(std::string_view& s, std::int64_t& value) {
+  auto const [end, code] = std::from_chars(s.data(), s.data() + s.size(), value);
+  if (code != std::errc{}) return false;
+  s.remove_prefix(static_cast<std::size_t>(end - s.data()));
+  return true;
+}
+inline bool eat(std::string_view& s, char c) {
+  if (s.empty() || s.front() != c) return false;
+  s.remove_prefix(1);
+  return true;
+}
+inline bool whole_integer(std::string_view s, std::int64_t& value) { return eat_integer(s, value) && s.empty(); }
+
+inline bool parse_gaps(std::string_view text, std::int64_t inclusive, std::vector<live_gap>& gaps) {
+  while (!(text = trimmed(text)).empty()) {
+    live_gap g;
+    if (!eat_integer(text, g.lower) || !eat(text, '-') || !eat_integer(text, g.upper)) return false;
+    if (__builtin_add_overflow(g.upper, inclusive, &g.upper)) return false;
+    if (eat(text, '@') &&
+        (!eat_integer(text, g.window_lower) || !eat(text, ':') || !eat_integer(text, g.window_upper)))
+      return false;
+    if (!text.empty() && text.front() != ' ') return false;
+    gaps.push_back(g);
+  }
+  return true;
+}
+
+}  // namespace detail
+
+/// Reads a problem. The failure names the line and what is wrong with it; records that no planner could take (negative
+/// sizes, lives that end before they begin...) are refused here too. O(text).
+inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
+  enum column : std::size_t { id, lower, upper, size, alignment, gaps, offset, hint, ignored };
+  static constexpr std::array<std::pair<std::string_view, column>, 12> names{{{"id", id},
+                                                                             {"buffer", id},
+                                                                             {"buffer_id", id},
+                                                                             {"lower", lower},
+                                                                             {"start", lower},
+                                                                             {"upper", upper},
+                                                                             {"end", upper},
+                                                                             {"size", size},
+                                                                             {"alignment", alignment},
+                                                                             {"gaps", gaps},
+                                                                             {"offset", offset},
+                                                                             {"hint", hint}}};
+  std::size_t line_number = 0;
+  auto const fail = [&](std::string const& what) { return failure{"line " + std::to_string(line_number) + ": " + what}; };
+  std::vector<column> columns;
+  std::array<bool, 8> seen{};
+  std::int64_t inclusive = 0;
+  allocation_file file;
+  std::string_view rest = text;
+  if (rest.substr(0, 3) == "\xEF\xBB\xBF") rest.remove_prefix(3);  // a byte order mark
+  while (!rest.empty()) {
+    ++line_number;
+    std::string_view line = detail::trimmed(detail::cut_field(rest, '\n'));
+    if (line.empty()) continue;
+    if (columns.empty()) {
+      std::string_view fields = line;
+      bool more = true;
+      while (more) {
+        more = fields.find(',') != fields.npos;
+        std::string_view const name = detail::trimmed(detail::cut_field(fields, ','));
+        column c = ignored;
+        for (auto const& [n, meaning] : names)
+          if (n == name) c = meaning;
+        if (c == ignored) return fail("unknown column '" + std::string(name.substr(0, 40)) + "'");
+        if (seen[c]) return fail("column '" + std::string(name) + "' is given twice");
+        seen[c] = true;
+        if (name == "end") inclusive = 1;
+        columns.push_back(c);
+      }
+      if (!seen[lower] || !seen[upper] || !seen[size]) return fail("the header lacks lower, upper or size");
+      continue;
+    }
+    usage_record r;
+    std::string name = seen[id] ? std::string{} : std::to_string(file.records.size());
+    std::int64_t wish = -1;
+    std::string_view fields = line;
+    for (std::size_t k = 0; k < columns.size(); ++k) {
+      if (k > 0 && fields.data() == line.data() + line.size() && line.back() != ',')
+        return fail("it has " + std::to_string(k) + " fields, the header " + std::to_string(columns.size()));
+      std::string_view const field = detail::trimmed(detail::cut_field(fields, ','));
+      auto const integer = [&](std::int64_t& value) { return detail::whole_integer(field, value); };
+      bool good = true;
+      switch (columns[k]) {
+        case id: name = std::string(field); break;
+        case lower: good = integer(r.lower); break;
+        case upper: good = integer(r.upper) && !__builtin_add_overflow(r.upper, inclusive, &r.upper); break;
+        case size: good = integer(r.size); break;
+        case alignment: good = field.empty() || integer(r.alignment); break;
+        case gaps: good = detail::parse_gaps(field, inclusive, r.gaps); break;
+        case offset: good = field.empty() || integer(r.offset); break;
+        case hint: good = field.empty() || integer(wish); break;
+        case ignored: break;
+      }
+      if (!good)
+        return fail("field " + std::to_string(k + 1) + " is not what its column asks for: '" +
+                    std::string(field.substr(0, 40)) + "'");
+    }
+    if (!fields.empty()) return fail("it has more fields than the header");
+    if (auto const wrong = fault_of(std::array<usage_record, 1>{r}); !wrong.empty())
+      return fail(std::string(wrong.what));
+    if (seen[hint]) file.hints.push_back(wish);
+    file.ids.push_back(std::move(name));
+    file.records.push_back(std::move(r));
+  }
+  if (columns.empty()) return fail("no header");
+  if (auto const wrong = fault_of(file.records); !wrong.empty()) return failure{wrong.message()};
+  return file;
+}
+
+/// Writes the file, with offsets if a plan with offsets is given (the form of MiniMalloc's solutions). Only the columns
+/// that some record needs are written. Reading it back gives equal records.
+inline std::string write_minimalloc_csv(allocation_file const& file, memory_plan const* plan = nullptr) {
+  bool aligned = false, gapped = false, fixed = false;
+  for (auto const& r : file.records)
+    aligned |= r.alignment != 1, gapped |= !r.gaps.empty(), fixed |= r.offset != any_offset;
+  bool const placed = plan != nullptr && has_offsets(*plan);
+  std::string out = "id,lower,upper,size";
+  if (aligned) out += ",alignment";
+  if (gapped) out += ",gaps";
+  if (!file.hints.empty()) out += ",hint";
+  if (fixed || placed) out += ",offset";
+  out += '\n';
+  for (std::size_t i = 0; i < file.records.size(); ++i) {
+    usage_record const& r = file.records[i];
+    out += i < file.ids.size() ? file.ids[i] : std::to_string(i);
+    for (auto v : {r.lower, r.upper, r.size}) (out += ',') += std::to_string(v);
+    if (aligned) (out += ',') += std::to_string(r.alignment);
+    if (gapped) {
+      out += ',';
+      for (std::size_t k = 0; k < r.gaps.size(); ++k) {
+        live_gap const& g = r.gaps[k];
+        if (k > 0) out += ' ';
+        (((out += std::to_string(g.lower)) += '-')) += std::to_string(g.upper);
+        if (g.window_lower < g.window_upper)
+          ((((out += '@') += std::to_string(g.window_lower)) += ':')) += std::to_string(g.window_upper);
+      }
+    }
+    if (!file.hints.empty()) {
+      out += ',';
+      if (file.hints[i] >= 0) out += std::to_string(file.hints[i]);
+    }
+    if (fixed || placed) {
+      out += ',';
+      if (placed)
+        out += std::to_string(plan->offsets[i]);
+      else if (r.offset != any_offset)
+        out += std::to_string(r.offset);
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace neap::inline v0
