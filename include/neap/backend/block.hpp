@@ -1,0 +1,107 @@
+// The block: what a kernel sees of the machine. A kernel is a functor
+//
+//     template <class Block> NEAP_HD void operator()(Block& b) const;
+//
+// that does the b.id-th part of the work (a row, a tile). It loops with b.each and b.reduce_each only, so that one source
+// serves the host, where a block is one thread with vector lanes, and a GPU, where it is a thread block. host_block is
+// the host's: inner loops of a constant number of lanes, which compilers vectorise even at -O2, and reductions with one
+// partial result a lane, combined in a fixed tree: the same bits in every run, on any number of threads.
+#pragma once
+
+#include <neap/core/config.hpp>
+
+#include <cstdint>
+
+// Before a loop of constant length whose iterations do not depend on one another. In-place kernels read an element
+// before they write it at the same index, which this allows too.
+#if defined(__clang__)
+#define NEAP_LANES _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__) && !defined(__CUDACC__)
+#define NEAP_LANES _Pragma("GCC ivdep")
+#else
+#define NEAP_LANES
+#endif
+
+// Before a template for host and device that may be called with functors of the host only.
+#if defined(__CUDACC__)
+#define NEAP_HD_CHECK_OFF _Pragma("nv_exec_check_disable")
+#else
+#define NEAP_HD_CHECK_OFF
+#endif
+
+namespace neap::inline v0 {
+
+/// Reduction operators for Block::reduce and Block::reduce_each.
+struct sum_op {
+  template <class T>
+  NEAP_HD T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct product_op {
+  template <class T>
+  NEAP_HD T operator()(T a, T b) const {
+    return a * b;
+  }
+};
+/// The larger; a NaN wins.
+struct max_op {
+  template <class T>
+  NEAP_HD T operator()(T a, T b) const {
+    return ((b > a) | (b != b)) ? b : a;
+  }
+};
+/// The smaller; a NaN wins.
+struct min_op {
+  template <class T>
+  NEAP_HD T operator()(T a, T b) const {
+    return ((b < a) | (b != b)) ? b : a;
+  }
+};
+
+struct host_block {
+  static constexpr int lanes = 16;  // partial results of a reduction; a multiple of any vector's lanes
+
+  std::int64_t id = 0;  // which block: [0, blocks of the launch)
+  int worker = 0;       // which thread runs it, [0, threads): an index into scratch; results must not depend on it
+
+  /// f(i) for i in [0, n), in any order; calls must not depend on one another.
+  NEAP_HD_CHECK_OFF
+  template <class F>
+  NEAP_HD NEAP_INLINE void each(std::int64_t n, F&& f) const {
+    std::int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+      NEAP_LANES
+      for (int j = 0; j < lanes; ++j) f(i + j);
+    }
+    for (; i < n; ++i) f(i);
+  }
+
+  /// Combines one value from each thread of the block: on the host there is one.
+  template <class T, class Op>
+  NEAP_HD T reduce(T value, Op const&) const {
+    return value;
+  }
+
+  /// op over f(0), ..., f(n - 1) and `init`, which must be neutral for op. The order depends on n alone.
+  NEAP_HD_CHECK_OFF
+  template <class T, class F, class Op>
+  NEAP_HD NEAP_INLINE T reduce_each(std::int64_t n, T init, F&& f, Op const& op) const {
+    T part[lanes];
+    for (int j = 0; j < lanes; ++j) part[j] = init;
+    std::int64_t i = 0;
+    for (; i + lanes <= n; i += lanes) {
+      NEAP_LANES
+      for (int j = 0; j < lanes; ++j) part[j] = op(part[j], static_cast<T>(f(i + j)));
+    }
+    for (int j = 0; i + j < n; ++j) part[j] = op(part[j], static_cast<T>(f(i + j)));
+    for (int half = lanes / 2; half > 0; half /= 2)
+      for (int j = 0; j < half; ++j) part[j] = op(part[j], part[j + half]);
+    return part[0];
+  }
+
+  /// All threads of the block get here before any goes on.
+  NEAP_HD void sync() const {}
+};
+
+}  // namespace neap::inline v0

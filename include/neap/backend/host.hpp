@@ -1,0 +1,192 @@
+// The host backend: runs kernels on a fixed team of threads. Work is cut into pieces that do not depend on how many
+// threads there are, so results do not either. Launching allocates nothing.
+#pragma once
+
+#include <neap/backend/block.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+inline void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// A fixed team of workers; the calling thread takes part. A job is a number of pieces, which the members claim one by
+/// one, so a member that is late, because it slept or its core is busy elsewhere, holds nobody up.
+///
+/// `ticket_` holds the job's number in its high half and the pieces not yet claimed in its low half. Whoever takes a
+/// piece by a compare-exchange knows that the job cannot end, hence its description cannot change, before that piece is
+/// done.
+class thread_team {
+ public:
+  explicit thread_team(int threads) {
+    workers_.reserve(static_cast<std::size_t>(threads - 1));
+    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+  }
+  thread_team(thread_team const&) = delete;
+  thread_team& operator=(thread_team const&) = delete;
+  ~thread_team() {
+    stop_.store(true, std::memory_order_relaxed);
+    ticket_.fetch_add(one_job, std::memory_order_release);
+    ticket_.notify_all();
+    for (auto& w : workers_) w.join();
+  }
+  int size() const { return static_cast<int>(workers_.size()) + 1; }
+
+  /// f(piece, worker) for piece in [0, pieces), each once; returns when all are done. From inside a job, or while
+  /// another thread runs one, the caller does the work alone.
+  template <class F>
+  void run(std::uint32_t pieces, F const& f) {
+    if (workers_.empty() || pieces <= 1 || busy_.exchange(true, std::memory_order_acquire)) {
+      for (std::uint32_t p = 0; p < pieces; ++p) f(p, 0);
+      return;
+    }
+    context_ = &f;
+    call_ = [](void const* context, std::uint32_t piece, int worker) {
+      (*static_cast<F const*>(context))(piece, worker);
+    };
+    unfinished_.store(pieces, std::memory_order_relaxed);
+    auto const job = (ticket_.load(std::memory_order_relaxed) / one_job + 1) * one_job;
+    ticket_.store(job + pieces, std::memory_order_release);
+    ticket_.notify_all();
+    take_part(0);
+    for (int spin = 0; spin < patience; ++spin) {
+      if (unfinished_.load(std::memory_order_acquire) == 0) break;
+      relax();
+    }
+    for (std::uint32_t left; (left = unfinished_.load(std::memory_order_acquire)) != 0;)
+      unfinished_.wait(left, std::memory_order_acquire);
+    busy_.store(false, std::memory_order_release);
+  }
+
+ private:
+  static constexpr std::uint64_t one_job = std::uint64_t{1} << 32;
+  static constexpr int patience = 2000;  // spins before sleeping: some tens of microseconds
+
+  void take_part(int worker) {
+    auto ticket = ticket_.load(std::memory_order_acquire);
+    while (static_cast<std::uint32_t>(ticket) != 0) {
+      if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel, std::memory_order_acquire))
+        continue;
+      call_(context_, static_cast<std::uint32_t>(ticket) - 1, worker);
+      if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
+      ticket = ticket_.load(std::memory_order_acquire);
+    }
+  }
+  void work(int worker) {
+    while (!stop_.load(std::memory_order_relaxed)) {
+      take_part(worker);
+      auto ticket = ticket_.load(std::memory_order_acquire);
+      for (int spin = 0; spin < patience && static_cast<std::uint32_t>(ticket) == 0; ++spin) {
+        relax();
+        ticket = ticket_.load(std::memory_order_acquire);
+        if (stop_.load(std::memory_order_relaxed)) return;
+      }
+      if (static_cast<std::uint32_t>(ticket) == 0 && !stop_.load(std::memory_order_relaxed))
+        ticket_.wait(ticket, std::memory_order_acquire);
+    }
+  }
+
+  alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  alignas(64) std::atomic<std::uint32_t> unfinished_{0};
+  alignas(64) std::atomic<bool> stop_{false};
+  std::atomic<bool> busy_{false};
+  void const* context_ = nullptr;
+  void (*call_)(void const*, std::uint32_t, int) = nullptr;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace detail
+
+/// Runs kernels on this machine's cores.
+class host_backend {
+ public:
+  static constexpr std::string_view name = "host";
+  static constexpr bool addresses_host_memory = true;  // free functions may read tensors to check them
+  using block = host_block;
+
+  /// `threads` in all, the caller's included; 0 is one for each core.
+  explicit host_backend(int threads = 0)
+      : team_(std::make_unique<detail::thread_team>(
+            threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency())))) {}
+
+  int threads() const { return team_->size(); }
+
+  /// Runs kernel(block) for every block id in [0, blocks). Blocks must not depend on one another, and kernels must not
+  /// throw. `block_work` is about how many elements a block handles (0: unknown, taken as many): launches that are not
+  /// worth waking a thread for stay on the caller's.
+  template <class K>
+  void launch(std::int64_t blocks, K const& kernel, std::int64_t block_work = 0) {
+    if (block_work > 0 && blocks <= small_work / block_work) {
+      for (std::int64_t id = 0; id < blocks; ++id) run_block(kernel, id, 0);
+      return;
+    }
+    in_pieces(blocks, [&](std::int64_t first, std::int64_t last, int worker) {
+      for (std::int64_t id = first; id < last; ++id) run_block(kernel, id, worker);
+    });
+  }
+
+  /// f(begin, end) or f(begin, end, worker) over consecutive ranges of `grain` indices (the last may be shorter) that
+  /// cover [0, n). The ranges do not depend on the number of threads.
+  template <class F>
+  void parallel_for(std::int64_t n, std::int64_t grain, F const& f) {
+    std::int64_t const ranges = (n + grain - 1) / grain;
+    in_pieces(ranges, [&](std::int64_t first, std::int64_t last, int worker) {
+      for (std::int64_t r = first; r < last; ++r) {
+        std::int64_t const begin = r * grain, end = std::min(n, begin + grain);
+        if constexpr (std::is_invocable_v<F const&, std::int64_t, std::int64_t, int>)
+          f(begin, end, worker);
+        else
+          f(begin, end);
+      }
+    });
+  }
+
+  /// f(i) for i in [0, n); calls must not depend on one another.
+  template <class F>
+  void elementwise(std::int64_t n, F const& f) {
+    parallel_for(n, 8192, [&](std::int64_t begin, std::int64_t end) {
+      host_block{}.each(end - begin, [&](std::int64_t i) { f(begin + i); });
+    });
+  }
+
+ private:
+  static constexpr std::int64_t small_work = 16384;  // elements
+
+  template <class K>
+  static void run_block(K const& kernel, std::int64_t id, int worker) {
+    host_block b{id, worker};
+    kernel(b);
+  }
+
+  // f(first, last, worker) over consecutive ranges that cover [0, n): a few for each thread, so that a busy core does
+  // not hold the others up.
+  template <class F>
+  void in_pieces(std::int64_t n, F const& f) {
+    if (n <= 0) return;
+    std::int64_t const pieces = threads() == 1 ? 1 : std::min<std::int64_t>(n, threads() * 4);
+    if (pieces == 1) return f(std::int64_t{0}, n, 0);
+    team_->run(static_cast<std::uint32_t>(pieces), [&](std::uint32_t piece, int worker) {
+      f(n * piece / pieces, n * (piece + 1) / pieces, worker);
+    });
+  }
+
+  std::unique_ptr<detail::thread_team> team_;
+};
+
+}  // namespace neap::inline v0
