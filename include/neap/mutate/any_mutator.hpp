@@ -1,0 +1,90 @@
+// any_mutator<G>: a pipeline chosen at run time (a command line's --moves), erased. One virtual call and one allocation
+// a mutation; everywhere else the type is known.
+#pragma once
+
+#include <neap/mutate/mutator.hpp>
+
+#include <memory>
+
+namespace neap::inline v0 {
+
+/// Any mutation of candidates over G, erased; equal only to itself.
+template <class G>
+class any_mutation {
+ public:
+  any_mutation() = default;
+  template <class M>
+    requires(!std::same_as<std::remove_cvref_t<M>, any_mutation>)
+  explicit any_mutation(M m) : it_(std::make_shared<model<M>>(std::move(m))) {}
+  std::optional<edited<G>> apply(candidate<G> const& c) const { return it_ ? it_->apply(c) : std::nullopt; }
+  std::string describe(candidate<G> const& c) const { return it_ ? it_->describe(c) : std::string("nothing"); }
+  friend bool operator==(any_mutation const&, any_mutation const&) = default;
+
+ private:
+  struct base {
+    virtual ~base() = default;
+    virtual std::optional<edited<G>> apply(candidate<G> const&) const = 0;
+    virtual std::string describe(candidate<G> const&) const = 0;
+  };
+  template <class M>
+  struct model final : base {
+    explicit model(M x) : m(std::move(x)) {}
+    std::optional<edited<G>> apply(candidate<G> const& c) const override { return neap::apply(m, c); }
+    std::string describe(candidate<G> const& c) const override { return neap::describe(m, c); }
+    M m;
+  };
+  std::shared_ptr<base const> it_;
+};
+
+template <class G>
+class any_mutator {
+  struct stream_base {
+    virtual ~stream_base() = default;
+    virtual std::optional<any_mutation<G>> next() = 0;
+  };
+  template <class S>
+  struct stream_model final : stream_base {
+    explicit stream_model(S x) : s(std::move(x)) {}
+    std::optional<any_mutation<G>> next() override {
+      auto m = s.next();
+      if (!m) return std::nullopt;
+      return any_mutation<G>(*std::move(m));
+    }
+    S s;
+  };
+
+ public:
+  class stream {
+   public:
+    explicit stream(std::unique_ptr<stream_base> s) : s_(std::move(s)) {}
+    std::optional<any_mutation<G>> next() { return s_->next(); }
+
+   private:
+    std::unique_ptr<stream_base> s_;
+  };
+
+  template <class M>
+    requires(!std::same_as<std::remove_cvref_t<M>, any_mutator>)
+  any_mutator(M m)
+      : make_(std::make_shared<model<M>>(std::move(m))) {
+    detail::check_leaf<M, G>();
+  }
+  stream operator()(candidate<G> const& c) const { return stream(make_->streams(c)); }
+
+ private:
+  struct base {
+    virtual ~base() = default;
+    virtual std::unique_ptr<stream_base> streams(candidate<G> const&) const = 0;
+  };
+  template <class M>
+  struct model final : base {
+    explicit model(M x) : m(std::move(x)) {}
+    std::unique_ptr<stream_base> streams(candidate<G> const& c) const override {
+      return std::make_unique<stream_model<stream_of<M, G>>>(m(c));
+    }
+    M m;
+  };
+  std::shared_ptr<base const> make_;
+};
+
+}  // namespace neap::inline v0

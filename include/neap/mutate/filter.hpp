@@ -1,0 +1,44 @@
+// m | filter(keep): the mutations of m for which keep(mutation, candidate) holds.
+// Laws: filter(always true) changes nothing; two filters in a row keep what both keep.
+#pragma once
+
+#include <neap/mutate/mutator.hpp>
+
+namespace neap::inline v0 {
+
+namespace detail {
+template <class G, class S, class Keep>
+class filter_stream {
+ public:
+  constexpr filter_stream(S stream, Keep keep, candidate<G> const& c)
+      : stream_(std::move(stream)), keep_(std::move(keep)), candidate_(&c) {}
+  constexpr std::optional<mutation_of<S>> next() {
+    while (auto m = stream_.next())
+      if (keep_(*m, *candidate_)) return m;
+    return std::nullopt;
+  }
+
+ private:
+  S stream_;
+  Keep keep_;
+  candidate<G> const* candidate_;
+};
+}  // namespace detail
+
+template <class M, class Keep>
+struct filtered {
+  M leaf;
+  Keep keep;
+  template <class G>
+  constexpr auto operator()(candidate<G> const& c) const {
+    detail::check_leaf<M, G>();
+    return detail::filter_stream<G, stream_of<M, G>, Keep>(leaf(c), keep, c);
+  }
+};
+
+template <class Keep>
+constexpr auto filter(Keep keep) {
+  return pipe_closure{[keep](auto m) { return filtered<decltype(m), Keep>{std::move(m), keep}; }};
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,43 @@
+// from_range(f): any function from a candidate to an input range of mutations, as a mutator: a vector, a std view, a
+// range-v3 view, a coroutine's generator. The range is walked lazily, one element a draw.
+#pragma once
+
+#include <neap/mutate/mutator.hpp>
+
+namespace neap::inline v0 {
+
+namespace detail {
+template <class R>
+class range_stream {
+ public:
+  explicit range_stream(R range) : range_(std::move(range)) {}
+  range_stream(range_stream&& o) : range_(std::move(o.range_)) {}  // only before the first draw
+
+  auto next() -> std::optional<std::remove_cvref_t<decltype(*std::declval<R&>().begin())>> {
+    if (!at_) at_.emplace(range_.begin());
+    else if (!(*at_ == range_.end())) ++*at_;
+    if (*at_ == range_.end()) return std::nullopt;
+    return **at_;
+  }
+
+ private:
+  R range_;
+  std::optional<decltype(std::declval<R&>().begin())> at_;
+};
+}  // namespace detail
+
+template <class F>
+struct ranged {
+  F make;
+  template <class G>
+  auto operator()(candidate<G> const& c) const {
+    return detail::range_stream<std::remove_cvref_t<decltype(make(c))>>(make(c));
+  }
+};
+
+template <class F>
+constexpr ranged<F> from_range(F make) {
+  return {std::move(make)};
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,158 @@
+// Mutations, streams and mutators.
+//
+// A mutation is a small value that describes one edit of a candidate (graph, order, simulation). A stream yields
+// mutations one at a time: next() gives an optional, empty when the stream is dry. A mutator is a function object from a
+// candidate to a lazy stream: drawing one mutation costs what that one costs, and nothing is built before it is drawn.
+//
+//   constexpr auto moves = chain(rematerialize{} | truncate(64), zip(rematerialize{}, swap{}) | truncate(256));
+//   auto stream = moves(candidate);
+//   while (auto m = stream.next()) ...
+//
+// Combinators (chain, zip, truncate, sample, filter) are compile-time: the mutation types of a pipeline are summed
+// without duplicates in a std::variant, without heap. MAGIS (ASPLOS'24) has the same combinators as Python generators.
+#pragma once
+
+#include <neap/core/error.hpp>
+#include <neap/plan/candidate.hpp>
+
+#include <concepts>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace neap::inline v0 {
+
+/// What applying a mutation gives: the edited graph and a valid order of its ops.
+template <class G>
+struct edited {
+  G graph;
+  schedule order;
+};
+
+/// A mutation of candidates over G.
+/// Promise: equal mutations of equal candidates give equal graphs and orders; the edited graph computes the same kept
+/// values and updates. apply() gives nothing where the edit turns out to be impossible, and never throws for that.
+template <class M, class G>
+concept mutation_for = std::regular<M> && requires(M const& m, candidate<G> const& c) {
+  { m.apply(c) } -> std::same_as<std::optional<edited<G>>>;
+  { m.describe(c) } -> std::convertible_to<std::string>;
+};
+
+/// A stream of mutations.
+/// Promise: once next() was empty it stays empty; the candidate outlives the stream.
+template <class S>
+concept mutation_stream = requires(S& s) {
+  { s.next().has_value() } -> std::convertible_to<bool>;
+  *s.next();
+};
+
+template <mutation_stream S>
+using mutation_of = typename std::remove_cvref_t<decltype(std::declval<S&>().next())>::value_type;
+
+/// A mutator of candidates over G: from a candidate to a stream.
+/// Promise: equal candidates give equal streams; making the stream is cheap.
+template <class M, class G>
+concept mutator_for = std::copy_constructible<M> && requires(M const& m, candidate<G> const& c) {
+  { m(c) } -> mutation_stream;
+};
+
+/// The stream a mutator gives for candidates over G.
+template <class M, class G>
+using stream_of = decltype(std::declval<M const&>()(std::declval<candidate<G> const&>()));
+
+namespace detail {
+
+// The sum of mutation types: one type stays itself, several become a variant without duplicates, variants are flattened.
+template <class... M>
+struct bag {};
+template <class List, class M>
+struct bag_add;
+template <class... Have, class M>
+struct bag_add<bag<Have...>, M> {
+  using type = std::conditional_t<(std::is_same_v<Have, M> || ...), bag<Have...>, bag<Have..., M>>;
+};
+template <class... Have, class... M>
+struct bag_add<bag<Have...>, std::variant<M...>> {
+  template <class L, class... R>
+  struct fold {
+    using type = L;
+  };
+  template <class L, class F, class... R>
+  struct fold<L, F, R...> : fold<typename bag_add<L, F>::type, R...> {};
+  using type = typename fold<bag<Have...>, M...>::type;
+};
+template <class List, class... M>
+struct bag_all {
+  using type = List;
+};
+template <class List, class M, class... Rest>
+struct bag_all<List, M, Rest...> : bag_all<typename bag_add<List, M>::type, Rest...> {};
+template <class List>
+struct bag_sum;
+template <class M>
+struct bag_sum<bag<M>> {
+  using type = M;
+};
+template <class... M>
+struct bag_sum<bag<M...>> {
+  using type = std::variant<M...>;
+};
+
+template <class... M>
+using sum_of_mutations = typename bag_sum<typename bag_all<bag<>, M...>::type>::type;
+
+/// A mutation of one leaf as the pipeline's sum type.
+template <class Sum, class M>
+constexpr Sum widen(M&& m) {
+  using type = std::remove_cvref_t<M>;
+  if constexpr (std::is_same_v<type, Sum> || !requires { std::variant_size<type>::value; }) {
+    return Sum(std::forward<M>(m));
+  } else {
+    return std::visit([](auto&& x) { return Sum(std::forward<decltype(x)>(x)); }, std::forward<M>(m));
+  }
+}
+
+/// Asked of every leaf of a combinator, so that a bad one is named where it stands.
+template <class M, class G>
+constexpr void check_leaf() {
+  static_assert(mutator_for<M, G>,
+                "neap: this leaf of a pipeline is not a mutator: it lacks  auto operator()(neap::candidate<G> const&) "
+                "const  returning a stream with  std::optional<Mutation> next()");
+}
+
+}  // namespace detail
+
+/// Applies a mutation, or the one a variant of mutations holds.
+template <class M, class G>
+std::optional<edited<G>> apply(M const& m, candidate<G> const& c) {
+  if constexpr (requires { m.apply(c); }) return m.apply(c);
+  else return std::visit([&](auto const& x) { return x.apply(c); }, m);
+}
+
+/// One line on what a mutation does to this candidate.
+template <class M, class G>
+std::string describe(M const& m, candidate<G> const& c) {
+  if constexpr (requires { m.describe(c); }) return m.describe(c);
+  else return std::visit([&](auto const& x) { return std::string(x.describe(c)); }, m);
+}
+
+/// A function of mutators: what stands right of `|`. `mutator | truncate(8)` is `truncate(8)(mutator)`.
+template <class F>
+struct pipe_closure {
+  F f;
+  template <class M>
+  constexpr auto operator()(M m) const {
+    return f(std::move(m));
+  }
+};
+template <class F>
+pipe_closure(F) -> pipe_closure<F>;
+
+template <class M, class F>
+constexpr auto operator|(M m, pipe_closure<F> const& closure) {
+  return closure(std::move(m));
+}
+
+}  // namespace neap::inline v0
