@@ -3,18 +3,28 @@
 // Memory semantics (the whole library's; the verifier re-states them independently):
 //   - A storage is taken at the position of the op that makes it and freed after the position of the last op that reads
 //     or writes any value of it. Storages behind kept values live to the end. A fresh output that nobody reads is freed
-//     after its own position. Resident storages are taken throughout.
+//     after its own position. Resident storages are taken throughout; a storage that is neither resident nor made by an
+//     op is taken from the first position.
 //   - Workspace is taken during its op's position alone.
-//   - Takeover: where an op may (graph_traits::may_take_over) and the input's storage is not resident, not kept and dies
-//     at this position, the output is put into its place: both share one buffer, counted once. An op's outputs are
-//     looked at in order, each taking the first input that still can be taken; an input is taken once.
-//   - A store's source is freed at the first position at or after the store's own at which a compute op starts after the
-//     store has ended (and whose reads of the storage are all done); an executor waits for the store there. A store's
-//     result takes no device bytes. A load takes its memory at its own position.
-//   - Sizes are rounded up to the alignment, each buffer by itself.
+//   - Takeover: an output's storage made at position p may be put into the place of an input's storage of equal bytes
+//     that dies at p: the last op that reads or writes it is this one, which writes no value on it itself, no transfer
+//     from or to it is still running when the op starts, it is neither resident nor kept, and the operator allows it
+//     (graph_traits::may_take_over) for every argument through which it reads that storage. Both then share one buffer,
+//     counted once. An op's outputs are looked at in order, each taking the first input that still can be taken; an
+//     input's storage is taken once. Only ops on the compute stream take over.
+//   - Transfers run beside the computation, so the device storage of a transfer (what a store reads, what a load makes)
+//     is held until the first position at which a compute op starts after the transfer has ended: it is freed no earlier
+//     than after the position before that one, at the end if there is none. For a store, an executor waits there. A
+//     store's result takes no device bytes. A load takes its memory at its own position.
+//   - Sizes are rounded up to the alignment, each buffer and each workspace by itself.
 //   - The peak is the largest sum at any position: resident + living buffers + workspace.
-// Time: three streams. An op starts when its stream is free and all it must wait for (producers of its inputs,
-// order_after, and for copies the last compute op issued before) have ended.
+// Time: three streams, each runs its ops in issue order. An op starts when its stream is free and all it must wait for
+// (producers of its inputs, order_after, and for copies the last compute op issued before) have ended. Latency is the end
+// of the last op of any stream.
+//
+//   store s of x:   compute |--A--|--B--|--C--|--D--|      A makes x; s is issued after A and ends while C runs, so D is
+//                   to host       |---s---|                the first op to start after it: x's bytes are there up to and
+//                   x taken |=================|            with C's position, free for D's output.
 #pragma once
 
 #include <neap/core/units.hpp>

@@ -1,0 +1,177 @@
+// The simulator: what an order of a graph costs, in bytes at each position and in seconds, by the semantics stated in
+// plan/simulation.hpp. Two passes over the order and one over the storages; nothing is allocated when a simulator is
+// used again on a graph of the same size.
+//
+//   simulation s = simulate(graph, order, given_latencies{});
+//   s.peak_bytes, s.latency
+#pragma once
+
+#include <neap/plan/schedule.hpp>
+#include <neap/simulate/flow_facts.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// Judges orders of graphs; keeps its tables between calls. Not for use by two threads at once.
+class simulator {
+ public:
+  /// Writes the whole answer into `out`, reusing its memory. The order has each op once and is topological
+  /// (schedule/order.hpp checks that). O(ops + edges).
+  void operator()(flow_facts const& facts, schedule const& order, simulation& out) {
+    times(facts, order, out.start, out.end);
+    lives(facts, order, out.start);
+    memory(facts, order, out.start, out.bytes_at, &out.takes_over);
+    out.live = live_;
+    auto const n = static_cast<std::uint32_t>(order.size());
+    for (auto s : id_range<storage_id>(facts.storage_count()))
+      if (facts.is_resident(s)) out.live[s] = n ? live_range{0, n - 1} : live_range{};
+    out.resident_bytes = facts.resident_bytes();
+    out.latency = latency_;
+    auto const top = std::max_element(out.bytes_at.begin(), out.bytes_at.end());
+    out.peak_position = static_cast<std::uint32_t>(top - out.bytes_at.begin());
+    out.peak_bytes = n ? *top : out.resident_bytes;
+  }
+  simulation operator()(flow_facts const& facts, schedule const& order) {
+    simulation out;
+    (*this)(facts, order, out);
+    return out;
+  }
+
+  struct quick {
+    bytes_t peak_bytes;
+    seconds_t latency;
+  };
+  /// The peak and the latency alone; the same numbers, in about half the time. O(ops + edges).
+  quick judge(flow_facts const& facts, schedule const& order) {
+    times(facts, order, start_, end_);
+    lives(facts, order, start_);
+    memory(facts, order, start_, bytes_at_, nullptr);
+    bytes_t peak = facts.resident_bytes();
+    for (auto b : bytes_at_) peak = std::max(peak, b);
+    return {peak, latency_};
+  }
+  /// The peak alone.
+  bytes_t peak(flow_facts const& facts, schedule const& order) { return judge(facts, order).peak_bytes; }
+
+ private:
+  static constexpr std::size_t at(op_stream s) { return static_cast<std::size_t>(s); }
+
+  /// Start and end of each position's op on its stream.
+  void times(flow_facts const& facts, schedule const& order, std::vector<seconds_t>& start, std::vector<seconds_t>& end) {
+    auto const n = order.size();
+    assert(n == facts.op_count() && "a schedule has each op once");
+    start.resize(n), end.resize(n);
+    latency_ = 0;
+    if (!facts.has_transfers()) {  // one stream: one after the other
+      for (std::size_t p = 0; p < n; ++p) {
+        start[p] = latency_;
+        end[p] = latency_ += facts.seconds(order[p]);
+      }
+      return;
+    }
+    end_of_.resize(n);
+    seconds_t free_at[3] = {0, 0, 0};
+    for (std::size_t p = 0; p < n; ++p) {
+      op_id const o = order[p];
+      auto const stream = facts.stream(o);
+      seconds_t t = free_at[at(stream)];
+      for (op_id before : facts.after(o)) t = std::max(t, end_of_[before]);
+      // the last compute op issued before is the one that set the compute stream free
+      if (stream != op_stream::compute) t = std::max(t, free_at[at(op_stream::compute)]);
+      start[p] = t;
+      end[p] = end_of_[o] = free_at[at(stream)] = t + facts.seconds(o);
+      latency_ = std::max(latency_, end[p]);
+    }
+  }
+
+  /// The live range of each storage that is not resident, transfers in flight included.
+  void lives(flow_facts const& facts, schedule const& order, std::vector<seconds_t> const& start) {
+    auto const n = static_cast<std::uint32_t>(order.size());
+    live_.assign(facts.storage_count(), live_range{});
+    for (std::uint32_t p = 0; p < n; ++p) {
+      op_id const o = order[p];
+      for (auto s : facts.touches(o)) live_[s].last = p;
+      for (auto s : facts.makes(o)) live_[s].first = p;
+    }
+    if (n == 0) return;
+    for (auto s : facts.given_storages())
+      if (live_[s].last != 0 || touched_by(facts, order[0], s)) live_[s].first = 0;
+    for (auto s : facts.kept_storages()) live_[s] = {facts.maker(s) == nothing<op_id> ? 0 : live_[s].first, n - 1};
+    if (!facts.has_transfers()) return;
+
+    // A transfer holds what it reads and writes until a compute op starts after the transfer has ended. Transfers of one
+    // stream end in order, and compute ops start in order: two queues.
+    held_until_.assign(facts.storage_count(), 0);
+    for (auto& q : flying_) q.clear();
+    std::size_t landed[2] = {0, 0};
+    for (std::uint32_t p = 0; p < n; ++p) {
+      op_id const o = order[p];
+      if (auto const stream = facts.stream(o); stream != op_stream::compute) {
+        flying_[at(stream) - 1].push_back(o);
+        for (auto s : facts.touches(o)) held_until_[s] = std::max(held_until_[s], end_of_[o]);
+        continue;
+      }
+      for (int k = 0; k < 2; ++k)
+        for (auto& q = flying_[k]; landed[k] < q.size() && end_of_[q[landed[k]]] <= start[p]; ++landed[k])
+          for (auto s : facts.touches(q[landed[k]])) live_[s].last = std::max(live_[s].last, p - 1);
+    }
+    for (int k = 0; k < 2; ++k)
+      for (; landed[k] < flying_[k].size(); ++landed[k])
+        for (auto s : facts.touches(flying_[k][landed[k]])) live_[s].last = n - 1;
+  }
+
+  /// Takeovers, then the bytes at each position.
+  void memory(flow_facts const& facts, schedule const& order, std::vector<seconds_t> const& start,
+              std::vector<bytes_t>& bytes_at, table<storage_id, storage_id>* takes_over) {
+    auto const n = order.size();
+    bytes_at.assign(n + 1, 0);
+    for (auto s : id_range<storage_id>(facts.storage_count()))
+      if (auto const l = live_[s]; !l.empty()) {
+        bytes_at[l.first] += facts.bytes(s);
+        bytes_at[l.last + 1] -= facts.bytes(s);
+      }
+    if (takes_over) takes_over->assign(facts.storage_count(), nothing<storage_id>);
+    if (facts.options().takeover) {
+      taken_.assign(facts.storage_count(), 0);
+      for (std::uint32_t p = 0; p < n; ++p)
+        for (auto const c : facts.takeovers(order[p])) {
+          if (live_[c.from].last != p || (taken_[c.from] & gave) || (taken_[c.to] & took)) continue;
+          if (facts.has_transfers() && held_until_[c.from] > start[p]) continue;
+          taken_[c.from] |= gave, taken_[c.to] |= took;
+          if (takes_over) (*takes_over)[c.to] = c.from;
+          bytes_at[p] -= facts.bytes(c.to);       // one buffer where there were two
+          bytes_at[p + 1] += facts.bytes(c.from);  // which goes on
+        }
+    }
+    bytes_t sum = facts.resident_bytes();
+    for (std::size_t p = 0; p < n; ++p) bytes_at[p] = sum += bytes_at[p];
+    bytes_at.resize(n);
+    if (facts.has_workspace())
+      for (std::size_t p = 0; p < n; ++p) bytes_at[p] += facts.workspace(order[p]);
+  }
+  static bool touched_by(flow_facts const& facts, op_id o, storage_id s) {
+    auto const t = facts.touches(o);
+    return std::find(t.begin(), t.end(), s) != t.end();
+  }
+
+  seconds_t latency_ = 0;
+  table<op_id, seconds_t> end_of_;
+  table<storage_id, live_range> live_;
+  table<storage_id, seconds_t> held_until_;
+  enum takeover_bits : std::uint8_t { gave = 1, took = 2 };
+  table<storage_id, std::uint8_t> taken_;
+  std::vector<op_id> flying_[2];
+  std::vector<seconds_t> start_, end_;
+  std::vector<bytes_t> bytes_at_;
+};
+
+/// What an order of a graph costs. O(ops + edges); for many orders of one graph keep flow_facts and a simulator.
+template <dataflow_graph G, cost_model_for<G> C>
+simulation simulate(G const& g, schedule const& order, C const& cost, memory_options options = {}) {
+  return simulator{}(flow_facts(g, cost, options), order);
+}
+
+}  // namespace neap::inline v0
