@@ -1,0 +1,35 @@
+# Thrust and CUB: those of the CUDA toolkit (its CCCL) where there is one, else Debian's: neap::thrust. Host compilers
+# need nothing else of CUDA: for them Thrust's device system is set to a host one.
+find_program(NeapThrust_NVCC nvcc HINTS /usr/local/cuda/bin)
+set(toolkits ${CUDAToolkit_ROOT} $ENV{CUDA_PATH})
+foreach(nvcc ${CMAKE_CUDA_COMPILER} ${NeapThrust_NVCC})
+  file(REAL_PATH ${nvcc} nvcc)
+  cmake_path(GET nvcc PARENT_PATH nvcc)
+  cmake_path(GET nvcc PARENT_PATH nvcc)
+  list(APPEND toolkits ${nvcc})
+endforeach()
+list(APPEND toolkits /usr/local/cuda)
+list(TRANSFORM toolkits APPEND /include/cccl OUTPUT_VARIABLE cccl)
+list(TRANSFORM toolkits APPEND /include)
+find_path(NeapThrust_INCLUDE_DIR thrust/version.h HINTS ${cccl} ${toolkits})
+mark_as_advanced(NeapThrust_INCLUDE_DIR NeapThrust_NVCC)
+unset(toolkits)
+unset(cccl)
+
+if(NeapThrust_INCLUDE_DIR)
+  file(STRINGS ${NeapThrust_INCLUDE_DIR}/thrust/version.h version REGEX "define THRUST_VERSION +[0-9]+")
+  string(REGEX MATCH "[0-9]+" version "${version}")  # 300001: 3.0.1
+  math(EXPR major "${version} / 100000")
+  math(EXPR minor "${version} / 100 % 1000")
+  math(EXPR patch "${version} % 100")
+  set(NeapThrust_VERSION ${major}.${minor}.${patch})
+endif()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(NeapThrust REQUIRED_VARS NeapThrust_INCLUDE_DIR VERSION_VAR NeapThrust_VERSION)
+if(NeapThrust_FOUND AND NOT TARGET neap::thrust)
+  add_library(neap::thrust INTERFACE IMPORTED)
+  target_include_directories(neap::thrust SYSTEM INTERFACE ${NeapThrust_INCLUDE_DIR})
+  target_compile_definitions(neap::thrust INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:THRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP>)
+endif()

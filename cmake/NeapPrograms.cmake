@@ -1,0 +1,60 @@
+# How our own programs are compiled: neap_program_options, and neap_program(NAME source...).
+include(CheckCXXCompilerFlag)
+
+add_library(neap_program_options INTERFACE)
+target_compile_options(neap_program_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow>)
+if(NEAP_NATIVE)
+  check_cxx_compiler_flag(-march=native NEAP_KNOWS_NATIVE)
+  if(NEAP_KNOWS_NATIVE)
+    target_compile_options(neap_program_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=native>)
+  endif()
+endif()
+if(NEAP_SANITIZE)
+  # Instrumented code is slow at -O0 and slow to compile at -O2. g++ warns wrongly about what a sanitizer inserted.
+  # Thrust binds references to null policies, and means no harm; a null pointer that is used is found all the same.
+  set(sanitizers -fsanitize=${NEAP_SANITIZE} -fno-sanitize=null -fno-sanitize-recover=all)
+  target_compile_options(neap_program_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:${sanitizers} -fno-omit-frame-pointer -O1 -g1>)
+  target_link_options(neap_program_options INTERFACE ${sanitizers})
+elseif(NEAP_WERROR)
+  target_compile_options(neap_program_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+# A template library leaves much for the debugger that nobody reads: line tables are enough.
+target_compile_options(neap_program_options INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Debug>>:-g1>)
+
+set(neap_program_dir ${PROJECT_BINARY_DIR}/bin)
+
+function(neap_program name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE neap::neap neap_program_options)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${neap_program_dir})
+  # Graph files need more libraries: only a program that reads them is linked to those.
+  set(reads_files OFF)
+  foreach(source ${ARGN})
+    file(STRINGS ${source} includes REGEX "#include <neap/import/")
+    if(includes)
+      set(reads_files ON)
+    endif()
+  endforeach()
+  if(reads_files)
+    target_link_libraries(${name} PRIVATE neap::import)
+  endif()
+endfunction()
+
+# What a bare compiler must be told to compile against neap, one option a line: for tests that call the compiler
+# themselves, and for the include-cost bench.
+get_target_property(neap_own_include neap INTERFACE_INCLUDE_DIRECTORIES)
+set(dirs $<TARGET_PROPERTY:neap,INTERFACE_INCLUDE_DIRECTORIES>)
+if(TARGET neap_import)
+  set(dirs $<TARGET_PROPERTY:neap_import,INTERFACE_INCLUDE_DIRECTORIES>)
+endif()
+set(dirs $<REMOVE_DUPLICATES:${dirs}>)
+set(dirs $<FILTER:${dirs},EXCLUDE,^${PROJECT_SOURCE_DIR}/include$|^/usr/include$>)
+set(neap_compiler_options ${PROJECT_BINARY_DIR}/compiler-options.txt)
+file(GENERATE OUTPUT ${neap_compiler_options} CONTENT
+"-std=c++20
+-I${PROJECT_SOURCE_DIR}/include
+$<$<BOOL:${dirs}>:-isystem$<JOIN:${dirs},\n-isystem>>
+-DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP
+")

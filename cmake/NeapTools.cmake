@@ -1,0 +1,29 @@
+# format: rewrites our files by .clang-format.  tidy: clang-tidy over the tests of each layer (cmake --workflow --preset
+# tidy).
+find_program(NEAP_CLANG_FORMAT NAMES clang-format-16 clang-format-17 clang-format-18 clang-format-19 clang-format)
+mark_as_advanced(NEAP_CLANG_FORMAT)
+file(GLOB_RECURSE our_files CONFIGURE_DEPENDS
+  include/neap/*.hpp include/neap/*.cuh tests/*.cpp tests/*.hpp examples/*.cpp examples/*.hpp bench/*.cpp bench/*.hpp)
+if(NEAP_CLANG_FORMAT AND our_files)
+  add_custom_target(format COMMAND ${NEAP_CLANG_FORMAT} -i ${our_files} VERBATIM)
+endif()
+
+find_program(NEAP_CLANG_TIDY NAMES clang-tidy-16 clang-tidy-17 clang-tidy-18 clang-tidy-19)
+mark_as_advanced(NEAP_CLANG_TIDY)
+if(NEAP_CLANG_TIDY AND NEAP_BUILD_TESTS)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS include/neap/*.hpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/tests/(house/|main.cpp)")
+  foreach(source ${sources})
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
+    string(REPLACE "/" "." name ${name})
+    set(stamp ${PROJECT_BINARY_DIR}/tidy/${name}.stamp)
+    add_custom_command(OUTPUT ${stamp}
+      COMMAND ${NEAP_CLANG_TIDY} --quiet --warnings-as-errors=* -p ${PROJECT_BINARY_DIR} ${source}
+      COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
+      DEPENDS ${source} ${headers} ${PROJECT_SOURCE_DIR}/.clang-tidy
+      COMMENT "clang-tidy ${name}" VERBATIM)
+    list(APPEND stamps ${stamp})
+  endforeach()
+  add_custom_target(tidy DEPENDS ${stamps})
+endif()
