@@ -178,9 +178,8 @@ inline op_graph renumbered(op_graph const& g, std::uint64_t seed) {
   table<op_id, op_id> op_to(g.op_count(), nothing<op_id>);
   for (auto v : g.sources()) {
     auto const& r = g.record(v);
-    to[v] = r.alias == alias_kind::view
-                ? edit.add_source_view(to[g.record(r.storage).first], g.layout(v), g.name(v))
-                : edit.add_source_at(r.role, g.layout(v), g.name(v), g.bytes(r.storage));
+    to[v] = r.alias == alias_kind::view ? edit.add_source_view(to[g.record(r.storage).first], g.layout(v), g.name(v))
+                                        : edit.add_source_at(r.role, g.layout(v), g.name(v), g.bytes(r.storage));
   }
   table<region_id, region_id> same(g.regions().size());
   for (auto const& r : g.regions()) edit.add_region(r);
@@ -230,16 +229,20 @@ inline op_graph renumbered(op_graph const& g, std::uint64_t seed) {
 
 struct random_graph_options {
   std::uint32_t least_ops = 3, most_ops = 60;
-  bool views = true;      // transpose, rows, opaque views
-  bool updates = true;    // in-place updates of weights and activations
-  bool opaque = true;     // operators whose meaning is not known, outputs of odd sizes
-  bool random = true;     // ops with a key
-  bool regions = false;   // some ops run in parts
-  std::uint32_t copies = 0;   // at most so many ops are computed again for some of their readers
-  std::uint32_t swaps = 0;    // at most so many values are stored, and loaded for some of their readers
+  bool views = true;         // transpose, rows, opaque views
+  bool updates = true;       // in-place updates of weights and activations
+  bool opaque = true;        // operators whose meaning is not known, outputs of odd sizes
+  bool random = true;        // ops with a key
+  bool regions = false;      // some ops run in parts
+  std::uint32_t copies = 0;  // at most so many ops are computed again for some of their readers
+  std::uint32_t swaps = 0;   // at most so many values are stored, and loaded for some of their readers
 };
 
 namespace detail {
+
+inline bool is_kept(op_graph const& g, value_id v) {
+  return std::find(g.kept().begin(), g.kept().end(), v) != g.kept().end();
+}
 
 class graph_maker {
  public:
@@ -248,10 +251,14 @@ class graph_maker {
   op_graph make() {
     auto const ops = options_.least_ops + below(options_.most_ops - options_.least_ops + 1);
     int const inputs = 1 + static_cast<int>(below(3));
-    for (int i = 0; i < inputs; ++i) readable_.push_back(source(i == 0 || coin(2) ? role::input : role::constant, matrix()));
+    for (int i = 0; i < inputs; ++i) {
+      auto const r = i == 0 || coin(2) ? role::input : role::constant;
+      push(source(r, matrix()));
+    }
     while (edit_.graph().op_count() < ops) {
       add_op();
-      if (edit_.graph().op_count() && coin(12)) edit_.set_name(id_at<op_id>(edit_.graph().op_count() - 1), "op" + std::to_string(below(100)));
+      if (edit_.graph().op_count() && coin(12))
+        edit_.set_name(id_at<op_id>(edit_.graph().op_count() - 1), "op" + std::to_string(below(100)));
     }
     keep_some();
     op_graph g = std::move(edit_).finish();
@@ -308,7 +315,9 @@ class graph_maker {
   void push_all(std::vector<value_id> const& all) {
     for (auto v : all) readable_.push_back(v);
   }
-  std::int64_t key() { return static_cast<std::int64_t>(draw_()) << 20 | static_cast<std::int64_t>(edit_.graph().op_count()); }
+  std::int64_t key() {
+    return static_cast<std::int64_t>(draw_()) << 20 | static_cast<std::int64_t>(edit_.graph().op_count());
+  }
 
   /// The storage of v gets its next version; the values of the older one are read no more.
   void forget_version(value_id v) {
@@ -318,12 +327,19 @@ class graph_maker {
 
   void add_op() {
     switch (below(12)) {
-      case 0: case 1: return push_all(edit_.add(toy::unary{static_cast<std::int32_t>(below(5))}, {pick_recent()}));
-      case 2: case 3: {
+      // Draws are statements of their own: arguments are evaluated in any order.
+      case 0:
+      case 1: {
         auto const x = pick_recent();
-        return push_all(edit_.add(toy::binary{static_cast<std::int32_t>(below(3)), 0.5 * below(4)}, {x, pick_like(type(x), x, role::input)}));
+        return push_all(edit_.add(toy::unary{static_cast<std::int32_t>(below(5))}, {x}));
       }
-      case 4: case 5: {
+      case 2:
+      case 3: {
+        auto const x = pick_recent(), y = pick_like(type(x), x, role::input);
+        return push_all(edit_.add(toy::binary{static_cast<std::int32_t>(below(3)), 0.5 * below(4)}, {x, y}));
+      }
+      case 4:
+      case 5: {
         auto const x = pick_matrix();
         auto const w = pick_like({type(x).element, {type(x).extent(1), extent()}}, x, role::weight);
         return push_all(edit_.add(toy::matmul{}, {x, w}));
@@ -332,13 +348,14 @@ class graph_maker {
       case 7: return push_all(edit_.add(toy::column_sum{}, {pick_matrix()}));
       case 8:
         if (!options_.views) return;
-        if (coin(2)) return push_all(edit_.add(toy::transpose{}, {pick_matrix()}));
+        if (coin(2))
+          return push_all(edit_.add(toy::transpose{}, {pick_matrix()}));
         else {
           auto const x = pick();
           if (type(x).rank() == 0) return;
           auto const n = static_cast<std::uint32_t>(type(x).extent(0));
-          std::int64_t const first = below(n);
-          return push_all(edit_.add(toy::rows{first, 1 + static_cast<std::int64_t>(below(n - static_cast<std::uint32_t>(first)))}, {x}));
+          auto const first = below(n);
+          return push_all(edit_.add(toy::rows{first, 1 + below(n - first)}, {x}));
         }
       case 9: {
         if (!options_.updates) return;
@@ -353,7 +370,11 @@ class graph_maker {
         forget_version(x);
         return push_all(out);
       }
-      case 10: return options_.random ? push_all(edit_.add(toy::drop{key()}, {pick_recent()})) : void();
+      case 10: {
+        if (!options_.random) return;
+        auto const x = pick_recent();
+        return push_all(edit_.add(toy::drop{key()}, {x}));
+      }
       default: return options_.opaque ? add_opaque() : void();
     }
   }
@@ -427,7 +448,9 @@ class graph_maker {
     auto const n = static_cast<std::uint32_t>(g.op_count());
     if (n < 4) return g;
     graph_editor edit(g);
-    struct stretch { std::uint32_t first, last; };
+    struct stretch {
+      std::uint32_t first, last;
+    };
     auto const add = [&](stretch s, region_id parent, std::int64_t parts) {
       region r;
       r.parent = parent;
@@ -435,11 +458,12 @@ class graph_maker {
       r.extent = parts * (1 + below(3));
       auto const inside = [&](op_id o) { return o != nothing<op_id> && index(o) >= s.first && index(o) <= s.last; };
       for (auto v : g.values()) {
-        bool read_inside = false, read_outside = std::find(g.kept().begin(), g.kept().end(), v) != g.kept().end();
+        bool read_inside = false, read_outside = is_kept(g, v);
         for (auto const& u : g.uses(v)) (inside(u.op) ? read_inside : read_outside) = true;
         auto const axis = g.type(v).rank() && coin(2) ? 0 : -1;
         if (!inside(g.producer(v)) && read_inside) r.inputs.push_back({v, axis, combine::concat});
-        if (inside(g.producer(v)) && read_outside) r.outputs.push_back({v, axis, axis < 0 ? combine::sum : combine::concat});
+        if (inside(g.producer(v)) && read_outside)
+          r.outputs.push_back({v, axis, axis < 0 ? combine::sum : combine::concat});
       }
       auto const id = edit.add_region(r);
       for (auto o = s.first; o <= s.last; ++o) edit.set_region(op_id{o}, id);
@@ -457,7 +481,7 @@ class graph_maker {
   graph_editor edit_;
   std::vector<value_id> readable_;  // at their storage's last version
   table<value_id, bool_> read_;
-  std::size_t seen_ = 0;            // ops whose inputs read_ knows
+  std::size_t seen_ = 0;  // ops whose inputs read_ knows
 };
 
 /// Computes an op again, or swaps a value, for some of its readers that run after one of the others can have run.
@@ -466,7 +490,7 @@ inline bool copy_or_swap(op_graph& g, random_stream& draw, bool swap) {
   for (auto v : g.values()) {
     auto const p = g.producer(v);
     if (p == nothing<op_id> || g.uses(v).empty() || !graph_traits<op_graph>::is_recomputable(g, p)) continue;
-    if (std::find(g.kept().begin(), g.kept().end(), v) != g.kept().end()) continue;
+    if (is_kept(g, v)) continue;
     bool plain = g.record(v).alias == alias_kind::fresh;
     for (auto x : g.inputs(p)) {  // what it reads is never overwritten
       for (auto y : g.values()) plain &= g.storage(y) != g.storage(x) || g.record(y).version == 0;
