@@ -6,7 +6,7 @@
 //     after its own position. Resident storages are taken throughout; a storage that is neither resident nor made by an
 //     op is taken from the first position.
 //   - Workspace is taken during its op's position alone.
-//   - Takeover: an output's storage made at position p may be put into the place of an input's storage of equal bytes
+//   - Takeover: an output's storage made at position p may be put into the place of an input's storage of equally many bytes
 //     that dies at p: the last op that reads or writes it is this one, which writes no value on it itself, no transfer
 //     from or to it is still running when the op starts, it is neither resident nor kept, and the operator allows it
 //     (graph_traits::may_take_over) for every argument through which it reads that storage. Both then share one buffer,

@@ -9,22 +9,13 @@
 
 #include <neap/ir/dataflow.hpp>
 #include <neap/plan/simulation.hpp>
+#include <neap/simulate/cost_model.hpp>
 
-#include <algorithm>
-#include <concepts>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
-
-/// Gives the time of an op: `cost(graph, op)`, in seconds, not negative.
-/// Promise: equal ops of equal types have equal costs; views cost nothing.
-template <class C, class G>
-concept cost_model_for = requires(C const& cost, G const& g, op_id o) {
-  { cost(g, o) } -> std::convertible_to<seconds_t>;
-};
 
 namespace detail {
 

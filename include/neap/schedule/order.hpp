@@ -1,0 +1,123 @@
+// Orders of ops: what a scheduler is, whether an order is one, and the two plainest schedulers.
+#pragma once
+
+#include <neap/plan/schedule.hpp>
+#include <neap/simulate/flow_facts.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// A scheduler orders the ops of a graph.
+/// Promise: the order is topological (data and order_after), each op appears once, equal graphs give equal orders.
+/// neap's own also take flow_facts, for callers who have them already.
+template <class S, class G>
+concept scheduler_for = requires(S const& s, G const& g) {
+  { s(g) } -> std::same_as<schedule>;
+};
+
+/// Whether each op appears once and after everything it must wait for; a failure says which op does not. O(ops + edges).
+inline status check_order(flow_facts const& facts, schedule const& s) {
+  auto const n = facts.op_count();
+  auto const op = [](op_id o) { return "op " + std::to_string(index(o)); };
+  if (s.size() != n)
+    return failure{"schedule: " + std::to_string(s.size()) + " positions for " + std::to_string(n) + " ops"};
+  std::vector<bool> done(n);
+  for (auto o : s) {
+    if (index(o) >= n) return failure{"schedule: " + op(o) + " is not in the graph"};
+    if (done[index(o)]) return failure{"schedule: " + op(o) + " appears twice"};
+    for (auto before : facts.after(o))
+      if (!done[index(before)]) return failure{"schedule: " + op(o) + " stands before " + op(before) + ", which it needs"};
+    done[index(o)] = true;
+  }
+  return {};
+}
+template <dataflow_graph G>
+status check_order(G const& g, schedule const& s) {
+  return check_order(flow_facts(g, no_cost{}), s);
+}
+
+namespace detail {
+
+/// Who waits for each op: the reverse of facts.after, with as many entries.
+inline csr<op_id, op_id> successors(flow_facts const& facts) {
+  csr<op_id, op_id> next;
+  next.build(facts.op_count(), [&](auto&& pair) {
+    for (auto o : id_range<op_id>(facts.op_count()))
+      for (auto before : facts.after(o)) pair(before, o);
+  });
+  return next;
+}
+
+[[noreturn]] inline void refuse_cycle() { throw error("schedule: the graph's constraints form a cycle"); }
+
+}  // namespace detail
+
+/// Reverse post-order of a depth-first walk along the edges from the ops that wait for nothing. An op comes soon after
+/// the last one it waits for. Where ids are topological and a chain, this is the order of ids. Throws neap::error if the
+/// constraints form a cycle. O(ops + edges).
+struct reverse_post_order {
+  schedule operator()(flow_facts const& facts) const {
+    auto const n = facts.op_count();
+    auto const next = detail::successors(facts);
+    std::vector<std::uint8_t> state(n);  // 0 new, 1 on the path, 2 done
+    struct frame {
+      op_id op;
+      std::uint32_t left;  // successors not yet walked: from the last to the first, so that ids ascend in the result
+    };
+    std::vector<frame> path;
+    schedule s;
+    s.order.resize(n);
+    std::size_t at = n;
+    for (std::size_t i = n; i-- > 0;) {
+      auto const root = id_at<op_id>(i);
+      if (state[i] != 0 || !facts.after(root).empty()) continue;
+      state[i] = 1;
+      path.push_back({root, static_cast<std::uint32_t>(next[root].size())});
+      while (!path.empty()) {
+        auto& f = path.back();
+        if (f.left == 0) {
+          state[index(f.op)] = 2;
+          s.order[--at] = f.op;
+          path.pop_back();
+          continue;
+        }
+        auto const o = next[f.op][--f.left];
+        if (state[index(o)] == 1) detail::refuse_cycle();
+        if (state[index(o)] != 0) continue;
+        state[index(o)] = 1;
+        path.push_back({o, static_cast<std::uint32_t>(next[o].size())});
+      }
+    }
+    if (at != 0) detail::refuse_cycle();
+    return s;
+  }
+  template <dataflow_graph G>
+  schedule operator()(G const& g) const {
+    return (*this)(flow_facts(g, no_cost{}));
+  }
+};
+
+/// The order of the ids where it is topological, as in files that list ops in execution order; else reverse post-order.
+struct given_order {
+  schedule operator()(flow_facts const& facts) const {
+    schedule s;
+    s.order.resize(facts.op_count());
+    for (auto o : id_range<op_id>(facts.op_count())) {
+      for (auto before : facts.after(o))
+        if (index(before) >= index(o)) return reverse_post_order{}(facts);
+      s.order[index(o)] = o;
+    }
+    return s;
+  }
+  template <dataflow_graph G>
+  schedule operator()(G const& g) const {
+    return (*this)(flow_facts(g, no_cost{}));
+  }
+};
+
+}  // namespace neap::inline v0

@@ -1,0 +1,50 @@
+// Cost models: function objects that give the time of one op. What comes with the graph (given_latencies), what comes
+// with the graph where it does and from another model elsewhere (given_or). See roofline.hpp and cost_table.hpp.
+#pragma once
+
+#include <neap/ir/dataflow.hpp>
+
+#include <concepts>
+#include <utility>
+
+namespace neap::inline v0 {
+
+/// Gives the time of an op: `cost(graph, op)`, in seconds.
+/// Promise: finite and not negative; equal ops of equal types have equal costs; views cost nothing.
+template <class C, class G>
+concept cost_model_for = requires(C const& cost, G const& g, op_id o) {
+  { cost(g, o) } -> std::convertible_to<seconds_t>;
+};
+
+/// Every op is free: for those who only count bytes.
+struct no_cost {
+  template <class G>
+  seconds_t operator()(G const&, op_id) const {
+    return 0;
+  }
+};
+
+/// The latencies that an imported graph brings along; ops without one are free.
+struct given_latencies {
+  template <class G>
+  seconds_t operator()(G const& g, op_id o) const {
+    auto const t = flow::seconds(g, o);
+    return t > 0 ? t : 0;
+  }
+};
+
+/// The latency that comes with an op, or what another model says of it.
+template <class Model>
+struct given_or {
+  Model other;
+  template <class G>
+    requires cost_model_for<Model, G>
+  seconds_t operator()(G const& g, op_id o) const {
+    auto const t = flow::seconds(g, o);
+    return t >= 0 ? t : other(g, o);
+  }
+};
+template <class Model>
+given_or(Model) -> given_or<Model>;
+
+}  // namespace neap::inline v0

@@ -1,0 +1,105 @@
+// The roofline model (Williams, Waterman, Patterson, CACM 2009) with two terms that planning needs: a launch cost, so
+// that many small ops are not free, and saturation, because a device reaches half of its rate only at some size. Without
+// them every cut of an op into parts would look free.
+//
+//   seconds = launch + max((flops + half_flops) / rate, (bytes + half_bytes) / bandwidth)      an op of the compute stream
+//   seconds = link latency + bytes / link rate                                                 a store or a load
+#pragma once
+
+#include <neap/simulate/cost_model.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace neap::inline v0 {
+
+namespace detail {
+/// What people call an op: the operator's name, or what a file calls an opaque one; empty for foreign graphs.
+template <class G>
+std::string_view operator_name(G const& g, op_id o) {
+  if constexpr (std::derived_from<G, op_graph>) {
+    auto const* x = g.template as<op::opaque>(o);
+    return x ? g.text(x->target) : g.facets(o).name;
+  } else {
+    return {};
+  }
+}
+/// The element type that decides an op's rate: its first floating input's, else its first output's, else f32.
+template <class G>
+dtype rate_type(G const& g, op_id o) {
+  if constexpr (std::derived_from<G, op_graph>) {
+    for (auto v : g.inputs(o))
+      if (is_floating(g.type(v).element)) return g.type(v).element;
+    return g.outputs(o).empty() ? dtype::f32 : g.type(g.output(o)).element;
+  } else {
+    return dtype::f32;
+  }
+}
+}  // namespace detail
+
+/// A device as a planner sees it. Views and the ops named in `free_ops` cost nothing.
+struct roofline {
+  std::array<double, dtype_names.size()> flops_per_second{};  // by element type; 0: as f32
+  double bytes_per_second = 1e11;                              // of the device's memory
+  seconds_t launch = 0;                                        // of each op that is not free
+  double half_flops = 0, half_bytes = 0;                       // work at which half of the rate is reached
+  double to_host_bytes_per_second = 1e10, to_device_bytes_per_second = 1e10;
+  seconds_t link_latency = 0;                                  // of each transfer
+  std::vector<std::string> free_ops;                           // by operator name
+
+  double rate(dtype t) const {
+    auto const r = flops_per_second[static_cast<std::size_t>(t)];
+    return r > 0 ? r : flops_per_second[static_cast<std::size_t>(dtype::f32)];
+  }
+  void set_rate(dtype t, double r) { flops_per_second[static_cast<std::size_t>(t)] = r; }
+
+  template <class G>
+  seconds_t operator()(G const& g, op_id o) const {
+    if (flow::is_view(g, o)) return 0;
+    if (!free_ops.empty())
+      if (auto const name = detail::operator_name(g, o); !name.empty())
+        for (auto const& f : free_ops)
+          if (f == name) return 0;
+    auto const w = flow::cost(g, o);
+    double const bytes = w.read + w.written;
+    if (auto const s = flow::stream(g, o); s != op_stream::compute) {
+      auto const link = s == op_stream::to_host ? to_host_bytes_per_second : to_device_bytes_per_second;
+      return link_latency + (link > 0 ? bytes / link : 0);
+    }
+    seconds_t t = 0;
+    if (auto const r = rate(detail::rate_type(g, o)); r > 0 && w.flops > 0) t = (w.flops + half_flops) / r;
+    if (bytes_per_second > 0 && bytes > 0) t = std::max(t, (bytes + half_bytes) / bytes_per_second);
+    return launch + t;
+  }
+
+  /// Some cores of a host: OpenBLAS at 100 GFLOP/s a core in f32, a spill file at 1 GB/s.
+  static roofline host(int threads) {
+    auto const n = static_cast<double>(std::max(threads, 1));
+    roofline r;
+    r.set_rate(dtype::f32, 100e9 * n), r.set_rate(dtype::f64, 50e9 * n);
+    r.bytes_per_second = std::min(10e9 * n, 80e9);
+    r.launch = 1e-6;
+    r.half_flops = 1e5 * n, r.half_bytes = 1e4 * n;
+    r.to_host_bytes_per_second = r.to_device_bytes_per_second = 1e9;
+    r.link_latency = 20e-6;
+    return r;
+  }
+  /// The yardstick of the exported PyTorch graphs, like an H100: 50 TFLOP/s in f32, 400 in 16 bits, 3 TB/s, 3 us a
+  /// launch, no saturation; PCIe 5 beside it.
+  static roofline h100_like() {
+    roofline r;
+    r.set_rate(dtype::f32, 50e12), r.set_rate(dtype::f64, 50e12);
+    r.set_rate(dtype::bf16, 400e12), r.set_rate(dtype::f16, 400e12);
+    r.bytes_per_second = 3e12;
+    r.launch = 3e-6;
+    r.to_host_bytes_per_second = r.to_device_bytes_per_second = 50e9;
+    r.link_latency = 5e-6;
+    return r;
+  }
+};
+
+}  // namespace neap::inline v0
