@@ -1,0 +1,180 @@
+// The spill file: where the host backend's `store` puts tensors and `load` gets them back, on a thread of its own, so that
+// computing goes on meanwhile. Each stored block carries a checksum that a load checks. A full, unwritable or lying disk
+// is reported by the next wait() as one line that names the file; nothing is lost silently.
+//
+// Requests run in the order they were issued. Nothing is allocated after construction.
+#pragma once
+
+#include <neap/core/digest.hpp>
+#include <neap/core/error.hpp>
+#include <neap/core/units.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace neap::inline v0 {
+
+class spill_file {
+ public:
+  using ticket = std::uint64_t;  // of a request; tickets grow
+
+  /// Creates a file in `folder`, at once unlinked, so that it goes with the process. `slots`: bytes of each block;
+  /// `most_in_flight`: requests that may wait at one time. Throws neap::error where the folder cannot be written.
+  spill_file(std::string const& folder, std::vector<bytes_t> const& slots, std::size_t most_in_flight)
+      : path_(folder + "/neap-spill-XXXXXX"), ring_(most_in_flight + 1) {
+    file_ = ::mkstemp(path_.data());
+    if (file_ < 0) throw error("spill file " + path_ + ": cannot be created: " + std::strerror(errno));
+    ::unlink(path_.c_str());
+    bytes_t at = 0;
+    for (auto b : slots) {
+      slots_.push_back({at, b, {}, false});
+      at = checked_add(at, align_up(b, 4096));
+    }
+    worker_ = std::thread([this] { work(); });
+  }
+  spill_file(spill_file const&) = delete;
+  spill_file& operator=(spill_file const&) = delete;
+  ~spill_file() {
+    {
+      std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    wake_.notify_all();
+    worker_.join();
+    ::close(file_);
+  }
+
+  /// Starts writing a slot from memory, which must stay as it is until the ticket is waited for.
+  ticket store(std::size_t slot, void const* from) { return issue({slot, const_cast<void*>(from), true}); }
+  /// Starts reading a slot into memory.
+  ticket load(std::size_t slot, void* to) { return issue({slot, to, false}); }
+  /// Returns when the request is done; throws neap::error if it, or one before it, failed.
+  void wait(ticket t) {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return finished_ >= t; });
+    if (!failure_.empty()) throw error(failure_);
+  }
+  /// Waits for all requests, forgets a failure: ready for another step.
+  void settle() {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return finished_ == issued_; });
+    failure_.clear();
+  }
+  bytes_t bytes_written() const { return written_; }
+  bytes_t bytes_read() const { return read_; }
+
+ private:
+  struct slot_state {
+    bytes_t offset, bytes;
+    digest sum;
+    bool stored;
+  };
+  struct request {
+    std::size_t slot;
+    void* memory;
+    bool writes;
+  };
+
+  ticket issue(request r) {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return issued_ - finished_ < ring_.size(); });
+    ring_[issued_ % ring_.size()] = r;
+    ticket const t = ++issued_;
+    lock.unlock();
+    wake_.notify_one();
+    return t;
+  }
+
+  void work() {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return closing_ || finished_ < issued_; });
+      if (finished_ == issued_) return;  // closing
+      request const r = ring_[finished_ % ring_.size()];
+      bool const failed_before = !failure_.empty();
+      lock.unlock();
+      char const* what = failed_before ? nullptr : r.writes ? write(r) : read(r);
+      int const code = errno;
+      lock.lock();
+      if (what)
+        failure_ = "spill file " + path_ + ": " + what + (code ? std::string(": ") + std::strerror(code) : std::string());
+      ++finished_;
+      lock.unlock();
+      done_.notify_all();
+    }
+  }
+
+  static digest checksum(void const* memory, bytes_t bytes) {
+    auto const* p = static_cast<unsigned char const*>(memory);
+    digest lanes[4] = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
+    bytes_t i = 0;
+    for (; i + 32 <= bytes; i += 32)
+      for (int k = 0; k < 4; ++k) {
+        std::uint64_t x;
+        std::memcpy(&x, p + i + 8 * k, 8);
+        lanes[k].low = (lanes[k].low ^ x) * 0x9fb21c651e98df25ull;
+        lanes[k].high = (lanes[k].high + lanes[k].low) ^ (lanes[k].high >> 29);
+      }
+    digest d;
+    for (auto l : lanes) d = d.mix(l);
+    for (; i < bytes; ++i) d = d.mix(p[i]);
+    return d;
+  }
+
+  /// Why it failed, with errno set or 0; nullptr: it did not.
+  char const* write(request const& r) {
+    auto& s = slots_[r.slot];
+    s.stored = false;
+    auto const* p = static_cast<std::byte const*>(r.memory);
+    for (bytes_t done = 0; done < s.bytes;) {
+      auto const n = ::pwrite(file_, p + done, static_cast<std::size_t>(s.bytes - done), s.offset + done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return "cannot be written";
+      done += n;
+    }
+    s.sum = checksum(r.memory, s.bytes);
+    s.stored = true;
+    written_ += s.bytes;
+    return nullptr;
+  }
+  char const* read(request const& r) {
+    auto& s = slots_[r.slot];
+    errno = 0;
+    if (!s.stored) return "a block is read that was never written";
+    auto* p = static_cast<std::byte*>(r.memory);
+    for (bytes_t done = 0; done < s.bytes;) {
+      auto const n = ::pread(file_, p + done, static_cast<std::size_t>(s.bytes - done), s.offset + done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return "cannot be read";
+      if (n == 0) return "is shorter than what was written";
+      done += n;
+    }
+    errno = 0;
+    if (checksum(r.memory, s.bytes) != s.sum) return "came back with other bytes than were written";
+    read_ += s.bytes;
+    return nullptr;
+  }
+
+  std::string path_;
+  int file_ = -1;
+  std::vector<slot_state> slots_;
+  std::vector<request> ring_;
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  ticket issued_ = 0, finished_ = 0;
+  bool closing_ = false;
+  std::string failure_;
+  std::atomic<bytes_t> written_ = 0, read_ = 0;
+  std::thread worker_;
+};
+
+}  // namespace neap::inline v0

@@ -1,0 +1,27 @@
+// A graph file of any format that is known, told apart by what it holds.
+#pragma once
+
+#include <neap/import/magis.hpp>
+#include <neap/import/neap_graph.hpp>
+
+namespace neap::inline v0::io {
+
+struct graph_file_options {
+  neap_graph_options neap_graph;
+  magis_memory magis = magis_memory::as_magis;
+};
+
+/// Reads a graph, gzip or not: neap-graph version 1, or a testing net of MAGIS. Fails with one line that says what is
+/// wrong and where.
+inline result<imported_graph> read_graph(std::string const& path, graph_file_options options = {}) {
+  auto text = read_file(path);
+  if (!text) return failure{text.message()};
+  auto document = parse_json(*text, path);
+  if (!document) return failure{document.message()};
+  if (!document->is_object()) return failure{path + ": must be an object"};
+  if (document->contains("nodes") && document->contains("schedule")) return read_magis(*document, path, options.magis);
+  if (!document->contains("format")) return failure{path + ": neither a neap-graph nor a testing net of MAGIS"};
+  return read_neap_graph(*document, path, options.neap_graph);
+}
+
+}  // namespace neap::inline v0::io

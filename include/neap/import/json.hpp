@@ -1,0 +1,126 @@
+// JSON in, checked against what a format says as it is read: every wrong thing is told with its place in the document,
+// "graph.json: nodes[12].latency_us: must be a number of at least 0".
+#pragma once
+
+#include <neap/core/error.hpp>
+#include <neap/core/tensor_type.hpp>
+
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace neap::inline v0::io {
+
+/// A place in a document. Accessors throw neap::error with the place where the document is not as they say; readers of
+/// whole files turn that into a result.
+class json_place {
+ public:
+  json_place(nlohmann::json const& j, std::string where) : j_(&j), where_(std::move(where)) {}
+
+  [[noreturn]] void fail(std::string const& what) const { throw error(where_ + ": " + what); }
+  void require(bool ok, char const* what) const {
+    if (!ok) fail(what);
+  }
+
+  bool is_object() const { return j_->is_object(); }
+  bool is_null() const { return j_->is_null(); }
+  bool is_string() const { return j_->is_string(); }
+  bool has(char const* key) const { return j_->is_object() && j_->contains(key); }
+  /// A member that must be there.
+  json_place operator[](char const* key) const {
+    require(j_->is_object(), "must be an object");
+    auto const at = j_->find(key);
+    if (at == j_->end()) fail(std::string("lacks \"") + key + "\"");
+    return {*at, where_.ends_with(": ") ? where_ + key : where_ + "." + key};
+  }
+  json_place operator[](std::size_t i) const { return {(*j_)[i], where_ + "[" + std::to_string(i) + "]"}; }
+  std::size_t size() const {
+    require(j_->is_array(), "must be a list");
+    return j_->size();
+  }
+
+  std::string const& text() const {
+    require(j_->is_string(), "must be a text");
+    return j_->get_ref<std::string const&>();
+  }
+  std::string text_or(char const* key, std::string otherwise) const {
+    return has(key) ? (*this)[key].text() : std::move(otherwise);
+  }
+  std::int64_t integer(std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX) const {
+    bool const fits = j_->is_number_integer() && !(j_->is_number_unsigned() && j_->get<std::uint64_t>() > INT64_MAX);
+    if (!fits || j_->get<std::int64_t>() < least || j_->get<std::int64_t>() > most)
+      fail("must be an integer" + range(least, most));
+    return j_->get<std::int64_t>();
+  }
+  /// A finite number.
+  double number(double least = -1.7e308) const {
+    if (!j_->is_number() || !std::isfinite(j_->get<double>()) || j_->get<double>() < least)
+      fail(least > -1e300 ? "must be a number of at least " + plain(least) : "must be a finite number");
+    return j_->get<double>();
+  }
+  double number_or(char const* key, double otherwise, double least = -1.7e308) const {
+    return has(key) ? (*this)[key].number(least) : otherwise;
+  }
+  bool boolean() const {
+    require(j_->is_boolean(), "must be true or false");
+    return j_->get<bool>();
+  }
+  /// A list of at most 8 integers.
+  extents axes(std::int64_t least) const {
+    if (size() > max_rank) fail("must be a list of at most 8 integers");
+    extents e;
+    for (std::size_t i = 0; i < size(); ++i) e.push_back((*this)[i].integer(least));
+    return e;
+  }
+  nlohmann::json const& raw() const { return *j_; }
+
+ private:
+  static std::string plain(double x) {
+    auto s = std::to_string(x);
+    s.erase(s.find_last_not_of('0') + 1);
+    if (s.ends_with('.')) s.pop_back();
+    return s;
+  }
+  static std::string range(std::int64_t least, std::int64_t most) {
+    if (most != INT64_MAX) return " from " + std::to_string(least) + " to " + std::to_string(most);
+    return least != INT64_MIN ? " of at least " + std::to_string(least) : std::string();
+  }
+  nlohmann::json const* j_;
+  std::string where_;
+};
+
+/// A document from text; fails with the file, and the byte where the text is not JSON or nests deeper than 64 levels.
+inline result<nlohmann::json> parse_json(std::string const& text, std::string const& file) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {  // before anything is built from it
+    char const c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      else if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > 64) return failure{file + ": byte " + std::to_string(i) + ": nested deeper than 64 levels"};
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  try {
+    return nlohmann::json::parse(text);
+  } catch (nlohmann::json::parse_error const& e) {
+    std::string_view what = e.what();
+    if (auto const at = what.find("syntax error"); at != what.npos) what.remove_prefix(at);
+    std::string line(what);
+    for (auto& c : line)
+      if (c == '\n') c = ' ';
+    return failure{file + ": byte " + std::to_string(e.byte) + ": not JSON: " + line};
+  } catch (nlohmann::json::exception const& e) {
+    return failure{file + ": not JSON: " + e.what()};
+  }
+}
+
+}  // namespace neap::inline v0::io

@@ -1,0 +1,122 @@
+// Graph files of MAGIS's testing nets: nodes with producer ids, placeholders in the schedule, plain SGD updates in place.
+//
+// `as_magis` reproduces MAGIS's own memory rule to the byte: weights and inputs are taken at their place in the schedule
+// and freed like the rest; views and updates count as fresh memory; what nobody reads stays to the end. The order
+// constraint that MAGIS lacks (an update runs after every other reader of its weight) is there all the same: an update is
+// one, and has an output of its own that stands for the bytes.
+// `aliased` counts as neap does: weights resident, views and updates in the storage of what they see.
+#pragma once
+
+#include <neap/import/imported.hpp>
+#include <neap/import/json.hpp>
+#include <neap/ir/editor.hpp>
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace neap::inline v0::io {
+
+enum class magis_memory { as_magis, aliased };
+
+namespace detail {
+
+inline imported_graph read_magis_nodes(json_place const& root, magis_memory memory) {
+  auto const nodes = root["nodes"];
+  std::unordered_map<std::int64_t, std::size_t> row_of;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (!row_of.emplace(nodes[i]["id"].integer(0), i).second) nodes[i]["id"].fail("is the id of two nodes");
+
+  auto const schedule_list = root["schedule"];
+  std::vector<bool> placed(nodes.size());
+  graph_editor edit{operator_table(standard_operators::facets)};
+  std::vector<value_id> value(nodes.size(), nothing<value_id>);
+  std::vector<bool> is_read(nodes.size());
+  std::vector<std::pair<std::size_t, value_id>> stays;  // values nobody may read
+  std::vector<op_id> order;
+  imported_graph out;
+
+  for (std::size_t k = 0; k < schedule_list.size(); ++k) {
+    auto const id = schedule_list[k].integer(0);
+    auto const found = row_of.find(id);
+    if (found == row_of.end()) schedule_list[k].fail("there is no node " + std::to_string(id));
+    std::size_t const i = found->second;
+    if (placed[i]) schedule_list[k].fail("node " + std::to_string(id) + " is scheduled twice");
+    placed[i] = true;
+
+    auto const j = nodes[i];
+    auto const& kind = j["kind"].text();
+    auto const& tag = j["op"].text();
+    j["kind"].require(kind == "weight" || kind == "input" || kind == "op", "must be weight, input or op");
+    bytes_t const bytes = j["out_bytes"].integer(0, bytes_t{1} << 56);
+    if (j.has("dtype")) j["dtype"].require(j["dtype"].text() == "float32", "only float32 is known");
+    tensor_layout layout;
+    try {
+      layout = tensor_layout::dense({dtype::f32, j["shape"].axes(0)});
+      (void)layout.type.bytes();
+    } catch (error const& e) {
+      j["shape"].fail(e.what());
+    }
+    std::string const name = j.has("attrs") ? j["attrs"].text_or("name", "") : std::string();
+
+    op::opaque what;
+    what.pointwise = tag.starts_with("ewise.");
+    what.flops = j.number_or("flops", 0, 0);
+    what.read = j.number_or("bytes", 0, 0);
+    what.seconds = j["latency_us"].number(0) * 1e-6;
+    std::vector<value_id> inputs;
+    auto const in = j["inputs"];
+    for (std::size_t a = 0; a < in.size(); ++a) {
+      auto const from = row_of.find(in[a].integer(0));
+      if (from == row_of.end()) in[a].fail("there is no node " + std::to_string(in[a].integer()));
+      if (value[from->second] == nothing<value_id>) in[a].fail("the schedule has its reader first");
+      inputs.push_back(value[from->second]);
+      is_read[from->second] = true;
+    }
+    int const update_of = j.has("inplace_of_arg") && !j["inplace_of_arg"].is_null()
+                              ? static_cast<int>(j["inplace_of_arg"].integer(0, static_cast<std::int64_t>(inputs.size()) - 1))
+                              : -1;
+    bool const view = j.has("view") && j["view"].boolean() && !inputs.empty();
+
+    if (kind != "op") {
+      if (!inputs.empty()) in.fail("a " + kind + " has no inputs");
+      if (memory == magis_memory::aliased) {
+        value[i] = edit.add_source_at(kind == "weight" ? role::weight : role::input, layout, name, bytes);
+        continue;
+      }
+      what.placeholder = true;
+    }
+    std::vector<output_rule> rules;
+    if (update_of >= 0) rules.push_back({edit.layout_of(inputs[static_cast<std::size_t>(update_of)]), alias_kind::update, update_of, -1});
+    if (update_of < 0 && memory == magis_memory::aliased && view) rules.push_back({layout, alias_kind::view, 0, -1});
+    else if (update_of < 0 || memory == magis_memory::as_magis) rules.push_back({layout, alias_kind::fresh, -1, bytes});
+    op_id const o = edit.add_opaque(tag, what, inputs, rules, name);
+    value[i] = edit.output(o);
+    if (update_of < 0 || memory == magis_memory::as_magis)
+      stays.emplace_back(i, edit.output(o, static_cast<int>(rules.size()) - 1));
+  }
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (!placed[i]) nodes[i]["id"].fail("is not in the schedule");
+  for (auto const& [i, v] : stays)
+    if (!is_read[i]) edit.keep(v, role::output);
+
+  out.program = graph(std::move(edit).finish());
+  for (auto o : out.program.ops()) out.order.order.push_back(o);
+  out.name = root.text_or("name", "");
+  out.format = "magis";
+  return out;
+}
+
+}  // namespace detail
+
+/// Reads a document in the form of MAGIS's testing nets; `file` names it in messages.
+inline result<imported_graph> read_magis(nlohmann::json const& document, std::string const& file,
+                                         magis_memory memory = magis_memory::as_magis) {
+  try {
+    return detail::read_magis_nodes(json_place(document, file + ": "), memory);
+  } catch (std::exception const& e) {
+    return failure{e.what()};
+  }
+}
+
+}  // namespace neap::inline v0::io

@@ -1,0 +1,262 @@
+// neap-graph, version 1: a training step exported from PyTorch (or anything else that writes the format). Operators are
+// taken as opaque: types, aliasing, cost; buffers are storages, tensors are values, and the file's order is kept.
+#pragma once
+
+#include <neap/import/file.hpp>
+#include <neap/import/imported.hpp>
+#include <neap/import/json.hpp>
+#include <neap/ir/editor.hpp>
+
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace neap::inline v0::io {
+
+struct neap_graph_options {
+  bool optimizer = false;  // also the update nodes of the optional "optimizer" part
+};
+
+namespace detail {
+
+inline dtype dtype_of(json_place const& j) {
+  auto const& t = j.text();
+  if (t == "b8") return dtype::boolean;
+  for (std::size_t i = 0; i < dtype_names.size(); ++i)
+    if (t == dtype_names[i]) return static_cast<dtype>(i);
+  j.fail("unknown element type \"" + t + "\"");
+}
+
+class neap_graph_reader {
+ public:
+  neap_graph_reader(json_place root, neap_graph_options options)
+      : root_(std::move(root)), options_(options), edit_(operator_table(standard_operators::facets)) {}
+
+  imported_graph read() {
+    root_["format"].require(root_["format"].text() == "neap-graph", "must be \"neap-graph\"");
+    root_["version"].require(root_["version"].integer() == 1, "only version 1 is known");
+    read_buffers(root_["buffers"]);
+    read_tensors(root_["tensors"]);
+    bool const updates = options_.optimizer && root_.has("optimizer");
+    if (updates) {
+      read_buffers(root_["optimizer"]["buffers"]);
+      read_tensors(root_["optimizer"]["tensors"]);
+    }
+    auto const nodes = root_["nodes"];
+    note_made(nodes);
+    make_sources();
+    for (std::size_t i = 0; i < nodes.size(); ++i) read_node(nodes[i]);
+    read_outputs(root_["outputs"]);
+    if (updates) {
+      auto const more = root_["optimizer"]["nodes"];
+      for (std::size_t i = 0; i < more.size(); ++i) read_node(more[i]);
+    }
+    imported_graph out;
+    out.program = graph(std::move(edit_).finish());
+    for (auto o : out.program.ops()) out.order.order.push_back(o);
+    out.name = root_.text_or("name", "");
+    out.format = "neap-graph";
+    return out;
+  }
+
+ private:
+  struct buffer {
+    bytes_t bytes;
+    bool temporary;
+    role kind;
+    std::string name;
+    bool made = false;
+  };
+  struct tensor {
+    std::size_t buffer;
+    tensor_layout layout;
+    bool by_node = false;                // a node gives it
+    value_id value = nothing<value_id>;  // once it is there
+  };
+
+  void read_buffers(json_place const& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      auto const j = list[i];
+      auto const& kind = j["kind"].text();
+      buffer b{j["bytes"].integer(0, bytes_t{1} << 56), kind == "temp", role::activation, j.text_or("name", ""), false};
+      if (kind == "param") b.kind = role::weight;
+      else if (kind == "buffer") b.kind = role::buffer;
+      else if (kind == "input" || kind == "tangent") b.kind = role::input;
+      else if (kind == "const") b.kind = role::constant;
+      else if (kind == "state") b.kind = role::state;
+      else if (!b.temporary) j["kind"].fail("unknown kind \"" + kind + "\"");
+      buffers_.push_back(std::move(b));
+    }
+  }
+  void read_tensors(json_place const& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      auto const j = list[i];
+      tensor t;
+      t.buffer = static_cast<std::size_t>(j["buf"].integer(0, static_cast<std::int64_t>(buffers_.size()) - 1));
+      t.layout.type = {dtype_of(j["dtype"]), j["shape"].axes(0)};
+      try {
+        (void)t.layout.type.bytes();
+        t.layout.strides = j.has("stride") ? j["stride"].axes(0) : dense_strides(t.layout.type.dims);
+      } catch (error const& e) {
+        j["shape"].fail(e.what());
+      }
+      if (t.layout.strides.rank() != t.layout.type.rank()) j["stride"].fail("must have one stride an axis");
+      t.layout.offset = j.has("offset") ? j["offset"].integer(0) : 0;
+      check_inside(j, t);
+      tensors_.push_back(t);
+    }
+  }
+  /// The last element must lie in the buffer.
+  void check_inside(json_place const& j, tensor const& t) {
+    auto const& l = t.layout;
+    bool empty = false, fits = true;
+    std::int64_t last = l.offset;
+    for (int a = 0; a < l.type.rank(); ++a) {
+      empty |= l.type.dims[a] == 0;
+      std::int64_t step;
+      if (l.type.dims[a] > 0)
+        fits &= !__builtin_mul_overflow(l.type.dims[a] - 1, l.strides[a], &step) &&
+                !__builtin_add_overflow(last, step, &last);
+    }
+    if (!empty && (!fits || last >= INT64_MAX / 16 || (last + 1) * size_of(l.type.element) > buffers_[t.buffer].bytes))
+      j.fail("reaches beyond its buffer of " + std::to_string(buffers_[t.buffer].bytes) + " bytes");
+  }
+
+  void note_made(json_place const& nodes) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      auto const out = nodes[i]["out"];
+      for (std::size_t k = 0; k < out.size(); ++k) {
+        auto const t = out[k].integer(-1, static_cast<std::int64_t>(tensors_.size()) - 1);
+        if (t < 0) continue;
+        auto& x = tensors_[static_cast<std::size_t>(t)];
+        if (x.by_node) out[k].fail("tensor " + std::to_string(t) + " is made twice");
+        x.by_node = true;
+      }
+    }
+  }
+  /// Buffers that exist before the step, with a value for each tensor that looks at them and that no node makes.
+  void make_sources() {
+    std::vector<value_id> base(buffers_.size(), nothing<value_id>);
+    for (auto& t : tensors_) {
+      if (t.by_node || buffers_[t.buffer].temporary) continue;
+      auto const& b = buffers_[t.buffer];
+      auto& first = base[t.buffer];
+      t.value = first == nothing<value_id> ? edit_.add_source_at(b.kind, t.layout, b.name, b.bytes)
+                                           : edit_.add_source_view(first, t.layout);
+      if (first == nothing<value_id>) first = t.value;
+    }
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      auto& b = buffers_[i];
+      b.made = !b.temporary;
+      if (!b.temporary && base[i] == nothing<value_id>)  // nobody looks at it, but it is there
+        edit_.add_source_at(b.kind, tensor_layout::dense({dtype::u8, {b.bytes}}), b.name, b.bytes);
+    }
+  }
+
+  void read_node(json_place const& j) {
+    auto const& name = j["name"].text();
+    if (!names_.insert(name).second) j["name"].fail("\"" + name + "\" is the name of two nodes");
+    std::vector<value_id> inputs;
+    std::vector<std::size_t> input_buffers;
+    auto const in = j["in"];
+    auto const most = static_cast<std::int64_t>(tensors_.size()) - 1;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      auto const& t = tensors_[static_cast<std::size_t>(in[i].integer(0, most))];
+      if (t.value == nothing<value_id>) in[i].fail("node \"" + name + "\" reads a tensor before it is made");
+      inputs.push_back(t.value);
+      input_buffers.push_back(t.buffer);
+    }
+
+    op::opaque what;
+    if (j.has("flags")) {
+      auto const flags = j["flags"];
+      for (std::size_t i = 0; i < flags.size(); ++i) {
+        auto const& f = flags[i].text();
+        if (f == "pointwise") what.pointwise = true;
+        else if (f == "rng") what.rng = true;
+        else if (f != "view") flags[i].fail("unknown flag \"" + f + "\"");
+      }
+    }
+    if (what.rng) what.key = static_cast<std::int64_t>(names_.size());
+    what.flops = j.number_or("flops", 0, 0);
+    what.read = j.number_or("read", 0, 0);
+    what.written = j.number_or("write", 0, 0);
+    what.seconds = j.number_or("latency_us", -1, 0);
+    if (what.seconds > 0) what.seconds *= 1e-6;
+
+    std::vector<output_rule> rules;
+    std::vector<std::size_t> made;  // tensors, one a rule
+    auto const out = j["out"];
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      auto const id = out[k].integer(-1, most);
+      if (id < 0) continue;
+      auto const& t = tensors_[static_cast<std::size_t>(id)];
+      rules.push_back(rule_for(out[k], t, input_buffers, made));
+      made.push_back(static_cast<std::size_t>(id));
+    }
+    if (j.has("mutates")) {
+      auto const mutates = j["mutates"];
+      for (std::size_t k = 0; k < mutates.size(); ++k) {
+        auto const i = mutates[k].integer(0, static_cast<std::int64_t>(inputs.size()) - 1);
+        auto const v = inputs[static_cast<std::size_t>(i)];
+        rules.push_back({edit_.layout_of(v), alias_kind::update, static_cast<int>(i), -1});
+      }
+    }
+    op_id const o = edit_.add_opaque(j["op"].text(), what, inputs, rules, name);
+    for (std::size_t k = 0; k < made.size(); ++k) {
+      auto& t = tensors_[made[k]];
+      t.value = edit_.output(o, static_cast<int>(k));
+      buffers_[t.buffer].made = true;
+    }
+  }
+  output_rule rule_for(json_place const& j, tensor const& t, std::vector<std::size_t> const& input_buffers,
+                       std::vector<std::size_t> const& made) {
+    auto const& b = buffers_[t.buffer];
+    for (std::size_t k = 0; k < made.size(); ++k)  // a sibling made the buffer
+      if (tensors_[made[k]].buffer == t.buffer && !b.made)
+        return {t.layout, alias_kind::view, -2 - static_cast<int>(k), -1};
+    if (!b.made) return {t.layout, alias_kind::fresh, -1, b.bytes};
+    for (std::size_t i = 0; i < input_buffers.size(); ++i)
+      if (input_buffers[i] == t.buffer) return {t.layout, alias_kind::view, static_cast<int>(i), -1};
+    j.fail("lies in a buffer that an earlier node made and this one does not read");
+  }
+
+  void read_outputs(json_place const& list) {
+    std::unordered_set<std::uint32_t> kept;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      auto const j = list[i];
+      auto const id = j["tensor"].integer(0, static_cast<std::int64_t>(tensors_.size()) - 1);
+      auto const v = tensors_[static_cast<std::size_t>(id)].value;
+      if (v == nothing<value_id>) j["tensor"].fail("no node makes this tensor");
+      auto const& kind = j["kind"].text();
+      role r = role::output;
+      if (kind == "loss") r = role::loss;
+      else if (kind == "grad") r = role::gradient;
+      else if (kind != "mutation" && kind != "output") j["kind"].fail("unknown kind \"" + kind + "\"");
+      if (edit_.graph().producer(v) != nothing<op_id> && kept.insert(static_cast<std::uint32_t>(index(v))).second)
+        edit_.keep(v, r);
+    }
+  }
+
+  json_place root_;
+  neap_graph_options options_;
+  graph_editor edit_;
+  std::vector<buffer> buffers_;
+  std::vector<tensor> tensors_;
+  std::unordered_set<std::string> names_;
+};
+
+}  // namespace detail
+
+/// Reads a document in the format; `file` names it in messages.
+inline result<imported_graph> read_neap_graph(nlohmann::json const& document, std::string const& file,
+                                              neap_graph_options options = {}) {
+  try {
+    return detail::neap_graph_reader(json_place(document, file + ": "), options).read();
+  } catch (std::exception const& e) {
+    return failure{e.what()};
+  }
+}
+
+}  // namespace neap::inline v0::io

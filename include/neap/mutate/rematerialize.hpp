@@ -1,0 +1,103 @@
+// rematerialize: a value that waits in memory for late readers is freed after its early ones and computed again for the
+// late ones, with whatever of its inputs is no longer in memory, back to values that are. Views are followed: the unit is
+// the storage. The mutations come from the candidate's peak, the most bytes for the least time first.
+#pragma once
+
+#include <neap/mutate/late_readers.hpp>
+
+#include <string>
+
+namespace neap::inline v0 {
+
+/// Compute a storage's values again for its readers from position `resume` on.
+struct recompute {
+  storage_id storage = nothing<storage_id>;
+  std::uint32_t resume = 0;       // the first late position
+  std::uint32_t most_ops = 64;    // gives up beyond that many copied ops
+  float keep_ratio = 1.0f / 16;   // inputs this much smaller are kept for longer instead of computed again
+
+  friend bool operator==(recompute const&, recompute const&) = default;
+
+  template <class G>
+  std::optional<edited<G>> apply(candidate<G> const& c) const {
+    detail::late_readers late(c.graph, c.order, c.result, storage, resume, most_ops, keep_ratio);
+    if (!late.plan() || late.copied().empty()) return std::nullopt;
+    graph_editor edit{c.graph};
+    std::vector<op_id> copies;
+    late.apply(edit, {}, copies);
+    schedule order;
+    order.order.reserve(c.order.size() + copies.size());
+    order.order.insert(order.order.end(), c.order.begin(), c.order.begin() + resume);
+    order.order.insert(order.order.end(), copies.begin(), copies.end());
+    order.order.insert(order.order.end(), c.order.begin() + resume, c.order.end());
+    return detail::finish_edit<G>(std::move(edit), std::move(order), late.copied());
+  }
+
+  template <class G>
+  std::string describe(candidate<G> const& c) const {
+    auto const o = c.graph.producer(c.graph.record(storage).first);
+    return "recompute " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(o)) + " (" +
+           std::to_string(c.graph.bytes(storage)) + " bytes) before position " + std::to_string(resume);
+  }
+};
+
+namespace detail {
+
+/// Yields one mutation for each gap at the peak, in falling order of a score; gaps are found at the first draw.
+template <class G, class Mutation, class Make>
+class gap_stream {
+ public:
+  gap_stream(candidate<G> const& c, Make make) : candidate_(&c), make_(std::move(make)) {}
+  std::optional<Mutation> next() {
+    if (!found_) find();
+    return at_ < ranked_.size() ? std::optional(make_(ranked_[at_++].second)) : std::nullopt;
+  }
+
+ private:
+  void find() {
+    found_ = true;
+    auto const& c = *candidate_;
+    if (c.order.size() == 0) return;
+    auto const at = positions(c.order);
+    for (auto const& g : gaps_at(c.graph, c.order, c.result, c.result.peak_position)) {
+      auto const producer = c.graph.producer(c.graph.record(g.storage).first);
+      double const score = Make::score(c, g, at[producer]);
+      if (score > 0) ranked_.emplace_back(score, g);
+    }
+    std::stable_sort(ranked_.begin(), ranked_.end(), [](auto const& a, auto const& b) { return a.first > b.first; });
+  }
+  candidate<G> const* candidate_;
+  Make make_;
+  bool found_ = false;
+  std::size_t at_ = 0;
+  std::vector<std::pair<double, gap>> ranked_;
+};
+
+}  // namespace detail
+
+/// The mutator: `recompute` for every gap at the peak whose producer can be computed again.
+struct rematerialize {
+  std::uint32_t most_ops = 64;
+  float keep_ratio = 1.0f / 16;
+
+  struct make {
+    rematerialize options;
+    recompute operator()(gap const& g) const { return {g.storage, g.resume, options.most_ops, options.keep_ratio}; }
+    /// Bytes a second of the producer.
+    template <class G>
+    static double score(candidate<G> const& c, gap const& g, std::uint32_t producer_position) {
+      auto const o = c.order[producer_position];
+      if (!graph_traits<G>::is_recomputable(c.graph, o)) return 0;
+      double const t = c.result.end[producer_position] - c.result.start[producer_position];
+      return static_cast<double>(c.graph.bytes(g.storage)) / (t + 1e-9);
+    }
+  };
+
+  template <class G>
+    requires std::derived_from<G, op_graph>
+  auto operator()(candidate<G> const& c) const {
+    return detail::gap_stream<G, recompute, make>(c, make{*this});
+  }
+};
+
+}  // namespace neap::inline v0

@@ -1,0 +1,104 @@
+// swap: a value that waits in memory for late readers is stored outside the device after its producer and loaded again
+// for the late ones, just early enough to hide the transfer behind the ops between, where memory allows. Its views are
+// made again on the loaded copy. A value that is stored already is not stored twice; a loaded value is loaded again.
+#pragma once
+
+#include <neap/mutate/rematerialize.hpp>
+
+#include <string>
+
+namespace neap::inline v0 {
+
+/// Store a storage's first value after its producer and load it for the readers from position `resume` on.
+struct swap_out {
+  storage_id storage = nothing<storage_id>;
+  std::uint32_t left = 0;     // the last early position that touches it
+  std::uint32_t resume = 0;   // the first late position
+  double bytes_per_second = 16e9;  // of the link: how early the load is issued
+
+  friend bool operator==(swap_out const&, swap_out const&) = default;
+
+  template <class G>
+  std::optional<edited<G>> apply(candidate<G> const& c) const {
+    auto const& g = c.graph;
+    value_id const whole = g.record(storage).first;
+    op_id const producer = g.producer(whole);
+    detail::late_readers late(g, c.order, c.result, storage, resume, 64, 0);
+    late.provide(whole);
+    if (!late.plan()) return std::nullopt;
+
+    graph_editor edit{g};
+    op_id store = nothing<op_id>;
+    value_id handle = nothing<value_id>;
+    if (g.template as<op::load>(producer)) {
+      handle = g.inputs(producer)[0];
+    } else {
+      for (auto const& u : g.uses(whole))
+        if (g.template as<op::store>(u.op) && late.position_of()[u.op] < resume) handle = g.output(u.op);
+      if (handle == nothing<value_id>) {
+        handle = edit.add(op::store{}, {whole})[0];
+        store = edit.graph().producer(handle);
+      }
+    }
+    value_id const loaded = edit.add(op::load{}, {handle})[0];
+    op_id const load = edit.graph().producer(loaded);
+    std::vector<op_id> copies;
+    late.apply(edit, {{index(whole), loaded}}, copies);
+
+    std::uint32_t const issue = load_position(c);
+    std::uint32_t const stored = late.position_of()[producer];
+    schedule order;
+    order.order.reserve(c.order.size() + copies.size() + 2);
+    for (std::uint32_t i = 0; i < c.order.size(); ++i) {
+      if (i == issue) order.order.push_back(load);
+      if (i == resume) order.order.insert(order.order.end(), copies.begin(), copies.end());
+      order.order.push_back(c.order[i]);
+      if (i == stored && store != nothing<op_id>) order.order.push_back(store);
+    }
+    op_id const maybe_dead[] = {producer};
+    return detail::finish_edit<G>(std::move(edit), std::move(order), maybe_dead);
+  }
+
+  template <class G>
+  std::string describe(candidate<G> const& c) const {
+    auto const o = c.graph.producer(c.graph.record(storage).first);
+    return "swap " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(o)) + " (" +
+           std::to_string(c.graph.bytes(storage)) + " bytes), back before position " + std::to_string(resume);
+  }
+
+ private:
+  /// The latest position that hides the transfer, not moved past the peak or to where memory is as scarce as there.
+  template <class G>
+  std::uint32_t load_position(candidate<G> const& c) const {
+    auto const bytes = c.graph.bytes(storage);
+    double const transfer = static_cast<double>(bytes) / bytes_per_second;
+    std::uint32_t i = resume;
+    while (i > left + 1 && i > c.result.peak_position + 1 &&
+           c.result.start[resume] - c.result.start[i] < transfer &&
+           c.result.bytes_at[i - 1] + bytes < c.result.peak_bytes)
+      --i;
+    return i;
+  }
+};
+
+/// The mutator: `swap_out` for every gap at the peak, the most bytes times idle seconds first.
+struct swap {
+  double bytes_per_second = 16e9;  // of the link
+
+  struct make {
+    swap options;
+    swap_out operator()(gap const& g) const { return {g.storage, g.left, g.resume, options.bytes_per_second}; }
+    template <class G>
+    static double score(candidate<G> const& c, gap const& g, std::uint32_t) {
+      return static_cast<double>(c.graph.bytes(g.storage)) * (c.result.start[g.resume] - c.result.end[g.left]);
+    }
+  };
+
+  template <class G>
+    requires std::derived_from<G, op_graph>
+  auto operator()(candidate<G> const& c) const {
+    return detail::gap_stream<G, swap_out, make>(c, make{*this});
+  }
+};
+
+}  // namespace neap::inline v0

@@ -1,0 +1,44 @@
+// What a search wants: limits made absolute, and how far a candidate is from them.
+#pragma once
+
+#include <neap/plan/limits.hpp>
+#include <neap/plan/simulation.hpp>
+
+#include <algorithm>
+
+namespace neap::inline v0 {
+
+/// Limits in absolute numbers. With a memory limit the latency is made small under it; with a latency limit alone, the
+/// peak is; with both, both must hold and the latency is made small.
+struct objective {
+  bytes_t memory = INT64_MAX;
+  seconds_t latency = 1e300;
+  bool limits_memory = false, limits_latency = false;
+
+  static objective resolve(memory_limit m, latency_limit l, simulation const& original) {
+    objective o;
+    o.limits_memory = m.bytes >= 0 || m.ratio >= 0;
+    o.limits_latency = l.seconds >= 0 || l.ratio >= 0;
+    o.memory = m.resolve(original.peak_bytes);
+    o.latency = l.resolve(original.latency);
+    return o;
+  }
+  bool fits(simulation const& s) const { return s.peak_bytes <= memory && s.latency <= latency * (1 + 1e-12); }
+  /// Whether a candidate that fits is better than another one that fits: faster, or smaller where only latency is
+  /// limited; the other number decides ties.
+  bool better(simulation const& a, simulation const& b) const {
+    if (limits_memory)
+      return a.latency < b.latency || (a.latency == b.latency && a.peak_bytes < b.peak_bytes);
+    return a.peak_bytes < b.peak_bytes || (a.peak_bytes == b.peak_bytes && a.latency < b.latency);
+  }
+};
+
+/// Bytes above a target, summed over positions: falls with every step towards it, also where the peak does not yet.
+inline double excess_bytes(simulation const& s, bytes_t target) {
+  double sum = 0;
+  for (auto b : s.bytes_at)
+    if (b > target) sum += static_cast<double>(b - target);
+  return sum;
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,87 @@
+// The options of a search, and its answer.
+#pragma once
+
+#include <neap/plan/candidate.hpp>
+#include <neap/plan/limits.hpp>
+
+#include <chrono>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// What a search tells while it runs.
+struct search_progress {
+  bytes_t peak_bytes = 0;         // of the best candidate so far
+  seconds_t latency = 0;          // of the best candidate so far
+  bool fits = false;              // whether it meets the limits
+  bytes_t lower_bound_bytes = 0;  // no order of the same ops, however recomputed, gets below
+  std::size_t candidates = 0;     // judged so far
+  double elapsed = 0;             // seconds since the search began
+};
+
+struct search_options {
+  memory_limit memory_at_most;
+  latency_limit latency_at_most;
+  time_budget time;
+  memory_options memory;
+  std::size_t iterations = SIZE_MAX;  // candidates judged at most: a search that ends by it is repeatable to the byte
+  std::size_t width = 32;             // mutations judged a candidate
+  std::uint64_t seed = 1;             // of the choices after the first dive
+  std::stop_token stop;
+  std::function<void(search_progress const&)> progress;  // called when the best candidate changes
+
+  search_options& set(memory_limit m) { return memory_at_most = m, *this; }
+  search_options& set(latency_limit l) { return latency_at_most = l, *this; }
+  search_options& set(time_budget t) { return time = t, *this; }
+  search_options& set(memory_options m) { return memory = m, *this; }
+  search_options& set(std::stop_token s) { return stop = std::move(s), *this; }
+  template <class F>
+    requires std::invocable<F, search_progress const&>
+  search_options& set(F f) {
+    return progress = std::move(f), *this;
+  }
+};
+
+/// An op that forces the peak: what it reads, writes and needs at once is more than the limit leaves.
+struct forcing_op {
+  op_id op;
+  std::string what;  // "matmul blocks.3.up"
+  bytes_t bytes = 0;
+};
+
+/// A search's answer.
+template <class G>
+struct optimized {
+  candidate<G> best;          // the best that fits; if none does, the one nearest to fitting
+  simulation original;        // of the graph as it came, in its own order
+  bool fits = false;          // best meets every limit
+  bytes_t memory_limit_bytes = INT64_MAX;
+  seconds_t latency_limit_seconds = 1e300;
+  bytes_t lower_bound_bytes = 0;     // proved: no order, recomputation or swapping of these ops gets below
+  std::vector<forcing_op> forcing;   // the ops that make the bound
+  std::vector<search_progress> history;  // each time the best changed
+  std::vector<std::string> steps;    // the mutations that lead from the original to best
+  std::size_t candidates = 0;        // judged
+  double seconds = 0;                // taken by the search
+
+  /// One line for a person where `fits` is false; empty otherwise.
+  std::string why_not() const {
+    if (fits) return {};
+    std::string s = "no plan fits: ";
+    if (best.result.peak_bytes > memory_limit_bytes) {
+      s += "the limit is " + std::to_string(memory_limit_bytes) + " bytes, the best plan found needs " +
+           std::to_string(best.result.peak_bytes) + ", proved to be at least " + std::to_string(lower_bound_bytes);
+      for (std::size_t i = 0; i < forcing.size() && i < 3; ++i)
+        s += (i ? ", " : "; forced by ") + forcing[i].what + " (" + std::to_string(forcing[i].bytes) + " bytes)";
+    } else {
+      s += "the limit is " + std::to_string(latency_limit_seconds) + " s, the best plan found takes " +
+           std::to_string(best.result.latency) + " s";
+    }
+    return s;
+  }
+};
+
+}  // namespace neap::inline v0
