@@ -1,0 +1,180 @@
+// Memory-greedy list scheduling, in two directions.
+//
+// Forward, the ready op that adds the fewest bytes comes next: weight updates run as soon as their gradient is complete,
+// because they free it. Backward, the last position is filled first, again with the op that adds the fewest bytes to what
+// must be there before it: what only makes bytes (a load, a placeholder, a cast of a weight) moves as late as it can.
+// Neither is better on all graphs, so both are simulated beside the order of the ids and reverse post-order, and the
+// lowest peak wins, earlier candidates first. (Sethi and Ullman's rule is optimal on trees only; deciding in general is
+// NP-hard, Sethi 1975.)
+#pragma once
+
+#include <neap/schedule/order.hpp>
+#include <neap/simulate/simulator.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+/// A ready op and how many bytes it would add; entries grow stale, and the op is pushed again when its bytes sink.
+struct greedy_entry {
+  bytes_t added;
+  std::uint32_t age;  // of two that add equally many, the one that became ready last: stay where one is
+  op_id op;
+  friend bool operator<(greedy_entry const& a, greedy_entry const& b) {  // the largest is at the top of a heap
+    if (a.added != b.added) return a.added > b.added;
+    if (a.age != b.age) return a.age < b.age;
+    return a.op > b.op;
+  }
+};
+
+class greedy_heap {
+ public:
+  void push(greedy_entry e) {
+    heap_.push_back(e);
+    std::push_heap(heap_.begin(), heap_.end());
+  }
+  bool empty() const { return heap_.empty(); }
+  greedy_entry pop() {
+    std::pop_heap(heap_.begin(), heap_.end());
+    auto const e = heap_.back();
+    heap_.pop_back();
+    return e;
+  }
+
+ private:
+  std::vector<greedy_entry> heap_;
+};
+
+}  // namespace detail
+
+/// The next op is the ready one that adds the fewest bytes. Throws neap::error on a cycle. O((ops + edges) log ops).
+struct greedy_forward {
+  schedule operator()(flow_facts const& facts) const {
+    auto const n = facts.op_count();
+    auto const next = detail::successors(facts);
+    table<op_id, std::uint32_t> missing(n), age(n);
+    table<op_id, bytes_t> added(n);
+    table<op_id, std::uint8_t> state(n);  // 0 waits, 1 ready, 2 done
+    // Of each storage: how many ops still touch it, and the exclusive or of their ids, which is the last one's id in the end.
+    table<storage_id, std::uint32_t> touchers(facts.storage_count()), which(facts.storage_count());
+    for (auto o : id_range<op_id>(n)) {
+      missing[o] = static_cast<std::uint32_t>(facts.after(o).size());
+      for (auto s : facts.touches(o)) ++touchers[s], which[s] ^= static_cast<std::uint32_t>(index(o));
+      for (auto s : facts.makes(o)) added[o] += facts.bytes(s);
+    }
+    for (auto s : id_range<storage_id>(facts.storage_count()))
+      if (touchers[s] == 1 && !facts.is_kept(s)) added[op_id{which[s]}] -= facts.bytes(s);
+    detail::greedy_heap heap;
+    std::uint32_t clock = 0;
+    for (auto o : id_range<op_id>(n))
+      if (missing[o] == 0) state[o] = 1, heap.push({added[o], age[o], o});
+    schedule s;
+    s.order.reserve(n);
+    while (!heap.empty()) {
+      auto const e = heap.pop();
+      if (state[e.op] != 1 || e.added != added[e.op]) continue;
+      state[e.op] = 2;
+      s.order.push_back(e.op);
+      ++clock;
+      for (auto t : facts.touches(e.op)) {
+        which[t] ^= static_cast<std::uint32_t>(index(e.op));
+        if (--touchers[t] != 1 || facts.is_kept(t)) continue;
+        auto const last = op_id{which[t]};
+        added[last] -= facts.bytes(t);
+        if (state[last] == 1) heap.push({added[last], age[last], last});
+      }
+      for (auto o : next[e.op])
+        if (--missing[o] == 0) state[o] = 1, age[o] = clock, heap.push({added[o], age[o], o});
+    }
+    if (s.size() != n) detail::refuse_cycle();
+    return s;
+  }
+  template <dataflow_graph G>
+  schedule operator()(G const& g) const {
+    return (*this)(flow_facts(g, no_cost{}));
+  }
+};
+
+/// The op before those already placed is the one that adds the fewest bytes to what must be there. Throws neap::error on
+/// a cycle. O((ops + edges) log ops).
+struct greedy_backward {
+  schedule operator()(flow_facts const& facts) const {
+    auto const n = facts.op_count();
+    table<op_id, std::uint32_t> missing(n), age(n);
+    table<op_id, bytes_t> added(n);
+    table<op_id, std::uint8_t> state(n);
+    table<storage_id, std::uint8_t> living(facts.storage_count());
+    csr<storage_id, op_id> touchers;
+    touchers.build(facts.storage_count(), [&](auto&& pair) {
+      for (auto o : id_range<op_id>(n))
+        for (auto s : facts.touches(o)) pair(s, o);
+    });
+    for (auto s : facts.kept_storages()) living[s] = 1;
+    for (auto s : facts.given_storages()) living[s] = 1;
+    for (auto o : id_range<op_id>(n)) {
+      for (auto before : facts.after(o)) ++missing[before];
+      for (auto s : facts.touches(o)) added[o] += living[s] ? 0 : facts.bytes(s);
+      for (auto s : facts.makes(o)) added[o] -= facts.bytes(s);  // those that nobody reads: neither nor
+    }
+    detail::greedy_heap heap;
+    std::uint32_t clock = 0;
+    for (auto o : id_range<op_id>(n))
+      if (missing[o] == 0) state[o] = 1, heap.push({added[o], age[o], o});
+    schedule s;
+    s.order.resize(n);
+    std::size_t at = n;
+    while (!heap.empty()) {
+      auto const e = heap.pop();
+      if (state[e.op] != 1 || e.added != added[e.op]) continue;
+      state[e.op] = 2;
+      s.order[--at] = e.op;
+      ++clock;
+      for (auto t : facts.touches(e.op)) {
+        if (living[t]) continue;
+        living[t] = 1;
+        for (auto o : touchers[t]) {
+          added[o] -= facts.bytes(t);
+          if (state[o] == 1) heap.push({added[o], age[o], o});
+        }
+      }
+      for (auto o : facts.after(e.op))
+        if (--missing[o] == 0) state[o] = 1, age[o] = clock, heap.push({added[o], age[o], o});
+    }
+    if (at != 0) detail::refuse_cycle();
+    return s;
+  }
+  template <dataflow_graph G>
+  schedule operator()(G const& g) const {
+    return (*this)(flow_facts(g, no_cost{}));
+  }
+};
+
+/// The best of the plain orders and the two greedy ones, by simulated peak.
+struct memory_greedy {
+  bool forward = true, backward = true;  // switches, so that the worth of each can be measured
+
+  schedule operator()(flow_facts const& facts) const {
+    simulator sim;
+    schedule best = given_order{}(facts);
+    bytes_t peak = sim.peak(facts, best);
+    auto const consider = [&](schedule other) {
+      auto const p = sim.peak(facts, other);
+      if (p < peak) peak = p, best = std::move(other);
+    };
+    consider(reverse_post_order{}(facts));
+    if (forward) consider(greedy_forward{}(facts));
+    if (backward) consider(greedy_backward{}(facts));
+    return best;
+  }
+  template <dataflow_graph G>
+  schedule operator()(G const& g, memory_options options = {}) const {
+    return (*this)(flow_facts(g, no_cost{}, options));
+  }
+};
+
+}  // namespace neap::inline v0
