@@ -23,12 +23,13 @@ namespace detail {
 /// A ready op and how many bytes it would add; entries grow stale, and the op is pushed again when its bytes sink.
 struct greedy_entry {
   bytes_t added;
-  std::uint32_t age;  // of two that add equally many, the one that became ready last: stay where one is
+  std::uint32_t age;   // of two that add equally many, the one that became ready last: stay where one is
+  std::uint32_t rank;  // then the one that stands first in the graph, or last when going backward
   op_id op;
   friend bool operator<(greedy_entry const& a, greedy_entry const& b) {  // the largest is at the top of a heap
     if (a.added != b.added) return a.added > b.added;
     if (a.age != b.age) return a.age < b.age;
-    return a.op > b.op;
+    return a.rank > b.rank;
   }
 };
 
@@ -52,52 +53,103 @@ class greedy_heap {
 
 }  // namespace detail
 
-/// The next op is the ready one that adds the fewest bytes. Throws neap::error on a cycle. O((ops + edges) log ops).
+/// The next op is the ready one that adds the fewest bytes, counted together with the op that can run right after it if
+/// that one frees more than it makes (a gradient and the update that consumes it). Throws neap::error on a cycle.
+/// O((ops + edges) log ops).
 struct greedy_forward {
-  schedule operator()(flow_facts const& facts) const {
-    auto const n = facts.op_count();
-    auto const next = detail::successors(facts);
-    table<op_id, std::uint32_t> missing(n), age(n);
-    table<op_id, bytes_t> added(n);
-    table<op_id, std::uint8_t> state(n);  // 0 waits, 1 ready, 2 done
-    // Of each storage: how many ops still touch it, and the exclusive or of their ids, which is the last one's id in the end.
-    table<storage_id, std::uint32_t> touchers(facts.storage_count()), which(facts.storage_count());
-    for (auto o : id_range<op_id>(n)) {
-      missing[o] = static_cast<std::uint32_t>(facts.after(o).size());
-      for (auto s : facts.touches(o)) ++touchers[s], which[s] ^= static_cast<std::uint32_t>(index(o));
-      for (auto s : facts.makes(o)) added[o] += facts.bytes(s);
-    }
-    for (auto s : id_range<storage_id>(facts.storage_count()))
-      if (touchers[s] == 1 && !facts.is_kept(s)) added[op_id{which[s]}] -= facts.bytes(s);
-    detail::greedy_heap heap;
-    std::uint32_t clock = 0;
-    for (auto o : id_range<op_id>(n))
-      if (missing[o] == 0) state[o] = 1, heap.push({added[o], age[o], o});
-    schedule s;
-    s.order.reserve(n);
-    while (!heap.empty()) {
-      auto const e = heap.pop();
-      if (state[e.op] != 1 || e.added != added[e.op]) continue;
-      state[e.op] = 2;
-      s.order.push_back(e.op);
-      ++clock;
-      for (auto t : facts.touches(e.op)) {
-        which[t] ^= static_cast<std::uint32_t>(index(e.op));
-        if (--touchers[t] != 1 || facts.is_kept(t)) continue;
-        auto const last = op_id{which[t]};
-        added[last] -= facts.bytes(t);
-        if (state[last] == 1) heap.push({added[last], age[last], last});
-      }
-      for (auto o : next[e.op])
-        if (--missing[o] == 0) state[o] = 1, age[o] = clock, heap.push({added[o], age[o], o});
-    }
-    if (s.size() != n) detail::refuse_cycle();
-    return s;
-  }
+  bool look_ahead = true;  // count the op that can run right after
+
+  schedule operator()(flow_facts const& facts) const { return walk(facts, look_ahead).run(); }
   template <dataflow_graph G>
   schedule operator()(G const& g) const {
     return (*this)(flow_facts(g, no_cost{}));
   }
+
+ private:
+  struct walk {
+    flow_facts const& facts;
+    bool look_ahead;
+    std::size_t n = facts.op_count();
+    csr<op_id, op_id> next;                          // each successor once
+    table<op_id, std::uint32_t> missing, waits_for;  // ops still to run before, and the exclusive or of their ids
+    table<op_id, std::uint32_t> age;
+    table<op_id, bytes_t> added, key;                // bytes of the op alone; with the one that can follow
+    table<op_id, std::uint8_t> state;                // 0 waits, 1 ready, 2 done
+    // Of each storage: how many ops still touch it, and the exclusive or of their ids: the last one's id in the end.
+    table<storage_id, std::uint32_t> touchers, which;
+    detail::greedy_heap heap;
+
+    static std::uint32_t number(op_id o) { return static_cast<std::uint32_t>(index(o)); }
+
+    walk(flow_facts const& f, bool ahead) : facts(f), look_ahead(ahead) {
+      missing.assign(n, 0), waits_for.assign(n, 0), age.assign(n, 0), added.assign(n, 0), state.assign(n, 0);
+      touchers.assign(facts.storage_count(), 0), which.assign(facts.storage_count(), 0);
+      table<op_id, std::uint32_t> seen(n, no_id);
+      next.build(n, [&](auto&& pair) {
+        seen.assign(n, no_id);
+        for (auto o : id_range<op_id>(n))
+          for (auto before : facts.after(o))
+            if (seen[before] != number(o)) seen[before] = number(o), pair(before, o);
+      });
+      for (auto o : id_range<op_id>(n)) {
+        for (auto u : next[o]) ++missing[u], waits_for[u] ^= number(o);
+        for (auto s : facts.touches(o)) ++touchers[s], which[s] ^= number(o);
+        for (auto s : facts.makes(o)) added[o] += facts.bytes(s);
+      }
+      for (auto s : id_range<storage_id>(facts.storage_count()))
+        if (touchers[s] == 1 && !facts.is_kept(s)) added[op_id{which[s]}] -= facts.bytes(s);
+      key = added;
+    }
+    void offer(op_id o) { heap.push({key[o], age[o], number(o), o}); }
+    /// The bytes of o with the best of the ops that can run once o has.
+    void look(op_id o) {
+      key[o] = added[o];
+      if (look_ahead)
+        for (auto u : next[o]) {
+          if (missing[u] != 1) continue;
+          bytes_t then = added[u];
+          for (auto s : facts.touches(u))
+            if (touchers[s] == 2 && !facts.is_kept(s) && (which[s] ^ number(u)) == number(o)) then -= facts.bytes(s);
+          key[o] = std::min(key[o], added[o] + then);
+        }
+    }
+    void ready(op_id o, std::uint32_t clock) {
+      state[o] = 1, age[o] = clock;
+      look(o), offer(o);
+    }
+    schedule run() {
+      schedule s;
+      s.order.reserve(n);
+      for (auto o : id_range<op_id>(n))
+        if (missing[o] == 0) ready(o, 0);
+      while (!heap.empty()) {
+        auto const e = heap.pop();
+        auto const o = e.op;
+        if (state[o] != 1 || e.added != key[o]) continue;
+        state[o] = 2;
+        s.order.push_back(o);
+        auto const clock = static_cast<std::uint32_t>(s.size());
+        for (auto t : facts.touches(o)) {
+          which[t] ^= number(o);
+          if (--touchers[t] != 1 || facts.is_kept(t)) continue;
+          auto const last = op_id{which[t]};
+          added[last] -= facts.bytes(t);
+          if (state[last] == 1) look(last), offer(last);
+        }
+        for (auto u : next[o]) {
+          waits_for[u] ^= number(o);
+          if (--missing[u] == 0) {
+            ready(u, clock);
+          } else if (look_ahead && missing[u] == 1) {
+            auto const only = op_id{waits_for[u]};
+            if (state[only] == 1) look(only), offer(only);
+          }
+        }
+      }
+      if (s.size() != n) detail::refuse_cycle();
+      return s;
+    }
+  };
 };
 
 /// The op before those already placed is the one that adds the fewest bytes to what must be there. Throws neap::error on
@@ -109,6 +161,7 @@ struct greedy_backward {
     table<op_id, bytes_t> added(n);
     table<op_id, std::uint8_t> state(n);
     table<storage_id, std::uint8_t> living(facts.storage_count());
+    auto const behind = [n](op_id o) { return static_cast<std::uint32_t>(n - index(o)); };
     csr<storage_id, op_id> touchers;
     touchers.build(facts.storage_count(), [&](auto&& pair) {
       for (auto o : id_range<op_id>(n))
@@ -124,7 +177,7 @@ struct greedy_backward {
     detail::greedy_heap heap;
     std::uint32_t clock = 0;
     for (auto o : id_range<op_id>(n))
-      if (missing[o] == 0) state[o] = 1, heap.push({added[o], age[o], o});
+      if (missing[o] == 0) state[o] = 1, heap.push({added[o], age[o], behind(o), o});
     schedule s;
     s.order.resize(n);
     std::size_t at = n;
@@ -139,11 +192,11 @@ struct greedy_backward {
         living[t] = 1;
         for (auto o : touchers[t]) {
           added[o] -= facts.bytes(t);
-          if (state[o] == 1) heap.push({added[o], age[o], o});
+          if (state[o] == 1) heap.push({added[o], age[o], behind(o), o});
         }
       }
       for (auto o : facts.after(e.op))
-        if (--missing[o] == 0) state[o] = 1, age[o] = clock, heap.push({added[o], age[o], o});
+        if (--missing[o] == 0) state[o] = 1, age[o] = clock, heap.push({added[o], age[o], behind(o), o});
     }
     if (at != 0) detail::refuse_cycle();
     return s;
