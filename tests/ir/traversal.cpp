@@ -48,10 +48,10 @@ TEST_CASE("orders are topological, complete and repeatable") {
     CAPTURE(seed);
     CHECK(is_acyclic(g));
     CHECK(find_cycle(g).empty());
-    for (auto const& order : {kahn_order(g), topological_order(g), reverse_post_order(g)}) CHECK(is_topological(g, order));
+    for (auto const& order : {kahn_order(g), topological_order(g), depth_first_order(g)}) CHECK(is_topological(g, order));
     auto copy = g;
     CHECK(topological_order(copy) == topological_order(g));
-    CHECK(reverse_post_order(copy) == reverse_post_order(g));
+    CHECK(depth_first_order(copy) == depth_first_order(g));
     auto order = topological_order(g);
     CHECK(std::ranges::is_permutation(order, kahn_order(g)));
     order.pop_back();
@@ -106,22 +106,22 @@ TEST_CASE("a cycle is found and named") {
   }
   auto const self = edges_of(1, {{0, 0}});
   CHECK(find_cycle(self) == std::vector{op_id{0}});
-  CHECK(reverse_post_order(e).size() == 5);
+  CHECK(depth_first_order(e).size() == 5);
 }
 
 TEST_CASE("reverse post-order keeps chains together") {
   // 0 -> 1 -> 2, 0 -> 3 -> 4: one branch is finished before the other begins; breadth first alternates.
   auto const e = edges_of(5, {{0, 1}, {1, 2}, {0, 3}, {3, 4}});
-  std::vector const depth_first{op_id{0}, op_id{1}, op_id{2}, op_id{3}, op_id{4}};
-  CHECK(reverse_post_order(e) == depth_first);
-  std::vector const breadth_first{op_id{0}, op_id{1}, op_id{3}, op_id{2}, op_id{4}};
-  CHECK(kahn_order(e) == breadth_first);
+  std::vector const along{op_id{0}, op_id{1}, op_id{2}, op_id{3}, op_id{4}};
+  CHECK(depth_first_order(e) == along);
+  std::vector const across{op_id{0}, op_id{1}, op_id{3}, op_id{2}, op_id{4}};
+  CHECK(kahn_order(e) == across);
 }
 
 TEST_CASE("an empty graph has empty answers") {
   testing::toy_graph const g;
   CHECK(topological_order(g).empty());
-  CHECK(reverse_post_order(g).empty());
+  CHECK(depth_first_order(g).empty());
   CHECK(kahn_order(g).empty());
   CHECK(is_acyclic(g));
 }

@@ -120,8 +120,8 @@ std::vector<op_id> topological_order(G const& g) {
 
 /// Reverse post-order of a depth-first walk along the edges: after an op come first the ops that only it was waited for,
 /// so that chains stay together. Sources and successors are taken by ascending id. On a cyclic graph the result is some
-/// order of all ops.
-inline std::vector<op_id> reverse_post_order(op_edges const& e) {
+/// order of all ops. (schedule/order.hpp has the same order as a scheduler.)
+inline std::vector<op_id> depth_first_order(op_edges const& e) {
   auto const n = e.op_count();
   struct frame {
     op_id op;
@@ -154,8 +154,8 @@ inline std::vector<op_id> reverse_post_order(op_edges const& e) {
   return order;
 }
 template <dataflow_graph G>
-std::vector<op_id> reverse_post_order(G const& g) {
-  return reverse_post_order(all_edges(g));
+std::vector<op_id> depth_first_order(G const& g) {
+  return depth_first_order(all_edges(g));
 }
 
 /// Every op once, after all that must run before it.
