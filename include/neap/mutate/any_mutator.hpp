@@ -29,7 +29,7 @@ class any_mutation {
   template <class M>
   struct model final : base {
     explicit model(M x) : m(std::move(x)) {}
-    std::optional<edited<G>> apply(candidate<G> const& c) const override { return neap::apply(m, c); }
+    std::optional<edited<G>> apply(candidate<G> const& c) const override { return neap::apply_mutation(m, c); }
     std::string describe(candidate<G> const& c) const override { return neap::describe(m, c); }
     M m;
   };

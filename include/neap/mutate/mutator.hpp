@@ -126,7 +126,7 @@ constexpr void check_leaf() {
 
 /// Applies a mutation, or the one a variant of mutations holds.
 template <class M, class G>
-std::optional<edited<G>> apply(M const& m, candidate<G> const& c) {
+std::optional<edited<G>> apply_mutation(M const& m, candidate<G> const& c) {
   if constexpr (requires { m.apply(c); }) return m.apply(c);
   else return std::visit([&](auto const& x) { return x.apply(c); }, m);
 }

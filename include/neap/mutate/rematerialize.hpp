@@ -75,28 +75,32 @@ class gap_stream {
 
 }  // namespace detail
 
+namespace detail {
+struct make_recompute {
+  std::uint32_t most_ops;
+  float keep_ratio;
+  recompute operator()(gap const& g) const { return {g.storage, g.resume, most_ops, keep_ratio}; }
+  /// Bytes a second of the producer.
+  template <class G>
+  static double score(candidate<G> const& c, gap const& g, std::uint32_t producer_position) {
+    auto const o = c.order[producer_position];
+    if (!graph_traits<G>::is_recomputable(c.graph, o)) return 0;
+    double const t = c.result.end[producer_position] - c.result.start[producer_position];
+    return static_cast<double>(c.graph.bytes(g.storage)) / (t + 1e-9);
+  }
+};
+}  // namespace detail
+
 /// The mutator: `recompute` for every gap at the peak whose producer can be computed again.
 struct rematerialize {
   std::uint32_t most_ops = 64;
   float keep_ratio = 1.0f / 16;
 
-  struct make {
-    rematerialize options;
-    recompute operator()(gap const& g) const { return {g.storage, g.resume, options.most_ops, options.keep_ratio}; }
-    /// Bytes a second of the producer.
-    template <class G>
-    static double score(candidate<G> const& c, gap const& g, std::uint32_t producer_position) {
-      auto const o = c.order[producer_position];
-      if (!graph_traits<G>::is_recomputable(c.graph, o)) return 0;
-      double const t = c.result.end[producer_position] - c.result.start[producer_position];
-      return static_cast<double>(c.graph.bytes(g.storage)) / (t + 1e-9);
-    }
-  };
-
   template <class G>
     requires std::derived_from<G, op_graph>
   auto operator()(candidate<G> const& c) const {
-    return detail::gap_stream<G, recompute, make>(c, make{*this});
+    using make = detail::make_recompute;
+    return detail::gap_stream<G, recompute, make>(c, make{most_ops, keep_ratio});
   }
 };
 

@@ -81,23 +81,27 @@ struct swap_out {
   }
 };
 
+namespace detail {
+struct make_swap_out {
+  double bytes_per_second;
+  swap_out operator()(gap const& g) const { return {g.storage, g.left, g.resume, bytes_per_second}; }
+  /// Bytes times idle seconds.
+  template <class G>
+  static double score(candidate<G> const& c, gap const& g, std::uint32_t) {
+    return static_cast<double>(c.graph.bytes(g.storage)) * (c.result.start[g.resume] - c.result.end[g.left]);
+  }
+};
+}  // namespace detail
+
 /// The mutator: `swap_out` for every gap at the peak, the most bytes times idle seconds first.
 struct swap {
   double bytes_per_second = 16e9;  // of the link
 
-  struct make {
-    swap options;
-    swap_out operator()(gap const& g) const { return {g.storage, g.left, g.resume, options.bytes_per_second}; }
-    template <class G>
-    static double score(candidate<G> const& c, gap const& g, std::uint32_t) {
-      return static_cast<double>(c.graph.bytes(g.storage)) * (c.result.start[g.resume] - c.result.end[g.left]);
-    }
-  };
-
   template <class G>
     requires std::derived_from<G, op_graph>
   auto operator()(candidate<G> const& c) const {
-    return detail::gap_stream<G, swap_out, make>(c, make{*this});
+    using make = detail::make_swap_out;
+    return detail::gap_stream<G, swap_out, make>(c, make{bytes_per_second});
   }
 };
 

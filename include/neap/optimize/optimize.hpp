@@ -31,8 +31,8 @@ namespace detail {
 template <class G, class Moves, class Cost>
 class best_first {
  public:
-  best_first(G const& graph, Moves const& moves, Cost const& cost, search_options const& options)
-      : moves_(moves), cost_(cost), options_(options), graph_(graph), begin_(clock::now()) {}
+  best_first(G const& program, Moves const& moves, Cost const& cost, search_options const& options)
+      : moves_(moves), cost_(cost), options_(options), graph_(program), begin_(clock::now()) {}
 
   optimized<G> run(schedule const& original, std::span<schedule const> seeds) {
     out_.original = judge(graph_, original);
@@ -178,7 +178,7 @@ class best_first {
     for (std::size_t tries = 0; tries < options_.width && !out_of_time(); ++tries) {
       auto m = stream.next();
       if (!m) break;
-      auto e = apply(*m, from);
+      auto e = apply_mutation(*m, from);
       if (!e || !seen_.insert(e->graph.digest()).second) continue;
       auto result = judge(e->graph, e->order);
       auto child = make_node(step(n->path, describe(*m, from)), std::move(e->graph), std::move(e->order), std::move(result));
@@ -237,10 +237,10 @@ decltype(auto) graph_in(T const& x) {
 /// Searches with a cost model of the user's. `original` is the order that ratios refer to; `seeds` are other orders of
 /// the same graph to start from. `moves` must be a mutator of candidates over G.
 template <class G, class Moves, class Cost>
-optimized<G> optimize(G const& graph, Moves const& moves, Cost const& cost, schedule const& original,
+optimized<G> optimize(G const& program, Moves const& moves, Cost const& cost, schedule const& original,
                       std::span<schedule const> seeds, search_options const& options) {
   detail::check_leaf<Moves, G>();
-  return detail::best_first<G, Moves, Cost>(graph, moves, cost, options).run(original, seeds);
+  return detail::best_first<G, Moves, Cost>(program, moves, cost, options).run(original, seeds);
 }
 
 }  // namespace neap::inline v0

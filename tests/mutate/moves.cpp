@@ -1,0 +1,91 @@
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+
+#include <neap/ir/verify.hpp>
+#include <neap/mutate/chain.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/simulator.hpp>
+
+#include "../support/random_graph.hpp"
+#include "../support/symbolic.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+struct unit_cost {
+  template <class G>
+  double operator()(G const& g, op_id o) const {
+    return flow::is_view(g, o) ? 0.0 : 1.0;
+  }
+};
+
+template <class G>
+candidate<G> judged(G g, schedule s) {
+  auto r = simulate(g, s, unit_cost{});
+  return {std::move(g), std::move(s), std::move(r)};
+}
+
+}  // namespace
+
+TEST_CASE("every mutation of random graphs keeps what is computed, over walks of several") {
+  std::size_t applied = 0, helped = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    random_graph_options o;
+    o.copies = seed % 3;
+    o.swaps = seed % 2;
+    auto g = random_graph(seed, o);
+    auto const order = reverse_post_order{}(g);
+    auto const expected = run_symbolically(g, order);
+    REQUIRE_MESSAGE(expected.error.empty(), expected.error);
+    auto c = judged(g, order);
+    random_stream draw(seed, 77);
+    for (int step = 0; step < 4; ++step) {
+      std::vector<candidate<toy_graph>> next;
+      auto const moves = chain(rematerialize{}, neap::swap{});
+      auto stream = moves(c);
+      while (auto m = stream.next()) {
+        CAPTURE(seed);
+        CAPTURE(step);
+        CAPTURE(describe(*m, c));
+        auto e = apply_mutation(*m, c);
+        if (!e) continue;
+        ++applied;
+        auto const valid = verify(e->graph);
+        REQUIRE_MESSAGE(valid.ok(), valid.message());
+        auto const ordered = check_order(e->graph, e->order);
+        REQUIRE_MESSAGE(ordered.ok(), ordered.message());
+        auto const got = run_symbolically(e->graph, e->order);
+        REQUIRE_MESSAGE(got.error.empty(), got.error);
+        REQUIRE(got == expected);
+        auto again = apply_mutation(*m, c);  // replayed: the same
+        REQUIRE(again->graph == e->graph);
+        REQUIRE(again->order == e->order);
+        next.push_back(judged(std::move(e->graph), std::move(e->order)));
+        helped += next.back().result.peak_bytes < c.result.peak_bytes;
+      }
+      if (next.empty()) break;
+      c = std::move(next[draw.below(static_cast<std::uint32_t>(next.size()))]);
+    }
+  }
+  CHECK(applied > 1000);
+  CHECK(helped > 100);
+}
+
+TEST_CASE("what is kept, updated or resident is never moved") {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    auto g = random_graph(seed);
+    auto c = judged(g, reverse_post_order{}(g));
+    auto stream = rematerialize{}(c);
+    while (auto m = stream.next()) {
+      CHECK(!c.graph.is_resident(m->storage));
+      for (auto v : c.graph.kept()) CHECK(c.graph.storage(v) != m->storage);
+      for (auto v : c.graph.values())
+        if (c.graph.record(v).alias == alias_kind::update) CHECK(c.graph.storage(v) != m->storage);
+    }
+  }
+}
