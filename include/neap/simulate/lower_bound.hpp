@@ -1,0 +1,129 @@
+// A lower bound on the peak that holds for every order of a graph's ops, however often they are computed again, stored
+// and loaded: an op's inputs, outputs and workspace are there at once, and what is kept is there at the end, both beside
+// what is resident. Cutting ops into parts, rewriting them, or moving residents away gets below it.
+#pragma once
+
+#include <neap/simulate/flow_facts.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <vector>
+
+namespace neap::inline v0 {
+
+struct peak_bound {
+  /// An op that needs `bytes` while it runs, all residents included.
+  struct forcing_op {
+    op_id op;
+    bytes_t bytes = 0;
+  };
+  bytes_t bytes = 0;                // no plan's peak is smaller
+  bool at_end = false;              // what is kept forces it, not one op
+  std::vector<forcing_op> forcing;  // ops that need as many bytes, or the makers of what is kept, the largest first
+};
+
+namespace detail {
+
+/// The fewest bytes that must be there for an op to read a value: a view may be loaded without the rest of its storage.
+template <class G>
+bytes_t least_bytes(G const& g, flow_facts const& facts, value_id v) {
+  auto const s = flow::storage(g, v);
+  if constexpr (std::derived_from<G, op_graph>)
+    return std::min(facts.bytes(s), align_up(g.type(v).bytes(), facts.options().alignment));
+  else
+    return facts.bytes(s);
+}
+
+/// Whether any plan could put output j in the place of input i: of it, or of a copy of it.
+template <class G>
+bool might_take_over(G const& g, op_id o, std::size_t i, std::size_t j) {
+  if constexpr (std::derived_from<G, op_graph>) {
+    auto const* x = g.template as<op::opaque>(o);
+    return x ? x->pointwise : g.facets(o).elementwise;
+  } else {
+    return flow::may_take_over(g, o, i, j);
+  }
+}
+
+}  // namespace detail
+
+/// The bound and what forces it. O(ops + edges).
+template <dataflow_graph G>
+peak_bound peak_lower_bound(G const& g, flow_facts const& facts) {
+  struct part {
+    storage_id storage;
+    bytes_t bytes;
+  };
+  peak_bound b;
+  std::vector<part> parts, taken;
+  auto const add = [](std::vector<part>& to, storage_id s, bytes_t n) {
+    for (auto& p : to)
+      if (p.storage == s) {
+        p.bytes = std::max(p.bytes, n);
+        return;
+      }
+    to.push_back({s, n});
+  };
+  auto const sum = [](std::vector<part> const& all) {
+    bytes_t n = 0;
+    for (auto const& p : all) n += p.bytes;
+    return n;
+  };
+
+  std::vector<part> kept(facts.storage_count());
+  for (auto v : flow::kept(g))
+    if (auto const s = flow::storage(g, v); facts.is_kept(s))
+      kept[index(s)] = {s, std::max(kept[index(s)].bytes, detail::least_bytes(g, facts, v))};
+  bytes_t const end = facts.resident_bytes() + sum(kept);
+
+  for (auto o : id_range<op_id>(facts.op_count())) {
+    parts.clear(), taken.clear();
+    for (value_id v : flow::inputs(g, o))
+      if (auto const s = flow::storage(g, v); !facts.is_resident(s)) add(parts, s, detail::least_bytes(g, facts, v));
+    bytes_t saved = 0;
+    std::size_t j = 0;
+    for (value_id out : flow::outputs(g, o)) {
+      auto const to = flow::storage(g, out);
+      if (facts.maker(to) == o) {
+        add(parts, to, facts.bytes(to));
+        bool could = false;
+        std::size_t i = 0;
+        if (facts.options().takeover)
+          for (value_id in : flow::inputs(g, o)) {
+            if (!facts.is_resident(flow::storage(g, in)) && detail::least_bytes(g, facts, in) == facts.bytes(to) &&
+                detail::might_take_over(g, o, i, j)) {
+              could = true;
+              add(taken, flow::storage(g, in), facts.bytes(to));
+            }
+            ++i;
+          }
+        if (could) saved += facts.bytes(to);
+      }
+      ++j;
+    }
+    bytes_t const here = facts.resident_bytes() + sum(parts) + facts.workspace(o) - std::min(saved, sum(taken));
+    if (here < b.bytes) continue;
+    if (here > b.bytes) b.forcing.clear();
+    b.bytes = here;
+    b.forcing.push_back({o, here});
+  }
+  if (end > b.bytes || b.forcing.empty()) {
+    b.bytes = end;
+    b.at_end = true;
+    b.forcing.clear();
+    std::sort(kept.begin(), kept.end(), [](part const& x, part const& y) {
+      return x.bytes != y.bytes ? x.bytes > y.bytes : index(x.storage) < index(y.storage);
+    });
+    for (auto const& k : kept)
+      if (k.bytes > 0 && facts.maker(k.storage) != nothing<op_id>) b.forcing.push_back({facts.maker(k.storage), end});
+  }
+  return b;
+}
+
+/// The same from a graph alone.
+template <dataflow_graph G>
+peak_bound peak_lower_bound(G const& g, memory_options options = {}) {
+  return peak_lower_bound(g, flow_facts(g, no_cost{}, options));
+}
+
+}  // namespace neap::inline v0
