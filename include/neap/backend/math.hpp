@@ -29,6 +29,10 @@ struct float_bits<double> {
   static constexpr int mantissa = 52, bias = 1023;
   static constexpr double round_magic = 0x1.8p52;
 };
+template <>
+struct float_bits<std::int64_t> {  // so that pick() takes integers too
+  using type = std::int64_t;
+};
 template <class T>
 using bits_t = typename float_bits<T>::type;
 

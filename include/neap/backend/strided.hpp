@@ -1,0 +1,164 @@
+// Walking over views. Kernels that work element by element see every operand, whatever its strides and element type, as
+// short contiguous runs in the type they compute in: directly where it lies that way, else copied through a small
+// buffer. So there is one compiled loop for all layouts, and hence one result.
+#pragma once
+
+#include <neap/backend/block.hpp>
+#include <neap/backend/types.hpp>
+#include <neap/core/tensor_ref.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace neap::inline v0::detail {
+
+/// Throws neap::error with the message unless the claim holds.
+inline void expect(bool claim, char const* message) {
+  if (!claim) throw error(message);
+}
+
+/// A value in another element type. To bool: whether it is not 0; floating to integer: towards 0.
+template <class To, class From>
+NEAP_HD NEAP_INLINE To convert(From x) {
+  if constexpr (std::is_same_v<To, From>)
+    return x;
+  else if constexpr (std::is_same_v<To, bool>)
+    return static_cast<compute_t<From>>(x) != compute_t<From>(0);
+  else if constexpr (std::is_same_v<To, bf16> || std::is_same_v<To, f16>)
+    return To(static_cast<float>(x));
+  else
+    return static_cast<To>(static_cast<compute_t<From>>(x));
+}
+
+/// An operand as seen through the linear (row-major) index of a shape: few axes, the last one longest possible.
+struct strided {
+  std::byte* data = nullptr;
+  dtype element = dtype::f32;
+  int rank = 0;  // at least 1
+  std::int64_t dims[max_rank]{}, strides[max_rank]{};
+
+  /// The bytes of one element into the operand.
+  std::byte* at(std::int64_t offset) const { return data + offset * size_of(element); }
+};
+
+/// `x` as seen through `whole`: missing leading axes and axes of extent 1 are broadcast. Throws if it does not fit.
+inline strided view_through(shape const& whole, tensor_ref const& x) {
+  strided v{static_cast<std::byte*>(x.data), x.element, 0, {}, {}};
+  int const missing = whole.rank() - x.rank();
+  expect(missing >= 0, "an operand has more axes than the result");
+  for (int axis = 0; axis < whole.rank(); ++axis) {
+    std::int64_t const extent = whole[axis];
+    if (extent == 1) continue;
+    std::int64_t stride = 0;
+    if (axis >= missing && x.dims[axis - missing] != 1) {
+      if (x.dims[axis - missing] != extent)
+        throw error("shapes do not fit: " + to_string(x.dims) + " in " + to_string(whole));
+      stride = x.strides[axis - missing];
+    }
+    if (v.rank > 0 && v.strides[v.rank - 1] == stride * extent) {
+      v.dims[v.rank - 1] *= extent;
+      v.strides[v.rank - 1] = stride;
+    } else {
+      v.dims[v.rank] = extent;
+      v.strides[v.rank++] = stride;
+    }
+  }
+  for (int axis = 0; axis < x.rank() - whole.rank(); ++axis) expect(x.dims[axis] == 1, "an operand has too many axes");
+  if (v.rank == 0) v.rank = 1, v.dims[0] = 1, v.strides[0] = 1;
+  return v;
+}
+
+/// Calls f(offset, length, stride) for the runs along the last axis that make up the linear indices [begin, begin + n).
+template <class F>
+NEAP_INLINE void for_each_run(strided const& v, std::int64_t begin, std::int64_t n, F&& f) {
+  std::int64_t at[max_rank];
+  std::int64_t offset = 0, rest = begin;
+  for (int axis = v.rank - 1; axis >= 0; --axis) {
+    at[axis] = axis > 0 ? rest % v.dims[axis] : rest;
+    rest = axis > 0 ? rest / v.dims[axis] : 0;
+    offset += at[axis] * v.strides[axis];
+  }
+  int const last = v.rank - 1;
+  while (n > 0) {
+    std::int64_t const left = v.dims[last] - at[last], length = n < left ? n : left;
+    f(offset, length, v.strides[last]);
+    n -= length;
+    if (length < left || n == 0) return;
+    offset -= at[last] * v.strides[last];
+    at[last] = 0;
+    for (int axis = last - 1; axis >= 0; --axis) {
+      offset += v.strides[axis];
+      if (++at[axis] < v.dims[axis]) break;
+      offset -= at[axis] * v.strides[axis];
+      at[axis] = 0;
+    }
+  }
+}
+
+/// Copies n elements from linear index `begin` on into a buffer of another type.
+template <class C>
+__attribute__((noinline)) void gather(strided const& v, std::int64_t begin, std::int64_t n, C* to) {
+  with_type(v.element, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T const* const from = reinterpret_cast<T const*>(v.data);
+    for_each_run(v, begin, n, [&](std::int64_t offset, std::int64_t length, std::int64_t stride) {
+      T const* const p = from + offset;
+      if (stride == 1) {
+        host_block{}.each(length, [&](std::int64_t i) { to[i] = convert<C>(p[i]); });
+      } else if (stride == 0) {
+        C const x = convert<C>(*p);
+        host_block{}.each(length, [&](std::int64_t i) { to[i] = x; });
+      } else {
+        for (std::int64_t i = 0; i < length; ++i) to[i] = convert<C>(p[i * stride]);
+      }
+      to += length;
+    });
+  });
+}
+
+/// The way back.
+template <class C>
+__attribute__((noinline)) void scatter(strided const& v, std::int64_t begin, std::int64_t n, C const* from) {
+  with_type(v.element, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* const to = reinterpret_cast<T*>(v.data);
+    for_each_run(v, begin, n, [&](std::int64_t offset, std::int64_t length, std::int64_t stride) {
+      T* const p = to + offset;
+      if (stride == 1)
+        host_block{}.each(length, [&](std::int64_t i) { p[i] = convert<T>(from[i]); });
+      else
+        for (std::int64_t i = 0; i < length; ++i) p[i * stride] = convert<T>(from[i]);
+      from += length;
+    });
+  });
+}
+
+/// Where elements [begin, begin + n) lie contiguously in type C already; nullptr if they do not.
+template <class C>
+C* direct(strided const& v, std::int64_t begin, std::int64_t n) {
+  int const last = v.rank - 1;
+  if (v.element != dtype_of<C> || v.strides[last] != 1) return nullptr;
+  std::int64_t rest = begin, offset = 0;
+  if (last > 0) {
+    std::int64_t const at = rest % v.dims[last];
+    if (at + n > v.dims[last]) return nullptr;
+    offset = at, rest /= v.dims[last];
+    for (int axis = last - 1; axis > 0; --axis) {
+      offset += rest % v.dims[axis] * v.strides[axis];
+      rest /= v.dims[axis];
+    }
+  }
+  return reinterpret_cast<C*>(v.at(offset + rest * v.strides[0]));
+}
+
+/// Elements [begin, begin + n) in type C: where they lie, or in `buffer`.
+template <class C>
+C const* staged(strided const& v, std::int64_t begin, std::int64_t n, C* buffer) {
+  if (C const* p = direct<C>(v, begin, n)) return p;
+  gather(v, begin, n, buffer);
+  return buffer;
+}
+
+}  // namespace neap::inline v0::detail
