@@ -1,0 +1,146 @@
+// Placement of what a schedule need not compute early: recomputed copies, views, loads and stores. Three passes over an
+// order, none of which changes the order of the ops that a loss or a gradient waits for in turn:
+//   1. sink: an op moves to just before the first op that waits for it, where the bytes it makes are at least those it
+//      frees. Copies and views reach their first reader; so do casts of weights and the like.
+//   2. store: a store moves to right after the ops it waits for, so that its transfer begins as soon as it can.
+//   3. load: a load moves back from its first reader just far enough that its transfer is hidden by what is computed
+//      meanwhile, as long as no position exceeds the limit. (MAGIS places them by a fixed distance.)
+#pragma once
+
+#include <neap/schedule/incremental.hpp>
+#include <neap/simulate/simulator.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// Refines an order; the peak does not rise above the larger of the order's own and `limit`. Not valid input orders are
+/// refused with neap::error. O(ops + edges) but for loads, each O(the distance it moves).
+struct refine {
+  bytes_t limit = 0;   // loads may be advanced up to here; 0: up to the peak without advancing any
+  bool sink = true, stores = true, loads = true;
+
+  schedule operator()(flow_facts const& facts, schedule s) const {
+    if (auto const ok = check_order(facts, s); !ok) throw error(ok.message());
+    simulator sim;
+    auto best = s;
+    auto at = sim.judge(facts, s);
+    auto const accept = [&](schedule next) {
+      auto const q = sim.judge(facts, next);
+      if (q.peak_bytes > std::max(at.peak_bytes, limit)) return;
+      if (q.peak_bytes > at.peak_bytes && q.latency >= at.latency) return;
+      best = std::move(next), at = q;
+    };
+    if (sink) accept(sunk(facts, best));
+    if (stores && facts.has_transfers()) accept(stored(facts, best));
+    if (loads && facts.has_transfers()) {
+      accept(late_loads(facts, best));
+      accept(advanced(facts, best, std::max(at.peak_bytes, limit), sim));
+    }
+    return best;
+  }
+
+ private:
+  /// From the last op to the first, each to just before what waits for it, if that does not cost bytes.
+  static schedule sunk(flow_facts const& facts, schedule const& s) {
+    auto const n = static_cast<std::uint32_t>(s.size());
+    auto const next = detail::successors(facts);
+    // Ops that sank before position p stand in a list from the last one sunk: the order in which they are to be emitted.
+    std::vector<std::uint32_t> head(n + 1, no_id), link(n, no_id);
+    table<op_id, std::uint32_t> slot(n);          // the op stands right before what was at this position
+    table<storage_id, std::uint32_t> last(facts.storage_count(), 0);
+    for (auto k : facts.kept_storages()) last[k] = n;
+    for (std::uint32_t p = n; p-- > 0;) {
+      auto const o = s[p];
+      std::uint32_t to = n;
+      for (auto u : next[o]) to = std::min(to, slot[u]);
+      bool moves = to != n && to > p + 1 && facts.stream(o) == op_stream::compute;
+      if (moves) {
+        bytes_t gained = 0;
+        auto const made = facts.makes(o).size();
+        auto const touched = facts.touches(o);
+        for (auto t : touched.last(made)) gained += facts.bytes(t);
+        for (auto t : touched.first(touched.size() - made))
+          if (last[t] < to) gained -= facts.bytes(t);  // it would live longer
+        moves = gained >= 0;
+      }
+      slot[o] = moves ? to : p;
+      if (moves) {
+        link[p] = head[to];
+        head[to] = p;
+      }
+      for (auto t : facts.touches(o)) last[t] = std::max(last[t], slot[o]);
+    }
+    schedule out;
+    out.order.reserve(n);
+    std::vector<bool> moved(n);
+    for (std::uint32_t p = 0; p < n; ++p) moved[p] = slot[s[p]] != p;
+    // What stands before p was pushed from the later to the earlier, so the list begins with the earliest. An op that
+    // sank may itself have ops that sank to it: they share its slot and come earlier in the list.
+    for (std::uint32_t p = 0; p < n; ++p) {
+      for (auto q = head[p]; q != no_id; q = link[q]) out.order.push_back(s[q]);
+      if (!moved[p]) out.order.push_back(s[p]);
+    }
+    return check_order(facts, out) ? out : s;
+  }
+
+  static schedule without(flow_facts const& facts, schedule const& s, op_stream stream) {
+    schedule rest;
+    rest.order.reserve(s.size());
+    for (auto o : s)
+      if (facts.stream(o) != stream) rest.order.push_back(o);
+    return rest;
+  }
+  static schedule stored(flow_facts const& facts, schedule const& s) {
+    return complete_order(facts, without(facts, s, op_stream::to_host));
+  }
+  static schedule late_loads(flow_facts const& facts, schedule const& s) {
+    return complete_order(facts, without(facts, s, op_stream::to_device));
+  }
+
+  /// Loads from the last to the first, each back until its transfer is hidden or the bytes do not allow it.
+  static schedule advanced(flow_facts const& facts, schedule const& s, bytes_t most, simulator& sim) {
+    auto const n = static_cast<std::uint32_t>(s.size());
+    auto const now = sim(facts, s);
+    auto bytes_at = now.bytes_at;
+    std::vector<seconds_t> computed(n + 1);  // by the compute stream alone, before each position
+    for (std::uint32_t p = 0; p < n; ++p)
+      computed[p + 1] = computed[p] + (facts.stream(s[p]) == op_stream::compute ? facts.seconds(s[p]) : 0);
+    auto const at = positions(s);
+    std::vector<std::uint32_t> to(n, no_id);  // of loads: they stand right before this position
+    seconds_t link_free = computed[n];        // the next load's start, seen from the end
+    for (std::uint32_t p = n; p-- > 0;) {
+      auto const o = s[p];
+      if (facts.stream(o) != op_stream::to_device) continue;
+      std::uint32_t earliest = 0;
+      seconds_t not_before = 0;
+      for (auto b : facts.after(o)) {
+        earliest = std::max(earliest, at[b] + 1);
+        if (facts.stream(b) != op_stream::compute)  // of a store: where the compute stream is when it has ended
+          not_before = std::max(not_before, now.end[at[b]]);
+      }
+      bytes_t mine = 0;
+      for (auto t : facts.makes(o)) mine += facts.bytes(t);
+      auto const start = std::min(link_free, computed[p]) - facts.seconds(o);
+      std::uint32_t q = p;
+      while (q > earliest && computed[q] > start && bytes_at[q - 1] + mine <= most && now.start[q - 1] >= not_before) --q;
+      for (std::uint32_t k = q; k < p; ++k) bytes_at[k] += mine;
+      to[p] = q;
+      link_free = std::min(start, computed[q]);
+    }
+    std::vector<std::vector<op_id>> before(n + 1);
+    for (std::uint32_t p = 0; p < n; ++p)
+      if (to[p] != no_id) before[to[p]].push_back(s[p]);
+    schedule out;
+    out.order.reserve(n);
+    for (std::uint32_t p = 0; p < n; ++p) {
+      out.order.insert(out.order.end(), before[p].begin(), before[p].end());
+      if (to[p] == no_id) out.order.push_back(s[p]);
+    }
+    return check_order(facts, out) ? out : s;
+  }
+};
+
+}  // namespace neap::inline v0
