@@ -1,0 +1,79 @@
+// results.csv: one row a run, with MAGIS's columns in MAGIS's order and meaning (bytes; latencies in milliseconds; limits
+// that were not given are empty). A profiled pair is a measurement; where nothing was measured, it repeats the simulation
+// and says so in its is-prof column.
+#pragma once
+
+#include <neap/core/error.hpp>
+#include <neap/core/units.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+
+namespace neap::inline v0 {
+
+struct results_row {
+  struct measured {
+    seconds_t latency;
+    bytes_t peak_bytes;
+  };
+  std::string name;
+  std::optional<bytes_t> device_memory_limit, memory_limit;
+  std::optional<seconds_t> latency_limit;
+  std::optional<double> latency_limit_ratio, memory_limit_ratio;
+  bytes_t weight_bytes = 0;
+  std::optional<measured> optimized, original;  // as run; absent: not run
+  measured simulated_optimized{}, simulated_original{};
+};
+
+inline constexpr char const* results_header =
+    "name,device memory limit,latency limit,memory limit,latency limit ratio,memory limit ratio,weight memory,"
+    "opt-is-prof-result,opt-latency,opt-memory,opt-simul-latency,opt-simul-memory,"
+    "ori-is-prof-result,ori-latency,ori-memory,ori-simul-latency,ori-simul-memory";
+
+namespace detail {
+inline std::string number_text(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", x);
+  return text;
+}
+inline std::string csv_text(std::string const& s) {
+  if (s.find_first_of(",\"\n\r") == s.npos) return s;
+  std::string quoted = "\"";
+  for (char c : s) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+}  // namespace detail
+
+/// The row as text, without a line end.
+inline std::string to_csv(results_row const& r) {
+  using detail::number_text;
+  auto const bytes = [](std::optional<bytes_t> b) { return b ? std::to_string(*b) : std::string(); };
+  auto const ratio = [](std::optional<double> x) { return x ? number_text(*x) : std::string(); };
+  auto const half = [](std::optional<results_row::measured> m, results_row::measured s) {
+    auto const run = m.value_or(s);
+    return std::string(m ? "True" : "False") + "," + number_text(run.latency * 1e3) + "," + std::to_string(run.peak_bytes) +
+           "," + number_text(s.latency * 1e3) + "," + std::to_string(s.peak_bytes);
+  };
+  return detail::csv_text(r.name) + "," + bytes(r.device_memory_limit) + "," +
+         (r.latency_limit ? number_text(*r.latency_limit * 1e3) : "") + "," + bytes(r.memory_limit) + "," +
+         ratio(r.latency_limit_ratio) + "," + ratio(r.memory_limit_ratio) + "," + std::to_string(r.weight_bytes) + "," +
+         half(r.optimized, r.simulated_optimized) + "," + half(r.original, r.simulated_original);
+}
+
+/// Appends a row to a file; a new file begins with the header.
+inline status append_results(std::string const& path, results_row const& row) {
+  std::FILE* file = std::fopen(path.c_str(), "a");
+  if (!file) return failure{path + ": cannot be written: " + std::strerror(errno)};
+  std::fseek(file, 0, SEEK_END);
+  std::string text = std::ftell(file) == 0 ? std::string(results_header) + "\n" : std::string();
+  text += to_csv(row) + "\n";
+  bool const ok = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  bool const closed = std::fclose(file) == 0;
+  if (!ok || !closed) return failure{path + ": cannot be written: " + std::strerror(errno)};
+  return {};
+}
+
+}  // namespace neap::inline v0
