@@ -4,6 +4,7 @@
 
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
+#include <neap/ir/operators/transfer.hpp>
 #include <neap/plan/schedule.hpp>
 
 #include <string>
