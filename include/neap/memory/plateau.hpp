@@ -189,7 +189,7 @@ struct lowest_plateau {
     if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
     if (!p.fixed.empty()) return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size or the exact search"});
     detail::plateau_ground const ground(p);
-    return detail::finished(p, detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total)),
+    return detail::finished(p, detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total, ground.ranges)),
                             load_lower_bound(p));
   }
 };
@@ -203,7 +203,7 @@ struct lowest_plateaus {
     load_bound const bound = load_lower_bound(p);
     memory_plan best;
     for (rank_order order : {order_twa, order_taw, order_wat, order_awt}) {
-      auto plan = detail::finished(p, detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total)), bound);
+      auto plan = detail::finished(p, detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total, ground.ranges)), bound);
       if (best.offsets.empty() || plan.arena_bytes < best.arena_bytes) best = static_cast<memory_plan&&>(plan);
       if (best.status == plan_status::optimal) break;
     }

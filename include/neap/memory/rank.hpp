@@ -19,6 +19,7 @@ enum class rank_key : std::uint8_t { total, width, area, size, lower };
 /// Three keys, compared one after the other.
 struct rank_order {
   rank_key first, second, third;
+  bool by_section = false;  ///< widths in sections (memory/sections.hpp) instead of time: the clock's scale is no matter
   friend constexpr bool operator==(rank_order, rank_order) = default;
 };
 
@@ -30,17 +31,21 @@ inline constexpr rank_order order_zwt{rank_key::size, rank_key::width, rank_key:
 
 namespace detail {
 
-/// The records by rank: result[k] is the k-th preferred. `total` may be empty where no key asks for it. O(n log n).
+/// The records by rank: result[k] is the k-th preferred. `total` and `ranges` are read where the order asks for them.
 constexpr std::vector<std::uint32_t> ranked(memory_problem const& p, rank_order order,
-                                            std::vector<std::int64_t> const& total) {
+                                            std::vector<std::int64_t> const& total,
+                                            std::vector<section_range> const& ranges) {
+  auto const width = [&](std::size_t i) {
+    return order.by_section ? std::int64_t{ranges[i].end} - ranges[i].begin : p.upper[i] - p.lower[i];
+  };
   auto const value = [&](rank_key k, std::size_t i) -> std::int64_t {
     switch (k) {
       case rank_key::total: return total[i];
-      case rank_key::width: return p.upper[i] - p.lower[i];
+      case rank_key::width: return width(i);
       case rank_key::size: return p.size[i];
       case rank_key::lower: return -p.lower[i];
       case rank_key::area: {  // beyond 2^53 ties are blurred: that changes a preference, never a plan's validity
-        auto const a = static_cast<double>(p.size[i]) * static_cast<double>(p.upper[i] - p.lower[i]);
+        auto const a = static_cast<double>(p.size[i]) * static_cast<double>(width(i));
         return a < 9e18 ? static_cast<std::int64_t>(a) : std::int64_t{9000000000000000000};
       }
     }

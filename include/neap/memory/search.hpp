@@ -1,0 +1,381 @@
+// The decision problem behind the exact planner: do all records fit below a capacity?
+//
+// Depth-first search over canonical placements: records are put down in order of (offset, rank), each at the lowest
+// offset that the records below it leave, which loses no solution (MiniMalloc: Moffitt 2023). A node holds the unplaced
+// records of one connected stretch of time, sorted by (limit, rank), the limit being an offset proved to be the least
+// still possible. Its head is the only candidate, and a node branches in two: the head lies at its limit, or it does
+// not. If not, it must lie on an unplaced record that it meets in time, so its limit is lifted to the lowest top of
+// those, and it falls back in the list; heads that hang in the air after such a lift are lifted again without a branch.
+// Canonical order and MiniMalloc's dominance between candidates follow from this form and need no tests of their own.
+//
+//   bound          a section whose lowest limit plus unplaced bytes passes the capacity ends the node; tested after each
+//                  placement and after each lift
+//   decomposition  where no unplaced record crosses a moment, both sides are searched apart; if one fails, both do
+//   twins          records alike in life and size are placed in one order only
+//
+// Flat arrays on an explicit stack: depth costs no machine stack.
+#pragma once
+
+#include <neap/memory/records.hpp>
+#include <neap/memory/sections.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// Each trick of the search can be switched off, so that its worth can be measured. Off never changes an answer.
+struct search_tricks {
+  bool decompose = true;          ///< split nodes at moments that nothing crosses
+  bool bound_after_lift = true;   ///< test the bound again when the head has been lifted
+  bool lift = true;               ///< lift to the lowest top beneath; else only past the head's own limit
+  bool twins = true;              ///< lift the twins of a lifted head with it
+};
+
+namespace detail {
+
+enum class verdict : std::uint8_t { found, impossible, spent };
+
+/// A decision problem, records in order of preference. `Unit` counts bytes divided by their greatest common divisor.
+template <class Unit>
+struct search_ground {
+  std::vector<Unit> size;
+  std::vector<Unit> alignment;           // empty: all 1
+  std::vector<Unit> fixed;               // empty: none; -1: not fixed
+  std::vector<section_range> hull;       // from the first to the last section alive
+  std::vector<std::uint32_t> twin;       // the first record alike
+  std::uint32_t sections = 0;
+  // Lives with holes, and conflicts that are no intervals at all, are given as bits; empty where lives are their hulls.
+  std::vector<std::uint64_t> alive;      // record x section
+  std::vector<std::uint64_t> meets;      // record x record
+  constexpr std::size_t count() const { return size.size(); }
+  constexpr bool plain() const { return alive.empty(); }
+  constexpr std::size_t section_words() const { return (sections + 63) / 64; }
+  constexpr std::size_t record_words() const { return (count() + 63) / 64; }
+};
+
+template <class Unit, bool Plain>
+class decision_search {
+ public:
+  constexpr decision_search(search_ground<Unit> const& ground, search_tricks tricks)
+      : ground_(ground), tricks_(tricks), filled_(ground.section_words(), 0), offsets_(ground.count(), 0) {}
+
+  /// Begins anew: do the records fit below `capacity`?
+  constexpr void start(Unit capacity) {
+    capacity_ = capacity, nodes_ = 0;
+    frames_.clear();
+    hopeless_ = !open_root();
+  }
+
+  /// Goes on from where it stopped. `stop(nodes)` is asked after each step; true ends this run with `spent`.
+  template <class Stop>
+  constexpr verdict run(Stop&& stop) {
+    if (hopeless_) return verdict::impossible;
+    while (!frames_.empty()) {
+      if (frames_.back().begun) {  // all that its placement left is solved
+        frames_.pop_back();
+        continue;
+      }
+      frames_.back().begun = true;
+      for (bool alive = advance(); !alive; alive = lift_head() && advance()) {
+        auto const parent = frames_.back().parent;
+        if (parent == none) {
+          hopeless_ = true;
+          return verdict::impossible;
+        }
+        frames_.resize(parent + 1, frame{});
+      }
+      if (stop(nodes_)) return verdict::spent;
+    }
+    return verdict::found;
+  }
+
+  constexpr std::vector<Unit> const& offsets() const { return offsets_; }
+  constexpr std::int64_t nodes() const { return nodes_; }
+
+ private:
+  static constexpr std::uint32_t none = 0xffffffffu;
+
+  struct entry {
+    Unit limit;
+    std::uint32_t record;
+    std::uint32_t air;  // 1: the limit is proved, but nothing placed holds the record there
+    friend constexpr bool operator<(entry const& a, entry const& b) {
+      return a.limit != b.limit ? a.limit < b.limit : a.record < b.record;
+    }
+  };
+  struct frame {
+    std::size_t entries = 0, sections_at = 0;            // where its entries and its sections' loads begin in the pools
+    std::size_t free_entries = 0, free_sections = 0;     // where the pools are free for what it opens
+    std::uint32_t count = 0, begin = 0, end = 0;     // entries; sections [begin, end)
+    std::uint32_t parent = none;                     // the frame whose placement made it
+    bool begun = false;
+  };
+  struct section {
+    Unit load;               // unplaced bytes
+    std::uint32_t crossing;  // unplaced records that live in this section and the next
+  };
+
+  constexpr bool meet(std::uint32_t a, std::uint32_t b) const {
+    if constexpr (Plain)
+      return ground_.hull[a].begin < ground_.hull[b].end && ground_.hull[b].begin < ground_.hull[a].end;
+    else
+      return ground_.meets[a * ground_.record_words() + b / 64] >> (b % 64) & 1;
+  }
+  constexpr Unit aligned(Unit x, std::uint32_t record) const {
+    if (ground_.alignment.empty()) return x;
+    Unit const a = ground_.alignment[record];
+    return a <= 1 ? x : (x + a - 1) / a * a;
+  }
+  constexpr bool is_fixed(std::uint32_t record) const { return !ground_.fixed.empty() && ground_.fixed[record] >= 0; }
+
+  template <class F>
+  constexpr void for_each_section(std::uint32_t record, F&& f) const {
+    auto const [b, e] = ground_.hull[record];
+    for (std::uint32_t s = b; s < e; ++s)
+      if (Plain || (ground_.alive[record * ground_.section_words() + s / 64] >> (s % 64) & 1)) f(s);
+  }
+
+  constexpr bool open_root() {
+    auto const n = static_cast<std::uint32_t>(ground_.count());
+    frame root;
+    root.count = n, root.end = ground_.sections;
+    root.free_entries = n, root.free_sections = ground_.sections;
+    pool_.assign(n, entry{});
+    loads_.assign(ground_.sections, section{});
+    for (std::uint32_t i = 0; i < n; ++i) {
+      pool_[i] = {is_fixed(i) ? ground_.fixed[i] : Unit{0}, i, 0};
+      if (ground_.size[i] > capacity_ - pool_[i].limit) return false;
+      for_each_section(i, [&](std::uint32_t s) { loads_[s].load += ground_.size[i]; });
+      if constexpr (Plain)
+        for (auto s = ground_.hull[i].begin; s + 1 < ground_.hull[i].end; ++s) ++loads_[s].crossing;
+    }
+    std::sort(pool_.begin(), pool_.end());
+    if (n == 0) return true;
+    return within_bound(root) && open_parts(root, none);
+  }
+
+  /// Every section's lowest limit plus its unplaced bytes stays below the capacity. Entries are sorted by limit, so the
+  /// first that lives in a section gives its lowest; most sections are settled by the first few.
+  constexpr bool within_bound(frame const& f) {
+    if (f.begin == f.end) return true;
+    auto const first = f.begin / 64, last = (f.end - 1) / 64;
+    for (auto w = first; w <= last; ++w) filled_[w] = 0;
+    filled_[first] |= (std::uint64_t{1} << (f.begin % 64)) - 1;
+    if (f.end % 64 != 0) filled_[last] |= ~std::uint64_t{0} << (f.end % 64);
+    std::uint32_t left = f.end - f.begin;
+    section const* const loads = loads_.data() + f.sections_at;
+    for (std::uint32_t k = 0; k < f.count && left > 0; ++k) {
+      entry const& x = pool_[f.entries + k];
+      Unit const room = capacity_ - x.limit;
+      auto const [b, e] = ground_.hull[x.record];
+      for (auto w = b / 64; w <= (e - 1) / 64; ++w) {
+        std::uint64_t bits = ~filled_[w];
+        if constexpr (Plain) {
+          if (w == b / 64) bits &= ~std::uint64_t{0} << (b % 64);
+          if (w == (e - 1) / 64 && e % 64 != 0) bits &= ~(~std::uint64_t{0} << (e % 64));
+        } else {
+          bits &= ground_.alive[x.record * ground_.section_words() + w];
+        }
+        filled_[w] |= bits;
+        for (; bits != 0; bits &= bits - 1, --left) {
+          auto const s = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
+          if (loads[s - f.begin].load > room) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  /// The two branches of a node, in turn, until a placement stands; false if none does.
+  constexpr bool advance() {
+    for (;;) {
+      entry const& head = pool_[frames_.back().entries];
+      if (head.limit > capacity_ - ground_.size[head.record]) return false;
+      if (head.air == 0 && place_head()) return true;
+      if (!lift_head()) return false;
+    }
+  }
+
+  /// The second branch: the head of the top frame does not lie at its limit. False if it can lie nowhere.
+  constexpr bool lift_head() {
+    frame const& f = frames_.back();
+    entry* const x = pool_.data() + f.entries;
+    entry head = x[0];
+    if (is_fixed(head.record) || f.count == 1) return false;
+    Unit const before = head.limit;
+    Unit least = capacity_ + 1;
+    if (tricks_.lift) {
+      for (std::uint32_t k = 1; k < f.count; ++k)
+        if (meet(head.record, x[k].record)) least = std::min<Unit>(least, x[k].limit + ground_.size[x[k].record]);
+      if (least > capacity_) return false;
+    } else {
+      least = std::max<Unit>(before + 1, x[1].limit);
+    }
+    bool const branched = head.air == 0;
+    head.limit = aligned(least, head.record), head.air = 1;
+    if (head.limit > capacity_ - ground_.size[head.record]) return false;
+    std::uint32_t k = 1;
+    for (; k < f.count && x[k] < head; ++k) {
+      x[k - 1] = x[k];
+      if (branched && tricks_.twins && x[k].limit == before && ground_.twin[x[k].record] == ground_.twin[head.record])
+        x[k - 1].air = 1;
+    }
+    x[k - 1] = head;
+    return !branched || !tricks_.bound_after_lift || within_bound(f);
+  }
+
+  /// The first branch: puts the top frame's head at its limit and opens what is left; false if that cannot be.
+  constexpr bool place_head() {
+    ++nodes_;
+    auto const at = static_cast<std::uint32_t>(frames_.size() - 1);
+    frame const f = frames_.back();
+    entry const head = pool_[f.entries];
+    offsets_[head.record] = head.limit;
+    if (f.count == 1) return true;
+
+    frame rest;
+    rest.entries = f.free_entries;
+    rest.sections_at = f.free_sections;
+    rest.free_entries = rest.entries + f.count - 1;
+    rest.free_sections = rest.sections_at + (f.end - f.begin);
+    rest.count = f.count - 1, rest.begin = f.begin, rest.end = f.end;
+    if (pool_.size() < rest.free_entries) pool_.resize(2 * rest.free_entries + 64, entry{});
+    // Unchanged entries stay sorted; raised ones are collected behind, sorted, and merged in.
+    Unit const top = head.limit + ground_.size[head.record];
+    raised_.clear();
+    entry* out = pool_.data() + rest.entries;
+    std::uint32_t kept = 0;
+    for (std::uint32_t k = 1; k < f.count; ++k) {
+      entry x = pool_[f.entries + k];
+      if (meet(head.record, x.record)) {
+        Unit const least = aligned(top, x.record);
+        if (least > x.limit) {
+          if (is_fixed(x.record) || least > capacity_ - ground_.size[x.record]) return false;
+          raised_.push_back({least, x.record, 0});
+          continue;
+        }
+        if (least == x.limit) x.air = 0;
+      }
+      out[kept++] = x;
+    }
+    std::sort(raised_.begin(), raised_.end());
+    for (std::size_t i = kept, j = raised_.size(), k = rest.count; j > 0;) {
+      if (i > 0 && raised_[j - 1] < out[i - 1])
+        out[--k] = out[--i];
+      else
+        out[--k] = raised_[--j];
+    }
+
+    auto const width = f.end - f.begin;
+    if (loads_.size() < rest.free_sections) loads_.resize(2 * rest.free_sections + 64, section{});
+    section* const loads = loads_.data() + rest.sections_at;
+    std::copy(loads_.data() + f.sections_at, loads_.data() + f.sections_at + width, loads);
+    Unit const bytes = ground_.size[head.record];
+    for_each_section(head.record, [&](std::uint32_t s) { loads[s - f.begin].load -= bytes; });
+    if (!within_bound(rest)) return false;
+    if constexpr (Plain) {
+      auto const [b, e] = ground_.hull[head.record];
+      bool cut = b + 1 == e;
+      for (auto s = b; s + 1 < e; ++s) cut |= --loads[s - f.begin].crossing == 0;
+      if (!cut || !tricks_.decompose) {
+        rest.parent = at;
+        frames_.push_back(rest);
+        return true;
+      }
+    }
+    return open_parts(rest, at);
+  }
+
+  /// Pushes a frame for each connected part of `whole`, whose entries and loads lie at the end of the pools.
+  constexpr bool open_parts(frame const& whole, std::uint32_t parent) {
+    if (!tricks_.decompose) {
+      frames_.push_back(whole);
+      frames_.back().parent = parent;
+      frames_.back().begun = false;
+      return true;
+    }
+    if constexpr (Plain) {
+      // Parts are runs of sections that unplaced records cross; entries are dealt to them in order.
+      section const* const loads = loads_.data() + whole.sections_at;
+      auto const width = whole.end - whole.begin;
+      if (part_of_.size() < width) part_of_.resize(width, 0);
+      parts_.clear();
+      for (std::uint32_t s = 0; s < width; ++s) {
+        if (s == 0 || loads[s - 1].crossing == 0) parts_.push_back({0, 0, whole.free_entries, whole.free_sections, 0, whole.begin + s, 0, parent, false});
+        parts_.back().end = whole.begin + s + 1;
+        part_of_[s] = static_cast<std::uint32_t>(parts_.size() - 1);
+      }
+      for (std::uint32_t k = 0; k < whole.count; ++k)
+        ++parts_[part_of_[ground_.hull[pool_[whole.entries + k].record].begin - whole.begin]].count;
+    } else {
+      split_by_meeting(whole, parent);
+    }
+    std::size_t const first_new = frames_.size();
+    // Deal the entries out: each part's lie together, still sorted. The smallest part is searched first.
+    std::size_t at = whole.entries;
+    for (auto& part : parts_) part.entries = at, at += part.count, part.count = 0;
+    dealt_.assign(pool_.begin() + static_cast<std::ptrdiff_t>(whole.entries),
+                  pool_.begin() + static_cast<std::ptrdiff_t>(whole.entries + whole.count));
+    for (std::uint32_t k = 0; k < whole.count; ++k) {
+      auto& part = parts_[Plain ? part_of_[ground_.hull[dealt_[k].record].begin - whole.begin] : part_of_[k]];
+      pool_[part.entries + part.count++] = dealt_[k];
+    }
+    for (auto& part : parts_) {
+      if (part.count == 0) continue;
+      if (part.count == 1) {  // nothing else in its life is unplaced: its limit is free
+        entry const& x = pool_[part.entries];
+        if (x.limit > capacity_ - ground_.size[x.record]) return false;
+        offsets_[x.record] = x.limit;
+        continue;
+      }
+      part.sections_at = whole.sections_at + (Plain ? part.begin - whole.begin : 0);
+      frames_.push_back(part);
+    }
+    std::sort(frames_.begin() + static_cast<std::ptrdiff_t>(first_new), frames_.end(),
+              [](frame const& a, frame const& b) { return a.count != b.count ? a.count > b.count : a.begin > b.begin; });
+    return true;
+  }
+
+  constexpr void split_by_meeting(frame const& whole, std::uint32_t parent) {
+    part_of_.assign(std::max<std::size_t>(whole.count, part_of_.size()), none);
+    parts_.clear();
+    std::vector<std::uint32_t> open;
+    for (std::uint32_t k = 0; k < whole.count; ++k) {
+      if (part_of_[k] != none) continue;
+      auto const part = static_cast<std::uint32_t>(parts_.size());
+      parts_.push_back({0, 0, whole.free_entries, whole.free_sections, 0, whole.begin, whole.end, parent, false});
+      part_of_[k] = part;
+      open.push_back(k);
+      while (!open.empty()) {
+        auto const x = open.back();
+        open.pop_back();
+        ++parts_[part].count;
+        for (std::uint32_t j = 0; j < whole.count; ++j)
+          if (part_of_[j] == none && meet(pool_[whole.entries + x].record, pool_[whole.entries + j].record))
+            part_of_[j] = part, open.push_back(j);
+      }
+    }
+  }
+
+  const search_ground<Unit>& ground_;
+  search_tricks tricks_;
+  Unit capacity_ = 0;
+  std::vector<frame> frames_;
+  std::vector<entry> pool_;
+  std::vector<section> loads_;
+  std::vector<std::uint64_t> filled_;
+  std::vector<Unit> offsets_;
+  std::vector<entry> raised_, dealt_;
+  std::vector<std::uint32_t> part_of_;
+  std::vector<frame> parts_;
+  std::int64_t nodes_ = 0;
+  bool hopeless_ = false;
+};
+
+}  // namespace detail
+
+}  // namespace neap::inline v0
