@@ -15,7 +15,11 @@
 #include <neap/optimize/objective.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/mutate/mutator.hpp>
+#include <neap/schedule/memory_greedy.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/lower_bound.hpp>
+#include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
 
 #include <algorithm>
@@ -231,16 +235,59 @@ decltype(auto) graph_in(T const& x) {
   if constexpr (requires { x.program; }) return (x.program);
   else return (x);
 }
+template <class P>
+using graph_type_in = std::remove_cvref_t<decltype(graph_in(std::declval<P const&>()))>;
+
+/// The first option that is a cost model of G, or otherwise.
+template <class G, class Otherwise>
+constexpr Otherwise const& cost_among(Otherwise const& otherwise) {
+  return otherwise;
+}
+template <class G, class Otherwise, class First, class... Rest>
+constexpr decltype(auto) cost_among(Otherwise const& otherwise, First const& first, Rest const&... rest) {
+  if constexpr (cost_model_for<First, G>) return (first);
+  else return cost_among<G>(otherwise, rest...);
+}
+
+template <class G, class Option>
+void set_option(search_options& to, schedule& order, Option const& o) {
+  if constexpr (std::same_as<Option, schedule>) order = o;
+  else if constexpr (std::same_as<Option, search_options>) to = o;
+  else if constexpr (!cost_model_for<Option, G>) to.set(o);
+}
 
 }  // namespace detail
 
-/// Searches with a cost model of the user's. `original` is the order that ratios refer to; `seeds` are other orders of
-/// the same graph to start from. `moves` must be a mutator of candidates over G.
+/// Searches with everything given: a cost model, the order that ratios refer to, and other orders to start from.
+/// `moves` is a mutator of candidates over G; `original` and `seeds` are valid orders.
 template <class G, class Moves, class Cost>
-optimized<G> optimize(G const& program, Moves const& moves, Cost const& cost, schedule const& original,
-                      std::span<schedule const> seeds, search_options const& options) {
+  requires cost_model_for<Cost, G>
+optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cost, schedule const& original,
+                           std::span<schedule const> seeds, search_options const& options) {
   detail::check_leaf<Moves, G>();
   return detail::best_first<G, Moves, Cost>(program, moves, cost, options).run(original, seeds);
+}
+
+/// Searches for the best candidate of a graph (or of a training step) under limits:
+///
+///   auto found = optimize(step, moves, memory_limit{2_GiB}, time_budget{30s});
+///
+/// Options, in any order: memory_limit, latency_limit, time_budget, memory_options, std::stop_token, a progress callback
+/// (void(search_progress const&)), a schedule (the order that ratios refer to; default: the order of the ids), a cost
+/// model (default: the graph's own latencies, else the roofline of a 2-core host), or search_options (all of them).
+/// Never throws for a limit that nobody can meet: the answer says so.
+template <class P, class Moves, class... Option>
+auto optimize(P const& step, Moves const& moves, Option const&... option) {
+  using G = detail::graph_type_in<P>;
+  G const& program = detail::graph_in(step);
+  search_options options;
+  schedule original;
+  (detail::set_option<G>(options, original, option), ...);
+  given_or<roofline> const otherwise{roofline::host(2)};
+  auto const& cost = detail::cost_among<G>(otherwise, option...);
+  if (original.order.empty()) original = given_order{}(program);
+  schedule const seeds[] = {memory_greedy{}(program, options.memory)};
+  return optimize_from(program, moves, cost, original, seeds, options);
 }
 
 }  // namespace neap::inline v0
