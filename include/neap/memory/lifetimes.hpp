@@ -1,0 +1,65 @@
+// From a schedule to the requests that a memory planner places: one usage record a buffer, with the storages that take
+// one another over merged into one, and one of a single position a workspace. Moments are positions of the schedule.
+//
+//   auto const l = lifetimes(facts, order, simulate(...));
+//   memory_plan m = default_planner{}(l.records);         // m.offsets[l.record_of[storage]]
+#pragma once
+
+#include <neap/memory/records.hpp>
+#include <neap/plan/schedule.hpp>
+#include <neap/simulate/flow_facts.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace neap::inline v0 {
+
+struct lifetime_records {
+  static constexpr std::uint32_t none = 0xffffffffu;
+  std::vector<usage_record> records;
+  table<storage_id, std::uint32_t> record_of;     // none: resident, without bytes, or never there
+  std::vector<std::uint32_t> workspace_of;        // by position; none: the op needs no workspace
+};
+
+/// Records of everything but the residents. Their load is the simulated peak less the resident bytes, at each moment.
+/// O(storages + ops).
+inline lifetime_records lifetimes(flow_facts const& facts, schedule const& order, simulation const& result) {
+  lifetime_records l;
+  auto const alignment = facts.options().alignment;
+  l.record_of.assign(facts.storage_count(), lifetime_records::none);
+  l.workspace_of.assign(order.size(), lifetime_records::none);
+  // Storages in the order in which they are made, so that a chain of takeovers is met from its beginning.
+  std::vector<storage_id> made(facts.given_storages().begin(), facts.given_storages().end());
+  for (auto o : order)
+    for (auto s : facts.makes(o)) made.push_back(s);
+  for (auto s : made) {
+    auto const live = result.live[s];
+    if (live.empty() || facts.bytes(s) == 0) continue;
+    if (auto const from = result.takes_over[s]; from != nothing<storage_id>) {
+      auto const r = l.record_of[s] = l.record_of[from];
+      l.records[r].upper = live.last + 1;
+      continue;
+    }
+    l.record_of[s] = static_cast<std::uint32_t>(l.records.size());
+    usage_record r;
+    r.lower = live.first;
+    r.upper = live.last + std::int64_t{1};
+    r.size = facts.bytes(s);
+    r.alignment = alignment;
+    l.records.push_back(r);
+  }
+  if (facts.has_workspace())
+    for (std::uint32_t p = 0; p < order.size(); ++p)
+      if (auto const bytes = facts.workspace(order[p]); bytes > 0) {
+        l.workspace_of[p] = static_cast<std::uint32_t>(l.records.size());
+        usage_record r;
+        r.lower = p;
+        r.upper = p + std::int64_t{1};
+        r.size = bytes;
+        r.alignment = alignment;
+        l.records.push_back(r);
+      }
+  return l;
+}
+
+}  // namespace neap::inline v0

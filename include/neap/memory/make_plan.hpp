@@ -1,0 +1,110 @@
+// From a candidate (a graph, an order, what a simulator says of both) to a plan with addresses.
+//
+//   plan<graph> p = make_plan(found.best, original);
+//   verify_plan(original, p);                              // neap/verify/plan_verifier.hpp
+#pragma once
+
+#include <neap/memory/lifetimes.hpp>
+#include <neap/memory/planner.hpp>
+#include <neap/plan/candidate.hpp>
+#include <neap/plan/plan.hpp>
+#include <neap/simulate/lower_bound.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+/// Who has to wait for which transfer: those that need its result or overwrite what it reads, and whoever may be given
+/// the bytes that it holds. A wait that an earlier compute step has already had is left out.
+inline std::vector<transfer_wait> transfer_waits(flow_facts const& facts, schedule const& order, simulation const& s) {
+  std::vector<transfer_wait> waits;
+  if (!facts.has_transfers()) return waits;
+  auto const n = static_cast<std::uint32_t>(order.size());
+  auto const at = positions(order);
+  auto const is_transfer = [&](op_id o) { return facts.stream(o) != op_stream::compute; };
+  for (std::uint32_t p = 0; p < n; ++p)
+    for (auto before : facts.after(order[p]))
+      if (is_transfer(before) && facts.stream(before) != facts.stream(order[p])) waits.push_back({p, at[before]});
+  for (std::uint32_t t = 0; t < n; ++t) {
+    if (!is_transfer(order[t])) continue;
+    std::uint32_t p = t + 1;
+    while (p < n && (is_transfer(order[p]) || s.start[p] < s.end[t])) ++p;
+    waits.push_back({p, t});
+  }
+  std::sort(waits.begin(), waits.end());
+  waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
+  std::vector<bool> had(n);
+  std::erase_if(waits, [&](transfer_wait w) {
+    if (had[w.transfer]) return true;
+    if (w.step == n || !is_transfer(order[w.step])) had[w.transfer] = true;
+    return false;
+  });
+  return waits;
+}
+
+}  // namespace detail
+
+/// Places everything that lives during a candidate's schedule. `original` is the graph that the user gave: the plan
+/// carries its digest and a lower bound proved on it. `options` are those that the candidate was simulated with.
+/// Throws neap::error if the planner finds no place (the standard planners always do, but for sizes that overflow).
+template <dataflow_graph G, memory_planner P = default_planner>
+plan<G> make_plan(candidate<G> c, G const& original, memory_options options = {}, P const& planner = {}) {
+  plan<G> out;
+  flow_facts const facts(c.graph, no_cost{}, options);
+  auto const& order = c.order;
+  auto const& s = c.result;
+  auto const n = static_cast<std::uint32_t>(order.size());
+  auto const l = lifetimes(facts, order, s);
+  memory_plan const placed = planner(memory_problem(l.records));
+  if (!has_offsets(placed)) throw error("plan: the memory planner found no place: " + placed.why.message());
+
+  out.options = options;
+  out.resident_bytes = facts.resident_bytes();
+  out.arena_bytes = checked_add(facts.resident_bytes(), placed.arena_bytes);
+  out.peak_bytes = s.peak_bytes;
+  out.latency = s.latency;
+  out.lower_bound_bytes = peak_lower_bound(original, options).bytes;
+  if constexpr (requires { original.digest(); }) out.original = original.digest();
+
+  out.steps.reserve(n);
+  for (std::uint32_t p = 0; p < n; ++p) {
+    plan_step step;
+    step.op = order[p];
+    step.stream = facts.stream(order[p]);
+    step.start = s.start[p];
+    step.end = s.end[p];
+    if (auto const w = l.workspace_of[p]; w != lifetime_records::none) {
+      step.workspace_bytes = l.records[w].size;
+      step.workspace_offset = facts.resident_bytes() + placed.offsets[w];
+    }
+    out.steps.push_back(step);
+  }
+  bytes_t resident_end = 0;
+  for (auto t : id_range<storage_id>(facts.storage_count())) {
+    plan_buffer b;
+    b.storage = t;
+    b.bytes = facts.bytes(t);
+    b.resident = facts.is_resident(t);
+    if (b.resident) {
+      b.offset = resident_end;
+      resident_end += b.bytes;
+      b.last = n ? n - 1 : 0;
+    } else if (auto const r = l.record_of[t]; r != lifetime_records::none) {
+      b.offset = facts.resident_bytes() + placed.offsets[r];
+      b.takes_over = s.takes_over[t];
+      b.first = s.live[t].first;
+      b.last = s.live[t].last;
+    }
+    if (b.bytes > 0 && (b.resident || l.record_of[t] != lifetime_records::none)) out.buffers.push_back(b);
+  }
+  out.waits = detail::transfer_waits(facts, order, s);
+  out.graph = std::move(c.graph);
+  return out;
+}
+
+}  // namespace neap::inline v0

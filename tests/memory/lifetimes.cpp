@@ -1,0 +1,58 @@
+#include <neap/memory/lifetimes.hpp>
+
+#include <neap/memory/check.hpp>
+#include <neap/memory/make_plan.hpp>
+#include <neap/schedule/memory_greedy.hpp>
+
+#include "../support/random_graph.hpp"
+#include "../support/random_order.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace neap;
+
+namespace {
+struct some_seconds {
+  seconds_t operator()(op_graph const&, op_id o) const { return static_cast<double>(index(o) % 5); }
+};
+}  // namespace
+
+TEST_CASE("the records' load is the simulated bytes at each position, less the residents") {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    CAPTURE(seed);
+    auto const g = testing::random_graph(seed, {.copies = 2, .swaps = static_cast<std::uint32_t>(seed % 3)});
+    flow_facts const facts(g, some_seconds{}, {.alignment = seed % 2 ? 64 : 1, .takeover = seed % 3 != 0});
+    auto const order = testing::random_order(g, seed);
+    auto const s = simulator{}(facts, order);
+    auto const l = lifetimes(facts, order, s);
+    std::vector<bytes_t> load(order.size(), facts.resident_bytes());
+    for (auto const& r : l.records)
+      for (auto p = r.lower; p < r.upper; ++p) load[static_cast<std::size_t>(p)] += r.size;
+    CHECK(load == s.bytes_at);
+  }
+}
+
+TEST_CASE("a plan's arena holds its peak, and its highest byte is the arena's end") {
+  double total = 0, arenas = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    memory_options const options{.alignment = seed % 2 ? 64 : 1, .takeover = seed % 3 != 0};
+    auto const g = testing::random_graph(seed, {.swaps = static_cast<std::uint32_t>(seed % 3)});
+    auto const order = memory_greedy{}(g, options);
+    auto const result = simulate(g, order, some_seconds{}, options);
+    auto const p = make_plan(candidate<testing::toy_graph>{g, order, result}, g, options);
+    CHECK(p.order() == order);
+    CHECK(p.peak_bytes == result.peak_bytes);
+    CHECK(p.arena_bytes >= p.peak_bytes);
+    CHECK(p.lower_bound_bytes <= p.peak_bytes);
+    bytes_t top = p.resident_bytes;
+    for (auto const& b : p.buffers) top = std::max(top, b.offset + b.bytes);
+    for (auto const& s : p.steps) top = std::max(top, s.workspace_bytes ? s.workspace_offset + s.workspace_bytes : 0);
+    CHECK(top == p.arena_bytes);
+    CHECK(std::is_sorted(p.waits.begin(), p.waits.end()));
+    total += static_cast<double>(p.peak_bytes), arenas += static_cast<double>(p.arena_bytes);
+  }
+  CHECK(arenas / total < 1.02);
+}
