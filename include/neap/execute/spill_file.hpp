@@ -39,6 +39,10 @@ class spill_file {
       slots_.push_back({at, b, {}, false});
       at = checked_add(at, align_up(b, 4096));
     }
+    if (int const code = at > 0 ? ::posix_fallocate(file_, 0, at) : 0; code != 0) {  // a full disk is known before a step
+      ::close(file_);
+      throw error("spill file " + path_ + ": no room for " + std::to_string(at) + " bytes: " + std::strerror(code));
+    }
     worker_ = std::thread([this] { work(); });
   }
   spill_file(spill_file const&) = delete;

@@ -14,6 +14,7 @@
 
 #include <neap/optimize/objective.hpp>
 #include <neap/optimize/search_options.hpp>
+#include <neap/memory/make_plan.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/schedule/order.hpp>
@@ -55,8 +56,8 @@ class best_first {
       offer(make_node(step(nullptr, "another order"), graph_, s, std::move(result)));
     }
     search();
+    place();
     out_.best = std::move(best_->state);
-    out_.fits = goal_.fits(out_.best.result);
     for (auto const* t = best_->path.get(); t; t = t->before.get()) out_.steps.push_back(t->how);
     std::reverse(out_.steps.begin(), out_.steps.end());
     out_.seconds = elapsed();
@@ -142,6 +143,25 @@ class best_first {
       auto next = take_from_queue();
       if (!next) return;
       dive(next);
+    }
+  }
+
+  /// Addresses for the best candidate. Where they need more than the peak and that is over the limit, the search goes on
+  /// with a limit that is lower by as much.
+  void place() {
+    for (int tries = 0;; ++tries) {
+      out_.placed = make_plan(best_->state, graph_, options_.memory);
+      out_.fits = out_.placed.arena_bytes <= out_.memory_limit_bytes && goal_.fits(best_->state.result);
+      bytes_t const over = out_.placed.arena_bytes - out_.memory_limit_bytes;
+      if (out_.fits || over <= 0 || !goal_.fits(best_->state.result) || tries == 4 || out_of_time()) return;
+      goal_.memory -= over;
+      target_ = goal_.memory;
+      for (auto& q : queue_) q->excess = excess_bytes(q->state.result, target_);
+      best_->expanded = false;
+      best_->excess = excess_bytes(best_->state.result, target_);
+      queue_.push_back(best_);
+      seen_.clear();
+      search();
     }
   }
 

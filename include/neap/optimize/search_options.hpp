@@ -3,6 +3,7 @@
 
 #include <neap/plan/candidate.hpp>
 #include <neap/plan/limits.hpp>
+#include <neap/plan/plan.hpp>
 
 #include <chrono>
 #include <functional>
@@ -56,8 +57,9 @@ struct forcing_op {
 template <class G>
 struct optimized {
   candidate<G> best;          // the best that fits; if none does, the one nearest to fitting
+  plan<G> placed;             // best with addresses
   simulation original;        // of the graph as it came, in its own order
-  bool fits = false;          // best meets every limit
+  bool fits = false;          // best meets every limit, with addresses: the arena is within the memory limit
   bytes_t memory_limit_bytes = INT64_MAX;
   seconds_t latency_limit_seconds = 1e300;
   bytes_t lower_bound_bytes = 0;     // proved: no order, recomputation or swapping of these ops gets below
@@ -71,9 +73,9 @@ struct optimized {
   std::string why_not() const {
     if (fits) return {};
     std::string s = "no plan fits: ";
-    if (best.result.peak_bytes > memory_limit_bytes) {
+    if (placed.arena_bytes > memory_limit_bytes) {
       s += "the limit is " + std::to_string(memory_limit_bytes) + " bytes, the best plan found needs " +
-           std::to_string(best.result.peak_bytes) + ", proved to be at least " + std::to_string(lower_bound_bytes);
+           std::to_string(placed.arena_bytes) + ", proved to be at least " + std::to_string(lower_bound_bytes);
       for (std::size_t i = 0; i < forcing.size() && i < 3; ++i)
         s += (i ? ", " : "; forced by ") + forcing[i].what + " (" + std::to_string(forcing[i].bytes) + " bytes)";
     } else {

@@ -1,0 +1,267 @@
+// An executable: a plan bound to memory and kernels. Everything that can be worked out beforehand is: which function runs
+// at each step, with which addresses, and which transfers it waits for. Running a step walks the launch list; it takes no
+// memory.
+//
+//   executable run(plan, residents, backend);     // one arena for all that is not resident
+//   run();                                        // one training step, weights updated in place
+//
+// Residents (weights, optimizer states, inputs...) stay in memory of the caller's, who may bind inputs anew before each
+// step. On the host backend `store` and `load` go to a spill file. If the disk fails during a step, the step ends with
+// neap::error and every resident is as it was before the step: those that the step updates while transfers are still
+// outstanding are written to the spill file first, and read back.
+#pragma once
+
+#include <neap/execute/arena.hpp>
+#include <neap/execute/kernel_table.hpp>
+#include <neap/execute/spill_file.hpp>
+#include <neap/ir/graph.hpp>
+#include <neap/plan/plan.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// Where a source value's storage is: at least as many bytes as the graph says, 64-byte aligned.
+struct source_binding {
+  value_id source;
+  void* memory;
+};
+
+struct execution_options {
+  std::string spill_folder = "/tmp";  // of the spill file, where the plan has stores
+};
+
+template <class Ops, class Backend>
+class executable {
+ public:
+  using graph_type = basic_graph<Ops>;
+
+  /// Throws neap::error if a source that the graph reads is not bound, an op has no kernel (opaque ones), memory or the
+  /// spill file cannot be had. The backend outlives the executable.
+  executable(plan<graph_type> p, std::span<source_binding const> sources, Backend& backend,
+             execution_options const& options = {})
+      : plan_(std::move(p)), backend_(&backend), arena_(plan_.arena_bytes - plan_.resident_bytes),
+        address_(plan_.graph.storage_count(), nullptr) {
+    auto const& g = plan_.graph;
+    for (auto const& b : plan_.buffers)
+      if (!b.resident) address_[b.storage] = arena_.data() + (b.offset - plan_.resident_bytes);
+    for (auto const& s : sources) address_[g.storage(s.source)] = static_cast<std::byte*>(s.memory);
+    build(options);
+  }
+  executable(executable const&) = delete;  // the launch list holds addresses
+  executable& operator=(executable const&) = delete;
+
+  /// A source is somewhere else from now on (another batch).
+  void bind(value_id source, void* memory) {
+    auto& at = address_[plan_.graph.storage(source)];
+    if (at == memory) return;
+    at = static_cast<std::byte*>(memory);
+    for (auto const& f : fixups_)
+      if (f.storage == plan_.graph.storage(source)) refs_[f.ref].data = at + f.offset;
+  }
+
+  /// Runs one step. Throws neap::error if the spill file fails; residents are then as they were before the step.
+  void operator()() {
+    live_bytes_ = plan_.resident_bytes;
+    high_water_ = std::max(high_water_, live_bytes_);
+    if (!spill_) {
+      for (auto const& l : launches_) run(l);
+    } else {
+      run_with_transfers();
+    }
+    ++steps_;
+  }
+
+  /// A value that is kept, after a step; data is null for one that the graph does not keep or bind.
+  tensor_ref value(value_id v) const {
+    auto const s = plan_.graph.storage(v);
+    return address_[s] ? tensor_ref::place(address_[s], plan_.graph.layout(v)) : tensor_ref{};
+  }
+
+  plan<graph_type> const& planned() const { return plan_; }
+  /// Bytes that the steps so far had in use at the most, counted launch by launch from what each one touched and freed;
+  /// resident included.
+  bytes_t high_water_bytes() const { return high_water_; }
+  std::byte const* arena_data() const { return arena_.data(); }
+  bytes_t arena_bytes() const { return arena_.bytes(); }
+  std::size_t steps_run() const { return steps_; }
+  spill_file const* spill() const { return spill_.get(); }
+
+ private:
+  enum class action : std::uint8_t { compute, view, store, load };
+  struct launch {
+    kernel_function<Backend> kernel = nullptr;
+    void const* attributes = nullptr;
+    std::uint32_t refs = 0;            // first of inputs, then outputs, in refs_
+    std::uint16_t inputs = 0, outputs = 0;
+    action what = action::view;
+    void* workspace = nullptr;
+    bytes_t takes = 0, frees = 0;      // bytes of buffers that begin at this step, and that end with it
+    bytes_t workspace_bytes = 0;
+    std::uint32_t first_wait = 0, waits = 0;          // in plan_.waits
+    std::uint32_t slot = 0;                           // of the spill file
+    std::uint32_t first_journal = 0, journals = 0;    // residents to save first
+  };
+  struct fixup {
+    std::uint32_t ref;
+    storage_id storage;
+    bytes_t offset;
+  };
+  struct journal_entry {
+    storage_id storage;
+    std::uint32_t slot;
+  };
+
+  void build(execution_options const& options) {
+    auto const& g = plan_.graph;
+    auto const n = static_cast<std::uint32_t>(plan_.steps.size());
+    std::size_t refs = 0;
+    for (auto o : g.ops()) refs += g.inputs(o).size() + g.outputs(o).size();
+    refs_.reserve(refs);
+    launches_.resize(n);
+    std::vector<bytes_t> slots;
+    std::vector<std::uint32_t> slot_of(g.value_count(), no_id);
+    std::uint32_t last_wait = 0;  // the last step that waits for a transfer, or one after the last
+    for (std::uint32_t i = 0; i < n; ++i) {
+      op_id const o = plan_.steps[i].op;
+      auto& l = launches_[i];
+      l.refs = static_cast<std::uint32_t>(refs_.size());
+      l.inputs = static_cast<std::uint16_t>(g.inputs(o).size());
+      l.outputs = static_cast<std::uint16_t>(g.outputs(o).size());
+      l.attributes = g.attributes(o);
+      if (g.template as<op::store>(o)) {
+        l.what = action::store;
+        l.slot = slot_of[index(g.output(o))] = static_cast<std::uint32_t>(slots.size());
+        slots.push_back(g.bytes(g.storage(g.inputs(o)[0])));
+        add_ref(g.inputs(o)[0], o);
+        continue;
+      }
+      if (g.template as<op::load>(o)) {
+        l.what = action::load;
+        l.slot = slot_of[index(g.inputs(o)[0])];
+        add_ref(g.output(o), o);
+        continue;
+      }
+      bool all_views = !g.outputs(o).empty();
+      for (auto v : g.outputs(o)) all_views &= g.record(v).alias == alias_kind::view;
+      if (all_views) continue;
+      l.what = action::compute;
+      l.kernel = kernel_table<Ops, Backend>[g.record(o).kind];
+      if (!l.kernel) {
+        auto const* x = g.template as<op::opaque>(o);
+        throw error("executable: " + std::string(x ? g.text(x->target) : g.facets(o).name) +
+                    " has no kernel: its meaning is not known");
+      }
+      for (auto v : g.inputs(o)) add_ref(v, o);
+      for (auto v : g.outputs(o)) add_ref(v, o);
+      l.workspace_bytes = plan_.steps[i].workspace_bytes;
+      if (l.workspace_bytes) l.workspace = arena_.data() + (plan_.steps[i].workspace_offset - plan_.resident_bytes);
+    }
+    for (auto const& b : plan_.buffers) {
+      if (b.resident) continue;
+      if (b.takes_over == nothing<storage_id>) launches_[b.first].takes += b.bytes;
+      bool handed_on = false;
+      for (auto const& other : plan_.buffers) handed_on |= other.takes_over == b.storage;
+      if (!handed_on) launches_[b.last].frees += b.bytes;
+    }
+    std::uint32_t w = 0;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      launches_[i].first_wait = w;
+      while (w < plan_.waits.size() && plan_.waits[w].step == i) ++w;
+      launches_[i].waits = w - launches_[i].first_wait;
+      if (launches_[i].waits) last_wait = i;
+    }
+    final_wait_ = w;
+    if (final_wait_ < plan_.waits.size()) last_wait = n;
+    if (slots.empty()) return;
+
+    // Residents that are updated before the last transfer has ended are saved first, so that a failing disk leaves the
+    // weights of the last finished step.
+    std::vector<bool> saved(g.storage_count());
+    for (std::uint32_t i = 0; i < std::min(last_wait, n); ++i) {
+      launches_[i].first_journal = static_cast<std::uint32_t>(journal_.size());
+      for (auto v : g.outputs(plan_.steps[i].op)) {
+        auto const s = g.storage(v);
+        if (g.record(v).alias != alias_kind::update || !g.is_resident(s) || saved[index(s)]) continue;
+        saved[index(s)] = true;
+        journal_.push_back({s, static_cast<std::uint32_t>(slots.size())});
+        slots.push_back(g.bytes(s));
+      }
+      launches_[i].journals = static_cast<std::uint32_t>(journal_.size()) - launches_[i].first_journal;
+    }
+    tickets_.assign(n, 0);
+    spill_ = std::make_unique<spill_file>(options.spill_folder, slots, std::min<std::size_t>(slots.size(), 64));
+  }
+
+  void add_ref(value_id v, op_id o) {
+    auto const& g = plan_.graph;
+    auto const s = g.storage(v);
+    std::byte* const at = address_[s];
+    if (!at && g.bytes(s) > 0 && g.is_resident(s))
+      throw error("executable: the " + std::string(name_of(g.role(v))) + " \"" + std::string(g.name(g.record(s).first)) +
+                  "\" that " + std::string(g.facets(o).name) + " reads is bound to no memory");
+    if (g.is_resident(s))
+      fixups_.push_back({static_cast<std::uint32_t>(refs_.size()), s,
+                         g.layout(v).offset * size_of(g.type(v).element)});
+    refs_.push_back(tensor_ref::place(at, g.layout(v)));
+  }
+
+  void run(launch const& l) {
+    live_bytes_ += l.takes;
+    high_water_ = std::max(high_water_, live_bytes_ + l.workspace_bytes);
+    if (l.what == action::compute) {
+      std::span<tensor_ref const> const refs(refs_);
+      l.kernel(*backend_, l.attributes, {refs.subspan(l.refs, l.inputs), refs.subspan(l.refs + l.inputs, l.outputs), l.workspace});
+    }
+    live_bytes_ -= l.frees;
+  }
+
+  void run_with_transfers() {
+    std::size_t journaled = 0;
+    try {
+      for (std::uint32_t i = 0; i < launches_.size(); ++i) {
+        auto const& l = launches_[i];
+        for (std::uint32_t w = l.first_wait; w < l.first_wait + l.waits; ++w) spill_->wait(tickets_[plan_.waits[w].transfer]);
+        for (std::uint32_t j = l.first_journal; j < l.first_journal + l.journals; ++j) {
+          spill_->wait(spill_->store(journal_[j].slot, address_[journal_[j].storage]));
+          journaled = j + 1;
+        }
+        run(l);
+        if (l.what == action::store) tickets_[i] = spill_->store(l.slot, storage_address(i));
+        if (l.what == action::load) tickets_[i] = spill_->load(l.slot, storage_address(i));
+      }
+      for (std::uint32_t w = final_wait_; w < plan_.waits.size(); ++w) spill_->wait(tickets_[plan_.waits[w].transfer]);
+    } catch (...) {
+      spill_->settle();
+      for (std::size_t j = 0; j < journaled; ++j)
+        spill_->wait(spill_->load(journal_[j].slot, address_[journal_[j].storage]));
+      throw;
+    }
+  }
+  /// A transfer moves the whole storage, whatever part of it the value shows.
+  std::byte* storage_address(std::uint32_t step) const {
+    auto const o = plan_.steps[step].op;
+    auto const& g = plan_.graph;
+    return address_[g.storage(launches_[step].what == action::store ? g.inputs(o)[0] : g.output(o))];
+  }
+
+  plan<graph_type> plan_;
+  Backend* backend_;
+  arena arena_;
+  table<storage_id, std::byte*> address_;
+  std::vector<launch> launches_;
+  std::vector<tensor_ref> refs_;
+  std::vector<fixup> fixups_;
+  std::vector<journal_entry> journal_;
+  std::vector<spill_file::ticket> tickets_;
+  std::unique_ptr<spill_file> spill_;
+  std::uint32_t final_wait_ = 0;
+  bytes_t live_bytes_ = 0, high_water_ = 0;
+  std::size_t steps_ = 0;
+};
+
+}  // namespace neap::inline v0
