@@ -1,0 +1,165 @@
+// C = alpha * op(A) * op(B) + beta * C, row-major, f32 and f64, on OpenBLAS. OpenBLAS runs single-threaded and our own
+// threads call it for panels of C that the shape alone decides, so results have the same bits on any number of threads.
+//
+// The first call sets OpenBLAS to one thread for the whole process (openblas_set_num_threads(1)): its own threads
+// would compete with the backend's, and would choose splits by their number. OpenBLAS keeps packing buffers of its own.
+#pragma once
+
+#include <neap/backend/host.hpp>
+#include <neap/core/error.hpp>
+#include <neap/core/tensor_type.hpp>
+#include <neap/core/units.hpp>
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+namespace neap::inline v0 {
+
+/// The extents of op(A) [m, k], op(B) [k, n] and C [m, n], and where their rows begin.
+struct gemm_shape {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;  // A is stored [k, m], B is stored [n, k]
+  std::int64_t lda = 0, ldb = 0, ldc = 0;         // elements from a stored row to the next
+
+  static gemm_shape dense(std::int64_t m, std::int64_t n, std::int64_t k, bool ta = false, bool tb = false) {
+    return {m, n, k, ta, tb, ta ? m : k, tb ? k : n, n};
+  }
+};
+
+namespace detail {
+
+inline void single_threaded_blas() {
+  static bool const done = (openblas_set_num_threads(1), true);
+  static_cast<void>(done);
+}
+
+// One OpenBLAS call on the calling thread. k = 0 scales C.
+template <class T>
+void gemm_panel(gemm_shape const& s, T alpha, T const* a, T const* b, T beta, T* c) {
+  if (s.m <= 0 || s.n <= 0) return;
+  if (s.k <= 0) {
+    for (std::int64_t i = 0; i < s.m; ++i)
+      for (std::int64_t j = 0; j < s.n; ++j) {
+        T& x = c[i * s.ldc + j];
+        x = beta == T(0) ? T(0) : beta * x;
+      }
+    return;
+  }
+  auto const ta = s.transpose_a ? CblasTrans : CblasNoTrans, tb = s.transpose_b ? CblasTrans : CblasNoTrans;
+  auto const i = [](std::int64_t x) { return static_cast<blasint>(x); };
+  // A leading dimension must cover the row even when there is one row only.
+  auto const lda = i(std::max(s.lda, s.transpose_a ? s.m : s.k)), ldb = i(std::max(s.ldb, s.transpose_b ? s.k : s.n));
+  auto const ldc = i(std::max(s.ldc, s.n));
+  if constexpr (sizeof(T) == 4)
+    cblas_sgemm(CblasRowMajor, ta, tb, i(s.m), i(s.n), i(s.k), alpha, a, lda, b, ldb, beta, c, ldc);
+  else
+    cblas_dgemm(CblasRowMajor, ta, tb, i(s.m), i(s.n), i(s.k), alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+// How C is cut. Panels are long enough that packing the other operand again costs little; k is cut only where C is too
+// small to give work to several threads and k is long (the gradient of a narrow layer's weight).
+struct gemm_panels {
+  bool rows = true;          // cut m, else n
+  std::int64_t panels = 1;   // of equal length, a multiple of 16, the last may be shorter
+  std::int64_t length = 0;   // rows or columns of a panel
+  std::int64_t k_parts = 1;  // each of k_length
+  std::int64_t k_length = 0;
+
+  static constexpr std::int64_t worth_cutting = std::int64_t{1} << 20;  // multiply-adds: some 10 us of one core
+  static constexpr std::int64_t panel_work = std::int64_t{1} << 21;
+
+  static gemm_panels of(gemm_shape const& s) {
+    gemm_panels p;
+    p.rows = s.m >= s.n;
+    std::int64_t const whole = p.rows ? s.m : s.n;
+    p.length = std::max<std::int64_t>(whole, 1);
+    p.k_length = std::max<std::int64_t>(s.k, 1);
+    double const work = double(s.m) * double(s.n) * double(s.k);
+    if (work < double(worth_cutting)) return p;
+    auto const by_work = static_cast<std::int64_t>(std::min(64.0, work / double(panel_work)));
+    std::int64_t const wanted = std::max<std::int64_t>(2, by_work);
+    std::int64_t const shortest = whole >= 2048 ? 256 : whole >= 512 ? 128 : 64;
+    p.panels = std::clamp<std::int64_t>(whole / shortest, 1, wanted);
+    if (p.panels % 2 == 1 && p.panels > 1) ++p.panels;
+    if (p.panels == 1 && s.k >= 4096 && s.m * s.n <= 128 * 128) {
+      p.k_parts = std::clamp<std::int64_t>(s.k / 2048, 2, 8);
+      p.k_length = (s.k + p.k_parts - 1) / p.k_parts;
+      p.k_parts = (s.k + p.k_length - 1) / p.k_length;
+    }
+    p.length = ((whole + p.panels - 1) / p.panels + 15) / 16 * 16;
+    p.panels = (whole + p.length - 1) / p.length;
+    return p;
+  }
+};
+
+inline void check_gemm(gemm_shape const& s) {
+  auto const most = static_cast<std::int64_t>(std::numeric_limits<blasint>::max());
+  if (std::max({s.m, s.n, s.k, s.lda, s.ldb, s.ldc}) > most)
+    throw error("gemm: an extent or stride exceeds what the BLAS counts with (32 bits)");
+}
+
+template <class T>
+void gemm_cut(host_backend& backend, gemm_shape const& s, gemm_panels const& p, T alpha, T const* a, T const* b, T beta,
+              T* c, void* workspace) {
+  if (p.k_parts > 1) {  // partial products side by side, then added in order
+    T* const parts = static_cast<T*>(workspace);
+    backend.parallel_for(p.k_parts, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        std::int64_t const k0 = i * p.k_length;
+        gemm_shape piece = s;
+        piece.k = std::min(p.k_length, s.k - k0);
+        piece.ldc = s.n;
+        gemm_panel(piece, alpha, a + k0 * (s.transpose_a ? s.lda : 1), b + k0 * (s.transpose_b ? 1 : s.ldb), T(0),
+                   parts + i * s.m * s.n);
+      }
+    });
+    for (std::int64_t i = 0; i < s.m; ++i)
+      for (std::int64_t j = 0; j < s.n; ++j) {
+        T sum = parts[i * s.n + j];
+        for (std::int64_t part = 1; part < p.k_parts; ++part) sum += parts[(part * s.m + i) * s.n + j];
+        T& x = c[i * s.ldc + j];
+        x = beta == T(0) ? sum : sum + beta * x;
+      }
+    return;
+  }
+  if (p.panels == 1) return gemm_panel(s, alpha, a, b, beta, c);
+  backend.parallel_for(p.panels, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::int64_t const at = i * p.length;
+      gemm_shape piece = s;
+      (p.rows ? piece.m : piece.n) = std::min(p.length, (p.rows ? s.m : s.n) - at);
+      if (p.rows)
+        gemm_panel(piece, alpha, a + at * (s.transpose_a ? 1 : s.lda), b, beta, c + at * s.ldc);
+      else
+        gemm_panel(piece, alpha, a, b + at * (s.transpose_b ? s.ldb : 1), beta, c + at);
+    }
+  });
+}
+
+}  // namespace detail
+
+/// Bytes of workspace that gemm asks for: 0 unless C is small and k long.
+inline bytes_t gemm_workspace(gemm_shape const& s, dtype element) {
+  auto const p = detail::gemm_panels::of(s);
+  return p.k_parts > 1 ? p.k_parts * s.m * s.n * size_of(element) : 0;
+}
+
+/// C = alpha * op(A) * op(B) + beta * C. With beta = 0, C is not read. Throws neap::error on extents beyond 32 bits.
+///
+///     gemm(backend, gemm_shape::dense(m, n, k), 1.f, a, b, 0.f, c, workspace);
+template <class T>
+void gemm(host_backend& backend, gemm_shape const& s, T alpha, T const* a, T const* b, T beta, T* c,
+          void* workspace = nullptr) {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "neap: gemm computes in f32 or f64");
+  detail::check_gemm(s);
+  detail::single_threaded_blas();
+  detail::gemm_cut(backend, s, detail::gemm_panels::of(s), alpha, a, b, beta, c, workspace);
+}
+
+}  // namespace neap::inline v0

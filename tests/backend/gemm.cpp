@@ -1,0 +1,75 @@
+#include <neap/backend/gemm.hpp>
+
+#include <neap/core/philox.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+template <class T>
+std::vector<T> numbers(std::int64_t n, std::uint64_t seed) {
+  neap::random_stream draw{seed};
+  std::vector<T> v(static_cast<std::size_t>(n));
+  for (auto& x : v) x = static_cast<T>(draw.uniform() - 0.5f);
+  return v;
+}
+
+template <class T>
+void check(neap::gemm_shape s, T alpha, T beta) {
+  CAPTURE(s.m);
+  CAPTURE(s.n);
+  CAPTURE(s.k);
+  auto const rows_a = s.transpose_a ? s.k : s.m, rows_b = s.transpose_b ? s.n : s.k;
+  auto a = numbers<T>(rows_a * s.lda + 3, 1), b = numbers<T>(rows_b * s.ldb + 3, 2), c = numbers<T>(s.m * s.ldc + 3, 3);
+  auto const original = c;
+  auto const element = sizeof(T) == 4 ? neap::dtype::f32 : neap::dtype::f64;
+  std::vector<std::byte> workspace(static_cast<std::size_t>(neap::gemm_workspace(s, element)) + 64);
+  neap::host_backend one{1}, three{3};
+  neap::gemm(one, s, alpha, a.data(), b.data(), beta, c.data(), workspace.data());
+  double worst = 0;
+  for (std::int64_t i = 0; i < s.m; ++i)
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      double sum = 0;
+      for (std::int64_t k = 0; k < s.k; ++k)
+        sum += double(s.transpose_a ? a[k * s.lda + i] : a[i * s.lda + k]) *
+               double(s.transpose_b ? b[j * s.ldb + k] : b[k * s.ldb + j]);
+      double const want = double(alpha) * sum + double(beta) * double(original[i * s.ldc + j]);
+      worst = std::max(worst, std::abs(want - double(c[i * s.ldc + j])));
+    }
+  CHECK(worst < (sizeof(T) == 4 ? 2e-6 : 1e-14) * double(s.k + 10));
+  // The same bits with other threads and other addresses.
+  auto again = original;
+  std::vector<T> a1(a.size() + 1), b1(b.size() + 1);
+  std::copy(a.begin(), a.end(), a1.begin() + 1);
+  std::copy(b.begin(), b.end(), b1.begin() + 1);
+  neap::gemm(three, s, alpha, a1.data() + 1, b1.data() + 1, beta, again.data(), workspace.data());
+  CHECK(std::memcmp(c.data(), again.data(), c.size() * sizeof(T)) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("gemm agrees with the definition, on any number of threads and at any address") {
+  neap::random_stream draw{42};
+  for (int i = 0; i < 24; ++i) {
+    auto s = neap::gemm_shape::dense(1 + draw.below(70), 1 + draw.below(70), 1 + draw.below(70), draw.below(2),
+                                     draw.below(2));
+    s.lda += draw.below(3), s.ldb += draw.below(3), s.ldc += draw.below(3);
+    check<float>(s, 1.f, 0.f);
+    check<double>(s, 0.5, 1.0);
+  }
+  check<float>(neap::gemm_shape::dense(1, 1, 1), 1.f, 1.f);
+  check<float>(neap::gemm_shape::dense(3, 2, 0), 1.f, 0.f);
+}
+
+TEST_CASE("gemm cuts rows, columns and long inner extents") {
+  check<float>(neap::gemm_shape::dense(300, 65, 130), 1.f, 0.f);
+  check<float>(neap::gemm_shape::dense(33, 700, 130, true, false), 1.f, 1.f);
+  check<float>(neap::gemm_shape::dense(24, 20, 9000, true, false), 1.f, 1.f);
+  check<double>(neap::gemm_shape::dense(16, 40, 8192, false, true), 1.0, 0.0);
+  CHECK(neap::gemm_workspace(neap::gemm_shape::dense(24, 20, 9000), neap::dtype::f32) > 0);
+  CHECK(neap::gemm_workspace(neap::gemm_shape::dense(1024, 1024, 1024), neap::dtype::f32) == 0);
+}
