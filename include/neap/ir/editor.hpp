@@ -6,22 +6,72 @@
 //   edit.replace_uses(v, edit.output(again), late_users);
 //   g = graph{std::move(edit).finish()};
 //
-// Ids stay valid until finish(); finish() renumbers only if ops were removed. It costs O(ops + edges) of plain array
-// passes; digests are recomputed along the changed cone only.
+// Ids stay valid until finish(); finish() renumbers only if ops were removed. A few edits cost what they touch, a few
+// passes of plain copies, and the digests of what lies above and below them; many edits, or removals, O(ops + edges).
 #pragma once
 
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <string_view>
 
 namespace neap::inline v0 {
 
+namespace detail {
+
+/// Ops waiting for their turn, taken by ascending or descending id, round and round; each is in it once.
+class op_ring {
+ public:
+  explicit op_ring(std::size_t n) : words_((n + 63) / 64) {}
+  bool empty() const { return count_ == 0; }
+  void add(op_id o) {
+    auto const i = index(o);
+    auto& w = words_[i / 64];
+    auto const bit = std::uint64_t{1} << (i % 64);
+    count_ += !(w & bit);
+    w |= bit;
+  }
+  /// The first one at or after `at`, else the first of all. Not empty.
+  op_id take_up(std::size_t at) {
+    std::size_t w = at / 64;
+    if (w >= words_.size()) w = 0, at = 0;
+    auto bits = words_[w] & (~std::uint64_t{0} << (at % 64));
+    while (!bits) {
+      if (++w == words_.size()) w = 0;
+      bits = words_[w];
+    }
+    return take(w * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
+  }
+  /// The last one at or before `at`, else the last of all. Not empty.
+  op_id take_down(std::size_t at) {
+    std::size_t w = std::min(at / 64, words_.size() - 1);
+    auto bits = words_[w];
+    if (at / 64 == w) bits &= ~std::uint64_t{0} >> (63 - at % 64);
+    while (!bits) {
+      if (w-- == 0) w = words_.size() - 1;
+      bits = words_[w];
+    }
+    return take(w * 64 + 63 - static_cast<std::size_t>(std::countl_zero(bits)));
+  }
+
+ private:
+  op_id take(std::size_t i) {
+    words_[i / 64] &= ~(std::uint64_t{1} << (i % 64));
+    --count_;
+    return id_at<op_id>(i);
+  }
+  std::vector<std::uint64_t> words_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace detail
+
 class graph_editor final : public op_emitter {
  public:
-  explicit graph_editor(op_graph g) : g_(std::move(g)) {
+  explicit graph_editor(op_graph g) : g_(std::move(g)), old_ops_(g_.op_count()), old_values_(g_.value_count()) {
     if (g_.text_.empty()) g_.text_.push_back('\0');
   }
   /// An empty graph over a table of operators.
@@ -39,27 +89,20 @@ class graph_editor final : public op_emitter {
   /// The same with a layout; `bytes` is the storage's size where it is not that of the dense tensor.
   value_id add_source_at(neap::role r, tensor_layout const& l, std::string_view name = {}, bytes_t bytes = -1) {
     if (!is_source(r)) throw error("graph: a source needs a source role, not " + std::string(name_of(r)));
-    value_id const v = new_value(nothing<op_id>, {l, alias_kind::fresh, -1, bytes});
-    g_.values_[v].role = r;
-    g_.values_[v].name = intern(name);
-    g_.storages_[g_.values_[v].storage].resident = true;
-    g_.sources_.push_back(v);
-    return v;
+    return add_source_value(r, new_value(nothing<op_id>, intern(l), alias_kind::fresh, -1, bytes_of(l, bytes)), name);
   }
   /// Another value on a source's storage (an imported graph may look at one buffer in several ways).
   value_id add_source_view(value_id base, tensor_layout const& l, std::string_view name = {}) {
-    value_id const v = new_value(nothing<op_id>, {l, alias_kind::view, -1}, g_.values_[base].storage);
-    g_.values_[v].role = g_.values_[base].role;
-    g_.values_[v].name = intern(name);
-    g_.sources_.push_back(v);
-    return v;
+    if (g_.producer(base) != nothing<op_id>) throw error("graph: the base of a source view is made by an op");
+    auto const v = new_value(nothing<op_id>, intern(l), alias_kind::view, -1, -1, g_.values_[base].storage);
+    return add_source_value(g_.values_[base].role, v, name);
   }
 
   /// Adds an op of any kind of the graph's table; its outputs. Throws neap::error if its shape rule refuses the inputs
   /// or the kind is not in the table.
   std::vector<value_id> emit(operator_view op, std::span<value_id const> inputs) override {
-    int const kind = find_kind(g_.table_, op.facets);
-    if (kind < 0) throw error(std::string(op.facets->name) + ": not in the graph's operator set");
+    int const kind = kind_of(op.facets);
+    check_inputs(inputs);
     layouts_.clear();
     for (auto v : inputs) layouts_.push_back(g_.layout(v));
     shape_context shapes(op.facets->name, layouts_);
@@ -77,32 +120,41 @@ class graph_editor final : public op_emitter {
   /// Adds an op whose meaning is not known, with its outputs. `of = -2 - j` shares the storage of its own output j.
   op_id add_opaque(std::string_view target, op::opaque what, std::span<value_id const> inputs,
                    std::span<output_rule const> outputs, std::string_view name = {}) {
-    int const kind = find_kind(g_.table_, &facets_of<op::opaque>);
-    if (kind < 0) throw error("opaque: not in the graph's operator set");
+    int const kind = kind_of(&facets_of<op::opaque>);
+    check_inputs(inputs);
     what.target = intern(target);
     op_id const id = append(kind, &what, inputs, outputs);
     g_.ops_[id].name = intern(name);
     return id;
   }
-  /// A copy of an op: same operator, attributes, key, origin and inputs, new outputs. In-place updates and placeholders
-  /// cannot be copied: throws neap::error.
-  op_id clone(op_id o) {
-    op_record const r = g_.ops_[o];
-    std::vector<output_rule> rules;
-    for (auto v : g_.outputs(o)) {
-      auto const& x = g_.values_[v];
-      if (x.alias == alias_kind::update) throw error("an in-place update cannot be computed again");
-      rules.push_back({g_.layout(v), x.alias, x.of, g_.storages_[x.storage].bytes});
+  /// For readers of files: an op of any kind with its outputs given instead of inferred, whose inputs may be values that
+  /// are added later. What was read must then pass verify().
+  op_id add_given(operator_view op, std::span<value_id const> inputs, std::span<output_rule const> outputs,
+                  std::string_view target = {}) {
+    op_id const id = append(kind_of(op.facets), op.bytes, inputs, outputs);
+    if (op.facets == &facets_of<op::opaque>) {
+      auto const at = intern(target);
+      std::memcpy(g_.attributes_.data() + g_.ops_[id].attributes + offsetof(op::opaque, target), &at, sizeof at);
     }
+    return id;
+  }
+  /// A copy of an op: same operator, attributes, key, origin, region and inputs, new outputs. In-place updates cannot be
+  /// copied: throws neap::error.
+  op_id clone(op_id o) {
+    op_record r = g_.ops_[o];
+    for (auto v : g_.outputs(o))
+      if (g_.values_[v].alias == alias_kind::update) throw error("an in-place update cannot be computed again");
+    op_id const copy = id_at<op_id>(g_.op_count());
+    auto const first = r.first_output;
+    r.first_output = static_cast<std::uint32_t>(g_.value_count());
     arguments_.assign(g_.inputs(o).begin(), g_.inputs(o).end());
-    op_id const copy = append(r.kind, nullptr, arguments_, rules);
-    auto& c = g_.ops_[copy];
-    c.attributes = r.attributes;
-    c.name = r.name;
-    c.origin = r.origin;
-    c.region = r.region;
-    for (std::size_t j = 0; j < rules.size(); ++j)
-      g_.values_[g_.outputs(copy)[j]].name = g_.values_[g_.outputs(o)[j]].name;
+    r.first_input = append_arguments(copy, arguments_);
+    g_.ops_.push_back(r);
+    for (std::uint32_t j = 0; j < r.output_count; ++j) {
+      value_record const x = g_.values_[value_id{first + j}];
+      add_output(copy, arguments_, x.layout, x.alias, x.of, g_.storages_[x.storage].bytes, x.name);
+    }
+    touched_ops_.push_back(copy);
     return copy;
   }
 
@@ -111,26 +163,38 @@ class graph_editor final : public op_emitter {
   void set_input(op_id o, std::size_t argument, value_id v) {
     auto& a = g_.arguments_[g_.ops_[o].first_input + argument];
     if (a == v) return;
-    touch(a), touch(v), touch(o);
+    if (index(v) >= g_.value_count()) throw error("graph: an op reads a value that is not in the graph");
+    unread(a), read(v, {o, static_cast<std::uint32_t>(argument)});
     a = v;
+    touched_ops_.push_back(o);
     for (auto out : g_.outputs(o))
       if (g_.values_[out].alias != alias_kind::fresh) aliases_changed_ = true;
   }
   /// The given readers of `from` read `to` from now on.
   void replace_uses(value_id from, value_id to, std::span<op_id const> readers) {
     for (auto o : readers)
-      for (std::size_t i = 0; i < g_.inputs(o).size(); ++i)
+      for (std::size_t i = 0; i < g_.ops_[o].input_count; ++i)
         if (g_.inputs(o)[i] == from) set_input(o, i, to);
   }
-  /// All readers of `from` read `to`, and if `from` was kept, `to` is. O(ops + edges): for one edit, use the overload.
+  /// All readers of `from` read `to`, and if `from` was kept, `to` is. O(readers + edits so far).
   void replace_uses(value_id from, value_id to) {
-    for (auto o : g_.ops()) replace_uses(from, to, std::span(&o, 1));
-    for (auto& k : g_.kept_)
-      if (k == from) {
-        touch(from), touch(to);
-        g_.values_[to].role = g_.values_[from].role;
-        k = to;
-      }
+    if (from == to) return;
+    auto const turn = [&](use u) {
+      if (g_.inputs(u.op)[u.argument] == from) set_input(u.op, u.argument, to);
+    };
+    if (index(from) < old_values_)
+      for (auto const& u : g_.uses_[from]) turn(u);
+    for (std::size_t i = 0, n = reads_.size(); i < n; ++i)
+      if (reads_[i].value == from) turn(reads_[i].by);
+    if (g_.values_[from].kept) {
+      auto const r = g_.values_[from].role;
+      auto const at = std::find(g_.kept_.begin(), g_.kept_.end(), from);
+      if (g_.values_[to].kept) g_.kept_.erase(at);
+      else *at = to;
+      g_.values_[from].kept = false, g_.values_[to].kept = true;
+      touch(from);
+      set_role(to, r);
+    }
   }
   /// Removes an op when finish() is called; by then nobody may read its outputs.
   void remove(op_id o) {
@@ -138,22 +202,29 @@ class graph_editor final : public op_emitter {
     removed_[index(o)] = true;
     any_removed_ = true;
   }
-  /// `v` lives to the end of the step, in the given role (gradient, output or loss).
+  /// `v` lives to the end of the step, in the given role (gradient, output or loss). A source keeps its own role.
   void keep(value_id v, neap::role r) {
-    g_.values_[v].role = r;
-    g_.kept_.push_back(v);
-    touch(v);
+    if (!g_.values_[v].kept) g_.kept_.push_back(v);
+    g_.values_[v].kept = true;
+    set_role(v, r);
   }
   void drop(value_id v) {
     std::erase(g_.kept_, v);
-    if (g_.values_[v].producer != nothing<op_id>) g_.values_[v].role = neap::role::activation;
-    touch(v);
+    g_.values_[v].kept = false;
+    set_role(v, neap::role::activation);
   }
-  void set_role(value_id v, neap::role r) { g_.values_[v].role = r; touch(v); }
+  /// Sources stay sources: a role that is none is not given to them.
+  void set_role(value_id v, neap::role r) {
+    touch(v);
+    if (g_.producer(v) != nothing<op_id> || is_source(r)) g_.values_[v].role = r;
+  }
   void set_name(op_id o, std::string_view name) { g_.ops_[o].name = intern(name); }
   void set_name(value_id v, std::string_view name) { g_.values_[v].name = intern(name); }
-  /// Makes o an op of its own again: its origin is itself. Used where a graph is first made.
-  void set_origin(op_id o, op_id origin) { g_.ops_[o].origin = static_cast<std::uint32_t>(index(origin)); }
+  /// For readers of files; otherwise an op's origin is a number of its own, and a copy's that of its original.
+  void set_origin(op_id o, op_id origin) {
+    g_.ops_[o].origin = static_cast<std::uint32_t>(index(origin));
+    if (g_.origin_count_ <= index(origin)) g_.origin_count_ = static_cast<std::uint32_t>(index(origin)) + 1;
+  }
   region_id add_region(neap::region r) {
     g_.regions_.push_back(std::move(r));
     return id_at<region_id>(g_.regions_.size() - 1);
@@ -161,7 +232,7 @@ class graph_editor final : public op_emitter {
   neap::region& region(region_id r) { return g_.regions_[index(r)]; }
   void set_region(op_id o, region_id r) {
     g_.ops_[o].region = r;
-    touch(o);
+    touched_ops_.push_back(o);
   }
 
   // ------------------------------------------------------------------ looking
@@ -170,151 +241,243 @@ class graph_editor final : public op_emitter {
   value_id output(op_id o, int j = 0) const { return g_.output(o, j); }
   tensor_layout layout_of(value_id v) const override { return g_.layout(v); }
 
-  /// The edited graph. Throws neap::error if a removed op's output is still read or kept.
+  /// The edited graph. Throws neap::error if a removed op's output is still read or kept, or views form a cycle.
   op_graph finish() && {
-    if (any_removed_) compact();
     if (aliases_changed_) resolve_storages();
-    index_uses();
-    derive_order();
+    if (any_removed_) compact();
+    bool const few = !any_removed_ && 4 * reads_.size() + 2 * unread_.size() < old_values_;
+    if (few) patch_uses();
+    else index_uses();
+    if (order_changed_ || any_removed_) derive_order();
+    else if (g_.has_updates()) g_.after_.add_rows(g_.op_count());
     update_digests();
     return std::move(g_);
   }
 
  private:
+  struct reading {
+    value_id value;
+    use by;
+  };
+
+  int kind_of(operator_facets const* f) const {
+    int const kind = find_kind(g_.table_, f);
+    if (kind < 0) throw error(std::string(f->name) + ": not in the graph's operator set");
+    return kind;
+  }
+  void check_inputs(std::span<value_id const> inputs) const {
+    for (auto v : inputs)
+      if (index(v) >= g_.value_count()) throw error("graph: an op reads a value that is not in the graph");
+  }
+  static bytes_t bytes_of(tensor_layout const& l, bytes_t given) { return given >= 0 ? given : l.type.bytes(); }
+
   // A value's storage comes last, because a view shares one and a fresh value makes one.
-  value_id new_value(op_id producer, output_rule const& rule, storage_id shared = nothing<storage_id>) {
+  value_id new_value(op_id producer, layout_id layout, alias_kind alias, int of, bytes_t bytes,
+                     storage_id shared = nothing<storage_id>) {
     value_record r;
-    r.layout = intern(rule.layout);
+    r.layout = layout;
     r.producer = producer;
-    r.alias = rule.alias;
-    r.of = static_cast<std::int16_t>(rule.of);
+    r.alias = alias;
+    r.of = static_cast<std::int16_t>(of);
     r.storage = shared;
     value_id const v = g_.values_.push_back(r);
     g_.value_ids_.push_back(v);
-    if (shared == nothing<storage_id>)
-      g_.values_[v].storage =
-          g_.storages_.push_back({rule.bytes >= 0 ? rule.bytes : rule.layout.type.bytes(), v, false});
-    touch(v);
+    if (shared == nothing<storage_id>) g_.values_[v].storage = g_.storages_.push_back({bytes, v, 0, false});
     return v;
+  }
+  value_id add_source_value(neap::role r, value_id v, std::string_view name) {
+    g_.values_[v].role = r;
+    g_.values_[v].name = intern(name);
+    g_.storages_[g_.values_[v].storage].resident = true;
+    g_.sources_.push_back(v);
+    return v;
+  }
+  void add_output(op_id o, std::span<value_id const> inputs, layout_id layout, alias_kind alias, int of, bytes_t bytes,
+                  std::uint32_t name = 0) {
+    storage_id shared = nothing<storage_id>;
+    std::uint16_t version = 0;
+    if (alias != alias_kind::fresh) {
+      value_id const base = of >= 0 ? inputs[static_cast<std::size_t>(of)]
+                                    : id_at<value_id>(g_.ops_[o].first_output + static_cast<std::size_t>(-2 - of));
+      if (index(base) < g_.value_count()) {
+        auto const& b = g_.values_[base];
+        shared = b.storage;
+        version = static_cast<std::uint16_t>(b.version + (alias == alias_kind::update));
+        if (alias == alias_kind::update) {
+          if (index(shared) < g_.storage_count()) ++g_.storages_[shared].updates;
+          order_changed_ = true;
+        }
+      } else {  // comes later (add_given): a place until then, so that every value has a storage
+        shared = storage_id{0};
+        aliases_changed_ = true;
+      }
+    }
+    value_id const v = new_value(o, layout, alias, of, bytes, shared);
+    g_.values_[v].version = version;
+    g_.values_[v].name = name;
+  }
+  /// `inputs` is not a part of the graph's own list, which may move.
+  std::uint32_t append_arguments(op_id o, std::span<value_id const> inputs) {
+    auto const first = static_cast<std::uint32_t>(g_.arguments_.size());
+    std::uint32_t i = 0;
+    for (auto v : inputs) {
+      g_.arguments_.push_back(v);
+      read(v, {o, i++});
+    }
+    return first;
   }
 
   op_id append(int kind, void const* attributes, std::span<value_id const> inputs, std::span<output_rule const> rules) {
+    if (inputs.size() > 0x7fff || rules.size() > 0x7fff) throw error("graph: an op of more than 32767 values");
+    arguments_.assign(inputs.begin(), inputs.end());
+    inputs = arguments_;
     op_record r;
     r.kind = static_cast<std::uint16_t>(kind);
-    r.first_input = static_cast<std::uint32_t>(g_.arguments_.size());
     r.input_count = static_cast<std::uint16_t>(inputs.size());
     r.first_output = static_cast<std::uint32_t>(g_.value_count());
     r.output_count = static_cast<std::uint16_t>(rules.size());
-    if (inputs.size() > 0xffff || rules.size() > 0xffff) throw error("graph: an op of more than 65535 values");
-    op_id const id = id_at<op_id>(g_.op_count());
-    r.origin = static_cast<std::uint32_t>(index(id));
-    if (attributes && g_.table_[r.kind]->size) {
+    r.origin = g_.origin_count_++;
+    for (std::size_t j = 0; j < rules.size(); ++j)
+      if (rules[j].alias != alias_kind::fresh &&
+          (rules[j].of >= static_cast<int>(inputs.size()) || rules[j].of == -1 || rules[j].of <= -2 - static_cast<int>(j)))
+        throw error("graph: output " + std::to_string(j) + " shares with something that is no input and no earlier output");
+    if (auto const size = g_.table_[r.kind]->size) {
       r.attributes = static_cast<std::uint32_t>(g_.attributes_.size());
       auto const* from = static_cast<std::byte const*>(attributes);
-      g_.attributes_.insert(g_.attributes_.end(), from, from + g_.table_[r.kind]->size);
+      g_.attributes_.insert(g_.attributes_.end(), from, from + size);
       g_.attributes_.resize((g_.attributes_.size() + 15) / 16 * 16);
     }
-    for (auto v : inputs) {
-      if (index(v) >= g_.value_count()) throw error("graph: an op reads a value that is not in the graph");
-      g_.arguments_.push_back(v);
-      touch(v);
-    }
+    op_id const id = id_at<op_id>(g_.op_count());
+    r.first_input = append_arguments(id, inputs);
     g_.ops_.push_back(r);
-    for (std::size_t j = 0; j < rules.size(); ++j) {
-      auto const& rule = rules[j];
-      storage_id shared = nothing<storage_id>;
-      std::uint16_t version = 0;
-      if (rule.alias != alias_kind::fresh) {
-        value_id const base = rule.of >= 0 ? inputs[static_cast<std::size_t>(rule.of)]
-                                           : id_at<value_id>(r.first_output + static_cast<std::size_t>(-2 - rule.of));
-        shared = g_.values_[base].storage;
-        version = static_cast<std::uint16_t>(g_.values_[base].version + (rule.alias == alias_kind::update));
-      }
-      value_id const v = new_value(id, rule, shared);
-      g_.values_[v].version = version;
-    }
-    touch(id);
+    for (auto const& rule : rules)
+      add_output(id, inputs, intern(rule.layout), rule.alias, rule.of, bytes_of(rule.layout, rule.bytes));
+    touched_ops_.push_back(id);
     return id;
   }
 
+  // ------------------------------------------------------------------ tables of layouts and text
+
+  static std::size_t hash(tensor_layout const& l) { return static_cast<std::size_t>(mix_layout({}, l).low); }
   layout_id intern(tensor_layout const& l) {
-    for (std::size_t i = g_.layouts_.size(); i-- > 0;)  // recent layouts first; a graph has few
+    auto const n = g_.layouts_.size();
+    for (std::size_t i = n, least = n > 8 ? n - 8 : 0; i-- > least;)  // a graph has few, and the last ones come again
       if (g_.layouts_[i] == l) return id_at<layout_id>(i);
-    g_.layouts_.push_back(l);
-    return id_at<layout_id>(g_.layouts_.size() - 1);
+    // An open hash table of those before.
+    if (2 * layout_slots_count_ >= layout_slots_.size() || layout_slots_count_ < n) {
+      if (2 * n >= layout_slots_.size()) layout_slots_.assign(std::bit_ceil(4 * n + 16), no_id), layout_slots_count_ = 0;
+      for (; layout_slots_count_ < n; ++layout_slots_count_)
+        layout_slots_[layout_slot(g_.layouts_[layout_slots_count_])] = static_cast<std::uint32_t>(layout_slots_count_);
+    }
+    auto& slot = layout_slots_[layout_slot(l)];
+    if (slot == no_id) {
+      slot = static_cast<std::uint32_t>(n);
+      g_.layouts_.push_back(l);
+      ++layout_slots_count_;
+    }
+    return layout_id{slot};
+  }
+  std::size_t layout_slot(tensor_layout const& l) const {
+    auto at = hash(l) & (layout_slots_.size() - 1);
+    while (layout_slots_[at] != no_id && !(g_.layouts_[layout_slots_[at]] == l)) at = (at + 1) & (layout_slots_.size() - 1);
+    return at;
   }
   std::uint32_t intern(std::string_view text) {
     if (text.empty()) return 0;
+    if (text.find('\0') != text.npos) throw error("graph: a name with a zero character");
     auto const at = static_cast<std::uint32_t>(g_.text_.size());
     g_.text_.insert(g_.text_.end(), text.begin(), text.end());
     g_.text_.push_back('\0');
     return at;
   }
 
-  void touch(op_id o) { touched_ops_.push_back(o); }
-  void touch(value_id v) { touched_values_.push_back(v); }
+  // ------------------------------------------------------------------ what has changed
 
+  void touch(value_id v) { touched_values_.push_back(v); }
+  void read(value_id v, use by) {
+    reads_.push_back({v, by});
+    if (is_updated(v)) order_changed_ = true;
+  }
+  void unread(value_id v) {
+    unread_.push_back(v);
+    if (is_updated(v)) order_changed_ = true;
+  }
+  bool is_updated(value_id v) const {
+    if (index(v) >= g_.value_count()) return true;  // not here yet
+    auto const s = g_.values_[v].storage;
+    return index(s) >= g_.storage_count() || g_.storages_[s].updates != 0;
+  }
   bool is_removed(op_id o) const { return index(o) < removed_.size() && removed_[index(o)]; }
+  /// A value made by an op that goes.
+  bool is_removed(value_id v) const {
+    auto const p = g_.producer(v);
+    return p != nothing<op_id> && is_removed(p);
+  }
+  std::size_t source_ordinal(value_id v) const {
+    return static_cast<std::size_t>(std::lower_bound(g_.sources_.begin(), g_.sources_.end(), v) - g_.sources_.begin());
+  }
 
   /// Renumbers ops and values without the removed ones, and storages without those nobody uses.
   void compact() {
-    std::vector<std::uint32_t> new_op(g_.op_count(), no_id), new_value(g_.value_count(), no_id),
-        new_storage(g_.storage_count(), no_id);
     for (auto o : g_.ops())
       if (!is_removed(o))
         for (auto v : g_.inputs(o))
-          if (auto p = g_.producer(v); p != nothing<op_id> && is_removed(p))
-            throw error("graph: a removed op's output is still read");
+          if (is_removed(v)) throw error("graph: a removed op's output is still read");
     for (auto v : g_.kept_)
-      if (auto p = g_.producer(v); p != nothing<op_id> && is_removed(p))
-        throw error("graph: a removed op's output is kept");
+      if (is_removed(v)) throw error("graph: a removed op's output is kept");
 
-    // Terms of removed ops and values leave the digest; what they read is touched, since its readers changed.
-    std::vector<value_id> arguments;
-    table<op_id, op_record> ops;
-    table<op_id, neap::digest> op_digest;
-    table<value_id, neap::digest> value_term;
-    table<value_id, value_record> values;
+    std::vector<std::uint32_t> new_op(g_.op_count(), no_id), new_value(g_.value_count(), no_id),
+        new_storage(g_.storage_count(), no_id);
+    std::size_t values = 0, ops = 0, storages = 0, arguments = 0, survivors = 0;
     for (auto v : g_.values()) {
-      auto const p = g_.producer(v);
-      bool const dead = p != nothing<op_id> && is_removed(p);
-      bool const has_term = index(v) < g_.value_term_.size();
-      if (dead) {
-        if (has_term) g_.digest_ = g_.digest_ - g_.value_term_[v];
+      auto& r = g_.values_[v];
+      if (is_removed(v)) {
+        if (r.alias == alias_kind::update) --g_.storages_[r.storage].updates;
         continue;
       }
-      new_value[index(v)] = static_cast<std::uint32_t>(values.size());
-      values.push_back(g_.values_[v]);
-      value_term.push_back(has_term ? g_.value_term_[v] : neap::digest{0, 0});
+      new_value[index(v)] = static_cast<std::uint32_t>(values);
+      if (r.alias == alias_kind::fresh) {
+        auto s = g_.storages_[r.storage];
+        s.first = id_at<value_id>(values);
+        new_storage[index(r.storage)] = static_cast<std::uint32_t>(storages);
+        g_.storages_[id_at<storage_id>(storages++)] = s;
+      }
+      ++values;
     }
     for (auto o : g_.ops()) {
-      bool const has_digest = index(o) < g_.op_digest_.size();
+      bool const had_digest = index(o) < g_.op_up_.size();
       if (is_removed(o)) {
-        if (has_digest) g_.digest_ = g_.digest_ - g_.op_digest_[o];
+        if (had_digest) g_.digest_ = g_.digest_ - g_.op_up_[o];
         for (auto v : g_.inputs(o)) touch(v);
         continue;
       }
       op_record r = g_.ops_[o];
-      new_op[index(o)] = static_cast<std::uint32_t>(ops.size());
-      auto const first = static_cast<std::uint32_t>(arguments.size());
-      for (auto v : g_.inputs(o)) arguments.push_back(value_id{new_value[index(v)]});
+      auto const to = id_at<op_id>(ops++);
+      new_op[index(o)] = static_cast<std::uint32_t>(index(to));
+      auto const first = static_cast<std::uint32_t>(arguments);
+      for (std::uint32_t i = 0; i < r.input_count; ++i)
+        g_.arguments_[arguments++] = value_id{new_value[index(g_.arguments_[r.first_input + i])]};
       r.first_input = first;
       if (r.output_count) r.first_output = new_value[r.first_output];
-      ops.push_back(r);
-      op_digest.push_back(has_digest ? g_.op_digest_[o] : neap::digest{0, 0});
-    }
-    table<storage_id, storage_record> storages;
-    for (auto& r : values) {
-      auto& s = new_storage[index(r.storage)];
-      if (s == no_id) {
-        s = static_cast<std::uint32_t>(storages.size());
-        auto old = g_.storages_[r.storage];
-        old.first = value_id{new_value[index(old.first)]};
-        storages.push_back(old);
+      else r.first_output = 0;
+      g_.ops_[to] = r;
+      if (had_digest) {
+        g_.op_down_[to] = g_.op_down_[o];
+        g_.op_up_[to] = g_.op_up_[o];
+        survivors = ops;
       }
-      r.storage = storage_id{s};
-      if (r.producer != nothing<op_id>) r.producer = op_id{new_op[index(r.producer)]};
     }
+    for (auto v : g_.values())
+      if (auto const to = new_value[index(v)]; to != no_id) {
+        auto r = g_.values_[v];
+        r.storage = storage_id{new_storage[index(r.storage)]};
+        if (r.producer != nothing<op_id>) r.producer = op_id{new_op[index(r.producer)]};
+        g_.values_[value_id{to}] = r;
+      }
+    g_.ops_.resize(ops), g_.values_.resize(values), g_.storages_.resize(storages);
+    g_.arguments_.resize(arguments), g_.value_ids_.resize(values);
+    g_.op_up_.resize(survivors), g_.op_down_.resize(survivors);
+    old_ops_ = survivors;
     auto const renumber = [](auto& list, auto const& map) {
       std::size_t n = 0;
       for (auto x : list)
@@ -329,22 +492,17 @@ class graph_editor final : public op_emitter {
     renumber(g_.kept_, new_value);
     renumber(g_.sources_, new_value);
     renumber(touched_values_, new_value);
+    renumber(unread_, new_value);
     renumber(touched_ops_, new_op);
-    g_.ops_ = std::move(ops);
-    g_.values_ = std::move(values);
-    g_.storages_ = std::move(storages);
-    g_.arguments_ = std::move(arguments);
-    g_.op_digest_ = std::move(op_digest);
-    g_.value_term_ = std::move(value_term);
-    g_.value_ids_.resize(g_.values_.size());
-    for (std::size_t i = 0; i < g_.value_ids_.size(); ++i) g_.value_ids_[i] = id_at<value_id>(i);
-    removed_.clear();
+    std::erase_if(reads_, [&](reading const& r) { return new_value[index(r.value)] == no_id; });
+    for (auto& r : reads_) r.value = value_id{new_value[index(r.value)]};  // `by` is not looked at any more
   }
 
   /// The storage of every view and update, from its base, after inputs of such ops were replaced.
   void resolve_storages() {
     std::vector<value_id> chain;
-    bit_vector done(g_.value_count());
+    std::vector<unsigned char> done(g_.value_count());
+    for (auto& s : g_.storages_) s.updates = 0;
     for (auto v : g_.values()) {
       value_id at = v;
       chain.clear();
@@ -353,18 +511,25 @@ class graph_editor final : public op_emitter {
         if (chain.size() > g_.value_count()) throw error("graph: views form a cycle");
         auto const& r = g_.values_[at];
         at = r.of >= 0 ? g_.inputs(r.producer)[static_cast<std::size_t>(r.of)] : g_.output(r.producer, -2 - r.of);
+        if (index(at) >= g_.value_count()) throw error("graph: an op reads a value that is not in the graph");
       }
-      done[index(at)] = true;
+      done[index(at)] = 1;
       for (auto base = at; !chain.empty(); chain.pop_back()) {
-        auto& r = g_.values_[chain.back()];
-        r.storage = g_.values_[base].storage;
-        r.version = static_cast<std::uint16_t>(g_.values_[base].version + (r.alias == alias_kind::update));
-        done[index(chain.back())] = true;
-        base = chain.back();
+        base = follow(chain.back(), base);
+        done[index(base)] = 1;
       }
     }
+    order_changed_ = true;
   }
-  using bit_vector = std::vector<bool>;
+  value_id follow(value_id v, value_id base) {
+    auto& r = g_.values_[v];
+    r.storage = g_.values_[base].storage;
+    r.version = static_cast<std::uint16_t>(g_.values_[base].version + (r.alias == alias_kind::update));
+    g_.storages_[r.storage].updates += r.alias == alias_kind::update;
+    return v;
+  }
+
+  // ------------------------------------------------------------------ readers and order
 
   void index_uses() {
     g_.uses_.build(g_.value_count(), [&](auto&& pair) {
@@ -372,6 +537,31 @@ class graph_editor final : public op_emitter {
         std::uint32_t i = 0;
         for (auto v : g_.inputs(o)) pair(v, use{o, i++});
       }
+    });
+  }
+
+  /// The readers after a few changes: the old table, with some rows written anew.
+  void patch_uses() {
+    auto const earlier = [](use a, use b) { return a.op != b.op ? a.op < b.op : a.argument < b.argument; };
+    std::erase_if(reads_, [&](reading const& r) { return g_.inputs(r.by.op)[r.by.argument] != r.value; });
+    std::sort(reads_.begin(), reads_.end(), [&](reading const& a, reading const& b) {
+      return a.value != b.value ? a.value < b.value : earlier(a.by, b.by);
+    });
+    auto const same = [](reading const& a, reading const& b) { return a.value == b.value && a.by == b.by; };
+    reads_.erase(std::unique(reads_.begin(), reads_.end(), same), reads_.end());
+    std::vector<value_id> changed(unread_);
+    for (auto const& r : reads_) changed.push_back(r.value);
+    std::sort(changed.begin(), changed.end());
+    changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
+    std::size_t next = 0;
+    g_.uses_.patch(g_.value_count(), changed, [&](value_id v, std::span<use const> old, auto&& put) {
+      for (auto const& u : old) {
+        if (g_.inputs(u.op)[u.argument] != v) continue;
+        for (; next < reads_.size() && reads_[next].value == v && !earlier(u, reads_[next].by); ++next)
+          if (!(reads_[next].by == u)) put(reads_[next].by);
+        put(u);
+      }
+      for (; next < reads_.size() && reads_[next].value == v; ++next) put(reads_[next].by);
     });
   }
 
@@ -396,22 +586,32 @@ class graph_editor final : public op_emitter {
       g_.after_ = {};
       return;
     }
+    std::vector<std::uint64_t> pairs;  // writer, reader
+    for (auto v : g_.values()) {
+      auto const& r = g_.values_[v];
+      for (auto w = of_storage[index(r.storage)]; w != no_id; w = writers[w].next)
+        if (writers[w].version == r.version)
+          for (auto const& u : g_.uses_[v])
+            if (u.op != writers[w].op) pairs.push_back(std::uint64_t{index(writers[w].op)} << 32 | index(u.op));
+    }
+    std::sort(pairs.begin(), pairs.end());
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     g_.after_.build(g_.op_count(), [&](auto&& pair) {
-      for (auto o : g_.ops())
-        for (auto v : g_.inputs(o)) {
-          auto const& r = g_.values_[v];
-          for (auto w = of_storage[index(r.storage)]; w != no_id; w = writers[w].next)
-            if (writers[w].version == r.version && writers[w].op != o) pair(writers[w].op, o);
-        }
+      for (auto const p : pairs) pair(id_at<op_id>(p >> 32), id_at<op_id>(p & 0xffffffffu));
     });
   }
 
   // ------------------------------------------------------------------ digests
+  //
+  // down(op): what the op computes, from its operator and its arguments' down digests. up(op): down(op) and what is done
+  // with its results: their roles, and the up digests of their readers. Copies share down and differ in up. The graph's
+  // digest is the sum of up over ops and sources, so an edit costs the ops above it and those below it that compute
+  // something else now: a recomputed copy computes the same.
 
   neap::digest value_digest(value_id v) const {
     auto const& r = g_.values_[v];
-    if (r.producer == nothing<op_id>) return source_digest_[index(v)];
-    return g_.op_digest_[r.producer].mix(index(v) - g_.ops_[r.producer].first_output);
+    if (r.producer == nothing<op_id>) return g_.source_down_[source_ordinal(v)];
+    return g_.op_down_[r.producer].mix(index(v) - g_.ops_[r.producer].first_output);
   }
   static neap::digest mix_layout(neap::digest d, tensor_layout const& l) {
     d = d.mix(static_cast<std::uint64_t>(l.type.element) * 16 + static_cast<std::uint64_t>(l.type.rank()));
@@ -428,111 +628,177 @@ class graph_editor final : public op_emitter {
             for (auto i : x) e = e.mix(static_cast<std::uint64_t>(i));
             return e;
           } else if constexpr (std::is_same_v<type, double>) {
-            std::uint64_t bits;
-            std::memcpy(&bits, &x, sizeof bits);
-            return d.mix(bits);
+            return d.mix(std::bit_cast<std::uint64_t>(x));
           } else {
             return d.mix(static_cast<std::uint64_t>(x));
           }
         },
         v);
   }
-  /// What an op is, without its arguments; kept for a while because copies and neighbours ask again.
+  /// What an op is, without its arguments.
   neap::digest own_digest(op_id o) const {
-    auto const& f = g_.facets(o);
     auto const& r = g_.ops_[o];
     neap::digest d = neap::digest{}.mix(r.kind);
     if (auto const* x = g_.as<op::opaque>(o)) d = d.mix(g_.text(x->target));
-    for (auto const& a : f.attributes) d = mix_attribute(d, a.get(g_.attributes(o)));
-    if (r.region != nothing<region_id>) d = d.mix(index(r.region)).mix(static_cast<std::uint64_t>(g_.region(r.region).parts));
+    for (auto const& a : g_.facets(o).attributes) d = mix_attribute(d, a.get(g_.attributes(o)));
+    d = d.mix(index(r.region));
     for (auto v : g_.outputs(o)) {
       auto const& x = g_.values_[v];
-      d = mix_layout(d, g_.layout(v)).mix(static_cast<std::uint64_t>(x.alias));
+      d = mix_layout(d, g_.layout(v)).mix(static_cast<std::uint64_t>(x.alias) << 32 | static_cast<std::uint16_t>(x.of));
+      if (x.alias == alias_kind::fresh) d = d.mix(static_cast<std::uint64_t>(g_.bytes(x.storage)));
     }
     return d;
   }
-  neap::digest downward_digest(op_id o) const {
+  neap::digest op_down(op_id o) const {
     neap::digest d = own_digest(o);
     for (auto v : g_.inputs(o)) d = d.mix(value_digest(v));
     return d;
   }
-  neap::digest upward_term(value_id v) const {
-    neap::digest readers{0, 0};
-    for (auto const& u : g_.uses_[v]) readers = readers + g_.op_digest_[u.op].mix(u.argument);
-    auto const r = static_cast<std::uint64_t>(g_.values_[v].role);
-    return value_digest(v).mix(readers).mix(r);
+  neap::digest source_down(std::size_t ordinal) const {
+    auto const& r = g_.values_[g_.sources_[ordinal]];
+    auto const d = neap::digest{}.mix(ordinal).mix(source_ordinal(g_.storages_[r.storage].first));
+    return mix_layout(d.mix(static_cast<std::uint64_t>(r.role)), g_.layout(g_.sources_[ordinal]))
+        .mix(static_cast<std::uint64_t>(g_.bytes(r.storage)));
+  }
+  neap::digest mix_readers(neap::digest d, value_id v) const {
+    auto const& r = g_.values_[v];
+    neap::digest readers{static_cast<std::uint64_t>(r.role) * 2 + r.kept, 0};
+    for (auto const& u : g_.uses_[v]) readers = readers + g_.op_up_[u.op].mix(u.argument);
+    return d.mix(readers);
+  }
+  neap::digest op_up(op_id o) const {
+    neap::digest d = g_.op_down_[o];
+    for (auto v : g_.outputs(o)) d = mix_readers(d, v);
+    return d;
+  }
+  neap::digest source_up(std::size_t ordinal) const { return mix_readers(g_.source_down_[ordinal], g_.sources_[ordinal]); }
+  void replace(neap::digest& term, neap::digest by) {
+    g_.digest_ = g_.digest_ - term + by;
+    term = by;
   }
 
   void update_digests() {
-    source_digest_.resize(g_.value_count());
-    std::uint64_t ordinal = 0;
-    for (auto v : g_.sources_)
-      source_digest_[index(v)] = mix_layout(neap::digest{}.mix(static_cast<std::uint64_t>(g_.values_[v].role)), g_.layout(v)).mix(++ordinal);
-
-    g_.op_digest_.resize(g_.op_count(), {0, 0});
-    g_.value_term_.resize(g_.value_count(), {0, 0});
-    // Downward digests along the changed cone: first in first out, each op as often as something under it changed. Ops
-    // are nearly always numbered after what they read, so most are computed once; a bound keeps the worst case linear.
-    std::vector<op_id> queue(touched_ops_);
-    std::vector<bool> waiting(g_.op_count());
-    std::size_t const bound = 4 * g_.op_count() + 64;
-    for (auto o : queue) waiting[index(o)] = true;
-    for (std::size_t at = 0; at < queue.size(); ++at) {
-      if (at > bound) {
-        recompute_downward();
-        break;
-      }
-      op_id const o = queue[at];
-      waiting[index(o)] = false;
-      auto const d = downward_digest(o);
-      if (d == g_.op_digest_[o]) continue;
-      change_digest(o, d);
+    auto const n = g_.op_count();
+    auto const old_sources = g_.source_down_.size();
+    g_.op_down_.resize(n, {0, 0}), g_.op_up_.resize(n, {0, 0});
+    g_.source_down_.resize(g_.sources_.size(), {0, 0}), g_.source_up_.resize(g_.sources_.size(), {0, 0});
+    for (std::size_t i = old_sources; i < g_.sources_.size(); ++i) g_.source_down_[i] = source_down(i);
+    if (n == 0 || 2 * touched_ops_.size() > n) {
+      all_digests();
+    } else {
+      detail::op_ring down(n), up(n);
+      for (auto o : touched_ops_) down.add(o), up.add(o);
+      std::vector<std::size_t> sources;  // whose readers have changed
+      for (auto v : touched_values_) touched(v, down, up, sources);
+      for (auto v : unread_) touched(v, down, up, sources);
+      for (auto const& r : reads_) touched(r.value, down, up, sources);
+      for (std::size_t i = old_sources; i < g_.sources_.size(); ++i) sources.push_back(i);
+      if (!update_cones(down, up, sources)) all_digests();
+      else
+        for (auto i : sources) replace(g_.source_up_[i], source_up(i));
+    }
+    if (!g_.regions_.empty()) replace(g_.region_digest_, regions_digest());
+  }
+  void touched(value_id v, detail::op_ring& down, detail::op_ring& up, std::vector<std::size_t>& sources) {
+    if (auto const p = g_.producer(v); p != nothing<op_id>) {
+      up.add(p);
+      return;
+    }
+    auto const i = source_ordinal(v);
+    sources.push_back(i);
+    if (auto const d = source_down(i); d != g_.source_down_[i]) {
+      g_.source_down_[i] = d;
+      for (auto const& u : g_.uses_[v]) down.add(u.op);
+    }
+  }
+  /// Works from the changed ops outwards. Ops are nearly always numbered after what they read, and new ones depend on
+  /// what was there, so nearly all are looked at once; gives up (false) when that is not so.
+  bool update_cones(detail::op_ring& down, detail::op_ring& up, std::vector<std::size_t>& sources) {
+    auto patience = static_cast<std::ptrdiff_t>(4 * g_.op_count() + 64);
+    for (std::size_t at = old_ops_; !down.empty();) {
+      op_id const o = down.take_up(at);
+      at = index(o);
+      if (--patience < 0) return false;
+      auto const d = op_down(o);
+      if (d == g_.op_down_[o]) continue;
+      g_.op_down_[o] = d;
+      up.add(o);
       for (auto v : g_.outputs(o))
-        for (auto const& u : g_.uses_[v])
-          if (!waiting[index(u.op)]) {
-            waiting[index(u.op)] = true;
-            queue.push_back(u.op);
-          }
+        for (auto const& u : g_.uses_[v]) down.add(u.op);
     }
-    std::vector<bool> seen(g_.value_count());
-    for (auto v : touched_values_) {
-      if (seen[index(v)]) continue;
-      seen[index(v)] = true;
-      auto const t = upward_term(v);
-      g_.digest_ = g_.digest_ - g_.value_term_[v] + t;
-      g_.value_term_[v] = t;
+    for (std::size_t at = g_.op_count() - 1; !up.empty();) {
+      op_id const o = up.take_down(at);
+      at = index(o);
+      if (--patience < 0) return false;
+      auto const d = op_up(o);
+      if (d == g_.op_up_[o]) continue;
+      replace(g_.op_up_[o], d);
+      for (auto v : g_.inputs(o)) {
+        auto const p = g_.producer(v);
+        if (p != nothing<op_id>) up.add(p);
+        else sources.push_back(source_ordinal(v));
+      }
     }
+    return true;
   }
-  void change_digest(op_id o, neap::digest d) {
-    g_.digest_ = g_.digest_ - g_.op_digest_[o] + d;
-    g_.op_digest_[o] = d;
-    for (auto v : g_.outputs(o)) touch(v);
-    for (auto v : g_.inputs(o)) touch(v);
-  }
-  /// All downward digests, in an order found by counting unmet inputs (Kahn 1962). Ops on a cycle keep what they have.
-  void recompute_downward() {
+  /// All digests, in an order found by counting unmet inputs (Kahn 1962). Ops on a cycle keep what they have.
+  void all_digests() {
+    for (std::size_t i = 0; i < g_.sources_.size(); ++i) g_.source_down_[i] = source_down(i);
     std::vector<std::uint32_t> missing(g_.op_count());
-    std::vector<op_id> ready;
+    std::vector<op_id> order;
+    order.reserve(g_.op_count());
     for (auto o : g_.ops()) {
       for (auto v : g_.inputs(o)) missing[index(o)] += g_.producer(v) != nothing<op_id>;
-      if (!missing[index(o)]) ready.push_back(o);
+      if (!missing[index(o)]) order.push_back(o);
     }
-    for (std::size_t at = 0; at < ready.size(); ++at) {
-      op_id const o = ready[at];
-      change_digest(o, downward_digest(o));
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      op_id const o = order[at];
+      g_.op_down_[o] = op_down(o);
       for (auto v : g_.outputs(o))
         for (auto const& u : g_.uses_[v])
-          if (--missing[index(u.op)] == 0) ready.push_back(u.op);
+          if (--missing[index(u.op)] == 0) order.push_back(u.op);
     }
+    for (std::size_t at = order.size(); at-- > 0;) g_.op_up_[order[at]] = op_up(order[at]);
+    g_.digest_ = g_.region_digest_;
+    for (auto d : g_.op_up_) g_.digest_ = g_.digest_ + d;
+    for (std::size_t i = 0; i < g_.sources_.size(); ++i) {
+      g_.source_up_[i] = source_up(i);
+      g_.digest_ = g_.digest_ + g_.source_up_[i];
+    }
+  }
+  neap::digest regions_digest() const {
+    neap::digest sum{0, 0};
+    for (std::size_t i = 0; i < g_.regions_.size(); ++i) {
+      auto const& r = g_.regions_[i];
+      neap::digest edges{0, 0};
+      for (auto const* list : {&r.inputs, &r.outputs})
+        for (auto const& e : *list)
+          edges = edges + value_digest(e.value)
+                              .mix(static_cast<std::uint64_t>(e.axis))
+                              .mix(static_cast<std::uint64_t>(e.how) * 2 + (list == &r.outputs));
+      sum = sum + neap::digest{}
+                      .mix(i)
+                      .mix(index(r.parent))
+                      .mix(static_cast<std::uint64_t>(r.parts))
+                      .mix(static_cast<std::uint64_t>(r.extent))
+                      .mix(edges);
+    }
+    return sum;
   }
 
   op_graph g_;
+  std::size_t old_ops_, old_values_;  // before the edits
   std::vector<bool> removed_;
-  bool any_removed_ = false, aliases_changed_ = false;
-  std::vector<op_id> touched_ops_;
-  std::vector<value_id> touched_values_, arguments_;
+  bool any_removed_ = false, aliases_changed_ = false, order_changed_ = false;
+  std::vector<op_id> touched_ops_;        // their own digest, or an argument, has changed
+  std::vector<value_id> touched_values_;  // their role has changed, or they are kept or not any more
+  std::vector<reading> reads_;            // added since; some may be gone again
+  std::vector<value_id> unread_;          // lost a reader
+  // scratch
+  std::vector<value_id> arguments_;
   std::vector<tensor_layout> layouts_;
-  std::vector<neap::digest> source_digest_;
+  std::vector<std::uint32_t> layout_slots_;
+  std::size_t layout_slots_count_ = 0;
 };
 
 }  // namespace neap::inline v0

@@ -14,9 +14,12 @@
 #include <neap/core/csr.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/core/id.hpp>
+#include <neap/ir/opaque.hpp>
 #include <neap/ir/operator.hpp>
 #include <neap/ir/region.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -40,7 +43,7 @@ struct op_record {
   std::uint16_t kind = 0;                    // row of the operator table
   std::uint32_t attributes = 0;              // byte offset of the operator struct
   std::uint32_t name = 0;                    // byte offset in the text pool; 0: none
-  std::uint32_t origin = no_id;              // the op of the original graph that this is, or is a copy of
+  std::uint32_t origin = no_id;              // the op of the original graph that this is, or is a copy of; never reused
   region_id region = nothing<region_id>;     // the innermost region
   friend bool operator==(op_record const&, op_record const&) = default;
 };
@@ -54,12 +57,15 @@ struct value_record {
   std::int16_t of = -1;             // the producer's input that is viewed or updated; -2 - j: shares with its output j
   alias_kind alias = alias_kind::fresh;
   neap::role role = role::activation;
+  bool kept = false;                // lives to the end of the step
   friend bool operator==(value_record const&, value_record const&) = default;
 };
 
+/// Storages are numbered in the order of their first values.
 struct storage_record {
   bytes_t bytes = 0;
   value_id first = nothing<value_id>;  // the value that made it
+  std::uint16_t updates = 0;           // how many values are in-place updates of it
   bool resident = false;               // its first value is a source: it exists before and after the step
   friend bool operator==(storage_record const&, storage_record const&) = default;
 };
@@ -116,6 +122,11 @@ class op_graph {
   }
   bool has_updates() const { return after_.row_count() != 0; }
   op_id origin(op_id o) const { return op_id{ops_[o].origin}; }
+  /// What an opaque op's operator is called where it comes from; empty for other ops.
+  std::string_view target(op_id o) const {
+    auto const* x = as<op::opaque>(o);
+    return x ? text(x->target) : std::string_view{};
+  }
   /// The name given by a user or a file; empty if none.
   std::string_view name(op_id o) const { return text(ops_[o].name); }
 
@@ -129,9 +140,10 @@ class op_graph {
   std::string_view name(value_id v) const { return text(values_[v].name); }
   /// Readers, ordered by op id and argument.
   std::span<use const> uses(value_id v) const { return uses_[v]; }
-  /// Values that live to the end of the step, in the order they were declared.
+  bool is_kept(value_id v) const { return values_[v].kept; }
+  /// Values that live to the end of the step, each once, in the order they were declared.
   std::span<value_id const> kept() const { return kept_; }
-  /// Values made by no op, in the order they were declared.
+  /// Values made by no op, in the order they were declared: ids ascend.
   std::span<value_id const> sources() const { return sources_; }
 
   // storages
@@ -149,26 +161,24 @@ class op_graph {
   std::span<neap::region const> regions() const { return regions_; }
   neap::region const& region(region_id r) const { return regions_[index(r)]; }
 
-  /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops.
+  /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops. Sources are told apart by
+  /// their place among the sources; names, origins and the order of kept values do not count.
   neap::digest digest() const { return digest_; }
-  /// The digest of one op: its kind, attributes, types, and its arguments' digests.
-  neap::digest digest(op_id o) const { return op_digest_[o]; }
+  /// The digest of what an op computes: its operator, attributes, types, region, and its arguments' digests. A copy has
+  /// that of its original.
+  neap::digest digest(op_id o) const { return op_down_[o]; }
 
   operator_table facet_table() const { return table_; }
   /// Text at an offset of the pool: names, and what opaque operators are called. Offset 0 is the empty text.
   std::string_view text(std::uint32_t at) const { return at ? std::string_view(text_.data() + at) : std::string_view{}; }
 
-  /// The same tables, entry by entry (ids included). Two graphs that differ in numbering alone are not equal, but have
-  /// equal digests.
-  friend bool operator==(op_graph const& a, op_graph const& b) {
-    return a.table_.data() == b.table_.data() && a.ops_ == b.ops_ && a.values_ == b.values_ &&
-           a.storages_ == b.storages_ && a.arguments_ == b.arguments_ && a.attributes_ == b.attributes_ &&
-           a.layouts_ == b.layouts_ && a.kept_ == b.kept_ && a.sources_ == b.sources_ && a.regions_ == b.regions_ &&
-           a.text_ == b.text_;
-  }
+  /// The same graph, ids, names and origins included. Two graphs that differ in numbering alone are not equal, but have
+  /// equal digests. O(everything).
+  friend bool operator==(op_graph const& a, op_graph const& b);
 
  private:
   friend class graph_editor;
+  friend struct graph_test_access;  // tests plant faults
   operator_table table_;
   table<op_id, op_record> ops_;
   table<value_id, value_record> values_;
@@ -178,13 +188,54 @@ class op_graph {
   std::vector<tensor_layout> layouts_;
   std::vector<neap::region> regions_;
   std::vector<char> text_;
+  std::uint32_t origin_count_ = 0;  // origins are below this
   // derived, kept true by the editor
   csr<value_id, use> uses_;
   csr<op_id, op_id> after_;
-  table<op_id, neap::digest> op_digest_;       // downward: the op and all it is computed from
-  table<value_id, neap::digest> value_term_;   // who reads the value; digest_ is the sum of both tables
-  neap::digest digest_{0, 0};
+  table<op_id, neap::digest> op_down_;  // what the op computes: it and all below it
+  table<op_id, neap::digest> op_up_;    // op_down_, and what is done with the results: all above it
+  std::vector<neap::digest> source_down_, source_up_;  // the same for each of sources_
+  neap::digest region_digest_{0, 0};
+  neap::digest digest_{0, 0};  // the sum of op_up_, source_up_ and region_digest_
 };
+
+namespace detail {
+inline bool same_attribute(attribute_value const& a, attribute_value const& b) {
+  if (auto const* x = std::get_if<double>(&a))  // bit by bit: not-a-number equals itself, and zeros have signs
+    if (auto const* y = std::get_if<double>(&b))
+      return std::bit_cast<std::uint64_t>(*x) == std::bit_cast<std::uint64_t>(*y);
+  return a == b;
+}
+/// The same operator with the same attributes; what opaque operators are called is not looked at.
+inline bool same_operator(operator_view a, operator_view b) {
+  if (a.facets != b.facets) return false;
+  for (auto const& f : a.facets->attributes)
+    if (!same_attribute(f.get(a.bytes), f.get(b.bytes))) return false;
+  return true;
+}
+}  // namespace detail
+
+inline bool operator==(op_graph const& a, op_graph const& b) {
+  if (a.table_.data() != b.table_.data() || a.digest_ != b.digest_ || a.op_count() != b.op_count() ||
+      a.value_count() != b.value_count() || a.storages_ != b.storages_ || a.kept_ != b.kept_ ||
+      a.sources_ != b.sources_ || a.regions_ != b.regions_)
+    return false;
+  for (auto o : a.ops()) {
+    auto const &r = a.record(o), &s = b.record(o);
+    if (r.kind != s.kind || r.first_output != s.first_output || r.output_count != s.output_count ||
+        r.origin != s.origin || r.region != s.region || a.name(o) != b.name(o) ||
+        !std::ranges::equal(a.inputs(o), b.inputs(o)) || !detail::same_operator(a.view(o), b.view(o)) ||
+        a.target(o) != b.target(o))
+      return false;
+  }
+  for (auto v : a.values()) {
+    auto r = a.record(v), s = b.record(v);
+    if (a.name(v) != b.name(v) || !(a.layout(v) == b.layout(v))) return false;
+    r.name = s.name, r.layout = s.layout;  // places in tables whose order does not matter
+    if (r != s) return false;
+  }
+  return true;
+}
 
 /// A graph over a set of operators: basic_graph<standard_operators>.
 template <class Ops>
