@@ -1,0 +1,134 @@
+// The first half of the verifier: does the planned graph compute what the original computes, each update once?
+#pragma once
+
+#include <neap/verify/value_numbers.hpp>
+#include <neap/verify/violation.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0::detail::verifying {
+
+inline std::string describe(op_graph const& g, op_id o) {
+  std::string s = "op " + std::to_string(index(o)) + " (";
+  auto const* x = g.as<op::opaque>(o);
+  s += x ? g.text(x->target) : g.facets(o).name;
+  if (auto const name = g.name(o); !name.empty()) s += " ", s += name;
+  return s + ")";
+}
+
+/// Compares the planned graph with the original, value by value. O((ops + edges) log ops).
+inline void check_what_is_computed(op_graph const& original, op_graph const& g, verification& out) {
+  using kind = violation_kind;
+  auto const report = [&](kind k, op_id o, std::string what) { out.add({k, no_id, o, nothing<storage_id>, std::move(what)}); };
+
+  numbers was(original);
+  for (auto o : was.order) was.add(original, o);
+  std::vector<std::pair<digest, op_id>> known;        // by number
+  std::vector<std::pair<std::uint64_t, op_id>> of;    // by origin
+  for (auto o : original.ops()) {
+    if (is_transfer(original, o)) continue;
+    known.push_back({was.op[o], o});
+    of.push_back({index(original.origin(o)), o});
+  }
+  std::sort(known.begin(), known.end());
+  std::sort(of.begin(), of.end());
+  auto const same_number = [&](digest d) {
+    return std::equal_range(known.begin(), known.end(), std::pair{d, op_id{}},
+                            [](auto const& a, auto const& b) { return a.first < b.first; });
+  };
+
+  // sources: the same, in the same order
+  numbers now(g);
+  if (g.sources().size() != original.sources().size())
+    report(kind::source_changed, nothing<op_id>, std::to_string(g.sources().size()) + " sources where the original has " +
+                                                     std::to_string(original.sources().size()));
+  for (std::size_t i = 0; i < std::min(g.sources().size(), original.sources().size()); ++i)
+    if (now.value[g.sources()[i]] != was.value[original.sources()[i]])
+      report(kind::source_changed, nothing<op_id>, "source " + std::to_string(i) + " has another role, type or size");
+
+  // ops: each has the number of one of the original's
+  std::vector<std::pair<digest, op_id>> ran;
+  if (now.order.size() != g.op_count()) report(kind::read_before_made, nothing<op_id>, "the planned graph has a circle");
+  for (auto o : now.order) {
+    now.add(g, o);
+    if (is_transfer(g, o)) {
+      bool ok = g.inputs(o).size() == 1 && g.outputs(o).size() == 1;
+      if (ok) {
+        auto const in = g.inputs(o)[0];
+        auto const p = g.producer(in);
+        auto a = g.layout(in), b = g.layout(g.output(o));
+        a.offset = b.offset = 0;  // a load makes a storage of its own
+        ok = a == b && (is_store(g, o) || (p != nothing<op_id> && is_store(g, p)));
+      }
+      if (!ok) report(kind::bad_transfer, o, describe(g, o) + " is not a store or load of one value");
+      continue;
+    }
+    if (auto const [first, last] = same_number(now.op[o]); first != last) {
+      ran.push_back({now.op[o], o});
+      continue;
+    }
+    // What was it meant to be? The original op of its origin, the one most alike.
+    auto const [first, last] =
+        std::equal_range(of.begin(), of.end(), std::pair{static_cast<std::uint64_t>(index(g.origin(o))), op_id{}},
+                         [](auto const& a, auto const& b) { return a.first < b.first; });
+    op_id meant = nothing<op_id>;
+    int likeness = -1;
+    for (auto it = first; it != last; ++it) {
+      int const l = (was.plain[it->second] == now.plain[o]) * 2 + (was.types[it->second] == now.types[o]);
+      if (l > likeness) likeness = l, meant = it->second;
+    }
+    if (meant == nothing<op_id>) {
+      report(kind::unknown_op, o, describe(g, o) + " is not in the original");
+      continue;
+    }
+    auto const who = describe(g, o) + " is not " + describe(original, meant) + " of the original: ";
+    if (was.plain[meant] != now.plain[o]) {
+      report(kind::operator_changed, o, who + "another operator, attribute or random key");
+    } else if (was.types[meant] != now.types[o]) {
+      report(kind::type_changed, o, who + "its outputs have other types, layouts or sizes");
+    } else {
+      std::string where = "another number of arguments";
+      auto const a = g.inputs(o), b = original.inputs(meant);
+      for (std::size_t i = 0; a.size() == b.size() && i < a.size(); ++i)
+        if (now.value[a[i]] != was.value[b[i]]) {
+          where = "argument " + std::to_string(i) + " is another value";
+          break;
+        }
+      report(kind::input_changed, o, who + where);
+    }
+    if (g.outputs(o).size() == original.outputs(meant).size()) now.set(g, o, was.op[meant]);  // so that readers are not blamed
+    ran.push_back({was.op[meant], o});
+  }
+
+  // ops that count: as often as in the original
+  std::sort(ran.begin(), ran.end());
+  auto const times = [](auto const& list, digest d) {
+    auto const [a, b] = std::equal_range(list.begin(), list.end(), std::pair{d, op_id{}},
+                                         [](auto const& x, auto const& y) { return x.first < y.first; });
+    return b - a;
+  };
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    auto const [number, o] = known[i];
+    if ((i > 0 && known[i - 1].first == number) || !runs_at_most_once(original, o)) continue;
+    auto const want = times(known, number), have = times(ran, number);
+    if (have < want && runs_exactly_once(original, o))
+      report(kind::missing_op, nothing<op_id>, describe(original, o) + " of the original does not run");
+    if (have > want) report(kind::repeated_op, nothing<op_id>, describe(original, o) + " of the original runs more than once");
+  }
+
+  // what is kept: the same values in the same order
+  if (g.kept().size() != original.kept().size())
+    report(kind::output_changed, nothing<op_id>, std::to_string(g.kept().size()) + " values are kept, " +
+                                                     std::to_string(original.kept().size()) + " in the original");
+  for (std::size_t i = 0; i < std::min(g.kept().size(), original.kept().size()); ++i) {
+    auto const a = g.kept()[i], b = original.kept()[i];
+    if (now.value[a] != was.value[b] || g.role(a) != original.role(b))
+      report(kind::output_changed, g.producer(a), "kept value " + std::to_string(i) + " is not the original's");
+  }
+}
+
+}  // namespace neap::inline v0::detail::verifying

@@ -1,0 +1,151 @@
+// What every value of a graph is, as a number: two values with one number are computed by the same operators from the
+// same sources, in this graph or in another one. Copies have the number of what they copy, load(store(x)) has x's. With
+// it the verifier compares a planned graph with the original without trusting the planner's word on which op copies which.
+//
+// (Value numbering: Cocke and Schwartz 1970; here over two graphs, by 128-bit digests.)
+#pragma once
+
+#include <neap/core/digest.hpp>
+#include <neap/ir/dataflow.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <variant>
+#include <vector>
+
+namespace neap::inline v0::detail::verifying {
+
+inline bool is_store(op_graph const& g, op_id o) { return g.as<op::store>(o) != nullptr; }
+inline bool is_load(op_graph const& g, op_id o) { return g.as<op::load>(o) != nullptr; }
+inline bool is_transfer(op_graph const& g, op_id o) { return is_store(g, o) || is_load(g, o); }
+
+inline bool updates_in_place(op_graph const& g, op_id o) {
+  for (auto v : g.outputs(o))
+    if (g.record(v).alias == alias_kind::update) return true;
+  return false;
+}
+/// Ops that may not run twice, nor be left out.
+inline bool runs_exactly_once(op_graph const& g, op_id o) {
+  auto const* x = g.as<op::opaque>(o);
+  return updates_in_place(g, o) || (x && !x->pure && !x->placeholder);
+}
+inline bool runs_at_most_once(op_graph const& g, op_id o) {
+  auto const* x = g.as<op::opaque>(o);
+  return runs_exactly_once(g, o) || (x && x->placeholder);
+}
+
+inline digest with_layout(digest d, tensor_layout const& l) {
+  d = d.mix(static_cast<std::uint64_t>(l.type.element)).mix(static_cast<std::uint64_t>(l.type.rank()));
+  for (int i = 0; i < l.type.rank(); ++i)
+    d = d.mix(static_cast<std::uint64_t>(l.type.dims[i])).mix(static_cast<std::uint64_t>(l.strides[i]));
+  return d.mix(static_cast<std::uint64_t>(l.offset));
+}
+
+/// The operator: its kind, what a file calls it, its attributes with the random key among them, the parts it runs in. An
+/// opaque op that draws random numbers or may run only once is told from its like by the original op that it stands for.
+inline digest operator_number(op_graph const& g, op_id o) {
+  auto const& f = g.facets(o);
+  digest d = digest{}.mix(f.name);
+  auto const* x = g.as<op::opaque>(o);
+  if (x) d = d.mix(g.text(x->target));
+  if (x && (x->rng || runs_at_most_once(g, o))) d = d.mix(index(g.origin(o)));
+  for (auto const& a : f.attributes) {
+    if (x && a.name == "target") continue;
+    auto const value = a.get(g.attributes(o));
+    d = d.mix(value.index());
+    if (auto const* e = std::get_if<extents>(&value)) {
+      for (auto i : *e) d = d.mix(static_cast<std::uint64_t>(i));
+    } else if (auto const* real = std::get_if<double>(&value)) {
+      std::uint64_t bits;
+      std::memcpy(&bits, real, sizeof bits);
+      d = d.mix(bits);
+    } else if (auto const* whole = std::get_if<std::int64_t>(&value)) {
+      d = d.mix(static_cast<std::uint64_t>(*whole));
+    } else if (auto const* truth = std::get_if<bool>(&value)) {
+      d = d.mix(*truth ? 1u : 0u);
+    } else {
+      d = d.mix(static_cast<std::uint64_t>(std::get<dtype>(value)));
+    }
+  }
+  for (auto r = g.record(o).region; r != nothing<region_id>; r = g.region(r).parent)
+    d = d.mix(index(r)).mix(static_cast<std::uint64_t>(g.region(r).parts));
+  return d;
+}
+/// What the outputs are: types, layouts, aliasing, bytes of new storages.
+inline digest outputs_number(op_graph const& g, op_id o) {
+  digest d{};
+  for (auto v : g.outputs(o)) {
+    auto const& r = g.record(v);
+    d = with_layout(d, g.layout(v)).mix(static_cast<std::uint64_t>(r.alias)).mix(static_cast<std::uint64_t>(r.of + 70000));
+    if (r.alias == alias_kind::fresh) d = d.mix(static_cast<std::uint64_t>(g.bytes(r.storage)));
+  }
+  return d;
+}
+inline digest source_number(op_graph const& g, value_id v, std::uint64_t ordinal) {
+  auto const& r = g.record(v);
+  return with_layout(digest{}.mix(ordinal).mix(static_cast<std::uint64_t>(r.role)), g.layout(v))
+      .mix(static_cast<std::uint64_t>(g.bytes(r.storage)));
+}
+
+inline constexpr std::uint64_t stored_mark = 0x73746f726564ull;
+
+/// Ops so that each comes after the makers of its inputs; shorter than the graph if these form a circle.
+inline std::vector<op_id> data_order(op_graph const& g) {
+  table<op_id, std::uint32_t> missing(g.op_count());
+  std::vector<std::vector<op_id>> readers(g.op_count());
+  std::vector<op_id> order;
+  for (auto o : g.ops()) {
+    for (auto v : g.inputs(o))
+      if (auto const p = g.producer(v); p != nothing<op_id>) {
+        ++missing[o];
+        readers[index(p)].push_back(o);
+      }
+    if (missing[o] == 0) order.push_back(o);
+  }
+  for (std::size_t i = 0; i < order.size(); ++i)
+    for (auto o : readers[index(order[i])])
+      if (--missing[o] == 0) order.push_back(o);
+  return order;
+}
+
+struct numbers {
+  table<value_id, digest> value;
+  table<op_id, digest> op;  // of transfers: unused
+  table<op_id, digest> plain, types;  // operator_number, outputs_number
+  std::vector<op_id> order;
+
+  explicit numbers(op_graph const& g)
+      : value(g.value_count()), op(g.op_count()), plain(g.op_count()), types(g.op_count()), order(data_order(g)) {
+    std::uint64_t ordinal = 0;
+    for (auto v : g.sources()) value[v] = source_number(g, v, ordinal++);
+    for (auto o : g.ops()) {
+      plain[o] = operator_number(g, o);
+      types[o] = outputs_number(g, o);
+    }
+  }
+  /// The numbers of one op's outputs, from those of its inputs.
+  void add(op_graph const& g, op_id o) {
+    if (is_transfer(g, o) && g.inputs(o).size() == 1 && g.outputs(o).size() == 1) {
+      auto const in = g.inputs(o)[0];
+      auto& out = value[g.output(o)];
+      if (is_store(g, o)) {
+        out = value[in].mix(stored_mark);
+        return;
+      }
+      auto const p = g.producer(in);
+      out = p != nothing<op_id> && is_store(g, p) ? value[g.inputs(p)[0]] : value[in].mix(~stored_mark);
+      return;
+    }
+    digest d = plain[o].mix(types[o].low).mix(types[o].high);
+    for (auto v : g.inputs(o)) d = d.mix(value[v].low).mix(value[v].high);
+    set(g, o, d);
+  }
+  void set(op_graph const& g, op_id o, digest d) {
+    op[o] = d;
+    std::uint64_t j = 0;
+    for (auto v : g.outputs(o)) value[v] = d.mix(j++);
+  }
+};
+
+}  // namespace neap::inline v0::detail::verifying
