@@ -1,0 +1,602 @@
+// 2-d convolution on the host, NCHW, f32 and f64: forward and the gradients to input, weight and bias.
+//
+// All of it runs on two register tiles (conv2d_tiles.hpp). A strip of output rows of one image is computed at a time.
+// Its input rows are copied next to one another, with zeros for the padding, so that a tap of the filter is a constant
+// offset and rows need no special cases; the zeros to the right of one row are those to the left of the next:
+//
+//     0 x x x x 0 x x x x 0 x x x x 0      a 3x3 filter with padding 1 over rows of 4: row pitch 5
+//
+// A stride s > 1 splits the input into s x s such planes. The gradient to the input is the same correlation over the
+// output's gradient, once for each of the s x s classes of input pixels. 1x1 filters read the input where it lies.
+// Weight gradients are summed over a number of chunks of images that the shape fixes, which are then added in order.
+#pragma once
+
+#include <neap/backend/host.hpp>
+#include <neap/backend/kernels/conv2d_tiles.hpp>
+#include <neap/core/error.hpp>
+#include <neap/core/tensor_ref.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace neap::inline v0 {
+
+struct conv2d_options {  // (rows, columns)
+  std::array<std::int64_t, 2> stride{1, 1};
+  std::array<std::int64_t, 2> padding{0, 0};
+  std::array<std::int64_t, 2> dilation{1, 1};
+  std::int64_t groups = 1;
+};
+
+/// The shape [N, O, OH, OW] of conv2d of x [N, C, H, W] with w [O, C / groups, KH, KW]; throws neap::error.
+inline shape conv2d_shape(shape const& x, shape const& w, conv2d_options const& o = {}) {
+  auto fail = [&](char const* why) {
+    throw error("conv2d: " + std::string(why) + ", " + to_string(x) + " with filter " + to_string(w));
+  };
+  if (x.rank() != 4 || w.rank() != 4) fail("input and filter need four axes");
+  if (o.groups < 1 || x[1] != w[1] * o.groups || w[0] % o.groups != 0) fail("channels do not fit the groups");
+  shape y{x[0], w[0]};
+  for (int i = 0; i < 2; ++i) {
+    auto const u = static_cast<std::size_t>(i);
+    if (o.stride[u] < 1 || o.dilation[u] < 1 || o.padding[u] < 0 || w[2 + i] < 1) fail("bad stride, padding or dilation");
+    if (w[2 + i] > 128) fail("filters beyond 128 taps an axis are not supported");
+    std::int64_t const room = x[2 + i] + 2 * o.padding[u] - (w[2 + i] - 1) * o.dilation[u] - 1;
+    if (room < 0) fail("the filter is larger than the padded input");
+    y.push_back(room / o.stride[u] + 1);
+  }
+  return y;
+}
+
+namespace detail {
+
+inline std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+
+// One axis of a correlation: output i takes, from tap t, element i + delta[t] of plane phase[t]; element r of plane p is
+// the input's element r * step + shift[p], or zero outside [0, in). Output i is stored at first + i * out_step.
+struct correlation_axis {
+  std::int64_t in = 0, out = 0, step = 1, first = 0, out_step = 1;
+  int taps = 0, phases = 0;
+  std::int16_t tap[128], phase[128];
+  std::int64_t delta[128], shift[128];
+  std::int64_t low = 0, high = 0;  // smallest and largest delta
+
+  void finish() {
+    low = high = taps ? delta[0] : 0;
+    for (int t = 1; t < taps; ++t) low = std::min(low, delta[t]), high = std::max(high, delta[t]);
+  }
+  static correlation_axis forward(std::int64_t in, std::int64_t out, std::int64_t k, std::int64_t stride,
+                                  std::int64_t pad, std::int64_t dilation) {
+    correlation_axis a;
+    a.in = in, a.out = out, a.step = stride;
+    for (std::int64_t t = 0; t < k; ++t) {
+      std::int64_t const at = t * dilation - pad, d = floor_div(at, stride), s = at - d * stride;
+      int p = 0;
+      while (p < a.phases && a.shift[p] != s) ++p;
+      if (p == a.phases) a.shift[a.phases++] = s;
+      a.tap[a.taps] = static_cast<std::int16_t>(t), a.phase[a.taps] = static_cast<std::int16_t>(p);
+      a.delta[a.taps++] = d;
+    }
+    a.finish();
+    return a;
+  }
+  // The gradient to the inputs `cls`, cls + stride, ... of that axis.
+  static correlation_axis backward(std::int64_t in, std::int64_t out, std::int64_t k, std::int64_t stride,
+                                   std::int64_t pad, std::int64_t dilation, std::int64_t cls) {
+    correlation_axis a;
+    a.in = out, a.out = cls < in ? (in - 1 - cls) / stride + 1 : 0, a.first = cls, a.out_step = stride;
+    a.phases = 1, a.shift[0] = 0;
+    for (std::int64_t t = 0; t < k; ++t) {
+      std::int64_t const at = cls + pad - t * dilation;
+      if (floor_div(at, stride) * stride != at) continue;
+      a.tap[a.taps] = static_cast<std::int16_t>(t), a.phase[a.taps] = 0;
+      a.delta[a.taps++] = floor_div(at, stride);
+    }
+    a.finish();
+    return a;
+  }
+};
+
+// Where a strip's planes lie in scratch.
+struct strip_layout {
+  std::int64_t pitch = 0, lead = 0;       // elements from row to row; zeros in front of the first
+  std::int64_t column = 0, columns = 0;   // the plane's columns kept: [column, column + columns)
+  std::int64_t rows = 0, strips = 0;      // output rows of a strip (the last may have fewer)
+  std::int64_t plane = 0, channel = 0;    // elements of a plane of one channel, and of all its planes
+  std::int64_t pixels = 0;                // outputs computed for a strip, gaps included, rounded up to lanes
+
+  static constexpr std::int64_t cache_bytes = 192 << 10;  // of packed input a strip: well inside a second-level cache
+
+  static strip_layout of(correlation_axis const& h, correlation_axis const& w, std::int64_t channels, int lanes,
+                         std::int64_t element_bytes) {
+    strip_layout s;
+    std::int64_t valid = 0;
+    for (int p = 0; p < w.phases; ++p)
+      valid = std::max(valid, w.in > w.shift[p] ? (w.in - 1 - w.shift[p]) / w.step + 1 : 0);
+    std::int64_t const from = w.low, to = w.out + w.high;  // columns that taps reach
+    s.column = std::clamp<std::int64_t>(from, 0, valid);
+    s.columns = std::max<std::int64_t>(0, std::min(valid, to) - s.column);
+    std::int64_t const left = s.columns ? s.column - from : to - from;
+    std::int64_t const right = s.columns ? to - (s.column + s.columns) : 0;
+    std::int64_t const gap = std::max({left, right, std::int64_t{0}});
+    s.pitch = std::max({s.columns + gap, w.out, std::int64_t{1}});
+    s.lead = std::max(gap, s.pitch - s.columns);
+    std::int64_t const planes = h.phases * w.phases, halo = h.high - h.low;
+    std::int64_t const row_bytes = std::max<std::int64_t>(1, channels * planes * s.pitch * element_bytes);
+    std::int64_t const at_least = std::max<std::int64_t>(1, 3 * lanes / s.pitch);
+    s.rows = std::clamp<std::int64_t>(std::max(at_least, cache_bytes / row_bytes - halo), 1,
+                                      std::max<std::int64_t>(h.out, 1));
+    s.strips = (h.out + s.rows - 1) / s.rows;
+    if (s.strips > 0) s.rows = (h.out + s.strips - 1) / s.strips;
+    s.pixels = (s.rows * s.pitch + lanes - 1) / lanes * lanes;
+    // A tile of lanes may read past the last row: room for a whole tile, filled with zeros.
+    s.plane = (s.lead + (s.rows + halo + 1) * s.pitch + (to - from) + 3 * lanes + 15) / 16 * 16;
+    s.channel = s.plane * planes;
+    return s;
+  }
+};
+
+// Copies the rows that output rows [row, row + layout.rows) need, of one channel.
+template <class T>
+void pack_channel(correlation_axis const& h, correlation_axis const& w, strip_layout const& s, std::int64_t row,
+                  T const* x, std::int64_t x_row, std::int64_t x_column, T* to) {
+  for (int ph = 0; ph < h.phases; ++ph)
+    for (int pw = 0; pw < w.phases; ++pw, to += s.plane) {
+      T* out = to;
+      T* const end = to + s.plane;
+      std::int64_t const valid = w.in > w.shift[pw] ? (w.in - 1 - w.shift[pw]) / w.step + 1 : 0;
+      std::int64_t const n = std::clamp<std::int64_t>(valid - s.column, 0, s.columns);
+      std::fill(out, out + s.lead, T(0));
+      out += s.lead;
+      std::int64_t const rows = s.rows + h.high - h.low;
+      for (std::int64_t r = 0; r < rows; ++r, out += s.pitch) {
+        std::int64_t const at = (row + h.low + r) * h.step + h.shift[ph];
+        std::int64_t filled = 0;
+        if (at >= 0 && at < h.in && n > 0) {
+          T const* in = x + at * x_row + (s.column * w.step + w.shift[pw]) * x_column;
+          std::int64_t const step = w.step * x_column;
+          if (step == 1)
+            std::memcpy(out, in, static_cast<std::size_t>(n) * sizeof(T));
+          else if (step == 2)
+            for (std::int64_t c = 0; c < n; ++c) out[c] = in[2 * c];
+          else
+            for (std::int64_t c = 0; c < n; ++c) out[c] = in[c * step];
+          filled = n;
+        }
+        std::fill(out + filled, out + s.pitch, T(0));
+      }
+      std::fill(out, end, T(0));
+    }
+}
+
+// Offsets of the taps from the first of a strip's outputs, in the order in which weights are packed.
+inline void tap_offsets(correlation_axis const& h, correlation_axis const& w, strip_layout const& s, std::int64_t* to) {
+  for (int i = 0; i < h.taps; ++i)
+    for (int j = 0; j < w.taps; ++j)
+      *to++ = (h.phase[i] * w.phases + w.phase[j]) * s.plane + s.lead + (h.delta[i] - h.low) * s.pitch + w.delta[j] -
+              s.column;
+}
+
+inline std::int64_t round_up_64(std::int64_t n) { return (n + 63) / 64 * 64; }
+
+struct conv2d_extents {
+  std::int64_t n, c, h, w, o, oh, ow, kh, kw, groups, cg, og;
+  static conv2d_extents of(shape const& x, shape const& f, conv2d_options const& p) {
+    shape const y = conv2d_shape(x, f, p);
+    return {x[0], x[1], x[2], x[3], f[0], y[2], y[3], f[2], f[3], p.groups, f[1], f[0] / p.groups};
+  }
+};
+
+// What forward and input gradient share: `outs` channels of `to` from `ins` channels of `from`, in each group.
+template <class T>
+struct correlation {
+  correlation_axis h, w;
+  strip_layout strip;
+  tile_set<T> tiles;
+  std::int64_t ins, outs, groups;
+  std::int64_t taps;
+  bool in_place;  // 1x1 on dense planes: x is read where it lies
+
+  correlation(correlation_axis const& h_, correlation_axis const& w_, std::int64_t ins_, std::int64_t outs_,
+              std::int64_t groups_, bool may_stay)
+      : h(h_), w(w_), tiles(tiles_for<T>(machine_vectors())), ins(ins_), outs(outs_), groups(groups_),
+        taps(std::int64_t{h_.taps} * w_.taps) {
+    strip = strip_layout::of(h, w, ins, tiles.lanes, sizeof(T));
+    in_place = may_stay && taps == 1 && h.step == 1 && w.step == 1 && h.out_step == 1 && w.out_step == 1 &&
+               h.delta[0] == 0 && w.delta[0] == 0 && h.in == h.out && w.in == w.out;
+  }
+  // Scratch of one worker: packed planes, then the outputs of up to 8 channels.
+  std::int64_t scratch_bytes() const {
+    return round_up_64(ins * strip.channel * std::int64_t{sizeof(T)}) +
+           round_up_64(8 * (strip.pixels + 3 * tiles.lanes) * std::int64_t{sizeof(T)}) + 64;
+  }
+  std::int64_t weight_bytes() const { return round_up_64(groups * outs * ins * taps * std::int64_t{sizeof(T)}); }
+  std::int64_t offset_bytes() const { return round_up_64(taps * 8); }
+
+  // weight[o][c][i][j] by strides; packed as [rows of a tile][channel][tap][row in tile].
+  void pack_weights(host_backend& backend, T const* weight, std::int64_t group, std::int64_t out, std::int64_t in,
+                    std::int64_t row, std::int64_t column, T* packed) const {
+    std::int64_t const blocks = (outs + tiles.rows - 1) / tiles.rows;
+    std::int64_t const grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, tiles.rows * ins * taps));
+    backend.parallel_for(groups * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t id = begin; id < end; ++id) {
+        std::int64_t const g = id / blocks, last = std::min(outs, (id % blocks + 1) * tiles.rows);
+        for (std::int64_t o = id % blocks * tiles.rows; o < last;) {
+          int const rows = tiles.rows_for(last - o);
+          T* to = packed + (g * outs + o) * ins * taps;
+          T const* const from = weight + g * group + o * out;
+          for (std::int64_t c = 0; c < ins; ++c)
+            for (int i = 0; i < h.taps; ++i)
+              for (int j = 0; j < w.taps; ++j)
+                for (int a = 0; a < rows; ++a) *to++ = from[a * out + c * in + h.tap[i] * row + w.tap[j] * column];
+          o += rows;
+        }
+      }
+    });
+  }
+
+  // x: the first channel of the group in this image, with strides of channel, row, column; y likewise.
+  void run_strip(std::int64_t index, T const* packed, std::int64_t const* offsets, T const* bias, std::int64_t bias_step,
+                 T const* x, std::int64_t const* xs, T* y, std::int64_t const* ys, void* scratch) const {
+    T* const planes = static_cast<T*>(scratch);
+    T* const result = reinterpret_cast<T*>(static_cast<std::byte*>(scratch) +
+                                           round_up_64(ins * strip.channel * std::int64_t{sizeof(T)}));
+    std::int64_t const row = index * strip.rows, rows = std::min(strip.rows, h.out - row);
+    std::int64_t const L = tiles.lanes, span = rows * strip.pitch;
+    bool const y_dense = in_place && ys[2] == 1 && ys[1] == w.out;
+    std::int64_t const zero_offset = 0;
+    std::int64_t whole = 0;  // pixels that are read in place
+    std::int64_t tail_stride = strip.channel;
+    if (in_place) {
+      whole = span / L * L;
+      tail_stride = L;
+      if (whole < span)
+        for (std::int64_t c = 0; c < ins; ++c) {
+          T* const to = planes + c * L;
+          T const* const from = x + c * xs[0] + row * w.out + whole;
+          for (std::int64_t i = 0; i < L; ++i) to[i] = whole + i < span ? from[i] : T(0);
+        }
+    } else if (taps > 0) {  // a class of pixels that no tap meets has none
+      for (std::int64_t c = 0; c < ins; ++c)
+        pack_channel(h, w, strip, row, x + c * xs[0], xs[1], xs[2], planes + c * strip.channel);
+    }
+    std::int64_t const result_stride = strip.pixels + 3 * L;
+    for (std::int64_t o = 0; o < outs;) {
+      int const a = tiles.rows_for(outs - o);
+      T start[8];
+      for (int i = 0; i < a; ++i) start[i] = bias ? bias[(o + i) * bias_step] : T(0);
+      correlation_tile<T> tile;
+      tile.channels = ins, tile.taps = taps, tile.weight = packed + o * ins * taps, tile.start = start;
+      auto const& kernels = tiles.correlation[tile_set<T>::log2(a)];
+      auto sweep = [&](std::int64_t from, std::int64_t to) {  // whole vectors; tile.x and tile.y are at `from`
+        for (std::int64_t q = from; q < to;) {
+          std::int64_t const left = (to - q + L - 1) / L;
+          std::int64_t const b = left == 4 ? 2 : std::min<std::int64_t>(3, left);
+          kernels[b - 1](tile);
+          tile.x += b * L, tile.y += b * L, q += b * L;
+        }
+      };
+      if (in_place) {
+        tile.offset = &zero_offset;
+        tile.channel_stride = xs[0], tile.x = x + row * w.out;
+        tile.y = y_dense ? y + o * ys[0] + row * ys[1] : result;
+        tile.y_stride = y_dense ? ys[0] : result_stride;
+        sweep(0, whole);
+        if (whole < span) {
+          tile.channel_stride = tail_stride, tile.x = planes;
+          T tail[8 * 16];
+          if (y_dense) tile.y = tail, tile.y_stride = L;
+          T* const to = tile.y;
+          sweep(whole, span);
+          if (y_dense)
+            for (int i = 0; i < a; ++i)
+              for (std::int64_t q = whole; q < span; ++q)
+                y[(o + i) * ys[0] + row * ys[1] + q] = to[i * L + q - whole];
+        }
+      } else {
+        tile.offset = offsets, tile.channel_stride = strip.channel, tile.x = planes, tile.y = result;
+        tile.y_stride = result_stride;
+        sweep(0, span);
+      }
+      if (!y_dense) {
+        std::int64_t const pitch = in_place ? w.out : strip.pitch, step = w.out_step * ys[2];
+        for (int i = 0; i < a; ++i)
+          for (std::int64_t r = 0; r < rows; ++r) {
+            T const* const from = result + i * result_stride + r * pitch;
+            T* const to = y + (o + i) * ys[0] + (h.first + (row + r) * h.out_step) * ys[1] + w.first * ys[2];
+            if (step == 1)
+              std::memcpy(to, from, static_cast<std::size_t>(w.out) * sizeof(T));
+            else if (step == 2)
+              for (std::int64_t c = 0; c < w.out; ++c) to[2 * c] = from[c];
+            else
+              for (std::int64_t c = 0; c < w.out; ++c) to[c * step] = from[c];
+          }
+      }
+      o += a;
+    }
+  }
+
+  // All images; weights and offsets are packed already.
+  void run(host_backend& backend, std::int64_t images, T const* packed, std::int64_t const* offsets, T const* bias,
+           std::int64_t bias_step, tensor_ref const& from, tensor_ref const& to, std::byte* scratch) const {
+    if (h.out <= 0 || w.out <= 0) return;
+    std::int64_t const each = scratch_bytes(), strips = strip.strips;
+    std::int64_t const work = strip.rows * strip.pitch * ins * std::max<std::int64_t>(taps, 1) * outs;
+    std::int64_t const grain = std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(work, 1));
+    backend.parallel_for(images * groups * strips, grain, [&](std::int64_t begin, std::int64_t end, int worker) {
+      for (std::int64_t id = begin; id < end; ++id) {
+        std::int64_t const image = id / (groups * strips), g = id / strips % groups;
+        run_strip(id % strips, packed + g * outs * ins * taps, offsets, bias ? bias + g * outs * bias_step : nullptr,
+                  bias_step, from.as<T const>() + image * from.strides[0] + g * ins * from.strides[1],
+                  from.strides.begin() + 1, to.as<T>() + image * to.strides[0] + g * outs * to.strides[1],
+                  to.strides.begin() + 1, scratch + worker * each);
+      }
+    });
+  }
+};
+
+inline bool dense_planes(tensor_ref const& t) {
+  return (t.dims[3] == 1 || t.strides[3] == 1) && (t.dims[2] == 1 || t.strides[2] == t.dims[3]);
+}
+
+template <class T>
+correlation<T> conv2d_forward(conv2d_extents const& e, conv2d_options const& o, bool may_stay) {
+  return {correlation_axis::forward(e.h, e.oh, e.kh, o.stride[0], o.padding[0], o.dilation[0]),
+          correlation_axis::forward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1]), e.cg, e.og, e.groups,
+          may_stay};
+}
+template <class T>
+correlation<T> conv2d_backward(conv2d_extents const& e, conv2d_options const& o, std::int64_t i, std::int64_t j,
+                               bool may_stay) {
+  return {correlation_axis::backward(e.h, e.oh, e.kh, o.stride[0], o.padding[0], o.dilation[0], i),
+          correlation_axis::backward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1], j), e.og, e.cg,
+          e.groups, may_stay};
+}
+
+// The weight's gradient: chunks of units (strips of images), each with a partial sum of the whole weight; the outputs
+// of a chunk may be split among several tasks, which cost no memory.
+template <class T>
+struct weight_gradient {
+  conv2d_extents e;
+  correlation_axis h, w;
+  strip_layout strip;
+  tile_set<T> tiles;
+  std::int64_t taps, columns, units, chunks, splits, split, batch;
+
+  weight_gradient(conv2d_extents const& e_, conv2d_options const& o)
+      : e(e_), h(correlation_axis::forward(e.h, e.oh, e.kh, o.stride[0], o.padding[0], o.dilation[0])),
+        w(correlation_axis::forward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1])),
+        tiles(tiles_for<T>(machine_vectors())), taps(e.kh * e.kw), columns(e.cg * taps) {
+    strip = strip_layout::of(h, w, e.cg, tiles.lanes, sizeof(T));
+    units = e.n * strip.strips;
+    std::int64_t const weights = e.o * columns * std::int64_t{sizeof(T)};
+    std::int64_t const by_memory = std::max<std::int64_t>(1, (std::int64_t{4} << 20) / std::max<std::int64_t>(weights, 1));
+    chunks = std::clamp<std::int64_t>(e.n * e.oh * e.ow / 2048, 1, std::min<std::int64_t>(16, by_memory));
+    chunks = std::clamp<std::int64_t>(chunks, 1, std::max<std::int64_t>(units, 1));
+    splits = std::clamp<std::int64_t>(8 / (chunks * e.groups), 1, std::max<std::int64_t>(1, e.og / 16));
+    split = (e.og + splits - 1) / splits;
+    split = (split + tiles.rows - 1) / tiles.rows * tiles.rows;
+    splits = (e.og + split - 1) / split;
+    batch = std::clamp<std::int64_t>((std::int64_t{384} << 10) / std::max<std::int64_t>(1, unit_elements() * std::int64_t{sizeof(T)}), 1,
+                                     std::max<std::int64_t>(1, (units + chunks - 1) / chunks));
+  }
+  std::int64_t x_unit() const { return e.cg * strip.channel; }
+  std::int64_t g_unit() const { return split * strip.pixels; }
+  std::int64_t unit_elements() const { return x_unit() + g_unit(); }
+  std::int64_t scratch_bytes() const { return round_up_64(batch * unit_elements() * std::int64_t{sizeof(T)}) + 64; }
+  std::int64_t offset_bytes() const { return round_up_64(columns * 8); }
+  std::int64_t partial_bytes() const { return round_up_64(chunks * e.o * columns * std::int64_t{sizeof(T)}); }
+  bytes_t workspace(int threads) const { return offset_bytes() + partial_bytes() + threads * scratch_bytes(); }
+
+  void pack_slopes(std::int64_t row, std::int64_t rows, T const* dy, tensor_ref const& t, T* to) const {
+    T* const end = to + strip.pixels;
+    for (std::int64_t r = 0; r < rows; ++r, to += strip.pitch) {
+      T const* const from = dy + (row + r) * t.strides[2];
+      std::int64_t const step = t.strides[3];
+      if (step == 1)
+        std::memcpy(to, from, static_cast<std::size_t>(e.ow) * sizeof(T));
+      else
+        for (std::int64_t c = 0; c < e.ow; ++c) to[c] = from[c * step];
+      std::fill(to + e.ow, to + strip.pitch, T(0));
+    }
+    std::fill(to, end, T(0));
+  }
+
+  void run(host_backend& backend, tensor_ref const& x, tensor_ref const& dy, tensor_ref const& dw, bool accumulate,
+           void* workspace) const {
+    auto* const offsets = static_cast<std::int64_t*>(workspace);
+    auto* const partials = reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + offset_bytes());
+    auto* const scratch = static_cast<std::byte*>(workspace) + offset_bytes() + partial_bytes();
+    for (std::int64_t c = 0; c < e.cg; ++c) {
+      tap_offsets(h, w, strip, offsets + c * taps);
+      for (std::int64_t t = 0; t < taps; ++t) offsets[c * taps + t] += c * strip.channel;
+    }
+    std::int64_t const each = scratch_bytes();
+    backend.parallel_for(chunks * e.groups * splits, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+      for (std::int64_t id = begin; id < end; ++id)
+        run_chunk(id / (e.groups * splits), id / splits % e.groups, id % splits * split, x, dy, offsets, partials,
+                  reinterpret_cast<T*>(scratch + worker * each));
+    });
+    std::int64_t const count = e.o * columns;
+    T* const out = dw.as<T>();
+    backend.parallel_for(e.o, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(columns, 1)),
+                         [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin * columns; i < end * columns; ++i) {
+        T sum = partials[i];
+        for (std::int64_t k = 1; k < chunks; ++k) sum += partials[k * count + i];
+        std::int64_t const o = i / columns, c = i % columns / taps, t = i % taps;
+        T& to = out[o * dw.strides[0] + c * dw.strides[1] + t / e.kw * dw.strides[2] + t % e.kw * dw.strides[3]];
+        to = accumulate ? to + sum : sum;
+      }
+    });
+  }
+
+  void run_chunk(std::int64_t chunk, std::int64_t g, std::int64_t o0, tensor_ref const& x, tensor_ref const& dy,
+                 std::int64_t const* offsets, T* partials, T* scratch) const {
+    std::int64_t const first = units * chunk / chunks, last = units * (chunk + 1) / chunks;
+    std::int64_t const outs = std::min(split, e.og - o0);
+    T* const sum = partials + chunk * e.o * columns + (g * e.og + o0) * columns;
+    T* const planes = scratch;
+    T* const slopes = scratch + batch * x_unit();
+    if (first == last) std::fill(sum, sum + outs * columns, T(0));
+    for (std::int64_t u0 = first; u0 < last; u0 += batch) {
+      std::int64_t const count = std::min(batch, last - u0);
+      for (std::int64_t u = 0; u < count; ++u) {
+        std::int64_t const image = (u0 + u) / strip.strips, row = (u0 + u) % strip.strips * strip.rows;
+        for (std::int64_t c = 0; c < e.cg; ++c)
+          pack_channel(h, w, strip, row, x.as<T const>() + image * x.strides[0] + (g * e.cg + c) * x.strides[1],
+                       x.strides[2], x.strides[3], planes + u * x_unit() + c * strip.channel);
+        for (std::int64_t o = 0; o < outs; ++o)
+          pack_slopes(row, std::min(strip.rows, e.oh - row),
+                      dy.as<T const>() + image * dy.strides[0] + (g * e.og + o0 + o) * dy.strides[1], dy,
+                      slopes + u * g_unit() + o * strip.pixels);
+      }
+      for (std::int64_t o = 0; o < outs;) {
+        int const a = tiles.rows_for(outs - o);
+        for (std::int64_t c = 0; c < columns;) {
+          std::int64_t const left = columns - c, b = left == 4 ? 2 : std::min<std::int64_t>(3, left);
+          tiles.weight[tile_set<T>::log2(a)][b - 1]({count, strip.pixels, slopes + o * strip.pixels, g_unit(),
+                                                     strip.pixels, planes, x_unit(), offsets + c,
+                                                     sum + o * columns + c, columns, u0 != first});
+          c += b;
+        }
+        o += a;
+      }
+    }
+  }
+};
+
+// f(T{}) for the element types that convolutions compute in.
+template <class F>
+auto with_f32_or_f64(char const* what, dtype t, F&& f) {
+  if (t == dtype::f32) return f(float{});
+  if (t == dtype::f64) return f(double{});
+  throw error(std::string(what) + ": the host computes in f32 and f64, not in " + std::string(name_of(t)));
+}
+
+inline void check_conv2d(char const* what, tensor_ref const& x, tensor_ref const& w, tensor_ref const& y,
+                         conv2d_options const& o) {
+  if (conv2d_shape(x.dims, w.dims, o) != y.dims)
+    throw error(std::string(what) + ": " + to_string(y.dims) + " is not the shape of " + to_string(x.dims) +
+                " with filter " + to_string(w.dims));
+  if (x.element != w.element || x.element != y.element)
+    throw error(std::string(what) + ": element types differ");
+}
+
+}  // namespace detail
+
+/// Bytes of workspace for conv2d on `threads` threads (host_backend::threads()).
+inline bytes_t conv2d_workspace(shape const& x, shape const& w, conv2d_options const& o, dtype element, int threads) {
+  auto const e = detail::conv2d_extents::of(x, w, o);
+  return detail::with_f32_or_f64("conv2d", element, [&](auto zero) -> bytes_t {
+    auto const c = detail::conv2d_forward<decltype(zero)>(e, o, false);
+    return c.weight_bytes() + c.offset_bytes() + threads * c.scratch_bytes();
+  });
+}
+
+/// y [N, O, OH, OW] = conv2d(x [N, C, H, W], w [O, C / groups, KH, KW]) + bias [O] (data may be null). Any strides.
+/// Throws neap::error on shapes that do not fit and on element types other than f32 and f64.
+inline void conv2d(host_backend& backend, tensor_ref const& x, tensor_ref const& w, tensor_ref const& bias,
+                   tensor_ref const& y, conv2d_options const& o, void* workspace) {
+  detail::check_conv2d("conv2d", x, w, y, o);
+  auto const e = detail::conv2d_extents::of(x.dims, w.dims, o);
+  detail::with_f32_or_f64("conv2d", x.element, [&](auto zero) {
+    using T = decltype(zero);
+    auto const c = detail::conv2d_forward<T>(e, o, detail::dense_planes(x));
+    auto* const at = static_cast<std::byte*>(workspace);
+    auto* const packed = reinterpret_cast<T*>(at);
+    auto* const offsets = reinterpret_cast<std::int64_t*>(at + c.weight_bytes());
+    c.pack_weights(backend, w.as<T const>(), e.og * w.strides[0], w.strides[0], w.strides[1], w.strides[2],
+                   w.strides[3], packed);
+    detail::tap_offsets(c.h, c.w, c.strip, offsets);
+    c.run(backend, e.n, packed, offsets, bias.as<T const>(), bias.rank() ? bias.strides[0] : 0, x, y,
+          at + c.weight_bytes() + c.offset_bytes());
+  });
+}
+
+/// Bytes of workspace for conv2d_input_gradient; x and w are the shapes of the forward convolution.
+inline bytes_t conv2d_input_gradient_workspace(shape const& x, shape const& w, conv2d_options const& o, dtype element,
+                                               int threads) {
+  auto const e = detail::conv2d_extents::of(x, w, o);
+  return detail::with_f32_or_f64("conv2d_input_gradient", element, [&](auto zero) -> bytes_t {
+    bytes_t most = 0;
+    for (std::int64_t i = 0; i < o.stride[0]; ++i)
+      for (std::int64_t j = 0; j < o.stride[1]; ++j) {
+        auto const c = detail::conv2d_backward<decltype(zero)>(e, o, i, j, false);
+        most = std::max(most, c.weight_bytes() + c.offset_bytes() + threads * c.scratch_bytes());
+      }
+    return most;
+  });
+}
+
+/// dx [N, C, H, W] from dy [N, O, OH, OW] and w [O, C / groups, KH, KW].
+inline void conv2d_input_gradient(host_backend& backend, tensor_ref const& dy, tensor_ref const& w,
+                                  tensor_ref const& dx, conv2d_options const& o, void* workspace) {
+  detail::check_conv2d("conv2d_input_gradient", dx, w, dy, o);
+  auto const e = detail::conv2d_extents::of(dx.dims, w.dims, o);
+  detail::with_f32_or_f64("conv2d_input_gradient", dx.element, [&](auto zero) {
+    using T = decltype(zero);
+    auto* const at = static_cast<std::byte*>(workspace);
+    for (std::int64_t i = 0; i < o.stride[0]; ++i)
+      for (std::int64_t j = 0; j < o.stride[1]; ++j) {
+        auto const c = detail::conv2d_backward<T>(e, o, i, j, detail::dense_planes(dy));
+        auto* const packed = reinterpret_cast<T*>(at);
+        auto* const offsets = reinterpret_cast<std::int64_t*>(at + c.weight_bytes());
+        c.pack_weights(backend, w.as<T const>(), e.og * w.strides[0], w.strides[1], w.strides[0], w.strides[2],
+                       w.strides[3], packed);
+        detail::tap_offsets(c.h, c.w, c.strip, offsets);
+        c.run(backend, e.n, packed, offsets, nullptr, 0, dy, dx, at + c.weight_bytes() + c.offset_bytes());
+      }
+  });
+}
+
+/// Bytes of workspace for conv2d_weight_gradient.
+inline bytes_t conv2d_weight_gradient_workspace(shape const& x, shape const& w, conv2d_options const& o, dtype element,
+                                                int threads) {
+  auto const e = detail::conv2d_extents::of(x, w, o);
+  return detail::with_f32_or_f64("conv2d_weight_gradient", element, [&](auto zero) -> bytes_t {
+    return detail::weight_gradient<decltype(zero)>(e, o).workspace(threads);
+  });
+}
+
+/// dw [O, C / groups, KH, KW] (+)= the gradient to the weight, from x and dy.
+inline void conv2d_weight_gradient(host_backend& backend, tensor_ref const& x, tensor_ref const& dy,
+                                   tensor_ref const& dw, conv2d_options const& o, void* workspace,
+                                   bool accumulate = false) {
+  detail::check_conv2d("conv2d_weight_gradient", x, dw, dy, o);
+  auto const e = detail::conv2d_extents::of(x.dims, dw.dims, o);
+  detail::with_f32_or_f64("conv2d_weight_gradient", x.element, [&](auto zero) {
+    detail::weight_gradient<decltype(zero)>(e, o).run(backend, x, dy, dw, accumulate, workspace);
+  });
+}
+
+/// db [O] (+)= sum of dy [N, O, OH, OW] over N, OH, OW. No workspace.
+inline void conv2d_bias_gradient(host_backend& backend, tensor_ref const& dy, tensor_ref const& db,
+                                 bool accumulate = false) {
+  if (dy.rank() != 4 || db.rank() != 1 || db.dims[0] != dy.dims[1] || db.element != dy.element)
+    throw error("conv2d_bias_gradient: " + to_string(dy.dims) + " does not reduce to " + to_string(db.dims));
+  detail::with_f32_or_f64("conv2d_bias_gradient", dy.element, [&](auto zero) {
+    using T = decltype(zero);
+    bool const dense = detail::dense_planes(dy);
+    std::int64_t const plane = dy.dims[2] * dy.dims[3];
+    backend.parallel_for(dy.dims[1], 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t c = begin; c < end; ++c) {
+        T sum = 0;
+        for (std::int64_t n = 0; n < dy.dims[0]; ++n) {
+          T const* const p = dy.as<T const>() + n * dy.strides[0] + c * dy.strides[1];
+          sum += dense ? host_block{}.reduce_each(plane, T(0), [&](std::int64_t i) { return p[i]; }, sum_op{})
+                       : host_block{}.reduce_each(plane, T(0), [&](std::int64_t i) {
+                           return p[i / dy.dims[3] * dy.strides[2] + i % dy.dims[3] * dy.strides[3]];
+                         }, sum_op{});
+        }
+        T& out = db.as<T>()[c * db.strides[0]];
+        out = accumulate ? out + sum : sum;
+      }
+    });
+  });
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,148 @@
+#include <neap/backend/kernels/conv2d.hpp>
+
+#include <neap/core/philox.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using neap::conv2d_options;
+using neap::shape;
+
+template <class T>
+std::vector<T> numbers(std::int64_t n, std::uint64_t seed) {
+  neap::random_stream draw{seed};
+  std::vector<T> v(static_cast<std::size_t>(n));
+  for (auto& x : v) x = static_cast<T>(draw.uniform() - 0.5f);
+  return v;
+}
+template <class T>
+neap::tensor_ref dense(std::vector<T>& v, shape dims) {
+  return {v.data(), sizeof(T) == 4 ? neap::dtype::f32 : neap::dtype::f64, dims, neap::dense_strides(dims)};
+}
+// f(x index, w index, y index) for every product of a convolution.
+template <class F>
+void products(shape const& x, shape const& w, shape const& y, conv2d_options const& o, F f) {
+  auto const og = w[0] / o.groups;
+  for (std::int64_t n = 0; n < y[0]; ++n)
+    for (std::int64_t oc = 0; oc < y[1]; ++oc)
+      for (std::int64_t i = 0; i < y[2]; ++i)
+        for (std::int64_t j = 0; j < y[3]; ++j)
+          for (std::int64_t c = 0; c < w[1]; ++c)
+            for (std::int64_t a = 0; a < w[2]; ++a)
+              for (std::int64_t b = 0; b < w[3]; ++b) {
+                auto const r = i * o.stride[0] + a * o.dilation[0] - o.padding[0];
+                auto const s = j * o.stride[1] + b * o.dilation[1] - o.padding[1];
+                if (r < 0 || r >= x[2] || s < 0 || s >= x[3]) continue;
+                auto const ic = oc / og * w[1] + c;
+                f(((n * x[1] + ic) * x[2] + r) * x[3] + s, ((oc * w[1] + c) * w[2] + a) * w[3] + b,
+                  ((n * y[1] + oc) * y[2] + i) * y[3] + j);
+              }
+}
+template <class T>
+double difference(std::vector<T> const& got, std::vector<double> const& want) {
+  double worst = 0, size = 1;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    double const d = std::abs(double(got[i]) - want[i]);
+    worst = d <= worst ? worst : d;  // NaN stays
+    if (d != d) return d;
+    size = std::max(size, std::abs(want[i]));
+  }
+  return worst / size;
+}
+template <class T>
+bool same(std::vector<T> const& a, std::vector<T> const& b) {
+  return std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+template <class T>
+void check(shape xs, shape ws, conv2d_options o) {
+  shape const ys = neap::conv2d_shape(xs, ws, o);
+  std::string const what = to_string(xs) + to_string(ws) + " stride " + std::to_string(o.stride[0]) + "," +
+                           std::to_string(o.stride[1]) + " pad " + std::to_string(o.padding[0]) + "," +
+                           std::to_string(o.padding[1]) + " dilation " + std::to_string(o.dilation[0]) + "," +
+                           std::to_string(o.dilation[1]) + " groups " + std::to_string(o.groups);
+  CAPTURE(what);
+  auto x = numbers<T>(elements(xs), 1), w = numbers<T>(elements(ws), 2), bias = numbers<T>(ws[0], 3);
+  auto dy = numbers<T>(elements(ys), 4);
+  std::vector<double> y_(elements(ys)), dx_(x.size()), dw_(w.size()), db_(bias.size());
+  for (std::size_t i = 0; i < y_.size(); ++i) {
+    auto const c = static_cast<std::int64_t>(i) / (ys[2] * ys[3]) % ys[1];
+    y_[i] = double(bias[c]);
+    db_[c] += double(dy[i]);
+  }
+  products(xs, ws, ys, o, [&](std::int64_t i, std::int64_t f, std::int64_t j) {
+    y_[j] += double(x[i]) * double(w[f]);
+    dx_[i] += double(dy[j]) * double(w[f]);
+    dw_[f] += double(x[i]) * double(dy[j]);
+  });
+  std::vector<T> y[2], dx[2], dw[2], db[2];
+  for (int k = 0; k < 2; ++k) {
+    neap::host_backend backend{k == 0 ? 1 : 3};
+    int const threads = backend.threads();
+    y[k].assign(y_.size(), T(7)), dx[k].assign(x.size(), T(7)), dw[k].assign(w.size(), T(7)), db[k].assign(bias.size(), T(7));
+    auto const e = dense(x, xs).element;
+    auto room = [](neap::bytes_t n) { return std::vector<std::byte>(static_cast<std::size_t>(n), std::byte{0xff}); };
+    auto s = room(neap::conv2d_workspace(xs, ws, o, e, threads));
+    neap::conv2d(backend, dense(x, xs), dense(w, ws), dense(bias, {ws[0]}), dense(y[k], ys), o, s.data());
+    s = room(neap::conv2d_input_gradient_workspace(xs, ws, o, e, threads));
+    neap::conv2d_input_gradient(backend, dense(dy, ys), dense(w, ws), dense(dx[k], xs), o, s.data());
+    s = room(neap::conv2d_weight_gradient_workspace(xs, ws, o, e, threads));
+    neap::conv2d_weight_gradient(backend, dense(x, xs), dense(dy, ys), dense(dw[k], ws), o, s.data());
+    neap::conv2d_bias_gradient(backend, dense(dy, ys), dense(db[k], {ws[0]}));
+  }
+  double const bound = sizeof(T) == 4 ? 1e-5 : 1e-13;
+  CHECK(difference(y[0], y_) < bound);
+  CHECK(difference(dx[0], dx_) < bound);
+  CHECK(difference(dw[0], dw_) < bound);
+  CHECK(difference(db[0], db_) < bound);
+  CHECK(same(y[0], y[1]));
+  CHECK(same(dx[0], dx[1]));
+  CHECK(same(dw[0], dw[1]));
+  CHECK(same(db[0], db[1]));
+}
+
+}  // namespace
+
+TEST_CASE("conv2d and its gradients agree with the definition") {
+  check<float>({2, 3, 9, 11}, {16, 3, 3, 3}, {.padding = {1, 1}});
+  check<float>({3, 8, 8, 8}, {13, 8, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}});
+  check<float>({2, 8, 7, 9}, {24, 8, 1, 1}, {});
+  check<float>({2, 8, 7, 9}, {5, 8, 1, 1}, {.stride = {2, 2}});
+  check<double>({2, 4, 8, 8}, {6, 4, 5, 3}, {.padding = {2, 1}});
+  check<double>({1, 1, 1, 1}, {1, 1, 1, 1}, {});
+  check<double>({2, 2, 2, 2}, {2, 2, 1, 1}, {.padding = {1, 2}});
+  check<double>({2, 2, 9, 9}, {2, 2, 2, 2}, {.stride = {3, 4}});                  // stride > filter
+  check<double>({2, 6, 5, 6}, {6, 1, 3, 3}, {.padding = {1, 1}, .groups = 6});    // depthwise
+  check<double>({1, 2, 2, 2}, {3, 2, 3, 3}, {.padding = {4, 5}, .dilation = {2, 1}});
+  check<float>({2, 64, 40, 40}, {8, 64, 3, 3}, {.padding = {1, 1}});              // several strips
+}
+
+TEST_CASE("conv2d on random shapes") {
+  neap::random_stream draw{7};
+  for (int i = 0; i < 60; ++i) {
+    conv2d_options o;
+    o.groups = 1 + draw.below(3);
+    shape x{1 + draw.below(3), o.groups * (1 + draw.below(5))}, w{o.groups * (1 + draw.below(12)), x[1] / o.groups};
+    for (std::size_t a = 0; a < 2; ++a) {
+      std::int64_t const k = 1 + draw.below(4);
+      o.stride[a] = 1 + draw.below(3), o.padding[a] = draw.below(4), o.dilation[a] = 1 + draw.below(2);
+      x.push_back(std::max<std::int64_t>(1 + draw.below(14), (k - 1) * o.dilation[a] + 1 - 2 * o.padding[a]));
+      w.push_back(k);
+    }
+    if (i % 2)
+      check<float>(x, w, o);
+    else
+      check<double>(x, w, o);
+  }
+}
+
+TEST_CASE("conv2d refuses what does not fit") {
+  CHECK_THROWS_AS(neap::conv2d_shape({1, 3, 4, 4}, {8, 4, 3, 3}), neap::error);
+  CHECK_THROWS_AS(neap::conv2d_shape({1, 3, 2, 2}, {8, 3, 3, 3}), neap::error);
+  CHECK_THROWS_AS(neap::conv2d_shape({1, 4, 4, 4}, {7, 2, 3, 3}, {.groups = 2}), neap::error);
+}
