@@ -37,6 +37,7 @@ class json_place {
     return {*at, where_.ends_with(": ") ? where_ + key : where_ + "." + key};
   }
   json_place operator[](std::size_t i) const { return {(*j_)[i], where_ + "[" + std::to_string(i) + "]"}; }
+  json_place operator[](int i) const { return (*this)[static_cast<std::size_t>(i)]; }
   std::size_t size() const {
     require(j_->is_array(), "must be a list");
     return j_->size();

@@ -1,0 +1,30 @@
+// The graph argument of the commands, and the options that say how it is read.
+#pragma once
+
+#include "common.hpp"
+
+#include <neap/import/graph_file.hpp>
+
+namespace cli {
+
+struct graph_input {
+  std::string path;
+  bool optimizer = false;
+  std::string magis = "magis";
+
+  void add_to(CLI::App& command) {
+    command.add_option("GRAPH", path, "neap-graph 1 or a testing net of MAGIS, JSON, gzip or not")->required();
+    command.add_flag("--optimizer", optimizer, "with the optimizer's update nodes, where the file has them");
+    command.add_option("--magis-memory", magis, "how memory of a MAGIS file is counted")
+        ->check(CLI::IsMember({"magis", "aliased"}))
+        ->capture_default_str();
+  }
+  neap::io::imported_graph read() const {
+    neap::io::graph_file_options o;
+    o.neap_graph.optimizer = optimizer;
+    o.magis = magis == "aliased" ? neap::io::magis_memory::aliased : neap::io::magis_memory::as_magis;
+    return value_or_refuse(neap::io::read_graph(path, o));
+  }
+};
+
+}  // namespace cli

@@ -1,0 +1,41 @@
+// neap: the planner for people and for engines in other languages. Errors go to standard error as one line, exit 2 for bad
+// input; exit 1: no plan fits.
+#include "common.hpp"
+
+#include <neap/core/version.hpp>
+
+#include <csignal>
+#include <exception>
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_DFL);
+  CLI::App app{"Plans the memory of neural-network training: order, recomputation, swapping, addresses."};
+  app.name("neap");
+  app.set_version_flag("--version", std::to_string(NEAP_VERSION_MAJOR) + "." + std::to_string(NEAP_VERSION_MINOR) + "." +
+                                        std::to_string(NEAP_VERSION_PATCH));
+  app.require_subcommand(1);
+  int exit = cli::fine;
+  cli::add_plan(app, exit);
+  cli::add_verify(app, exit);
+  cli::add_allocate(app, exit);
+  cli::add_show(app, exit);
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::Success const& e) {  // --help, --version
+    return app.exit(e);
+  } catch (CLI::ParseError const& e) {
+    std::fprintf(stderr, "neap: %s\n", e.what());
+    return cli::bad_input;
+  } catch (cli::refused const& e) {
+    std::fprintf(stderr, "neap: %s\n", e.message.c_str());
+    return cli::bad_input;
+  } catch (std::exception const& e) {
+    std::fprintf(stderr, "neap: %s\n", e.what());
+    return cli::bad_input;
+  }
+  if (std::fflush(stdout) != 0) {
+    std::fprintf(stderr, "neap: standard output cannot be written\n");
+    return cli::bad_input;
+  }
+  return exit;
+}

@@ -1,0 +1,200 @@
+// neap plan: the best plan for a graph under a memory limit, a latency limit, or both.
+#include "device_input.hpp"
+#include "graph_input.hpp"
+
+#include <neap/mutate/any_mutator.hpp>
+#include <neap/mutate/chain.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
+#include <neap/optimize/optimize.hpp>
+#include <neap/report/memory_svg.hpp>
+#include <neap/report/plan_file.hpp>
+#include <neap/report/results_csv.hpp>
+#include <neap/report/text_file.hpp>
+#include <neap/verify/plan_verifier.hpp>
+
+#include <csignal>
+#include <memory>
+#include <stop_token>
+
+#include <unistd.h>
+
+namespace cli {
+namespace {
+
+struct options {
+  graph_input input;
+  std::string memory, latency, budget = "30s", moves = "all", solver = "search", device, takeover = "on", out, csv, svg;
+  neap::bytes_t alignment = 64;
+  std::uint64_t seed = 1;
+  unsigned threads = 1;
+  std::size_t iterations = SIZE_MAX;
+  bool json = false;
+};
+
+using moves_t = neap::any_mutator<neap::graph>;
+
+moves_t pipeline(std::string const& names, double link) {
+  bool remat = false, swap = false;
+  for (std::size_t at = 0; at <= names.size();) {
+    auto const end = std::min(names.find(',', at), names.size());
+    auto const name = names.substr(at, end - at);
+    at = end + 1;
+    if (name == "all") remat = swap = true;
+    else if (name == "remat") remat = true;
+    else if (name == "swap") swap = true;
+    else throw refused{"--moves: \"" + name + "\" is not known: all, remat, swap"};
+  }
+  using namespace neap;
+  if (remat && swap) return moves_t(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)));
+  if (swap) return moves_t(neap::swap{link} | truncate(32));
+  return moves_t(rematerialize{} | truncate(32));
+}
+
+/// Set by SIGINT: the search ends with the best plan so far.
+std::stop_source& interrupted() {
+  static std::stop_source source;
+  return source;
+}
+
+std::string percent(double ratio) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * ratio);
+  return text;
+}
+
+int run(options const& o) {
+  if (o.memory.empty() && o.latency.empty()) throw refused{"plan: give --memory-limit, --latency-limit or both"};
+  auto const g = o.input.read();
+  auto const device = device_of(o.device);
+
+  neap::search_options search;
+  if (!o.memory.empty()) {
+    auto const m = parse_size_or_ratio("--memory-limit", o.memory);
+    search.memory_at_most = m.bytes ? neap::memory_limit(*m.bytes) : neap::memory_limit::of_original(*m.ratio);
+  }
+  if (!o.latency.empty()) {
+    auto const l = parse_time_or_ratio("--latency-limit", o.latency);
+    search.latency_at_most = l.seconds ? neap::latency_limit::in_seconds(*l.seconds) : neap::latency_limit::of_original(*l.ratio);
+  }
+  search.time = neap::time_budget(std::chrono::duration<double>(parse_seconds("--time-budget", o.budget)));
+  search.memory = {o.alignment, o.takeover == "on"};
+  search.seed = o.seed;
+  search.iterations = o.iterations;
+  search.stop = interrupted().get_token();
+  std::signal(SIGINT, [](int) { interrupted().request_stop(); });
+  bool const terminal = ::isatty(2) == 1;
+  if (terminal)
+    search.progress = [](neap::search_progress const& p) {
+      std::fprintf(stderr, "\r%6.1f s  %8zu candidates  peak %s  latency %s %s\033[K", p.elapsed, p.candidates,
+                   neap::readable_bytes(static_cast<double>(p.peak_bytes)).c_str(), neap::readable_seconds(p.latency).c_str(),
+                   p.fits ? "(fits)" : "");
+    };
+  auto const found = neap::optimize(g.program, pipeline(o.moves, device.model.to_device_bytes_per_second), device, g.order, search);
+  if (terminal) std::fprintf(stderr, "\n");
+  auto const& p = found.placed;
+
+  auto const verdict = neap::verify_plan(g.program, p);
+  if (!verdict.ok()) throw refused{"internal: the plan found is not right: " + verdict.message()};
+
+  if (!o.out.empty()) {
+    neap::plan_source const from{g.name, o.input.optimizer, o.input.magis};
+    or_refuse(neap::write_file(o.out, neap::plan_json(p, from)));
+  }
+  if (!o.svg.empty())
+    or_refuse(neap::write_file(o.svg, neap::memory_svg("Memory of one training step: " + g.name,
+                                                       {neap::curve_of("as it came", found.original),
+                                                        neap::curve_of("planned", found.best.result)},
+                                                       search.memory_at_most.resolve(found.original.peak_bytes) == INT64_MAX
+                                                           ? -1
+                                                           : found.memory_limit_bytes)));
+  if (!o.csv.empty()) {
+    neap::results_row row;
+    row.name = g.name;
+    if (!o.memory.empty()) row.memory_limit = found.memory_limit_bytes;
+    if (!o.latency.empty()) row.latency_limit = found.latency_limit_seconds;
+    if (search.memory_at_most.ratio >= 0) row.memory_limit_ratio = search.memory_at_most.ratio;
+    if (search.latency_at_most.ratio >= 0) row.latency_limit_ratio = search.latency_at_most.ratio;
+    for (auto s : g.program.storages())
+      if (g.program.is_resident(s) && g.program.role(g.program.record(s).first) == neap::role::weight)
+        row.weight_bytes += g.program.bytes(s);
+    row.simulated_optimized = {found.best.result.latency, found.best.result.peak_bytes};
+    row.simulated_original = {found.original.latency, found.original.peak_bytes};
+    or_refuse(neap::append_results(o.csv, row));
+  }
+
+  double const memory_ratio = static_cast<double>(p.peak_bytes) / static_cast<double>(std::max<neap::bytes_t>(found.original.peak_bytes, 1));
+  double const latency_ratio = found.original.latency > 0 ? found.best.result.latency / found.original.latency : 1;
+  std::size_t copies = 0, stores = 0, loads = 0;
+  for (auto x : p.graph.ops()) {
+    if (p.graph.as<neap::op::store>(x)) ++stores;
+    else if (p.graph.as<neap::op::load>(x)) ++loads;
+    else ++copies;
+  }
+  copies -= std::min(copies, g.program.op_count());
+  if (o.json) {
+    nlohmann::ordered_json j;
+    j["name"] = g.name;
+    j["original_peak_bytes"] = found.original.peak_bytes;
+    j["original_latency_us"] = found.original.latency * 1e6;
+    j["peak_bytes"] = p.peak_bytes;
+    j["latency_us"] = p.latency * 1e6;
+    j["arena_bytes"] = p.arena_bytes;
+    j["resident_bytes"] = p.resident_bytes;
+    j["lower_bound_bytes"] = found.lower_bound_bytes;
+    j["memory_ratio"] = memory_ratio;
+    j["latency_ratio"] = latency_ratio;
+    j["fits"] = found.fits;
+    j["verified"] = true;
+    j["recomputed_ops"] = copies;
+    j["stores"] = stores;
+    j["loads"] = loads;
+    j["candidates"] = found.candidates;
+    j["seconds"] = found.seconds;
+    j["seed"] = o.seed;
+    if (!found.fits) j["why_not"] = found.why_not();
+    std::printf("%s\n", j.dump().c_str());
+  } else {
+    using neap::readable_bytes;
+    using neap::readable_seconds;
+    auto const bytes = [](neap::bytes_t b) { return readable_bytes(static_cast<double>(b)); };
+    std::printf("%-12s %14s %14s\n", g.name.c_str(), "as it came", "planned");
+    std::printf("%-12s %14s %14s   %s\n", "peak", bytes(found.original.peak_bytes).c_str(), bytes(p.peak_bytes).c_str(), percent(memory_ratio).c_str());
+    std::printf("%-12s %14s %14s   %s\n", "latency", readable_seconds(found.original.latency).c_str(), readable_seconds(p.latency).c_str(), percent(latency_ratio).c_str());
+    std::printf("%-12s %14s %14s   resident %s\n", "arena", "", bytes(p.arena_bytes).c_str(), bytes(p.resident_bytes).c_str());
+    std::printf("%-12s %14s %14s   no order, recomputation or swapping gets below\n", "bound", "", bytes(found.lower_bound_bytes).c_str());
+    std::printf("%zu ops recomputed, %zu stores, %zu loads; %zu candidates in %.2f s; verified\n", copies, stores, loads, found.candidates, found.seconds);
+  }
+  if (!found.fits) std::fprintf(stderr, "neap: %s: %s\n", o.input.path.c_str(), found.why_not().c_str());
+  return found.fits ? fine : no_plan_fits;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, int& exit) {
+  auto* command = app.add_subcommand("plan", "the best plan for a graph under limits");
+  auto o = std::make_shared<options>();
+  o->input.add_to(*command);
+  command->add_option("--memory-limit", o->memory, "bytes (2GiB) or a ratio of the original peak (0.4)");
+  command->add_option("--latency-limit", o->latency, "a time (250ms) or a ratio of the original latency (1.1)");
+  command->add_option("--time-budget", o->budget, "of the search")->capture_default_str();
+  command->add_option("--moves", o->moves, "all, or some of remat,swap")->capture_default_str();
+  command->add_option("--solver", o->solver)->check(CLI::IsMember({"search"}))->capture_default_str();
+  command->add_option("--device", o->device, "h100-like, host, or a JSON file; default: the graph's own latencies");
+  command->add_option("--takeover", o->takeover, "elementwise results may overwrite inputs that die")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
+  command->add_option("--alignment", o->alignment, "of every buffer, in bytes")->check(CLI::Range(1, 1 << 30))->capture_default_str();
+  command->add_option("--seed", o->seed)->capture_default_str();
+  command->add_option("--threads", o->threads, "the answer does not depend on it")->check(CLI::Range(1, 256))->capture_default_str();
+  command->add_option("--iterations", o->iterations, "candidates judged at most: repeatable to the byte");
+  command->add_option("--out", o->out, "the plan file");
+  command->add_option("--csv", o->csv, "a row is appended, in MAGIS's columns");
+  command->add_option("--svg", o->svg, "memory over time, before and after");
+  command->add_flag("--json", o->json, "one JSON object");
+  command->callback([o, &exit] { exit = run(*o); });
+}
+
+}  // namespace cli

@@ -1,0 +1,63 @@
+// neap show: pictures of a graph and of a plan.
+#include "graph_input.hpp"
+
+#include <neap/import/plan_file.hpp>
+#include <neap/report/dot.hpp>
+#include <neap/report/memory_svg.hpp>
+#include <neap/report/text_file.hpp>
+#include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/roofline.hpp>
+#include <neap/simulate/simulator.hpp>
+
+#include <memory>
+
+namespace cli {
+namespace {
+
+struct options {
+  graph_input input;
+  std::string plan, format = "svg", out;
+};
+
+int run(options const& o) {
+  auto const g = o.input.read();
+  std::optional<neap::io::plan_file> p;
+  if (!o.plan.empty()) p = value_or_refuse(neap::io::read_plan(o.plan));
+  if (p && p->planned.original != g.program.digest()) throw refused{o.plan + ": was made for another graph than " + o.input.path};
+  std::string picture;
+  if (o.format == "dot") {
+    auto const order = p ? p->planned.order() : g.order;
+    picture = neap::to_dot(p ? p->planned.graph : g.program, &order);
+  } else {
+    neap::given_or<neap::roofline> const cost{neap::roofline::h100_like()};
+    auto const options = p ? p->planned.options : neap::memory_options{};
+    std::vector<neap::memory_curve> curves{
+        neap::curve_of("as it came", neap::simulate(g.program, g.order, cost, options))};
+    if (p) {
+      auto s = neap::simulate(p->planned.graph, p->planned.order(), cost, options);
+      for (std::size_t i = 0; i < s.start.size(); ++i) {  // the plan's own times
+        s.start[i] = p->planned.steps[i].start;
+        s.end[i] = p->planned.steps[i].end;
+      }
+      curves.push_back(neap::curve_of("planned", s));
+    }
+    picture = neap::memory_svg("Memory of one training step: " + (g.name.empty() ? o.input.path : g.name), curves);
+  }
+  if (o.out.empty()) std::fwrite(picture.data(), 1, picture.size(), stdout);
+  else or_refuse(neap::write_file(o.out, picture));
+  return fine;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, int& exit) {
+  auto* command = app.add_subcommand("show", "pictures: the graph (dot), memory over time (svg)");
+  auto o = std::make_shared<options>();
+  o->input.add_to(*command);
+  command->add_option("PLAN", o->plan, "a plan of the graph");
+  command->add_option("--format", o->format)->check(CLI::IsMember({"dot", "svg"}))->capture_default_str();
+  command->add_option("--out", o->out, "the file; default: standard output");
+  command->callback([o, &exit] { exit = run(*o); });
+}
+
+}  // namespace cli

@@ -1,0 +1,287 @@
+// Reads a plan file (report/plan_file.hpp says what is in it). Op ids of the plan that comes back are the file's node
+// numbers, so it equals what was written up to numbering.
+#pragma once
+
+#include <neap/import/json.hpp>
+#include <neap/import/neap_graph.hpp>
+#include <neap/ir/editor.hpp>
+#include <neap/ir/standard_operators.hpp>
+#include <neap/plan/plan.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace neap::inline v0::io {
+
+/// A plan and how its graph file was read.
+struct plan_file {
+  plan<graph> planned;
+  std::string name;
+  bool optimizer = false;
+  std::string magis;
+};
+
+namespace detail {
+
+class plan_reader {
+ public:
+  plan_reader(json_place root) : root_(std::move(root)), edit_(operator_table(standard_operators::facets)) {}
+
+  plan_file read() {
+    root_["format"].require(root_["format"].text() == "neap.plan", "must be \"neap.plan\"");
+    root_["version"].require(root_["version"].integer() == 1, "only version 1 is known");
+    out_.name = root_.text_or("name", "");
+    out_.optimizer = root_["source"]["optimizer"].boolean();
+    out_.magis = root_["source"]["magis"].text();
+    auto& p = out_.planned;
+    p.original = fingerprint(root_["fingerprint"]);
+    p.options.alignment = root_["options"]["alignment"].integer(1, 1 << 30);
+    p.options.takeover = root_["options"]["takeover"].boolean();
+    p.peak_bytes = root_["peak_bytes"].integer(0);
+    p.arena_bytes = root_["arena_bytes"].integer(0);
+    p.resident_bytes = root_["resident_bytes"].integer(0);
+    p.lower_bound_bytes = root_["lower_bound_bytes"].integer(0);
+    p.latency = root_["latency_us"].number(0) * 1e-6;
+    read_graph();
+    read_steps();
+    read_buffers();
+    auto const waits = root_["waits"];
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+      if (waits[i].size() != 2) waits[i].fail("must be a step and a transfer's step");
+      p.waits.push_back({u32(waits[i][0], p.steps.size() + 1), u32(waits[i][1], p.steps.size())});
+    }
+    return std::move(out_);
+  }
+
+ private:
+  static std::uint32_t u32(json_place const& j, std::size_t below) {
+    return static_cast<std::uint32_t>(j.integer(0, static_cast<std::int64_t>(below) - 1));
+  }
+  static digest fingerprint(json_place const& j) {
+    auto const& t = j.text();
+    unsigned long long high = 0, low = 0;
+    if (t.size() != 32 || t.find_first_not_of("0123456789abcdef") != t.npos ||
+        std::sscanf(t.c_str(), "%16llx%16llx", &high, &low) != 2)
+      j.fail("must be 32 hexadecimal digits");
+    return {low, high};
+  }
+
+  void read_graph() {
+    auto const storages = root_["storages"], tensors = root_["tensors"], nodes = root_["nodes"], outputs = root_["outputs"];
+    struct tensor {
+      std::size_t storage;
+      tensor_layout layout;
+    };
+    std::vector<tensor> rows;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      auto const j = tensors[i];
+      tensor t{u32(j["buf"], storages.size()), {}};
+      t.layout.type = {dtype_of(j["dtype"]), j["shape"].axes(0)};
+      try {
+        (void)t.layout.type.bytes();
+        t.layout.strides = j.has("stride") ? j["stride"].axes(0) : dense_strides(t.layout.type.dims);
+      } catch (error const& e) {
+        j["shape"].fail(e.what());
+      }
+      if (t.layout.strides.rank() != t.layout.type.rank()) j["stride"].fail("must have one stride an axis");
+      t.layout.offset = j.has("offset") ? j["offset"].integer(0) : 0;
+      rows.push_back(t);
+    }
+    value_.assign(rows.size(), nothing<value_id>);
+    std::vector<bool> by_node(rows.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      auto const out = nodes[i]["out"];
+      for (std::size_t k = 0; k < out.size(); ++k) by_node[u32(out[k], rows.size())] = true;
+    }
+    std::vector<value_id> base(storages.size(), nothing<value_id>);
+    for (std::size_t t = 0; t < rows.size(); ++t) {
+      if (by_node[t]) continue;
+      auto const j = storages[rows[t].storage];
+      auto const& kind = j["kind"].text();
+      role const r = kind == "param"    ? role::weight
+                     : kind == "state"  ? role::state
+                     : kind == "buffer" ? role::buffer
+                     : kind == "const"  ? role::constant
+                                        : role::input;
+      j["kind"].require(kind != "temp", "a tensor that no node makes lies in a temp storage");
+      auto& b = base[rows[t].storage];
+      value_[t] = b == nothing<value_id>
+                      ? edit_.add_source_at(r, rows[t].layout, j.text_or("name", ""), j["bytes"].integer(0, bytes_t{1} << 56))
+                      : edit_.add_source_view(b, rows[t].layout);
+      if (b == nothing<value_id>) b = value_[t];
+    }
+
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      auto const j = nodes[i];
+      std::vector<value_id> in;
+      auto const ins = j["in"], outs = j["out"];
+      for (std::size_t k = 0; k < ins.size(); ++k) {
+        auto const v = value_[u32(ins[k], rows.size())];
+        if (v == nothing<value_id>) ins[k].fail("is read before it is made");
+        in.push_back(v);
+      }
+      auto const& name = j["op"].text();
+      op_id const o = id_at<op_id>(edit_.graph().op_count());
+      if (name.starts_with("neap.")) add_known(j, name.substr(5), in);
+      else {
+        std::vector<output_rule> rules;
+        for (std::size_t k = 0; k < outs.size(); ++k) {
+          auto const& t = rows[u32(outs[k], rows.size())];
+          output_rule r{t.layout, alias_kind::fresh, -1, storages[t.storage]["bytes"].integer(0, bytes_t{1} << 56)};
+          if (j.has("alias")) {
+            auto const a = j["alias"][k];
+            if (a.size() != 2) a.fail("must be a kind and an input");
+            auto const& kind = a[0].text();
+            a[0].require(kind == "fresh" || kind == "view" || kind == "update", "must be fresh, view or update");
+            r.alias = kind == "view" ? alias_kind::view : kind == "update" ? alias_kind::update : alias_kind::fresh;
+            if (r.alias != alias_kind::fresh) {
+              r.of = static_cast<int>(a[1].integer(-1 - static_cast<std::int64_t>(outs.size()), static_cast<std::int64_t>(in.size()) - 1));
+              a[1].require(r.of != -1, "must be an input, or -2 less an output");
+              r.bytes = -1;
+            }
+          }
+          rules.push_back(r);
+        }
+        edit_.add_opaque(name, opaque_of(j), in, rules, j.text_or("name", ""));
+      }
+      auto const made = edit_.outputs_of(o);
+      if (made.size() != outs.size()) outs.fail("the operator has " + std::to_string(made.size()) + " outputs");
+      for (std::size_t k = 0; k < outs.size(); ++k) {
+        auto& v = value_[u32(outs[k], rows.size())];
+        if (v != nothing<value_id>) outs[k].fail("is made twice");
+        v = made[k];
+      }
+      auto const origin = j["origin"].integer(-1, 0xfffffffe);
+      if (origin >= 0) edit_.set_origin(o, id_at<op_id>(static_cast<std::size_t>(origin)));
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      auto const& kind = outputs[i]["kind"].text();
+      auto const v = value_[u32(outputs[i]["tensor"], rows.size())];
+      if (v == nothing<value_id>) outputs[i].fail("no node makes it");
+      edit_.keep(v, kind == "loss" ? role::loss : kind == "grad" ? role::gradient : role::output);
+    }
+    out_.planned.graph = graph(std::move(edit_).finish());
+  }
+
+  static op::opaque opaque_of(json_place const& j) {
+    op::opaque x;
+    auto const flags = j["flags"];
+    for (std::size_t k = 0; k < flags.size(); ++k) {
+      auto const& f = flags[k].text();
+      if (f == "pointwise") x.pointwise = true;
+      else if (f == "rng") x.rng = true;
+      else if (f == "placeholder") x.placeholder = true;
+      else if (f == "impure") x.pure = false;
+      else if (f != "view") flags[k].fail("unknown flag \"" + f + "\"");
+    }
+    if (x.rng) x.key = j["key"].integer();
+    x.flops = j["flops"].number(0);
+    x.read = j["read"].number(0);
+    x.written = j["write"].number(0);
+    x.seconds = j["seconds"].number();
+    return x;
+  }
+  void add_known(json_place const& j, std::string const& name, std::vector<value_id> const& in) {
+    operator_facets const* f = nullptr;
+    for (auto const* row : standard_operators::facets)
+      if (row->name == name) f = row;
+    if (!f) j["op"].fail("unknown operator \"" + name + "\"");
+    alignas(16) std::byte bytes[512];
+    if (f->size > sizeof bytes) j["op"].fail("too large");
+    f->construct(bytes);
+    for (auto const& a : f->attributes) {
+      auto const v = j["attributes"][std::string(a.name).c_str()];
+      std::visit(
+          [&](auto const& present) {
+            using type = std::remove_cvref_t<decltype(present)>;
+            if constexpr (std::is_same_v<type, bool>) a.set(bytes, v.boolean());
+            else if constexpr (std::is_same_v<type, std::int64_t>) a.set(bytes, v.integer());
+            else if constexpr (std::is_same_v<type, double>) a.set(bytes, v.number());
+            else if constexpr (std::is_same_v<type, dtype>) a.set(bytes, dtype_of(v));
+            else a.set(bytes, v.axes(INT64_MIN));
+          },
+          a.get(bytes));
+    }
+    try {
+      edit_.emit({f, bytes}, in);
+    } catch (error const& e) {
+      j.fail(e.what());
+    }
+    if (!j.text_or("name", "").empty())
+      edit_.set_name(id_at<op_id>(edit_.graph().op_count() - 1), j["name"].text());
+  }
+
+  void read_steps() {
+    auto& p = out_.planned;
+    auto const steps = root_["steps"];
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      auto const j = steps[i];
+      plan_step s;
+      s.op = id_at<op_id>(u32(j["node"], p.graph.op_count()));
+      s.stream = static_cast<op_stream>(u32(j["stream"], 3));
+      s.start = j["start"].number(0) * 1e-6;
+      s.end = j["end"].number(0) * 1e-6;
+      if (j.has("workspace")) {
+        s.workspace_bytes = j["workspace"].integer(0);
+        s.workspace_offset = j["workspace_offset"].integer(0);
+      }
+      p.steps.push_back(s);
+    }
+  }
+  void read_buffers() {
+    auto& p = out_.planned;
+    auto const list = root_["buffers"];
+    auto const storage_of = [&](json_place const& j) {
+      auto const v = value_[u32(j, value_.size())];
+      if (v == nothing<value_id>) j.fail("no node makes it");
+      return p.graph.storage(v);
+    };
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      auto const j = list[i];
+      plan_buffer b;
+      b.storage = storage_of(j["value"]);
+      b.offset = j["offset"].integer(0);
+      b.bytes = j["bytes"].integer(0);
+      b.first = u32(j["first"], p.steps.size() + 1);
+      b.last = u32(j["last"], p.steps.size() + 1);
+      b.resident = j["resident"].boolean();
+      if (j.has("takes_over")) b.takes_over = storage_of(j["takes_over"]);
+      p.buffers.push_back(b);
+    }
+    std::sort(p.buffers.begin(), p.buffers.end(), [](plan_buffer const& x, plan_buffer const& y) { return x.storage < y.storage; });
+  }
+
+  json_place root_;
+  graph_editor edit_;
+  std::vector<value_id> value_;
+  plan_file out_;
+};
+
+}  // namespace detail
+
+/// Reads a plan file, gzip or not. Fails with one line where it is damaged (checksum), cut off, or not as the format says;
+/// whether the plan is right is the verifier's question.
+inline result<plan_file> read_plan(std::string const& path) {
+  auto text = read_file(path);
+  if (!text) return failure{text.message()};
+  auto document = parse_json(*text, path);
+  if (!document) return failure{document.message()};
+  try {
+    json_place const root(*document, path + ": ");
+    root["format"].require(root["format"].text() == "neap.plan", "must be \"neap.plan\"");
+    auto const at = text->rfind("\"checksum\":\"");
+    if (at == text->npos) return failure{path + ": lacks \"checksum\""};
+    auto const sum = digest{}.mix(std::string_view(*text).substr(0, at));
+    char hex[40];
+    std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(sum.high), static_cast<unsigned long long>(sum.low));
+    if (root["checksum"].text() != hex) return failure{path + ": damaged: its checksum does not fit"};
+    return detail::plan_reader(root).read();
+  } catch (std::exception const& e) {
+    return failure{e.what()};
+  }
+}
+
+}  // namespace neap::inline v0::io

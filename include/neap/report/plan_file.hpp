@@ -1,0 +1,204 @@
+// A plan as a file: `neap.plan` version 1, JSON, self-contained. Nodes stand in the order of the steps, in the form of the
+// graph format, each with `origin`, the id of the op of the original graph that it is or copies (-1 for transfers).
+//
+//   format, version, name, fingerprint (of the original graph), options
+//   storages, tensors, nodes, outputs      the planned graph (`buf` of a tensor is a row of storages)
+//   steps       {kind: compute|store|load, node, stream, start, end [us], workspace, workspace_offset}
+//   buffers     {value, pool, offset, bytes, first, last, resident, takes_over?}: value is the storage's first tensor
+//   waits       [step, transfer step]
+//   peak_bytes, arena_bytes, resident_bytes, lower_bound_bytes, latency_us
+//   checksum    of all the text before it
+#pragma once
+
+#include <neap/ir/opaque.hpp>
+#include <neap/plan/plan.hpp>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// 32 hexadecimal digits.
+inline std::string to_hex(digest d) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(d.high), static_cast<unsigned long long>(d.low));
+  return text;
+}
+
+/// How the graph file was read, so that a reader of the plan reads it the same way.
+struct plan_source {
+  std::string name;
+  bool optimizer = false;        // with the update nodes of a neap-graph
+  std::string magis = "magis";   // how memory of a MAGIS file is counted: "magis" or "aliased"
+};
+
+namespace detail {
+
+inline std::string json_text(std::string_view s) {
+  std::string out = "\"";
+  for (char c : s) {
+    auto const u = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (u < 0x20) {
+      char code[8];
+      std::snprintf(code, sizeof code, "\\u%04x", u);
+      out += code;
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+inline std::string json_number(double x) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", x);
+  return text;
+}
+inline std::string json_list(extents const& e) { return to_string(e); }
+
+inline char const* storage_kind(role r) {
+  switch (r) {
+    case role::weight: return "param";
+    case role::state: return "state";
+    case role::buffer: return "buffer";
+    case role::input: return "input";
+    case role::constant: return "const";
+    default: return "temp";
+  }
+}
+
+}  // namespace detail
+
+/// The text of the file. Linear in the plan's size.
+template <class G>
+std::string plan_json(plan<G> const& p, plan_source const& from) {
+  using detail::json_number;
+  using detail::json_text;
+  auto const& g = p.graph;
+  // Values in file order: sources, then outputs step by step.
+  std::vector<value_id> values(g.sources().begin(), g.sources().end());
+  for (auto const& s : p.steps)
+    for (auto v : g.outputs(s.op)) values.push_back(v);
+  std::vector<std::size_t> row(g.value_count());
+  for (std::size_t i = 0; i < values.size(); ++i) row[index(values[i])] = i;
+
+  std::string s = "{\"format\":\"neap.plan\",\"version\":1,\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" +
+                  to_hex(p.original) + "\",\"source\":{\"optimizer\":" + (from.optimizer ? "true" : "false") +
+                  ",\"magis\":" + json_text(from.magis) + "},\n\"options\":{\"alignment\":" +
+                  std::to_string(p.options.alignment) + ",\"takeover\":" + (p.options.takeover ? "true" : "false") + "},\n";
+  s += "\"peak_bytes\":" + std::to_string(p.peak_bytes) + ",\"arena_bytes\":" + std::to_string(p.arena_bytes) +
+       ",\"resident_bytes\":" + std::to_string(p.resident_bytes) +
+       ",\"lower_bound_bytes\":" + std::to_string(p.lower_bound_bytes) + ",\"latency_us\":" + json_number(p.latency * 1e6) + ",\n";
+  auto const rows = [&](char const* key, std::size_t n, auto&& row_text) {
+    s += "\"" + std::string(key) + "\":[";
+    for (std::size_t i = 0; i < n; ++i) s += (i ? ",\n" : "\n") + row_text(i);
+    s += "],\n";
+  };
+  rows("storages", g.storage_count(), [&](std::size_t i) {
+    auto const& r = g.record(id_at<storage_id>(i));
+    auto const role = r.resident ? g.role(r.first) : neap::role::activation;
+    auto const name = g.name(r.first);
+    return "{\"bytes\":" + std::to_string(r.bytes) + ",\"kind\":\"" + detail::storage_kind(role) + "\"" +
+           (name.empty() || !r.resident ? "" : ",\"name\":" + json_text(name)) + "}";
+  });
+  rows("tensors", values.size(), [&](std::size_t i) {
+    auto const v = values[i];
+    auto const& l = g.layout(v);
+    std::string t = "{\"buf\":" + std::to_string(index(g.storage(v))) + ",\"dtype\":\"" +
+                    (l.type.element == dtype::boolean ? "b8" : std::string(name_of(l.type.element))) +
+                    "\",\"shape\":" + detail::json_list(l.type.dims);
+    if (!(l.strides == dense_strides(l.type.dims))) t += ",\"stride\":" + detail::json_list(l.strides);
+    if (l.offset) t += ",\"offset\":" + std::to_string(l.offset);
+    return t + "}";
+  });
+  rows("nodes", p.steps.size(), [&](std::size_t i) {
+    op_id const o = p.steps[i].op;
+    auto const* x = g.template as<op::opaque>(o);
+    bool const transfer = p.steps[i].stream != op_stream::compute;
+    std::string t = "{\"name\":" + json_text(g.name(o)) + ",\"op\":" +
+                    (x ? json_text(g.text(x->target)) : json_text("neap." + std::string(g.facets(o).name))) + ",\"in\":[";
+    for (std::size_t k = 0; k < g.inputs(o).size(); ++k) t += (k ? "," : "") + std::to_string(row[index(g.inputs(o)[k])]);
+    t += "],\"out\":[";
+    for (std::size_t k = 0; k < g.outputs(o).size(); ++k) t += (k ? "," : "") + std::to_string(row[index(g.outputs(o)[k])]);
+    t += "]";
+    if (x) {
+      std::string alias;
+      bool all_fresh = true;
+      for (auto v : g.outputs(o)) {
+        auto const& r = g.record(v);
+        all_fresh &= r.alias == alias_kind::fresh;
+        alias += (alias.empty() ? "[\"" : "[\"") +
+                 std::string(r.alias == alias_kind::fresh ? "fresh" : r.alias == alias_kind::view ? "view" : "update") +
+                 "\"," + std::to_string(r.of) + "],";
+      }
+      if (!all_fresh) t += ",\"alias\":[" + alias.substr(0, alias.size() - 1) + "]";
+      t += ",\"flags\":[";
+      std::string flags;
+      if (flow::is_view(g, o)) flags += "\"view\",";
+      if (x->pointwise) flags += "\"pointwise\",";
+      if (x->rng) flags += "\"rng\",";
+      if (x->placeholder) flags += "\"placeholder\",";
+      if (!x->pure) flags += "\"impure\",";
+      t += flags.substr(0, flags.empty() ? 0 : flags.size() - 1) + "]";
+      if (x->rng) t += ",\"key\":" + std::to_string(x->key);
+      t += ",\"flops\":" + json_number(x->flops) + ",\"read\":" + json_number(x->read) + ",\"write\":" + json_number(x->written);
+      t += ",\"seconds\":" + json_number(x->seconds);
+    } else if (!g.facets(o).attributes.empty()) {
+      t += ",\"attributes\":{";
+      bool first = true;
+      for (auto const& a : g.facets(o).attributes) {
+        t += (first ? "" : ",") + json_text(a.name) + ":";
+        first = false;
+        std::visit(
+            [&](auto const& value) {
+              using type = std::remove_cvref_t<decltype(value)>;
+              if constexpr (std::is_same_v<type, bool>) t += value ? "true" : "false";
+              else if constexpr (std::is_same_v<type, std::int64_t>) t += std::to_string(value);
+              else if constexpr (std::is_same_v<type, double>) t += json_number(value);
+              else if constexpr (std::is_same_v<type, dtype>) t += json_text(name_of(value));
+              else t += detail::json_list(value);
+            },
+            a.get(g.attributes(o)));
+      }
+      t += "}";
+    }
+    t += ",\"latency_us\":" + json_number((p.steps[i].end - p.steps[i].start) * 1e6);
+    return t + ",\"origin\":" + (transfer ? std::string("-1") : std::to_string(index(g.origin(o)))) + "}";
+  });
+  rows("outputs", g.kept().size(), [&](std::size_t i) {
+    auto const v = g.kept()[i];
+    auto const r = g.role(v);
+    return "{\"tensor\":" + std::to_string(row[index(v)]) + ",\"kind\":\"" +
+           (r == role::loss ? "loss" : r == role::gradient ? "grad" : "output") + "\"}";
+  });
+  rows("steps", p.steps.size(), [&](std::size_t i) {
+    auto const& x = p.steps[i];
+    char const* const kind[] = {"compute", "store", "load"};
+    std::string t = "{\"kind\":\"" + std::string(kind[static_cast<int>(x.stream)]) + "\",\"node\":" + std::to_string(i) +
+                    ",\"stream\":" + std::to_string(static_cast<int>(x.stream)) + ",\"start\":" + json_number(x.start * 1e6) +
+                    ",\"end\":" + json_number(x.end * 1e6);
+    if (x.workspace_bytes)
+      t += ",\"workspace\":" + std::to_string(x.workspace_bytes) + ",\"workspace_offset\":" + std::to_string(x.workspace_offset);
+    return t + "}";
+  });
+  rows("buffers", p.buffers.size(), [&](std::size_t i) {
+    auto const& b = p.buffers[i];
+    std::string t = "{\"value\":" + std::to_string(row[index(g.record(b.storage).first)]) + ",\"pool\":\"device\",\"offset\":" +
+                    std::to_string(b.offset) + ",\"bytes\":" + std::to_string(b.bytes) + ",\"first\":" + std::to_string(b.first) +
+                    ",\"last\":" + std::to_string(b.last) + ",\"resident\":" + (b.resident ? "true" : "false");
+    if (b.takes_over != nothing<storage_id>)
+      t += ",\"takes_over\":" + std::to_string(row[index(g.record(b.takes_over).first)]);
+    return t + "}";
+  });
+  rows("waits", p.waits.size(), [&](std::size_t i) {
+    return "[" + std::to_string(p.waits[i].step) + "," + std::to_string(p.waits[i].transfer) + "]";
+  });
+  return s + "\"checksum\":\"" + to_hex(digest{}.mix(std::string_view(s))) + "\"}\n";
+}
+
+}  // namespace neap::inline v0
