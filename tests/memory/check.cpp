@@ -31,8 +31,7 @@ TEST_CASE("each fault is told in one line") {
         "records 1 and 2 collide at moment 4: bytes [10, 20) and bytes [19, 29)");
   CHECK(verify(records, plan_of({0, 10}, 20)).message() == "the plan has 2 offsets for 3 records");
   CHECK(verify(records, plan_of({0, 10, -1}, 20)).message() == "record 2: its offset -1 is negative");
-  CHECK(verify(records, plan_of({0, 10, 0}, 19)).message() ==
-        "the arena of 19 bytes ends before the records, at 20");
+  CHECK(verify(records, plan_of({0, 10, 0}, 19)).message() == "the arena of 19 bytes ends before the records, at 20");
   auto odd = records;
   odd[1].alignment = 8;
   CHECK(verify(odd, plan_of({0, 10, 0}, 20)).message() == "record 1: its offset 10 is not a multiple of 8");

@@ -92,7 +92,9 @@ TEST_CASE("the plateau rule meets the bound on nested lifetimes") {
 }
 
 TEST_CASE("faulty records are refused with the record and the fault") {
-  auto const told = [](usage_record r) { return default_planner{}(std::vector{usage_record{0, 1, 1}, r}).why.message(); };
+  auto const told = [](usage_record r) {
+    return default_planner{}(std::vector{usage_record{0, 1, 1}, r}).why.message();
+  };
   CHECK(told({.lower = 3, .upper = 2, .size = 1}) == "record 1: its life ends before it begins");
   CHECK(told({.lower = 0, .upper = 2, .size = -1}) == "record 1: its size is negative");
   CHECK(told({.lower = 0, .upper = 2, .size = 1, .alignment = 0}) == "record 1: its alignment is below 1");
@@ -100,7 +102,8 @@ TEST_CASE("faulty records are refused with the record and the fault") {
         "record 1: its fixed offset is not aligned");
   CHECK(told({.lower = 0, .upper = 9, .size = 1, .gaps = {{3, 3, 0, 0}}}) ==
         "record 1: a gap is empty, out of order or outside the life");
-  CHECK(told({.lower = 0, .upper = 9, .size = 1, .gaps = {{3, 4, 0, 2}}}) == "record 1: a gap's window is outside the record");
+  CHECK(told({.lower = 0, .upper = 9, .size = 1, .gaps = {{3, 4, 0, 2}}}) ==
+        "record 1: a gap's window is outside the record");
   CHECK(told({.lower = 0, .upper = 9, .size = std::int64_t{1} << 62}) == "record 1: its bytes are beyond 2^60");
 }
 

@@ -50,10 +50,8 @@ constexpr std::vector<load_event> load_events(memory_problem const& p) {
   std::sort(events.begin(), events.end(), [](load_event const& x, load_event const& y) { return x.at < y.at; });
   std::size_t kept = 0;
   for (std::size_t i = 0; i < events.size(); ++i)
-    if (kept > 0 && events[kept - 1].at == events[i].at)
-      events[kept - 1].delta += events[i].delta;
-    else
-      events[kept++] = events[i];
+    if (kept > 0 && events[kept - 1].at == events[i].at) events[kept - 1].delta += events[i].delta;
+    else events[kept++] = events[i];
   events.erase(events.begin() + static_cast<std::ptrdiff_t>(kept), events.end());
   return events;
 }

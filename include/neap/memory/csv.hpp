@@ -65,8 +65,7 @@ inline bool parse_gaps(std::string_view text, std::int64_t inclusive, std::vecto
     live_gap g;
     if (!eat_integer(text, g.lower) || !eat(text, '-') || !eat_integer(text, g.upper)) return false;
     if (__builtin_add_overflow(g.upper, inclusive, &g.upper)) return false;
-    if (eat(text, '@') &&
-        (!eat_integer(text, g.window_lower) || !eat(text, ':') || !eat_integer(text, g.window_upper)))
+    if (eat(text, '@') && (!eat_integer(text, g.window_lower) || !eat(text, ':') || !eat_integer(text, g.window_upper)))
       return false;
     if (!text.empty() && text.front() != ' ') return false;
     gaps.push_back(g);
@@ -81,19 +80,21 @@ inline bool parse_gaps(std::string_view text, std::int64_t inclusive, std::vecto
 inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
   enum column : std::size_t { id, lower, upper, size, alignment, gaps, offset, hint, ignored };
   static constexpr std::array<std::pair<std::string_view, column>, 12> names{{{"id", id},
-                                                                             {"buffer", id},
-                                                                             {"buffer_id", id},
-                                                                             {"lower", lower},
-                                                                             {"start", lower},
-                                                                             {"upper", upper},
-                                                                             {"end", upper},
-                                                                             {"size", size},
-                                                                             {"alignment", alignment},
-                                                                             {"gaps", gaps},
-                                                                             {"offset", offset},
-                                                                             {"hint", hint}}};
+                                                                              {"buffer", id},
+                                                                              {"buffer_id", id},
+                                                                              {"lower", lower},
+                                                                              {"start", lower},
+                                                                              {"upper", upper},
+                                                                              {"end", upper},
+                                                                              {"size", size},
+                                                                              {"alignment", alignment},
+                                                                              {"gaps", gaps},
+                                                                              {"offset", offset},
+                                                                              {"hint", hint}}};
   std::size_t line_number = 0;
-  auto const fail = [&](std::string const& what) { return failure{"line " + std::to_string(line_number) + ": " + what}; };
+  auto const fail = [&](std::string const& what) {
+    return failure{"line " + std::to_string(line_number) + ": " + what};
+  };
   std::vector<column> columns;
   std::array<bool, 8> seen{};
   std::int64_t inclusive = 0;
@@ -193,10 +194,8 @@ inline std::string write_minimalloc_csv(allocation_file const& file, memory_plan
     }
     if (fixed || placed) {
       out += ',';
-      if (placed)
-        out += std::to_string(plan->offsets[i]);
-      else if (r.offset != any_offset)
-        out += std::to_string(r.offset);
+      if (placed) out += std::to_string(plan->offsets[i]);
+      else if (r.offset != any_offset) out += std::to_string(r.offset);
     }
     out += '\n';
   }

@@ -74,10 +74,8 @@ constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std
     if (!p.fixed.empty()) g.fixed.push_back(static_cast<Unit>(p.fixed[i] < 0 ? -1 : p.fixed[i] / unit));
     // A window leaves a part of the record in use; the search keeps the whole of it there.
     p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t, std::int64_t) {
-      if (!owner.empty() && owner.back() == k && stretches.back().upper == lo)
-        stretches.back().upper = hi;
-      else
-        stretches.push_back({lo, hi}), owner.push_back(k);
+      if (!owner.empty() && owner.back() == k && stretches.back().upper == lo) stretches.back().upper = hi;
+      else stretches.push_back({lo, hi}), owner.push_back(k);
     });
     if (owner.empty() || owner.back() != k) stretches.push_back({p.lower[i], p.upper[i]}), owner.push_back(k);
   }
@@ -86,12 +84,10 @@ constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std
   g.hull.assign(n, section_range{});
   for (std::size_t s = 0; s < stretches.size(); ++s) {
     auto& hull = g.hull[owner[s]];
-    if (hull.begin == hull.end)
-      hull = cut.ranges[s];
-    else
-      hull.end = cut.ranges[s].end;
+    if (hull.begin == hull.end) hull = cut.ranges[s];
+    else hull.end = cut.ranges[s].end;
   }
-  if (stretches.size() > n) {
+  if (!p.gap_begin.empty()) {
     g.alive.assign(n * g.section_words(), 0);
     for (std::size_t s = 0; s < stretches.size(); ++s)
       for (auto at = cut.ranges[s].begin; at < cut.ranges[s].end; ++at)
@@ -126,9 +122,8 @@ constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std
   });
   for (std::uint32_t k = 0; k < n; ++k) {
     g.twin[sorted[k]] = sorted[k];
-    for (std::uint32_t j = k; j > 0 && g.hull[sorted[j - 1]] == g.hull[sorted[k]] &&
-                              g.size[sorted[j - 1]] == g.size[sorted[k]];
-         --j)
+    for (std::uint32_t j = k;
+         j > 0 && g.hull[sorted[j - 1]] == g.hull[sorted[k]] && g.size[sorted[j - 1]] == g.size[sorted[k]]; --j)
       if (alike(sorted[j - 1], sorted[k])) {
         g.twin[sorted[k]] = g.twin[sorted[j - 1]];
         break;
@@ -144,7 +139,8 @@ class portfolio {
  public:
   constexpr portfolio(memory_problem const& p, std::vector<std::vector<std::uint32_t>> const& orders, std::int64_t unit,
                       search_tricks tricks)
-      : orders_(orders), unit_(unit) {
+      : orders_(orders),
+        unit_(unit) {
     grounds_.reserve(orders.size()), searches_.reserve(orders.size());
     for (auto const& order : orders) {
       grounds_.push_back(ground_of<Unit>(p, order, unit));
@@ -202,7 +198,10 @@ class portfolio {
 class decider {
  public:
   constexpr decider(memory_problem const& p, search_tricks tricks, unsigned threads)
-      : problem_(p), tricks_(tricks), threads_(threads), unit_(granularity(p)) {
+      : problem_(p),
+        tricks_(tricks),
+        threads_(threads),
+        unit_(granularity(p)) {
     plateau_ground const ground(p);
     for (rank_order order : search_orders) {
       auto by_rank = ranked(p, order, ground.total, ground.ranges);
@@ -232,9 +231,9 @@ class decider {
       portfolio<Unit, Plain> orders(problem_, orders_, unit_, tricks_);
       return orders(capacity, budget, threads_, stop, nodes_, found);
     };
-    auto const answer = small_ ? plain_ ? decide.template operator()<std::int32_t, true>()
-                                        : decide.template operator()<std::int32_t, false>()
-                        : plain_ ? decide.template operator()<std::int64_t, true>()
+    auto const answer = small_   ? plain_ ? decide.template operator()<std::int32_t, true>()
+                                          : decide.template operator()<std::int32_t, false>()
+                          : plain_ ? decide.template operator()<std::int64_t, true>()
                                  : decide.template operator()<std::int64_t, false>();
     if (answer == verdict::found) offsets = static_cast<std::vector<std::int64_t>&&>(found);
     return answer;
@@ -280,7 +279,7 @@ struct exact {
   std::int64_t capacity = -1;  ///< bytes; -1: find the smallest arena, else any plan within the capacity
   search_budget budget{};
   search_tricks tricks{};
-  unsigned threads = 1;        ///< the plan and the count of nodes do not depend on it (with a budget in nodes)
+  unsigned threads = 1;  ///< the plan and the count of nodes do not depend on it (with a budget in nodes)
 
   constexpr memory_plan operator()(memory_problem const& p) const {
     memory_plan plan = default_planner{4000}(p);
@@ -293,7 +292,8 @@ struct exact {
     std::vector<std::int64_t> offsets;
     if (capacity >= 0) {
       auto const answer = decide(capacity, budget.nodes, stop, offsets);
-      if (answer == detail::verdict::found) plan = detail::finished(p, static_cast<std::vector<std::int64_t>&&>(offsets), bound);
+      if (answer == detail::verdict::found)
+        plan = detail::finished(p, static_cast<std::vector<std::int64_t>&&>(offsets), bound);
       plan.work = decide.nodes();
       return limited(plan, answer == detail::verdict::impossible && proves);
     }

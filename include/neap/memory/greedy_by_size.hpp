@@ -73,10 +73,8 @@ struct greedy_by_size {
       closed.clear();
       for (auto const& q : placed) {
         if (q.lower >= p.upper[i] || p.lower[i] >= q.upper) continue;
-        if (p.gap_begin.empty())
-          closed.push_back({q.begin - p.size[i], q.end});
-        else
-          detail::for_each_forbidden(p, i, q.record, q.begin, [&](detail::forbidden f) { closed.push_back(f); });
+        if (p.gap_begin.empty()) closed.push_back({q.begin - p.size[i], q.end});
+        else detail::for_each_forbidden(p, i, q.record, q.begin, [&](detail::forbidden f) { closed.push_back(f); });
       }
       if (!p.gap_begin.empty())
         std::sort(closed.begin(), closed.end(),

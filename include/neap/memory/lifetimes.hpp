@@ -17,8 +17,8 @@ namespace neap::inline v0 {
 struct lifetime_records {
   static constexpr std::uint32_t none = 0xffffffffu;
   std::vector<usage_record> records;
-  table<storage_id, std::uint32_t> record_of;     // none: resident, without bytes, or never there
-  std::vector<std::uint32_t> workspace_of;        // by position; none: the op needs no workspace
+  table<storage_id, std::uint32_t> record_of;  // none: resident, without bytes, or never there
+  std::vector<std::uint32_t> workspace_of;     // by position; none: the op needs no workspace
 };
 
 /// Records of everything but the residents. Their load is the simulated peak less the resident bytes, at each moment.

@@ -27,7 +27,8 @@ class span_index {
   /// `ranges[i]` and `rank[i]` of each record; ranges that are empty are never found.
   constexpr span_index(std::vector<section_range> const& ranges, std::vector<std::uint32_t> const& by_rank,
                        std::uint32_t sections)
-      : first_(sections + 1, 0), position_(ranges.size(), 0) {
+      : first_(sections + 1, 0),
+        position_(ranges.size(), 0) {
     std::uint32_t count = 0;
     for (auto const& r : ranges)
       if (r.begin < r.end) ++first_[r.begin], ++count;
@@ -79,7 +80,8 @@ class span_index {
   };
   constexpr void pull(std::size_t i) {
     node const &a = nodes_[2 * i], &b = nodes_[2 * i + 1];
-    nodes_[i] = {std::min(a.least_end, b.least_end), std::max(a.greatest_end, b.greatest_end), std::min(a.rank, b.rank)};
+    nodes_[i] = {std::min(a.least_end, b.least_end), std::max(a.greatest_end, b.greatest_end),
+                 std::min(a.rank, b.rank)};
   }
   constexpr void descend(std::size_t i, std::uint32_t end, std::uint32_t& found) const {
     node const& x = nodes_[i];
@@ -159,8 +161,7 @@ constexpr std::vector<std::int64_t> place_on_plateaus(memory_problem const& p, p
       if (left.empty() && right.empty()) return offsets;
       if (right.empty() || (!left.empty() && left.back().height < right.back().height))
         here.height = left.back().height;
-      else
-        here.height = right.back().height;
+      else here.height = right.back().height;
       continue;
     }
     auto const i = by_rank[rank];
@@ -187,9 +188,11 @@ struct lowest_plateau {
 
   constexpr memory_plan operator()(memory_problem const& p) const {
     if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
-    if (!p.fixed.empty()) return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size or the exact search"});
+    if (!p.fixed.empty())
+      return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size or the exact search"});
     detail::plateau_ground const ground(p);
-    return detail::finished(p, detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total, ground.ranges)),
+    return detail::finished(p,
+                            detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total, ground.ranges)),
                             load_lower_bound(p));
   }
 };
@@ -198,12 +201,14 @@ struct lowest_plateau {
 struct lowest_plateaus {
   constexpr memory_plan operator()(memory_problem const& p) const {
     if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
-    if (!p.fixed.empty()) return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size or the exact search"});
+    if (!p.fixed.empty())
+      return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size or the exact search"});
     detail::plateau_ground const ground(p);
     load_bound const bound = load_lower_bound(p);
     memory_plan best;
     for (rank_order order : {order_twa, order_taw, order_wat, order_awt}) {
-      auto plan = detail::finished(p, detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total, ground.ranges)), bound);
+      auto plan = detail::finished(
+          p, detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total, ground.ranges)), bound);
       if (best.offsets.empty() || plan.arena_bytes < best.arena_bytes) best = static_cast<memory_plan&&>(plan);
       if (best.status == plan_status::optimal) break;
     }

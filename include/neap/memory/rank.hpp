@@ -19,7 +19,8 @@ enum class rank_key : std::uint8_t { total, width, area, size, lower };
 /// Three keys, compared one after the other.
 struct rank_order {
   rank_key first, second, third;
-  bool by_section = false;  ///< widths in sections (memory/sections.hpp) instead of time: the clock's scale is no matter
+  bool by_section =
+      false;  ///< widths in sections (memory/sections.hpp) instead of time: the clock's scale is no matter
   friend constexpr bool operator==(rank_order, rank_order) = default;
 };
 
@@ -73,8 +74,7 @@ constexpr std::vector<std::uint32_t> ranked(memory_problem const& p, rank_order 
 /// The largest load that each stretch lives through.
 constexpr std::vector<std::int64_t> totals(sectioned const& s, std::vector<std::int64_t> const& sizes) {
   std::vector<std::int64_t> load(s.count + 1, 0);
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    load[s.ranges[i].begin] += sizes[i], load[s.ranges[i].end] -= sizes[i];
+  for (std::size_t i = 0; i < sizes.size(); ++i) load[s.ranges[i].begin] += sizes[i], load[s.ranges[i].end] -= sizes[i];
   for (std::size_t k = 1; k < load.size(); ++k) load[k] += load[k - 1];
   load.pop_back();
   range_maximum const most(load);

@@ -22,33 +22,30 @@ namespace detail {
 
 template <class R>
 constexpr std::int64_t lower_of(R const& r) {
-  if constexpr (requires { usage_lower(r); })
-    return static_cast<std::int64_t>(usage_lower(r));
-  else
-    return static_cast<std::int64_t>(r.lower);
+  if constexpr (requires { usage_lower(r); }) return static_cast<std::int64_t>(usage_lower(r));
+  else return static_cast<std::int64_t>(r.lower);
 }
 template <class R>
 constexpr std::int64_t upper_of(R const& r) {
-  if constexpr (requires { usage_upper(r); })
-    return static_cast<std::int64_t>(usage_upper(r));
-  else
-    return static_cast<std::int64_t>(r.upper);
+  if constexpr (requires { usage_upper(r); }) return static_cast<std::int64_t>(usage_upper(r));
+  else return static_cast<std::int64_t>(r.upper);
 }
 template <class R>
 constexpr std::int64_t size_of(R const& r) {
-  if constexpr (requires { usage_size(r); })
-    return static_cast<std::int64_t>(usage_size(r));
-  else
-    return static_cast<std::int64_t>(r.size);
+  if constexpr (requires { usage_size(r); }) return static_cast<std::int64_t>(usage_size(r));
+  else return static_cast<std::int64_t>(r.size);
 }
 
 }  // namespace detail
 
 /// A type that says when it lives (half-open) and how many bytes it needs.
 template <class R>
-concept usage = (requires(R const& r) { usage_lower(r); } || requires(R const& r) { r.lower; }) &&
-                (requires(R const& r) { usage_upper(r); } || requires(R const& r) { r.upper; }) &&
-                (requires(R const& r) { usage_size(r); } || requires(R const& r) { r.size; });
+concept usage = (
+                    requires(R const& r) { usage_lower(r); } || requires(R const& r) { r.lower; }) &&
+                (
+                    requires(R const& r) { usage_upper(r); } || requires(R const& r) { r.upper; }) &&
+                (
+                    requires(R const& r) { usage_size(r); } || requires(R const& r) { r.size; });
 
 template <class Range>
 concept usage_range = requires(Range const& r) {
@@ -60,10 +57,10 @@ concept usage_range = requires(Range const& r) {
 /// Records as columns. Made implicitly from any range of records: `planner(my_records)`. O(records).
 struct memory_problem {
   std::vector<std::int64_t> lower, upper, size;
-  std::vector<std::int64_t> alignment;    ///< empty: all 1
-  std::vector<std::int64_t> fixed;        ///< empty: all any_offset
-  std::vector<live_gap> gaps;             ///< of record i: gaps[gap_begin[i] .. gap_begin[i + 1])
-  std::vector<std::uint32_t> gap_begin;   ///< empty: no gaps
+  std::vector<std::int64_t> alignment;   ///< empty: all 1
+  std::vector<std::int64_t> fixed;       ///< empty: all any_offset
+  std::vector<live_gap> gaps;            ///< of record i: gaps[gap_begin[i] .. gap_begin[i + 1])
+  std::vector<std::uint32_t> gap_begin;  ///< empty: no gaps
 
   memory_problem() = default;
 
@@ -152,7 +149,8 @@ constexpr plan_fault fault_of(memory_problem const& p) {
     if (p.alignment_of(i) < 1) return bad(i, "its alignment is below 1");
     if (p.fixed_of(i) < any_offset) return bad(i, "its fixed offset is negative");
     if (p.fixed_of(i) > 0 && p.fixed_of(i) % p.alignment_of(i) != 0) return bad(i, "its fixed offset is not aligned");
-    if (p.size[i] > most || p.alignment_of(i) > most || p.fixed_of(i) > most) return bad(i, "its bytes are beyond 2^60");
+    if (p.size[i] > most || p.alignment_of(i) > most || p.fixed_of(i) > most)
+      return bad(i, "its bytes are beyond 2^60");
     std::int64_t const reach = p.fixed_of(i) > 0 ? p.fixed_of(i) : 0;
     if ((total += p.size[i] + p.alignment_of(i) + reach) > 4 * most || total < 0)
       return bad(i, "the bytes of the records up to here overflow");

@@ -29,10 +29,10 @@ namespace neap::inline v0 {
 
 /// Each trick of the search can be switched off, so that its worth can be measured. Off never changes an answer.
 struct search_tricks {
-  bool decompose = true;          ///< split nodes at moments that nothing crosses
-  bool bound_after_lift = true;   ///< test the bound again when the head has been lifted
-  bool lift = true;               ///< lift to the lowest top beneath; else only past the head's own limit
-  bool twins = true;              ///< lift the twins of a lifted head with it
+  bool decompose = true;         ///< split nodes at moments that nothing crosses
+  bool bound_after_lift = true;  ///< test the bound again when the head has been lifted
+  bool lift = true;              ///< lift to the lowest top beneath; else only past the head's own limit
+  bool twins = true;             ///< lift the twins of a lifted head with it
 };
 
 namespace detail {
@@ -43,14 +43,14 @@ enum class verdict : std::uint8_t { found, impossible, spent };
 template <class Unit>
 struct search_ground {
   std::vector<Unit> size;
-  std::vector<Unit> alignment;           // empty: all 1
-  std::vector<Unit> fixed;               // empty: none; -1: not fixed
-  std::vector<section_range> hull;       // from the first to the last section alive
-  std::vector<std::uint32_t> twin;       // the first record alike
+  std::vector<Unit> alignment;      // empty: all 1
+  std::vector<Unit> fixed;          // empty: none; -1: not fixed
+  std::vector<section_range> hull;  // from the first to the last section alive
+  std::vector<std::uint32_t> twin;  // the first record alike
   std::uint32_t sections = 0;
   // Lives with holes, and conflicts that are no intervals at all, are given as bits; empty where lives are their hulls.
-  std::vector<std::uint64_t> alive;      // record x section
-  std::vector<std::uint64_t> meets;      // record x record
+  std::vector<std::uint64_t> alive;  // record x section
+  std::vector<std::uint64_t> meets;  // record x record
   constexpr std::size_t count() const { return size.size(); }
   constexpr bool plain() const { return alive.empty(); }
   constexpr std::size_t section_words() const { return (sections + 63) / 64; }
@@ -61,7 +61,10 @@ template <class Unit, bool Plain>
 class decision_search {
  public:
   constexpr decision_search(search_ground<Unit> const& ground, search_tricks tricks)
-      : ground_(ground), tricks_(tricks), filled_(ground.section_words(), 0), offsets_(ground.count(), 0) {}
+      : ground_(ground),
+        tricks_(tricks),
+        filled_(ground.section_words(), 0),
+        offsets_(ground.count(), 0) {}
 
   /// Begins anew: do the records fit below `capacity`?
   constexpr void start(Unit capacity) {
@@ -108,10 +111,10 @@ class decision_search {
     }
   };
   struct frame {
-    std::size_t entries = 0, sections_at = 0;            // where its entries and its sections' loads begin in the pools
-    std::size_t free_entries = 0, free_sections = 0;     // where the pools are free for what it opens
-    std::uint32_t count = 0, begin = 0, end = 0;     // entries; sections [begin, end)
-    std::uint32_t parent = none;                     // the frame whose placement made it
+    std::size_t entries = 0, sections_at = 0;         // where its entries and its sections' loads begin in the pools
+    std::size_t free_entries = 0, free_sections = 0;  // where the pools are free for what it opens
+    std::uint32_t count = 0, begin = 0, end = 0;      // entries; sections [begin, end)
+    std::uint32_t parent = none;                      // the frame whose placement made it
     bool begun = false;
   };
   struct section {
@@ -122,8 +125,7 @@ class decision_search {
   constexpr bool meet(std::uint32_t a, std::uint32_t b) const {
     if constexpr (Plain)
       return ground_.hull[a].begin < ground_.hull[b].end && ground_.hull[b].begin < ground_.hull[a].end;
-    else
-      return ground_.meets[a * ground_.record_words() + b / 64] >> (b % 64) & 1;
+    else return ground_.meets[a * ground_.record_words() + b / 64] >> (b % 64) & 1;
   }
   constexpr Unit aligned(Unit x, std::uint32_t record) const {
     if (ground_.alignment.empty()) return x;
@@ -264,10 +266,8 @@ class decision_search {
     }
     std::sort(raised_.begin(), raised_.end());
     for (std::size_t i = kept, j = raised_.size(), k = rest.count; j > 0;) {
-      if (i > 0 && raised_[j - 1] < out[i - 1])
-        out[--k] = out[--i];
-      else
-        out[--k] = raised_[--j];
+      if (i > 0 && raised_[j - 1] < out[i - 1]) out[--k] = out[--i];
+      else out[--k] = raised_[--j];
     }
 
     auto const width = f.end - f.begin;
@@ -305,7 +305,8 @@ class decision_search {
       if (part_of_.size() < width) part_of_.resize(width, 0);
       parts_.clear();
       for (std::uint32_t s = 0; s < width; ++s) {
-        if (s == 0 || loads[s - 1].crossing == 0) parts_.push_back({0, 0, whole.free_entries, whole.free_sections, 0, whole.begin + s, 0, parent, false});
+        if (s == 0 || loads[s - 1].crossing == 0)
+          parts_.push_back({0, 0, whole.free_entries, whole.free_sections, 0, whole.begin + s, 0, parent, false});
         parts_.back().end = whole.begin + s + 1;
         part_of_[s] = static_cast<std::uint32_t>(parts_.size() - 1);
       }
@@ -335,8 +336,9 @@ class decision_search {
       part.sections_at = whole.sections_at + (Plain ? part.begin - whole.begin : 0);
       frames_.push_back(part);
     }
-    std::sort(frames_.begin() + static_cast<std::ptrdiff_t>(first_new), frames_.end(),
-              [](frame const& a, frame const& b) { return a.count != b.count ? a.count > b.count : a.begin > b.begin; });
+    std::sort(
+        frames_.begin() + static_cast<std::ptrdiff_t>(first_new), frames_.end(),
+        [](frame const& a, frame const& b) { return a.count != b.count ? a.count > b.count : a.begin > b.begin; });
     return true;
   }
 

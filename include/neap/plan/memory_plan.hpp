@@ -56,10 +56,8 @@ struct plan_fault {
   /// One line: "record 3: its size is negative".
   std::string message() const {
     std::string line;
-    if (other >= 0)
-      line = "records " + std::to_string(record) + " and " + std::to_string(other) + ": ";
-    else if (record >= 0)
-      line = "record " + std::to_string(record) + ": ";
+    if (other >= 0) line = "records " + std::to_string(record) + " and " + std::to_string(other) + ": ";
+    else if (record >= 0) line = "record " + std::to_string(record) + ": ";
     return line += what;
   }
   friend constexpr bool operator==(plan_fault const&, plan_fault const&) = default;
@@ -71,10 +69,10 @@ struct memory_plan {
   std::int64_t arena_bytes = 0;        ///< the largest offset + size
   std::int64_t lower_bound_bytes = 0;  ///< proved: no arena is smaller
   plan_status status = plan_status::feasible;
-  std::int64_t work = 0;               ///< nodes of search (0 for greedy planners)
-  std::int64_t moment = 0;             ///< a moment at which the living records attain the load bound
-  plan_fault why{};                    ///< where there are no offsets: what stands in the way
-  std::vector<std::size_t> conflict{}; ///< an irreducible infeasible subset of the records, where one was asked for
+  std::int64_t work = 0;                ///< nodes of search (0 for greedy planners)
+  std::int64_t moment = 0;              ///< a moment at which the living records attain the load bound
+  plan_fault why{};                     ///< where there are no offsets: what stands in the way
+  std::vector<std::size_t> conflict{};  ///< an irreducible infeasible subset of the records, where one was asked for
   friend bool operator==(memory_plan const&, memory_plan const&) = default;
 };
 
