@@ -29,7 +29,11 @@
 #include <neap/ir/operators/transfer.hpp>
 
 #include <concepts>
+#include <cstddef>
+#include <new>
 #include <span>
+#include <type_traits>
+#include <vector>
 
 namespace neap::inline v0 {
 
@@ -71,7 +75,7 @@ struct graph_traits<G> {
     auto const* x = g.as<op::opaque>(o);
     if (!(x ? x->pointwise : g.facets(o).elementwise)) return false;
     auto const v = g.outputs(o)[output], u = g.inputs(o)[input];
-    return g.record(v).alias == alias_kind::fresh && g.layout(u) == g.layout(v) &&
+    return g.record(v).alias == alias_kind::fresh && g.record(u).layout == g.record(v).layout &&
            g.bytes(g.storage(u)) == g.bytes(g.storage(v));
   }
   static bytes_t workspace(op_graph const& g, op_id o) {
@@ -92,13 +96,19 @@ struct graph_traits<G> {
   }
 
  private:
+  /// Few ops have more than eight values: no allocation for the others.
   template <class F>
   static auto with_layouts(op_graph const& g, op_id o, F f) {
-    std::vector<tensor_layout> layouts;
-    for (auto v : g.inputs(o)) layouts.push_back(g.layout(v));
-    for (auto v : g.outputs(o)) layouts.push_back(g.layout(v));
-    std::span<tensor_layout const> const all(layouts);
-    return f(work_context{all.first(g.inputs(o).size()), all.subspan(g.inputs(o).size())});
+    auto const in = g.inputs(o), out = g.outputs(o);
+    std::size_t const n = in.size() + out.size();
+    alignas(tensor_layout) std::byte few[8 * sizeof(tensor_layout)];  // not filled with zeros first
+    std::vector<tensor_layout> many(n > 8 ? n : 0);
+    auto* to = many.empty() ? reinterpret_cast<tensor_layout*>(few) : many.data();
+    std::span<tensor_layout const> const all(to, n);
+    static_assert(std::is_trivially_copyable_v<tensor_layout> && std::is_trivially_destructible_v<tensor_layout>);
+    for (auto v : in) ::new (to++) tensor_layout(g.layout(v));
+    for (auto v : out) ::new (to++) tensor_layout(g.layout(v));
+    return f(work_context{all.first(in.size()), all.subspan(in.size())});
   }
 };
 
