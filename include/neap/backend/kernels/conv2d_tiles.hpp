@@ -45,6 +45,17 @@ inline vector_set machine_vectors() {
 
 namespace detail {
 
+// Keeps a vector in its register. GCC else folds the load into each of its uses, and a load across two cache lines
+// costs twice.
+template <class V>
+NEAP_INLINE void hold(V& v) {
+#if defined(__x86_64__) && !defined(__clang__)
+  asm("" : "+v"(v));
+#else
+  static_cast<void>(v);
+#endif
+}
+
 // A vector of `Lanes` elements: `type` in registers, `loose` in memory at any element's address.
 template <class T, int Lanes>
 struct lanes_of;
@@ -93,7 +104,10 @@ NEAP_INLINE void run_tile(correlation_tile<T> const& tile) {
       T const* const x = channel + offset[t];
       vec pixels[B];
       NEAP_UNROLL
-      for (int b = 0; b < B; ++b) pixels[b] = *reinterpret_cast<loose const*>(x + b * Lanes);
+      for (int b = 0; b < B; ++b) {
+        pixels[b] = *reinterpret_cast<loose const*>(x + b * Lanes);
+        hold(pixels[b]);
+      }
       NEAP_UNROLL
       for (int a = 0; a < A; ++a) {
         NEAP_UNROLL
@@ -139,10 +153,14 @@ NEAP_INLINE void run_tile(weight_tile<T> const& tile) {
     for (std::int64_t q = 0; q < tile.pixels; q += Lanes) {
       vec pixels[B];
       NEAP_UNROLL
-      for (int b = 0; b < B; ++b) pixels[b] = *reinterpret_cast<loose const*>(x[b] + q);
+      for (int b = 0; b < B; ++b) {
+        pixels[b] = *reinterpret_cast<loose const*>(x[b] + q);
+        hold(pixels[b]);
+      }
       NEAP_UNROLL
       for (int a = 0; a < A; ++a) {
-        vec const slope = *reinterpret_cast<loose const*>(g + a * row + q);
+        vec slope = *reinterpret_cast<loose const*>(g + a * row + q);
+        hold(slope);
         NEAP_UNROLL
         for (int b = 0; b < B; ++b) sum[a][b] += slope * pixels[b];
       }
