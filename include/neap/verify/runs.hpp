@@ -298,7 +298,7 @@ class run_check {
         auto const from = buffer_[b.takes_over];
         if (auto const why = refuses_takeover(b, from, step); !why.empty()) {
           report(kind::bad_takeover, step, b.storage, name(b.storage) + " takes the place of " + name(b.takes_over) + ": " + why);
-          if (from == no_id) continue;
+          continue;
         }
         if (given[from]) report(kind::bad_takeover, step, b.storage, name(b.takes_over) + " is taken over twice");
         given[from] = true;
