@@ -1,0 +1,105 @@
+// apply: an operator on tensors. The one way in which the DSL computes: while a trace is active the op is added to its
+// graph; otherwise it runs at once, and is recorded if a gradient may be asked of it. Both see the same sequence of ops.
+//
+// Functions that end up here are templates on the backend, so that a program compiles the kernels that it uses and no
+// others.
+#pragma once
+
+#include <neap/model/kernels.hpp>
+#include <neap/model/trace.hpp>
+
+#include <cstring>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+/// Computes `op` now; its outputs.
+inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_backend> kernel, std::span<tensor const> in,
+                                       std::source_location at) {
+  auto& context = eager_context::current();
+  std::vector<tensor_layout> layouts;
+  layouts.reserve(in.size() + 3);
+  bool wanted = false;
+  for (auto const& t : in) {
+    if (t.is_empty()) no_tensor(at);
+    if (t.is_traced()) throw error(context_access::place(at), "this tensor belongs to a trace that has ended");
+    layouts.push_back(t.layout());
+    wanted = wanted || t.wants_gradient();
+  }
+  shape_context shapes(op.facets->name, layouts);
+  with_place(at, [&] { op.facets->infer(op.bytes, shapes); });
+  auto const rules = shapes.outputs();
+
+  auto n = std::make_shared<tensor_node>();
+  n->out.reserve(rules.size());
+  std::vector<std::uint32_t> versions;
+  for (auto const& t : in) versions.push_back(t.storage()->version());
+  bool computes = false;
+  for (auto const& r : rules) {
+    std::shared_ptr<tensor_storage> s;
+    if (r.alias == alias_kind::fresh) {
+      s = std::make_shared<tensor_storage>(r.layout.type, initialiser{}, role::activation);
+    } else {
+      s = r.of >= 0 ? in[static_cast<std::size_t>(r.of)].storage() : n->out[static_cast<std::size_t>(-2 - r.of)].storage;
+    }
+    computes = computes || r.alias != alias_kind::view;
+    n->out.push_back({r.layout, std::move(s), nothing<value_id>, 0});
+    layouts.push_back(r.layout);
+  }
+  if (computes) {
+    std::span<tensor_layout const> const all(layouts);
+    std::vector<tensor_ref> refs;
+    refs.reserve(all.size());
+    for (auto const& t : in) refs.push_back(tensor_ref::place(t.storage()->data(), t.layout()));
+    for (auto const& o : n->out) refs.push_back(tensor_ref::place(o.storage->data(), o.layout));
+    void* scratch = nullptr;
+    if (op.facets->workspace)
+      if (auto const bytes = op.facets->workspace(op.bytes, {all.first(in.size()), all.subspan(in.size())}); bytes > 0)
+        scratch = context.workspace(bytes);
+    std::span<tensor_ref const> const r(refs);
+    with_place(at, [&] { kernel(context.backend(), op.bytes, {r.first(in.size()), r.subspan(in.size()), scratch}); });
+    for (std::size_t j = 0; j < rules.size(); ++j)
+      if (rules[j].alias == alias_kind::update) n->out[j].storage->written();
+  }
+  for (auto& o : n->out) o.version = o.storage->version();
+  if (wanted && context_access::is_recording() && op.facets->gradient) {
+    n->wants_gradient = true;
+    n->facets = op.facets;
+    auto const* bytes = static_cast<std::byte const*>(op.bytes);
+    n->attributes.assign(bytes, bytes + op.facets->size);
+    n->in.assign(in.begin(), in.end());
+    n->in_version = std::move(versions);
+  }
+  std::vector<tensor> out;
+  out.reserve(rules.size());
+  for (std::size_t j = 0; j < rules.size(); ++j) out.emplace_back(n, static_cast<std::uint32_t>(j));
+  return out;
+}
+
+inline std::vector<tensor> apply_view(operator_view op, kernel_function<host_backend> kernel,
+                                      std::span<tensor const> in, std::source_location at) {
+  if (auto* t = tracer::active()) return t->emit(op, in, at);
+  return run_eagerly(op, kernel, in, at);
+}
+
+}  // namespace detail
+
+/// All outputs of an operator. Throws neap::error with the place if the shape rule or the kernel refuses the inputs.
+template <class Backend = host_backend, class Op>
+std::vector<tensor> apply_all(Op const& op, std::span<tensor const> in,
+                              std::source_location at = std::source_location::current()) {
+  return detail::apply_view(view_of(op), kernel_of<Backend, Op>(), in, at);
+}
+template <class Backend = host_backend, class Op>
+std::vector<tensor> apply_all(Op const& op, std::initializer_list<tensor> in,
+                              std::source_location at = std::source_location::current()) {
+  return apply_all<Backend>(op, std::span(in.begin(), in.size()), at);
+}
+/// The first output of an operator.
+template <class Backend = host_backend, class Op>
+tensor apply(Op const& op, std::initializer_list<tensor> in, std::source_location at = std::source_location::current()) {
+  return apply_all<Backend>(op, std::span(in.begin(), in.size()), at).front();
+}
+
+}  // namespace neap::inline v0

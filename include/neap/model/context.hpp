@@ -1,0 +1,179 @@
+// Where eager tensors compute, and how: the backend, the generator that seeds random operators, whether operators are
+// recorded for differentiation, whether a trace listens. A program that asks for nothing has one of its own a thread;
+// one that wants another seed or number of threads makes an eager_context and gets it for that scope.
+//
+//   neap::eager_context eager{{.seed = 7, .threads = 2}};   // until the end of the scope, on this thread
+#pragma once
+
+#include <neap/backend/host.hpp>
+#include <neap/core/philox.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <source_location>
+
+namespace neap::inline v0 {
+
+class tracer;
+
+struct eager_options {
+  std::uint64_t seed = 0;
+  int threads = 0;  // of the backend; 0: one for each core
+};
+
+class eager_context {
+ public:
+  explicit eager_context(eager_options o = {}) : eager_context(o, active()) { active() = this; }
+  eager_context(eager_context const&) = delete;
+  eager_context& operator=(eager_context const&) = delete;
+  ~eager_context() {
+    if (active() == this) active() = outer_;
+  }
+
+  /// The one that this thread computes in.
+  static eager_context& current() {
+    if (auto* c = active()) return *c;
+    thread_local eager_context own{eager_options{}, nullptr};
+    return own;
+  }
+
+  host_backend& backend() {
+    if (!backend_) backend_.emplace(threads_);
+    return *backend_;
+  }
+  /// At least `bytes` bytes, 64-byte aligned, for one kernel's scratch.
+  void* workspace(std::int64_t bytes) {
+    if (bytes > workspace_bytes_) {
+      workspace_.reset();
+      workspace_.reset(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), std::align_val_t{64})));
+      workspace_bytes_ = bytes;
+    }
+    return workspace_.get();
+  }
+
+  /// A number that no earlier call has given: the key of a random operator, the stream of a new weight.
+  std::uint64_t draw() {
+    auto const four = philox{seed_}(draws_++, scope_);
+    return four[0] | std::uint64_t{four[1]} << 32;
+  }
+
+ private:
+  friend class tracer;
+  friend class no_gradient;
+  friend class evaluation;
+  friend class place_scope;
+  friend class random_scope;
+  friend struct context_access;
+
+  struct release {
+    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{64}); }
+  };
+
+  eager_context(eager_options o, eager_context* outer) : threads_(o.threads), seed_(o.seed), outer_(outer) {}
+
+  // The one mutable global: which context this thread is in. Operators between tensors have no room for an argument
+  // that would carry it, and a trace must see every operator that runs on its thread while it is active.
+  static eager_context*& active() {
+    thread_local eager_context* current = nullptr;
+    return current;
+  }
+
+  int threads_;
+  std::uint64_t seed_, draws_ = 0, scope_ = 0;
+  eager_context* outer_;
+  std::optional<host_backend> backend_;
+  std::unique_ptr<std::byte, release> workspace_;
+  std::int64_t workspace_bytes_ = 0;
+  tracer* trace_ = nullptr;
+  bool recording_ = true, training_ = true;
+  std::source_location const* place_ = nullptr;
+  void const* step_ = nullptr;  // the step counter's tensor, inside a random_scope
+};
+
+/// What the model layer itself reads of the context.
+struct context_access {
+  static tracer* trace() { return eager_context::current().trace_; }
+  static bool is_recording() { return eager_context::current().recording_; }
+  static bool is_training() { return eager_context::current().training_; }
+  /// The user's place of a library module that is running, else `at`.
+  static std::source_location place(std::source_location at) {
+    auto const* p = eager_context::current().place_;
+    return p ? *p : at;
+  }
+  static void const* step() { return eager_context::current().step_; }
+};
+
+/// While it lives, operators on this thread are not recorded for differentiation.
+class no_gradient {
+ public:
+  no_gradient() : context_(eager_context::current()), before_(context_.recording_) { context_.recording_ = false; }
+  no_gradient(no_gradient const&) = delete;
+  no_gradient& operator=(no_gradient const&) = delete;
+  ~no_gradient() { context_.recording_ = before_; }
+
+ private:
+  eager_context& context_;
+  bool before_;
+};
+
+/// While it lives, modules on this thread behave as in evaluation: dropout does nothing, batch norm uses its running
+/// statistics, nothing is recorded.
+class evaluation {
+ public:
+  evaluation() : context_(eager_context::current()), before_(context_.training_) { context_.training_ = false; }
+  evaluation(evaluation const&) = delete;
+  evaluation& operator=(evaluation const&) = delete;
+  ~evaluation() { context_.training_ = before_; }
+
+ private:
+  no_gradient unrecorded_;
+  eager_context& context_;
+  bool before_;
+};
+
+/// While it lives, errors name the place where the library's module was called, not a line of the library. The
+/// outermost scope counts: a module of the library inside another one is not the user's.
+class place_scope {
+ public:
+  explicit place_scope(std::source_location const& at)
+      : context_(eager_context::current()), before_(context_.place_) {
+    if (!before_) context_.place_ = &at;
+  }
+  place_scope(place_scope const&) = delete;
+  place_scope& operator=(place_scope const&) = delete;
+  ~place_scope() { context_.place_ = before_; }
+
+ private:
+  eager_context& context_;
+  std::source_location const* before_;
+};
+
+/// While it lives, random operators draw their keys from a sequence that starts anew, and also depend on a step counter
+/// (a tensor): the same keys in every step, other numbers. What makes an eager step and a traced one draw alike.
+class random_scope {
+ public:
+  random_scope(std::uint64_t seed, void const* step_tensor)
+      : context_(eager_context::current()),
+        seed_(context_.seed_), draws_(context_.draws_), scope_(context_.scope_), step_(context_.step_) {
+    context_.seed_ = seed;
+    context_.draws_ = 0;
+    context_.scope_ = 1;
+    context_.step_ = step_tensor;
+  }
+  random_scope(random_scope const&) = delete;
+  random_scope& operator=(random_scope const&) = delete;
+  ~random_scope() {
+    context_.seed_ = seed_, context_.draws_ = draws_;
+    context_.scope_ = scope_, context_.step_ = step_;
+  }
+
+ private:
+  eager_context& context_;
+  std::uint64_t seed_, draws_, scope_;
+  void const* step_;
+};
+
+}  // namespace neap::inline v0

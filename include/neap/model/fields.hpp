@@ -1,0 +1,271 @@
+// Looking into models when compiling: a model is a plain struct, and its parts are found by structured bindings, so that
+// a user registers nothing. What is found, in the order it is declared:
+//   - members of aggregates, at most 32 each, recursively; their names by what the compiler calls them
+//   - members that a class with constructors or private parts tells by a friend:
+//         friend auto neap_fields(my_module& self) { return std::tie(self.up, self.down); }
+//     with names, if it likes:  static constexpr std::array neap_names{"up", "down"};
+//   - elements of vectors, arrays, tuples, pairs, optionals, maps by string, and unique_ptrs
+// Plain values (numbers, strings, trivially copyable classes, functions) hold no tensors and are passed over. What cannot
+// be looked into, because it could hide a weight, is refused when compiling: C arrays, base classes, std::function...
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+// ---------------------------------------------------------------------------------------------- counting members
+
+struct any_value {
+  template <class T>
+  operator T() const;  // never defined
+};
+/// Converts to proper bases of T only.
+template <class T>
+struct any_base {
+  template <class B>
+    requires(std::is_base_of_v<B, T> && !std::is_same_v<B, T>)
+  operator B() const;
+};
+
+template <std::size_t>
+using any_at = any_value;
+
+template <class T, std::size_t... Before, std::size_t... After>
+constexpr bool takes(std::index_sequence<Before...>, std::index_sequence<After...>) {
+  return requires { T{any_at<Before>{}..., {}, any_at<After>{}...}; };
+}
+template <class T, std::size_t... I>
+constexpr bool takes(std::index_sequence<I...>) {
+  return requires { T{any_at<I>{}...}; };
+}
+
+inline constexpr std::size_t most_fields = 32;
+
+/// How many initialisers an aggregate takes; more than most_fields: most_fields + 1.
+template <class T, std::size_t N = most_fields + 1>
+constexpr std::size_t initialiser_count() {
+  if constexpr (N == 0) return 0;
+  else if constexpr (takes<T>(std::make_index_sequence<N>{})) return N;
+  else return initialiser_count<T, N - 1>();
+}
+
+template <class T>
+constexpr bool has_base() {
+  return requires { T{any_base<T>{}}; };
+}
+
+/// Whether member `At`, counted in initialisers, is a C array: one pair of braces takes the place of several.
+template <class T, std::size_t Count, std::size_t At, std::size_t Fewer = 0>
+constexpr bool is_c_array() {
+  if constexpr (At + 1 + Fewer > Count) return false;
+  else if constexpr (takes<T>(std::make_index_sequence<At>{}, std::make_index_sequence<Count - At - 1 - Fewer>{}))
+    return Fewer > 0;
+  else return is_c_array<T, Count, At, Fewer + 1>();
+}
+template <class T, std::size_t... I>
+constexpr bool any_c_array(std::index_sequence<I...>) {
+  return (is_c_array<T, sizeof...(I), I>() || ...);
+}
+template <class T>
+constexpr bool has_c_array() {
+  return any_c_array<T>(std::make_index_sequence<initialiser_count<T>()>{});
+}
+
+// ---------------------------------------------------------------------------------------------- reaching members
+
+// clang-format off
+#define NEAP_BIND(n, ...) else if constexpr (count == n) { auto& [__VA_ARGS__] = object; return std::tie(__VA_ARGS__); }
+/// References to the members of an aggregate, in order.
+template <class T>
+constexpr auto tie_members(T& object) {
+  constexpr std::size_t count = initialiser_count<std::remove_const_t<T>>();
+  if constexpr (count == 0) return std::tuple<>{};
+  NEAP_BIND(1, a) NEAP_BIND(2, a, b) NEAP_BIND(3, a, b, c) NEAP_BIND(4, a, b, c, d) NEAP_BIND(5, a, b, c, d, e)
+  NEAP_BIND(6, a, b, c, d, e, f) NEAP_BIND(7, a, b, c, d, e, f, g) NEAP_BIND(8, a, b, c, d, e, f, g, h)
+  NEAP_BIND(9, a, b, c, d, e, f, g, h, i) NEAP_BIND(10, a, b, c, d, e, f, g, h, i, j)
+  NEAP_BIND(11, a, b, c, d, e, f, g, h, i, j, k) NEAP_BIND(12, a, b, c, d, e, f, g, h, i, j, k, l)
+  NEAP_BIND(13, a, b, c, d, e, f, g, h, i, j, k, l, m) NEAP_BIND(14, a, b, c, d, e, f, g, h, i, j, k, l, m, n)
+  NEAP_BIND(15, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)
+  NEAP_BIND(16, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
+  NEAP_BIND(17, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q)
+  NEAP_BIND(18, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
+  NEAP_BIND(19, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s)
+  NEAP_BIND(20, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t)
+  NEAP_BIND(21, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u)
+  NEAP_BIND(22, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v)
+  NEAP_BIND(23, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w)
+  NEAP_BIND(24, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x)
+  NEAP_BIND(25, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y)
+  NEAP_BIND(26, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z)
+  NEAP_BIND(27, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A)
+  NEAP_BIND(28, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B)
+  NEAP_BIND(29, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C)
+  NEAP_BIND(30, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C, D)
+  NEAP_BIND(31, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C, D, E)
+  NEAP_BIND(32, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, A, B, C, D, E, F)
+}
+#undef NEAP_BIND
+// clang-format on
+
+// ---------------------------------------------------------------------------------------------- their names
+
+/// An object that is never made: the addresses of its members are constants all the same.
+template <class T>
+struct never_made {
+  T value;
+};
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-var-template"
+#pragma clang diagnostic ignored "-Wundefined-internal"
+#endif
+template <class T>
+extern never_made<T> const phantom;
+
+template <class P>
+struct member_pointer {  // clang takes pointers to members of objects as template arguments only inside of a class
+  P pointer;
+};
+
+template <class T, auto P>
+constexpr std::string_view member_name_text() {
+  return __PRETTY_FUNCTION__;
+}
+/// "up" for the member up: what stands last in the pointer's description, between the last '.' or ':' and the end.
+constexpr std::string_view last_word(std::string_view text) {
+  std::size_t to = text.size();
+  auto const is_word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  while (to > 0 && !is_word(text[to - 1])) --to;
+  std::size_t from = to;
+  while (from > 0 && is_word(text[from - 1])) --from;
+  return text.substr(from, to - from);
+}
+template <class T, std::size_t I>
+consteval std::string_view member_name() {
+  constexpr auto* p = &std::get<I>(tie_members(phantom<T>.value));
+  constexpr auto text = member_name_text<T, member_pointer<decltype(p)>{p}>();
+  // g++: "... P = member_pointer<...>{(& phantom<T>.never_made<T>::value.T::up)}; std::string_view = ..."
+  constexpr auto end = text.rfind(")}");
+  return last_word(end == text.npos ? text : text.substr(0, end));
+}
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
+
+// ---------------------------------------------------------------------------------------------- kinds of members
+
+template <class T>
+concept tells_fields = requires(T& x) { neap_fields(x); };
+template <class T>
+concept tells_names = requires { T::neap_names.size(); };
+
+template <class T>
+struct is_container : std::false_type {};
+template <class T, class A>
+struct is_container<std::vector<T, A>> : std::true_type {};
+template <class T, std::size_t N>
+struct is_container<std::array<T, N>> : std::true_type {};
+template <class T>
+struct is_nullable : std::false_type {};
+template <class T>
+struct is_nullable<std::optional<T>> : std::true_type {};
+template <class T, class D>
+struct is_nullable<std::unique_ptr<T, D>> : std::true_type {};
+template <class T>
+struct is_tuple : std::false_type {};
+template <class... T>
+struct is_tuple<std::tuple<T...>> : std::true_type {};
+template <class A, class B>
+struct is_tuple<std::pair<A, B>> : std::true_type {};
+template <class T>
+struct is_string_map : std::false_type {};
+template <class T, class C, class A>
+struct is_string_map<std::map<std::string, T, C, A>> : std::true_type {};
+
+/// Holds no tensor and nothing that could: numbers, strings, functions, trivially copyable classes.
+template <class T>
+concept plain_value = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
+                      std::is_same_v<T, std::string_view> || std::is_empty_v<T> ||
+                      (std::is_pointer_v<T> && std::is_function_v<std::remove_pointer_t<T>>) ||
+                      (std::is_class_v<T> && std::is_trivially_copyable_v<T>);
+
+inline std::string join_path(std::string const& path, std::string_view name) {
+  return path.empty() ? std::string(name) : path + "." + std::string(name);
+}
+
+}  // namespace detail
+
+/// Calls visit(leaf, path) for each part of `object` whose type meets Leaf<T>::value, in the order of declaration, with
+/// its path ("layers.3.up.weight"). Fails to compile, with a sentence, where a type cannot be looked into.
+template <template <class> class Leaf, class T, class F>
+void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
+  static_assert(!std::is_const_v<T>, "neap: a model is looked into to be trained: pass it as a non-const object");
+  if constexpr (Leaf<T>::value) {
+    visit(object, path);
+  } else if constexpr (detail::is_container<T>::value) {
+    std::size_t i = 0;
+    for (auto& x : object) for_each_leaf<Leaf>(x, visit, detail::join_path(path, std::to_string(i++)));
+  } else if constexpr (detail::is_nullable<T>::value) {
+    if (object) for_each_leaf<Leaf>(*object, visit, path);
+  } else if constexpr (detail::is_string_map<T>::value) {
+    for (auto& [name, x] : object) for_each_leaf<Leaf>(x, visit, detail::join_path(path, name));
+  } else if constexpr (detail::is_tuple<T>::value) {
+    std::apply(
+        [&](auto&... x) {
+          std::size_t i = 0;
+          (for_each_leaf<Leaf>(x, visit, detail::join_path(path, std::to_string(i++))), ...);
+        },
+        object);
+  } else if constexpr (detail::tells_fields<T>) {
+    std::apply(
+        [&](auto&... x) {
+          std::size_t i = 0;
+          auto const name = [&i]() -> std::string {
+            if constexpr (detail::tells_names<T>) return std::string(T::neap_names[i++]);
+            else return std::to_string(i++);
+          };
+          (for_each_leaf<Leaf>(x, visit, detail::join_path(path, name())), ...);
+        },
+        neap_fields(object));
+  } else if constexpr (std::is_array_v<T>) {
+    static_assert(!std::is_array_v<T>, "neap: a model cannot hold a C array: use std::array");
+  } else if constexpr (detail::plain_value<T>) {
+    return;
+  } else if constexpr (std::is_aggregate_v<T>) {
+    static_assert(!detail::has_base<T>(),
+                  "neap: a model that is a struct with a base class cannot be looked into: add "
+                  "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");
+    static_assert(detail::has_base<T>() || !detail::has_c_array<T>(),
+                  "neap: a model cannot hold a C array: use std::array");
+    static_assert(detail::initialiser_count<T>() <= detail::most_fields,
+                  "neap: a struct of more than 32 members cannot be looked into: group them, or add "
+                  "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");
+    if constexpr (!detail::has_base<T>() && !detail::has_c_array<T>() &&
+                  detail::initialiser_count<T>() <= detail::most_fields) {
+      auto members = detail::tie_members(object);
+      [&]<std::size_t... I>(std::index_sequence<I...>) {
+        (for_each_leaf<Leaf>(std::get<I>(members), visit, detail::join_path(path, detail::member_name<T, I>())), ...);
+      }(std::make_index_sequence<std::tuple_size_v<decltype(members)>>{});
+    }
+  } else {
+    static_assert(std::is_aggregate_v<T>,
+                  "neap: this member cannot be looked into, and could hide a weight: make it a plain struct, or add "
+                  "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");
+  }
+}
+
+}  // namespace neap::inline v0

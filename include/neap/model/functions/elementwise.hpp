@@ -1,0 +1,108 @@
+// Functions that work on each element: arithmetic between tensors that broadcast to one shape (aligned from the last axis,
+// extents of 1 stretch), with numbers, and functions of one tensor. Each throws neap::error with the user's place if
+// shapes or element types do not fit.
+#pragma once
+
+#include <neap/ir/operators/binary.hpp>
+#include <neap/ir/operators/unary.hpp>
+#include <neap/model/apply.hpp>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+template <class Backend>
+tensor add_operands(operand const& a, operand const& b) {
+  if (!a.is_tensor()) return add_operands<Backend>(b, a);
+  if (!b.is_tensor()) return apply<Backend>(op::add_scalar{b.number()}, {a.get()}, a.at());
+  return apply<Backend>(op::add{}, {a.get(), b.get()}, a.at());
+}
+template <class Backend>
+tensor subtract_operands(operand const& a, operand const& b) {
+  if (!b.is_tensor()) return apply<Backend>(op::add_scalar{-b.number()}, {a.get()}, a.at());
+  if (!a.is_tensor())
+    return apply<Backend>(op::add_scalar{a.number()}, {apply<Backend>(op::neg{}, {b.get()}, b.at())}, b.at());
+  return apply<Backend>(op::sub{}, {a.get(), b.get()}, a.at());
+}
+template <class Backend>
+tensor multiply_operands(operand const& a, operand const& b) {
+  if (!a.is_tensor()) return multiply_operands<Backend>(b, a);
+  if (!b.is_tensor()) return apply<Backend>(op::mul_scalar{b.number()}, {a.get()}, a.at());
+  return apply<Backend>(op::mul{}, {a.get(), b.get()}, a.at());
+}
+template <class Backend>
+tensor divide_operands(operand const& a, operand const& b) {
+  if (!b.is_tensor()) return apply<Backend>(op::mul_scalar{1 / b.number()}, {a.get()}, a.at());
+  if (!a.is_tensor())
+    return apply<Backend>(op::mul_scalar{a.number()}, {apply<Backend>(op::reciprocal{}, {b.get()}, b.at())}, b.at());
+  return apply<Backend>(op::div{}, {a.get(), b.get()}, a.at());
+}
+
+}  // namespace detail
+
+/// Function NAME of one tensor: NAME(x).
+#define NEAP_FUNCTION_OF_ONE(NAME)                                                                  \
+  template <class Backend = host_backend>                                                           \
+  tensor NAME(tensor const& x, std::source_location at = std::source_location::current()) {         \
+    return apply<Backend>(op::NAME{}, {x}, at);                                                     \
+  }
+NEAP_FUNCTION_OF_ONE(neg)
+NEAP_FUNCTION_OF_ONE(exp)
+NEAP_FUNCTION_OF_ONE(log)
+NEAP_FUNCTION_OF_ONE(sqrt)
+NEAP_FUNCTION_OF_ONE(rsqrt)
+NEAP_FUNCTION_OF_ONE(reciprocal)
+NEAP_FUNCTION_OF_ONE(abs)
+NEAP_FUNCTION_OF_ONE(square)
+NEAP_FUNCTION_OF_ONE(tanh)
+NEAP_FUNCTION_OF_ONE(sigmoid)
+NEAP_FUNCTION_OF_ONE(relu)
+NEAP_FUNCTION_OF_ONE(silu)
+NEAP_FUNCTION_OF_ONE(erf)
+NEAP_FUNCTION_OF_ONE(softplus)
+#undef NEAP_FUNCTION_OF_ONE
+
+/// x * Phi(x); `tanh_form`: GPT-2's approximation of it.
+template <class Backend = host_backend>
+tensor gelu(tensor const& x, bool tanh_form, std::source_location at = std::source_location::current()) {
+  return apply<Backend>(op::gelu{tanh_form}, {x}, at);
+}
+template <class Backend = host_backend>
+tensor gelu(tensor const& x, std::source_location at = std::source_location::current()) {
+  return gelu<Backend>(x, false, at);
+}
+template <class Backend = host_backend>
+tensor leaky_relu(tensor const& x, double slope = 0.01, std::source_location at = std::source_location::current()) {
+  return apply<Backend>(op::leaky_relu{slope}, {x}, at);
+}
+/// x^p for x > 0, or a whole number p of at most 4 in absolute value.
+template <class Backend = host_backend>
+tensor pow(tensor const& x, double p, std::source_location at = std::source_location::current()) {
+  return apply<Backend>(op::pow_scalar{p}, {x}, at);
+}
+
+template <class Backend = host_backend>
+tensor add(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
+  return apply<Backend>(op::add{}, {a, b}, at);
+}
+template <class Backend = host_backend>
+tensor mul(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
+  return apply<Backend>(op::mul{}, {a, b}, at);
+}
+/// The larger of both, elementwise; a NaN wins.
+template <class Backend = host_backend>
+tensor maximum(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
+  return apply<Backend>(op::maximum{}, {a, b}, at);
+}
+template <class Backend = host_backend>
+tensor minimum(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
+  return apply<Backend>(op::minimum{}, {a, b}, at);
+}
+/// a where condition (bool), else b.
+template <class Backend = host_backend>
+tensor where(tensor const& condition, tensor const& a, tensor const& b,
+             std::source_location at = std::source_location::current()) {
+  return apply<Backend>(op::where{}, {condition, a, b}, at);
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,80 @@
+// What a model owns: parameters (weights, trained) and buffers (running statistics, tables; not trained). Both are tensors
+// and go wherever tensors go. Unlike a plain tensor they are values: a copy of a model is another model, with data of its
+// own. What the model's functions see is the handle, so a step that updates a weight in place updates the model's.
+#pragma once
+
+#include <neap/model/tensor.hpp>
+
+#include <cstring>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+inline tensor make_owned(tensor_type const& t, initialiser const& first, role r) {
+  return make_leaf(std::make_shared<tensor_storage>(t, first, r), tensor_layout::dense(t), r == role::weight);
+}
+
+inline tensor copy_owned(tensor const& from) {
+  if (from.is_empty()) return {};
+  auto const& s = *from.storage();
+  tensor to = make_owned(s.type(), s.first_values(), s.role());
+  if (s.is_allocated())
+    std::memcpy(to.storage()->data(), from.storage()->data(), static_cast<std::size_t>(s.bytes()));
+  return to;
+}
+
+}  // namespace detail
+
+/// A tensor that a model owns; R is its role.
+template <role R>
+class owned_tensor : public tensor {
+ public:
+  static constexpr neap::role owner_role = R;
+  owned_tensor() = default;
+  /// Random initial values are drawn from a stream of this thread's context, unless neap::initialise gives a seed.
+  explicit owned_tensor(neap::shape const& s, initialiser first = initialiser::constant(0), dtype t = dtype::f32)
+      : tensor(detail::make_owned({t, s}, first.is_random() ? seeded(first) : first, R)) {}
+  /// Takes over the data of a dense tensor without history.
+  static owned_tensor holding(tensor const& t, std::source_location at = std::source_location::current()) {
+    owned_tensor p(t.shape(), {}, t.element());
+    auto const from = t.ref(at);
+    if (!from.is_dense()) throw error(at, "a weight is made from a dense tensor");
+    std::memcpy(p.storage()->data(), from.data, static_cast<std::size_t>(t.type().bytes()));
+    return p;
+  }
+  owned_tensor(owned_tensor const& other) : tensor(detail::copy_owned(other)) {}
+  owned_tensor(owned_tensor&&) noexcept = default;
+  owned_tensor& operator=(owned_tensor const& other) { return *this = owned_tensor(other); }
+  owned_tensor& operator=(owned_tensor&&) noexcept = default;
+
+  /// The same memory under another member's name: tied weights.
+  owned_tensor share() const {
+    owned_tensor p;
+    static_cast<tensor&>(p) = *this;
+    return p;
+  }
+  /// Another element type; the initial values are drawn again.
+  void set_element(dtype t) {
+    static_cast<tensor&>(*this) = detail::make_owned({t, shape()}, storage()->first_values(), R);
+  }
+  void restart(initialiser const& first) { storage()->restart(first); }
+  initialiser const& first_values() const { return storage()->first_values(); }
+
+ private:
+  static initialiser seeded(initialiser i) {
+    return i.seed || i.stream ? i : i.with_seed(eager_context::current().draw(), 0);
+  }
+};
+
+using parameter = owned_tensor<role::weight>;
+using buffer = owned_tensor<role::buffer>;
+
+/// A tensor that is the same in every step, for use inside traces: a table, a mask. It shares the data.
+inline tensor constant(tensor const& t) {
+  if (!t.is_empty() && !t.is_traced() && t.storage()->role() == role::activation)
+    t.storage()->set_role(role::constant);
+  return t;
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,91 @@
+// A model's tensors, found by looking into it (fields.hpp): its parameters, its buffers, and their names by path.
+#pragma once
+
+#include <neap/model/fields.hpp>
+#include <neap/model/parameter.hpp>
+
+#include <string>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// A tensor of a model and where it is: "layers.3.up.weight".
+struct named_tensor {
+  std::string name;
+  neap::tensor tensor;
+};
+
+namespace detail {
+template <class T>
+struct is_tensor_leaf : std::is_base_of<tensor, T> {};
+}  // namespace detail
+
+/// f(x, path) for every parameter, buffer and plain tensor of a model, in the order of declaration.
+template <class Model, class F>
+void for_each_tensor(Model& model, F f) {
+  for_each_leaf<detail::is_tensor_leaf>(model, f);
+}
+
+/// The model's tensors of one role with their names; tied ones once, by their first name. Tensors that were never given
+/// a value are passed over.
+template <class Model>
+std::vector<named_tensor> named_tensors(Model& model, role r) {
+  std::vector<named_tensor> all;
+  for_each_tensor(model, [&](tensor& t, std::string const& path) {
+    if (t.is_empty() || t.is_traced() || t.storage()->role() != r) return;
+    for (auto const& seen : all)
+      if (seen.tensor.storage() == t.storage()) return;
+    all.push_back({path, t});
+  });
+  return all;
+}
+
+namespace detail {
+template <class Model>
+std::vector<tensor> tensors_of(Model& model, role r) {
+  std::vector<tensor> all;
+  for (auto& n : named_tensors(model, r)) all.push_back(std::move(n.tensor));
+  return all;
+}
+}  // namespace detail
+
+/// Handles to the model's weights: what a gradient is asked for.
+template <class Model>
+std::vector<tensor> parameters(Model& model) {
+  return detail::tensors_of(model, role::weight);
+}
+template <class Model>
+std::vector<tensor> buffers(Model& model) {
+  return detail::tensors_of(model, role::buffer);
+}
+
+/// The number of weights' elements.
+template <class Model>
+std::int64_t parameter_count(Model& model) {
+  std::int64_t n = 0;
+  for (auto const& t : parameters(model)) n += t.count();
+  return n;
+}
+
+/// Draws all random initial values again, from a seed: weight number k of the model uses stream k. Equal models of
+/// equal seeds are equal, whatever was made before them.
+template <class Model>
+void initialise(Model& model, std::uint64_t seed) {
+  std::uint64_t k = 0;
+  for (auto& t : parameters(model)) {
+    auto const& first = t.storage()->first_values();
+    t.storage()->restart(first.is_random() ? first.with_seed(seed, ++k) : first);
+  }
+  for (auto& t : buffers(model)) t.storage()->restart(t.storage()->first_values());
+}
+
+/// Gives all floating weights and buffers another element type; initial values are drawn again.
+template <class Model>
+void set_element(Model& model, dtype t) {
+  for_each_tensor(model, [&](auto& x, std::string const&) {
+    if constexpr (requires { x.set_element(t); })
+      if (!x.is_empty() && is_floating(x.element())) x.set_element(t);
+  });
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,74 @@
+// The memory behind eager tensors: 64-byte aligned bytes that come into being when somebody first asks where they are,
+// filled as their initialiser says. A model whose data nobody has asked for takes no memory: it can be traced and planned.
+#pragma once
+
+#include <neap/core/error.hpp>
+#include <neap/ir/graph.hpp>
+#include <neap/model/initialise.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <string>
+
+namespace neap::inline v0::detail {
+
+/// Shared by the tensors that look at it. Not safe to touch for the first time from two threads.
+class tensor_storage {
+ public:
+  /// `r`: what it is for: a weight, a buffer, a state or a constant where a model owns it; else an activation.
+  tensor_storage(tensor_type const& type, initialiser const& first, neap::role r)
+      : type_(type), bytes_(type.bytes()), first_(first), role_(r) {}
+  /// Looks at memory that somebody else owns and keeps alive.
+  tensor_storage(tensor_type const& type, void* data, neap::role r)
+      : type_(type), bytes_(type.bytes()), data_(static_cast<std::byte*>(data)), role_(r) {}
+  tensor_storage(tensor_storage const&) = delete;
+  tensor_storage& operator=(tensor_storage const&) = delete;
+
+  /// The first byte; allocates and fills at the first call. Throws neap::error if there is no memory.
+  std::byte* data() {
+    if (!data_) allocate();
+    return data_;
+  }
+  bool is_allocated() const { return data_ != nullptr; }
+  /// The dense tensor it was made for.
+  tensor_type const& type() const { return type_; }
+  bytes_t bytes() const { return bytes_; }
+  neap::role role() const { return role_; }
+  void set_role(neap::role r) { role_ = r; }
+  initialiser const& first_values() const { return first_; }
+  /// Forgets the data; the next who asks finds them as `first` says.
+  void restart(initialiser const& first) {
+    first_ = first;
+    if (data_) write_initial(data_, type_.element, type_.count(), first_);
+    ++version_;
+  }
+  /// How often it was written in place since it was made.
+  std::uint32_t version() const { return version_; }
+  void written() { ++version_; }
+
+ private:
+  struct release {
+    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{64}); }
+  };
+  void allocate() {
+    try {
+      owned_.reset(static_cast<std::byte*>(
+          ::operator new(static_cast<std::size_t>(bytes_ > 0 ? bytes_ : 1), std::align_val_t{64})));
+    } catch (std::bad_alloc const&) {
+      throw error("no memory for a tensor of " + std::to_string(bytes_) + " bytes, " + to_string(type_));
+    }
+    data_ = owned_.get();
+    write_initial(data_, type_.element, type_.count(), first_);
+  }
+
+  tensor_type type_;
+  bytes_t bytes_;
+  std::unique_ptr<std::byte, release> owned_;
+  std::byte* data_ = nullptr;
+  initialiser first_;
+  std::uint32_t version_ = 0;
+  neap::role role_;
+};
+
+}  // namespace neap::inline v0::detail

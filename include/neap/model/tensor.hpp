@@ -1,0 +1,325 @@
+// The tensor of the model DSL: a handle, cheap to copy, to one result of one operator. It is in one of two modes:
+//   eager    it has data on the host (views share them), and remembers the operator that made it if a gradient may be
+//            asked; data come into being when first needed, so a model that was only built takes no memory
+//   traced   a trace was active when it was made: a type and a value of the trace's graph, no data
+// Functions on tensors are in functions.hpp. Names for weights and running statistics: parameter and buffer.
+#pragma once
+
+#include <neap/model/context.hpp>
+#include <neap/model/storage.hpp>
+
+#include <concepts>
+#include <initializer_list>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+class tensor;
+
+/// An argument of an operator between tensors: a tensor or a number, and the place where it was written.
+class operand {
+ public:
+  operand(tensor const& t, std::source_location at = std::source_location::current()) : tensor_(&t), at_(at) {}
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  operand(T x, std::source_location at = std::source_location::current()) : number_(static_cast<double>(x)), at_(at) {}
+
+  bool is_tensor() const { return tensor_ != nullptr; }
+  tensor const& get() const { return *tensor_; }
+  double number() const { return number_; }
+  std::source_location at() const { return at_; }
+
+ private:
+  tensor const* tensor_ = nullptr;
+  double number_ = 0;
+  std::source_location at_;
+};
+
+namespace detail {
+
+struct trace_token {};  // its address says which trace a tensor belongs to
+struct tensor_node;
+
+template <class Backend>
+tensor add_operands(operand const& a, operand const& b);
+template <class Backend>
+tensor subtract_operands(operand const& a, operand const& b);
+template <class Backend>
+tensor multiply_operands(operand const& a, operand const& b);
+template <class Backend>
+tensor divide_operands(operand const& a, operand const& b);
+
+template <class>
+inline constexpr bool never = false;
+
+}  // namespace detail
+
+class tensor {
+ public:
+  /// No tensor at all: for members that are set later.
+  tensor() = default;
+
+  // ------------------------------------------------------------------ making
+
+  /// A tensor whose data come into being when first needed, as `first` says.
+  static tensor lazy(tensor_type const& t, initialiser const& first = {}, neap::role r = role::activation);
+  static tensor zeros(neap::shape const& s, dtype t = dtype::f32) { return lazy({t, s}, initialiser::constant(0)); }
+  static tensor ones(neap::shape const& s, dtype t = dtype::f32) { return lazy({t, s}, initialiser::constant(1)); }
+  static tensor full(neap::shape const& s, double x, dtype t = dtype::f32) {
+    return lazy({t, s}, initialiser::constant(x));
+  }
+  /// Normal numbers of mean 0 and deviation 1, from a seed.
+  static tensor randn(neap::shape const& s, std::uint64_t seed, dtype t = dtype::f32) {
+    return lazy({t, s}, initialiser::normal(0, 1).with_seed(seed, 0));
+  }
+  /// Numbers uniform in [0, 1), from a seed.
+  static tensor rand(neap::shape const& s, std::uint64_t seed, dtype t = dtype::f32) {
+    return lazy({t, s}, initialiser::uniform(0, 1).with_seed(seed, 0));
+  }
+  /// A copy of the elements, in row-major order. Throws neap::error if there are not as many as the shape needs.
+  template <class T>
+  static tensor from(std::vector<T> const& elements, neap::shape const& s,
+                     std::source_location at = std::source_location::current());
+  template <class T>
+  static tensor from(std::initializer_list<T> elements, neap::shape const& s,
+                     std::source_location at = std::source_location::current()) {
+    return from(std::vector<T>(elements), s, at);
+  }
+  /// Looks at memory that the caller owns and keeps alive, dense, in row-major order.
+  template <class T>
+  static tensor borrow(T* data, neap::shape const& s);
+
+  // ------------------------------------------------------------------ what it is
+
+  bool is_empty() const { return node_ == nullptr; }
+  tensor_layout const& layout() const;
+  tensor_type const& type() const { return layout().type; }
+  neap::shape const& shape() const { return type().dims; }
+  dtype element() const { return type().element; }
+  int rank() const { return type().rank(); }
+  /// The extent of an axis; negative axes count from the end.
+  std::int64_t size(int axis) const { return type().extent(axis); }
+  std::int64_t count() const { return type().count(); }
+  bool is_traced() const;
+  /// Whether the data exist (they may still come into being).
+  bool has_data() const;
+  bool wants_gradient() const;
+
+  // ------------------------------------------------------------------ its data (eager only)
+
+  /// Where the elements are; element i of axis k is strides[k] elements on. Throws neap::error in a trace.
+  tensor_ref ref(std::source_location at = std::source_location::current()) const;
+  /// The first element of a dense tensor of Ts. Throws neap::error if it is not one.
+  template <class T>
+  T* data(std::source_location at = std::source_location::current()) const;
+  /// The one element of a tensor that has one, converted to T. Throws neap::error in a trace: what depends on data
+  /// cannot be known there.
+  template <class T>
+  T item(std::source_location at = std::source_location::current()) const;
+  /// All elements in row-major order, converted to T.
+  template <class T>
+  std::vector<T> values(std::source_location at = std::source_location::current()) const;
+
+  /// The same data, as a leaf whose gradient can be asked.
+  tensor with_gradient() const;
+  /// The same data, as a leaf without history.
+  tensor detach(std::source_location at = std::source_location::current()) const;
+
+  template <class Bool>
+    requires std::same_as<Bool, bool>
+  explicit operator Bool() const {
+    static_assert(detail::never<Bool>,
+                  "neap: a tensor is not a truth value: programs whose path depends on data need capture, which is not "
+                  "available yet; outside of traces, t.item<float>() is a number");
+    return false;
+  }
+
+  template <class Backend = host_backend>
+  friend tensor operator+(operand a, operand b) {
+    return detail::add_operands<Backend>(a, b);
+  }
+  template <class Backend = host_backend>
+  friend tensor operator-(operand a, operand b) {
+    return detail::subtract_operands<Backend>(a, b);
+  }
+  template <class Backend = host_backend>
+  friend tensor operator*(operand a, operand b) {
+    return detail::multiply_operands<Backend>(a, b);
+  }
+  template <class Backend = host_backend>
+  friend tensor operator/(operand a, operand b) {
+    return detail::divide_operands<Backend>(a, b);
+  }
+  template <class Backend = host_backend>
+  friend tensor operator-(operand a) {
+    return detail::multiply_operands<Backend>(a, operand(-1.0, a.at()));
+  }
+
+  // For the library's own headers: the operator application behind the handle.
+  tensor(std::shared_ptr<detail::tensor_node> node, std::uint32_t output) : node_(std::move(node)), output_(output) {}
+  std::shared_ptr<detail::tensor_node> const& node() const { return node_; }
+  std::uint32_t output() const { return output_; }
+  std::shared_ptr<detail::tensor_storage> const& storage() const;
+
+ private:
+  std::shared_ptr<detail::tensor_node> node_;
+  std::uint32_t output_ = 0;
+};
+
+namespace detail {
+
+struct tensor_value {
+  tensor_layout layout;
+  std::shared_ptr<tensor_storage> storage;  // eager
+  value_id value = nothing<value_id>;       // traced
+  std::uint32_t version = 0;                // the storage's, when this was made
+};
+
+/// One application of an operator, or a leaf. It owns its inputs, so what a loss was computed from lives as long as the
+/// loss does.
+struct tensor_node {
+  std::vector<tensor_value> out;
+  std::shared_ptr<trace_token> trace;        // of which trace; none: eager
+  operator_facets const* facets = nullptr;   // recorded: the operator; none: a leaf
+  std::vector<std::byte> attributes;
+  std::vector<tensor> in;
+  std::vector<std::uint32_t> in_version;     // the storages' versions that the operator read
+  bool wants_gradient = false;
+
+  tensor_node() = default;
+  tensor_node(tensor_node const&) = delete;
+  tensor_node& operator=(tensor_node const&) = delete;
+  /// Long chains are released in a loop, not by recursion.
+  ~tensor_node() {
+    std::vector<tensor> open = std::move(in);
+    while (!open.empty()) {
+      tensor last = std::move(open.back());
+      open.pop_back();
+      if (last.node() && last.node().use_count() == 1)
+        for (auto& t : last.node()->in) open.push_back(std::move(t));
+    }
+  }
+};
+
+inline tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout const& l, bool wants_gradient = false) {
+  auto n = std::make_shared<tensor_node>();
+  auto const version = s->version();
+  n->out.push_back({l, std::move(s), nothing<value_id>, version});
+  n->wants_gradient = wants_gradient;
+  return tensor(std::move(n), 0);
+}
+
+[[noreturn]] inline void no_tensor(std::source_location at) {
+  throw error(context_access::place(at), "this tensor is empty: it was never given a value");
+}
+
+/// One element of any type as a T.
+template <class T>
+T element_as(void const* data, dtype t, std::int64_t i) {
+  return with_type(t, [&](auto tag) -> T {
+    using From = typename decltype(tag)::type;
+    auto const x = static_cast<From const*>(data)[i];
+    if constexpr (std::is_same_v<From, bf16> || std::is_same_v<From, f16>) return static_cast<T>(static_cast<float>(x));
+    else return static_cast<T>(x);
+  });
+}
+
+}  // namespace detail
+
+inline tensor tensor::lazy(tensor_type const& t, initialiser const& first, neap::role r) {
+  for (auto x : t.dims)
+    if (x < 0) throw error("a tensor cannot have the shape " + to_string(t.dims));
+  return detail::make_leaf(std::make_shared<detail::tensor_storage>(t, first, r), tensor_layout::dense(t));
+}
+
+template <class T>
+tensor tensor::from(std::vector<T> const& elements, neap::shape const& s, std::source_location at) {
+  static_assert(std::is_same_v<T, bool> || dtype_of<T> != dtype::boolean, "neap: no tensor has elements of this type");
+  if (static_cast<std::int64_t>(elements.size()) != neap::elements(s))
+    throw error(context_access::place(at), "a tensor of shape " + to_string(s) + " needs " +
+                                               std::to_string(neap::elements(s)) + " elements, was given " +
+                                               std::to_string(elements.size()));
+  // What is made from data inside a trace does not change from step to step: a constant of the program.
+  auto const r = context_access::trace() ? role::constant : role::activation;
+  tensor t = lazy({dtype_of<T>, s}, {}, r);
+  auto* to = reinterpret_cast<T*>(t.storage()->data());
+  for (std::size_t i = 0; i < elements.size(); ++i) to[i] = elements[i];
+  return t;
+}
+
+template <class T>
+tensor tensor::borrow(T* data, neap::shape const& s) {
+  tensor_type const t{dtype_of<T>, s};
+  return detail::make_leaf(std::make_shared<detail::tensor_storage>(t, data, role::activation), tensor_layout::dense(t));
+}
+
+inline tensor_layout const& tensor::layout() const {
+  if (!node_) detail::no_tensor(std::source_location::current());
+  return node_->out[output_].layout;
+}
+inline std::shared_ptr<detail::tensor_storage> const& tensor::storage() const { return node_->out[output_].storage; }
+inline bool tensor::is_traced() const { return node_ && node_->trace != nullptr; }
+inline bool tensor::has_data() const { return node_ && storage() && storage()->is_allocated(); }
+inline bool tensor::wants_gradient() const { return node_ && node_->wants_gradient; }
+
+inline tensor_ref tensor::ref(std::source_location at) const {
+  if (!node_) detail::no_tensor(at);
+  if (!storage())
+    throw error(context_access::place(at),
+                "this tensor has no data: it stands for a value of a traced program. What depends on data needs capture, "
+                "which is not available yet");
+  return tensor_ref::place(storage()->data(), layout());
+}
+
+template <class T>
+T* tensor::data(std::source_location at) const {
+  auto const r = ref(at);
+  if (r.element != dtype_of<std::remove_const_t<T>>)
+    throw error(context_access::place(at), "data: the tensor is " + to_string(type()) + ", its elements are asked as " +
+                                               std::string(name_of(dtype_of<std::remove_const_t<T>>)));
+  if (!layout().is_dense())
+    throw error(context_access::place(at), "data: the tensor is a view whose elements are not in row-major order; "
+                                           "neap::contiguous makes a dense one");
+  return static_cast<T*>(r.data);
+}
+
+template <class T>
+T tensor::item(std::source_location at) const {
+  auto const r = ref(at);
+  if (count() != 1)
+    throw error(context_access::place(at), "item: a tensor of one element is needed, this is " + to_string(type()));
+  return detail::element_as<T>(r.data, r.element, 0);
+}
+
+template <class T>
+std::vector<T> tensor::values(std::source_location at) const {
+  auto const r = ref(at);
+  std::vector<T> all;
+  all.reserve(static_cast<std::size_t>(r.count()));
+  extents i = extents::filled(r.rank(), 0);
+  for (std::int64_t n = r.count(); n > 0; --n) {
+    std::int64_t offset = 0;
+    for (int k = 0; k < r.rank(); ++k) offset += i[k] * r.strides[k];
+    all.push_back(detail::element_as<T>(r.data, r.element, offset));
+    for (int k = r.rank() - 1; k >= 0 && ++i[k] == r.dims[k]; --k) i[k] = 0;
+  }
+  return all;
+}
+
+inline tensor tensor::with_gradient() const {
+  if (!storage()) return *this;
+  return detail::make_leaf(storage(), layout(), true);
+}
+inline tensor tensor::detach(std::source_location at) const {
+  if (!node_) detail::no_tensor(at);
+  if (is_traced()) throw error(context_access::place(at), "detach: not available in a trace yet");
+  return detail::make_leaf(storage(), layout());
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,168 @@
+// Tracing: while a tracer is active on a thread, operators on tensors are added to its graph instead of being computed.
+// Tensors carry types only; no data are read, written or allocated. Eager tensors that a traced program reads become the
+// graph's sources: weights, states, buffers and constants, by what they were made as.
+//
+//   neap::tracer t{neap::graph{}.facet_table()};
+//   auto y = model(t.input(sample));
+//   t.keep(y, neap::role::output);
+//   auto g = neap::graph{t.finish()};
+#pragma once
+
+#include <neap/ir/editor.hpp>
+#include <neap/ir/operators/movement.hpp>
+#include <neap/model/parameter.hpp>
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// A source of a program and the tensor that holds its memory.
+struct resident {
+  value_id value;
+  tensor holder;
+  std::string name;
+};
+
+namespace detail {
+/// f(), whose complaints about the model get the user's place.
+template <class F>
+void with_place(std::source_location at, F&& f) {
+  try {
+    f();
+  } catch (error const& e) {
+    throw error(context_access::place(at), e.what());
+  }
+}
+}  // namespace detail
+
+class tracer {
+ public:
+  /// Traces what runs on this thread from now on. Throws neap::error if a trace is active already.
+  explicit tracer(operator_table ops, std::source_location at = std::source_location::current())
+      : edit_(ops), context_(eager_context::current()), token_(std::make_shared<detail::trace_token>()) {
+    if (context_.trace_) throw error(at, "a trace is active on this thread already");
+    context_.trace_ = this;
+  }
+  tracer(tracer const&) = delete;
+  tracer& operator=(tracer const&) = delete;
+  ~tracer() { stop(); }
+
+  /// The active one; nullptr if there is none.
+  static tracer* active() { return context_access::trace(); }
+
+  // ------------------------------------------------------------------ what goes in
+
+  /// A value of the type of `like` that each run of the program is given anew.
+  tensor input(tensor const& like, std::string_view name = {}) {
+    value_id const v = edit_.add_source(role::input, like.type(), name);
+    inputs_.push_back(v);
+    // Programs that capture the sample itself, instead of taking it as an argument, mean the input.
+    if (like.storage() && like.layout() == tensor_layout::dense(like.storage()->type()))
+      known_.emplace(like.storage().get(), entry{v, like});
+    return wrap(v);
+  }
+  /// The name that a tensor of the model gets if the program reads it.
+  void set_name(tensor const& t, std::string const& name) {
+    if (t.storage()) names_.emplace(t.storage().get(), name);
+  }
+
+  // ------------------------------------------------------------------ what comes out
+
+  tensor wrap(value_id v) {
+    auto n = std::make_shared<detail::tensor_node>();
+    n->out.push_back({edit_.layout_of(v), nullptr, v, 0});
+    n->trace = token_;
+    return tensor(std::move(n), 0);
+  }
+  /// The value of a tensor in this program; eager tensors become sources. Throws neap::error if it cannot be one.
+  value_id value(tensor const& t, std::source_location at = std::source_location::current()) {
+    if (t.is_empty()) detail::no_tensor(at);
+    if (t.is_traced()) {
+      if (t.node()->trace != token_) throw error(context_access::place(at), "this tensor belongs to another trace");
+      return t.node()->out[t.output()].value;
+    }
+    auto const* s = t.storage().get();
+    auto it = known_.find(s);
+    if (it == known_.end()) it = known_.emplace(s, entry{add_source(t, at), t}).first;
+    if (t.layout() == tensor_layout::dense(s->type())) return it->second.value;
+    return edit_.add_source_view(it->second.value, t.layout());
+  }
+  /// Adds an op; its outputs. An in-place update of a model's tensor is what later readers of that tensor read.
+  std::vector<tensor> emit(operator_view op, std::span<tensor const> in, std::source_location at) {
+    std::vector<value_id> ids;
+    ids.reserve(in.size());
+    for (auto const& t : in) ids.push_back(value(t, at));
+    std::vector<value_id> outputs;
+    detail::with_place(at, [&] { outputs = edit_.emit(op, ids); });
+    std::vector<tensor> out;
+    out.reserve(outputs.size());
+    for (auto v : outputs) {
+      auto const& r = edit_.graph().record(v);
+      if (r.alias == alias_kind::update && r.of >= 0)
+        if (auto const& base = in[static_cast<std::size_t>(r.of)]; !base.is_traced())
+          known_.at(base.storage().get()).value = v;
+      out.push_back(wrap(v));
+    }
+    return out;
+  }
+  /// Keeps a tensor to the end of the program in a role: output, gradient or loss.
+  value_id keep(tensor const& t, role r) {
+    value_id const v = value(t);
+    edit_.keep(v, r);
+    return v;
+  }
+
+  graph_editor& editor() { return edit_; }
+  std::vector<value_id> const& inputs() const { return inputs_; }
+  /// All sources but the inputs, in the order in which the program first read them.
+  std::vector<resident> const& residents() const { return residents_; }
+
+  /// Ends the trace; the graph.
+  op_graph finish() {
+    stop();
+    return std::move(edit_).finish();
+  }
+
+ private:
+  struct entry {
+    value_id value;
+    tensor holder;  // keeps the storage's address its own
+  };
+
+  void stop() {
+    if (context_.trace_ == this) context_.trace_ = nullptr;
+  }
+
+  value_id add_source(tensor const& t, std::source_location at) {
+    auto const& s = *t.storage();
+    // Nobody has touched its data: they are made in the program, where they take memory only while they are needed.
+    if (auto const& first = s.first_values(); s.role() == role::activation && !s.is_allocated() &&
+                                              first.how == initialiser::kind::constant)
+      return edit_.add(op::fill{s.type().dims, s.type().element, first.a}, {}).front();
+    if (!is_source(s.role())) {
+      throw error(context_access::place(at),
+                  "the traced program reads a tensor that is neither an argument nor a part of the model, " +
+                      to_string(t.type()) +
+                      ": pass it in, make it a neap::parameter or neap::buffer, or wrap it in neap::constant");
+    }
+    auto const known = names_.find(&s);
+    std::string text = known != names_.end() ? known->second
+                                            : std::string(name_of(s.role())) + "." + std::to_string(residents_.size());
+    value_id const v = edit_.add_source(s.role(), s.type(), text);
+    residents_.push_back({v, detail::make_leaf(t.storage(), tensor_layout::dense(s.type())), std::move(text)});
+    return v;
+  }
+
+  graph_editor edit_;
+  eager_context& context_;
+  std::shared_ptr<detail::trace_token> token_;
+  std::unordered_map<void const*, entry> known_;
+  std::unordered_map<void const*, std::string> names_;
+  std::vector<value_id> inputs_;
+  std::vector<resident> residents_;
+};
+
+}  // namespace neap::inline v0

@@ -1,0 +1,204 @@
+#include <neap/model/tensor.hpp>
+
+#include <neap/model/functions/elementwise.hpp>
+#include <neap/model/functions/movement.hpp>
+#include <neap/model/parameter.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace neap;
+
+namespace {
+int line_of(std::string const& what) {  // "file.cpp:LINE: ..."
+  auto const from = what.find(':') + 1;
+  return std::stoi(what.substr(from));
+}
+template <class F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (error const& e) {
+    return e.what();
+  }
+  return "no error";
+}
+}  // namespace
+
+static_assert(!std::is_convertible_v<tensor, bool>);
+static_assert(sizeof(tensor) <= 24);
+
+TEST_CASE("tensors are made from data, numbers and seeds") {
+  auto const x = tensor::from({1.f, 2.f, 3.f, 4.f, 5.f, 6.f}, {2, 3});
+  CHECK(to_string(x.type()) == "f32[2,3]");
+  CHECK(x.values<float>() == std::vector<float>{1, 2, 3, 4, 5, 6});
+  CHECK(x.size(-1) == 3);
+  CHECK(x.has_data());
+  CHECK(tensor::from({1, 2}, {2}).element() == dtype::i32);
+  CHECK(tensor::from(std::vector<bool>{true, false}, {2}).values<int>() == std::vector<int>{1, 0});
+
+  CHECK(tensor::zeros({3}).values<float>() == std::vector<float>(3, 0));
+  CHECK(tensor::full({2}, 1.5, dtype::f64).values<double>() == std::vector<double>(2, 1.5));
+  CHECK(tensor::full({2}, 1.5, dtype::bf16).values<float>() == std::vector<float>(2, 1.5));
+  CHECK(tensor::full({}, 7, dtype::i64).item<int>() == 7);
+
+  auto const r = tensor::randn({1000}, 3);
+  CHECK_FALSE(r.has_data());  // nobody has asked for it
+  auto const v = r.values<double>();
+  CHECK(v == tensor::randn({1000}, 3).values<double>());
+  CHECK(v != tensor::randn({1000}, 4).values<double>());
+  double mean = 0, square = 0;
+  for (auto e : v) mean += e / 1000, square += e * e / 1000;
+  CHECK(std::abs(mean) < 0.1);
+  CHECK(std::abs(square - 1) < 0.15);
+  for (auto e : tensor::rand({1000}, 1).values<double>()) CHECK((e >= 0 && e < 1));
+  // A shorter tensor has the same first elements: element i depends on seed and i alone.
+  auto const shorter = tensor::randn({13}, 3).values<double>();
+  CHECK(std::equal(shorter.begin(), shorter.end(), v.begin()));
+}
+
+TEST_CASE("data are aligned, and borrowed data are the lender's") {
+  auto const x = tensor::zeros({5});
+  CHECK(reinterpret_cast<std::uintptr_t>(x.data<float>()) % 64 == 0);
+  std::vector<float> mine{1, 2, 3};
+  auto const y = tensor::borrow(mine.data(), {3});
+  mine[1] = 5;
+  CHECK((y + 1).values<float>() == std::vector<float>{2, 6, 4});
+  CHECK(y.data<float>() == mine.data());
+}
+
+TEST_CASE("arithmetic between tensors and numbers") {
+  auto const x = tensor::from({1.f, 2.f, 4.f}, {3});
+  auto const y = tensor::from({2.f, 2.f, 2.f}, {3});
+  using v = std::vector<float>;
+  CHECK((x + y).values<float>() == v{3, 4, 6});
+  CHECK((x - y).values<float>() == v{-1, 0, 2});
+  CHECK((x * y).values<float>() == v{2, 4, 8});
+  CHECK((x / y).values<float>() == v{0.5, 1, 2});
+  CHECK((x + 1).values<float>() == v{2, 3, 5});
+  CHECK((1 + x).values<float>() == v{2, 3, 5});
+  CHECK((x - 1).values<float>() == v{0, 1, 3});
+  CHECK((1 - x).values<float>() == v{0, -1, -3});
+  CHECK((2.f * x).values<float>() == v{2, 4, 8});
+  CHECK((x / 2).values<float>() == v{0.5, 1, 2});
+  CHECK((2 / x).values<float>() == v{2, 1, 0.5});
+  CHECK((-x).values<float>() == v{-1, -2, -4});
+  CHECK(relu(x - 2).values<float>() == v{0, 0, 2});
+  CHECK(maximum(x, y).values<float>() == v{2, 2, 4});
+  // broadcast
+  auto const m = tensor::from({1.f, 2.f}, {2, 1});
+  CHECK((m * x).values<float>() == v{1, 2, 4, 2, 4, 8});
+  CHECK(cast(x, dtype::i64).values<int>() == std::vector<int>{1, 2, 4});
+}
+
+TEST_CASE("views share data") {
+  auto const x = tensor::from({0, 1, 2, 3, 4, 5}, {2, 3});
+  auto const t = transpose(x);
+  CHECK(t.values<int>() == std::vector<int>{0, 3, 1, 4, 2, 5});
+  CHECK(t.storage() == x.storage());
+  CHECK(reshape(x, {3, -1}).storage() == x.storage());
+  CHECK(reshape(t, {6}).storage() != x.storage());  // needs a copy
+  CHECK(reshape(t, {6}).values<int>() == std::vector<int>{0, 3, 1, 4, 2, 5});
+  CHECK(slice(x, 1, 1, -1).values<int>() == std::vector<int>{1, 4});
+  CHECK(select(x, 0, -1).values<int>() == std::vector<int>{3, 4, 5});
+  CHECK(split(x, 3, 1)[2].values<int>() == std::vector<int>{2, 5});
+  CHECK(broadcast_to(slice(x, 0, 0, 1), {2, 3}).values<int>() == std::vector<int>{0, 1, 2, 0, 1, 2});
+  CHECK(concat({x, x}, 1).values<int>() == std::vector<int>{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
+  CHECK(unsqueeze(x, 1).shape() == shape{2, 1, 3});
+  CHECK(squeeze(unsqueeze(x, -1), -1).shape() == shape{2, 3});
+  CHECK(flatten(tensor::zeros({2, 3, 4}), 1).shape() == shape{2, 12});
+  CHECK(contiguous(x).storage() == x.storage());
+  CHECK(pad(x, 1, 1, 0, 9).values<int>() == std::vector<int>{9, 0, 1, 2, 9, 3, 4, 5});
+  x.data<int>()[0] = 7;
+  CHECK(t.values<int>()[0] == 7);
+}
+
+TEST_CASE("mistakes are told with the user's file and line") {
+  auto const x = tensor::zeros({2, 3}), y = tensor::zeros({2, 4});
+  parameter const w({5});
+  auto check = [](std::string const& what, int line, std::string_view text) {
+    CAPTURE(what);
+    CHECK(what.starts_with("tensor.cpp:"));
+    CHECK(line_of(what) == line);
+    CHECK(what.find(text) != std::string::npos);
+  };
+  check(message_of([&] { x + y; }), __LINE__, "add: shapes do not broadcast, [2,3] and [2,4]");
+  check(message_of([&] { w * y; }), __LINE__, "mul: shapes do not broadcast, [5] and [2,4]");
+  check(message_of([&] { 1 - tensor(); }), __LINE__, "empty");
+  check(message_of([&] { maximum(x, y); }), __LINE__, "maximum: shapes do not broadcast");
+  check(message_of([&] { reshape(x, {4, -1}); }), __LINE__, "reshape: from [2,3] to [4,-1]");
+  check(message_of([&] { reshape(x, {7}); }), __LINE__, "element counts differ");
+  check(message_of([&] { permute(x, {0, 2}); }), __LINE__, "permute: no axis 2 in f32[2,3]");
+  check(message_of([&] { split(x, 2, 1); }), __LINE__, "split: axis 1 of f32[2,3] does not divide into 2 parts");
+  check(message_of([&] { (void)x.item<float>(); }), __LINE__, "item: a tensor of one element is needed, this is f32[2,3]");
+  check(message_of([&] { (void)x.data<double>(); }), __LINE__, "data: the tensor is f32[2,3], its elements are asked as f64");
+  check(message_of([&] { (void)transpose(x).data<float>(); }), __LINE__, "not in row-major order");
+  check(message_of([&] { (void)tensor::from({1.f}, {2}); }), __LINE__, "needs 2 elements, was given 1");
+  check(message_of([&] { exp(tensor::zeros({1}, dtype::i64)); }), __LINE__, "exp: needs a floating type, was given i64[1]");
+}
+
+TEST_CASE("parameters are values: a copy has data of its own, a handle has not") {
+  parameter w({3}, initialiser::uniform(-1, 1));
+  tensor const handle = w;
+  parameter copy = w;
+  CHECK_FALSE(w.has_data());
+  CHECK(copy.values<float>() == w.values<float>());
+  w.data<float>()[0] = 5;
+  CHECK(handle.data<float>()[0] == 5);
+  CHECK(copy.data<float>()[0] != 5);
+  copy = w;
+  CHECK(copy.data<float>()[0] == 5);
+  CHECK(copy.storage() != w.storage());
+  CHECK(w.share().storage() == w.storage());
+  CHECK(w.wants_gradient());
+  CHECK_FALSE(buffer({3}).wants_gradient());
+  CHECK(parameter({3}, initialiser::uniform(-1, 1)).values<float>() !=
+        parameter({3}, initialiser::uniform(-1, 1)).values<float>());
+  CHECK(parameter::holding(tensor::from({1.f, 2.f}, {2})).values<float>() == std::vector<float>{1, 2});
+}
+
+TEST_CASE("what is computed from a weight is recorded, unless nobody may ask") {
+  parameter w({3}, initialiser::constant(2));
+  auto const x = tensor::ones({3});
+  CHECK((w * x).wants_gradient());
+  CHECK_FALSE((x * x).wants_gradient());
+  CHECK((x.with_gradient() * x).wants_gradient());
+  CHECK_FALSE((w * x).detach().wants_gradient());
+  {
+    no_gradient const here;
+    CHECK_FALSE((w * x).wants_gradient());
+  }
+  {
+    evaluation const here;
+    CHECK_FALSE((w * x).wants_gradient());
+  }
+  CHECK((w * x).wants_gradient());
+}
+
+TEST_CASE("a long chain of operators is released without recursion") {
+  parameter w({1}, initialiser::constant(1));
+  tensor x = w;
+  for (int i = 0; i < 200'000; ++i) x = x + 1;
+  CHECK(x.item<float>() == 200'001);
+}
+
+TEST_CASE("contexts nest, and give each its own numbers") {
+  auto const draw_two = [] { return std::pair{eager_context::current().draw(), eager_context::current().draw()}; };
+  std::pair<std::uint64_t, std::uint64_t> first, again, other;
+  {
+    eager_context const a{{.seed = 1, .threads = 1}};
+    first = draw_two();
+    {
+      eager_context const b{{.seed = 2, .threads = 1}};
+      other = draw_two();
+    }
+  }
+  {
+    eager_context const a{{.seed = 1, .threads = 1}};
+    again = draw_two();
+  }
+  CHECK(first == again);
+  CHECK(first != other);
+  CHECK(first.first != first.second);
+}
