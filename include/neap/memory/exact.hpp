@@ -53,6 +53,7 @@ constexpr std::int64_t granularity(memory_problem const& p) {
     if (p.alignment_of(i) > 1) g = std::gcd(g, p.alignment_of(i));
     if (p.fixed_of(i) > 0) g = std::gcd(g, p.fixed_of(i));
   }
+  for (auto const& w : p.gaps) g = std::gcd(std::gcd(g, w.window_lower), w.window_upper);
   return g == 0 ? 1 : g;
 }
 
