@@ -1,0 +1,73 @@
+#include <neap/execute/spill_file.hpp>
+
+#include <neap/core/philox.hpp>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <vector>
+
+#include <sys/resource.h>
+
+using namespace neap;
+
+TEST_CASE("what is stored comes back, in any order, many times") {
+  random_stream draw(7);
+  std::vector<bytes_t> sizes;
+  for (int i = 0; i < 20; ++i) sizes.push_back(draw.below(100000));
+  spill_file file("/tmp", sizes, 4);
+  for (int round = 0; round < 5; ++round) {
+    std::vector<std::vector<unsigned char>> data;
+    std::vector<spill_file::ticket> tickets;
+    for (auto n : sizes) {
+      data.emplace_back(static_cast<std::size_t>(n));
+      for (auto& b : data.back()) b = static_cast<unsigned char>(draw());
+    }
+    for (std::size_t i = 0; i < sizes.size(); ++i) tickets.push_back(file.store(i, data[i].data()));
+    for (auto t : tickets) file.wait(t);
+    for (std::size_t i = sizes.size(); i-- > 0;) {
+      std::vector<unsigned char> back(data[i].size());
+      file.wait(file.load(i, back.data()));
+      CHECK(back == data[i]);
+    }
+  }
+  bytes_t all = 0;
+  for (auto n : sizes) all += n;
+  CHECK(file.bytes_written() == 5 * all);
+  CHECK(file.bytes_read() == 5 * all);
+}
+
+TEST_CASE("a folder that cannot be written is refused at once, with its name") {
+  CHECK_THROWS_WITH_AS(spill_file("/nowhere/at/all", {100}, 1), doctest::Contains("/nowhere/at/all/neap-spill-"), error);
+}
+
+TEST_CASE("a disk that fills up: one line that names the file, and the file can be used again") {
+  struct rlimit old;
+  getrlimit(RLIMIT_FSIZE, &old);
+  auto const handler = std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit small = old;
+  small.rlim_cur = 8192;
+  setrlimit(RLIMIT_FSIZE, &small);
+  CHECK_THROWS_WITH_AS(spill_file("/tmp", {100000}, 1), doctest::Contains("no room for"), error);
+  setrlimit(RLIMIT_FSIZE, &old);
+  {
+    spill_file file("/tmp", {100000, 100000}, 2);
+    std::vector<unsigned char> data(100000, 3);
+    setrlimit(RLIMIT_FSIZE, &small);
+    auto const t = file.store(1, data.data());
+    CHECK_THROWS_WITH_AS(file.wait(t), doctest::Contains("cannot be written"), error);
+    setrlimit(RLIMIT_FSIZE, &old);
+    file.settle();
+    file.wait(file.store(1, data.data()));
+    std::vector<unsigned char> back(100000);
+    file.wait(file.load(1, back.data()));
+    CHECK(back == data);
+  }
+  std::signal(SIGXFSZ, handler);
+}
+
+TEST_CASE("a block that was never written is told apart") {
+  spill_file file("/tmp", {10}, 1);
+  char b[10];
+  CHECK_THROWS_WITH_AS(file.wait(file.load(0, b)), doctest::Contains("never written"), error);
+}

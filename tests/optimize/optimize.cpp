@@ -1,0 +1,145 @@
+#include <neap/optimize/optimize.hpp>
+
+#include <neap/mutate/chain.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
+#include <neap/verify/plan_verifier.hpp>
+
+#include "../support/random_graph.hpp"
+#include "../support/symbolic.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+struct unit_cost {
+  template <class G>
+  double operator()(G const& g, op_id o) const {
+    return flow::is_view(g, o) ? 0.0 : 1e-3;
+  }
+};
+
+constexpr auto moves = zip(rematerialize{} | truncate(16), neap::swap{1e6} | truncate(16));
+
+search_options limited(double ratio, std::size_t iterations = 400) {
+  search_options o;
+  o.memory_at_most = memory_limit::of_original(ratio);
+  o.iterations = iterations;
+  o.time = time_budget(std::chrono::seconds(60));
+  return o;
+}
+
+/// A chain whose activations all wait for the way back: there is much to recompute.
+toy_graph ladder(int depth) {
+  graph_editor e{toy_operators::facets};
+  auto x = e.add_source(role::input, {dtype::f32, {64, 64}});
+  std::vector<value_id> kept;
+  for (int i = 0; i < depth; ++i) {
+    kept.push_back(x);
+    x = e.add(toy::unary{i}, {x})[0];
+  }
+  for (int i = depth; i-- > 0;) x = e.add(toy::binary{i}, {x, kept[static_cast<std::size_t>(i)]})[0];
+  e.keep(x, role::output);
+  return toy_graph(std::move(e).finish());
+}
+
+}  // namespace
+
+TEST_CASE("every plan that leaves the optimizer is right, and says truly whether it fits") {
+  int fitting = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    CAPTURE(seed);
+    random_graph_options ro;
+    ro.least_ops = 20;
+    auto const g = random_graph(seed, ro);
+    for (double ratio : {0.9, 0.7, 0.5}) {
+      auto const found = optimize(g, moves, limited(ratio, 120), unit_cost{});
+      auto const verdict = verify_plan(g, found.placed);
+      REQUIRE_MESSAGE(verdict.ok(), verdict.message());
+      CHECK(found.fits == (found.placed.arena_bytes <= found.memory_limit_bytes));
+      CHECK(found.why_not().empty() == found.fits);
+      CHECK(found.lower_bound_bytes <= found.placed.peak_bytes);
+      CHECK(found.best.result.peak_bytes <= found.original.peak_bytes);
+      auto const expected = run_symbolically(g, reverse_post_order{}(g));
+      auto const got = run_symbolically(found.placed.graph, found.placed.order());
+      REQUIRE_MESSAGE(got.error.empty(), got.error);
+      CHECK(got == expected);
+      fitting += found.fits;
+    }
+  }
+  CHECK(fitting > 50);  // the others are below their bound, or need more candidates
+}
+
+TEST_CASE("the same options, ended by iterations, give the same plan") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    random_graph_options ro;
+    ro.least_ops = 30;
+    auto const g = random_graph(seed, ro);
+    auto const a = optimize(g, moves, limited(0.6), unit_cost{});
+    auto const b = optimize(g, moves, limited(0.6), unit_cost{});
+    CHECK(a.best.graph == b.best.graph);
+    CHECK(a.best.order == b.best.order);
+    CHECK(a.placed.buffers == b.placed.buffers);
+    CHECK(a.steps == b.steps);
+    CHECK(a.candidates == b.candidates);
+  }
+}
+
+TEST_CASE("a ladder needs few rungs in memory; what nobody can meet is told with the bound") {
+  auto const g = ladder(24);
+  auto const o = limited(0.5, 4000);
+  auto const found = optimize(g, rematerialize{}, o, unit_cost{});
+  CHECK(found.fits);
+  CHECK(found.placed.arena_bytes <= found.original.peak_bytes / 2);
+  CHECK(found.best.result.latency < 2.2 * found.original.latency);
+  CHECK(!found.steps.empty());
+  CHECK(found.history.size() >= 2);
+
+  auto const never = optimize(g, rematerialize{}, limited(0.01), unit_cost{});
+  CHECK(!never.fits);
+  CHECK(never.why_not().find("no plan fits: the limit is") == 0);
+  CHECK(never.why_not().find("proved to be at least " + std::to_string(never.lower_bound_bytes)) != std::string::npos);
+  CHECK(never.why_not().find("forced by") != std::string::npos);
+  CHECK(never.best.result.peak_bytes < never.original.peak_bytes);
+}
+
+TEST_CASE("a latency limit: less memory, never slower than allowed") {
+  auto const g = ladder(16);
+  bytes_t last = INT64_MAX;
+  for (double ratio : {1.0, 1.1, 1.3, 2.0}) {
+    search_options o;
+    o.latency_at_most = latency_limit::of_original(ratio);
+    o.iterations = 3000;
+    auto const found = optimize(g, rematerialize{}, o, unit_cost{});
+    CHECK(found.fits);
+    CHECK(found.best.result.latency <= ratio * found.original.latency * (1 + 1e-9));
+    CHECK(found.best.result.peak_bytes <= last);
+    last = found.best.result.peak_bytes;
+  }
+  CHECK(last < optimize(g, rematerialize{}, limited(1.0, 1), unit_cost{}).original.peak_bytes * 7 / 10);
+}
+
+TEST_CASE("a time budget and a stop request end the search, with the best so far") {
+  auto const g = ladder(200);
+  auto const begin = std::chrono::steady_clock::now();
+  auto const found = optimize(g, moves, memory_limit::of_original(0.05), unit_cost{}, time_budget(std::chrono::milliseconds(200)));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+  CHECK(verify_plan(g, found.placed).ok());
+
+  std::stop_source stop;
+  std::size_t calls = 0;
+  auto const stopped = optimize(g, moves, memory_limit::of_original(0.05), unit_cost{}, time_budget(std::chrono::hours(1)),
+                                stop.get_token(), [&](search_progress const& p) {
+                                  CHECK(p.candidates > 0);
+                                  if (++calls == 5) stop.request_stop();
+                                });
+  CHECK(calls >= 5);
+  CHECK(verify_plan(g, stopped.placed).ok());
+}
