@@ -11,6 +11,7 @@
 #include <neap/core/philox.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/ir/editor.hpp>
+#include <neap/ir/traversal.hpp>
 
 #include <algorithm>
 #include <array>
@@ -261,9 +262,7 @@ class graph_maker {
         edit_.set_name(id_at<op_id>(edit_.graph().op_count() - 1), "op" + std::to_string(below(100)));
     }
     keep_some();
-    op_graph g = std::move(edit_).finish();
-    if (options_.regions) g = with_regions(std::move(g));
-    return g;
+    return std::move(edit_).finish();
   }
 
  private:
@@ -443,38 +442,6 @@ class graph_maker {
     }
   }
 
-  /// Cuts some stretches of ops into parts. The border is right; the shapes inside are left as they are.
-  op_graph with_regions(op_graph g) {
-    auto const n = static_cast<std::uint32_t>(g.op_count());
-    if (n < 4) return g;
-    graph_editor edit(g);
-    struct stretch {
-      std::uint32_t first, last;
-    };
-    auto const add = [&](stretch s, region_id parent, std::int64_t parts) {
-      region r;
-      r.parent = parent;
-      r.parts = parts;
-      r.extent = parts * (1 + below(3));
-      auto const inside = [&](op_id o) { return o != nothing<op_id> && index(o) >= s.first && index(o) <= s.last; };
-      for (auto v : g.values()) {
-        bool read_inside = false, read_outside = is_kept(g, v);
-        for (auto const& u : g.uses(v)) (inside(u.op) ? read_inside : read_outside) = true;
-        auto const axis = g.type(v).rank() && coin(2) ? 0 : -1;
-        if (!inside(g.producer(v)) && read_inside) r.inputs.push_back({v, axis, combine::concat});
-        if (inside(g.producer(v)) && read_outside)
-          r.outputs.push_back({v, axis, axis < 0 ? combine::sum : combine::concat});
-      }
-      auto const id = edit.add_region(r);
-      for (auto o = s.first; o <= s.last; ++o) edit.set_region(op_id{o}, id);
-      return id;
-    };
-    stretch const outer{1 + below(n / 3), n / 2 + below(n / 2)};
-    auto const id = add(outer, nothing<region_id>, 2);
-    if (outer.last - outer.first > 3 && coin(2)) add({outer.first + 1, outer.first + 2}, id, 3);
-    return std::move(edit).finish();
-  }
-
   using bool_ = unsigned char;
   random_stream draw_;
   random_graph_options options_;
@@ -483,6 +450,41 @@ class graph_maker {
   table<value_id, bool_> read_;
   std::size_t seen_ = 0;  // ops whose inputs read_ knows
 };
+
+/// Cuts a stretch of a topological order into parts, and perhaps one inside it. The border is right; the shapes inside
+/// are left as they are.
+inline op_graph with_regions(op_graph const& g, random_stream& draw) {
+  auto const n = static_cast<std::uint32_t>(g.op_count());
+  if (n < 4) return g;
+  auto const order = topological_order(g);
+  std::vector<std::uint32_t> position(n);
+  for (std::uint32_t i = 0; i < n; ++i) position[index(order[i])] = i;
+  graph_editor edit(g);
+  auto const add = [&](std::uint32_t first, std::uint32_t last, region_id parent, std::int64_t parts) {
+    region r;
+    r.parent = parent;
+    r.parts = parts;
+    r.extent = parts * (1 + draw.below(3));
+    auto const inside = [&](op_id o) {
+      return o != nothing<op_id> && position[index(o)] >= first && position[index(o)] <= last;
+    };
+    for (auto v : g.values()) {
+      bool read_inside = false, read_outside = is_kept(g, v);
+      for (auto const& u : g.uses(v)) (inside(u.op) ? read_inside : read_outside) = true;
+      auto const axis = g.type(v).rank() && draw.below(2) ? 0 : -1;
+      if (!inside(g.producer(v)) && read_inside) r.inputs.push_back({v, axis, combine::concat});
+      if (inside(g.producer(v)) && read_outside)
+        r.outputs.push_back({v, axis, axis < 0 ? combine::sum : combine::concat});
+    }
+    auto const id = edit.add_region(r);
+    for (auto i = first; i <= last; ++i) edit.set_region(order[i], id);
+    return id;
+  };
+  auto const first = 1 + draw.below(n / 3), last = n / 2 + draw.below(n / 2);
+  auto const id = add(first, last, nothing<region_id>, 2);
+  if (last - first > 3 && draw.below(2)) add(first + 1, first + 2, id, 3);
+  return std::move(edit).finish();
+}
 
 /// Computes an op again, or swaps a value, for some of its readers that run after one of the others can have run.
 inline bool copy_or_swap(op_graph& g, random_stream& draw, bool swap) {
@@ -527,6 +529,7 @@ inline toy_graph random_graph(std::uint64_t seed, random_graph_options options =
   g = renumbered(g, seed);
   for (std::uint32_t i = 0; i < options.copies; ++i) detail::copy_or_swap(g, draw, false);
   for (std::uint32_t i = 0; i < options.swaps; ++i) detail::copy_or_swap(g, draw, true);
+  if (options.regions) g = detail::with_regions(g, draw);
   return toy_graph(std::move(g));
 }
 

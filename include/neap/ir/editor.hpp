@@ -235,6 +235,9 @@ class graph_editor final : public op_emitter {
     touched_ops_.push_back(o);
   }
 
+  /// finish() derives every table from scratch, whatever was edited.
+  void derive_all() { derive_all_ = true; }
+
   // ------------------------------------------------------------------ looking
 
   std::vector<value_id> outputs_of(op_id o) const { return {g_.outputs(o).begin(), g_.outputs(o).end()}; }
@@ -243,9 +246,9 @@ class graph_editor final : public op_emitter {
 
   /// The edited graph. Throws neap::error if a removed op's output is still read or kept, or views form a cycle.
   op_graph finish() && {
-    if (aliases_changed_) resolve_storages();
+    if (aliases_changed_ || derive_all_) resolve_storages();
     if (any_removed_) compact();
-    bool const few = !any_removed_ && 4 * reads_.size() + 2 * unread_.size() < old_values_;
+    bool const few = !any_removed_ && !derive_all_ && 4 * reads_.size() + 2 * unread_.size() < old_values_;
     if (few) patch_uses();
     else index_uses();
     if (order_changed_ || any_removed_) derive_order();
@@ -683,7 +686,7 @@ class graph_editor final : public op_emitter {
     g_.op_down_.resize(n, {0, 0}), g_.op_up_.resize(n, {0, 0});
     g_.source_down_.resize(g_.sources_.size(), {0, 0}), g_.source_up_.resize(g_.sources_.size(), {0, 0});
     for (std::size_t i = old_sources; i < g_.sources_.size(); ++i) g_.source_down_[i] = source_down(i);
-    if (n == 0 || 2 * touched_ops_.size() > n) {
+    if (n == 0 || 2 * touched_ops_.size() > n || derive_all_) {
       all_digests();
     } else {
       detail::op_ring down(n), up(n);
@@ -697,7 +700,7 @@ class graph_editor final : public op_emitter {
       else
         for (auto i : sources) replace(g_.source_up_[i], source_up(i));
     }
-    if (!g_.regions_.empty()) replace(g_.region_digest_, regions_digest());
+    replace(g_.region_digest_, regions_digest());
   }
   void touched(value_id v, detail::op_ring& down, detail::op_ring& up, std::vector<std::size_t>& sources) {
     if (auto const p = g_.producer(v); p != nothing<op_id>) {
@@ -759,7 +762,7 @@ class graph_editor final : public op_emitter {
           if (--missing[index(u.op)] == 0) order.push_back(u.op);
     }
     for (std::size_t at = order.size(); at-- > 0;) g_.op_up_[order[at]] = op_up(order[at]);
-    g_.digest_ = g_.region_digest_;
+    g_.digest_ = g_.region_digest_;  // replaced in a moment
     for (auto d : g_.op_up_) g_.digest_ = g_.digest_ + d;
     for (std::size_t i = 0; i < g_.sources_.size(); ++i) {
       g_.source_up_[i] = source_up(i);
@@ -789,7 +792,7 @@ class graph_editor final : public op_emitter {
   op_graph g_;
   std::size_t old_ops_, old_values_;  // before the edits
   std::vector<bool> removed_;
-  bool any_removed_ = false, aliases_changed_ = false, order_changed_ = false;
+  bool any_removed_ = false, aliases_changed_ = false, order_changed_ = false, derive_all_ = false;
   std::vector<op_id> touched_ops_;        // their own digest, or an argument, has changed
   std::vector<value_id> touched_values_;  // their role has changed, or they are kept or not any more
   std::vector<reading> reads_;            // added since; some may be gone again

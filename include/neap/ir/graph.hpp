@@ -178,6 +178,7 @@ class op_graph {
 
  private:
   friend class graph_editor;
+  friend class graph_checker;       // ir/verify.hpp
   friend struct graph_test_access;  // tests plant faults
   operator_table table_;
   table<op_id, op_record> ops_;

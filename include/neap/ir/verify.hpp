@@ -1,0 +1,360 @@
+// The invariants of a graph, all in one place. Tests call verify() everywhere, readers of files before they give a graph
+// away; hot loops do not: it costs a few times what building the graph did.
+#pragma once
+
+#include <neap/ir/editor.hpp>
+#include <neap/ir/traversal.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// What verify() does, one member function a group of invariants; the groups before make the later ones safe to ask.
+class graph_checker {
+ public:
+  explicit graph_checker(op_graph const& g) : g_(g) {}
+
+  status run() {
+    try {
+      ops(), values(), storages(), aliases(), sources(), kept(), uses(), order(), types(), regions(), copies(), digests();
+    } catch (failure& f) {
+      return std::move(f);
+    }
+    return {};
+  }
+
+ private:
+  template <class... Part>
+  static void require(bool condition, Part const&... part) {
+    if (condition) return;
+    std::string line = "graph: ";
+    ((line += part), ...);
+    throw failure{line};
+  }
+  static std::string number(std::size_t n) { return std::to_string(n); }
+  /// op 3 "name" (matmul); a broken name is left out.
+  std::string say(op_id o) const {
+    std::string s = "op " + number(index(o));
+    if (index(o) >= g_.op_count()) return s;
+    if (auto const at = g_.ops_[o].name; at && at < g_.text_.size()) s += " \"" + std::string(g_.text(at)) + "\"";
+    if (g_.ops_[o].kind < g_.table_.size()) s += " (" + std::string(g_.facets(o).name) + ")";
+    return s;
+  }
+  std::string say(value_id v) const {
+    std::string s = "value " + number(index(v));
+    if (index(v) < g_.value_count())
+      if (auto const at = g_.values_[v].name; at && at < g_.text_.size()) s += " \"" + std::string(g_.text(at)) + "\"";
+    return s;
+  }
+  static std::string say(storage_id s) { return "storage " + number(index(s)); }
+  static std::string say(region_id r) { return "region " + number(index(r)); }
+
+  /// Ids in range; outputs consecutive, in the order of the ops, and theirs.
+  void ops() const {
+    require(g_.text_.empty() || g_.text_.back() == '\0', "the text pool is not closed");
+    require(g_.value_ids_.size() == g_.value_count(), "the list of value ids has another length than the values");
+    for (auto v : g_.values()) require(g_.value_ids_[index(v)] == v, "the list of value ids is out of order");
+    std::size_t next = 0;
+    for (auto o : g_.ops()) {
+      auto const& r = g_.ops_[o];
+      require(r.kind < g_.table_.size(), say(o), ": its kind is not in the operator table");
+      require(r.first_input + std::size_t{r.input_count} <= g_.arguments_.size(), say(o), ": its arguments are out of range");
+      require(r.attributes + std::size_t{g_.facets(o).size} <= g_.attributes_.size(), say(o),
+              ": its attributes are out of range");
+      require(r.name == 0 || r.name < g_.text_.size(), say(o), ": its name is out of range");
+      require(r.origin < g_.origin_count_, say(o), ": its origin is out of range");
+      require(r.region == nothing<region_id> || index(r.region) < g_.regions_.size(), say(o), ": its region does not exist");
+      if (auto const* x = g_.as<op::opaque>(o))
+        require(x->target == 0 || x->target < g_.text_.size(), say(o), ": what it is called is out of range");
+      for (auto v : g_.inputs(o)) require(index(v) < g_.value_count(), say(o), " reads ", say(v), ", which does not exist");
+      if (r.output_count == 0) continue;
+      require(r.first_output >= next, say(o), ": its outputs do not come after those of the ops before it");
+      next = r.first_output + std::size_t{r.output_count};
+      require(next <= g_.value_count(), say(o), ": its outputs are out of range");
+      for (auto v : g_.outputs(o))
+        require(g_.values_[v].producer == o, say(v), " does not know that ", say(o), " makes it");
+    }
+  }
+
+  void values() const {
+    for (auto v : g_.values()) {
+      auto const& r = g_.values_[v];
+      require(index(r.layout) < g_.layouts_.size(), say(v), ": its layout is out of range");
+      require(index(r.storage) < g_.storage_count(), say(v), ": its storage is out of range");
+      require(r.name == 0 || r.name < g_.text_.size(), say(v), ": its name is out of range");
+      require(r.role <= role::loss, say(v), ": its role is none");
+      for (auto x : g_.type(v).dims) require(x >= 0, say(v), ": an extent is negative");
+      if (r.producer == nothing<op_id>) continue;
+      require(index(r.producer) < g_.op_count(), say(v), ": its producer does not exist");
+      auto const& p = g_.ops_[r.producer];
+      require(index(v) >= p.first_output && index(v) < p.first_output + std::size_t{p.output_count}, say(v),
+              " is no output of ", say(r.producer), ", which is said to make it");
+    }
+  }
+
+  /// Numbered in the order of their first values; resident if a source made them.
+  void storages() const {
+    std::vector<std::uint32_t> updates(g_.storage_count());
+    for (auto v : g_.values()) updates[index(g_.storage(v))] += g_.values_[v].alias == alias_kind::update;
+    for (auto s : g_.storages()) {
+      auto const& r = g_.storages_[s];
+      require(r.bytes >= 0, say(s), ": negative bytes");
+      require(index(r.first) < g_.value_count(), say(s), ": its first value does not exist");
+      auto const& first = g_.values_[r.first];
+      require(first.storage == s && first.alias == alias_kind::fresh, say(s), ": ", say(r.first), " did not make it");
+      require(index(s) == 0 || g_.storages_[id_at<storage_id>(index(s) - 1)].first < r.first, say(s),
+              ": not in the order of the first values");
+      require(r.resident == (first.producer == nothing<op_id>), say(s),
+              r.resident ? ": resident, but an op makes it" : ": not resident, but a source lies in it");
+      require(r.updates == updates[index(s)], say(s), ": its updates are miscounted");
+    }
+  }
+
+  /// Views and updates lie in the storage of what they look at, at its version or the next one.
+  void aliases() const {
+    std::vector<std::pair<storage_id, std::uint32_t>> updates;
+    for (auto v : g_.values()) {
+      auto const& r = g_.values_[v];
+      require(r.alias <= alias_kind::update, say(v), ": how it shares its storage is out of range");
+      if (r.alias == alias_kind::fresh) {
+        require(g_.storages_[r.storage].first == v, say(v), " is not the first value of its own ", say(r.storage));
+        require(r.of == -1 && r.version == 0, say(v), " has a storage of its own, but a base or a version");
+        continue;
+      }
+      value_id base = g_.storages_[r.storage].first;  // of a source view
+      if (r.producer != nothing<op_id>) {
+        auto const in = g_.inputs(r.producer);
+        auto const& p = g_.ops_[r.producer];
+        bool const input = r.of >= 0 && static_cast<std::size_t>(r.of) < in.size();
+        bool const output = r.of <= -2 && p.first_output + static_cast<std::size_t>(-2 - r.of) < index(v);
+        require(input || output, say(v), " shares with something that is no input and no earlier output of its op");
+        base = input ? in[static_cast<std::size_t>(r.of)]
+                     : id_at<value_id>(p.first_output + static_cast<std::size_t>(-2 - r.of));
+      } else {
+        require(r.alias == alias_kind::view && r.of == -1, say(v), " is a source, but an update or a view of an argument");
+        require(g_.storages_[r.storage].resident, say(v), " is a source in a storage that an op makes");
+      }
+      auto const& b = g_.values_[base];
+      require(r.storage == b.storage, say(v), " does not lie in the storage of ", say(base));
+      require(r.version == b.version + (r.alias == alias_kind::update), say(v), ": its version is not that of ", say(base),
+              r.alias == alias_kind::update ? " plus one" : "");
+      if (r.alias == alias_kind::update) updates.emplace_back(r.storage, r.version);
+    }
+    std::sort(updates.begin(), updates.end());
+    auto const twice = std::adjacent_find(updates.begin(), updates.end());
+    if (twice != updates.end())
+      require(false, say(twice->first), ": version ", number(twice->second - 1), " is updated twice");
+  }
+
+  void sources() const {
+    std::vector<value_id> all;
+    for (auto v : g_.values()) {
+      auto const& r = g_.values_[v];
+      if (r.producer == nothing<op_id>) {
+        all.push_back(v);
+        require(is_source(r.role), say(v), " is made by no op, but is no source: ", name_of(r.role));
+      } else {
+        require(!is_source(r.role) || g_.is_resident(r.storage), say(v), " is made by an op, but its role is ", name_of(r.role));
+      }
+    }
+    require(std::equal(all.begin(), all.end(), g_.sources_.begin(), g_.sources_.end()),
+            "the list of sources is not that of the values made by no op");
+  }
+
+  void kept() const {
+    std::vector<bool> met(g_.value_count());
+    for (auto v : g_.kept_) {
+      require(index(v) < g_.value_count(), "kept ", say(v), " does not exist");
+      require(!met[index(v)], say(v), " is kept twice");
+      met[index(v)] = true;
+    }
+    for (auto v : g_.values())
+      require(g_.values_[v].kept == met[index(v)], say(v), met[index(v)] ? " does not know that it is kept"
+                                                                          : " is said to be kept, but is not in the list");
+  }
+
+  /// Readers, by op id and argument.
+  void uses() const {
+    std::vector<std::vector<use>> readers(g_.value_count());
+    for (auto o : g_.ops())
+      for (std::uint32_t i = 0; i < g_.ops_[o].input_count; ++i) readers[index(g_.inputs(o)[i])].push_back({o, i});
+    require(g_.uses_.row_count() == g_.value_count(), "the table of readers has another length than the values");
+    for (auto v : g_.values())
+      require(std::equal(readers[index(v)].begin(), readers[index(v)].end(), g_.uses(v).begin(), g_.uses(v).end()), say(v),
+              ": its readers are not those that read it");
+  }
+
+  /// Who overwrites a version waits for all its other readers; and everything can be put in order.
+  void order() const {
+    bool const any = std::any_of(g_.values_.begin(), g_.values_.end(),
+                                 [](value_record const& r) { return r.alias == alias_kind::update; });
+    require(g_.has_updates() == any, "the table of order constraints is there without updates, or missing");
+    require(!any || g_.after_.row_count() == g_.op_count(), "the table of order constraints has another length than the ops");
+    std::vector<std::vector<value_id>> in(any ? g_.storage_count() : 0);  // the values of each storage
+    if (any)
+      for (auto v : g_.values()) in[index(g_.storage(v))].push_back(v);
+    for (auto o : g_.ops()) {
+      std::vector<op_id> expected;
+      for (auto v : g_.outputs(o)) {
+        auto const& r = g_.values_[v];
+        if (r.alias != alias_kind::update) continue;
+        for (auto x : in[index(r.storage)])
+          if (g_.values_[x].version + 1 == r.version)
+            for (auto const& u : g_.uses(x))
+              if (u.op != o) expected.push_back(u.op);
+      }
+      std::sort(expected.begin(), expected.end());
+      expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
+      auto const have = g_.order_after(o);
+      require(std::equal(expected.begin(), expected.end(), have.begin(), have.end()), say(o),
+              ": it does not wait for exactly the readers of what it overwrites");
+    }
+    if (auto const cycle = find_cycle(g_); !cycle.empty()) {
+      std::string line;
+      for (auto o : cycle) line += say(o) + " -> ";
+      require(false, "ops wait for each other: ", line, say(cycle.front()));
+    }
+  }
+
+  /// Shape rules give what the graph has. (Opaque ops have none; inside a region ops see slices.)
+  void types() const {
+    std::vector<tensor_layout> layouts;
+    for (auto o : g_.ops()) {
+      if (g_.as<op::opaque>(o) || g_.ops_[o].region != nothing<region_id>) continue;
+      layouts.clear();
+      for (auto v : g_.inputs(o)) layouts.push_back(g_.layout(v));
+      shape_context shapes(g_.facets(o).name, layouts);
+      std::string refused;
+      try {
+        g_.facets(o).infer(g_.attributes(o), shapes);
+      } catch (error const& e) {
+        refused = e.what();
+      }
+      require(refused.empty(), say(o), ": its shape rule refuses its inputs: ", refused);
+      require(shapes.outputs().size() == g_.outputs(o).size(), say(o), ": its shape rule gives another number of outputs");
+      for (std::size_t j = 0; j < shapes.outputs().size(); ++j) {
+        auto const& rule = shapes.outputs()[j];
+        auto const v = g_.outputs(o)[j];
+        auto const& r = g_.values_[v];
+        require(rule.layout == g_.layout(v), say(o), ": output ", number(j), " should be ", to_string(rule.layout.type),
+                ", is ", to_string(g_.type(v)), rule.layout.type == g_.type(v) ? " at other strides" : "");
+        require(rule.alias == r.alias && (rule.alias == alias_kind::fresh || rule.of == r.of), say(o), ": output ", number(j),
+                " shares its storage otherwise than its shape rule says");
+        if (r.alias == alias_kind::fresh)
+          require(g_.bytes(r.storage) == (rule.bytes >= 0 ? rule.bytes : rule.layout.type.bytes()), say(o), ": output ",
+                  number(j), " has a storage of another size than its shape rule says");
+      }
+    }
+  }
+
+  bool inside(op_id o, region_id r) const {
+    for (auto at = g_.ops_[o].region; at != nothing<region_id>; at = g_.regions_[index(at)].parent)
+      if (at == r) return true;
+    return false;
+  }
+  /// A forest; parts divide the extent; what crosses a border is listed there, once, and nothing else is; nothing leaves
+  /// a region and comes back.
+  void regions() const {
+    auto const n = g_.regions_.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      auto const parent = g_.regions_[i].parent;
+      require(parent == nothing<region_id> || index(parent) < n, say(id_at<region_id>(i)), ": its parent does not exist");
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      auto const r = id_at<region_id>(i);
+      auto const& reg = g_.regions_[i];
+      std::size_t steps = 0;
+      for (auto at = reg.parent; at != nothing<region_id>; at = g_.regions_[index(at)].parent)
+        require(++steps <= n, say(r), " lies in itself");
+      require(reg.parts >= 1, say(r), ": fewer than one part");
+      require(reg.extent >= 1 && reg.extent % reg.parts == 0, say(r), ": ", std::to_string(reg.parts),
+              " parts do not divide the extent ", std::to_string(reg.extent));
+    }
+    if (n == 0) return;
+    auto const edges = all_edges(g_);
+    auto const order = kahn_order(edges);
+    for (std::size_t i = 0; i < n; ++i) {
+      auto const r = id_at<region_id>(i);
+      std::vector<bool> behind(g_.op_count());  // outside, and waits for something inside
+      for (auto o : order) {
+        bool const in = inside(o, r);
+        for (auto p : edges.before[o]) {
+          require(!in || !behind[index(p)], say(r), ": ", say(o), " in it waits for ", say(p),
+                  ", which is not in it but waits for it");
+          if (!in && (behind[index(p)] || inside(p, r))) behind[index(o)] = true;
+        }
+      }
+      for (bool const out : {false, true}) {
+        std::vector<value_id> listed;
+        for (auto const& e : out ? g_.regions_[i].outputs : g_.regions_[i].inputs) {
+          require(index(e.value) < g_.value_count(), say(r), ": ", say(e.value), " at its border does not exist");
+          require(e.axis >= -1 && e.axis < g_.type(e.value).rank(), say(r), ": ", say(e.value), " has no axis ",
+                  std::to_string(e.axis));
+          require(e.how <= combine::mean, say(r), ": how ", say(e.value), " is combined is out of range");
+          listed.push_back(e.value);
+        }
+        std::sort(listed.begin(), listed.end());
+        std::vector<value_id> crossing;
+        for (auto v : g_.values()) {
+          auto const p = g_.producer(v);
+          if ((p != nothing<op_id> && inside(p, r)) != out) continue;
+          bool crosses = out && g_.values_[v].kept;
+          for (auto const& u : g_.uses(v)) crosses = crosses || inside(u.op, r) != out;
+          if (crosses) crossing.push_back(v);
+        }
+        std::vector<value_id> odd;
+        std::set_symmetric_difference(listed.begin(), listed.end(), crossing.begin(), crossing.end(), std::back_inserter(odd));
+        if (!odd.empty())
+          require(false, say(r), ": ", say(odd[0]),
+                  std::binary_search(crossing.begin(), crossing.end(), odd[0])
+                      ? (out ? " leaves it without being listed" : " enters it without being listed")
+                      : " is listed at its border but does not cross it there, or is listed twice");
+      }
+    }
+  }
+
+  /// Copies of a random op draw the same numbers.
+  std::optional<attribute_value> key(op_id o) const {
+    auto const* x = g_.as<op::opaque>(o);
+    if (x ? !x->rng : !g_.facets(o).random) return {};
+    for (auto const& a : g_.facets(o).attributes)
+      if (a.name == "key") return a.get(g_.attributes(o));
+    return {};
+  }
+  void copies() const {
+    std::vector<op_id> first(g_.origin_count_, nothing<op_id>);
+    for (auto o : g_.ops()) {
+      auto const k = key(o);
+      if (!k) continue;
+      auto& f = first[g_.ops_[o].origin];
+      if (f == nothing<op_id>) f = o;
+      else require(*key(f) == *k, say(o), " is a copy of ", say(f), " but draws with another key");
+    }
+  }
+
+  void digests() const {
+    require(g_.op_down_.size() == g_.op_count() && g_.op_up_.size() == g_.op_count() &&
+                g_.source_down_.size() == g_.sources_.size() && g_.source_up_.size() == g_.sources_.size(),
+            "the tables of digests have other lengths than the ops and sources");
+    graph_editor again{op_graph(g_)};
+    again.derive_all();
+    op_graph const fresh = std::move(again).finish();
+    for (auto o : g_.ops())
+      require(fresh.op_down_[o] == g_.op_down_[o] && fresh.op_up_[o] == g_.op_up_[o], say(o), ": its digest is stale");
+    for (std::size_t i = 0; i < g_.sources_.size(); ++i)
+      require(fresh.source_down_[i] == g_.source_down_[i] && fresh.source_up_[i] == g_.source_up_[i], say(g_.sources_[i]),
+              ": its digest is stale");
+    require(fresh.digest_ == g_.digest_, "the digest is not the sum of its parts");
+  }
+
+  op_graph const& g_;
+};
+
+/// Every invariant of a graph holds, or one line that names the op, value, storage or region and what is wrong with it.
+/// O(ops + edges), times the regions.
+inline status verify(op_graph const& g) { return graph_checker(g).run(); }
+
+}  // namespace neap::inline v0
