@@ -12,7 +12,7 @@
 #pragma once
 
 #include <neap/execute/arena.hpp>
-#include <neap/execute/kernel_table.hpp>
+#include <neap/execute/kernel_check.hpp>
 #include <neap/execute/spill_file.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/plan/plan.hpp>
@@ -117,6 +117,8 @@ class executable {
   };
 
   void build(execution_options const& options) {
+    static_assert(detail::kernel_checks<Backend, typename Ops::list>::ok);
+    auto const kernels = kernel_table<Backend, Ops>();
     auto const& g = plan_.graph;
     auto const n = static_cast<std::uint32_t>(plan_.steps.size());
     std::size_t refs = 0;
@@ -150,7 +152,7 @@ class executable {
       for (auto v : g.outputs(o)) all_views &= g.record(v).alias == alias_kind::view;
       if (all_views) continue;
       l.what = action::compute;
-      l.kernel = kernel_table<Ops, Backend>[g.record(o).kind];
+      l.kernel = kernels[g.record(o).kind];
       if (!l.kernel) {
         auto const* x = g.template as<op::opaque>(o);
         throw error("executable: " + std::string(x ? g.text(x->target) : g.facets(o).name) +

@@ -1,0 +1,36 @@
+// A backend that lacks a kernel for an operator of the set does not compile, and the message names the operator.
+#pragma once
+
+#include <neap/ir/opaque.hpp>
+#include <neap/ir/operators/transfer.hpp>
+#include <neap/model/kernels.hpp>
+
+#include <type_traits>
+
+namespace neap::inline v0 {
+
+/// Operators that an executable treats itself: transfers, and those whose meaning is not known.
+template <class Op>
+inline constexpr bool runs_without_kernel =
+    std::is_same_v<Op, op::store> || std::is_same_v<Op, op::load> || std::is_same_v<Op, op::opaque>;
+
+namespace detail {
+
+/// Instantiated once an operator, so that the compiler's trace names Backend and Op.
+template <class Backend, class Op>
+struct kernel_check {
+  static_assert(runs_without_kernel<Op> || has_kernel<Backend, Op>,
+                "neap: the backend has no kernel for an operator of the set (it is the Op of kernel_check<Backend, Op>): "
+                "write  void run(Backend&, Op const&, neap::kernel_arguments const&)  in the operator's namespace");
+  static constexpr bool ok = true;
+};
+template <class Backend, class List>
+struct kernel_checks;
+template <class Backend, class... Op>
+struct kernel_checks<Backend, type_list<Op...>> {
+  static constexpr bool ok = (kernel_check<Backend, Op>::ok && ...);
+};
+
+}  // namespace detail
+
+}  // namespace neap::inline v0

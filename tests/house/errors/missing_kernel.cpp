@@ -1,0 +1,15 @@
+// expect: neap: the backend has no kernel for an operator of the set
+// also: my_square
+#include <neap/execute/executable.hpp>
+
+struct my_square {
+  static constexpr std::string_view name = "my_square";
+  void infer(neap::shape_context& c) const { c.fresh(c.in(0)); }
+  void relate(neap::dim_context& c) const { c.aligned(0, 0); }
+};
+struct my_operators : neap::operator_set<neap::op::opaque, neap::op::store, neap::op::load, my_square> {};
+
+int main() {
+  neap::host_backend backend;
+  neap::executable<my_operators, neap::host_backend> run({}, {}, backend);
+}
