@@ -69,7 +69,8 @@ struct greedy_by_size {
     std::vector<detail::forbidden> closed;
     for (auto i : order) {
       if (p.fixed_of(i) != any_offset) offsets[i] = p.fixed_of(i);
-      if (!p.occupies(i)) continue;
+      if (p.lower[i] >= p.upper[i] || (p.size[i] == 0 && p.fixed_of(i) != any_offset)) continue;
+      // Empty sizes are placed like others, last: AITemplate's offsets.
       closed.clear();
       for (auto const& q : placed) {
         if (q.lower >= p.upper[i] || p.lower[i] >= q.upper) continue;
