@@ -62,6 +62,24 @@ TEST_CASE("every scheduler gives a valid order of every random graph, and the sa
   }
 }
 
+TEST_CASE("sliding keeps orders valid, and lowers many peaks") {
+  int sunk = 0, hoisted = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    CAPTURE(seed);
+    auto const g = testing::random_graph(seed, {.most_ops = 60, .copies = 2, .swaps = static_cast<std::uint32_t>(seed % 3)});
+    flow_facts const facts(g, no_cost{});
+    auto const s = testing::random_order(g, seed);
+    auto const a = sink(facts, s), b = hoist(facts, s);
+    CHECK(check_order(facts, a).message() == "");
+    CHECK(check_order(facts, b).message() == "");
+    simulator sim;
+    sunk += sim.peak(facts, a) < sim.peak(facts, s);
+    hoisted += sim.peak(facts, b) < sim.peak(facts, s);
+  }
+  CHECK(sunk > 100);
+  CHECK(hoisted > 50);
+}
+
 TEST_CASE("faulty orders are told") {
   auto const g = testing::random_graph(5);
   auto const good = reverse_post_order{}(g);

@@ -4,11 +4,12 @@
 // because they free it. Backward, the last position is filled first, again with the op that adds the fewest bytes to what
 // must be there before it: what only makes bytes (a load, a placeholder, a cast of a weight) moves as late as it can.
 // Neither is better on all graphs, so both are simulated beside the order of the ids and reverse post-order, and the
-// lowest peak wins, earlier candidates first. (Sethi and Ullman's rule is optimal on trees only; deciding in general is
+// lowest peak wins. (Sethi and Ullman's rule is optimal on trees only; deciding in general is
 // NP-hard, Sethi 1975.)
 #pragma once
 
 #include <neap/schedule/order.hpp>
+#include <neap/schedule/slide.hpp>
 #include <neap/simulate/simulator.hpp>
 
 #include <algorithm>
@@ -207,21 +208,30 @@ struct greedy_backward {
   }
 };
 
-/// The best of the plain orders and the two greedy ones, by simulated peak.
+/// The best of the plain orders and the two greedy ones, each as it is and slid (slide.hpp), by simulated peak, earlier
+/// candidates first. The graph's own order is the first candidate: nothing is moved for nothing.
 struct memory_greedy {
-  bool forward = true, backward = true;  // switches, so that the worth of each can be measured
+  bool forward = true, backward = true, slide = true;  // switches, so that the worth of each can be measured
 
   schedule operator()(flow_facts const& facts) const {
     simulator sim;
     schedule best = given_order{}(facts);
     bytes_t peak = sim.peak(facts, best);
-    auto const consider = [&](schedule other) {
+    auto const consider = [&](schedule const& other) {
       auto const p = sim.peak(facts, other);
-      if (p < peak) peak = p, best = std::move(other);
+      if (p < peak) peak = p, best = other;
     };
-    consider(reverse_post_order{}(facts));
-    if (forward) consider(greedy_forward{}(facts));
-    if (backward) consider(greedy_backward{}(facts));
+    auto const consider_slid = [&](schedule s) {
+      consider(s);
+      if (!slide) return;
+      consider(s = hoist(facts, s));
+      consider(s = sink(facts, s));
+      consider(hoist(facts, s));
+    };
+    consider_slid(best);
+    consider_slid(reverse_post_order{}(facts));
+    if (forward) consider_slid(greedy_forward{}(facts));
+    if (backward) consider_slid(greedy_backward{}(facts));
     return best;
   }
   template <dataflow_graph G>

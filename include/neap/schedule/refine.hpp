@@ -1,13 +1,13 @@
 // Placement of what a schedule need not compute early: recomputed copies, views, loads and stores. Three passes over an
 // order, none of which changes the order of the ops that a loss or a gradient waits for in turn:
-//   1. sink: an op moves to just before the first op that waits for it, where the bytes it makes are at least those it
-//      frees. Copies and views reach their first reader; so do casts of weights and the like.
+//   1. sink (slide.hpp): copies, views, casts of weights and the like reach their first reader.
 //   2. store: a store moves to right after the ops it waits for, so that its transfer begins as soon as it can.
 //   3. load: a load moves back from its first reader just far enough that its transfer is hidden by what is computed
 //      meanwhile, as long as no position exceeds the limit. (MAGIS places them by a fixed distance.)
 #pragma once
 
 #include <neap/schedule/incremental.hpp>
+#include <neap/schedule/slide.hpp>
 #include <neap/simulate/simulator.hpp>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct refine {
       if (q.peak_bytes > at.peak_bytes && q.latency >= at.latency) return;
       best = std::move(next), at = q;
     };
-    if (sink) accept(sunk(facts, best));
+    if (sink) accept(neap::sink(facts, best));
     if (stores && facts.has_transfers()) accept(stored(facts, best));
     if (loads && facts.has_transfers()) {
       accept(late_loads(facts, best));
@@ -43,49 +43,6 @@ struct refine {
   }
 
  private:
-  /// From the last op to the first, each to just before what waits for it, if that does not cost bytes.
-  static schedule sunk(flow_facts const& facts, schedule const& s) {
-    auto const n = static_cast<std::uint32_t>(s.size());
-    auto const next = detail::successors(facts);
-    // Ops that sank before position p stand in a list from the last one sunk: the order in which they are to be emitted.
-    std::vector<std::uint32_t> head(n + 1, no_id), link(n, no_id);
-    table<op_id, std::uint32_t> slot(n);          // the op stands right before what was at this position
-    table<storage_id, std::uint32_t> last(facts.storage_count(), 0);
-    for (auto k : facts.kept_storages()) last[k] = n;
-    for (std::uint32_t p = n; p-- > 0;) {
-      auto const o = s[p];
-      std::uint32_t to = n;
-      for (auto u : next[o]) to = std::min(to, slot[u]);
-      bool moves = to != n && to > p + 1 && facts.stream(o) == op_stream::compute;
-      if (moves) {
-        bytes_t gained = 0;
-        auto const made = facts.makes(o).size();
-        auto const touched = facts.touches(o);
-        for (auto t : touched.last(made)) gained += facts.bytes(t);
-        for (auto t : touched.first(touched.size() - made))
-          if (last[t] < to) gained -= facts.bytes(t);  // it would live longer
-        moves = gained >= 0;
-      }
-      slot[o] = moves ? to : p;
-      if (moves) {
-        link[p] = head[to];
-        head[to] = p;
-      }
-      for (auto t : facts.touches(o)) last[t] = std::max(last[t], slot[o]);
-    }
-    schedule out;
-    out.order.reserve(n);
-    std::vector<bool> moved(n);
-    for (std::uint32_t p = 0; p < n; ++p) moved[p] = slot[s[p]] != p;
-    // What stands before p was pushed from the later to the earlier, so the list begins with the earliest. An op that
-    // sank may itself have ops that sank to it: they share its slot and come earlier in the list.
-    for (std::uint32_t p = 0; p < n; ++p) {
-      for (auto q = head[p]; q != no_id; q = link[q]) out.order.push_back(s[q]);
-      if (!moved[p]) out.order.push_back(s[p]);
-    }
-    return check_order(facts, out) ? out : s;
-  }
-
   static schedule without(flow_facts const& facts, schedule const& s, op_stream stream) {
     schedule rest;
     rest.order.reserve(s.size());
