@@ -1,0 +1,130 @@
+// Softmax and its logarithm along the last axis, forward and backward. One block a row: maximum, sum of exponentials,
+// scale.
+#pragma once
+
+#include <neap/backend/host.hpp>
+#include <neap/backend/math.hpp>
+#include <neap/backend/rows.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+/// y = e^(x - max) / sum, or x - max - log(sum).
+template <class T, bool Log>
+struct softmax_rows {
+  using C = compute_t<T>;
+  row_view<T const> x_rows;
+  row_view<T> y_rows;
+  std::int64_t columns;
+
+  template <class Block>
+  NEAP_HD void operator()(Block& b) const {
+    T const* const x = x_rows(b.id);
+    T* const y = y_rows(b.id);
+    C const top = b.reduce_each(columns, -std::numeric_limits<C>::infinity(),
+                                [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
+    // A row of nothing but -inf has no distribution: NaN, as the formula says.
+    if constexpr (!Log && std::is_same_v<T, C>) {
+      C const sum = b.reduce_each(columns, C(0), [=](std::int64_t i) {
+        C const e = math::exp(x[i] - top);
+        y[i] = e;
+        return e;
+      }, sum_op{});
+      C const scale = C(1) / sum;
+      b.each(columns, [=](std::int64_t i) { y[i] *= scale; });
+    } else {
+      C const sum = b.reduce_each(columns, C(0), [=](std::int64_t i) {
+        return math::exp(static_cast<C>(x[i]) - top);
+      }, sum_op{});
+      if constexpr (Log) {
+        C const shift = top + math::log(sum);
+        b.each(columns, [=](std::int64_t i) { y[i] = convert<T>(static_cast<C>(x[i]) - shift); });
+      } else {
+        C const scale = C(1) / sum;
+        b.each(columns, [=](std::int64_t i) { y[i] = convert<T>(math::exp(static_cast<C>(x[i]) - top) * scale); });
+      }
+    }
+  }
+};
+
+/// dx = y (dy - sum(y dy)), or dy - e^y sum(dy).
+template <class T, bool Log>
+struct softmax_backward_rows {
+  using C = compute_t<T>;
+  row_view<T const> dy_rows, y_rows;
+  row_view<T> dx_rows;
+  std::int64_t columns;
+
+  template <class Block>
+  NEAP_HD void operator()(Block& b) const {
+    T const* const dy = dy_rows(b.id);
+    T const* const y = y_rows(b.id);
+    T* const dx = dx_rows(b.id);
+    C const sum = b.reduce_each(columns, C(0), [=](std::int64_t i) {
+      if constexpr (Log)
+        return static_cast<C>(dy[i]);
+      else
+        return static_cast<C>(y[i]) * static_cast<C>(dy[i]);
+    }, sum_op{});
+    b.each(columns, [=](std::int64_t i) {
+      C const g = dy[i], v = y[i];
+      if constexpr (Log)
+        dx[i] = convert<T>(g - math::exp(v) * sum);
+      else
+        dx[i] = convert<T>(v * (g - sum));
+    });
+  }
+};
+
+template <bool Log, class Backend>
+void run_softmax(Backend& b, tensor_ref const& y, tensor_ref const& x, char const* name) {
+  expect_same_shape(y, x, name);
+  with_floating(x.element, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    softmax_rows<T, Log> const kernel{rows_of<T const>(x, name), rows_of<T>(y, name), x.extent(-1)};
+    if (x.count() > 0) b.launch(x.count() / kernel.columns, kernel, kernel.columns);
+  });
+}
+
+template <bool Log, class Backend>
+void run_softmax_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dy, tensor_ref const& y,
+                          char const* name) {
+  expect_same_shape(dx, dy, name);
+  expect_same_shape(dx, y, name);
+  with_floating(y.element, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    softmax_backward_rows<T, Log> const kernel{rows_of<T const>(dy, name), rows_of<T const>(y, name),
+                                               rows_of<T>(dx, name), y.extent(-1)};
+    if (y.count() > 0) b.launch(y.count() / kernel.columns, kernel, kernel.columns);
+  });
+}
+
+}  // namespace detail
+
+/// y = softmax(x) along the last axis, which must be contiguous. y may be x. All of one shape and floating type.
+template <class Backend>
+void softmax(Backend& b, tensor_ref const& y, tensor_ref const& x) {
+  detail::run_softmax<false>(b, y, x, "softmax");
+}
+/// y = log(softmax(x)).
+template <class Backend>
+void log_softmax(Backend& b, tensor_ref const& y, tensor_ref const& x) {
+  detail::run_softmax<true>(b, y, x, "log_softmax");
+}
+/// The gradient from y = softmax(x), not x. dx may be dy or y.
+template <class Backend>
+void softmax_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dy, tensor_ref const& y) {
+  detail::run_softmax_backward<false>(b, dx, dy, y, "softmax_backward");
+}
+/// The gradient from y = log_softmax(x), not x. dx may be dy or y.
+template <class Backend>
+void log_softmax_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dy, tensor_ref const& y) {
+  detail::run_softmax_backward<true>(b, dx, dy, y, "log_softmax_backward");
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,106 @@
+// Tensors as rows along the last axis: what softmax, norms and losses work on. Rows are contiguous; where they start is
+// free (the leading axes may have any strides).
+#pragma once
+
+#include <neap/backend/strided.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+namespace neap::inline v0::detail {
+
+/// Row r of a tensor of T.
+template <class T>
+struct row_view {
+  T* data = nullptr;
+  int rank = 0;  // of the leading axes, joined where strides allow
+  std::int64_t dims[max_rank]{}, strides[max_rank]{};
+
+  NEAP_HD T* operator()(std::int64_t row) const {
+    if (rank == 1) return data + row * strides[0];
+    std::int64_t offset = 0;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      offset += row % dims[axis] * strides[axis];
+      row /= dims[axis];
+    }
+    return data + offset;
+  }
+  NEAP_HD explicit operator bool() const { return data != nullptr; }
+};
+
+/// The rows of x, whose last axis must be contiguous; a tensor without data gives a view without data.
+template <class T>
+row_view<T> rows_of(tensor_ref const& x, char const* kernel) {
+  if (!x.data) return {};
+  auto const fail = [&](std::string why) { throw error(std::string(kernel) + ": " + why); };
+  if (x.element != dtype_of<std::remove_const_t<T>>)
+    fail(std::string(name_of(x.element)) + " where " + std::string(name_of(dtype_of<std::remove_const_t<T>>)) +
+         " is expected");
+  if (x.rank() == 0) fail("a tensor of rank 0 has no rows");
+  int const last = x.rank() - 1;
+  if (x.dims[last] > 1 && x.strides[last] != 1) fail("the last axis must be contiguous");
+  row_view<T> v{x.as<T>(), 0, {}, {}};
+  for (int axis = 0; axis < last; ++axis) {
+    if (x.dims[axis] == 1) continue;
+    if (v.rank > 0 && v.strides[v.rank - 1] == x.strides[axis] * x.dims[axis]) {
+      v.dims[v.rank - 1] *= x.dims[axis];
+      v.strides[v.rank - 1] = x.strides[axis];
+    } else {
+      v.dims[v.rank] = x.dims[axis];
+      v.strides[v.rank++] = x.strides[axis];
+    }
+  }
+  if (v.rank == 0) v.rank = 1, v.dims[0] = 1, v.strides[0] = 0;
+  return v;
+}
+
+/// A contiguous tensor of T, or nullptr; `count` is how many elements it must have.
+template <class T>
+T* vector_of(tensor_ref const& x, std::int64_t count, char const* kernel) {
+  if (!x.data) return nullptr;
+  if (x.element != dtype_of<std::remove_const_t<T>> || x.count() != count || !x.is_dense())
+    throw error(std::string(kernel) + ": " + to_string(tensor_type{x.element, x.dims}) + " where " +
+                std::to_string(count) + " contiguous " + std::string(name_of(dtype_of<std::remove_const_t<T>>)) +
+                " are expected");
+  return x.as<T>();
+}
+
+inline void expect_same_shape(tensor_ref const& a, tensor_ref const& b, char const* kernel) {
+  if (b.data && !(a.dims == b.dims))
+    throw error(std::string(kernel) + ": shapes differ: " + to_string(a.dims) + " and " + to_string(b.dims));
+}
+
+/// How rows are grouped where sums over all rows are taken: each group makes a partial sum, the groups are added in
+/// order. Depends on the number of rows alone.
+struct row_groups {
+  std::int64_t rows, size, count;
+  explicit row_groups(std::int64_t n)
+      : rows(n), size(std::max<std::int64_t>(16, (n + 63) / 64)), count((n + size - 1) / size) {}
+};
+
+/// Adds the groups' partial sums: out[i] = partial[0][i] + partial[1][i] + ..., one block a tile of columns.
+template <class C, class T>
+struct add_groups {
+  static constexpr std::int64_t tile = 256;
+  C const* partial;  // [groups, stride]
+  std::int64_t groups, stride, columns;
+  T* out;  // [columns]
+
+  template <class Block>
+  NEAP_HD void operator()(Block& b) const {
+    std::int64_t const first = b.id * tile, n = columns - first < tile ? columns - first : tile;
+    C sums[tile];
+    C* const total = sums;
+    b.each(n, [=](std::int64_t i) { total[i] = C(0); });
+    for (std::int64_t g = 0; g < groups; ++g) {
+      C const* const x = partial + g * stride + first;
+      b.each(n, [=](std::int64_t i) { total[i] += x[i]; });
+    }
+    T* const y = out + first;
+    b.each(n, [=](std::int64_t i) { y[i] = convert<T>(total[i]); });
+  }
+  std::int64_t blocks() const { return (columns + tile - 1) / tile; }
+};
+
+}  // namespace neap::inline v0::detail
