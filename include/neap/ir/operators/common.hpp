@@ -1,0 +1,142 @@
+// What operators of all families share: rules for shapes, layouts and broadcasting, and the bridge from an operator that
+// is a scalar function to its kernel.
+#pragma once
+
+#include <neap/backend/kernels/elementwise.hpp>
+#include <neap/ir/operator.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace neap::inline v0::op {
+
+struct copy;
+struct sum_to;
+
+namespace detail {
+using neap::detail::streaming_work;
+using neap::detail::touched_bytes;
+
+inline void require_floating(shape_context& c, int i) {
+  c.require(is_floating(c.in(i).element), "needs a floating type, was given ", c.in(i));
+}
+inline void require_integer(shape_context& c, int i, std::string_view what) {
+  auto const t = c.in(i).element;
+  c.require(t == dtype::i64 || t == dtype::i32, what, " must be i64 or i32, was given ", c.in(i));
+}
+inline void require_same_element(shape_context& c, int i, int j) {
+  c.require(c.in(i).element == c.in(j).element, "element types differ, ", c.in(i), " and ", c.in(j));
+}
+inline void require_same_type(shape_context& c, int i, int j) {
+  c.require(c.in(i) == c.in(j), "types differ, ", c.in(i), " and ", c.in(j));
+}
+inline void require_dims(shape_context& c, int i, shape const& dims, std::string_view what) {
+  c.require(c.in(i).dims == dims, what, " must have shape ", dims, ", was given ", c.in(i));
+}
+inline void require_rank(shape_context& c, int i, int least, std::string_view what) {
+  c.require(c.in(i).rank() >= least, what, " needs at least ", least, least == 1 ? " axis" : " axes", ", was given ", c.in(i));
+}
+/// The elements of input i must follow one another; `dense()` makes it so.
+inline void require_dense(shape_context& c, int i) {
+  c.require(c.layout(i).is_dense(), "input ", i, " must be dense, was given ", c.in(i), " with strides ", c.layout(i).strides);
+}
+/// Likewise those of each row.
+inline void require_dense_rows(shape_context& c, int i) {
+  c.require(c.layout(i).has_dense_rows(), "rows of input ", i, " must be dense, was given ", c.in(i), " with strides ",
+            c.layout(i).strides);
+}
+/// An axis of input i as a number from 0; negative ones count from the end.
+inline int require_axis(shape_context& c, int i, std::int64_t axis) {
+  int const rank = c.in(i).rank();
+  c.require(axis >= -rank && axis < rank, "no axis ", axis, " in ", c.in(i));
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+inline int plain_axis(std::int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+
+/// The shape that all inputs from `first` on broadcast to: aligned from the last axis, extents of 1 stretch.
+inline shape broadcast(shape_context& c, int first = 0) {
+  shape dims = c.in(first).dims;
+  for (int i = first + 1; i < c.arity(); ++i) {
+    shape const& b = c.in(i).dims;
+    shape const& longer = dims.rank() >= b.rank() ? dims : b;
+    shape const& shorter = dims.rank() >= b.rank() ? b : dims;
+    shape both = longer;
+    int const missing = longer.rank() - shorter.rank();
+    for (int k = missing; k < longer.rank(); ++k) {
+      auto const x = longer[k], y = shorter[k - missing];
+      c.require(x == y || x == 1 || y == 1, "shapes do not broadcast, ", dims, " and ", b);
+      both[k] = x == 1 ? y : x;
+    }
+    dims = both;
+  }
+  return dims;
+}
+inline void relate_all_aligned(dim_context& c) {
+  for (int i = 0; i < c.arity(); ++i)
+    for (int j = 0; j < c.output_count(); ++j) c.aligned(i, j);
+}
+/// Axes of equal number and extent are the same, except the last `but_last`.
+inline void relate_leading(dim_context& c, int input, int output, int but_last) {
+  int const rank = std::min(c.in(input).rank(), c.out(output).rank());
+  for (int k = 0; k < rank && k < c.in(input).rank() - but_last; ++k)
+    if (c.in(input).dims[k] == c.out(output).dims[k]) c.same(input, k, output, k);
+}
+
+/// "relu" -> "relu_grad", when compiling.
+template <class Op>
+struct gradient_name {
+  static constexpr auto text = [] {
+    constexpr std::string_view base = Op::name, suffix = "_grad";
+    std::array<char, base.size() + suffix.size()> t{};
+    std::copy(base.begin(), base.end(), t.begin());
+    std::copy(suffix.begin(), suffix.end(), t.begin() + base.size());
+    return t;
+  }();
+  static constexpr std::string_view value{text.data(), text.size()};
+};
+
+}  // namespace detail
+
+/// v itself if its elements follow one another, else a dense copy of it.
+inline value_id dense(op_emitter& to, value_id v);
+inline value_id dense(gradient_context& c, value_id v);
+/// v itself if the elements of each of its rows follow one another, else a dense copy of it.
+inline value_id dense_rows(op_emitter& to, value_id v);
+inline value_id dense_rows(gradient_context& c, value_id v);
+/// A gradient as one of a value of the given shape: summed over the axes along which that value was broadcast.
+inline value_id reduced_to(gradient_context& c, value_id g, shape const& dims);
+
+/// An operator that is a scalar function: operator()(C...) of `map_inputs` numbers gives one. Its kernel maps it.
+template <class Op>
+concept scalar_operator = requires {
+  { Op::map_inputs } -> std::convertible_to<int>;
+};
+
+template <class Backend, scalar_operator Op>
+void run(Backend& b, Op const& op, kernel_arguments const& a) {
+  if constexpr (Op::map_inputs == 1) neap::map(b, op, a.out[0], a.in[0]);
+  else if constexpr (Op::map_inputs == 2) neap::map(b, op, a.out[0], a.in[0], a.in[1]);
+  else if constexpr (Op::map_inputs == 3) neap::map(b, op, a.out[0], a.in[0], a.in[1], a.in[2]);
+  else neap::map(b, op, a.out[0], a.in[0], a.in[1], a.in[2], a.in[3]);
+}
+
+/// Facets of a scalar function of N inputs of one element type, broadcast to one shape.
+template <int N, bool Floating>
+struct scalar_function {
+  static constexpr int map_inputs = N;
+  static constexpr bool elementwise = true;
+  static constexpr bool integral = !Floating;  // integers are computed as integers
+  void infer(shape_context& c) const { infer_as(c); }
+  void relate(dim_context& c) const { detail::relate_all_aligned(c); }
+
+  static void infer_as(shape_context& c) {
+    c.require_arity(N, N);
+    for (int i = 1; i < N; ++i) detail::require_same_element(c, 0, i);
+    if (Floating) detail::require_floating(c, 0);
+    c.fresh(tensor_type{c.in(0).element, detail::broadcast(c)});
+  }
+};
+
+}  // namespace neap::inline v0::op

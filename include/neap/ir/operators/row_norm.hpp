@@ -1,0 +1,143 @@
+// Layer norm and RMS norm over the last axis. The forward operators keep a row's statistics for the gradient, so that it
+// reads x once more and nothing else of its size. The gradients write dx over g or x where these die.
+#pragma once
+
+#include <neap/backend/kernels/layer_norm.hpp>
+#include <neap/backend/kernels/rms_norm.hpp>
+#include <neap/ir/operators/movement.hpp>
+
+namespace neap::inline v0::op {
+
+namespace detail {
+/// Statistics of 16-bit tensors are kept in f32.
+inline dtype statistic(dtype t) { return t == dtype::f64 ? dtype::f64 : dtype::f32; }
+
+inline shape without_last(shape s) {
+  if (s.rank()) s.erase(s.rank() - 1);
+  return s;
+}
+/// Inputs from `first` on are vectors of `n` elements of x's type.
+inline void require_vectors(shape_context& c, int first, std::int64_t n, std::string_view what) {
+  for (int i = first; i < c.arity(); ++i) {
+    require_dims(c, i, {n}, what);
+    require_same_element(c, 0, i);
+    require_dense(c, i);
+  }
+}
+/// x, up to `vectors` of scale and shift -> y and `statistics` of each row.
+inline void infer_row_norm(shape_context& c, int vectors, int statistics) {
+  c.require_arity(1, 1 + vectors);
+  require_floating(c, 0);
+  require_rank(c, 0, 1, "the input");
+  require_dense_rows(c, 0);
+  require_vectors(c, 1, c.in(0).dims.back(), "scale and shift");
+  c.fresh(c.in(0));
+  for (int j = 0; j < statistics; ++j)
+    c.fresh(tensor_type{statistic(c.in(0).element), without_last(c.in(0).dims)});
+}
+/// g, x, the statistics, [scale] -> dx, and with a scale `vectors` gradients of scale and shift.
+inline void infer_row_norm_grad(shape_context& c, int vectors, int statistics) {
+  int const fixed = 2 + statistics;
+  c.require_arity(fixed, fixed + 1);
+  require_floating(c, 0);
+  require_rank(c, 0, 1, "the gradient");
+  require_same_type(c, 0, 1);
+  for (int i : {0, 1}) require_dense_rows(c, i);
+  for (int i = 2; i < fixed; ++i) {
+    require_dims(c, i, without_last(c.in(1).dims), "a statistic");
+    require_dense(c, i);
+  }
+  require_vectors(c, fixed, c.in(1).dims.back(), "scale");
+  c.fresh(c.in(1));
+  if (c.arity() > fixed)
+    for (int j = 0; j < vectors; ++j) c.fresh(tensor_type{c.in(1).element, {c.in(1).dims.back()}});
+}
+/// Row axes of the first `inputs` are those of the first `outputs`; what else comes out is summed over them.
+inline void relate_rows(dim_context& c, int inputs, int outputs) {
+  int const rows = c.in(0).rank() - 1;
+  for (int i = 0; i < inputs; ++i)
+    for (int k = 0; k < rows; ++k) {
+      for (int j = 0; j < outputs; ++j) c.same(i, k, j, k);
+      if (outputs < c.output_count()) c.reduced(i, k, k);
+    }
+}
+inline tensor_ref optional(std::span<tensor_ref const> list, std::size_t i) { return i < list.size() ? list[i] : tensor_ref{}; }
+}  // namespace detail
+
+/// g, x, mean, rstd, [w] -> dx, [dw, db].
+struct layer_norm_grad {
+  static constexpr std::string_view name = "layer_norm_grad";
+  static constexpr bool elementwise = true;  // dx over g or x: a row is read before it is written; dw, db come last
+  static constexpr double flops = 14;
+  void infer(shape_context& c) const { detail::infer_row_norm_grad(c, 2, 2); }
+  void relate(dim_context& c) const { detail::relate_rows(c, 4, 1); }
+  bytes_t workspace(work_context const& c) const {
+    return c.out.size() > 1 ? neap::layer_norm_backward_workspace(c.in[1].type) : 0;
+  }
+};
+/// x, [w, [b]] -> y = (x - mean) * rstd * w + b over the last axis; mean and rstd of each row (Ba et al. 2016).
+struct layer_norm {
+  static constexpr std::string_view name = "layer_norm";
+  static constexpr double flops = 8;
+  double eps = 1e-5;
+  static constexpr auto attributes() { return std::array{field<&layer_norm::eps>("eps")}; }
+  void infer(shape_context& c) const { detail::infer_row_norm(c, 2, 2); }
+  void relate(dim_context& c) const { detail::relate_rows(c, 1, 3); }
+  void gradient(gradient_context& c) const {
+    if (c.grad() == nothing<value_id>) return;
+    value_id const g = dense_rows(c, c.grad());
+    if (c.arity() == 1) return c.give(0, c.emit(layer_norm_grad{}, {g, c.in(0), c.out(1), c.out(2)}));
+    auto const all = c.emit_all(layer_norm_grad{}, {g, c.in(0), c.out(1), c.out(2), c.in(1)});
+    for (int i = 0; i < c.arity(); ++i)
+      if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
+  }
+};
+template <class Backend>
+void run(Backend& b, layer_norm const& op, kernel_arguments const& a) {
+  neap::layer_norm(b, a.out[0], a.out[1], a.out[2], a.in[0], detail::optional(a.in, 1), detail::optional(a.in, 2), op.eps);
+}
+template <class Backend>
+void run(Backend& b, layer_norm_grad const&, kernel_arguments const& a) {
+  neap::layer_norm_backward(b, a.out[0], detail::optional(a.out, 1), detail::optional(a.out, 2), a.in[0], a.in[1], a.in[2],
+                            a.in[3], detail::optional(a.in, 4), a.workspace);
+}
+
+/// g, x, rstd, [w] -> dx, [dw].
+struct rms_norm_grad {
+  static constexpr std::string_view name = "rms_norm_grad";
+  static constexpr bool elementwise = true;
+  static constexpr double flops = 11;
+  void infer(shape_context& c) const { detail::infer_row_norm_grad(c, 1, 1); }
+  void relate(dim_context& c) const { detail::relate_rows(c, 3, 1); }
+  bytes_t workspace(work_context const& c) const {
+    return c.out.size() > 1 ? neap::rms_norm_backward_workspace(c.in[1].type) : 0;
+  }
+};
+/// x, [w] -> y = x * rstd * w over the last axis; rstd of each row (Zhang and Sennrich 2019).
+struct rms_norm {
+  static constexpr std::string_view name = "rms_norm";
+  static constexpr double flops = 5;
+  double eps = 1e-5;
+  static constexpr auto attributes() { return std::array{field<&rms_norm::eps>("eps")}; }
+  void infer(shape_context& c) const { detail::infer_row_norm(c, 1, 1); }
+  void relate(dim_context& c) const { detail::relate_rows(c, 1, 2); }
+  void gradient(gradient_context& c) const {
+    if (c.grad() == nothing<value_id>) return;
+    value_id const g = dense_rows(c, c.grad());
+    if (c.arity() == 1) return c.give(0, c.emit(rms_norm_grad{}, {g, c.in(0), c.out(1)}));
+    auto const all = c.emit_all(rms_norm_grad{}, {g, c.in(0), c.out(1), c.in(1)});
+    for (int i : {0, 1})
+      if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
+  }
+};
+template <class Backend>
+void run(Backend& b, rms_norm const& op, kernel_arguments const& a) {
+  neap::rms_norm(b, a.out[0], a.out[1], a.in[0], detail::optional(a.in, 1), op.eps);
+}
+template <class Backend>
+void run(Backend& b, rms_norm_grad const&, kernel_arguments const& a) {
+  neap::rms_norm_backward(b, a.out[0], detail::optional(a.out, 1), a.in[0], a.in[1], a.in[2], detail::optional(a.in, 3),
+                          a.workspace);
+}
+
+}  // namespace neap::inline v0::op

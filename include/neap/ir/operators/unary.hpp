@@ -1,0 +1,383 @@
+// Scalar functions of one tensor, with their slopes. The gradient of each is an operator of its own, grad_of<F>: it reads
+// the incoming gradient and either the argument or the result of F, whichever says enough, and may take over either.
+//
+// A user's operator of this kind is a name, a function and a slope:
+//
+//   struct softsign : op::unary<softsign> {
+//     static constexpr std::string_view name = "softsign";
+//     template <class T> NEAP_HD T operator()(T x) const { return x / (T(1) + math::abs(x)); }
+//     template <class T> NEAP_HD T slope(T x) const { T const d = T(1) + math::abs(x); return T(1) / (d * d); }
+//   };
+//   struct my_ops : extend<standard_operators, softsign, op::grad_of<softsign>> {};
+#pragma once
+
+#include <neap/backend/math.hpp>
+#include <neap/ir/operators/common.hpp>
+
+namespace neap::inline v0::op {
+
+namespace detail {
+template <class F>
+constexpr bool slope_reads_result = [] {
+  if constexpr (requires { F::slope_of_result; }) return bool{F::slope_of_result};
+  else return false;
+}();
+}  // namespace detail
+
+/// g, v -> g * F's slope, where v is F's argument, or its result if F::slope_of_result.
+template <class F>
+struct grad_of : scalar_function<2, true> {
+  static constexpr std::string_view name = detail::gradient_name<F>::value;
+  static constexpr double flops = neap::detail::flops_v<F> + 1;
+  template <class T>
+  NEAP_HD T operator()(T g, T v) const {
+    return g * F{}.slope(v);
+  }
+};
+
+/// y = f(x), with y's slope(x) or, if slope_of_result is set, slope(y).
+template <class Self>
+struct unary : scalar_function<1, true> {
+  void gradient(gradient_context& c) const {
+    c.give(0, c.emit(grad_of<Self>{}, {c.grad(), detail::slope_reads_result<Self> ? c.out(0) : c.in(0)}));
+  }
+};
+
+struct neg : scalar_function<1, false> {
+  static constexpr std::string_view name = "neg";
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return -x;
+  }
+  void gradient(gradient_context& c) const { c.give(0, c.emit(neg{}, {c.grad()})); }
+};
+/// The slope of e^x is e^x: the gradient is g * y.
+struct exp : unary<exp> {
+  static constexpr std::string_view name = "exp";
+  static constexpr bool slope_of_result = true;
+  static constexpr double flops = 8;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::exp(x);
+  }
+  template <class T>
+  NEAP_HD T slope(T y) const {
+    return y;
+  }
+};
+struct log : unary<log> {
+  static constexpr std::string_view name = "log";
+  static constexpr double flops = 8;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::log(x);
+  }
+  template <class T>
+  NEAP_HD T slope(T x) const {
+    return T(1) / x;
+  }
+};
+struct sqrt : unary<sqrt> {
+  static constexpr std::string_view name = "sqrt";
+  static constexpr bool slope_of_result = true;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::sqrt(x);
+  }
+  template <class T>
+  NEAP_HD T slope(T y) const {
+    return T(0.5) / y;
+  }
+};
+struct rsqrt : unary<rsqrt> {
+  static constexpr std::string_view name = "rsqrt";
+  static constexpr bool slope_of_result = true;
+  static constexpr double flops = 2;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::rsqrt(x);
+  }
+  template <class T>
+  NEAP_HD T slope(T y) const {
+    return T(-0.5) * y * y * y;
+  }
+};
+struct reciprocal : unary<reciprocal> {
+  static constexpr std::string_view name = "reciprocal";
+  static constexpr bool slope_of_result = true;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return T(1) / x;
+  }
+  template <class T>
+  NEAP_HD T slope(T y) const {
+    return -y * y;
+  }
+};
+/// The slope at 0 is 0.
+struct abs : unary<abs> {
+  static constexpr std::string_view name = "abs";
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::abs(x);
+  }
+  template <class T>
+  NEAP_HD T slope(T x) const {
+    return T(x > T(0)) - T(x < T(0));
+  }
+};
+struct square : unary<square> {
+  static constexpr std::string_view name = "square";
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return x * x;
+  }
+  template <class T>
+  NEAP_HD T slope(T x) const {
+    return T(2) * x;
+  }
+};
+struct tanh : unary<tanh> {
+  static constexpr std::string_view name = "tanh";
+  static constexpr bool slope_of_result = true;
+  static constexpr double flops = 12;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::tanh(x);
+  }
+  template <class T>
+  NEAP_HD T slope(T y) const {
+    return T(1) - y * y;
+  }
+};
+struct sigmoid : unary<sigmoid> {
+  static constexpr std::string_view name = "sigmoid";
+  static constexpr bool slope_of_result = true;
+  static constexpr double flops = 10;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::sigmoid(x);
+  }
+  template <class T>
+  NEAP_HD T slope(T y) const {
+    return y * (T(1) - y);
+  }
+};
+/// max(x, 0); a NaN stays one. The slope at 0 is 0.
+struct relu : unary<relu> {
+  static constexpr std::string_view name = "relu";
+  static constexpr bool slope_of_result = true;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::max(x, T(0));
+  }
+  template <class T>
+  NEAP_HD T slope(T y) const {
+    return T(y > T(0));
+  }
+};
+struct silu : unary<silu> {
+  static constexpr std::string_view name = "silu";
+  static constexpr double flops = 11;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::silu(x);
+  }
+  template <class T>
+  NEAP_HD T slope(T x) const {
+    return math::silu_slope(x);
+  }
+};
+struct erf : unary<erf> {
+  static constexpr std::string_view name = "erf";
+  static constexpr double flops = 12;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::erf(x);
+  }
+  template <class T>
+  NEAP_HD T slope(T x) const {
+    return T(1.12837916709551257390) * math::exp(-x * x);
+  }
+};
+/// log(1 + e^x).
+struct softplus : unary<softplus> {
+  static constexpr std::string_view name = "softplus";
+  static constexpr double flops = 16;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::softplus(x);
+  }
+  template <class T>
+  NEAP_HD T slope(T x) const {
+    return math::sigmoid(x);
+  }
+};
+
+using exp_grad = grad_of<exp>;
+using log_grad = grad_of<log>;
+using sqrt_grad = grad_of<sqrt>;
+using rsqrt_grad = grad_of<rsqrt>;
+using reciprocal_grad = grad_of<reciprocal>;
+using abs_grad = grad_of<abs>;
+using square_grad = grad_of<square>;
+using tanh_grad = grad_of<tanh>;
+using sigmoid_grad = grad_of<sigmoid>;
+using relu_grad = grad_of<relu>;
+using silu_grad = grad_of<silu>;
+using erf_grad = grad_of<erf>;
+using softplus_grad = grad_of<softplus>;
+
+// ---------------------------------------------------------------------------------- with attributes
+
+namespace detail {
+/// Facets of a scalar function that has attributes: data members and a base would need two pairs of braces.
+#define NEAP_SCALAR_FACETS(n, only_floating)                                             \
+  static constexpr int map_inputs = n;                                                   \
+  static constexpr bool elementwise = true, integral = !(only_floating);                 \
+  void infer(shape_context& c) const { scalar_function<n, only_floating>::infer_as(c); } \
+  void relate(dim_context& c) const { detail::relate_all_aligned(c); }
+}  // namespace detail
+
+struct gelu_grad {
+  static constexpr std::string_view name = "gelu_grad";
+  static constexpr double flops = 24;
+  bool tanh_form = false;
+  static constexpr auto attributes() { return std::array{field<&gelu_grad::tanh_form>("tanh_form")}; }
+  NEAP_SCALAR_FACETS(2, true)
+};
+/// x * Phi(x), or GPT-2's approximation of it by tanh.
+struct gelu {
+  static constexpr std::string_view name = "gelu";
+  static constexpr double flops = 14;
+  bool tanh_form = false;
+  static constexpr auto attributes() { return std::array{field<&gelu::tanh_form>("tanh_form")}; }
+  NEAP_SCALAR_FACETS(1, true)
+  void gradient(gradient_context& c) const { c.give(0, c.emit(gelu_grad{tanh_form}, {c.grad(), c.in(0)})); }
+};
+namespace detail {
+template <bool TanhForm>
+struct gelu_function {
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return TanhForm ? math::gelu_tanh(x) : math::gelu(x);
+  }
+  template <class T>
+  NEAP_HD T operator()(T g, T x) const {
+    return g * (TanhForm ? math::gelu_tanh_slope(x) : math::gelu_slope(x));
+  }
+};
+}  // namespace detail
+template <class Backend>
+void run(Backend& b, gelu const& op, kernel_arguments const& a) {
+  if (op.tanh_form) neap::map(b, detail::gelu_function<true>{}, a.out[0], a.in[0]);
+  else neap::map(b, detail::gelu_function<false>{}, a.out[0], a.in[0]);
+}
+template <class Backend>
+void run(Backend& b, gelu_grad const& op, kernel_arguments const& a) {
+  if (op.tanh_form) neap::map(b, detail::gelu_function<true>{}, a.out[0], a.in[0], a.in[1]);
+  else neap::map(b, detail::gelu_function<false>{}, a.out[0], a.in[0], a.in[1]);
+}
+
+/// g, x -> g * slope of leaky_relu at x.
+struct leaky_relu_grad {
+  static constexpr std::string_view name = "leaky_relu_grad";
+  static constexpr double flops = 2;
+  double slope = 0.01;
+  static constexpr auto attributes() { return std::array{field<&leaky_relu_grad::slope>("slope")}; }
+  NEAP_SCALAR_FACETS(2, true)
+  template <class T>
+  NEAP_HD T operator()(T g, T v) const {
+    return g * (T(slope) + T(v > T(0)) * (T(1) - T(slope)));
+  }
+};
+/// x, or slope * x where x is negative. A slope of at least 0 lets the gradient read the result.
+struct leaky_relu {
+  static constexpr std::string_view name = "leaky_relu";
+  static constexpr double flops = 2;
+  double slope = 0.01;
+  static constexpr auto attributes() { return std::array{field<&leaky_relu::slope>("slope")}; }
+  NEAP_SCALAR_FACETS(1, true)
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::max(x, T(0)) + T(slope) * math::min(x, T(0));
+  }
+  void gradient(gradient_context& c) const {
+    c.give(0, c.emit(leaky_relu_grad{slope}, {c.grad(), slope >= 0 ? c.out(0) : c.in(0)}));
+  }
+};
+
+/// x + value.
+struct add_scalar {
+  static constexpr std::string_view name = "add_scalar";
+  double value = 0;
+  static constexpr auto attributes() { return std::array{field<&add_scalar::value>("value")}; }
+  NEAP_SCALAR_FACETS(1, false)
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return x + static_cast<T>(value);
+  }
+  void gradient(gradient_context& c) const { c.give(0, c.grad()); }
+};
+/// x * value.
+struct mul_scalar {
+  static constexpr std::string_view name = "mul_scalar";
+  double value = 1;
+  static constexpr auto attributes() { return std::array{field<&mul_scalar::value>("value")}; }
+  NEAP_SCALAR_FACETS(1, true)
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return x * static_cast<T>(value);
+  }
+  void gradient(gradient_context& c) const { c.give(0, c.emit(mul_scalar{value}, {c.grad()})); }
+};
+
+namespace detail {
+/// x^p: whole numbers up to 4 in absolute value by multiplication, the others by log and exp, with the sign that an odd
+/// whole p gives to negative x. Negative x with a p that is not whole is a NaN.
+template <class T>
+NEAP_HD NEAP_INLINE T power(T x, T p) {
+  if (p == T(0)) return T(1);
+  T const m = math::abs(p);
+  T y = m == T(1) ? x : m == T(2) ? x * x : m == T(3) ? x * x * x : (x * x) * (x * x);
+  if (!(m == T(1) || m == T(2) || m == T(3) || m == T(4))) {
+    y = math::exp(m * math::log(math::abs(x)));
+    if (x < T(0)) {
+      T const half = m * T(0.5);
+      bool const whole = m < T(1 << 24) && m == T(static_cast<std::int64_t>(m));
+      bool const even = whole && half == T(static_cast<std::int64_t>(half));
+      y = even ? y : whole ? -y : (x - x) / (x - x);
+    }
+  }
+  return p < T(0) ? T(1) / y : y;
+}
+}  // namespace detail
+
+struct pow_scalar_grad {
+  static constexpr std::string_view name = "pow_scalar_grad";
+  static constexpr double flops = 20;
+  double value = 1;
+  static constexpr auto attributes() { return std::array{field<&pow_scalar_grad::value>("value")}; }
+  NEAP_SCALAR_FACETS(2, true)
+  template <class T>
+  NEAP_HD T operator()(T g, T x) const {
+    return g * T(value) * detail::power(x, T(value - 1));
+  }
+};
+/// x^value; a NaN for negative x if value is not whole.
+struct pow_scalar {
+  static constexpr std::string_view name = "pow_scalar";
+  static constexpr double flops = 18;
+  double value = 1;
+  static constexpr auto attributes() { return std::array{field<&pow_scalar::value>("value")}; }
+  NEAP_SCALAR_FACETS(1, true)
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return detail::power(x, T(value));
+  }
+  void gradient(gradient_context& c) const {
+    c.give(0, c.emit(pow_scalar_grad{value}, {c.grad(), c.in(0)}));
+  }
+};
+
+}  // namespace neap::inline v0::op
