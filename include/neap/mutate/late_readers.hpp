@@ -13,30 +13,51 @@
 
 namespace neap::inline v0::detail {
 
+/// What is asked of a candidate again and again: who stands where, which values a storage has, what was copied already,
+/// when storages are overwritten. O(ops + values).
+struct replay_facts {
+  struct update {
+    storage_id storage;
+    std::uint16_t overwrites;  // the version
+    std::uint32_t position;
+  };
+  table<op_id, std::uint32_t> at;
+  csr<storage_id, value_id> values;
+  std::vector<update> updates;
+  std::unordered_map<std::size_t, std::vector<op_id>> copies;  // ops by origin, where they are not their own
+
+  replay_facts(op_graph const& g, schedule const& order) : at(positions(order)) {
+    values.build(g.storage_count(), [&](auto&& pair) {
+      for (auto v : g.values()) pair(g.storage(v), v);
+    });
+    if (g.has_updates())
+      for (auto v : g.values())
+        if (auto const& r = g.record(v); r.alias == alias_kind::update)
+          updates.push_back({r.storage, static_cast<std::uint16_t>(r.version - 1), at[r.producer]});
+    for (auto o : g.ops())
+      if (g.origin(o) != o) copies[index(g.origin(o))].push_back(o);
+  }
+};
+
 /// Plans which ops to copy so that values of a graph can be read again at position `resume`; then does it.
 class late_readers {
  public:
-  late_readers(op_graph const& g, schedule const& order, simulation const& result, storage_id away, std::uint32_t resume,
-               std::size_t most_ops, double keep_ratio)
-      : g_(g), order_(order), result_(result), at_(positions(order)), away_(away), resume_(resume), most_ops_(most_ops),
-        small_(static_cast<bytes_t>(keep_ratio * static_cast<double>(g.bytes(away)))) {
-    if (!g.has_updates()) return;
-    for (auto v : g.values())
-      if (auto const& r = g.record(v); r.alias == alias_kind::update)
-        updates_.push_back({r.storage, static_cast<std::uint16_t>(r.version - 1), at_[r.producer]});
-  }
+  late_readers(op_graph const& g, replay_facts const& facts, simulation const& result, storage_id away,
+               std::uint32_t resume, std::size_t most_ops, double keep_ratio)
+      : g_(g), facts_(facts), result_(result), away_(away), resume_(resume), most_ops_(most_ops),
+        small_(static_cast<bytes_t>(keep_ratio * static_cast<double>(g.bytes(away)))) {}
 
   /// `v` can be read at `resume` as it is: a value the caller provides (a load's result, before it is made).
   void provide(value_id v) { known_[index(v)] = v; }
 
   /// Plans all that the readers of the storage from `resume` on need. False if it cannot be had, or costs more ops.
   bool plan() {
-    for (std::uint32_t i = resume_; i < order_.size(); ++i)
-      for (auto v : g_.inputs(order_[i])) {
-        if (g_.storage(v) != away_) continue;
-        if (readers_.empty() || readers_.back() != order_[i]) readers_.push_back(order_[i]);
-        if (!available(v, 0)) return false;
-      }
+    for (auto v : facts_.values[away_])
+      for (auto const& u : g_.uses(v))
+        if (facts_.at[u.op] >= resume_) {
+          if (!available(v, 0)) return false;
+          readers_.push_back(u.op);
+        }
     return !readers_.empty();
   }
   /// Ops that will be copied, in the order in which the copies run.
@@ -44,10 +65,9 @@ class late_readers {
   /// Their seconds in the present order.
   double seconds() const {
     double t = 0;
-    for (auto o : copied_) t += result_.end[at_[o]] - result_.start[at_[o]];
+    for (auto o : copied_) t += result_.end[facts_.at[o]] - result_.start[facts_.at[o]];
     return t;
   }
-  table<op_id, std::uint32_t> const& position_of() const { return at_; }
 
   /// Copies the planned ops and lets the readers read the copies. `provided` maps what provide() named to values of the
   /// edited graph. Appends the copies, in order.
@@ -76,8 +96,8 @@ class late_readers {
     auto const s = g_.storage(v);
     if (s == away_) return false;
     auto const p = g_.producer(v);
-    if (p != nothing<op_id> && at_[p] >= resume_) return false;
-    for (auto const& u : updates_)  // the next version must not have been written
+    if (p != nothing<op_id> && facts_.at[p] >= resume_) return false;
+    for (auto const& u : facts_.updates)  // the next version must not have been written
       if (u.storage == s && u.overwrites == g_.record(v).version && u.position < resume_) return false;
     if (g_.is_resident(s)) return true;
     if (result_.live[s].last >= resume_) return true;
@@ -108,16 +128,11 @@ class late_readers {
 
   /// The same output of another copy of o's origin that is in memory at `resume`.
   value_id living_twin(op_id o, std::size_t j) {
-    if (by_origin_.empty())
-      for (auto x : g_.ops())
-        if (g_.origin(x) != x) {
-          by_origin_[index(g_.origin(x))].push_back(x);
-        }
-    auto const family = by_origin_.find(index(g_.origin(o)));
-    if (family == by_origin_.end()) return nothing<value_id>;
+    auto const family = facts_.copies.find(index(g_.origin(o)));
+    if (family == facts_.copies.end()) return nothing<value_id>;
     for (auto x : family->second) {
       if (x == o || g_.record(x).region != g_.record(o).region || &g_.facets(x) != &g_.facets(o)) continue;
-      if (j >= g_.outputs(x).size() || at_[x] >= resume_) continue;
+      if (j >= g_.outputs(x).size() || facts_.at[x] >= resume_) continue;
       auto const v = g_.outputs(x)[j];
       if (g_.storage(v) != away_ && result_.live[g_.storage(v)].last >= resume_) return v;
     }
@@ -125,22 +140,14 @@ class late_readers {
   }
 
   op_graph const& g_;
-  schedule const& order_;
+  replay_facts const& facts_;
   simulation const& result_;
-  table<op_id, std::uint32_t> at_;
   storage_id away_;
   std::uint32_t resume_;
   std::size_t most_ops_;
   bytes_t small_;
-  struct update {
-    storage_id storage;
-    std::uint16_t overwrites;  // the version
-    std::uint32_t position;
-  };
-  std::vector<update> updates_;
   std::vector<op_id> readers_, copied_;
   std::unordered_map<std::size_t, value_id> known_;
-  std::unordered_map<std::size_t, std::vector<op_id>> by_origin_;
 };
 
 /// Finishes an edit whose order is `order` (ids of the editor): removes what nobody reads any more, renumbers the order.

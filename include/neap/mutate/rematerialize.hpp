@@ -20,7 +20,8 @@ struct recompute {
 
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c) const {
-    detail::late_readers late(c.graph, c.order, c.result, storage, resume, most_ops, keep_ratio);
+    detail::replay_facts const facts(c.graph, c.order);
+    detail::late_readers late(c.graph, facts, c.result, storage, resume, most_ops, keep_ratio);
     if (!late.plan() || late.copied().empty()) return std::nullopt;
     graph_editor edit{c.graph};
     std::vector<op_id> copies;
@@ -58,12 +59,9 @@ class gap_stream {
     found_ = true;
     auto const& c = *candidate_;
     if (c.order.size() == 0) return;
-    auto const at = positions(c.order);
-    for (auto const& g : gaps_at(c.graph, c.order, c.result, c.result.peak_position)) {
-      auto const producer = c.graph.producer(c.graph.record(g.storage).first);
-      double const score = Make::score(c, g, at[producer]);
-      if (score > 0) ranked_.emplace_back(score, g);
-    }
+    replay_facts const facts(c.graph, c.order);
+    for (auto const& g : gaps_at(c.graph, c.order, c.result, c.result.peak_position))
+      if (double const score = make_.score(c, facts, g); score > 0) ranked_.emplace_back(score, g);
     std::stable_sort(ranked_.begin(), ranked_.end(), [](auto const& a, auto const& b) { return a.first > b.first; });
   }
   candidate<G> const* candidate_;
@@ -80,13 +78,12 @@ struct make_recompute {
   std::uint32_t most_ops;
   float keep_ratio;
   recompute operator()(gap const& g) const { return {g.storage, g.resume, most_ops, keep_ratio}; }
-  /// Bytes a second of the producer.
+  /// Bytes that leave for a second of recomputation, chains and all; 0 where it cannot be done.
   template <class G>
-  static double score(candidate<G> const& c, gap const& g, std::uint32_t producer_position) {
-    auto const o = c.order[producer_position];
-    if (!graph_traits<G>::is_recomputable(c.graph, o)) return 0;
-    double const t = c.result.end[producer_position] - c.result.start[producer_position];
-    return static_cast<double>(c.graph.bytes(g.storage)) / (t + 1e-9);
+  double score(candidate<G> const& c, replay_facts const& facts, gap const& g) const {
+    late_readers late(c.graph, facts, c.result, g.storage, g.resume, most_ops, keep_ratio);
+    if (!late.plan() || late.copied().empty()) return 0;
+    return static_cast<double>(c.graph.bytes(g.storage)) / (late.seconds() + 1e-5 * c.result.latency);
   }
 };
 }  // namespace detail

@@ -23,7 +23,8 @@ struct swap_out {
     auto const& g = c.graph;
     value_id const whole = g.record(storage).first;
     op_id const producer = g.producer(whole);
-    detail::late_readers late(g, c.order, c.result, storage, resume, 64, 0);
+    detail::replay_facts const facts(g, c.order);
+    detail::late_readers late(g, facts, c.result, storage, resume, 64, 0);
     late.provide(whole);
     if (!late.plan()) return std::nullopt;
 
@@ -34,7 +35,7 @@ struct swap_out {
       handle = g.inputs(producer)[0];
     } else {
       for (auto const& u : g.uses(whole))
-        if (g.template as<op::store>(u.op) && late.position_of()[u.op] < resume) handle = g.output(u.op);
+        if (g.template as<op::store>(u.op) && facts.at[u.op] < resume) handle = g.output(u.op);
       if (handle == nothing<value_id>) {
         handle = edit.add(op::store{}, {whole})[0];
         store = edit.graph().producer(handle);
@@ -46,7 +47,7 @@ struct swap_out {
     late.apply(edit, {{index(whole), loaded}}, copies);
 
     std::uint32_t const issue = load_position(c);
-    std::uint32_t const stored = late.position_of()[producer];
+    std::uint32_t const stored = facts.at[producer];
     schedule order;
     order.order.reserve(c.order.size() + copies.size() + 2);
     for (std::uint32_t i = 0; i < c.order.size(); ++i) {
@@ -87,7 +88,7 @@ struct make_swap_out {
   swap_out operator()(gap const& g) const { return {g.storage, g.left, g.resume, bytes_per_second}; }
   /// Bytes times idle seconds.
   template <class G>
-  static double score(candidate<G> const& c, gap const& g, std::uint32_t) {
+  double score(candidate<G> const& c, replay_facts const&, gap const& g) const {
     return static_cast<double>(c.graph.bytes(g.storage)) * (c.result.start[g.resume] - c.result.end[g.left]);
   }
 };
