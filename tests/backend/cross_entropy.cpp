@@ -48,7 +48,7 @@ TEST_CASE("cross-entropy and its gradient agree with the formulas") {
     if (!each) loss = {how == loss_reduction::mean ? total / counted : total};
     std::vector<std::byte> work(static_cast<std::size_t>(cross_entropy_workspace({t, {rows, classes}})));
     owned l{each ? wide : t, each ? shape{rows} : shape{}}, lse{wide, {rows}};
-    cross_entropy(many, l, lse, x, target, how, -100, work.data());
+    cross_entropy_forward(many, l, lse, x, target, how, -100, work.data());
     CHECK(near(l, loss, 10 * tolerance(t)));
     CHECK(near(lse, lses, 10 * tolerance(wide)));
     owned d{t, {rows, classes}}, in_place{t, {rows, classes}};
@@ -60,7 +60,7 @@ TEST_CASE("cross-entropy and its gradient agree with the formulas") {
   }
   owned x{dtype::f32, {2, 3}}, target{dtype::i64, {2}}, loss{dtype::f32, {2}};
   target.ref.as<std::int64_t>()[1] = 3;
-  CHECK_THROWS_WITH_AS(cross_entropy(one, loss, {}, x, target, loss_reduction::none, -100, nullptr),
+  CHECK_THROWS_WITH_AS(cross_entropy_forward(one, loss, {}, x, target, loss_reduction::none, -100, nullptr),
                        "cross_entropy: target 3 at row 1 is not a class below 3", error);
 }
 
@@ -86,8 +86,8 @@ TEST_CASE("mean squared error and its gradient") {
     shape const ls = how == loss_reduction::none ? s : shape{};
     owned loss{t, ls}, again{t, ls}, d{t, s};
     if (t == dtype::f16 && s.rank() == 1 && how == loss_reduction::sum && total > 60000) continue;
-    mse(one, loss, x, y, how, work.data());
-    mse(many, again, x, y, how, work.data());
+    mse_forward(one, loss, x, y, how, work.data());
+    mse_forward(many, again, x, y, how, work.data());
     CHECK(same_bits(loss, again));
     CHECK(near(loss, each, 4 * tolerance(t)));
     mse_backward(one, d, g, x, y, how);

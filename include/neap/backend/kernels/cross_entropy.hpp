@@ -122,7 +122,7 @@ inline bytes_t cross_entropy_workspace(tensor_type const& logits) {
 /// (the mean over no rows is NaN). Saves logsumexp [rows] in f32 (f64 for f64) if it has data. Throws neap::error if
 /// a target is no class, where the backend's memory is the host's.
 template <class Backend>
-void cross_entropy(Backend& b, tensor_ref const& loss, tensor_ref const& logsumexp, tensor_ref const& logits,
+void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const& logsumexp, tensor_ref const& logits,
                    tensor_ref const& target, loss_reduction how, std::int64_t ignore_index, void* workspace) {
   with_floating(logits.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -219,7 +219,7 @@ inline bytes_t mse_workspace(tensor_type const& x) {
 
 /// loss = (x - y)^2: elementwise, or its mean or sum. For mean and sum x and y are contiguous and of one floating type.
 template <class Backend>
-void mse(Backend& b, tensor_ref const& loss, tensor_ref const& x, tensor_ref const& y, loss_reduction how,
+void mse_forward(Backend& b, tensor_ref const& loss, tensor_ref const& x, tensor_ref const& y, loss_reduction how,
          void* workspace) {
   if (how == loss_reduction::none) return map(b, detail::squared_difference{}, loss, x, y);
   with_floating(x.element, [&](auto tag) {

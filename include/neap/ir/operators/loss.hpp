@@ -86,7 +86,7 @@ struct cross_entropy {
 };
 template <class Backend>
 void run(Backend& b, cross_entropy const& op, kernel_arguments const& a) {
-  neap::cross_entropy(b, a.out[0], a.out[1], a.in[0], a.in[1], detail::loss_form(op.per_row), op.ignore_index, a.workspace);
+  neap::cross_entropy_forward(b, a.out[0], a.out[1], a.in[0], a.in[1], detail::loss_form(op.per_row), op.ignore_index, a.workspace);
 }
 template <class Backend>
 void run(Backend& b, cross_entropy_grad const& op, kernel_arguments const& a) {
@@ -135,7 +135,7 @@ struct mse {
 };
 template <class Backend>
 void run(Backend& b, mse const&, kernel_arguments const& a) {
-  neap::mse(b, a.out[0], a.in[0], a.in[1], loss_reduction::mean, a.workspace);
+  neap::mse_forward(b, a.out[0], a.in[0], a.in[1], loss_reduction::mean, a.workspace);
 }
 template <class Backend>
 void run(Backend& b, mse_grad const&, kernel_arguments const& a) {
