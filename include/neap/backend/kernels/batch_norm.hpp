@@ -1,0 +1,299 @@
+// Batch normalisation over [N, C, ...] (Ioffe and Szegedy 2015): y = (x - mean) * rstd * weight + bias for each channel.
+// One block a channel walks the planes of that channel; where planes are single elements ([N, C]), one block a tile of
+// channels walks the rows, lanes across channels. Tensors are contiguous.
+#pragma once
+
+#include <neap/backend/host.hpp>
+#include <neap/backend/math.hpp>
+#include <neap/backend/rows.hpp>
+
+#include <cstdint>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+/// [N, C, L]: the batch, the channels, and all other axes as one.
+struct channel_shape {
+  std::int64_t batch = 1, channels = 1, plane = 1;
+  channel_shape(tensor_ref const& x, char const* name) {
+    if (x.rank() < 2) throw error(std::string(name) + ": a tensor [N, C, ...] is needed");
+    batch = x.dims[0], channels = x.dims[1];
+    for (int axis = 2; axis < x.rank(); ++axis) plane *= x.dims[axis];
+  }
+  std::int64_t count() const { return batch * channels * plane; }
+  static constexpr std::int64_t tile = 64;  // channels of a block where planes are single elements
+  std::int64_t blocks() const { return plane > 1 ? channels : (channels + tile - 1) / tile; }
+  std::int64_t block_work() const { return batch * plane * (plane > 1 ? 1 : tile); }
+};
+
+/// sums(index into x, channel) over batch and plane, to[channel]; the scheme of all sums below.
+template <class C, class Block, class F, class G>
+NEAP_HD NEAP_INLINE void channel_sums(Block& b, channel_shape const& s, F const& term, G const& finish) {
+  if (s.plane > 1) {
+    std::int64_t const channel = b.id;
+    C sum = C(0);
+    for (std::int64_t n = 0; n < s.batch; ++n) {
+      std::int64_t const at = (n * s.channels + channel) * s.plane;
+      sum += b.reduce_each(s.plane, C(0), [=](std::int64_t i) { return term(at + i, channel); }, sum_op{});
+    }
+    finish(channel, sum);
+  } else {
+    std::int64_t const first = b.id * channel_shape::tile;
+    std::int64_t const width = s.channels - first < channel_shape::tile ? s.channels - first : channel_shape::tile;
+    C sums[channel_shape::tile];
+    C* const total = sums;
+    b.each(width, [=](std::int64_t i) { total[i] = C(0); });
+    for (std::int64_t n = 0; n < s.batch; ++n) {
+      std::int64_t const at = n * s.channels + first;
+      b.each(width, [=](std::int64_t i) { total[i] += term(at + i, first + i); });
+    }
+    b.each(width, [=](std::int64_t i) { finish(first + i, total[i]); });
+  }
+}
+
+/// each(index into x, channel) over all of a block's elements.
+template <class Block, class F>
+NEAP_HD NEAP_INLINE void channel_each(Block& b, channel_shape const& s, F const& f) {
+  if (s.plane > 1) {
+    std::int64_t const channel = b.id;
+    for (std::int64_t n = 0; n < s.batch; ++n) {
+      std::int64_t const at = (n * s.channels + channel) * s.plane;
+      b.each(s.plane, [=](std::int64_t i) { f(at + i, channel); });
+    }
+  } else {
+    std::int64_t const first = b.id * channel_shape::tile;
+    std::int64_t const width = s.channels - first < channel_shape::tile ? s.channels - first : channel_shape::tile;
+    for (std::int64_t n = 0; n < s.batch; ++n) {
+      std::int64_t const at = n * s.channels + first;
+      b.each(width, [=](std::int64_t i) { f(at + i, first + i); });
+    }
+  }
+}
+
+/// y from mean and rstd; `scale` and `shift` are worked out for each channel once.
+template <class T>
+struct channel_affine {
+  using C = compute_t<T>;
+  channel_shape s;
+  T const* x;
+  T* y;
+  C const *mean, *rstd;
+  T const *weight, *bias;  // may be null
+
+  template <class Block>
+  NEAP_HD NEAP_INLINE void run(Block& b) const {
+    if (s.plane > 1) {
+      std::int64_t const c = b.id;
+      C const m = mean[c], scale = rstd[c] * (weight ? static_cast<C>(weight[c]) : C(1));
+      C const shift = bias ? static_cast<C>(bias[c]) : C(0);
+      T const* const from = x;
+      T* const to = y;
+      channel_each(b, s, [=](std::int64_t i, std::int64_t) {
+        to[i] = convert<T>((static_cast<C>(from[i]) - m) * scale + shift);
+      });
+    } else {
+      channel_affine const k = *this;
+      C scales[channel_shape::tile], shifts[channel_shape::tile];
+      C *const scale = scales, *const shift = shifts;
+      std::int64_t const first = b.id * channel_shape::tile;
+      std::int64_t const width = s.channels - first < channel_shape::tile ? s.channels - first : channel_shape::tile;
+      b.each(width, [=](std::int64_t i) {
+        scale[i] = k.rstd[first + i] * (k.weight ? static_cast<C>(k.weight[first + i]) : C(1));
+        shift[i] = k.bias ? static_cast<C>(k.bias[first + i]) : C(0);
+      });
+      for (std::int64_t n = 0; n < s.batch; ++n) {
+        T const* const from = x + n * s.channels + first;
+        T* const to = y + n * s.channels + first;
+        C const* const m = mean + first;
+        b.each(width, [=](std::int64_t i) { to[i] = convert<T>((static_cast<C>(from[i]) - m[i]) * scale[i] + shift[i]); });
+      }
+    }
+  }
+};
+
+template <class T>
+struct batch_norm_channels {
+  using C = compute_t<T>;
+  channel_affine<T> affine;
+  C *mean, *rstd;
+  C epsilon;
+  C *running_mean, *running_variance;  // may be null
+  C momentum;
+
+  template <class Block>
+  NEAP_HD void operator()(Block& b) const {
+    channel_shape const s = affine.s;
+    T const* const x = affine.x;
+    batch_norm_channels const k = *this;
+    C const n = static_cast<C>(s.batch * s.plane);
+    channel_sums<C>(b, s, [=](std::int64_t i, std::int64_t) { return static_cast<C>(x[i]); },
+                    [=](std::int64_t c, C sum) { k.mean[c] = sum / n; });
+    b.sync();
+    C const* const m = mean;
+    channel_sums<C>(
+        b, s,
+        [=](std::int64_t i, std::int64_t c) {
+          C const d = static_cast<C>(x[i]) - m[c];
+          return d * d;
+        },
+        [=](std::int64_t c, C sum) {
+          C const variance = sum / n;
+          k.rstd[c] = math::rsqrt(variance + k.epsilon);
+          if (k.running_mean) k.running_mean[c] += k.momentum * (k.mean[c] - k.running_mean[c]);
+          if (k.running_variance) {  // the unbiased estimate
+            C const unbiased = n > C(1) ? sum / (n - C(1)) : variance;
+            k.running_variance[c] += k.momentum * (unbiased - k.running_variance[c]);
+          }
+        });
+    b.sync();
+    affine.run(b);
+  }
+};
+
+template <class T>
+struct batch_norm_backward_channels {
+  using C = compute_t<T>;
+  channel_shape s;
+  T const *dy, *x;
+  T* dx;  // may be null
+  C const *mean, *rstd;
+  T const* weight;      // may be null
+  C *sum_g, *sum_gh;    // [C] each: sums of dy, and of dy * normalised x
+  T *dweight, *dbias;   // may be null
+
+  template <class Block>
+  NEAP_HD void operator()(Block& b) const {
+    batch_norm_backward_channels const k = *this;
+    T const *const g = dy, *const from = x;
+    C const *const m = mean, *const r = rstd;
+    channel_sums<C>(b, s, [=](std::int64_t i, std::int64_t) { return static_cast<C>(g[i]); },
+                    [=](std::int64_t c, C sum) {
+                      k.sum_g[c] = sum;
+                      if (k.dbias) k.dbias[c] = convert<T>(sum);
+                    });
+    channel_sums<C>(
+        b, s,
+        [=](std::int64_t i, std::int64_t c) {
+          return static_cast<C>(g[i]) * ((static_cast<C>(from[i]) - m[c]) * r[c]);
+        },
+        [=](std::int64_t c, C sum) {
+          k.sum_gh[c] = sum;
+          if (k.dweight) k.dweight[c] = convert<T>(sum);
+        });
+    if (!dx) return;
+    b.sync();
+    T* const to = dx;
+    C const n = static_cast<C>(s.batch * s.plane);
+    T const* const w = weight;
+    C const *const a = sum_g, *const h = sum_gh;
+    channel_each(b, s, [=](std::int64_t i, std::int64_t c) {
+      C const scale = r[c] * (w ? static_cast<C>(w[c]) : C(1));
+      C const normal = (static_cast<C>(from[i]) - m[c]) * r[c];
+      to[i] = convert<T>(scale * (static_cast<C>(g[i]) - a[c] / n - normal * (h[c] / n)));
+    });
+  }
+};
+
+template <class T>
+struct batch_norm_inference_channels {
+  using C = compute_t<T>;
+  channel_affine<T> affine;
+  C const* variance;
+  C* rstd;
+  C epsilon;
+  template <class Block>
+  NEAP_HD void operator()(Block& b) const {
+    channel_shape const& s = affine.s;
+    std::int64_t const first = s.plane > 1 ? b.id : b.id * channel_shape::tile;
+    std::int64_t const width = s.plane > 1 ? 1
+                               : s.channels - first < channel_shape::tile ? s.channels - first
+                                                                          : channel_shape::tile;
+    batch_norm_inference_channels const k = *this;
+    b.each(width, [=](std::int64_t i) { k.rstd[first + i] = math::rsqrt(k.variance[first + i] + k.epsilon); });
+    b.sync();
+    affine.run(b);
+  }
+};
+
+}  // namespace detail
+
+/// Training: y from the statistics of the batch, which are saved (mean, rstd [C]). running_mean and running_variance [C],
+/// where they have data, move towards the batch's by `momentum` (the variance's unbiased estimate). x, y, weight, bias
+/// have one floating type, statistics are f32 (f64 for f64); weight and bias may have no data. y may be x.
+template <class Backend>
+void batch_norm(Backend& b, tensor_ref const& y, tensor_ref const& mean, tensor_ref const& rstd, tensor_ref const& x,
+                tensor_ref const& weight, tensor_ref const& bias, double epsilon,
+                tensor_ref const& running_mean = {}, tensor_ref const& running_variance = {}, double momentum = 0.1) {
+  char const* const name = "batch_norm";
+  detail::expect_same_shape(y, x, name);
+  detail::channel_shape const s{x, name};
+  with_floating(x.element, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    C *const m = detail::vector_of<C>(mean, s.channels, name), *const r = detail::vector_of<C>(rstd, s.channels, name);
+    detail::expect(m && r, "batch_norm: mean and rstd are needed");
+    detail::batch_norm_channels<T> const kernel{
+        {s, detail::vector_of<T const>(x, s.count(), name), detail::vector_of<T>(y, s.count(), name), m, r,
+         detail::vector_of<T const>(weight, s.channels, name), detail::vector_of<T const>(bias, s.channels, name)},
+        m, r, static_cast<C>(epsilon),
+        detail::vector_of<C>(running_mean, s.channels, name),
+        detail::vector_of<C>(running_variance, s.channels, name),
+        static_cast<C>(momentum)};
+    b.launch(s.blocks(), kernel, s.block_work());
+  });
+}
+
+/// Bytes of workspace of batch_norm_backward and batch_norm_inference for an x of this type.
+inline bytes_t batch_norm_workspace(tensor_type const& x) { return checked_mul(x.dims[1], 16); }
+
+/// The gradients of batch_norm in training; those that have no data are left out. dx may be dy.
+template <class Backend>
+void batch_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweight, tensor_ref const& dbias,
+                         tensor_ref const& dy, tensor_ref const& x, tensor_ref const& mean, tensor_ref const& rstd,
+                         tensor_ref const& weight, void* workspace) {
+  char const* const name = "batch_norm_backward";
+  detail::expect_same_shape(dy, x, name);
+  detail::expect_same_shape(dy, dx, name);
+  detail::channel_shape const s{x, name};
+  with_floating(x.element, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    C* const sums = static_cast<C*>(workspace);
+    detail::batch_norm_backward_channels<T> const kernel{s,
+                                                         detail::vector_of<T const>(dy, s.count(), name),
+                                                         detail::vector_of<T const>(x, s.count(), name),
+                                                         detail::vector_of<T>(dx, s.count(), name),
+                                                         detail::vector_of<C const>(mean, s.channels, name),
+                                                         detail::vector_of<C const>(rstd, s.channels, name),
+                                                         detail::vector_of<T const>(weight, s.channels, name),
+                                                         sums,
+                                                         sums + s.channels,
+                                                         detail::vector_of<T>(dweight, s.channels, name),
+                                                         detail::vector_of<T>(dbias, s.channels, name)};
+    b.launch(s.blocks(), kernel, s.block_work());
+  });
+}
+
+/// Inference: y = (x - mean) / sqrt(variance + epsilon) * weight + bias with given statistics. y may be x.
+template <class Backend>
+void batch_norm_inference(Backend& b, tensor_ref const& y, tensor_ref const& x, tensor_ref const& mean,
+                          tensor_ref const& variance, tensor_ref const& weight, tensor_ref const& bias, double epsilon,
+                          void* workspace) {
+  char const* const name = "batch_norm_inference";
+  detail::expect_same_shape(y, x, name);
+  detail::channel_shape const s{x, name};
+  with_floating(x.element, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    C* const r = static_cast<C*>(workspace);
+    detail::batch_norm_inference_channels<T> const kernel{
+        {s, detail::vector_of<T const>(x, s.count(), name), detail::vector_of<T>(y, s.count(), name),
+         detail::vector_of<C const>(mean, s.channels, name), r,
+         detail::vector_of<T const>(weight, s.channels, name), detail::vector_of<T const>(bias, s.channels, name)},
+        detail::vector_of<C const>(variance, s.channels, name), r, static_cast<C>(epsilon)};
+    b.launch(s.blocks(), kernel, s.block_work());
+  });
+}
+
+}  // namespace neap::inline v0

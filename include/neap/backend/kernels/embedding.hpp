@@ -1,0 +1,143 @@
+// Rows of a table picked by numbers, and the gradient to the table. The backward pass sorts positions by number (a stable
+// counting sort) and adds each table row's gradients in the order of their positions, so it is deterministic; nothing is
+// added atomically.
+#pragma once
+
+#include <neap/backend/host.hpp>
+#include <neap/backend/rows.hpp>
+#include <neap/core/units.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+inline void check_indices(std::int64_t const* index, std::int64_t n, std::int64_t rows, char const* name) {
+  for (std::int64_t i = 0; i < n; ++i)
+    if (index[i] < 0 || index[i] >= rows)
+      throw error(std::string(name) + ": index " + std::to_string(index[i]) + " at place " + std::to_string(i) +
+                  " is not below " + std::to_string(rows));
+}
+
+/// One block an index: copies a row.
+template <class T>
+struct pick_rows {
+  row_view<T const> table;
+  row_view<T> out;
+  std::int64_t const* index;
+  std::int64_t columns;
+  template <class Block>
+  NEAP_HD void operator()(Block& b) const {
+    T const* const from = table(index[b.id]);
+    T* const to = out(b.id);
+    b.each(columns, [=](std::int64_t i) { to[i] = from[i]; });
+  }
+};
+
+/// One block a row of the table: the sum of the gradients at the positions that picked it.
+template <class T>
+struct add_picked_rows {
+  using C = compute_t<T>;
+  static constexpr std::int64_t tile = 256;
+  row_view<T const> dy;
+  T* dtable;  // [rows, columns]
+  std::int64_t const *begin, *position;
+  std::int64_t columns;
+  template <class Block>
+  NEAP_HD void operator()(Block& b) const {
+    std::int64_t const first = begin[b.id], last = begin[b.id + 1];
+    T* const to = dtable + b.id * columns;
+    if (first == last) {
+      b.each(columns, [=](std::int64_t i) { to[i] = convert<T>(C(0)); });
+      return;
+    }
+    C sums[tile];
+    C* const total = sums;
+    for (std::int64_t c = 0; c < columns; c += tile) {
+      std::int64_t const n = columns - c < tile ? columns - c : tile;
+      T const* const start = dy(position[first]) + c;
+      b.each(n, [=](std::int64_t i) { total[i] = static_cast<C>(start[i]); });
+      for (std::int64_t k = first + 1; k < last; ++k) {
+        T const* const g = dy(position[k]) + c;
+        b.each(n, [=](std::int64_t i) { total[i] += static_cast<C>(g[i]); });
+      }
+      b.each(n, [=](std::int64_t i) { to[c + i] = convert<T>(total[i]); });
+    }
+  }
+};
+
+/// A stable counting sort of positions by index; one block, one thread of it. begin[r] .. begin[r + 1] are row r's
+/// positions, ascending.
+struct sort_positions {
+  std::int64_t const* index;
+  std::int64_t n, rows;
+  std::int64_t *begin, *position;  // [rows + 1], [n]
+  template <class Block>
+  NEAP_HD void operator()(Block& b) const {
+    std::int64_t* const at = begin;
+    b.each(rows + 1, [=](std::int64_t r) { at[r] = 0; });
+    b.sync();
+    sort_positions const s = *this;
+    b.each(1, [s](std::int64_t) {
+      for (std::int64_t i = 0; i < s.n; ++i) ++s.begin[s.index[i] + 1];
+      for (std::int64_t r = 0; r < s.rows; ++r) s.begin[r + 1] += s.begin[r];
+      // begin[r] walks to the end of row r, then all are moved back by one row.
+      for (std::int64_t i = 0; i < s.n; ++i) s.position[s.begin[s.index[i]]++] = i;
+      for (std::int64_t r = s.rows; r > 0; --r) s.begin[r] = s.begin[r - 1];
+      s.begin[0] = 0;
+    });
+  }
+};
+
+}  // namespace detail
+
+/// out[..., :] = table[index[...], :]; index is dense i64, out has its shape and the table's columns. Throws neap::error
+/// if an index is not a row, where the backend's memory is the host's.
+template <class Backend>
+void embedding(Backend& b, tensor_ref const& out, tensor_ref const& table, tensor_ref const& index) {
+  char const* const name = "embedding";
+  detail::expect(table.rank() == 2 && out.rank() >= 1 && out.extent(-1) == table.extent(-1),
+                 "embedding: the table needs two axes, and the result its columns");
+  std::int64_t const columns = table.extent(-1), n = index.count();
+  detail::expect(out.count() == n * columns, "embedding: the result needs a row for each index");
+  auto const* const at = detail::vector_of<std::int64_t const>(index, n, name);
+  if constexpr (Backend::addresses_host_memory) detail::check_indices(at, n, table.dims[0], name);
+  with_type(table.element, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    b.launch(n, detail::pick_rows<T>{detail::rows_of<T const>(table, name), detail::rows_of<T>(out, name), at, columns},
+             columns);
+  });
+}
+
+/// Bytes of workspace of embedding_backward for a table of this many rows and this many indices.
+inline bytes_t embedding_backward_workspace(std::int64_t rows, std::int64_t indices) {
+  return checked_mul(checked_add(checked_add(rows, indices), 1), 8);
+}
+
+/// dtable[r, :] = the sum of dy's rows whose index is r, 0 where there is none; dtable is dense.
+template <class Backend>
+void embedding_backward(Backend& b, tensor_ref const& dtable, tensor_ref const& dy, tensor_ref const& index,
+                        void* workspace) {
+  char const* const name = "embedding_backward";
+  detail::expect(dtable.rank() == 2 && dy.rank() >= 1 && dy.extent(-1) == dtable.extent(-1),
+                 "embedding_backward: the table's gradient needs two axes, and dy its columns");
+  std::int64_t const rows = dtable.dims[0], columns = dtable.dims[1], n = index.count();
+  detail::expect(dy.count() == n * columns, "embedding_backward: dy needs a row for each index");
+  auto const* const at = detail::vector_of<std::int64_t const>(index, n, name);
+  if constexpr (Backend::addresses_host_memory) detail::check_indices(at, n, rows, name);
+  auto* const begin = static_cast<std::int64_t*>(workspace);
+  auto* const position = begin + rows + 1;
+  b.launch(1, detail::sort_positions{at, n, rows, begin, position});
+  with_floating(dtable.element, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    detail::add_picked_rows<T> const kernel{
+        detail::rows_of<T const>(dy, name), detail::vector_of<T>(dtable, rows * columns, name), begin, position,
+        columns};
+    b.launch(rows, kernel, columns);
+  });
+}
+
+}  // namespace neap::inline v0

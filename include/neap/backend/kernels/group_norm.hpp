@@ -1,0 +1,172 @@
+// Group normalisation over [N, C, ...] (Wu and He 2018): the channels of a sample in groups, each normalised over its
+// channels and planes; weight and bias for each channel. One block a sample and group. Tensors are contiguous.
+#pragma once
+
+#include <neap/backend/host.hpp>
+#include <neap/backend/kernels/batch_norm.hpp>
+#include <neap/backend/math.hpp>
+#include <neap/backend/rows.hpp>
+#include <neap/core/units.hpp>
+
+#include <cstdint>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+template <class T>
+struct group_norm_groups {
+  using C = compute_t<T>;
+  T const* x;
+  T* y;
+  C *mean, *rstd;          // [N, groups], may be null
+  T const *weight, *bias;  // [C], may be null
+  std::int64_t groups, width, plane;  // width: channels of a group
+  C epsilon;
+
+  template <class Block>
+  NEAP_HD void operator()(Block& b) const {
+    std::int64_t const length = width * plane;
+    T const* const from = x + b.id * length;
+    T* const to = y + b.id * length;
+    C const n = static_cast<C>(length);
+    C const m = b.reduce_each(length, C(0), [=](std::int64_t i) { return static_cast<C>(from[i]); }, sum_op{}) / n;
+    C const squares = b.reduce_each(length, C(0), [=](std::int64_t i) {
+      C const d = static_cast<C>(from[i]) - m;
+      return d * d;
+    }, sum_op{});
+    C const r = math::rsqrt(squares / n + epsilon);
+    if (mean) mean[b.id] = m;
+    if (rstd) rstd[b.id] = r;
+    for (std::int64_t k = 0; k < width; ++k) {
+      std::int64_t const channel = b.id % groups * width + k;
+      C const scale = r * (weight ? static_cast<C>(weight[channel]) : C(1));
+      C const shift = bias ? static_cast<C>(bias[channel]) : C(0);
+      T const* const p = from + k * plane;
+      T* const q = to + k * plane;
+      b.each(plane, [=](std::int64_t i) { q[i] = convert<T>((static_cast<C>(p[i]) - m) * scale + shift); });
+    }
+  }
+};
+
+template <class T>
+struct group_norm_backward_groups {
+  using C = compute_t<T>;
+  T const *dy, *x;
+  T* dx;                       // may be null
+  C const *mean, *rstd;        // [N, groups]
+  T const* weight;             // [C], may be null
+  C* sums;                     // [N, 2, C]: of dy * normalised x, and of dy, over each plane
+  std::int64_t groups, width, plane;
+
+  template <class Block>
+  NEAP_HD void operator()(Block& b) const {
+    std::int64_t const length = width * plane, channels = groups * width;
+    std::int64_t const sample = b.id / groups, first = b.id % groups * width;
+    T const *const g = dy + b.id * length, *const from = x + b.id * length;
+    C const m = mean[b.id], r = rstd[b.id];
+    C* const by_normal = sums + sample * 2 * channels + first;
+    C* const plain = by_normal + channels;
+    C a = C(0), s = C(0);
+    for (std::int64_t k = 0; k < width; ++k) {
+      T const *const gk = g + k * plane, *const xk = from + k * plane;
+      C const gh = b.reduce_each(plane, C(0), [=](std::int64_t i) {
+        return static_cast<C>(gk[i]) * ((static_cast<C>(xk[i]) - m) * r);
+      }, sum_op{});
+      C const gs = b.reduce_each(plane, C(0), [=](std::int64_t i) { return static_cast<C>(gk[i]); }, sum_op{});
+      by_normal[k] = gh;
+      plain[k] = gs;
+      C const w = weight ? static_cast<C>(weight[first + k]) : C(1);
+      a += w * gs;
+      s += w * gh;
+    }
+    if (!dx) return;
+    C const n = static_cast<C>(length), mean_g = a / n, mean_gh = s / n;
+    T* const to = dx + b.id * length;
+    for (std::int64_t k = 0; k < width; ++k) {
+      T const *const gk = g + k * plane, *const xk = from + k * plane;
+      T* const dk = to + k * plane;
+      C const w = weight ? static_cast<C>(weight[first + k]) : C(1);
+      b.each(plane, [=](std::int64_t i) {
+        C const h = (static_cast<C>(xk[i]) - m) * r;
+        dk[i] = convert<T>(r * (w * static_cast<C>(gk[i]) - mean_g - h * mean_gh));
+      });
+    }
+  }
+};
+
+inline std::int64_t group_width(channel_shape const& s, std::int64_t groups) {
+  expect(groups >= 1 && s.channels % groups == 0, "group_norm: the groups must divide the channels");
+  return s.channels / groups;
+}
+
+}  // namespace detail
+
+/// y = (x - mean) * rstd * weight + bias, with mean and rstd [N, groups] over each sample's group of channels. x, y,
+/// weight, bias have one floating type, statistics are f32 (f64 for f64); what has no data is left out. y may be x.
+template <class Backend>
+void group_norm(Backend& b, tensor_ref const& y, tensor_ref const& mean, tensor_ref const& rstd, tensor_ref const& x,
+                tensor_ref const& weight, tensor_ref const& bias, std::int64_t groups, double epsilon) {
+  char const* const name = "group_norm";
+  detail::expect_same_shape(y, x, name);
+  detail::channel_shape const s{x, name};
+  std::int64_t const width = detail::group_width(s, groups);
+  with_floating(x.element, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    detail::group_norm_groups<T> const kernel{detail::vector_of<T const>(x, s.count(), name),
+                                              detail::vector_of<T>(y, s.count(), name),
+                                              detail::vector_of<C>(mean, s.batch * groups, name),
+                                              detail::vector_of<C>(rstd, s.batch * groups, name),
+                                              detail::vector_of<T const>(weight, s.channels, name),
+                                              detail::vector_of<T const>(bias, s.channels, name),
+                                              groups,
+                                              width,
+                                              s.plane,
+                                              static_cast<C>(epsilon)};
+    b.launch(s.batch * groups, kernel, width * s.plane);
+  });
+}
+
+/// Bytes of workspace of group_norm_backward for an x of this type.
+inline bytes_t group_norm_backward_workspace(tensor_type const& x) {
+  return checked_mul(checked_mul(x.dims[0], x.dims[1]), x.element == dtype::f64 ? 16 : 8);
+}
+
+/// The gradients of group_norm; those that have no data are left out. dx may be dy.
+template <class Backend>
+void group_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweight, tensor_ref const& dbias,
+                         tensor_ref const& dy, tensor_ref const& x, tensor_ref const& mean, tensor_ref const& rstd,
+                         tensor_ref const& weight, std::int64_t groups, void* workspace) {
+  char const* const name = "group_norm_backward";
+  detail::expect_same_shape(dy, x, name);
+  detail::expect_same_shape(dy, dx, name);
+  detail::channel_shape const s{x, name};
+  std::int64_t const width = detail::group_width(s, groups);
+  with_floating(x.element, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = compute_t<T>;
+    C* const sums = static_cast<C*>(workspace);
+    detail::group_norm_backward_groups<T> const kernel{detail::vector_of<T const>(dy, s.count(), name),
+                                                       detail::vector_of<T const>(x, s.count(), name),
+                                                       detail::vector_of<T>(dx, s.count(), name),
+                                                       detail::vector_of<C const>(mean, s.batch * groups, name),
+                                                       detail::vector_of<C const>(rstd, s.batch * groups, name),
+                                                       detail::vector_of<T const>(weight, s.channels, name),
+                                                       sums,
+                                                       groups,
+                                                       width,
+                                                       s.plane};
+    b.launch(s.batch * groups, kernel, width * s.plane);
+    std::int64_t const n = s.channels;
+    auto const add = [&](C const* partial, tensor_ref const& out) {
+      if (!out.data) return;
+      detail::add_groups<C, T> const k{partial, s.batch, 2 * n, n, detail::vector_of<T>(out, n, name)};
+      b.launch(k.blocks(), k, s.batch * k.tile);
+    };
+    add(sums, dweight);
+    add(sums + n, dbias);
+  });
+}
+
+}  // namespace neap::inline v0
