@@ -375,6 +375,17 @@ constexpr bool check_operator() {
   return true;
 }
 
+/// The operator behind a graph's bytes. An empty one has no bytes there: any object of its type will do.
+template <class Op>
+Op const& operator_at(void const* bytes) {
+  if constexpr (std::is_empty_v<Op>) {
+    static constexpr Op it{};
+    return it;
+  } else {
+    return *static_cast<Op const*>(bytes);
+  }
+}
+
 template <class Op>
 constexpr operator_facets make_facets() {
   static_assert(check_operator<Op>());
@@ -384,16 +395,16 @@ constexpr operator_facets make_facets() {
   f.elementwise = elementwise_v<Op>;
   f.random = random_v<Op>;
   f.construct = [](void* at) { ::new (at) Op{}; };
-  f.infer = [](void const* op, shape_context& c) { static_cast<Op const*>(op)->infer(c); };
-  f.relate = [](void const* op, dim_context& c) { static_cast<Op const*>(op)->relate(c); };
+  f.infer = [](void const* op, shape_context& c) { operator_at<Op>(op).infer(c); };
+  f.relate = [](void const* op, dim_context& c) { operator_at<Op>(op).relate(c); };
   if constexpr (has_gradient<Op>)
-    f.gradient = [](void const* op, gradient_context& c) { static_cast<Op const*>(op)->gradient(c); };
+    f.gradient = [](void const* op, gradient_context& c) { operator_at<Op>(op).gradient(c); };
   f.cost = [](void const* op, work_context const& c) -> work {
-    if constexpr (has_cost<Op>) return static_cast<Op const*>(op)->cost(c);
+    if constexpr (has_cost<Op>) return operator_at<Op>(op).cost(c);
     else return streaming_work(c, flops_v<Op>);
   };
   if constexpr (has_workspace<Op>)
-    f.workspace = [](void const* op, work_context const& c) { return static_cast<Op const*>(op)->workspace(c); };
+    f.workspace = [](void const* op, work_context const& c) { return operator_at<Op>(op).workspace(c); };
   if constexpr (has_attributes<Op>) f.attributes = attribute_table<Op>::fields;
   return f;
 }
