@@ -8,6 +8,8 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 using namespace neap;
 using testing::toy::matmul;
@@ -109,8 +111,9 @@ TEST_CASE("measured costs are found by what an op is, in any graph, and come bac
   CHECK(cost_table::from_text("").message() == "cost table: empty");
   CHECK(cost_table::from_text("costs\n").message().find("line 1") != std::string::npos);
   std::string const key(32, '0');
-  for (std::string const bad : {"xyz", "0000 1 a", "-", (key + " nan a").c_str(), (key + " -1 a").c_str(), (key + " 1").c_str(),
-                                (key + " 1 a\n" + key + " 1 a").c_str(), (std::string(32, 'g') + " 1 a").c_str()})
+  std::string const other(32, 'g');
+  for (std::string const& bad : std::vector<std::string>{"xyz", "0000 1 a", "-", key + " nan a", key + " -1 a", key + " 1",
+                                                         key + " 1 a\n" + key + " 1 a", other + " 1 a"})
     CHECK(cost_table::from_text("neap-costs 1\n" + bad).message().find("line ") != std::string::npos);
 }
 
