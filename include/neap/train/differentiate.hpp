@@ -1,0 +1,92 @@
+// Reverse-mode differentiation on graphs: from a loss to the gradients of wanted values, as ops added to the same graph
+// (Linnainmaa 1970; the rules are the operators' own). The eager tape uses it on the graph it recorded, tracing on the
+// graph it traced: there is one set of rules.
+#pragma once
+
+#include <neap/ir/editor.hpp>
+#include <neap/ir/operators/binary.hpp>
+#include <neap/ir/operators/movement.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// Adds to the graph under edit what computes d loss / d v for each wanted value v (for a loss of several elements: of
+/// their sum), and gives those gradients in the order of `wanted`. A value that does not reach the loss gets zeros.
+/// Contributions of several readers are added in falling order of the readers' ids, so the sum is always the same.
+/// Ops must be numbered in an order in which they can run, as tracing and recording number them. Throws neap::error if
+/// an op on the way has no gradient or updates in place. O(ops + edges) rules, each op's at most once.
+inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, std::span<value_id const> wanted) {
+  std::size_t const ops = edit.graph().op_count(), values = edit.graph().value_count();
+  std::vector<bool> needed(values);  // depends on a wanted value
+  for (auto v : wanted) needed[index(v)] = true;
+  for (std::size_t i = 0; i < ops; ++i) {
+    op_id const o = id_at<op_id>(i);
+    bool any = false;
+    for (auto v : edit.graph().inputs(o)) {
+      auto const p = edit.graph().producer(v);
+      if (p != nothing<op_id> && index(p) >= i) throw error("differentiate: the ops are not numbered in an order in which they can run");
+      any |= needed[index(v)];
+    }
+    if (any)
+      for (auto v : edit.graph().outputs(o)) needed[index(v)] = is_floating(edit.graph().type(v).element);
+  }
+
+  std::vector<value_id> gradient(values, nothing<value_id>);
+  auto const type_of = [&](value_id v) { return edit.graph().type(v); };
+  if (!is_floating(type_of(loss).element))
+    throw error("differentiate: the loss is " + to_string(type_of(loss)) + ", not a floating tensor");
+  auto const filled = [&](value_id like, double x) {
+    auto const t = type_of(like);
+    op::fill f;
+    f.dims = t.dims;
+    f.element = t.element;
+    f.value = x;
+    return edit.add(f, std::initializer_list<value_id>{})[0];
+  };
+  gradient[index(loss)] = filled(loss, 1);
+
+  for (std::size_t i = ops; i-- > 0;) {
+    op_id const o = id_at<op_id>(i);
+    std::vector<value_id> const in(edit.graph().inputs(o).begin(), edit.graph().inputs(o).end());
+    std::vector<value_id> const out = edit.outputs_of(o);
+    std::vector<value_id> out_gradient;
+    bool reached = false, wants = false;
+    for (auto v : out) {
+      out_gradient.push_back(gradient[index(v)]);
+      reached |= out_gradient.back() != nothing<value_id>;
+    }
+    auto const flags = std::make_unique<bool[]>(in.size());
+    for (std::size_t k = 0; k < in.size(); ++k) wants |= flags[k] = needed[index(in[k])];
+    if (!reached || !wants) continue;
+
+    auto const& facets = edit.graph().facets(o);
+    std::string const who = std::string(facets.name) + " #" + std::to_string(i);
+    for (auto v : out)
+      if (edit.graph().record(v).alias == alias_kind::update)
+        throw error("differentiate: " + who + " updates in place, which has no gradient");
+    if (!facets.gradient) throw error("differentiate: " + who + " has no gradient");
+    // Attributes may move while ops are added: the rule reads a copy.
+    std::vector<std::max_align_t> attributes(facets.size / sizeof(std::max_align_t) + 1);
+    if (facets.size) std::memcpy(attributes.data(), edit.graph().attributes(o), facets.size);
+    gradient_context c(edit, in, out, out_gradient, {flags.get(), in.size()});
+    facets.gradient(attributes.data(), c);
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      value_id const g = c.gradients()[k];
+      if (g == nothing<value_id> || !flags[k]) continue;
+      if (!(type_of(g) == type_of(in[k])))
+        throw error("differentiate: " + who + " gives a gradient " + to_string(type_of(g)) + " for an input " + to_string(type_of(in[k])));
+      auto& sum = gradient[index(in[k])];
+      sum = sum == nothing<value_id> ? g : edit.add(op::add{}, {sum, g})[0];
+    }
+  }
+
+  std::vector<value_id> result;
+  for (auto v : wanted) result.push_back(gradient[index(v)] == nothing<value_id> ? filled(v, 0) : gradient[index(v)]);
+  return result;
+}
+
+}  // namespace neap::inline v0
