@@ -1,0 +1,123 @@
+// Resizing images [N, C, H, W] on the host, nearest and bilinear, forward and backward, f32 and f64. A plane is one task
+// and its gradient is summed in the order of the outputs, so results do not depend on threads. No workspace.
+#pragma once
+
+#include <neap/backend/host.hpp>
+#include <neap/core/error.hpp>
+#include <neap/core/tensor_ref.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace neap::inline v0 {
+
+enum class interpolation : std::uint8_t { nearest, bilinear };
+
+struct interpolate_options {
+  interpolation mode = interpolation::nearest;
+  bool align_corners = false;  // bilinear: corner pixels' centres coincide, else the images' borders
+};
+
+namespace detail {
+
+// Output i of an axis is (1 - t) * in[low] + t * in[high].
+template <class T>
+struct sample_point {
+  std::int64_t low, high;
+  T t;
+};
+template <class T>
+sample_point<T> sample_at(std::int64_t i, std::int64_t in, std::int64_t out, interpolate_options const& o) {
+  if (o.mode == interpolation::nearest) {
+    std::int64_t const at = i * in / out;
+    return {at, at, T(0)};
+  }
+  // Exact up to one rounding: the position is a ratio of integers.
+  std::int64_t const numerator = o.align_corners ? i * (in - 1) : std::max<std::int64_t>(0, (2 * i + 1) * in - out);
+  std::int64_t const denominator = std::max<std::int64_t>(1, o.align_corners ? out - 1 : 2 * out);
+  std::int64_t const low = std::min(numerator / denominator, in - 1);
+  std::int64_t const high = std::min(low + 1, in - 1);
+  return {low, high, static_cast<T>(numerator - low * denominator) / static_cast<T>(denominator)};
+}
+
+template <class F>
+void interpolate_planes(char const* what, host_backend& backend, tensor_ref const& image, tensor_ref const& resized,
+                        F const& f) {
+  if (image.rank() != 4 || resized.rank() != 4 || image.dims[0] != resized.dims[0] || image.dims[1] != resized.dims[1] ||
+      image.dims[2] < 1 || image.dims[3] < 1)
+    throw error(std::string(what) + ": " + to_string(image.dims) + " cannot be resized to " + to_string(resized.dims));
+  if (image.element != resized.element || (image.element != dtype::f32 && image.element != dtype::f64))
+    throw error(std::string(what) + ": the host computes in f32 and f64, and both tensors have one type");
+  std::int64_t const work = resized.dims[2] * resized.dims[3];
+  std::int64_t const grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(work, 1));
+  backend.parallel_for(image.dims[0] * image.dims[1], grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      std::int64_t const n = i / image.dims[1], c = i % image.dims[1];
+      std::int64_t const from = n * image.strides[0] + c * image.strides[1];
+      std::int64_t const to = n * resized.strides[0] + c * resized.strides[1];
+      if (image.element == dtype::f32)
+        f(image.as<float>() + from, resized.as<float>() + to);
+      else
+        f(image.as<double>() + from, resized.as<double>() + to);
+    }
+  });
+}
+
+}  // namespace detail
+
+/// y [N, C, OH, OW] = x [N, C, H, W] resized.
+inline void interpolate(host_backend& backend, tensor_ref const& x, tensor_ref const& y, interpolate_options const& o) {
+  detail::interpolate_planes("interpolate", backend, x, y, [&](auto const* in, auto* out) {
+    using T = std::remove_reference_t<decltype(*out)>;
+    for (std::int64_t i = 0; i < y.dims[2]; ++i) {
+      auto const a = detail::sample_at<T>(i, x.dims[2], y.dims[2], o);
+      T const* const top = in + a.low * x.strides[2];
+      T const* const bottom = in + a.high * x.strides[2];
+      T* const row = out + i * y.strides[2];
+      for (std::int64_t j = 0; j < y.dims[3]; ++j) {
+        auto const b = detail::sample_at<T>(j, x.dims[3], y.dims[3], o);
+        std::int64_t const l = b.low * x.strides[3], r = b.high * x.strides[3];
+        if (o.mode == interpolation::nearest) {
+          row[j * y.strides[3]] = top[l];
+          continue;
+        }
+        T const upper = (T(1) - b.t) * top[l] + b.t * top[r], lower = (T(1) - b.t) * bottom[l] + b.t * bottom[r];
+        row[j * y.strides[3]] = (T(1) - a.t) * upper + a.t * lower;
+      }
+    }
+  });
+}
+
+/// dx [N, C, H, W] from dy [N, C, OH, OW].
+inline void interpolate_gradient(host_backend& backend, tensor_ref const& dy, tensor_ref const& dx,
+                                 interpolate_options const& o) {
+  detail::interpolate_planes("interpolate_gradient", backend, dx, dy, [&](auto* out, auto const* in) {
+    using T = std::remove_reference_t<decltype(*out)>;
+    for (std::int64_t i = 0; i < dx.dims[2]; ++i)
+      for (std::int64_t j = 0; j < dx.dims[3]; ++j) out[i * dx.strides[2] + j * dx.strides[3]] = T(0);
+    for (std::int64_t i = 0; i < dy.dims[2]; ++i) {
+      auto const a = detail::sample_at<T>(i, dx.dims[2], dy.dims[2], o);
+      T* const top = out + a.low * dx.strides[2];
+      T* const bottom = out + a.high * dx.strides[2];
+      T const* const row = in + i * dy.strides[2];
+      for (std::int64_t j = 0; j < dy.dims[3]; ++j) {
+        auto const b = detail::sample_at<T>(j, dx.dims[3], dy.dims[3], o);
+        std::int64_t const l = b.low * dx.strides[3], r = b.high * dx.strides[3];
+        T const slope = row[j * dy.strides[3]];
+        if (o.mode == interpolation::nearest) {
+          top[l] += slope;
+          continue;
+        }
+        T const upper = (T(1) - a.t) * slope, lower = a.t * slope;
+        top[l] += (T(1) - b.t) * upper;
+        top[r] += b.t * upper;
+        bottom[l] += (T(1) - b.t) * lower;
+        bottom[r] += b.t * lower;
+      }
+    }
+  });
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,290 @@
+// 2-d pooling on the host over [N, C, H, W] views, f32 and f64: maximum (with the place of the maximum saved, or found
+// again from the input), average, and adaptive average, forward and backward. A plane is one task and its gradient is
+// summed in the order of the outputs, so results do not depend on threads. No workspace.
+#pragma once
+
+#include <neap/backend/block.hpp>
+#include <neap/backend/host.hpp>
+#include <neap/core/error.hpp>
+#include <neap/core/tensor_ref.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace neap::inline v0 {
+
+struct pool2d_options {  // (rows, columns)
+  std::array<std::int64_t, 2> window{2, 2};
+  std::array<std::int64_t, 2> stride{2, 2};
+  std::array<std::int64_t, 2> padding{0, 0};  // at most half a window
+  bool count_padding = true;                  // averages divide by the whole padded window, else by what lies inside
+};
+
+/// The shape of pooling [N, C, H, W]: extents are rounded down; throws neap::error.
+inline shape pool2d_shape(shape const& x, pool2d_options const& o) {
+  if (x.rank() != 4) throw error("pool2d: the input needs four axes, has " + to_string(x));
+  shape y{x[0], x[1]};
+  for (int i = 0; i < 2; ++i) {
+    auto const u = static_cast<std::size_t>(i);
+    if (o.window[u] < 1 || o.stride[u] < 1 || o.padding[u] < 0 || 2 * o.padding[u] > o.window[u])
+      throw error("pool2d: bad window, stride or padding");
+    std::int64_t const room = x[2 + i] + 2 * o.padding[u] - o.window[u];
+    if (room < 0) throw error("pool2d: the window is larger than the padded input " + to_string(x));
+    y.push_back(room / o.stride[u] + 1);
+  }
+  return y;
+}
+
+namespace detail {
+
+// Where output i of an axis looks: [begin, end) inside the input, and the extent that an average divides by.
+struct pool_span {
+  std::int64_t begin, end, whole;
+};
+struct window_axis {
+  std::int64_t in, window, stride, padding;
+  bool count_padding;
+  pool_span operator()(std::int64_t i) const {
+    std::int64_t const first = i * stride - padding, last = std::min(first + window, in + padding);
+    pool_span s{std::max<std::int64_t>(first, 0), std::min(last, in), 0};
+    s.whole = count_padding ? last - first : s.end - s.begin;
+    return s;
+  }
+};
+struct adaptive_axis {
+  std::int64_t in, out;
+  pool_span operator()(std::int64_t i) const {
+    std::int64_t const begin = i * in / out, end = ((i + 1) * in + out - 1) / out;
+    return {begin, end, end - begin};
+  }
+};
+
+// f(T{}) for what pooling and interpolation compute in.
+template <class F>
+void with_image_type(char const* what, dtype t, F&& f) {
+  if (t == dtype::f32) return f(float{});
+  if (t == dtype::f64) return f(double{});
+  throw error(std::string(what) + ": the host computes in f32 and f64, not in " + std::string(name_of(t)));
+}
+
+inline void check_pool(char const* what, tensor_ref const& x, tensor_ref const& y, shape const& want) {
+  if (y.dims != want)
+    throw error(std::string(what) + ": " + to_string(y.dims) + " is not the pooled shape of " + to_string(x.dims));
+  if (x.element != y.element) throw error(std::string(what) + ": element types differ");
+}
+
+// f(image, channel) for each plane, in parallel.
+template <class F>
+void each_plane(host_backend& backend, shape const& dims, std::int64_t plane_work, F const& f) {
+  std::int64_t const grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(plane_work, 1));
+  backend.parallel_for(dims[0] * dims[1], grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) f(i / dims[1], i % dims[1]);
+  });
+}
+template <class T>
+T* plane_of(tensor_ref const& t, std::int64_t n, std::int64_t c) {
+  return t.as<T>() + n * t.strides[0] + c * t.strides[1];
+}
+template <class T>
+void clear_plane(tensor_ref const& t, T* p) {
+  for (std::int64_t i = 0; i < t.dims[2]; ++i, p += t.strides[2])
+    for (std::int64_t j = 0; j < t.dims[3]; ++j) p[j * t.strides[3]] = T(0);
+}
+
+// The place of the window's maximum: the first of equals, a NaN before anything.
+template <class T>
+std::int64_t place_of_maximum(T const* x, tensor_ref const& t, pool_span h, pool_span w) {
+  T best = x[h.begin * t.strides[2] + w.begin * t.strides[3]];
+  std::int64_t at = h.begin * t.dims[3] + w.begin;
+  for (std::int64_t i = h.begin; i < h.end; ++i)
+    for (std::int64_t j = w.begin; j < w.end; ++j) {
+      T const v = x[i * t.strides[2] + j * t.strides[3]];
+      bool const better = v > best || (v != v && best == best);
+      best = better ? v : best;
+      at = better ? i * t.dims[3] + j : at;
+    }
+  return at;
+}
+
+// 2x2 windows at stride 2 without padding on dense rows: the form that vectorises.
+template <class T>
+void maximum_of_pairs(T const* a, T const* b, std::int64_t n, T* y) {
+  max_op const larger;
+  host_block{}.each(n, [&](std::int64_t j) {
+    y[j] = larger(larger(a[2 * j], a[2 * j + 1]), larger(b[2 * j], b[2 * j + 1]));
+  });
+}
+
+template <class T, class H, class W>
+void average_forward(host_backend& backend, tensor_ref const& x, tensor_ref const& y, H const& h, W const& w) {
+  bool const dense = x.strides[3] == 1 || x.dims[3] == 1;
+  each_plane(backend, y.dims, x.dims[2] * x.dims[3], [&](std::int64_t n, std::int64_t c) {
+    T const* const in = plane_of<T const>(x, n, c);
+    T* const out = plane_of<T>(y, n, c);
+    for (std::int64_t i = 0; i < y.dims[2]; ++i) {
+      pool_span const a = h(i);
+      for (std::int64_t j = 0; j < y.dims[3]; ++j) {
+        pool_span const b = w(j);
+        std::int64_t const width = b.end - b.begin;
+        T sum = 0;
+        for (std::int64_t r = a.begin; r < a.end; ++r) {
+          T const* const row = in + r * x.strides[2] + b.begin * x.strides[3];
+          if (dense && width >= host_block::lanes)
+            sum += host_block{}.reduce_each(width, T(0), [&](std::int64_t k) { return row[k]; }, sum_op{});
+          else
+            for (std::int64_t k = 0; k < width; ++k) sum += row[k * x.strides[3]];
+        }
+        out[i * y.strides[2] + j * y.strides[3]] = sum / static_cast<T>(a.whole * b.whole);
+      }
+    }
+  });
+}
+template <class T, class H, class W>
+void average_backward(host_backend& backend, tensor_ref const& dy, tensor_ref const& dx, H const& h, W const& w) {
+  each_plane(backend, dx.dims, dx.dims[2] * dx.dims[3], [&](std::int64_t n, std::int64_t c) {
+    T const* const in = plane_of<T const>(dy, n, c);
+    T* const out = plane_of<T>(dx, n, c);
+    clear_plane(dx, out);
+    for (std::int64_t i = 0; i < dy.dims[2]; ++i) {
+      pool_span const a = h(i);
+      for (std::int64_t j = 0; j < dy.dims[3]; ++j) {
+        pool_span const b = w(j);
+        T const share = in[i * dy.strides[2] + j * dy.strides[3]] / static_cast<T>(a.whole * b.whole);
+        for (std::int64_t r = a.begin; r < a.end; ++r)
+          for (std::int64_t k = b.begin; k < b.end; ++k) out[r * dx.strides[2] + k * dx.strides[3]] += share;
+      }
+    }
+  });
+}
+
+inline window_axis pool_axis(shape const& x, pool2d_options const& o, int axis) {
+  auto const u = static_cast<std::size_t>(axis);
+  return {x[2 + axis], o.window[u], o.stride[u], o.padding[u], o.count_padding};
+}
+inline shape adaptive_shape(tensor_ref const& x, tensor_ref const& y) {
+  if (x.rank() != 4 || y.rank() != 4 || x.dims[2] < 1 || x.dims[3] < 1)
+    throw error("adaptive_avg_pool2d: input and result need four axes and elements");
+  return {x.dims[0], x.dims[1], y.dims[2], y.dims[3]};
+}
+
+}  // namespace detail
+
+/// y = maximum over windows of x. `place` (i32 [N, C, OH, OW], or no data) gets the maximum's index in its plane,
+/// row * W + column: the first of equals; a NaN wins.
+inline void max_pool2d(host_backend& backend, tensor_ref const& x, tensor_ref const& y, tensor_ref const& place,
+                       pool2d_options const& o) {
+  detail::check_pool("max_pool2d", x, y, pool2d_shape(x.dims, o));
+  if (place.data && (place.element != dtype::i32 || place.dims != y.dims))
+    throw error("max_pool2d: places are i32 " + to_string(y.dims));
+  auto const h = detail::pool_axis(x.dims, o, 0), w = detail::pool_axis(x.dims, o, 1);
+  bool const pairs = !place.data && o.window == std::array<std::int64_t, 2>{2, 2} && o.stride == o.window &&
+                     o.padding == std::array<std::int64_t, 2>{0, 0} && x.strides[3] == 1 && y.strides[3] == 1;
+  detail::with_image_type("max_pool2d", x.element, [&](auto zero) {
+    using T = decltype(zero);
+    detail::each_plane(backend, y.dims, x.dims[2] * x.dims[3], [&](std::int64_t n, std::int64_t c) {
+      T const* const in = detail::plane_of<T const>(x, n, c);
+      T* const out = detail::plane_of<T>(y, n, c);
+      std::int32_t* const at = place.data ? detail::plane_of<std::int32_t>(place, n, c) : nullptr;
+      for (std::int64_t i = 0; i < y.dims[2]; ++i) {
+        if (pairs) {
+          T const* const row = in + 2 * i * x.strides[2];
+          detail::maximum_of_pairs(row, row + x.strides[2], y.dims[3], out + i * y.strides[2]);
+          continue;
+        }
+        auto const a = h(i);
+        for (std::int64_t j = 0; j < y.dims[3]; ++j) {
+          auto const p = detail::place_of_maximum(in, x, a, w(j));
+          out[i * y.strides[2] + j * y.strides[3]] = in[p / x.dims[3] * x.strides[2] + p % x.dims[3] * x.strides[3]];
+          if (at) at[i * place.strides[2] + j * place.strides[3]] = static_cast<std::int32_t>(p);
+        }
+      }
+    });
+  });
+}
+
+/// dx from dy and the places that max_pool2d saved.
+inline void max_pool2d_gradient(host_backend& backend, tensor_ref const& dy, tensor_ref const& place,
+                                tensor_ref const& dx) {
+  if (place.element != dtype::i32 || place.dims != dy.dims || dx.rank() != 4 || dx.element != dy.element)
+    throw error("max_pool2d_gradient: places " + to_string(place.dims) + " do not fit " + to_string(dy.dims));
+  detail::with_image_type("max_pool2d_gradient", dx.element, [&](auto zero) {
+    using T = decltype(zero);
+    detail::each_plane(backend, dx.dims, dx.dims[2] * dx.dims[3], [&](std::int64_t n, std::int64_t c) {
+      T const* const in = detail::plane_of<T const>(dy, n, c);
+      T* const out = detail::plane_of<T>(dx, n, c);
+      std::int32_t const* const at = detail::plane_of<std::int32_t const>(place, n, c);
+      detail::clear_plane(dx, out);
+      for (std::int64_t i = 0; i < dy.dims[2]; ++i)
+        for (std::int64_t j = 0; j < dy.dims[3]; ++j) {
+          std::int64_t const p = at[i * place.strides[2] + j * place.strides[3]];
+          out[p / dx.dims[3] * dx.strides[2] + p % dx.dims[3] * dx.strides[3]] +=
+              in[i * dy.strides[2] + j * dy.strides[3]];
+        }
+    });
+  });
+}
+
+/// dx from dy and the input: nothing but x was kept.
+inline void max_pool2d_gradient_from_input(host_backend& backend, tensor_ref const& x, tensor_ref const& dy,
+                                           tensor_ref const& dx, pool2d_options const& o) {
+  detail::check_pool("max_pool2d_gradient", x, dy, pool2d_shape(x.dims, o));
+  if (dx.dims != x.dims || dx.element != x.element) throw error("max_pool2d_gradient: dx does not have x's type");
+  auto const h = detail::pool_axis(x.dims, o, 0), w = detail::pool_axis(x.dims, o, 1);
+  detail::with_image_type("max_pool2d_gradient", dx.element, [&](auto zero) {
+    using T = decltype(zero);
+    detail::each_plane(backend, dx.dims, dx.dims[2] * dx.dims[3], [&](std::int64_t n, std::int64_t c) {
+      T const* const from = detail::plane_of<T const>(x, n, c);
+      T const* const in = detail::plane_of<T const>(dy, n, c);
+      T* const out = detail::plane_of<T>(dx, n, c);
+      detail::clear_plane(dx, out);
+      for (std::int64_t i = 0; i < dy.dims[2]; ++i) {
+        auto const a = h(i);
+        for (std::int64_t j = 0; j < dy.dims[3]; ++j) {
+          auto const p = detail::place_of_maximum(from, x, a, w(j));
+          out[p / dx.dims[3] * dx.strides[2] + p % dx.dims[3] * dx.strides[3]] +=
+              in[i * dy.strides[2] + j * dy.strides[3]];
+        }
+      }
+    });
+  });
+}
+
+/// y = mean over windows of x.
+inline void avg_pool2d(host_backend& backend, tensor_ref const& x, tensor_ref const& y, pool2d_options const& o) {
+  detail::check_pool("avg_pool2d", x, y, pool2d_shape(x.dims, o));
+  detail::with_image_type("avg_pool2d", x.element, [&](auto zero) {
+    detail::average_forward<decltype(zero)>(backend, x, y, detail::pool_axis(x.dims, o, 0),
+                                            detail::pool_axis(x.dims, o, 1));
+  });
+}
+/// dx from dy.
+inline void avg_pool2d_gradient(host_backend& backend, tensor_ref const& dy, tensor_ref const& dx,
+                                pool2d_options const& o) {
+  detail::check_pool("avg_pool2d_gradient", dx, dy, pool2d_shape(dx.dims, o));
+  detail::with_image_type("avg_pool2d_gradient", dx.element, [&](auto zero) {
+    detail::average_backward<decltype(zero)>(backend, dy, dx, detail::pool_axis(dx.dims, o, 0),
+                                             detail::pool_axis(dx.dims, o, 1));
+  });
+}
+
+/// y [N, C, OH, OW] = means over windows [i * H / OH, ceil((i + 1) * H / OH)) of x; OH = OW = 1 is global pooling.
+inline void adaptive_avg_pool2d(host_backend& backend, tensor_ref const& x, tensor_ref const& y) {
+  detail::check_pool("adaptive_avg_pool2d", x, y, detail::adaptive_shape(x, y));
+  detail::with_image_type("adaptive_avg_pool2d", x.element, [&](auto zero) {
+    detail::average_forward<decltype(zero)>(backend, x, y, detail::adaptive_axis{x.dims[2], y.dims[2]},
+                                            detail::adaptive_axis{x.dims[3], y.dims[3]});
+  });
+}
+/// dx from dy.
+inline void adaptive_avg_pool2d_gradient(host_backend& backend, tensor_ref const& dy, tensor_ref const& dx) {
+  detail::check_pool("adaptive_avg_pool2d_gradient", dx, dy, detail::adaptive_shape(dx, dy));
+  detail::with_image_type("adaptive_avg_pool2d_gradient", dx.element, [&](auto zero) {
+    detail::average_backward<decltype(zero)>(backend, dy, dx, detail::adaptive_axis{dx.dims[2], dy.dims[2]},
+                                             detail::adaptive_axis{dx.dims[3], dy.dims[3]});
+  });
+}
+
+}  // namespace neap::inline v0
