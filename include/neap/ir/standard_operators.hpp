@@ -3,7 +3,10 @@
 
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
+#include <neap/ir/operators/attention.hpp>
 #include <neap/ir/operators/binary.hpp>
+#include <neap/ir/operators/conv2d.hpp>
+#include <neap/ir/operators/dropout.hpp>
 #include <neap/ir/operators/loss.hpp>
 #include <neap/ir/operators/matmul.hpp>
 #include <neap/ir/operators/movement.hpp>
@@ -12,6 +15,7 @@
 #include <neap/ir/operators/softmax.hpp>
 #include <neap/ir/operators/transfer.hpp>
 #include <neap/ir/operators/unary.hpp>
+#include <neap/ir/operators/update.hpp>
 
 namespace neap::inline v0 {
 
@@ -31,10 +35,16 @@ struct standard_operators
           op::add, op::sub, op::mul, op::div, op::maximum, op::minimum, op::pow_op, op::greater, op::greater_equal,
           op::less, op::less_equal, op::equal, op::not_equal, op::where,
           // products and reductions
-          op::matmul, op::sum, op::mean, op::max_reduce, op::min_reduce,
+          op::matmul, op::sum, op::mean, op::max_reduce, op::min_reduce, op::arg_max,
           // rows
           op::softmax, op::softmax_grad, op::log_softmax, op::log_softmax_grad, op::layer_norm, op::layer_norm_grad,
-          op::rms_norm, op::rms_norm_grad, op::cross_entropy, op::cross_entropy_grad, op::mse, op::mse_grad> {};
+          op::rms_norm, op::rms_norm_grad, op::cross_entropy, op::cross_entropy_grad, op::mse, op::mse_grad,
+          // networks
+          op::dropout, op::dropout_grad, op::conv2d, op::conv2d_grad_input, op::conv2d_grad_weight, op::attention,
+          op::attention_grad,
+          // updates
+          op::sgd, op::momentum, op::adam, op::adamw, op::increment, op::accumulate, op::reset, op::sum_squares,
+          op::clip_factor, op::scale_by> {};
 
 using graph = basic_graph<standard_operators>;
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace neap::inline v0::op {
@@ -82,6 +83,11 @@ inline void relate_leading(dim_context& c, int input, int output, int but_last) 
   int const rank = std::min(c.in(input).rank(), c.out(output).rank());
   for (int k = 0; k < rank && k < c.in(input).rank() - but_last; ++k)
     if (c.in(input).dims[k] == c.out(output).dims[k]) c.same(input, k, output, k);
+}
+
+/// An argument that may be absent.
+inline tensor_ref optional(std::span<tensor_ref const> list, std::size_t i) {
+  return i < list.size() ? list[i] : tensor_ref{};
 }
 
 /// "relu" -> "relu_grad", when compiling.

@@ -1,6 +1,7 @@
 // Reductions over axes, and the place of the largest element.
 #pragma once
 
+#include <neap/backend/kernels/arg_max.hpp>
 #include <neap/backend/kernels/reduce.hpp>
 #include <neap/ir/operators/binary.hpp>
 
@@ -133,6 +134,32 @@ concept reduction_operator = requires {
 template <class Backend, reduction_operator Op>
 void run(Backend& b, Op const& op, kernel_arguments const& a) {
   neap::reduce(b, Op::kind, a.out[0], a.in[0], detail::reduced_axes(op.axes, a.in[0].rank()).span(), a.workspace);
+}
+
+/// The place of the largest element along an axis, as i64 (the first of equals; a NaN is larger than all).
+struct arg_max {
+  static constexpr std::string_view name = "arg_max";
+  std::int64_t axis = -1;
+  static constexpr auto attributes() { return std::array{field<&arg_max::axis>("axis")}; }
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    int const k = detail::require_axis(c, 0, axis);
+    shape dims = c.in(0).dims;
+    c.require(dims[k] > 0, "axis ", k, " of ", c.in(0), " has no elements");
+    dims.erase(k);
+    c.fresh(tensor_type{dtype::i64, dims});
+  }
+  void relate(dim_context& c) const {
+    int const k = detail::plain_axis(axis, c.in(0).rank());
+    for (int i = 0; i < c.in(0).rank(); ++i)
+      if (i != k) c.same(0, i, 0, i < k ? i : i - 1);
+  }
+  work cost(work_context const& c) const { return detail::reduction_work(c); }
+  void gradient(gradient_context&) const {}  // steps have no slope
+};
+template <class Backend>
+void run(Backend& b, arg_max const& op, kernel_arguments const& a) {
+  neap::arg_max(b, a.out[0], a.in[0], static_cast<int>(op.axis));
 }
 
 }  // namespace neap::inline v0::op

@@ -61,7 +61,6 @@ inline void relate_rows(dim_context& c, int inputs, int outputs) {
       if (outputs < c.output_count()) c.reduced(i, k, k);
     }
 }
-inline tensor_ref optional(std::span<tensor_ref const> list, std::size_t i) { return i < list.size() ? list[i] : tensor_ref{}; }
 }  // namespace detail
 
 /// g, x, mean, rstd, [w] -> dx, [dw, db].

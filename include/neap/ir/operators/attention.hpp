@@ -1,0 +1,118 @@
+// Fused scaled dot-product attention: the matrix of scores is never whole; the gradient computes it again from one
+// number a row.
+#pragma once
+
+#include <neap/backend/kernels/attention.hpp>
+#include <neap/ir/operators/row_norm.hpp>
+#include <neap/ir/operators/threads.hpp>
+
+namespace neap::inline v0::op {
+
+namespace detail {
+/// [B, H, T, D] whose elements lie in [B, T, H, D] order, so that joining the heads is a view.
+inline tensor_layout heads_inside(tensor_type const& t) {
+  auto const& d = t.dims;
+  return {t, {d[1] * d[2] * d[3], d[3], d[1] * d[3], 1}, 0};
+}
+inline void require_attention(shape_context& c, int q, bool causal) {
+  int const k = q + 1, v = q + 2;
+  for (int i : {q, k, v}) {
+    c.require(c.in(i).rank() == 4, "needs [batch, heads, length, depth], was given ", c.in(i));
+    require_floating(c, i);
+    require_same_element(c, q, i);
+    require_dense_rows(c, i);
+  }
+  auto const &a = c.in(q).dims, &b = c.in(k).dims, &d = c.in(v).dims;
+  c.require(a[0] == b[0] && a[0] == d[0] && b[1] == d[1] && b[2] == d[2] && a[3] == b[3], "q ", a, ", k ", b, " and v ", d,
+            " do not fit");
+  c.require(b[1] > 0 && a[1] % b[1] == 0, "heads of keys must divide those of queries, ", a, " and ", b);
+  c.require(!causal || a[2] == b[2], "causal attention needs as many keys as queries, ", a, " and ", b);
+}
+inline double attention_products(tensor_type const& q, tensor_type const& v, bool causal) {
+  return (causal ? 0.5 : 1.0) * static_cast<double>(q.count()) * static_cast<double>(v.dims[2]) *
+         (1 + static_cast<double>(v.dims[3]) / static_cast<double>(std::max<std::int64_t>(1, q.dims[3])));
+}
+/// Batches, and heads where keys have as many as queries.
+inline void relate_heads(dim_context& c, int q, int inputs) {
+  bool const grouped = c.in(q).dims[1] != c.in(q + 1).dims[1];
+  for (int i = 0; i < inputs; ++i)
+    for (int j = 0; j < c.output_count(); ++j)
+      for (int k = 0; k < (grouped ? 1 : 2); ++k) c.same(i, k, j, k);
+}
+}  // namespace detail
+
+/// dy, q, k, v, y, lse -> dq, dk, dv.
+struct attention_grad {
+  static constexpr std::string_view name = "attention_grad";
+  bool causal = false;
+  double scale = 0;
+  static constexpr auto attributes() {
+    return std::array{field<&attention_grad::causal>("causal"), field<&attention_grad::scale>("scale")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(6, 6);
+    detail::require_attention(c, 1, causal);
+    detail::require_same_type(c, 0, 4);
+    for (int i : {0, 4}) detail::require_dense_rows(c, i);
+    detail::require_dense(c, 5);
+    for (int i : {1, 2, 3}) c.fresh(detail::heads_inside(c.in(i)));
+  }
+  void relate(dim_context& c) const { detail::relate_heads(c, 1, 6); }
+  work cost(work_context const& c) const {
+    work w = detail::streaming_work(c, 0);
+    w.flops = 5 * detail::attention_products(c.in[1].type, c.in[3].type, causal);
+    return w;
+  }
+  bytes_t workspace(work_context const& c) const {
+    return neap::attention_gradient_workspace(c.in[1].type.dims, c.in[2].type.dims, c.in[3].type.dims, {causal, scale},
+                                              c.in[1].type.element, detail::planned_threads());
+  }
+};
+/// q [B, H, T, D], k [B, K, S, D], v [B, K, S, E] -> y [B, H, T, E] = softmax(scale * q k^T) v and the logarithms of the
+/// softmax's sums [B, H, T]. K divides H. scale 0 means 1 / sqrt(D). y lies in [B, T, H, E] order in memory.
+struct attention {
+  static constexpr std::string_view name = "attention";
+  bool causal = false;
+  double scale = 0;
+  static constexpr auto attributes() {
+    return std::array{field<&attention::causal>("causal"), field<&attention::scale>("scale")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(3, 3);
+    detail::require_attention(c, 0, causal);
+    tensor_type y = c.in(0);
+    y.dims[3] = c.in(2).dims[3];
+    c.fresh(detail::heads_inside(y));
+    c.fresh(tensor_type{y.element, detail::without_last(y.dims)});
+  }
+  void relate(dim_context& c) const { detail::relate_heads(c, 0, 3); }
+  work cost(work_context const& c) const {
+    work w = detail::streaming_work(c, 0);
+    w.flops = 2 * detail::attention_products(c.in[0].type, c.in[2].type, causal);
+    return w;
+  }
+  bytes_t workspace(work_context const& c) const {
+    return neap::attention_workspace(c.in[0].type.dims, c.in[1].type.dims, c.in[2].type.dims, {causal, scale},
+                                     c.in[0].type.element, detail::planned_threads());
+  }
+  void gradient(gradient_context& c) const {
+    if (c.grad() == nothing<value_id>) return;
+    auto const all = c.emit_all(attention_grad{causal, scale},
+                                {dense_rows(c, c.grad()), c.in(0), c.in(1), c.in(2), c.out(0), c.out(1)});
+    for (int i : {0, 1, 2})
+      if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
+  }
+};
+inline void run(host_backend& b, attention const& op, kernel_arguments const& a) {
+  detail::on_planned_threads(b, [&](host_backend& at) {
+    neap::attention(at, a.in[0], a.in[1], a.in[2], a.out[0], a.out[1], {op.causal, op.scale}, a.workspace);
+  });
+}
+inline void run(host_backend& b, attention_grad const& op, kernel_arguments const& a) {
+  detail::on_planned_threads(b, [&](host_backend& at) {
+    neap::attention_gradient(at, a.in[1], a.in[2], a.in[3], a.in[4], a.in[5], a.in[0], a.out[0], a.out[1], a.out[2],
+                             {op.causal, op.scale}, a.workspace);
+  });
+}
+
+}  // namespace neap::inline v0::op

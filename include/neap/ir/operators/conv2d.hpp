@@ -1,0 +1,152 @@
+// Two-dimensional convolution of [N, C, H, W] and its two gradients. The shift is an optional third input rather than a
+// broadcast addition: the kernel starts its sums from it, so that neither time nor a second tensor is spent on it.
+#pragma once
+
+#include <neap/backend/kernels/conv2d.hpp>
+#include <neap/ir/operators/reduction.hpp>
+#include <neap/ir/operators/threads.hpp>
+
+namespace neap::inline v0::op {
+
+namespace detail {
+template <class Op>
+conv2d_options options_of(Op const& o) {
+  return {{o.stride[0], o.stride[1]}, {o.padding[0], o.padding[1]}, {o.dilation[0], o.dilation[1]}, o.groups};
+}
+inline work conv2d_work(work_context const& c, tensor_type const& y, tensor_type const& w) {
+  work k = streaming_work(c, 0);
+  k.flops = 2.0 * static_cast<double>(y.count()) * static_cast<double>(w.dims[1] * w.dims[2] * w.dims[3]);
+  return k;
+}
+#define NEAP_CONV2D_ATTRIBUTES(...)                                                                        \
+  extents stride{1, 1}, padding{0, 0}, dilation{1, 1}; /* rows, columns */                                 \
+  std::int64_t groups = 1;                                                                                 \
+  static constexpr auto attributes() {                                                                     \
+    return std::array{field<&self::stride>("stride"), field<&self::padding>("padding"),                    \
+                      field<&self::dilation>("dilation"), field<&self::groups>("groups") __VA_OPT__(, ) __VA_ARGS__}; \
+  }                                                                                                        \
+  void require_attributes(shape_context& c) const {                                                        \
+    c.require(stride.rank() == 2 && padding.rank() == 2 && dilation.rank() == 2,                           \
+              "stride, padding and dilation take two numbers each, for rows and columns");                 \
+  }
+
+/// The shape of the result; what does not fit is told with the operator's name.
+inline shape conv2d_result(shape_context& c, shape const& x, shape const& w, conv2d_options const& o) {
+  c.require(x.rank() == 4 && w.rank() == 4, "input and filter need four axes, were given ", x, " and ", w);
+  c.require(o.groups > 0 && x[1] % o.groups == 0 && w[0] % o.groups == 0, o.groups, " groups do not divide the channels of ",
+            x, " and ", w);
+  c.require(w[1] == x[1] / o.groups, "the filter ", w, " takes ", w[1], " channels a group, the input ", x, " has ",
+            x[1] / o.groups);
+  for (std::size_t k : {0u, 1u})
+    c.require(o.stride[k] > 0 && o.dilation[k] > 0 && o.padding[k] >= 0, "stride and dilation must be positive, padding not negative");
+  return neap::conv2d_shape(x, w, o);
+}
+}  // namespace detail
+
+/// dy, w -> dx, whose shape is `dims`.
+struct conv2d_grad_input {
+  static constexpr std::string_view name = "conv2d_grad_input";
+  using self = conv2d_grad_input;
+  extents dims;
+  NEAP_CONV2D_ATTRIBUTES(field<&self::dims>("dims"))
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    require_attributes(c);
+    detail::require_floating(c, 0);
+    detail::require_same_element(c, 0, 1);
+    c.require(detail::conv2d_result(c, dims, c.in(1).dims, detail::options_of(*this)) == c.in(0).dims, "the gradient ",
+              c.in(0).dims, " is not that of ", dims, " with filter ", c.in(1).dims);
+    c.fresh(tensor_type{c.in(0).element, dims});
+  }
+  void relate(dim_context& c) const {
+    c.same(0, 0, 0, 0);
+    if (groups == 1) c.same(1, 1, 0, 1), c.reduced(0, 1, 0), c.reduced(1, 0, 0);
+  }
+  work cost(work_context const& c) const { return detail::conv2d_work(c, c.in[0].type, c.in[1].type); }
+  bytes_t workspace(work_context const& c) const {
+    return neap::conv2d_input_gradient_workspace(c.out[0].type.dims, c.in[1].type.dims, detail::options_of(*this),
+                                                 c.out[0].type.element, detail::planned_threads());
+  }
+};
+/// x, dy -> dw, whose shape is `dims`.
+struct conv2d_grad_weight {
+  static constexpr std::string_view name = "conv2d_grad_weight";
+  using self = conv2d_grad_weight;
+  extents dims;
+  NEAP_CONV2D_ATTRIBUTES(field<&self::dims>("dims"))
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    require_attributes(c);
+    detail::require_floating(c, 0);
+    detail::require_same_element(c, 0, 1);
+    c.require(detail::conv2d_result(c, c.in(0).dims, dims, detail::options_of(*this)) == c.in(1).dims, "the gradient ",
+              c.in(1).dims, " is not that of ", c.in(0).dims, " with filter ", dims);
+    c.fresh(tensor_type{c.in(0).element, dims});
+  }
+  void relate(dim_context& c) const {
+    c.reduced(0, 0, 0), c.reduced(1, 0, 0);
+    if (groups == 1) c.same(0, 1, 0, 1), c.same(1, 1, 0, 0);
+  }
+  work cost(work_context const& c) const { return detail::conv2d_work(c, c.in[1].type, c.out[0].type); }
+  bytes_t workspace(work_context const& c) const {
+    return neap::conv2d_weight_gradient_workspace(c.in[0].type.dims, c.out[0].type.dims, detail::options_of(*this),
+                                                  c.in[0].type.element, detail::planned_threads());
+  }
+};
+/// x [N, C, H, W], w [O, C / groups, KH, KW], [b [O]] -> y [N, O, OH, OW].
+struct conv2d {
+  static constexpr std::string_view name = "conv2d";
+  using self = conv2d;
+  NEAP_CONV2D_ATTRIBUTES()
+  void infer(shape_context& c) const {
+    c.require_arity(2, 3);
+    require_attributes(c);
+    detail::require_floating(c, 0);
+    detail::require_same_element(c, 0, 1);
+    shape const y = detail::conv2d_result(c, c.in(0).dims, c.in(1).dims, detail::options_of(*this));
+    if (c.arity() == 3) {
+      detail::require_same_element(c, 0, 2);
+      detail::require_dims(c, 2, {y[1]}, "the shift");
+    }
+    c.fresh(tensor_type{c.in(0).element, y});
+  }
+  void relate(dim_context& c) const {
+    c.same(0, 0, 0, 0);
+    if (groups != 1) return;
+    c.same(1, 0, 0, 1);
+    if (c.arity() == 3) c.same(2, 0, 0, 1);
+    else c.reduced(0, 1, 0), c.reduced(1, 1, 0);  // parts would each add the shift
+  }
+  work cost(work_context const& c) const { return detail::conv2d_work(c, c.out[0].type, c.in[1].type); }
+  bytes_t workspace(work_context const& c) const {
+    return neap::conv2d_workspace(c.in[0].type.dims, c.in[1].type.dims, detail::options_of(*this), c.in[0].type.element,
+                                  detail::planned_threads());
+  }
+  void gradient(gradient_context& c) const {
+    value_id const g = c.grad();
+    if (c.wants(0))
+      c.give(0, c.emit(conv2d_grad_input{c.type(c.in(0)).dims, stride, padding, dilation, groups}, {g, c.in(1)}));
+    if (c.wants(1))
+      c.give(1, c.emit(conv2d_grad_weight{c.type(c.in(1)).dims, stride, padding, dilation, groups}, {c.in(0), g}));
+    if (c.wants(2)) c.give(2, c.emit(sum{{0, 2, 3}}, {g}));
+  }
+};
+#undef NEAP_CONV2D_ATTRIBUTES
+
+inline void run(host_backend& b, conv2d const& op, kernel_arguments const& a) {
+  detail::on_planned_threads(b, [&](host_backend& at) {
+    neap::conv2d(at, a.in[0], a.in[1], detail::optional(a.in, 2), a.out[0], detail::options_of(op), a.workspace);
+  });
+}
+inline void run(host_backend& b, conv2d_grad_input const& op, kernel_arguments const& a) {
+  detail::on_planned_threads(b, [&](host_backend& at) {
+    neap::conv2d_input_gradient(at, a.in[0], a.in[1], a.out[0], detail::options_of(op), a.workspace);
+  });
+}
+inline void run(host_backend& b, conv2d_grad_weight const& op, kernel_arguments const& a) {
+  detail::on_planned_threads(b, [&](host_backend& at) {
+    neap::conv2d_weight_gradient(at, a.in[0], a.in[1], a.out[0], detail::options_of(op), a.workspace);
+  });
+}
+
+}  // namespace neap::inline v0::op

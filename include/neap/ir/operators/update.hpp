@@ -1,0 +1,230 @@
+// Updates in place: optimizers, the step counter, gradient accumulation; and what clipping by the global norm needs. An
+// update's outputs are the next versions of its inputs' storages; it has no gradient.
+#pragma once
+
+#include <neap/backend/kernels/copy.hpp>
+#include <neap/backend/kernels/optimizer.hpp>
+#include <neap/ir/operators/common.hpp>
+
+namespace neap::inline v0::op {
+
+namespace detail {
+/// Weight, gradient and floating states have one shape.
+inline void require_states(shape_context& c, int count) {
+  for (int i = 0; i < count; ++i) {
+    require_floating(c, i);
+    require_dims(c, i, c.in(0).dims, i == 1 ? "the gradient" : "a state");
+  }
+}
+inline void require_step(shape_context& c, int i) {
+  c.require(c.in(i) == tensor_type{dtype::i64, {}}, "the step must be an i64 scalar, was given ", c.in(i));
+}
+inline void relate_states(dim_context& c, int count) {
+  for (int i = 0; i < count; ++i)
+    for (int j = 0; j < c.output_count(); ++j) c.aligned(i, j);
+}
+}  // namespace detail
+
+/// w, g -> w - rate * (g + weight_decay * w).
+struct sgd {
+  static constexpr std::string_view name = "sgd";
+  static constexpr double flops = 4;
+  double rate = 1e-2, weight_decay = 0;
+  static constexpr auto attributes() {
+    return std::array{field<&sgd::rate>("rate"), field<&sgd::weight_decay>("weight_decay")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    detail::require_states(c, 2);
+    c.update(0);
+  }
+  void relate(dim_context& c) const { detail::relate_states(c, 2); }
+};
+template <class Backend>
+void run(Backend& b, sgd const& op, kernel_arguments const& a) {
+  neap::sgd_update(b, a.in[0], a.in[1], op.rate, op.weight_decay);
+}
+
+/// w, g, m -> w, m with m = beta * m + (1 - damping) * d, d = g + weight_decay * w; w - rate * m, or Nesterov's form.
+struct momentum {
+  static constexpr std::string_view name = "momentum";
+  static constexpr double flops = 7;
+  double rate = 1e-2, beta = 0.9, damping = 0, weight_decay = 0;
+  bool nesterov = false;
+  static constexpr auto attributes() {
+    return std::array{field<&momentum::rate>("rate"), field<&momentum::beta>("beta"),
+                      field<&momentum::damping>("damping"), field<&momentum::weight_decay>("weight_decay"),
+                      field<&momentum::nesterov>("nesterov")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(3, 3);
+    detail::require_states(c, 3);
+    c.update(0), c.update(2);
+  }
+  void relate(dim_context& c) const { detail::relate_states(c, 3); }
+};
+template <class Backend>
+void run(Backend& b, momentum const& op, kernel_arguments const& a) {
+  neap::momentum_update(b, a.in[0], a.in[2], a.in[1], op.rate, op.beta, op.nesterov, op.weight_decay, op.damping);
+}
+
+namespace detail {
+#define NEAP_ADAM_FACETS(self)                                                                               \
+  static constexpr double flops = 14;                                                                        \
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;                              \
+  static constexpr auto attributes() {                                                                       \
+    return std::array{field<&self::rate>("rate"), field<&self::beta1>("beta1"), field<&self::beta2>("beta2"), \
+                      field<&self::eps>("eps"), field<&self::weight_decay>("weight_decay")};                 \
+  }                                                                                                          \
+  void infer(shape_context& c) const {                                                                       \
+    c.require_arity(5, 5);                                                                                   \
+    detail::require_states(c, 4);                                                                            \
+    detail::require_step(c, 4);                                                                              \
+    c.update(0), c.update(2), c.update(3);                                                                   \
+  }                                                                                                          \
+  void relate(dim_context& c) const { detail::relate_states(c, 4); }
+}  // namespace detail
+
+/// w, g, m, v, step -> w, m, v: Adam (Kingma and Ba 2015), with the decay added to the gradient. The first step is 1.
+struct adam {
+  static constexpr std::string_view name = "adam";
+  NEAP_ADAM_FACETS(adam)
+};
+/// w, g, m, v, step -> w, m, v: AdamW (Loshchilov and Hutter 2019), where the weight itself decays by rate * weight_decay.
+struct adamw {
+  static constexpr std::string_view name = "adamw";
+  NEAP_ADAM_FACETS(adamw)
+};
+#undef NEAP_ADAM_FACETS
+template <class Backend>
+void run(Backend& b, adam const& op, kernel_arguments const& a) {
+  neap::adam_update(b, a.in[0], a.in[2], a.in[3], a.in[1], *a.in[4].as<std::int64_t const>(),
+                    {op.rate, op.beta1, op.beta2, op.eps, op.weight_decay});
+}
+template <class Backend>
+void run(Backend& b, adamw const& op, kernel_arguments const& a) {
+  neap::adamw_update(b, a.in[0], a.in[2], a.in[3], a.in[1], *a.in[4].as<std::int64_t const>(),
+                     {op.rate, op.beta1, op.beta2, op.eps, op.weight_decay});
+}
+
+/// step -> step + 1.
+struct increment {
+  static constexpr std::string_view name = "increment";
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    detail::require_step(c, 0);
+    c.update(0);
+  }
+  void relate(dim_context&) const {}
+};
+template <class Backend>
+void run(Backend& b, increment const&, kernel_arguments const& a) {
+  auto* const step = a.in[0].as<std::int64_t>();
+  b.elementwise(1, [=](std::int64_t) { ++*step; });
+}
+
+/// acc, g -> acc + g.
+struct accumulate {
+  static constexpr std::string_view name = "accumulate";
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    detail::require_states(c, 2);
+    c.update(0);
+  }
+  void relate(dim_context& c) const { detail::relate_states(c, 2); }
+};
+namespace detail {
+struct plus {
+  template <class T>
+  NEAP_HD T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+}  // namespace detail
+template <class Backend>
+void run(Backend& b, accumulate const&, kernel_arguments const& a) {
+  neap::map(b, detail::plus{}, a.in[0], a.in[0], a.in[1]);
+}
+
+/// acc -> 0.
+struct reset {
+  static constexpr std::string_view name = "reset";
+  static constexpr double flops = 0;
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    c.update(0);
+  }
+  void relate(dim_context& c) const { c.aligned(0, 0); }
+  work cost(work_context const& c) const { return {0, 0, detail::touched_bytes(c.out[0])}; }
+};
+template <class Backend>
+void run(Backend& b, reset const&, kernel_arguments const& a) {
+  neap::fill(b, a.in[0], 0);
+}
+
+// ---------------------------------------------------------------------------------- clipping by the global norm
+//
+//   total = sum_squares(g1); total = sum_squares(g2, total); ...   f = clip_factor(total);   g1 = scale_by(g1, f); ...
+
+/// x, [total] -> the sum of x's squares, plus total: an f64 scalar.
+struct sum_squares {
+  static constexpr std::string_view name = "sum_squares";
+  void infer(shape_context& c) const {
+    c.require_arity(1, 2);
+    detail::require_floating(c, 0);
+    detail::require_dense(c, 0);
+    if (c.arity() == 2)
+      c.require(c.in(1) == tensor_type{dtype::f64, {}}, "the total must be an f64 scalar, was given ", c.in(1));
+    c.fresh(tensor_type{dtype::f64, {}});
+  }
+  void relate(dim_context& c) const {
+    for (int k = 0; c.arity() == 1 && k < c.in(0).rank(); ++k) c.reduced(0, k, k);
+  }
+  work cost(work_context const& c) const {
+    return {2 * static_cast<double>(c.in[0].type.count()), detail::touched_bytes(c.in[0]), 8};
+  }
+  bytes_t workspace(work_context const& c) const { return neap::add_sum_of_squares_workspace(c.in[0].type); }
+};
+template <class Backend>
+void run(Backend& b, sum_squares const&, kernel_arguments const& a) {
+  if (a.in.size() > 1) neap::copy(b, a.out[0], a.in[1]);
+  else neap::fill(b, a.out[0], 0);
+  neap::add_sum_of_squares(b, a.out[0], a.in[0], a.workspace);
+}
+
+/// total -> min(1, max_norm / (sqrt(total) + 1e-6)).
+struct clip_factor {
+  static constexpr std::string_view name = "clip_factor";
+  static constexpr bool elementwise = true;
+  double max_norm = 1;
+  static constexpr auto attributes() { return std::array{field<&clip_factor::max_norm>("max_norm")}; }
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    c.require(c.in(0) == tensor_type{dtype::f64, {}}, "the total must be an f64 scalar, was given ", c.in(0));
+    c.fresh(c.in(0));
+  }
+  void relate(dim_context&) const {}
+};
+template <class Backend>
+void run(Backend& b, clip_factor const& op, kernel_arguments const& a) {
+  neap::clip_scale(b, a.out[0], a.in[0], op.max_norm);
+}
+
+/// x, s -> x * s for a scalar s of any floating type.
+struct scale_by {
+  static constexpr std::string_view name = "scale_by";
+  static constexpr bool elementwise = true;
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    detail::require_floating(c, 0), detail::require_floating(c, 1);
+    detail::require_dims(c, 1, {}, "the factor");
+    c.fresh(c.in(0));
+  }
+  void relate(dim_context& c) const { c.aligned(0, 0); }
+};
+template <class Backend>
+void run(Backend& b, scale_by const&, kernel_arguments const& a) {
+  neap::map(b, neap::detail::scale_step{}, a.out[0], a.in[0], a.in[1]);
+}
+
+}  // namespace neap::inline v0::op

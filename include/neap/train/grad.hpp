@@ -1,0 +1,214 @@
+// Gradients of what tensors were computed from. Eager: the operators recorded since form a graph, which is differentiated
+// like any other, and the ops that this adds run at once, each intermediate freed after its last reader. In a trace: the
+// trace's graph is differentiated where it stands, so that a whole training step can be traced as it is written.
+#pragma once
+
+#include <neap/ir/standard_operators.hpp>
+#include <neap/model/apply.hpp>
+#include <neap/train/differentiate.hpp>
+
+#include <algorithm>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+/// The recorded operators that `loss` was computed with, in the order in which they ran.
+inline std::vector<tensor_node const*> recorded_nodes(tensor const& loss) {
+  std::vector<tensor_node const*> found, open{loss.node().get()};
+  std::unordered_map<tensor_node const*, bool> seen{{open.front(), true}};
+  while (!open.empty()) {
+    auto const* n = open.back();
+    open.pop_back();
+    if (!n->facets) continue;
+    found.push_back(n);
+    for (auto const& t : n->in)
+      if (auto const* m = t.node().get(); seen.emplace(m, true).second) open.push_back(m);
+  }
+  std::sort(found.begin(), found.end(), [](auto const* a, auto const* b) { return a->order < b->order; });
+  return found;
+}
+
+/// The graph of recorded operators, with the memory in which each of its values lies.
+class recorded_graph {
+ public:
+  recorded_graph(operator_table ops, tensor const& loss, std::span<tensor const> wrt) : edit_(ops) {
+    for (auto const& t : wrt) leaf(t, t.storage()->version());
+    for (auto const* n : recorded_nodes(loss)) {
+      std::vector<value_id> in;
+      for (std::size_t i = 0; i < n->in.size(); ++i) in.push_back(value(n->in[i], n->in_version[i]));
+      auto const out = edit_.emit({n->facets, n->attributes.data()}, in);
+      for (std::size_t j = 0; j < out.size(); ++j) place(out[j], n->out[j].storage, n->out[j].version);
+      first_output_[n] = out.front();
+    }
+  }
+
+  value_id value(tensor const& t, std::uint32_t version) {
+    if (auto it = first_output_.find(t.node().get()); it != first_output_.end())
+      return id_at<value_id>(index(it->second) + t.output());
+    return leaf(t, version);
+  }
+  graph_editor& editor() { return edit_; }
+
+  struct memory {
+    std::shared_ptr<tensor_storage> storage;
+    std::uint32_t version = 0;
+  };
+  /// Where a value of the recorded part lies, and in which version it was meant.
+  memory const& of(value_id v) const { return memory_[index(v)]; }
+  std::size_t value_count() const { return memory_.size(); }
+
+ private:
+  value_id leaf(tensor const& t, std::uint32_t version) {
+    auto const [it, is_new] = first_output_.emplace(t.node().get(), nothing<value_id>);
+    if (is_new) {
+      // All outputs of the node, so that output j is value first + j. (A leaf of several outputs is an operator that
+      // was not recorded.)
+      auto const* n = t.node().get();
+      for (auto const& o : n->out) {
+        value_id const v = edit_.add_source_at(role::input, o.layout);
+        if (it->second == nothing<value_id>) it->second = v;
+        place(v, o.storage, version);
+      }
+    }
+    return id_at<value_id>(index(it->second) + t.output());
+  }
+  void place(value_id v, std::shared_ptr<tensor_storage> const& s, std::uint32_t version) {
+    if (memory_.size() <= index(v)) memory_.resize(index(v) + 1);
+    memory_[index(v)] = {s, version};
+  }
+
+  graph_editor edit_;
+  std::unordered_map<tensor_node const*, value_id> first_output_;
+  std::vector<memory> memory_;
+};
+
+/// Runs the ops of `g` from number `first` on that `results` need; the results' memory.
+template <class Backend, class Ops>
+std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_graph const& recorded,
+                                 std::span<value_id const> results, std::source_location at) {
+  // What is needed, and who reads each storage last.
+  std::vector<bool> needed(g.op_count());
+  std::vector<std::size_t> last(g.storage_count(), 0);
+  std::vector<bool> wanted(g.value_count()), kept(g.storage_count());
+  for (auto v : results)
+    wanted[index(v)] = true, kept[index(g.storage(v))] = true;
+  for (std::size_t o = g.op_count(); o-- > first;) {
+    op_id const id = id_at<op_id>(o);
+    bool need = false;
+    for (auto v : g.outputs(id)) need = need || wanted[index(v)] || g.record(v).alias == alias_kind::update;
+    if (!need) continue;
+    needed[o] = true;
+    for (auto v : g.inputs(id)) {
+      wanted[index(v)] = true;
+      auto& l = last[index(g.storage(v))];
+      l = std::max(l, o);
+    }
+    for (auto v : g.outputs(id)) last[index(g.storage(v))] = std::max(last[index(g.storage(v))], o);
+  }
+
+  auto& context = eager_context::current();
+  auto& backend = context.backend();
+  auto const kernels = kernel_table<Backend, Ops>();
+  std::vector<std::shared_ptr<tensor_storage>> memory(g.storage_count());  // of what is made here
+  auto const storage_of = [&](value_id v) -> std::shared_ptr<tensor_storage> const& {
+    return index(v) < recorded.value_count() && recorded.of(v).storage ? recorded.of(v).storage
+                                                                        : memory[index(g.storage(v))];
+  };
+  std::vector<tensor_ref> refs;
+  std::vector<tensor_layout> layouts;
+  for (std::size_t o = first; o < g.op_count(); ++o) {
+    if (!needed[o]) continue;
+    op_id const id = id_at<op_id>(o);
+    refs.clear(), layouts.clear();
+    bool computes = false;
+    for (auto v : g.outputs(id)) {
+      auto const alias = g.record(v).alias;
+      computes = computes || alias != alias_kind::view;
+      if (alias == alias_kind::fresh)
+        memory[index(g.storage(v))] = std::make_shared<tensor_storage>(g.type(v), initialiser{}, role::activation);
+      else if (auto& m = memory[index(g.storage(v))]; !m)  // a view of something recorded
+        m = storage_of(g.inputs(id)[static_cast<std::size_t>(g.record(v).of)]);
+    }
+    if (computes) {
+      for (auto v : g.inputs(id)) {
+        auto const& s = storage_of(v);
+        if (index(v) < recorded.value_count() && recorded.of(v).storage && s->version() != recorded.of(v).version)
+          throw error(context_access::place(at),
+                      "grad: a tensor that the gradient of " + std::string(g.facets(id).name) + " needs, " +
+                          to_string(g.type(v)) + ", was changed in place after it was used");
+        refs.push_back(tensor_ref::place(s->data(), g.layout(v)));
+        layouts.push_back(g.layout(v));
+      }
+      auto const arity = refs.size();
+      for (auto v : g.outputs(id)) {
+        refs.push_back(tensor_ref::place(memory[index(g.storage(v))]->data(), g.layout(v)));
+        layouts.push_back(g.layout(v));
+      }
+      void* scratch = nullptr;
+      std::span<tensor_layout const> const l(layouts);
+      if (auto const& f = g.facets(id); f.workspace)
+        if (auto const bytes = f.workspace(g.attributes(id), {l.first(arity), l.subspan(arity)}); bytes > 0)
+          scratch = context.workspace(bytes);
+      std::span<tensor_ref const> const r(refs);
+      auto const kernel = kernels[g.record(id).kind];
+      if (!kernel) throw error(std::string(g.facets(id).name) + ": the backend has no kernel for it");
+      with_place(at, [&] { kernel(backend, g.attributes(id), {r.first(arity), r.subspan(arity), scratch}); });
+    }
+    for (auto v : g.inputs(id))
+      if (auto s = index(g.storage(v)); last[s] == o && !kept[s]) memory[s].reset();
+    for (auto v : g.outputs(id))
+      if (auto s = index(g.storage(v)); last[s] == o && !kept[s]) memory[s].reset();
+  }
+
+  std::vector<tensor> out;
+  for (auto v : results) out.push_back(make_leaf(storage_of(v), g.layout(v)));
+  return out;
+}
+
+}  // namespace detail
+
+/// The gradients of a scalar with respect to tensors: weights, or leaves made by with_gradient(). A tensor that the loss
+/// does not depend on gets zeros. They carry no history: gradients of gradients are for traces.
+/// Ops is the set that the operators used, and those of their gradients, are in.
+template <class Ops = standard_operators, class Backend = host_backend>
+std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
+                         std::source_location at = std::source_location::current()) {
+  if (loss.is_empty()) detail::no_tensor(at);
+  if (loss.count() != 1)
+    throw error(context_access::place(at), "grad: the loss must be one number, this is " + to_string(loss.type()));
+  if (auto* t = tracer::active()) {
+    std::vector<value_id> sources;
+    for (auto const& x : wrt) sources.push_back(t->value(x, at));
+    std::vector<tensor> out;
+    value_id const of = t->value(loss, at);
+    detail::with_place(at, [&] {
+      for (auto g : differentiate(t->editor(), of, sources)) out.push_back(t->wrap(g));
+    });
+    return out;
+  }
+  if (loss.is_traced()) throw error(context_access::place(at), "grad: this tensor belongs to a trace that has ended");
+  detail::recorded_graph recorded(operator_table(Ops::facets), loss, wrt);
+  std::vector<value_id> sources;
+  for (auto const& x : wrt) sources.push_back(recorded.value(x, 0));
+  value_id const of = recorded.value(loss, 0);
+  auto const first = recorded.editor().graph().op_count();
+  std::vector<value_id> gradients;
+  detail::with_place(at, [&] { gradients = differentiate(recorded.editor(), of, sources); });
+  return detail::run_recorded<Backend, Ops>(recorded.editor().graph(), first, recorded, gradients, at);
+}
+template <class Ops = standard_operators, class Backend = host_backend>
+std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt,
+                         std::source_location at = std::source_location::current()) {
+  return grad<Ops, Backend>(loss, std::span<tensor const>(wrt), at);
+}
+template <class Ops = standard_operators, class Backend = host_backend>
+std::vector<tensor> grad(tensor const& loss, std::initializer_list<tensor> wrt,
+                         std::source_location at = std::source_location::current()) {
+  return grad<Ops, Backend>(loss, std::span(wrt.begin(), wrt.size()), at);
+}
+
+}  // namespace neap::inline v0
