@@ -153,12 +153,12 @@ C* direct(strided const& v, std::int64_t begin, std::int64_t n) {
   return reinterpret_cast<C*>(v.at(offset + rest * v.strides[0]));
 }
 
-/// Elements [begin, begin + n) in type C: where they lie, or in `buffer`.
+/// Elements [begin, begin + n) in type C: where they lie, or in `room`.
 template <class C>
-C const* staged(strided const& v, std::int64_t begin, std::int64_t n, C* buffer) {
+C const* staged(strided const& v, std::int64_t begin, std::int64_t n, C* room) {
   if (C const* p = direct<C>(v, begin, n)) return p;
-  gather(v, begin, n, buffer);
-  return buffer;
+  gather(v, begin, n, room);
+  return room;
 }
 
 }  // namespace neap::inline v0::detail

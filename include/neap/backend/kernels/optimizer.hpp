@@ -55,19 +55,19 @@ struct adam_step {
 
 }  // namespace detail
 
-/// parameter -= rate * (gradient + decay * parameter).
+/// weight -= rate * (gradient + decay * weight).
 template <class Backend>
-void sgd_update(Backend& b, tensor_ref const& parameter, tensor_ref const& gradient, double rate, double decay = 0) {
-  map(b, detail::sgd_step{rate, decay}, parameter, parameter, gradient);
+void sgd_update(Backend& b, tensor_ref const& weight, tensor_ref const& gradient, double rate, double decay = 0) {
+  map(b, detail::sgd_step{rate, decay}, weight, weight, gradient);
 }
 
-/// velocity = momentum * velocity + (1 - damping) * d with d = gradient + decay * parameter; parameter -= rate *
-/// velocity, or rate * (d + momentum * velocity) for Nesterov's form. The velocity starts from 0.
+/// velocity = beta * velocity + (1 - damping) * d with d = gradient + decay * weight; weight -= rate *
+/// velocity, or rate * (d + beta * velocity) for Nesterov's form. The velocity starts from 0.
 template <class Backend>
-void momentum_update(Backend& b, tensor_ref const& parameter, tensor_ref const& velocity, tensor_ref const& gradient,
-                     double rate, double momentum, bool nesterov = false, double decay = 0, double damping = 0) {
-  map(b, detail::momentum_step{rate, momentum, damping, decay, nesterov},
-      std::array<tensor_ref, 2>{parameter, velocity}, parameter, velocity, gradient);
+void momentum_update(Backend& b, tensor_ref const& weight, tensor_ref const& velocity, tensor_ref const& gradient,
+                     double rate, double beta, bool nesterov = false, double decay = 0, double damping = 0) {
+  map(b, detail::momentum_step{rate, beta, damping, decay, nesterov},
+      std::array<tensor_ref, 2>{weight, velocity}, weight, velocity, gradient);
 }
 
 struct adam_options {
@@ -76,7 +76,7 @@ struct adam_options {
 
 namespace detail {
 template <class Backend>
-void run_adam(Backend& b, tensor_ref const& parameter, tensor_ref const& first, tensor_ref const& second,
+void run_adam(Backend& b, tensor_ref const& weight, tensor_ref const& first, tensor_ref const& second,
               tensor_ref const& gradient, std::int64_t step, adam_options const& o, bool decoupled) {
   expect(step >= 1, "adam: the first step has number 1");
   double const t = static_cast<double>(step);
@@ -87,22 +87,22 @@ void run_adam(Backend& b, tensor_ref const& parameter, tensor_ref const& first, 
                     decoupled ? 1 - o.rate * o.decay : 1,
                     o.rate / (1 - std::pow(o.beta1, t)),
                     1 / std::sqrt(1 - std::pow(o.beta2, t))};
-  map(b, f, std::array<tensor_ref, 3>{parameter, first, second}, parameter, first, second, gradient);
+  map(b, f, std::array<tensor_ref, 3>{weight, first, second}, weight, first, second, gradient);
 }
 }  // namespace detail
 
 /// Adam (Kingma and Ba 2015): the decay is added to the gradient. `step` counts from 1; `first` and `second` are the
 /// moments, which start from 0.
 template <class Backend>
-void adam_update(Backend& b, tensor_ref const& parameter, tensor_ref const& first, tensor_ref const& second,
+void adam_update(Backend& b, tensor_ref const& weight, tensor_ref const& first, tensor_ref const& second,
                  tensor_ref const& gradient, std::int64_t step, adam_options const& options) {
-  detail::run_adam(b, parameter, first, second, gradient, step, options, false);
+  detail::run_adam(b, weight, first, second, gradient, step, options, false);
 }
 /// AdamW (Loshchilov and Hutter 2019): the parameter itself decays, by rate * decay.
 template <class Backend>
-void adamw_update(Backend& b, tensor_ref const& parameter, tensor_ref const& first, tensor_ref const& second,
+void adamw_update(Backend& b, tensor_ref const& weight, tensor_ref const& first, tensor_ref const& second,
                   tensor_ref const& gradient, std::int64_t step, adam_options const& options) {
-  detail::run_adam(b, parameter, first, second, gradient, step, options, true);
+  detail::run_adam(b, weight, first, second, gradient, step, options, true);
 }
 
 namespace detail {

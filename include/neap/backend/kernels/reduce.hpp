@@ -106,7 +106,7 @@ void reduce_partially(Backend& b, reduce_plan const& p, C* partial, Op const& op
     std::int64_t const grain = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, work));
     b.parallel_for(p.outputs * p.splits, grain, [&](std::int64_t begin, std::int64_t end) {
       host_block const block;
-      alignas(64) C buffer[buffer_size];
+      alignas(64) C room[buffer_size];
       for (std::int64_t id = begin; id < end; ++id) {
         std::int64_t const output = id / p.splits, split = id % p.splits;
         std::int64_t const first = p.terms * split / p.splits, last = p.terms * (split + 1) / p.splits;
@@ -121,8 +121,8 @@ void reduce_partially(Backend& b, reduce_plan const& p, C* partial, Op const& op
         } else {
           for (std::int64_t at = first; at < last; at += buffer_size) {
             std::int64_t const n = std::min(buffer_size, last - at);
-            gather(terms, at, n, buffer);
-            C const* const x = buffer;
+            gather(terms, at, n, room);
+            C const* const x = room;
             total = op(total, block.reduce_each(n, neutral<C, Op>(), [=](std::int64_t i) { return x[i]; }, op));
           }
         }
@@ -136,7 +136,7 @@ void reduce_partially(Backend& b, reduce_plan const& p, C* partial, Op const& op
   b.parallel_for(rows * p.splits * p.tiles, grain, [&, row](std::int64_t begin, std::int64_t end) {
     host_block const block;
     alignas(64) C total[reduce_tile];
-    alignas(64) C buffer[reduce_tile];
+    alignas(64) C room[reduce_tile];
     for (std::int64_t id = begin; id < end; ++id) {
       std::int64_t const tile = id % p.tiles, split = id / p.tiles % p.splits, outer = id / (p.tiles * p.splits);
       std::int64_t const first = p.terms * split / p.splits, last = p.terms * (split + 1) / p.splits;
@@ -151,8 +151,8 @@ void reduce_partially(Backend& b, reduce_plan const& p, C* partial, Op const& op
           here.data = row.at(base + offset + k * stride);
           C const* x = as_is && row.strides[0] == 1 ? reinterpret_cast<C const*>(here.data) + column : nullptr;
           if (!x) {
-            gather(here, column, n, buffer);
-            x = buffer;
+            gather(here, column, n, room);
+            x = room;
           }
           block.each(n, [=](std::int64_t i) { sums[i] = op(sums[i], x[i]); });
         }
