@@ -274,7 +274,11 @@ class gradient_context {
   }
   template <class Op>
   std::vector<value_id> emit_all(Op const& op, std::initializer_list<value_id> in) {
-    return to_.emit(view_of(op), std::span(in.begin(), in.size()));
+    return emit_all(op, std::span(in.begin(), in.size()));
+  }
+  template <class Op>
+  std::vector<value_id> emit_all(Op const& op, std::span<value_id const> in) {
+    return to_.emit(view_of(op), in);
   }
 
   std::span<value_id const> gradients() const { return gradient_; }

@@ -13,6 +13,7 @@
 #include <neap/ir/operators/reduction.hpp>
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/softmax.hpp>
+#include <neap/ir/operators/split.hpp>
 #include <neap/ir/operators/transfer.hpp>
 #include <neap/ir/operators/unary.hpp>
 #include <neap/ir/operators/update.hpp>
@@ -23,8 +24,8 @@ struct standard_operators
     : operator_set<
           op::opaque, op::store, op::load,
           // movement
-          op::copy, op::cast, op::fill, op::reshape, op::permute, op::slice, op::pad, op::concat, op::broadcast_to,
-          op::sum_to,
+          op::copy, op::cast, op::fill, op::reshape, op::permute, op::slice, op::split, op::pad, op::concat,
+          op::broadcast_to, op::sum_to,
           // scalar functions
           op::neg, op::exp, op::log, op::sqrt, op::rsqrt, op::reciprocal, op::abs, op::square, op::tanh, op::sigmoid,
           op::relu, op::gelu, op::silu, op::erf, op::softplus, op::leaky_relu, op::add_scalar, op::mul_scalar,
