@@ -20,7 +20,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 
 namespace neap::inline v0 {
@@ -139,6 +138,14 @@ struct strip_layout {
   }
 };
 
+// A call of memcpy costs more than a short row.
+template <class T>
+NEAP_INLINE void copy_row(T const* from, std::int64_t n, T* to) {
+  std::int64_t i = 0;
+  for (; i + 8 <= n; i += 8) __builtin_memcpy(to + i, from + i, 8 * sizeof(T));
+  for (; i < n; ++i) to[i] = from[i];
+}
+
 // Copies the rows that output rows [row, row + layout.rows) need, of one channel.
 template <class T>
 void pack_channel(correlation_axis const& h, correlation_axis const& w, strip_layout const& s, std::int64_t row,
@@ -159,7 +166,7 @@ void pack_channel(correlation_axis const& h, correlation_axis const& w, strip_la
           T const* in = x + at * x_row + (s.column * w.step + w.shift[pw]) * x_column;
           std::int64_t const step = w.step * x_column;
           if (step == 1)
-            std::memcpy(out, in, static_cast<std::size_t>(n) * sizeof(T));
+            copy_row(in, n, out);
           else if (step == 2)
             for (std::int64_t c = 0; c < n; ++c) out[c] = in[2 * c];
           else
@@ -308,7 +315,7 @@ struct correlation {
             T const* const from = result + i * result_stride + r * pitch;
             T* const to = y + (o + i) * ys[0] + (h.first + (row + r) * h.out_step) * ys[1] + w.first * ys[2];
             if (step == 1)
-              std::memcpy(to, from, static_cast<std::size_t>(w.out) * sizeof(T));
+              copy_row(from, w.out, to);
             else if (step == 2)
               for (std::int64_t c = 0; c < w.out; ++c) to[2 * c] = from[c];
             else
@@ -365,12 +372,14 @@ struct weight_gradient {
   strip_layout strip;
   tile_set<T> tiles;
   std::int64_t taps, columns, units, chunks, splits, split, batch;
+  std::int64_t block;  // channels of x packed at a time, so that many units share a sweep
 
   weight_gradient(conv2d_extents const& e_, conv2d_options const& o)
       : e(e_), h(correlation_axis::forward(e.h, e.oh, e.kh, o.stride[0], o.padding[0], o.dilation[0])),
         w(correlation_axis::forward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1])),
         tiles(tiles_for<T>(machine_vectors())), taps(e.kh * e.kw), columns(e.cg * taps) {
-    strip = strip_layout::of(h, w, e.cg, tiles.lanes, sizeof(T));
+    block = std::min<std::int64_t>(e.cg, 16);
+    strip = strip_layout::of(h, w, block, tiles.lanes, sizeof(T));
     units = e.n * strip.strips;
     std::int64_t const weights = e.o * columns * std::int64_t{sizeof(T)};
     std::int64_t const by_memory = std::max<std::int64_t>(1, (std::int64_t{4} << 20) / std::max<std::int64_t>(weights, 1));
@@ -380,14 +389,14 @@ struct weight_gradient {
     split = (e.og + splits - 1) / splits;
     split = (split + tiles.rows - 1) / tiles.rows * tiles.rows;
     splits = (e.og + split - 1) / split;
-    batch = std::clamp<std::int64_t>((std::int64_t{384} << 10) / std::max<std::int64_t>(1, unit_elements() * std::int64_t{sizeof(T)}), 1,
+    batch = std::clamp<std::int64_t>((std::int64_t{512} << 10) / std::max<std::int64_t>(1, unit_elements() * std::int64_t{sizeof(T)}), 1,
                                      std::max<std::int64_t>(1, (units + chunks - 1) / chunks));
   }
-  std::int64_t x_unit() const { return e.cg * strip.channel; }
+  std::int64_t x_unit() const { return block * strip.channel; }
   std::int64_t g_unit() const { return split * strip.pixels; }
   std::int64_t unit_elements() const { return x_unit() + g_unit(); }
   std::int64_t scratch_bytes() const { return round_up_64(batch * unit_elements() * std::int64_t{sizeof(T)}) + 64; }
-  std::int64_t offset_bytes() const { return round_up_64(columns * 8); }
+  std::int64_t offset_bytes() const { return round_up_64(block * taps * 8); }
   std::int64_t partial_bytes() const { return round_up_64(chunks * e.o * columns * std::int64_t{sizeof(T)}); }
   bytes_t workspace(int threads) const { return offset_bytes() + partial_bytes() + threads * scratch_bytes(); }
 
@@ -397,7 +406,7 @@ struct weight_gradient {
       T const* const from = dy + (row + r) * t.strides[2];
       std::int64_t const step = t.strides[3];
       if (step == 1)
-        std::memcpy(to, from, static_cast<std::size_t>(e.ow) * sizeof(T));
+        copy_row(from, e.ow, to);
       else
         for (std::int64_t c = 0; c < e.ow; ++c) to[c] = from[c * step];
       std::fill(to + e.ow, to + strip.pitch, T(0));
@@ -410,7 +419,7 @@ struct weight_gradient {
     auto* const offsets = static_cast<std::int64_t*>(workspace);
     auto* const partials = reinterpret_cast<T*>(static_cast<std::byte*>(workspace) + offset_bytes());
     auto* const scratch = static_cast<std::byte*>(workspace) + offset_bytes() + partial_bytes();
-    for (std::int64_t c = 0; c < e.cg; ++c) {
+    for (std::int64_t c = 0; c < block; ++c) {
       tap_offsets(h, w, strip, offsets + c * taps);
       for (std::int64_t t = 0; t < taps; ++t) offsets[c * taps + t] += c * strip.channel;
     }
@@ -444,26 +453,34 @@ struct weight_gradient {
     if (first == last) std::fill(sum, sum + outs * columns, T(0));
     for (std::int64_t u0 = first; u0 < last; u0 += batch) {
       std::int64_t const count = std::min(batch, last - u0);
-      for (std::int64_t u = 0; u < count; ++u) {
-        std::int64_t const image = (u0 + u) / strip.strips, row = (u0 + u) % strip.strips * strip.rows;
-        for (std::int64_t c = 0; c < e.cg; ++c)
-          pack_channel(h, w, strip, row, x.as<T const>() + image * x.strides[0] + (g * e.cg + c) * x.strides[1],
-                       x.strides[2], x.strides[3], planes + u * x_unit() + c * strip.channel);
+      auto each_unit = [&](auto const& f) {
+        for (std::int64_t u = 0; u < count; ++u)
+          f(u, (u0 + u) / strip.strips, (u0 + u) % strip.strips * strip.rows);
+      };
+      each_unit([&](std::int64_t u, std::int64_t image, std::int64_t row) {
         for (std::int64_t o = 0; o < outs; ++o)
           pack_slopes(row, std::min(strip.rows, e.oh - row),
                       dy.as<T const>() + image * dy.strides[0] + (g * e.og + o0 + o) * dy.strides[1], dy,
                       slopes + u * g_unit() + o * strip.pixels);
-      }
-      for (std::int64_t o = 0; o < outs;) {
-        int const a = tiles.rows_for(outs - o);
-        for (std::int64_t c = 0; c < columns;) {
-          std::int64_t const left = columns - c, b = left == 4 ? 2 : std::min<std::int64_t>(3, left);
-          tiles.weight[tile_set<T>::log2(a)][b - 1]({count, strip.pixels, slopes + o * strip.pixels, g_unit(),
-                                                     strip.pixels, planes, x_unit(), offsets + c,
-                                                     sum + o * columns + c, columns, u0 != first});
-          c += b;
+      });
+      for (std::int64_t c0 = 0; c0 < e.cg; c0 += block) {
+        std::int64_t const channels = std::min(block, e.cg - c0), here = channels * taps;
+        each_unit([&](std::int64_t u, std::int64_t image, std::int64_t row) {
+          for (std::int64_t c = 0; c < channels; ++c)
+            pack_channel(h, w, strip, row, x.as<T const>() + image * x.strides[0] + (g * e.cg + c0 + c) * x.strides[1],
+                         x.strides[2], x.strides[3], planes + u * x_unit() + c * strip.channel);
+        });
+        for (std::int64_t o = 0; o < outs;) {
+          int const a = tiles.rows_for(outs - o);
+          for (std::int64_t c = 0; c < here;) {
+            std::int64_t const left = here - c, b = left == 4 ? 2 : std::min<std::int64_t>(3, left);
+            tiles.weight[tile_set<T>::log2(a)][b - 1]({count, strip.pixels, slopes + o * strip.pixels, g_unit(),
+                                                       strip.pixels, planes, x_unit(), offsets + c,
+                                                       sum + o * columns + c0 * taps + c, columns, u0 != first});
+            c += b;
+          }
+          o += a;
         }
-        o += a;
       }
     }
   }
