@@ -5,11 +5,14 @@
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/attention.hpp>
 #include <neap/ir/operators/binary.hpp>
+#include <neap/ir/operators/channel_norm.hpp>
 #include <neap/ir/operators/conv2d.hpp>
 #include <neap/ir/operators/dropout.hpp>
+#include <neap/ir/operators/image.hpp>
 #include <neap/ir/operators/loss.hpp>
 #include <neap/ir/operators/matmul.hpp>
 #include <neap/ir/operators/movement.hpp>
+#include <neap/ir/operators/picking.hpp>
 #include <neap/ir/operators/reduction.hpp>
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/softmax.hpp>
@@ -43,6 +46,11 @@ struct standard_operators
           // networks
           op::dropout, op::dropout_grad, op::conv2d, op::conv2d_grad_input, op::conv2d_grad_weight, op::attention,
           op::attention_grad,
+          // norms of channels, images, picking
+          op::batch_norm, op::batch_norm_grad, op::batch_norm_update, op::batch_norm_inference, op::group_norm,
+          op::group_norm_grad, op::max_pool2d, op::max_pool2d_grad, op::avg_pool2d, op::avg_pool2d_grad,
+          op::adaptive_avg_pool2d, op::adaptive_avg_pool2d_grad, op::interpolate, op::interpolate_grad, op::embedding,
+          op::embedding_grad, op::gather, op::scatter_add,
           // updates
           op::sgd, op::momentum, op::adam, op::adamw, op::increment, op::accumulate, op::reset, op::sum_squares,
           op::clip_factor, op::scale_by> {};

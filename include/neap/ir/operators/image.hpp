@@ -1,0 +1,228 @@
+// Pooling and resizing of images [N, C, H, W]. Planes do not depend on one another, so samples and channels may be cut.
+#pragma once
+
+#include <neap/backend/kernels/interpolate.hpp>
+#include <neap/backend/kernels/pool2d.hpp>
+#include <neap/ir/operators/movement.hpp>
+
+namespace neap::inline v0::op {
+
+namespace detail {
+inline void require_images(shape_context& c, int i) {
+  require_floating(c, i);
+  c.require(c.in(i).rank() == 4, "needs [N, C, H, W], was given ", c.in(i));
+}
+inline void relate_planes(dim_context& c) {
+  for (int i = 0; i < c.arity(); ++i) c.same(i, 0, 0, 0), c.same(i, 1, 0, 1);
+}
+template <class Op>
+pool2d_options pool_of(Op const& o) {
+  pool2d_options p{{o.window[0], o.window[1]}, {o.stride[0], o.stride[1]}, {o.padding[0], o.padding[1]}, true};
+  if constexpr (requires { o.count_padding; }) p.count_padding = o.count_padding;
+  return p;
+}
+inline shape pool_result(shape_context& c, shape const& x, pool2d_options const& o) {
+  for (std::size_t k : {0u, 1u}) {
+    c.require(o.window[k] > 0 && o.stride[k] > 0, "window and stride must be positive");
+    c.require(o.padding[k] >= 0 && 2 * o.padding[k] <= o.window[k], "padding must be at most half the window");
+    c.require(x[static_cast<int>(2 + k)] + 2 * o.padding[k] >= o.window[k], "the window is larger than the padded input ", x);
+  }
+  return neap::pool2d_shape(x, o);
+}
+inline void require_windows(shape_context& c, extents const& window, extents const& stride, extents const& padding) {
+  c.require(window.rank() == 2 && stride.rank() == 2 && padding.rank() == 2,
+            "window, stride and padding take two numbers each, for rows and columns");
+}
+inline bool resizable(shape const& dims, shape const& small) {
+  return dims.rank() == 4 && small.rank() == 4 && dims[0] == small[0] && dims[1] == small[1];
+}
+inline interpolate_options resize_options(bool bilinear, bool align_corners) {
+  return {bilinear ? interpolation::bilinear : interpolation::nearest, align_corners};
+}
+}  // namespace detail
+
+/// g, x -> dx. The places of the maxima are found again in x: mostly x is kept for its own gradient anyway.
+struct max_pool2d_grad {
+  static constexpr std::string_view name = "max_pool2d_grad";
+  extents window{2, 2}, stride{2, 2}, padding{0, 0};
+  static constexpr auto attributes() {
+    return std::array{field<&max_pool2d_grad::window>("window"), field<&max_pool2d_grad::stride>("stride"),
+                      field<&max_pool2d_grad::padding>("padding")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    detail::require_images(c, 1);
+    detail::require_windows(c, window, stride, padding);
+    detail::require_same_element(c, 0, 1);
+    detail::require_dims(c, 0, detail::pool_result(c, c.in(1).dims, detail::pool_of(*this)), "the gradient");
+    c.fresh(c.in(1));
+  }
+  void relate(dim_context& c) const { detail::relate_planes(c); }
+};
+/// The largest element of each window; (rows, columns).
+struct max_pool2d {
+  static constexpr std::string_view name = "max_pool2d";
+  static constexpr double flops = 4;
+  extents window{2, 2}, stride{2, 2}, padding{0, 0};
+  static constexpr auto attributes() {
+    return std::array{field<&max_pool2d::window>("window"), field<&max_pool2d::stride>("stride"),
+                      field<&max_pool2d::padding>("padding")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    detail::require_images(c, 0);
+    detail::require_windows(c, window, stride, padding);
+    c.fresh(tensor_type{c.in(0).element, detail::pool_result(c, c.in(0).dims, detail::pool_of(*this))});
+  }
+  void relate(dim_context& c) const { detail::relate_planes(c); }
+  void gradient(gradient_context& c) const {
+    c.give(0, c.emit(max_pool2d_grad{window, stride, padding}, {c.grad(), c.in(0)}));
+  }
+};
+
+/// g -> dx of the shape `dims`.
+struct avg_pool2d_grad {
+  static constexpr std::string_view name = "avg_pool2d_grad";
+  extents dims, window{2, 2}, stride{2, 2}, padding{0, 0};
+  bool count_padding = true;
+  static constexpr auto attributes() {
+    return std::array{field<&avg_pool2d_grad::dims>("dims"), field<&avg_pool2d_grad::window>("window"),
+                      field<&avg_pool2d_grad::stride>("stride"), field<&avg_pool2d_grad::padding>("padding"),
+                      field<&avg_pool2d_grad::count_padding>("count_padding")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    detail::require_images(c, 0);
+    detail::require_windows(c, window, stride, padding);
+    c.require(dims.rank() == 4, "needs [N, C, H, W], was given ", dims);
+    detail::require_dims(c, 0, detail::pool_result(c, dims, detail::pool_of(*this)), "the gradient");
+    c.fresh(tensor_type{c.in(0).element, dims});
+  }
+  void relate(dim_context& c) const { detail::relate_planes(c); }
+};
+/// The mean of each window.
+struct avg_pool2d {
+  static constexpr std::string_view name = "avg_pool2d";
+  static constexpr double flops = 4;
+  extents window{2, 2}, stride{2, 2}, padding{0, 0};
+  bool count_padding = true;  // the divisor is the whole window, else what of it lies inside
+  static constexpr auto attributes() {
+    return std::array{field<&avg_pool2d::window>("window"), field<&avg_pool2d::stride>("stride"),
+                      field<&avg_pool2d::padding>("padding"), field<&avg_pool2d::count_padding>("count_padding")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    detail::require_images(c, 0);
+    detail::require_windows(c, window, stride, padding);
+    c.fresh(tensor_type{c.in(0).element, detail::pool_result(c, c.in(0).dims, detail::pool_of(*this))});
+  }
+  void relate(dim_context& c) const { detail::relate_planes(c); }
+  void gradient(gradient_context& c) const {
+    c.give(0, c.emit(avg_pool2d_grad{c.type(c.in(0)).dims, window, stride, padding, count_padding}, {c.grad()}));
+  }
+};
+
+/// g -> dx of the shape `dims`.
+struct adaptive_avg_pool2d_grad {
+  static constexpr std::string_view name = "adaptive_avg_pool2d_grad";
+  extents dims;
+  static constexpr auto attributes() { return std::array{field<&adaptive_avg_pool2d_grad::dims>("dims")}; }
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    detail::require_images(c, 0);
+    c.require(detail::resizable(dims, c.in(0).dims), "the gradient ", c.in(0).dims, " is not that of ", dims);
+    c.fresh(tensor_type{c.in(0).element, dims});
+  }
+  void relate(dim_context& c) const { detail::relate_planes(c); }
+};
+/// The mean of each of out_h x out_w nearly equal parts of a plane; 1 x 1 is global pooling.
+struct adaptive_avg_pool2d {
+  static constexpr std::string_view name = "adaptive_avg_pool2d";
+  std::int64_t out_h = 1, out_w = 1;
+  static constexpr auto attributes() {
+    return std::array{field<&adaptive_avg_pool2d::out_h>("out_h"), field<&adaptive_avg_pool2d::out_w>("out_w")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    detail::require_images(c, 0);
+    c.require(out_h > 0 && out_w > 0, "output extents must be positive");
+    c.fresh(tensor_type{c.in(0).element, {c.in(0).dims[0], c.in(0).dims[1], out_h, out_w}});
+  }
+  void relate(dim_context& c) const { detail::relate_planes(c); }
+  work cost(work_context const& c) const {
+    work w = detail::streaming_work(c, 0);
+    w.flops = static_cast<double>(c.in[0].type.count());
+    return w;
+  }
+  void gradient(gradient_context& c) const {
+    c.give(0, c.emit(adaptive_avg_pool2d_grad{c.type(c.in(0)).dims}, {c.grad()}));
+  }
+};
+
+/// g -> dx of the shape `dims`.
+struct interpolate_grad {
+  static constexpr std::string_view name = "interpolate_grad";
+  static constexpr double flops = 8;
+  extents dims;
+  bool bilinear = false, align_corners = false;
+  static constexpr auto attributes() {
+    return std::array{field<&interpolate_grad::dims>("dims"), field<&interpolate_grad::bilinear>("bilinear"),
+                      field<&interpolate_grad::align_corners>("align_corners")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    detail::require_images(c, 0);
+    c.require(detail::resizable(dims, c.in(0).dims), "the gradient ", c.in(0).dims, " is not that of ", dims);
+    c.fresh(tensor_type{c.in(0).element, dims});
+  }
+  void relate(dim_context& c) const { detail::relate_planes(c); }
+};
+/// Images resized to out_h x out_w, nearest or bilinear.
+struct interpolate {
+  static constexpr std::string_view name = "interpolate";
+  static constexpr double flops = 8;
+  std::int64_t out_h = 1, out_w = 1;
+  bool bilinear = false, align_corners = false;
+  static constexpr auto attributes() {
+    return std::array{field<&interpolate::out_h>("out_h"), field<&interpolate::out_w>("out_w"),
+                      field<&interpolate::bilinear>("bilinear"), field<&interpolate::align_corners>("align_corners")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    detail::require_images(c, 0);
+    c.require(out_h > 0 && out_w > 0 && c.in(0).dims[2] > 0 && c.in(0).dims[3] > 0, "extents must be positive, ", c.in(0),
+              " to ", out_h, " x ", out_w);
+    c.fresh(tensor_type{c.in(0).element, {c.in(0).dims[0], c.in(0).dims[1], out_h, out_w}});
+  }
+  void relate(dim_context& c) const { detail::relate_planes(c); }
+  void gradient(gradient_context& c) const {
+    c.give(0, c.emit(interpolate_grad{c.type(c.in(0)).dims, bilinear, align_corners}, {c.grad()}));
+  }
+};
+
+inline void run(host_backend& b, max_pool2d const& op, kernel_arguments const& a) {
+  neap::max_pool2d(b, a.in[0], a.out[0], {}, detail::pool_of(op));
+}
+inline void run(host_backend& b, max_pool2d_grad const& op, kernel_arguments const& a) {
+  neap::max_pool2d_gradient_from_input(b, a.in[1], a.in[0], a.out[0], detail::pool_of(op));
+}
+inline void run(host_backend& b, avg_pool2d const& op, kernel_arguments const& a) {
+  neap::avg_pool2d(b, a.in[0], a.out[0], detail::pool_of(op));
+}
+inline void run(host_backend& b, avg_pool2d_grad const& op, kernel_arguments const& a) {
+  neap::avg_pool2d_gradient(b, a.in[0], a.out[0], detail::pool_of(op));
+}
+inline void run(host_backend& b, adaptive_avg_pool2d const&, kernel_arguments const& a) {
+  neap::adaptive_avg_pool2d(b, a.in[0], a.out[0]);
+}
+inline void run(host_backend& b, adaptive_avg_pool2d_grad const&, kernel_arguments const& a) {
+  neap::adaptive_avg_pool2d_gradient(b, a.in[0], a.out[0]);
+}
+inline void run(host_backend& b, interpolate const& op, kernel_arguments const& a) {
+  neap::interpolate(b, a.in[0], a.out[0], detail::resize_options(op.bilinear, op.align_corners));
+}
+inline void run(host_backend& b, interpolate_grad const& op, kernel_arguments const& a) {
+  neap::interpolate_gradient(b, a.in[0], a.out[0], detail::resize_options(op.bilinear, op.align_corners));
+}
+
+}  // namespace neap::inline v0::op

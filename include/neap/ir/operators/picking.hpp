@@ -1,0 +1,140 @@
+// Rows and elements picked by numbers, and the way back.
+#pragma once
+
+#include <neap/backend/kernels/embedding.hpp>
+#include <neap/backend/kernels/gather.hpp>
+#include <neap/ir/operators/movement.hpp>
+
+namespace neap::inline v0::op {
+
+namespace detail {
+inline void require_places(shape_context& c, int i) {
+  c.require(c.in(i).element == dtype::i64, "numbers must be i64, was given ", c.in(i));
+}
+}  // namespace detail
+
+/// g [..., D], ids [...] -> dtable [rows, D].
+struct embedding_grad {
+  static constexpr std::string_view name = "embedding_grad";
+  std::int64_t rows = 0;
+  static constexpr auto attributes() { return std::array{field<&embedding_grad::rows>("rows")}; }
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    detail::require_floating(c, 0);
+    detail::require_places(c, 1);
+    detail::require_rank(c, 0, 1, "the gradient");
+    shape expected = c.in(1).dims;
+    expected.push_back(c.in(0).dims.back());
+    detail::require_dims(c, 0, expected, "the gradient");
+    detail::require_dense_rows(c, 0), detail::require_dense(c, 1);
+    c.fresh(tensor_type{c.in(0).element, {rows, c.in(0).dims.back()}});
+  }
+  void relate(dim_context& c) const {
+    for (int k = 0; k < c.in(1).rank(); ++k) c.reduced(0, k, k), c.reduced(1, k, k);
+    c.same(0, c.in(0).rank() - 1, 0, 1);
+  }
+  bytes_t workspace(work_context const& c) const { return neap::embedding_backward_workspace(rows, c.in[1].type.count()); }
+};
+/// table [rows, D], ids [...] -> [..., D].
+struct embedding {
+  static constexpr std::string_view name = "embedding";
+  static constexpr double flops = 0;
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    c.require(c.in(0).rank() == 2, "the table needs two axes, was given ", c.in(0));
+    detail::require_places(c, 1);
+    detail::require_dense_rows(c, 0), detail::require_dense(c, 1);
+    tensor_type t{c.in(0).element, c.in(1).dims};
+    t.dims.push_back(c.in(0).dims[1]);
+    c.fresh(t);
+  }
+  void relate(dim_context& c) const {
+    for (int k = 0; k < c.in(1).rank(); ++k) c.same(1, k, 0, k);
+    c.same(0, 1, 0, c.in(1).rank());
+  }
+  work cost(work_context const& c) const {  // it reads only the rows that are picked
+    double const n = detail::touched_bytes(c.out[0]);
+    return {0, n + detail::touched_bytes(c.in[1]), n};
+  }
+  void gradient(gradient_context& c) const {
+    if (c.wants(0)) c.give(0, c.emit(embedding_grad{c.type(c.in(0)).dims[0]}, {dense_rows(c, c.grad()), c.in(1)}));
+  }
+};
+template <class Backend>
+void run(Backend& b, embedding const&, kernel_arguments const& a) {
+  neap::embedding(b, a.out[0], a.in[0], a.in[1]);
+}
+template <class Backend>
+void run(Backend& b, embedding_grad const&, kernel_arguments const& a) {
+  neap::embedding_backward(b, a.out[0], a.in[0], a.in[1], a.workspace);
+}
+
+struct scatter_add;
+/// x, index -> y of index's shape: y[..., k, ...] = x[..., index[..., k, ...], ...] along an axis.
+struct gather {
+  static constexpr std::string_view name = "gather";
+  static constexpr double flops = 0;
+  std::int64_t axis = 0;
+  static constexpr auto attributes() { return std::array{field<&gather::axis>("axis")}; }
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    int const k = detail::require_axis(c, 0, axis);
+    detail::require_places(c, 1);
+    bool fits = c.in(0).rank() == c.in(1).rank();
+    for (int i = 0; fits && i < c.in(0).rank(); ++i) fits = i == k || c.in(0).dims[i] == c.in(1).dims[i];
+    c.require(fits, "index ", c.in(1).dims, " and input ", c.in(0).dims, " differ outside axis ", k);
+    c.fresh(tensor_type{c.in(0).element, c.in(1).dims});
+  }
+  void relate(dim_context& c) const {
+    int const k = detail::plain_axis(axis, c.in(0).rank());
+    for (int i = 0; i < c.in(0).rank(); ++i) {
+      if (i != k) c.same(0, i, 0, i);
+      c.same(1, i, 0, i);
+    }
+  }
+  void gradient(gradient_context& c) const;
+};
+/// x, index -> y with `extent` places along the axis, y[..., index[..., k, ...], ...] the sum of the x[..., k, ...] that
+/// are sent there, in the order of k: the gradient of gather.
+struct scatter_add {
+  static constexpr std::string_view name = "scatter_add";
+  std::int64_t axis = 0, extent = 0;
+  static constexpr auto attributes() {
+    return std::array{field<&scatter_add::axis>("axis"), field<&scatter_add::extent>("extent")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    detail::require_floating(c, 0);
+    int const k = detail::require_axis(c, 0, axis);
+    detail::require_places(c, 1);
+    c.require(c.in(0).dims == c.in(1).dims, "index ", c.in(1).dims, " and input ", c.in(0).dims, " differ");
+    tensor_type t = c.in(0);
+    t.dims[k] = extent;
+    c.fresh(t);
+  }
+  void relate(dim_context& c) const {
+    int const k = detail::plain_axis(axis, c.in(0).rank());
+    for (int i = 0; i < c.in(0).rank(); ++i)
+      for (int j : {0, 1})
+        if (i != k) c.same(j, i, 0, i);
+        else c.reduced(j, i, 0);
+  }
+  void gradient(gradient_context& c) const {
+    if (c.wants(0)) c.give(0, c.emit(gather{axis}, {c.grad(), c.in(1)}));
+  }
+};
+inline void gather::gradient(gradient_context& c) const {
+  auto const dims = c.type(c.in(0)).dims;
+  if (c.wants(0)) c.give(0, c.emit(scatter_add{axis, dims[detail::plain_axis(axis, dims.rank())]}, {c.grad(), c.in(1)}));
+}
+template <class Backend>
+void run(Backend& b, gather const& op, kernel_arguments const& a) {
+  neap::gather(b, a.out[0], a.in[0], a.in[1], static_cast<int>(op.axis));
+}
+template <class Backend>
+void run(Backend& b, scatter_add const& op, kernel_arguments const& a) {
+  neap::fill(b, a.out[0], 0);
+  neap::scatter_add(b, a.out[0], a.in[0], a.in[1], static_cast<int>(op.axis));
+}
+
+}  // namespace neap::inline v0::op
