@@ -19,23 +19,58 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-/// Short lists appended one row after the other.
+/// Short lists written one row after the other: ask for room, write, say how many.
 template <class Item>
 class row_list {
  public:
   std::span<Item const> operator[](std::size_t r) const { return {items_.data() + begin_[r], items_.data() + begin_[r + 1]}; }
-  std::size_t row_count() const { return begin_.empty() ? 0 : begin_.size() - 1; }
-  std::size_t item_count() const { return items_.size(); }
-  void clear() {
-    begin_.assign(1, 0);
-    items_.clear();
+  void clear(std::size_t rows) {
+    begin_.resize(rows + 1);
+    begin_[0] = 0;
+    row_ = used_ = 0;
   }
-  void add(Item x) { items_.push_back(x); }
-  void end_row() { begin_.push_back(static_cast<std::uint32_t>(items_.size())); }
+  Item* room(std::size_t n) {
+    if (used_ + n > items_.size()) items_.resize(2 * items_.size() + n);
+    return items_.data() + used_;
+  }
+  void end_row(Item const* end) {
+    used_ = static_cast<std::size_t>(end - items_.data());
+    begin_[++row_] = static_cast<std::uint32_t>(used_);
+  }
 
  private:
   std::vector<std::uint32_t> begin_{0};
-  std::vector<Item> items_;
+  std::vector<Item> items_;  // the first used_ count
+  std::size_t row_ = 0, used_ = 0;
+};
+
+}  // namespace detail
+
+namespace detail {
+
+/// How many items a range has; graph_traits may give ranges of any kind.
+template <class Range>
+std::size_t count_of(Range const& range) {
+  if constexpr (requires { range.size(); }) {
+    return range.size();
+  } else {
+    std::size_t n = 0;
+    for ([[maybe_unused]] auto const& x : range) ++n;
+    return n;
+  }
+}
+
+/// align_up without a division where the alignment is a power of two, as it is nearly always.
+class rounding {
+ public:
+  explicit rounding(bytes_t alignment) : alignment_(alignment), mask_((alignment & (alignment - 1)) == 0 ? alignment - 1 : -1) {}
+  bytes_t operator()(bytes_t n) const {
+    if (mask_ >= 0 && n <= INT64_MAX - mask_) return (n + mask_) & ~mask_;
+    return align_up(n, alignment_);
+  }
+
+ private:
+  bytes_t alignment_, mask_;
 };
 
 }  // namespace detail
@@ -103,26 +138,30 @@ class flow_facts {
   bytes_t resident_bytes_ = 0;
   bool has_transfers_ = false, has_workspace_ = false;
   // scratch of assign
-  table<storage_id, std::uint32_t> read_by_, written_by_;
+  struct last_seen {
+    std::uint32_t read_by, written_by;  // ops
+  };
+  table<storage_id, last_seen> seen_;
   table<value_id, op_id> producer_;
 };
 
 template <dataflow_graph G, cost_model_for<G> C>
 void flow_facts::assign(G const& g, C const& cost, memory_options options) {
   options_ = options;
+  detail::rounding const round(options.alignment);
   auto const ops = flow::op_count(g), storages = flow::storage_count(g);
   seconds_.resize(ops), stream_.resize(ops), workspace_.resize(ops), made_.resize(ops);
   bytes_.resize(storages);
   kind_.assign(storages, plain);
   maker_.assign(storages, nothing<op_id>);
-  read_by_.assign(storages, no_id), written_by_.assign(storages, no_id);
-  touches_.clear(), takeovers_.clear(), after_.clear(), kept_.clear(), given_.clear();
+  seen_.assign(storages, {no_id, no_id});
+  touches_.clear(ops), takeovers_.clear(ops), after_.clear(ops), kept_.clear(), given_.clear();
   resident_bytes_ = 0;
   has_transfers_ = has_workspace_ = false;
 
   auto const residents = flow::residents(g);
   for (auto s : id_range<storage_id>(storages)) {
-    bytes_[s] = align_up(flow::bytes(g, s), options.alignment);
+    bytes_[s] = round(flow::bytes(g, s));
     if (residents[index(s)]) {
       kind_[s] = resident;
       resident_bytes_ = checked_add(resident_bytes_, bytes_[s]);
@@ -138,62 +177,78 @@ void flow_facts::assign(G const& g, C const& cost, memory_options options) {
   for (auto o : id_range<op_id>(ops))
     for (value_id v : flow::outputs(g, o)) producer_[v] = o;
 
+  // Plain pointers: writes to one table cannot make the compiler read the others' addresses again.
+  auto* const kinds = kind_.data();
+  auto* const seen = seen_.data();
+  auto* const makers = maker_.data();
+  auto const* const bytes = bytes_.data();
+  auto const* const producers = producer_.data();
+  bool transfers = false, workspaces = false;
   for (auto o : id_range<op_id>(ops)) {
-    seconds_[o] = cost(g, o);
-    stream_[o] = flow::stream(g, o);
-    workspace_[o] = align_up(flow::workspace(g, o), options.alignment);
-    has_transfers_ |= stream_[o] != op_stream::compute;
-    has_workspace_ |= workspace_[o] != 0;
     auto const me = static_cast<std::uint32_t>(index(o));
+    auto const&& in = flow::inputs(g, o);
+    auto const&& outs = flow::outputs(g, o);
+    auto const&& also_after = flow::order_after(g, o);
+    auto const in_count = detail::count_of(in), out_count = detail::count_of(outs);
+    auto const stream = flow::stream(g, o);
+    auto const workspace = round(flow::workspace(g, o));
+    seconds_[o] = cost(g, o);
+    stream_[o] = stream;
+    workspace_[o] = workspace;
+    transfers |= stream != op_stream::compute;
+    workspaces |= workspace != 0;
 
-    for (value_id v : flow::inputs(g, o)) {
-      if (producer_[v] != nothing<op_id>) after_.add(producer_[v]);
+    storage_id* touched = touches_.room(in_count + out_count);
+    op_id* before = after_.room(in_count + detail::count_of(also_after));
+    for (value_id v : in) {
+      if (producers[index(v)] != nothing<op_id>) *before++ = producers[index(v)];
       auto const s = flow::storage(g, v);
-      if (kind_[s] == resident || read_by_[s] == me) continue;
-      read_by_[s] = me;
-      touches_.add(s);
+      if (kinds[index(s)] == resident || seen[index(s)].read_by == me) continue;
+      seen[index(s)].read_by = me;
+      *touched++ = s;
     }
-    for (op_id before : flow::order_after(g, o)) after_.add(before);
+    for (op_id b : also_after) *before++ = b;
     std::uint32_t made = 0;
-    for (value_id v : flow::outputs(g, o)) {
+    for (value_id v : outs) {
       auto const s = flow::storage(g, v);
-      if (kind_[s] == resident || written_by_[s] == me) continue;
-      written_by_[s] = me;
-      if (read_by_[s] == me) continue;
-      touches_.add(s);
-      maker_[s] = o;
+      if (kinds[index(s)] == resident || seen[index(s)].written_by == me) continue;
+      seen[index(s)].written_by = me;
+      if (seen[index(s)].read_by == me) continue;
+      *touched++ = s;
+      makers[index(s)] = o;
       ++made;
     }
     made_[o] = made;
-    touches_.end_row();
-    after_.end_row();
+    touches_.end_row(touched);
+    after_.end_row(before);
 
-    if (options.takeover && made && stream_[o] == op_stream::compute) {
+    takeover_candidate* candidate = takeovers_.room(in_count * out_count);
+    if (options.takeover && made && stream == op_stream::compute) {
       std::size_t j = 0;
-      for (value_id out : flow::outputs(g, o)) {
+      for (value_id out : outs) {
         auto const to = flow::storage(g, out);
-        if (maker_[to] == o && bytes_[to] != 0) {
-          std::size_t i = 0;
-          for (value_id in : flow::inputs(g, o)) {
-            auto const from = flow::storage(g, in);
-            if (kind_[from] == plain && bytes_[from] == bytes_[to] && written_by_[from] != me &&
+        std::size_t i = 0;
+        if (makers[index(to)] == o && bytes[index(to)] != 0)
+          for (value_id arg : in) {
+            auto const from = flow::storage(g, arg);
+            if (kinds[index(from)] == plain && bytes[index(from)] == bytes[index(to)] && seen[index(from)].written_by != me &&
                 flow::may_take_over(g, o, i, j)) {
               bool all = true;  // another argument may look at the same storage in another way
               std::size_t k = 0;
-              for (value_id other : flow::inputs(g, o)) {
-                if (other != in && flow::storage(g, other) == from) all &= flow::may_take_over(g, o, k, j);
+              for (value_id other : in) {
+                if (other != arg && flow::storage(g, other) == from) all &= flow::may_take_over(g, o, k, j);
                 ++k;
               }
-              if (all) takeovers_.add({from, to});
+              if (all) *candidate++ = {from, to};
             }
             ++i;
           }
-        }
         ++j;
       }
     }
-    takeovers_.end_row();
+    takeovers_.end_row(candidate);
   }
+  has_transfers_ = transfers, has_workspace_ = workspaces;
   for (auto s : id_range<storage_id>(storages))
     if (kind_[s] != resident && maker_[s] == nothing<op_id>) given_.push_back(s);
 }
