@@ -225,6 +225,12 @@ class graph_editor final : public op_emitter {
     g_.ops_[o].origin = static_cast<std::uint32_t>(index(origin));
     if (g_.origin_count_ <= index(origin)) g_.origin_count_ = static_cast<std::uint32_t>(index(origin)) + 1;
   }
+  /// For readers of files, after the last set_origin: how many origins are taken. Throws neap::error if it is too few.
+  void set_origin_count(std::uint32_t n) {
+    for (auto const& r : g_.ops_)
+      if (r.origin >= n) throw error("graph: an op's origin is not below the number of origins");
+    g_.origin_count_ = n;
+  }
   region_id add_region(neap::region r) {
     g_.regions_.push_back(std::move(r));
     return id_at<region_id>(g_.regions_.size() - 1);
@@ -432,12 +438,11 @@ class graph_editor final : public op_emitter {
     std::vector<std::uint32_t> new_op(g_.op_count(), no_id), new_value(g_.value_count(), no_id),
         new_storage(g_.storage_count(), no_id);
     std::size_t values = 0, ops = 0, storages = 0, arguments = 0, survivors = 0;
+    for (auto v : g_.values())
+      if (g_.values_[v].alias == alias_kind::update && is_removed(v)) --g_.storages_[g_.storage(v)].updates;
     for (auto v : g_.values()) {
-      auto& r = g_.values_[v];
-      if (is_removed(v)) {
-        if (r.alias == alias_kind::update) --g_.storages_[r.storage].updates;
-        continue;
-      }
+      auto const& r = g_.values_[v];
+      if (is_removed(v)) continue;
       new_value[index(v)] = static_cast<std::uint32_t>(values);
       if (r.alias == alias_kind::fresh) {
         auto s = g_.storages_[r.storage];

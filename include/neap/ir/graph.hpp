@@ -122,6 +122,8 @@ class op_graph {
   }
   bool has_updates() const { return after_.row_count() != 0; }
   op_id origin(op_id o) const { return op_id{ops_[o].origin}; }
+  /// Origins given so far, to ops that are there or gone: all are below it.
+  std::uint32_t origin_count() const { return origin_count_; }
   /// What an opaque op's operator is called where it comes from; empty for other ops.
   std::string_view target(op_id o) const {
     auto const* x = as<op::opaque>(o);
@@ -223,7 +225,7 @@ inline bool operator==(op_graph const& a, op_graph const& b) {
     return false;
   for (auto o : a.ops()) {
     auto const &r = a.record(o), &s = b.record(o);
-    if (r.kind != s.kind || r.first_output != s.first_output || r.output_count != s.output_count ||
+    if (r.kind != s.kind || r.output_count != s.output_count || (r.output_count && r.first_output != s.first_output) ||
         r.origin != s.origin || r.region != s.region || a.name(o) != b.name(o) ||
         !std::ranges::equal(a.inputs(o), b.inputs(o)) || !detail::same_operator(a.view(o), b.view(o)) ||
         a.target(o) != b.target(o))
