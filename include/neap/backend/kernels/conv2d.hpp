@@ -11,6 +11,7 @@
 // Weight gradients are summed over a number of chunks of images that the shape fixes, which are then added in order.
 #pragma once
 
+#include <neap/backend/block.hpp>
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/conv2d_tiles.hpp>
 #include <neap/core/error.hpp>
@@ -146,6 +147,16 @@ NEAP_INLINE void copy_row(T const* from, std::int64_t n, T* to) {
   for (; i < n; ++i) to[i] = from[i];
 }
 
+template <class T>
+NEAP_INLINE void copy_every_other(T const* from, std::int64_t n, T* to) {
+  std::int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    NEAP_LANES
+    for (int j = 0; j < 8; ++j) to[i + j] = from[2 * (i + j)];
+  }
+  for (; i < n; ++i) to[i] = from[2 * i];
+}
+
 // Copies the rows that output rows [row, row + layout.rows) need, of one channel.
 template <class T>
 void pack_channel(correlation_axis const& h, correlation_axis const& w, strip_layout const& s, std::int64_t row,
@@ -168,7 +179,7 @@ void pack_channel(correlation_axis const& h, correlation_axis const& w, strip_la
           if (step == 1)
             copy_row(in, n, out);
           else if (step == 2)
-            for (std::int64_t c = 0; c < n; ++c) out[c] = in[2 * c];
+            copy_every_other(in, n, out);
           else
             for (std::int64_t c = 0; c < n; ++c) out[c] = in[c * step];
           filled = n;
@@ -316,8 +327,6 @@ struct correlation {
             T* const to = y + (o + i) * ys[0] + (h.first + (row + r) * h.out_step) * ys[1] + w.first * ys[2];
             if (step == 1)
               copy_row(from, w.out, to);
-            else if (step == 2)
-              for (std::int64_t c = 0; c < w.out; ++c) to[2 * c] = from[c];
             else
               for (std::int64_t c = 0; c < w.out; ++c) to[c * step] = from[c];
           }
@@ -383,9 +392,9 @@ struct weight_gradient {
     units = e.n * strip.strips;
     std::int64_t const weights = e.o * columns * std::int64_t{sizeof(T)};
     std::int64_t const by_memory = std::max<std::int64_t>(1, (std::int64_t{4} << 20) / std::max<std::int64_t>(weights, 1));
-    chunks = std::clamp<std::int64_t>(e.n * e.oh * e.ow / 2048, 1, std::min<std::int64_t>(16, by_memory));
+    chunks = std::clamp<std::int64_t>(e.n * e.oh * e.ow / 1024, 1, std::min<std::int64_t>(16, by_memory));
     chunks = std::clamp<std::int64_t>(chunks, 1, std::max<std::int64_t>(units, 1));
-    splits = std::clamp<std::int64_t>(8 / (chunks * e.groups), 1, std::max<std::int64_t>(1, e.og / 16));
+    splits = std::clamp<std::int64_t>(8 / (chunks * e.groups), 1, std::max<std::int64_t>(1, e.og / 32));
     split = (e.og + splits - 1) / splits;
     split = (split + tiles.rows - 1) / tiles.rows * tiles.rows;
     splits = (e.og + split - 1) / split;
