@@ -186,9 +186,9 @@ void flow_facts::assign(G const& g, C const& cost, memory_options options) {
   bool transfers = false, workspaces = false;
   for (auto o : id_range<op_id>(ops)) {
     auto const me = static_cast<std::uint32_t>(index(o));
-    auto const&& in = flow::inputs(g, o);
-    auto const&& outs = flow::outputs(g, o);
-    auto const&& also_after = flow::order_after(g, o);
+    auto&& in = flow::inputs(g, o);
+    auto&& outs = flow::outputs(g, o);
+    auto&& also_after = flow::order_after(g, o);
     auto const in_count = detail::count_of(in), out_count = detail::count_of(outs);
     auto const stream = flow::stream(g, o);
     auto const workspace = round(flow::workspace(g, o));

@@ -1,0 +1,81 @@
+#include <neap/plan/plan.hpp>
+
+#include <neap/plan/candidate.hpp>
+#include <neap/plan/limits.hpp>
+#include <neap/plan/live_range.hpp>
+
+#include <neap/memory/make_plan.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/simulate/simulator.hpp>
+
+#include "../support/random_graph.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <concepts>
+
+using namespace neap;
+
+namespace {
+template <class T>
+concept value = std::regular<T>;
+static_assert(value<schedule> && value<live_range> && value<plan_step> && value<plan_buffer> && value<transfer_wait>);
+static_assert(std::copyable<plan<testing::toy_graph>> && std::copyable<simulation>);
+static_assert(memory_limit(100).resolve(1000) == 100);
+static_assert(memory_limit::of_original(0.25).resolve(1000) == 250);
+static_assert(memory_limit().resolve(1000) == INT64_MAX);
+static_assert(latency_limit::in_seconds(2).resolve(1) == 2.0);
+static_assert(latency_limit::of_original(1.5).resolve(2) == 3.0);
+}  // namespace
+
+TEST_CASE("live ranges include both ends; an empty one overlaps nothing") {
+  live_range const a{2, 5}, b{5, 5}, c{6, 9}, none;
+  CHECK(a.overlaps(b));
+  CHECK(b.overlaps(a));
+  CHECK(!a.overlaps(c));
+  CHECK(none.empty());
+  CHECK(!none.overlaps(a));
+  CHECK(!a.overlaps(none));
+}
+
+TEST_CASE("a plan tells its order and where each storage lies") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    auto const g = testing::random_graph(seed, {.swaps = 2});
+    auto const order = reverse_post_order{}(g);
+    auto const p = make_plan(candidate<testing::toy_graph>{g, order, simulate(g, order, no_cost{})}, g);
+    CHECK(p.order() == order);
+    auto const at = positions(order);
+    for (std::size_t i = 0; i < order.size(); ++i) CHECK(at[order[i]] == i);
+    auto const buffer = p.buffer_of();
+    CHECK(buffer.size() == g.storage_count());
+    std::size_t placed = 0;
+    for (auto s : g.storages()) {
+      if (buffer[s] == p.no_buffer) continue;
+      ++placed;
+      CHECK(p.buffers[buffer[s]].storage == s);
+      CHECK(p.buffers[buffer[s]].resident == g.is_resident(s));
+    }
+    CHECK(placed == p.buffers.size());
+    CHECK(std::is_sorted(p.buffers.begin(), p.buffers.end(), [](auto const& a, auto const& b) { return index(a.storage) < index(b.storage); }));
+  }
+}
+
+TEST_CASE("waits: what a load brings, what a store frees, and the end") {
+  using testing::toy::unary;
+  graph_editor edit(testing::toy_operators::facets);
+  auto const x = edit.add_source(role::input, {dtype::f32, {64}});
+  auto const a = edit.add(unary{}, {x})[0];             // step 0
+  auto const stored = edit.add(op::store{}, {a})[0];    // step 1, ends while step 3 runs
+  auto b = edit.add(unary{}, {x})[0];                   // step 2
+  b = edit.add(unary{1}, {b})[0];                       // step 3
+  b = edit.add(unary{2}, {b})[0];                       // step 4: the first to start after the store
+  auto const back = edit.add(op::load{}, {stored})[0];  // step 5
+  edit.keep(edit.add(testing::toy::binary{}, {b, back})[0], role::output);  // step 6
+  testing::toy_graph const g(std::move(edit).finish());
+  schedule order;
+  for (auto o : g.ops()) order.order.push_back(o);
+  auto const cost = [](op_graph const& graph, op_id o) { return graph.as<op::store>(o) ? 1.5 : 1.0; };
+  auto const p = make_plan(candidate<testing::toy_graph>{g, order, simulate(g, order, cost)}, g);
+  CHECK(p.waits == std::vector<transfer_wait>{{4, 1}, {6, 5}});
+}
