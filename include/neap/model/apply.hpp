@@ -66,6 +66,7 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
   if (wanted && context_access::is_recording() && op.facets->gradient) {
     n->wants_gradient = true;
     n->facets = op.facets;
+    n->order = context_access::next_order();
     auto const* bytes = static_cast<std::byte const*>(op.bytes);
     n->attributes.assign(bytes, bytes + op.facets->size);
     n->in.assign(in.begin(), in.end());

@@ -14,6 +14,7 @@
 #include <new>
 #include <optional>
 #include <source_location>
+#include <utility>
 
 namespace neap::inline v0 {
 
@@ -56,7 +57,7 @@ class eager_context {
 
   /// A number that no earlier call has given: the key of a random operator, the stream of a new weight.
   std::uint64_t draw() {
-    auto const four = philox{seed_}(draws_++, scope_);
+    auto const four = philox{random_.seed}(random_.draws++, random_.stream);
     return four[0] | std::uint64_t{four[1]} << 32;
   }
 
@@ -65,14 +66,13 @@ class eager_context {
   friend class no_gradient;
   friend class evaluation;
   friend class place_scope;
-  friend class random_scope;
   friend struct context_access;
 
   struct release {
     void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{64}); }
   };
 
-  eager_context(eager_options o, eager_context* outer) : threads_(o.threads), seed_(o.seed), outer_(outer) {}
+  eager_context(eager_options o, eager_context* outer) : threads_(o.threads), random_{o.seed, 0, 0, nullptr}, outer_(outer) {}
 
   // The one mutable global: which context this thread is in. Operators between tensors have no room for an argument
   // that would carry it, and a trace must see every operator that runs on its thread while it is active.
@@ -82,7 +82,12 @@ class eager_context {
   }
 
   int threads_;
-  std::uint64_t seed_, draws_ = 0, scope_ = 0;
+  struct randomness {
+    std::uint64_t seed, draws, stream;
+    void* clock;  // a step_clock, or none
+  };
+  randomness random_;
+  std::uint64_t recorded_ = 0;
   eager_context* outer_;
   std::optional<host_backend> backend_;
   std::unique_ptr<std::byte, release> workspace_;
@@ -90,7 +95,6 @@ class eager_context {
   tracer* trace_ = nullptr;
   bool recording_ = true, training_ = true;
   std::source_location const* place_ = nullptr;
-  void const* step_ = nullptr;  // the step counter's tensor, inside a random_scope
 };
 
 /// What the model layer itself reads of the context.
@@ -103,7 +107,10 @@ struct context_access {
     auto const* p = eager_context::current().place_;
     return p ? *p : at;
   }
-  static void const* step() { return eager_context::current().step_; }
+  using randomness = eager_context::randomness;
+  static void* clock() { return eager_context::current().random_.clock; }
+  static randomness enter(eager_context& c, randomness r) { return std::exchange(c.random_, r); }
+  static std::uint64_t next_order() { return ++eager_context::current().recorded_; }
 };
 
 /// While it lives, operators on this thread are not recorded for differentiation.
@@ -149,31 +156,6 @@ class place_scope {
  private:
   eager_context& context_;
   std::source_location const* before_;
-};
-
-/// While it lives, random operators draw their keys from a sequence that starts anew, and also depend on a step counter
-/// (a tensor): the same keys in every step, other numbers. What makes an eager step and a traced one draw alike.
-class random_scope {
- public:
-  random_scope(std::uint64_t seed, void const* step_tensor)
-      : context_(eager_context::current()),
-        seed_(context_.seed_), draws_(context_.draws_), scope_(context_.scope_), step_(context_.step_) {
-    context_.seed_ = seed;
-    context_.draws_ = 0;
-    context_.scope_ = 1;
-    context_.step_ = step_tensor;
-  }
-  random_scope(random_scope const&) = delete;
-  random_scope& operator=(random_scope const&) = delete;
-  ~random_scope() {
-    context_.seed_ = seed_, context_.draws_ = draws_;
-    context_.scope_ = scope_, context_.step_ = step_;
-  }
-
- private:
-  eager_context& context_;
-  std::uint64_t seed_, draws_, scope_;
-  void const* step_;
 };
 
 }  // namespace neap::inline v0

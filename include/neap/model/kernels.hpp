@@ -1,8 +1,17 @@
 // The kernels of a backend as function pointers: of one operator, or of all operators of a set, by their row in its table.
+//
+// Compiling all kernels of the standard set takes a compiler half a minute or more. A program of several source files
+// defines NEAP_EXTERN_KERNELS in all of them and compiles the kernels in one:
+//
+//   #include <neap/model/kernels.hpp>
+//   NEAP_COMPILE_KERNELS
+//
+// (With CMake: neap_compile_kernels(my_program) does both.)
 #pragma once
 
 #include <neap/backend/host.hpp>
 #include <neap/ir/operator.hpp>
+#include <neap/ir/standard_operators.hpp>
 
 #include <array>
 #include <type_traits>
@@ -44,13 +53,27 @@ std::span<kernel_function<Backend> const> kernel_table() {
   return detail::kernel_rows<Backend, typename Ops::list>::rows;
 }
 
-/// The kernel of one operator. Compiles that kernel only.
+#if defined(NEAP_EXTERN_KERNELS)
+extern template std::span<kernel_function<host_backend> const> kernel_table<host_backend, standard_operators>();
+#endif
+/// What one source file of a program has where the others define NEAP_EXTERN_KERNELS.
+#define NEAP_COMPILE_KERNELS                                                         \
+  template std::span<neap::kernel_function<neap::host_backend> const>                \
+  neap::kernel_table<neap::host_backend, neap::standard_operators>();
+
+/// The kernel of one operator. Compiles that kernel only, or none with NEAP_EXTERN_KERNELS.
 template <class Backend, class Op>
-constexpr kernel_function<Backend> kernel_of() {
+kernel_function<Backend> kernel_of() {
   static_assert(has_kernel<Backend, Op>,
                 "neap: the backend has no kernel for this operator: write  void run(Backend&, my_op const&, "
                 "neap::kernel_arguments const&)  in the operator's namespace");
-  return &detail::run_kernel<Backend, Op>;
+#if defined(NEAP_EXTERN_KERNELS)
+  if constexpr (std::is_same_v<Backend, host_backend> && standard_operators::contains<Op>)
+    return kernel_table<host_backend, standard_operators>()[static_cast<std::size_t>(
+        find_kind(operator_table(standard_operators::facets), &facets_of<Op>))];
+  else
+#endif
+    return &detail::run_kernel<Backend, Op>;
 }
 
 }  // namespace neap::inline v0

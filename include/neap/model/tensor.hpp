@@ -190,6 +190,7 @@ struct tensor_node {
   std::vector<std::byte> attributes;
   std::vector<tensor> in;
   std::vector<std::uint32_t> in_version;     // the storages' versions that the operator read
+  std::uint64_t order = 0;                   // of operators on this thread: the order in which they ran
   bool wants_gradient = false;
 
   tensor_node() = default;

@@ -24,6 +24,9 @@ struct resident {
   value_id value;
   tensor holder;
   std::string name;
+
+  /// Where its bytes are, 64-byte aligned; they come into being with the first call.
+  void* memory() const { return holder.storage()->data(); }
 };
 
 namespace detail {
@@ -90,6 +93,8 @@ class tracer {
     if (t.layout() == tensor_layout::dense(s->type())) return it->second.value;
     return edit_.add_source_view(it->second.value, t.layout());
   }
+  /// Whether the program has read an eager tensor so far.
+  bool reads(tensor const& t) const { return t.storage() && known_.contains(t.storage().get()); }
   /// Adds an op; its outputs. An in-place update of a model's tensor is what later readers of that tensor read.
   std::vector<tensor> emit(operator_view op, std::span<tensor const> in, std::source_location at) {
     std::vector<value_id> ids;

@@ -95,7 +95,7 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
   std::vector<std::size_t> last(g.storage_count(), 0);
   std::vector<bool> wanted(g.value_count()), kept(g.storage_count());
   for (auto v : results)
-    wanted[index(v)] = true, kept[index(g.storage(v))] = true;
+    if (v != nothing<value_id>) wanted[index(v)] = true, kept[index(g.storage(v))] = true;
   for (std::size_t o = g.op_count(); o-- > first;) {
     op_id const id = id_at<op_id>(o);
     bool need = false;
@@ -165,14 +165,14 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
   }
 
   std::vector<tensor> out;
-  for (auto v : results) out.push_back(make_leaf(storage_of(v), g.layout(v)));
+  for (auto v : results) out.push_back(v == nothing<value_id> ? tensor() : make_leaf(storage_of(v), g.layout(v)));
   return out;
 }
 
 }  // namespace detail
 
 /// The gradients of a scalar with respect to tensors: weights, or leaves made by with_gradient(). A tensor that the loss
-/// does not depend on gets zeros. They carry no history: gradients of gradients are for traces.
+/// does not depend on gets an empty one. They carry no history: gradients of gradients are for traces.
 /// Ops is the set that the operators used, and those of their gradients, are in.
 template <class Ops = standard_operators, class Backend = host_backend>
 std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
@@ -186,7 +186,7 @@ std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
     std::vector<tensor> out;
     value_id const of = t->value(loss, at);
     detail::with_place(at, [&] {
-      for (auto g : differentiate(t->editor(), of, sources)) out.push_back(t->wrap(g));
+      for (auto g : differentiate(t->editor(), of, sources)) out.push_back(g == nothing<value_id> ? tensor() : t->wrap(g));
     });
     return out;
   }

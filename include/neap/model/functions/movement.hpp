@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/ir/operators/movement.hpp>
+#include <neap/ir/operators/split.hpp>
 #include <neap/model/apply.hpp>
 
 #include <vector>
@@ -99,14 +100,7 @@ tensor select(tensor const& x, std::int64_t axis, std::int64_t i, std::source_lo
 template <class Backend = host_backend>
 std::vector<tensor> split(tensor const& x, std::int64_t parts, std::int64_t axis = 0,
                           std::source_location at = std::source_location::current()) {
-  int const k = detail::axis_of(x, axis, "split", at);
-  if (parts < 1 || x.size(k) % parts != 0)
-    throw error(context_access::place(at), "split: axis " + std::to_string(k) + " of " + to_string(x.type()) +
-                                               " does not divide into " + std::to_string(parts) + " parts");
-  std::int64_t const n = x.size(k) / parts;
-  std::vector<tensor> out;
-  for (std::int64_t i = 0; i < parts; ++i) out.push_back(apply<Backend>(op::slice{k, i * n, (i + 1) * n}, {x}, at));
-  return out;
+  return apply_all<Backend>(op::split{axis, parts}, {x}, at);
 }
 /// Views with an axis of extent 1 more, or less.
 template <class Backend = host_backend>

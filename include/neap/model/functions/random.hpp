@@ -1,0 +1,54 @@
+// Dropout, and the step counter that makes it draw anew in every step of a traced program.
+#pragma once
+
+#include <neap/ir/operators/dropout.hpp>
+#include <neap/model/apply.hpp>
+
+namespace neap::inline v0 {
+
+/// The number of the running step, as a tensor that the program increments before it is first read: training counts from
+/// 1. Steps in which nobody asks for it leave it alone.
+class step_clock {
+ public:
+  /// `counter` is an i64 scalar that lives as long as the training.
+  explicit step_clock(tensor counter) : counter_(std::move(counter)) {}
+  template <class Backend = host_backend>
+  tensor const& now(std::source_location at = std::source_location::current()) {
+    if (!ticked_) apply<Backend>(op::increment{}, {counter_}, at);
+    ticked_ = true;
+    return counter_;
+  }
+  bool is_used() const { return ticked_; }
+
+ private:
+  tensor counter_;
+  bool ticked_ = false;
+};
+
+/// While it lives, random operators draw their keys from a sequence that starts anew, and also depend on a clock: the same
+/// keys in every step, other numbers. What makes an eager step and a traced one draw alike.
+class random_scope {
+ public:
+  random_scope(std::uint64_t seed, step_clock& clock)
+      : context_(eager_context::current()),
+        before_(context_access::enter(context_, {seed, 0, 1, &clock})) {}
+  random_scope(random_scope const&) = delete;
+  random_scope& operator=(random_scope const&) = delete;
+  ~random_scope() { context_access::enter(context_, before_); }
+
+ private:
+  eager_context& context_;
+  context_access::randomness before_;
+};
+
+/// In training each element is zero with probability p, the others are divided by 1 - p. Under neap::evaluation, x.
+template <class Backend = host_backend>
+tensor dropout(tensor const& x, double p, std::source_location at = std::source_location::current()) {
+  if (p == 0 || !context_access::is_training()) return x;
+  auto* clock = static_cast<step_clock*>(context_access::clock());
+  auto const key = static_cast<std::int64_t>(eager_context::current().draw());
+  tensor const step = clock ? clock->now<Backend>(at) : tensor::zeros({}, dtype::i64);
+  return apply<Backend>(op::dropout{p, key}, {x, step}, at);
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,53 @@
+// Multi-head attention (Vaswani et al. 2017) over (batch, tokens, width), with one packed projection for queries, keys
+// and values. The products run in one fused operator that never holds the tokens x tokens table, or, on request, as plain
+// softmax(q k^T) v, which holds it.
+#pragma once
+
+#include <neap/model/nn/linear.hpp>
+
+#include <cmath>
+
+namespace neap::inline v0::nn {
+
+struct attention_options {
+  bool causal = false;  // a token sees itself and those before it
+  bool fused = true;
+  bool bias = true;
+  double dropout = 0;  // of the attention's weights; plain form only, where they exist
+};
+
+struct multi_head_attention {
+  linear qkv, out;
+  std::int64_t heads = 1;
+  attention_options options;
+
+  multi_head_attention() = default;
+  multi_head_attention(std::int64_t width, std::int64_t heads_, attention_options o = {})
+      : qkv(width, 3 * width, {.bias = o.bias}), out(width, width, {.bias = o.bias}), heads(heads_), options(o) {
+    if (heads < 1 || width % heads != 0)
+      throw error("multi_head_attention: width " + std::to_string(width) + " does not divide into " +
+                  std::to_string(heads) + " heads");
+  }
+
+  /// x (b, t, d) -> (b, t, d)
+  template <class Backend = host_backend>
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    auto const b = x.size(0), t = x.size(1), d = x.size(2);
+    // (b, t, 3 h, d / h): three parts of h heads; a part by heads is a view (b, h, t, d / h)
+    tensor const packed = neap::reshape<Backend>(qkv.template operator()<Backend>(x, at), {b, t, 3 * heads, d / heads}, at);
+    std::vector<tensor> parts = neap::split<Backend>(packed, 3, 2, at);
+    for (auto& part : parts) part = neap::permute<Backend>(part, {0, 2, 1, 3}, at);
+    tensor const y = options.fused
+                         ? neap::attention<Backend>(parts[0], parts[1], parts[2], {.causal = options.causal}, at)
+                         : neap::plain_attention<Backend>(parts[0], parts[1], parts[2],
+                                                          {.causal = options.causal}, options.dropout, at);
+    tensor const joined = neap::reshape<Backend>(neap::permute<Backend>(y, {0, 2, 1, 3}, at), {b, t, d}, at);
+    return out.template operator()<Backend>(joined, at);
+  }
+
+  friend auto neap_fields(multi_head_attention& self) { return std::tie(self.qkv, self.out); }
+  static constexpr std::array neap_names{"qkv", "out"};
+};
+
+}  // namespace neap::inline v0::nn

@@ -1,0 +1,47 @@
+// A convolution over images in (batch, channels, height, width).
+#pragma once
+
+#include <neap/model/functions.hpp>
+#include <neap/model/parameter.hpp>
+
+#include <array>
+#include <tuple>
+
+namespace neap::inline v0::nn {
+
+struct conv2d_options {
+  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+  bool bias = true;
+  dtype element = dtype::f32;
+};
+
+struct conv2d {
+  parameter weight;  // (out, in / groups, size, size)
+  parameter bias;    // (out); empty without bias
+  conv2d_options options;
+
+  conv2d() = default;
+  conv2d(std::int64_t in, std::int64_t out, std::int64_t size, conv2d_options o = {})
+      : weight({out, in / o.groups, size, size}, initialiser::fan_in(in / o.groups * size * size), o.element),
+        options(o) {
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(in / o.groups * size * size), o.element);
+  }
+
+  /// x (n, in, h, w) -> (n, out, h', w')
+  template <class Backend = host_backend>
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    auto const& o = options;
+    return neap::conv2d<Backend>(x, weight, bias,
+                                 {.stride = {o.stride, o.stride},
+                                  .padding = {o.padding, o.padding},
+                                  .dilation = {o.dilation, o.dilation},
+                                  .groups = o.groups},
+                                 at);
+  }
+
+  friend auto neap_fields(conv2d& self) { return std::tie(self.weight, self.bias); }
+  static constexpr std::array neap_names{"weight", "bias"};
+};
+
+}  // namespace neap::inline v0::nn

@@ -1,0 +1,38 @@
+// A linear layer: y = x w^T + b over the last axis.
+#pragma once
+
+#include <neap/model/functions.hpp>
+#include <neap/model/parameter.hpp>
+
+#include <array>
+#include <tuple>
+
+namespace neap::inline v0::nn {
+
+struct linear_options {
+  bool bias = true;
+  dtype element = dtype::f32;
+};
+
+struct linear {
+  parameter weight;  // (out, in)
+  parameter bias;    // (out); empty without bias
+
+  linear() = default;
+  linear(std::int64_t in, std::int64_t out, linear_options o = {})
+      : weight({out, in}, initialiser::fan_in(in), o.element) {
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(in), o.element);
+  }
+
+  /// x (..., in) -> (..., out)
+  template <class Backend = host_backend>
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    return neap::linear<Backend>(x, weight, bias, at);
+  }
+
+  friend auto neap_fields(linear& self) { return std::tie(self.weight, self.bias); }
+  static constexpr std::array neap_names{"weight", "bias"};
+};
+
+}  // namespace neap::inline v0::nn

@@ -1,0 +1,99 @@
+// Normalisations: layer norm (Ba et al. 2016), rms norm (Zhang and Sennrich 2019), group norm (Wu and He 2018), and batch
+// norm over images (Ioffe and Szegedy 2015), which keeps running statistics for evaluation.
+#pragma once
+
+#include <neap/model/functions.hpp>
+#include <neap/model/parameter.hpp>
+
+#include <array>
+#include <tuple>
+
+namespace neap::inline v0::nn {
+
+/// Over the last axis: (x - mean) / sqrt(var + epsilon) * weight + bias.
+struct layer_norm {
+  parameter weight, bias;  // (width)
+  double epsilon = 1e-5;
+
+  layer_norm() = default;
+  explicit layer_norm(std::int64_t width, double eps = 1e-5, dtype element = dtype::f32)
+      : weight({width}, initialiser::constant(1), element), bias({width}, initialiser::constant(0), element), epsilon(eps) {}
+
+  template <class Backend = host_backend>
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    return neap::layer_norm<Backend>(x, weight, bias, epsilon, at);
+  }
+  friend auto neap_fields(layer_norm& self) { return std::tie(self.weight, self.bias); }
+  static constexpr std::array neap_names{"weight", "bias"};
+};
+
+/// Over the last axis: x / sqrt(mean(x^2) + epsilon) * weight.
+struct rms_norm {
+  parameter weight;  // (width)
+  double epsilon = 1e-6;
+
+  rms_norm() = default;
+  explicit rms_norm(std::int64_t width, double eps = 1e-6, dtype element = dtype::f32)
+      : weight({width}, initialiser::constant(1), element), epsilon(eps) {}
+
+  template <class Backend = host_backend>
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    return neap::rms_norm<Backend>(x, weight, epsilon, at);
+  }
+  friend auto neap_fields(rms_norm& self) { return std::tie(self.weight); }
+  static constexpr std::array neap_names{"weight"};
+};
+
+/// Over the channels of each group and all places of an image: (n, c, h, w).
+struct group_norm {
+  parameter weight, bias;  // (channels)
+  std::int64_t groups = 1;
+  double epsilon = 1e-5;
+
+  group_norm() = default;
+  group_norm(std::int64_t groups_, std::int64_t channels, double eps = 1e-5, dtype element = dtype::f32)
+      : weight({channels}, initialiser::constant(1), element),
+        bias({channels}, initialiser::constant(0), element),
+        groups(groups_),
+        epsilon(eps) {}
+
+  template <class Backend = host_backend>
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    return neap::group_norm<Backend>(x, weight, bias, groups, epsilon, at);
+  }
+  friend auto neap_fields(group_norm& self) { return std::tie(self.weight, self.bias); }
+  static constexpr std::array neap_names{"weight", "bias"};
+};
+
+/// Over the batch and all places of images (n, c, h, w), each channel by itself. In training it uses the batch's
+/// statistics and moves the running ones towards them in place; under neap::evaluation it uses the running ones.
+struct batch_norm2d {
+  parameter weight, bias;             // (channels)
+  buffer running_mean, running_variance;  // (channels)
+  double epsilon = 1e-5, momentum = 0.1;
+
+  batch_norm2d() = default;
+  explicit batch_norm2d(std::int64_t channels, double eps = 1e-5, double momentum_ = 0.1, dtype element = dtype::f32)
+      : weight({channels}, initialiser::constant(1), element),
+        bias({channels}, initialiser::constant(0), element),
+        running_mean({channels}, initialiser::constant(0), element),
+        running_variance({channels}, initialiser::constant(1), element),
+        epsilon(eps),
+        momentum(momentum_) {}
+
+  template <class Backend = host_backend>
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    return neap::batch_norm<Backend>(x, weight, bias, running_mean, running_variance,
+                                     {.epsilon = epsilon, .momentum = momentum}, at);
+  }
+  friend auto neap_fields(batch_norm2d& self) {
+    return std::tie(self.weight, self.bias, self.running_mean, self.running_variance);
+  }
+  static constexpr std::array neap_names{"weight", "bias", "running_mean", "running_variance"};
+};
+
+}  // namespace neap::inline v0::nn

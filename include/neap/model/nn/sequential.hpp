@@ -1,0 +1,43 @@
+// Modules one after the other: sequential{linear(64, 32), relu{}, linear(32, 10)}.
+#pragma once
+
+#include <neap/model/tensor.hpp>
+
+#include <tuple>
+#include <utility>
+
+namespace neap::inline v0::nn {
+
+/// x -> last(...(first(x))). Members are named 0, 1, ... in paths.
+template <class... Module>
+struct sequential {
+  std::tuple<Module...> modules;
+
+  sequential() = default;
+  explicit sequential(Module... m)
+    requires(sizeof...(Module) > 0)
+      : modules(std::move(m)...) {}
+
+  template <class Backend = host_backend>
+  tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    auto const step = [&](auto const& module) {
+      if constexpr (requires { module(x, at); }) x = module(x, at);
+      else x = module(x);
+    };
+    std::apply([&](auto const&... m) { (step(m), ...); }, modules);
+    return x;
+  }
+
+ private:
+  template <std::size_t... I>
+  static auto members(sequential& self, std::index_sequence<I...>) {
+    return std::tie(std::get<I>(self.modules)...);
+  }
+  friend auto neap_fields(sequential& self) { return members(self, std::index_sequence_for<Module...>{}); }
+};
+
+template <class... Module>
+sequential(Module...) -> sequential<Module...>;
+
+}  // namespace neap::inline v0::nn

@@ -1,0 +1,73 @@
+// The blocks of transformers: a perceptron of two layers, and attention and perceptron with residual connections, the
+// norms before them (GPT-2, ViT) or after them (BERT).
+#pragma once
+
+#include <neap/model/nn/activation.hpp>
+#include <neap/model/nn/attention.hpp>
+#include <neap/model/nn/norm.hpp>
+
+namespace neap::inline v0::nn {
+
+/// down(gelu(up(x)))
+struct mlp_block {
+  linear up, down;
+  bool tanh_form = false;  // of gelu
+
+  mlp_block() = default;
+  mlp_block(std::int64_t width, std::int64_t hidden, bool tanh_form_ = false)
+      : up(width, hidden), down(hidden, width), tanh_form(tanh_form_) {}
+
+  template <class Backend = host_backend>
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    return down.template operator()<Backend>(
+        neap::gelu<Backend>(up.template operator()<Backend>(x, at), tanh_form, at), at);
+  }
+
+  friend auto neap_fields(mlp_block& self) { return std::tie(self.up, self.down); }
+  static constexpr std::array neap_names{"up", "down"};
+};
+
+struct transformer_options {
+  bool norm_first = true;  // norms before attention and perceptron; else after the residual sums
+  double dropout = 0;
+  double epsilon = 1e-5;
+  bool tanh_form = false;
+  attention_options attention;
+};
+
+struct transformer_block {
+  layer_norm norm1, norm2;
+  multi_head_attention attention;
+  mlp_block mlp;
+  transformer_options options;
+
+  transformer_block() = default;
+  transformer_block(std::int64_t width, std::int64_t heads, std::int64_t hidden, transformer_options o = {})
+      : norm1(width, o.epsilon),
+        norm2(width, o.epsilon),
+        attention(width, heads, o.attention),
+        mlp(width, hidden, o.tanh_form),
+        options(o) {}
+
+  /// x (b, t, d) -> (b, t, d)
+  template <class Backend = host_backend>
+  tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    auto const call = [&](auto const& module, tensor const& v) { return module.template operator()<Backend>(v, at); };
+    auto const drop = [&](tensor const& v) { return neap::dropout<Backend>(v, options.dropout, at); };
+    if (options.norm_first) {
+      x = neap::add<Backend>(x, drop(call(attention, call(norm1, x))), at);
+      return neap::add<Backend>(x, drop(call(mlp, call(norm2, x))), at);
+    }
+    x = call(norm1, neap::add<Backend>(x, drop(call(attention, x)), at));
+    return call(norm2, neap::add<Backend>(x, drop(call(mlp, x)), at));
+  }
+
+  friend auto neap_fields(transformer_block& self) {
+    return std::tie(self.norm1, self.attention, self.norm2, self.mlp);
+  }
+  static constexpr std::array neap_names{"norm1", "attention", "norm2", "mlp"};
+};
+
+}  // namespace neap::inline v0::nn

@@ -1,0 +1,37 @@
+// A perceptron of several layers with relu between them.
+#pragma once
+
+#include <neap/model/nn/linear.hpp>
+
+#include <vector>
+
+namespace neap::inline v0::zoo {
+
+struct mlp_config {
+  std::vector<std::int64_t> widths{784, 1024, 1024, 10};  // of the input, the layers between, the output
+  static mlp_config toy() { return {{16, 32, 32, 4}}; }
+};
+
+struct mlp {
+  std::vector<nn::linear> layers;
+
+  explicit mlp(mlp_config const& c = {}) {
+    for (std::size_t i = 0; i + 1 < c.widths.size(); ++i) layers.emplace_back(c.widths[i], c.widths[i + 1]);
+  }
+
+  /// x (..., first width) -> (..., last width)
+  template <class Backend = host_backend>
+  tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      x = layers[i].template operator()<Backend>(x, at);
+      if (i + 1 < layers.size()) x = neap::relu<Backend>(x, at);
+    }
+    return x;
+  }
+
+  friend auto neap_fields(mlp& self) { return std::tie(self.layers); }
+  static constexpr std::array neap_names{"layers"};
+};
+
+}  // namespace neap::inline v0::zoo

@@ -1,0 +1,67 @@
+// The vision transformer (Dosovitskiy et al. 2021): an image's patches as tokens, with one more whose last state says the
+// class.
+#pragma once
+
+#include <neap/model/nn/conv2d.hpp>
+#include <neap/model/nn/transformer.hpp>
+
+#include <vector>
+
+namespace neap::inline v0::zoo {
+
+struct vit_config {
+  std::int64_t image = 224, patch = 16, channels = 3, classes = 1000, width = 768, heads = 12, layers = 12, hidden = 3072;
+  double dropout = 0;
+  bool fused_attention = true;
+
+  static vit_config base() { return {}; }
+  static vit_config toy() {
+    vit_config c;
+    c.image = 16, c.patch = 4, c.classes = 4, c.width = 16, c.heads = 2, c.layers = 2, c.hidden = 32;
+    return c;
+  }
+};
+
+struct vit {
+  nn::conv2d patches;
+  parameter class_token, positions;  // (1, 1, width), (1, 1 + patches, width)
+  std::vector<nn::transformer_block> blocks;
+  nn::layer_norm norm;
+  nn::linear head;
+  vit_config config;
+
+  explicit vit(vit_config const& c = {})
+      : patches(c.channels, c.width, c.patch, {.stride = c.patch}),
+        class_token({1, 1, c.width}, initialiser::normal(0, 0.02)),
+        positions({1, 1 + (c.image / c.patch) * (c.image / c.patch), c.width}, initialiser::normal(0, 0.02)),
+        norm(c.width, 1e-6),
+        head(c.width, c.classes),
+        config(c) {
+    nn::transformer_options o;
+    o.dropout = c.dropout;
+    o.epsilon = 1e-6;
+    o.attention = {.fused = c.fused_attention};
+    for (std::int64_t i = 0; i < c.layers; ++i) blocks.emplace_back(c.width, c.heads, c.hidden, o);
+  }
+
+  /// x (n, channels, image, image) -> (n, classes)
+  template <class Backend = host_backend>
+  tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    auto const n = x.size(0);
+    x = patches.template operator()<Backend>(x, at);                                             // (n, width, p, p)
+    x = neap::permute<Backend>(neap::flatten<Backend>(x, 2, at), {0, 2, 1}, at);                 // (n, p * p, width)
+    x = neap::concat<Backend>({neap::broadcast_to<Backend>(class_token, {n, 1, config.width}, at), x}, 1, at);
+    x = neap::dropout<Backend>(neap::add<Backend>(x, positions, at), config.dropout, at);
+    for (auto const& b : blocks) x = b.template operator()<Backend>(x, at);
+    x = neap::select<Backend>(norm.template operator()<Backend>(x, at), 1, 0, at);
+    return head.template operator()<Backend>(x, at);
+  }
+
+  friend auto neap_fields(vit& self) {
+    return std::tie(self.patches, self.class_token, self.positions, self.blocks, self.norm, self.head);
+  }
+  static constexpr std::array neap_names{"patches", "class_token", "positions", "blocks", "norm", "head"};
+};
+
+}  // namespace neap::inline v0::zoo

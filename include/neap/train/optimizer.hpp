@@ -1,0 +1,95 @@
+// Optimizers as values: sgd{.rate = 0.1}, momentum{}, adam{}, adamw{.rate = 3e-4}. An optimizer names the states that it
+// keeps of each weight and says how it updates one weight in place; a training_state holds the states and the counter of
+// steps. One's own optimizer is a struct of the same form.
+#pragma once
+
+#include <neap/ir/operators/update.hpp>
+#include <neap/model/functions/random.hpp>
+#include <neap/model/parameter.hpp>
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// w -= rate * (g + weight_decay * w)
+struct sgd {
+  double rate = 1e-2, weight_decay = 0;
+  static constexpr std::array<std::string_view, 0> states{};
+  template <class Backend = host_backend>
+  void update(tensor const& w, tensor const& g, std::span<tensor const>, step_clock&) const {
+    apply<Backend>(op::sgd{rate, weight_decay}, {w, g});
+  }
+};
+
+/// m = beta * m + (1 - damping) * (g + weight_decay * w); w -= rate * m, or Nesterov's form.
+struct momentum {
+  double rate = 1e-2, beta = 0.9, damping = 0, weight_decay = 0;
+  bool nesterov = false;
+  static constexpr std::array<std::string_view, 1> states{"velocity"};
+  template <class Backend = host_backend>
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, step_clock&) const {
+    apply<Backend>(op::momentum{rate, beta, damping, weight_decay, nesterov}, {w, g, s[0]});
+  }
+};
+
+/// Kingma and Ba 2015; the decay is added to the gradient.
+struct adam {
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  static constexpr std::array<std::string_view, 2> states{"first_moment", "second_moment"};
+  template <class Backend = host_backend>
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, step_clock& clock) const {
+    apply<Backend>(op::adam{rate, beta1, beta2, epsilon, weight_decay}, {w, g, s[0], s[1], clock.now<Backend>()});
+  }
+};
+
+/// Loshchilov and Hutter 2019; the weight itself decays, by rate * weight_decay.
+struct adamw {
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 1e-2;
+  static constexpr std::array<std::string_view, 2> states{"first_moment", "second_moment"};
+  template <class Backend = host_backend>
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, step_clock& clock) const {
+    apply<Backend>(op::adamw{rate, beta1, beta2, epsilon, weight_decay}, {w, g, s[0], s[1], clock.now<Backend>()});
+  }
+};
+
+/// What a training keeps between steps besides the model: each weight's states, zeros at first, and the number of steps
+/// taken. They take memory once they are used. A copy is another handle to the same states.
+class training_state {
+ public:
+  training_state() : steps_(tensor::lazy({dtype::i64, {}}, initialiser::constant(0), role::state)) {}
+
+  /// An i64 scalar, for step_clock.
+  tensor const& counter() const { return steps_; }
+  /// The states of a weight; floating states of 16-bit weights are f32.
+  std::vector<tensor> const& of(tensor const& weight, std::size_t count) {
+    auto& s = states_[weight.storage().get()];
+    s.weight = weight;
+    auto const element = weight.element() == dtype::f64 ? dtype::f64 : dtype::f32;
+    while (s.states.size() < count)
+      s.states.push_back(tensor::lazy({element, weight.shape()}, initialiser::constant(0), role::state));
+    return s.states;
+  }
+
+ private:
+  struct entry {
+    tensor weight;  // keeps the storage's address its own
+    std::vector<tensor> states;
+  };
+  tensor steps_;
+  std::unordered_map<void const*, entry> states_;
+};
+
+/// Something that updates weights.
+/// Promise: update writes w and the states in place by operators, and nothing else.
+template <class O>
+concept optimizer = requires(O const& o, tensor const& t, std::span<tensor const> s, step_clock& clock) {
+  { O::states.size() } -> std::convertible_to<std::size_t>;
+  o.update(t, t, s, clock);
+};
+
+}  // namespace neap::inline v0
