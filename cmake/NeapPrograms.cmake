@@ -1,27 +1,37 @@
 # How our own programs are compiled: neap_program_options, and neap_program(NAME source...).
 include(CheckCXXCompilerFlag)
+include(neap-kernels)
 
-add_library(neap_program_options INTERFACE)
-target_compile_options(neap_program_options INTERFACE
+add_library(neap_program_flags INTERFACE)
+target_compile_options(neap_program_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow>)
 if(NEAP_NATIVE)
   check_cxx_compiler_flag(-march=native NEAP_KNOWS_NATIVE)
   if(NEAP_KNOWS_NATIVE)
-    target_compile_options(neap_program_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=native>)
+    target_compile_options(neap_program_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-march=native>)
   endif()
 endif()
 if(NEAP_SANITIZE)
   # Instrumented code is slow at -O0 and slow to compile at -O2. g++ warns wrongly about what a sanitizer inserted.
   # Thrust binds references to null policies, and means no harm; a null pointer that is used is found all the same.
   set(sanitizers -fsanitize=${NEAP_SANITIZE} -fno-sanitize=null -fno-sanitize-recover=all)
-  target_compile_options(neap_program_options INTERFACE
+  target_compile_options(neap_program_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:${sanitizers} -fno-omit-frame-pointer -O1 -g1>)
-  target_link_options(neap_program_options INTERFACE ${sanitizers})
+  target_link_options(neap_program_flags INTERFACE ${sanitizers})
 elseif(NEAP_WERROR)
-  target_compile_options(neap_program_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+  target_compile_options(neap_program_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 # A template library leaves much for the debugger that nobody reads: line tables are enough.
-target_compile_options(neap_program_options INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Debug>>:-g1>)
+target_compile_options(neap_program_flags INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Debug>>:-g1>)
+
+# All our programs share one compilation of the kernels, which takes longer than any of them.
+add_library(neap_kernels STATIC EXCLUDE_FROM_ALL)
+target_link_libraries(neap_kernels PRIVATE neap::neap neap_program_flags)
+neap_compile_kernels(neap_kernels)
+
+add_library(neap_program_options INTERFACE)
+target_link_libraries(neap_program_options INTERFACE neap_program_flags neap_kernels)
+target_compile_definitions(neap_program_options INTERFACE NEAP_EXTERN_KERNELS)
 
 set(neap_program_dir ${PROJECT_BINARY_DIR}/bin)
 

@@ -1,0 +1,181 @@
+#include <neap/execute/executable.hpp>
+
+#include <neap/ir/verify.hpp>
+#include <neap/mutate/chain.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
+#include <neap/optimize/optimize.hpp>
+#include <neap/verify/plan_verifier.hpp>
+
+#include "../support/plain_run.hpp"
+#include "../support/random_model.hpp"
+#include "../support/random_order.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+#include <sys/resource.h>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t model_count = 30;
+#else
+constexpr std::uint64_t model_count = 200;
+#endif
+
+/// Source memory bound to the planned graph's sources; they stand in the same order as the original's.
+std::vector<source_binding> bindings(graph const& g, std::vector<block> const& memory) {
+  std::vector<source_binding> b;
+  for (std::size_t i = 0; i < g.sources().size(); ++i) b.push_back({g.sources()[i], memory[i].data()});
+  return b;
+}
+
+/// Numbers, not noise: what Adam keeps must not be negative.
+std::vector<block> sources_of(graph const& g, std::uint64_t seed) {
+  auto all = random_sources(g, seed);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (g.role(g.sources()[i]) == role::state) {
+      std::memset(all[i].data(), 0, static_cast<std::size_t>(all[i].bytes()));
+      if (g.type(g.sources()[i]).element == dtype::i64) *reinterpret_cast<std::int64_t*>(all[i].data()) = 1;  // the step
+    }
+  return all;
+}
+
+/// Runs the plan for some steps beside plain execution; everything must be equal to the last bit.
+void compare(graph const& g, plan<graph> const& p, std::uint64_t seed, host_backend& backend) {
+  auto const verdict = verify_plan(g, p);
+  REQUIRE_MESSAGE(verdict.ok(), verdict.message());
+  auto plain_memory = sources_of(g, seed);
+  auto memory = sources_of(g, seed);
+  executable<standard_operators, host_backend> run(p, bindings(p.graph, memory), backend);
+  auto const order = reverse_post_order{}(g);
+  for (int step = 0; step < 3; ++step) {
+    auto plain = run_plainly(g, order, plain_memory, backend);
+    run();
+    for (std::size_t k = 0; k < g.kept().size(); ++k) {
+      REQUIRE(run.value(p.graph.kept()[k]).data != nullptr);
+      REQUIRE(dense_bytes(run.value(p.graph.kept()[k])) == plain.kept[k]);
+    }
+    for (std::size_t i = 0; i < memory.size(); ++i) REQUIRE(memory[i] == plain.sources[i]);
+    plain_memory = std::move(plain.sources);
+  }
+  CHECK(run.high_water_bytes() == p.peak_bytes);
+}
+
+constexpr auto moves = zip(rematerialize{} | truncate(16), neap::swap{1e9} | truncate(6));
+
+}  // namespace
+
+TEST_CASE("planned execution equals unplanned execution bit for bit: reordered, recomputed, swapped") {
+  host_backend backend(2);
+  std::size_t copies = 0, stores = 0;
+  for (std::uint64_t seed = 0; seed < model_count; ++seed) {
+    CAPTURE(seed);
+    auto const g = random_model(seed);
+    auto const valid = verify(g);
+    REQUIRE_MESSAGE(valid.ok(), valid.message());
+    roofline const cost = roofline::host(2);
+    // another order, nothing else
+    auto const greedy = memory_greedy{}(g, memory_options{});
+    compare(g, make_plan(candidate<graph>{g, greedy, simulate(g, greedy, cost)}, g), seed, backend);
+    // recomputation and swapping, as far as the search gets in a few steps
+    search_options o;
+    o.memory_at_most = memory_limit::of_original(0.4);
+    o.iterations = 200;
+    auto const found = optimize(g, moves, o, cost);
+    compare(g, found.placed, seed, backend);
+    for (auto x : found.placed.graph.ops()) {
+      copies += found.placed.graph.origin(x) != x && !found.placed.graph.as<op::load>(x);
+      stores += found.placed.graph.as<op::store>(x) != nullptr;
+    }
+  }
+  CHECK(copies > model_count);
+  CHECK(stores > model_count / 4);
+}
+
+TEST_CASE("the arena holds all that is not resident, and nothing outside it is touched") {
+  host_backend backend(2);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    auto const g = random_model(seed);
+    auto const order = memory_greedy{}(g, memory_options{});
+    auto p = make_plan(candidate<graph>{g, order, simulate(g, order, roofline::host(2))}, g);
+    bytes_t const needed = p.arena_bytes - p.resident_bytes;
+    p.arena_bytes += 4096;  // a strip behind the arena that must stay as it is
+    auto memory = sources_of(g, seed);
+    executable<standard_operators, host_backend> run(p, bindings(p.graph, memory), backend);
+    auto* const strip = const_cast<std::byte*>(run.arena_data()) + needed;
+    std::memset(strip, 0x3c, 4096);
+    run();
+    bool whole = true;
+    for (int i = 0; i < 4096; ++i) whole &= strip[i] == std::byte{0x3c};
+    CHECK(whole);
+  }
+}
+
+TEST_CASE("a failing disk ends the step with one line; the weights are those of the last finished step") {
+  host_backend backend(1);
+  struct rlimit old;
+  getrlimit(RLIMIT_FSIZE, &old);
+  auto const handler = std::signal(SIGXFSZ, SIG_IGN);
+  int failed = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    auto const g = random_model(seed, 32);
+    search_options o;
+    o.memory_at_most = memory_limit::of_original(0.3);
+    o.iterations = 60;
+    auto const found = optimize(g, neap::swap{1e9} | truncate(8), o, roofline::host(2));
+    auto const& p = found.placed;
+    auto memory = sources_of(g, seed);
+    executable<standard_operators, host_backend> run(p, bindings(p.graph, memory), backend);
+    if (!run.spill()) continue;
+    run();
+    std::vector<block> before;
+    for (auto const& m : memory) before.push_back(m.clone());
+    for (rlim_t room : {rlim_t{0}, rlim_t{4096}, rlim_t{20000}}) {
+      struct rlimit small = old;
+      small.rlim_cur = room;
+      setrlimit(RLIMIT_FSIZE, &small);
+      bool thrown = false;
+      try {
+        run();
+      } catch (error const& e) {
+        thrown = true;
+        CHECK(std::string(e.what()).find("spill file ") == 0);
+        CHECK(std::string(e.what()).find("cannot be written") != std::string::npos);
+      }
+      setrlimit(RLIMIT_FSIZE, &old);
+      if (!thrown) break;
+      ++failed;
+      for (std::size_t i = 0; i < memory.size(); ++i) CHECK(memory[i] == before[i]);
+    }
+    run();  // and goes on
+  }
+  std::signal(SIGXFSZ, handler);
+  CHECK(failed > 10);
+}
+
+TEST_CASE("what cannot run is told when the executable is made") {
+  host_backend backend(1);
+  auto const g = random_model(1);
+  auto const order = reverse_post_order{}(g);
+  auto const p = make_plan(candidate<graph>{g, order, simulate(g, order, no_cost{})}, g);
+  CHECK_THROWS_WITH_AS((executable<standard_operators, host_backend>(p, {}, backend)), doctest::Contains("is bound to no memory"), error);
+
+  graph_editor e{operator_table(standard_operators::facets)};
+  auto const x = e.add_source(role::input, {dtype::f32, {4}});
+  output_rule const out[] = {{tensor_layout::dense({dtype::f32, {4}})}};
+  value_id const in[] = {x};
+  e.add_opaque("aten.mystery", {}, in, out);
+  graph const h(std::move(e).finish());
+  auto const q = make_plan(candidate<graph>{h, reverse_post_order{}(h), simulate(h, reverse_post_order{}(h), no_cost{})}, h);
+  float data[4] = {};
+  source_binding const b[] = {{h.sources()[0], data}};
+  CHECK_THROWS_WITH_AS((executable<standard_operators, host_backend>(q, b, backend)), doctest::Contains("aten.mystery has no kernel"), error);
+}
