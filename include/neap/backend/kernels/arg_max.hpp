@@ -2,10 +2,10 @@
 #pragma once
 
 #include <neap/backend/host.hpp>
+#include <neap/backend/math.hpp>
 #include <neap/backend/rows.hpp>
 
 #include <cstdint>
-#include <limits>
 
 namespace neap::inline v0 {
 
@@ -23,8 +23,7 @@ struct arg_max_lines {
   NEAP_HD void operator()(Block& b) const {
     T const* const x = lines(b.id);
     std::int64_t const s = stride;
-    C const low = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
-                                                       : std::numeric_limits<C>::lowest();
+    C const low = least<C>;
     C top;
     if (s == 1)
       top = b.reduce_each(length, low, [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});

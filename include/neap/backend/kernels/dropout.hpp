@@ -16,8 +16,11 @@ namespace neap::inline v0 {
 
 /// Whether dropout of the given rate keeps element i.
 NEAP_HD inline bool dropout_keeps(std::uint64_t key, std::uint64_t step, std::int64_t i, float rate) {
-  auto const four = philox{key}(static_cast<std::uint64_t>(i) / 4, step);
-  return !(unit_float(four[static_cast<std::size_t>(i % 4)]) < rate);
+  struct words {
+    std::uint32_t at[4];
+  };
+  auto const four = __builtin_bit_cast(words, philox{key}(static_cast<std::uint64_t>(i) / 4, step));
+  return !(unit_float(four.at[i % 4]) < rate);
 }
 
 namespace detail {

@@ -87,9 +87,30 @@ C neutral() {
   return floating ? std::numeric_limits<C>::infinity() : std::numeric_limits<C>::max();
 }
 
+/// A reduction as two compiled loops, so that the walking around them is compiled once a type.
+template <class C>
+struct reduce_loops {
+  C neutral;
+  C (*along)(C const* x, std::int64_t n);               // of n elements
+  void (*across)(C* sums, C const* x, std::int64_t n);  // sums[i] = op(sums[i], x[i])
+};
+
+template <class C, class Op>
+__attribute__((noinline)) C reduce_along(C const* x, std::int64_t n) {
+  return host_block{}.reduce_each(n, neutral<C, Op>(), [=](std::int64_t i) { return x[i]; }, Op{});
+}
+template <class C, class Op>
+__attribute__((noinline)) void reduce_across(C* sums, C const* x, std::int64_t n) {
+  host_block{}.each(n, [=](std::int64_t i) { sums[i] = Op{}(sums[i], x[i]); });
+}
+template <class C, class Op>
+reduce_loops<C> loops_of() {
+  return {neutral<C, Op>(), &reduce_along<C, Op>, &reduce_across<C, Op>};
+}
+
 /// Writes `splits` partial results of each output to partial[split * outputs + output].
-template <class C, class Op, class Backend>
-void reduce_partially(Backend& b, reduce_plan const& p, C* partial, Op const& op) {
+template <class C, class Backend>
+void reduce_partially(Backend& b, reduce_plan const& p, C* partial, reduce_loops<C> const& op) {
   bool const as_is = p.element == dtype_of<C>;
   std::int64_t const rows = p.width > 0 ? p.outputs / p.width : 0;  // combinations of the kept axes but the last
   std::int64_t const work = (p.terms / p.splits + 1) * (p.across ? std::min(p.width, reduce_tile) : 1);
@@ -105,25 +126,26 @@ void reduce_partially(Backend& b, reduce_plan const& p, C* partial, Op const& op
   if (!p.across) {
     std::int64_t const grain = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, work));
     b.parallel_for(p.outputs * p.splits, grain, [&](std::int64_t begin, std::int64_t end) {
-      host_block const block;
       alignas(64) C room[buffer_size];
       for (std::int64_t id = begin; id < end; ++id) {
         std::int64_t const output = id / p.splits, split = id % p.splits;
         std::int64_t const first = p.terms * split / p.splits, last = p.terms * (split + 1) / p.splits;
         strided terms = p.inner;
         terms.data = p.inner.at(kept_offset(output, p.kept));
-        C total = neutral<C, Op>();
+        C total = op.neutral;
         if (as_is && terms.strides[terms.rank - 1] == 1) {
           for_each_run(terms, first, last - first, [&](std::int64_t offset, std::int64_t n, std::int64_t) {
             C const* const x = reinterpret_cast<C const*>(terms.data) + offset;
-            total = op(total, block.reduce_each(n, neutral<C, Op>(), [=](std::int64_t i) { return x[i]; }, op));
+            C const part = op.along(x, n);
+            op.across(&total, &part, 1);
           });
         } else {
           for (std::int64_t at = first; at < last; at += buffer_size) {
             std::int64_t const n = std::min(buffer_size, last - at);
             gather(terms, at, n, room);
             C const* const x = room;
-            total = op(total, block.reduce_each(n, neutral<C, Op>(), [=](std::int64_t i) { return x[i]; }, op));
+            C const part = op.along(x, n);
+            op.across(&total, &part, 1);
           }
         }
         partial[split * p.outputs + output] = total;
@@ -143,7 +165,8 @@ void reduce_partially(Backend& b, reduce_plan const& p, C* partial, Op const& op
       std::int64_t const column = tile * reduce_tile, n = std::min(reduce_tile, p.width - column);
       std::int64_t const base = kept_offset(outer, p.kept - 1);
       C* const sums = total;
-      block.each(n, [=](std::int64_t i) { sums[i] = neutral<C, Op>(); });
+      C const start = op.neutral;
+      block.each(n, [=](std::int64_t i) { sums[i] = start; });
       strided const& terms = p.inner;
       for_each_run(terms, first, last - first, [&](std::int64_t offset, std::int64_t length, std::int64_t stride) {
         for (std::int64_t k = 0; k < length; ++k) {
@@ -154,7 +177,7 @@ void reduce_partially(Backend& b, reduce_plan const& p, C* partial, Op const& op
             gather(here, column, n, room);
             x = room;
           }
-          block.each(n, [=](std::int64_t i) { sums[i] = op(sums[i], x[i]); });
+          op.across(sums, x, n);
         }
       });
       C* const to = partial + split * p.outputs + outer * p.width + column;
@@ -163,8 +186,9 @@ void reduce_partially(Backend& b, reduce_plan const& p, C* partial, Op const& op
   });
 }
 
-template <class C, class Op, class Backend>
-void reduce_as(Backend& b, reduce_plan const& p, tensor_ref const& out, C* partial, Op const& op, double divisor) {
+template <class C, class Backend>
+void reduce_as(Backend& b, reduce_plan const& p, tensor_ref const& out, C* partial, reduce_loops<C> const& op,
+               double divisor) {
   bool const in_place = p.splits == 1 && out.element == dtype_of<C> && out.is_dense();
   if (in_place) partial = out.as<C>();
   reduce_partially(b, p, partial, op);
@@ -182,7 +206,7 @@ void reduce_as(Backend& b, reduce_plan const& p, tensor_ref const& out, C* parti
       block.each(n, [=](std::int64_t i) { sums[i] = x[i]; });
       for (std::int64_t split = 1; split < p.splits; ++split) {
         x += p.outputs;
-        block.each(n, [=](std::int64_t i) { sums[i] = op(sums[i], x[i]); });
+        op.across(sums, x, n);
       }
       if (divisor != 1) block.each(n, [=](std::int64_t i) { sums[i] = static_cast<C>(sums[i] / static_cast<C>(divisor)); });
       scatter(to, at, n, static_cast<C const*>(sums));
@@ -217,10 +241,10 @@ void reduce_axes(Backend& b, reduction kind, tensor_ref const& out, tensor_ref c
     using C = typename decltype(tag)::type;
     C* const partial = static_cast<C*>(workspace);
     switch (kind) {
-      case reduction::sum: case reduction::mean: return reduce_as<C>(b, p, out, partial, sum_op{}, divisor);
-      case reduction::max: return reduce_as<C>(b, p, out, partial, max_op{}, divisor);
-      case reduction::min: return reduce_as<C>(b, p, out, partial, min_op{}, divisor);
-      case reduction::product: return reduce_as<C>(b, p, out, partial, product_op{}, divisor);
+      case reduction::sum: case reduction::mean: return reduce_as<C>(b, p, out, partial, loops_of<C, sum_op>(), divisor);
+      case reduction::max: return reduce_as<C>(b, p, out, partial, loops_of<C, max_op>(), divisor);
+      case reduction::min: return reduce_as<C>(b, p, out, partial, loops_of<C, min_op>(), divisor);
+      case reduction::product: return reduce_as<C>(b, p, out, partial, loops_of<C, product_op>(), divisor);
     }
   };
   switch (reduce_dtype(in.element, out.element)) {
