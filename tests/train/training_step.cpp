@@ -1,0 +1,301 @@
+#include <neap/train/training_step.hpp>
+
+#include <neap/ir/verify.hpp>
+#include <neap/model/model.hpp>
+
+#include "run_program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <new>
+
+using namespace neap;
+
+// Allocations of this program: how many bytes in pieces of at least 64 KiB.
+namespace {
+std::size_t large_bytes = 0;
+void* allocate(std::size_t n, std::size_t alignment) {
+  if (n >= 65536) large_bytes += n;
+  void* p = std::aligned_alloc(alignment, (n + alignment - 1) / alignment * alignment);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+}  // namespace
+// Not inlined: g++ would take the pairs of malloc and delete that it sees then for mistakes.
+#define NEAP_TEST_OUTLINE __attribute__((noinline))
+NEAP_TEST_OUTLINE void* operator new(std::size_t n) { return allocate(n ? n : 1, alignof(std::max_align_t)); }
+NEAP_TEST_OUTLINE void* operator new(std::size_t n, std::align_val_t a) {
+  return allocate(n ? n : 1, static_cast<std::size_t>(a));
+}
+NEAP_TEST_OUTLINE void operator delete(void* p) noexcept { std::free(p); }
+NEAP_TEST_OUTLINE void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+NEAP_TEST_OUTLINE void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+NEAP_TEST_OUTLINE void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+namespace {
+
+struct block {
+  nn::layer_norm norm;
+  nn::linear up, down;
+  nn::dropout drop{0.2};
+  tensor operator()(tensor const& x) const { return x + drop(down(gelu(up(norm(x))))); }
+};
+struct model {
+  nn::linear in;
+  std::vector<block> blocks;
+  nn::linear out;
+  tensor operator()(tensor x) const {
+    x = in(x);
+    for (auto const& b : blocks) x = b(x);
+    return out(x);
+  }
+};
+
+model make_model(std::int64_t in = 6, std::int64_t width = 16, std::int64_t out = 5) {
+  model m{nn::linear(in, width), {}, nn::linear(width, out)};
+  for (int i = 0; i < 2; ++i)
+    m.blocks.push_back({nn::layer_norm(width), nn::linear(width, 2 * width), nn::linear(2 * width, width)});
+  initialise(m, 11);
+  return m;
+}
+
+std::pair<tensor, tensor> batch(int i, std::int64_t n = 8) {
+  std::vector<std::int64_t> labels;
+  for (std::int64_t k = 0; k < n; ++k) labels.push_back((k * 3 + i) % 5);
+  return {tensor::randn({n, 6}, 100 + static_cast<std::uint64_t>(i)), tensor::from(labels, {n})};
+}
+
+// The program and the eager step agree to the last bit: losses, gradients' effects, weights, for several steps.
+template <class Optimizer>
+void check_equal_bits(Optimizer const& optimizer, training_options options = {}) {
+  auto planned = make_model();
+  auto eager = planned;
+  auto const program = training_step(planned, batch(0), cross_entropy{}, optimizer, options);
+  if (auto const s = verify(program.program); !s.ok()) FAIL(s.message());
+  support::program_runner run(program);
+  training_state state;
+  double first = 0, last = 0;
+  for (int i = 0; i < 5; ++i) {
+    auto const b = batch(i);
+    double const a = run({b.first, b.second});
+    double const e = eager_step(eager, b, cross_entropy{}, optimizer, state, options).template item<double>();
+    CHECK(a == e);
+    (i == 0 ? first : last) = a;
+    auto const pa = parameters(planned), pe = parameters(eager);
+    for (std::size_t k = 0; k < pa.size(); ++k) CHECK(pa[k].template values<double>() == pe[k].template values<double>());
+  }
+  CHECK(std::isfinite(last));
+}
+
+}  // namespace
+
+TEST_CASE("a traced step, run op by op, gives the eager step's bits") {
+  SUBCASE("sgd") { check_equal_bits(sgd{.rate = 0.1, .weight_decay = 0.01}); }
+  SUBCASE("momentum") { check_equal_bits(momentum{.rate = 0.1, .nesterov = true}); }
+  SUBCASE("adam") { check_equal_bits(adam{.rate = 0.01}); }
+  SUBCASE("adamw") { check_equal_bits(adamw{.rate = 0.01}); }
+  SUBCASE("clipped") { check_equal_bits(adamw{.rate = 0.01}, {.clip_norm = 0.1}); }
+  SUBCASE("accumulated") { check_equal_bits(adamw{.rate = 0.01}, {.micro_batches = 4}); }
+  SUBCASE("clipped, accumulated") { check_equal_bits(momentum{}, {.clip_norm = 0.5, .micro_batches = 2, .seed = 3}); }
+}
+
+TEST_CASE("what a program says of itself") {
+  auto m = make_model();
+  auto const p = training_step(m, batch(0), cross_entropy{}, adamw{}, {.keep_gradients = true});
+  auto const& g = p.program;
+  CHECK(p.inputs.size() == 2);
+  CHECK(g.type(p.inputs[0]).dims == shape{8, 6});
+  CHECK(g.role(p.inputs[1]) == role::input);
+  CHECK(g.type(p.loss).dims.rank() == 0);
+  CHECK(g.role(p.loss) == role::loss);
+  auto const weights = named_tensors(m, role::weight);
+  CHECK(p.weights.size() == weights.size());
+  CHECK(p.gradients.size() == weights.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    CHECK(g.name(p.weights[i]) == weights[i].name);
+    CHECK(g.type(p.weights[i]) == g.type(p.gradients[i]));
+    CHECK(g.role(p.gradients[i]) == role::gradient);
+  }
+  std::size_t of_role[5]{};
+  bool step = false;
+  for (auto const& r : p.residents) {
+    CHECK(g.is_resident(g.storage(r.value)));
+    CHECK(g.name(r.value) == r.name);
+    CHECK(g.bytes(g.storage(r.value)) == r.holder.type().bytes());
+    ++of_role[static_cast<std::size_t>(g.role(r.value))];
+    step = step || r.name == "step";
+  }
+  CHECK(step);
+  CHECK(of_role[static_cast<std::size_t>(role::weight)] == weights.size());
+  CHECK(of_role[static_cast<std::size_t>(role::state)] == 2 * weights.size() + 1);
+  CHECK(g.name(p.residents[0].value) == "in.weight");
+  bool found = false;
+  for (auto const& r : p.residents) found = found || r.name == "blocks.1.up.weight.second_moment";
+  CHECK(found);
+  // Weights' memory is the model's own.
+  for (auto const& r : p.residents)
+    if (r.name == "out.bias") CHECK(r.memory() == m.out.bias.data<float>());
+  // Nothing in it is computed in vain.
+  for (auto o : g.ops()) {
+    bool used = false;
+    for (auto v : g.outputs(o)) {
+      used = used || !g.uses(v).empty() || g.record(v).alias == alias_kind::update;
+      for (auto k : g.kept()) used = used || k == v;
+    }
+    CHECK_MESSAGE(used, g.facets(o).name);
+  }
+  // Nobody asks for the number of the step: there is none.
+  struct plain {
+    nn::linear l;
+    tensor operator()(tensor const& x) const { return l(x); }
+  } q{nn::linear(6, 5)};
+  auto const without = training_step(q, batch(0), cross_entropy{}, sgd{});
+  CHECK(without.residents.size() == 2);
+  CHECK(without.gradients.empty());
+}
+
+TEST_CASE("equal models give equal programs") {
+  auto a = make_model(), b = make_model();
+  CHECK(training_step(a, batch(0), cross_entropy{}, adamw{}).program ==
+        training_step(b, batch(1), cross_entropy{}, adamw{}).program);
+}
+
+TEST_CASE("tracing takes no memory, whatever the model's size") {
+  large_bytes = 0;
+  auto m = make_model(6, 2048);  // 2 x 2 x 16 MiB of weights and more
+  auto const x = tensor::lazy({dtype::f32, {100'000, 6}}), y = tensor::lazy({dtype::i64, {100'000}});
+  auto const p = training_step(m, std::pair{x, y}, cross_entropy{}, adamw{});
+  CHECK(large_bytes < 1'000'000);  // the graph's tables
+  CHECK(p.program.resident_bytes() > 200'000'000);
+  for (auto const& r : p.residents) CHECK_FALSE(r.holder.has_data());
+  (void)p.residents[0].memory();
+  CHECK(p.residents[0].holder.has_data());
+}
+
+TEST_CASE("clipping bounds the length of all gradients") {
+  auto m = make_model();
+  auto const b = batch(0);
+  for (auto& l : m.blocks) l.drop.p = 0;
+  auto const gradients = [&](double bound) {
+    auto g = grad(cross_entropy{}(m(b.first) * 100.0, b.second), parameters(m));
+    if (bound > 0) g = clip_by_norm(g, bound);
+    double total = 0;
+    for (auto const& t : g)
+      for (auto x : t.values<double>()) total += x * x;
+    return std::sqrt(total);
+  };
+  double const whole = gradients(0);
+  CHECK(whole > 1);
+  CHECK(gradients(0.5) == doctest::Approx(0.5).epsilon(1e-4));
+  CHECK(gradients(10 * whole) == doctest::Approx(whole).epsilon(1e-5));
+}
+
+TEST_CASE("accumulated gradients are the whole batch's to rounding") {
+  auto m = make_model();
+  for (auto& b : m.blocks) b.drop.p = 0;
+  auto const b = batch(0);
+  auto const whole = accumulated(cross_entropy{}, m, b, parameters(m), 1);
+  for (std::int64_t parts : {2, 4, 8}) {
+    auto const sum = accumulated(cross_entropy{}, m, b, parameters(m), parts);
+    CHECK(sum.loss.item<double>() == doctest::Approx(whole.loss.item<double>()).epsilon(1e-5));
+    for (std::size_t i = 0; i < whole.gradients.size(); ++i) {
+      auto const x = whole.gradients[i].values<double>(), y = sum.gradients[i].values<double>();
+      for (std::size_t k = 0; k < x.size(); ++k) CHECK(std::abs(x[k] - y[k]) < 1e-6 + 1e-4 * std::abs(x[k]));
+    }
+  }
+}
+
+TEST_CASE("losses may take the model and a struct of tensors") {
+  struct sample {
+    tensor x, y;
+    int scale = 2;
+  };
+  auto const b = batch(0);
+  sample const s{b.first, b.second};
+  auto const loss = [](auto const& net, sample const& part) {
+    return cross_entropy{}(net(part.x), part.y) * part.scale;
+  };
+  auto m = make_model();
+  auto eager = m;
+  auto const p = training_step(m, s, loss, sgd{});
+  CHECK(p.inputs.size() == 2);
+  support::program_runner run(p);
+  training_state state;
+  CHECK(run({b.first, b.second}) == eager_step(eager, s, loss, sgd{}, state).item<double>());
+}
+
+TEST_CASE("a training goes on with its states") {
+  auto a = make_model();
+  auto b = a;
+  training_state state;
+  (void)eager_step(a, batch(0), cross_entropy{}, adamw{.rate = 0.01}, state);
+  auto const p = training_step(a, batch(0), cross_entropy{}, adamw{.rate = 0.01}, {.state = &state});
+  support::program_runner run(p);
+  auto const second = batch(1);
+  run({second.first, second.second});
+  training_state other;
+  for (int i = 0; i < 2; ++i) (void)eager_step(b, batch(i), cross_entropy{}, adamw{.rate = 0.01}, other);
+  auto const pa = parameters(a), pb = parameters(b);
+  for (std::size_t k = 0; k < pa.size(); ++k) CHECK(pa[k].values<float>() == pb[k].values<float>());
+  CHECK(state.counter().item<int>() == 2);
+}
+
+TEST_CASE("mistakes are told with the user's place") {
+  auto const message_of = [](auto f) -> std::string {
+    try {
+      f();
+    } catch (error const& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  auto const place = [](int line) { return "training_step.cpp:" + std::to_string(line) + ": "; };
+  struct bad {
+    nn::linear l{6, 5};
+    int line = 0;
+    tensor operator()(tensor const& x) {
+      line = __LINE__ + 1;
+      return l(l(x));
+    }
+  } m;
+  auto const b = batch(0);
+  auto what = message_of([&] { training_step(m, b, cross_entropy{}, sgd{}); });
+  CHECK(what == place(m.line) + "matmul: inner extents differ, [8,5] x [5,6] transposed");
+  CHECK(tracer::active() == nullptr);
+
+  auto good = make_model();
+  tensor const foreign = tensor::randn({8, 5}, 1);
+  int line = 0;
+  auto const loss = [&](auto const& net, auto const& s) {
+    line = __LINE__ + 1;
+    return mse{}(net(s.first), foreign);
+  };
+  what = message_of([&] { training_step(good, b, loss, sgd{}); });
+  CHECK(what.find("reads a tensor that is neither an argument nor a part of the model") != std::string::npos);
+  constant(foreign);
+  CHECK(message_of([&] { training_step(good, b, loss, sgd{}); }) == "no error");
+
+  auto const looks = [&](auto const& net, auto const& s) {
+    tensor const l = mse{}(net(s.first), foreign);
+    line = __LINE__ + 1;
+    if (l.template item<float>() > 1) return l * 0.5;
+    return l;
+  };
+  what = message_of([&] { training_step(good, b, looks, sgd{}); });
+  CHECK(what.starts_with(place(line)));
+  CHECK(what.find("needs capture, which is not available yet") != std::string::npos);
+
+  what = message_of([&] { line = __LINE__; training_step(good, b, cross_entropy{}, sgd{}, {.micro_batches = 3}); });
+  CHECK(what.starts_with(place(line) + "the sample's tensor 0 f32[8,6] does not divide into 3 parts"));
+  what = message_of([&] {
+    line = __LINE__ + 1;
+    training_step(good, b, [](auto&, auto const& s) { return mean(s.first); }, sgd{});
+  });
+  CHECK(what == place(line) + "training_step: the loss depends on no weight of the model");
+  tensor kept;
+  (void)trace([&](tensor const& x) { return kept = x * 2; }, b.first);
+  what = message_of([&] { line = __LINE__; kept + 1; });
+  CHECK(what == place(line) + "this tensor belongs to a trace that has ended");
+}
