@@ -38,16 +38,16 @@ using bits_t = typename float_bits<T>::type;
 
 // Limits as constants: device code may read these, but not call std::numeric_limits' functions.
 template <class T>
-inline constexpr T infinity = std::numeric_limits<T>::infinity();
+inline constexpr T infinity_of = std::numeric_limits<T>::infinity();
 template <class T>
-inline constexpr T quiet_nan = std::numeric_limits<T>::quiet_NaN();
+inline constexpr T quiet_nan_of = std::numeric_limits<T>::quiet_NaN();
 template <class T>
-inline constexpr T smallest_normal = std::numeric_limits<T>::min();
+inline constexpr T smallest_normal_of = std::numeric_limits<T>::min();
 template <class T>
 inline constexpr bits_t<T> all_but_sign = std::numeric_limits<bits_t<T>>::max();
 /// What every number is not below: -infinity, or the least integer.
 template <class T>
-inline constexpr T least = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+inline constexpr T lowest_of = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                                                 : std::numeric_limits<T>::lowest();
 
 template <class T>
@@ -156,7 +156,7 @@ NEAP_HD NEAP_INLINE T log_lanes(T x) {
   constexpr auto one = bits_t<T>{bits::bias} << bits::mantissa;
   constexpr auto fraction = (bits_t<T>{1} << bits::mantissa) - 1;
   T const lift = T(bits_t<T>{1} << (bits::mantissa + 2));
-  bool const subnormal = x < smallest_normal<T>;
+  bool const subnormal = x < smallest_normal_of<T>;
   T const normal = pick(subnormal, x * lift, x);
   // x = m * 2^k with m in [sqrt(1/2), sqrt(2)).
   auto const u = to_bits(normal);
@@ -172,8 +172,8 @@ NEAP_HD NEAP_INLINE T log_lanes(T x) {
   T const high = sizeof(T) == 4 ? T(6.9313812256e-01) : T(6.93147180369123816490e-01);
   T const low = sizeof(T) == 4 ? T(9.0580006145e-06) : T(1.90821492927058770002e-10);
   T const y = (s * (half_square + log_series(s * s)) + k * low - half_square) + f + k * high;
-  T const bad = pick(x == T(0), -infinity<T>, quiet_nan<T>);
-  T const big = pick(x == infinity<T>, infinity<T>, y);
+  T const bad = pick(x == T(0), -infinity_of<T>, quiet_nan_of<T>);
+  T const big = pick(x == infinity_of<T>, infinity_of<T>, y);
   return pick(x > T(0), big, bad);
 }
 
@@ -182,7 +182,7 @@ template <class T>
 NEAP_HD NEAP_INLINE T log1p_lanes(T x) {
   T const u = T(1) + x;
   T const lost = x - (u - T(1));
-  return pick(u == infinity<T>, u, log_lanes(u) + lost / u);
+  return pick(u == infinity_of<T>, u, log_lanes(u) + lost / u);
 }
 
 /// tanh for |x| < 0.625.
@@ -256,8 +256,8 @@ NEAP_HD NEAP_INLINE T sqrt_lanes(T x) {
   T const y = rsqrt_estimate(c);
   T const s = c * y;
   T const root = (s + T(0.5) * y * (c - s * s)) * pick(tiny, down_root, pick(huge, up_root, T(1)));
-  bool const itself = (x == T(0)) | (x == infinity<T>);
-  return pick(x < T(0), quiet_nan<T>, pick(itself, x, root));
+  bool const itself = (x == T(0)) | (x == infinity_of<T>);
+  return pick(x < T(0), quiet_nan_of<T>, pick(itself, x, root));
 }
 
 }  // namespace detail

@@ -23,7 +23,7 @@ struct arg_max_lines {
   NEAP_HD void operator()(Block& b) const {
     T const* const x = lines(b.id);
     std::int64_t const s = stride;
-    C const low = least<C>;
+    C const low = lowest_of<C>;
     C top;
     if (s == 1)
       top = b.reduce_each(length, low, [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});

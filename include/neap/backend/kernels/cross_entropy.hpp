@@ -31,7 +31,7 @@ struct cross_entropy_rows {
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     T const* const x = logit_rows(b.id);
-    C const top = b.reduce_each(columns, least<C>,
+    C const top = b.reduce_each(columns, lowest_of<C>,
                                 [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
     C const sum = b.reduce_each(columns, C(0), [=](std::int64_t i) {
       return math::exp(static_cast<C>(x[i]) - top);

@@ -25,7 +25,7 @@ struct softmax_rows {
   NEAP_HD void operator()(Block& b) const {
     T const* const x = x_rows(b.id);
     T* const y = y_rows(b.id);
-    C const top = b.reduce_each(columns, least<C>,
+    C const top = b.reduce_each(columns, lowest_of<C>,
                                 [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
     // A row of nothing but -inf has no distribution: NaN, as the formula says.
     if constexpr (!Log && std::is_same_v<T, C>) {
