@@ -176,6 +176,7 @@ void run(Backend& b, batch_norm_inference const& op, kernel_arguments const& a) 
 /// g, x, mean, rstd, [w] -> dx, [dw, db].
 struct group_norm_grad {
   static constexpr std::string_view name = "group_norm_grad";
+  static constexpr bool elementwise = true;  // dx over g or x; dw and db come after every row was read
   static constexpr double flops = 14;
   std::int64_t groups = 1;
   static constexpr auto attributes() { return std::array{field<&group_norm_grad::groups>("groups")}; }

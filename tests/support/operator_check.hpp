@@ -1,0 +1,416 @@
+// What every operator must hold, checked on one case at a time:
+//   - its kernel gives the reference's numbers, in f64 and, more coarsely, in f32, from dense inputs and from views;
+//   - its gradient agrees with a difference quotient in f64;
+//   - cut along a related axis, run by parts and combined, it gives the whole;
+//   - outputs written over inputs, where it says that they may be, have the same bits.
+//
+//   check_operator(op::add{}, {{{3, 4}}, {{4}}}, [](auto const& in) { ... return std::vector{...}; });
+#pragma once
+
+#include <neap/ir/editor.hpp>
+#include <neap/ir/standard_operators.hpp>
+#include <neap/model/kernels.hpp>
+#include <neap/train/differentiate.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "plain_run.hpp"
+
+namespace neap::testing {
+
+/// An input of a case. Floating ones are computed in f64 or f32; the others hold numbers in [low, high) rounded down.
+struct operand {
+  shape dims;
+  double low = -1, high = 1;
+  dtype element = dtype::f64;
+  bool differentiable = true;
+};
+
+/// A tensor with memory of its own, in any layout.
+struct array {
+  tensor_layout layout;
+  std::vector<double> memory;  // doubles, so that it is aligned
+
+  explicit array(tensor_layout l) : layout(l) {
+    std::int64_t last = l.offset;
+    for (int k = 0; k < l.type.rank(); ++k) last += std::max<std::int64_t>(0, l.type.dims[k] - 1) * l.strides[k];
+    memory.resize(static_cast<std::size_t>((last + 1) * size_of(l.type.element) / 8 + 1));
+    std::memset(memory.data(), 0x5e, memory.size() * 8);
+  }
+  tensor_ref ref() const { return tensor_ref::place(const_cast<double*>(memory.data()), layout); }
+  std::int64_t count() const { return layout.type.count(); }
+  std::int64_t place(std::int64_t i) const {
+    std::int64_t at = 0;
+    for (int k = layout.type.rank() - 1; k >= 0; --k) {
+      at += i % layout.type.dims[k] * layout.strides[k];
+      i /= layout.type.dims[k];
+    }
+    return at;
+  }
+  double operator[](std::int64_t i) const {
+    return with_type(layout.type.element, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      return static_cast<double>(static_cast<compute_t<T>>(ref().as<T>()[place(i)]));
+    });
+  }
+  void set(std::int64_t i, double x) {
+    with_type(layout.type.element, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      ref().as<T>()[place(i)] = neap::detail::convert<T>(x);
+    });
+  }
+  /// The elements in row-major order.
+  std::vector<double> values() const {
+    std::vector<double> v;
+    for (std::int64_t i = 0; i < count(); ++i) v.push_back((*this)[i]);
+    return v;
+  }
+  double at(std::initializer_list<std::int64_t> places) const {
+    std::int64_t i = 0;
+    int k = 0;
+    for (auto p : places) i = i * layout.type.dims[k++] + p;
+    return (*this)[i];
+  }
+  array dense() const {
+    array d(tensor_layout::dense(layout.type));
+    for (std::int64_t i = 0; i < count(); ++i) d.set(i, (*this)[i]);
+    return d;
+  }
+};
+
+/// A random layout for a type: axes in another order, gaps, an offset.
+inline tensor_layout random_view(random_stream& draw, tensor_type const& t) {
+  int const r = t.rank();
+  std::vector<int> order;
+  for (int k = 0; k < r; ++k) order.insert(order.begin() + draw.below(static_cast<std::uint32_t>(k + 1)), k);
+  tensor_layout l{t, extents::filled(r, 0), draw.below(4)};
+  std::int64_t stride = 1;
+  for (int k : order) {
+    l.strides[k] = stride;
+    stride *= t.dims[k] + draw.below(3);
+  }
+  return l;
+}
+
+struct operator_checks {
+  bool gradient = true, views = true;
+  double tolerance = 1e-9, f32_tolerance = 2e-4, slope_tolerance = 2e-6;
+};
+
+namespace detail {
+inline host_backend& backend() {
+  static host_backend b(2);
+  return b;
+}
+inline std::vector<array> draw_inputs(std::vector<operand> const& spec, dtype floating, std::uint64_t seed, bool views) {
+  random_stream draw(seed), layouts(seed, 9);
+  std::vector<array> in;
+  for (auto const& o : spec) {
+    tensor_type const t{is_floating(o.element) ? floating : o.element, o.dims};
+    in.emplace_back(views ? random_view(layouts, t) : tensor_layout::dense(t));
+    for (std::int64_t i = 0; i < in.back().count(); ++i) {
+      double const x = o.low + (o.high - o.low) * static_cast<double>(draw.uniform());
+      in.back().set(i, is_floating(o.element) ? static_cast<double>(static_cast<float>(x)) : std::floor(x));
+    }
+  }
+  return in;
+}
+inline std::vector<output_rule> infer(operator_view op, std::vector<array> const& in) {
+  std::vector<tensor_layout> layouts;
+  for (auto const& x : in) layouts.push_back(x.layout);
+  shape_context c(op.facets->name, layouts);
+  op.facets->infer(op.bytes, c);
+  return {c.outputs().begin(), c.outputs().end()};
+}
+/// Runs a kernel. over[j] = i: output j lies on input i (whose memory changes).
+inline std::vector<array> run(operator_view op, kernel_function<host_backend> kernel, std::vector<array>& in,
+                              std::vector<tensor_layout> const& out_layouts, std::vector<int> const& over) {
+  std::vector<array> out;
+  std::vector<tensor_ref> in_refs, out_refs;
+  std::vector<tensor_layout> in_layouts;
+  for (auto const& x : in) in_refs.push_back(x.ref()), in_layouts.push_back(x.layout);
+  for (auto const& l : out_layouts) out.emplace_back(l);
+  for (std::size_t j = 0; j < out.size(); ++j)
+    out_refs.push_back(over[j] >= 0 ? in_refs[static_cast<std::size_t>(over[j])] : out[j].ref());
+  bytes_t const scratch = op.facets->workspace ? op.facets->workspace(op.bytes, {in_layouts, out_layouts}) : 0;
+  block workspace(scratch + 64);
+  std::memset(workspace.data(), 0x5e, static_cast<std::size_t>(scratch + 64));
+  kernel(backend(), op.bytes, {in_refs, out_refs, workspace.data()});
+  for (bytes_t i = scratch; i < scratch + 64; ++i)
+    if (workspace.data()[i] != std::byte{0x5e}) throw error(std::string(op.facets->name) + ": writes behind its workspace");
+  for (std::size_t j = 0; j < out.size(); ++j)
+    if (over[j] >= 0) out[j].memory = in[static_cast<std::size_t>(over[j])].memory;
+  return out;
+}
+inline std::vector<array> run(operator_view op, kernel_function<host_backend> kernel, std::vector<array> in) {
+  auto const rules = infer(op, in);
+  std::vector<tensor_layout> layouts;
+  std::vector<int> over;
+  for (auto const& r : rules) layouts.push_back(r.layout), over.push_back(r.alias == alias_kind::fresh ? -1 : r.of);
+  if (!rules.empty() && rules[0].alias == alias_kind::view) {
+    array v(rules[0].layout);
+    v.memory = in[static_cast<std::size_t>(rules[0].of)].memory;
+    return {v};
+  }
+  return run(op, kernel, in, layouts, over);
+}
+inline bool close(double a, double b, double tolerance) {
+  return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * (1 + std::abs(a) + std::abs(b));
+}
+inline void compare(std::string const& what, std::vector<double> const& got, std::vector<double> const& expected, double tolerance) {
+  INFO(what);
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (!close(got[i], expected[i], tolerance)) {
+      FAIL_CHECK(what << ": element " << i << " is " << got[i] << ", not " << expected[i]);
+      return;
+    }
+}
+
+/// Part `part` of two along an axis, dense.
+inline array half(array const& x, int axis, int part) {
+  tensor_layout l = x.layout;
+  l.type.dims[axis] /= 2;
+  array h(tensor_layout::dense(l.type));
+  array view(x);
+  view.layout = l;
+  view.layout.offset += part * l.type.dims[axis] * l.strides[axis];
+  for (std::int64_t i = 0; i < h.count(); ++i) h.set(i, view[i]);
+  return h;
+}
+
+/// How many axes were cut.
+inline int check_relations(std::string const& what, operator_view op, kernel_function<host_backend> kernel,
+                           std::vector<array> const& in, std::vector<array> const& whole, double tolerance) {
+  std::vector<tensor_layout> in_layouts, out_layouts;
+  for (auto const& x : in) in_layouts.push_back(x.layout);
+  for (auto const& x : whole) out_layouts.push_back(x.layout);
+  dim_context c(in_layouts, out_layouts);
+  op.facets->relate(op.bytes, c);
+  int cuts = 0;
+  for (auto const& start : c.links()) {
+    // What must be cut together with this axis.
+    std::vector<int> in_axis(in.size(), -1), out_axis(whole.size(), -1);
+    std::vector<bool> reduced(64);
+    combine how = combine::concat;
+    in_axis[static_cast<std::size_t>(start.input)] = start.in_axis;
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (auto const& l : c.links()) {
+        auto& a = in_axis[static_cast<std::size_t>(l.input)];
+        bool const is_in = a == l.in_axis;
+        bool const is_out = l.output >= 0 ? out_axis[static_cast<std::size_t>(l.output)] == l.out_axis : reduced[static_cast<std::size_t>(l.out_axis)];
+        if (is_in && !is_out) {
+          if (l.output >= 0) {
+            REQUIRE(out_axis[static_cast<std::size_t>(l.output)] == -1);
+            out_axis[static_cast<std::size_t>(l.output)] = l.out_axis;
+          } else {
+            reduced[static_cast<std::size_t>(l.out_axis)] = true;
+            how = l.how;
+          }
+          grew = true;
+        }
+        if (is_out && !is_in) {
+          REQUIRE(a == -1);
+          a = l.in_axis;
+          grew = true;
+        }
+      }
+    }
+    auto const extent = in_layouts[static_cast<std::size_t>(start.input)].type.dims[start.in_axis];
+    if (extent % 2 != 0 || extent == 0) continue;
+    std::vector<std::vector<array>> parts;
+    for (int part : {0, 1}) {
+      std::vector<array> cut;
+      for (std::size_t i = 0; i < in.size(); ++i) {
+        if (in_axis[i] >= 0) REQUIRE(in[i].layout.type.dims[in_axis[i]] == extent);
+        cut.push_back(in_axis[i] >= 0 ? half(in[i], in_axis[i], part) : in[i]);
+      }
+      std::vector<tensor_layout> layouts;
+      for (std::size_t j = 0; j < whole.size(); ++j) {
+        tensor_type t = whole[j].layout.type;
+        if (out_axis[j] >= 0) {
+          REQUIRE(t.dims[out_axis[j]] == extent);
+          t.dims[out_axis[j]] /= 2;
+        }
+        layouts.push_back(tensor_layout::dense(t));
+      }
+      parts.push_back(run(op, kernel, cut, layouts, std::vector<int>(whole.size(), -1)));
+    }
+    for (std::size_t j = 0; j < whole.size(); ++j) {
+      std::vector<double> got, expected;
+      if (out_axis[j] >= 0) {
+        for (int part : {0, 1}) {
+          auto const p = half(whole[j], out_axis[j], part).values(), q = parts[static_cast<std::size_t>(part)][j].values();
+          expected.insert(expected.end(), p.begin(), p.end());
+          got.insert(got.end(), q.begin(), q.end());
+        }
+      } else {
+        REQUIRE_MESSAGE(how != combine::concat, what, ": output ", j, " has no axis that is cut and no way to combine");
+        expected = whole[j].values();
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          double const x = parts[0][j][static_cast<std::int64_t>(i)], y = parts[1][j][static_cast<std::int64_t>(i)];
+          got.push_back(how == combine::sum ? x + y : how == combine::mean ? (x + y) / 2 : how == combine::max ? std::max(x, y) : std::min(x, y));
+        }
+      }
+      compare(what + ": cut along axis " + std::to_string(start.in_axis) + " of input " + std::to_string(start.input), got,
+              expected, tolerance);
+    }
+    ++cuts;
+  }
+  return cuts;
+}
+
+inline void check_takeover(std::string const& what, operator_view op, kernel_function<host_backend> kernel,
+                           std::vector<array> const& in, std::vector<array> const& plain) {
+  std::vector<tensor_layout> layouts;
+  for (auto const& x : plain) layouts.push_back(x.layout);
+  // Every start of the rule "each output the first input that still can be taken", and each pair alone.
+  for (std::size_t first = 0; first < in.size(); ++first)
+    for (std::size_t only = 0; only <= plain.size(); ++only) {
+      std::vector<int> over(plain.size(), -1);
+      std::vector<bool> taken(in.size());
+      bool any = false;
+      for (std::size_t j = 0; j < plain.size(); ++j)
+        for (std::size_t k = 0; k < in.size() && over[j] < 0; ++k) {
+          std::size_t const i = (first + k) % in.size();
+          if (taken[i] || !(in[i].layout == layouts[j]) || (only < plain.size() && only != j)) continue;
+          over[j] = static_cast<int>(i);
+          taken[i] = any = true;
+        }
+      if (!any) continue;
+      auto copies = in;
+      auto const got = run(op, kernel, copies, layouts, over);
+      for (std::size_t j = 0; j < plain.size(); ++j) compare(what + ": output over input", got[j].values(), plain[j].values(), 0);
+    }
+}
+
+template <class Op>
+void check_gradient(std::string const& what, Op const& op, std::vector<operand> const& spec, std::vector<array> const& in,
+                    double tolerance) {
+  graph_editor e{operator_table(standard_operators::facets)};
+  std::vector<value_id> sources, wanted;
+  std::vector<std::size_t> which;
+  std::vector<block> memory;
+  auto const source = [&](array const& x) {
+    block b(x.layout.type.bytes());
+    array d = x.dense();
+    std::memcpy(b.data(), d.memory.data(), static_cast<std::size_t>(b.bytes()));
+    memory.push_back(std::move(b));
+    return e.add_source(role::input, x.layout.type);
+  };
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    sources.push_back(source(in[i]));
+    if (is_floating(spec[i].element) && spec[i].differentiable) wanted.push_back(sources.back()), which.push_back(i);
+  }
+  if (wanted.empty()) return;
+  value_id const y = e.emit(view_of(op), sources)[0];
+  // loss = sum(y * c) with random c, lying in another order where the operator takes any
+  random_stream draw(77);
+  array c(tensor_layout::dense(e.graph().type(y)));
+  for (std::int64_t i = 0; i < c.count(); ++i) c.set(i, 2 * static_cast<double>(draw.uniform()) - 1);
+  value_id const weights = source(c);
+  value_id const loss = e.add(op::sum{}, {e.add(op::mul{}, {y, weights})[0]})[0];
+  e.keep(loss, role::loss);
+  graph const forward{graph_editor(e).finish()};
+  auto const gradients = differentiate(e, loss, wanted);
+  for (std::size_t k = 0; k < gradients.size(); ++k)  // one gradient may belong to two inputs
+    if (std::find(gradients.begin(), gradients.begin() + static_cast<std::ptrdiff_t>(k), gradients[k]) == gradients.begin() + static_cast<std::ptrdiff_t>(k))
+      e.keep(gradients[k], role::gradient);
+  graph const both{std::move(e).finish()};
+  auto const order = [](op_graph const& g) {
+    schedule s;
+    for (auto o : g.ops()) s.order.push_back(o);
+    return s;
+  };
+  auto const run_with = [&](graph const& g) { return run_plainly(g, order(g), memory, backend()).kept; };
+  auto const kept = run_with(both);
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    auto const at = std::find(both.kept().begin(), both.kept().end(), gradients[k]) - both.kept().begin();
+    auto const* slope = reinterpret_cast<double const*>(kept[static_cast<std::size_t>(at)].data());
+    auto* x = reinterpret_cast<double*>(memory[which[k]].data());
+    std::int64_t const n = in[which[k]].count(), step = n <= 12 ? 1 : n / 12;
+    for (std::int64_t i = 0; i < n; i += step) {
+      double const h = 1e-5, before = x[i];
+      x[i] = before + h;
+      double const up = *reinterpret_cast<double const*>(run_with(forward)[0].data());
+      x[i] = before - h;
+      double const down = *reinterpret_cast<double const*>(run_with(forward)[0].data());
+      x[i] = before;
+      if (!close(slope[i], (up - down) / (2 * h), tolerance)) {
+        FAIL_CHECK(what << ": gradient of input " << which[k] << ", element " << i << " is " << slope[i] << ", the quotient "
+                        << (up - down) / (2 * h));
+        return;
+      }
+    }
+  }
+}
+}  // namespace detail
+
+using arrays = std::vector<array>;
+using numbers = std::vector<std::vector<double>>;
+using reference = std::function<numbers(arrays const&)>;  // of each output; fewer than the op has: the first ones
+
+/// Checks everything that a case can; gives the number of axes that could be cut.
+template <class Op>
+int check_operator(Op const& op, std::vector<operand> const& spec, reference const& expected = {}, operator_checks const& o = {},
+                   std::uint64_t seed = 1) {
+  operator_view const view = view_of(op);
+  std::string what(Op::name);
+  for (auto const& x : spec) what += " " + to_string(x.dims);
+  INFO(what);
+  auto const kernel = kernel_of<host_backend, Op>();
+  auto const in = detail::draw_inputs(spec, dtype::f64, seed, false);
+  auto const out = detail::run(view, kernel, in);
+  if (expected) {
+    auto const right = expected(in);
+    for (std::size_t j = 0; j < right.size(); ++j) detail::compare(what, out[j].values(), right[j], o.tolerance);
+  }
+  bool const updates = detail::infer(view, in)[0].alias == alias_kind::update;
+  {  // f32
+    auto const narrow = detail::run(view, kernel, detail::draw_inputs(spec, dtype::f32, seed, false));
+    for (std::size_t j = 0; j < out.size(); ++j) detail::compare(what + " in f32", narrow[j].values(), out[j].values(), o.f32_tolerance);
+  }
+  for (std::uint64_t k = 0; o.views && k < 4; ++k) {
+    auto strided = in;
+    random_stream draw(seed + k, 3);
+    for (auto& x : strided) {
+      if (draw.below(3) == 0) continue;
+      array y(random_view(draw, x.layout.type));
+      for (std::int64_t i = 0; i < x.count(); ++i) y.set(i, x[i]);
+      try {  // a layout that does not suit is refused by the shape rule, and told
+        auto trial = strided;
+        trial[static_cast<std::size_t>(&x - strided.data())] = y;
+        detail::infer(view, trial);
+      } catch (error const& e) {
+        CHECK(std::string(e.what()).find("dense") != std::string::npos);
+        continue;
+      }
+      x = y;
+    }
+    auto const got = detail::run(view, kernel, strided);
+    for (std::size_t j = 0; j < out.size(); ++j) detail::compare(what + " of views", got[j].values(), out[j].values(), 1e-12);
+  }
+  if (view.facets->elementwise && !updates) detail::check_takeover(what, view, kernel, in, out);
+  int cuts = 0;
+  if (!updates && detail::infer(view, in)[0].alias == alias_kind::fresh)
+    cuts = detail::check_relations(what, view, kernel, in, out, o.tolerance);
+  if (o.gradient && view.facets->gradient) detail::check_gradient(what, op, spec, in, o.slope_tolerance);
+  std::vector<tensor_layout> il, ol;
+  for (auto const& x : in) il.push_back(x.layout);
+  for (auto const& x : out) ol.push_back(x.layout);
+  work const w = view.facets->cost(view.bytes, {il, ol});
+  CHECK(w.flops >= 0);
+  CHECK(w.read >= 0);
+  CHECK(w.written >= 0);
+  return cuts;
+}
+
+}  // namespace neap::testing
