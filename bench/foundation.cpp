@@ -47,7 +47,8 @@ class transformer {
   static tensor_type tall() { return {dtype::f32, {32, 512, 3072}}; }
   static tensor_type square() { return {dtype::f32, {32, 12, 512, 512}}; }
 
-  value_id op(char const* what, std::vector<value_id> const& in, tensor_type const& t, alias_kind alias = alias_kind::fresh) {
+  value_id op(char const* what, std::vector<value_id> const& in, tensor_type const& t,
+              alias_kind alias = alias_kind::fresh) {
     op::opaque x;
     x.seconds = alias == alias_kind::view ? 1e-8 : 1e-4;
     x.pointwise = what[0] == '.';

@@ -14,7 +14,8 @@ namespace toy = neap::testing::toy;
 
 namespace {
 
-std::vector<dim_link> links_of(op_graph const& g, op_id o, std::vector<tensor_layout>& in, std::vector<tensor_layout>& out) {
+std::vector<dim_link> links_of(op_graph const& g, op_id o, std::vector<tensor_layout>& in,
+                               std::vector<tensor_layout>& out) {
   in.clear(), out.clear();
   for (auto v : g.inputs(o)) in.push_back(g.layout(v));
   for (auto v : g.outputs(o)) out.push_back(g.layout(v));
@@ -33,10 +34,10 @@ TEST_CASE("a batch goes through a multi-layer perceptron; weights' gradients are
   graph_editor edit(toy_operators::facets);
   auto const x = edit.add_source(role::input, {dtype::f32, {8, 4}});
   auto const w = edit.add_source(role::weight, {dtype::f32, {4, 6}});
-  auto const y = edit.add(toy::matmul{}, {x, w})[0];    // op 0
-  auto const z = edit.add(toy::unary{}, {y})[0];        // op 1
-  auto const t = edit.add(toy::transpose{}, {x})[0];    // op 2
-  auto const dw = edit.add(toy::matmul{}, {t, z})[0];   // op 3: reduced over the batch
+  auto const y = edit.add(toy::matmul{}, {x, w})[0];   // op 0
+  auto const z = edit.add(toy::unary{}, {y})[0];       // op 1
+  auto const t = edit.add(toy::transpose{}, {x})[0];   // op 2
+  auto const dw = edit.add(toy::matmul{}, {t, z})[0];  // op 3: reduced over the batch
   edit.keep(dw, role::gradient);
   op_graph const g = std::move(edit).finish();
   dimension_graph const dims(g);
@@ -47,7 +48,8 @@ TEST_CASE("a batch goes through a multi-layer perceptron; weights' gradients are
   CHECK(dims.reduced_component(op_id{3}, 0) == batch);
   CHECK(dims.extent(batch) == 8);
   CHECK(dims.is_cuttable(batch));
-  std::vector<dim_member> const members{{op_id{0}}, {op_id{1}}, {op_id{2}}, {op_id{3}, participation::reduced, combine::sum}};
+  std::vector<dim_member> const members{
+      {op_id{0}}, {op_id{1}}, {op_id{2}}, {op_id{3}, participation::reduced, combine::sum}};
   CHECK(std::ranges::equal(dims.members(batch), members));
   // The inner axis: x's columns, w's rows, and the rows of dw through the transposed x.
   auto const inner = dims.component(w, 0);
@@ -98,7 +100,8 @@ TEST_CASE("components are the closure of the links, on random graphs") {
       members += dims.members(c).size();
       for (auto const& a : dims.axes(c)) {
         CHECK(dims.component(a.value, a.axis) == c);
-        if (!has(dims.obstacles(c), dim_obstacle::extents_differ)) CHECK(g.type(a.value).dims[a.axis] == dims.extent(c));
+        if (!has(dims.obstacles(c), dim_obstacle::extents_differ))
+          CHECK(g.type(a.value).dims[a.axis] == dims.extent(c));
         ++axes;
       }
       if (!dims.is_cuttable(c)) continue;

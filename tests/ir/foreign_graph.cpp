@@ -45,7 +45,8 @@ using namespace neap;
 TEST_CASE("a foreign graph is ordered, cut into parts and asked for its narrow places") {
   static_assert(dataflow_graph<engine::graph>);
   // given -> a -> {b, c} -> d -> e
-  engine::graph const g{{{"given", {}, 64}, {"a", {0}, 64}, {"b", {1}, 32}, {"c", {1}, 16}, {"d", {2, 3}, 64}, {"e", {4}, 4}}};
+  engine::graph const g{
+      {{"given", {}, 64}, {"a", {0}, 64}, {"b", {1}, 32}, {"c", {1}, 16}, {"d", {2, 3}, 64}, {"e", {4}, 4}}};
   CHECK(is_acyclic(g));
   for (auto const& order : {kahn_order(g), topological_order(g), depth_first_order(g)}) CHECK(is_topological(g, order));
   CHECK(waists(g) == std::vector{op_id{0}, op_id{1}, op_id{4}, op_id{5}});

@@ -37,7 +37,8 @@ TEST_CASE("the same after edits that remove and renumber") {
       bool needed = false;
       for (auto v : g.outputs(o)) needed = needed || !g.uses(v).empty() || g.is_kept(v);
       if (!needed) edit.remove(o);
-      else if (graph_traits<op_graph>::is_recomputable(g, o) && index(o) % 3 == 0) edit.keep(edit.output(edit.clone(o)), role::output);
+      else if (graph_traits<op_graph>::is_recomputable(g, o) && index(o) % 3 == 0)
+        edit.keep(edit.output(edit.clone(o)), role::output);
     }
     op_graph const h = std::move(edit).finish();
     REQUIRE(verify(h));
@@ -133,8 +134,9 @@ TEST_CASE("what is wrong is told with line and column") {
 }
 
 TEST_CASE("comments and white space are free") {
-  auto const g = parse_graph(toy_operators::facets,
-                             "neap graph 1 # one\n#two\n\tsource v0 input f32 [ 4 , 4 ]\r\n op o0 unary(v0)v1 f32[4,4] #end");
+  auto const g =
+      parse_graph(toy_operators::facets,
+                  "neap graph 1 # one\n#two\n\tsource v0 input f32 [ 4 , 4 ]\r\n op o0 unary(v0)v1 f32[4,4] #end");
   REQUIRE_MESSAGE(g, g.message());
   CHECK(g->op_count() == 1);
 }

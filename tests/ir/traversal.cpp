@@ -48,7 +48,8 @@ TEST_CASE("orders are topological, complete and repeatable") {
     CAPTURE(seed);
     CHECK(is_acyclic(g));
     CHECK(find_cycle(g).empty());
-    for (auto const& order : {kahn_order(g), topological_order(g), depth_first_order(g)}) CHECK(is_topological(g, order));
+    for (auto const& order : {kahn_order(g), topological_order(g), depth_first_order(g)})
+      CHECK(is_topological(g, order));
     auto copy = g;
     CHECK(topological_order(copy) == topological_order(g));
     CHECK(depth_first_order(copy) == depth_first_order(g));

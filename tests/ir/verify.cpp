@@ -46,15 +46,15 @@ struct sample {
     graph_editor edit(toy_operators::facets);
     x = edit.add_source(role::input, {dtype::f32, {4, 4}}, "x");
     w = edit.add_source(role::weight, {dtype::f32, {4, 4}}, "w");
-    view = edit.add(toy::transpose{}, {w})[0];                     // op 0
-    auto const out = edit.add(toy::drop{77, 0.5}, {x});            // op 1
+    view = edit.add(toy::transpose{}, {w})[0];           // op 0
+    auto const out = edit.add(toy::drop{77, 0.5}, {x});  // op 1
     y = out[0], mask = out[1];
-    auto const m = edit.add(toy::matmul{}, {y, view})[0];          // op 2
-    auto const n = edit.add(toy::binary{}, {m, y})[0];             // op 3
-    updated = edit.add(toy::descend{0.5}, {w, n})[0];              // op 4
+    auto const m = edit.add(toy::matmul{}, {y, view})[0];  // op 2
+    auto const n = edit.add(toy::binary{}, {m, y})[0];     // op 3
+    updated = edit.add(toy::descend{0.5}, {w, n})[0];      // op 4
     drop = edit.graph().producer(y), update = edit.graph().producer(updated), reader = edit.graph().producer(m);
-    copy = edit.clone(drop);                                       // op 5
-    loss = edit.add(toy::binary{1}, {n, edit.output(copy)})[0];    // op 6
+    copy = edit.clone(drop);                                     // op 5
+    loss = edit.add(toy::binary{1}, {n, edit.output(copy)})[0];  // op 6
     edit.set_name(reader, "product");
     edit.keep(loss, role::loss);
     region r;
@@ -105,11 +105,13 @@ TEST_CASE("each planted fault is seen and told in one line") {
       {"an extent is negative", [](sample&, access a) { a.layouts()[0].type.dims[0] = -4; }},
       {"negative bytes", [](sample& s, access a) { a.storages()[a.g.storage(s.x)].bytes = -1; }},
       {"did not make it", [](sample& s, access a) { a.storages()[a.g.storage(s.w)].first = s.view; }},
-      {"its first value does not exist", [](sample& s, access a) { a.storages()[a.g.storage(s.w)].first = value_id{99}; }},
+      {"its first value does not exist",
+       [](sample& s, access a) { a.storages()[a.g.storage(s.w)].first = value_id{99}; }},
       {"resident, but an op makes it", [](sample& s, access a) { a.storages()[a.g.storage(s.y)].resident = true; }},
       {"not resident, but a source", [](sample& s, access a) { a.storages()[a.g.storage(s.x)].resident = false; }},
       {"its updates are miscounted", [](sample& s, access a) { a.storages()[a.g.storage(s.w)].updates = 0; }},
-      {"not in the order of the first values", [](sample& s, access a) {
+      {"not in the order of the first values",
+       [](sample& s, access a) {
          auto const p = a.g.storage(s.x), q = a.g.storage(s.w);
          std::swap(a.storages()[p], a.storages()[q]);
          for (auto& v : a.values())
@@ -131,22 +133,25 @@ TEST_CASE("each planted fault is seen and told in one line") {
       {"does not know that it is kept", [](sample& s, access a) { a.kept().push_back(s.y); }},
       {"not in the list", [](sample&, access a) { a.kept().clear(); }},
       {"does not exist", [](sample&, access a) { a.kept().push_back(value_id{500}); }},
-      {"its readers are not those that read it", [](sample& s, access a) {
+      {"its readers are not those that read it",
+       [](sample& s, access a) {
          auto const changed = s.y;
          a.uses().patch(a.g.value_count(), std::span(&changed, 1), [](auto, auto, auto&&) {});
        }},
-      {"its readers are not those that read it", [](sample& s, access a) { a.arguments()[a.ops()[s.reader].first_input] = s.x; }},
+      {"its readers are not those that read it",
+       [](sample& s, access a) { a.arguments()[a.ops()[s.reader].first_input] = s.x; }},
       {"table of order constraints is there without updates, or missing", [](sample&, access a) { a.after() = {}; }},
-      {"exactly the readers of what it overwrites", [](sample&, access a) {
-         a.after().build(a.g.op_count(), [](auto&&) {});
-       }},
-      {"should be f32[4,4], is f32[4,8]", [](sample& s, access a) {
+      {"exactly the readers of what it overwrites",
+       [](sample&, access a) { a.after().build(a.g.op_count(), [](auto&&) {}); }},
+      {"should be f32[4,4], is f32[4,8]",
+       [](sample& s, access a) {
          a.layouts().push_back(tensor_layout::dense({dtype::f32, {4, 8}}));
          a.values()[s.loss].layout = id_at<layout_id>(a.layouts().size() - 1);
        }},
       {"at other strides", [](sample& s, access a) { a.values()[s.view].layout = a.values()[s.w].layout; }},
       {"has a storage of another size", [](sample& s, access a) { a.storages()[a.g.storage(s.loss)].bytes = 1; }},
-      {"its shape rule refuses its inputs", [](sample& s, access a) {
+      {"its shape rule refuses its inputs",
+       [](sample& s, access a) {
          a.layouts().push_back(tensor_layout::dense({dtype::f16, {4, 4}}));
          a.values()[a.g.outputs(s.copy)[0]].layout = id_at<layout_id>(a.layouts().size() - 1);
          a.ops()[s.copy].region = region_id{0};  // its own shape is not looked at there
@@ -159,12 +164,17 @@ TEST_CASE("each planted fault is seen and told in one line") {
       {"has no axis 7", [](sample&, access a) { a.regions()[0].inputs[0].axis = 7; }},
       {"enters it without being listed", [](sample&, access a) { a.regions()[0].inputs.pop_back(); }},
       {"leaves it without being listed", [](sample&, access a) { a.regions()[0].outputs.clear(); }},
-      {"does not cross it there", [](sample& s, access a) { a.regions()[0].outputs.push_back({s.x, -1, combine::sum}); }},
-      {"which is not in it but waits for it", [](sample& s, access a) {
+      {"does not cross it there",
+       [](sample& s, access a) {
+         a.regions()[0].outputs.push_back({s.x, -1, combine::sum});
+       }},
+      {"which is not in it but waits for it",
+       [](sample& s, access a) {
          // The first op of the chain drop -> product -> binary goes in, the second one out.
          a.ops()[s.drop].region = region_id{0}, a.ops()[s.reader].region = nothing<region_id>;
        }},
-      {"but draws with another key", [](sample& s, access a) {
+      {"but draws with another key",
+       [](sample& s, access a) {
          toy::drop const other{78, 0.5};
          a.ops()[s.copy].attributes = static_cast<std::uint32_t>(a.attributes().size());
          auto const* from = reinterpret_cast<std::byte const*>(&other);
@@ -191,13 +201,15 @@ TEST_CASE("each planted fault is seen and told in one line") {
 TEST_CASE("two updates of one version, and a reader that must run before and after") {
   {
     graph_editor edit(toy_operators::facets);
-    auto const w = edit.add_source(role::weight, {dtype::f32, {4}}), d = edit.add_source(role::input, {dtype::f32, {4}});
+    auto const w = edit.add_source(role::weight, {dtype::f32, {4}}),
+               d = edit.add_source(role::input, {dtype::f32, {4}});
     edit.add(toy::descend{}, {w, d}), edit.add(toy::descend{}, {w, d});
     CHECK(verify(std::move(edit).finish()).message().find("is updated twice") != std::string::npos);
   }
   {
     graph_editor edit(toy_operators::facets);
-    auto const w = edit.add_source(role::weight, {dtype::f32, {4}}), d = edit.add_source(role::input, {dtype::f32, {4}});
+    auto const w = edit.add_source(role::weight, {dtype::f32, {4}}),
+               d = edit.add_source(role::input, {dtype::f32, {4}});
     auto const next = edit.add(toy::descend{}, {w, d})[0];
     edit.add(toy::binary{}, {w, next});  // reads the old version and needs the new one
     auto const told = verify(std::move(edit).finish()).message();

@@ -347,8 +347,7 @@ class graph_maker {
       case 7: return push_all(edit_.add(toy::column_sum{}, {pick_matrix()}));
       case 8:
         if (!options_.views) return;
-        if (coin(2))
-          return push_all(edit_.add(toy::transpose{}, {pick_matrix()}));
+        if (coin(2)) return push_all(edit_.add(toy::transpose{}, {pick_matrix()}));
         else {
           auto const x = pick();
           if (type(x).rank() == 0) return;

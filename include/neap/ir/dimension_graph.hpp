@@ -66,7 +66,9 @@ class dimension_graph {
 
   std::size_t component_count() const { return extent_.size(); }
   id_range<component_id> components() const { return id_range<component_id>(component_count()); }
-  component_id component(value_id v, int axis) const { return of_node_[first_axis_[v] + static_cast<std::uint32_t>(axis)]; }
+  component_id component(value_id v, int axis) const {
+    return of_node_[first_axis_[v] + static_cast<std::uint32_t>(axis)];
+  }
   /// Of the op's reduced axis number k.
   component_id reduced_component(op_id o, int k) const {
     return of_node_[first_reduced_[o] + static_cast<std::uint32_t>(k)];
@@ -119,7 +121,8 @@ class dimension_graph {
     return links;
   }
   std::uint32_t in_node(op_graph const& g, op_link const& l) const {
-    return first_axis_[g.inputs(l.op)[static_cast<std::size_t>(l.link.input)]] + static_cast<std::uint32_t>(l.link.in_axis);
+    return first_axis_[g.inputs(l.op)[static_cast<std::size_t>(l.link.input)]] +
+           static_cast<std::uint32_t>(l.link.in_axis);
   }
   std::uint32_t out_node(op_graph const& g, op_link const& l) const {
     auto const axis = static_cast<std::uint32_t>(l.link.out_axis);
@@ -216,8 +219,8 @@ class dimension_graph {
     return m;
   }
 
-  table<value_id, std::uint32_t> first_axis_;   // the node of axis 0
-  table<op_id, std::uint32_t> first_reduced_;   // the node of reduced axis 0
+  table<value_id, std::uint32_t> first_axis_;  // the node of axis 0
+  table<op_id, std::uint32_t> first_reduced_;  // the node of reduced axis 0
   std::vector<component_id> of_node_;
   table<component_id, std::int64_t> extent_;
   csr<component_id, value_axis> axes_;

@@ -51,9 +51,8 @@ inline void print_quoted(std::string& to, std::string_view text) {
 inline void print_number(std::string& to, double x) {
   char text[32];
   // What is not a number or not finite: its bits.
-  auto const end = std::isfinite(x)
-                       ? std::to_chars(text, text + sizeof text, x).ptr
-                       : std::to_chars(text, text + sizeof text, std::bit_cast<std::uint64_t>(x), 16).ptr;
+  auto const end = std::isfinite(x) ? std::to_chars(text, text + sizeof text, x).ptr
+                                    : std::to_chars(text, text + sizeof text, std::bit_cast<std::uint64_t>(x), 16).ptr;
   if (!std::isfinite(x)) to += "bits:";
   to.append(text, end);
 }
@@ -321,7 +320,8 @@ class graph_parser {
     auto const w = peek_word();
     std::uint32_t x = 0;
     auto const [end, bad] = std::from_chars(w.data() + 1, w.data() + w.size(), x);
-    if (bad != std::errc{} || end != w.data() + w.size() || x == no_id) fail(std::string(what) + "'s number is out of range");
+    if (bad != std::errc{} || end != w.data() + w.size() || x == no_id)
+      fail(std::string(what) + "'s number is out of range");
     start_ = at_;
     at_ += w.size();
     return x;
@@ -402,8 +402,8 @@ class graph_parser {
       else if (accept("op")) op();
       else if (accept("origins")) origins = number<std::uint32_t>("a number of origins");
       else if (accept("region")) region();
-      else if (accept("keep"))
-        do kept_.push_back({at_, value_id{id('v', "a value")}});
+      else if (accept("keep")) do
+          kept_.push_back({at_, value_id{id('v', "a value")}});
         while (at_id('v'));
       else fail("expected source, op, keep, region or origins");
     }
@@ -420,7 +420,8 @@ class graph_parser {
       edit_.set_region(o, r);
     }
     for (auto const& [at, o, origin] : origins_) {
-      if (origins >= 0 && index(origin) >= static_cast<std::uint64_t>(origins)) fail_at(at, "this origin is not among the origins");
+      if (origins >= 0 && index(origin) >= static_cast<std::uint64_t>(origins))
+        fail_at(at, "this origin is not among the origins");
       edit_.set_origin(o, origin);
     }
     start_ = text_.size();

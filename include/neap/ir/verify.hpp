@@ -19,10 +19,9 @@ class graph_checker {
 
   status run() {
     try {
-      ops(), values(), storages(), aliases(), sources(), kept(), uses(), order(), types(), regions(), copies(), digests();
-    } catch (failure& f) {
-      return std::move(f);
-    }
+      ops(), values(), storages(), aliases(), sources(), kept(), uses(), order(), types(), regions(), copies(),
+          digests();
+    } catch (failure& f) { return std::move(f); }
     return {};
   }
 
@@ -61,15 +60,18 @@ class graph_checker {
     for (auto o : g_.ops()) {
       auto const& r = g_.ops_[o];
       require(r.kind < g_.table_.size(), say(o), ": its kind is not in the operator table");
-      require(r.first_input + std::size_t{r.input_count} <= g_.arguments_.size(), say(o), ": its arguments are out of range");
+      require(r.first_input + std::size_t{r.input_count} <= g_.arguments_.size(), say(o),
+              ": its arguments are out of range");
       require(r.attributes + std::size_t{g_.facets(o).size} <= g_.attributes_.size(), say(o),
               ": its attributes are out of range");
       require(r.name == 0 || r.name < g_.text_.size(), say(o), ": its name is out of range");
       require(r.origin < g_.origin_count_, say(o), ": its origin is out of range");
-      require(r.region == nothing<region_id> || index(r.region) < g_.regions_.size(), say(o), ": its region does not exist");
+      require(r.region == nothing<region_id> || index(r.region) < g_.regions_.size(), say(o),
+              ": its region does not exist");
       if (auto const* x = g_.as<op::opaque>(o))
         require(x->target == 0 || x->target < g_.text_.size(), say(o), ": what it is called is out of range");
-      for (auto v : g_.inputs(o)) require(index(v) < g_.value_count(), say(o), " reads ", say(v), ", which does not exist");
+      for (auto v : g_.inputs(o))
+        require(index(v) < g_.value_count(), say(o), " reads ", say(v), ", which does not exist");
       if (r.output_count == 0) continue;
       require(r.first_output >= next, say(o), ": its outputs do not come after those of the ops before it");
       next = r.first_output + std::size_t{r.output_count};
@@ -134,13 +136,14 @@ class graph_checker {
         base = input ? in[static_cast<std::size_t>(r.of)]
                      : id_at<value_id>(p.first_output + static_cast<std::size_t>(-2 - r.of));
       } else {
-        require(r.alias == alias_kind::view && r.of == -1, say(v), " is a source, but an update or a view of an argument");
+        require(r.alias == alias_kind::view && r.of == -1, say(v),
+                " is a source, but an update or a view of an argument");
         require(g_.storages_[r.storage].resident, say(v), " is a source in a storage that an op makes");
       }
       auto const& b = g_.values_[base];
       require(r.storage == b.storage, say(v), " does not lie in the storage of ", say(base));
-      require(r.version == b.version + (r.alias == alias_kind::update), say(v), ": its version is not that of ", say(base),
-              r.alias == alias_kind::update ? " plus one" : "");
+      require(r.version == b.version + (r.alias == alias_kind::update), say(v), ": its version is not that of ",
+              say(base), r.alias == alias_kind::update ? " plus one" : "");
       if (r.alias == alias_kind::update) updates.emplace_back(r.storage, r.version);
     }
     std::sort(updates.begin(), updates.end());
@@ -157,7 +160,8 @@ class graph_checker {
         all.push_back(v);
         require(is_source(r.role), say(v), " is made by no op, but is no source: ", name_of(r.role));
       } else {
-        require(!is_source(r.role) || g_.is_resident(r.storage), say(v), " is made by an op, but its role is ", name_of(r.role));
+        require(!is_source(r.role) || g_.is_resident(r.storage), say(v), " is made by an op, but its role is ",
+                name_of(r.role));
       }
     }
     require(std::equal(all.begin(), all.end(), g_.sources_.begin(), g_.sources_.end()),
@@ -172,8 +176,8 @@ class graph_checker {
       met[index(v)] = true;
     }
     for (auto v : g_.values())
-      require(g_.values_[v].kept == met[index(v)], say(v), met[index(v)] ? " does not know that it is kept"
-                                                                          : " is said to be kept, but is not in the list");
+      require(g_.values_[v].kept == met[index(v)], say(v),
+              met[index(v)] ? " does not know that it is kept" : " is said to be kept, but is not in the list");
   }
 
   /// Readers, by op id and argument.
@@ -183,8 +187,8 @@ class graph_checker {
       for (std::uint32_t i = 0; i < g_.ops_[o].input_count; ++i) readers[index(g_.inputs(o)[i])].push_back({o, i});
     require(g_.uses_.row_count() == g_.value_count(), "the table of readers has another length than the values");
     for (auto v : g_.values())
-      require(std::equal(readers[index(v)].begin(), readers[index(v)].end(), g_.uses(v).begin(), g_.uses(v).end()), say(v),
-              ": its readers are not those that read it");
+      require(std::equal(readers[index(v)].begin(), readers[index(v)].end(), g_.uses(v).begin(), g_.uses(v).end()),
+              say(v), ": its readers are not those that read it");
   }
 
   /// Who overwrites a version waits for all its other readers; and everything can be put in order.
@@ -192,7 +196,8 @@ class graph_checker {
     bool const any = std::any_of(g_.values_.begin(), g_.values_.end(),
                                  [](value_record const& r) { return r.alias == alias_kind::update; });
     require(g_.has_updates() == any, "the table of order constraints is there without updates, or missing");
-    require(!any || g_.after_.row_count() == g_.op_count(), "the table of order constraints has another length than the ops");
+    require(!any || g_.after_.row_count() == g_.op_count(),
+            "the table of order constraints has another length than the ops");
     std::vector<std::vector<value_id>> in(any ? g_.storage_count() : 0);  // the values of each storage
     if (any)
       for (auto v : g_.values()) in[index(g_.storage(v))].push_back(v);
@@ -230,19 +235,18 @@ class graph_checker {
       std::string refused;
       try {
         g_.facets(o).infer(g_.attributes(o), shapes);
-      } catch (error const& e) {
-        refused = e.what();
-      }
+      } catch (error const& e) { refused = e.what(); }
       require(refused.empty(), say(o), ": its shape rule refuses its inputs: ", refused);
-      require(shapes.outputs().size() == g_.outputs(o).size(), say(o), ": its shape rule gives another number of outputs");
+      require(shapes.outputs().size() == g_.outputs(o).size(), say(o),
+              ": its shape rule gives another number of outputs");
       for (std::size_t j = 0; j < shapes.outputs().size(); ++j) {
         auto const& rule = shapes.outputs()[j];
         auto const v = g_.outputs(o)[j];
         auto const& r = g_.values_[v];
         require(rule.layout == g_.layout(v), say(o), ": output ", number(j), " should be ", to_string(rule.layout.type),
                 ", is ", to_string(g_.type(v)), rule.layout.type == g_.type(v) ? " at other strides" : "");
-        require(rule.alias == r.alias && (rule.alias == alias_kind::fresh || rule.of == r.of), say(o), ": output ", number(j),
-                " shares its storage otherwise than its shape rule says");
+        require(rule.alias == r.alias && (rule.alias == alias_kind::fresh || rule.of == r.of), say(o), ": output ",
+                number(j), " shares its storage otherwise than its shape rule says");
         if (r.alias == alias_kind::fresh)
           require(g_.bytes(r.storage) == (rule.bytes >= 0 ? rule.bytes : rule.layout.type.bytes()), say(o), ": output ",
                   number(j), " has a storage of another size than its shape rule says");
@@ -261,7 +265,8 @@ class graph_checker {
     auto const n = g_.regions_.size();
     for (std::size_t i = 0; i < n; ++i) {
       auto const parent = g_.regions_[i].parent;
-      require(parent == nothing<region_id> || index(parent) < n, say(id_at<region_id>(i)), ": its parent does not exist");
+      require(parent == nothing<region_id> || index(parent) < n, say(id_at<region_id>(i)),
+              ": its parent does not exist");
     }
     for (std::size_t i = 0; i < n; ++i) {
       auto const r = id_at<region_id>(i);
@@ -306,7 +311,8 @@ class graph_checker {
           if (crosses) crossing.push_back(v);
         }
         std::vector<value_id> odd;
-        std::set_symmetric_difference(listed.begin(), listed.end(), crossing.begin(), crossing.end(), std::back_inserter(odd));
+        std::set_symmetric_difference(listed.begin(), listed.end(), crossing.begin(), crossing.end(),
+                                      std::back_inserter(odd));
         if (!odd.empty())
           require(false, say(r), ": ", say(odd[0]),
                   std::binary_search(crossing.begin(), crossing.end(), odd[0])
@@ -345,8 +351,8 @@ class graph_checker {
     for (auto o : g_.ops())
       require(fresh.op_down_[o] == g_.op_down_[o] && fresh.op_up_[o] == g_.op_up_[o], say(o), ": its digest is stale");
     for (std::size_t i = 0; i < g_.sources_.size(); ++i)
-      require(fresh.source_down_[i] == g_.source_down_[i] && fresh.source_up_[i] == g_.source_up_[i], say(g_.sources_[i]),
-              ": its digest is stale");
+      require(fresh.source_down_[i] == g_.source_down_[i] && fresh.source_up_[i] == g_.source_up_[i],
+              say(g_.sources_[i]), ": its digest is stale");
     require(fresh.digest_ == g_.digest_, "the digest is not the sum of its parts");
   }
 

@@ -1,0 +1,42 @@
+#include <neap/core/tensor_type.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+using namespace neap;
+
+static_assert(size_of(dtype::f64) == 8 && size_of(dtype::bf16) == 2 && size_of(dtype::boolean) == 1);
+static_assert(is_floating(dtype::f16) && !is_floating(dtype::i64));
+static_assert(tensor_type{dtype::f32, {2, 3}}.bytes() == 24 && tensor_type{dtype::f32, {}}.count() == 1);
+static_assert(tensor_type{dtype::f32, {2, 0, 3}}.count() == 0);
+static_assert(tensor_type{dtype::f32, {2, 3}}.extent(-1) == 3 && tensor_type{dtype::f32, {2, 3}}.extent(0) == 2);
+static_assert(dense_strides({2, 3, 4}) == extents{12, 4, 1});
+static_assert(tensor_layout::dense({dtype::f32, {2, 3}}).is_dense());
+static_assert(tensor_layout{{dtype::f32, {2, 1}}, {1, 77}, 5}.is_dense());  // an axis of one element, an offset
+static_assert(!tensor_layout{{dtype::f32, {3, 2}}, {1, 3}, 0}.is_dense());  // transposed
+static_assert(!tensor_layout{{dtype::f32, {3, 2}}, {0, 1}, 0}.is_dense());  // broadcast
+static_assert(tensor_layout{{dtype::f32, {3, 2}}, {0, 1}, 0}.has_dense_rows());
+
+TEST_CASE("types and shapes say themselves") {
+  CHECK(to_string(shape{}) == "[]");
+  CHECK(to_string(tensor_type{dtype::bf16, {32, 64}}) == "bf16[32,64]");
+}
+
+TEST_CASE("lists change in place and stay comparable") {
+  extents e{1, 2, 3};
+  e.erase(1);
+  CHECK(e == extents{1, 3});
+  e.insert(1, 9);
+  CHECK(e == extents{1, 9, 3});
+  e.insert(0, 7), e.erase(3), e.erase(2), e.erase(1);
+  CHECK(e == extents{7});
+  CHECK(extents::filled(3, 5) == extents{5, 5, 5});
+}
+
+TEST_CASE("too many axes and too many elements are refused") {
+  CHECK_THROWS_AS((extents{1, 1, 1, 1, 1, 1, 1, 1, 1}), neap::error);
+  CHECK_THROWS_AS((tensor_type{dtype::f32, {INT64_MAX, 2}}.count()), neap::error);
+  CHECK_THROWS_AS((tensor_type{dtype::f32, {INT64_MAX}}.bytes()), neap::error);
+  CHECK_THROWS_AS(dense_strides({1, INT64_MAX, 2, 2}), neap::error);
+}
