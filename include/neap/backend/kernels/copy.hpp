@@ -80,10 +80,16 @@ void copy_elements(Backend& b, paired p, U* out, U const* in) {
         place(t / (row_tiles * column_tiles), fastest, to, from);
         std::int64_t const row0 = t / column_tiles % row_tiles * tile, column0 = t % column_tiles * tile;
         std::int64_t const row1 = std::min(rows, row0 + tile), column1 = std::min(columns, column0 + tile);
+        // Through a buffer, so that lines of the source are read whole: strides are often powers of two, and such lines
+        // would drive each other out of the cache.
+        U buffer[tile][tile + 1];
+        for (std::int64_t column = column0; column < column1; ++column) {
+          U const* const x = in + from + column * from_column + row0;
+          for (std::int64_t row = 0; row < row1 - row0; ++row) buffer[column - column0][row] = x[row];
+        }
         for (std::int64_t row = row0; row < row1; ++row) {
-          U* const y = out + to + row * to_row;
-          U const* const x = in + from + row;
-          for (std::int64_t column = column0; column < column1; ++column) y[column] = x[column * from_column];
+          U* const y = out + to + row * to_row + column0;
+          for (std::int64_t column = 0; column < column1 - column0; ++column) y[column] = buffer[column][row - row0];
         }
       }
     });
