@@ -100,8 +100,12 @@ constexpr std::int64_t elements(shape const& s) {
 /// "[32,64]".
 inline std::string to_string(extents const& s) {
   std::string text = "[";
-  for (int i = 0; i < s.rank(); ++i) text += (i ? "," : "") + std::to_string(s[i]);
-  return text + "]";
+  for (int i = 0; i < s.rank(); ++i) {
+    if (i) text += ',';
+    text += std::to_string(s[i]);
+  }
+  text += ']';
+  return text;
 }
 
 struct tensor_type {

@@ -40,8 +40,8 @@ class executable {
  public:
   using graph_type = basic_graph<Ops>;
 
-  /// Throws neap::error if a source that the graph reads is not bound, an op has no kernel (opaque ones), memory or the
-  /// spill file cannot be had. The backend outlives the executable.
+  /// Throws neap::error if a source that the graph reads is not bound (inputs may be bound later), an op has no kernel
+  /// (opaque ones), memory or the spill file cannot be had. The backend outlives the executable.
   executable(plan<graph_type> p, std::span<source_binding const> sources, Backend& backend,
              execution_options const& options = {})
       : plan_(std::move(p)), backend_(&backend), arena_(plan_.arena_bytes - plan_.resident_bytes),
@@ -64,8 +64,11 @@ class executable {
       if (f.storage == plan_.graph.storage(source)) refs_[f.ref].data = at + f.offset;
   }
 
-  /// Runs one step. Throws neap::error if the spill file fails; residents are then as they were before the step.
+  /// Runs one step. Throws neap::error if an input is not bound, or if the spill file fails; residents are then as they
+  /// were before the step.
   void operator()() {
+    for (auto const& f : fixups_)
+      if (!refs_[f.ref].data) throw error("executable: an input is bound to no memory");
     live_bytes_ = plan_.resident_bytes;
     high_water_ = std::max(high_water_, live_bytes_);
     if (!spill_) {
@@ -203,13 +206,14 @@ class executable {
     auto const& g = plan_.graph;
     auto const s = g.storage(v);
     std::byte* const at = address_[s];
-    if (!at && g.bytes(s) > 0 && g.is_resident(s))
+    if (!at && g.bytes(s) > 0 && g.is_resident(s) && g.role(v) != role::input)
       throw error("executable: the " + std::string(name_of(g.role(v))) + " \"" + std::string(g.name(g.record(s).first)) +
                   "\" that " + std::string(g.facets(o).name) + " reads is bound to no memory");
     if (g.is_resident(s))
       fixups_.push_back({static_cast<std::uint32_t>(refs_.size()), s,
                          g.layout(v).offset * size_of(g.type(v).element)});
     refs_.push_back(tensor_ref::place(at, g.layout(v)));
+    if (!at) refs_.back().data = nullptr;
   }
 
   void run(launch const& l) {

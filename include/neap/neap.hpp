@@ -1,0 +1,51 @@
+// neap for hosts, whole: models and training steps, planning under a memory or latency limit, execution, reports. Graph
+// files are apart (neap/import), because they need two more libraries.
+#pragma once
+
+#include <neap/core/version.hpp>
+
+#include <neap/ir/articulation.hpp>
+#include <neap/ir/dataflow.hpp>
+#include <neap/ir/dominators.hpp>
+#include <neap/ir/editor.hpp>
+#include <neap/ir/standard_operators.hpp>
+#include <neap/ir/text.hpp>
+#include <neap/ir/traversal.hpp>
+#include <neap/ir/verify.hpp>
+
+#include <neap/model/model.hpp>
+#include <neap/train/training_step.hpp>
+
+#include <neap/memory/exact.hpp>
+#include <neap/memory/greedy_by_size.hpp>
+#include <neap/memory/make_plan.hpp>
+#include <neap/memory/planner.hpp>
+#include <neap/schedule/memory_greedy.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/schedule/refine.hpp>
+#include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/cost_table.hpp>
+#include <neap/simulate/roofline.hpp>
+#include <neap/simulate/simulator.hpp>
+
+#include <neap/mutate/any_mutator.hpp>
+#include <neap/mutate/chain.hpp>
+#include <neap/mutate/filter.hpp>
+#include <neap/mutate/from_range.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/sample.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
+
+#include <neap/optimize/optimize.hpp>
+
+#include <neap/execute/trainer.hpp>
+
+#include <neap/report/dot.hpp>
+#include <neap/report/memory_svg.hpp>
+#include <neap/report/plan_file.hpp>
+#include <neap/report/results_csv.hpp>
+#include <neap/report/text_file.hpp>
+
+#include <neap/verify/plan_verifier.hpp>
