@@ -424,8 +424,8 @@ class graph_maker {
     return true;
   }
 
-  /// Everything nobody reads is kept, or now and then left dead; and some values that are read. Only the last version of
-  /// a storage can be kept.
+  /// Everything nobody reads is kept, or now and then left dead; and some values that are read. Only the last version
+  /// of a storage can be kept.
   void keep_some() {
     auto const& g = edit_.graph();
     table<value_id, bool_> read(g.value_count());

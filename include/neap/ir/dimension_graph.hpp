@@ -1,9 +1,9 @@
-// The dimension graph: which axes of which tensors must be cut together. Its nodes are the axes of values and the reduced
-// axes of ops; an operator's relate() joins them. A component is a set of axes of one extent; cutting it into parts cuts
-// each op in it along one of its own loops: spatially (its outputs are pieces of the whole) or along a reduced axis (its
-// outputs are partial results, to be combined). After MAGIS's D-graph (ASPLOS'24), which starts a new component where a
-// join would bring two loops of one op together; here the join is made and reported as an obstacle, so that a region
-// that leaves out the ops named there can still be cut.
+// The dimension graph: which axes of which tensors must be cut together. Its nodes are the axes of values and the
+// reduced axes of ops; an operator's relate() joins them. A component is a set of axes of one extent; cutting it into
+// parts cuts each op in it along one of its own loops: spatially (its outputs are pieces of the whole) or along a
+// reduced axis (its outputs are partial results, to be combined). After MAGIS's D-graph (ASPLOS'24), which starts a new
+// component where a join would bring two loops of one op together; here the join is made and reported as an obstacle,
+// so that a region that leaves out the ops named there can still be cut.
 //
 //   dimension_graph dims(g);
 //   for (auto c : dims.components())

@@ -1,7 +1,7 @@
 // Dominators: op d dominates op o if every way from the start of the step to o leads through d; post-dominators: every
 // way from o to the end. A virtual root stands before all ops that wait for none (behind all ops that none waits for).
-// The algorithm of Cooper, Harvey and Kennedy ("A simple, fast dominance algorithm", 2001); on an acyclic graph one pass
-// in topological order is enough: O(ops + edges * depth of the tree), in practice a few steps an edge.
+// The algorithm of Cooper, Harvey and Kennedy ("A simple, fast dominance algorithm", 2001); on an acyclic graph one
+// pass in topological order is enough: O(ops + edges * depth of the tree), in practice a few steps an edge.
 #pragma once
 
 #include <neap/ir/traversal.hpp>

@@ -127,8 +127,8 @@ class graph_editor final : public op_emitter {
     g_.ops_[id].name = intern(name);
     return id;
   }
-  /// For readers of files: an op of any kind with its outputs given instead of inferred, whose inputs may be values that
-  /// are added later. What was read must then pass verify().
+  /// For readers of files: an op of any kind with its outputs given instead of inferred, whose inputs may be values
+  /// that are added later. What was read must then pass verify().
   op_id add_given(operator_view op, std::span<value_id const> inputs, std::span<output_rule const> outputs,
                   std::string_view target = {}) {
     op_id const id = append(kind_of(op.facets), op.bytes, inputs, outputs);
@@ -138,8 +138,8 @@ class graph_editor final : public op_emitter {
     }
     return id;
   }
-  /// A copy of an op: same operator, attributes, key, origin, region and inputs, new outputs. In-place updates cannot be
-  /// copied: throws neap::error.
+  /// A copy of an op: same operator, attributes, key, origin, region and inputs, new outputs. In-place updates cannot
+  /// be copied: throws neap::error.
   op_id clone(op_id o) {
     op_record r = g_.ops_[o];
     for (auto v : g_.outputs(o))
@@ -347,9 +347,10 @@ class graph_editor final : public op_emitter {
     r.output_count = static_cast<std::uint16_t>(rules.size());
     r.origin = g_.origin_count_++;
     for (std::size_t j = 0; j < rules.size(); ++j)
-      if (rules[j].alias != alias_kind::fresh &&
-          (rules[j].of >= static_cast<int>(inputs.size()) || rules[j].of == -1 || rules[j].of <= -2 - static_cast<int>(j)))
-        throw error("graph: output " + std::to_string(j) + " shares with something that is no input and no earlier output");
+      if (rules[j].alias != alias_kind::fresh && (rules[j].of >= static_cast<int>(inputs.size()) || rules[j].of == -1 ||
+                                                  rules[j].of <= -2 - static_cast<int>(j)))
+        throw error("graph: output " + std::to_string(j) +
+                    " shares with something that is no input and no earlier output");
     if (auto const size = g_.table_[r.kind]->size) {
       r.attributes = static_cast<std::uint32_t>(g_.attributes_.size());
       auto const* from = static_cast<std::byte const*>(attributes);
@@ -374,7 +375,8 @@ class graph_editor final : public op_emitter {
       if (g_.layouts_[i] == l) return id_at<layout_id>(i);
     // An open hash table of those before.
     if (2 * layout_slots_count_ >= layout_slots_.size() || layout_slots_count_ < n) {
-      if (2 * n >= layout_slots_.size()) layout_slots_.assign(std::bit_ceil(4 * n + 16), no_id), layout_slots_count_ = 0;
+      if (2 * n >= layout_slots_.size())
+        layout_slots_.assign(std::bit_ceil(4 * n + 16), no_id), layout_slots_count_ = 0;
       for (; layout_slots_count_ < n; ++layout_slots_count_)
         layout_slots_[layout_slot(g_.layouts_[layout_slots_count_])] = static_cast<std::uint32_t>(layout_slots_count_);
     }
@@ -388,7 +390,8 @@ class graph_editor final : public op_emitter {
   }
   std::size_t layout_slot(tensor_layout const& l) const {
     auto at = hash(l) & (layout_slots_.size() - 1);
-    while (layout_slots_[at] != no_id && !(g_.layouts_[layout_slots_[at]] == l)) at = (at + 1) & (layout_slots_.size() - 1);
+    while (layout_slots_[at] != no_id && !(g_.layouts_[layout_slots_[at]] == l))
+      at = (at + 1) & (layout_slots_.size() - 1);
     return at;
   }
   std::uint32_t intern(std::string_view text) {
@@ -611,10 +614,10 @@ class graph_editor final : public op_emitter {
 
   // ------------------------------------------------------------------ digests
   //
-  // down(op): what the op computes, from its operator and its arguments' down digests. up(op): down(op) and what is done
-  // with its results: their roles, and the up digests of their readers. Copies share down and differ in up. The graph's
-  // digest is the sum of up over ops and sources, so an edit costs the ops above it and those below it that compute
-  // something else now: a recomputed copy computes the same.
+  // down(op): what the op computes, from its operator and its arguments' down digests. up(op): down(op) and what is
+  // done with its results: their roles, and the up digests of their readers. Copies share down and differ in up. The
+  // graph's digest is the sum of up over ops and sources, so an edit costs the ops above it and those below it that
+  // compute something else now: a recomputed copy computes the same.
 
   neap::digest value_digest(value_id v) const {
     auto const& r = g_.values_[v];
@@ -679,7 +682,9 @@ class graph_editor final : public op_emitter {
     for (auto v : g_.outputs(o)) d = mix_readers(d, v);
     return d;
   }
-  neap::digest source_up(std::size_t ordinal) const { return mix_readers(g_.source_down_[ordinal], g_.sources_[ordinal]); }
+  neap::digest source_up(std::size_t ordinal) const {
+    return mix_readers(g_.source_down_[ordinal], g_.sources_[ordinal]);
+  }
   void replace(neap::digest& term, neap::digest by) {
     g_.digest_ = g_.digest_ - term + by;
     term = by;

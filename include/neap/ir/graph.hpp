@@ -26,7 +26,8 @@
 
 namespace neap::inline v0 {
 
-/// What a value is for. The first five are source roles: such values are made by no op, and their storages are resident.
+/// What a value is for. The first five are source roles: such values are made by no op, and their storages are
+/// resident.
 enum class role : std::uint8_t { weight, state, buffer, input, constant, activation, gradient, output, loss };
 
 constexpr bool is_source(role r) { return r <= role::constant; }
@@ -37,14 +38,14 @@ constexpr std::string_view name_of(role r) {
 }
 
 struct op_record {
-  std::uint32_t first_input = 0;             // in the list of all arguments
-  std::uint32_t first_output = 0;            // outputs are values first_output, first_output + 1, ...
+  std::uint32_t first_input = 0;   // in the list of all arguments
+  std::uint32_t first_output = 0;  // outputs are values first_output, first_output + 1, ...
   std::uint16_t input_count = 0, output_count = 0;
-  std::uint16_t kind = 0;                    // row of the operator table
-  std::uint32_t attributes = 0;              // byte offset of the operator struct
-  std::uint32_t name = 0;                    // byte offset in the text pool; 0: none
-  std::uint32_t origin = no_id;              // the op of the original graph that this is, or is a copy of; never reused
-  region_id region = nothing<region_id>;     // the innermost region
+  std::uint16_t kind = 0;                 // row of the operator table
+  std::uint32_t attributes = 0;           // byte offset of the operator struct
+  std::uint32_t name = 0;                 // byte offset in the text pool; 0: none
+  std::uint32_t origin = no_id;           // the op of the original graph that this is, or is a copy of; never reused
+  region_id region = nothing<region_id>;  // the innermost region
   friend bool operator==(op_record const&, op_record const&) = default;
 };
 
@@ -57,7 +58,7 @@ struct value_record {
   std::int16_t of = -1;             // the producer's input that is viewed or updated; -2 - j: shares with its output j
   alias_kind alias = alias_kind::fresh;
   neap::role role = role::activation;
-  bool kept = false;                // lives to the end of the step
+  bool kept = false;  // lives to the end of the step
   friend bool operator==(value_record const&, value_record const&) = default;
 };
 
@@ -117,9 +118,7 @@ class op_graph {
   }
   value_id output(op_id o, int j = 0) const { return outputs(o)[static_cast<std::size_t>(j)]; }
   /// Ops that must have run before o beyond those that make its inputs: readers of the storage version o overwrites.
-  std::span<op_id const> order_after(op_id o) const {
-    return has_updates() ? after_[o] : std::span<op_id const>{};
-  }
+  std::span<op_id const> order_after(op_id o) const { return has_updates() ? after_[o] : std::span<op_id const>{}; }
   bool has_updates() const { return after_.row_count() != 0; }
   op_id origin(op_id o) const { return op_id{ops_[o].origin}; }
   /// Origins given so far, to ops that are there or gone: all are below it.
@@ -163,8 +162,8 @@ class op_graph {
   std::span<neap::region const> regions() const { return regions_; }
   neap::region const& region(region_id r) const { return regions_[index(r)]; }
 
-  /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops. Sources are told apart by
-  /// their place among the sources; names, origins and the order of kept values do not count.
+  /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops. Sources are told apart
+  /// by their place among the sources; names, origins and the order of kept values do not count.
   neap::digest digest() const { return digest_; }
   /// The digest of what an op computes: its operator, attributes, types, region, and its arguments' digests. A copy has
   /// that of its original.
@@ -172,7 +171,9 @@ class op_graph {
 
   operator_table facet_table() const { return table_; }
   /// Text at an offset of the pool: names, and what opaque operators are called. Offset 0 is the empty text.
-  std::string_view text(std::uint32_t at) const { return at ? std::string_view(text_.data() + at) : std::string_view{}; }
+  std::string_view text(std::uint32_t at) const {
+    return at ? std::string_view(text_.data() + at) : std::string_view{};
+  }
 
   /// The same graph, ids, names and origins included. Two graphs that differ in numbering alone are not equal, but have
   /// equal digests. O(everything).
@@ -195,8 +196,8 @@ class op_graph {
   // derived, kept true by the editor
   csr<value_id, use> uses_;
   csr<op_id, op_id> after_;
-  table<op_id, neap::digest> op_down_;  // what the op computes: it and all below it
-  table<op_id, neap::digest> op_up_;    // op_down_, and what is done with the results: all above it
+  table<op_id, neap::digest> op_down_;                 // what the op computes: it and all below it
+  table<op_id, neap::digest> op_up_;                   // op_down_, and what is done with the results: all above it
   std::vector<neap::digest> source_down_, source_up_;  // the same for each of sources_
   neap::digest region_digest_{0, 0};
   neap::digest digest_{0, 0};  // the sum of op_up_, source_up_ and region_digest_

@@ -8,7 +8,7 @@
 //   op o0 matmul {transpose_b=true} (v0,v1) "up"   # id, operator, attributes that are not the default, arguments, name
 //     v2 f32[32,64]                                # its outputs; fresh unless said otherwise
 //   op o1 permute {axes=[1,0]} (v2) origin o7 region r0
-//     v3 view 0 f32[64,32] strides [1,64]          # a view of argument 0; `update 0`: its next version; `view own 0`: of
+//     v3 view 0 f32[64,32] strides [1,64]          # a view of argument 0; `update 0`: its next version; `own 0`: of
 //   op o2 opaque "aten::foo" {pure=false} (v3)     #   the op's own output 0
 //     v4 f32[8] bytes 64 gradient "g"              # storage of other than dense size; role; name
 //   keep v4
@@ -573,8 +573,8 @@ class graph_parser {
 /// The graph as text. O(size of the text).
 inline std::string to_text(op_graph const& g) { return detail::graph_printer(g).run(); }
 
-/// The graph of a text, over the given operators; it has passed verify(). A failure says line and column, or which op or
-/// value breaks an invariant. O(size of the text), whatever the text says.
+/// The graph of a text, over the given operators; it has passed verify(). A failure says line and column, or which op
+/// or value breaks an invariant. O(size of the text), whatever the text says.
 inline result<op_graph> parse_graph(operator_table ops, std::string_view text) {
   return detail::graph_parser(ops, text).run();
 }

@@ -118,9 +118,9 @@ std::vector<op_id> topological_order(G const& g) {
   return order;
 }
 
-/// Reverse post-order of a depth-first walk along the edges: after an op come first the ops that only it was waited for,
-/// so that chains stay together. Sources and successors are taken by ascending id. On a cyclic graph the result is some
-/// order of all ops. (schedule/order.hpp has the same order as a scheduler.)
+/// Reverse post-order of a depth-first walk along the edges: after an op come first the ops that only it was waited
+/// for, so that chains stay together. Sources and successors are taken by ascending id. On a cyclic graph the result is
+/// some order of all ops. (schedule/order.hpp has the same order as a scheduler.)
 inline std::vector<op_id> depth_first_order(op_edges const& e) {
   auto const n = e.op_count();
   struct frame {

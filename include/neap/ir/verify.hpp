@@ -1,5 +1,5 @@
-// The invariants of a graph, all in one place. Tests call verify() everywhere, readers of files before they give a graph
-// away; hot loops do not: it costs a few times what building the graph did.
+// The invariants of a graph, all in one place. Tests call verify() everywhere, readers of files before they give a
+// graph away; hot loops do not: it costs a few times what building the graph did.
 #pragma once
 
 #include <neap/ir/editor.hpp>
@@ -259,8 +259,8 @@ class graph_checker {
       if (at == r) return true;
     return false;
   }
-  /// A forest; parts divide the extent; what crosses a border is listed there, once, and nothing else is; nothing leaves
-  /// a region and comes back.
+  /// A forest; parts divide the extent; what crosses a border is listed there, once, and nothing else is; nothing
+  /// leaves a region and comes back.
   void regions() const {
     auto const n = g_.regions_.size();
     for (std::size_t i = 0; i < n; ++i) {
