@@ -51,6 +51,9 @@ struct rotary {
     return neap::add<Backend>(neap::mul<Backend>(x, neap::slice<Backend>(cosine, 0, 0, t, at), at),
                               neap::mul<Backend>(swapped, neap::slice<Backend>(sine, 0, 0, t, at), at), at);
   }
+
+  friend auto neap_fields(rotary& self) { return std::tie(self.cosine, self.sine); }
+  static constexpr std::array neap_names{"cosine", "sine"};
 };
 
 struct llama_block {

@@ -50,7 +50,7 @@ tensor halve(tensor const& x, std::source_location at) {
 }
 template <class Backend>
 tensor twice(tensor const& x, std::source_location at) {
-  return neap::interpolate<Backend>(x, 2 * x.size(2), 2 * x.size(3), at);
+  return neap::interpolate<Backend>(x, 2 * x.size(2), 2 * x.size(3), {}, at);
 }
 }  // namespace detail
 
