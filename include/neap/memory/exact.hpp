@@ -65,9 +65,14 @@ constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std
   std::vector<time_stretch> stretches;  // of all records, a hole between two of one record
   std::vector<std::uint32_t> owner;
   auto const n = static_cast<std::uint32_t>(records.size());
+  std::int64_t grain = 0;
+  for (auto i : records) grain = std::gcd(grain, p.alignment_of(i));
+  if (grain > unit) g.grain = static_cast<Unit>(grain / unit);
   for (std::uint32_t k = 0; k < n; ++k) {
     auto const i = records[k];
-    g.size.push_back(static_cast<Unit>(p.size[i] / unit));
+    auto const own = p.size[i] / unit, rounded = align_up(own, g.grain);
+    g.size.push_back(static_cast<Unit>(rounded));
+    if (g.grain > 1) g.slack.push_back(static_cast<Unit>(rounded - own));
     if (!p.alignment.empty()) {
       auto const a = p.alignment[i];
       g.alignment.push_back(static_cast<Unit>(a <= 1 ? 1 : a / unit));
@@ -108,6 +113,7 @@ constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std
   std::iota(sorted.begin(), sorted.end(), 0u);
   auto const alike = [&](std::uint32_t a, std::uint32_t b) {
     if (g.hull[a] != g.hull[b] || g.size[a] != g.size[b]) return false;
+    if (!g.slack.empty() && g.slack[a] != g.slack[b]) return false;
     if (!g.alignment.empty() && g.alignment[a] != g.alignment[b]) return false;
     if (!g.fixed.empty() && (g.fixed[a] >= 0 || g.fixed[b] >= 0)) return false;
     if (!g.alive.empty())
@@ -159,9 +165,10 @@ class portfolio {
     for (std::int64_t slice = std::max<std::int64_t>(512, descent + descent / 4); spent < budget; slice *= 2) {
       until += std::min(slice, (budget - spent) / static_cast<std::int64_t>(orders_.size()) + 1);
       std::vector<verdict> verdicts(searches_.size(), verdict::spent);
+      std::vector<char> halted(searches_.size(), 0);
       auto const go_on = [&](std::size_t k) {
-        auto const before = nodes + spent;
-        verdicts[k] = searches_[k].run([&](std::int64_t n) { return n >= until || stop(before + n); });
+        auto const before = nodes + spent - searches_[k].nodes();
+        verdicts[k] = searches_[k].run([&](std::int64_t n) { return n >= until || (halted[k] = stop(before + n)); });
       };
       if (!std::is_constant_evaluated() && threads > 1) {
         std::vector<std::thread> team;
@@ -182,7 +189,7 @@ class portfolio {
       }
       spent = 0;
       for (auto const& search : searches_) spent += search.nodes();
-      if (stop(nodes + spent)) break;
+      if (stop(nodes + spent) || std::find(halted.begin(), halted.end(), 1) != halted.end()) break;
     }
     nodes += spent;
     return verdict::spent;

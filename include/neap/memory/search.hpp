@@ -42,7 +42,9 @@ enum class verdict : std::uint8_t { found, impossible, spent };
 /// A decision problem, records in order of preference. `Unit` counts bytes divided by their greatest common divisor.
 template <class Unit>
 struct search_ground {
-  std::vector<Unit> size;
+  std::vector<Unit> size;           // rounded up to the grain
+  std::vector<Unit> slack;          // what the rounding added; empty: nothing
+  Unit grain = 1;                   // all offsets are multiples of it: the alignment that all records share
   std::vector<Unit> alignment;      // empty: all 1
   std::vector<Unit> fixed;          // empty: none; -1: not fixed
   std::vector<section_range> hull;  // from the first to the last section alive
@@ -69,6 +71,7 @@ class decision_search {
   /// Begins anew: do the records fit below `capacity`?
   constexpr void start(Unit capacity) {
     capacity_ = capacity, nodes_ = 0;
+    roof_ = (capacity + ground_.grain - 1) / ground_.grain * ground_.grain;
     frames_.clear();
     hopeless_ = !open_root();
   }
@@ -132,6 +135,11 @@ class decision_search {
     Unit const a = ground_.alignment[record];
     return a <= 1 ? x : (x + a - 1) / a * a;
   }
+  /// Whether a record at its limit ends beyond the capacity: its own size counts there, not the rounded one.
+  constexpr bool overflows(entry const& x) const {
+    Unit const bytes = ground_.size[x.record] - (ground_.slack.empty() ? Unit{0} : ground_.slack[x.record]);
+    return x.limit > capacity_ - bytes;
+  }
   constexpr bool is_fixed(std::uint32_t record) const { return !ground_.fixed.empty() && ground_.fixed[record] >= 0; }
 
   template <class F>
@@ -150,7 +158,7 @@ class decision_search {
     loads_.assign(ground_.sections, section{});
     for (std::uint32_t i = 0; i < n; ++i) {
       pool_[i] = {is_fixed(i) ? ground_.fixed[i] : Unit{0}, i, 0};
-      if (ground_.size[i] > capacity_ - pool_[i].limit) return false;
+      if (overflows(pool_[i])) return false;
       for_each_section(i, [&](std::uint32_t s) { loads_[s].load += ground_.size[i]; });
       if constexpr (Plain)
         for (auto s = ground_.hull[i].begin; s + 1 < ground_.hull[i].end; ++s) ++loads_[s].crossing;
@@ -172,7 +180,7 @@ class decision_search {
     section const* const loads = loads_.data() + f.sections_at;
     for (std::uint32_t k = 0; k < f.count && left > 0; ++k) {
       entry const& x = pool_[f.entries + k];
-      Unit const room = capacity_ - x.limit;
+      Unit const room = roof_ - x.limit;
       auto const [b, e] = ground_.hull[x.record];
       for (auto w = b / 64; w <= (e - 1) / 64; ++w) {
         std::uint64_t bits = ~filled_[w];
@@ -196,7 +204,7 @@ class decision_search {
   constexpr bool advance() {
     for (;;) {
       entry const& head = pool_[frames_.back().entries];
-      if (head.limit > capacity_ - ground_.size[head.record]) return false;
+      if (overflows(head)) return false;
       if (head.air == 0 && place_head()) return true;
       if (!lift_head()) return false;
     }
@@ -209,17 +217,17 @@ class decision_search {
     entry head = x[0];
     if (is_fixed(head.record) || f.count == 1) return false;
     Unit const before = head.limit;
-    Unit least = capacity_ + 1;
+    Unit least = roof_ + 1;
     if (tricks_.lift) {
       for (std::uint32_t k = 1; k < f.count; ++k)
         if (meet(head.record, x[k].record)) least = std::min<Unit>(least, x[k].limit + ground_.size[x[k].record]);
-      if (least > capacity_) return false;
+      if (least > roof_) return false;
     } else {
       least = std::max<Unit>(before + 1, x[1].limit);
     }
     bool const branched = head.air == 0;
     head.limit = aligned(least, head.record), head.air = 1;
-    if (head.limit > capacity_ - ground_.size[head.record]) return false;
+    if (overflows(head)) return false;
     std::uint32_t k = 1;
     for (; k < f.count && x[k] < head; ++k) {
       x[k - 1] = x[k];
@@ -256,8 +264,9 @@ class decision_search {
       if (meet(head.record, x.record)) {
         Unit const least = aligned(top, x.record);
         if (least > x.limit) {
-          if (is_fixed(x.record) || least > capacity_ - ground_.size[x.record]) return false;
-          raised_.push_back({least, x.record, 0});
+          x = {least, x.record, 0};
+          if (is_fixed(x.record) || overflows(x)) return false;
+          raised_.push_back(x);
           continue;
         }
         if (least == x.limit) x.air = 0;
@@ -329,7 +338,7 @@ class decision_search {
       if (part.count == 0) continue;
       if (part.count == 1) {  // nothing else in its life is unplaced: its limit is free
         entry const& x = pool_[part.entries];
-        if (x.limit > capacity_ - ground_.size[x.record]) return false;
+        if (overflows(x)) return false;
         offsets_[x.record] = x.limit;
         continue;
       }
@@ -365,7 +374,7 @@ class decision_search {
 
   const search_ground<Unit>& ground_;
   search_tricks tricks_;
-  Unit capacity_ = 0;
+  Unit capacity_ = 0, roof_ = 0;  // roof: the capacity rounded up to the grain, for sums of rounded sizes
   std::vector<frame> frames_;
   std::vector<entry> pool_;
   std::vector<section> loads_;

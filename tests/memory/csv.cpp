@@ -1,0 +1,60 @@
+#include <neap/memory/csv.hpp>
+
+#include <neap/memory/check.hpp>
+#include <neap/memory/planner.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace neap;
+
+TEST_CASE("every column, in any order") {
+  auto const file = read_minimalloc_csv(
+      "size,id,upper,lower,gaps,offset,alignment,hint\n"
+      "8,b1,9,-3,-2-1 4-5@2:6,16,8,3\r\n"
+      "\n"
+      "4,b2,5,0,,,,\n");
+  REQUIRE_MESSAGE(file.ok(), file.message());
+  CHECK(file->ids == std::vector<std::string>{"b1", "b2"});
+  CHECK(file->records[0] ==
+        usage_record{
+            .lower = -3, .upper = 9, .size = 8, .alignment = 8, .offset = 16, .gaps = {{-2, 1, 0, 0}, {4, 5, 2, 6}}});
+  CHECK(file->records[1] == usage_record{.lower = 0, .upper = 5, .size = 4});
+  CHECK(file->hints == std::vector<std::int64_t>{3, -1});
+  auto const again = read_minimalloc_csv(write_minimalloc_csv(*file));
+  REQUIRE_MESSAGE(again.ok(), again.message());
+  CHECK(again->records == file->records);
+  CHECK(again->ids == file->ids);
+  CHECK(again->hints == file->hints);
+}
+
+TEST_CASE("a column named end is inclusive") {
+  auto const file = read_minimalloc_csv("buffer_id,start,end,size,gaps\nx,0,3,4,1-2\n");
+  REQUIRE(file.ok());
+  CHECK(file->records[0].upper == 4);
+  CHECK(file->records[0].gaps == std::vector<live_gap>{{1, 3, 0, 0}});
+}
+
+TEST_CASE("a solution has the offsets") {
+  auto const file = read_minimalloc_csv("id,lower,upper,size\na,0,2,4\nb,1,3,6\n");
+  auto const plan = naive{}(file->records);
+  CHECK(write_minimalloc_csv(*file, &plan) == "id,lower,upper,size,offset\na,0,2,4,0\nb,1,3,6,4\n");
+}
+
+TEST_CASE("what is wrong is told with its line") {
+  auto const told = [](char const* text) { return read_minimalloc_csv(text).message(); };
+  CHECK(told("") == "line 0: no header");
+  CHECK(told("id,lower,upper\n") == "line 1: the header lacks lower, upper or size");
+  CHECK(told("id,lower,upper,size,size\n") == "line 1: column 'size' is given twice");
+  CHECK(told("id,lower,upper,size,colour\n") == "line 1: unknown column 'colour'");
+  CHECK(told("id,lower,upper,size\na,1,2\n") == "line 2: it has 3 fields, the header 4");
+  CHECK(told("id,lower,upper,size\na,1,2,3,4\n") == "line 2: it has more fields than the header");
+  CHECK(told("id,lower,upper,size\na,1,2,3x\n") == "line 2: field 4 is not what its column asks for: '3x'");
+  CHECK(told("id,lower,upper,size\na,1,2,99999999999999999999\n") ==
+        "line 2: field 4 is not what its column asks for: '99999999999999999999'");
+  CHECK(told("id,lower,upper,size\na,1,2,-3\n") == "line 2: its size is negative");
+  CHECK(told("id,lower,upper,size\na,3,2,1\n") == "line 2: its life ends before it begins");
+  CHECK(told("id,lower,upper,size,gaps\na,1,9,4,2:3\n") == "line 2: field 5 is not what its column asks for: '2:3'");
+  CHECK(told("id,lower,end,size\na,1,9223372036854775807,4\n").find("line 2: ") == 0);
+}
