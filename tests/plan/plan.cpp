@@ -57,7 +57,8 @@ TEST_CASE("a plan tells its order and where each storage lies") {
       CHECK(p.buffers[buffer[s]].resident == g.is_resident(s));
     }
     CHECK(placed == p.buffers.size());
-    CHECK(std::is_sorted(p.buffers.begin(), p.buffers.end(), [](auto const& a, auto const& b) { return index(a.storage) < index(b.storage); }));
+    CHECK(std::is_sorted(p.buffers.begin(), p.buffers.end(),
+                         [](auto const& a, auto const& b) { return index(a.storage) < index(b.storage); }));
   }
 }
 

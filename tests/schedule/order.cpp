@@ -42,7 +42,9 @@ bytes_t least_peak(flow_facts const& facts, schedule& path, std::vector<bool>& d
 TEST_CASE("every scheduler gives a valid order of every random graph, and the same one twice") {
   for (std::uint64_t seed = 0; seed < 800; ++seed) {
     CAPTURE(seed);
-    auto const g = testing::random_graph(seed, {.most_ops = 80, .copies = static_cast<std::uint32_t>(seed % 3), .swaps = static_cast<std::uint32_t>(seed % 4)});
+    auto const g = testing::random_graph(seed, {.most_ops = 80,
+                                                .copies = static_cast<std::uint32_t>(seed % 3),
+                                                .swaps = static_cast<std::uint32_t>(seed % 4)});
     flow_facts const facts(g, no_cost{});
     auto const check = [&](auto const& scheduler) {
       auto const s = scheduler(facts);
@@ -66,7 +68,8 @@ TEST_CASE("sliding keeps orders valid, and lowers many peaks") {
   int sunk = 0, hoisted = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
-    auto const g = testing::random_graph(seed, {.most_ops = 60, .copies = 2, .swaps = static_cast<std::uint32_t>(seed % 3)});
+    auto const g =
+        testing::random_graph(seed, {.most_ops = 60, .copies = 2, .swaps = static_cast<std::uint32_t>(seed % 3)});
     flow_facts const facts(g, no_cost{});
     auto const s = testing::random_order(g, seed);
     auto const a = sink(facts, s), b = hoist(facts, s);
@@ -122,7 +125,8 @@ TEST_CASE("the exhaustive order has the least peak of all orders; the greedy one
     auto const r = static_cast<double>(sim.peak(facts, memory_greedy{}(facts))) / static_cast<double>(least);
     ratio += r, worst = std::max(worst, r), ++cases, optimal += r == 1;
   }
-  MESSAGE("memory_greedy / optimum: mean " << ratio / cases << ", worst " << worst << ", optimal " << optimal << " of " << cases);
+  MESSAGE("memory_greedy / optimum: mean " << ratio / cases << ", worst " << worst << ", optimal " << optimal << " of "
+                                           << cases);
   CHECK(ratio / cases < 1.05);
   CHECK_THROWS_AS(exhaustive_order{}(testing::random_graph(1, {.least_ops = 30, .most_ops = 40})), error);
 }

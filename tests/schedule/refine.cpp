@@ -12,7 +12,9 @@ using namespace testing::toy;
 
 namespace {
 struct some_seconds {
-  seconds_t operator()(op_graph const& g, op_id o) const { return flow::is_view(g, o) ? 0 : 1 + static_cast<double>(index(o) % 4); }
+  seconds_t operator()(op_graph const& g, op_id o) const {
+    return flow::is_view(g, o) ? 0 : 1 + static_cast<double>(index(o) % 4);
+  }
 };
 }  // namespace
 
@@ -51,14 +53,14 @@ TEST_CASE("complete_order repairs an order that new constraints forbid") {
 TEST_CASE("copies go before their first reader, stores after their producer") {
   graph_editor edit(testing::toy_operators::facets);
   auto const x = edit.add_source(role::input, {dtype::f32, {16, 16}});
-  auto const a = edit.add(unary{}, {x})[0];                            // 0
-  auto const b = edit.add(matmul{}, {a, a})[0];                        // 1
-  auto const c = edit.add(matmul{}, {b, b})[0];                        // 2
-  auto const again = edit.output(edit.clone(op_id{0}));                // 3
-  auto const stored = edit.add(op::store{}, {b})[0];                   // 4
-  auto const loaded = edit.add(op::load{}, {stored})[0];               // 5
-  auto const d = edit.add(matmul{}, {c, again})[0];                    // 6
-  edit.keep(edit.add(matmul{}, {d, loaded})[0], role::output);         // 7
+  auto const a = edit.add(unary{}, {x})[0];                     // 0
+  auto const b = edit.add(matmul{}, {a, a})[0];                 // 1
+  auto const c = edit.add(matmul{}, {b, b})[0];                 // 2
+  auto const again = edit.output(edit.clone(op_id{0}));         // 3
+  auto const stored = edit.add(op::store{}, {b})[0];            // 4
+  auto const loaded = edit.add(op::load{}, {stored})[0];        // 5
+  auto const d = edit.add(matmul{}, {c, again})[0];             // 6
+  edit.keep(edit.add(matmul{}, {d, loaded})[0], role::output);  // 7
   auto const g = std::move(edit).finish();
   schedule old;
   for (std::uint32_t o : {0, 1, 2, 6, 7}) old.order.push_back(op_id{o});
@@ -71,7 +73,8 @@ TEST_CASE("refining never makes an order invalid, higher or, at equal peaks, slo
   int lower = 0, faster = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     CAPTURE(seed);
-    auto const g = testing::random_graph(seed, {.most_ops = 50, .copies = 3, .swaps = static_cast<std::uint32_t>(seed % 4)});
+    auto const g =
+        testing::random_graph(seed, {.most_ops = 50, .copies = 3, .swaps = static_cast<std::uint32_t>(seed % 4)});
     flow_facts const facts(g, some_seconds{});
     auto const s = testing::random_order(g, seed);
     auto const r = refine{}(facts, s);
@@ -95,11 +98,11 @@ TEST_CASE("a load is advanced just far enough to hide its transfer") {
   graph_editor edit(testing::toy_operators::facets);
   tensor_type const t{dtype::f32, {16, 16}};
   auto const x = edit.add_source(role::input, t);
-  auto const a = edit.add(unary{}, {x})[0];                  // op 0
-  auto const stored = edit.add(op::store{}, {a})[0];         // op 1
+  auto const a = edit.add(unary{}, {x})[0];           // op 0
+  auto const stored = edit.add(op::store{}, {a})[0];  // op 1
   auto b = edit.add(unary{}, {x})[0];
   for (int i = 0; i < 9; ++i) b = edit.add(unary{i}, {b})[0];  // ops 2 to 11
-  auto const back = edit.add(op::load{}, {stored})[0];       // op 12
+  auto const back = edit.add(op::load{}, {stored})[0];         // op 12
   edit.keep(edit.add(binary{}, {b, back})[0], role::output);   // op 13
   auto const g = std::move(edit).finish();
   auto const cost = [](op_graph const& graph, op_id o) { return graph.as<op::load>(o) ? 2.5 : 1.0; };

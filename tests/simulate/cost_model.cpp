@@ -112,8 +112,8 @@ TEST_CASE("measured costs are found by what an op is, in any graph, and come bac
   CHECK(cost_table::from_text("costs\n").message().find("line 1") != std::string::npos);
   std::string const key(32, '0');
   std::string const other(32, 'g');
-  for (std::string const& bad : std::vector<std::string>{"xyz", "0000 1 a", "-", key + " nan a", key + " -1 a", key + " 1",
-                                                         key + " 1 a\n" + key + " 1 a", other + " 1 a"})
+  for (std::string const& bad : std::vector<std::string>{"xyz", "0000 1 a", "-", key + " nan a", key + " -1 a",
+                                                         key + " 1", key + " 1 a\n" + key + " 1 a", other + " 1 a"})
     CHECK(cost_table::from_text("neap-costs 1\n" + bad).message().find("line ") != std::string::npos);
 }
 

@@ -26,8 +26,10 @@ struct by_definition {
 
   op_stream stream(std::size_t p) const { return flow::stream(g, order[p]); }
   bool touches(std::size_t p, storage_id s) const {
-    for (auto v : g.inputs(order[p])) if (g.storage(v) == s) return true;
-    for (auto v : g.outputs(order[p])) if (g.storage(v) == s) return true;
+    for (auto v : g.inputs(order[p]))
+      if (g.storage(v) == s) return true;
+    for (auto v : g.outputs(order[p]))
+      if (g.storage(v) == s) return true;
     return false;
   }
   bool is_kept(storage_id s) const {
@@ -63,7 +65,8 @@ struct by_definition {
     for (auto it = place.find(s); it != place.end(); it = place.find(s)) s = it->second;
     return s;
   }
-  bool in_flight(storage_id s, std::size_t p) const {  // some transfer of s, issued by p, is not known to have ended at p
+  bool in_flight(storage_id s,
+                 std::size_t p) const {  // some transfer of s, issued by p, is not known to have ended at p
     for (std::size_t t = 0; t <= p; ++t) {
       if (stream(t) == op_stream::compute || !touches(t, s)) continue;
       bool waited = false;
@@ -118,7 +121,8 @@ TEST_CASE("simulated bytes and times equal those by definition, on random graphs
   std::size_t takeovers = 0, flights = 0;
   for (std::uint64_t seed = 0; seed < 600; ++seed) {
     CAPTURE(seed);
-    auto const g = testing::random_graph(seed, {.most_ops = 30, .copies = 2, .swaps = static_cast<std::uint32_t>(seed % 5)});
+    auto const g =
+        testing::random_graph(seed, {.most_ops = 30, .copies = 2, .swaps = static_cast<std::uint32_t>(seed % 5)});
     auto const order = testing::random_order(g, seed);
     memory_options const options{.alignment = seed % 3 ? 64 : 1, .takeover = seed % 4 != 0};
     random_seconds const cost{seed};

@@ -77,8 +77,10 @@ struct plan_fault_case {
 std::uint32_t steps_of(toy_plan const& p) { return static_cast<std::uint32_t>(p.steps.size()); }
 table<op_id, std::uint32_t> step_table(toy_plan const& p) { return positions(p.order()); }
 bool touches(op_graph const& g, op_id o, storage_id s) {
-  for (auto v : g.inputs(o)) if (g.storage(v) == s) return true;
-  for (auto v : g.outputs(o)) if (g.storage(v) == s) return true;
+  for (auto v : g.inputs(o))
+    if (g.storage(v) == s) return true;
+  for (auto v : g.outputs(o))
+    if (g.storage(v) == s) return true;
   return false;
 }
 bool is_kept(op_graph const& g, storage_id s) {
@@ -104,7 +106,9 @@ bool everyone(plan_buffer const&) { return true; }
 std::pair<plan_buffer*, plan_buffer*> neighbours(toy_plan& p, random_stream& draw) {
   auto* a = pick(p, draw, [](plan_buffer const& b) { return !b.resident && b.takes_over == nothing<storage_id>; });
   if (!a) return {};
-  auto* b = pick(p, draw, [&](plan_buffer const& x) { return &x != a && x.first <= a->last && a->first <= x.last && x.takes_over != a->storage; });
+  auto* b = pick(p, draw, [&](plan_buffer const& x) {
+    return &x != a && x.first <= a->last && a->first <= x.last && x.takes_over != a->storage;
+  });
   return {a, b};
 }
 /// Moves a step to another position; the steps between move by one.
@@ -253,7 +257,8 @@ std::vector<plan_fault_case> const& plan_faults() {
        [](toy_plan& p, random_stream& draw) {
          auto const at = step_table(p);
          auto* s = pick_step(p, draw, [&](plan_step const& x) {
-           for (auto v : p.graph.inputs(x.op)) if (p.graph.producer(v) != nothing<op_id>) return true;
+           for (auto v : p.graph.inputs(x.op))
+             if (p.graph.producer(v) != nothing<op_id>) return true;
            return false;
          });
          if (!s) return false;
@@ -323,7 +328,9 @@ std::vector<plan_fault_case> const& plan_faults() {
          if (!s) return false;
          auto const t = static_cast<std::uint32_t>(s - p.steps.data());
          auto const source = p.graph.storage(p.graph.inputs(s->op)[0]);
-         auto* b = pick(p, draw, [&](plan_buffer const& x) { return x.storage == source && !x.resident && !is_kept(p.graph, source); });
+         auto* b = pick(p, draw, [&](plan_buffer const& x) {
+           return x.storage == source && !x.resident && !is_kept(p.graph, source);
+         });
          if (!b || b->last + 1 >= p.steps.size()) return false;
          std::erase_if(p.waits, [&](transfer_wait w) { return w.transfer >= t && w.step <= b->last + 1; });
          return true;
@@ -356,15 +363,19 @@ std::vector<plan_fault_case> const& plan_faults() {
          if (!p.options.takeover) return false;
          auto const at = p.buffer_of();
          auto* b = pick(p, draw, [&](plan_buffer const& x) {
-           if (x.resident || x.takes_over != nothing<storage_id> || p.graph.facets(p.steps[x.first].op).elementwise) return false;
+           if (x.resident || x.takes_over != nothing<storage_id> || p.graph.facets(p.steps[x.first].op).elementwise)
+             return false;
            if (p.graph.as<op::opaque>(p.steps[x.first].op)) return false;
            for (auto v : p.graph.inputs(p.steps[x.first].op))
-             if (auto const f = at[p.graph.storage(v)]; f != toy_plan::no_buffer && p.buffers[f].last == x.first && p.buffers[f].bytes == x.bytes) return true;
+             if (auto const f = at[p.graph.storage(v)];
+                 f != toy_plan::no_buffer && p.buffers[f].last == x.first && p.buffers[f].bytes == x.bytes)
+               return true;
            return false;
          });
          if (!b) return false;
          for (auto v : p.graph.inputs(p.steps[b->first].op))
-           if (auto const f = at[p.graph.storage(v)]; f != toy_plan::no_buffer && p.buffers[f].last == b->first && p.buffers[f].bytes == b->bytes) {
+           if (auto const f = at[p.graph.storage(v)];
+               f != toy_plan::no_buffer && p.buffers[f].last == b->first && p.buffers[f].bytes == b->bytes) {
              b->takes_over = p.buffers[f].storage;
              b->offset = p.buffers[f].offset;
            }
@@ -389,13 +400,17 @@ std::vector<plan_fault_case> const& plan_faults() {
          auto* b = pick(p, draw, [&](plan_buffer const& x) { return x.takes_over != nothing<storage_id>; });
          return b && (p.options.takeover = false, true);
        }},
-      {"a peak that is too low", kind::wrong_peak, [](toy_plan& p, random_stream&) { return p.peak_bytes > 0 && (--p.peak_bytes, true); }},
+      {"a peak that is too low", kind::wrong_peak,
+       [](toy_plan& p, random_stream&) { return p.peak_bytes > 0 && (--p.peak_bytes, true); }},
       {"a peak that is too high", kind::wrong_peak, [](toy_plan& p, random_stream&) { return ++p.peak_bytes, true; }},
       {"residents", kind::wrong_resident, [](toy_plan& p, random_stream&) { return ++p.resident_bytes, true; }},
-      {"an arena that is too small", kind::wrong_arena, [](toy_plan& p, random_stream&) { return p.arena_bytes > 0 && (--p.arena_bytes, true); }},
+      {"an arena that is too small", kind::wrong_arena,
+       [](toy_plan& p, random_stream&) { return p.arena_bytes > 0 && (--p.arena_bytes, true); }},
       {"latency", kind::wrong_latency, [](toy_plan& p, random_stream&) { return p.latency = p.latency / 2 - 1, true; }},
-      {"a bound above the peak", kind::wrong_bound, [](toy_plan& p, random_stream&) { return p.lower_bound_bytes = p.peak_bytes + 1, true; }},
-      {"another original", kind::other_original, [](toy_plan& p, random_stream&) { return p.original = p.original.mix(1), true; }},
+      {"a bound above the peak", kind::wrong_bound,
+       [](toy_plan& p, random_stream&) { return p.lower_bound_bytes = p.peak_bytes + 1, true; }},
+      {"another original", kind::other_original,
+       [](toy_plan& p, random_stream&) { return p.original = p.original.mix(1), true; }},
   };
   return all;
 }
@@ -419,7 +434,8 @@ TEST_CASE("faults planted in good plans are found, each of its kind") {
       CHECK_MESSAGE(v.has(f.expected), f.name << ", expected " << name_of(f.expected) << ", got " << v.message());
     }
   }
-  for (std::size_t k = 0; k < planted.size(); ++k) CHECK_MESSAGE(planted[k] >= 3, plan_faults()[k].name << " was planted " << planted[k] << " times");
+  for (std::size_t k = 0; k < planted.size(); ++k)
+    CHECK_MESSAGE(planted[k] >= 3, plan_faults()[k].name << " was planted " << planted[k] << " times");
 }
 
 TEST_CASE("a plan that does not fit is told") {
@@ -487,7 +503,8 @@ std::vector<graph_fault_case> const& graph_faults() {
          return o != nothing<op_id> && (edit.remove(o), true);
        }},
       {"a kept update is lost", kind::missing_op,
-       [](op_graph const& g, graph_editor& edit, random_stream& draw) {  // what reads or keeps the new weight gets the old one
+       [](op_graph const& g, graph_editor& edit,
+          random_stream& draw) {  // what reads or keeps the new weight gets the old one
          auto const o = pick_op(g, draw, [&](op_id x) { return g.as<descend>(x) != nullptr; });
          if (o == nothing<op_id>) return false;
          edit.replace_uses(g.output(o), g.inputs(o)[0]);
@@ -511,7 +528,9 @@ std::vector<graph_fault_case> const& graph_faults() {
          return o != nothing<op_id> && (edit.remove(o), true);
        }},
       {"an output is dropped", kind::output_changed,
-       [](op_graph const& g, graph_editor& edit, random_stream&) { return !g.kept().empty() && (edit.drop(g.kept()[0]), true); }},
+       [](op_graph const& g, graph_editor& edit, random_stream&) {
+         return !g.kept().empty() && (edit.drop(g.kept()[0]), true);
+       }},
       {"outputs change places", kind::output_changed,
        [](op_graph const& g, graph_editor& edit, random_stream&) {
          if (g.kept().size() < 2 || g.kept()[0] == g.kept()[1]) return false;
@@ -529,7 +548,8 @@ std::vector<graph_fault_case> const& graph_faults() {
       {"arguments change places", kind::input_changed,
        [](op_graph const& g, graph_editor& edit, random_stream& draw) {
          auto const o = pick_op(g, draw, [&](op_id x) {
-           return g.as<binary>(x) && g.inputs(x)[0] != g.inputs(x)[1] && g.layout(g.inputs(x)[0]) == g.layout(g.inputs(x)[1]) && is_needed(g, x);
+           return g.as<binary>(x) && g.inputs(x)[0] != g.inputs(x)[1] &&
+                  g.layout(g.inputs(x)[0]) == g.layout(g.inputs(x)[1]) && is_needed(g, x);
          });
          if (o == nothing<op_id>) return false;
          auto const a = g.inputs(o)[0], b = g.inputs(o)[1];
@@ -555,7 +575,8 @@ std::vector<graph_fault_case> const& graph_faults() {
        [](op_graph const& g, graph_editor& edit, random_stream& draw) {
          auto const o = pick_op(g, draw, [&](op_id x) {
            if (!g.as<op::opaque>(x) || g.inputs(x).size() < 2) return false;
-           for (auto v : g.outputs(x)) if (g.record(v).alias != alias_kind::fresh) return false;
+           for (auto v : g.outputs(x))
+             if (g.record(v).alias != alias_kind::fresh) return false;
            return true;
          });
          if (o == nothing<op_id>) return false;
@@ -573,7 +594,8 @@ std::vector<graph_fault_case> const& graph_faults() {
            for (auto v : g.outputs(x)) {
              if (g.record(v).alias != alias_kind::fresh) return false;
              for (auto const& u : g.uses(v))
-               for (auto y : g.outputs(u.op)) if (g.record(y).alias != alias_kind::fresh) return false;
+               for (auto y : g.outputs(u.op))
+                 if (g.record(y).alias != alias_kind::fresh) return false;
            }
            return true;
          });
@@ -666,7 +688,8 @@ TEST_CASE("graphs that compute something else are found, each fault of its kind"
     }
   }
   CHECK(as_another * 100 < all);
-  for (std::size_t k = 0; k < planted.size(); ++k) CHECK_MESSAGE(planted[k] >= 3, graph_faults()[k].name << " was planted " << planted[k] << " times");
+  for (std::size_t k = 0; k < planted.size(); ++k)
+    CHECK_MESSAGE(planted[k] >= 3, graph_faults()[k].name << " was planted " << planted[k] << " times");
 }
 
 TEST_CASE("a weight that is updated twice is found") {

@@ -22,9 +22,9 @@ namespace neap::inline v0 {
 struct plan_step {
   op_id op = nothing<op_id>;
   op_stream stream = op_stream::compute;
-  seconds_t start = 0, end = 0;    // by the cost model, in seconds from the step's beginning
-  bytes_t workspace_bytes = 0;     // rounded up; 0: the op needs none
-  bytes_t workspace_offset = 0;    // in the arena
+  seconds_t start = 0, end = 0;  // by the cost model, in seconds from the step's beginning
+  bytes_t workspace_bytes = 0;   // rounded up; 0: the op needs none
+  bytes_t workspace_offset = 0;  // in the arena
   friend bool operator==(plan_step const&, plan_step const&) = default;
 };
 
@@ -51,18 +51,18 @@ template <class G>
 struct plan {
   static constexpr std::uint32_t no_buffer = 0xffffffffu;
 
-  G graph;                              // with its copies, stores and loads
-  digest original;                      // of the graph that the user gave; ids in op_record::origin are that graph's
+  G graph;          // with its copies, stores and loads
+  digest original;  // of the graph that the user gave; ids in op_record::origin are that graph's
   memory_options options;
-  std::vector<plan_step> steps;         // in issue order
-  std::vector<plan_buffer> buffers;     // ascending by storage; storages of no device bytes have none
-  std::vector<transfer_wait> waits;     // ascending, each once
+  std::vector<plan_step> steps;      // in issue order
+  std::vector<plan_buffer> buffers;  // ascending by storage; storages of no device bytes have none
+  std::vector<transfer_wait> waits;  // ascending, each once
 
-  bytes_t peak_bytes = 0;               // the most that lives at any step, resident included
+  bytes_t peak_bytes = 0;  // the most that lives at any step, resident included
   bytes_t resident_bytes = 0;
-  bytes_t arena_bytes = 0;              // the end of the highest buffer or workspace
-  bytes_t lower_bound_bytes = 0;        // of the peak: no order, recomputation or swapping of the original gets below
-  seconds_t latency = 0;                // the end of the last step
+  bytes_t arena_bytes = 0;        // the end of the highest buffer or workspace
+  bytes_t lower_bound_bytes = 0;  // of the peak: no order, recomputation or swapping of the original gets below
+  seconds_t latency = 0;          // the end of the last step
 
   schedule order() const {
     schedule s;

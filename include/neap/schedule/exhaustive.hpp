@@ -58,7 +58,8 @@ struct exhaustive_order {
     if (best.back() == never) detail::refuse_cycle();
     schedule s;
     s.order.resize(n);
-    for (std::size_t at = n, set = best.size() - 1; at-- > 0; set &= ~(std::size_t{1} << last[set])) s.order[at] = op_id{last[set]};
+    for (std::size_t at = n, set = best.size() - 1; at-- > 0; set &= ~(std::size_t{1} << last[set]))
+      s.order[at] = op_id{last[set]};
     return s;
   }
   template <dataflow_graph G>

@@ -27,7 +27,7 @@ inline schedule order_by_rank(flow_facts const& facts, table<op_id, std::uint64_
   std::vector<std::pair<std::uint64_t, op_id>> heap;
   auto const later = [](auto const& a, auto const& b) { return a > b; };
   for (auto o : id_range<op_id>(n))
-    if ((missing[o] = static_cast<std::uint32_t>(facts.after(o).size())) == 0) heap.push_back({rank[o], o});
+    if ((missing[o] = static_cast<std::uint32_t>(facts.after(o).size())) == 0) heap.emplace_back(rank[o], o);
   std::make_heap(heap.begin(), heap.end(), later);
   schedule s;
   s.order.reserve(n);
@@ -38,7 +38,7 @@ inline schedule order_by_rank(flow_facts const& facts, table<op_id, std::uint64_
     s.order.push_back(o);
     for (auto u : next[o])
       if (--missing[u] == 0) {
-        heap.push_back({rank[u], u});
+        heap.emplace_back(rank[u], u);
         std::push_heap(heap.begin(), heap.end(), later);
       }
   }
@@ -73,7 +73,7 @@ inline schedule complete_order(flow_facts const& facts, schedule const& partial)
     for (auto root : missing) {
       if (state[root]) continue;
       state[root] = 1;
-      path.push_back({root, 0});
+      path.emplace_back(root, 0);
       while (!path.empty()) {
         auto& [o, i] = path.back();
         auto const after = facts.after(o);
@@ -87,7 +87,7 @@ inline schedule complete_order(flow_facts const& facts, schedule const& partial)
         auto const before = after[i];
         if (state[before] == 1) detail::refuse_cycle();
         state[before] = 1;
-        path.push_back({before, 0});
+        path.emplace_back(before, 0);
       }
     }
   }

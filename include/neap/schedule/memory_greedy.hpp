@@ -74,8 +74,8 @@ struct greedy_forward {
     csr<op_id, op_id> next;                          // each successor once
     table<op_id, std::uint32_t> missing, waits_for;  // ops still to run before, and the exclusive or of their ids
     table<op_id, std::uint32_t> age;
-    table<op_id, bytes_t> added, key;                // bytes of the op alone; with the one that can follow
-    table<op_id, std::uint8_t> state;                // 0 waits, 1 ready, 2 done
+    table<op_id, bytes_t> added, key;  // bytes of the op alone; with the one that can follow
+    table<op_id, std::uint8_t> state;  // 0 waits, 1 ready, 2 done
     // Of each storage: how many ops still touch it, and the exclusive or of their ids: the last one's id in the end.
     table<storage_id, std::uint32_t> touchers, which;
     detail::greedy_heap heap;

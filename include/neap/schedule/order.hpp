@@ -31,7 +31,8 @@ inline status check_order(flow_facts const& facts, schedule const& s) {
     if (index(o) >= n) return failure{"schedule: " + op(o) + " is not in the graph"};
     if (done[index(o)]) return failure{"schedule: " + op(o) + " appears twice"};
     for (auto before : facts.after(o))
-      if (!done[index(before)]) return failure{"schedule: " + op(o) + " stands before " + op(before) + ", which it needs"};
+      if (!done[index(before)])
+        return failure{"schedule: " + op(o) + " stands before " + op(before) + ", which it needs"};
     done[index(o)] = true;
   }
   return {};

@@ -19,10 +19,10 @@ namespace neap::inline v0 {
 /// Refines an order; the peak does not rise above the larger of the order's own and `limit`. Not valid input orders are
 /// refused with neap::error. O(ops + edges) but for loads, each O(the distance it moves).
 struct refine {
-  bytes_t limit = 0;   // loads may be advanced up to here; 0: up to the peak without advancing any
+  bytes_t limit = 0;  // loads may be advanced up to here; 0: up to the peak without advancing any
   bool sink = true, stores = true, loads = true;
 
-  schedule operator()(flow_facts const& facts, schedule s) const {
+  schedule operator()(flow_facts const& facts, const schedule& s) const {
     if (auto const ok = check_order(facts, s); !ok) throw error(ok.message());
     simulator sim;
     auto best = s;
@@ -82,7 +82,8 @@ struct refine {
       for (auto t : facts.makes(o)) mine += facts.bytes(t);
       auto const start = std::min(link_free, computed[p]) - facts.seconds(o);
       std::uint32_t q = p;
-      while (q > earliest && computed[q] > start && bytes_at[q - 1] + mine <= most && now.start[q - 1] >= not_before) --q;
+      while (q > earliest && computed[q] > start && bytes_at[q - 1] + mine <= most && now.start[q - 1] >= not_before)
+        --q;
       for (std::uint32_t k = q; k < p; ++k) bytes_at[k] += mine;
       to[p] = q;
       link_free = std::min(start, computed[q]);

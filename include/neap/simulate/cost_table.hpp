@@ -102,7 +102,9 @@ class cost_table {
   static result<cost_table> from_text(std::string_view text) {
     cost_table t;
     std::size_t number = 0;
-    auto const bad = [&](char const* what) { return failure{"cost table, line " + std::to_string(number) + ": " + what}; };
+    auto const bad = [&](char const* what) {
+      return failure{"cost table, line " + std::to_string(number) + ": " + what};
+    };
     while (!text.empty()) {
       auto const end = std::min(text.find('\n'), text.size());
       std::string_view line = text.substr(0, end);
@@ -122,7 +124,8 @@ class cost_table {
       if (!hex(0, r.key.high) || !hex(16, r.key.low)) return bad("expected 32 hexadecimal digits");
       line.remove_prefix(33);
       auto const [rest, code] = std::from_chars(line.data(), line.data() + line.size(), r.seconds);
-      if (code != std::errc{} || !std::isfinite(r.seconds) || r.seconds < 0) return bad("seconds are not a number from 0");
+      if (code != std::errc{} || !std::isfinite(r.seconds) || r.seconds < 0)
+        return bad("seconds are not a number from 0");
       line.remove_prefix(static_cast<std::size_t>(rest - line.data()));
       if (line.size() < 2 || line[0] != ' ') return bad("the operator's name is missing");
       r.name = line.substr(1);

@@ -23,7 +23,9 @@ namespace detail {
 template <class Item>
 class row_list {
  public:
-  std::span<Item const> operator[](std::size_t r) const { return {items_.data() + begin_[r], items_.data() + begin_[r + 1]}; }
+  std::span<Item const> operator[](std::size_t r) const {
+    return {items_.data() + begin_[r], items_.data() + begin_[r + 1]};
+  }
   void clear(std::size_t rows) {
     begin_.resize(rows + 1);
     begin_[0] = 0;
@@ -63,7 +65,9 @@ std::size_t count_of(Range const& range) {
 /// align_up without a division where the alignment is a power of two, as it is nearly always.
 class rounding {
  public:
-  explicit rounding(bytes_t alignment) : alignment_(alignment), mask_((alignment & (alignment - 1)) == 0 ? alignment - 1 : -1) {}
+  explicit rounding(bytes_t alignment)
+      : alignment_(alignment),
+        mask_((alignment & (alignment - 1)) == 0 ? alignment - 1 : -1) {}
   bytes_t operator()(bytes_t n) const {
     if (mask_ >= 0 && n <= INT64_MAX - mask_) return (n + mask_) & ~mask_;
     return align_up(n, alignment_);
@@ -231,8 +235,8 @@ void flow_facts::assign(G const& g, C const& cost, memory_options options) {
         if (makers[index(to)] == o && bytes[index(to)] != 0)
           for (value_id arg : in) {
             auto const from = flow::storage(g, arg);
-            if (kinds[index(from)] == plain && bytes[index(from)] == bytes[index(to)] && seen[index(from)].written_by != me &&
-                flow::may_take_over(g, o, i, j)) {
+            if (kinds[index(from)] == plain && bytes[index(from)] == bytes[index(to)] &&
+                seen[index(from)].written_by != me && flow::may_take_over(g, o, i, j)) {
               bool all = true;  // another argument may look at the same storage in another way
               std::size_t k = 0;
               for (value_id other : in) {

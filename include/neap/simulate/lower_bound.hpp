@@ -30,8 +30,7 @@ bytes_t least_bytes(G const& g, flow_facts const& facts, value_id v) {
   auto const s = flow::storage(g, v);
   if constexpr (std::derived_from<G, op_graph>)
     return std::min(facts.bytes(s), align_up(g.type(v).bytes(), facts.options().alignment));
-  else
-    return facts.bytes(s);
+  else return facts.bytes(s);
 }
 
 /// Whether any plan could put output j in the place of input i: of it, or of a copy of it.

@@ -44,12 +44,12 @@ dtype rate_type(G const& g, op_id o) {
 /// A device as a planner sees it. Views and the ops named in `free_ops` cost nothing.
 struct roofline {
   std::array<double, dtype_names.size()> flops_per_second{};  // by element type; 0: as f32
-  double bytes_per_second = 1e11;                              // of the device's memory
-  seconds_t launch = 0;                                        // of each op that is not free
-  double half_flops = 0, half_bytes = 0;                       // work at which half of the rate is reached
+  double bytes_per_second = 1e11;                             // of the device's memory
+  seconds_t launch = 0;                                       // of each op that is not free
+  double half_flops = 0, half_bytes = 0;                      // work at which half of the rate is reached
   double to_host_bytes_per_second = 1e10, to_device_bytes_per_second = 1e10;
-  seconds_t link_latency = 0;                                  // of each transfer
-  std::vector<std::string> free_ops;                           // by operator name
+  seconds_t link_latency = 0;         // of each transfer
+  std::vector<std::string> free_ops;  // by operator name
 
   double rate(dtype t) const {
     auto const r = flops_per_second[static_cast<std::size_t>(t)];

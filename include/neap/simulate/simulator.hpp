@@ -60,7 +60,8 @@ class simulator {
   static constexpr std::size_t at(op_stream s) { return static_cast<std::size_t>(s); }
 
   /// Start and end of each position's op on its stream.
-  void times(flow_facts const& facts, schedule const& order, std::vector<seconds_t>& start, std::vector<seconds_t>& end) {
+  void times(flow_facts const& facts, schedule const& order, std::vector<seconds_t>& start,
+             std::vector<seconds_t>& end) {
     auto const n = order.size();
     assert(n == facts.op_count() && "a schedule has each op once");
     start.resize(n), end.resize(n);
@@ -142,7 +143,7 @@ class simulator {
           if (facts.has_transfers() && held_until_[c.from] > start[p]) continue;
           taken_[c.from] |= gave, taken_[c.to] |= took;
           if (takes_over) (*takes_over)[c.to] = c.from;
-          bytes_at[p] -= facts.bytes(c.to);       // one buffer where there were two
+          bytes_at[p] -= facts.bytes(c.to);        // one buffer where there were two
           bytes_at[p + 1] += facts.bytes(c.from);  // which goes on
         }
     }

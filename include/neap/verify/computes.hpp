@@ -23,16 +23,18 @@ inline std::string describe(op_graph const& g, op_id o) {
 /// Compares the planned graph with the original, value by value. O((ops + edges) log ops).
 inline void check_what_is_computed(op_graph const& original, op_graph const& g, verification& out) {
   using kind = violation_kind;
-  auto const report = [&](kind k, op_id o, std::string what) { out.add({k, no_id, o, nothing<storage_id>, std::move(what)}); };
+  auto const report = [&](kind k, op_id o, std::string what) {
+    out.add({k, no_id, o, nothing<storage_id>, std::move(what)});
+  };
 
   numbers was(original);
   for (auto o : was.order) was.add(original, o);
-  std::vector<std::pair<digest, op_id>> known;        // by number
-  std::vector<std::pair<std::uint64_t, op_id>> of;    // by origin
+  std::vector<std::pair<digest, op_id>> known;      // by number
+  std::vector<std::pair<std::uint64_t, op_id>> of;  // by origin
   for (auto o : original.ops()) {
     if (is_transfer(original, o)) continue;
-    known.push_back({was.op[o], o});
-    of.push_back({index(original.origin(o)), o});
+    known.emplace_back(was.op[o], o);
+    of.emplace_back(index(original.origin(o)), o);
   }
   std::sort(known.begin(), known.end());
   std::sort(of.begin(), of.end());
@@ -44,15 +46,17 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
   // sources: the same, in the same order
   numbers now(g);
   if (g.sources().size() != original.sources().size())
-    report(kind::source_changed, nothing<op_id>, std::to_string(g.sources().size()) + " sources where the original has " +
-                                                     std::to_string(original.sources().size()));
+    report(kind::source_changed, nothing<op_id>,
+           std::to_string(g.sources().size()) + " sources where the original has " +
+               std::to_string(original.sources().size()));
   for (std::size_t i = 0; i < std::min(g.sources().size(), original.sources().size()); ++i)
     if (now.value[g.sources()[i]] != was.value[original.sources()[i]])
       report(kind::source_changed, nothing<op_id>, "source " + std::to_string(i) + " has another role, type or size");
 
   // ops: each has the number of one of the original's
   std::vector<std::pair<digest, op_id>> ran;
-  if (now.order.size() != g.op_count()) report(kind::read_before_made, nothing<op_id>, "the planned graph has a circle");
+  if (now.order.size() != g.op_count())
+    report(kind::read_before_made, nothing<op_id>, "the planned graph has a circle");
   for (auto o : now.order) {
     now.add(g, o);
     if (is_transfer(g, o)) {
@@ -68,7 +72,7 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
       continue;
     }
     if (auto const [first, last] = same_number(now.op[o]); first != last) {
-      ran.push_back({now.op[o], o});
+      ran.emplace_back(now.op[o], o);
       continue;
     }
     // What was it meant to be? The original op of its origin, the one most alike.
@@ -100,8 +104,9 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
         }
       report(kind::input_changed, o, who + where);
     }
-    if (g.outputs(o).size() == original.outputs(meant).size()) now.set(g, o, was.op[meant]);  // so that readers are not blamed
-    ran.push_back({was.op[meant], o});
+    if (g.outputs(o).size() == original.outputs(meant).size())
+      now.set(g, o, was.op[meant]);  // so that readers are not blamed
+    ran.emplace_back(was.op[meant], o);
   }
 
   // ops that count: as often as in the original
@@ -117,13 +122,15 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
     auto const want = times(known, number), have = times(ran, number);
     if (have < want && runs_exactly_once(original, o))
       report(kind::missing_op, nothing<op_id>, describe(original, o) + " of the original does not run");
-    if (have > want) report(kind::repeated_op, nothing<op_id>, describe(original, o) + " of the original runs more than once");
+    if (have > want)
+      report(kind::repeated_op, nothing<op_id>, describe(original, o) + " of the original runs more than once");
   }
 
   // what is kept: the same values in the same order
   if (g.kept().size() != original.kept().size())
-    report(kind::output_changed, nothing<op_id>, std::to_string(g.kept().size()) + " values are kept, " +
-                                                     std::to_string(original.kept().size()) + " in the original");
+    report(kind::output_changed, nothing<op_id>,
+           std::to_string(g.kept().size()) + " values are kept, " + std::to_string(original.kept().size()) +
+               " in the original");
   for (std::size_t i = 0; i < std::min(g.kept().size(), original.kept().size()); ++i) {
     auto const a = g.kept()[i], b = original.kept()[i];
     if (now.value[a] != was.value[b] || g.role(a) != original.role(b))

@@ -26,10 +26,12 @@ template <class G>
 verification verify_plan(G const& original, plan<G> const& p, bytes_t limit = INT64_MAX) {
   verification out;
   if (p.original != original.digest())
-    out.add({violation_kind::other_original, no_id, nothing<op_id>, nothing<storage_id>, "the plan was made for another graph"});
+    out.add({violation_kind::other_original, no_id, nothing<op_id>, nothing<storage_id>,
+             "the plan was made for another graph"});
   detail::verifying::check_what_is_computed(original, p.graph, out);
-  detail::verifying::plan_parts const parts{p.graph,      p.steps,        p.buffers,     p.waits,           p.options,
-                                            p.peak_bytes, p.resident_bytes, p.arena_bytes, p.lower_bound_bytes, p.latency};
+  detail::verifying::plan_parts const parts{
+      p.graph,          p.steps,       p.buffers,           p.waits,  p.options, p.peak_bytes,
+      p.resident_bytes, p.arena_bytes, p.lower_bound_bytes, p.latency};
   detail::verifying::run_check(parts, out)();
   if (p.arena_bytes > limit)
     out.add({violation_kind::over_budget, no_id, nothing<op_id>, nothing<storage_id>,

@@ -34,7 +34,11 @@ struct plan_parts {
 
 class run_check {
  public:
-  run_check(plan_parts const& p, verification& out) : p_(p), g_(p.g), out_(out), n_(static_cast<std::uint32_t>(p.steps.size())) {}
+  run_check(plan_parts const& p, verification& out)
+      : p_(p),
+        g_(p.g),
+        out_(out),
+        n_(static_cast<std::uint32_t>(p.steps.size())) {}
 
   void operator()() {
     if (!well_formed()) return;
@@ -52,7 +56,9 @@ class run_check {
   void report(kind k, std::uint32_t step, storage_id s, std::string what) {
     out_.add({k, step, step < n_ ? p_.steps[step].op : nothing<op_id>, s, std::move(what)});
   }
-  std::string at(std::uint32_t step) const { return "step " + std::to_string(step) + ", " + describe(g_, p_.steps[step].op); }
+  std::string at(std::uint32_t step) const {
+    return "step " + std::to_string(step) + ", " + describe(g_, p_.steps[step].op);
+  }
   static std::string name(storage_id s) { return "storage " + std::to_string(index(s)); }
   static bool is_size(bytes_t b) { return b >= 0 && b <= most; }
 
@@ -71,12 +77,14 @@ class run_check {
       if (!is_size(s.workspace_bytes) || !is_size(s.workspace_offset)) bad("step " + std::to_string(i) + ": workspace");
       if (!std::isfinite(s.start) || !std::isfinite(s.end)) bad("step " + std::to_string(i) + ": times");
     }
-    if (!each_once) report(kind::not_each_op_once, no_id, nothing<storage_id>, "the steps are not the graph's ops, each once");
+    if (!each_once)
+      report(kind::not_each_op_once, no_id, nothing<storage_id>, "the steps are not the graph's ops, each once");
     for (auto const& b : p_.buffers) {
       bool const ids = index(b.storage) < g_.storage_count() &&
                        (b.takes_over == nothing<storage_id> || index(b.takes_over) < g_.storage_count());
       bool const steps = b.first <= b.last && (b.last < n_ || n_ == 0);
-      if (!ids || !steps || !is_size(b.offset) || !is_size(b.bytes)) bad("a buffer is not of this graph, these steps, or any memory");
+      if (!ids || !steps || !is_size(b.offset) || !is_size(b.bytes))
+        bad("a buffer is not of this graph, these steps, or any memory");
     }
     for (auto const& w : p_.waits)
       if (w.step > n_ || w.transfer >= n_ || w.transfer >= w.step) bad("a wait is not for an earlier step");
@@ -100,9 +108,11 @@ class run_check {
       auto const o = p_.steps[i].op;
       for (auto v : g_.inputs(o)) {
         auto const s = g_.storage(v);
-        if (!exists[index(v)]) report(kind::read_before_made, i, s, at(i) + " reads value " + std::to_string(index(v)) + ", not made yet");
+        if (!exists[index(v)])
+          report(kind::read_before_made, i, s, at(i) + " reads value " + std::to_string(index(v)) + ", not made yet");
         else if (born[index(v)] != writes[index(s)])
-          report(kind::overwritten_before_read, i, s, at(i) + " reads value " + std::to_string(index(v)) + ", overwritten since");
+          report(kind::overwritten_before_read, i, s,
+                 at(i) + " reads value " + std::to_string(index(v)) + ", overwritten since");
         touched_[s] = i;
       }
       for (auto v : g_.outputs(o)) {  // views of inputs show the storage as it was before the op's own updates
@@ -116,29 +126,35 @@ class run_check {
         if (g_.record(v).alias == alias_kind::update) born[index(v)] = ++writes[index(g_.storage(v))];
       for (auto v : g_.outputs(o))  // a view of another output of the op shows what that one is
         if (auto const& r = g_.record(v); r.alias == alias_kind::view && r.of <= -2)
-          if (auto const j = static_cast<std::size_t>(-2 - r.of); j < g_.outputs(o).size()) born[index(v)] = born[index(g_.outputs(o)[j])];
+          if (auto const j = static_cast<std::size_t>(-2 - r.of); j < g_.outputs(o).size())
+            born[index(v)] = born[index(g_.outputs(o)[j])];
     }
     for (auto v : g_.kept()) {
       auto const s = g_.storage(v);
       kept_[s] = 1;
       if (!exists[index(v)] || born[index(v)] != writes[index(s)])
-        report(kind::overwritten_before_read, n_, s, "kept value " + std::to_string(index(v)) + " is overwritten before the end");
+        report(kind::overwritten_before_read, n_, s,
+               "kept value " + std::to_string(index(v)) + " is overwritten before the end");
     }
   }
 
   /// Streams, times, and what each step knows of the transfers before it.
   void walk_time() {
     using ordinals = std::array<std::uint32_t, 2>;  // of each copy stream: how many of its transfers have surely ended
-    auto const stream_of = [&](op_id o) { return is_store(g_, o) ? op_stream::to_host : is_load(g_, o) ? op_stream::to_device : op_stream::compute; };
+    auto const stream_of = [&](op_id o) {
+      return is_store(g_, o) ? op_stream::to_host : is_load(g_, o) ? op_stream::to_device : op_stream::compute;
+    };
     ordinal_.assign(n_, 0);
     ordinals issued{0, 0};
     for (std::uint32_t i = 0; i < n_; ++i) {
       auto const s = stream_of(p_.steps[i].op);
-      if (p_.steps[i].stream != s) report(kind::wrong_stream, i, nothing<storage_id>, at(i) + " is on another stream than its op");
+      if (p_.steps[i].stream != s)
+        report(kind::wrong_stream, i, nothing<storage_id>, at(i) + " is on another stream than its op");
       if (s != op_stream::compute) ordinal_[i] = ++issued[static_cast<std::size_t>(s) - 1];
     }
     for (auto const& w : p_.waits)
-      if (ordinal_[w.transfer] == 0) report(kind::malformed, w.step, nothing<storage_id>, "a wait for a step that is no transfer");
+      if (ordinal_[w.transfer] == 0)
+        report(kind::malformed, w.step, nothing<storage_id>, "a wait for a step that is no transfer");
     auto waits = p_.waits;
     std::sort(waits.begin(), waits.end());
     std::size_t next_wait = 0;
@@ -162,7 +178,8 @@ class run_check {
         for (std::size_t j = 0; j < 2; ++j) known[j] = std::max(known[j], copy[k - 1][j]);
         known[k - 1] = std::max(known[k - 1], ordinal_[i] - 1);
       }
-      for (; next_wait < waits.size() && waits[next_wait].step == i; ++next_wait) learn(known, waits[next_wait].transfer);
+      for (; next_wait < waits.size() && waits[next_wait].step == i; ++next_wait)
+        learn(known, waits[next_wait].transfer);
       (s == op_stream::compute ? compute : copy[k - 1]) = known;
       known_at_[i] = compute;
 
@@ -185,7 +202,8 @@ class run_check {
             report(kind::missing_wait, i, t, at(i) + " overwrites " + name(t) + " without waiting for its transfer");
       }
       if (step.start < 0 || step.end < step.start || before(step.start, earliest))
-        report(kind::bad_time, i, nothing<storage_id>, at(i) + " begins before what it must wait for has ended, or ends before it begins");
+        report(kind::bad_time, i, nothing<storage_id>,
+               at(i) + " begins before what it must wait for has ended, or ends before it begins");
       free_at[k] = std::max(free_at[k], step.end);
       last = std::max(last, step.end);
       for (auto list : {g_.inputs(o), g_.outputs(o)})
@@ -198,9 +216,11 @@ class run_check {
     }
     for (; next_wait < waits.size(); ++next_wait) learn(compute, waits[next_wait].transfer);
     for (std::size_t j = 0; j < 2; ++j)
-      if (compute[j] < issued[j]) report(kind::missing_wait, n_, nothing<storage_id>, "the step ends without waiting for its last transfer");
+      if (compute[j] < issued[j])
+        report(kind::missing_wait, n_, nothing<storage_id>, "the step ends without waiting for its last transfer");
     if (differ(p_.latency, last))
-      report(kind::wrong_latency, no_id, nothing<storage_id>, "the last step ends at " + std::to_string(last) + " s, the plan says " + std::to_string(p_.latency));
+      report(kind::wrong_latency, no_id, nothing<storage_id>,
+             "the last step ends at " + std::to_string(last) + " s, the plan says " + std::to_string(p_.latency));
   }
 
   /// Each storage has its buffer, large enough, aligned, inside the arena, for as long as anybody needs it.
@@ -216,15 +236,24 @@ class run_check {
       }
       buffer_[s] = i;
       if (b.bytes != rounded(g_.bytes(s), align))
-        report(kind::wrong_size, b.first, s, name(s) + " needs " + std::to_string(rounded(g_.bytes(s), align)) + " bytes, its buffer has " + std::to_string(b.bytes));
-      if (b.offset % align) report(kind::misaligned, b.first, s, name(s) + " lies at " + std::to_string(b.offset) + ", which is not aligned");
+        report(kind::wrong_size, b.first, s,
+               name(s) + " needs " + std::to_string(rounded(g_.bytes(s), align)) + " bytes, its buffer has " +
+                   std::to_string(b.bytes));
+      if (b.offset % align)
+        report(kind::misaligned, b.first, s,
+               name(s) + " lies at " + std::to_string(b.offset) + ", which is not aligned");
       if (b.offset + b.bytes > p_.arena) report(kind::outside_arena, b.first, s, name(s) + " reaches beyond the arena");
       bool const to_end = b.resident || kept_[s];
-      if (b.resident != g_.is_resident(s)) report(kind::freed_early, b.first, s, name(s) + " is resident, or is not, and the plan says otherwise");
-      if (b.resident && b.first != 0) report(kind::taken_late, b.first, s, name(s) + " is resident and must be there from the beginning");
+      if (b.resident != g_.is_resident(s))
+        report(kind::freed_early, b.first, s, name(s) + " is resident, or is not, and the plan says otherwise");
+      if (b.resident && b.first != 0)
+        report(kind::taken_late, b.first, s, name(s) + " is resident and must be there from the beginning");
       if (to_end && n_ && b.last != n_ - 1) report(kind::freed_early, b.last, s, name(s) + " must live to the end");
-      if (!b.resident && made_[s] != no_id && b.first > made_[s]) report(kind::taken_late, made_[s], s, name(s) + " is made before its buffer is there");
-      if (touched_[s] != no_id && b.last < touched_[s]) report(kind::freed_early, touched_[s], s, at(touched_[s]) + " touches " + name(s) + ", freed after step " + std::to_string(b.last));
+      if (!b.resident && made_[s] != no_id && b.first > made_[s])
+        report(kind::taken_late, made_[s], s, name(s) + " is made before its buffer is there");
+      if (touched_[s] != no_id && b.last < touched_[s])
+        report(kind::freed_early, touched_[s], s,
+               at(touched_[s]) + " touches " + name(s) + ", freed after step " + std::to_string(b.last));
       if (!to_end && b.last + 1 < n_)
         for (std::size_t j = 0; j < 2; ++j)
           if (in_flight_[s][j] > known_at_[b.last + 1][j]) {
@@ -239,11 +268,15 @@ class run_check {
       auto const& step = p_.steps[i];
       auto const need = rounded(flow::workspace(g_, step.op), align);
       if (step.workspace_bytes != need)
-        report(step.workspace_bytes < need && step.workspace_bytes == 0 ? kind::missing_workspace : kind::wrong_size, i, nothing<storage_id>,
-               at(i) + " needs a workspace of " + std::to_string(need) + " bytes, has " + std::to_string(step.workspace_bytes));
+        report(step.workspace_bytes < need && step.workspace_bytes == 0 ? kind::missing_workspace : kind::wrong_size, i,
+               nothing<storage_id>,
+               at(i) + " needs a workspace of " + std::to_string(need) + " bytes, has " +
+                   std::to_string(step.workspace_bytes));
       if (step.workspace_bytes == 0) continue;
-      if (step.workspace_offset % align) report(kind::misaligned, i, nothing<storage_id>, at(i) + ": its workspace is not aligned");
-      if (step.workspace_offset + step.workspace_bytes > p_.arena) report(kind::outside_arena, i, nothing<storage_id>, at(i) + ": its workspace reaches beyond the arena");
+      if (step.workspace_offset % align)
+        report(kind::misaligned, i, nothing<storage_id>, at(i) + ": its workspace is not aligned");
+      if (step.workspace_offset + step.workspace_bytes > p_.arena)
+        report(kind::outside_arena, i, nothing<storage_id>, at(i) + ": its workspace reaches beyond the arena");
     }
   }
 
@@ -257,7 +290,8 @@ class run_check {
         auto const of = r.of >= 0 ? static_cast<std::size_t>(r.of) : static_cast<std::size_t>(-2 - r.of);
         auto const& list = r.of >= 0 ? in : outs;
         if (r.of == -1 || of >= list.size() || g_.storage(list[of]) != r.storage)
-          report(kind::outside_storage, no_id, r.storage, "value " + std::to_string(index(v)) + " does not lie in the storage of its base");
+          report(kind::outside_storage, no_id, r.storage,
+                 "value " + std::to_string(index(v)) + " does not lie in the storage of its base");
       }
       if (!on_device(r.storage)) continue;
       std::int64_t low = l.offset, high = l.offset;
@@ -267,7 +301,8 @@ class run_check {
         (l.strides[i] < 0 ? low : high) += (l.type.dims[i] - 1) * l.strides[i];
       }
       if (!empty && (low < 0 || (high + 1) * size_of(l.type.element) > g_.bytes(r.storage)))
-        report(kind::outside_storage, no_id, r.storage, "value " + std::to_string(index(v)) + " reaches beyond its storage");
+        report(kind::outside_storage, no_id, r.storage,
+               "value " + std::to_string(index(v)) + " reaches beyond its storage");
     }
   }
 
@@ -297,7 +332,8 @@ class run_check {
         if (b.takes_over == nothing<storage_id>) continue;
         auto const from = buffer_[b.takes_over];
         if (auto const why = refuses_takeover(b, from, step); !why.empty()) {
-          report(kind::bad_takeover, step, b.storage, name(b.storage) + " takes the place of " + name(b.takes_over) + ": " + why);
+          report(kind::bad_takeover, step, b.storage,
+                 name(b.storage) + " takes the place of " + name(b.takes_over) + ": " + why);
           continue;
         }
         if (given[from]) report(kind::bad_takeover, step, b.storage, name(b.takes_over) + " is taken over twice");
@@ -307,14 +343,15 @@ class run_check {
       for (auto i : begin[step]) {
         auto const& b = p_.buffers[i];
         if (auto const other = collides(b.offset, b.offset + b.bytes); other != no_id)
-          report(kind::overlap, step, b.storage, name(b.storage) + " and " + name(p_.buffers[other].storage) + " share bytes");
-        else
-          living.emplace(b.offset, std::pair{b.offset + b.bytes, i});
+          report(kind::overlap, step, b.storage,
+                 name(b.storage) + " and " + name(p_.buffers[other].storage) + " share bytes");
+        else living.emplace(b.offset, std::pair{b.offset + b.bytes, i});
       }
       if (n_ && p_.steps[step].workspace_bytes > 0) {
         auto const from = p_.steps[step].workspace_offset, to = from + p_.steps[step].workspace_bytes;
         if (auto const other = collides(from, to); other != no_id)
-          report(kind::workspace_overlap, step, p_.buffers[other].storage, at(step) + ": its workspace and " + name(p_.buffers[other].storage) + " share bytes");
+          report(kind::workspace_overlap, step, p_.buffers[other].storage,
+                 at(step) + ": its workspace and " + name(p_.buffers[other].storage) + " share bytes");
       }
       for (auto i : end[step]) leave(i);
     }
@@ -353,7 +390,8 @@ class run_check {
     for (auto const& b : p_.buffers) {
       top = std::max(top, b.offset + b.bytes);
       if (b.resident) resident += b.bytes;
-      auto const first = b.takes_over == nothing<storage_id> ? b.first : b.first + 1;  // that step is counted with what it takes over
+      auto const first =
+          b.takes_over == nothing<storage_id> ? b.first : b.first + 1;  // that step is counted with what it takes over
       if (first > b.last) continue;
       at_step[first] += b.bytes;
       at_step[b.last + 1] -= b.bytes;
@@ -362,10 +400,13 @@ class run_check {
     for (std::uint32_t i = 0; i < n_; ++i) {
       sum += at_step[i];
       peak = std::max(peak, sum + p_.steps[i].workspace_bytes);
-      if (p_.steps[i].workspace_bytes > 0) top = std::max(top, p_.steps[i].workspace_offset + p_.steps[i].workspace_bytes);
+      if (p_.steps[i].workspace_bytes > 0)
+        top = std::max(top, p_.steps[i].workspace_offset + p_.steps[i].workspace_bytes);
     }
     auto const wrong = [&](kind k, char const* what, bytes_t is, bytes_t said) {
-      if (is != said) report(k, no_id, nothing<storage_id>, std::string(what) + std::to_string(is) + " bytes, the plan says " + std::to_string(said));
+      if (is != said)
+        report(k, no_id, nothing<storage_id>,
+               std::string(what) + std::to_string(is) + " bytes, the plan says " + std::to_string(said));
     };
     wrong(kind::wrong_peak, "the peak is ", peak, p_.peak);
     wrong(kind::wrong_resident, "what is resident takes ", resident, p_.resident);
@@ -380,9 +421,10 @@ class run_check {
   table<op_id, std::uint32_t> step_of_;
   table<storage_id, std::uint32_t> made_, touched_, buffer_;
   table<storage_id, std::uint8_t> kept_;
-  std::vector<std::uint32_t> ordinal_;                            // by step: 1, 2, ... on its copy stream; 0: not a transfer
-  std::vector<std::array<std::uint32_t, 2>> known_at_;            // by step: transfers that a compute op there knows to have ended
-  table<storage_id, std::array<std::uint32_t, 2>> in_flight_;     // the last transfers that touch it
+  std::vector<std::uint32_t> ordinal_;  // by step: 1, 2, ... on its copy stream; 0: not a transfer
+  std::vector<std::array<std::uint32_t, 2>>
+      known_at_;  // by step: transfers that a compute op there knows to have ended
+  table<storage_id, std::array<std::uint32_t, 2>> in_flight_;  // the last transfers that touch it
 };
 
 }  // namespace neap::inline v0::detail::verifying

@@ -77,7 +77,9 @@ inline digest outputs_number(op_graph const& g, op_id o) {
   digest d{};
   for (auto v : g.outputs(o)) {
     auto const& r = g.record(v);
-    d = with_layout(d, g.layout(v)).mix(static_cast<std::uint64_t>(r.alias)).mix(static_cast<std::uint64_t>(r.of + 70000));
+    d = with_layout(d, g.layout(v))
+            .mix(static_cast<std::uint64_t>(r.alias))
+            .mix(static_cast<std::uint64_t>(r.of + 70000));
     if (r.alias == alias_kind::fresh) d = d.mix(static_cast<std::uint64_t>(g.bytes(r.storage)));
   }
   return d;
@@ -111,12 +113,16 @@ inline std::vector<op_id> data_order(op_graph const& g) {
 
 struct numbers {
   table<value_id, digest> value;
-  table<op_id, digest> op;  // of transfers: unused
+  table<op_id, digest> op;            // of transfers: unused
   table<op_id, digest> plain, types;  // operator_number, outputs_number
   std::vector<op_id> order;
 
   explicit numbers(op_graph const& g)
-      : value(g.value_count()), op(g.op_count()), plain(g.op_count()), types(g.op_count()), order(data_order(g)) {
+      : value(g.value_count()),
+        op(g.op_count()),
+        plain(g.op_count()),
+        types(g.op_count()),
+        order(data_order(g)) {
     std::uint64_t ordinal = 0;
     for (auto v : g.sources()) value[v] = source_number(g, v, ordinal++);
     for (auto o : g.ops()) {
