@@ -1,0 +1,144 @@
+#include <neap/model/fields.hpp>
+
+#include <neap/model/model.hpp>
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+
+using namespace neap;
+
+namespace {
+
+struct pair_of {
+  parameter weight{{2}}, bias{{1}};
+  int width = 2;
+};
+class hidden {  // constructors and private parts: a friend tells
+ public:
+  explicit hidden(int) {}
+  friend auto neap_fields(hidden& self) { return std::tie(self.first_, self.rest_); }
+
+ private:
+  parameter first_{{3}};
+  std::vector<pair_of> rest_{1};
+};
+class named {
+ public:
+  friend auto neap_fields(named& self) { return std::tie(self.a_); }
+  static constexpr std::array neap_names{"alpha"};
+
+ private:
+  parameter a_{{1}};
+};
+enum class mode { a, b };
+struct everything {
+  pair_of up, down;
+  std::vector<pair_of> layers{2};
+  std::array<parameter, 2> fixed{parameter({1}), parameter({1})};
+  std::optional<pair_of> maybe, nothing;
+  std::unique_ptr<parameter> owned = std::make_unique<parameter>(shape{1});
+  std::map<std::string, parameter> by_name;
+  std::tuple<parameter, int> tuple{parameter({1}), 3};
+  hidden secret{1};
+  named with_names;
+  buffer statistic{{1}};
+  tensor table;
+  std::string text = "plain";
+  double number = 1;
+  mode how = mode::a;
+  int (*function)(int) = nullptr;
+  struct nothing_inside {
+  } empty;
+};
+
+}  // namespace
+
+TEST_CASE("a model's parts are found in order, with their paths") {
+  everything e;
+  e.maybe.emplace();
+  e.by_name["x"] = parameter({1});
+  std::vector<std::string> paths;
+  for (auto const& n : named_tensors(e, role::weight)) paths.push_back(n.name);
+  CHECK(paths == std::vector<std::string>{
+                     "up.weight", "up.bias", "down.weight", "down.bias", "layers.0.weight", "layers.0.bias",
+                     "layers.1.weight", "layers.1.bias", "fixed.0", "fixed.1", "maybe.weight", "maybe.bias", "owned",
+                     "by_name.x", "tuple.0", "secret.0", "secret.1.0.weight", "secret.1.0.bias", "with_names.alpha"});
+  CHECK(named_tensors(e, role::buffer).size() == 1);
+  CHECK(named_tensors(e, role::constant).empty());
+  e.table = constant(tensor::ones({2}));
+  CHECK(named_tensors(e, role::constant)[0].name == "table");
+}
+
+TEST_CASE("members are counted, C arrays and bases noticed") {
+  struct with_array {
+    parameter a;
+    parameter b[3];
+  };
+  struct with_numbers {
+    float b[2];
+    pair_of c;
+  };
+  struct base {
+    parameter a;
+  };
+  struct derived : base {
+    parameter b;
+  };
+  static_assert(detail::has_c_array<with_array>());
+  static_assert(detail::has_c_array<with_numbers>());
+  static_assert(!detail::has_c_array<everything>());
+  static_assert(!detail::has_c_array<pair_of>());
+  static_assert(detail::has_base<derived>());
+  static_assert(!detail::has_base<everything>());
+  static_assert(detail::initialiser_count<pair_of>() == 3);
+  static_assert(detail::initialiser_count<everything>() == 18);
+  static_assert(detail::member_name<pair_of, 1>() == "bias");
+}
+
+TEST_CASE("a lambda without captures has no parts; tied weights count once") {
+  auto const f = [](tensor const& x) { return x; };
+  auto g = f;
+  CHECK(parameters(g).empty());
+  struct tied {
+    parameter a{{4}}, b;
+  } t;
+  t.b = t.a.share();
+  CHECK(parameters(t).size() == 1);
+  CHECK(parameter_count(t) == 4);
+}
+
+TEST_CASE("initialise makes equal models of equal seeds") {
+  struct net {
+    nn::linear a{4, 3}, b{3, 4};
+    nn::batch_norm2d n{2};
+  } x, y;
+  CHECK(x.a.weight.values<float>() != y.a.weight.values<float>());
+  initialise(x, 9);
+  initialise(y, 9);
+  CHECK(x.a.weight.values<float>() == y.a.weight.values<float>());
+  CHECK(x.b.bias.values<float>() == y.b.bias.values<float>());
+  CHECK(x.a.weight.values<float>() != x.b.weight.values<float>());
+  initialise(y, 10);
+  CHECK(x.a.weight.values<float>() != y.a.weight.values<float>());
+  for (auto v : x.a.weight.values<float>()) CHECK(std::abs(v) <= 0.5f);
+  CHECK(x.n.running_variance.values<float>() == std::vector<float>{1, 1});
+  set_element(x, dtype::f64);
+  CHECK(x.a.weight.element() == dtype::f64);
+  CHECK(x.n.running_mean.element() == dtype::f64);
+}
+
+TEST_CASE("more than 32 parts are reached in groups") {
+  struct group {
+    parameter a{{1}}, b{{1}}, c{{1}}, d{{1}}, e{{1}}, f{{1}}, g{{1}}, h{{1}}, i{{1}}, j{{1}}, k{{1}}, l{{1}}, m{{1}},
+        n{{1}}, o{{1}}, p{{1}}, q{{1}}, r{{1}}, s{{1}}, t{{1}}, u{{1}}, v{{1}}, w{{1}}, x{{1}}, y{{1}}, z{{1}}, A{{1}},
+        B{{1}}, C{{1}}, D{{1}}, E{{1}}, F{{1}};
+  };
+  struct {
+    group first, second;
+  } two;
+  CHECK(parameters(two).size() == 64);
+  CHECK(named_tensors(two, role::weight)[63].name == "second.F");
+}

@@ -1,0 +1,149 @@
+#include <neap/train/grad.hpp>
+
+#include <neap/model/model.hpp>
+#include <neap/train/loss.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace neap;
+
+namespace {
+
+// Every weight's gradient against the symmetric difference quotient of the loss, in f64, at some of its elements.
+template <class Model, class F>
+void check_quotients(Model& m, F loss) {
+  initialise(m, 3);
+  set_element(m, dtype::f64);
+  auto const weights = parameters(m);
+  auto const gradients = grad(loss(), weights);
+  REQUIRE(gradients.size() == weights.size());
+  for (std::size_t k = 0; k < weights.size(); ++k) {
+    CAPTURE(k);
+    REQUIRE(gradients[k].type() == weights[k].type());
+    auto const g = gradients[k].template values<double>();
+    auto* w = weights[k].template data<double>();
+    auto const n = static_cast<std::size_t>(weights[k].count());
+    for (std::size_t i = 0; i < n; i += 1 + n / 5) {
+      double const before = w[i], h = 1e-5;
+      w[i] = before + h;
+      double const up = loss().template item<double>();
+      w[i] = before - h;
+      double const down = loss().template item<double>();
+      w[i] = before;
+      CHECK(g[i] == doctest::Approx((up - down) / (2 * h)).epsilon(1e-5).scale(1e-3));
+    }
+  }
+}
+
+tensor f64(shape const& s, std::uint64_t seed) { return tensor::randn(s, seed, dtype::f64); }
+tensor classes(std::int64_t n, std::int64_t below) {
+  std::vector<std::int64_t> v;
+  for (std::int64_t i = 0; i < n; ++i) v.push_back(i % below);
+  return tensor::from(v, {n});
+}
+
+}  // namespace
+
+TEST_CASE("gradients of small models are the difference quotients") {
+  SUBCASE("perceptron with norms and branches") {
+    struct {
+      nn::linear a{5, 8}, b{8, 8}, c{8, 3};
+      nn::layer_norm n{8};
+      nn::rms_norm r{8};
+      parameter scale{{8}, initialiser::uniform(0.5, 1.5)};
+    } m;
+    auto const x = f64({4, 5}, 1);
+    check_quotients(m, [&] {
+      tensor const h = tanh(m.a(x));
+      tensor const y = gelu(m.b(m.n(h))) * m.scale + m.r(h) / (1 + exp(-h));
+      return cross_entropy{}(m.c(y - 0.5 * h), classes(4, 3));
+    });
+  }
+  SUBCASE("attention, both forms") {
+    for (bool fused : {true, false}) {
+      struct {
+        nn::multi_head_attention a;
+      } m{nn::multi_head_attention(8, 2, {.causal = true, .fused = fused})};
+      auto const x = f64({2, 5, 8}, 1), y = f64({2, 5, 8}, 2);
+      check_quotients(m, [&] { return mse{}(m.a(x), y); });
+    }
+  }
+  SUBCASE("convolutions, norms and pools") {
+    struct {
+      nn::conv2d a{2, 4, 3, {.padding = 1}}, b{4, 4, 3, {.stride = 2, .groups = 2}};
+      nn::batch_norm2d n{4};
+      nn::group_norm g{2, 4};
+    } m;
+    auto const x = f64({2, 2, 7, 7}, 1);
+    check_quotients(m, [&] {
+      tensor const y = silu(m.b(avg_pool2d(m.n(m.a(x)), {.window = {2, 2}, .stride = {1, 1}})));
+      return sum(square(interpolate(m.g(y), 3, 4, {.bilinear = true})));
+    });
+  }
+  SUBCASE("embedding, views, reductions") {
+    struct {
+      nn::embedding e{6, 4};
+    } m;
+    auto const ids = classes(5, 4);
+    check_quotients(m, [&] {
+      tensor const h = m.e(ids);  // (5, 4)
+      tensor const both = concat({transpose(h), permute(slice(h, 0, 1, 5), {1, 0})}, 1);
+      auto const parts = split(reshape(both, {4, 3, 3}), 2, 0);
+      return mean(max(parts[0], {1}) * sum(parts[1], {2})) + sum(softmax(h, 0) * log_softmax(h));
+    });
+  }
+  SUBCASE("one weight read twice, through a shared handle") {
+    struct {
+      parameter a{{3, 3}, initialiser::uniform(-1, 1)};
+    } m;
+    check_quotients(m, [&] { return sum(matmul(m.a, matmul(m.a, m.a, {.transpose_b = true})) * m.a); });
+  }
+}
+
+TEST_CASE("gradients of inputs, and of what the loss does not depend on") {
+  auto const x = tensor::from({1.f, 2.f, 3.f}, {3}).with_gradient();
+  parameter const unused({2});
+  auto const g = grad(sum(x * x * x), {x, unused});
+  CHECK(g[0].values<float>() == std::vector<float>{3, 12, 27});
+  CHECK(g[1].is_empty());
+  CHECK(grad(sum(x * x.detach()), {x})[0].values<float>() == std::vector<float>{1, 2, 3});
+  CHECK(grad(sum(x), {x})[0].values<float>() == std::vector<float>(3, 1));
+  // A tensor made by an operator that is not recorded is a leaf as well.
+  auto const y = tensor::ones({3}) * 2;
+  CHECK(grad(sum(x * y), {x})[0].values<float>() == std::vector<float>(3, 2));
+}
+
+TEST_CASE("the loss must be one number; what was overwritten is missed") {
+  auto const message_of = [](auto f) -> std::string {
+    try {
+      f();
+    } catch (error const& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  auto const x = tensor::from({1.f, 2.f}, {2}).with_gradient();
+  CHECK(message_of([&] { (void)grad(x * x, {x}); }).find("grad: the loss must be one number, this is f32[2]") != std::string::npos);
+
+  auto const state = tensor::ones({2});
+  tensor const loss = sum(x * state);
+  (void)apply(op::accumulate{}, {state, state});
+  auto const what = message_of([&] { (void)grad(loss, {x}); });
+  CHECK(what.starts_with("grad.cpp:"));
+  CHECK(what.find("was changed in place after it was used") != std::string::npos);
+}
+
+TEST_CASE("in a trace, gradients are ops of the program, and differentiate again") {
+  auto const x = tensor::from({1.f, 2.f, 3.f}, {3});
+  auto const p = trace(
+      [](tensor const& v) {
+        tensor const once = grad(sum(v * v * v), {v})[0];
+        return std::pair{once, grad(sum(once), {v})[0]};
+      },
+      x);
+  CHECK(p.outputs.size() == 2);
+  CHECK(p.inputs.size() == 1);
+  CHECK(p.program.type(p.outputs[1]).dims == shape{3});
+}
