@@ -172,7 +172,7 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
 }  // namespace detail
 
 /// The gradients of a scalar with respect to tensors: weights, or leaves made by with_gradient(). A tensor that the loss
-/// does not depend on gets an empty one. They carry no history: gradients of gradients are for traces.
+/// does not depend on gets zeros. They carry no history: gradients of gradients are for traces.
 /// Ops is the set that the operators used, and those of their gradients, are in.
 template <class Ops = standard_operators, class Backend = host_backend>
 std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
