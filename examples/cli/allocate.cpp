@@ -36,11 +36,9 @@ int run(options const& o) {
   if (!file) throw refused{o.problem + ": " + file.message()};
   neap::bytes_t capacity = -1;
   if (!o.capacity.empty()) {
-    auto const c = parse_quantity(o.capacity) ? parse_size_or_ratio("--capacity", o.capacity) : size_or_ratio{};
-    if (c.bytes) capacity = *c.bytes;
-    else if (c.ratio && *c.ratio == static_cast<double>(static_cast<neap::bytes_t>(*c.ratio))) capacity = static_cast<neap::bytes_t>(*c.ratio);
-    else throw refused{"--capacity: \"" + o.capacity + "\" is not a number of bytes"};
+    capacity = parse_bytes("--capacity", o.capacity);
   }
+  if (!o.out.empty()) or_refuse(neap::can_write_file(o.out));
   auto const begin = std::chrono::steady_clock::now();
   neap::memory_problem const problem(file->records);
   auto const plan = solve(o, problem, capacity);
@@ -55,21 +53,21 @@ int run(options const& o) {
     nlohmann::ordered_json j;
     j["name"] = o.problem;
     j["records"] = file->records.size();
-    j["arena_bytes"] = plan.arena_bytes;
+    if (placed) j["arena_bytes"] = plan.arena_bytes;
+    else j["arena_bytes"] = nullptr;
     j["lower_bound_bytes"] = plan.lower_bound_bytes;
     j["optimal"] = optimal;
     j["fits"] = fits;
     j["status"] = optimal ? "optimal" : placed ? "feasible" : plan.status == neap::plan_status::infeasible ? "infeasible" : "budget spent";
     j["work"] = plan.work;
     j["seconds"] = seconds;
-    std::printf("%s\n", j.dump().c_str());
+    print_json(j);
   } else if (placed) {
     std::printf("%s: %zu records, arena %lld bytes, %s (lower bound %lld), %.3f s\n", o.problem.c_str(), file->records.size(),
                 static_cast<long long>(plan.arena_bytes), optimal ? "proved optimal" : "not proved optimal",
                 static_cast<long long>(plan.lower_bound_bytes), seconds);
   }
-  if (!fits) std::fprintf(stderr, "neap: %s: no plan fits: %s\n", o.problem.c_str(),
-                          placed ? "the arena is larger than the capacity" : plan.why.message().c_str());
+  if (!fits) complain(o.problem + ": no plan fits: " + (placed ? "the arena found is larger than the capacity" : plan.why.message()));
   return fits ? fine : no_plan_fits;
 }
 

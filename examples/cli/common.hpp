@@ -7,10 +7,12 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <charconv>
+#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace cli {
 
@@ -31,40 +33,65 @@ inline void or_refuse(neap::status const& s) {
   if (!s) throw refused{s.message()};
 }
 
-/// A plain number of at most 1e18 with an optional unit; unit "" where none was given.
+/// A text for one line of a terminal or for JSON: control characters and bytes that are no UTF-8 give way to "?".
+inline std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    auto const byte = [&](std::size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
+    unsigned const c = byte(i);
+    std::size_t const length = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    bool good = length > 0 && c >= 0x20 && c != 0x7f;
+    for (std::size_t k = 1; k < length; ++k) good &= byte(i + k) >> 6 == 2;
+    if (length == 3) good &= !(c == 0xe0 && byte(i + 1) < 0xa0) && !(c == 0xed && byte(i + 1) >= 0xa0);
+    if (length == 4) good &= !(c == 0xf0 && byte(i + 1) < 0x90) && !(c == 0xf4 && byte(i + 1) >= 0x90);
+    if (good) out += text.substr(i, length);
+    else out += '?';
+    i += good ? length : 1;
+  }
+  return out;
+}
+
+/// One line on standard error.
+inline void complain(std::string_view what) { std::fprintf(stderr, "neap: %s\n", printable(what).c_str()); }
+
+/// A plain number from 0 to 1e18 with an optional unit; unit "" where none was given.
 struct quantity {
   double number = 0;
   std::string unit;
 };
 inline std::optional<quantity> parse_quantity(std::string const& text) {
-  char* end = nullptr;
-  double const x = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || !(x >= 0) || x > 1e18) return std::nullopt;
-  return quantity{x, std::string(end)};
+  double x = 0;
+  auto const [end, code] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (code != std::errc{} || !(x >= 0) || x > 1e18) return std::nullopt;
+  return quantity{x, std::string(end, text.data() + text.size())};
 }
 
-/// "2GiB", "800MB", "123456" are bytes; a number of at most 1 (or with a point and no unit) is a ratio.
+/// Bytes of a quantity with a unit, or a whole number of them without one.
+inline std::optional<neap::bytes_t> bytes_of(quantity const& q) {
+  if (q.unit.empty()) return q.number == std::floor(q.number) ? std::optional(static_cast<neap::bytes_t>(q.number)) : std::nullopt;
+  for (auto [unit, scale] : {std::pair{"B", 1.0}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
+                             {"TiB", 1099511627776.0}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}})
+    if (q.unit == unit && q.number * scale <= 9e18) return static_cast<neap::bytes_t>(q.number * scale);
+  return std::nullopt;
+}
+inline neap::bytes_t parse_bytes(std::string const& option, std::string const& text) {
+  auto const q = parse_quantity(text);
+  auto const b = q ? bytes_of(*q) : std::nullopt;
+  if (!b) throw refused{option + ": \"" + text + "\" is not a number of bytes (2GiB, 800MB, 1048576)"};
+  return *b;
+}
+
+/// "2GiB", "800MB", "123456" are bytes; a number of at most 1, or with a point, and no unit is a ratio.
 struct size_or_ratio {
   std::optional<neap::bytes_t> bytes;
   std::optional<double> ratio;
 };
 inline size_or_ratio parse_size_or_ratio(std::string const& option, std::string const& text) {
   auto const q = parse_quantity(text);
-  auto const fail = [&]() -> refused {
-    return {option + ": \"" + text + "\" is neither bytes (2GiB, 800MB, 1048576) nor a ratio (0.4)"};
-  };
-  if (!q) throw fail();
-  if (q->unit.empty()) {
-    if (text.find_first_of(".eE") != text.npos || q->number <= 1) return {std::nullopt, q->number};
-    return {static_cast<neap::bytes_t>(q->number), std::nullopt};
-  }
-  double scale = 0;
-  std::string const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "kB", "KB", "MB", "GB", "TB"};
-  double const scales[] = {1, 1024.0, 1048576.0, 1073741824.0, 1099511627776.0, 1e3, 1e3, 1e6, 1e9, 1e12};
-  for (int i = 0; i < 10; ++i)
-    if (q->unit == units[i]) scale = scales[i];
-  if (scale == 0 || q->number * scale > 9e18) throw fail();
-  return {static_cast<neap::bytes_t>(q->number * scale), std::nullopt};
+  if (q && q->unit.empty() && (q->number <= 1 || (q->number <= 100 && text.find('.') != text.npos))) return {std::nullopt, q->number};
+  auto const b = q ? bytes_of(*q) : std::nullopt;
+  if (!b) throw refused{option + ": \"" + text + "\" is neither bytes (2GiB, 800MB, 1048576) nor a ratio (0.4)"};
+  return {b, std::nullopt};
 }
 
 /// "250ms", "1.5s", "30us" are times; a plain number is a ratio.
@@ -83,6 +110,11 @@ inline time_or_ratio parse_time_or_ratio(std::string const& option, std::string 
 inline double parse_seconds(std::string const& option, std::string const& text) {
   auto const t = parse_time_or_ratio(option, text);
   return t.seconds ? *t.seconds : *t.ratio;  // a plain number means seconds here
+}
+
+/// Printed with --json: one object on one line.
+inline void print_json(nlohmann::ordered_json const& j) {
+  std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
 // Each command adds its options and gives the function that runs it.

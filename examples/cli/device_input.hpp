@@ -8,6 +8,8 @@
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/roofline.hpp>
 
+#include <unistd.h>
+
 namespace cli {
 
 /// The cost model of a plan: latencies that come with the graph first, unless a device was named.
@@ -55,6 +57,7 @@ inline neap::roofline read_device(std::string const& path) {
 inline device_cost device_of(std::string const& name) {
   if (name.empty() || name == "h100-like") return {neap::roofline::h100_like(), name.empty()};
   if (name == "host") return {neap::roofline::host(2), false};
+  if (::access(name.c_str(), F_OK) != 0) throw refused{"--device: \"" + name + "\" is neither h100-like nor host nor a file"};
   try {
     return {read_device(name), false};
   } catch (neap::error const& e) {

@@ -23,7 +23,9 @@ struct graph_input {
     neap::io::graph_file_options o;
     o.neap_graph.optimizer = optimizer;
     o.magis = magis == "aliased" ? neap::io::magis_memory::aliased : neap::io::magis_memory::as_magis;
-    return value_or_refuse(neap::io::read_graph(path, o));
+    auto g = value_or_refuse(neap::io::read_graph(path, o));
+    g.name = printable(g.name.empty() ? path : g.name);
+    return g;
   }
 };
 

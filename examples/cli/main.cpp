@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <exception>
+#include <new>
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
@@ -24,17 +25,20 @@ int main(int argc, char** argv) {
   } catch (CLI::Success const& e) {  // --help, --version
     return app.exit(e);
   } catch (CLI::ParseError const& e) {
-    std::fprintf(stderr, "neap: %s\n", e.what());
+    cli::complain(e.what());
     return cli::bad_input;
   } catch (cli::refused const& e) {
-    std::fprintf(stderr, "neap: %s\n", e.message.c_str());
+    cli::complain(e.message);
+    return cli::bad_input;
+  } catch (std::bad_alloc const&) {
+    cli::complain("not enough memory");
     return cli::bad_input;
   } catch (std::exception const& e) {
-    std::fprintf(stderr, "neap: %s\n", e.what());
+    cli::complain(e.what());
     return cli::bad_input;
   }
-  if (std::fflush(stdout) != 0) {
-    std::fprintf(stderr, "neap: standard output cannot be written\n");
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    cli::complain("standard output cannot be written");
     return cli::bad_input;
   }
   return exit;

@@ -53,7 +53,7 @@ moves_t pipeline(std::string const& names, double link) {
   return moves_t(rematerialize{} | truncate(32));
 }
 
-/// Set by SIGINT: the search ends with the best plan so far.
+/// Set by SIGINT: the search ends with the best plan so far. A second one ends the program.
 std::stop_source& interrupted() {
   static std::stop_source source;
   return source;
@@ -67,6 +67,8 @@ std::string percent(double ratio) {
 
 int run(options const& o) {
   if (o.memory.empty() && o.latency.empty()) throw refused{"plan: give --memory-limit, --latency-limit or both"};
+  for (auto const* path : {&o.out, &o.csv, &o.svg})  // told now, not after the search
+    if (!path->empty()) or_refuse(neap::can_write_file(*path));
   auto const g = o.input.read();
   auto const device = device_of(o.device);
 
@@ -84,7 +86,10 @@ int run(options const& o) {
   search.seed = o.seed;
   search.iterations = o.iterations;
   search.stop = interrupted().get_token();
-  std::signal(SIGINT, [](int) { interrupted().request_stop(); });
+  std::signal(SIGINT, [](int) {
+    std::signal(SIGINT, SIG_DFL);
+    interrupted().request_stop();
+  });
   bool const terminal = ::isatty(2) == 1;
   if (terminal)
     search.progress = [](neap::search_progress const& p) {
@@ -131,9 +136,9 @@ int run(options const& o) {
   for (auto x : p.graph.ops()) {
     if (p.graph.as<neap::op::store>(x)) ++stores;
     else if (p.graph.as<neap::op::load>(x)) ++loads;
-    else ++copies;
+    else if (!neap::flow::is_view(p.graph, x)) ++copies;
   }
-  copies -= std::min(copies, g.program.op_count());
+  for (auto x : g.program.ops()) copies -= copies > 0 && !neap::flow::is_view(g.program, x);
   if (o.json) {
     nlohmann::ordered_json j;
     j["name"] = g.name;
@@ -155,7 +160,7 @@ int run(options const& o) {
     j["seconds"] = found.seconds;
     j["seed"] = o.seed;
     if (!found.fits) j["why_not"] = found.why_not();
-    std::printf("%s\n", j.dump().c_str());
+    print_json(j);
   } else {
     using neap::readable_bytes;
     using neap::readable_seconds;
@@ -167,7 +172,7 @@ int run(options const& o) {
     std::printf("%-12s %14s %14s   no order, recomputation or swapping gets below\n", "bound", "", bytes(found.lower_bound_bytes).c_str());
     std::printf("%zu ops recomputed, %zu stores, %zu loads; %zu candidates in %.2f s; verified\n", copies, stores, loads, found.candidates, found.seconds);
   }
-  if (!found.fits) std::fprintf(stderr, "neap: %s: %s\n", o.input.path.c_str(), found.why_not().c_str());
+  if (!found.fits) complain(o.input.path + ": " + found.why_not());
   return found.fits ? fine : no_plan_fits;
 }
 
@@ -187,9 +192,9 @@ void add_plan(CLI::App& app, int& exit) {
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
   command->add_option("--alignment", o->alignment, "of every buffer, in bytes")->check(CLI::Range(1, 1 << 30))->capture_default_str();
-  command->add_option("--seed", o->seed)->capture_default_str();
+  command->add_option("--seed", o->seed, "of the search")->check(CLI::NonNegativeNumber)->capture_default_str();
   command->add_option("--threads", o->threads, "the answer does not depend on it")->check(CLI::Range(1, 256))->capture_default_str();
-  command->add_option("--iterations", o->iterations, "candidates judged at most: repeatable to the byte");
+  command->add_option("--iterations", o->iterations, "candidates judged at most: repeatable to the byte")->check(CLI::NonNegativeNumber);
   command->add_option("--out", o->out, "the plan file");
   command->add_option("--csv", o->csv, "a row is appended, in MAGIS's columns");
   command->add_option("--svg", o->svg, "memory over time, before and after");

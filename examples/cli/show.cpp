@@ -29,7 +29,16 @@ int run(options const& o) {
     auto const order = p ? p->planned.order() : g.order;
     picture = neap::to_dot(p ? p->planned.graph : g.program, &order);
   } else {
-    neap::given_or<neap::roofline> const cost{neap::roofline::h100_like()};
+    neap::given_or<neap::roofline> const given{neap::roofline::h100_like()};
+    neap::table<neap::op_id, double> known(g.program.op_count(), -1.0);  // a plan knows the times it was made with
+    if (p)
+      for (auto const& s : p->planned.steps)
+        if (auto const from = p->planned.graph.origin(s.op); s.stream == neap::op_stream::compute && index(from) < known.size())
+          known[from] = s.end - s.start;
+    auto const cost = [&](auto const& graph, neap::op_id x) {
+      auto const from = graph.origin(x);
+      return index(from) < known.size() && known[from] >= 0 ? known[from] : given(graph, x);
+    };
     auto const options = p ? p->planned.options : neap::memory_options{};
     std::vector<neap::memory_curve> curves{
         neap::curve_of("as it came", neap::simulate(g.program, g.order, cost, options))};
@@ -41,7 +50,7 @@ int run(options const& o) {
       }
       curves.push_back(neap::curve_of("planned", s));
     }
-    picture = neap::memory_svg("Memory of one training step: " + (g.name.empty() ? o.input.path : g.name), curves);
+    picture = neap::memory_svg("Memory of one training step: " + g.name, curves);
   }
   if (o.out.empty()) std::fwrite(picture.data(), 1, picture.size(), stdout);
   else or_refuse(neap::write_file(o.out, picture));

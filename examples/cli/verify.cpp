@@ -26,18 +26,18 @@ int run(options const& o) {
   auto const verdict = neap::verify_plan(g.program, p.planned);
   if (o.json) {
     nlohmann::ordered_json j;
-    j["name"] = p.name;
+    j["name"] = g.name;
     j["right"] = verdict.ok();
     j["peak_bytes"] = p.planned.peak_bytes;
     j["arena_bytes"] = p.planned.arena_bytes;
     j["violations"] = nlohmann::ordered_json::array();
     for (auto const& v : verdict.violations()) j["violations"].push_back(v.message);
-    std::printf("%s\n", j.dump().c_str());
+    print_json(j);
   } else if (verdict.ok()) {
     std::printf("%s: right: %zu steps, peak %lld bytes, arena %lld bytes\n", o.plan_path.c_str(), p.planned.steps.size(),
                 static_cast<long long>(p.planned.peak_bytes), static_cast<long long>(p.planned.arena_bytes));
   }
-  if (!verdict.ok()) std::fprintf(stderr, "neap: %s: %s\n", o.plan_path.c_str(), verdict.message().c_str());
+  if (!verdict.ok()) complain(o.plan_path + ": " + verdict.message());
   return verdict.ok() ? fine : bad_input;
 }
 
@@ -46,8 +46,8 @@ int run(options const& o) {
 void add_verify(CLI::App& app, int& exit) {
   auto* command = app.add_subcommand("verify", "the independent check of a plan; exit 0 only if it is right");
   auto o = std::make_shared<options>();
-  command->add_option("GRAPH", o->graph_path)->required();
-  command->add_option("PLAN", o->plan_path)->required();
+  command->add_option("GRAPH", o->graph_path, "the graph that the plan was made for")->required();
+  command->add_option("PLAN", o->plan_path, "a plan file, as neap plan --out writes it")->required();
   command->add_flag("--json", o->json, "one JSON object");
   command->callback([o, &exit] { exit = run(*o); });
 }

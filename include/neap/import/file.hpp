@@ -14,9 +14,10 @@ namespace neap::inline v0::io {
 
 /// The contents of a file, decompressed if it is gzip. Fails with one line that names the file: missing, unreadable,
 /// damaged, cut off, or larger than `most` bytes when decompressed.
-inline result<std::string> read_file(std::string const& path, bytes_t most = bytes_t{4} << 30) {
+inline result<std::string> read_file(std::string const& path, bytes_t most = bytes_t{1} << 30) {
+  errno = 0;
   gzFile file = ::gzopen(path.c_str(), "rb");
-  if (!file) return failure{path + ": cannot be opened: " + std::strerror(errno)};
+  if (!file) return failure{path + ": cannot be opened: " + std::strerror(errno ? errno : ENOMEM)};
   ::gzbuffer(file, 1 << 18);
   std::string text;
   std::string block(1 << 18, '\0');

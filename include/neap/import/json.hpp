@@ -4,8 +4,11 @@
 
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_type.hpp>
+#include <neap/core/units.hpp>
 
 #include <cmath>
+#include <cstdint>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,13 +17,27 @@
 
 namespace neap::inline v0::io {
 
+/// A text as part of a message of one line: control characters give way to "?", and long texts to their beginning.
+inline std::string in_line(std::string_view text) {
+  std::string line(text.substr(0, 200));
+  for (auto& c : line)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text.size() > 200 ? line + "..." : line;
+}
+
+/// What an exception says, as the message of a reader: one line that begins with the file.
+inline failure refusal(std::string const& file, std::exception const& why) {
+  std::string const what = in_line(why.what());
+  return {what.starts_with(in_line(file)) ? what : file + ": " + what};
+}
+
 /// A place in a document. Accessors throw neap::error with the place where the document is not as they say; readers of
 /// whole files turn that into a result.
 class json_place {
  public:
   json_place(nlohmann::json const& j, std::string where) : j_(&j), where_(std::move(where)) {}
 
-  [[noreturn]] void fail(std::string const& what) const { throw error(where_ + ": " + what); }
+  [[noreturn]] void fail(std::string const& what) const { throw error(where_ + ": " + in_line(what)); }
   void require(bool ok, char const* what) const {
     if (!ok) fail(what);
   }
@@ -36,7 +53,11 @@ class json_place {
     if (at == j_->end()) fail(std::string("lacks \"") + key + "\"");
     return {*at, where_.ends_with(": ") ? where_ + key : where_ + "." + key};
   }
-  json_place operator[](std::size_t i) const { return {(*j_)[i], where_ + "[" + std::to_string(i) + "]"}; }
+  /// A row of a list, which must have so many.
+  json_place operator[](std::size_t i) const {
+    if (i >= size()) fail("must have at least " + std::to_string(i + 1) + " rows");
+    return {(*j_)[i], where_ + "[" + std::to_string(i) + "]"};
+  }
   json_place operator[](int i) const { return (*this)[static_cast<std::size_t>(i)]; }
   std::size_t size() const {
     require(j_->is_array(), "must be a list");
@@ -76,6 +97,19 @@ class json_place {
     for (std::size_t i = 0; i < size(); ++i) e.push_back((*this)[i].integer(least));
     return e;
   }
+  /// A size in bytes: at most 2^56, and with `total`, which it is added to, at most 2^60 in all.
+  bytes_t bytes(bytes_t& total) const {
+    auto const b = integer(0, bytes_t{1} << 56);
+    total += b;
+    if (total > bytes_t{1} << 60) fail("the sizes add up to more than 2^60 bytes");
+    return b;
+  }
+  /// A time in microseconds, at most a million years, in seconds.
+  double microseconds() const {
+    auto const t = number(0);
+    if (t > 3.2e19) fail("must be at most 3.2e19");
+    return t * 1e-6;
+  }
   nlohmann::json const& raw() const { return *j_; }
 
  private:
@@ -86,6 +120,7 @@ class json_place {
     return s;
   }
   static std::string range(std::int64_t least, std::int64_t most) {
+    if (most < least) return " that refers to something, and there is nothing";
     if (most != INT64_MAX) return " from " + std::to_string(least) + " to " + std::to_string(most);
     return least != INT64_MIN ? " of at least " + std::to_string(least) : std::string();
   }
@@ -115,12 +150,9 @@ inline result<nlohmann::json> parse_json(std::string const& text, std::string co
   } catch (nlohmann::json::parse_error const& e) {
     std::string_view what = e.what();
     if (auto const at = what.find("syntax error"); at != what.npos) what.remove_prefix(at);
-    std::string line(what);
-    for (auto& c : line)
-      if (c == '\n') c = ' ';
-    return failure{file + ": byte " + std::to_string(e.byte) + ": not JSON: " + line};
+    return failure{file + ": byte " + std::to_string(e.byte) + ": not JSON: " + in_line(what)};
   } catch (nlohmann::json::exception const& e) {
-    return failure{file + ": not JSON: " + e.what()};
+    return failure{file + ": not JSON: " + in_line(e.what())};
   }
 }
 

@@ -33,8 +33,8 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
   std::vector<value_id> value(nodes.size(), nothing<value_id>);
   std::vector<bool> is_read(nodes.size());
   std::vector<std::pair<std::size_t, value_id>> stays;  // values nobody may read
-  std::vector<op_id> order;
   imported_graph out;
+  bytes_t total = 0;
 
   for (std::size_t k = 0; k < schedule_list.size(); ++k) {
     auto const id = schedule_list[k].integer(0);
@@ -48,7 +48,7 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
     auto const& kind = j["kind"].text();
     auto const& tag = j["op"].text();
     j["kind"].require(kind == "weight" || kind == "input" || kind == "op", "must be weight, input or op");
-    bytes_t const bytes = j["out_bytes"].integer(0, bytes_t{1} << 56);
+    bytes_t const bytes = j["out_bytes"].bytes(total);
     if (j.has("dtype")) j["dtype"].require(j["dtype"].text() == "float32", "only float32 is known");
     tensor_layout layout;
     try {
@@ -63,7 +63,7 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
     what.pointwise = tag.starts_with("ewise.");
     what.flops = j.number_or("flops", 0, 0);
     what.read = j.number_or("bytes", 0, 0);
-    what.seconds = j["latency_us"].number(0) * 1e-6;
+    what.seconds = j["latency_us"].microseconds();
     std::vector<value_id> inputs;
     auto const in = j["inputs"];
     for (std::size_t a = 0; a < in.size(); ++a) {
@@ -115,7 +115,7 @@ inline result<imported_graph> read_magis(nlohmann::json const& document, std::st
   try {
     return detail::read_magis_nodes(json_place(document, file + ": "), memory);
   } catch (std::exception const& e) {
-    return failure{e.what()};
+    return refusal(file, e);
   }
 }
 

@@ -79,7 +79,7 @@ class neap_graph_reader {
     for (std::size_t i = 0; i < list.size(); ++i) {
       auto const j = list[i];
       auto const& kind = j["kind"].text();
-      buffer b{j["bytes"].integer(0, bytes_t{1} << 56), kind == "temp", role::activation, j.text_or("name", ""), false};
+      buffer b{j["bytes"].bytes(total_), kind == "temp", role::activation, j.text_or("name", ""), false};
       if (kind == "param") b.kind = role::weight;
       else if (kind == "buffer") b.kind = role::buffer;
       else if (kind == "input" || kind == "tangent") b.kind = role::input;
@@ -182,8 +182,7 @@ class neap_graph_reader {
     what.flops = j.number_or("flops", 0, 0);
     what.read = j.number_or("read", 0, 0);
     what.written = j.number_or("write", 0, 0);
-    what.seconds = j.number_or("latency_us", -1, 0);
-    if (what.seconds > 0) what.seconds *= 1e-6;
+    what.seconds = j.has("latency_us") ? j["latency_us"].microseconds() : -1;
 
     std::vector<output_rule> rules;
     std::vector<std::size_t> made;  // tensors, one a rule
@@ -245,6 +244,7 @@ class neap_graph_reader {
   std::vector<buffer> buffers_;
   std::vector<tensor> tensors_;
   std::unordered_set<std::string> names_;
+  bytes_t total_ = 0;
 };
 
 }  // namespace detail
@@ -255,7 +255,7 @@ inline result<imported_graph> read_neap_graph(nlohmann::json const& document, st
   try {
     return detail::neap_graph_reader(json_place(document, file + ": "), options).read();
   } catch (std::exception const& e) {
-    return failure{e.what()};
+    return refusal(file, e);
   }
 }
 

@@ -36,6 +36,7 @@ class plan_reader {
     out_.name = root_.text_or("name", "");
     out_.optimizer = root_["source"]["optimizer"].boolean();
     out_.magis = root_["source"]["magis"].text();
+    root_["source"]["magis"].require(out_.magis == "magis" || out_.magis == "aliased", "must be magis or aliased");
     auto& p = out_.planned;
     p.original = fingerprint(root_["fingerprint"]);
     p.options.alignment = root_["options"]["alignment"].integer(1, 1 << 30);
@@ -44,7 +45,7 @@ class plan_reader {
     p.arena_bytes = root_["arena_bytes"].integer(0);
     p.resident_bytes = root_["resident_bytes"].integer(0);
     p.lower_bound_bytes = root_["lower_bound_bytes"].integer(0);
-    p.latency = root_["latency_us"].number(0) * 1e-6;
+    p.latency = root_["latency_us"].microseconds();
     read_graph();
     read_steps();
     read_buffers();
@@ -90,6 +91,9 @@ class plan_reader {
       t.layout.offset = j.has("offset") ? j["offset"].integer(0) : 0;
       rows.push_back(t);
     }
+    std::vector<bytes_t> bytes;
+    bytes_t total = 0;
+    for (std::size_t i = 0; i < storages.size(); ++i) bytes.push_back(storages[i]["bytes"].bytes(total));
     value_.assign(rows.size(), nothing<value_id>);
     std::vector<bool> by_node(rows.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -105,11 +109,13 @@ class plan_reader {
                      : kind == "state"  ? role::state
                      : kind == "buffer" ? role::buffer
                      : kind == "const"  ? role::constant
-                                        : role::input;
-      j["kind"].require(kind != "temp", "a tensor that no node makes lies in a temp storage");
+                     : kind == "input"  ? role::input
+                                        : role::activation;
+      if (kind == "temp") j["kind"].fail("tensor " + std::to_string(t) + " lies in a temp storage, and no node makes it");
+      if (r == role::activation) j["kind"].fail("unknown kind \"" + kind + "\"");
       auto& b = base[rows[t].storage];
       value_[t] = b == nothing<value_id>
-                      ? edit_.add_source_at(r, rows[t].layout, j.text_or("name", ""), j["bytes"].integer(0, bytes_t{1} << 56))
+                      ? edit_.add_source_at(r, rows[t].layout, j.text_or("name", ""), bytes[rows[t].storage])
                       : edit_.add_source_view(b, rows[t].layout);
       if (b == nothing<value_id>) b = value_[t];
     }
@@ -130,7 +136,7 @@ class plan_reader {
         std::vector<output_rule> rules;
         for (std::size_t k = 0; k < outs.size(); ++k) {
           auto const& t = rows[u32(outs[k], rows.size())];
-          output_rule r{t.layout, alias_kind::fresh, -1, storages[t.storage]["bytes"].integer(0, bytes_t{1} << 56)};
+          output_rule r{t.layout, alias_kind::fresh, -1, bytes[t.storage]};
           if (j.has("alias")) {
             auto const a = j["alias"][k];
             if (a.size() != 2) a.fail("must be a kind and an input");
@@ -154,7 +160,7 @@ class plan_reader {
         if (v != nothing<value_id>) outs[k].fail("is made twice");
         v = made[k];
       }
-      auto const origin = j["origin"].integer(-1, 0xfffffffe);
+      auto const origin = j["origin"].integer(-1, INT32_MAX);
       if (origin >= 0) edit_.set_origin(o, id_at<op_id>(static_cast<std::size_t>(origin)));
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -222,8 +228,8 @@ class plan_reader {
       plan_step s;
       s.op = id_at<op_id>(u32(j["node"], p.graph.op_count()));
       s.stream = static_cast<op_stream>(u32(j["stream"], 3));
-      s.start = j["start"].number(0) * 1e-6;
-      s.end = j["end"].number(0) * 1e-6;
+      s.start = j["start"].microseconds();
+      s.end = j["end"].microseconds();
       if (j.has("workspace")) {
         s.workspace_bytes = j["workspace"].integer(0);
         s.workspace_offset = j["workspace_offset"].integer(0);
@@ -273,14 +279,15 @@ inline result<plan_file> read_plan(std::string const& path) {
     json_place const root(*document, path + ": ");
     root["format"].require(root["format"].text() == "neap.plan", "must be \"neap.plan\"");
     auto const at = text->rfind("\"checksum\":\"");
-    if (at == text->npos) return failure{path + ": lacks \"checksum\""};
+    if (at == text->npos || !root.has("checksum")) return failure{path + ": lacks \"checksum\""};
     auto const sum = digest{}.mix(std::string_view(*text).substr(0, at));
     char hex[40];
     std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(sum.high), static_cast<unsigned long long>(sum.low));
-    if (root["checksum"].text() != hex) return failure{path + ": damaged: its checksum does not fit"};
+    if (text->substr(at) != "\"checksum\":\"" + std::string(hex) + "\"}\n")
+      return failure{path + ": damaged: its checksum does not fit"};
     return detail::plan_reader(root).read();
   } catch (std::exception const& e) {
-    return failure{e.what()};
+    return refusal(path, e);
   }
 }
 

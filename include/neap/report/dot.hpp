@@ -17,7 +17,7 @@ inline std::string to_dot(op_graph const& g, schedule const* order = nullptr) {
     std::string q = "\"";
     for (char c : s) {
       if (c == '"' || c == '\\') q += '\\';
-      q += c;
+      q += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
     }
     return q + "\"";
   };

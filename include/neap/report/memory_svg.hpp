@@ -1,12 +1,15 @@
 // A picture of memory over time, for a person who knows nothing of the program: the step without a plan behind, the
-// planned one in front, the limit as a line, the peaks named, one sentence that says what is to be seen.
+// planned one in front, the limit as a line, one sentence that says what is to be seen. What a level means is written at
+// its height beside the plot, so that no label ever lies on a curve.
 #pragma once
 
 #include <neap/plan/simulation.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -16,6 +19,9 @@ struct memory_curve {
   std::vector<bytes_t> bytes_at;
   std::vector<seconds_t> start, end;  // of each position
   bytes_t resident_bytes = 0;
+
+  bytes_t peak_bytes() const { return bytes_at.empty() ? 0 : *std::max_element(bytes_at.begin(), bytes_at.end()); }
+  seconds_t latency() const { return end.empty() ? 0 : *std::max_element(end.begin(), end.end()); }
 };
 
 inline memory_curve curve_of(std::string label, simulation const& s) {
@@ -43,6 +49,7 @@ inline std::string readable_seconds(double s) {
 
 namespace detail {
 
+/// Fit for XML: marks escaped, control characters blank.
 inline std::string xml_text(std::string_view s) {
   std::string out;
   for (char c : s) {
@@ -50,115 +57,179 @@ inline std::string xml_text(std::string_view s) {
     else if (c == '>') out += "&gt;";
     else if (c == '&') out += "&amp;";
     else if (c == '"') out += "&quot;";
-    else out += c;
+    else out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   }
   return out;
 }
 
-class svg_plot {
- public:
-  svg_plot(double right, double top) : right_(right > 0 ? right : 1), top_(top > 0 ? top : 1) {}
-  double x(double seconds) const { return left + (width - left - margin) * seconds / right_; }
-  double y(double bytes) const { return height - bottom - (height - bottom - head) * bytes / top_; }
+/// printf into a string; for short texts.
+template <class... A>
+std::string print(char const* format, A... a) {
+  char text[512];
+  std::snprintf(text, sizeof text, format, a...);
+  return text;
+}
 
-  /// The staircase of a curve, closed along the bottom; thinned to what a picture can show.
-  std::string area(memory_curve const& c) const {
-    std::string d;
+/// The step between the marks of an axis: 1, 2 or 5 times a power of ten of `unit`, 4 to 9 marks up to `top`.
+inline double axis_step(double top, double unit) {
+  double step = unit;
+  while (step > top / 9) step /= 10;
+  for (int k = 0; step * 9 < top; ++k) step *= k % 3 == 1 ? 2.5 : 2;
+  return step;
+}
+
+/// "150 MiB", "0.4 ms": a multiple of an axis' step, in the unit of its top.
+inline std::string axis_text(double x, double unit, char const* name) { return print("%.6g %s", x / unit, name); }
+
+struct svg_plot {
+  static constexpr double width = 1100, height = 540, left = 92, right = 880, top = 104, bottom = 470;
+  static constexpr int columns = 1576;  // two a pixel
+  double seconds, bytes;                // what the right and the upper edge stand for
+
+  svg_plot(double s, double b) : seconds(s > 0 ? s : 1), bytes(b > 0 ? b : 1) {}
+  double x(double t) const { return left + (right - left) * t / seconds; }
+  double y(double b) const { return bottom - (bottom - top) * b / bytes; }
+
+  /// The most in use in each column. Positions are in the order of issue: a transfer holds its memory from its turn on,
+  /// which is when the next computation starts at the latest, whenever its copying happens.
+  std::vector<double> column_peaks(memory_curve const& c) const {
     std::size_t const n = c.bytes_at.size();
-    double last_x = -1, last_y = -1;
-    auto const go = [&](double px, double py) {
-      if (px - last_x < 0.2 && std::abs(py - last_y) < 0.2) return;
-      add(d, d.empty() ? "M" : "L", px, py);
-      last_x = px, last_y = py;
-    };
+    std::vector<double> from(n + 1, c.latency()), peak;
+    for (std::size_t i = n; i-- > 0;) from[i] = std::min(from[i + 1], c.start[i]);
+    if (n) from[0] = 0;
+    auto const column = [&](double t) { return t / seconds * columns; };
+    peak.assign(static_cast<std::size_t>(std::clamp(std::ceil(column(c.latency())), n ? 1.0 : 0.0, double(columns))), 0);
     for (std::size_t i = 0; i < n; ++i) {
-      double const from = i == 0 ? 0 : x(c.start[i]);
-      double const to = i + 1 < n ? x(std::max(c.start[i + 1], c.start[i])) : x(c.end[i]);
-      double const py = y(static_cast<double>(c.bytes_at[i]));
-      go(from, py), go(to, py);
+      auto const first = static_cast<std::size_t>(std::max(column(from[i]), 0.0));
+      auto const last = std::min(static_cast<double>(peak.size()), std::ceil(column(from[i + 1])));
+      for (std::size_t k = std::min(first, peak.size() - 1); k == first || static_cast<double>(k) < last; ++k) {
+        if (k >= peak.size()) break;
+        peak[k] = std::max(peak[k], static_cast<double>(c.bytes_at[i]));
+      }
     }
-    if (n == 0) return {};
-    add(d, "L", x(c.end[n - 1]), y(0));
-    add(d, "L", x(0), y(0));
-    return d + "Z";
+    return peak;
   }
-  static void add(std::string& d, char const* command, double px, double py) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%s%.1f %.1f ", command, px, py);
-    d += text;
+  /// The staircase of a curve, closed along the bottom.
+  std::string area(std::vector<double> const& peak) const {
+    std::string d = print("M%.1f %.1f", left, bottom);
+    double level = -1;
+    for (std::size_t k = 0; k < peak.size(); ++k)
+      if (double const now = y(peak[k]); level < 0 || std::abs(now - level) >= 0.05) {
+        d += print("H%.1fV%.1f", left + static_cast<double>(k) / 2, now);
+        level = now;
+      }
+    return d + print("H%.1fV%.1fZ", left + static_cast<double>(peak.size()) / 2, bottom);
   }
-
-  static constexpr double width = 960, height = 480, left = 86, margin = 24, head = 96, bottom = 58;
-  double right_, top_;
 };
 
 inline std::string svg_text(double px, double py, std::string_view text, char const* more = "") {
-  char at[96];
-  std::snprintf(at, sizeof at, "<text x=\"%.1f\" y=\"%.1f\" %s>", px, py, more);
-  return std::string(at) + xml_text(text) + "</text>\n";
+  return print("<text x=\"%.1f\" y=\"%.1f\" %s>", px, py, more) + xml_text(text) + "</text>\n";
+}
+
+/// A level that is named beside the plot.
+struct svg_level {
+  double bytes;
+  std::string what, color;
+  double at = 0;  // where its name stands
+};
+
+/// Names keep their height as far as they can, and 32 pixels from one another.
+inline void part_levels(std::vector<svg_level>& levels, svg_plot const& plot) {
+  std::stable_sort(levels.begin(), levels.end(), [](auto const& a, auto const& b) { return a.bytes > b.bytes; });
+  double at = plot.top - 8;
+  for (auto& l : levels) l.at = at = std::max(plot.y(l.bytes), at + (&l == levels.data() ? 0 : 32));
+  double floor = plot.bottom;
+  for (auto l = levels.rbegin(); l != levels.rend(); ++l) l->at = std::min(l->at, floor), floor = l->at - 32;
+}
+
+/// "From left to right one training step. Planned: 144 MiB at the peak instead of 206 MiB (70 %), 1.71 ms instead of..."
+inline std::string svg_sentence(memory_curve const& before, memory_curve const& after) {
+  auto const ratio = [](double a, double b) { return b > 0 ? print(" (%.3g %%)", 100 * a / b) : std::string(); };
+  auto const bytes = [](bytes_t b) { return readable_bytes(static_cast<double>(b)); };
+  auto const now = static_cast<double>(after.peak_bytes()), then = static_cast<double>(before.peak_bytes());
+  std::string label = after.label;
+  if (!label.empty() && label[0] >= 'a' && label[0] <= 'z') label[0] = static_cast<char>(label[0] - 'a' + 'A');
+  return "From left to right one training step. " + label + ": " + bytes(after.peak_bytes()) + " at the peak instead of " +
+         bytes(before.peak_bytes()) + ratio(now, then) + ", " + readable_seconds(after.latency()) + " instead of " +
+         readable_seconds(before.latency()) + ratio(after.latency(), before.latency()) + ".";
 }
 
 }  // namespace detail
 
 /// The picture. The first curve is drawn behind (the original), the others in front of it. `limit` < 0: none.
+/// O(positions).
 inline std::string memory_svg(std::string const& title, std::vector<memory_curve> const& curves, bytes_t limit = -1) {
-  using detail::svg_plot;
-  double right = 0, top = static_cast<double>(limit > 0 ? limit : 0);
+  using detail::print;
+  using detail::svg_text;
+  double seconds = 0, top = static_cast<double>(std::max<bytes_t>(limit, 0));
   for (auto const& c : curves) {
-    for (auto b : c.bytes_at) top = std::max(top, static_cast<double>(b));
-    for (auto t : c.end) right = std::max(right, t);
+    top = std::max(top, static_cast<double>(c.peak_bytes()));
+    seconds = std::max(seconds, c.latency());
   }
-  svg_plot const plot(right, top * 1.04);
-  std::string s =
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 480\" font-family=\"sans-serif\" font-size=\"13\">\n"
-      "<rect width=\"960\" height=\"480\" fill=\"#ffffff\"/>\n";
-  s += detail::svg_text(24, 30, title, "font-size=\"19\" font-weight=\"bold\"");
+  detail::svg_plot const plot(seconds, top * 1.03);
+  char const* const fill[] = {"#ccd1d9", "#2f7d8c", "#d98b3a", "#7a5aa8"};
+  char const* const line[] = {"#6b7482", "#1d5f6c", "#a8641d", "#573c82"};
+  char const* const grey = "fill=\"#4a5260\"";
 
-  char const* const fill[] = {"#c9ced6", "#2f7d8c", "#d98b3a", "#7a5aa8"};
-  char const* const line[] = {"#8a93a0", "#1d5f6c", "#a8641d", "#573c82"};
-  double legend = 24;
+  std::string s = print("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" "
+                        "font-size=\"13\">\n<rect width=\"%.0f\" height=\"%.0f\" fill=\"#ffffff\"/>\n",
+                        plot.width, plot.height, plot.width, plot.height);
+  s += svg_text(24, 32, title, "font-size=\"19\" font-weight=\"bold\"");
+  s += svg_text(24, 56, curves.size() < 2 ? "From left to right one training step." : detail::svg_sentence(curves[0], curves[1]), grey);
+  double legend = plot.left;
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    auto const& c = curves[i];
-    bytes_t const peak = c.bytes_at.empty() ? 0 : *std::max_element(c.bytes_at.begin(), c.bytes_at.end());
-    std::string text = c.label + ": peak " + readable_bytes(static_cast<double>(peak));
-    if (i > 0 && !curves[0].bytes_at.empty()) {
-      auto const first = *std::max_element(curves[0].bytes_at.begin(), curves[0].bytes_at.end());
-      char ratio[32];
-      std::snprintf(ratio, sizeof ratio, " (%.2f of it)", static_cast<double>(peak) / static_cast<double>(std::max<bytes_t>(first, 1)));
-      text += ratio;
-    }
-    char box[160];
-    std::snprintf(box, sizeof box, "<rect x=\"%.1f\" y=\"48\" width=\"14\" height=\"14\" fill=\"%s\" stroke=\"%s\"/>\n", legend,
-                  fill[i % 4], line[i % 4]);
-    s += box + detail::svg_text(legend + 20, 60, text);
-    legend += 44 + 7.2 * static_cast<double>(text.size());
+    s += print("<rect x=\"%.1f\" y=\"72\" width=\"13\" height=\"13\" fill=\"%s\" stroke=\"%s\"/>\n", legend, fill[i % 4], line[i % 4]);
+    s += svg_text(legend + 19, 83, "memory in use, " + curves[i].label);
+    legend += 52 + 7.2 * static_cast<double>(curves[i].label.size() + 15);
   }
 
-  for (int k = 0; k <= 5; ++k) {  // axes
-    double const b = plot.top_ * k / 5, py = plot.y(b);
-    char grid[160];
-    std::snprintf(grid, sizeof grid, "<line x1=\"86\" y1=\"%.1f\" x2=\"936\" y2=\"%.1f\" stroke=\"#e6e9ee\"/>\n", py, py);
-    s += grid + detail::svg_text(80, py + 4, readable_bytes(b), "text-anchor=\"end\" fill=\"#4a5260\"");
-    double const t = plot.right_ * k / 5;
-    s += detail::svg_text(plot.x(t), 440, readable_seconds(t), "text-anchor=\"middle\" fill=\"#4a5260\"");
+  char const* const byte_units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};  // axes
+  int u = 0;
+  double unit = 1;
+  while (plot.bytes >= 2 * 1024 * unit && u < 5) unit *= 1024, ++u;
+  double const step = std::max(detail::axis_step(plot.bytes, unit), 1.0);
+  for (double b = 0; b <= plot.bytes; b += step) {
+    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#e6e9ee\"/>\n", plot.left, plot.y(b), plot.right, plot.y(b));
+    s += svg_text(plot.left - 7, plot.y(b) + 4, detail::axis_text(b, unit, byte_units[u]), "text-anchor=\"end\" fill=\"#4a5260\"");
   }
-  s += detail::svg_text(24, 84, "memory in use", "fill=\"#4a5260\"");
-  s += detail::svg_text(936, 462, "time within one training step", "text-anchor=\"end\" fill=\"#4a5260\"");
+  double const time_unit = plot.seconds < 2e-3 ? 1e-6 : plot.seconds < 2 ? 1e-3 : 1;
+  char const* const time_name = plot.seconds < 2e-3 ? "us" : plot.seconds < 2 ? "ms" : "s";
+  double const tick = detail::axis_step(plot.seconds, time_unit);
+  for (int k = 0; k * tick <= plot.seconds * 1.0001; ++k)
+    s += svg_text(plot.x(k * tick), plot.bottom + 20, detail::axis_text(k * tick, time_unit, time_name), "text-anchor=\"middle\" fill=\"#4a5260\"");
+  s += svg_text((plot.left + plot.right) / 2, plot.bottom + 46, "time within the step", "text-anchor=\"middle\" fill=\"#4a5260\"");
 
-  for (std::size_t i = 0; i < curves.size(); ++i)
-    s += "<path d=\"" + plot.area(curves[i]) + "\" fill=\"" + fill[i % 4] + "\" fill-opacity=\"" + (i ? "0.75" : "1") +
-         "\" stroke=\"" + line[i % 4] + "\"/>\n";
+  std::vector<detail::svg_level> levels;
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    auto const peaks = plot.column_peaks(curves[i]);
+    s += "<path d=\"" + plot.area(peaks) + "\" fill=\"" + fill[i % 4] + "\" fill-opacity=\"" + (i ? "0.8" : "1") +
+         "\" stroke=\"" + line[i % 4] + "\" stroke-width=\"0.8\"/>\n";
+  }
+  for (std::size_t i = 0; i < curves.size(); ++i) {  // peaks, with a line to their names
+    auto const peaks = plot.column_peaks(curves[i]);
+    if (peaks.empty()) continue;
+    auto const at = std::max_element(peaks.begin(), peaks.end());
+    double const px = plot.left + 0.25 + static_cast<double>(at - peaks.begin()) / 2, py = plot.y(*at);
+    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-dasharray=\"2 3\"/>\n", px, py, plot.right, py, line[i % 4]);
+    s += print("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"#ffffff\" stroke=\"%s\" stroke-width=\"2\"/>\n", px, py, line[i % 4]);
+    levels.push_back({*at, "peak, " + curves[i].label, line[i % 4]});
+  }
   if (!curves.empty() && curves[0].resident_bytes > 0) {
-    double const py = plot.y(static_cast<double>(curves[0].resident_bytes));
-    char dash[200];
-    std::snprintf(dash, sizeof dash, "<line x1=\"86\" y1=\"%.1f\" x2=\"936\" y2=\"%.1f\" stroke=\"#3b4250\" stroke-dasharray=\"2 4\"/>\n", py, py);
-    s += dash + detail::svg_text(92, py - 5, "weights, optimizer state and inputs: always there", "fill=\"#3b4250\"");
+    auto const b = static_cast<double>(curves[0].resident_bytes);
+    s += print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#1b2230\" fill-opacity=\"0.22\"/>\n", plot.left, plot.y(b),
+               plot.right - plot.left, plot.bottom - plot.y(b));
+    levels.push_back({b, "weights and inputs, always there", "#3b4250"});
   }
   if (limit > 0) {
     double const py = plot.y(static_cast<double>(limit));
-    char rule[200];
-    std::snprintf(rule, sizeof rule, "<line x1=\"86\" y1=\"%.1f\" x2=\"936\" y2=\"%.1f\" stroke=\"#c0392b\" stroke-width=\"1.5\"/>\n", py, py);
-    s += rule + detail::svg_text(930, py - 5, "limit " + readable_bytes(static_cast<double>(limit)), "text-anchor=\"end\" fill=\"#c0392b\"");
+    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#c0392b\" stroke-width=\"1.6\"/>\n", plot.left, py, plot.right, py);
+    levels.push_back({static_cast<double>(limit), "limit", "#c0392b"});
+  }
+  detail::part_levels(levels, plot);
+  for (auto const& l : levels) {
+    s += print("<path d=\"M%.1f %.1fL%.1f %.1f\" fill=\"none\" stroke=\"%s\"/>\n", plot.right, plot.y(l.bytes), plot.right + 18, l.at, l.color.c_str());
+    s += svg_text(plot.right + 23, l.at + 1, readable_bytes(l.bytes), ("font-weight=\"bold\" fill=\"" + l.color + "\"").c_str());
+    s += svg_text(plot.right + 23, l.at + 14, l.what, ("font-size=\"11\" fill=\"" + l.color + "\"").c_str());
   }
   return s + "</svg>\n";
 }

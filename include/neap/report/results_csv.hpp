@@ -12,6 +12,8 @@
 #include <optional>
 #include <string>
 
+#include <unistd.h>
+
 namespace neap::inline v0 {
 
 struct results_row {
@@ -63,17 +65,34 @@ inline std::string to_csv(results_row const& r) {
          half(r.optimized, r.simulated_optimized) + "," + half(r.original, r.simulated_original);
 }
 
-/// Appends a row to a file; a new file begins with the header.
+/// Appends a row to a file; a new file begins with the header. A file with another header is refused; one that cannot
+/// take the whole row keeps what it had.
 inline status append_results(std::string const& path, results_row const& row) {
-  std::FILE* file = std::fopen(path.c_str(), "a");
-  if (!file) return failure{path + ": cannot be written: " + std::strerror(errno)};
+  auto const fail = [&](char const* why) { return failure{path + ": cannot be written: " + why}; };
+  std::FILE* file = std::fopen(path.c_str(), "a+");
+  if (!file) return fail(std::strerror(errno));
+  std::string const header = std::string(results_header) + "\n";
+  std::string first(header.size(), '\0'), text;
+  std::rewind(file);
+  first.resize(std::fread(first.data(), 1, first.size(), file));
   std::fseek(file, 0, SEEK_END);
-  std::string text = std::ftell(file) == 0 ? std::string(results_header) + "\n" : std::string();
+  long const before = std::ftell(file);
+  if (first.empty()) {
+    text = header;
+  } else if (first != header) {
+    std::fclose(file);
+    return failure{path + ": is no results.csv: it begins with another header"};
+  } else if (std::fseek(file, -1, SEEK_END) == 0 && std::fgetc(file) != '\n') {
+    text = "\n";  // an earlier row was cut off
+  }
+  std::fseek(file, 0, SEEK_END);
   text += to_csv(row) + "\n";
-  bool const ok = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  bool ok = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  ok &= std::fflush(file) == 0;
+  int const code = errno;
+  if (!ok && before >= 0 && ::ftruncate(::fileno(file), before) != 0) ok = false;
   bool const closed = std::fclose(file) == 0;
-  if (!ok || !closed) return failure{path + ": cannot be written: " + std::strerror(errno)};
-  return {};
+  return ok && closed ? status() : status(fail(std::strerror(ok ? errno : code)));
 }
 
 }  // namespace neap::inline v0

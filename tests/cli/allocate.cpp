@@ -1,0 +1,125 @@
+// neap allocate: offsets for records in MiniMalloc's CSV form.
+#include "testing.hpp"
+
+using namespace neap_cli_test;
+
+namespace {
+
+/// MiniMalloc's own example: 5 records whose best arena is 12.
+char const* const small = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n";
+
+struct problem {
+  scratch at;
+  std::string file = at / "p.csv";
+  explicit problem(std::string const& text) { write_bytes(file, text); }
+  answer solve(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"allocate", file});
+    return run_neap(more);
+  }
+};
+
+/// Rows of a CSV without quotes.
+std::vector<std::vector<std::string>> rows_of(std::string const& text) {
+  std::vector<std::vector<std::string>> rows(1, {""});
+  for (char c : text) {
+    if (c == '\n') rows.push_back({""});
+    else if (c == ',') rows.back().push_back("");
+    else rows.back().back() += c;
+  }
+  rows.pop_back();
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("allocate: every algorithm gives a plan that is valid, best the least") {
+  problem const p(small);
+  for (std::string const algorithm : {"best", "exact", "greedy-by-size", "naive"}) {
+    CAPTURE(algorithm);
+    auto const a = p.solve({"--algorithm", algorithm, "--json", "--out", p.at / "out.csv"});
+    CHECK(a.code == 0);
+    CHECK(a.err == "");
+    auto const j = a.object();
+    for (auto const* key : {"arena_bytes", "lower_bound_bytes", "optimal", "seconds"}) CHECK_MESSAGE(j.contains(key), key);
+    CHECK(j["lower_bound_bytes"] == 12);
+    CHECK(j["fits"] == true);
+    CHECK(j["arena_bytes"] == (algorithm == "naive" ? 20 : 12));
+    if (algorithm == "best") CHECK(j["optimal"] == true);
+
+    // the offsets, read again: apart in time or in space, within the arena
+    auto const rows = rows_of(read_bytes(p.at / "out.csv"));
+    REQUIRE(rows.size() == 6);
+    REQUIRE(rows[0] == std::vector<std::string>{"id", "lower", "upper", "size", "offset"});
+    for (std::size_t i = 1; i < rows.size(); ++i)
+      for (std::size_t k = i + 1; k < rows.size(); ++k) {
+        auto const n = [&](std::size_t row, std::size_t column) { return std::stoll(rows[row][column]); };
+        bool const apart_in_time = n(i, 2) <= n(k, 1) || n(k, 2) <= n(i, 1);
+        bool const apart_in_space = n(i, 4) + n(i, 3) <= n(k, 4) || n(k, 4) + n(k, 3) <= n(i, 4);
+        CHECK((apart_in_time || apart_in_space));
+        CHECK(n(i, 4) + n(i, 3) <= j["arena_bytes"].get<long long>());
+      }
+    // a solution is a problem with its offsets fixed
+    auto const again = run_neap({"allocate", p.at / "out.csv", "--json"});
+    CHECK(again.code == 0);
+    CHECK(again.object()["arena_bytes"] == j["arena_bytes"]);
+  }
+}
+
+TEST_CASE("allocate: capacities that hold, that are proved not to, that the algorithm misses") {
+  problem const p(small);
+  CHECK(p.solve({"--capacity", "12"}).code == 0);
+  CHECK(p.solve({"--capacity", "1KiB"}).code == 0);
+  auto const tight = p.solve({"--capacity", "11", "--json", "--out", p.at / "none.csv"});
+  CHECK(tight.code == 1);
+  tight.check_line();
+  CHECK(tight.err.find("no plan fits") != tight.err.npos);
+  CHECK(tight.object()["status"] == "infeasible");
+  CHECK(tight.object()["fits"] == false);
+  CHECK(tight.object()["arena_bytes"].is_null());
+  CHECK(!std::filesystem::exists(p.at / "none.csv"));
+  auto const naive = p.solve({"--capacity", "15", "--algorithm", "naive"});
+  CHECK(naive.code == 1);
+  naive.check_line();
+}
+
+TEST_CASE("allocate: the table for people") {
+  auto const a = problem(small).solve();
+  CHECK(a.code == 0);
+  CHECK(a.out.find("5 records, arena 12 bytes, proved optimal") != a.out.npos);
+}
+
+TEST_CASE("allocate: nothing to place, one record, gaps") {
+  CHECK(problem("id,lower,upper,size\n").solve({"--json"}).object()["arena_bytes"] == 0);
+  CHECK(problem("id,lower,upper,size\na,0,1,7\n").solve({"--json"}).object()["arena_bytes"] == 7);
+  CHECK(problem("id,lower,upper,size,gaps\na,0,9,7,2-5\nb,2,5,7,\n").solve({"--json"}).object()["arena_bytes"] == 7);
+}
+
+TEST_CASE("allocate: bad problems and options are refused with one line") {
+  auto const refusal = [](std::string const& text) { return problem(text).solve().refusal(); };
+  refusal("");
+  refusal("nonsense");
+  refusal("id,lower,upper\na,0,1\n");
+  refusal("id,lower,upper,size\na,0,1,-5\n");
+  refusal("id,lower,upper,size\na,0,1,x\n");
+  refusal("id,lower,upper,size\na,0,1,99999999999999999999\n");
+  refusal("id,lower,upper,size\na,0,1\n");
+  problem const p(small);
+  for (auto const* bad : {"-1", "x", "", "1.5", "0.4", "nan", "12 B"}) {
+    CAPTURE(bad);
+    CHECK(p.solve({std::string("--capacity=") + bad}).refusal().find("--capacity") != std::string::npos);
+  }
+  CHECK(p.solve({"--algorithm", "magic"}).refusal().find("--algorithm") != std::string::npos);
+  CHECK(p.solve({"--time-budget", "x"}).refusal().find("--time-budget") != std::string::npos);
+  CHECK(p.solve({"--out", p.at / "no/such"}).refusal().find("cannot be written") != std::string::npos);
+  run_neap({"allocate", p.at / "nowhere"}).refusal();
+  run_neap({"allocate"}).refusal();
+}
+
+TEST_CASE("allocate: sizes near the end of 64 bits are an answer or a refusal") {
+  for (std::string const algorithm : {"best", "greedy-by-size", "naive"}) {
+    auto const a = problem("id,lower,upper,size\na,0,2,9223372036854775807\nb,1,3,9223372036854775807\n").solve({"--algorithm", algorithm});
+    CHECK(a.code >= 1);
+    CHECK(a.code <= 2);
+    a.check_line();
+  }
+}

@@ -1,0 +1,65 @@
+// neap show: pictures that other programs can read.
+#include "testing.hpp"
+
+using namespace neap_cli_test;
+
+TEST_CASE("show: SVG of a graph and of a plan is XML and names what is seen") {
+  scratch const at;
+  auto const graph = graph_file("cnn-small-b64");
+  auto const alone = run_neap({"show", graph});
+  CHECK(alone.code == 0);
+  CHECK(alone.err == "");
+  CHECK(is_xml(alone.out));
+  CHECK(run_neap({"plan", graph, "--memory-limit", "0.5", "--iterations", "300", "--out", at / "p", "--svg", at / "s.svg"}).code == 0);
+  auto const drawn = read_bytes(at / "s.svg");
+  CHECK(is_xml(drawn));
+  for (auto const* word : {"cnn-small-b64", "limit", "peak, as it came", "peak, planned", "MiB", "always there"})
+    CHECK_MESSAGE(drawn.find(word) != drawn.npos, word);
+  CHECK(run_neap({"show", graph, at / "p", "--format", "svg", "--out", at / "t.svg"}).code == 0);
+  auto const shown = read_bytes(at / "t.svg");
+  CHECK(is_xml(shown));
+  CHECK(shown.find("peak, planned") != shown.npos);
+  // the same curves as the plan command drew
+  auto const path = [](std::string const& s) { return s.substr(s.find("<path"), s.find("/>", s.find("<path")) - s.find("<path")); };
+  CHECK(path(shown) == path(drawn));
+}
+
+TEST_CASE("show: DOT that Graphviz accepts") {
+  scratch const at;
+  bool const graphviz = std::system("dot -V >/dev/null 2>&1") == 0;
+  CHECK(run_neap({"plan", graph_file("mlp4-1024-b256"), "--memory-limit", "1", "--out", at / "p"}).code == 0);
+  for (bool planned : {false, true}) {
+    std::vector<std::string> arguments{"show", graph_file("mlp4-1024-b256"), "--format", "dot", "--out", at / "g.dot"};
+    if (planned) arguments.insert(arguments.begin() + 2, at / "p");
+    CHECK(run_neap(arguments).code == 0);
+    auto const text = read_bytes(at / "g.dot");
+    CHECK(text.starts_with("digraph neap {"));
+    CHECK(text.ends_with("}\n"));
+    CHECK(text.find("aten.mm.default") != text.npos);
+    if (graphviz) CHECK(std::system(("dot -Tsvg '" + (at / "g.dot") + "' -o '" + (at / "g.svg") + "'").c_str()) == 0);
+  }
+}
+
+TEST_CASE("show: odd names do not break a picture") {
+  scratch const at;
+  auto j = json::parse(unzipped(graph_file("mlp4-1024-b256")));
+  j["name"] = "<&\"\x01>\n";
+  j["nodes"][0]["name"] = "a\"\\\n\x02" "b";
+  write_bytes(at / "g", j.dump());
+  CHECK(is_xml(run_neap({"show", at / "g"}).out));
+  auto const dot = run_neap({"show", at / "g", "--format", "dot"});
+  CHECK(dot.code == 0);
+  CHECK(dot.out.find('\x02') == dot.out.npos);
+}
+
+TEST_CASE("show: bad input is refused with one line") {
+  auto const graph = graph_file("mlp4-1024-b256");
+  scratch const at;
+  run_neap({"show"}).refusal();
+  run_neap({"show", "/nowhere"}).refusal();
+  run_neap({"show", graph, "--format", "gif"}).refusal();
+  run_neap({"show", graph, "/nowhere"}).refusal();
+  run_neap({"show", graph, "--out", at / "no/such"}).refusal();
+  CHECK(run_neap({"plan", graph_file("cnn-small-b64"), "--memory-limit", "1", "--iterations", "20", "--out", at / "p"}).code == 0);
+  CHECK(run_neap({"show", graph, at / "p"}).refusal().find("another graph") != std::string::npos);
+}

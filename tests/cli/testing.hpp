@@ -1,0 +1,153 @@
+// Runs the built command line as a user does, and looks at what comes back.
+#pragma once
+
+#include <neap/core/digest.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+namespace neap_cli_test {
+
+using json = nlohmann::json;
+
+/// A folder of its own, gone at the end of the test.
+struct scratch {
+  std::filesystem::path folder;
+  scratch() {
+    auto name = (std::filesystem::temp_directory_path() / "neap_cli_XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    folder = name;
+  }
+  ~scratch() { std::filesystem::remove_all(folder); }
+  std::string operator/(std::string const& name) const { return (folder / name).string(); }
+  std::size_t file_count() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+  }
+};
+
+inline std::string read_bytes(std::string const& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+inline void write_bytes(std::string const& path, std::string const& text) { std::ofstream(path, std::ios::binary) << text; }
+inline std::string unzipped(std::string const& path) {
+  std::string text, block(1 << 16, '\0');
+  gzFile file = ::gzopen(path.c_str(), "rb");
+  for (int n; file && (n = ::gzread(file, block.data(), 1 << 16)) > 0;) text.append(block.data(), static_cast<std::size_t>(n));
+  ::gzclose(file);
+  return text;
+}
+
+struct answer {
+  int code = -1;  // the exit status; 1000 + the signal that ended it
+  std::string out, err;
+
+  /// What is said of bad input: exit 2, nothing on standard output, one line.
+  std::string refusal() const {
+    CHECK(code == 2);
+    CHECK(out == "");
+    check_line();
+    return err;
+  }
+  void check_line() const {
+    CAPTURE(err);
+    CHECK(err.starts_with("neap: "));
+    CHECK(err.size() < 1000);
+    CHECK(err.find('\n') == err.size() - 1);
+  }
+  json object() const {
+    CAPTURE(err);
+    REQUIRE(!out.empty());
+    CHECK(out.find('\n') == out.size() - 1);
+    return json::parse(out);
+  }
+};
+
+/// Runs `neap` with arguments; `out_to` stands in for standard output.
+inline answer run_neap(std::vector<std::string> const& arguments, char const* out_to = nullptr) {
+  scratch const at;
+  std::string const out = out_to ? out_to : at / "out", err = at / "err", program = NEAP_CLI;
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_addopen(&files, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  std::vector<char*> argv{const_cast<char*>(program.c_str())};
+  for (auto const& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  ::pid_t child = 0;
+  REQUIRE(::posix_spawn(&child, program.c_str(), &files, nullptr, argv.data(), environ) == 0);
+  posix_spawn_file_actions_destroy(&files);
+  int how = 0;
+  while (::waitpid(child, &how, 0) < 0 && errno == EINTR) {}
+  answer a;
+  a.code = WIFEXITED(how) ? WEXITSTATUS(how) : 1000 + WTERMSIG(how);
+  if (!out_to) a.out = read_bytes(out);
+  a.err = read_bytes(err);
+  return a;
+}
+
+inline std::string graph_file(std::string const& name) {
+  return std::string(NEAP_SOURCE_DIR) + "/examples/graphs/" + name + ".json.gz";
+}
+
+/// A plan file whose text was changed, with a checksum that fits again.
+inline std::string sealed(std::string text) {
+  text.resize(text.rfind("\"checksum\":\""));
+  auto const sum = neap::digest{}.mix(std::string_view(text));
+  char hex[40];
+  std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(sum.high), static_cast<unsigned long long>(sum.low));
+  return text + "\"checksum\":\"" + hex + "\"}\n";
+}
+
+/// Whether a text is XML as far as tags, attributes, and characters go.
+inline bool is_xml(std::string const& s) {
+  std::vector<std::string> open;
+  std::size_t elements = 0;
+  for (std::size_t i = 0; i < s.size();) {
+    auto const c = static_cast<unsigned char>(s[i]);
+    if (c < 0x20 && c != '\n' && c != '\t') return false;
+    if (c == '&') {
+      auto const end = s.find(';', i);
+      auto const name = s.substr(i, end - i);
+      if (name != "&lt" && name != "&gt" && name != "&amp" && name != "&quot") return false;
+      i = end;
+    } else if (c == '<') {
+      auto const end = s.find('>', i);
+      if (end == s.npos) return false;
+      auto tag = s.substr(i + 1, end - i - 1);
+      if (tag.empty() || tag.find('<') != tag.npos) return false;
+      if (tag[0] == '/') {
+        if (open.empty() || open.back() != tag.substr(1)) return false;
+        open.pop_back();
+      } else {
+        if (std::count(tag.begin(), tag.end(), '"') % 2) return false;
+        ++elements;
+        if (tag.back() != '/') open.push_back(tag.substr(0, tag.find(' ')));
+      }
+      i = end;
+    } else if (c == '>') {
+      return false;
+    }
+    ++i;
+  }
+  return open.empty() && elements > 0;
+}
+
+}  // namespace neap_cli_test
