@@ -43,7 +43,7 @@ struct batch_norm_grad {
     c.require_arity(4, 5);
     detail::require_channels(c, 0), detail::require_channels(c, 1);
     detail::require_same_type(c, 0, 1);
-    for (int i : {2, 3}) detail::require_dims(c, i, {c.in(1).dims[1]}, "a statistic");
+    for (int i : {2, 3}) detail::require_dims(c, i, {c.in(1).dims[1]}, "a statistic"), detail::require_dense(c, i);
     detail::require_vectors(c, 4, c.in(1).dims[1], "scale");
     c.fresh(c.in(1));
     for (int j = 0; c.arity() == 5 && j < 2; ++j) c.fresh(tensor_type{c.in(1).element, {c.in(1).dims[1]}});
@@ -184,7 +184,7 @@ struct group_norm_grad {
     c.require_arity(4, 5);
     detail::require_channels(c, 0), detail::require_channels(c, 1);
     detail::require_same_type(c, 0, 1);
-    for (int i : {2, 3}) detail::require_dims(c, i, {c.in(1).dims[0], groups}, "a statistic");
+    for (int i : {2, 3}) detail::require_dims(c, i, {c.in(1).dims[0], groups}, "a statistic"), detail::require_dense(c, i);
     detail::require_vectors(c, 4, c.in(1).dims[1], "scale");
     c.fresh(c.in(1));
     for (int j = 0; c.arity() == 5 && j < 2; ++j) c.fresh(tensor_type{c.in(1).element, {c.in(1).dims[1]}});

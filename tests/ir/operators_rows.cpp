@@ -1,0 +1,121 @@
+#include <neap/ir/operators/loss.hpp>
+#include <neap/ir/operators/row_norm.hpp>
+#include <neap/ir/operators/softmax.hpp>
+
+#include "../support/operator_check.hpp"
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+/// The result of a function of rows, row by row.
+std::vector<double> by_rows(array const& x, auto const& f) {
+  std::vector<double> y;
+  std::int64_t const n = x.layout.type.dims.back();
+  for (std::int64_t r = 0; r < x.count() / n; ++r) {
+    std::vector<double> row;
+    for (std::int64_t i = 0; i < n; ++i) row.push_back(x[r * n + i]);
+    for (double v : f(row, r)) y.push_back(v);
+  }
+  return y;
+}
+double logsumexp(std::vector<double> const& row) {
+  double s = 0;
+  for (double v : row) s += std::exp(v);
+  return std::log(s);
+}
+}  // namespace
+
+TEST_CASE("softmax and its logarithm") {
+  for (shape dims : {shape{4, 6}, shape{2, 2, 70}, shape{5}}) {
+    check_operator(op::softmax{}, {{dims}}, [](arrays const& in) {
+      return numbers{by_rows(in[0], [](auto row, auto) {
+        double const l = logsumexp(row);
+        for (auto& v : row) v = std::exp(v - l);
+        return row;
+      })};
+    });
+    check_operator(op::log_softmax{}, {{dims}}, [](arrays const& in) {
+      return numbers{by_rows(in[0], [](auto row, auto) {
+        double const l = logsumexp(row);
+        for (auto& v : row) v -= l;
+        return row;
+      })};
+    });
+    check_operator(op::softmax_grad{}, {{dims}, {dims, 0, 1}});
+    check_operator(op::log_softmax_grad{}, {{dims}, {dims, -3, 0}});
+  }
+}
+
+TEST_CASE("layer norm and rms norm") {
+  auto const norm = [](bool centred, double eps) {
+    return [=](arrays const& in) {
+      numbers out;
+      std::vector<double> means, rstds;
+      out.push_back(by_rows(in[0], [&](auto row, auto) {
+        double m = 0, v = 0;
+        double const n = static_cast<double>(row.size());
+        if (centred)
+          for (double x : row) m += x / n;
+        for (double x : row) v += (x - m) * (x - m) / n;
+        double const r = 1 / std::sqrt(v + eps);
+        means.push_back(m), rstds.push_back(r);
+        for (std::size_t i = 0; i < row.size(); ++i) {
+          row[i] = (row[i] - m) * r;
+          if (in.size() > 1) row[i] *= in[1][static_cast<std::int64_t>(i)];
+          if (in.size() > 2) row[i] += in[2][static_cast<std::int64_t>(i)];
+        }
+        return row;
+      }));
+      if (centred) out.push_back(means);
+      out.push_back(rstds);
+      return out;
+    };
+  };
+  for (shape x : {shape{4, 6}, shape{2, 3, 40}, shape{6}, shape{6, 6}}) {
+    std::int64_t const n = x.back();
+    shape rows = x;
+    rows.erase(rows.rank() - 1);
+    check_operator(op::layer_norm{}, {{x}}, norm(true, 1e-5));
+    check_operator(op::layer_norm{}, {{x}, {{n}}}, norm(true, 1e-5));
+    check_operator(op::layer_norm{1e-3}, {{x}, {{n}}, {{n}}}, norm(true, 1e-3));
+    check_operator(op::rms_norm{}, {{x}}, norm(false, 1e-5));
+    check_operator(op::rms_norm{1e-3}, {{x}, {{n}}}, norm(false, 1e-3));
+    check_operator(op::layer_norm_grad{}, {{x}, {x}, {rows}, {rows, 0.5, 2}, {{n}}});
+    check_operator(op::layer_norm_grad{}, {{x}, {x}, {rows}, {rows, 0.5, 2}});
+    check_operator(op::rms_norm_grad{}, {{x}, {x}, {rows, 0.5, 2}, {{n}}});
+  }
+}
+
+TEST_CASE("losses") {
+  for (bool per_row : {false, true})
+    for (std::int64_t ignored : {-100, 2})
+      for (shape rows : {shape{4}, shape{2, 4}}) {
+        shape logits = rows;
+        logits.push_back(6);
+        int const cuts = check_operator(op::cross_entropy{ignored, per_row}, {{logits, -2, 2}, {rows, 0, 6, dtype::i64}}, [&](arrays const& in) {
+          std::vector<double> loss, lse;
+          double sum = 0, count = 0;
+          by_rows(in[0], [&](auto row, auto r) {
+            lse.push_back(logsumexp(row));
+            auto const t = static_cast<std::int64_t>(in[1][r]);
+            bool const counts = t != ignored;
+            loss.push_back(counts ? lse.back() - row[static_cast<std::size_t>(t)] : 0);
+            sum += loss.back(), count += counts;
+            return row;
+          });
+          return numbers{per_row ? loss : std::vector{sum / count}, lse};
+        }, {.f32_tolerance = 1e-3});
+        CHECK((cuts > 0) == per_row);
+        check_operator(op::cross_entropy_grad{ignored, per_row},
+                       {{per_row ? rows : shape{}}, {logits, -2, 2}, {rows, 0, 6, dtype::i64}, {rows, 1, 3}});
+      }
+  for (shape x : {shape{4, 6}, shape{}, shape{3, 50}}) {
+    check_operator(op::mse{}, {{x}, {x}}, [](arrays const& in) {
+      double s = 0;
+      for (std::int64_t i = 0; i < in[0].count(); ++i) s += (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
+      return numbers{{s / static_cast<double>(in[0].count())}};
+    });
+    check_operator(op::mse_grad{}, {{{}}, {x}, {x}});
+  }
+}
