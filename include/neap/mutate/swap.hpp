@@ -23,6 +23,8 @@ struct swap_out {
     auto const& g = c.graph;
     value_id const whole = g.record(storage).first;
     op_id const producer = g.producer(whole);
+    if (g.layout(whole) != tensor_layout::dense(g.type(whole)) || g.bytes(storage) != g.type(whole).bytes())
+      return std::nullopt;  // a load gives back a dense tensor, not what else its storage held
     detail::replay_facts const facts(g, c.order);
     detail::late_readers late(g, facts, c.result, storage, resume, 64, 0);
     late.provide(whole);
