@@ -1,0 +1,12 @@
+// expect: neap: this operator lacks  void infer(neap::shape_context&) const
+#include <neap/ir/standard_operators.hpp>
+
+namespace user {
+struct mine {
+  static constexpr std::string_view name = "mine";
+  void relate(neap::dim_context& c) const { c.aligned(0, 0); }
+};
+struct my_ops : neap::extend<neap::standard_operators, mine> {};
+}  // namespace user
+
+neap::basic_graph<user::my_ops> g;

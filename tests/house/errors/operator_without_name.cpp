@@ -1,0 +1,12 @@
+// expect: neap: this operator lacks  static constexpr std::string_view name
+#include <neap/ir/standard_operators.hpp>
+
+namespace user {
+struct mine {
+  void infer(neap::shape_context& c) const { c.fresh(c.in(0)); }
+  void relate(neap::dim_context& c) const { c.aligned(0, 0); }
+};
+struct my_ops : neap::extend<neap::standard_operators, mine> {};
+}  // namespace user
+
+neap::basic_graph<user::my_ops> g;
