@@ -308,12 +308,13 @@ struct exact {
     std::int64_t const unit = decide.unit();
     std::int64_t proved = (bound.bytes + unit - 1) / unit * unit;  // nothing below fits
     std::int64_t soft = proved - unit;                             // up to here probes have ended without a plan
-    std::int64_t probe = 32768;
+    std::int64_t probe = 16384, window = 1;  // nodes of a probe; steps below the best plan that a later round looks at
     bool first = true;
     while (proved < plan.arena_bytes && decide.nodes() < budget.nodes && !stop.late()) {
       if (plan.arena_bytes - soft <= unit) {  // every step up to the best plan was tried: again, with more
         if (!proves) break;
-        soft = proved - unit, probe *= 4, first = true;
+        probe *= 4, window *= 4;
+        soft = std::max(proved - unit, plan.arena_bytes - window * unit);
       }
       std::int64_t const steps = (plan.arena_bytes - soft) / unit;  // at least 2, or the bound itself is the next
       std::int64_t const target = first ? proved : soft + std::max<std::int64_t>(1, steps / 2) * unit;
