@@ -318,8 +318,9 @@ struct exact {
       }
       std::int64_t const steps = (plan.arena_bytes - soft) / unit;  // at least 2, or the bound itself is the next
       std::int64_t const target = first ? proved : soft + std::max<std::int64_t>(1, steps / 2) * unit;
+      std::int64_t const nodes = first ? 2 * probe : probe;  // the bound is the likeliest answer: more for it
       first = false;
-      switch (decide(target, std::min(probe, budget.nodes - decide.nodes()), stop, offsets)) {
+      switch (decide(target, std::min(nodes, budget.nodes - decide.nodes()), stop, offsets)) {
         case detail::verdict::found:
           plan = detail::finished(p, static_cast<std::vector<std::int64_t>&&>(offsets), bound);
           break;
