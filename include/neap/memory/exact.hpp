@@ -318,7 +318,7 @@ struct exact {
       }
       std::int64_t const steps = (plan.arena_bytes - soft) / unit;  // at least 2, or the bound itself is the next
       std::int64_t const target = first ? proved : soft + std::max<std::int64_t>(1, steps / 2) * unit;
-      std::int64_t const nodes = first ? 2 * probe : probe;  // the bound is the likeliest answer: more for it
+      std::int64_t const nodes = first ? 3 * probe : probe;  // the bound is the likeliest answer: more for it
       first = false;
       switch (decide(target, std::min(nodes, budget.nodes - decide.nodes()), stop, offsets)) {
         case detail::verdict::found:
