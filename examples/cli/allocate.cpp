@@ -35,9 +35,7 @@ int run(options const& o) {
   auto file = neap::read_minimalloc_csv(text);
   if (!file) throw refused{o.problem + ": " + file.message()};
   neap::bytes_t capacity = -1;
-  if (!o.capacity.empty()) {
-    capacity = parse_bytes("--capacity", o.capacity);
-  }
+  if (!o.capacity.empty()) { capacity = parse_bytes("--capacity", o.capacity); }
   if (!o.out.empty()) or_refuse(neap::can_write_file(o.out));
   auto const begin = std::chrono::steady_clock::now();
   neap::memory_problem const problem(file->records);
@@ -45,8 +43,7 @@ int run(options const& o) {
   double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   bool const placed = neap::has_offsets(plan);
   bool const fits = placed && (capacity < 0 || plan.arena_bytes <= capacity);
-  if (placed)
-    or_refuse(neap::verify(problem, plan));
+  if (placed) or_refuse(neap::verify(problem, plan));
   if (placed && !o.out.empty()) or_refuse(neap::write_file(o.out, neap::write_minimalloc_csv(*file, &plan)));
   bool const optimal = plan.status == neap::plan_status::optimal;
   if (o.json) {
@@ -58,16 +55,22 @@ int run(options const& o) {
     j["lower_bound_bytes"] = plan.lower_bound_bytes;
     j["optimal"] = optimal;
     j["fits"] = fits;
-    j["status"] = optimal ? "optimal" : placed ? "feasible" : plan.status == neap::plan_status::infeasible ? "infeasible" : "budget spent";
+    j["status"] = optimal                                        ? "optimal"
+                  : placed                                       ? "feasible"
+                  : plan.status == neap::plan_status::infeasible ? "infeasible"
+                                                                 : "budget spent";
     j["work"] = plan.work;
     j["seconds"] = seconds;
     print_json(j);
   } else if (placed) {
-    std::printf("%s: %zu records, arena %lld bytes, %s (lower bound %lld), %.3f s\n", o.problem.c_str(), file->records.size(),
-                static_cast<long long>(plan.arena_bytes), optimal ? "proved optimal" : "not proved optimal",
-                static_cast<long long>(plan.lower_bound_bytes), seconds);
+    std::printf("%s: %zu records, arena %lld bytes, %s (lower bound %lld), %.3f s\n", o.problem.c_str(),
+                file->records.size(), static_cast<long long>(plan.arena_bytes),
+                optimal ? "proved optimal" : "not proved optimal", static_cast<long long>(plan.lower_bound_bytes),
+                seconds);
   }
-  if (!fits) complain(o.problem + ": no plan fits: " + (placed ? "the arena found is larger than the capacity" : plan.why.message()));
+  if (!fits)
+    complain(o.problem +
+             ": no plan fits: " + (placed ? "the arena found is larger than the capacity" : plan.why.message()));
   return fits ? fine : no_plan_fits;
 }
 
@@ -77,7 +80,8 @@ void add_allocate(CLI::App& app, int& exit) {
   auto* command = app.add_subcommand("allocate", "offsets for usage records (MiniMalloc's CSV)");
   auto o = std::make_shared<options>();
   command->add_option("PROBLEM", o->problem, "CSV: id,lower,upper,size[,alignment][,gaps][,offset]")->required();
-  command->add_option("--capacity", o->capacity, "bytes that the arena may have; without it, the smallest arena is sought");
+  command->add_option("--capacity", o->capacity,
+                      "bytes that the arena may have; without it, the smallest arena is sought");
   command->add_option("--algorithm", o->algorithm)
       ->check(CLI::IsMember({"best", "exact", "greedy-by-size", "naive"}))
       ->capture_default_str();

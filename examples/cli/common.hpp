@@ -39,7 +39,11 @@ inline std::string printable(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     auto const byte = [&](std::size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
     unsigned const c = byte(i);
-    std::size_t const length = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    std::size_t const length = c < 0x80                ? 1
+                               : c >= 0xc2 && c < 0xe0 ? 2
+                               : c >= 0xe0 && c < 0xf0 ? 3
+                               : c >= 0xf0 && c < 0xf5 ? 4
+                                                       : 0;
     bool good = length > 0 && c >= 0x20 && c != 0x7f;
     for (std::size_t k = 1; k < length; ++k) good &= byte(i + k) >> 6 == 2;
     if (length == 3) good &= !(c == 0xe0 && byte(i + 1) < 0xa0) && !(c == 0xed && byte(i + 1) >= 0xa0);
@@ -68,9 +72,18 @@ inline std::optional<quantity> parse_quantity(std::string const& text) {
 
 /// Bytes of a quantity with a unit, or a whole number of them without one.
 inline std::optional<neap::bytes_t> bytes_of(quantity const& q) {
-  if (q.unit.empty()) return q.number == std::floor(q.number) ? std::optional(static_cast<neap::bytes_t>(q.number)) : std::nullopt;
-  for (auto [unit, scale] : {std::pair{"B", 1.0}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
-                             {"TiB", 1099511627776.0}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}})
+  if (q.unit.empty())
+    return q.number == std::floor(q.number) ? std::optional(static_cast<neap::bytes_t>(q.number)) : std::nullopt;
+  for (auto [unit, scale] : {std::pair{"B", 1.0},
+                             {"KiB", 1024.0},
+                             {"MiB", 1048576.0},
+                             {"GiB", 1073741824.0},
+                             {"TiB", 1099511627776.0},
+                             {"kB", 1e3},
+                             {"KB", 1e3},
+                             {"MB", 1e6},
+                             {"GB", 1e9},
+                             {"TB", 1e12}})
     if (q.unit == unit && q.number * scale <= 9e18) return static_cast<neap::bytes_t>(q.number * scale);
   return std::nullopt;
 }
@@ -88,7 +101,8 @@ struct size_or_ratio {
 };
 inline size_or_ratio parse_size_or_ratio(std::string const& option, std::string const& text) {
   auto const q = parse_quantity(text);
-  if (q && q->unit.empty() && (q->number <= 1 || (q->number <= 100 && text.find('.') != text.npos))) return {std::nullopt, q->number};
+  if (q && q->unit.empty() && (q->number <= 1 || (q->number <= 100 && text.find('.') != text.npos)))
+    return {std::nullopt, q->number};
   auto const b = q ? bytes_of(*q) : std::nullopt;
   if (!b) throw refused{option + ": \"" + text + "\" is neither bytes (2GiB, 800MB, 1048576) nor a ratio (0.4)"};
   return {b, std::nullopt};

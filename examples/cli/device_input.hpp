@@ -57,12 +57,11 @@ inline neap::roofline read_device(std::string const& path) {
 inline device_cost device_of(std::string const& name) {
   if (name.empty() || name == "h100-like") return {neap::roofline::h100_like(), name.empty()};
   if (name == "host") return {neap::roofline::host(2), false};
-  if (::access(name.c_str(), F_OK) != 0) throw refused{"--device: \"" + name + "\" is neither h100-like nor host nor a file"};
+  if (::access(name.c_str(), F_OK) != 0)
+    throw refused{"--device: \"" + name + "\" is neither h100-like nor host nor a file"};
   try {
     return {read_device(name), false};
-  } catch (neap::error const& e) {
-    throw refused{e.what()};
-  }
+  } catch (neap::error const& e) { throw refused{e.what()}; }
 }
 
 }  // namespace cli

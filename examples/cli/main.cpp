@@ -12,8 +12,8 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
   CLI::App app{"Plans the memory of neural-network training: order, recomputation, swapping, addresses."};
   app.name("neap");
-  app.set_version_flag("--version", std::to_string(NEAP_VERSION_MAJOR) + "." + std::to_string(NEAP_VERSION_MINOR) + "." +
-                                        std::to_string(NEAP_VERSION_PATCH));
+  app.set_version_flag("--version", std::to_string(NEAP_VERSION_MAJOR) + "." + std::to_string(NEAP_VERSION_MINOR) +
+                                        "." + std::to_string(NEAP_VERSION_PATCH));
   app.require_subcommand(1);
   int exit = cli::fine;
   cli::add_plan(app, exit);

@@ -79,7 +79,8 @@ int run(options const& o) {
   }
   if (!o.latency.empty()) {
     auto const l = parse_time_or_ratio("--latency-limit", o.latency);
-    search.latency_at_most = l.seconds ? neap::latency_limit::in_seconds(*l.seconds) : neap::latency_limit::of_original(*l.ratio);
+    search.latency_at_most =
+        l.seconds ? neap::latency_limit::in_seconds(*l.seconds) : neap::latency_limit::of_original(*l.ratio);
   }
   search.time = neap::time_budget(std::chrono::duration<double>(parse_seconds("--time-budget", o.budget)));
   search.memory = {o.alignment, o.takeover == "on"};
@@ -94,10 +95,11 @@ int run(options const& o) {
   if (terminal)
     search.progress = [](neap::search_progress const& p) {
       std::fprintf(stderr, "\r%6.1f s  %8zu candidates  peak %s  latency %s %s\033[K", p.elapsed, p.candidates,
-                   neap::readable_bytes(static_cast<double>(p.peak_bytes)).c_str(), neap::readable_seconds(p.latency).c_str(),
-                   p.fits ? "(fits)" : "");
+                   neap::readable_bytes(static_cast<double>(p.peak_bytes)).c_str(),
+                   neap::readable_seconds(p.latency).c_str(), p.fits ? "(fits)" : "");
     };
-  auto const found = neap::optimize(g.program, pipeline(o.moves, device.model.to_device_bytes_per_second), device, g.order, search);
+  auto const found =
+      neap::optimize(g.program, pipeline(o.moves, device.model.to_device_bytes_per_second), device, g.order, search);
   if (terminal) std::fprintf(stderr, "\n");
   auto const& p = found.placed;
 
@@ -109,12 +111,12 @@ int run(options const& o) {
     or_refuse(neap::write_file(o.out, neap::plan_json(p, from)));
   }
   if (!o.svg.empty())
-    or_refuse(neap::write_file(o.svg, neap::memory_svg("Memory of one training step: " + g.name,
-                                                       {neap::curve_of("as it came", found.original),
-                                                        neap::curve_of("planned", found.best.result)},
-                                                       search.memory_at_most.resolve(found.original.peak_bytes) == INT64_MAX
-                                                           ? -1
-                                                           : found.memory_limit_bytes)));
+    or_refuse(neap::write_file(
+        o.svg,
+        neap::memory_svg(
+            "Memory of one training step: " + g.name,
+            {neap::curve_of("as it came", found.original), neap::curve_of("planned", found.best.result)},
+            search.memory_at_most.resolve(found.original.peak_bytes) == INT64_MAX ? -1 : found.memory_limit_bytes)));
   if (!o.csv.empty()) {
     neap::results_row row;
     row.name = g.name;
@@ -130,7 +132,8 @@ int run(options const& o) {
     or_refuse(neap::append_results(o.csv, row));
   }
 
-  double const memory_ratio = static_cast<double>(p.peak_bytes) / static_cast<double>(std::max<neap::bytes_t>(found.original.peak_bytes, 1));
+  double const memory_ratio =
+      static_cast<double>(p.peak_bytes) / static_cast<double>(std::max<neap::bytes_t>(found.original.peak_bytes, 1));
   double const latency_ratio = found.original.latency > 0 ? found.best.result.latency / found.original.latency : 1;
   std::size_t copies = 0, stores = 0, loads = 0;
   for (auto x : p.graph.ops()) {
@@ -166,11 +169,16 @@ int run(options const& o) {
     using neap::readable_seconds;
     auto const bytes = [](neap::bytes_t b) { return readable_bytes(static_cast<double>(b)); };
     std::printf("%-12s %14s %14s\n", g.name.c_str(), "as it came", "planned");
-    std::printf("%-12s %14s %14s   %s\n", "peak", bytes(found.original.peak_bytes).c_str(), bytes(p.peak_bytes).c_str(), percent(memory_ratio).c_str());
-    std::printf("%-12s %14s %14s   %s\n", "latency", readable_seconds(found.original.latency).c_str(), readable_seconds(p.latency).c_str(), percent(latency_ratio).c_str());
-    std::printf("%-12s %14s %14s   resident %s\n", "arena", "", bytes(p.arena_bytes).c_str(), bytes(p.resident_bytes).c_str());
-    std::printf("%-12s %14s %14s   no order, recomputation or swapping gets below\n", "bound", "", bytes(found.lower_bound_bytes).c_str());
-    std::printf("%zu ops recomputed, %zu stores, %zu loads; %zu candidates in %.2f s; verified\n", copies, stores, loads, found.candidates, found.seconds);
+    std::printf("%-12s %14s %14s   %s\n", "peak", bytes(found.original.peak_bytes).c_str(), bytes(p.peak_bytes).c_str(),
+                percent(memory_ratio).c_str());
+    std::printf("%-12s %14s %14s   %s\n", "latency", readable_seconds(found.original.latency).c_str(),
+                readable_seconds(p.latency).c_str(), percent(latency_ratio).c_str());
+    std::printf("%-12s %14s %14s   resident %s\n", "arena", "", bytes(p.arena_bytes).c_str(),
+                bytes(p.resident_bytes).c_str());
+    std::printf("%-12s %14s %14s   no order, recomputation or swapping gets below\n", "bound", "",
+                bytes(found.lower_bound_bytes).c_str());
+    std::printf("%zu ops recomputed, %zu stores, %zu loads; %zu candidates in %.2f s; verified\n", copies, stores,
+                loads, found.candidates, found.seconds);
   }
   if (!found.fits) complain(o.input.path + ": " + found.why_not());
   return found.fits ? fine : no_plan_fits;
@@ -191,10 +199,15 @@ void add_plan(CLI::App& app, int& exit) {
   command->add_option("--takeover", o->takeover, "elementwise results may overwrite inputs that die")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
-  command->add_option("--alignment", o->alignment, "of every buffer, in bytes")->check(CLI::Range(1, 1 << 30))->capture_default_str();
+  command->add_option("--alignment", o->alignment, "of every buffer, in bytes")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
   command->add_option("--seed", o->seed, "of the search")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command->add_option("--threads", o->threads, "the answer does not depend on it")->check(CLI::Range(1, 256))->capture_default_str();
-  command->add_option("--iterations", o->iterations, "candidates judged at most: repeatable to the byte")->check(CLI::NonNegativeNumber);
+  command->add_option("--threads", o->threads, "the answer does not depend on it")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->add_option("--iterations", o->iterations, "candidates judged at most: repeatable to the byte")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--out", o->out, "the plan file");
   command->add_option("--csv", o->csv, "a row is appended, in MAGIS's columns");
   command->add_option("--svg", o->svg, "memory over time, before and after");

@@ -23,7 +23,8 @@ int run(options const& o) {
   auto const g = o.input.read();
   std::optional<neap::io::plan_file> p;
   if (!o.plan.empty()) p = value_or_refuse(neap::io::read_plan(o.plan));
-  if (p && p->planned.original != g.program.digest()) throw refused{o.plan + ": was made for another graph than " + o.input.path};
+  if (p && p->planned.original != g.program.digest())
+    throw refused{o.plan + ": was made for another graph than " + o.input.path};
   std::string picture;
   if (o.format == "dot") {
     auto const order = p ? p->planned.order() : g.order;
@@ -33,7 +34,8 @@ int run(options const& o) {
     neap::table<neap::op_id, double> known(g.program.op_count(), -1.0);  // a plan knows the times it was made with
     if (p)
       for (auto const& s : p->planned.steps)
-        if (auto const from = p->planned.graph.origin(s.op); s.stream == neap::op_stream::compute && index(from) < known.size())
+        if (auto const from = p->planned.graph.origin(s.op);
+            s.stream == neap::op_stream::compute && index(from) < known.size())
           known[from] = s.end - s.start;
     auto const cost = [&](auto const& graph, neap::op_id x) {
       auto const from = graph.origin(x);

@@ -40,7 +40,8 @@ TEST_CASE("allocate: every algorithm gives a plan that is valid, best the least"
     CHECK(a.code == 0);
     CHECK(a.err == "");
     auto const j = a.object();
-    for (auto const* key : {"arena_bytes", "lower_bound_bytes", "optimal", "seconds"}) CHECK_MESSAGE(j.contains(key), key);
+    for (auto const* key : {"arena_bytes", "lower_bound_bytes", "optimal", "seconds"})
+      CHECK_MESSAGE(j.contains(key), key);
     CHECK(j["lower_bound_bytes"] == 12);
     CHECK(j["fits"] == true);
     CHECK(j["arena_bytes"] == (algorithm == "naive" ? 20 : 12));
@@ -117,7 +118,8 @@ TEST_CASE("allocate: bad problems and options are refused with one line") {
 
 TEST_CASE("allocate: sizes near the end of 64 bits are an answer or a refusal") {
   for (std::string const algorithm : {"best", "greedy-by-size", "naive"}) {
-    auto const a = problem("id,lower,upper,size\na,0,2,9223372036854775807\nb,1,3,9223372036854775807\n").solve({"--algorithm", algorithm});
+    auto const a = problem("id,lower,upper,size\na,0,2,9223372036854775807\nb,1,3,9223372036854775807\n")
+                       .solve({"--algorithm", algorithm});
     CHECK(a.code >= 1);
     CHECK(a.code <= 2);
     a.check_line();

@@ -24,8 +24,8 @@ TEST_CASE("plan: every graph at several limits, verified, with true figures") {
       auto const file = at / (name + limit);
       auto const a = plan(name, {"--memory-limit", limit, "--json", "--out", file});
       auto const j = a.object();
-      for (auto const* key : {"name", "original_peak_bytes", "original_latency_us", "peak_bytes", "latency_us", "arena_bytes",
-                              "lower_bound_bytes", "fits", "candidates", "seconds", "seed"})
+      for (auto const* key : {"name", "original_peak_bytes", "original_latency_us", "peak_bytes", "latency_us",
+                              "arena_bytes", "lower_bound_bytes", "fits", "candidates", "seconds", "seed"})
         CHECK_MESSAGE(j.contains(key), key);
       CHECK(j["name"] == name);
       std::int64_t const original = j["original_peak_bytes"], peak = j["peak_bytes"], arena = j["arena_bytes"];
@@ -62,7 +62,9 @@ TEST_CASE("plan: memory counted as the exporter's reference counts it") {
   };
   for (auto const& k : {known{"mlp4-1024-b256", 35686408, 202.6}, known{"cnn-small-b64", 37815160, 374.8},
                         known{"gpt-d256-l4-b8-t128", 216348680, 1583.2}}) {
-    auto const j = run_neap({"plan", graph_file(k.name), "--memory-limit", "1", "--takeover", "off", "--alignment", "1", "--json"}).object();
+    auto const j =
+        run_neap({"plan", graph_file(k.name), "--memory-limit", "1", "--takeover", "off", "--alignment", "1", "--json"})
+            .object();
     CHECK(j["original_peak_bytes"] == k.peak);
     CHECK(j["original_latency_us"].get<double>() == doctest::Approx(k.latency_us).epsilon(1e-3));
   }
@@ -71,7 +73,8 @@ TEST_CASE("plan: memory counted as the exporter's reference counts it") {
 TEST_CASE("plan: the same seed gives the same bytes, whatever the number of threads") {
   scratch const at;
   for (auto const& [file, threads] : {std::pair{"a", "1"}, {"b", "1"}, {"c", "2"}})
-    CHECK(plan("cnn-small-b64", {"--memory-limit", "0.5", "--seed", "7", "--threads", threads, "--out", at / file}).code == 0);
+    CHECK(plan("cnn-small-b64", {"--memory-limit", "0.5", "--seed", "7", "--threads", threads, "--out", at / file})
+              .code == 0);
   CHECK(read_bytes(at / "a") == read_bytes(at / "b"));
   CHECK(read_bytes(at / "a") == read_bytes(at / "c"));
   CHECK(read_bytes(at / "a").size() > 10000);
@@ -85,7 +88,8 @@ TEST_CASE("plan: limits in bytes, in time, and both; moves; devices; the optimiz
   CHECK(in_time.code == 0);
   CHECK(in_time.object()["latency_ratio"] <= 1.1);
   CHECK(in_time.object()["memory_ratio"] < 1);
-  CHECK(plan("cnn-small-b64", {"--memory-limit", "0.7", "--latency-limit", "400us", "--json"}).object()["latency_us"] <= 400);
+  CHECK(plan("cnn-small-b64", {"--memory-limit", "0.7", "--latency-limit", "400us", "--json"}).object()["latency_us"] <=
+        400);
   CHECK(plan("cnn-small-b64", {"--memory-limit", "0.7", "--moves", "remat", "--json"}).object()["stores"] == 0);
   CHECK(plan("cnn-small-b64", {"--memory-limit", "0.7", "--moves", "swap", "--json"}).object()["recomputed_ops"] == 0);
   scratch const at;
@@ -96,7 +100,8 @@ TEST_CASE("plan: limits in bytes, in time, and both; moves; devices; the optimiz
   CHECK(plan("cnn-small-b64", {"--memory-limit", "0.7", "--device", "host", "--json"}).code == 0);
   auto const more = at / "with-optimizer";
   CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--optimizer", "--out", more}).code == 0);
-  CHECK(run_neap({"verify", graph_file("mlp4-1024-b256"), more}).code == 0);  // the plan file says how the graph was read
+  CHECK(run_neap({"verify", graph_file("mlp4-1024-b256"), more}).code ==
+        0);  // the plan file says how the graph was read
 }
 
 TEST_CASE("plan: a limit that nobody can meet is exit 1, with the best plan, the bound and who forces it") {
@@ -114,19 +119,23 @@ TEST_CASE("plan: a limit that nobody can meet is exit 1, with the best plan, the
 TEST_CASE("plan: results.csv has its header once and a row a run, 17 columns") {
   scratch const at;
   auto const file = at / "results.csv";
-  for (auto const* limit : {"0.9", "0.8", "20MiB"}) CHECK(plan("cnn-small-b64", {"--memory-limit", limit, "--csv", file}).code == 0);
+  for (auto const* limit : {"0.9", "0.8", "20MiB"})
+    CHECK(plan("cnn-small-b64", {"--memory-limit", limit, "--csv", file}).code == 0);
   auto const text = read_bytes(file);
   CHECK(std::count(text.begin(), text.end(), '\n') == 4);
-  CHECK(text.starts_with("name,device memory limit,latency limit,memory limit,latency limit ratio,memory limit ratio,weight memory,"));
+  CHECK(text.starts_with(
+      "name,device memory limit,latency limit,memory limit,latency limit ratio,memory limit ratio,weight memory,"));
   CHECK(text.find("name,", 5) == text.npos);
   std::size_t begin = 0;
   for (int row = 0; row < 4; ++row) {
     auto const end = text.find('\n', begin);
-    CHECK(std::count(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(end), ',') == 16);
+    CHECK(std::count(text.begin() + static_cast<std::ptrdiff_t>(begin), text.begin() + static_cast<std::ptrdiff_t>(end),
+                     ',') == 16);
     begin = end + 1;
   }
   write_bytes(file, "epoch,loss\n1,2\n");
-  CHECK(plan("cnn-small-b64", {"--memory-limit", "0.9", "--csv", file}).refusal().find("begins with another header") != std::string::npos);
+  CHECK(plan("cnn-small-b64", {"--memory-limit", "0.9", "--csv", file}).refusal().find("begins with another header") !=
+        std::string::npos);
   CHECK(read_bytes(file) == "epoch,loss\n1,2\n");
 }
 
@@ -141,14 +150,16 @@ TEST_CASE("plan: the table for people") {
 TEST_CASE("plan: bad options are refused with one line") {
   auto const refusal = [](std::vector<std::string> more) { return plan("mlp4-1024-b256", std::move(more)).refusal(); };
   CHECK(refusal({}).find("give --memory-limit, --latency-limit or both") != std::string::npos);
-  for (auto const* bad : {"2GiBs", "-1", "-0.5", "nan", "inf", "", " ", "0x10", "1e30", "2.5.1", "200.5", "GiB", "99999999999GiB"}) {
+  for (auto const* bad :
+       {"2GiBs", "-1", "-0.5", "nan", "inf", "", " ", "0x10", "1e30", "2.5.1", "200.5", "GiB", "99999999999GiB"}) {
     CAPTURE(bad);
     CHECK(refusal({std::string("--memory-limit=") + bad}).find("--memory-limit") != std::string::npos);
   }
   for (auto const* bad : {"-1s", "nan", "1h", "x", "1 s"}) {
     CAPTURE(bad);
     CHECK(refusal({std::string("--latency-limit=") + bad}).find("--latency-limit") != std::string::npos);
-    CHECK(refusal({"--memory-limit", "1", std::string("--time-budget=") + bad}).find("--time-budget") != std::string::npos);
+    CHECK(refusal({"--memory-limit", "1", std::string("--time-budget=") + bad}).find("--time-budget") !=
+          std::string::npos);
   }
   CHECK(refusal({"--memory-limit", "1", "--alignment", "0"}).find("--alignment") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--alignment", "-64"}).find("--alignment") != std::string::npos);
@@ -179,7 +190,8 @@ TEST_CASE("plan: bad device files are refused with the place") {
   CHECK(device(R"({"flops_per_s": {}})").find("flops_per_s") != std::string::npos);
   CHECK(device(R"({"flops_per_s": {"f31": 1}})").find("flops_per_s.f31: unknown element type") != std::string::npos);
   CHECK(device(R"({"flops_per_s": {"f32": -1}})").find("flops_per_s.f32: must be a number") != std::string::npos);
-  CHECK(device(R"({"flops_per_s": {"f32": 1e12}, "bandwidth_bytes_per_s": 0})").find("bandwidth_bytes_per_s") != std::string::npos);
+  CHECK(device(R"({"flops_per_s": {"f32": 1e12}, "bandwidth_bytes_per_s": 0})").find("bandwidth_bytes_per_s") !=
+        std::string::npos);
   CHECK(device("[1]").find("must be an object") != std::string::npos);
   CHECK(device("{").find("not JSON") != std::string::npos);
 }
@@ -190,15 +202,20 @@ TEST_CASE("plan: bad graph files are refused with one line") {
     write_bytes(at / "g", text);
     return run_neap({"plan", at / "g", "--memory-limit", "0.5"}).refusal();
   };
-  CHECK(run_neap({"plan", at / "nowhere.json", "--memory-limit", "1"}).refusal().find("cannot be opened: No such file") != std::string::npos);
-  CHECK(run_neap({"plan", at.folder.string(), "--memory-limit", "1"}).refusal().find(at.folder.string()) != std::string::npos);
-  CHECK(run_neap({"plan", "no\nsuch\x1b[31m", "--memory-limit", "1"}).refusal().find("no?such?[31m") != std::string::npos);
+  CHECK(
+      run_neap({"plan", at / "nowhere.json", "--memory-limit", "1"}).refusal().find("cannot be opened: No such file") !=
+      std::string::npos);
+  CHECK(run_neap({"plan", at.folder.string(), "--memory-limit", "1"}).refusal().find(at.folder.string()) !=
+        std::string::npos);
+  CHECK(run_neap({"plan", "no\nsuch\x1b[31m", "--memory-limit", "1"}).refusal().find("no?such?[31m") !=
+        std::string::npos);
   CHECK(refusal("").find("not JSON") != std::string::npos);
   CHECK(refusal("{\"format\": \"neap-graph\"").find("not JSON") != std::string::npos);
   CHECK(refusal("{}").find("neither a neap-graph nor") != std::string::npos);
   CHECK(refusal("[]").find("must be an object") != std::string::npos);
   CHECK(refusal(std::string(1 << 20, '[')).find("nested deeper") != std::string::npos);
-  CHECK(refusal(R"({"format": "neap-graph", "version": 1, "buffers": [], "tensors": [{"buf": 0}]})").find("tensors[0].buf") != std::string::npos);
+  CHECK(refusal(R"({"format": "neap-graph", "version": 1, "buffers": [], "tensors": [{"buf": 0}]})")
+            .find("tensors[0].buf") != std::string::npos);
   auto const whole = read_bytes(graph_file("mlp4-1024-b256"));
   for (std::size_t keep : {1u, 2u, 9u, 20u, 1000u, unsigned(whole.size() - 1)}) refusal(whole.substr(0, keep));
 }
@@ -230,11 +247,15 @@ TEST_CASE("plan: sizes and latencies that overflow, names that are none") {
 
 TEST_CASE("plan: files that cannot be written leave the old ones, and nothing half-written") {
   scratch const at;
-  CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--out", at / "no/such/folder"}).refusal().find("cannot be written") != std::string::npos);
+  CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--out", at / "no/such/folder"})
+            .refusal()
+            .find("cannot be written") != std::string::npos);
   std::filesystem::create_directory(at / "folder");
-  CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--out", at / "folder"}).refusal().find("it is a folder") != std::string::npos);
+  CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--out", at / "folder"}).refusal().find("it is a folder") !=
+        std::string::npos);
   CHECK(at.file_count() == 1);
-  CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--out", "/dev/full"}).refusal().find("No space left") != std::string::npos);
+  CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--out", "/dev/full"}).refusal().find("No space left") !=
+        std::string::npos);
   CHECK(std::filesystem::is_character_file("/dev/full"));
   CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--out", "/dev/null"}).code == 0);
   CHECK(std::filesystem::is_character_file("/dev/null"));

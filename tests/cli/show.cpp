@@ -10,7 +10,9 @@ TEST_CASE("show: SVG of a graph and of a plan is XML and names what is seen") {
   CHECK(alone.code == 0);
   CHECK(alone.err == "");
   CHECK(is_xml(alone.out));
-  CHECK(run_neap({"plan", graph, "--memory-limit", "0.5", "--iterations", "300", "--out", at / "p", "--svg", at / "s.svg"}).code == 0);
+  CHECK(run_neap(
+            {"plan", graph, "--memory-limit", "0.5", "--iterations", "300", "--out", at / "p", "--svg", at / "s.svg"})
+            .code == 0);
   auto const drawn = read_bytes(at / "s.svg");
   CHECK(is_xml(drawn));
   for (auto const* word : {"cnn-small-b64", "limit", "peak, as it came", "peak, planned", "MiB", "always there"})
@@ -20,7 +22,9 @@ TEST_CASE("show: SVG of a graph and of a plan is XML and names what is seen") {
   CHECK(is_xml(shown));
   CHECK(shown.find("peak, planned") != shown.npos);
   // the same curves as the plan command drew
-  auto const path = [](std::string const& s) { return s.substr(s.find("<path"), s.find("/>", s.find("<path")) - s.find("<path")); };
+  auto const path = [](std::string const& s) {
+    return s.substr(s.find("<path"), s.find("/>", s.find("<path")) - s.find("<path"));
+  };
   CHECK(path(shown) == path(drawn));
 }
 
@@ -44,7 +48,9 @@ TEST_CASE("show: odd names do not break a picture") {
   scratch const at;
   auto j = json::parse(unzipped(graph_file("mlp4-1024-b256")));
   j["name"] = "<&\"\x01>\n";
-  j["nodes"][0]["name"] = "a\"\\\n\x02" "b";
+  j["nodes"][0]["name"] =
+      "a\"\\\n\x02"
+      "b";
   write_bytes(at / "g", j.dump());
   CHECK(is_xml(run_neap({"show", at / "g"}).out));
   auto const dot = run_neap({"show", at / "g", "--format", "dot"});
@@ -60,6 +66,7 @@ TEST_CASE("show: bad input is refused with one line") {
   run_neap({"show", graph, "--format", "gif"}).refusal();
   run_neap({"show", graph, "/nowhere"}).refusal();
   run_neap({"show", graph, "--out", at / "no/such"}).refusal();
-  CHECK(run_neap({"plan", graph_file("cnn-small-b64"), "--memory-limit", "1", "--iterations", "20", "--out", at / "p"}).code == 0);
+  CHECK(run_neap({"plan", graph_file("cnn-small-b64"), "--memory-limit", "1", "--iterations", "20", "--out", at / "p"})
+            .code == 0);
   CHECK(run_neap({"show", graph, at / "p"}).refusal().find("another graph") != std::string::npos);
 }

@@ -16,11 +16,11 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <nlohmann/json.hpp>
 
 namespace neap_cli_test {
 
@@ -45,11 +45,14 @@ inline std::string read_bytes(std::string const& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
-inline void write_bytes(std::string const& path, std::string const& text) { std::ofstream(path, std::ios::binary) << text; }
+inline void write_bytes(std::string const& path, std::string const& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
 inline std::string unzipped(std::string const& path) {
   std::string text, block(1 << 16, '\0');
   gzFile file = ::gzopen(path.c_str(), "rb");
-  for (int n; file && (n = ::gzread(file, block.data(), 1 << 16)) > 0;) text.append(block.data(), static_cast<std::size_t>(n));
+  for (int n; file && (n = ::gzread(file, block.data(), 1 << 16)) > 0;)
+    text.append(block.data(), static_cast<std::size_t>(n));
   ::gzclose(file);
   return text;
 }
@@ -112,7 +115,8 @@ inline std::string sealed(std::string text) {
   text.resize(text.rfind("\"checksum\":\""));
   auto const sum = neap::digest{}.mix(std::string_view(text));
   char hex[40];
-  std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(sum.high), static_cast<unsigned long long>(sum.low));
+  std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(sum.high),
+                static_cast<unsigned long long>(sum.low));
   return text + "\"checksum\":\"" + hex + "\"}\n";
 }
 

@@ -9,14 +9,16 @@ namespace {
 std::string const& plan_text() {
   static std::string const text = [] {
     scratch const at;
-    auto const a = run_neap({"plan", graph_file("cnn-small-b64"), "--memory-limit", "0.45", "--iterations", "400", "--out", at / "p"});
+    auto const a = run_neap(
+        {"plan", graph_file("cnn-small-b64"), "--memory-limit", "0.45", "--iterations", "400", "--out", at / "p"});
     CHECK(a.code <= 1);
     return read_bytes(at / "p");
   }();
   return text;
 }
 
-answer verify_text(std::string const& text, std::string const& graph = "cnn-small-b64", std::vector<std::string> more = {}) {
+answer verify_text(std::string const& text, std::string const& graph = "cnn-small-b64",
+                   std::vector<std::string> more = {}) {
   scratch const at;
   write_bytes(at / "p", text);
   more.insert(more.begin(), {"verify", graph_file(graph), at / "p"});
@@ -42,8 +44,11 @@ TEST_CASE("verify: what neap plan wrote is right") {
 
 TEST_CASE("verify: a plan of another graph, a graph that is no plan, a missing file") {
   CHECK(verify_text(plan_text(), "mlp4-1024-b256").refusal().find("was made for another graph") != std::string::npos);
-  CHECK(run_neap({"verify", graph_file("cnn-small-b64"), graph_file("cnn-small-b64")}).refusal().find("must be \"neap.plan\"") != std::string::npos);
-  CHECK(run_neap({"verify", graph_file("cnn-small-b64"), "/nowhere"}).refusal().find("/nowhere: cannot be opened") != std::string::npos);
+  CHECK(run_neap({"verify", graph_file("cnn-small-b64"), graph_file("cnn-small-b64")})
+            .refusal()
+            .find("must be \"neap.plan\"") != std::string::npos);
+  CHECK(run_neap({"verify", graph_file("cnn-small-b64"), "/nowhere"}).refusal().find("/nowhere: cannot be opened") !=
+        std::string::npos);
   run_neap({"verify", graph_file("cnn-small-b64")}).refusal();
 }
 
@@ -60,14 +65,17 @@ TEST_CASE("verify: damage is seen by the checksum, wherever it is") {
     unlike += why.find("checksum") == why.npos && why.find("not JSON") == why.npos;
   }
   CHECK(unlike <= 1);
-  for (std::size_t keep : {std::size_t{0}, good.size() / 2, good.size() - 2}) verify_text(good.substr(0, keep)).refusal();
-  CHECK(verify_text(good.substr(0, good.size() - 2) + ",\"peak_bytes\":1}\n").refusal().find("checksum") != std::string::npos);
+  for (std::size_t keep : {std::size_t{0}, good.size() / 2, good.size() - 2})
+    verify_text(good.substr(0, keep)).refusal();
+  CHECK(verify_text(good.substr(0, good.size() - 2) + ",\"peak_bytes\":1}\n").refusal().find("checksum") !=
+        std::string::npos);
   CHECK(verify_text(good + " ").refusal().find("checksum") != std::string::npos);
 }
 
 TEST_CASE("verify: one number changed and sealed again is a wrong plan, and it is said why") {
   auto const& good = plan_text();
-  auto const wrong = [&](std::string const& key, std::string const& value, std::string const& kind, std::size_t from = 0) {
+  auto const wrong = [&](std::string const& key, std::string const& value, std::string const& kind,
+                         std::size_t from = 0) {
     CAPTURE(key);
     auto const why = verify_text(with(good, key, value, from)).refusal();
     CAPTURE(why);

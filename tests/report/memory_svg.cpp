@@ -21,7 +21,8 @@ memory_curve steps(std::string label, std::vector<bytes_t> bytes, bytes_t reside
 std::vector<double> name_heights(std::string const& svg) {
   std::vector<double> at;
   std::string const mark = "<text x=\"903.0\" y=\"";
-  for (auto i = svg.find(mark); i != svg.npos; i = svg.find(mark, i + 1)) at.push_back(std::stod(svg.substr(i + mark.size())));
+  for (auto i = svg.find(mark); i != svg.npos; i = svg.find(mark, i + 1))
+    at.push_back(std::stod(svg.substr(i + mark.size())));
   return at;
 }
 
@@ -64,11 +65,14 @@ TEST_CASE("readable numbers") {
 }
 
 TEST_CASE("the picture says what is to be seen") {
-  auto const svg = memory_svg("a <net> & more", {steps("without a plan", {10 << 20, 200 << 20, 20 << 20}, 5 << 20),
-                                                 steps("with the plan", {10 << 20, 90 << 20, 80 << 20, 20 << 20}, 5 << 20)}, 100 << 20);
-  for (auto const* text : {"a &lt;net&gt; &amp; more", "With the plan: 90.0 MiB at the peak instead of 200.0 MiB (45 %)",
-                           "4 ms instead of 3 ms (133 %)", "peak, without a plan", "peak, with the plan", ">limit<", ">100.0 MiB<",
-                           "always there", ">200 MiB<", ">4 ms<"})
+  auto const svg = memory_svg("a <net> & more",
+                              {steps("without a plan", {10 << 20, 200 << 20, 20 << 20}, 5 << 20),
+                               steps("with the plan", {10 << 20, 90 << 20, 80 << 20, 20 << 20}, 5 << 20)},
+                              100 << 20);
+  for (auto const* text :
+       {"a &lt;net&gt; &amp; more", "With the plan: 90.0 MiB at the peak instead of 200.0 MiB (45 %)",
+        "4 ms instead of 3 ms (133 %)", "peak, without a plan", "peak, with the plan", ">limit<", ">100.0 MiB<",
+        "always there", ">200 MiB<", ">4 ms<"})
     CHECK_MESSAGE(svg.find(text) != svg.npos, text);
 }
 

@@ -35,6 +35,8 @@ inline std::string read_bytes(std::string const& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
-inline void write_bytes(std::string const& path, std::string const& text) { std::ofstream(path, std::ios::binary) << text; }
+inline void write_bytes(std::string const& path, std::string const& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
 
 }  // namespace neap::testing

@@ -49,10 +49,12 @@ TEST_CASE("the header once, then a row a run") {
 
 TEST_CASE("what cannot be written is told, what is no results file is left alone") {
   scratch const at;
-  CHECK(append_results(at / "no/such", {}).message() == at / "no/such" + ": cannot be written: No such file or directory");
+  CHECK(append_results(at / "no/such", {}).message() ==
+        at / "no/such" + ": cannot be written: No such file or directory");
   CHECK(!append_results(at.folder.string(), {}).ok());
   CHECK(!append_results("/dev/full", {}).ok());
   write_bytes(at / "other.csv", "epoch,loss\n");
-  CHECK(append_results(at / "other.csv", {}).message() == at / "other.csv" + ": is no results.csv: it begins with another header");
+  CHECK(append_results(at / "other.csv", {}).message() ==
+        at / "other.csv" + ": is no results.csv: it begins with another header");
   CHECK(read_bytes(at / "other.csv") == "epoch,loss\n");
 }

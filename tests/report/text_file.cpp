@@ -44,7 +44,8 @@ TEST_CASE("devices are written to, not replaced") {
 
 TEST_CASE("a failure leaves the old file, says why, and leaves nothing beside it") {
   scratch const at;
-  CHECK(write_file(at / "no/such/folder", "x").message() == at / "no/such/folder" + ": cannot be written: No such file or directory");
+  CHECK(write_file(at / "no/such/folder", "x").message() ==
+        at / "no/such/folder" + ": cannot be written: No such file or directory");
   CHECK(write_file(at.folder.string(), "x").message() == at.folder.string() + ": cannot be written: it is a folder");
   CHECK(!write_file("", "x").ok());
   write_bytes(at / "f", "old");

@@ -21,9 +21,12 @@ inline graph opaque_graph(std::uint64_t seed, std::size_t ops = 12) {
   };
   graph_editor edit{operator_table(standard_operators::facets)};
   std::int64_t const extents_of[] = {8, 32, 64, 100};
-  auto const layout = [&] { return tensor_layout::dense({below(4) ? dtype::f32 : dtype::bf16, {extents_of[below(4)], 16}}); };
+  auto const layout = [&] {
+    return tensor_layout::dense({below(4) ? dtype::f32 : dtype::bf16, {extents_of[below(4)], 16}});
+  };
   std::vector<value_id> weights, forward;
-  for (std::size_t i = 0; i < 3; ++i) weights.push_back(edit.add_source_at(role::weight, layout(), "w" + std::to_string(i), 16384));
+  for (std::size_t i = 0; i < 3; ++i)
+    weights.push_back(edit.add_source_at(role::weight, layout(), "w" + std::to_string(i), 16384));
   forward.push_back(edit.add_source_at(role::input, layout(), "x"));
   edit.add_source_at(role::state, layout(), "unread \"state\"");
 
@@ -34,7 +37,9 @@ inline graph opaque_graph(std::uint64_t seed, std::size_t ops = 12) {
     o.read = static_cast<double>(below(1000));
     return o;
   };
-  auto const pick = [&](std::vector<value_id> const& from) { return from[from.size() - 1 - below(std::min<std::size_t>(from.size(), 4))]; };
+  auto const pick = [&](std::vector<value_id> const& from) {
+    return from[from.size() - 1 - below(std::min<std::size_t>(from.size(), 4))];
+  };
   for (std::size_t i = 0; i < ops; ++i) {
     auto o = what();
     std::vector<value_id> in{pick(forward)};
@@ -42,7 +47,7 @@ inline graph opaque_graph(std::uint64_t seed, std::size_t ops = 12) {
     std::vector<output_rule> rules;
     switch (below(6)) {
       case 0: rules = {{edit.layout_of(in[0]), alias_kind::view, 0, -1}}, o.seconds = 0; break;
-      case 1: rules = {{layout(), alias_kind::fresh, -1, -1}, {layout(), alias_kind::fresh, -1, 4096}}; break;
+      case 1: rules = {{layout(), alias_kind::fresh, -1, -1}, {layout(), alias_kind::fresh, -1, 8192}}; break;
       case 2: rules = {{edit.layout_of(in[0]), alias_kind::fresh, -1, -1}}, o.pointwise = true; break;
       case 3: o.rng = true, o.key = static_cast<std::int64_t>(i); [[fallthrough]];
       default: rules = {{layout(), alias_kind::fresh, -1, -1}};

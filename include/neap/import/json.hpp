@@ -37,7 +37,9 @@ class json_place {
  public:
   json_place(nlohmann::json const& j, std::string where) : j_(&j), where_(std::move(where)) {}
 
-  [[noreturn]] void fail(std::string const& what) const { throw error(where_ + ": " + in_line(what)); }
+  [[noreturn]] void fail(std::string const& what) const {
+    throw error(where_ + (where_.ends_with(": ") ? "" : ": ") + in_line(what));
+  }
   void require(bool ok, char const* what) const {
     if (!ok) fail(what);
   }
@@ -151,9 +153,7 @@ inline result<nlohmann::json> parse_json(std::string const& text, std::string co
     std::string_view what = e.what();
     if (auto const at = what.find("syntax error"); at != what.npos) what.remove_prefix(at);
     return failure{file + ": byte " + std::to_string(e.byte) + ": not JSON: " + in_line(what)};
-  } catch (nlohmann::json::exception const& e) {
-    return failure{file + ": not JSON: " + in_line(e.what())};
-  }
+  } catch (nlohmann::json::exception const& e) { return failure{file + ": not JSON: " + in_line(e.what())}; }
 }
 
 }  // namespace neap::inline v0::io

@@ -54,9 +54,7 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
     try {
       layout = tensor_layout::dense({dtype::f32, j["shape"].axes(0)});
       (void)layout.type.bytes();
-    } catch (error const& e) {
-      j["shape"].fail(e.what());
-    }
+    } catch (error const& e) { j["shape"].fail(e.what()); }
     std::string const name = j.has("attrs") ? j["attrs"].text_or("name", "") : std::string();
 
     op::opaque what;
@@ -73,9 +71,10 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
       inputs.push_back(value[from->second]);
       is_read[from->second] = true;
     }
-    int const update_of = j.has("inplace_of_arg") && !j["inplace_of_arg"].is_null()
-                              ? static_cast<int>(j["inplace_of_arg"].integer(0, static_cast<std::int64_t>(inputs.size()) - 1))
-                              : -1;
+    int const update_of =
+        j.has("inplace_of_arg") && !j["inplace_of_arg"].is_null()
+            ? static_cast<int>(j["inplace_of_arg"].integer(0, static_cast<std::int64_t>(inputs.size()) - 1))
+            : -1;
     bool const view = j.has("view") && j["view"].boolean() && !inputs.empty();
 
     if (kind != "op") {
@@ -87,7 +86,8 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
       what.placeholder = true;
     }
     std::vector<output_rule> rules;
-    if (update_of >= 0) rules.push_back({edit.layout_of(inputs[static_cast<std::size_t>(update_of)]), alias_kind::update, update_of, -1});
+    if (update_of >= 0)
+      rules.push_back({edit.layout_of(inputs[static_cast<std::size_t>(update_of)]), alias_kind::update, update_of, -1});
     if (update_of < 0 && memory == magis_memory::aliased && view) rules.push_back({layout, alias_kind::view, 0, -1});
     else if (update_of < 0 || memory == magis_memory::as_magis) rules.push_back({layout, alias_kind::fresh, -1, bytes});
     op_id const o = edit.add_opaque(tag, what, inputs, rules, name);
@@ -114,9 +114,7 @@ inline result<imported_graph> read_magis(nlohmann::json const& document, std::st
                                          magis_memory memory = magis_memory::as_magis) {
   try {
     return detail::read_magis_nodes(json_place(document, file + ": "), memory);
-  } catch (std::exception const& e) {
-    return refusal(file, e);
-  }
+  } catch (std::exception const& e) { return refusal(file, e); }
 }
 
 }  // namespace neap::inline v0::io

@@ -31,7 +31,9 @@ inline dtype dtype_of(json_place const& j) {
 class neap_graph_reader {
  public:
   neap_graph_reader(json_place root, neap_graph_options options)
-      : root_(std::move(root)), options_(options), edit_(operator_table(standard_operators::facets)) {}
+      : root_(std::move(root)),
+        options_(options),
+        edit_(operator_table(standard_operators::facets)) {}
 
   imported_graph read() {
     root_["format"].require(root_["format"].text() == "neap-graph", "must be \"neap-graph\"");
@@ -98,9 +100,7 @@ class neap_graph_reader {
       try {
         (void)t.layout.type.bytes();
         t.layout.strides = j.has("stride") ? j["stride"].axes(0) : dense_strides(t.layout.type.dims);
-      } catch (error const& e) {
-        j["shape"].fail(e.what());
-      }
+      } catch (error const& e) { j["shape"].fail(e.what()); }
       if (t.layout.strides.rank() != t.layout.type.rank()) j["stride"].fail("must have one stride an axis");
       t.layout.offset = j.has("offset") ? j["offset"].integer(0) : 0;
       check_inside(j, t);
@@ -254,9 +254,7 @@ inline result<imported_graph> read_neap_graph(nlohmann::json const& document, st
                                               neap_graph_options options = {}) {
   try {
     return detail::neap_graph_reader(json_place(document, file + ": "), options).read();
-  } catch (std::exception const& e) {
-    return refusal(file, e);
-  }
+  } catch (std::exception const& e) { return refusal(file, e); }
 }
 
 }  // namespace neap::inline v0::io

@@ -71,7 +71,8 @@ class plan_reader {
   }
 
   void read_graph() {
-    auto const storages = root_["storages"], tensors = root_["tensors"], nodes = root_["nodes"], outputs = root_["outputs"];
+    auto const storages = root_["storages"], tensors = root_["tensors"], nodes = root_["nodes"],
+               outputs = root_["outputs"];
     struct tensor {
       std::size_t storage;
       tensor_layout layout;
@@ -84,9 +85,7 @@ class plan_reader {
       try {
         (void)t.layout.type.bytes();
         t.layout.strides = j.has("stride") ? j["stride"].axes(0) : dense_strides(t.layout.type.dims);
-      } catch (error const& e) {
-        j["shape"].fail(e.what());
-      }
+      } catch (error const& e) { j["shape"].fail(e.what()); }
       if (t.layout.strides.rank() != t.layout.type.rank()) j["stride"].fail("must have one stride an axis");
       t.layout.offset = j.has("offset") ? j["offset"].integer(0) : 0;
       rows.push_back(t);
@@ -111,7 +110,8 @@ class plan_reader {
                      : kind == "const"  ? role::constant
                      : kind == "input"  ? role::input
                                         : role::activation;
-      if (kind == "temp") j["kind"].fail("tensor " + std::to_string(t) + " lies in a temp storage, and no node makes it");
+      if (kind == "temp")
+        j["kind"].fail("tensor " + std::to_string(t) + " lies in a temp storage, and no node makes it");
       if (r == role::activation) j["kind"].fail("unknown kind \"" + kind + "\"");
       auto& b = base[rows[t].storage];
       value_[t] = b == nothing<value_id>
@@ -144,7 +144,8 @@ class plan_reader {
             a[0].require(kind == "fresh" || kind == "view" || kind == "update", "must be fresh, view or update");
             r.alias = kind == "view" ? alias_kind::view : kind == "update" ? alias_kind::update : alias_kind::fresh;
             if (r.alias != alias_kind::fresh) {
-              r.of = static_cast<int>(a[1].integer(-1 - static_cast<std::int64_t>(outs.size()), static_cast<std::int64_t>(in.size()) - 1));
+              r.of = static_cast<int>(
+                  a[1].integer(-1 - static_cast<std::int64_t>(outs.size()), static_cast<std::int64_t>(in.size()) - 1));
               a[1].require(r.of != -1, "must be an input, or -2 less an output");
               r.bytes = -1;
             }
@@ -213,11 +214,8 @@ class plan_reader {
     }
     try {
       edit_.emit({f, bytes}, in);
-    } catch (error const& e) {
-      j.fail(e.what());
-    }
-    if (!j.text_or("name", "").empty())
-      edit_.set_name(id_at<op_id>(edit_.graph().op_count() - 1), j["name"].text());
+    } catch (error const& e) { j.fail(e.what()); }
+    if (!j.text_or("name", "").empty()) edit_.set_name(id_at<op_id>(edit_.graph().op_count() - 1), j["name"].text());
   }
 
   void read_steps() {
@@ -257,7 +255,8 @@ class plan_reader {
       if (j.has("takes_over")) b.takes_over = storage_of(j["takes_over"]);
       p.buffers.push_back(b);
     }
-    std::sort(p.buffers.begin(), p.buffers.end(), [](plan_buffer const& x, plan_buffer const& y) { return x.storage < y.storage; });
+    std::sort(p.buffers.begin(), p.buffers.end(),
+              [](plan_buffer const& x, plan_buffer const& y) { return x.storage < y.storage; });
   }
 
   json_place root_;
@@ -282,13 +281,12 @@ inline result<plan_file> read_plan(std::string const& path) {
     if (at == text->npos || !root.has("checksum")) return failure{path + ": lacks \"checksum\""};
     auto const sum = digest{}.mix(std::string_view(*text).substr(0, at));
     char hex[40];
-    std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(sum.high), static_cast<unsigned long long>(sum.low));
+    std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(sum.high),
+                  static_cast<unsigned long long>(sum.low));
     if (text->substr(at) != "\"checksum\":\"" + std::string(hex) + "\"}\n")
       return failure{path + ": damaged: its checksum does not fit"};
     return detail::plan_reader(root).read();
-  } catch (std::exception const& e) {
-    return refusal(path, e);
-  }
+  } catch (std::exception const& e) { return refusal(path, e); }
 }
 
 }  // namespace neap::inline v0::io

@@ -23,11 +23,13 @@ inline std::string to_dot(op_graph const& g, schedule const* order = nullptr) {
   };
   table<op_id, std::uint32_t> at;
   if (order) at = positions(*order);
-  std::string s = "digraph neap {\n  node [shape=box, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=10];\n";
+  std::string s =
+      "digraph neap {\n  node [shape=box, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=10];\n";
   for (auto v : g.sources()) {
     std::string label = std::string(name_of(g.role(v)));
     if (!g.name(v).empty()) label += " " + std::string(g.name(v));
-    s += "  v" + std::to_string(index(v)) + " [shape=ellipse, label=" + quoted(label + "\n" + to_string(g.type(v))) + "];\n";
+    s += "  v" + std::to_string(index(v)) + " [shape=ellipse, label=" + quoted(label + "\n" + to_string(g.type(v))) +
+         "];\n";
   }
   for (auto o : g.ops()) {
     std::string label(g.facets(o).name);
@@ -36,10 +38,11 @@ inline std::string to_dot(op_graph const& g, schedule const* order = nullptr) {
     if (!g.name(o).empty()) label += "\n" + std::string(g.name(o));
     bool updates = false;
     for (auto v : g.outputs(o)) updates |= g.record(v).alias == alias_kind::update;
-    char const* const color = g.origin(o) != o && index(g.origin(o)) < g.op_count() ? ", style=filled, fillcolor=\"#fdf0d5\""
-                              : g.as<op::store>(o) || g.as<op::load>(o)             ? ", style=filled, fillcolor=\"#d8e8f5\""
-                              : updates                                              ? ", color=\"#c0392b\""
-                                                                                     : "";
+    char const* const color = g.origin(o) != o && index(g.origin(o)) < g.op_count()
+                                  ? ", style=filled, fillcolor=\"#fdf0d5\""
+                              : g.as<op::store>(o) || g.as<op::load>(o) ? ", style=filled, fillcolor=\"#d8e8f5\""
+                              : updates                                 ? ", color=\"#c0392b\""
+                                                                        : "";
     s += "  o" + std::to_string(index(o)) + " [label=" + quoted(label) + color + "];\n";
   }
   for (auto o : g.ops()) {
@@ -49,7 +52,8 @@ inline std::string to_dot(op_graph const& g, schedule const* order = nullptr) {
            std::to_string(index(o)) + " [label=" + quoted(to_string(g.type(v))) + "];\n";
     }
     for (auto before : g.order_after(o))
-      s += "  o" + std::to_string(index(before)) + " -> o" + std::to_string(index(o)) + " [style=dotted, constraint=false];\n";
+      s += "  o" + std::to_string(index(before)) + " -> o" + std::to_string(index(o)) +
+           " [style=dotted, constraint=false];\n";
   }
   for (auto v : g.kept()) {
     auto const p = g.producer(v);

@@ -98,7 +98,8 @@ struct svg_plot {
     for (std::size_t i = n; i-- > 0;) from[i] = std::min(from[i + 1], c.start[i]);
     if (n) from[0] = 0;
     auto const column = [&](double t) { return t / seconds * columns; };
-    peak.assign(static_cast<std::size_t>(std::clamp(std::ceil(column(c.latency())), n ? 1.0 : 0.0, double(columns))), 0);
+    peak.assign(static_cast<std::size_t>(std::clamp(std::ceil(column(c.latency())), n ? 1.0 : 0.0, double(columns))),
+                0);
     for (std::size_t i = 0; i < n; ++i) {
       auto const first = static_cast<std::size_t>(std::max(column(from[i]), 0.0));
       auto const last = std::min(static_cast<double>(peak.size()), std::ceil(column(from[i + 1])));
@@ -149,9 +150,10 @@ inline std::string svg_sentence(memory_curve const& before, memory_curve const& 
   auto const now = static_cast<double>(after.peak_bytes()), then = static_cast<double>(before.peak_bytes());
   std::string label = after.label;
   if (!label.empty() && label[0] >= 'a' && label[0] <= 'z') label[0] = static_cast<char>(label[0] - 'a' + 'A');
-  return "From left to right one training step. " + label + ": " + bytes(after.peak_bytes()) + " at the peak instead of " +
-         bytes(before.peak_bytes()) + ratio(now, then) + ", " + readable_seconds(after.latency()) + " instead of " +
-         readable_seconds(before.latency()) + ratio(after.latency(), before.latency()) + ".";
+  return "From left to right one training step. " + label + ": " + bytes(after.peak_bytes()) +
+         " at the peak instead of " + bytes(before.peak_bytes()) + ratio(now, then) + ", " +
+         readable_seconds(after.latency()) + " instead of " + readable_seconds(before.latency()) +
+         ratio(after.latency(), before.latency()) + ".";
 }
 
 }  // namespace detail
@@ -171,14 +173,18 @@ inline std::string memory_svg(std::string const& title, std::vector<memory_curve
   char const* const line[] = {"#6b7482", "#1d5f6c", "#a8641d", "#573c82"};
   char const* const grey = "fill=\"#4a5260\"";
 
-  std::string s = print("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" "
-                        "font-size=\"13\">\n<rect width=\"%.0f\" height=\"%.0f\" fill=\"#ffffff\"/>\n",
-                        plot.width, plot.height, plot.width, plot.height);
+  std::string s = print(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" "
+      "font-size=\"13\">\n<rect width=\"%.0f\" height=\"%.0f\" fill=\"#ffffff\"/>\n",
+      plot.width, plot.height, plot.width, plot.height);
   s += svg_text(24, 32, title, "font-size=\"19\" font-weight=\"bold\"");
-  s += svg_text(24, 56, curves.size() < 2 ? "From left to right one training step." : detail::svg_sentence(curves[0], curves[1]), grey);
+  s += svg_text(
+      24, 56, curves.size() < 2 ? "From left to right one training step." : detail::svg_sentence(curves[0], curves[1]),
+      grey);
   double legend = plot.left;
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    s += print("<rect x=\"%.1f\" y=\"72\" width=\"13\" height=\"13\" fill=\"%s\" stroke=\"%s\"/>\n", legend, fill[i % 4], line[i % 4]);
+    s += print("<rect x=\"%.1f\" y=\"72\" width=\"13\" height=\"13\" fill=\"%s\" stroke=\"%s\"/>\n", legend,
+               fill[i % 4], line[i % 4]);
     s += svg_text(legend + 19, 83, "memory in use, " + curves[i].label);
     legend += 52 + 7.2 * static_cast<double>(curves[i].label.size() + 15);
   }
@@ -189,15 +195,19 @@ inline std::string memory_svg(std::string const& title, std::vector<memory_curve
   while (plot.bytes >= 2 * 1024 * unit && u < 5) unit *= 1024, ++u;
   double const step = std::max(detail::axis_step(plot.bytes, unit), 1.0);
   for (double b = 0; b <= plot.bytes; b += step) {
-    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#e6e9ee\"/>\n", plot.left, plot.y(b), plot.right, plot.y(b));
-    s += svg_text(plot.left - 7, plot.y(b) + 4, detail::axis_text(b, unit, byte_units[u]), "text-anchor=\"end\" fill=\"#4a5260\"");
+    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#e6e9ee\"/>\n", plot.left, plot.y(b),
+               plot.right, plot.y(b));
+    s += svg_text(plot.left - 7, plot.y(b) + 4, detail::axis_text(b, unit, byte_units[u]),
+                  "text-anchor=\"end\" fill=\"#4a5260\"");
   }
   double const time_unit = plot.seconds < 2e-3 ? 1e-6 : plot.seconds < 2 ? 1e-3 : 1;
   char const* const time_name = plot.seconds < 2e-3 ? "us" : plot.seconds < 2 ? "ms" : "s";
   double const tick = detail::axis_step(plot.seconds, time_unit);
   for (int k = 0; k * tick <= plot.seconds * 1.0001; ++k)
-    s += svg_text(plot.x(k * tick), plot.bottom + 20, detail::axis_text(k * tick, time_unit, time_name), "text-anchor=\"middle\" fill=\"#4a5260\"");
-  s += svg_text((plot.left + plot.right) / 2, plot.bottom + 46, "time within the step", "text-anchor=\"middle\" fill=\"#4a5260\"");
+    s += svg_text(plot.x(k * tick), plot.bottom + 20, detail::axis_text(k * tick, time_unit, time_name),
+                  "text-anchor=\"middle\" fill=\"#4a5260\"");
+  s += svg_text((plot.left + plot.right) / 2, plot.bottom + 46, "time within the step",
+                "text-anchor=\"middle\" fill=\"#4a5260\"");
 
   std::vector<detail::svg_level> levels;
   for (std::size_t i = 0; i < curves.size(); ++i) {
@@ -210,25 +220,30 @@ inline std::string memory_svg(std::string const& title, std::vector<memory_curve
     if (peaks.empty()) continue;
     auto const at = std::max_element(peaks.begin(), peaks.end());
     double const px = plot.left + 0.25 + static_cast<double>(at - peaks.begin()) / 2, py = plot.y(*at);
-    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-dasharray=\"2 3\"/>\n", px, py, plot.right, py, line[i % 4]);
-    s += print("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"#ffffff\" stroke=\"%s\" stroke-width=\"2\"/>\n", px, py, line[i % 4]);
+    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-dasharray=\"2 3\"/>\n", px,
+               py, plot.right, py, line[i % 4]);
+    s += print("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"#ffffff\" stroke=\"%s\" stroke-width=\"2\"/>\n", px, py,
+               line[i % 4]);
     levels.push_back({*at, "peak, " + curves[i].label, line[i % 4]});
   }
   if (!curves.empty() && curves[0].resident_bytes > 0) {
     auto const b = static_cast<double>(curves[0].resident_bytes);
-    s += print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#1b2230\" fill-opacity=\"0.22\"/>\n", plot.left, plot.y(b),
-               plot.right - plot.left, plot.bottom - plot.y(b));
+    s += print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#1b2230\" fill-opacity=\"0.22\"/>\n",
+               plot.left, plot.y(b), plot.right - plot.left, plot.bottom - plot.y(b));
     levels.push_back({b, "weights and inputs, always there", "#3b4250"});
   }
   if (limit > 0) {
     double const py = plot.y(static_cast<double>(limit));
-    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#c0392b\" stroke-width=\"1.6\"/>\n", plot.left, py, plot.right, py);
+    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#c0392b\" stroke-width=\"1.6\"/>\n",
+               plot.left, py, plot.right, py);
     levels.push_back({static_cast<double>(limit), "limit", "#c0392b"});
   }
   detail::part_levels(levels, plot);
   for (auto const& l : levels) {
-    s += print("<path d=\"M%.1f %.1fL%.1f %.1f\" fill=\"none\" stroke=\"%s\"/>\n", plot.right, plot.y(l.bytes), plot.right + 18, l.at, l.color.c_str());
-    s += svg_text(plot.right + 23, l.at + 1, readable_bytes(l.bytes), ("font-weight=\"bold\" fill=\"" + l.color + "\"").c_str());
+    s += print("<path d=\"M%.1f %.1fL%.1f %.1f\" fill=\"none\" stroke=\"%s\"/>\n", plot.right, plot.y(l.bytes),
+               plot.right + 18, l.at, l.color.c_str());
+    s += svg_text(plot.right + 23, l.at + 1, readable_bytes(l.bytes),
+                  ("font-weight=\"bold\" fill=\"" + l.color + "\"").c_str());
     s += svg_text(plot.right + 23, l.at + 14, l.what, ("font-size=\"11\" fill=\"" + l.color + "\"").c_str());
   }
   return s + "</svg>\n";

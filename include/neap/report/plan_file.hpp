@@ -24,15 +24,16 @@ namespace neap::inline v0 {
 /// 32 hexadecimal digits.
 inline std::string to_hex(digest d) {
   char text[40];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(d.high), static_cast<unsigned long long>(d.low));
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(d.high),
+                static_cast<unsigned long long>(d.low));
   return text;
 }
 
 /// How the graph file was read, so that a reader of the plan reads it the same way.
 struct plan_source {
   std::string name;
-  bool optimizer = false;        // with the update nodes of a neap-graph
-  std::string magis = "magis";   // how memory of a MAGIS file is counted: "magis" or "aliased"
+  bool optimizer = false;       // with the update nodes of a neap-graph
+  std::string magis = "magis";  // how memory of a MAGIS file is counted: "magis" or "aliased"
 };
 
 namespace detail {
@@ -89,11 +90,13 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
 
   std::string s = "{\"format\":\"neap.plan\",\"version\":1,\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" +
                   to_hex(p.original) + "\",\"source\":{\"optimizer\":" + (from.optimizer ? "true" : "false") +
-                  ",\"magis\":" + json_text(from.magis) + "},\n\"options\":{\"alignment\":" +
-                  std::to_string(p.options.alignment) + ",\"takeover\":" + (p.options.takeover ? "true" : "false") + "},\n";
+                  ",\"magis\":" + json_text(from.magis) +
+                  "},\n\"options\":{\"alignment\":" + std::to_string(p.options.alignment) +
+                  ",\"takeover\":" + (p.options.takeover ? "true" : "false") + "},\n";
   s += "\"peak_bytes\":" + std::to_string(p.peak_bytes) + ",\"arena_bytes\":" + std::to_string(p.arena_bytes) +
        ",\"resident_bytes\":" + std::to_string(p.resident_bytes) +
-       ",\"lower_bound_bytes\":" + std::to_string(p.lower_bound_bytes) + ",\"latency_us\":" + json_number(p.latency * 1e6) + ",\n";
+       ",\"lower_bound_bytes\":" + std::to_string(p.lower_bound_bytes) +
+       ",\"latency_us\":" + json_number(p.latency * 1e6) + ",\n";
   auto const rows = [&](char const* key, std::size_t n, auto&& row_text) {
     s += "\"" + std::string(key) + "\":[";
     for (std::size_t i = 0; i < n; ++i) s += (i ? ",\n" : "\n") + row_text(i);
@@ -121,10 +124,13 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
     auto const* x = g.template as<op::opaque>(o);
     bool const transfer = p.steps[i].stream != op_stream::compute;
     std::string t = "{\"name\":" + json_text(g.name(o)) + ",\"op\":" +
-                    (x ? json_text(g.text(x->target)) : json_text("neap." + std::string(g.facets(o).name))) + ",\"in\":[";
-    for (std::size_t k = 0; k < g.inputs(o).size(); ++k) t += (k ? "," : "") + std::to_string(row[index(g.inputs(o)[k])]);
+                    (x ? json_text(g.text(x->target)) : json_text("neap." + std::string(g.facets(o).name))) +
+                    ",\"in\":[";
+    for (std::size_t k = 0; k < g.inputs(o).size(); ++k)
+      t += (k ? "," : "") + std::to_string(row[index(g.inputs(o)[k])]);
     t += "],\"out\":[";
-    for (std::size_t k = 0; k < g.outputs(o).size(); ++k) t += (k ? "," : "") + std::to_string(row[index(g.outputs(o)[k])]);
+    for (std::size_t k = 0; k < g.outputs(o).size(); ++k)
+      t += (k ? "," : "") + std::to_string(row[index(g.outputs(o)[k])]);
     t += "]";
     if (x) {
       std::string alias;
@@ -133,7 +139,9 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
         auto const& r = g.record(v);
         all_fresh &= r.alias == alias_kind::fresh;
         alias += (alias.empty() ? "[\"" : "[\"") +
-                 std::string(r.alias == alias_kind::fresh ? "fresh" : r.alias == alias_kind::view ? "view" : "update") +
+                 std::string(r.alias == alias_kind::fresh  ? "fresh"
+                             : r.alias == alias_kind::view ? "view"
+                                                           : "update") +
                  "\"," + std::to_string(r.of) + "],";
       }
       if (!all_fresh) t += ",\"alias\":[" + alias.substr(0, alias.size() - 1) + "]";
@@ -146,7 +154,8 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
       if (!x->pure) flags += "\"impure\",";
       t += flags.substr(0, flags.empty() ? 0 : flags.size() - 1) + "]";
       if (x->rng) t += ",\"key\":" + std::to_string(x->key);
-      t += ",\"flops\":" + json_number(x->flops) + ",\"read\":" + json_number(x->read) + ",\"write\":" + json_number(x->written);
+      t += ",\"flops\":" + json_number(x->flops) + ",\"read\":" + json_number(x->read) +
+           ",\"write\":" + json_number(x->written);
       t += ",\"seconds\":" + json_number(x->seconds);
     } else if (!g.facets(o).attributes.empty()) {
       t += ",\"attributes\":{";
@@ -174,22 +183,27 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
     auto const v = g.kept()[i];
     auto const r = g.role(v);
     return "{\"tensor\":" + std::to_string(row[index(v)]) + ",\"kind\":\"" +
-           (r == role::loss ? "loss" : r == role::gradient ? "grad" : "output") + "\"}";
+           (r == role::loss       ? "loss"
+            : r == role::gradient ? "grad"
+                                  : "output") +
+           "\"}";
   });
   rows("steps", p.steps.size(), [&](std::size_t i) {
     auto const& x = p.steps[i];
     char const* const kind[] = {"compute", "store", "load"};
-    std::string t = "{\"kind\":\"" + std::string(kind[static_cast<int>(x.stream)]) + "\",\"node\":" + std::to_string(i) +
-                    ",\"stream\":" + std::to_string(static_cast<int>(x.stream)) + ",\"start\":" + json_number(x.start * 1e6) +
-                    ",\"end\":" + json_number(x.end * 1e6);
+    std::string t = "{\"kind\":\"" + std::string(kind[static_cast<int>(x.stream)]) +
+                    "\",\"node\":" + std::to_string(i) + ",\"stream\":" + std::to_string(static_cast<int>(x.stream)) +
+                    ",\"start\":" + json_number(x.start * 1e6) + ",\"end\":" + json_number(x.end * 1e6);
     if (x.workspace_bytes)
-      t += ",\"workspace\":" + std::to_string(x.workspace_bytes) + ",\"workspace_offset\":" + std::to_string(x.workspace_offset);
+      t += ",\"workspace\":" + std::to_string(x.workspace_bytes) +
+           ",\"workspace_offset\":" + std::to_string(x.workspace_offset);
     return t + "}";
   });
   rows("buffers", p.buffers.size(), [&](std::size_t i) {
     auto const& b = p.buffers[i];
-    std::string t = "{\"value\":" + std::to_string(row[index(g.record(b.storage).first)]) + ",\"pool\":\"device\",\"offset\":" +
-                    std::to_string(b.offset) + ",\"bytes\":" + std::to_string(b.bytes) + ",\"first\":" + std::to_string(b.first) +
+    std::string t = "{\"value\":" + std::to_string(row[index(g.record(b.storage).first)]) +
+                    ",\"pool\":\"device\",\"offset\":" + std::to_string(b.offset) +
+                    ",\"bytes\":" + std::to_string(b.bytes) + ",\"first\":" + std::to_string(b.first) +
                     ",\"last\":" + std::to_string(b.last) + ",\"resident\":" + (b.resident ? "true" : "false");
     if (b.takes_over != nothing<storage_id>)
       t += ",\"takes_over\":" + std::to_string(row[index(g.record(b.takes_over).first)]);

@@ -56,8 +56,8 @@ inline std::string to_csv(results_row const& r) {
   auto const ratio = [](std::optional<double> x) { return x ? number_text(*x) : std::string(); };
   auto const half = [](std::optional<results_row::measured> m, results_row::measured s) {
     auto const run = m.value_or(s);
-    return std::string(m ? "True" : "False") + "," + number_text(run.latency * 1e3) + "," + std::to_string(run.peak_bytes) +
-           "," + number_text(s.latency * 1e3) + "," + std::to_string(s.peak_bytes);
+    return std::string(m ? "True" : "False") + "," + number_text(run.latency * 1e3) + "," +
+           std::to_string(run.peak_bytes) + "," + number_text(s.latency * 1e3) + "," + std::to_string(s.peak_bytes);
   };
   return detail::csv_text(r.name) + "," + bytes(r.device_memory_limit) + "," +
          (r.latency_limit ? number_text(*r.latency_limit * 1e3) : "") + "," + bytes(r.memory_limit) + "," +

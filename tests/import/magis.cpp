@@ -1,0 +1,218 @@
+#include <neap/import/magis.hpp>
+
+#include <neap/ir/verify.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/simulator.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace neap;
+
+namespace {
+
+/// x @ w, relu, reshaped; a gradient of w; w updated in place, then read by nobody.
+nlohmann::json small() {
+  return nlohmann::json::parse(R"({
+    "name": "small", "schedule": [7, 0, 2, 3, 4, 5, 6],
+    "nodes": [
+      {"id": 0, "op": "placeholder", "kind": "weight", "inputs": [], "shape": [4, 4], "dtype": "float32", "out_bytes": 64,
+       "latency_us": 0, "attrs": {"name": "w"}},
+      {"id": 7, "op": "placeholder", "kind": "input", "inputs": [], "shape": [8, 4], "dtype": "float32", "out_bytes": 128, "latency_us": 0},
+      {"id": 2, "op": "matmul", "kind": "op", "inputs": [7, 0], "shape": [8, 4], "dtype": "float32", "out_bytes": 128,
+       "latency_us": 10, "flops": 256, "bytes": 320, "inplace_of_arg": null},
+      {"id": 3, "op": "ewise.uni.relu", "kind": "op", "inputs": [2], "shape": [8, 4], "dtype": "float32", "out_bytes": 128, "latency_us": 5},
+      {"id": 4, "op": "reshape", "kind": "op", "inputs": [3], "shape": [4, 8], "dtype": "float32", "out_bytes": 128, "latency_us": 0, "view": true},
+      {"id": 5, "op": "matmul", "kind": "op", "inputs": [4, 7], "shape": [4, 4], "dtype": "float32", "out_bytes": 64, "latency_us": 10},
+      {"id": 6, "op": "ewise.bin.add_", "kind": "op", "inputs": [0, 5], "shape": [4, 4], "dtype": "float32", "out_bytes": 64,
+       "latency_us": 5, "inplace_of_arg": 0}]
+  })");
+}
+
+io::imported_graph read(nlohmann::json const& j, io::magis_memory memory) {
+  auto r = io::read_magis(j, "m.json", memory);
+  REQUIRE_MESSAGE(r.ok(), r.message());
+  auto const valid = verify(r->program);
+  CHECK_MESSAGE(valid.ok(), valid.message());
+  CHECK(check_order(r->program, r->order).ok());
+  return *r;
+}
+
+/// MAGIS's rule, restated: a node's bytes from its turn to its last reader's, to the end where nobody reads them.
+bytes_t magis_peak(nlohmann::json const& j) {
+  std::vector<std::int64_t> const order = j["schedule"];
+  auto const row = [&](std::int64_t id) {
+    for (auto const& n : j["nodes"])
+      if (n["id"] == id) return n;
+    return nlohmann::json();
+  };
+  bytes_t peak = 0;
+  for (std::size_t now = 0; now < order.size(); ++now) {
+    bytes_t sum = 0;
+    for (std::size_t k = 0; k <= now; ++k) {
+      std::size_t last = k;
+      bool read = false;
+      for (std::size_t r = k; r < order.size(); ++r) {
+        auto const reader = row(order[r]);
+        for (auto const& in : reader["inputs"])
+          if (in == order[k]) last = r, read = true;
+      }
+      if (!read || last >= now) sum += row(order[k])["out_bytes"].get<bytes_t>();
+    }
+    peak = std::max(peak, sum);
+  }
+  return peak;
+}
+
+std::string refusal(nlohmann::json const& j) {
+  std::string line;
+  for (auto memory : {io::magis_memory::as_magis, io::magis_memory::aliased}) {
+    auto const r = io::read_magis(j, "m.json", memory);
+    REQUIRE(!r.ok());
+    line = r.message();
+    CHECK(line.starts_with("m.json: "));
+    CHECK(line.find('\n') == std::string::npos);
+  }
+  return line;
+}
+
+}  // namespace
+
+TEST_CASE("counted as MAGIS does: its peak to the byte, its latency") {
+  auto const g = read(small(), io::magis_memory::as_magis);
+  CHECK(g.name == "small");
+  CHECK(g.format == "magis");
+  auto const s = simulate(g.program, g.order, given_latencies{}, {.alignment = 1, .takeover = false});
+  CHECK(s.resident_bytes == 0);
+  CHECK(s.peak_bytes == magis_peak(small()));
+  CHECK(s.latency == doctest::Approx(30e-6));
+  // another order of the same nodes
+  auto j = small();
+  j["schedule"] = {0, 7, 2, 3, 4, 5, 6};
+  j["nodes"][3]["out_bytes"] = 4096;
+  auto const other = read(j, io::magis_memory::as_magis);
+  CHECK(simulate(other.program, other.order, given_latencies{}, {.alignment = 1, .takeover = false}).peak_bytes ==
+        magis_peak(j));
+}
+
+TEST_CASE("counted as neap does: weights and inputs resident, views and updates in place") {
+  auto const g = read(small(), io::magis_memory::aliased);
+  auto const s = simulate(g.program, g.order, given_latencies{}, {.alignment = 1, .takeover = false});
+  CHECK(s.resident_bytes == 64 + 128);
+  CHECK(s.peak_bytes == 64 + 128 + 256);  // matmul's and relu's results
+  CHECK(g.program.op_count() == 5);
+}
+
+TEST_CASE("an update runs after every other reader of its weight, which MAGIS's files do not say") {
+  auto j = small();
+  j["schedule"] = {7, 0, 2, 3, 4, 5, 6};
+  for (auto memory : {io::magis_memory::as_magis, io::magis_memory::aliased}) {
+    auto const g = read(j, memory);
+    op_id update = nothing<op_id>, first = nothing<op_id>;
+    for (auto o : g.program.ops()) {
+      if (auto const* x = g.program.as<op::opaque>(o)) {
+        if (g.program.text(x->target) == "ewise.bin.add_") update = o;
+        if (g.program.text(x->target) == "matmul" && first == nothing<op_id>) first = o;
+      }
+    }
+    auto const before = g.program.order_after(update);
+    CHECK(std::find(before.begin(), before.end(), first) != before.end());
+    auto swapped = g.order;  // the update before that reader is no order
+    auto const u = std::find(swapped.order.begin(), swapped.order.end(), update);
+    std::rotate(std::find(swapped.order.begin(), swapped.order.end(), first), u, u + 1);
+    CHECK(!check_order(g.program, swapped).ok());
+  }
+}
+
+TEST_CASE("placeholders are not computed again, elementwise ops may run in place") {
+  auto const g = read(small(), io::magis_memory::as_magis);
+  std::size_t placeholders = 0, pointwise = 0;
+  for (auto o : g.program.ops())
+    if (auto const* x = g.program.as<op::opaque>(o)) placeholders += x->placeholder, pointwise += x->pointwise;
+  CHECK(placeholders == 2);
+  CHECK(pointwise == 2);
+}
+
+TEST_CASE("bad documents are refused with the place") {
+  auto j = small();
+  j["nodes"][1]["id"] = 0;
+  CHECK(refusal(j) == "m.json: nodes[1].id: is the id of two nodes");
+  j = small();
+  j["schedule"][0] = 99;
+  CHECK(refusal(j) == "m.json: schedule[0]: there is no node 99");
+  j = small();
+  j["schedule"][1] = 7;
+  CHECK(refusal(j) == "m.json: schedule[1]: node 7 is scheduled twice");
+  j = small();
+  j["schedule"].erase(6);
+  CHECK(refusal(j) == "m.json: nodes[6].id: is not in the schedule");
+  j = small();
+  std::swap(j["schedule"][2], j["schedule"][3]);
+  CHECK(refusal(j) == "m.json: nodes[3].inputs[0]: the schedule has its reader first");
+  j = small();
+  j["nodes"][2]["inputs"][0] = 99;
+  CHECK(refusal(j) == "m.json: nodes[2].inputs[0]: there is no node 99");
+  j = small();
+  j["nodes"][2]["kind"] = "thing";
+  CHECK(refusal(j) == "m.json: nodes[2].kind: must be weight, input or op");
+  j = small();
+  j["nodes"][2]["dtype"] = "float64";
+  CHECK(refusal(j) == "m.json: nodes[2].dtype: only float32 is known");
+  j = small();
+  j["nodes"][2]["out_bytes"] = -1;
+  CHECK(refusal(j).starts_with("m.json: nodes[2].out_bytes: must be an integer"));
+  j = small();
+  for (auto& n : j["nodes"]) n["out_bytes"] = std::int64_t{1} << 56;
+  while (j["nodes"].size() < 40) {
+    auto n = j["nodes"][1];
+    n["id"] = 100 + j["nodes"].size();
+    j["schedule"].push_back(n["id"]);
+    j["nodes"].push_back(n);
+  }
+  CHECK(refusal(j).ends_with("the sizes add up to more than 2^60 bytes"));
+  j = small();
+  j["nodes"][2]["shape"] = {1LL << 40, 1LL << 40};
+  CHECK(refusal(j).starts_with("m.json: nodes[2].shape: size overflows"));
+  j = small();
+  j["nodes"][2]["latency_us"] = -3;
+  CHECK(refusal(j) == "m.json: nodes[2].latency_us: must be a number of at least 0");
+  j = small();
+  j["nodes"][6]["inplace_of_arg"] = 2;
+  CHECK(refusal(j) == "m.json: nodes[6].inplace_of_arg: must be an integer from 0 to 1");
+  j = small();
+  j["nodes"][0]["inputs"] = {7};
+  CHECK(refusal(j) == "m.json: nodes[0].inputs: a weight has no inputs");
+  j = small();
+  j.erase("schedule");
+  CHECK(refusal(j) == "m.json: lacks \"schedule\"");
+}
+
+TEST_CASE("whatever is broken, the answer is a graph that is valid or one line") {
+  std::size_t refused = 0, taken = 0;
+  auto const flat = small().flatten();
+  for (auto const& [path, value] : flat.items())
+    for (nlohmann::json const& odd :
+         {nlohmann::json(-1), nlohmann::json(3), nlohmann::json(1e300), nlohmann::json("x"), nlohmann::json(nullptr),
+          nlohmann::json::array({1, 2}), nlohmann::json(INT64_MAX)})
+      for (auto memory : {io::magis_memory::as_magis, io::magis_memory::aliased}) {
+        auto j = small();
+        j[nlohmann::json::json_pointer(path)] = odd;
+        CAPTURE(path);
+        CAPTURE(odd.dump());
+        auto const r = io::read_magis(j, "m.json", memory);
+        if (!r) {
+          ++refused;
+          CHECK(r.message().starts_with("m.json: "));
+          CHECK(r.message().find('\n') == std::string::npos);
+        } else {
+          ++taken;
+          auto const valid = verify(r->program);
+          CHECK_MESSAGE(valid.ok(), valid.message());
+          CHECK(check_order(r->program, r->order).ok());
+        }
+      }
+  CHECK(refused > 400);
+  CHECK(taken > 60);
+}

@@ -1,0 +1,236 @@
+#include <neap/import/plan_file.hpp>
+
+#include "../support/opaque_graph.hpp"
+
+#include <neap/ir/verify.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
+#include <neap/optimize/optimize.hpp>
+#include <neap/report/plan_file.hpp>
+#include <neap/verify/plan_verifier.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <fstream>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+constexpr auto moves = zip(rematerialize{} | truncate(12), neap::swap{1e9} | truncate(12));
+
+/// A plan with recomputation and transfers, if the graph allows any.
+plan<graph> planned(graph const& g, double ratio, bool takeover = true) {
+  search_options o;
+  o.memory_at_most = memory_limit::of_original(ratio);
+  o.iterations = 120;
+  o.memory = {takeover ? 64 : 1, takeover};
+  return optimize(g, moves, o).placed;
+}
+
+/// Writes text to a file and reads it as a plan.
+result<io::plan_file> reread(std::string const& text) {
+  std::string const path = "plan_file_test.json";
+  std::ofstream(path, std::ios::binary) << text;
+  auto r = io::read_plan(path);
+  std::remove(path.c_str());
+  return r;
+}
+
+/// A changed document with a checksum that fits.
+std::string sealed(nlohmann::ordered_json document) {
+  document.erase("checksum");
+  auto text = document.dump();
+  text.back() = ',';
+  return text + "\"checksum\":\"" + to_hex(digest{}.mix(std::string_view(text))) + "\"}\n";
+}
+
+/// Equal up to the numbering of ops, values and storages: what was written is what was read.
+void check_equal(plan<graph> const& a, plan<graph> const& b) {
+  CHECK(a.original == b.original);
+  CHECK(a.options == b.options);
+  CHECK(a.peak_bytes == b.peak_bytes);
+  CHECK(a.arena_bytes == b.arena_bytes);
+  CHECK(a.resident_bytes == b.resident_bytes);
+  CHECK(a.lower_bound_bytes == b.lower_bound_bytes);
+  CHECK(a.latency == doctest::Approx(b.latency).epsilon(1e-12));
+  CHECK(a.waits == b.waits);
+  REQUIRE(a.steps.size() == b.steps.size());
+  REQUIRE(a.buffers.size() == b.buffers.size());
+  REQUIRE(a.graph.storage_count() == b.graph.storage_count());
+  table<storage_id, storage_id> same(a.graph.storage_count(), nothing<storage_id>);
+  auto const pair = [&](value_id x, value_id y) {
+    auto& s = same[a.graph.storage(x)];
+    CHECK((s == nothing<storage_id> || s == b.graph.storage(y)));
+    s = b.graph.storage(y);
+    CHECK(a.graph.layout(x).type == b.graph.layout(y).type);
+    CHECK(a.graph.role(x) == b.graph.role(y));
+  };
+  for (std::size_t i = 0; i < a.graph.sources().size(); ++i) pair(a.graph.sources()[i], b.graph.sources()[i]);
+  for (std::size_t i = 0; i < a.steps.size(); ++i) {
+    auto const& x = a.steps[i];
+    auto const& y = b.steps[i];
+    CHECK(a.graph.facets(x.op).name == b.graph.facets(y.op).name);
+    CHECK(a.graph.name(x.op) == b.graph.name(y.op));
+    if (x.stream == op_stream::compute) CHECK(a.graph.origin(x.op) == b.graph.origin(y.op));
+    CHECK(x.stream == y.stream);
+    CHECK(x.start == doctest::Approx(y.start).epsilon(1e-12));
+    CHECK(x.end == doctest::Approx(y.end).epsilon(1e-12));
+    CHECK(x.workspace_bytes == y.workspace_bytes);
+    CHECK(x.workspace_offset == y.workspace_offset);
+    REQUIRE(a.graph.outputs(x.op).size() == b.graph.outputs(y.op).size());
+    for (std::size_t k = 0; k < a.graph.outputs(x.op).size(); ++k)
+      pair(a.graph.outputs(x.op)[k], b.graph.outputs(y.op)[k]);
+  }
+  auto const at = b.buffer_of();
+  for (auto x : a.buffers) {
+    REQUIRE(at[same[x.storage]] != plan<graph>::no_buffer);
+    x.storage = same[x.storage];
+    if (x.takes_over != nothing<storage_id>) x.takes_over = same[x.takes_over];
+    CHECK(x == b.buffers[at[x.storage]]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("what is written is read again, and is right") {
+  std::size_t transfers = 0, copies = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed)
+    for (double ratio : {1.0, 0.6}) {
+      CAPTURE(seed);
+      auto const g = opaque_graph(seed, 8 + seed % 16);
+      auto const p = planned(g, ratio, seed % 3 != 0);
+      REQUIRE_MESSAGE(verify_plan(g, p).ok(), verify_plan(g, p).message());
+      auto const text = plan_json(p, {"n" + std::to_string(seed), seed % 2 == 0, "magis"});
+      auto const r = reread(text);
+      REQUIRE_MESSAGE(r.ok(), r.message());
+      CHECK(r->name == "n" + std::to_string(seed));
+      CHECK(r->optimizer == (seed % 2 == 0));
+      auto const valid = verify(r->planned.graph);
+      CHECK_MESSAGE(valid.ok(), valid.message());
+      auto const right = verify_plan(g, r->planned);
+      CHECK_MESSAGE(right.ok(), right.message());
+      check_equal(p, r->planned);
+      auto const again = reread(plan_json(r->planned, {r->name, r->optimizer, r->magis}));
+      REQUIRE(again.ok());
+      check_equal(r->planned, again->planned);
+      for (auto const& s : p.steps) transfers += s.stream != op_stream::compute;
+      copies += p.steps.size() > g.op_count();
+    }
+  CHECK(transfers > 20);
+  CHECK(copies > 20);
+}
+
+TEST_CASE("whatever is changed in a file, the answer is one line or a plan that the verifier judges") {
+  auto const g = opaque_graph(7, 7);
+  auto const p = planned(g, 0.6);
+  auto const good = nlohmann::ordered_json::parse(plan_json(p, {"n", false, "magis"}));
+  REQUIRE(reread(sealed(good)).ok());
+  std::size_t refused = 0, wrong = 0, right = 0;
+  auto const flat = good.flatten();
+  for (auto const& [path, value] : flat.items()) {
+    if (path == "/checksum") continue;
+    for (nlohmann::ordered_json const& odd :
+         {nlohmann::ordered_json(-1), nlohmann::ordered_json(0), nlohmann::ordered_json(3),
+          nlohmann::ordered_json(1e300), nlohmann::ordered_json("x"), nlohmann::ordered_json(nullptr),
+          nlohmann::ordered_json::array({1, 2}), nlohmann::ordered_json(std::int64_t{1} << 56),
+          nlohmann::ordered_json(INT64_MAX)}) {
+      auto j = good;
+      j[nlohmann::ordered_json::json_pointer(path)] = odd;
+      CAPTURE(path);
+      CAPTURE(odd.dump());
+      auto const r = reread(sealed(j));
+      if (!r) {
+        ++refused;
+        CHECK(r.message().starts_with("plan_file_test.json: "));
+        CHECK(r.message().find('\n') == std::string::npos);
+      } else if (auto const v = verify_plan(g, r->planned); v.ok()) {
+        ++right;
+      } else {
+        ++wrong;
+        CHECK(v.message().find('\n') == std::string::npos);
+      }
+    }
+  }
+  CHECK(refused > 1000);
+  CHECK(wrong > 300);
+  CHECK(right > 20);  // names, and numbers that were so before
+}
+
+TEST_CASE("parts that are missing, doubled or swapped") {
+  auto const g = opaque_graph(8, 8);
+  auto const p = planned(g, 0.6);
+  auto const good = nlohmann::ordered_json::parse(plan_json(p, {"n", false, "magis"}));
+  auto const judged = [&](nlohmann::ordered_json const& j) {
+    auto const r = reread(sealed(j));
+    if (!r) CHECK(r.message().starts_with("plan_file_test.json: "));
+    return r.ok() && verify_plan(g, r->planned).ok();
+  };
+  CHECK(judged(good));
+  for (auto const& [key, value] : good.items()) {
+    if (key == "checksum" || key == "name") continue;
+    CAPTURE(key);
+    auto j = good;
+    j.erase(key);
+    CHECK(!judged(j));
+    if (!value.is_array() || value.empty()) continue;
+    for (std::size_t i = 0; i < value.size(); i += 1 + value.size() / 8) {
+      CAPTURE(i);
+      j = good;
+      j[key].erase(i);
+      CHECK((key == "waits" || !judged(j)));  // a wait may be implied by another
+      j = good;
+      j[key].push_back(value[i]);
+      (void)judged(j);  // a source more, a wait twice: the verifier's to say; no crash
+      j = good;
+      std::swap(j[key][i], j[key][(i + 1) % value.size()]);
+      (void)judged(j);
+      if (!value[i].is_object()) continue;
+      for (auto const& [field, ignored] : value[i].items()) {
+        j = good;
+        j[key][i].erase(field);
+        (void)judged(j);
+      }
+    }
+  }
+}
+
+TEST_CASE("a plan of known operators keeps their attributes") {
+  graph_editor edit{operator_table(standard_operators::facets)};
+  auto const x = edit.add_source(role::input, {dtype::f32, {8, 4}}, "x");
+  auto const a = edit.add(op::add_scalar{0.1}, {x})[0];
+  auto const b = edit.add(op::permute{{1, 0}}, {a})[0];
+  auto const c = edit.add(op::matmul{}, {a, b})[0];
+  auto const d = edit.add(op::sum{{1}, true}, {c})[0];
+  edit.keep(d, role::loss);
+  graph const g(std::move(edit).finish());
+  auto const p = planned(g, 1);
+  auto const r = reread(plan_json(p, {}));
+  REQUIRE_MESSAGE(r.ok(), r.message());
+  check_equal(p, r->planned);
+  auto const right = verify_plan(g, r->planned);
+  CHECK_MESSAGE(right.ok(), right.message());
+}
+
+TEST_CASE("files: missing, empty, cut off, no plan, damaged") {
+  CHECK(io::read_plan("/nowhere/p").message().starts_with("/nowhere/p: cannot be opened"));
+  auto const text = plan_json(planned(opaque_graph(3), 1), {});
+  CHECK(reread("").message().find("not JSON") != std::string::npos);
+  CHECK(reread("[]").message().find("must be an object") != std::string::npos);
+  CHECK(reread("{\"format\":\"neap-graph\"}").message().find("format: must be \"neap.plan\"") != std::string::npos);
+  CHECK(reread("{\"format\":\"neap.plan\"}").message().find("lacks \"checksum\"") != std::string::npos);
+  for (std::size_t keep = 0; keep + 1 < text.size(); keep += 97) CHECK(!reread(text.substr(0, keep)).ok());
+  for (std::size_t i = 0; i + 2 < text.size(); i += 61) {
+    auto damaged = text;
+    damaged[i] ^= 4;
+    CAPTURE(i);
+    CHECK(!reread(damaged).ok());
+  }
+  CHECK(reread(text + " ").message().find("checksum") != std::string::npos);
+  CHECK(reread(text.substr(0, text.size() - 2) + ",\"peak_bytes\":1}\n").message().find("checksum") !=
+        std::string::npos);
+}
