@@ -27,6 +27,11 @@ namespace detail {
 
 // ---------------------------------------------------------------------------------------------- counting members
 
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wundefined-internal"
+#pragma clang diagnostic ignored "-Wundefined-internal-type"
+#endif
 struct any_value {
   template <class T>
   operator T() const;  // never defined
@@ -38,6 +43,9 @@ struct any_base {
     requires(std::is_base_of_v<B, T> && !std::is_same_v<B, T>)
   operator B() const;
 };
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
 
 template <std::size_t>
 using any_at = any_value;
