@@ -16,7 +16,6 @@
 #include <neap/model/model.hpp>
 #include <neap/train/training_step.hpp>
 
-#include <neap/memory/exact.hpp>
 #include <neap/memory/greedy_by_size.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/memory/planner.hpp>
