@@ -185,7 +185,24 @@ void print_operators(char const* name, training_program<standard_operators> cons
   std::vector<std::pair<double, std::string>> rows;
   for (auto const& [key, s] : sums) rows.push_back({s.first, std::to_string(s.second) + " x " + key});
   std::sort(rows.rbegin(), rows.rend());
-  std::printf("%s: %.3f ms\n", name, all);
+  std::uint32_t at = 0;  // the step that holds the peak, and what it holds
+  bytes_t peak = 0;
+  for (std::uint32_t i = 0; i < p.steps.size(); ++i) {
+    bytes_t live = p.resident_bytes + p.steps[i].workspace_bytes;
+    for (auto const& b : p.buffers)
+      if (!b.resident && b.first <= i && i <= b.last && !(b.first == i && b.takes_over != nothing<storage_id>)) live += b.bytes;
+    if (live > peak) peak = live, at = i;
+  }
+  std::printf("%s: %.3f ms; peak %lld bytes, %lld of them resident, %lld workspace, at %s #%u of %zu:", name, all,
+              static_cast<long long>(peak), static_cast<long long>(p.resident_bytes),
+              static_cast<long long>(p.steps[at].workspace_bytes), std::string(g.facets(p.steps[at].op).name).c_str(), at,
+              p.steps.size());
+  for (auto const& b : p.buffers)
+    if (!b.resident && b.first <= at && at <= b.last && b.bytes * 50 > peak - p.resident_bytes)
+      std::printf(" %s%s %lld", g.producer(g.record(b.storage).first) == nothing<op_id>
+                                     ? "" : std::string(g.facets(g.producer(g.record(b.storage).first)).name).c_str(),
+                  to_string(g.type(g.record(b.storage).first).dims).c_str(), static_cast<long long>(b.bytes));
+  std::printf("\n");
   for (auto const& [ms, key] : rows) std::printf("  %8.3f ms  %s\n", ms, key.c_str());
 }
 

@@ -73,3 +73,14 @@ TEST_CASE("gemm cuts rows, columns and long inner extents") {
   CHECK(neap::gemm_workspace(neap::gemm_shape::dense(24, 20, 9000), neap::dtype::f32) > 0);
   CHECK(neap::gemm_workspace(neap::gemm_shape::dense(1024, 1024, 1024), neap::dtype::f32) == 0);
 }
+
+TEST_CASE("large products: every transposition, edges of tiles and blocks, rows further apart, sums onto C") {
+  neap::random_stream draw{43};
+  for (int i = 0; i < 12; ++i) {
+    auto s = neap::gemm_shape::dense(100 + draw.below(400), 100 + draw.below(300), 250 + draw.below(300), i & 1, i & 2);
+    s.lda += draw.below(20), s.ldb += draw.below(20), s.ldc += draw.below(20);
+    check<float>(s, 1.f, i & 4 ? 1.f : 0.f);
+  }
+  check<float>(neap::gemm_shape::dense(32, 1100, 64), 1.f, 0.f);
+  check<float>(neap::gemm_shape::dense(700, 33, 257, false, true), 1.f, 1.f);
+}

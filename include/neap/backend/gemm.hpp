@@ -1,10 +1,12 @@
 // C = alpha * op(A) * op(B) + beta * C, row-major, f32 and f64, on OpenBLAS. OpenBLAS runs single-threaded and our own
 // threads call it for panels of C that the shape alone decides, so results have the same bits on any number of threads.
+// Large f32 products run on our own tiles where the machine has vectors of 512 bits (gemm_tiles.hpp).
 //
 // The first call sets OpenBLAS to one thread for the whole process (openblas_set_num_threads(1)): its own threads
 // would compete with the backend's, and would choose splits by their number. OpenBLAS keeps packing buffers of its own.
 #pragma once
 
+#include <neap/backend/gemm_tiles.hpp>
 #include <neap/backend/host.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_type.hpp>
@@ -103,6 +105,40 @@ inline void check_gemm(gemm_shape const& s) {
     throw error("gemm: an extent or stride exceeds what the BLAS counts with (32 bits)");
 }
 
+#if defined(NEAP_GEMM_TILES)
+// The shape and the factors decide alone.
+inline bool suits_tiles(gemm_shape const& s, float alpha, float beta) {
+  return alpha == 1 && (beta == 0 || beta == 1) && s.m >= 32 && s.n >= 32 && s.k >= 32 &&
+         double(s.m) * double(s.n) * double(s.k) >= double(gemm_panels::panel_work);
+}
+
+// C in a grid of about two pieces a thread, such that the least is packed again.
+inline void gemm_tiled(host_backend& backend, gemm_shape const& s, float const* a, float const* b, float beta, float* c) {
+  using tiles = gemm_tiles;
+  std::int64_t const wanted = backend.threads() == 1 ? 1 : 2 * backend.threads();
+  std::int64_t down = 1, across = wanted;
+  double least = -1;
+  for (std::int64_t i = 1; i <= wanted; ++i) {
+    if (wanted % i != 0) continue;
+    double const packed = double(wanted / i) * double(s.m) + double(i) * double(s.n);
+    if (least < 0 || packed < least) least = packed, down = i, across = wanted / i;
+  }
+  auto const part = [](std::int64_t extent, std::int64_t parts, std::int64_t unit) {
+    return std::max((extent + parts - 1) / parts + unit - 1, 4 * unit) / unit * unit;
+  };
+  std::int64_t const rows = part(s.m, down, tiles::rows), columns = part(s.n, across, tiles::columns);
+  down = (s.m + rows - 1) / rows, across = (s.n + columns - 1) / columns;
+  tiles::operand const left{a, s.lda, s.transpose_a}, right{b, s.ldb, s.transpose_b};
+  backend.parallel_for(down * across, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      std::int64_t const i = t / across * rows, j = t % across * columns;
+      tiles::run(std::min(rows, s.m - i), std::min(columns, s.n - j), s.k, {left.at(i, 0), s.lda, s.transpose_a},
+                 {right.at(0, j), s.ldb, s.transpose_b}, beta != 0, c + i * s.ldc + j, s.ldc);
+    }
+  });
+}
+#endif
+
 template <class T>
 void gemm_cut(host_backend& backend, gemm_shape const& s, gemm_panels const& p, T alpha, T const* a, T const* b, T beta,
               T* c, void* workspace) {
@@ -127,6 +163,10 @@ void gemm_cut(host_backend& backend, gemm_shape const& s, gemm_panels const& p, 
       }
     return;
   }
+#if defined(NEAP_GEMM_TILES)
+  if constexpr (std::is_same_v<T, float>)
+    if (suits_tiles(s, alpha, beta)) return gemm_tiled(backend, s, a, b, beta, c);
+#endif
   if (p.panels == 1) return gemm_panel(s, alpha, a, b, beta, c);
   backend.parallel_for(p.panels, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

@@ -1,0 +1,223 @@
+// f32 matrix products on 512-bit vectors: C = op(A) op(B) (+ C), for machines and builds that have them. OpenBLAS 0.3.21
+// reached 180 GFLOP/s of a core where this reaches what MKL does, and it must be given whole panels, each of which packs
+// the other operand anew. The method is Goto's and van de Geijn's (2008): blocks of both operands are packed into
+// vectors' order, and a tile of C stays in registers while one block of k runs through it.
+//
+// Each element of C is the same chain of fused multiply-adds however m and n are cut, because k alone is cut, always at
+// the same places. So the cut may depend on the number of threads, and the result does not.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace neap::inline v0::detail {
+
+#if defined(__AVX512F__) && defined(__OPTIMIZE__) && !defined(__CUDACC__) && !defined(__SANITIZE_ADDRESS__)
+#define NEAP_GEMM_TILES 1
+inline constexpr bool has_gemm_tiles = true;
+
+struct gemm_tiles {
+  typedef float vec __attribute__((vector_size(64)));
+  static constexpr std::int64_t lanes = 16, rows = 14, columns = 32;             // of a tile: 28 registers
+  static constexpr std::int64_t k_block = 256, m_block = 24 * rows, n_block = 1024;
+  static constexpr std::size_t scratch_bytes = 4 * (m_block * k_block + n_block * k_block + 2 * 1024);
+
+  struct operand {
+    float const* data;
+    std::int64_t ld;
+    bool transposed;
+    float const* at(std::int64_t row, std::int64_t column) const {
+      return transposed ? data + column * ld + row : data + row * ld + column;
+    }
+  };
+
+  /// C[m, n] (rows ldc apart) = A[m, k] B[k, n], or += that.
+  static void run(std::int64_t m, std::int64_t n, std::int64_t k, operand a, operand b, bool accumulate, float* c,
+                  std::int64_t ldc) {
+    float* const packed_a = scratch();
+    float* const packed_b = packed_a + m_block * k_block + 1024;
+    for (std::int64_t p = 0; p < k; p += k_block) {
+      std::int64_t const kc = std::min(k_block, k - p);
+      for (std::int64_t j = 0; j < n; j += n_block) {
+        std::int64_t const nc = std::min(n_block, n - j);
+        pack_b(b, p, j, kc, nc, packed_b);
+        for (std::int64_t i = 0; i < m; i += m_block) {
+          std::int64_t const mc = std::min(m_block, m - i);
+          pack_a(a, i, p, mc, kc, packed_a);
+          block(mc, nc, kc, packed_a, packed_b, accumulate || p > 0, c + i * ldc + j, ldc);
+        }
+      }
+    }
+  }
+
+ private:
+  // A packing buffer for each thread that multiplies, kept until the thread ends, as OpenBLAS keeps its own.
+  static float* scratch() {
+    struct release {
+      void operator()(float* p) const { std::free(p); }
+    };
+    thread_local std::unique_ptr<float, release> const memory(
+        static_cast<float*>(std::aligned_alloc(4096, (scratch_bytes + 4095) / 4096 * 4096)));
+    if (!memory) throw std::bad_alloc();
+    return memory.get();
+  }
+
+  static vec load(float const* p) {
+    vec v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store(float* p, vec v) { std::memcpy(p, &v, sizeof v); }
+
+  // 16 rows of 16, `ld` apart, become 16 columns: four rounds that each swap blocks twice as large as the one before.
+  template <int Distance>
+  static void swap_blocks(vec (&r)[16]) {
+#if !defined(__clang__)
+    typedef int index __attribute__((vector_size(64)));
+    index low, high;
+    for (int i = 0; i < 16; ++i) {
+      low[i] = i & Distance ? 16 + i - Distance : i;
+      high[i] = i & Distance ? 16 + i : i + Distance;
+    }
+#endif
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+      if (i & Distance) continue;
+      vec const x = r[i], y = r[i + Distance];
+#if defined(__clang__)
+      vec u, w;
+      for (int l = 0; l < 16; ++l) {
+        u[l] = l & Distance ? y[l - Distance] : x[l];
+        w[l] = l & Distance ? y[l] : x[l + Distance];
+      }
+      r[i] = u, r[i + Distance] = w;
+#else
+      r[i] = __builtin_shuffle(x, y, low);
+      r[i + Distance] = __builtin_shuffle(x, y, high);
+#endif
+    }
+  }
+  static void transpose(vec (&r)[16]) {
+    swap_blocks<1>(r);
+    swap_blocks<2>(r);
+    swap_blocks<4>(r);
+    swap_blocks<8>(r);
+  }
+
+  // to[p * Width + i] = row i of `from` at p, for `count` rows (the others repeat the last), p < kc; rows are ld apart.
+  // Writes up to 16 floats a p, in rising order, so that what is beyond Width is written over; Width is at most 16.
+  static void pack_rows(float const* from, std::int64_t ld, std::int64_t count, std::int64_t kc, std::int64_t width,
+                        float* to) {
+    std::int64_t p = 0;
+    for (; p + 16 <= kc; p += 16) {
+      vec r[16];
+#pragma GCC unroll 16
+      for (std::int64_t i = 0; i < 16; ++i) r[i] = load(from + std::min(i, count - 1) * ld + p);
+      transpose(r);
+#pragma GCC unroll 16
+      for (std::int64_t i = 0; i < 16; ++i) store(to + (p + i) * width, r[i]);
+    }
+    for (; p < kc; ++p)
+      for (std::int64_t i = 0; i < count; ++i) to[p * width + i] = from[i * ld + p];
+  }
+
+  static void pack_a(operand a, std::int64_t row, std::int64_t p0, std::int64_t mc, std::int64_t kc, float* to) {
+    for (std::int64_t i = 0; i < mc; i += rows) {
+      std::int64_t const count = std::min(rows, mc - i);
+      float const* const from = a.at(row + i, p0);
+      float* const strip = to + i * kc;
+      if (!a.transposed) pack_rows(from, a.ld, count, kc, count, strip);
+      else if (count == rows)
+        for (std::int64_t p = 0; p < kc; ++p) std::memcpy(strip + p * rows, from + p * a.ld, rows * sizeof(float));
+      else
+        for (std::int64_t p = 0; p < kc; ++p)
+          for (std::int64_t l = 0; l < count; ++l) strip[p * count + l] = from[p * a.ld + l];
+    }
+  }
+
+  // Panels of 32 columns; what lacks of the last is 0.
+  static void pack_b(operand b, std::int64_t p0, std::int64_t column, std::int64_t kc, std::int64_t nc, float* to) {
+    for (std::int64_t j = 0; j < nc; j += columns, to += columns * kc) {
+      std::int64_t const count = std::min(columns, nc - j);
+      float const* const from = b.at(p0, column + j);
+      if (count < columns) {
+        std::int64_t const step_p = b.transposed ? 1 : b.ld, step_j = b.transposed ? b.ld : 1;
+        for (std::int64_t p = 0; p < kc; ++p)
+          for (std::int64_t l = 0; l < columns; ++l)
+            to[p * columns + l] = l < count ? from[p * step_p + l * step_j] : 0.f;
+      } else if (b.transposed) {
+        pack_rows(from, b.ld, lanes, kc, columns, to);
+        pack_rows(from + lanes * b.ld, b.ld, lanes, kc, columns, to + lanes);
+      } else {
+        for (std::int64_t p = 0; p < kc; ++p) {
+          store(to + p * columns, load(from + p * b.ld));
+          store(to + p * columns + lanes, load(from + p * b.ld + lanes));
+        }
+      }
+    }
+  }
+
+  static void block(std::int64_t mc, std::int64_t nc, std::int64_t kc, float const* a, float const* b, bool add, float* c,
+                    std::int64_t ldc) {
+    for (std::int64_t j = 0; j < nc; j += columns) {
+      std::int64_t const width = std::min(columns, nc - j);
+      std::int64_t i = 0;
+      for (; i + rows <= mc; i += rows) tile<rows>(kc, a + i * kc, b + j * kc, add, c + i * ldc + j, ldc, width);
+      if (i < mc)
+        lower_tile(std::make_index_sequence<rows>{}, mc - i, kc, a + i * kc, b + j * kc, add, c + i * ldc + j, ldc, width);
+    }
+  }
+  template <std::size_t... R>
+  static void lower_tile(std::index_sequence<R...>, std::int64_t count, std::int64_t kc, float const* a, float const* b,
+                         bool add, float* c, std::int64_t ldc, std::int64_t width) {
+    static_cast<void>(((count == static_cast<std::int64_t>(R) && (tile<static_cast<int>(R)>(kc, a, b, add, c, ldc, width), true)) || ...));
+  }
+
+  template <int R>
+  [[gnu::noinline]] static void tile(std::int64_t kc, float const* a, float const* b, bool add, float* c,
+                                     std::int64_t ldc, std::int64_t width) {
+    if constexpr (R > 0) {
+      vec sum[R][2] = {};
+      for (int i = 0; i < R; ++i) {
+        __builtin_prefetch(c + i * ldc, 1);
+        __builtin_prefetch(c + i * ldc + lanes, 1);
+      }
+#pragma GCC unroll 4
+      for (std::int64_t p = 0; p < kc; ++p, a += R, b += columns) {
+        vec const b0 = load(b), b1 = load(b + lanes);
+#pragma GCC unroll 16
+        for (int i = 0; i < R; ++i) {
+          // sum += a[i] * b, said so plainly because g++ 12 moves 28 sums between registers otherwise.
+          vec x;
+          asm("vbroadcastss %1, %0" : "=v"(x) : "m"(a[i]));
+          asm("vfmadd231ps %1, %2, %0" : "+v"(sum[i][0]) : "v"(x), "v"(b0));
+          asm("vfmadd231ps %1, %2, %0" : "+v"(sum[i][1]) : "v"(x), "v"(b1));
+        }
+      }
+      if (width == columns) {
+#pragma GCC unroll 16
+        for (int i = 0; i < R; ++i)
+          for (int h = 0; h < 2; ++h) {
+            float* const to = c + i * ldc + h * lanes;
+            store(to, add ? load(to) + sum[i][h] : sum[i][h]);
+          }
+        return;
+      }
+      float all[R][columns];
+      std::memcpy(all, sum, sizeof all);
+      for (int i = 0; i < R; ++i)
+        for (std::int64_t l = 0; l < width; ++l) c[i * ldc + l] = add ? c[i * ldc + l] + all[i][l] : all[i][l];
+    }
+  }
+};
+#else
+inline constexpr bool has_gemm_tiles = false;
+#endif
+
+}  // namespace neap::inline v0::detail
