@@ -1,5 +1,6 @@
 // Every model of the zoo at toy size: its program is a valid graph, a few steps of it lower the loss, and they give the
-// bits of the same steps taken eagerly. The large ones are traced with types only.
+// bits of the same steps taken eagerly; so does a plan that reorders, recomputes and swaps, in the arena that was planned
+// and without taking memory. The large ones are traced with types only.
 #include <neap/model/zoo/bert.hpp>
 #include <neap/model/zoo/densenet.hpp>
 #include <neap/model/zoo/gpt.hpp>
@@ -10,15 +11,50 @@
 #include <neap/model/zoo/vgg.hpp>
 #include <neap/model/zoo/vit.hpp>
 
+#include <neap/execute/trainer.hpp>
 #include <neap/ir/verify.hpp>
 #include <neap/model/model.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
+#include <neap/optimize/optimize.hpp>
 #include <neap/train/training_step.hpp>
+#include <neap/verify/plan_verifier.hpp>
 
-#include "run_program.hpp"
+#include "../train/run_program.hpp"
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
 using namespace neap;
+
+// Allocations of this program, counted.
+namespace {
+std::atomic<long> allocations{0};
+void* counted(std::size_t n, std::size_t alignment) {
+  ++allocations;
+  void* const p = alignment > alignof(std::max_align_t) ? std::aligned_alloc(alignment, (n + alignment - 1) / alignment * alignment)
+                                                        : std::malloc(n ? n : 1);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+}  // namespace
+void* operator new(std::size_t n) { return counted(n, 0); }
+void* operator new[](std::size_t n) { return counted(n, 0); }
+void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
 namespace {
 
@@ -40,24 +76,47 @@ template <class Model, class Sample, class Loss>
 void check_training(Model model, Sample const& sample, Loss const& loss, int steps = 8) {
   initialise(model, 5);
   auto eager = model;
+  auto planned = model;
   adamw const optimizer{.rate = 0.01};
   auto const program = training_step(model, sample, loss, optimizer, {.clip_norm = 5});
   auto const valid = verify(program.program);
   REQUIRE_MESSAGE(valid.ok(), valid.message());
   CHECK(program.weights.size() == parameters(model).size());
   for (auto const& [name, t] : named_tensors(model, role::weight)) CHECK(name.find_first_not_of("0123456789.") != name.npos);
+  auto const same_program = training_step(planned, sample, loss, optimizer, {.clip_norm = 5});
+  REQUIRE(same_program.program.digest() == program.program.digest());
+  search_options search;
+  search.memory_at_most = memory_limit::of_original(0.5);
+  search.iterations = 150;
+  auto const found = optimize(same_program, zip(rematerialize{} | truncate(12), neap::swap{1e9} | truncate(4)), search);
+  auto const verdict = verify_plan(same_program.program, found.placed);
+  REQUIRE_MESSAGE(verdict.ok(), verdict.message());
+  CHECK(found.best.result.peak_bytes <= found.original.peak_bytes);
+  auto& backend = eager_context::current().backend();
+  trainer train_planned(same_program, found.placed, backend);
+
   support::program_runner run(program);
   training_state state;
   double first = 0, last = 0;
   for (int i = 0; i < steps; ++i) {
     last = run({sample.first, sample.second});
     if (i == 0) first = last;
+    long const before = allocations;
+    double const with_plan = train_planned(sample);
+    long const taken = allocations - before;
+    CHECK(with_plan == last);
+    if (i > 0) CHECK(taken == 0);
     if (i < 3) {
       double const e = eager_step(eager, sample, loss, optimizer, state, {.clip_norm = 5}).template item<double>();
       CHECK(last == e);
     }
   }
   CHECK(last < 0.95 * first);
+  CHECK(train_planned.program().high_water_bytes() == found.placed.peak_bytes);
+  auto const plain_weights = parameters(model), planned_weights = parameters(planned);
+  for (std::size_t i = 0; i < plain_weights.size(); ++i)
+    CHECK(std::memcmp(plain_weights[i].ref().data, planned_weights[i].ref().data,
+                      static_cast<std::size_t>(plain_weights[i].type().bytes())) == 0);
 }
 
 std::pair<tensor, tensor> images(std::int64_t size = 16) {
