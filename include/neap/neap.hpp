@@ -1,15 +1,13 @@
-// neap for hosts, whole: models and training steps, planning under a memory or latency limit, execution, reports. Graph
-// files are apart (neap/import), because they need two more libraries.
+// What a host program needs: models and training steps, planning under a memory or latency limit, execution, reports.
+// Apart are graph files (neap/import, two more libraries) and what few programs need: the zoo, the exact memory planner
+// and its relatives, graphs as text, dominators, measured cost tables.
 #pragma once
 
 #include <neap/core/version.hpp>
 
-#include <neap/ir/articulation.hpp>
 #include <neap/ir/dataflow.hpp>
-#include <neap/ir/dominators.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/standard_operators.hpp>
-#include <neap/ir/text.hpp>
 #include <neap/ir/traversal.hpp>
 #include <neap/ir/verify.hpp>
 
@@ -23,7 +21,6 @@
 #include <neap/schedule/order.hpp>
 #include <neap/schedule/refine.hpp>
 #include <neap/simulate/cost_model.hpp>
-#include <neap/simulate/cost_table.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
 
