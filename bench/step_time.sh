@@ -1,0 +1,48 @@
+#!/bin/sh
+# Training steps of neap and of PyTorch in turn, so that both see the same machine; then the ratio of their medians.
+#
+#   bench/step_time.sh BENCH_STEP_TIME PYTHON [ROUNDS=3] [THREADS=2] [STEPS=15] > rows.csv
+#
+# Rows go to standard output, with the round in front; the ratios to standard error. Of PyTorch's ways (AdamW as it is or
+# fused, attention plain or fused) the fastest counts, and for peaks the one that needs least. A peak without optimizer
+# states is what data on graphs without optimizers compares: states are the same bytes on both sides.
+set -eu
+bench=$1 python=$2 rounds=${3:-3} threads=${4:-2} steps=${5:-15}
+here=$(dirname "$0")
+rows=$(mktemp)
+trap 'rm -f "$rows"' EXIT
+echo "round,model,way,threads,step_ms,min_ms,cpu_ms,peak_bytes"
+for round in $(seq "$rounds"); do
+  for model in mlp cnn gpt; do
+    for run in "$bench" "$python $here/step_time_torch.py"; do
+      # shellcheck disable=SC2086
+      $run --model "$model" --threads "$threads" --steps "$steps" 2>/dev/null | sed -n "2,\$s/^/$round,/p" | tee -a "$rows"
+    done
+  done
+done
+awk -F, '
+function median(list,   n, a, i, j, t) {
+  n = split(list, a, " ")
+  for (i = 2; i <= n; ++i) for (j = i; j > 1 && a[j] + 0 < a[j - 1] + 0; --j) { t = a[j]; a[j] = a[j - 1]; a[j - 1] = t }
+  return a[int((n + 1) / 2)]
+}
+{ key = $2 "," $3; time[key] = time[key] " " $5; cpu[key] = cpu[key] " " $7; peak[key] = $8; seen[key] = 1; model[$2] = 1
+  if (!(key in least) || $6 + 0 < least[key]) least[key] = $6 + 0 }
+END {
+  for (m in model) {
+    t = l = c = p = 0
+    for (key in seen) {
+      split(key, part, ",")
+      if (part[1] != m || part[2] !~ /^torch/) continue
+      if (!t || median(time[key]) < t) t = median(time[key])
+      if (!l || least[key] < l) l = least[key]
+      if (!c || median(cpu[key]) < c) c = median(cpu[key])
+      if (!p || peak[key] < p) p = peak[key]
+    }
+    for (i = 1; i <= 2; ++i) {
+      key = m "," (i == 1 ? "plain" : "planned")
+      printf "%s: step %.2f of PyTorch (median), %.2f (least), %.2f (processor time); peak %.3f\n",
+             key, median(time[key]) / t, least[key] / l, median(cpu[key]) / c, peak[key] / p > "/dev/stderr"
+    }
+  }
+}' "$rows"
