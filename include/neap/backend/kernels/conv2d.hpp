@@ -398,7 +398,7 @@ struct weight_gradient {
     split = (e.og + splits - 1) / splits;
     split = (split + tiles.rows - 1) / tiles.rows * tiles.rows;
     splits = (e.og + split - 1) / split;
-    batch = std::clamp<std::int64_t>((std::int64_t{448} << 10) / std::max<std::int64_t>(1, unit_elements() * std::int64_t{sizeof(T)}), 1,
+    batch = std::clamp<std::int64_t>((std::int64_t{512} << 10) / std::max<std::int64_t>(1, unit_elements() * std::int64_t{sizeof(T)}), 1,
                                      std::max<std::int64_t>(1, (units + chunks - 1) / chunks));
   }
   std::int64_t x_unit() const { return block * strip.channel; }
