@@ -221,14 +221,16 @@ int train(options const& o) {
               static_cast<long long>(o.batch), static_cast<long long>(o.context), text.size(), threads);
 
   // Without a plan: the program's own order, every result in memory of its own, freed after its last reader.
-  roofline const cost = roofline::host(threads);
+  roofline cost = roofline::host(threads);
+  cost.to_host_bytes_per_second = cost.to_device_bytes_per_second = 2e8;
   memory_options const plainly{.alignment = 64, .takeover = false};
   schedule const order = given_order{}(program);
   simulation const plain = simulate(program, order, cost, plainly);
   auto const unplanned = make_plan(candidate<graph>{program, order, plain}, program, plainly);
 
   bytes_t const limit = limit_of(o, plain.resident_bytes, plain.peak_bytes);
-  constexpr auto moves = chain(zip(rematerialize{} | truncate(24), neap::swap{1e9} | truncate(2)));
+  // Swapping costs the processor time that training needs, where they share two cores: it comes after recomputation.
+  constexpr auto moves = chain(rematerialize{} | truncate(32), neap::swap{2e8} | truncate(4));
   auto const found = optimize(step, moves, memory_limit{limit}, cost, time_budget(std::chrono::seconds(o.search_seconds)));
   auto const verdict = verify_plan(program, found.placed);
   if (!verdict.ok()) throw error("the plan is not right: " + verdict.message());
