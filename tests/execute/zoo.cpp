@@ -32,9 +32,12 @@
 
 using namespace neap;
 
-// Allocations of this program, counted.
+// Allocations of this program, counted; a sanitizer has its own and counts none.
 namespace {
 std::atomic<long> allocations{0};
+}  // namespace
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+namespace {
 void* counted(std::size_t n, std::size_t alignment) {
   ++allocations;
   void* const p = alignment > alignof(std::max_align_t) ? std::aligned_alloc(alignment, (n + alignment - 1) / alignment * alignment)
@@ -45,6 +48,8 @@ void* counted(std::size_t n, std::size_t alignment) {
 }  // namespace
 void* operator new(std::size_t n) { return counted(n, 0); }
 void* operator new[](std::size_t n) { return counted(n, 0); }
+void* operator new(std::size_t n, std::nothrow_t const&) noexcept { return ++allocations, std::malloc(n ? n : 1); }
+void* operator new[](std::size_t n, std::nothrow_t const&) noexcept { return ++allocations, std::malloc(n ? n : 1); }
 void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
 void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
 void operator delete(void* p) noexcept { std::free(p); }
@@ -55,6 +60,7 @@ void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
 void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+#endif
 
 namespace {
 

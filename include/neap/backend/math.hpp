@@ -236,12 +236,12 @@ NEAP_HD NEAP_INLINE float erf_lanes(float x) {
 
 /// 1 / sqrt(x) to a few units in the last place, x normal and positive.
 NEAP_HD NEAP_INLINE float rsqrt_estimate(float x) {
-  float y = from_bits<float>(0x5f375a86 - (to_bits(x) >> 1));
+  float y = from_bits<float>(static_cast<std::int32_t>(0x5f375a86u - static_cast<std::uint32_t>(to_bits(x) >> 1)));
   for (int i = 0; i < 3; ++i) y = y * (1.5f - (0.5f * x * y) * y);
   return y;
 }
 NEAP_HD NEAP_INLINE double rsqrt_estimate(double x) {
-  double y = from_bits<double>(0x5fe6eb50c7b537a9 - (to_bits(x) >> 1));
+  double y = from_bits<double>(static_cast<std::int64_t>(0x5fe6eb50c7b537a9u - static_cast<std::uint64_t>(to_bits(x) >> 1)));
   for (int i = 0; i < 4; ++i) y = y * (1.5 - (0.5 * x * y) * y);
   return y;
 }
