@@ -2,6 +2,7 @@
 // at and planned on any machine.
 #include <neap/model/zoo/llama.hpp>
 #include <neap/neap.hpp>
+#include <neap/ir/verify.hpp>
 
 #include <cstdio>
 

@@ -4,6 +4,7 @@
 //   train_gpt [--text FILE] [--memory-limit 0.5|90MiB] [--steps N] [--sample N] [--out FOLDER] [--threads N]
 #include <neap/neap.hpp>
 #include <neap/model/zoo/gpt.hpp>
+#include <neap/verify/plan_verifier.hpp>
 
 #include <algorithm>
 #include <chrono>

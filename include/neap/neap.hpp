@@ -1,6 +1,6 @@
 // What a host program needs: models and training steps, planning under a memory or latency limit, execution, reports.
 // Apart are graph files (neap/import, two more libraries) and what few programs need: the zoo, the exact memory planner
-// and its relatives, graphs as text, dominators, measured cost tables.
+// and its relatives, graphs as text, traversals, the verifiers of graphs and plans, measured cost tables.
 #pragma once
 
 #include <neap/core/version.hpp>
@@ -8,8 +8,6 @@
 #include <neap/ir/dataflow.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/standard_operators.hpp>
-#include <neap/ir/traversal.hpp>
-#include <neap/ir/verify.hpp>
 
 #include <neap/model/model.hpp>
 #include <neap/train/training_step.hpp>
@@ -19,7 +17,6 @@
 #include <neap/memory/planner.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/schedule/order.hpp>
-#include <neap/schedule/refine.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
@@ -44,4 +41,3 @@
 #include <neap/report/results_csv.hpp>
 #include <neap/report/text_file.hpp>
 
-#include <neap/verify/plan_verifier.hpp>
