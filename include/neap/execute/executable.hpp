@@ -166,12 +166,13 @@ class executable {
       l.workspace_bytes = plan_.steps[i].workspace_bytes;
       if (l.workspace_bytes) l.workspace = arena_.data() + (plan_.steps[i].workspace_offset - plan_.resident_bytes);
     }
+    std::vector<bool> handed_on(g.storage_count());
+    for (auto const& b : plan_.buffers)
+      if (b.takes_over != nothing<storage_id>) handed_on[index(b.takes_over)] = true;
     for (auto const& b : plan_.buffers) {
       if (b.resident) continue;
       if (b.takes_over == nothing<storage_id>) launches_[b.first].takes += b.bytes;
-      bool handed_on = false;
-      for (auto const& other : plan_.buffers) handed_on |= other.takes_over == b.storage;
-      if (!handed_on) launches_[b.last].frees += b.bytes;
+      if (!handed_on[index(b.storage)]) launches_[b.last].frees += b.bytes;
     }
     std::uint32_t w = 0;
     for (std::uint32_t i = 0; i < n; ++i) {

@@ -28,6 +28,19 @@ inline dtype dtype_of(json_place const& j) {
   j.fail("unknown element type \"" + t + "\"");
 }
 
+/// The layout that a row of "tensors" says.
+inline tensor_layout layout_in(json_place const& j) {
+  tensor_layout l;
+  l.type = {dtype_of(j["dtype"]), j["shape"].axes(0)};
+  try {
+    (void)l.type.bytes();
+    l.strides = j.has("stride") ? j["stride"].axes(0) : dense_strides(l.type.dims);
+  } catch (error const& e) { j["shape"].fail(e.what()); }
+  if (l.strides.rank() != l.type.rank()) j["stride"].fail("must have one stride an axis");
+  l.offset = j.has("offset") ? j["offset"].integer(0) : 0;
+  return l;
+}
+
 class neap_graph_reader {
  public:
   neap_graph_reader(json_place root, neap_graph_options options)
@@ -96,13 +109,7 @@ class neap_graph_reader {
       auto const j = list[i];
       tensor t;
       t.buffer = static_cast<std::size_t>(j["buf"].integer(0, static_cast<std::int64_t>(buffers_.size()) - 1));
-      t.layout.type = {dtype_of(j["dtype"]), j["shape"].axes(0)};
-      try {
-        (void)t.layout.type.bytes();
-        t.layout.strides = j.has("stride") ? j["stride"].axes(0) : dense_strides(t.layout.type.dims);
-      } catch (error const& e) { j["shape"].fail(e.what()); }
-      if (t.layout.strides.rank() != t.layout.type.rank()) j["stride"].fail("must have one stride an axis");
-      t.layout.offset = j.has("offset") ? j["offset"].integer(0) : 0;
+      t.layout = layout_in(j);
       check_inside(j, t);
       tensors_.push_back(t);
     }

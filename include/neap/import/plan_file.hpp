@@ -80,15 +80,8 @@ class plan_reader {
     std::vector<tensor> rows;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       auto const j = tensors[i];
-      tensor t{u32(j["buf"], storages.size()), {}};
-      t.layout.type = {dtype_of(j["dtype"]), j["shape"].axes(0)};
-      try {
-        (void)t.layout.type.bytes();
-        t.layout.strides = j.has("stride") ? j["stride"].axes(0) : dense_strides(t.layout.type.dims);
-      } catch (error const& e) { j["shape"].fail(e.what()); }
-      if (t.layout.strides.rank() != t.layout.type.rank()) j["stride"].fail("must have one stride an axis");
-      t.layout.offset = j.has("offset") ? j["offset"].integer(0) : 0;
-      rows.push_back(t);
+      auto const storage = u32(j["buf"], storages.size());
+      rows.push_back({storage, layout_in(j)});
     }
     std::vector<bytes_t> bytes;
     bytes_t total = 0;
