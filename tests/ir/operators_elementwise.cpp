@@ -1,6 +1,7 @@
 #include <neap/ir/operators/binary.hpp>
 #include <neap/ir/operators/unary.hpp>
 
+#include "../support/message.hpp"
 #include "../support/operator_check.hpp"
 
 #include <algorithm>
@@ -46,14 +47,6 @@ void binary(Op const& op, F f, double low = -2, double high = 2, bool gradient =
     }, {.gradient = gradient});
 }
 
-std::string message(auto const& f) {
-  try {
-    f();
-  } catch (error const& e) {
-    return e.what();
-  }
-  return "";
-}
 
 }  // namespace
 
@@ -113,8 +106,8 @@ TEST_CASE("a mistake is told with the operator and the shapes") {
   graph_editor e{operator_table(standard_operators::facets)};
   auto const a = e.add_source(role::input, {dtype::f32, {32, 64}}), b = e.add_source(role::input, {dtype::f32, {10}}),
              i = e.add_source(role::input, {dtype::i64, {64}});
-  CHECK(message([&] { e.add(op::add{}, {a, b}); }) == "add: shapes do not broadcast, [32,64] and [10]");
-  CHECK(message([&] { e.add(op::mul{}, {a, i}); }) == "mul: element types differ, f32[32,64] and i64[64]");
-  CHECK(message([&] { e.add(op::relu{}, {i}); }) == "relu: needs a floating type, was given i64[64]");
-  CHECK(message([&] { e.add(op::add{}, {a}); }) == "add: takes 2 inputs, was given 1");
+  CHECK(message_of([&] { e.add(op::add{}, {a, b}); }) == "add: shapes do not broadcast, [32,64] and [10]");
+  CHECK(message_of([&] { e.add(op::mul{}, {a, i}); }) == "mul: element types differ, f32[32,64] and i64[64]");
+  CHECK(message_of([&] { e.add(op::relu{}, {i}); }) == "relu: needs a floating type, was given i64[64]");
+  CHECK(message_of([&] { e.add(op::add{}, {a}); }) == "add: takes 2 inputs, was given 1");
 }

@@ -1,5 +1,6 @@
 #include <neap/ir/operators/movement.hpp>
 
+#include "../support/message.hpp"
 #include "../support/operator_check.hpp"
 
 using namespace neap;
@@ -7,14 +8,6 @@ using namespace neap::testing;
 
 namespace {
 numbers same(arrays const& in) { return {in[0].values()}; }
-std::string message(auto const& f) {
-  try {
-    f();
-  } catch (error const& e) {
-    return e.what();
-  }
-  return "";
-}
 }  // namespace
 
 TEST_CASE("copies, casts and fills") {
@@ -89,12 +82,12 @@ TEST_CASE("what cannot be moved is told") {
   graph_editor e{operator_table(standard_operators::facets)};
   auto const a = e.add_source(role::input, {dtype::f32, {4, 6}});
   auto const t = e.add(op::permute{{1, 0}}, {a})[0];
-  CHECK(message([&] { e.add(op::reshape{{5, 5}}, {a}); }) == "reshape: from [4,6] to [5,5]: element counts differ");
-  CHECK(message([&] { e.add(op::reshape{{24}}, {t}); }) == "reshape: input 0 must be dense, was given f32[6,4] with strides [1,6]");
-  CHECK(message([&] { e.add(op::permute{{0, 0}}, {a}); }) == "permute: [0,0] does not order the axes of f32[4,6]");
-  CHECK(message([&] { e.add(op::slice{1, 3, 9}, {a}); }) == "slice: no part 3 to 9 of axis 1 in f32[4,6]");
-  CHECK(message([&] { e.add(op::concat{0}, {a, t}); }) == "concat: shapes differ outside axis 0, [4,6] and [6,4]");
-  CHECK(message([&] { e.add(op::broadcast_to{{4, 5}}, {a}); }) == "broadcast_to: [4,6] does not broadcast to [4,5]");
+  CHECK(message_of([&] { e.add(op::reshape{{5, 5}}, {a}); }) == "reshape: from [4,6] to [5,5]: element counts differ");
+  CHECK(message_of([&] { e.add(op::reshape{{24}}, {t}); }) == "reshape: input 0 must be dense, was given f32[6,4] with strides [1,6]");
+  CHECK(message_of([&] { e.add(op::permute{{0, 0}}, {a}); }) == "permute: [0,0] does not order the axes of f32[4,6]");
+  CHECK(message_of([&] { e.add(op::slice{1, 3, 9}, {a}); }) == "slice: no part 3 to 9 of axis 1 in f32[4,6]");
+  CHECK(message_of([&] { e.add(op::concat{0}, {a, t}); }) == "concat: shapes differ outside axis 0, [4,6] and [6,4]");
+  CHECK(message_of([&] { e.add(op::broadcast_to{{4, 5}}, {a}); }) == "broadcast_to: [4,6] does not broadcast to [4,5]");
   CHECK(op::dense(e, a) == a);
   auto const d = op::dense(e, t);
   CHECK(d != t);

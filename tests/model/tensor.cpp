@@ -4,25 +4,19 @@
 #include <neap/model/functions/movement.hpp>
 #include <neap/model/parameter.hpp>
 
+#include "../support/message.hpp"
+
 #include <doctest/doctest.h>
 
 #include <vector>
 
 using namespace neap;
+using neap::testing::message_of;
 
 namespace {
 int line_of(std::string const& what) {  // "file.cpp:LINE: ..."
   auto const from = what.find(':') + 1;
   return std::stoi(what.substr(from));
-}
-template <class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (error const& e) {
-    return e.what();
-  }
-  return "no error";
 }
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include <neap/train/differentiate.hpp>
 
+#include "../support/message.hpp"
 #include "../support/operator_check.hpp"
 
 using namespace neap;
@@ -49,14 +50,6 @@ std::vector<block> run(graph_editor e, std::vector<block> const& sources) {
   return run_plainly(g, s, sources, testing::detail::backend()).kept;
 }
 double& number(block const& b, std::size_t i) { return reinterpret_cast<double*>(b.data())[i]; }
-std::string message(auto const& f) {
-  try {
-    f();
-  } catch (error const& e) {
-    return e.what();
-  }
-  return "";
-}
 }  // namespace
 
 TEST_CASE("a program's gradient agrees with the difference quotient: several readers, broadcasts, views, a user's operator") {
@@ -104,6 +97,6 @@ TEST_CASE("what the loss does not depend on has zeros, and costs nothing more") 
 TEST_CASE("what has no gradient is told with the operator's name") {
   fixture f;
   auto const x = f.input({}), g = f.input({});
-  CHECK(message([&] { differentiate(f.e, f.one(user::no_gradient{}, {x}), std::span(&x, 1)); }).find("no_gradient") != std::string::npos);
-  CHECK(message([&] { differentiate(f.e, f.one(op::sgd{}, {x, g}), std::span(&x, 1)); }).find("sgd") != std::string::npos);
+  CHECK(message_of([&] { differentiate(f.e, f.one(user::no_gradient{}, {x}), std::span(&x, 1)); }).find("no_gradient") != std::string::npos);
+  CHECK(message_of([&] { differentiate(f.e, f.one(op::sgd{}, {x, g}), std::span(&x, 1)); }).find("sgd") != std::string::npos);
 }

@@ -3,11 +3,14 @@
 #include <neap/model/model.hpp>
 #include <neap/train/loss.hpp>
 
+#include "../support/message.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 using namespace neap;
+using neap::testing::message_of;
 
 namespace {
 
@@ -116,14 +119,6 @@ TEST_CASE("gradients of inputs, and of what the loss does not depend on") {
 }
 
 TEST_CASE("the loss must be one number; what was overwritten is missed") {
-  auto const message_of = [](auto f) -> std::string {
-    try {
-      f();
-    } catch (error const& e) {
-      return e.what();
-    }
-    return "no error";
-  };
   auto const x = tensor::from({1.f, 2.f}, {2}).with_gradient();
   CHECK(message_of([&] { (void)grad(x * x, {x}); }).find("grad: the loss must be one number, this is f32[2]") != std::string::npos);
 

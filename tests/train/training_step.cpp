@@ -3,6 +3,7 @@
 #include <neap/ir/verify.hpp>
 #include <neap/model/model.hpp>
 
+#include "../support/message.hpp"
 #include "run_program.hpp"
 
 #include <doctest/doctest.h>
@@ -12,6 +13,7 @@
 #include <new>
 
 using namespace neap;
+using neap::testing::message_of;
 
 // Allocations of this program: how many bytes in pieces of at least 64 KiB.
 namespace {
@@ -243,14 +245,6 @@ TEST_CASE("a training goes on with its states") {
 }
 
 TEST_CASE("mistakes are told with the user's place") {
-  auto const message_of = [](auto f) -> std::string {
-    try {
-      f();
-    } catch (error const& e) {
-      return e.what();
-    }
-    return "no error";
-  };
   auto const place = [](int line) { return "training_step.cpp:" + std::to_string(line) + ": "; };
   struct bad {
     nn::linear l{6, 5};
