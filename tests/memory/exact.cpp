@@ -1,30 +1,21 @@
 #include <neap/memory/exact.hpp>
 
+#include "brute_force.hpp"
+
 #include <neap/memory/check.hpp>
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <random>
 #include <vector>
 
 using namespace neap;
+using namespace neap_memory_test;
 
 namespace {
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define NEAP_TEST_SANITIZED
-#endif
-#endif
-#if defined(NEAP_TEST_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int rounds = 5000;
-#else
-constexpr int rounds = 100000;
-#endif
 
 // Five records, none of whose greedy orders the compiler needs: the exact planner in a constant expression.
 struct interval {
@@ -32,68 +23,6 @@ struct interval {
 };
 constexpr std::array<interval, 5> five{{{0, 3, 4}, {3, 9, 4}, {0, 9, 4}, {9, 21, 4}, {0, 21, 4}}};
 static_assert(exact{}(five).status == plan_status::optimal && exact{}(five).arena_bytes == 12);
-
-/// Every offset of every record, byte by byte on a small board: bit b of board[t] is byte b at moment t.
-struct board {
-  static constexpr std::int64_t moments = 10;
-  std::array<std::uint64_t, moments> bytes{};
-  std::vector<usage_record> const& records;
-  std::vector<std::size_t> order;
-
-  explicit board(std::vector<usage_record> const& r) : records(r) {
-    for (std::size_t i = 0; i < r.size(); ++i) order.push_back(i);
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      bool const fa = records[a].offset != any_offset, fb = records[b].offset != any_offset;
-      if (fa != fb) return fa;
-      return records[a].size * (records[a].upper - records[a].lower) >
-             records[b].size * (records[b].upper - records[b].lower);
-    });
-  }
-  static std::uint64_t stretch(usage_record const& r, std::int64_t t) {
-    std::int64_t from = 0, to = r.size;
-    for (auto const& g : r.gaps)
-      if (g.lower <= t && t < g.upper) from = g.window_lower, to = g.window_upper;
-    return ((std::uint64_t{1} << to) - 1) & ~((std::uint64_t{1} << from) - 1);
-  }
-  bool fits(std::int64_t height, std::size_t k = 0) {
-    if (k == order.size()) return true;
-    usage_record const& r = records[order[k]];
-    bool const occupies = r.size > 0 && r.upper > r.lower;
-    std::int64_t const first = r.offset != any_offset ? r.offset : 0;
-    std::int64_t const last = r.offset != any_offset ? r.offset : occupies ? height - r.size : 0;
-    for (std::int64_t at = first; at <= last && at + r.size <= height; at += r.alignment) {
-      bool free = true;
-      for (auto t = r.lower; t < r.upper; ++t) free &= (bytes[static_cast<std::size_t>(t)] & stretch(r, t) << at) == 0;
-      if (!free) continue;
-      for (auto t = r.lower; t < r.upper; ++t) bytes[static_cast<std::size_t>(t)] |= stretch(r, t) << at;
-      bool const done = fits(height, k + 1);
-      for (auto t = r.lower; t < r.upper; ++t) bytes[static_cast<std::size_t>(t)] &= ~(stretch(r, t) << at);
-      if (done) return true;
-    }
-    return !occupies && r.offset == any_offset;
-  }
-};
-
-struct kind {
-  bool aligned, gaps, fixed;
-};
-
-std::vector<usage_record> random_records(std::mt19937_64& rng, kind k) {
-  auto const below = [&](std::uint64_t n) { return static_cast<std::int64_t>(rng() % n); };
-  std::vector<usage_record> records(2 + rng() % 5);
-  for (auto& r : records) {
-    r.lower = below(board::moments - 1);
-    r.upper = std::min<std::int64_t>(board::moments, r.lower + 1 + below(6));
-    r.size = 1 + below(5);
-    if (k.aligned && rng() % 2) r.alignment = std::array<std::int64_t, 4>{2, 3, 4, 6}[rng() % 4];
-    if (k.gaps && r.upper - r.lower > 2 && rng() % 2) {
-      auto const lo = r.lower + 1 + below(static_cast<std::uint64_t>(r.upper - r.lower - 2));
-      r.gaps.push_back({lo, lo + 1, 0, 0});
-    }
-    if (k.fixed && rng() % 4 == 0) r.offset = r.alignment * below(5);
-  }
-  return records;
-}
 
 }  // namespace
 

@@ -1,5 +1,7 @@
 #include <neap/memory/streams.hpp>
 
+#include "brute_force.hpp"
+
 #include <neap/memory/check.hpp>
 #include <neap/memory/double_buffer.hpp>
 #include <neap/memory/exact.hpp>
@@ -8,17 +10,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
 using namespace neap;
+using neap_memory_test::rounds;
 
 namespace {
 
 /// Records of ops on two or three streams with random waits between them; clocks follow from the waits.
-std::vector<stream_record> random_records(std::mt19937_64& rng) {
+std::vector<stream_record> random_streams(std::mt19937_64& rng, bool aligned, std::size_t least) {
   std::size_t const streams = 2 + rng() % 2;
-  std::vector<stream_record> records(2 + rng() % 5);
+  std::vector<stream_record> records(least + rng() % 4);
   std::vector<std::vector<std::int64_t>> seen(streams, std::vector<std::int64_t>(streams, 0));  // ended ops known to s
   for (auto& r : records) {
     auto const s = rng() % streams;
@@ -26,7 +31,7 @@ std::vector<stream_record> random_records(std::mt19937_64& rng) {
       for (std::size_t k = 0; k < streams; ++k) seen[s][k] = std::max(seen[s][k], seen[other][k]);
     r.stream = static_cast<std::int32_t>(s);
     r.size = 1 + static_cast<std::int64_t>(rng() % 5);
-    if (rng() % 3 == 0) r.alignment = 2;
+    if (aligned && rng() % 2) r.alignment = std::array<std::int64_t, 3>{2, 3, 4}[rng() % 3];
     r.born = seen[s];
     seen[s][s] += 1 + static_cast<std::int64_t>(rng() % 2);
     r.dies = std::vector<std::int64_t>(streams, 0);
@@ -40,41 +45,96 @@ std::vector<stream_record> random_records(std::mt19937_64& rng) {
   return records;
 }
 
-bool apart(stream_record const& a, std::int64_t at, stream_record const& b, std::int64_t bt) {
-  return precedes(a, b) || precedes(b, a) || at + a.size <= bt || bt + b.size <= at;
-}
-
-bool fits(std::vector<stream_record> const& r, std::int64_t height, std::vector<std::int64_t>& at) {
-  auto const k = at.size();
+/// Whether the records fit, every offset of every record tried; `apart[k]`: the records that may share bytes with k.
+bool fits(std::vector<stream_record> const& r, std::array<unsigned, 8> const& apart, std::int64_t height,
+          std::array<std::int64_t, 8>& at, std::size_t k = 0) {
   if (k == r.size()) return true;
   for (std::int64_t x = 0; x + r[k].size <= height; x += r[k].alignment) {
     bool good = true;
-    for (std::size_t j = 0; j < k; ++j) good = good && apart(r[k], x, r[j], at[j]);
-    if (!good) continue;
-    at.push_back(x);
-    if (fits(r, height, at)) return true;
-    at.pop_back();
+    for (std::size_t j = 0; good && j < k; ++j)
+      good = (apart[k] >> j & 1) || x + r[k].size <= at[j] || at[j] + r[j].size <= x;
+    at[k] = x;
+    if (good && fits(r, apart, height, at, k + 1)) return true;
   }
   return false;
 }
 
+/// The most bytes of records that are all in conflict with one another.
+std::int64_t heaviest_clique(std::vector<stream_record> const& r, std::array<unsigned, 8> const& apart) {
+  std::int64_t most = 0;
+  for (unsigned mask = 1; mask < 1u << r.size(); ++mask) {
+    std::int64_t load = 0;
+    bool all = true;
+    for (std::size_t k = 0; k < r.size(); ++k)
+      if (mask >> k & 1) load += r[k].size, all = all && (apart[k] & mask & ~(1u << k)) == 0;
+    if (all) most = std::max(most, load);
+  }
+  return most;
+}
+
+/// Whether every op of which `a` waits for the end has ended when `b` is born: written out once more, for the check.
+bool frees_for(stream_record const& a, stream_record const& b) {
+  bool all = true;
+  for (std::size_t s = 0; s < a.dies.size(); ++s) all = all && a.dies[s] <= b.born[s];
+  return all;
+}
+
 }  // namespace
 
-TEST_CASE("arenas over happens-before equal brute force") {
+TEST_CASE("arenas over happens-before equal brute force, with free hand-overs and with none") {
   std::mt19937_64 rng(21);
-  for (int round = 0; round < 5000; ++round) {
-    auto const records = random_records(rng);
-    auto const found = plan_streams(records);
-    REQUIRE(found.plan.status == plan_status::optimal);
-    std::int64_t optimum = 0;
-    for (std::vector<std::int64_t> at; !fits(records, optimum, at); at.clear()) ++optimum;
-    REQUIRE(found.plan.arena_bytes == optimum);
-    for (std::size_t a = 0; a < records.size(); ++a) {
-      REQUIRE(found.plan.offsets[a] % records[a].alignment == 0);
-      for (std::size_t b = 0; b < a; ++b)
-        REQUIRE(apart(records[a], found.plan.offsets[a], records[b], found.plan.offsets[b]));
+  int above = 0, handed = 0;
+  for (int round = 0; round < rounds; ++round) {
+    bool const tight = round % 2 == 1, aligned = tight ? round % 16 != 1 : round / 2 % 2 == 1,
+               across = round / 4 % 4 != 0;
+    std::vector<stream_record> records;
+    std::array<unsigned, 8> apart{};
+    std::int64_t clique = 0, optimum = 0;
+    // Of every other problem, the optimum must lie above the heaviest clique.
+    for (int attempt = 0; attempt < 40; ++attempt) {
+      records = random_streams(rng, aligned, tight ? 3 : 2);
+      if (rng() % 16 == 0) records[0].size = 0;
+      apart = {};
+      for (std::size_t a = 0; a < records.size(); ++a)
+        for (std::size_t b = 0; b < records.size(); ++b) {
+          bool const ordered = frees_for(records[a], records[b]) || frees_for(records[b], records[a]);
+          if (ordered && (across || records[a].stream == records[b].stream)) apart[a] |= 1u << b;
+          if (records[a].size == 0 || records[b].size == 0) apart[a] |= 1u << b;
+        }
+      optimum = clique = heaviest_clique(records, apart);
+      std::array<std::int64_t, 8> at{};
+      while (!fits(records, apart, optimum, at)) ++optimum;
+      if (!tight || optimum > clique) break;
     }
+    above += optimum > clique;
+    stream_options options;
+    if (!across) options.price_bytes = std::numeric_limits<std::int64_t>::max();
+    auto const found = plan_streams(records, options);
+    REQUIRE(found.plan.arena_bytes == optimum);
+    if (across) REQUIRE(found.plan.status == plan_status::optimal);  // with a price the bound is that without
+    REQUIRE(found.plan.lower_bound_bytes <= optimum);
+    handed += !found.waits.empty();
+    std::vector<stream_wait> waits;
+    for (std::uint32_t a = 0; a < records.size(); ++a) {
+      auto const at = found.plan.offsets[a];
+      REQUIRE(at >= 0);
+      REQUIRE(at + records[a].size <= optimum);
+      REQUIRE(at % records[a].alignment == 0);
+      for (std::uint32_t b = 0; b < records.size(); ++b) {
+        if (a == b || records[a].size == 0 || records[b].size == 0) continue;
+        auto const bt = found.plan.offsets[b];
+        bool const share = at < bt + records[b].size && bt < at + records[a].size;
+        if (share) REQUIRE((apart[a] >> b & 1) == 1);
+        if (share && records[a].stream != records[b].stream && frees_for(records[a], records[b]))
+          waits.push_back({a, b});
+      }
+    }
+    REQUIRE(found.waits == waits);
   }
+  MESSAGE(rounds << " problems, " << above << " with an optimum above the heaviest clique, " << handed
+                 << " with hand-overs across streams");
+  CHECK(above * 3 >= rounds);
+  CHECK(handed * 10 >= rounds);
 }
 
 TEST_CASE("one stream is the interval problem") {
