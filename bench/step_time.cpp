@@ -1,13 +1,13 @@
-// The time and the peak memory of a training step on the host: forward, backward, AdamW. Three models, the same as in
+// The time and the peak memory of a training step on the host: forward, backward, update. Three models, the same as in
 // bench/step_time_torch.py, which measures PyTorch; bench/step_time.sh runs both in turn.
 //
-//   bench_step_time [--model mlp,cnn,gpt] [--threads 2] [--steps 30] [--operators]
+//   bench_step_time [--model mlp,cnn,gpt] [--optimizer adamw|sgd] [--threads 2] [--steps 30] [--operators]
 //
 // One CSV row a model and way of running: model, way (plain: the program's own order, each result in memory of its own;
-// planned: memory_greedy's order, results taking over the memory of what dies), threads, step_ms (median), min_ms,
-// cpu_ms (processor time of all threads, median), peak_bytes (weights, states, batch and arena). Before timing, planned
-// and plain execution are checked to give the same losses and weights, bit for bit; nothing is recomputed in either.
-// --operators prints instead what the operators cost: the sum over a step of each launch's least time.
+// planned: memory_greedy's order, results taking over the memory of what dies), optimizer, threads, step_ms (median),
+// min_ms, cpu_ms (processor time of all threads, median), peak_bytes (weights, states, batch and arena). Before timing,
+// planned and plain execution are checked to give the same losses and weights, bit for bit; nothing is recomputed in
+// either. --operators prints instead what the operators cost: the sum over a step of each launch's least time.
 #include <neap/backend/host.hpp>
 #include <neap/execute/trainer.hpp>
 #include <neap/memory/make_plan.hpp>
@@ -36,7 +36,7 @@ using namespace neap;
 namespace {
 
 struct options {
-  std::string models = "mlp,cnn,gpt";
+  std::string models = "mlp,cnn,gpt", optimizer = "adamw";
   int threads = 2, steps = 30;
   bool operators = false;
 };
@@ -185,14 +185,17 @@ void print_operators(char const* name, training_program<standard_operators> cons
   std::vector<std::pair<double, std::string>> rows;
   for (auto const& [key, s] : sums) rows.push_back({s.first, std::to_string(s.second) + " x " + key});
   std::sort(rows.rbegin(), rows.rend());
-  std::uint32_t at = 0;  // the step that holds the peak, and what it holds
-  bytes_t peak = 0;
-  for (std::uint32_t i = 0; i < p.steps.size(); ++i) {
+  // What is held when: the step that holds the most, with what it holds, and the next highest steps.
+  auto const live_at = [&](std::uint32_t i) {
     bytes_t live = p.resident_bytes + p.steps[i].workspace_bytes;
     for (auto const& b : p.buffers)
       if (!b.resident && b.first <= i && i <= b.last && !(b.first == i && b.takes_over != nothing<storage_id>)) live += b.bytes;
-    if (live > peak) peak = live, at = i;
-  }
+    return live;
+  };
+  std::vector<std::pair<bytes_t, std::uint32_t>> highest;
+  for (std::uint32_t i = 0; i < p.steps.size(); ++i) highest.push_back({live_at(i), i});
+  std::sort(highest.rbegin(), highest.rend());
+  auto const [peak, at] = highest[0];
   std::printf("%s: %.3f ms; peak %lld bytes, %lld of them resident, %lld workspace, at %s #%u of %zu:", name, all,
               static_cast<long long>(peak), static_cast<long long>(p.resident_bytes),
               static_cast<long long>(p.steps[at].workspace_bytes), std::string(g.facets(p.steps[at].op).name).c_str(), at,
@@ -203,11 +206,16 @@ void print_operators(char const* name, training_program<standard_operators> cons
                                      ? "" : std::string(g.facets(g.producer(g.record(b.storage).first)).name).c_str(),
                   to_string(g.type(g.record(b.storage).first).dims).c_str(), static_cast<long long>(b.bytes));
   std::printf("\n");
+  highest.resize(std::min<std::size_t>(highest.size(), 8));
+  for (auto const& [bytes, i] : highest)
+    std::printf("  %lld bytes at %s #%u, %lld workspace\n", static_cast<long long>(bytes),
+                std::string(g.facets(p.steps[i].op).name).c_str(), i, static_cast<long long>(p.steps[i].workspace_bytes));
   for (auto const& [ms, key] : rows) std::printf("  %8.3f ms  %s\n", ms, key.c_str());
 }
 
-template <class Make, class Sample>
-void measure(char const* name, Make const& make, Sample const& sample, options const& o) {
+template <class Optimizer, class Make, class Sample>
+void measure_with(Optimizer const& optimizer, char const* name, Make const& make, Sample const& sample,
+                  options const& o) {
   eager_context const context({.seed = 42, .threads = o.threads});
   host_backend backend(o.threads);
   auto plain_model = make(), planned_model = make();
@@ -215,8 +223,8 @@ void measure(char const* name, Make const& make, Sample const& sample, options c
   auto const from = parameters(plain_model), to = parameters(planned_model);
   for (std::size_t i = 0; i < from.size(); ++i)
     std::memcpy(to[i].ref().data, from[i].ref().data, static_cast<std::size_t>(from[i].type().bytes()));
-  auto const plain_step = training_step(plain_model, sample, cross_entropy{}, adamw{});
-  auto const planned_step = training_step(planned_model, sample, cross_entropy{}, adamw{});
+  auto const plain_step = training_step(plain_model, sample, cross_entropy{}, optimizer);
+  auto const planned_step = training_step(planned_model, sample, cross_entropy{}, optimizer);
   auto const plain = plan_of(plain_step.program, false), planned = plan_of(planned_step.program, true);
   if (o.operators) return print_operators(name, planned_step, planned, backend, o, sample);
 
@@ -240,10 +248,16 @@ void measure(char const* name, Make const& make, Sample const& sample, options c
       wall[way].push_back(wall_ms() - w), processor[way].push_back(processor_ms() - c);
     }
   for (int way = 0; way < 2; ++way)
-    std::printf("%s,%s,%d,%.3f,%.3f,%.3f,%lld\n", name, way ? "planned" : "plain", o.threads, median(wall[way]),
-                *std::min_element(wall[way].begin(), wall[way].end()), median(processor[way]),
+    std::printf("%s,%s,%s,%d,%.3f,%.3f,%.3f,%lld\n", name, way ? "planned" : "plain", o.optimizer.c_str(), o.threads,
+                median(wall[way]), *std::min_element(wall[way].begin(), wall[way].end()), median(processor[way]),
                 static_cast<long long>((way ? run_planned : run_plain).program().high_water_bytes()));
   std::fflush(stdout);
+}
+
+template <class Make, class Sample>
+void measure(char const* name, Make const& make, Sample const& sample, options const& o) {
+  if (o.optimizer == "sgd") measure_with(sgd{}, name, make, sample, o);
+  else measure_with(adamw{}, name, make, sample, o);
 }
 
 options read_options(int argc, char** argv) {
@@ -252,9 +266,15 @@ options read_options(int argc, char** argv) {
     std::string const a = argv[i];
     if (a == "--operators") o.operators = true;
     else if (i + 1 < argc && a == "--model") o.models = argv[++i];
+    else if (i + 1 < argc && a == "--optimizer") o.optimizer = argv[++i];
     else if (i + 1 < argc && a == "--threads") o.threads = std::atoi(argv[++i]);
     else if (i + 1 < argc && a == "--steps") o.steps = std::max(1, std::atoi(argv[++i]));
-    else std::fprintf(stderr, "usage: bench_step_time [--model mlp,cnn,gpt] [--threads 2] [--steps 30] [--operators]\n"), std::exit(2);
+    else o.optimizer.clear(), i = argc;
+  }
+  if (o.optimizer != "adamw" && o.optimizer != "sgd") {
+    std::fprintf(stderr, "usage: bench_step_time [--model mlp,cnn,gpt] [--optimizer adamw|sgd] [--threads 2] [--steps 30] "
+                         "[--operators]\n");
+    std::exit(2);
   }
   return o;
 }
@@ -264,7 +284,7 @@ options read_options(int argc, char** argv) {
 int main(int argc, char** argv) {
   auto const o = read_options(argc, argv);
   auto const wants = [&](char const* m) { return ("," + o.models + ",").find(std::string(",") + m + ",") != std::string::npos; };
-  if (!o.operators) std::printf("model,way,threads,step_ms,min_ms,cpu_ms,peak_bytes\n");
+  if (!o.operators) std::printf("model,way,optimizer,threads,step_ms,min_ms,cpu_ms,peak_bytes\n");
   if (wants("mlp"))
     measure("mlp", [] { return zoo::mlp({{1024, 1024, 1024, 1024, 1024}}); },
             std::pair{random_floats({256, 1024}), random_ids({256}, 1024)}, o);

@@ -1,22 +1,22 @@
 #!/bin/sh
 # Training steps of neap and of PyTorch in turn, so that both see the same machine; then the ratio of their medians.
 #
-#   bench/step_time.sh BENCH_STEP_TIME PYTHON [ROUNDS=3] [THREADS=2] [STEPS=15] > rows.csv
+#   bench/step_time.sh BENCH_STEP_TIME PYTHON [ROUNDS=3] [THREADS=2] [STEPS=15] [OPTIMIZER=adamw] > rows.csv
 #
-# Rows go to standard output, with the round in front; the ratios to standard error. Of PyTorch's ways (AdamW as it is or
-# fused, attention plain or fused) the fastest counts, and for peaks the one that needs least. A peak without optimizer
-# states is what data on graphs without optimizers compares: states are the same bytes on both sides.
+# Rows go to standard output, with the round in front; the ratios to standard error. Of PyTorch's ways (the optimizer as
+# it is or fused, attention plain or fused) the fastest counts, and for peaks the one that needs least. OPTIMIZER is adamw
+# or sgd: AdamW's two states a weight are the same bytes on both sides, and count in both peaks.
 set -eu
-bench=$1 python=$2 rounds=${3:-3} threads=${4:-2} steps=${5:-15}
+bench=$1 python=$2 rounds=${3:-3} threads=${4:-2} steps=${5:-15} optimizer=${6:-adamw}
 here=$(dirname "$0")
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
-echo "round,model,way,threads,step_ms,min_ms,cpu_ms,peak_bytes"
+echo "round,model,way,optimizer,threads,step_ms,min_ms,cpu_ms,peak_bytes"
 for round in $(seq "$rounds"); do
   for model in mlp cnn gpt; do
     for run in "$bench" "$python $here/step_time_torch.py"; do
       # shellcheck disable=SC2086
-      $run --model "$model" --threads "$threads" --steps "$steps" 2>/dev/null | sed -n "2,\$s/^/$round,/p" | tee -a "$rows"
+      $run --model "$model" --optimizer "$optimizer" --threads "$threads" --steps "$steps" 2>/dev/null | sed -n "2,\$s/^/$round,/p" | tee -a "$rows"
     done
   done
 done
@@ -26,8 +26,8 @@ function median(list,   n, a, i, j, t) {
   for (i = 2; i <= n; ++i) for (j = i; j > 1 && a[j] + 0 < a[j - 1] + 0; --j) { t = a[j]; a[j] = a[j - 1]; a[j - 1] = t }
   return a[int((n + 1) / 2)]
 }
-{ key = $2 "," $3; time[key] = time[key] " " $5; cpu[key] = cpu[key] " " $7; peak[key] = $8; seen[key] = 1; model[$2] = 1
-  if (!(key in least) || $6 + 0 < least[key]) least[key] = $6 + 0 }
+{ key = $2 "," $3; time[key] = time[key] " " $6; cpu[key] = cpu[key] " " $8; peak[key] = $9; seen[key] = 1; model[$2] = 1
+  if (!(key in least) || $7 + 0 < least[key]) least[key] = $7 + 0 }
 END {
   for (m in model) {
     t = l = c = p = 0

@@ -1,10 +1,10 @@
-"""PyTorch's side of bench/step_time.cpp: the same three models, eager on the CPU, forward + backward + AdamW + zero_grad.
+"""PyTorch's side of bench/step_time.cpp: the same three models, eager on the CPU, forward + backward + update + zero_grad.
 
-    python step_time_torch.py [--model mlp,cnn,gpt] [--threads 2] [--steps 30]
+    python step_time_torch.py [--model mlp,cnn,gpt] [--optimizer adamw|sgd] [--threads 2] [--steps 30]
 
-One CSV row a model and way: model, way (adamw: torch's default; fused: fused=True where it exists; gpt also with plain
-attention and with scaled_dot_product_attention), threads, step_ms (median), min_ms, cpu_ms (processor time of all threads,
-median), peak_bytes. The peak is what the profiler saw allocated within one step beyond its start, added to what is
+One CSV row a model and way: model, way (torch: the optimizer as it is; torch-fused: fused=True where it exists; gpt also with
+scaled_dot_product_attention instead of plain attention), optimizer, threads, step_ms (median), min_ms, cpu_ms (processor
+time of all threads, median), peak_bytes. The peak is what the profiler saw allocated within one step beyond its start, added to what is
 resident: weights, buffers, states and batch. Gradients are freed by zero_grad before the step begins.
 """
 import argparse, time, warnings
@@ -96,7 +96,7 @@ def peak_bytes(step, resident):
     return resident + peak
 
 
-def measure(name, way, make, x, y, optimizer, threads, steps):
+def measure(name, way, make, x, y, optimizer, a):
     torch.manual_seed(42)
     m = make()
     opt = optimizer(m.parameters())
@@ -113,7 +113,7 @@ def measure(name, way, make, x, y, optimizer, threads, steps):
     assert torch.isfinite(loss)
     del loss
     wall, cpu = [], []
-    for _ in range(steps):
+    for _ in range(a.steps):
         w, c = time.perf_counter(), time.process_time()
         float(step())
         wall.append(1e3 * (time.perf_counter() - w)), cpu.append(1e3 * (time.process_time() - c))
@@ -121,12 +121,13 @@ def measure(name, way, make, x, y, optimizer, threads, steps):
     tensors += [t for s in opt.state.values() for t in s.values() if torch.is_tensor(t)]
     peak = peak_bytes(step, sum(t.numel() * t.element_size() for t in tensors))
     median = lambda v: sorted(v)[len(v) // 2]
-    print(f"{name},{way},{threads},{median(wall):.3f},{min(wall):.3f},{median(cpu):.3f},{peak}", flush=True)
+    print(f"{name},{way},{a.optimizer},{a.threads},{median(wall):.3f},{min(wall):.3f},{median(cpu):.3f},{peak}", flush=True)
 
 
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("--model", default="mlp,cnn,gpt")
+    a.add_argument("--optimizer", default="adamw", choices=["adamw", "sgd"])
     a.add_argument("--threads", type=int, default=2)
     a.add_argument("--steps", type=int, default=30)
     a.add_argument("--operators", action="store_true", help="print what the operators cost instead")
@@ -137,10 +138,11 @@ def main():
         "cnn": (CNN, lambda: (torch.rand(64, 3, 32, 32) * 2 - 1, torch.randint(10, (64,)))),
         "gpt": (lambda: GPT(False), lambda: (torch.randint(8192, (8, 128)), torch.randint(8192, (8, 128)))),
     }
-    optimizers = {"adamw": lambda p: torch.optim.AdamW(p)}
+    kind = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[a.optimizer]
+    optimizers = {"": lambda p: kind(p)}
     try:
-        torch.optim.AdamW([torch.zeros(1)], fused=True)
-        optimizers["fused"] = lambda p: torch.optim.AdamW(p, fused=True)
+        kind([torch.zeros(1)], fused=True)
+        optimizers["-fused"] = lambda p: kind(p, fused=True)
     except Exception:
         pass
     if a.operators:
@@ -157,14 +159,14 @@ def main():
             print(name, p.key_averages(group_by_input_shape=True).table(sort_by="self_cpu_time_total", row_limit=28,
                   max_name_column_width=40, max_shapes_column_width=60))
         return
-    print("model,way,threads,step_ms,min_ms,cpu_ms,peak_bytes")
+    print("model,way,optimizer,threads,step_ms,min_ms,cpu_ms,peak_bytes")
     for name in a.model.split(","):
         make, sample = models[name]
         x, y = sample()
         for o, optimizer in optimizers.items():
-            measure(name, "torch-" + o, make, x, y, optimizer, a.threads, a.steps)
+            measure(name, "torch" + o, make, x, y, optimizer, a)
             if name == "gpt":
-                measure(name, "torch-sdpa-" + o, lambda: GPT(True), x, y, optimizer, a.threads, a.steps)
+                measure(name, "torch-sdpa" + o, lambda: GPT(True), x, y, optimizer, a)
 
 
 main()

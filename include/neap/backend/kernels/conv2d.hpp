@@ -42,7 +42,8 @@ inline shape conv2d_shape(shape const& x, shape const& w, conv2d_options const& 
   shape y{x[0], w[0]};
   for (int i = 0; i < 2; ++i) {
     auto const u = static_cast<std::size_t>(i);
-    if (o.stride[u] < 1 || o.dilation[u] < 1 || o.padding[u] < 0 || w[2 + i] < 1) fail("bad stride, padding or dilation");
+    if (o.stride[u] < 1 || o.dilation[u] < 1 || o.padding[u] < 0 || w[2 + i] < 1)
+      fail("bad stride, padding or dilation");
     if (w[2 + i] > 128) fail("filters beyond 128 taps an axis are not supported");
     std::int64_t const room = x[2 + i] + 2 * o.padding[u] - (w[2 + i] - 1) * o.dilation[u] - 1;
     if (room < 0) fail("the filter is larger than the padded input");
@@ -102,11 +103,11 @@ struct correlation_axis {
 
 // Where a strip's planes lie in scratch.
 struct strip_layout {
-  std::int64_t pitch = 0, lead = 0;       // elements from row to row; zeros in front of the first
-  std::int64_t column = 0, columns = 0;   // the plane's columns kept: [column, column + columns)
-  std::int64_t rows = 0, strips = 0;      // output rows of a strip (the last may have fewer)
-  std::int64_t plane = 0, channel = 0;    // elements of a plane of one channel, and of all its planes
-  std::int64_t pixels = 0;                // outputs computed for a strip, gaps included, rounded up to lanes
+  std::int64_t pitch = 0, lead = 0;      // elements from row to row; zeros in front of the first
+  std::int64_t column = 0, columns = 0;  // the plane's columns kept: [column, column + columns)
+  std::int64_t rows = 0, strips = 0;     // output rows of a strip (the last may have fewer)
+  std::int64_t plane = 0, channel = 0;   // elements of a plane of one channel, and of all its planes
+  std::int64_t pixels = 0;               // outputs computed for a strip, gaps included, rounded up to lanes
 
   static constexpr std::int64_t cache_bytes = 192 << 10;  // of packed input a strip: well inside a second-level cache
 
@@ -176,10 +177,8 @@ void pack_channel(correlation_axis const& h, correlation_axis const& w, strip_la
         if (at >= 0 && at < h.in && n > 0) {
           T const* in = x + at * x_row + (s.column * w.step + w.shift[pw]) * x_column;
           std::int64_t const step = w.step * x_column;
-          if (step == 1)
-            copy_row(in, n, out);
-          else if (step == 2)
-            copy_every_other(in, n, out);
+          if (step == 1) copy_row(in, n, out);
+          else if (step == 2) copy_every_other(in, n, out);
           else
             for (std::int64_t c = 0; c < n; ++c) out[c] = in[c * step];
           filled = n;
@@ -220,7 +219,12 @@ struct correlation {
 
   correlation(correlation_axis const& h_, correlation_axis const& w_, std::int64_t ins_, std::int64_t outs_,
               std::int64_t groups_, bool may_stay)
-      : h(h_), w(w_), tiles(tiles_for<T>(machine_vectors())), ins(ins_), outs(outs_), groups(groups_),
+      : h(h_),
+        w(w_),
+        tiles(tiles_for<T>(machine_vectors())),
+        ins(ins_),
+        outs(outs_),
+        groups(groups_),
         taps(std::int64_t{h_.taps} * w_.taps) {
     strip = strip_layout::of(h, w, ins, tiles.lanes, sizeof(T));
     in_place = may_stay && taps == 1 && h.step == 1 && w.step == 1 && h.out_step == 1 && w.out_step == 1 &&
@@ -257,8 +261,9 @@ struct correlation {
   }
 
   // x: the first channel of the group in this image, with strides of channel, row, column; y likewise.
-  void run_strip(std::int64_t index, T const* packed, std::int64_t const* offsets, T const* bias, std::int64_t bias_step,
-                 T const* x, std::int64_t const* xs, T* y, std::int64_t const* ys, void* scratch) const {
+  void run_strip(std::int64_t index, T const* packed, std::int64_t const* offsets, T const* bias,
+                 std::int64_t bias_step, T const* x, std::int64_t const* xs, T* y, std::int64_t const* ys,
+                 void* scratch) const {
     T* const planes = static_cast<T*>(scratch);
     T* const result = reinterpret_cast<T*>(static_cast<std::byte*>(scratch) +
                                            round_up_64(ins * strip.channel * std::int64_t{sizeof(T)}));
@@ -311,8 +316,7 @@ struct correlation {
           sweep(whole, span);
           if (y_dense)
             for (int i = 0; i < a; ++i)
-              for (std::int64_t q = whole; q < span; ++q)
-                y[(o + i) * ys[0] + row * ys[1] + q] = to[i * L + q - whole];
+              for (std::int64_t q = whole; q < span; ++q) y[(o + i) * ys[0] + row * ys[1] + q] = to[i * L + q - whole];
         }
       } else {
         tile.offset = offsets, tile.channel_stride = strip.channel, tile.x = planes, tile.y = result;
@@ -325,8 +329,7 @@ struct correlation {
           for (std::int64_t r = 0; r < rows; ++r) {
             T const* const from = result + i * result_stride + r * pitch;
             T* const to = y + (o + i) * ys[0] + (h.first + (row + r) * h.out_step) * ys[1] + w.first * ys[2];
-            if (step == 1)
-              copy_row(from, w.out, to);
+            if (step == 1) copy_row(from, w.out, to);
             else
               for (std::int64_t c = 0; c < w.out; ++c) to[c * step] = from[c];
           }
@@ -361,15 +364,21 @@ inline bool dense_planes(tensor_ref const& t) {
 template <class T>
 correlation<T> conv2d_forward(conv2d_extents const& e, conv2d_options const& o, bool may_stay) {
   return {correlation_axis::forward(e.h, e.oh, e.kh, o.stride[0], o.padding[0], o.dilation[0]),
-          correlation_axis::forward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1]), e.cg, e.og, e.groups,
+          correlation_axis::forward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1]),
+          e.cg,
+          e.og,
+          e.groups,
           may_stay};
 }
 template <class T>
 correlation<T> conv2d_backward(conv2d_extents const& e, conv2d_options const& o, std::int64_t i, std::int64_t j,
                                bool may_stay) {
   return {correlation_axis::backward(e.h, e.oh, e.kh, o.stride[0], o.padding[0], o.dilation[0], i),
-          correlation_axis::backward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1], j), e.og, e.cg,
-          e.groups, may_stay};
+          correlation_axis::backward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1], j),
+          e.og,
+          e.cg,
+          e.groups,
+          may_stay};
 }
 
 // The weight's gradient: chunks of units (strips of images), each with a partial sum of the whole weight; the outputs
@@ -384,22 +393,30 @@ struct weight_gradient {
   std::int64_t block;  // channels of x packed at a time, so that many units share a sweep
 
   weight_gradient(conv2d_extents const& e_, conv2d_options const& o)
-      : e(e_), h(correlation_axis::forward(e.h, e.oh, e.kh, o.stride[0], o.padding[0], o.dilation[0])),
+      : e(e_),
+        h(correlation_axis::forward(e.h, e.oh, e.kh, o.stride[0], o.padding[0], o.dilation[0])),
         w(correlation_axis::forward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1])),
-        tiles(tiles_for<T>(machine_vectors())), taps(e.kh * e.kw), columns(e.cg * taps) {
+        tiles(tiles_for<T>(machine_vectors())),
+        taps(e.kh * e.kw),
+        columns(e.cg * taps) {
     block = std::min<std::int64_t>(e.cg, 16);
     strip = strip_layout::of(h, w, block, tiles.lanes, sizeof(T));
     units = e.n * strip.strips;
     std::int64_t const weights = e.o * columns * std::int64_t{sizeof(T)};
-    std::int64_t const by_memory = std::max<std::int64_t>(1, (std::int64_t{4} << 20) / std::max<std::int64_t>(weights, 1));
+    std::int64_t const by_memory =
+        std::max<std::int64_t>(1, (std::int64_t{4} << 20) / std::max<std::int64_t>(weights, 1));
     chunks = std::clamp<std::int64_t>(e.n * e.oh * e.ow / 1024, 1, std::min<std::int64_t>(16, by_memory));
     chunks = std::clamp<std::int64_t>(chunks, 1, std::max<std::int64_t>(units, 1));
     splits = std::clamp<std::int64_t>(8 / (chunks * e.groups), 1, std::max<std::int64_t>(1, e.og / 32));
     split = (e.og + splits - 1) / splits;
     split = (split + tiles.rows - 1) / tiles.rows * tiles.rows;
     splits = (e.og + split - 1) / split;
-    batch = std::clamp<std::int64_t>((std::int64_t{512} << 10) / std::max<std::int64_t>(1, unit_elements() * std::int64_t{sizeof(T)}), 1,
-                                     std::max<std::int64_t>(1, (units + chunks - 1) / chunks));
+    // Equal batches: a last one of a few units would cost as much as a full one.
+    std::int64_t const fit = std::max<std::int64_t>(
+        1, (std::int64_t{256} << 10) / std::max<std::int64_t>(1, unit_elements() * std::int64_t{sizeof(T)}));
+    std::int64_t const most = std::max<std::int64_t>(1, (units + chunks - 1) / chunks);
+    std::int64_t const batches = (most + fit - 1) / fit;
+    batch = (most + batches - 1) / batches;
   }
   std::int64_t x_unit() const { return block * strip.channel; }
   std::int64_t g_unit() const { return split * strip.pixels; }
@@ -414,8 +431,7 @@ struct weight_gradient {
     for (std::int64_t r = 0; r < rows; ++r, to += strip.pitch) {
       T const* const from = dy + (row + r) * t.strides[2];
       std::int64_t const step = t.strides[3];
-      if (step == 1)
-        copy_row(from, e.ow, to);
+      if (step == 1) copy_row(from, e.ow, to);
       else
         for (std::int64_t c = 0; c < e.ow; ++c) to[c] = from[c * step];
       std::fill(to + e.ow, to + strip.pitch, T(0));
@@ -440,16 +456,17 @@ struct weight_gradient {
     });
     std::int64_t const count = e.o * columns;
     T* const out = dw.as<T>();
-    backend.parallel_for(e.o, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(columns, 1)),
-                         [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin * columns; i < end * columns; ++i) {
-        T sum = partials[i];
-        for (std::int64_t k = 1; k < chunks; ++k) sum += partials[k * count + i];
-        std::int64_t const o = i / columns, c = i % columns / taps, t = i % taps;
-        T& to = out[o * dw.strides[0] + c * dw.strides[1] + t / e.kw * dw.strides[2] + t % e.kw * dw.strides[3]];
-        to = accumulate ? to + sum : sum;
-      }
-    });
+    backend.parallel_for(
+        e.o, std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(columns, 1)),
+        [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin * columns; i < end * columns; ++i) {
+            T sum = partials[i];
+            for (std::int64_t k = 1; k < chunks; ++k) sum += partials[k * count + i];
+            std::int64_t const o = i / columns, c = i % columns / taps, t = i % taps;
+            T& to = out[o * dw.strides[0] + c * dw.strides[1] + t / e.kw * dw.strides[2] + t % e.kw * dw.strides[3]];
+            to = accumulate ? to + sum : sum;
+          }
+        });
   }
 
   void run_chunk(std::int64_t chunk, std::int64_t g, std::int64_t o0, tensor_ref const& x, tensor_ref const& dy,
@@ -463,8 +480,7 @@ struct weight_gradient {
     for (std::int64_t u0 = first; u0 < last; u0 += batch) {
       std::int64_t const count = std::min(batch, last - u0);
       auto each_unit = [&](auto const& f) {
-        for (std::int64_t u = 0; u < count; ++u)
-          f(u, (u0 + u) / strip.strips, (u0 + u) % strip.strips * strip.rows);
+        for (std::int64_t u = 0; u < count; ++u) f(u, (u0 + u) / strip.strips, (u0 + u) % strip.strips * strip.rows);
       };
       each_unit([&](std::int64_t u, std::int64_t image, std::int64_t row) {
         for (std::int64_t o = 0; o < outs; ++o)
@@ -508,8 +524,7 @@ inline void check_conv2d(char const* what, tensor_ref const& x, tensor_ref const
   if (conv2d_shape(x.dims, w.dims, o) != y.dims)
     throw error(std::string(what) + ": " + to_string(y.dims) + " is not the shape of " + to_string(x.dims) +
                 " with filter " + to_string(w.dims));
-  if (x.element != w.element || x.element != y.element)
-    throw error(std::string(what) + ": element types differ");
+  if (x.element != w.element || x.element != y.element) throw error(std::string(what) + ": element types differ");
 }
 
 }  // namespace detail
@@ -613,10 +628,14 @@ inline void conv2d_bias_gradient(host_backend& backend, tensor_ref const& dy, te
         T sum = 0;
         for (std::int64_t n = 0; n < dy.dims[0]; ++n) {
           T const* const p = dy.as<T const>() + n * dy.strides[0] + c * dy.strides[1];
-          sum += dense ? host_block{}.reduce_each(plane, T(0), [&](std::int64_t i) { return p[i]; }, sum_op{})
-                       : host_block{}.reduce_each(plane, T(0), [&](std::int64_t i) {
-                           return p[i / dy.dims[3] * dy.strides[2] + i % dy.dims[3] * dy.strides[3]];
-                         }, sum_op{});
+          sum += dense ? host_block{}.reduce_each(
+                             plane, T(0), [&](std::int64_t i) { return p[i]; }, sum_op{})
+                       : host_block{}.reduce_each(
+                             plane, T(0),
+                             [&](std::int64_t i) {
+                               return p[i / dy.dims[3] * dy.strides[2] + i % dy.dims[3] * dy.strides[3]];
+                             },
+                             sum_op{});
         }
         T& out = db.as<T>()[c * db.strides[0]];
         out = accumulate ? out + sum : sum;
