@@ -5,8 +5,10 @@
 #include <neap/memory/check.hpp>
 #include <neap/memory/csv.hpp>
 #include <neap/memory/exact.hpp>
+#include <neap/memory/fragmentation.hpp>
 #include <neap/memory/greedy_by_size.hpp>
 #include <neap/memory/planner.hpp>
+#include <neap/report/offsets_svg.hpp>
 #include <neap/report/text_file.hpp>
 
 #include <chrono>
@@ -15,7 +17,7 @@ namespace cli {
 namespace {
 
 struct options {
-  std::string problem, capacity, algorithm = "best", budget = "10s", out;
+  std::string problem, capacity, algorithm = "best", budget = "10s", out, picture, fragmentation;
   unsigned threads = 1;
   bool json = false;
 };
@@ -30,13 +32,17 @@ neap::memory_plan solve(options const& o, neap::memory_problem const& p, neap::b
   return neap::naive{}(p);
 }
 
+/// The file's name, for people.
+std::string name_of(std::string const& path) { return printable(path.substr(path.find_last_of('/') + 1)); }
+
 int run(options const& o) {
   auto const text = value_or_refuse(neap::io::read_file(o.problem));
   auto file = neap::read_minimalloc_csv(text);
   if (!file) throw refused{o.problem + ": " + file.message()};
   neap::bytes_t capacity = -1;
   if (!o.capacity.empty()) { capacity = parse_bytes("--capacity", o.capacity); }
-  if (!o.out.empty()) or_refuse(neap::can_write_file(o.out));
+  for (auto const& path : {o.out, o.picture, o.fragmentation})
+    if (!path.empty()) or_refuse(neap::can_write_file(path));
   auto const begin = std::chrono::steady_clock::now();
   neap::memory_problem const problem(file->records);
   auto const plan = solve(o, problem, capacity);
@@ -45,6 +51,12 @@ int run(options const& o) {
   bool const fits = placed && (capacity < 0 || plan.arena_bytes <= capacity);
   if (placed) or_refuse(neap::verify(problem, plan));
   if (placed && !o.out.empty()) or_refuse(neap::write_file(o.out, neap::write_minimalloc_csv(*file, &plan)));
+  auto const report = neap::fragmentation(problem, plan);
+  if (placed && !o.picture.empty())
+    or_refuse(neap::write_file(
+        o.picture,
+        neap::offsets_svg({.title = "Offsets over time: " + name_of(o.problem), .names = file->ids}, problem, plan)));
+  if (placed && !o.fragmentation.empty()) or_refuse(neap::write_file(o.fragmentation, neap::fragmentation_csv(report)));
   bool const optimal = plan.status == neap::plan_status::optimal;
   if (o.json) {
     nlohmann::ordered_json j;
@@ -59,6 +71,13 @@ int run(options const& o) {
                   : placed                                       ? "feasible"
                   : plan.status == neap::plan_status::infeasible ? "infeasible"
                                                                  : "budget spent";
+    if (placed) {
+      j["largest_load_bytes"] = report.largest_load;
+      j["largest_load_moment"] = report.load_moment;
+      j["most_free_bytes"] = report.worst_free;
+      j["most_free_moment"] = report.worst_moment;
+      j["used_share"] = report.used_share;
+    }
     j["work"] = plan.work;
     j["seconds"] = seconds;
     print_json(j);
@@ -67,6 +86,13 @@ int run(options const& o) {
                 file->records.size(), static_cast<long long>(plan.arena_bytes),
                 optimal ? "proved optimal" : "not proved optimal", static_cast<long long>(plan.lower_bound_bytes),
                 seconds);
+    std::printf(
+        "%s in use at most (moment %lld), %.4f of that in the arena; %s free below something in use at worst "
+        "(moment %lld), %.1f %% over all moments\n",
+        neap::readable_bytes(static_cast<double>(report.largest_load)).c_str(),
+        static_cast<long long>(report.load_moment), report.ratio(),
+        neap::readable_bytes(static_cast<double>(report.worst_free)).c_str(),
+        static_cast<long long>(report.worst_moment), 100 * (1 - report.used_share));
   }
   if (!fits)
     complain(o.problem +
@@ -88,6 +114,8 @@ void add_allocate(CLI::App& app, int& exit) {
   command->add_option("--time-budget", o->budget, "for the search")->capture_default_str();
   command->add_option("--threads", o->threads)->check(CLI::Range(1, 256))->capture_default_str();
   command->add_option("--out", o->out, "the problem with offsets, in the same form");
+  command->add_option("--picture", o->picture, "SVG: the records over time and address");
+  command->add_option("--fragmentation", o->fragmentation, "CSV by moment: in use, highest byte, free below it");
   command->add_flag("--json", o->json, "one JSON object");
   command->callback([o, &exit] { exit = run(*o); });
 }

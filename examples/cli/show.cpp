@@ -2,8 +2,10 @@
 #include "graph_input.hpp"
 
 #include <neap/import/plan_file.hpp>
+#include <neap/memory/fragmentation.hpp>
 #include <neap/report/dot.hpp>
 #include <neap/report/memory_svg.hpp>
+#include <neap/report/offsets_svg.hpp>
 #include <neap/report/text_file.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/roofline.hpp>
@@ -29,6 +31,13 @@ int run(options const& o) {
   if (o.format == "dot") {
     auto const order = p ? p->planned.order() : g.order;
     picture = neap::to_dot(p ? p->planned.graph : g.program, &order);
+  } else if (o.format == "offsets") {
+    if (!p) throw refused{"--format offsets: needs a plan of the graph"};
+    auto const placed = neap::records_of(p->planned);
+    picture = neap::offsets_svg({.title = "Offsets in one training step: " + g.name,
+                                 .time = "position in the schedule",
+                                 .resident_bytes = p->planned.resident_bytes},
+                                placed.records, placed.placed);
   } else {
     neap::given_or<neap::roofline> const given{neap::roofline::h100_like()};
     neap::table<neap::op_id, double> known(g.program.op_count(), -1.0);  // a plan knows the times it was made with
@@ -62,11 +71,12 @@ int run(options const& o) {
 }  // namespace
 
 void add_show(CLI::App& app, int& exit) {
-  auto* command = app.add_subcommand("show", "pictures: the graph (dot), memory over time (svg)");
+  auto* command =
+      app.add_subcommand("show", "pictures: the graph (dot), memory over time (svg), addresses over time (offsets)");
   auto o = std::make_shared<options>();
   o->input.add_to(*command);
   command->add_option("PLAN", o->plan, "a plan of the graph");
-  command->add_option("--format", o->format)->check(CLI::IsMember({"dot", "svg"}))->capture_default_str();
+  command->add_option("--format", o->format)->check(CLI::IsMember({"dot", "svg", "offsets"}))->capture_default_str();
   command->add_option("--out", o->out, "the file; default: standard output");
   command->callback([o, &exit] { exit = run(*o); });
 }

@@ -89,6 +89,34 @@ TEST_CASE("allocate: the table for people") {
   CHECK(a.out.find("5 records, arena 12 bytes, proved optimal") != a.out.npos);
 }
 
+TEST_CASE("allocate: the picture and the report on fragmentation") {
+  problem const p("id,lower,upper,size,gaps,offset\na<1>,0,9,700,2-5,\nb,2,5,600,,\nc,4,9,100,,700\n");
+  auto const a = p.solve({"--picture", p.at / "o.svg", "--fragmentation", p.at / "f.csv", "--json"});
+  CHECK(a.code == 0);
+  auto const picture = read_bytes(p.at / "o.svg");
+  CHECK(is_xml(picture));
+  for (auto const* word :
+       {"p.csv", "3 records", "a&lt;1&gt;", "800 B", "fixed", "gap in a life", "offset in the arena"})
+    CHECK_MESSAGE(picture.find(word) != picture.npos, word);
+  auto const rows = rows_of(read_bytes(p.at / "f.csv"));
+  REQUIRE(rows.size() == 6);
+  CHECK(rows[0] == std::vector<std::string>{"moment", "load_bytes", "highest_byte", "free_bytes"});
+  CHECK(rows[1] == std::vector<std::string>{"0", "700", "700", "0"});
+  CHECK(rows[4] == std::vector<std::string>{"5", "800", "800", "0"});
+  CHECK(rows[5] == std::vector<std::string>{"9", "0", "0", "0"});
+  auto const j = a.object();
+  CHECK(j["largest_load_bytes"] == 800);
+  CHECK(j["largest_load_moment"] == 5);
+  long long worst = 0;
+  for (std::size_t i = 1; i < rows.size(); ++i) worst = std::max(worst, std::stoll(rows[i][3]));
+  CHECK(j["most_free_bytes"] == worst);
+  CHECK(j["used_share"].get<double>() > 0.8);
+  CHECK(j["used_share"].get<double>() <= 1);
+  CHECK(p.solve({"--picture", p.at / "no/such"}).refusal().find("cannot be written") != std::string::npos);
+  CHECK(p.solve({"--fragmentation", p.at / "no/such"}).refusal().find("cannot be written") != std::string::npos);
+  CHECK(p.solve().out.find("800 B in use at most (moment 5)") != std::string::npos);
+}
+
 TEST_CASE("allocate: nothing to place, one record, gaps") {
   CHECK(problem("id,lower,upper,size\n").solve({"--json"}).object()["arena_bytes"] == 0);
   CHECK(problem("id,lower,upper,size\na,0,1,7\n").solve({"--json"}).object()["arena_bytes"] == 7);

@@ -28,6 +28,18 @@ TEST_CASE("show: SVG of a graph and of a plan is XML and names what is seen") {
   CHECK(path(shown) == path(drawn));
 }
 
+TEST_CASE("show: addresses over time, of a plan") {
+  scratch const at;
+  auto const graph = graph_file("mlp4-1024-b256");
+  CHECK(run_neap({"plan", graph, "--memory-limit", "1", "--iterations", "50", "--out", at / "p"}).code == 0);
+  auto const a = run_neap({"show", graph, at / "p", "--format", "offsets"});
+  CHECK(a.code == 0);
+  CHECK(is_xml(a.out));
+  for (auto const* word : {"mlp4-1024-b256", "position in the schedule", "of weights and inputs", "The arena is"})
+    CHECK_MESSAGE(a.out.find(word) != a.out.npos, word);
+  CHECK(run_neap({"show", graph, "--format", "offsets"}).refusal().find("needs a plan") != std::string::npos);
+}
+
 TEST_CASE("show: DOT that Graphviz accepts") {
   scratch const at;
   bool const graphviz = std::system("dot -V >/dev/null 2>&1") == 0;
