@@ -1,8 +1,11 @@
 # neap_compile_kernels(TARGET): the kernels of the standard operators are compiled once for a program, in a source file of
-# their own, and not again in each of its files.
+# their own, and not again in each of its files. Only that file reads Thrust's headers.
 function(neap_compile_kernels target)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}-neap-kernels.cpp)
-  file(GENERATE OUTPUT ${source} CONTENT "#include <neap/model/kernels.hpp>\nNEAP_COMPILE_KERNELS\n")
+  file(GENERATE OUTPUT ${source} CONTENT "#include <neap/backend/kernels/sort_positions.hpp>
+#include <neap/model/kernels.hpp>
+NEAP_COMPILE_KERNELS
+")
   target_sources(${target} PRIVATE ${source})
   target_compile_definitions(${target} PRIVATE NEAP_EXTERN_KERNELS)
 endfunction()

@@ -115,6 +115,7 @@ std::vector<std::string> faults(tree const& t) {
     };
     if (header == "neap/neap.hpp" && (reaches("neap/import/") || reaches("nlohmann/") || reaches("zlib.h")))
       out.push_back("neap/neap.hpp reaches the import layer");
+    if (header == "neap/neap.hpp" && reaches("thrust/")) out.push_back("neap/neap.hpp reaches Thrust, whose headers are slow");
     bool const for_cuda = header == "neap/cuda.hpp" || header.ends_with(".cuh") || layer_of(header) == "backend" ||
                           header.starts_with("neap/ir/kernels/");
     if (for_cuda && reaches("range/v3/")) out.push_back(header + " reaches range-v3, which nvcc does not compile");
@@ -207,6 +208,7 @@ TEST_CASE("planted faults are found, and nothing else is") {
   planted("neap/neap.hpp", "neap/import/json.hpp", "reaches the import layer");
   planted("neap/report/table.hpp", "neap/import/json.hpp", "reaches the import layer");
   planted("neap/report/table.hpp", "zlib.h", "for import only");
+  planted("neap/backend/block.hpp", "thrust/sort.h", "neap/neap.hpp reaches Thrust");
   planted("neap/core/id.hpp", "iostream", "writes to no stream");
   planted("neap/core/id.hpp", "range/v3/core.hpp", "neap/cuda.hpp reaches range-v3");
   planted("neap/backend/block.hpp", "range/v3/core.hpp", "neap/backend/block.hpp reaches range-v3");

@@ -6,7 +6,8 @@
 //   #include <neap/model/kernels.hpp>
 //   NEAP_COMPILE_KERNELS
 //
-// (With CMake: neap_compile_kernels(my_program) does both.)
+// (With CMake: neap_compile_kernels(my_program) does both.) That one file may include backend/kernels/sort_positions.hpp
+// first: gradients of embeddings then sort by Thrust.
 #pragma once
 
 #include <neap/backend/host.hpp>

@@ -1,6 +1,6 @@
-// Rows of a table picked by numbers, and the gradient to the table. The backward pass sorts positions by number (a stable
-// counting sort) and adds each table row's gradients in the order of their positions, so it is deterministic; nothing is
-// added atomically.
+// Rows of a table picked by numbers, and the gradient to the table. The backward pass sorts positions by number (stably: a
+// counting sort, or Thrust's with kernels/sort_positions.hpp) and adds each table row's gradients in the order of their
+// positions, so it is deterministic; nothing is added atomically.
 #pragma once
 
 #include <neap/backend/host.hpp>
@@ -69,9 +69,8 @@ struct add_picked_rows {
   }
 };
 
-/// A stable counting sort of positions by index; one block, one thread of it. begin[r] .. begin[r + 1] are row r's
-/// positions, ascending.
-struct sort_positions {
+/// A stable counting sort of positions by index; one block, one thread of it.
+struct count_positions {
   std::int64_t const* index;
   std::int64_t n, rows;
   std::int64_t *begin, *position;  // [rows + 1], [n]
@@ -80,7 +79,7 @@ struct sort_positions {
     std::int64_t* const at = begin;
     b.each(rows + 1, [=](std::int64_t r) { at[r] = 0; });
     b.sync();
-    sort_positions const s = *this;
+    count_positions const s = *this;
     b.each(1, [s](std::int64_t) {
       for (std::int64_t i = 0; i < s.n; ++i) ++s.begin[s.index[i] + 1];
       for (std::int64_t r = 0; r < s.rows; ++r) s.begin[r + 1] += s.begin[r];
@@ -93,6 +92,28 @@ struct sort_positions {
 };
 
 }  // namespace detail
+
+/// A sort of positions, asked for: position[begin[r] .. begin[r + 1]) are to be the places of number r, ascending.
+struct position_order {
+  std::int64_t const* index;  // [n], each in [0, rows)
+  std::int64_t n, rows;
+  std::int64_t *begin, *position;  // [rows + 1], [n]
+  void* scratch;
+  bytes_t scratch_bytes;
+};
+
+/// Sorts positions on the backend's blocks, without scratch.
+struct counting_sort {
+  template <class Backend>
+  void operator()(Backend& b, position_order const& o) const {
+    b.launch(1, detail::count_positions{o.index, o.n, o.rows, o.begin, o.position});
+  }
+};
+
+/// How op::embedding_grad sorts on a backend; kernels/sort_positions.hpp has the specialisation for the host that uses
+/// Thrust, which neap.hpp does not reach because of what its headers cost.
+template <class Backend>
+struct position_sort : counting_sort {};
 
 /// out[..., :] = table[index[...], :]; index is dense i64, out has its shape and the table's columns. Throws neap::error
 /// if an index is not a row, where the backend's memory is the host's.
@@ -112,15 +133,18 @@ void embedding(Backend& b, tensor_ref const& out, tensor_ref const& table, tenso
   });
 }
 
-/// Bytes of workspace of embedding_backward for a table of this many rows and this many indices.
+/// Bytes of workspace of embedding_backward for a table of this many rows and this many indices: where rows begin, the
+/// sorted positions, and for sorts that need it the keys with a second copy of both.
 inline bytes_t embedding_backward_workspace(std::int64_t rows, std::int64_t indices) {
-  return checked_mul(checked_add(checked_add(rows, indices), 1), 8);
+  bytes_t const words = checked_add(checked_add(rows, 1), checked_mul(indices, 4));
+  return checked_add(checked_mul(words, 8), 4096);
 }
 
-/// dtable[r, :] = the sum of dy's rows whose index is r, 0 where there is none; dtable is dense.
-template <class Backend>
+/// dtable[r, :] = the sum of dy's rows whose index is r, 0 where there is none; dtable is dense. `sort` decides how long it
+/// takes, not what comes out.
+template <class Backend, class Sort = counting_sort>
 void embedding_backward(Backend& b, tensor_ref const& dtable, tensor_ref const& dy, tensor_ref const& index,
-                        void* workspace) {
+                        void* workspace, Sort const& sort = {}) {
   char const* const name = "embedding_backward";
   detail::expect(dtable.rank() == 2 && dy.rank() >= 1 && dy.extent(-1) == dtable.extent(-1),
                  "embedding_backward: the table's gradient needs two axes, and dy its columns");
@@ -130,12 +154,13 @@ void embedding_backward(Backend& b, tensor_ref const& dtable, tensor_ref const& 
   if constexpr (Backend::addresses_host_memory) detail::check_indices(at, n, rows, name);
   auto* const begin = static_cast<std::int64_t*>(workspace);
   auto* const position = begin + rows + 1;
-  b.launch(1, detail::sort_positions{at, n, rows, begin, position});
+  sort(b, position_order{at, n, rows, begin, position, position + n,
+                         embedding_backward_workspace(rows, n) - (rows + 1 + n) * 8});
   with_floating(dtable.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    detail::add_picked_rows<T> const kernel{
-        detail::rows_of<T const>(dy, name), detail::vector_of<T>(dtable, rows * columns, name), begin, position,
-        columns};
+    detail::add_picked_rows<T> const kernel{detail::rows_of<T const>(dy, name),
+                                            detail::vector_of<T>(dtable, rows * columns, name), begin, position,
+                                            columns};
     b.launch(rows, kernel, columns);
   });
 }

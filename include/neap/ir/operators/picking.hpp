@@ -66,7 +66,7 @@ void run(Backend& b, embedding const&, kernel_arguments const& a) {
 }
 template <class Backend>
 void run(Backend& b, embedding_grad const&, kernel_arguments const& a) {
-  neap::embedding_backward(b, a.out[0], a.in[0], a.in[1], a.workspace);
+  neap::embedding_backward(b, a.out[0], a.in[0], a.in[1], a.workspace, position_sort<Backend>{});
 }
 
 struct scatter_add;
