@@ -3,9 +3,10 @@
 
 #include <neap/core/id.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -37,32 +38,49 @@ class csr {
   void add_rows(std::size_t rows) { begin_.resize(rows + 1, begin_.empty() ? 0 : begin_.back()); }
 
   /// Writes some rows anew and appends rows until there are `rows`, not fewer than before. `changed` ascends; fill(row,
-  /// old items, put) calls put(item) for each item of the new row. Costs the changed rows and a copy of the rest.
+  /// old items, put) calls put(item) for each item of the new row. In place: what lies between changed rows is moved to
+  /// where it belongs. Costs the changed rows and a move of what comes after the first of them.
   template <class Fill>
   void patch(std::size_t rows, std::span<Row const> changed, Fill&& fill) {
-    std::vector<std::uint32_t> begin(rows + 1);
-    std::vector<Item> items;
-    items.reserve(items_.size() + items_.size() / 16 + 16);
-    std::size_t const old = row_count();
-    std::size_t r = 0;
-    auto const copy_until = [&](std::size_t end) {
-      if (auto const stop = end < old ? end : old; r < stop) {
-        auto const shift = static_cast<std::uint32_t>(items.size()) - begin_[r];
-        items.insert(items.end(), items_.data() + begin_[r], items_.data() + begin_[stop]);
-        for (; r < stop; ++r) begin[r] = begin_[r] + shift;
-      }
-      for (; r < end; ++r) begin[r] = static_cast<std::uint32_t>(items.size());
+    struct stretch {  // what stays as it is between two changed rows
+      std::size_t row, end_row;
+      std::uint32_t begin, end, to;    // items
+      std::uint32_t fresh, fresh_end;  // the new items of the changed row behind it
+    };
+    add_rows(rows);
+    std::vector<Item> fresh;
+    std::vector<stretch> stretches;
+    stretches.reserve(changed.size() + 1);
+    std::size_t row = 0;
+    std::uint32_t to = 0;
+    auto const add = [&](std::size_t end_row, std::uint32_t fresh_begin) {
+      auto const fresh_end = static_cast<std::uint32_t>(fresh.size());
+      stretches.push_back({row, end_row, begin_[row], begin_[end_row], to, fresh_begin, fresh_end});
+      to += begin_[end_row] - begin_[row] + fresh_end - fresh_begin;
     };
     for (auto c : changed) {
-      copy_until(index(c));
-      begin[r] = static_cast<std::uint32_t>(items.size());
-      fill(c, r < old ? (*this)[c] : std::span<Item const>{}, [&](Item x) { items.push_back(x); });
-      ++r;
+      auto const old = static_cast<std::uint32_t>(fresh.size());
+      fill(c, (*this)[c], [&](Item x) { fresh.push_back(x); });
+      add(index(c), old);
+      row = index(c) + 1;
     }
-    copy_until(rows);
-    begin[rows] = static_cast<std::uint32_t>(items.size());
-    begin_ = std::move(begin);
-    items_ = std::move(items);
+    add(rows, static_cast<std::uint32_t>(fresh.size()));
+    if (to > items_.size()) items_.resize(to);
+    // Those that move down, from the first on, then those that move up, from the last on: none meets another's items.
+    for (auto const& s : stretches)
+      if (s.to < s.begin) std::copy(items_.begin() + s.begin, items_.begin() + s.end, items_.begin() + s.to);
+    for (auto s = stretches.rbegin(); s != stretches.rend(); ++s)
+      if (s->to > s->begin)
+        std::copy_backward(items_.begin() + s->begin, items_.begin() + s->end,
+                           items_.begin() + (s->to + (s->end - s->begin)));
+    for (auto const& s : stretches) {
+      auto const shift = s.to - s.begin;  // modulo 2^32
+      for (std::size_t r = s.row; r < s.end_row; ++r) begin_[r] += shift;
+      if (s.end_row < rows) begin_[s.end_row] = s.end + shift;
+      std::copy(fresh.begin() + s.fresh, fresh.begin() + s.fresh_end, items_.begin() + (s.end + shift));
+    }
+    begin_[rows] = to;
+    items_.resize(to);
   }
   friend bool operator==(csr const&, csr const&) = default;
 

@@ -17,6 +17,9 @@
 //     static bool is_view(my_graph const&, op_id);             // costs nothing; default: false
 //     static bool is_recomputable(my_graph const&, op_id);     // default: false
 //     static bool may_take_over(my_graph const&, op_id, std::size_t input, std::size_t output);  // default: false
+//     static bool takes_over(my_graph const&, op_id);          // false: may_take_over is false throughout; default: true
+//     static op_id producer(my_graph const&, value_id);        // nothing<op_id> if none; default: found in all outputs
+//     static std::size_t edge_count(my_graph const&);          // at least all inputs, outputs and order_after; default: counted
 //     static bytes_t workspace(my_graph const&, op_id);        // default: 0
 //     static work cost(my_graph const&, op_id);                // default: bytes of its values
 //     static double seconds(my_graph const&, op_id);           // a given latency, negative if none; default: -1
@@ -54,6 +57,7 @@ struct graph_traits<G> {
   static std::span<value_id const> outputs(op_graph const& g, op_id o) { return g.outputs(o); }
   static storage_id storage(op_graph const& g, value_id v) { return g.storage(v); }
   static bytes_t bytes(op_graph const& g, storage_id s) { return g.bytes(s); }
+  static std::size_t edge_count(op_graph const& g) { return g.edge_count(); }
   static bool is_resident(op_graph const& g, storage_id s) { return g.is_resident(s); }
   static std::span<value_id const> kept(op_graph const& g) { return g.kept(); }
   static std::span<op_id const> order_after(op_graph const& g, op_id o) { return g.order_after(o); }
@@ -71,9 +75,12 @@ struct graph_traits<G> {
     if (auto const* x = g.as<op::opaque>(o)) return x->pure && !x->placeholder;
     return stream(g, o) == op_stream::compute;
   }
-  static bool may_take_over(op_graph const& g, op_id o, std::size_t input, std::size_t output) {
+  static bool takes_over(op_graph const& g, op_id o) {
     auto const* x = g.as<op::opaque>(o);
-    if (!(x ? x->pointwise : g.facets(o).elementwise)) return false;
+    return x ? x->pointwise : g.facets(o).elementwise;
+  }
+  static bool may_take_over(op_graph const& g, op_id o, std::size_t input, std::size_t output) {
+    if (!takes_over(g, o)) return false;
     auto const v = g.outputs(o)[output], u = g.inputs(o)[input];
     return g.record(v).alias == alias_kind::fresh && g.record(u).layout == g.record(v).layout &&
            g.bytes(g.storage(u)) == g.bytes(g.storage(v));
@@ -141,13 +148,34 @@ concept dataflow_graph = detail::has_counts<G> && detail::has_edges<G> && detail
 
 /// The one way the layers above ask a graph: required traits forwarded, optional ones with their conservative defaults.
 namespace flow {
-template <class G> std::size_t op_count(G const& g) { return detail::traits_of<G>::op_count(g); }
-template <class G> std::size_t value_count(G const& g) { return detail::traits_of<G>::value_count(g); }
-template <class G> std::size_t storage_count(G const& g) { return detail::traits_of<G>::storage_count(g); }
-template <class G> decltype(auto) inputs(G const& g, op_id o) { return detail::traits_of<G>::inputs(g, o); }
-template <class G> decltype(auto) outputs(G const& g, op_id o) { return detail::traits_of<G>::outputs(g, o); }
-template <class G> storage_id storage(G const& g, value_id v) { return detail::traits_of<G>::storage(g, v); }
-template <class G> bytes_t bytes(G const& g, storage_id s) { return detail::traits_of<G>::bytes(g, s); }
+template <class G>
+std::size_t op_count(G const& g) {
+  return detail::traits_of<G>::op_count(g);
+}
+template <class G>
+std::size_t value_count(G const& g) {
+  return detail::traits_of<G>::value_count(g);
+}
+template <class G>
+std::size_t storage_count(G const& g) {
+  return detail::traits_of<G>::storage_count(g);
+}
+template <class G>
+decltype(auto) inputs(G const& g, op_id o) {
+  return detail::traits_of<G>::inputs(g, o);
+}
+template <class G>
+decltype(auto) outputs(G const& g, op_id o) {
+  return detail::traits_of<G>::outputs(g, o);
+}
+template <class G>
+storage_id storage(G const& g, value_id v) {
+  return detail::traits_of<G>::storage(g, v);
+}
+template <class G>
+bytes_t bytes(G const& g, storage_id s) {
+  return detail::traits_of<G>::bytes(g, s);
+}
 
 /// Ops that must have run before o beyond the producers of its inputs.
 template <class G>
@@ -162,7 +190,8 @@ bool is_view(G const& g, op_id o) {
 }
 template <class G>
 bool is_recomputable(G const& g, op_id o) {
-  if constexpr (requires { detail::traits_of<G>::is_recomputable(g, o); }) return detail::traits_of<G>::is_recomputable(g, o);
+  if constexpr (requires { detail::traits_of<G>::is_recomputable(g, o); })
+    return detail::traits_of<G>::is_recomputable(g, o);
   else return false;
 }
 template <class G>
@@ -170,6 +199,12 @@ bool may_take_over(G const& g, op_id o, std::size_t input, std::size_t output) {
   if constexpr (requires { detail::traits_of<G>::may_take_over(g, o, input, output); })
     return detail::traits_of<G>::may_take_over(g, o, input, output);
   else return false;
+}
+/// A quick no to may_take_over for all of an op's inputs and outputs.
+template <class G>
+bool takes_over(G const& g, op_id o) {
+  if constexpr (requires { detail::traits_of<G>::takes_over(g, o); }) return detail::traits_of<G>::takes_over(g, o);
+  else return requires { detail::traits_of<G>::may_take_over(g, o, std::size_t{}, std::size_t{}); };
 }
 template <class G>
 bytes_t workspace(G const& g, op_id o) {
@@ -198,6 +233,22 @@ op_stream stream(G const& g, op_id o) {
   if constexpr (requires { detail::traits_of<G>::stream(g, o); }) return detail::traits_of<G>::stream(g, o);
   else return op_stream::compute;
 }
+/// Inputs, outputs and order_after of all ops together, or more. O(ops + edges).
+template <class G>
+std::size_t edge_count(G const& g) {
+  if constexpr (requires { detail::traits_of<G>::edge_count(g); }) {
+    return detail::traits_of<G>::edge_count(g);
+  } else {
+    std::size_t n = 0;
+    auto const count = [&](auto&& range) {
+      if constexpr (requires { range.size(); }) n += range.size();
+      else
+        for ([[maybe_unused]] auto const& x : range) ++n;
+    };
+    for (auto o : id_range<op_id>(op_count(g))) count(inputs(g, o)), count(outputs(g, o)), count(order_after(g, o));
+    return n;
+  }
+}
 /// The op that makes each value; nothing<op_id> for sources. O(ops + values).
 template <class G>
 table<value_id, op_id> producers(G const& g) {
@@ -219,21 +270,21 @@ std::vector<bool> residents(G const& g) {
   }
   return r;
 }
-/// Values that live to the end of the step. O(ops + edges).
+/// Values that live to the end of the step, as a range. O(ops + edges).
 template <class G>
-std::vector<value_id> kept(G const& g) {
-  std::vector<value_id> k;
+decltype(auto) kept(G const& g) {
   if constexpr (requires { detail::traits_of<G>::kept(g); }) {
-    for (auto v : detail::traits_of<G>::kept(g)) k.push_back(v);
+    return detail::traits_of<G>::kept(g);
   } else {
+    std::vector<value_id> k;
     std::vector<bool> read(value_count(g));
     for (auto o : id_range<op_id>(op_count(g)))
       for (auto v : inputs(g, o)) read[index(v)] = true;
     auto const p = producers(g);
     for (auto v : id_range<value_id>(value_count(g)))
       if (!read[index(v)] && p[v] != nothing<op_id>) k.push_back(v);
+    return k;
   }
-  return k;
 }
 }  // namespace flow
 

@@ -10,6 +10,8 @@
 // passes of plain copies, and the digests of what lies above and below them; many edits, or removals, O(ops + edges).
 #pragma once
 
+#include <neap/core/bit_set.hpp>
+#include <neap/core/number_set.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 
@@ -38,6 +40,7 @@ class op_ring {
   op_id take_up(std::size_t at) {
     std::size_t w = at / 64;
     if (w >= words_.size()) w = 0, at = 0;
+    if (words_[w] >> (at % 64) & 1) return take(at);  // often: a guess that does not wait for the search below
     auto bits = words_[w] & (~std::uint64_t{0} << (at % 64));
     while (!bits) {
       if (++w == words_.size()) w = 0;
@@ -48,6 +51,7 @@ class op_ring {
   /// The last one at or before `at`, else the last of all. Not empty.
   op_id take_down(std::size_t at) {
     std::size_t w = std::min(at / 64, words_.size() - 1);
+    if (at / 64 == w && (words_[w] >> (at % 64) & 1)) return take(at);
     auto bits = words_[w];
     if (at / 64 == w) bits &= ~std::uint64_t{0} >> (63 - at % 64);
     while (!bits) {
@@ -122,7 +126,7 @@ class graph_editor final : public op_emitter {
                    std::span<output_rule const> outputs, std::string_view name = {}) {
     int const kind = kind_of(&facets_of<op::opaque>);
     check_inputs(inputs);
-    what.target = intern(target);
+    what.target = intern_target(target);
     op_id const id = append(kind, &what, inputs, outputs);
     g_.ops_[id].name = intern(name);
     return id;
@@ -131,12 +135,10 @@ class graph_editor final : public op_emitter {
   /// that are added later. What was read must then pass verify().
   op_id add_given(operator_view op, std::span<value_id const> inputs, std::span<output_rule const> outputs,
                   std::string_view target = {}) {
-    op_id const id = append(kind_of(op.facets), op.bytes, inputs, outputs);
-    if (op.facets == &facets_of<op::opaque>) {
-      auto const at = intern(target);
-      std::memcpy(g_.attributes_.data() + g_.ops_[id].attributes + offsetof(op::opaque, target), &at, sizeof at);
-    }
-    return id;
+    if (op.facets != &facets_of<op::opaque>) return append(kind_of(op.facets), op.bytes, inputs, outputs);
+    auto what = *static_cast<op::opaque const*>(op.bytes);
+    what.target = intern_target(target);
+    return append(kind_of(op.facets), &what, inputs, outputs);
   }
   /// A copy of an op: same operator, attributes, key, origin, region and inputs, new outputs. In-place updates cannot
   /// be copied: throws neap::error.
@@ -351,12 +353,8 @@ class graph_editor final : public op_emitter {
                                                   rules[j].of <= -2 - static_cast<int>(j)))
         throw error("graph: output " + std::to_string(j) +
                     " shares with something that is no input and no earlier output");
-    if (auto const size = g_.table_[r.kind]->size) {
-      r.attributes = static_cast<std::uint32_t>(g_.attributes_.size());
-      auto const* from = static_cast<std::byte const*>(attributes);
-      g_.attributes_.insert(g_.attributes_.end(), from, from + size);
-      g_.attributes_.resize((g_.attributes_.size() + 15) / 16 * 16);
-    }
+    if (g_.table_[r.kind] == &facets_of<op::opaque>) r.attributes = intern(*static_cast<op::opaque const*>(attributes));
+    else if (auto const size = g_.table_[r.kind]->size) r.attributes = append_bytes(attributes, size);
     op_id const id = id_at<op_id>(g_.op_count());
     r.first_input = append_arguments(id, inputs);
     g_.ops_.push_back(r);
@@ -368,31 +366,46 @@ class graph_editor final : public op_emitter {
 
   // ------------------------------------------------------------------ tables of layouts and text
 
-  static std::size_t hash(tensor_layout const& l) { return static_cast<std::size_t>(mix_layout({}, l).low); }
   layout_id intern(tensor_layout const& l) {
     auto const n = g_.layouts_.size();
     for (std::size_t i = n, least = n > 8 ? n - 8 : 0; i-- > least;)  // a graph has few, and the last ones come again
       if (g_.layouts_[i] == l) return id_at<layout_id>(i);
-    // An open hash table of those before.
-    if (2 * layout_slots_count_ >= layout_slots_.size() || layout_slots_count_ < n) {
-      if (2 * n >= layout_slots_.size())
-        layout_slots_.assign(std::bit_ceil(4 * n + 16), no_id), layout_slots_count_ = 0;
-      for (; layout_slots_count_ < n; ++layout_slots_count_)
-        layout_slots_[layout_slot(g_.layouts_[layout_slots_count_])] = static_cast<std::uint32_t>(layout_slots_count_);
-    }
-    auto& slot = layout_slots_[layout_slot(l)];
-    if (slot == no_id) {
-      slot = static_cast<std::uint32_t>(n);
+    auto const find_or_add = [&](tensor_layout const& x, auto&& make) {
+      return interned_layouts_.find_or_add(
+          mix_layout({}, x).low, [&](std::uint32_t i) { return g_.layouts_[i] == x; }, make);
+    };
+    for (; layouts_seen_ < n; ++layouts_seen_) find_or_add(g_.layouts_[layouts_seen_], [&] { return layouts_seen_; });
+    return layout_id{find_or_add(l, [&] {
       g_.layouts_.push_back(l);
-      ++layout_slots_count_;
-    }
-    return layout_id{slot};
+      ++layouts_seen_;
+      return n;
+    })};
   }
-  std::size_t layout_slot(tensor_layout const& l) const {
-    auto at = hash(l) & (layout_slots_.size() - 1);
-    while (layout_slots_[at] != no_id && !(g_.layouts_[layout_slots_[at]] == l))
-      at = (at + 1) & (layout_slots_.size() - 1);
+  /// The same bytes as those of an op added before by this editor: large imported graphs repeat themselves.
+  std::uint32_t intern(op::opaque const& x) {
+    constexpr std::size_t words = sizeof(op::opaque) / 8;
+    static_assert(sizeof(op::opaque) == 8 + 5 * sizeof(double), "compared byte by byte: no padding");
+    std::uint64_t bytes[words];
+    std::memcpy(bytes, &x, sizeof bytes);
+    neap::digest d;
+    for (auto w : bytes) d = d.mix(w);
+    return interned_opaque_.find_or_add(
+        d.low, [&](std::uint32_t at) { return std::memcmp(g_.attributes_.data() + at, bytes, sizeof bytes) == 0; },
+        [&] { return append_bytes(&x, sizeof x); });
+  }
+  std::uint32_t append_bytes(void const* bytes, std::size_t size) {
+    auto const at = static_cast<std::uint32_t>(g_.attributes_.size());
+    auto const* from = static_cast<std::byte const*>(bytes);
+    g_.attributes_.insert(g_.attributes_.end(), from, from + size);
+    g_.attributes_.resize((g_.attributes_.size() + 15) / 16 * 16);
     return at;
+  }
+  /// What opaque operators are called comes again and again.
+  std::uint32_t intern_target(std::string_view text) {
+    if (text.empty()) return 0;
+    return interned_targets_.find_or_add(
+        neap::digest{}.mix(text).low, [&](std::uint32_t at) { return g_.text(at) == text; },
+        [&] { return intern(text); });
   }
   std::uint32_t intern(std::string_view text) {
     if (text.empty()) return 0;
@@ -701,24 +714,30 @@ class graph_editor final : public op_emitter {
     } else {
       detail::op_ring down(n), up(n);
       for (auto o : touched_ops_) down.add(o), up.add(o);
-      std::vector<std::size_t> sources;  // whose readers have changed
+      bit_set sources(g_.value_count());  // whose readers have changed
       for (auto v : touched_values_) touched(v, down, up, sources);
       for (auto v : unread_) touched(v, down, up, sources);
       for (auto const& r : reads_) touched(r.value, down, up, sources);
-      for (std::size_t i = old_sources; i < g_.sources_.size(); ++i) sources.push_back(i);
-      if (!update_cones(down, up, sources)) all_digests();
-      else
-        for (auto i : sources) replace(g_.source_up_[i], source_up(i));
+      for (std::size_t i = old_sources; i < g_.sources_.size(); ++i) sources.set(index(g_.sources_[i]));
+      if (!update_cones(down, up, sources)) {
+        all_digests();
+      } else {
+        std::size_t i = 0;  // both ascend
+        sources.for_each([&](std::size_t v) {
+          while (index(g_.sources_[i]) != v) ++i;
+          replace(g_.source_up_[i], source_up(i));
+        });
+      }
     }
     replace(g_.region_digest_, regions_digest());
   }
-  void touched(value_id v, detail::op_ring& down, detail::op_ring& up, std::vector<std::size_t>& sources) {
+  void touched(value_id v, detail::op_ring& down, detail::op_ring& up, bit_set& sources) {
     if (auto const p = g_.producer(v); p != nothing<op_id>) {
       up.add(p);
       return;
     }
+    sources.set(index(v));
     auto const i = source_ordinal(v);
-    sources.push_back(i);
     if (auto const d = source_down(i); d != g_.source_down_[i]) {
       g_.source_down_[i] = d;
       for (auto const& u : g_.uses_[v]) down.add(u.op);
@@ -726,11 +745,11 @@ class graph_editor final : public op_emitter {
   }
   /// Works from the changed ops outwards. Ops are nearly always numbered after what they read, and new ones depend on
   /// what was there, so nearly all are looked at once; gives up (false) when that is not so.
-  bool update_cones(detail::op_ring& down, detail::op_ring& up, std::vector<std::size_t>& sources) {
+  bool update_cones(detail::op_ring& down, detail::op_ring& up, bit_set& sources) {
     auto patience = static_cast<std::ptrdiff_t>(4 * g_.op_count() + 64);
     for (std::size_t at = old_ops_; !down.empty();) {
       op_id const o = down.take_up(at);
-      at = index(o);
+      at = index(o) + 1;
       if (--patience < 0) return false;
       auto const d = op_down(o);
       if (d == g_.op_down_[o]) continue;
@@ -741,7 +760,7 @@ class graph_editor final : public op_emitter {
     }
     for (std::size_t at = g_.op_count() - 1; !up.empty();) {
       op_id const o = up.take_down(at);
-      at = index(o);
+      at = index(o) - 1;  // before the first one: the last one
       if (--patience < 0) return false;
       auto const d = op_up(o);
       if (d == g_.op_up_[o]) continue;
@@ -749,7 +768,7 @@ class graph_editor final : public op_emitter {
       for (auto v : g_.inputs(o)) {
         auto const p = g_.producer(v);
         if (p != nothing<op_id>) up.add(p);
-        else sources.push_back(source_ordinal(v));
+        else sources.set(index(v));
       }
     }
     return true;
@@ -810,8 +829,8 @@ class graph_editor final : public op_emitter {
   // scratch
   std::vector<value_id> arguments_;
   std::vector<tensor_layout> layouts_;
-  std::vector<std::uint32_t> layout_slots_;
-  std::size_t layout_slots_count_ = 0;
+  number_set interned_layouts_, interned_opaque_, interned_targets_;
+  std::size_t layouts_seen_ = 0;  // are in interned_layouts_
 };
 
 }  // namespace neap::inline v0

@@ -120,6 +120,8 @@ class op_graph {
   /// Ops that must have run before o beyond those that make its inputs: readers of the storage version o overwrites.
   std::span<op_id const> order_after(op_id o) const { return has_updates() ? after_[o] : std::span<op_id const>{}; }
   bool has_updates() const { return after_.row_count() != 0; }
+  /// Inputs, outputs and order_after of all ops together, or more (arguments of removed ops may still count).
+  std::size_t edge_count() const { return arguments_.size() + value_count() + after_.item_count(); }
   op_id origin(op_id o) const { return op_id{ops_[o].origin}; }
   /// Origins given so far, to ops that are there or gone: all are below it.
   std::uint32_t origin_count() const { return origin_count_; }

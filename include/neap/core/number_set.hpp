@@ -1,0 +1,52 @@
+// A hash table of 32-bit numbers that stand for things kept elsewhere (places in a table, offsets in a text), so that
+// equal things are kept once. Open addressing, linear probing; the hashes are stored, so growing asks nobody.
+//
+//   auto const at = set.find_or_add(hash(x), [&](std::uint32_t n) { return things[n] == x; },
+//                                   [&] { things.push_back(x); return things.size() - 1; });
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace neap::inline v0 {
+
+class number_set {
+ public:
+  std::size_t size() const { return size_; }
+
+  /// The number with this hash for which is_same(number) holds; if there is none, the one that make() gives, which is
+  /// kept. O(1) expected; make() is called at most once and must not use this set.
+  template <class IsSame, class Make>
+  std::uint32_t find_or_add(std::uint64_t hash, IsSame&& is_same, Make&& make) {
+    if (2 * (size_ + 1) > slots_.size()) grow();
+    auto const h = static_cast<std::uint32_t>(hash ^ (hash >> 32));
+    auto at = h & (slots_.size() - 1);
+    for (; slots_[at].taken; at = (at + 1) & (slots_.size() - 1))
+      if (slots_[at].hash == h && is_same(slots_[at].number)) return slots_[at].number;
+    auto const number = static_cast<std::uint32_t>(make());
+    slots_[at] = {number, h, true};
+    ++size_;
+    return number;
+  }
+
+ private:
+  struct slot {
+    std::uint32_t number = 0, hash = 0;
+    bool taken = false;
+  };
+  void grow() {
+    std::vector<slot> old(slots_.empty() ? 16 : 2 * slots_.size());
+    old.swap(slots_);
+    for (auto const& s : old)
+      if (s.taken) {
+        auto at = s.hash & (slots_.size() - 1);
+        while (slots_[at].taken) at = (at + 1) & (slots_.size() - 1);
+        slots_[at] = s;
+      }
+  }
+  std::vector<slot> slots_;  // a power of two, at most half of them taken
+  std::size_t size_ = 0;
+};
+
+}  // namespace neap::inline v0

@@ -1,0 +1,163 @@
+#include <neap/simulate/flow_facts.hpp>
+
+#include "../support/random_graph.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <ranges>
+#include <vector>
+
+using namespace neap;
+using testing::random_graph;
+
+namespace {
+
+/// An op_graph that only says what it must: all else is found out or taken conservatively.
+struct reticent {
+  op_graph const& g;
+};
+
+struct opaque_only : operator_set<op::opaque> {};
+
+}  // namespace
+
+template <>
+struct neap::graph_traits<reticent> {
+  using all = graph_traits<op_graph>;
+  static std::size_t op_count(reticent const& r) { return r.g.op_count(); }
+  static std::size_t value_count(reticent const& r) { return r.g.value_count(); }
+  static std::size_t storage_count(reticent const& r) { return r.g.storage_count(); }
+  static auto inputs(reticent const& r, op_id o) {  // a range that does not know its size
+    return r.g.inputs(o) | std::views::filter([](value_id) { return true; });
+  }
+  static std::vector<value_id> outputs(reticent const& r, op_id o) {
+    return {r.g.outputs(o).begin(), r.g.outputs(o).end()};
+  }
+  static storage_id storage(reticent const& r, value_id v) { return r.g.storage(v); }
+  static bytes_t bytes(reticent const& r, storage_id s) { return r.g.bytes(s); }
+  static std::span<op_id const> order_after(reticent const& r, op_id o) { return r.g.order_after(o); }
+  static bool may_take_over(reticent const& r, op_id o, std::size_t i, std::size_t j) {
+    return all::may_take_over(r.g, o, i, j);
+  }
+};
+
+namespace {
+
+/// The facts as their descriptions say them, one at a time.
+template <class G>
+void check_facts(flow_facts const& facts, G const& g, memory_options options) {
+  auto const makers = flow::producers(g);
+  auto const residents = flow::residents(g);
+  auto const kept = flow::kept(g);
+  auto const bytes = [&](storage_id s) { return align_up(flow::bytes(g, s), options.alignment); };
+  std::vector<op_id> maker(flow::storage_count(g), nothing<op_id>);
+  bytes_t resident_bytes = 0;
+  std::size_t edges = 0;
+  std::vector<bool> lives_on(flow::storage_count(g));
+  for (auto v : kept) lives_on[index(flow::storage(g, v))] = true;
+  for (auto s : id_range<storage_id>(flow::storage_count(g))) {
+    CHECK(facts.bytes(s) == bytes(s));
+    CHECK(facts.is_resident(s) == residents[index(s)]);
+    CHECK(facts.is_kept(s) == (lives_on[index(s)] && !residents[index(s)]));
+    CHECK(std::ranges::count(facts.kept_storages(), s) == facts.is_kept(s));
+    if (residents[index(s)]) resident_bytes += bytes(s);
+  }
+  CHECK(facts.resident_bytes() == resident_bytes);
+  REQUIRE(facts.op_count() == flow::op_count(g));
+
+  for (auto o : id_range<op_id>(flow::op_count(g))) {
+    std::vector<value_id> in, out;
+    for (auto v : flow::inputs(g, o)) in.push_back(v);
+    for (auto v : flow::outputs(g, o)) out.push_back(v);
+    std::vector<op_id> after;
+    for (auto v : in)
+      if (makers[v] != nothing<op_id>) after.push_back(makers[v]);
+    for (auto b : flow::order_after(g, o)) after.push_back(b);
+    CHECK(std::ranges::equal(facts.after(o), after));
+    edges += in.size() + out.size() + flow::order_after(g, o).size();
+
+    std::vector<storage_id> touches, makes;
+    auto const touch = [&](value_id v, bool writes) {
+      auto const s = flow::storage(g, v);
+      if (residents[index(s)] || std::ranges::count(touches, s)) return;
+      touches.push_back(s);
+      if (writes) makes.push_back(s), maker[index(s)] = o;
+    };
+    for (auto v : in) touch(v, false);
+    for (auto v : out) touch(v, true);
+    CHECK(std::ranges::equal(facts.touches(o), touches));
+    CHECK(std::ranges::equal(facts.makes(o), makes));
+
+    CHECK(facts.stream(o) == flow::stream(g, o));
+    CHECK(facts.seconds(o) == given_latencies{}(g, o));
+    CHECK(facts.workspace(o) == align_up(flow::workspace(g, o), options.alignment));
+
+    std::vector<std::pair<storage_id, storage_id>> takeovers, said;
+    if (options.takeover && flow::stream(g, o) == op_stream::compute)
+      for (std::size_t j = 0; j < out.size(); ++j)
+        for (std::size_t i = 0; i < in.size(); ++i) {
+          auto const from = flow::storage(g, in[i]), to = flow::storage(g, out[j]);
+          if (!std::ranges::count(makes, to) || residents[index(from)] || lives_on[index(from)] || bytes(to) == 0)
+            continue;
+          bool good = bytes(from) == bytes(to);
+          for (std::size_t k = 0; k < in.size(); ++k)
+            good &= flow::storage(g, in[k]) != from || (in[k] == in[i] && k != i) || flow::may_take_over(g, o, k, j);
+          for (auto v : out) good &= flow::storage(g, v) != from;
+          if (good) takeovers.emplace_back(from, to);
+        }
+    for (auto c : facts.takeovers(o)) said.emplace_back(c.from, c.to);
+    CHECK(said == takeovers);
+    CHECK((flow::takes_over(g, o) || said.empty()));
+  }
+  std::vector<storage_id> given;
+  for (auto s : id_range<storage_id>(flow::storage_count(g))) {
+    CHECK(facts.maker(s) == maker[index(s)]);
+    if (!residents[index(s)] && maker[index(s)] == nothing<op_id>) given.push_back(s);
+  }
+  CHECK(std::ranges::equal(facts.given_storages(), given));
+  bool transfers = false;
+  for (auto o : id_range<op_id>(flow::op_count(g))) transfers |= flow::stream(g, o) != op_stream::compute;
+  CHECK(facts.has_transfers() == transfers);
+  CHECK(flow::edge_count(g) >= edges);
+}
+
+}  // namespace
+
+TEST_CASE("facts are what the graph says, one object for many graphs of all sizes") {
+  flow_facts facts, of_reticent;
+  std::size_t transfers = 0, takeovers = 0, workspaces = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    auto const g = random_graph(
+        seed, {.copies = static_cast<std::uint32_t>(seed % 3), .swaps = static_cast<std::uint32_t>(seed % 2)});
+    memory_options const options{seed % 4 == 3 ? 24 : 1 << (seed % 8), seed % 5 != 0};
+    facts.assign(g, given_latencies{}, options);
+    check_facts(facts, g, options);
+    of_reticent.assign(reticent{g}, given_latencies{}, options);
+    check_facts(of_reticent, reticent{g}, options);
+    transfers += facts.has_transfers(), workspaces += facts.has_workspace();
+    for (auto o : g.ops()) takeovers += facts.takeovers(o).size();
+  }
+  CHECK(transfers > 10);
+  CHECK(takeovers > 100);
+  CHECK(workspaces > 0);
+}
+
+TEST_CASE("an op of very many arguments touches each storage once") {
+  graph_editor edit(opaque_only::facets);
+  std::vector<value_id> arguments;
+  auto const x = edit.add_source(role::input, {dtype::f32, {4}});
+  op::opaque what;
+  output_rule const out{tensor_layout::dense({dtype::f32, {4}}), alias_kind::fresh, -1, -1};
+  for (int i = 0; i < 40; ++i)
+    arguments.push_back(edit.output(edit.add_opaque("make", what, std::span(&x, 1), std::span(&out, 1))));
+  std::vector<value_id> twice(arguments);
+  twice.insert(twice.end(), arguments.rbegin(), arguments.rend());
+  auto const all = edit.add_opaque("cat", what, twice, std::span(&out, 1));
+  op_graph const g = std::move(edit).finish();
+  flow_facts const facts(g, no_cost{});
+  CHECK(facts.touches(all).size() == 41);
+  CHECK(facts.makes(all).size() == 1);
+  CHECK(facts.after(all).size() == 80);
+  check_facts(facts, g, memory_options{});
+}
