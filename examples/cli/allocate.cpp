@@ -1,5 +1,5 @@
-// neap allocate: offsets for usage records in MiniMalloc's CSV form.
-#include "common.hpp"
+// neap allocate: offsets for usage records, of a file in MiniMalloc's CSV form or of a graph in its given order.
+#include "graph_input.hpp"
 
 #include <neap/import/file.hpp>
 #include <neap/memory/check.hpp>
@@ -7,9 +7,13 @@
 #include <neap/memory/exact.hpp>
 #include <neap/memory/fragmentation.hpp>
 #include <neap/memory/greedy_by_size.hpp>
+#include <neap/memory/lifetimes.hpp>
 #include <neap/memory/planner.hpp>
+#include <neap/memory/waves.hpp>
 #include <neap/report/offsets_svg.hpp>
 #include <neap/report/text_file.hpp>
+#include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/simulator.hpp>
 
 #include <chrono>
 
@@ -17,6 +21,10 @@ namespace cli {
 namespace {
 
 struct options {
+  graph_input graph;
+  neap::bytes_t alignment = 64;
+  std::string takeover = "on";
+  std::optional<std::int64_t> at_once;
   std::string problem, capacity, algorithm = "best", budget = "10s", out, picture, fragmentation;
   unsigned threads = 1;
   bool json = false;
@@ -28,17 +36,71 @@ neap::memory_plan solve(options const& o, neap::memory_problem const& p, neap::b
   exact.budget = {INT64_MAX, parse_seconds("--time-budget", o.budget)};
   exact.threads = o.threads;
   if (o.algorithm == "best" || o.algorithm == "exact") return exact(p);
-  if (o.algorithm == "greedy-by-size") return neap::greedy_by_size{}(p);
+  if (o.algorithm == "greedy-by-size" || o.algorithm == "multi-stream") return neap::greedy_by_size{}(p);
   return neap::naive{}(p);
 }
 
 /// The file's name, for people.
 std::string name_of(std::string const& path) { return printable(path.substr(path.find_last_of('/') + 1)); }
 
-int run(options const& o) {
+struct problem_file {
+  neap::allocation_file file;
+  neap::bytes_t resident_bytes = 0;  // of a graph, beside the records
+  std::string time = "time, in moments of the problem";
+};
+
+/// A name that can stand in a CSV.
+std::string csv_name(std::string_view name) {
+  auto out = printable(name);
+  for (char& c : out)
+    if (c == ',' || c == '"') c = '_';
+  return out;
+}
+
+/// The storages and workspaces of a graph as records, in its given order or in waves.
+problem_file records_of(options const& given) {
+  auto const g = given.graph.read();
+  neap::flow_facts const facts(g.program, neap::no_cost{},
+                               {.alignment = given.alignment, .takeover = given.takeover == "on"});
+  problem_file out;
+  out.resident_bytes = facts.resident_bytes();
+  bool const in_waves = given.algorithm == "multi-stream";
+  auto l = in_waves ? neap::lifetimes(facts, g.order,
+                                      value_or_refuse(neap::waves(facts, g.order, given.at_once.value_or(INT64_MAX))))
+                    : neap::lifetimes(facts, g.order, neap::simulator{}(facts, g.order));
+  out.time = in_waves ? "time, in steps of ops that may run at once" : "position in the graph's order";
+  out.file.ids.resize(l.records.size());
+  auto const call = [&](std::uint32_t record, std::string const& name) {
+    if (record != neap::lifetime_records::none && out.file.ids[record].empty()) out.file.ids[record] = name;
+  };
+  for (auto o : g.order) {  // by who made them; what nobody made, by its number
+    std::size_t k = 0;
+    for (auto s : facts.makes(o))
+      call(l.record_of[s], csv_name(g.program.name(o)) + (k++ ? "." + std::to_string(k) : ""));
+  }
+  for (auto s : facts.given_storages()) call(l.record_of[s], "storage " + std::to_string(index(s)));
+  for (std::size_t p = 0; p < g.order.size(); ++p)
+    call(l.workspace_of[p], "workspace of " + csv_name(g.program.name(g.order[p])));
+  out.file.records = std::move(l.records);
+  return out;
+}
+
+problem_file read_problem(options const& o) {
   auto const text = value_or_refuse(neap::io::read_file(o.problem));
+  auto const first = text.find_first_not_of(" \t\r\n");
+  if (first != text.npos && text[first] == '{') return records_of(o);
+  if (o.algorithm == "multi-stream" || o.at_once)
+    throw refused{o.problem + ": what may run at once is known of graphs only, not of records"};
   auto file = neap::read_minimalloc_csv(text);
   if (!file) throw refused{o.problem + ": " + file.message()};
+  return {.file = std::move(*file)};
+}
+
+int run(options const& o) {
+  if (o.at_once && o.algorithm != "multi-stream")
+    throw refused{"--max-parallel-ops: goes with --algorithm multi-stream"};
+  auto const given = read_problem(o);
+  auto const* const file = &given.file;
   neap::bytes_t capacity = -1;
   if (!o.capacity.empty()) { capacity = parse_bytes("--capacity", o.capacity); }
   for (auto const& path : {o.out, o.picture, o.fragmentation})
@@ -53,15 +115,18 @@ int run(options const& o) {
   if (placed && !o.out.empty()) or_refuse(neap::write_file(o.out, neap::write_minimalloc_csv(*file, &plan)));
   auto const report = neap::fragmentation(problem, plan);
   if (placed && !o.picture.empty())
-    or_refuse(neap::write_file(
-        o.picture,
-        neap::offsets_svg({.title = "Offsets over time: " + name_of(o.problem), .names = file->ids}, problem, plan)));
+    or_refuse(neap::write_file(o.picture, neap::offsets_svg({.title = "Offsets over time: " + name_of(o.problem),
+                                                             .time = given.time,
+                                                             .names = file->ids,
+                                                             .resident_bytes = given.resident_bytes},
+                                                            problem, plan)));
   if (placed && !o.fragmentation.empty()) or_refuse(neap::write_file(o.fragmentation, neap::fragmentation_csv(report)));
   bool const optimal = plan.status == neap::plan_status::optimal;
   if (o.json) {
     nlohmann::ordered_json j;
     j["name"] = o.problem;
     j["records"] = file->records.size();
+    if (given.resident_bytes > 0) j["resident_bytes"] = given.resident_bytes;
     if (placed) j["arena_bytes"] = plan.arena_bytes;
     else j["arena_bytes"] = nullptr;
     j["lower_bound_bytes"] = plan.lower_bound_bytes;
@@ -103,21 +168,35 @@ int run(options const& o) {
 }  // namespace
 
 void add_allocate(CLI::App& app, int& exit) {
-  auto* command = app.add_subcommand("allocate", "offsets for usage records (MiniMalloc's CSV)");
+  auto* command =
+      app.add_subcommand("allocate", "offsets for usage records (MiniMalloc's CSV, or a graph in its given order)");
   auto o = std::make_shared<options>();
-  command->add_option("PROBLEM", o->problem, "CSV: id,lower,upper,size[,alignment][,gaps][,offset]")->required();
+  command->add_option("PROBLEM", o->problem, "CSV: id,lower,upper,size[,alignment][,gaps][,offset]; or a graph file")
+      ->required();
   command->add_option("--capacity", o->capacity,
                       "bytes that the arena may have; without it, the smallest arena is sought");
   command->add_option("--algorithm", o->algorithm)
-      ->check(CLI::IsMember({"best", "exact", "greedy-by-size", "naive"}))
+      ->check(CLI::IsMember({"best", "exact", "greedy-by-size", "multi-stream", "naive"}))
       ->capture_default_str();
+  command->add_option("--max-parallel-ops", o->at_once, "of a graph, with multi-stream: ops that run at once")
+      ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+  command->add_option("--alignment", o->alignment, "of a graph's buffers, in bytes")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->capture_default_str();
+  command->add_option("--takeover", o->takeover, "of a graph: elementwise results may overwrite inputs that die")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
+  o->graph.add_options_to(*command);
   command->add_option("--time-budget", o->budget, "for the search")->capture_default_str();
   command->add_option("--threads", o->threads)->check(CLI::Range(1, 256))->capture_default_str();
   command->add_option("--out", o->out, "the problem with offsets, in the same form");
   command->add_option("--picture", o->picture, "SVG: the records over time and address");
   command->add_option("--fragmentation", o->fragmentation, "CSV by moment: in use, highest byte, free below it");
   command->add_flag("--json", o->json, "one JSON object");
-  command->callback([o, &exit] { exit = run(*o); });
+  command->callback([o, &exit] {
+    o->graph.path = o->problem;
+    exit = run(*o);
+  });
 }
 
 }  // namespace cli

@@ -14,6 +14,9 @@ struct graph_input {
 
   void add_to(CLI::App& command) {
     command.add_option("GRAPH", path, "neap-graph 1 or a testing net of MAGIS, JSON, gzip or not")->required();
+    add_options_to(command);
+  }
+  void add_options_to(CLI::App& command) {
     command.add_flag("--optimizer", optimizer, "with the optimizer's update nodes, where the file has them");
     command.add_option("--magis-memory", magis, "how memory of a MAGIS file is counted")
         ->check(CLI::IsMember({"magis", "aliased"}))

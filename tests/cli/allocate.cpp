@@ -1,6 +1,8 @@
 // neap allocate: offsets for records in MiniMalloc's CSV form.
 #include "testing.hpp"
 
+#include <set>
+
 using namespace neap_cli_test;
 
 namespace {
@@ -115,6 +117,41 @@ TEST_CASE("allocate: the picture and the report on fragmentation") {
   CHECK(p.solve({"--picture", p.at / "no/such"}).refusal().find("cannot be written") != std::string::npos);
   CHECK(p.solve({"--fragmentation", p.at / "no/such"}).refusal().find("cannot be written") != std::string::npos);
   CHECK(p.solve().out.find("800 B in use at most (moment 5)") != std::string::npos);
+}
+
+TEST_CASE("allocate: a graph in its given order, one op at a time and in waves") {
+  scratch const at;
+  auto const graph = graph_file("cnn-small-b64");
+  auto const arena = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"allocate", graph, "--json"});
+    auto const a = run_neap(more);
+    CHECK(a.code == 0);
+    CHECK(a.err == "");
+    return a.object()["arena_bytes"].get<long long>();
+  };
+  auto const plain = run_neap({"allocate", graph, "--json", "--takeover", "off", "--alignment", "1"}).object();
+  CHECK(plain["optimal"] == true);
+  CHECK(plain["arena_bytes"].get<long long>() + plain["resident_bytes"].get<long long>() == 37815160);  // graphs.csv
+  CHECK(arena({"--alignment", "1"}) <= plain["arena_bytes"]);
+  // The more run at once, the more lives at once.
+  auto const all = arena({"--algorithm", "multi-stream"});
+  auto const two = arena({"--algorithm", "multi-stream", "--max-parallel-ops", "2"});
+  auto const one = arena({"--algorithm", "multi-stream", "--max-parallel-ops", "1", "--out", at / "o.csv"});
+  CHECK(one <= all);
+  CHECK(two <= all);
+  auto const rows = rows_of(read_bytes(at / "o.csv"));
+  CHECK(rows[0] == std::vector<std::string>{"id", "lower", "upper", "size", "alignment", "offset"});
+  std::set<std::string> names;
+  for (auto const& row : rows) names.insert(row[0]);
+  CHECK(names.size() == rows.size());
+  CHECK(run_neap({"allocate", at / "o.csv", "--json"}).object()["arena_bytes"] == one);  // it is a problem again
+  CHECK(run_neap({"allocate", graph, "--max-parallel-ops", "2"}).refusal().find("multi-stream") != std::string::npos);
+  CHECK(run_neap({"allocate", graph, "--algorithm", "multi-stream", "--max-parallel-ops", "0"})
+            .refusal()
+            .find("--max-parallel-ops") != std::string::npos);
+  CHECK(problem(small).solve({"--algorithm", "multi-stream"}).refusal().find("graphs only") != std::string::npos);
+  write_bytes(at / "bad", "{\"format\": 3}");
+  run_neap({"allocate", at / "bad"}).refusal();
 }
 
 TEST_CASE("allocate: nothing to place, one record, gaps") {
