@@ -24,7 +24,7 @@ inline constexpr bool has_gemm_tiles = true;
 
 struct gemm_tiles {
   typedef float vec __attribute__((vector_size(64)));
-  static constexpr std::int64_t lanes = 16, rows = 14, columns = 32;             // of a tile: 28 registers
+  static constexpr std::int64_t lanes = 16, rows = 14, columns = 32;  // of a tile: 28 registers
   static constexpr std::int64_t k_block = 256, m_block = 24 * rows, n_block = 1024;
   static constexpr std::size_t scratch_bytes = 4 * (m_block * k_block + n_block * k_block + 2 * 1024);
 
@@ -110,6 +110,9 @@ struct gemm_tiles {
     swap_blocks<8>(r);
   }
 
+  // What will be packed next is asked for early: rows that are thousands of bytes apart escape the machine's own
+  // prefetchers. An address beyond the operand does no harm, it is not read.
+
   // to[p * Width + i] = row i of `from` at p, for `count` rows (the others repeat the last), p < kc; rows are ld apart.
   // Writes up to 16 floats a p, in rising order, so that what is beyond Width is written over; Width is at most 16.
   static void pack_rows(float const* from, std::int64_t ld, std::int64_t count, std::int64_t kc, std::int64_t width,
@@ -118,7 +121,10 @@ struct gemm_tiles {
     for (; p + 16 <= kc; p += 16) {
       vec r[16];
 #pragma GCC unroll 16
-      for (std::int64_t i = 0; i < 16; ++i) r[i] = load(from + std::min(i, count - 1) * ld + p);
+      for (std::int64_t i = 0; i < 16; ++i) {
+        r[i] = load(from + std::min(i, count - 1) * ld + p);
+        __builtin_prefetch(from + (i + count) * ld + p, 0, 2);
+      }
       transpose(r);
 #pragma GCC unroll 16
       for (std::int64_t i = 0; i < 16; ++i) store(to + (p + i) * width, r[i]);
@@ -128,55 +134,72 @@ struct gemm_tiles {
   }
 
   static void pack_a(operand a, std::int64_t row, std::int64_t p0, std::int64_t mc, std::int64_t kc, float* to) {
-    for (std::int64_t i = 0; i < mc; i += rows) {
-      std::int64_t const count = std::min(rows, mc - i);
-      float const* const from = a.at(row + i, p0);
-      float* const strip = to + i * kc;
-      if (!a.transposed) pack_rows(from, a.ld, count, kc, count, strip);
-      else if (count == rows)
-        for (std::int64_t p = 0; p < kc; ++p) std::memcpy(strip + p * rows, from + p * a.ld, rows * sizeof(float));
-      else
-        for (std::int64_t p = 0; p < kc; ++p)
-          for (std::int64_t l = 0; l < count; ++l) strip[p * count + l] = from[p * a.ld + l];
+    if (!a.transposed) {
+      for (std::int64_t i = 0; i < mc; i += rows) {
+        std::int64_t const count = std::min(rows, mc - i);
+        pack_rows(a.at(row + i, p0), a.ld, count, kc, count, to + i * kc);
+      }
+      return;
+    }
+    // Whole rows of the source at a time, since they lie far apart.
+    std::int64_t const whole = mc / rows * rows, rest = mc - whole;
+    for (std::int64_t p = 0; p < kc; ++p) {
+      float const* const from = a.at(row, p0 + p);
+      float* const strip = to + p * rows;
+      for (std::int64_t i = 0; i < whole; i += rows) {
+        __builtin_prefetch(from + 4 * a.ld + i, 0, 2);
+        std::memcpy(strip + i * kc, from + i, rows * sizeof(float));
+      }
+      for (std::int64_t l = 0; l < rest; ++l) to[whole * kc + p * rest + l] = from[whole + l];
     }
   }
 
   // Panels of 32 columns; what lacks of the last is 0.
   static void pack_b(operand b, std::int64_t p0, std::int64_t column, std::int64_t kc, std::int64_t nc, float* to) {
-    for (std::int64_t j = 0; j < nc; j += columns, to += columns * kc) {
-      std::int64_t const count = std::min(columns, nc - j);
-      float const* const from = b.at(p0, column + j);
-      if (count < columns) {
-        std::int64_t const step_p = b.transposed ? 1 : b.ld, step_j = b.transposed ? b.ld : 1;
-        for (std::int64_t p = 0; p < kc; ++p)
-          for (std::int64_t l = 0; l < columns; ++l)
-            to[p * columns + l] = l < count ? from[p * step_p + l * step_j] : 0.f;
-      } else if (b.transposed) {
-        pack_rows(from, b.ld, lanes, kc, columns, to);
-        pack_rows(from + lanes * b.ld, b.ld, lanes, kc, columns, to + lanes);
-      } else {
-        for (std::int64_t p = 0; p < kc; ++p) {
-          store(to + p * columns, load(from + p * b.ld));
-          store(to + p * columns + lanes, load(from + p * b.ld + lanes));
-        }
+    std::int64_t const whole = nc / columns * columns, rest = nc - whole;
+    float const* const from = b.at(p0, column);
+    if (b.transposed) {
+      for (std::int64_t j = 0; j < whole; j += lanes)
+        pack_rows(from + j * b.ld, b.ld, lanes, kc, columns, to + j / columns * columns * kc + j % columns);
+    } else {
+      constexpr std::int64_t few = 8;
+      for (std::int64_t p = 0; p < kc; p += few) {
+        std::int64_t const last = std::min(kc, p + few);
+        for (std::int64_t j = 0; j < whole; j += columns)
+          for (std::int64_t q = p; q < last; ++q) {
+            float const* const x = from + q * b.ld + j;
+            float* const y = to + j * kc + q * columns;
+            __builtin_prefetch(x + few * b.ld, 0, 2);
+            __builtin_prefetch(x + few * b.ld + lanes, 0, 2);
+            store(y, load(x));
+            store(y + lanes, load(x + lanes));
+          }
       }
     }
+    if (rest == 0) return;
+    std::int64_t const step_p = b.transposed ? 1 : b.ld, step_j = b.transposed ? b.ld : 1;
+    for (std::int64_t p = 0; p < kc; ++p)
+      for (std::int64_t l = 0; l < columns; ++l)
+        to[whole * kc + p * columns + l] = l < rest ? from[p * step_p + (whole + l) * step_j] : 0.f;
   }
 
-  static void block(std::int64_t mc, std::int64_t nc, std::int64_t kc, float const* a, float const* b, bool add, float* c,
-                    std::int64_t ldc) {
+  static void block(std::int64_t mc, std::int64_t nc, std::int64_t kc, float const* a, float const* b, bool add,
+                    float* c, std::int64_t ldc) {
     for (std::int64_t j = 0; j < nc; j += columns) {
       std::int64_t const width = std::min(columns, nc - j);
       std::int64_t i = 0;
       for (; i + rows <= mc; i += rows) tile<rows>(kc, a + i * kc, b + j * kc, add, c + i * ldc + j, ldc, width);
       if (i < mc)
-        lower_tile(std::make_index_sequence<rows>{}, mc - i, kc, a + i * kc, b + j * kc, add, c + i * ldc + j, ldc, width);
+        lower_tile(std::make_index_sequence<rows>{}, mc - i, kc, a + i * kc, b + j * kc, add, c + i * ldc + j, ldc,
+                   width);
     }
   }
   template <std::size_t... R>
   static void lower_tile(std::index_sequence<R...>, std::int64_t count, std::int64_t kc, float const* a, float const* b,
                          bool add, float* c, std::int64_t ldc, std::int64_t width) {
-    static_cast<void>(((count == static_cast<std::int64_t>(R) && (tile<static_cast<int>(R)>(kc, a, b, add, c, ldc, width), true)) || ...));
+    static_cast<void>(
+        ((count == static_cast<std::int64_t>(R) && (tile<static_cast<int>(R)>(kc, a, b, add, c, ldc, width), true)) ||
+         ...));
   }
 
   template <int R>
@@ -184,12 +207,10 @@ struct gemm_tiles {
                                      std::int64_t ldc, std::int64_t width) {
     if constexpr (R > 0) {
       vec sum[R][2] = {};
-      for (int i = 0; i < R; ++i) {
-        __builtin_prefetch(c + i * ldc, 1);
-        __builtin_prefetch(c + i * ldc + lanes, 1);
-      }
 #pragma GCC unroll 4
       for (std::int64_t p = 0; p < kc; ++p, a += R, b += columns) {
+        // C is fetched line by line: all at once would hold up the loads of a and b.
+        __builtin_prefetch(c + (p >> 4) * ldc + (p & 8) * 2, 1);
         vec const b0 = load(b), b1 = load(b + lanes);
 #pragma GCC unroll 16
         for (int i = 0; i < R; ++i) {
