@@ -36,7 +36,7 @@ TEST_CASE("the exact planner equals brute force in height and in status") {
     // Problems whose optimum is the load are many and easy: of each kind, every other one must lie above.
     for (int attempt = 0; attempt < 40; ++attempt) {
       records = random_records(rng, k);
-      load = load_lower_bound(records).bytes;
+      load = load_of(records);
       std::int64_t const most = 40;
       auto only_fixed = records;
       std::erase_if(only_fixed, [](usage_record const& r) { return r.offset == any_offset; });
@@ -67,19 +67,63 @@ TEST_CASE("the exact planner equals brute force in height and in status") {
   CHECK(above * 3 >= rounds);
 }
 
-TEST_CASE("windows in gaps: plans are right, and never called optimal where brute force finds less") {
+TEST_CASE("windows in gaps: equal to brute force, where whole records would need more") {
   std::mt19937_64 rng(5);
-  for (int round = 0; round < rounds / 20; ++round) {
-    auto records = random_records(rng, {false, true, false});
-    for (auto& r : records)
-      for (auto& g : r.gaps) g.window_upper = r.size / 2;
-    auto const plan = exact{}(records);
+  int above = 0, better = 0, infeasible = 0;
+  int const some = rounds / 5;
+  for (int round = 0; round < some; ++round) {
+    kind const k{round % 2 == 1, true, round / 2 % 2 == 1, true};
+    std::vector<usage_record> records;
+    std::int64_t optimum = 0, load = 0;
+    for (int attempt = 0; attempt < 40; ++attempt) {
+      records = random_records(rng, k);
+      load = load_of(records);
+      auto only_fixed = records;
+      std::erase_if(only_fixed, [](usage_record const& r) { return r.offset == any_offset; });
+      optimum = board(only_fixed).fits(40) ? load : -1;
+      while (optimum >= 0 && !board(records).fits(optimum)) ++optimum;
+      if (round / 8 % 2 == 0 || optimum > load) break;
+    }
+    exact planner;
+    auto const plan = planner(records);
+    if (optimum < 0) {
+      ++infeasible;
+      REQUIRE(plan.status == plan_status::infeasible);
+      continue;
+    }
+    above += optimum > load;
     REQUIRE_MESSAGE(verify(records, plan).ok(), verify(records, plan).message());
-    std::int64_t optimum = load_lower_bound(records).bytes;
-    while (!board(records).fits(optimum)) ++optimum;
-    REQUIRE(plan.arena_bytes >= optimum);
-    if (plan.status == plan_status::optimal) REQUIRE(plan.arena_bytes == optimum);
+    REQUIRE(plan.status == plan_status::optimal);
+    REQUIRE(plan.arena_bytes == optimum);
+    planner.capacity = optimum - 1;
+    REQUIRE(planner(records).status == plan_status::infeasible);
+    auto whole = records;
+    for (auto& r : whole) std::erase_if(r.gaps, [](live_gap const& g) { return g.window_upper > g.window_lower; });
+    better += load_of(whole) > optimum;
   }
+  MESSAGE(some << " problems, " << above << " with an optimum above the load, " << better
+               << " below what whole records need, " << infeasible << " infeasible");
+  CHECK(above * 3 >= some);
+  CHECK(better * 40 >= some);
+}
+
+TEST_CASE("windows: above and below in turn, at one offset") {
+  // Each uses the half that the other leaves: 10 bytes for both, 20 without windows.
+  std::vector<usage_record> const halves{{.upper = 4, .size = 10, .gaps = {{0, 2, 0, 5}, {2, 4, 5, 10}}},
+                                         {.upper = 4, .size = 10, .gaps = {{0, 2, 5, 10}, {2, 4, 0, 5}}}};
+  auto const plan = exact{}(halves);
+  CHECK(plan.status == plan_status::optimal);
+  CHECK(plan.arena_bytes == 10);
+  CHECK_MESSAGE(verify(halves, plan).ok(), verify(halves, plan).message());
+  std::mt19937_64 rng(6);
+  std::vector<usage_record> many;  // a budget ends the search; the plan stays right
+  for (int i = 0; i < 60; ++i) {
+    auto const lower = static_cast<std::int64_t>(rng() % 40), size = 8 + static_cast<std::int64_t>(rng() % 90);
+    many.push_back({.lower = lower, .upper = lower + 12, .size = size, .gaps = {{lower + 4, lower + 8, 0, size / 2}}});
+  }
+  auto const cut = exact{.budget = {.nodes = 20000}}(many);
+  CHECK(cut.work <= 24000);
+  CHECK_MESSAGE(verify(many, cut).ok(), verify(many, cut).message());
 }
 
 TEST_CASE("budgets: nodes and seconds end the search with the best plan; threads do not change it") {

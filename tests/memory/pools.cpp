@@ -82,7 +82,7 @@ TEST_CASE("small problems: status and cost equal to trying every assignment and 
   std::mt19937_64 rng(12);
   int infeasible = 0, above = 0, spilled = 0, filled_too = 0;
   for (int round = 0; round < rounds; ++round) {
-    kind const k{round % 2 == 1, round / 2 % 2 == 1, round / 4 % 2 == 1};
+    kind const k{round % 2 == 1, round / 2 % 2 == 1, round / 4 % 2 == 1, round / 16 % 2 == 1};
     bool const tight = round / 8 % 2 == 1;
     std::vector<usage_record> records;
     std::vector<memory_pool> pools;

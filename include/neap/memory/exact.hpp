@@ -12,6 +12,7 @@
 #include <neap/memory/records.hpp>
 #include <neap/memory/search.hpp>
 #include <neap/memory/sections.hpp>
+#include <neap/memory/window_search.hpp>
 
 #include <algorithm>
 #include <array>
@@ -78,7 +79,7 @@ constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std
       g.alignment.push_back(static_cast<Unit>(a <= 1 ? 1 : a / unit));
     }
     if (!p.fixed.empty()) g.fixed.push_back(static_cast<Unit>(p.fixed[i] < 0 ? -1 : p.fixed[i] / unit));
-    // A window leaves a part of the record in use; the search keeps the whole of it there.
+    // A window leaves a part of the record in use; this search keeps the whole of it there.
     p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t, std::int64_t) {
       if (!owner.empty() && owner.back() == k && stretches.back().upper == lo) stretches.back().upper = hi;
       else stretches.push_back({lo, hi}), owner.push_back(k);
@@ -223,6 +224,7 @@ class decider {
       reach += p.size[i] + p.alignment_of(i) + std::max<std::int64_t>(p.fixed_of(i), 0);
     small_ = reach / unit_ < std::numeric_limits<std::int32_t>::max() / 4;
     plain_ = p.gap_begin.empty();
+    windows_ = p.has_windows();
   }
 
   constexpr std::int64_t unit() const { return unit_; }
@@ -237,12 +239,18 @@ class decider {
       if (problem_.fixed_of(i) != any_offset) found[i] = problem_.fixed_of(i);
     auto const decide = [&]<class Unit, bool Plain>() {
       portfolio<Unit, Plain> orders(problem_, orders_, unit_, tricks_);
-      return orders(capacity, budget, threads_, stop, nodes_, found);
+      return orders(capacity, windows_ ? budget / 4 + 1 : budget, threads_, stop, nodes_, found);
     };
-    auto const answer = small_   ? plain_ ? decide.template operator()<std::int32_t, true>()
-                                          : decide.template operator()<std::int32_t, false>()
-                          : plain_ ? decide.template operator()<std::int64_t, true>()
-                                 : decide.template operator()<std::int64_t, false>();
+    auto const before = nodes_;
+    auto answer = small_   ? plain_ ? decide.template operator()<std::int32_t, true>()
+                                    : decide.template operator()<std::int32_t, false>()
+                    : plain_ ? decide.template operator()<std::int64_t, true>()
+                           : decide.template operator()<std::int64_t, false>();
+    if (answer != verdict::found && windows_) {  // what was kept whole may yet be lent out in part
+      if (window_search_.empty()) window_search_.emplace_back(problem_);
+      auto const spent = nodes_ - before;
+      answer = spent < budget ? window_search_.front()(capacity, budget - spent, stop, nodes_, found) : verdict::spent;
+    }
     if (answer == verdict::found) offsets = static_cast<std::vector<std::int64_t>&&>(found);
     return answer;
   }
@@ -252,7 +260,8 @@ class decider {
   search_tricks tricks_;
   unsigned threads_;
   std::int64_t unit_ = 1;
-  bool small_ = true, plain_ = true;
+  bool small_ = true, plain_ = true, windows_ = false;
+  std::vector<window_search> window_search_;  // made when it is first needed
   std::vector<std::vector<std::uint32_t>> orders_;
   std::int64_t nodes_ = 0;
 };
@@ -279,8 +288,8 @@ class budget_watch {
 
 }  // namespace detail
 
-/// The exact planner. Alignment, fixed offsets and gaps are searched in full; a window in a gap is kept free of others
-/// as if the record were whole there, so with windows only a plan that meets the load bound is called optimal.
+/// The exact planner. Alignment, fixed offsets, gaps and windows in gaps are searched in full: with windows first as if
+/// the records were whole there, which is quick, then by memory/window_search.hpp.
 /// Gives optimal or feasible (budget spent, with the best plan and the proved bound); with a capacity also infeasible
 /// (proved) and budget_spent. O(n) memory a level of the search: meant for up to some thousands of records.
 struct exact {
@@ -296,14 +305,13 @@ struct exact {
     detail::decider decide(p, tricks, threads);
     detail::budget_watch const stop(budget);
     load_bound const bound{plan.lower_bound_bytes, plan.moment};
-    bool const proves = !p.has_windows();
     std::vector<std::int64_t> offsets;
     if (capacity >= 0) {
       auto const answer = decide(capacity, budget.nodes, stop, offsets);
       if (answer == detail::verdict::found)
         plan = detail::finished(p, static_cast<std::vector<std::int64_t>&&>(offsets), bound);
       plan.work = decide.nodes();
-      return limited(plan, answer == detail::verdict::impossible && proves);
+      return limited(plan, answer == detail::verdict::impossible);
     }
     std::int64_t const unit = decide.unit();
     std::int64_t proved = (bound.bytes + unit - 1) / unit * unit;  // nothing below fits
@@ -312,7 +320,6 @@ struct exact {
     bool first = true;
     while (proved < plan.arena_bytes && decide.nodes() < budget.nodes && !stop.late()) {
       if (plan.arena_bytes - soft <= unit) {  // every step up to the best plan was tried: again, with more
-        if (!proves) break;
         probe *= 4, window *= 4;
         soft = std::max(proved - unit, plan.arena_bytes - window * unit);
       }
@@ -325,7 +332,7 @@ struct exact {
           plan = detail::finished(p, static_cast<std::vector<std::int64_t>&&>(offsets), bound);
           break;
         case detail::verdict::impossible:
-          if (proves) proved = target + unit;
+          proved = target + unit;
           soft = std::max(soft, target);
           break;
         case detail::verdict::spent: soft = std::max(soft, target); break;

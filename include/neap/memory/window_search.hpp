@@ -1,0 +1,314 @@
+// The decision problem with windows: do records fit below a capacity, if some keep only a part of themselves in use for
+// a while? memory/search.hpp puts records on top of one another; with windows two records may lie above and below one
+// another in turn, so this search decides distances instead.
+//
+//   a  |####|____|####|       In the middle a uses its upper half and b its lower: b may lie on a, below a, or at the
+//      |####|####|####|       same offset, where each holds what the other has left. The distances between the two that
+//   b       |____|            collide are a union of intervals; between two of those lies one that does not.
+//           |####|
+//
+// Every record has a least and a greatest offset still possible, every pair the intervals of distances still open to it.
+// What one rules out of the other is worked out to the end after each decision (arc consistency on bounds). If the least
+// offsets collide nowhere, they are a plan; else a colliding pair is decided: its distance lies below the interval that
+// they are in, or above. This loses no solution, since the least offsets that keep all decisions made are the only ones
+// looked at, and a pair has finitely many decisions. Undone by a trail; no recursion.
+#pragma once
+
+#include <neap/memory/records.hpp>
+#include <neap/memory/search.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+class window_search {
+ public:
+  /// Beyond this many colliding pairs the search is not tried (`spent` at once): its tables are quadratic.
+  static constexpr std::size_t most_pairs = 1'000'000;
+
+  constexpr explicit window_search(memory_problem const& p) : p_(p) {
+    for (std::uint32_t i = 0; i < p.count(); ++i)
+      if (p.occupies(i)) records_.push_back(i);
+    auto const n = records_.size();
+    piece_begin_.push_back(0);
+    for (auto i : records_) {
+      p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t a, std::int64_t b) {
+        pieces_.push_back({lo, hi, a, b});
+      });
+      piece_begin_.push_back(static_cast<std::uint32_t>(pieces_.size()));
+    }
+    pairs_of_.assign(n, {});
+    for (std::uint32_t a = 0; a < n && pairs_.size() <= most_pairs; ++a)
+      for (std::uint32_t b = a + 1; b < n; ++b) {
+        if (p.lower[records_[a]] >= p.upper[records_[b]] || p.lower[records_[b]] >= p.upper[records_[a]]) continue;
+        add_pair(a, b);
+      }
+    if (pairs_.size() > most_pairs) return;
+    for (std::uint32_t k = 0; k < pairs_.size(); ++k)
+      pairs_of_[pairs_[k].a].push_back(k), pairs_of_[pairs_[k].b].push_back(k);
+    find_moments();
+  }
+
+  /// Decides `capacity` with at most `budget` nodes; `stop(nodes)` may end it earlier. Adds its nodes to `nodes`; if
+  /// found, `offsets` of the records that occupy memory are written.
+  template <class Stop>
+  constexpr verdict operator()(std::int64_t capacity, std::int64_t budget, Stop&& stop, std::int64_t& nodes,
+                               std::vector<std::int64_t>& offsets) {
+    if (pairs_.size() > most_pairs) return verdict::spent;
+    auto const n = records_.size();
+    low_.assign(n, 0), high_.assign(n, 0);
+    trail_.clear(), decisions_.clear(), work_ = 0;
+    for (std::uint32_t r = 0; r < n; ++r) {
+      auto const i = records_[r];
+      high_[r] = down(capacity - p_.size[i], r);
+      if (p_.fixed_of(i) != any_offset) {
+        if (p_.fixed_of(i) > high_[r]) return ++nodes, verdict::impossible;
+        low_[r] = high_[r] = p_.fixed_of(i);
+      }
+      if (low_[r] > high_[r]) return ++nodes, verdict::impossible;
+    }
+    for (auto& x : pairs_) x.first = x.twins ? x.last_option : 0, x.last = x.last_option;
+    dirty_.clear(), is_dirty_.assign(n, 0);
+    for (std::uint32_t r = 0; r < n; ++r) mark(r);
+    auto const spent_before = nodes;
+    auto const count = [&] { return nodes = spent_before + static_cast<std::int64_t>(decisions_made_) + work_ / 256; };
+    decisions_made_ = 1;
+    bool good = settle();
+    for (;;) {
+      if (count() - spent_before >= budget || stop(nodes)) return verdict::spent;
+      if (good && within_moments()) {
+        auto const k = colliding();
+        if (k == none) {
+          for (std::uint32_t r = 0; r < n; ++r) offsets[records_[r]] = low_[r];
+          return verdict::found;
+        }
+        // The side that raises less is tried first.
+        pair const& x = pairs_[k];
+        auto const d = low_[x.b] - low_[x.a];
+        auto const option = gap_of(x, d);  // the forbidden interval that d lies in
+        auto const raise_a = d - (forbidden_[x.begin + option].first - 1);
+        auto const raise_b = forbidden_[x.begin + option].second + 1 - d;
+        decisions_.push_back({k, option, trail_.size(), raise_b <= raise_a, false});
+        good = decide(decisions_.back());
+        continue;
+      }
+      while (!decisions_.empty() && decisions_.back().second) {
+        undo(decisions_.back().trail);
+        decisions_.pop_back();
+      }
+      if (decisions_.empty()) return count(), verdict::impossible;
+      auto& last = decisions_.back();
+      undo(last.trail);
+      last.second = true, last.above = !last.above;
+      good = decide(last);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t none = 0xffffffffu;
+  static constexpr std::int64_t far = std::numeric_limits<std::int64_t>::max() / 4;
+
+  struct piece {
+    std::int64_t lower, upper, begin, end;
+  };
+  /// Distances offset(b) - offset(a) inside the closed intervals forbidden_[begin .. begin + last_option) collide.
+  /// Option k lies before interval k and after interval k - 1; those from `first` to `last` are still open.
+  struct pair {
+    std::uint32_t a, b, begin, last_option;
+    bool twins;  // alike: a lies below b
+    std::uint32_t first = 0, last = 0;
+  };
+  struct decision {
+    std::uint32_t pair, interval;
+    std::size_t trail;
+    bool above, second;
+  };
+  enum class what : std::uint8_t { low, high, first, last };
+  struct change {
+    what kind;
+    std::uint32_t at;
+    std::int64_t old;
+  };
+  struct part_of_moment {
+    std::uint32_t record;
+    std::int64_t begin, end;
+  };
+
+  constexpr std::int64_t alignment(std::uint32_t r) const { return p_.alignment_of(records_[r]); }
+  constexpr std::int64_t up(std::int64_t x, std::uint32_t r) const { return align_up(x, alignment(r)); }
+  constexpr std::int64_t down(std::int64_t x, std::uint32_t r) const { return x < 0 ? -1 : x - x % alignment(r); }
+
+  constexpr void add_pair(std::uint32_t a, std::uint32_t b) {
+    auto const begin = static_cast<std::uint32_t>(forbidden_.size());
+    for (auto x = piece_begin_[a]; x < piece_begin_[a + 1]; ++x)
+      for (auto y = piece_begin_[b]; y < piece_begin_[b + 1]; ++y) {
+        piece const &s = pieces_[x], &t = pieces_[y];
+        if (s.lower < t.upper && t.lower < s.upper) forbidden_.emplace_back(s.begin - t.end + 1, s.end - t.begin - 1);
+      }
+    auto const from = forbidden_.begin() + begin;
+    std::sort(from, forbidden_.end());
+    std::size_t kept = begin;
+    for (std::size_t k = begin; k < forbidden_.size(); ++k)
+      if (kept > begin && forbidden_[k].first <= forbidden_[kept - 1].second + 1)
+        forbidden_[kept - 1].second = std::max(forbidden_[kept - 1].second, forbidden_[k].second);
+      else forbidden_[kept++] = forbidden_[k];
+    forbidden_.resize(kept);
+    if (kept == begin) return;
+    pairs_.push_back({a, b, begin, static_cast<std::uint32_t>(kept - begin), alike(a, b)});
+  }
+  constexpr bool alike(std::uint32_t a, std::uint32_t b) const {
+    auto const i = records_[a], j = records_[b];
+    if (p_.fixed_of(i) != any_offset || p_.fixed_of(j) != any_offset || alignment(a) != alignment(b)) return false;
+    if (p_.size[i] != p_.size[j]) return false;
+    auto const n = piece_begin_[a + 1] - piece_begin_[a];
+    if (n != 1 || n != piece_begin_[b + 1] - piece_begin_[b]) return false;
+    piece const &s = pieces_[piece_begin_[a]], &t = pieces_[piece_begin_[b]];
+    return s.lower == t.lower && s.upper == t.upper && s.begin == t.begin && s.end == t.end;
+  }
+  /// Moments at which a piece begins: only there can something new collide.
+  constexpr void find_moments() {
+    std::vector<std::int64_t> times;
+    for (auto const& x : pieces_) times.push_back(x.lower);
+    std::sort(times.begin(), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+    moment_begin_.push_back(0);
+    for (auto t : times) {
+      for (std::uint32_t r = 0; r < records_.size(); ++r)
+        for (auto x = piece_begin_[r]; x < piece_begin_[r + 1]; ++x)
+          if (pieces_[x].lower <= t && t < pieces_[x].upper) moments_.push_back({r, pieces_[x].begin, pieces_[x].end});
+      moment_begin_.push_back(static_cast<std::uint32_t>(moments_.size()));
+    }
+  }
+  /// At each moment, what is in use finds room between the lowest byte possible and the highest.
+  constexpr bool within_moments() const {
+    for (std::size_t m = 0; m + 1 < moment_begin_.size(); ++m) {
+      std::int64_t bytes = 0, lowest = far, highest = 0;
+      for (auto k = moment_begin_[m]; k < moment_begin_[m + 1]; ++k) {
+        auto const& x = moments_[k];
+        bytes += x.end - x.begin;
+        lowest = std::min(lowest, low_[x.record] + x.begin), highest = std::max(highest, high_[x.record] + x.end);
+      }
+      if (bytes > 0 && lowest + bytes > highest) return false;
+    }
+    return true;
+  }
+
+  constexpr std::int64_t least(pair const& x) const {
+    return x.first == 0 ? -far : forbidden_[x.begin + x.first - 1].second + 1;
+  }
+  constexpr std::int64_t greatest(pair const& x) const {
+    return x.last == x.last_option ? far : forbidden_[x.begin + x.last].first - 1;
+  }
+  /// The forbidden interval that holds d, or last_option if none does.
+  constexpr std::uint32_t gap_of(pair const& x, std::int64_t d) const {
+    for (std::uint32_t k = 0; k < x.last_option; ++k)
+      if (forbidden_[x.begin + k].first <= d && d <= forbidden_[x.begin + k].second) return k;
+    return x.last_option;
+  }
+  /// Of the pairs that the least offsets make collide, the lowest, and of those the largest.
+  constexpr std::uint32_t colliding() const {
+    std::uint32_t best = none;
+    std::int64_t height = 0, bytes = 0;
+    for (std::uint32_t k = 0; k < pairs_.size(); ++k) {
+      pair const& x = pairs_[k];
+      if (x.first == x.last || gap_of(x, low_[x.b] - low_[x.a]) == x.last_option) continue;
+      auto const at = std::max(low_[x.a], low_[x.b]), size = p_.size[records_[x.a]] + p_.size[records_[x.b]];
+      if (best == none || at < height || (at == height && size > bytes)) best = k, height = at, bytes = size;
+    }
+    return best;
+  }
+
+  constexpr void mark(std::uint32_t r) {
+    if (is_dirty_[r]) return;
+    is_dirty_[r] = 1;
+    dirty_.push_back(r);
+  }
+  constexpr bool raise(std::uint32_t r, std::int64_t least_offset) {
+    auto const x = least_offset <= low_[r] ? low_[r] : up(least_offset, r);
+    if (x > high_[r]) return false;
+    if (x == low_[r]) return true;
+    trail_.push_back({what::low, r, low_[r]});
+    low_[r] = x;
+    mark(r);
+    return true;
+  }
+  constexpr bool sink(std::uint32_t r, std::int64_t greatest_offset) {
+    auto const x = greatest_offset >= high_[r] ? high_[r] : down(greatest_offset, r);
+    if (x < low_[r]) return false;
+    if (x == high_[r]) return true;
+    trail_.push_back({what::high, r, high_[r]});
+    high_[r] = x;
+    mark(r);
+    return true;
+  }
+  /// What bounds of offsets and open distances of one pair rule out of one another.
+  constexpr bool narrow(std::uint32_t k) {
+    pair& x = pairs_[k];
+    auto const from = low_[x.b] - high_[x.a], to = high_[x.b] - low_[x.a];
+    auto first = x.first, last = x.last;
+    while (first < last && forbidden_[x.begin + first].first - 1 < from) ++first;
+    while (first < last && forbidden_[x.begin + last - 1].second + 1 > to) --last;
+    if (first != x.first) trail_.push_back({what::first, k, x.first}), x.first = first;
+    if (last != x.last) trail_.push_back({what::last, k, x.last}), x.last = last;
+    auto const d0 = least(x), d1 = greatest(x);
+    if (d0 > to || d1 < from) return false;
+    if (d0 > -far && (!raise(x.b, low_[x.a] + d0) || !sink(x.a, high_[x.b] - d0))) return false;
+    return d1 >= far || (raise(x.a, low_[x.b] - d1) && sink(x.b, high_[x.a] + d1));
+  }
+  constexpr bool settle() {
+    bool good = true;
+    while (!dirty_.empty()) {
+      auto const r = dirty_.back();
+      dirty_.pop_back();
+      is_dirty_[r] = 0;
+      for (std::size_t j = 0; good && j < pairs_of_[r].size(); ++j, ++work_) good = narrow(pairs_of_[r][j]);
+    }
+    return good;
+  }
+  constexpr bool decide(decision const& d) {
+    ++decisions_made_;
+    pair& x = pairs_[d.pair];
+    if (d.above) {
+      if (d.interval + 1 > x.first) trail_.push_back({what::first, d.pair, x.first}), x.first = d.interval + 1;
+    } else if (d.interval < x.last) {
+      trail_.push_back({what::last, d.pair, x.last}), x.last = d.interval;
+    }
+    if (x.first > x.last) return false;
+    mark(x.a), mark(x.b);
+    return settle();
+  }
+  constexpr void undo(std::size_t to) {
+    for (; trail_.size() > to; trail_.pop_back()) {
+      auto const& c = trail_.back();
+      switch (c.kind) {
+        case what::low: low_[c.at] = c.old; break;
+        case what::high: high_[c.at] = c.old; break;
+        case what::first: pairs_[c.at].first = static_cast<std::uint32_t>(c.old); break;
+        case what::last: pairs_[c.at].last = static_cast<std::uint32_t>(c.old); break;
+      }
+    }
+  }
+
+  memory_problem const& p_;
+  std::vector<std::uint32_t> records_;
+  std::vector<piece> pieces_;
+  std::vector<std::uint32_t> piece_begin_;
+  std::vector<pair> pairs_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> forbidden_;
+  std::vector<std::vector<std::uint32_t>> pairs_of_;
+  std::vector<part_of_moment> moments_;
+  std::vector<std::uint32_t> moment_begin_;
+  std::vector<std::int64_t> low_, high_;
+  std::vector<change> trail_;
+  std::vector<decision> decisions_;
+  std::vector<std::uint32_t> dirty_;
+  std::vector<char> is_dirty_;
+  std::int64_t work_ = 0, decisions_made_ = 0;
+};
+
+}  // namespace neap::inline v0::detail
