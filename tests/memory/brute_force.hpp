@@ -90,11 +90,13 @@ struct kind {
 inline std::vector<usage_record> random_records(std::mt19937_64& rng, kind k) {
   auto const below = [&](std::uint64_t n) { return static_cast<std::int64_t>(rng() % n); };
   std::vector<usage_record> records(2 + rng() % 5);
+  std::int64_t const shared = k.aligned && rng() % 4 == 0 ? 3 + below(4) : 1;
   for (auto& r : records) {
     r.lower = below(board::moments - 1);
     r.upper = std::min<std::int64_t>(board::moments, r.lower + 1 + below(6));
     r.size = 1 + below(5);
-    if (k.aligned && rng() % 2) r.alignment = std::array<std::int64_t, 4>{2, 3, 4, 6}[rng() % 4];
+    if (shared > 1) r.alignment = shared;
+    else if (k.aligned && rng() % 2) r.alignment = std::array<std::int64_t, 4>{2, 3, 4, 6}[rng() % 4];
     if (k.gaps && r.upper - r.lower > 2 && rng() % 2) {
       auto const lo = r.lower + 1 + below(static_cast<std::uint64_t>(r.upper - r.lower - 2));
       r.gaps.push_back({lo, lo + 1, 0, 0});

@@ -1,4 +1,8 @@
-// The load bound: the most bytes living at one moment. No arena is smaller, so a plan that meets it is optimal.
+// The load bound: the most bytes living at one moment, with what alignment must waste there. No arena is smaller, so a
+// plan that meets it is optimal.
+//
+//   |aa......|bbb.....|c|     Three records of a few bytes at multiples of 8 need two whole steps of 8 and the bytes of
+//   0        8        16      the one on top: 17, where the sum of their bytes is 6.
 #pragma once
 
 #include <neap/memory/records.hpp>
@@ -6,12 +10,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 namespace neap::inline v0 {
 
 struct load_bound {
-  std::int64_t bytes = 0;   ///< the largest sum of bytes living at one moment, or the end of a fixed record if higher
+  /// The largest sum of bytes living at one moment, each up to the next aligned place but for one on top; or the end of
+  /// a fixed record, if higher.
+  std::int64_t bytes = 0;
   std::int64_t moment = 0;  ///< the first moment of that load
 };
 
@@ -56,9 +63,65 @@ constexpr std::vector<load_event> load_events(memory_problem const& p) {
   return events;
 }
 
+/// What records whose offsets are multiples of `step` need at one moment: whoever has another one above it uses up whole
+/// steps, so the sum of the rounded sizes, less the rounding of one on top. Raises `best`.
+constexpr void raise_by_steps(memory_problem const& p, std::int64_t step, load_bound& best) {
+  struct piece {
+    std::int64_t lower, upper, bytes, slack;
+  };
+  std::vector<piece> born;
+  for (std::size_t i = 0; i < p.count(); ++i) {
+    if (p.alignment_of(i) % step != 0) continue;
+    p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t a, std::int64_t b) {
+      if (a % step == 0) born.push_back({lo, hi, align_up(b - a, step), align_up(b - a, step) - (b - a)});
+    });
+  }
+  std::vector<piece> dies = born;
+  std::sort(born.begin(), born.end(), [](piece const& x, piece const& y) { return x.lower < y.lower; });
+  std::sort(dies.begin(), dies.end(), [](piece const& x, piece const& y) { return x.upper < y.upper; });
+  auto const less_slack = [](piece const& x, piece const& y) { return x.slack < y.slack; };
+  std::vector<piece> alive;  // a heap by slack; the dead leave when they surface
+  std::int64_t load = 0;
+  for (std::size_t k = 0, dead = 0; k < born.size();) {
+    auto const now = born[k].lower;
+    for (; dead < dies.size() && dies[dead].upper <= now; ++dead) load -= dies[dead].bytes;
+    for (; k < born.size() && born[k].lower == now; ++k) {
+      load += born[k].bytes;
+      alive.push_back(born[k]);
+      std::push_heap(alive.begin(), alive.end(), less_slack);
+    }
+    while (alive.front().upper <= now) {
+      std::pop_heap(alive.begin(), alive.end(), less_slack);
+      alive.pop_back();
+    }
+    if (load - alive.front().slack > best.bytes) best = {load - alive.front().slack, now};
+  }
+}
+
+/// The steps worth a look: alignments that waste something, and what all alignments share. A few; each costs a sweep.
+constexpr std::vector<std::int64_t> steps_of(memory_problem const& p) {
+  std::vector<std::int64_t> steps;
+  if (p.alignment.empty()) return steps;
+  bool wastes = false;
+  std::int64_t shared = 0;
+  for (std::size_t i = 0; i < p.count(); ++i) {
+    if (!p.occupies(i)) continue;
+    shared = std::gcd(shared, p.alignment[i]);
+    wastes |= p.size[i] % p.alignment[i] != 0;
+  }
+  if (!wastes) return steps;
+  constexpr std::size_t most = 16;
+  if (shared > 1) steps.push_back(shared);
+  for (std::size_t i = 0; i < p.count() && steps.size() < most; ++i)
+    if (p.occupies(i) && p.alignment[i] > 1 && std::find(steps.begin(), steps.end(), p.alignment[i]) == steps.end())
+      steps.push_back(p.alignment[i]);
+  return steps;
+}
+
 }  // namespace detail
 
-/// The load bound. O(n log n), O(n) where the moments are dense. The records must have no fault_of().
+/// The load bound. O(n log n), O(n) where the moments are dense and no alignment wastes anything. The records must have
+/// no fault_of().
 constexpr load_bound load_lower_bound(memory_problem const& p) {
   load_bound best;
   std::int64_t load = 0;
@@ -68,6 +131,7 @@ constexpr load_bound load_lower_bound(memory_problem const& p) {
     if (load > best.bytes || first) best = {load, e.at};
     first = false;
   }
+  for (auto step : detail::steps_of(p)) detail::raise_by_steps(p, step, best);
   for (std::size_t i = 0; i < p.fixed.size(); ++i)
     if (p.fixed[i] != any_offset && p.fixed[i] + p.size[i] > best.bytes) best = {p.fixed[i] + p.size[i], p.lower[i]};
   return best;
