@@ -1,6 +1,7 @@
 // C = alpha * op(A) * op(B) + beta * C, row-major, f32 and f64, on OpenBLAS. OpenBLAS runs single-threaded and our own
 // threads call it for panels of C that the shape alone decides, so results have the same bits on any number of threads.
-// Large f32 products run on our own tiles where the machine has vectors of 512 bits (gemm_tiles.hpp).
+// f32 products of at least 2^21 multiply-adds and 32 in each extent run on our own tiles where the machine has vectors of
+// 512 bits (gemm_tiles.hpp): of 91 such shapes and transpositions OpenBLAS 0.3.21 was quicker on three, by 6 % at most.
 //
 // The first call sets OpenBLAS to one thread for the whole process (openblas_set_num_threads(1)): its own threads
 // would compete with the backend's, and would choose splits by their number. OpenBLAS keeps packing buffers of its own.
@@ -60,8 +61,7 @@ void gemm_panel(gemm_shape const& s, T alpha, T const* a, T const* b, T beta, T*
   auto const ldc = i(std::max(s.ldc, s.n));
   if constexpr (sizeof(T) == 4)
     cblas_sgemm(CblasRowMajor, ta, tb, i(s.m), i(s.n), i(s.k), alpha, a, lda, b, ldb, beta, c, ldc);
-  else
-    cblas_dgemm(CblasRowMajor, ta, tb, i(s.m), i(s.n), i(s.k), alpha, a, lda, b, ldb, beta, c, ldc);
+  else cblas_dgemm(CblasRowMajor, ta, tb, i(s.m), i(s.n), i(s.k), alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 // How C is cut. Panels are long enough that packing the other operand again costs little; k is cut only where C is too
@@ -112,16 +112,18 @@ inline bool suits_tiles(gemm_shape const& s, float alpha, float beta) {
          double(s.m) * double(s.n) * double(s.k) >= double(gemm_panels::panel_work);
 }
 
-// C in a grid of about two pieces a thread, such that the least is packed again.
-inline void gemm_tiled(host_backend& backend, gemm_shape const& s, float const* a, float const* b, float beta, float* c) {
+// C in a grid of one piece a thread, such that the least is packed again, and of two such grids the one that is cut less
+// across: pieces pack their operands themselves, and twice as many of them cost 4 to 8 % on products of 10^8 steps.
+inline void gemm_tiled(host_backend& backend, gemm_shape const& s, float const* a, float const* b, float beta,
+                       float* c) {
   using tiles = gemm_tiles;
-  std::int64_t const wanted = backend.threads() == 1 ? 1 : 2 * backend.threads();
+  std::int64_t const wanted = backend.threads();
   std::int64_t down = 1, across = wanted;
   double least = -1;
   for (std::int64_t i = 1; i <= wanted; ++i) {
     if (wanted % i != 0) continue;
     double const packed = double(wanted / i) * double(s.m) + double(i) * double(s.n);
-    if (least < 0 || packed < least) least = packed, down = i, across = wanted / i;
+    if (least < 0 || packed <= least) least = packed, down = i, across = wanted / i;
   }
   auto const part = [](std::int64_t extent, std::int64_t parts, std::int64_t unit) {
     return std::max((extent + parts - 1) / parts + unit - 1, 4 * unit) / unit * unit;
@@ -173,10 +175,8 @@ void gemm_cut(host_backend& backend, gemm_shape const& s, gemm_panels const& p, 
       std::int64_t const at = i * p.length;
       gemm_shape piece = s;
       (p.rows ? piece.m : piece.n) = std::min(p.length, (p.rows ? s.m : s.n) - at);
-      if (p.rows)
-        gemm_panel(piece, alpha, a + at * (s.transpose_a ? 1 : s.lda), b, beta, c + at * s.ldc);
-      else
-        gemm_panel(piece, alpha, a, b + at * (s.transpose_b ? s.ldb : 1), beta, c + at);
+      if (p.rows) gemm_panel(piece, alpha, a + at * (s.transpose_a ? 1 : s.lda), b, beta, c + at * s.ldc);
+      else gemm_panel(piece, alpha, a, b + at * (s.transpose_b ? s.ldb : 1), beta, c + at);
     }
   });
 }
