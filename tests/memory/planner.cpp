@@ -14,7 +14,8 @@ using namespace neap;
 
 namespace {
 
-static_assert(memory_planner<default_planner> && memory_planner<lowest_plateau> && memory_planner<greedy_by_size>);
+static_assert(memory_planner<default_planner> && memory_planner<lowest_plateau> && memory_planner<greedy_by_size> &&
+              memory_planner<first_fit>);
 struct not_a_planner {
   int operator()(memory_problem const&) const { return 0; }
 };
@@ -55,8 +56,9 @@ TEST_CASE("every planner's plans pass the sweep") {
     auto const records = random_records(rng, round & 1, round & 2, false);
     std::span<usage_record const> const view = records;
     std::int64_t const bound = load_lower_bound(view).bytes;
-    for (auto const& plan : {default_planner{}(view), lowest_plateau{}(view), lowest_plateaus{}(view),
-                             greedy_by_size{}(view), naive{}(view), lowest_plateau{order_awt}(view)}) {
+    for (auto const& plan :
+         {default_planner{}(view), lowest_plateau{}(view), lowest_plateaus{}(view), lowest_plateaus{1}(view),
+          greedy_by_size{}(view), naive{}(view), first_fit{}(view), lowest_plateau{order_awt}(view)}) {
       CHECK(has_offsets(plan));
       CHECK_MESSAGE(verify(view, plan).ok(), verify(view, plan).message());
       CHECK(plan.lower_bound_bytes == bound);
@@ -80,6 +82,23 @@ TEST_CASE("fixed offsets are kept, and collisions between them told") {
     CHECK_MESSAGE(verify(records, plan).ok(), verify(records, plan).message());
   }
   CHECK(kept > 50);
+}
+
+TEST_CASE("the default planner is no worse than each of its parts, with all properties") {
+  std::mt19937_64 rng(13);
+  for (int round = 0; round < 1000; ++round) {
+    auto const records = random_records(rng, round & 1, round & 2, round & 4);
+    auto const plan = default_planner{}(records);
+    auto const greedy = greedy_by_size{}(records);
+    CHECK(has_offsets(plan) == has_offsets(greedy));
+    if (!has_offsets(plan)) continue;
+    CHECK(plan.arena_bytes <= greedy.arena_bytes);
+    CHECK(plan == default_planner{}(records));
+    if (!(round & 4)) CHECK(plan.arena_bytes <= lowest_plateaus{}(records).arena_bytes);
+    // Without greedy by size, as for many records.
+    auto const many = default_planner{.greedy_limit = 0, .many = 0}(records);
+    REQUIRE_MESSAGE(verify(records, many).ok(), verify(records, many).message());
+  }
 }
 
 TEST_CASE("the plateau rule meets the bound on nested lifetimes") {

@@ -3,6 +3,7 @@
 //   constexpr auto planner = partitioned(first_optimal(lowest_plateaus{}, within({.nodes = 100'000}, exact{})));
 #pragma once
 
+#include <neap/memory/improve.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/memory/records.hpp>
 
@@ -86,6 +87,25 @@ template <memory_planner Planner>
 constexpr Planner within(decltype(Planner::budget) budget, Planner planner) {
   planner.budget = budget;
   return planner;
+}
+
+/// The planner's plan, made better where it is worst (memory/improve.hpp), until it is optimal or the budget is spent.
+/// Law: the arena is never larger than the planner's. The plan does not depend on anything but records and budget.
+template <memory_planner Planner>
+struct improved {
+  Planner planner;
+  improve_budget budget = {};
+
+  constexpr memory_plan operator()(memory_problem const& p) const {
+    memory_plan plan = planner(p);
+    detail::improve_plan(p, plan, budget);
+    return plan;
+  }
+};
+
+template <memory_planner Planner>
+constexpr auto improve(Planner planner, improve_budget budget = {}) {
+  return improved<Planner>{planner, budget};
 }
 
 /// Each stretch of time that no record crosses is planned apart; the arena is the largest of theirs. The parts of a

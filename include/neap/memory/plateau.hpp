@@ -189,7 +189,7 @@ struct lowest_plateau {
   constexpr memory_plan operator()(memory_problem const& p) const {
     if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
     if (!p.fixed.empty())
-      return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size or the exact search"});
+      return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size, first_fit or the exact search"});
     detail::plateau_ground const ground(p);
     return detail::finished(p,
                             detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total, ground.ranges)),
@@ -199,14 +199,18 @@ struct lowest_plateau {
 
 /// Several orders, the best plan kept, stopping at the first that meets the load bound.
 struct lowest_plateaus {
+  int orders = 4;  ///< at most so many, of four
+
   constexpr memory_plan operator()(memory_problem const& p) const {
     if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
     if (!p.fixed.empty())
-      return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size or the exact search"});
+      return detail::refused({"lowest_plateau: fixed offsets need greedy_by_size, first_fit or the exact search"});
     detail::plateau_ground const ground(p);
     load_bound const bound = load_lower_bound(p);
     memory_plan best;
+    int tried = 0;
     for (rank_order order : {order_twa, order_taw, order_wat, order_awt}) {
+      if (tried++ >= std::max(orders, 1)) break;
       auto plan = detail::finished(
           p, detail::place_on_plateaus(p, ground, detail::ranked(p, order, ground.total, ground.ranges)), bound);
       if (best.offsets.empty() || plan.arena_bytes < best.arena_bytes) best = static_cast<memory_plan&&>(plan);
