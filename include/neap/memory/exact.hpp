@@ -299,7 +299,7 @@ struct exact {
   unsigned threads = 1;  ///< the plan and the count of nodes do not depend on it (with a budget in nodes)
 
   constexpr memory_plan operator()(memory_problem const& p) const {
-    memory_plan plan = default_planner{4000}(p);
+    memory_plan plan = default_planner{.greedy_limit = 4000, .most_placements = 0}(p);
     if (!has_offsets(plan) || plan.status == plan_status::optimal) return limited(plan);
     if (capacity >= 0 && (plan.arena_bytes <= capacity || plan.lower_bound_bytes > capacity)) return limited(plan);
     detail::decider decide(p, tricks, threads);

@@ -200,7 +200,7 @@ class plan_improver {
 
 /// Improves a plan of `p` in place. Never worse; the same plan and budget give the same result.
 constexpr void improve_plan(memory_problem const& p, memory_plan& plan, improve_budget budget) {
-  if (plan.status != plan_status::feasible) return;
+  if (plan.status != plan_status::feasible || budget.placements <= 0) return;
   plan_improver improver(p, plan);
   improver.run(budget);
   plan.work += improver.placed();

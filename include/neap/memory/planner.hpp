@@ -36,11 +36,9 @@ struct default_planner {
     bool const few = p.count() <= greedy_limit;
     memory_plan best;
     if (p.fixed.empty()) best = lowest_plateaus{p.count() > many ? 1 : 4}(p);
-    else best = first_fit{}(p);
-    if (best.status != plan_status::feasible) return best;
-    if (few || !p.fixed.empty() || !p.gap_begin.empty()) {
+    if (best.status == plan_status::feasible && (few || !p.fixed.empty() || !p.gap_begin.empty())) {
       memory_plan other = few ? greedy_by_size{}(p) : first_fit{{2, 2}}(p);
-      if (other.arena_bytes < best.arena_bytes) best = static_cast<memory_plan&&>(other);
+      if (!p.fixed.empty() || other.arena_bytes < best.arena_bytes) best = static_cast<memory_plan&&>(other);
     }
     detail::improve_plan(p, best, {std::min(16 * static_cast<std::int64_t>(p.count()), most_placements)});
     return best;
