@@ -69,10 +69,10 @@ class csr {
     // Those that move down, from the first on, then those that move up, from the last on: none meets another's items.
     for (auto const& s : stretches)
       if (s.to < s.begin) std::copy(items_.begin() + s.begin, items_.begin() + s.end, items_.begin() + s.to);
-    for (auto s = stretches.rbegin(); s != stretches.rend(); ++s)
-      if (s->to > s->begin)
-        std::copy_backward(items_.begin() + s->begin, items_.begin() + s->end,
-                           items_.begin() + (s->to + (s->end - s->begin)));
+    for (std::size_t k = stretches.size(); k-- > 0;)
+      if (auto const& s = stretches[k]; s.to > s.begin)
+        std::copy_backward(items_.begin() + s.begin, items_.begin() + s.end,
+                           items_.begin() + (s.to + (s.end - s.begin)));
     for (auto const& s : stretches) {
       auto const shift = s.to - s.begin;  // modulo 2^32
       for (std::size_t r = s.row; r < s.end_row; ++r) begin_[r] += shift;

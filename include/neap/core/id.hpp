@@ -40,7 +40,8 @@ class table {
   bool empty() const { return rows_.empty(); }
   void clear() { rows_.clear(); }
   void reserve(std::size_t n) { rows_.reserve(n); }
-  void resize(std::size_t n, T const& value = T{}) { rows_.resize(n, value); }
+  void resize(std::size_t n) { rows_.resize(n); }
+  void resize(std::size_t n, T const& value) { rows_.resize(n, value); }
   void assign(std::size_t n, T const& value) { rows_.assign(n, value); }
   Id push_back(T value) {
     rows_.push_back(std::move(value));

@@ -18,18 +18,25 @@ namespace neap::inline v0 {
 /// Element types. i8, i16 and u64 appear in imported graphs only: no kernel computes in them.
 enum class dtype : std::uint8_t { f64, f32, bf16, f16, i64, i32, u8, boolean, i16, i8, u64 };
 
-inline constexpr std::array<std::string_view, 11> dtype_names{"f64", "f32", "bf16", "f16", "i64", "i32",
-                                                              "u8",  "bool", "i16", "i8",  "u64"};
+inline constexpr std::array<std::string_view, 11> dtype_names{"f64", "f32",  "bf16", "f16", "i64", "i32",
+                                                              "u8",  "bool", "i16",  "i8",  "u64"};
 
 constexpr std::string_view name_of(dtype t) { return dtype_names[static_cast<std::size_t>(t)]; }
 
 /// Bytes of one element.
 NEAP_HD constexpr bytes_t size_of(dtype t) {
   switch (t) {
-    case dtype::f64: case dtype::i64: case dtype::u64: return 8;
-    case dtype::f32: case dtype::i32: return 4;
-    case dtype::bf16: case dtype::f16: case dtype::i16: return 2;
-    case dtype::u8: case dtype::boolean: case dtype::i8: return 1;
+    case dtype::f64:
+    case dtype::i64:
+    case dtype::u64: return 8;
+    case dtype::f32:
+    case dtype::i32: return 4;
+    case dtype::bf16:
+    case dtype::f16:
+    case dtype::i16: return 2;
+    case dtype::u8:
+    case dtype::boolean:
+    case dtype::i8: return 1;
   }
   return 0;
 }

@@ -644,20 +644,15 @@ class graph_editor final : public op_emitter {
     return d.mix(static_cast<std::uint64_t>(l.offset));
   }
   static neap::digest mix_attribute(neap::digest d, attribute_value const& v) {
-    return std::visit(
-        [&](auto const& x) {
-          using type = std::remove_cvref_t<decltype(x)>;
-          if constexpr (std::is_same_v<type, extents>) {
-            neap::digest e = d.mix(static_cast<std::uint64_t>(x.rank()));
-            for (auto i : x) e = e.mix(static_cast<std::uint64_t>(i));
-            return e;
-          } else if constexpr (std::is_same_v<type, double>) {
-            return d.mix(std::bit_cast<std::uint64_t>(x));
-          } else {
-            return d.mix(static_cast<std::uint64_t>(x));
-          }
-        },
-        v);
+    if (auto const* x = std::get_if<extents>(&v)) {
+      d = d.mix(static_cast<std::uint64_t>(x->rank()));
+      for (auto i : *x) d = d.mix(static_cast<std::uint64_t>(i));
+      return d;
+    }
+    if (auto const* x = std::get_if<double>(&v)) return d.mix(std::bit_cast<std::uint64_t>(*x));
+    if (auto const* x = std::get_if<std::int64_t>(&v)) return d.mix(static_cast<std::uint64_t>(*x));
+    if (auto const* x = std::get_if<bool>(&v)) return d.mix(*x ? 1 : 0);
+    return d.mix(static_cast<std::uint64_t>(*std::get_if<dtype>(&v)));
   }
   /// What an op is, without its arguments.
   neap::digest own_digest(op_id o) const {

@@ -206,11 +206,16 @@ class op_graph {
 };
 
 namespace detail {
+/// Floating-point numbers bit by bit: not-a-number equals itself, and zeros have signs. (Comparing the variants
+/// themselves would cost every program that includes this header some time.)
 inline bool same_attribute(attribute_value const& a, attribute_value const& b) {
-  if (auto const* x = std::get_if<double>(&a))  // bit by bit: not-a-number equals itself, and zeros have signs
-    if (auto const* y = std::get_if<double>(&b))
-      return std::bit_cast<std::uint64_t>(*x) == std::bit_cast<std::uint64_t>(*y);
-  return a == b;
+  if (a.index() != b.index()) return false;
+  if (auto const* x = std::get_if<double>(&a))
+    return std::bit_cast<std::uint64_t>(*x) == std::bit_cast<std::uint64_t>(*std::get_if<double>(&b));
+  if (auto const* x = std::get_if<std::int64_t>(&a)) return *x == *std::get_if<std::int64_t>(&b);
+  if (auto const* x = std::get_if<bool>(&a)) return *x == *std::get_if<bool>(&b);
+  if (auto const* x = std::get_if<dtype>(&a)) return *x == *std::get_if<dtype>(&b);
+  return *std::get_if<extents>(&a) == *std::get_if<extents>(&b);
 }
 /// The same operator with the same attributes; what opaque operators are called is not looked at.
 inline bool same_operator(operator_view a, operator_view b) {
@@ -230,8 +235,8 @@ inline bool operator==(op_graph const& a, op_graph const& b) {
     auto const &r = a.record(o), &s = b.record(o);
     if (r.kind != s.kind || r.output_count != s.output_count || (r.output_count && r.first_output != s.first_output) ||
         r.origin != s.origin || r.region != s.region || a.name(o) != b.name(o) ||
-        !std::ranges::equal(a.inputs(o), b.inputs(o)) || !detail::same_operator(a.view(o), b.view(o)) ||
-        a.target(o) != b.target(o))
+        !std::equal(a.inputs(o).begin(), a.inputs(o).end(), b.inputs(o).begin(), b.inputs(o).end()) ||
+        !detail::same_operator(a.view(o), b.view(o)) || a.target(o) != b.target(o))
       return false;
   }
   for (auto v : a.values()) {

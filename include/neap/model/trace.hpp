@@ -35,9 +35,7 @@ template <class F>
 void with_place(std::source_location at, F&& f) {
   try {
     f();
-  } catch (error const& e) {
-    throw error(context_access::place(at), e.what());
-  }
+  } catch (error const& e) { throw error(context_access::place(at), e.what()); }
 }
 }  // namespace detail
 
@@ -45,7 +43,9 @@ class tracer {
  public:
   /// Traces what runs on this thread from now on. Throws neap::error if a trace is active already.
   explicit tracer(operator_table ops, std::source_location at = std::source_location::current())
-      : edit_(ops), context_(eager_context::current()), token_(std::make_shared<detail::trace_token>()) {
+      : edit_(ops),
+        context_(eager_context::current()),
+        token_(std::make_shared<detail::trace_token>()) {
     if (context_.trace_) throw error(at, "a trace is active on this thread already");
     context_.trace_ = this;
   }
@@ -69,7 +69,7 @@ class tracer {
   }
   /// The name that a tensor of the model gets if the program reads it.
   void set_name(tensor const& t, std::string const& name) {
-    if (t.storage()) names_.emplace(t.storage().get(), name);
+    if (t.storage()) names_.emplace_back(t.storage().get(), name);
   }
 
   // ------------------------------------------------------------------ what comes out
@@ -144,8 +144,8 @@ class tracer {
   value_id add_source(tensor const& t, std::source_location at) {
     auto const& s = *t.storage();
     // Nobody has touched its data: they are made in the program, where they take memory only while they are needed.
-    if (auto const& first = s.first_values(); s.role() == role::activation && !s.is_allocated() &&
-                                              first.how == initialiser::kind::constant)
+    if (auto const& first = s.first_values();
+        s.role() == role::activation && !s.is_allocated() && first.how == initialiser::kind::constant)
       return edit_.add(op::fill{s.type().dims, s.type().element, first.a}, {}).front();
     if (!is_source(s.role())) {
       throw error(context_access::place(at),
@@ -153,9 +153,9 @@ class tracer {
                       to_string(t.type()) +
                       ": pass it in, make it a neap::parameter or neap::buffer, or wrap it in neap::constant");
     }
-    auto const known = names_.find(&s);
+    auto const known = std::find_if(names_.begin(), names_.end(), [&](auto const& named) { return named.first == &s; });
     std::string text = known != names_.end() ? known->second
-                                            : std::string(name_of(s.role())) + "." + std::to_string(residents_.size());
+                                             : std::string(name_of(s.role())) + "." + std::to_string(residents_.size());
     value_id const v = edit_.add_source(s.role(), s.type(), text);
     residents_.push_back({v, detail::make_leaf(t.storage(), tensor_layout::dense(s.type())), std::move(text)});
     return v;
@@ -165,7 +165,7 @@ class tracer {
   eager_context& context_;
   std::shared_ptr<detail::trace_token> token_;
   std::unordered_map<void const*, entry> known_;
-  std::unordered_map<void const*, std::string> names_;
+  std::vector<std::pair<void const*, std::string>> names_;  // the first one counts
   std::vector<value_id> inputs_;
   std::vector<resident> residents_;
 };

@@ -136,11 +136,12 @@ struct svg_level {
 
 /// Names keep their height as far as they can, and 32 pixels from one another.
 inline void part_levels(std::vector<svg_level>& levels, svg_plot const& plot) {
-  std::stable_sort(levels.begin(), levels.end(), [](auto const& a, auto const& b) { return a.bytes > b.bytes; });
+  for (std::size_t i = 1; i < levels.size(); ++i)  // few: the highest first, equal ones as they came
+    for (std::size_t k = i; k > 0 && levels[k - 1].bytes < levels[k].bytes; --k) std::swap(levels[k - 1], levels[k]);
   double at = plot.top - 8;
   for (auto& l : levels) l.at = at = std::max(plot.y(l.bytes), at + (&l == levels.data() ? 0 : 32));
   double floor = plot.bottom;
-  for (auto l = levels.rbegin(); l != levels.rend(); ++l) l->at = std::min(l->at, floor), floor = l->at - 32;
+  for (std::size_t i = levels.size(); i-- > 0; floor = levels[i].at - 32) levels[i].at = std::min(levels[i].at, floor);
 }
 
 /// "From left to right one training step. Planned: 144 MiB at the peak instead of 206 MiB (70 %), 1.71 ms instead of..."

@@ -19,14 +19,15 @@ namespace detail {
 /// The recorded operators that `loss` was computed with, in the order in which they ran.
 inline std::vector<tensor_node const*> recorded_nodes(tensor const& loss) {
   std::vector<tensor_node const*> found, open{loss.node().get()};
-  std::unordered_map<tensor_node const*, bool> seen{{open.front(), true}};
+  std::unordered_map<tensor_node const*, value_id> seen;  // as a set; a map of this type is needed below
+  seen.emplace(open.front(), nothing<value_id>);
   while (!open.empty()) {
     auto const* n = open.back();
     open.pop_back();
     if (!n->facets) continue;
     found.push_back(n);
     for (auto const& t : n->in)
-      if (auto const* m = t.node().get(); seen.emplace(m, true).second) open.push_back(m);
+      if (auto const* m = t.node().get(); seen.emplace(m, nothing<value_id>).second) open.push_back(m);
   }
   std::sort(found.begin(), found.end(), [](auto const* a, auto const* b) { return a->order < b->order; });
   return found;
@@ -116,7 +117,7 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
   std::vector<std::shared_ptr<tensor_storage>> memory(g.storage_count());  // of what is made here
   auto const storage_of = [&](value_id v) -> std::shared_ptr<tensor_storage> const& {
     return index(v) < recorded.value_count() && recorded.of(v).storage ? recorded.of(v).storage
-                                                                        : memory[index(g.storage(v))];
+                                                                       : memory[index(g.storage(v))];
   };
   std::vector<tensor_ref> refs;
   std::vector<tensor_layout> layouts;
@@ -137,9 +138,9 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
       for (auto v : g.inputs(id)) {
         auto const& s = storage_of(v);
         if (index(v) < recorded.value_count() && recorded.of(v).storage && s->version() != recorded.of(v).version)
-          throw error(context_access::place(at),
-                      "grad: a tensor that the gradient of " + std::string(g.facets(id).name) + " needs, " +
-                          to_string(g.type(v)) + ", was changed in place after it was used");
+          throw error(context_access::place(at), "grad: a tensor that the gradient of " +
+                                                     std::string(g.facets(id).name) + " needs, " +
+                                                     to_string(g.type(v)) + ", was changed in place after it was used");
         refs.push_back(tensor_ref::place(s->data(), g.layout(v)));
         layouts.push_back(g.layout(v));
       }
@@ -186,7 +187,8 @@ std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
     std::vector<tensor> out;
     value_id const of = t->value(loss, at);
     detail::with_place(at, [&] {
-      for (auto g : differentiate(t->editor(), of, sources)) out.push_back(g == nothing<value_id> ? tensor() : t->wrap(g));
+      for (auto g : differentiate(t->editor(), of, sources))
+        out.push_back(g == nothing<value_id> ? tensor() : t->wrap(g));
     });
     return out;
   }

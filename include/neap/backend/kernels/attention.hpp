@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -34,16 +35,16 @@ struct softmax_block {
   std::int64_t rows, columns;
   bool causal;
   std::int64_t visible;
-  bool first;       // the first block of keys: largest, sum and out hold nothing yet
-  T* largest;       // [rows] so far
-  T* sum;           // [rows] of exp(score - largest)
-  T* out;           // [rows, depth], scaled by the correction
+  bool first;  // the first block of keys: largest, sum and out hold nothing yet
+  T* largest;  // [rows] so far
+  T* sum;      // [rows] of exp(score - largest)
+  T* out;      // [rows, depth], scaled by the correction
   std::int64_t depth;
 };
 template <class T>
 struct slope_block {
-  T* scores;        // in: scores; out: probabilities
-  T* slopes;        // in: gradient to the probabilities; out: gradient to the unscaled scores
+  T* scores;  // in: scores; out: probabilities
+  T* slopes;  // in: gradient to the probabilities; out: gradient to the unscaled scores
   std::int64_t rows, columns;
   bool causal;
   std::int64_t visible;
@@ -224,10 +225,10 @@ void run_attention(host_backend& backend, attention_extents const& e, tensor_ref
 }
 
 template <class T>
-void run_attention_gradient(host_backend& backend, attention_extents const& e, tensor_ref const& q,
-                            tensor_ref const& k, tensor_ref const& v, tensor_ref const& y, tensor_ref const& lse,
-                            tensor_ref const& dy, tensor_ref const& dq, tensor_ref const& dk, tensor_ref const& dv,
-                            bool causal, void* workspace) {
+void run_attention_gradient(host_backend& backend, attention_extents const& e, tensor_ref const& q, tensor_ref const& k,
+                            tensor_ref const& v, tensor_ref const& y, tensor_ref const& lse, tensor_ref const& dy,
+                            tensor_ref const& dq, tensor_ref const& dk, tensor_ref const& dv, bool causal,
+                            void* workspace) {
   constexpr bytes_t size = sizeof(T);
   bytes_t const each = e.backward_scratch(size);
   std::int64_t const group = e.heads / e.key_heads;
@@ -250,7 +251,8 @@ void run_attention_gradient(host_backend& backend, attention_extents const& e, t
           for (std::int64_t r = 0; r < rows; ++r) {
             T const* const a = head<T const>(dy, b, h, row + r);
             T const* const c = head<T const>(y, b, h, row + r);
-            delta[r] = host_block{}.reduce_each(e.value_depth, T(0), [&](std::int64_t j) { return a[j] * c[j]; }, sum_op{});
+            delta[r] = host_block{}.reduce_each(
+                e.value_depth, T(0), [&](std::int64_t j) { return a[j] * c[j]; }, sum_op{});
             log_sum[r] = lse.as<T>()[b * lse.strides[0] + h * lse.strides[1] + (row + r) * lse.strides[2]];
           }
           std::int64_t const seen = causal ? std::min(e.keys, row + rows) : e.keys;
@@ -263,11 +265,11 @@ void run_attention_gradient(host_backend& backend, attention_extents const& e, t
                           kb, T(0), scores);
             gemm_panel<T>({rows, n, e.value_depth, false, true, dy.strides[2], v.strides[2], n}, T(1), gb,
                           head<T const>(v, b, kh, key), T(0), slopes);
-            run_widest(slope_block<T>{scores, slopes, rows, n, causal, row + 1 - key, log_sum, delta,
-                                      static_cast<T>(e.scale)},
-                       vectors);
-            gemm_panel<T>({n, e.value_depth, rows, true, false, n, dy.strides[2], dv.strides[2]}, T(1), scores, gb, T(1),
-                          head<T>(dv, b, kh, key));
+            run_widest(
+                slope_block<T>{scores, slopes, rows, n, causal, row + 1 - key, log_sum, delta, static_cast<T>(e.scale)},
+                vectors);
+            gemm_panel<T>({n, e.value_depth, rows, true, false, n, dy.strides[2], dv.strides[2]}, T(1), scores, gb,
+                          T(1), head<T>(dv, b, kh, key));
             gemm_panel<T>({n, e.depth, rows, true, false, n, q.strides[2], dk.strides[2]}, T(1), slopes, qb, T(1),
                           head<T>(dk, b, kh, key));
             gemm_panel<T>({rows, e.depth, n, false, false, n, k.strides[2], dq.strides[2]}, T(1), slopes, kb,
@@ -294,8 +296,9 @@ inline bytes_t attention_gradient_workspace(shape const& q, shape const& k, shap
 /// y [B, H, T, E] = softmax(scale * q k^T) v for q [B, H, T, D], k [B, K, S, D], v [B, K, S, E], where K divides H
 /// (grouped queries share a key head); lse [B, H, T] (data may be null) gets the log of the softmax's sum. All are views
 /// whose last axis has stride 1, so slices of a packed [B, T, 3C] and y in [B, T, H, E] order need no copies. f32, f64.
-inline void attention(host_backend& backend, tensor_ref const& q, tensor_ref const& k, tensor_ref const& v,
-                      tensor_ref const& y, tensor_ref const& lse, attention_options const& o, void* workspace) {
+template <std::same_as<host_backend> Backend>
+void attention(Backend& backend, tensor_ref const& q, tensor_ref const& k, tensor_ref const& v, tensor_ref const& y,
+               tensor_ref const& lse, attention_options const& o, void* workspace) {
   auto const e = detail::attention_extents::of(q.dims, k.dims, v.dims, o);
   if (y.dims != shape{e.batch, e.heads, e.queries, e.value_depth} ||
       (lse.data && lse.dims != shape{e.batch, e.heads, e.queries}))
@@ -303,31 +306,28 @@ inline void attention(host_backend& backend, tensor_ref const& q, tensor_ref con
                 to_string(q.dims));
   detail::check_rows("q", q), detail::check_rows("k", k), detail::check_rows("v", v), detail::check_rows("y", y);
   detail::single_threaded_blas();
-  if (y.element == dtype::f32)
-    detail::run_attention<float>(backend, e, q, k, v, y, lse, o.causal, workspace);
-  else if (y.element == dtype::f64)
-    detail::run_attention<double>(backend, e, q, k, v, y, lse, o.causal, workspace);
-  else
-    throw error("attention: the host computes in f32 and f64, not in " + std::string(name_of(y.element)));
+  if (y.element == dtype::f32) detail::run_attention<float>(backend, e, q, k, v, y, lse, o.causal, workspace);
+  else if (y.element == dtype::f64) detail::run_attention<double>(backend, e, q, k, v, y, lse, o.causal, workspace);
+  else throw error("attention: the host computes in f32 and f64, not in " + std::string(name_of(y.element)));
 }
 
 /// dq, dk, dv from the operands and results of attention and dy. Same views and types as there.
-inline void attention_gradient(host_backend& backend, tensor_ref const& q, tensor_ref const& k, tensor_ref const& v,
-                               tensor_ref const& y, tensor_ref const& lse, tensor_ref const& dy, tensor_ref const& dq,
-                               tensor_ref const& dk, tensor_ref const& dv, attention_options const& o,
-                               void* workspace) {
+template <std::same_as<host_backend> Backend>
+void attention_gradient(Backend& backend, tensor_ref const& q, tensor_ref const& k, tensor_ref const& v,
+                        tensor_ref const& y, tensor_ref const& lse, tensor_ref const& dy, tensor_ref const& dq,
+                        tensor_ref const& dk, tensor_ref const& dv, attention_options const& o, void* workspace) {
   auto const e = detail::attention_extents::of(q.dims, k.dims, v.dims, o);
   if (dq.dims != q.dims || dk.dims != k.dims || dv.dims != v.dims || dy.dims != y.dims)
     throw error("attention_gradient: gradients do not have the shapes of what they belong to");
   detail::check_rows("q", q), detail::check_rows("k", k), detail::check_rows("v", v), detail::check_rows("y", y);
-  detail::check_rows("dq", dq), detail::check_rows("dk", dk), detail::check_rows("dv", dv), detail::check_rows("dy", dy);
+  detail::check_rows("dq", dq), detail::check_rows("dk", dk), detail::check_rows("dv", dv),
+      detail::check_rows("dy", dy);
   detail::single_threaded_blas();
   if (y.element == dtype::f32)
     detail::run_attention_gradient<float>(backend, e, q, k, v, y, lse, dy, dq, dk, dv, o.causal, workspace);
   else if (y.element == dtype::f64)
     detail::run_attention_gradient<double>(backend, e, q, k, v, y, lse, dy, dq, dk, dv, o.causal, workspace);
-  else
-    throw error("attention_gradient: the host computes in f32 and f64, not in " + std::string(name_of(y.element)));
+  else throw error("attention_gradient: the host computes in f32 and f64, not in " + std::string(name_of(y.element)));
 }
 
 }  // namespace neap::inline v0

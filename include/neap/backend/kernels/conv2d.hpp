@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -221,7 +222,7 @@ struct correlation {
               std::int64_t groups_, bool may_stay)
       : h(h_),
         w(w_),
-        tiles(tiles_for<T>(machine_vectors())),
+        tiles(machine_vectors()),
         ins(ins_),
         outs(outs_),
         groups(groups_),
@@ -293,7 +294,7 @@ struct correlation {
       for (int i = 0; i < a; ++i) start[i] = bias ? bias[(o + i) * bias_step] : T(0);
       correlation_tile<T> tile;
       tile.channels = ins, tile.taps = taps, tile.weight = packed + o * ins * taps, tile.start = start;
-      auto const& kernels = tiles.correlation[tile_set<T>::log2(a)];
+      auto const& kernels = kernels_of(tiles).correlation[tile_set<T>::log2(a)];
       auto sweep = [&](std::int64_t from, std::int64_t to) {  // whole vectors; tile.x and tile.y are at `from`
         for (std::int64_t q = from; q < to;) {
           std::int64_t const left = (to - q + L - 1) / L;
@@ -396,7 +397,7 @@ struct weight_gradient {
       : e(e_),
         h(correlation_axis::forward(e.h, e.oh, e.kh, o.stride[0], o.padding[0], o.dilation[0])),
         w(correlation_axis::forward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1])),
-        tiles(tiles_for<T>(machine_vectors())),
+        tiles(machine_vectors()),
         taps(e.kh * e.kw),
         columns(e.cg * taps) {
     block = std::min<std::int64_t>(e.cg, 16);
@@ -499,9 +500,9 @@ struct weight_gradient {
           int const a = tiles.rows_for(outs - o);
           for (std::int64_t c = 0; c < here;) {
             std::int64_t const left = here - c, b = left == 4 ? 2 : std::min<std::int64_t>(3, left);
-            tiles.weight[tile_set<T>::log2(a)][b - 1]({count, strip.pixels, slopes + o * strip.pixels, g_unit(),
-                                                       strip.pixels, planes, x_unit(), offsets + c,
-                                                       sum + o * columns + c0 * taps + c, columns, u0 != first});
+            kernels_of(tiles).weight[tile_set<T>::log2(a)][b - 1](
+                {count, strip.pixels, slopes + o * strip.pixels, g_unit(), strip.pixels, planes, x_unit(), offsets + c,
+                 sum + o * columns + c0 * taps + c, columns, u0 != first});
             c += b;
           }
           o += a;
@@ -540,8 +541,9 @@ inline bytes_t conv2d_workspace(shape const& x, shape const& w, conv2d_options c
 
 /// y [N, O, OH, OW] = conv2d(x [N, C, H, W], w [O, C / groups, KH, KW]) + bias [O] (data may be null). Any strides.
 /// Throws neap::error on shapes that do not fit and on element types other than f32 and f64.
-inline void conv2d(host_backend& backend, tensor_ref const& x, tensor_ref const& w, tensor_ref const& bias,
-                   tensor_ref const& y, conv2d_options const& o, void* workspace) {
+template <std::same_as<host_backend> Backend>
+void conv2d(Backend& backend, tensor_ref const& x, tensor_ref const& w, tensor_ref const& bias, tensor_ref const& y,
+            conv2d_options const& o, void* workspace) {
   detail::check_conv2d("conv2d", x, w, y, o);
   auto const e = detail::conv2d_extents::of(x.dims, w.dims, o);
   detail::with_f32_or_f64("conv2d", x.element, [&](auto zero) {
@@ -574,8 +576,9 @@ inline bytes_t conv2d_input_gradient_workspace(shape const& x, shape const& w, c
 }
 
 /// dx [N, C, H, W] from dy [N, O, OH, OW] and w [O, C / groups, KH, KW].
-inline void conv2d_input_gradient(host_backend& backend, tensor_ref const& dy, tensor_ref const& w,
-                                  tensor_ref const& dx, conv2d_options const& o, void* workspace) {
+template <std::same_as<host_backend> Backend>
+void conv2d_input_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& w, tensor_ref const& dx,
+                           conv2d_options const& o, void* workspace) {
   detail::check_conv2d("conv2d_input_gradient", dx, w, dy, o);
   auto const e = detail::conv2d_extents::of(dx.dims, w.dims, o);
   detail::with_f32_or_f64("conv2d_input_gradient", dx.element, [&](auto zero) {
@@ -604,9 +607,9 @@ inline bytes_t conv2d_weight_gradient_workspace(shape const& x, shape const& w, 
 }
 
 /// dw [O, C / groups, KH, KW] (+)= the gradient to the weight, from x and dy.
-inline void conv2d_weight_gradient(host_backend& backend, tensor_ref const& x, tensor_ref const& dy,
-                                   tensor_ref const& dw, conv2d_options const& o, void* workspace,
-                                   bool accumulate = false) {
+template <std::same_as<host_backend> Backend>
+void conv2d_weight_gradient(Backend& backend, tensor_ref const& x, tensor_ref const& dy, tensor_ref const& dw,
+                            conv2d_options const& o, void* workspace, bool accumulate = false) {
   detail::check_conv2d("conv2d_weight_gradient", x, dw, dy, o);
   auto const e = detail::conv2d_extents::of(x.dims, dw.dims, o);
   detail::with_f32_or_f64("conv2d_weight_gradient", x.element, [&](auto zero) {
@@ -615,8 +618,8 @@ inline void conv2d_weight_gradient(host_backend& backend, tensor_ref const& x, t
 }
 
 /// db [O] (+)= sum of dy [N, O, OH, OW] over N, OH, OW. No workspace.
-inline void conv2d_bias_gradient(host_backend& backend, tensor_ref const& dy, tensor_ref const& db,
-                                 bool accumulate = false) {
+template <std::same_as<host_backend> Backend>
+void conv2d_bias_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& db, bool accumulate = false) {
   if (dy.rank() != 4 || db.rank() != 1 || db.dims[0] != dy.dims[1] || db.element != dy.element)
     throw error("conv2d_bias_gradient: " + to_string(dy.dims) + " does not reduce to " + to_string(db.dims));
   detail::with_f32_or_f64("conv2d_bias_gradient", dy.element, [&](auto zero) {

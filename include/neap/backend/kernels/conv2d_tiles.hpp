@@ -59,10 +59,10 @@ NEAP_INLINE void hold(V& v) {
 // A vector of `Lanes` elements: `type` in registers, `loose` in memory at any element's address.
 template <class T, int Lanes>
 struct lanes_of;
-#define NEAP_LANES_OF(T, n)                                                           \
-  template <>                                                                         \
-  struct lanes_of<T, n> {                                                             \
-    typedef T type __attribute__((vector_size(n * sizeof(T))));                       \
+#define NEAP_LANES_OF(T, n)                                                                     \
+  template <>                                                                                   \
+  struct lanes_of<T, n> {                                                                       \
+    typedef T type __attribute__((vector_size(n * sizeof(T))));                                 \
     typedef T loose __attribute__((vector_size(n * sizeof(T)), aligned(sizeof(T)), may_alias)); \
   };
 NEAP_LANES_OF(float, 16)
@@ -123,13 +123,13 @@ NEAP_INLINE void run_tile(correlation_tile<T> const& tile) {
 
 template <class T>
 struct weight_tile {
-  std::int64_t units, pixels;            // pixels: a multiple of the lanes
-  T const* g;                            // [units] x [A] rows of pixels
+  std::int64_t units, pixels;  // pixels: a multiple of the lanes
+  T const* g;                  // [units] x [A] rows of pixels
   std::int64_t g_unit, g_stride;
-  T const* x;                            // [units]
+  T const* x;  // [units]
   std::int64_t x_unit;
-  std::int64_t const* offset;            // [B]
-  T* out;                                // [A] rows of B
+  std::int64_t const* offset;  // [B]
+  T* out;                      // [A] rows of B
   std::int64_t out_stride;
   bool accumulate;
 };
@@ -190,21 +190,33 @@ NEAP_INLINE void run_tile(weight_tile<T> const& tile) {
   }
 }
 
-// The tiles of one instruction set, for A of 8, 4, 2, 1 rows and B of 3, 2, 1.
+// How large the tiles of an instruction set are: A of 8, 4, 2, 1 rows (at most `rows`), B of 3, 2, 1.
 template <class T>
 struct tile_set {
-  template <class Tile>
-  using kernel = void (*)(Tile const&);
-  int lanes, rows;  // rows: the most a tile has
-  kernel<correlation_tile<T>> correlation[4][3];  // [log2 A][B - 1]
-  kernel<weight_tile<T>> weight[4][3];
+  vector_set vectors;
+  int lanes, rows;
 
+  explicit tile_set(vector_set v) : vectors(v), lanes(16 / sizeof(T)), rows(4) {
+#if defined(__x86_64__)
+    if (v == vector_set::avx512) lanes = 64 / sizeof(T), rows = 8;
+    else if (v == vector_set::avx2) lanes = 32 / sizeof(T);
+#endif
+  }
   int rows_for(std::int64_t left) const {
     int a = rows;
     while (a > left) a /= 2;
     return a;
   }
   static constexpr int log2(int a) { return a >= 8 ? 3 : a >= 4 ? 2 : a >= 2 ? 1 : 0; }
+};
+
+// The tiles themselves. Who only asks for sizes does not compile them.
+template <class T>
+struct tile_kernels {
+  template <class Tile>
+  using kernel = void (*)(Tile const&);
+  kernel<correlation_tile<T>> correlation[4][3];  // [log2 A][B - 1]
+  kernel<weight_tile<T>> weight[4][3];
 };
 
 template <class T, class Tile, int A, int B>
@@ -222,25 +234,25 @@ NEAP_TARGET_AVX512 void tile_avx512(Tile const& t) {
 }
 #endif
 
-#define NEAP_TILE_ROW(f, Tile, a) {&f<T, Tile, a, 1>, &f<T, Tile, a, 2>, &f<T, Tile, a, 3>}
-#define NEAP_TILE_TABLE(f, Tile, most)                                                                        \
-  {                                                                                                           \
-    NEAP_TILE_ROW(f, Tile, 1), NEAP_TILE_ROW(f, Tile, 2), NEAP_TILE_ROW(f, Tile, 4), NEAP_TILE_ROW(f, Tile, most) \
-  }
+#define NEAP_TILE_ROW(f, Tile, a) \
+  { &f<T, Tile, a, 1>, &f<T, Tile, a, 2>, &f<T, Tile, a, 3> }
+#define NEAP_TILE_TABLE(f, Tile, most) \
+  { NEAP_TILE_ROW(f, Tile, 1), NEAP_TILE_ROW(f, Tile, 2), NEAP_TILE_ROW(f, Tile, 4), NEAP_TILE_ROW(f, Tile, most) }
 
 template <class T>
-tile_set<T> tiles_for(vector_set v) {
+tile_kernels<T> const& kernels_of(tile_set<T> const& tiles) {
 #if defined(__x86_64__)
-  if (v == vector_set::avx512)
-    return {static_cast<int>(64 / sizeof(T)), 8, NEAP_TILE_TABLE(tile_avx512, correlation_tile<T>, 8),
-            NEAP_TILE_TABLE(tile_avx512, weight_tile<T>, 8)};
-  if (v == vector_set::avx2)
-    return {static_cast<int>(32 / sizeof(T)), 4, NEAP_TILE_TABLE(tile_avx2, correlation_tile<T>, 4),
-            NEAP_TILE_TABLE(tile_avx2, weight_tile<T>, 4)};
+  static constexpr tile_kernels<T> avx512{NEAP_TILE_TABLE(tile_avx512, correlation_tile<T>, 8),
+                                          NEAP_TILE_TABLE(tile_avx512, weight_tile<T>, 8)};
+  static constexpr tile_kernels<T> avx2{NEAP_TILE_TABLE(tile_avx2, correlation_tile<T>, 4),
+                                        NEAP_TILE_TABLE(tile_avx2, weight_tile<T>, 4)};
+  if (tiles.vectors == vector_set::avx512) return avx512;
+  if (tiles.vectors == vector_set::avx2) return avx2;
 #endif
-  static_cast<void>(v);
-  return {static_cast<int>(16 / sizeof(T)), 4, NEAP_TILE_TABLE(tile_narrow, correlation_tile<T>, 4),
-          NEAP_TILE_TABLE(tile_narrow, weight_tile<T>, 4)};
+  static_cast<void>(tiles);
+  static constexpr tile_kernels<T> narrow{NEAP_TILE_TABLE(tile_narrow, correlation_tile<T>, 4),
+                                          NEAP_TILE_TABLE(tile_narrow, weight_tile<T>, 4)};
+  return narrow;
 }
 #undef NEAP_TILE_TABLE
 #undef NEAP_TILE_ROW

@@ -7,6 +7,7 @@
 #include <neap/core/tensor_ref.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -45,8 +46,8 @@ sample_point<T> sample_at(std::int64_t i, std::int64_t in, std::int64_t out, int
 template <class F>
 void interpolate_planes(char const* what, host_backend& backend, tensor_ref const& image, tensor_ref const& resized,
                         F const& f) {
-  if (image.rank() != 4 || resized.rank() != 4 || image.dims[0] != resized.dims[0] || image.dims[1] != resized.dims[1] ||
-      image.dims[2] < 1 || image.dims[3] < 1)
+  if (image.rank() != 4 || resized.rank() != 4 || image.dims[0] != resized.dims[0] ||
+      image.dims[1] != resized.dims[1] || image.dims[2] < 1 || image.dims[3] < 1)
     throw error(std::string(what) + ": " + to_string(image.dims) + " cannot be resized to " + to_string(resized.dims));
   if (image.element != resized.element || (image.element != dtype::f32 && image.element != dtype::f64))
     throw error(std::string(what) + ": the host computes in f32 and f64, and both tensors have one type");
@@ -57,10 +58,8 @@ void interpolate_planes(char const* what, host_backend& backend, tensor_ref cons
       std::int64_t const n = i / image.dims[1], c = i % image.dims[1];
       std::int64_t const from = n * image.strides[0] + c * image.strides[1];
       std::int64_t const to = n * resized.strides[0] + c * resized.strides[1];
-      if (image.element == dtype::f32)
-        f(image.as<float>() + from, resized.as<float>() + to);
-      else
-        f(image.as<double>() + from, resized.as<double>() + to);
+      if (image.element == dtype::f32) f(image.as<float>() + from, resized.as<float>() + to);
+      else f(image.as<double>() + from, resized.as<double>() + to);
     }
   });
 }
@@ -68,7 +67,8 @@ void interpolate_planes(char const* what, host_backend& backend, tensor_ref cons
 }  // namespace detail
 
 /// y [N, C, OH, OW] = x [N, C, H, W] resized.
-inline void interpolate(host_backend& backend, tensor_ref const& x, tensor_ref const& y, interpolate_options const& o) {
+template <std::same_as<host_backend> Backend>
+void interpolate(Backend& backend, tensor_ref const& x, tensor_ref const& y, interpolate_options const& o) {
   detail::interpolate_planes("interpolate", backend, x, y, [&](auto const* in, auto* out) {
     using T = std::remove_reference_t<decltype(*out)>;
     for (std::int64_t i = 0; i < y.dims[2]; ++i) {
@@ -91,8 +91,8 @@ inline void interpolate(host_backend& backend, tensor_ref const& x, tensor_ref c
 }
 
 /// dx [N, C, H, W] from dy [N, C, OH, OW].
-inline void interpolate_gradient(host_backend& backend, tensor_ref const& dy, tensor_ref const& dx,
-                                 interpolate_options const& o) {
+template <std::same_as<host_backend> Backend>
+void interpolate_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& dx, interpolate_options const& o) {
   detail::interpolate_planes("interpolate_gradient", backend, dx, dy, [&](auto* out, auto const* in) {
     using T = std::remove_reference_t<decltype(*out)>;
     for (std::int64_t i = 0; i < dx.dims[2]; ++i)

@@ -6,6 +6,7 @@
 #include <neap/core/tensor_ref.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <source_location>
 #include <string>
@@ -165,19 +166,17 @@ inline bytes_t matmul_workspace(tensor_ref const& a, tensor_ref const& b, tensor
 /// y[..., m, n] = op(a) op(b), f32 or f64. The last two axes of a and b need one of stride 1, y's rows must be dense;
 /// broadcast batch axes have extent 1 or stride 0, or are missing in front. y must not overlap the operands. Throws
 /// neap::error where that does not hold (the caller copies first).
-inline void matmul(host_backend& backend, tensor_ref const& a, tensor_ref const& b, tensor_ref const& y,
-                   matmul_options o = {}, void* workspace = nullptr) {
+template <std::same_as<host_backend> Backend>
+void matmul(Backend& backend, tensor_ref const& a, tensor_ref const& b, tensor_ref const& y, matmul_options o = {},
+            void* workspace = nullptr) {
   if (a.element != y.element || b.element != y.element)
     throw error("matmul: element types differ, " + std::string(name_of(a.element)) + " x " +
                 std::string(name_of(b.element)) + " -> " + std::string(name_of(y.element)));
   auto const p = detail::matmul_plan::of(a, b, y, o);
   if (p.batches == 0 || p.each.m == 0 || p.each.n == 0) return;
-  if (y.element == dtype::f32)
-    detail::run_matmul<float>(backend, p, a, b, y, o.accumulate, workspace);
-  else if (y.element == dtype::f64)
-    detail::run_matmul<double>(backend, p, a, b, y, o.accumulate, workspace);
-  else
-    throw error("matmul: the host computes in f32 and f64, not in " + std::string(name_of(y.element)));
+  if (y.element == dtype::f32) detail::run_matmul<float>(backend, p, a, b, y, o.accumulate, workspace);
+  else if (y.element == dtype::f64) detail::run_matmul<double>(backend, p, a, b, y, o.accumulate, workspace);
+  else throw error("matmul: the host computes in f32 and f64, not in " + std::string(name_of(y.element)));
 }
 
 }  // namespace neap::inline v0

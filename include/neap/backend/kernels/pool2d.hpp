@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -113,9 +114,8 @@ std::int64_t place_of_maximum(T const* x, tensor_ref const& t, pool_span h, pool
 template <class T>
 void maximum_of_pairs(T const* a, T const* b, std::int64_t n, T* y) {
   max_op const larger;
-  host_block{}.each(n, [&](std::int64_t j) {
-    y[j] = larger(larger(a[2 * j], a[2 * j + 1]), larger(b[2 * j], b[2 * j + 1]));
-  });
+  host_block{}.each(
+      n, [&](std::int64_t j) { y[j] = larger(larger(a[2 * j], a[2 * j + 1]), larger(b[2 * j], b[2 * j + 1])); });
 }
 
 template <class T, class H, class W>
@@ -133,7 +133,8 @@ void average_forward(host_backend& backend, tensor_ref const& x, tensor_ref cons
         for (std::int64_t r = a.begin; r < a.end; ++r) {
           T const* const row = in + r * x.strides[2] + b.begin * x.strides[3];
           if (dense && width >= host_block::lanes)
-            sum += host_block{}.reduce_each(width, T(0), [&](std::int64_t k) { return row[k]; }, sum_op{});
+            sum += host_block{}.reduce_each(
+                width, T(0), [&](std::int64_t k) { return row[k]; }, sum_op{});
           else
             for (std::int64_t k = 0; k < width; ++k) sum += row[k * x.strides[3]];
         }
@@ -174,8 +175,9 @@ inline shape adaptive_shape(tensor_ref const& x, tensor_ref const& y) {
 
 /// y = maximum over windows of x. `place` (i32 [N, C, OH, OW], or no data) gets the maximum's index in its plane,
 /// row * W + column: the first of equals; a NaN wins.
-inline void max_pool2d(host_backend& backend, tensor_ref const& x, tensor_ref const& y, tensor_ref const& place,
-                       pool2d_options const& o) {
+template <std::same_as<host_backend> Backend>
+void max_pool2d(Backend& backend, tensor_ref const& x, tensor_ref const& y, tensor_ref const& place,
+                pool2d_options const& o) {
   detail::check_pool("max_pool2d", x, y, pool2d_shape(x.dims, o));
   if (place.data && (place.element != dtype::i32 || place.dims != y.dims))
     throw error("max_pool2d: places are i32 " + to_string(y.dims));
@@ -206,8 +208,8 @@ inline void max_pool2d(host_backend& backend, tensor_ref const& x, tensor_ref co
 }
 
 /// dx from dy and the places that max_pool2d saved.
-inline void max_pool2d_gradient(host_backend& backend, tensor_ref const& dy, tensor_ref const& place,
-                                tensor_ref const& dx) {
+template <std::same_as<host_backend> Backend>
+void max_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& place, tensor_ref const& dx) {
   if (place.element != dtype::i32 || place.dims != dy.dims || dx.rank() != 4 || dx.element != dy.element)
     throw error("max_pool2d_gradient: places " + to_string(place.dims) + " do not fit " + to_string(dy.dims));
   detail::with_image_type("max_pool2d_gradient", dx.element, [&](auto zero) {
@@ -228,8 +230,9 @@ inline void max_pool2d_gradient(host_backend& backend, tensor_ref const& dy, ten
 }
 
 /// dx from dy and the input: nothing but x was kept.
-inline void max_pool2d_gradient_from_input(host_backend& backend, tensor_ref const& x, tensor_ref const& dy,
-                                           tensor_ref const& dx, pool2d_options const& o) {
+template <std::same_as<host_backend> Backend>
+void max_pool2d_gradient_from_input(Backend& backend, tensor_ref const& x, tensor_ref const& dy, tensor_ref const& dx,
+                                    pool2d_options const& o) {
   detail::check_pool("max_pool2d_gradient", x, dy, pool2d_shape(x.dims, o));
   if (dx.dims != x.dims || dx.element != x.element) throw error("max_pool2d_gradient: dx does not have x's type");
   auto const h = detail::pool_axis(x.dims, o, 0), w = detail::pool_axis(x.dims, o, 1);
@@ -253,7 +256,8 @@ inline void max_pool2d_gradient_from_input(host_backend& backend, tensor_ref con
 }
 
 /// y = mean over windows of x.
-inline void avg_pool2d(host_backend& backend, tensor_ref const& x, tensor_ref const& y, pool2d_options const& o) {
+template <std::same_as<host_backend> Backend>
+void avg_pool2d(Backend& backend, tensor_ref const& x, tensor_ref const& y, pool2d_options const& o) {
   detail::check_pool("avg_pool2d", x, y, pool2d_shape(x.dims, o));
   detail::with_image_type("avg_pool2d", x.element, [&](auto zero) {
     detail::average_forward<decltype(zero)>(backend, x, y, detail::pool_axis(x.dims, o, 0),
@@ -261,8 +265,8 @@ inline void avg_pool2d(host_backend& backend, tensor_ref const& x, tensor_ref co
   });
 }
 /// dx from dy.
-inline void avg_pool2d_gradient(host_backend& backend, tensor_ref const& dy, tensor_ref const& dx,
-                                pool2d_options const& o) {
+template <std::same_as<host_backend> Backend>
+void avg_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& dx, pool2d_options const& o) {
   detail::check_pool("avg_pool2d_gradient", dx, dy, pool2d_shape(dx.dims, o));
   detail::with_image_type("avg_pool2d_gradient", dx.element, [&](auto zero) {
     detail::average_backward<decltype(zero)>(backend, dy, dx, detail::pool_axis(dx.dims, o, 0),
@@ -271,7 +275,8 @@ inline void avg_pool2d_gradient(host_backend& backend, tensor_ref const& dy, ten
 }
 
 /// y [N, C, OH, OW] = means over windows [i * H / OH, ceil((i + 1) * H / OH)) of x; OH = OW = 1 is global pooling.
-inline void adaptive_avg_pool2d(host_backend& backend, tensor_ref const& x, tensor_ref const& y) {
+template <std::same_as<host_backend> Backend>
+void adaptive_avg_pool2d(Backend& backend, tensor_ref const& x, tensor_ref const& y) {
   detail::check_pool("adaptive_avg_pool2d", x, y, detail::adaptive_shape(x, y));
   detail::with_image_type("adaptive_avg_pool2d", x.element, [&](auto zero) {
     detail::average_forward<decltype(zero)>(backend, x, y, detail::adaptive_axis{x.dims[2], y.dims[2]},
@@ -279,7 +284,8 @@ inline void adaptive_avg_pool2d(host_backend& backend, tensor_ref const& x, tens
   });
 }
 /// dx from dy.
-inline void adaptive_avg_pool2d_gradient(host_backend& backend, tensor_ref const& dy, tensor_ref const& dx) {
+template <std::same_as<host_backend> Backend>
+void adaptive_avg_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& dx) {
   detail::check_pool("adaptive_avg_pool2d_gradient", dx, dy, detail::adaptive_shape(dx, dy));
   detail::with_image_type("adaptive_avg_pool2d_gradient", dx.element, [&](auto zero) {
     detail::average_backward<decltype(zero)>(backend, dy, dx, detail::adaptive_axis{dx.dims[2], dy.dims[2]},

@@ -6,6 +6,8 @@
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/threads.hpp>
 
+#include <concepts>
+
 namespace neap::inline v0::op {
 
 namespace detail {
@@ -23,8 +25,8 @@ inline void require_attention(shape_context& c, int q, bool causal) {
     require_dense_rows(c, i);
   }
   auto const &a = c.in(q).dims, &b = c.in(k).dims, &d = c.in(v).dims;
-  c.require(a[0] == b[0] && a[0] == d[0] && b[1] == d[1] && b[2] == d[2] && a[3] == b[3], "q ", a, ", k ", b, " and v ", d,
-            " do not fit");
+  c.require(a[0] == b[0] && a[0] == d[0] && b[1] == d[1] && b[2] == d[2] && a[3] == b[3], "q ", a, ", k ", b, " and v ",
+            d, " do not fit");
   c.require(b[1] > 0 && a[1] % b[1] == 0, "heads of keys must divide those of queries, ", a, " and ", b);
   c.require(!causal || a[2] == b[2], "causal attention needs as many keys as queries, ", a, " and ", b);
 }
@@ -103,12 +105,14 @@ struct attention {
       if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
   }
 };
-inline void run(host_backend& b, attention const& op, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, attention const& op, kernel_arguments const& a) {
   detail::on_planned_threads(b, [&](host_backend& at) {
     neap::attention(at, a.in[0], a.in[1], a.in[2], a.out[0], a.out[1], {op.causal, op.scale}, a.workspace);
   });
 }
-inline void run(host_backend& b, attention_grad const& op, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, attention_grad const& op, kernel_arguments const& a) {
   detail::on_planned_threads(b, [&](host_backend& at) {
     neap::attention_gradient(at, a.in[1], a.in[2], a.in[3], a.in[4], a.in[5], a.in[0], a.out[0], a.out[1], a.out[2],
                              {op.causal, op.scale}, a.workspace);

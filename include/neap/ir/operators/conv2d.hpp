@@ -6,6 +6,8 @@
 #include <neap/ir/operators/reduction.hpp>
 #include <neap/ir/operators/threads.hpp>
 
+#include <concepts>
+
 namespace neap::inline v0::op {
 
 namespace detail {
@@ -18,27 +20,28 @@ inline work conv2d_work(work_context const& c, tensor_type const& y, tensor_type
   k.flops = 2.0 * static_cast<double>(y.count()) * static_cast<double>(w.dims[1] * w.dims[2] * w.dims[3]);
   return k;
 }
-#define NEAP_CONV2D_ATTRIBUTES(...)                                                                        \
-  extents stride{1, 1}, padding{0, 0}, dilation{1, 1}; /* rows, columns */                                 \
-  std::int64_t groups = 1;                                                                                 \
-  static constexpr auto attributes() {                                                                     \
-    return std::array{field<&self::stride>("stride"), field<&self::padding>("padding"),                    \
+#define NEAP_CONV2D_ATTRIBUTES(...)                                                                                   \
+  extents stride{1, 1}, padding{0, 0}, dilation{1, 1}; /* rows, columns */                                            \
+  std::int64_t groups = 1;                                                                                            \
+  static constexpr auto attributes() {                                                                                \
+    return std::array{field<&self::stride>("stride"), field<&self::padding>("padding"),                               \
                       field<&self::dilation>("dilation"), field<&self::groups>("groups") __VA_OPT__(, ) __VA_ARGS__}; \
-  }                                                                                                        \
-  void require_attributes(shape_context& c) const {                                                        \
-    c.require(stride.rank() == 2 && padding.rank() == 2 && dilation.rank() == 2,                           \
-              "stride, padding and dilation take two numbers each, for rows and columns");                 \
+  }                                                                                                                   \
+  void require_attributes(shape_context& c) const {                                                                   \
+    c.require(stride.rank() == 2 && padding.rank() == 2 && dilation.rank() == 2,                                      \
+              "stride, padding and dilation take two numbers each, for rows and columns");                            \
   }
 
 /// The shape of the result; what does not fit is told with the operator's name.
 inline shape conv2d_result(shape_context& c, shape const& x, shape const& w, conv2d_options const& o) {
   c.require(x.rank() == 4 && w.rank() == 4, "input and filter need four axes, were given ", x, " and ", w);
-  c.require(o.groups > 0 && x[1] % o.groups == 0 && w[0] % o.groups == 0, o.groups, " groups do not divide the channels of ",
-            x, " and ", w);
+  c.require(o.groups > 0 && x[1] % o.groups == 0 && w[0] % o.groups == 0, o.groups,
+            " groups do not divide the channels of ", x, " and ", w);
   c.require(w[1] == x[1] / o.groups, "the filter ", w, " takes ", w[1], " channels a group, the input ", x, " has ",
             x[1] / o.groups);
   for (std::size_t k : {0u, 1u})
-    c.require(o.stride[k] > 0 && o.dilation[k] > 0 && o.padding[k] >= 0, "stride and dilation must be positive, padding not negative");
+    c.require(o.stride[k] > 0 && o.dilation[k] > 0 && o.padding[k] >= 0,
+              "stride and dilation must be positive, padding not negative");
   return neap::conv2d_shape(x, w, o);
 }
 }  // namespace detail
@@ -133,17 +136,20 @@ struct conv2d {
 };
 #undef NEAP_CONV2D_ATTRIBUTES
 
-inline void run(host_backend& b, conv2d const& op, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, conv2d const& op, kernel_arguments const& a) {
   detail::on_planned_threads(b, [&](host_backend& at) {
     neap::conv2d(at, a.in[0], a.in[1], detail::optional(a.in, 2), a.out[0], detail::options_of(op), a.workspace);
   });
 }
-inline void run(host_backend& b, conv2d_grad_input const& op, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, conv2d_grad_input const& op, kernel_arguments const& a) {
   detail::on_planned_threads(b, [&](host_backend& at) {
     neap::conv2d_input_gradient(at, a.in[0], a.in[1], a.out[0], detail::options_of(op), a.workspace);
   });
 }
-inline void run(host_backend& b, conv2d_grad_weight const& op, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, conv2d_grad_weight const& op, kernel_arguments const& a) {
   detail::on_planned_threads(b, [&](host_backend& at) {
     neap::conv2d_weight_gradient(at, a.in[0], a.in[1], a.out[0], detail::options_of(op), a.workspace);
   });

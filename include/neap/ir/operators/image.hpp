@@ -5,6 +5,8 @@
 #include <neap/backend/kernels/pool2d.hpp>
 #include <neap/ir/operators/movement.hpp>
 
+#include <concepts>
+
 namespace neap::inline v0::op {
 
 namespace detail {
@@ -25,7 +27,8 @@ inline shape pool_result(shape_context& c, shape const& x, pool2d_options const&
   for (std::size_t k : {0u, 1u}) {
     c.require(o.window[k] > 0 && o.stride[k] > 0, "window and stride must be positive");
     c.require(o.padding[k] >= 0 && 2 * o.padding[k] <= o.window[k], "padding must be at most half the window");
-    c.require(x[static_cast<int>(2 + k)] + 2 * o.padding[k] >= o.window[k], "the window is larger than the padded input ", x);
+    c.require(x[static_cast<int>(2 + k)] + 2 * o.padding[k] >= o.window[k],
+              "the window is larger than the padded input ", x);
   }
   return neap::pool2d_shape(x, o);
 }
@@ -190,8 +193,8 @@ struct interpolate {
   void infer(shape_context& c) const {
     c.require_arity(1, 1);
     detail::require_images(c, 0);
-    c.require(out_h > 0 && out_w > 0 && c.in(0).dims[2] > 0 && c.in(0).dims[3] > 0, "extents must be positive, ", c.in(0),
-              " to ", out_h, " x ", out_w);
+    c.require(out_h > 0 && out_w > 0 && c.in(0).dims[2] > 0 && c.in(0).dims[3] > 0, "extents must be positive, ",
+              c.in(0), " to ", out_h, " x ", out_w);
     c.fresh(tensor_type{c.in(0).element, {c.in(0).dims[0], c.in(0).dims[1], out_h, out_w}});
   }
   void relate(dim_context& c) const { detail::relate_planes(c); }
@@ -200,28 +203,36 @@ struct interpolate {
   }
 };
 
-inline void run(host_backend& b, max_pool2d const& op, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, max_pool2d const& op, kernel_arguments const& a) {
   neap::max_pool2d(b, a.in[0], a.out[0], {}, detail::pool_of(op));
 }
-inline void run(host_backend& b, max_pool2d_grad const& op, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, max_pool2d_grad const& op, kernel_arguments const& a) {
   neap::max_pool2d_gradient_from_input(b, a.in[1], a.in[0], a.out[0], detail::pool_of(op));
 }
-inline void run(host_backend& b, avg_pool2d const& op, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, avg_pool2d const& op, kernel_arguments const& a) {
   neap::avg_pool2d(b, a.in[0], a.out[0], detail::pool_of(op));
 }
-inline void run(host_backend& b, avg_pool2d_grad const& op, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, avg_pool2d_grad const& op, kernel_arguments const& a) {
   neap::avg_pool2d_gradient(b, a.in[0], a.out[0], detail::pool_of(op));
 }
-inline void run(host_backend& b, adaptive_avg_pool2d const&, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, adaptive_avg_pool2d const&, kernel_arguments const& a) {
   neap::adaptive_avg_pool2d(b, a.in[0], a.out[0]);
 }
-inline void run(host_backend& b, adaptive_avg_pool2d_grad const&, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, adaptive_avg_pool2d_grad const&, kernel_arguments const& a) {
   neap::adaptive_avg_pool2d_gradient(b, a.in[0], a.out[0]);
 }
-inline void run(host_backend& b, interpolate const& op, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, interpolate const& op, kernel_arguments const& a) {
   neap::interpolate(b, a.in[0], a.out[0], detail::resize_options(op.bilinear, op.align_corners));
 }
-inline void run(host_backend& b, interpolate_grad const& op, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, interpolate_grad const& op, kernel_arguments const& a) {
   neap::interpolate_gradient(b, a.in[0], a.out[0], detail::resize_options(op.bilinear, op.align_corners));
 }
 

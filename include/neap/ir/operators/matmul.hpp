@@ -4,6 +4,8 @@
 #include <neap/backend/kernels/matmul.hpp>
 #include <neap/ir/operators/movement.hpp>
 
+#include <concepts>
+
 namespace neap::inline v0::op {
 
 namespace detail {
@@ -16,7 +18,8 @@ inline bool is_matrix(tensor_layout const& l) {
   if (r < 2) return false;
   auto const rows = l.type.dims[r - 2], columns = l.type.dims[r - 1];
   auto const row = l.strides[r - 2], column = l.strides[r - 1];
-  if (columns <= 1 ? rows <= 1 || row == 1 || row >= columns : column == 1 && (rows <= 1 || row >= columns)) return true;
+  if (columns <= 1 ? rows <= 1 || row == 1 || row >= columns : column == 1 && (rows <= 1 || row >= columns))
+    return true;
   return rows <= 1 ? columns <= 1 || column >= rows : row == 1 && (columns <= 1 || column >= rows);
 }
 inline value_id matrix(gradient_context& c, value_id v) { return is_matrix(c.layout(v)) ? v : c.emit(copy{}, {v}); }
@@ -80,7 +83,8 @@ struct matmul {
     value_id const a = c.in(0), b = c.in(1), g = detail::matrix(c, c.grad());
     auto const &da = c.type(a).dims, &db = c.type(b).dims;
     if (c.wants(0)) {
-      value_id const ga = transpose_a ? c.emit(matmul{transpose_b, true}, {b, g}) : c.emit(matmul{false, !transpose_b}, {g, b});
+      value_id const ga =
+          transpose_a ? c.emit(matmul{transpose_b, true}, {b, g}) : c.emit(matmul{false, !transpose_b}, {g, b});
       c.give(0, reduced_to(c, ga, da));
     }
     if (!c.wants(1)) return;
@@ -95,7 +99,8 @@ struct matmul {
     c.give(1, reduced_to(c, gb, db));
   }
 };
-inline void run(host_backend& b, matmul const& op, kernel_arguments const& a) {
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, matmul const& op, kernel_arguments const& a) {
   neap::matmul(b, a.in[0], a.in[1], a.out[0], {op.transpose_a, op.transpose_b, false}, a.workspace);
 }
 
