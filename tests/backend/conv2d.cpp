@@ -120,6 +120,7 @@ TEST_CASE("conv2d and its gradients agree with the definition") {
   check<double>({2, 6, 5, 6}, {6, 1, 3, 3}, {.padding = {1, 1}, .groups = 6});    // depthwise
   check<double>({1, 2, 2, 2}, {3, 2, 3, 3}, {.padding = {4, 5}, .dilation = {2, 1}});
   check<float>({2, 64, 40, 40}, {8, 64, 3, 3}, {.padding = {1, 1}});              // several strips
+  check<float>({41, 16, 8, 8}, {64, 16, 3, 3}, {.padding = {1, 1}});              // several batches of a chunk
 }
 
 TEST_CASE("conv2d on random shapes") {

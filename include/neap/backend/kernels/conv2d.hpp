@@ -425,7 +425,11 @@ struct weight_gradient {
   std::int64_t scratch_bytes() const { return round_up_64(batch * unit_elements() * std::int64_t{sizeof(T)}) + 64; }
   std::int64_t offset_bytes() const { return round_up_64(block * taps * 8); }
   std::int64_t partial_bytes() const { return round_up_64(chunks * e.o * columns * std::int64_t{sizeof(T)}); }
-  bytes_t workspace(int threads) const { return offset_bytes() + partial_bytes() + threads * scratch_bytes(); }
+  std::int64_t tasks() const { return chunks * e.groups * splits; }
+  // Each task packs into scratch of its own, or where there are more tasks than threads each thread.
+  bytes_t workspace(int threads) const {
+    return offset_bytes() + partial_bytes() + std::min<std::int64_t>(threads, tasks()) * scratch_bytes();
+  }
 
   void pack_slopes(std::int64_t row, std::int64_t rows, T const* dy, tensor_ref const& t, T* to) const {
     T* const end = to + strip.pixels;
@@ -450,10 +454,11 @@ struct weight_gradient {
       for (std::int64_t t = 0; t < taps; ++t) offsets[c * taps + t] += c * strip.channel;
     }
     std::int64_t const each = scratch_bytes();
-    backend.parallel_for(chunks * e.groups * splits, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+    bool const own = tasks() <= backend.threads();
+    backend.parallel_for(tasks(), 1, [&](std::int64_t begin, std::int64_t end, int worker) {
       for (std::int64_t id = begin; id < end; ++id)
         run_chunk(id / (e.groups * splits), id / splits % e.groups, id % splits * split, x, dy, offsets, partials,
-                  reinterpret_cast<T*>(scratch + worker * each));
+                  reinterpret_cast<T*>(scratch + (own ? id : worker) * each));
     });
     std::int64_t const count = e.o * columns;
     T* const out = dw.as<T>();
