@@ -1,6 +1,8 @@
 // Runs the built command line as a user does, and looks at what comes back.
 #pragma once
 
+#include "../support/files.hpp"
+
 #include <neap/core/digest.hpp>
 
 #include <doctest/doctest.h>
@@ -26,28 +28,10 @@ namespace neap_cli_test {
 
 using json = nlohmann::json;
 
-/// A folder of its own, gone at the end of the test.
-struct scratch {
-  std::filesystem::path folder;
-  scratch() {
-    auto name = (std::filesystem::temp_directory_path() / "neap_cli_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    folder = name;
-  }
-  ~scratch() { std::filesystem::remove_all(folder); }
-  std::string operator/(std::string const& name) const { return (folder / name).string(); }
-  std::size_t file_count() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
-  }
-};
+using neap::testing::read_bytes;
+using neap::testing::scratch;
+using neap::testing::write_bytes;
 
-inline std::string read_bytes(std::string const& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-inline void write_bytes(std::string const& path, std::string const& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
 inline std::string unzipped(std::string const& path) {
   std::string text, block(1 << 16, '\0');
   gzFile file = ::gzopen(path.c_str(), "rb");
@@ -113,11 +97,7 @@ inline std::string graph_file(std::string const& name) {
 /// A plan file whose text was changed, with a checksum that fits again.
 inline std::string sealed(std::string text) {
   text.resize(text.rfind("\"checksum\":\""));
-  auto const sum = neap::digest{}.mix(std::string_view(text));
-  char hex[40];
-  std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(sum.high),
-                static_cast<unsigned long long>(sum.low));
-  return text + "\"checksum\":\"" + hex + "\"}\n";
+  return text + "\"checksum\":\"" + neap::to_hex(neap::digest{}.mix(std::string_view(text))) + "\"}\n";
 }
 
 /// Whether a text is XML as far as tags, attributes, and characters go.

@@ -59,3 +59,18 @@ TEST_CASE("scramble is a bijection on what we try, and far from the identity") {
   for (std::uint64_t i = 0; i < 10000; ++i) met.insert(scramble(i));
   CHECK(met.size() == 10000);
 }
+
+TEST_CASE("hexadecimal digits and back") {
+  CHECK(to_hex({0x0123456789abcdefull, 0xfedcba9876543210ull}) == "fedcba98765432100123456789abcdef");
+  CHECK(to_hex({0, 0}) == std::string(32, '0'));
+  digest d;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    auto const text = to_hex(d = d.mix(i));
+    CHECK(from_hex(text) == d);
+    auto wrong = text;
+    wrong[i % 32] = "gGAF -x\0/:`"[i % 11];
+    CHECK_FALSE(from_hex(wrong));
+    CHECK_FALSE(from_hex(text.substr(0, i % 32)));
+    CHECK_FALSE(from_hex(text + "0"));
+  }
+}

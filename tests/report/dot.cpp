@@ -1,6 +1,8 @@
 #include <neap/report/dot.hpp>
 
-#include "reports.hpp"
+#include "../support/opaque_graph.hpp"
+
+#include <doctest/doctest.h>
 
 #include <neap/schedule/order.hpp>
 

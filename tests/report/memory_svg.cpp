@@ -1,6 +1,8 @@
 #include <neap/report/memory_svg.hpp>
 
-#include "reports.hpp"
+#include "../support/opaque_graph.hpp"
+
+#include <doctest/doctest.h>
 
 #include <cmath>
 

@@ -1,6 +1,8 @@
 #include <neap/report/offsets_svg.hpp>
 
-#include "reports.hpp"
+#include "../support/opaque_graph.hpp"
+
+#include <doctest/doctest.h>
 
 #include <neap/memory/planner.hpp>
 

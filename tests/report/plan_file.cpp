@@ -1,6 +1,8 @@
 #include <neap/report/plan_file.hpp>
 
-#include "reports.hpp"
+#include "../support/opaque_graph.hpp"
+
+#include <doctest/doctest.h>
 
 #include <neap/memory/make_plan.hpp>
 #include <neap/schedule/order.hpp>

@@ -1,6 +1,9 @@
 #include <neap/report/results_csv.hpp>
 
-#include "reports.hpp"
+#include "../support/files.hpp"
+#include "../support/opaque_graph.hpp"
+
+#include <doctest/doctest.h>
 
 #include <algorithm>
 

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <string_view>
 
 namespace neap::inline v0 {
@@ -42,6 +44,27 @@ struct digest {
   friend constexpr bool operator==(digest, digest) = default;
   friend constexpr auto operator<=>(digest, digest) = default;
 };
+
+/// 32 hexadecimal digits, lower case, the high half first.
+inline std::string to_hex(digest d) {
+  std::string text(32, '0');
+  for (std::size_t i = 0; i < 32; ++i)
+    text[i] = "0123456789abcdef"[(i < 16 ? d.high : d.low) >> (60 - 4 * (i % 16)) & 15];
+  return text;
+}
+/// What to_hex wrote; nothing if it is another text.
+inline std::optional<digest> from_hex(std::string_view text) {
+  if (text.size() != 32) return std::nullopt;
+  digest d{0, 0};
+  for (std::size_t i = 0; i < 32; ++i) {
+    char const c = text[i];
+    bool const is_digit = c >= '0' && c <= '9';
+    if (!is_digit && (c < 'a' || c > 'f')) return std::nullopt;
+    auto& half = i < 16 ? d.high : d.low;
+    half = half << 4 | static_cast<std::uint64_t>(is_digit ? c - '0' : c - 'a' + 10);
+  }
+  return d;
+}
 
 /// For hash tables keyed by digests.
 struct digest_hash {

@@ -9,7 +9,6 @@
 #include <neap/plan/plan.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,12 +61,9 @@ class plan_reader {
     return static_cast<std::uint32_t>(j.integer(0, static_cast<std::int64_t>(below) - 1));
   }
   static digest fingerprint(json_place const& j) {
-    auto const& t = j.text();
-    unsigned long long high = 0, low = 0;
-    if (t.size() != 32 || t.find_first_not_of("0123456789abcdef") != t.npos ||
-        std::sscanf(t.c_str(), "%16llx%16llx", &high, &low) != 2)
-      j.fail("must be 32 hexadecimal digits");
-    return {low, high};
+    auto const d = from_hex(j.text());
+    if (!d) j.fail("must be 32 hexadecimal digits");
+    return *d;
   }
 
   void read_graph() {
@@ -273,10 +269,7 @@ inline result<plan_file> read_plan(std::string const& path) {
     auto const at = text->rfind("\"checksum\":\"");
     if (at == text->npos || !root.has("checksum")) return failure{path + ": lacks \"checksum\""};
     auto const sum = digest{}.mix(std::string_view(*text).substr(0, at));
-    char hex[40];
-    std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(sum.high),
-                  static_cast<unsigned long long>(sum.low));
-    if (text->substr(at) != "\"checksum\":\"" + std::string(hex) + "\"}\n")
+    if (text->substr(at) != "\"checksum\":\"" + to_hex(sum) + "\"}\n")
       return failure{path + ": damaged: its checksum does not fit"};
     return detail::plan_reader(root).read();
   } catch (std::exception const& e) { return refusal(path, e); }

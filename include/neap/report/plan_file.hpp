@@ -21,14 +21,6 @@
 
 namespace neap::inline v0 {
 
-/// 32 hexadecimal digits.
-inline std::string to_hex(digest d) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(d.high),
-                static_cast<unsigned long long>(d.low));
-  return text;
-}
-
 /// How the graph file was read, so that a reader of the plan reads it the same way.
 struct plan_source {
   std::string name;

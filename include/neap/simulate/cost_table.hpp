@@ -92,9 +92,8 @@ class cost_table {
     std::string text = "neap-costs 1\n";
     char line[80];
     for (auto const& r : rows_) {
-      std::snprintf(line, sizeof line, "%016llx%016llx %.17g ", static_cast<unsigned long long>(r.key.high),
-                    static_cast<unsigned long long>(r.key.low), r.seconds);
-      text += line + r.name + '\n';
+      std::snprintf(line, sizeof line, " %.17g ", r.seconds);
+      text += to_hex(r.key) + line + r.name + '\n';
     }
     return text;
   }
@@ -117,11 +116,9 @@ class cost_table {
       if (line.empty()) continue;
       row r;
       if (line.size() < 34 || line[32] != ' ') return bad("expected 32 hexadecimal digits, seconds, a name");
-      auto const hex = [&](std::size_t from, std::uint64_t& to) {
-        auto const* last = line.data() + from + 16;
-        return std::from_chars(line.data() + from, last, to, 16).ptr == last;
-      };
-      if (!hex(0, r.key.high) || !hex(16, r.key.low)) return bad("expected 32 hexadecimal digits");
+      auto const key = from_hex(line.substr(0, 32));
+      if (!key) return bad("expected 32 hexadecimal digits");
+      r.key = *key;
       line.remove_prefix(33);
       auto const [rest, code] = std::from_chars(line.data(), line.data() + line.size(), r.seconds);
       if (code != std::errc{} || !std::isfinite(r.seconds) || r.seconds < 0)

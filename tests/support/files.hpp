@@ -1,7 +1,5 @@
-// What the tests of reports share: files of their own, and small planned graphs.
+// What tests do with files: a folder of their own, and bytes in and out.
 #pragma once
-
-#include "../support/opaque_graph.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <system_error>
 
 namespace neap::testing {
 
@@ -21,6 +20,8 @@ struct scratch {
     REQUIRE(::mkdtemp(name.data()) != nullptr);
     folder = name;
   }
+  scratch(scratch const&) = delete;
+  scratch& operator=(scratch const&) = delete;
   ~scratch() {
     std::error_code ignored;
     std::filesystem::permissions(folder, std::filesystem::perms::owner_all, ignored);
@@ -31,6 +32,7 @@ struct scratch {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
   }
 };
+
 inline std::string read_bytes(std::string const& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
