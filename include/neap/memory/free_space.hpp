@@ -18,6 +18,52 @@
 namespace neap::inline v0::detail {
 
 class free_space {
+  struct byte_range {
+    std::int64_t begin, end;
+  };
+  struct node {
+    std::vector<byte_range> cover, under;
+  };
+  struct cursor {
+    byte_range const *at, *end;
+    std::int64_t first, last;  // the bytes of the record that must be free here
+  };
+
+  /// f(node) for the fewest nodes that make up `when`, g(node) for all nodes above them.
+  template <class F, class G>
+  constexpr void visit(section_range when, F&& f, G&& g) {
+    for (std::uint32_t l = when.begin + leaves_, r = when.end + leaves_; l < r; l /= 2, r /= 2) {
+      if (l & 1) f(nodes_[l++]);
+      if (r & 1) f(nodes_[--r]);
+    }
+    std::uint32_t i = when.begin + leaves_, j = when.end - 1 + leaves_;
+    for (std::uint32_t level = 1; i > 1; ++level) {
+      i /= 2, j /= 2;
+      std::uint32_t const first = (i << level) - leaves_, last = ((j + 1) << level) - leaves_;
+      if (i == j) {
+        if (first < when.begin || last > when.end) g(nodes_[i]);
+      } else {
+        if (first < when.begin) g(nodes_[i]);
+        if (last > when.end) g(nodes_[j]);
+      }
+    }
+  }
+
+  static constexpr void add(std::vector<byte_range>& list, std::int64_t begin, std::int64_t end) {
+    auto const first = std::lower_bound(list.begin(), list.end(), begin,
+                                        [](byte_range const& r, std::int64_t at) { return r.end < at; });
+    if (first == list.end() || first->begin > end) {
+      list.insert(first, {begin, end});
+      return;
+    }
+    if (first->begin <= begin && first->end >= end) return;
+    auto last = first + 1;
+    std::int64_t top = std::max(end, first->end);
+    for (; last != list.end() && last->begin <= top; ++last) top = std::max(top, last->end);
+    *first = {std::min(begin, first->begin), top};
+    list.erase(first + 1, last);
+  }
+
  public:
   /// Empties it, for sections [0, sections). Storage is kept.
   constexpr void reset(std::uint32_t sections) {
@@ -70,52 +116,6 @@ class free_space {
   }
 
  private:
-  struct byte_range {
-    std::int64_t begin, end;
-  };
-  struct node {
-    std::vector<byte_range> cover, under;
-  };
-  struct cursor {
-    byte_range const *at, *end;
-    std::int64_t first, last;  // the bytes of the record that must be free here
-  };
-
-  /// f(node) for the fewest nodes that make up `when`, g(node) for all nodes above them.
-  template <class F, class G>
-  constexpr void visit(section_range when, F&& f, G&& g) {
-    for (std::uint32_t l = when.begin + leaves_, r = when.end + leaves_; l < r; l /= 2, r /= 2) {
-      if (l & 1) f(nodes_[l++]);
-      if (r & 1) f(nodes_[--r]);
-    }
-    std::uint32_t i = when.begin + leaves_, j = when.end - 1 + leaves_;
-    for (std::uint32_t level = 1; i > 1; ++level) {
-      i /= 2, j /= 2;
-      std::uint32_t const first = (i << level) - leaves_, last = ((j + 1) << level) - leaves_;
-      if (i == j) {
-        if (first < when.begin || last > when.end) g(nodes_[i]);
-      } else {
-        if (first < when.begin) g(nodes_[i]);
-        if (last > when.end) g(nodes_[j]);
-      }
-    }
-  }
-
-  static constexpr void add(std::vector<byte_range>& list, std::int64_t begin, std::int64_t end) {
-    auto const first = std::lower_bound(list.begin(), list.end(), begin,
-                                        [](byte_range const& r, std::int64_t at) { return r.end < at; });
-    if (first == list.end() || first->begin > end) {
-      list.insert(first, {begin, end});
-      return;
-    }
-    if (first->begin <= begin && first->end >= end) return;
-    auto last = first + 1;
-    std::int64_t top = std::max(end, first->end);
-    for (; last != list.end() && last->begin <= top; ++last) top = std::max(top, last->end);
-    *first = {std::min(begin, first->begin), top};
-    list.erase(first + 1, last);
-  }
-
   std::uint32_t leaves_ = 1;
   std::vector<node> nodes_;
   std::vector<cursor> asked_;

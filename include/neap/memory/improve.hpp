@@ -138,7 +138,7 @@ class plan_improver {
       }
       changed_.clear(), kept_.clear();
       for (auto const& r : sorted_)
-        if (auto const dice = random(); dice % 64 == 0) changed_.push_back({r.key * change(dice >> 8), r.record});
+        if (auto const dice = random(); dice % 32 == 0) changed_.push_back({r.key * change(dice >> 8), r.record});
         else kept_.push_back(r);
       std::sort(changed_.begin(), changed_.end());
       order_.resize(inside_.size());
