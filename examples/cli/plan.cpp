@@ -202,8 +202,10 @@ void add_plan(CLI::App& app, int& exit) {
   command->add_option("--alignment", o->alignment, "of every buffer, in bytes")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
-  command->add_option("--seed", o->seed, "of the search")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command->add_option("--threads", o->threads, "the answer does not depend on it")
+  command->add_option("--seed", o->seed, "of random choices: this version's search makes none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--threads", o->threads, "this version's search runs on one; the answer does not depend on it")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command->add_option("--iterations", o->iterations, "candidates judged at most: repeatable to the byte")

@@ -26,6 +26,14 @@ struct unit_cost {
   }
 };
 
+/// Transfers take as long as three ops.
+struct transfers_cost {
+  template <class G>
+  double operator()(G const& g, op_id o) const {
+    return unit_cost{}(g, o) * (flow::stream(g, o) == op_stream::compute ? 1 : 3);
+  }
+};
+
 constexpr auto moves = zip(rematerialize{} | truncate(16), neap::swap{1e6} | truncate(16));
 
 search_options limited(double ratio, std::size_t iterations = 400) {
@@ -129,17 +137,42 @@ TEST_CASE("a latency limit: less memory, never slower than allowed") {
 TEST_CASE("a time budget and a stop request end the search, with the best so far") {
   auto const g = ladder(200);
   auto const begin = std::chrono::steady_clock::now();
-  auto const found = optimize(g, moves, memory_limit::of_original(0.05), unit_cost{}, time_budget(std::chrono::milliseconds(200)));
+  auto const found =
+      optimize(g, moves, memory_limit::of_original(0.05), unit_cost{}, time_budget(std::chrono::milliseconds(200)));
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
   CHECK(verify_plan(g, found.placed).ok());
 
   std::stop_source stop;
   std::size_t calls = 0;
-  auto const stopped = optimize(g, moves, memory_limit::of_original(0.05), unit_cost{}, time_budget(std::chrono::hours(1)),
-                                stop.get_token(), [&](search_progress const& p) {
+  auto const stopped = optimize(g, moves, memory_limit::of_original(0.05), unit_cost{},
+                                time_budget(std::chrono::hours(1)), stop.get_token(), [&](search_progress const& p) {
                                   CHECK(p.candidates > 0);
                                   if (++calls == 5) stop.request_stop();
                                 });
   CHECK(calls >= 5);
   CHECK(verify_plan(g, stopped.placed).ok());
+}
+
+TEST_CASE("transfers of the answer are placed anew where that is quicker, and never at a price") {
+  int moved = 0;
+  auto const check = [&](toy_graph const& g, double ratio) {
+    auto const found = optimize(g, neap::swap{1e6} | truncate(16), limited(ratio, 300), transfers_cost{});
+    CHECK(verify_plan(g, found.placed).ok());
+    auto const& before = found.history.back();
+    CHECK(found.best.result.latency <= before.latency);
+    CHECK(found.best.result.peak_bytes <= before.peak_bytes);
+    CHECK(found.fits >= (before.fits && found.placed.arena_bytes <= found.memory_limit_bytes));
+    bool const placed_anew = !found.steps.empty() && found.steps.back().starts_with("loads and stores");
+    CHECK(placed_anew == (found.best.result.latency < before.latency));
+    auto const again = simulate(found.best.graph, found.best.order, transfers_cost{});
+    CHECK(again.latency == found.best.result.latency);
+    CHECK(again.peak_bytes == found.best.result.peak_bytes);
+    moved += placed_anew;
+  };
+  for (int depth : {6, 10, 16, 24})
+    for (double ratio : {0.4, 0.5, 0.6, 0.7, 0.8, 0.9}) check(ladder(depth), ratio);
+  random_graph_options ro;
+  ro.least_ops = 30;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) check(random_graph(seed, ro), 0.7);
+  CHECK(moved > 0);
 }

@@ -9,15 +9,18 @@
 //
 // With a latency limit alone, the target moves: each time it is reached it is lowered by 2 %, as far as the limit allows.
 //
+// At the end the transfers of the best candidate are placed anew (schedule/refine.hpp), if that makes it quicker.
+//
 // The answer is the same for the same options as long as the iterations, not the clock, end the search.
 #pragma once
 
-#include <neap/optimize/objective.hpp>
-#include <neap/optimize/search_options.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/mutator.hpp>
+#include <neap/optimize/objective.hpp>
+#include <neap/optimize/search_options.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/schedule/order.hpp>
+#include <neap/schedule/refine.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/lower_bound.hpp>
 #include <neap/simulate/roofline.hpp>
@@ -37,7 +40,11 @@ template <class G, class Moves, class Cost>
 class best_first {
  public:
   best_first(G const& program, Moves const& moves, Cost const& cost, search_options const& options)
-      : moves_(moves), cost_(cost), options_(options), graph_(program), begin_(clock::now()) {}
+      : moves_(moves),
+        cost_(cost),
+        options_(options),
+        graph_(program),
+        begin_(clock::now()) {}
 
   optimized<G> run(schedule const& original, std::span<schedule const> seeds) {
     out_.original = judge(graph_, original);
@@ -46,8 +53,7 @@ class best_first {
     out_.latency_limit_seconds = goal_.latency;
     auto bound = peak_lower_bound(graph_, facts_);
     out_.lower_bound_bytes = bound.bytes;
-    for (auto const& f : bound.forcing)
-      out_.forcing.push_back({f.op, name_of_op(f.op), f.bytes});
+    for (auto const& f : bound.forcing) out_.forcing.push_back({f.op, name_of_op(f.op), f.bytes});
 
     target_ = goal_.limits_memory ? goal_.memory : out_.original.peak_bytes;
     offer(make_node(nullptr, graph_, original, out_.original));
@@ -57,6 +63,7 @@ class best_first {
     }
     search();
     place();
+    refine_answer();
     out_.best = std::move(best_->state);
     for (auto const* t = best_->path.get(); t; t = t->before.get()) out_.steps.push_back(t->how);
     std::reverse(out_.steps.begin(), out_.steps.end());
@@ -74,7 +81,7 @@ class best_first {
   struct node {
     std::shared_ptr<trail const> path;
     candidate<G> state;
-    double excess = 0;    // bytes above the target, summed over positions
+    double excess = 0;  // bytes above the target, summed over positions
     bool expanded = false;
   };
   using node_ptr = std::shared_ptr<node>;
@@ -138,7 +145,8 @@ class best_first {
 
   void search() {
     while (!out_of_time()) {
-      if (goal_.limits_memory && best_->state.result.latency <= out_.original.latency && goal_.fits(best_->state.result))
+      if (goal_.limits_memory && best_->state.result.latency <= out_.original.latency &&
+          goal_.fits(best_->state.result))
         return;  // nothing was paid: nothing is to be gained
       auto next = take_from_queue();
       if (!next) return;
@@ -165,12 +173,29 @@ class best_first {
     }
   }
 
+  /// Loads and stores of the answer move to where their transfers are hidden best, if that costs no memory: neither the
+  /// peak nor the latency rises, and the arena stays within what it is or what is allowed.
+  void refine_answer() {
+    auto const& now = best_->state;
+    facts_.assign(now.graph, cost_, options_.memory);
+    if (!facts_.has_transfers()) return;
+    candidate<G> c{now.graph, refine{}(facts_, now.order), {}};
+    simulator_(facts_, c.order, c.result);
+    if (c.result.latency >= now.result.latency || c.result.peak_bytes > now.result.peak_bytes) return;
+    auto placed = make_plan(c, graph_, options_.memory);
+    if (placed.arena_bytes > std::max(out_.placed.arena_bytes, goal_.limits_memory ? out_.memory_limit_bytes : 0))
+      return;
+    out_.placed = std::move(placed);
+    best_ = make_node(step(best_->path, "loads and stores where they are hidden"), std::move(c.graph),
+                      std::move(c.order), std::move(c.result));
+    out_.fits = out_.placed.arena_bytes <= out_.memory_limit_bytes && goal_.fits(best_->state.result);
+  }
+
   node_ptr take_from_queue() {
     std::erase_if(queue_, [&](node_ptr const& n) { return n->expanded || hopeless(*n); });
     if (queue_.empty()) return nullptr;
-    auto const at = std::min_element(queue_.begin(), queue_.end(), [&](node_ptr const& a, node_ptr const& b) {
-      return estimate(*a) < estimate(*b);
-    });
+    auto const at = std::min_element(queue_.begin(), queue_.end(),
+                                     [&](node_ptr const& a, node_ptr const& b) { return estimate(*a) < estimate(*b); });
     auto n = *at;
     queue_.erase(at);
     return n;
@@ -205,7 +230,8 @@ class best_first {
       auto e = apply_mutation(*m, from);
       if (!e || !seen_.insert(e->graph.digest()).second) continue;
       auto result = judge(e->graph, e->order);
-      auto child = make_node(step(n->path, describe(*m, from)), std::move(e->graph), std::move(e->order), std::move(result));
+      auto child =
+          make_node(step(n->path, describe(*m, from)), std::move(e->graph), std::move(e->order), std::move(result));
       consider(child);
       double const gained = n->excess - child->excess;
       if (gained <= 0 || hopeless(*child)) continue;

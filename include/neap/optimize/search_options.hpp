@@ -30,7 +30,7 @@ struct search_options {
   memory_options memory;
   std::size_t iterations = SIZE_MAX;  // candidates judged at most: a search that ends by it is repeatable to the byte
   std::size_t width = 32;             // mutations judged a candidate
-  std::uint64_t seed = 1;             // of the choices after the first dive
+  std::uint64_t seed = 1;  // for random choices; this search makes none, and its answer does not depend on it
   std::stop_token stop;
   std::function<void(search_progress const&)> progress;  // called when the best candidate changes
 
@@ -56,18 +56,18 @@ struct forcing_op {
 /// A search's answer.
 template <class G>
 struct optimized {
-  candidate<G> best;          // the best that fits; if none does, the one nearest to fitting
-  plan<G> placed;             // best with addresses
-  simulation original;        // of the graph as it came, in its own order
-  bool fits = false;          // best meets every limit, with addresses: the arena is within the memory limit
+  candidate<G> best;    // the best that fits; if none does, the one nearest to fitting
+  plan<G> placed;       // best with addresses
+  simulation original;  // of the graph as it came, in its own order
+  bool fits = false;    // best meets every limit, with addresses: the arena is within the memory limit
   bytes_t memory_limit_bytes = INT64_MAX;
   seconds_t latency_limit_seconds = 1e300;
-  bytes_t lower_bound_bytes = 0;     // proved: no order, recomputation or swapping of these ops gets below
-  std::vector<forcing_op> forcing;   // the ops that make the bound
+  bytes_t lower_bound_bytes = 0;         // proved: no order, recomputation or swapping of these ops gets below
+  std::vector<forcing_op> forcing;       // the ops that make the bound
   std::vector<search_progress> history;  // each time the best changed
-  std::vector<std::string> steps;    // the mutations that lead from the original to best
-  std::size_t candidates = 0;        // judged
-  double seconds = 0;                // taken by the search
+  std::vector<std::string> steps;        // the mutations that lead from the original to best
+  std::size_t candidates = 0;            // judged
+  double seconds = 0;                    // taken by the search
 
   /// One line for a person where `fits` is false; empty otherwise.
   std::string why_not() const {
