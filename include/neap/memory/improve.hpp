@@ -62,7 +62,7 @@ class plan_improver {
 
  private:
   static constexpr std::uint32_t wanted = 4096;  // records in a window on either side, before any failure
-  static constexpr std::uint32_t patience = 10;  // failures until a window is doubled
+  static constexpr std::uint32_t patience = 16;  // failures until a window is doubled
 
   constexpr std::size_t highest() const {
     std::size_t worst = 0;
@@ -128,7 +128,8 @@ class plan_improver {
         order_.push_back({fit_key(p_, ground_, improve_orders[turn], i, plan_.lower_bound_bytes), i});
       std::sort(order_.begin(), order_.end());
       if (turn == 0) {
-        for (auto const& r : order_) keys_[r.record] = r.key;
+        for (auto const& r : order_)
+          if (keys_[r.record] == 0) keys_[r.record] = r.key;
         sorted_.clear();
       }
     } else {
