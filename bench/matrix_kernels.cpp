@@ -70,7 +70,8 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, bool ta, bool tb) {
   neap::detail::single_threaded_blas();
   double const plain =
       flops / best(cpu_time, [&] { neap::detail::gemm_panel(s, 1.f, a.at(), b.at(), 0.f, c.at()); }) / 1e9;
-  row("gemm", std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + (ta ? " ta" : "") + (tb ? " tb" : ""),
+  row("gemm",
+      std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + (ta ? " ta" : "") + (tb ? " tb" : ""),
       flops, plain, [&](auto& backend) { neap::gemm(backend, s, 1.f, a.at(), b.at(), 0.f, c.at(), w.at()); });
 }
 
@@ -80,11 +81,14 @@ void convolution(std::int64_t in, std::int64_t out, std::int64_t size, std::int6
   shape const ys = neap::conv2d_shape(xs, ws, o);
   auto const f32 = neap::dtype::f32;
   memory x(elements(xs)), w(elements(ws)), y(elements(ys)), dy(elements(ys)), dx(elements(xs)), dw(elements(ws));
-  memory space(std::max({neap::conv2d_workspace(xs, ws, o, f32, 2), neap::conv2d_input_gradient_workspace(xs, ws, o, f32, 2),
-                         neap::conv2d_weight_gradient_workspace(xs, ws, o, f32, 2)}) / 4 + 16);
+  memory space(
+      std::max({neap::conv2d_workspace(xs, ws, o, f32, 2), neap::conv2d_input_gradient_workspace(xs, ws, o, f32, 2),
+                neap::conv2d_weight_gradient_workspace(xs, ws, o, f32, 2)}) /
+          4 +
+      16);
   double const flops = 2.0 * double(elements(ys) * in * k * k);
-  std::string const what = "64x" + std::to_string(in) + "x" + std::to_string(size) + "x" + std::to_string(size) + " to " +
-                           std::to_string(out) + " k" + std::to_string(k) + " s" + std::to_string(stride);
+  std::string const what = "64x" + std::to_string(in) + "x" + std::to_string(size) + "x" + std::to_string(size) +
+                           " to " + std::to_string(out) + " k" + std::to_string(k) + " s" + std::to_string(stride);
   row("conv2d", what, flops, 0, [&](auto& b) { neap::conv2d(b, x.as(xs), w.as(ws), {}, y.as(ys), o, space.at()); });
   row("conv2d_input_gradient", what, flops, 0,
       [&](auto& b) { neap::conv2d_input_gradient(b, dy.as(ys), w.as(ws), dx.as(xs), o, space.at()); });
@@ -98,7 +102,9 @@ void attention(std::int64_t B, std::int64_t H, std::int64_t T, std::int64_t D, b
   memory q(elements(s)), k(elements(s)), v(elements(s)), y(elements(s)), dy(elements(s)), dq(elements(s)),
       dk(elements(s)), dv(elements(s)), l(elements(ls));
   auto const f32 = neap::dtype::f32;
-  memory space(std::max(neap::attention_workspace(s, s, s, o, f32, 2), neap::attention_gradient_workspace(s, s, s, o, f32, 2)) / 4);
+  memory space(
+      std::max(neap::attention_workspace(s, s, s, o, f32, 2), neap::attention_gradient_workspace(s, s, s, o, f32, 2)) /
+      4);
   double const flops = 4.0 * double(B * H * T * T * D) * (causal ? 0.5 : 1);
   std::string const what = std::to_string(B) + "x" + std::to_string(H) + "x" + std::to_string(T) + "x" +
                            std::to_string(D) + (causal ? " causal" : "");

@@ -37,7 +37,8 @@ int main() {
   neap::training_state state;
   double first = 0, last = 0;
   for (int step = 0; step < 60; ++step) {
-    last = neap::eager_step(model, std::pair{x, y}, neap::cross_entropy{}, neap::adamw{.rate = 3e-3}, state).item<double>();
+    last = neap::eager_step(model, std::pair{x, y}, neap::cross_entropy{}, neap::adamw{.rate = 3e-3}, state)
+               .item<double>();
     if (step == 0) first = last;
   }
   neap::evaluation const no_training;

@@ -2,8 +2,8 @@
 // that nothing else changes: the same losses and weights to the last bit.
 //
 //   train_gpt [--text FILE] [--memory-limit 0.5|90MiB] [--steps N] [--sample N] [--out FOLDER] [--threads N]
-#include <neap/neap.hpp>
 #include <neap/model/zoo/gpt.hpp>
+#include <neap/neap.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include <algorithm>
@@ -42,7 +42,8 @@ long number(std::string const& option, std::string const& value, long least, lon
   char* end = nullptr;
   long const n = std::strtol(value.c_str(), &end, 10);
   if (value.empty() || *end || n < least || n > most)
-    refuse(option + ": \"" + value + "\" is not a number from " + std::to_string(least) + " to " + std::to_string(most));
+    refuse(option + ": \"" + value + "\" is not a number from " + std::to_string(least) + " to " +
+           std::to_string(most));
   return n;
 }
 
@@ -51,11 +52,12 @@ options read_options(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     std::string const name = argv[i];
     if (name == "--help" || name == "-h") {
-      std::puts("train_gpt [--text FILE] [--memory-limit RATIO|BYTES] [--steps N] [--sample N] [--out FOLDER] [--threads N]\n"
-                "          [--batch N] [--context N] [--width N] [--layers N] [--heads N] [--rate X] [--search-seconds N]\n"
-                "          [--compare N] [--spill FOLDER]\n"
-                "The ratio is of what training takes without a plan beyond weights and optimizer states; bytes (90MiB,\n"
-                "1GB) are of all memory.");
+      std::puts(
+          "train_gpt [--text FILE] [--memory-limit RATIO|BYTES] [--steps N] [--sample N] [--out FOLDER] [--threads N]\n"
+          "          [--batch N] [--context N] [--width N] [--layers N] [--heads N] [--rate X] [--search-seconds N]\n"
+          "          [--compare N] [--spill FOLDER]\n"
+          "The ratio is of what training takes without a plan beyond weights and optimizer states; bytes (90MiB,\n"
+          "1GB) are of all memory.");
       std::exit(0);
     }
     if (i + 1 >= argc) refuse(name + ": a value is missing");
@@ -155,10 +157,18 @@ bytes_t limit_of(options const& o, bytes_t resident, bytes_t unplanned_peak) {
   char* end = nullptr;
   double const x = std::strtod(o.memory_limit.c_str(), &end);
   std::string const unit = end;
-  if (end == o.memory_limit.c_str() || !(x > 0)) refuse("--memory-limit: \"" + o.memory_limit + "\" is neither a ratio nor bytes");
-  if (unit.empty() && x <= 1) return resident + static_cast<bytes_t>(x * static_cast<double>(unplanned_peak - resident));
-  for (auto [name, scale] : {std::pair{"", 1.0}, {"B", 1.0}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
-                             {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}})
+  if (end == o.memory_limit.c_str() || !(x > 0))
+    refuse("--memory-limit: \"" + o.memory_limit + "\" is neither a ratio nor bytes");
+  if (unit.empty() && x <= 1)
+    return resident + static_cast<bytes_t>(x * static_cast<double>(unplanned_peak - resident));
+  for (auto [name, scale] : {std::pair{"", 1.0},
+                             {"B", 1.0},
+                             {"KiB", 1024.0},
+                             {"MiB", 1048576.0},
+                             {"GiB", 1073741824.0},
+                             {"kB", 1e3},
+                             {"MB", 1e6},
+                             {"GB", 1e9}})
     if (unit == name) return static_cast<bytes_t>(x * scale);
   refuse("--memory-limit: \"" + unit + "\" is not a unit that is known (MiB, GiB, MB, GB)");
 }
@@ -217,9 +227,10 @@ int train(options const& o) {
   bytes_t weights = 0;
   for (auto v : program.sources())
     if (program.role(v) == role::weight) weights += program.bytes(program.storage(v));
-  std::printf("GPT: %lld layers, width %lld, %.1f million parameters; batch %lld of %lld bytes; text of %zu bytes; %d threads\n",
-              static_cast<long long>(o.layers), static_cast<long long>(o.width), static_cast<double>(weights) / 4e6,
-              static_cast<long long>(o.batch), static_cast<long long>(o.context), text.size(), threads);
+  std::printf(
+      "GPT: %lld layers, width %lld, %.1f million parameters; batch %lld of %lld bytes; text of %zu bytes; %d threads\n",
+      static_cast<long long>(o.layers), static_cast<long long>(o.width), static_cast<double>(weights) / 4e6,
+      static_cast<long long>(o.batch), static_cast<long long>(o.context), text.size(), threads);
 
   // Without a plan: the program's own order, every result in memory of its own, freed after its last reader.
   roofline cost = roofline::host(threads);
@@ -232,7 +243,8 @@ int train(options const& o) {
   bytes_t const limit = limit_of(o, plain.resident_bytes, plain.peak_bytes);
   // Swapping costs the processor time that training needs, where they share two cores: it comes after recomputation.
   constexpr auto moves = chain(rematerialize{} | truncate(32), neap::swap{2e8} | truncate(4));
-  auto const found = optimize(step, moves, memory_limit{limit}, cost, time_budget(std::chrono::seconds(o.search_seconds)));
+  auto const found =
+      optimize(step, moves, memory_limit{limit}, cost, time_budget(std::chrono::seconds(o.search_seconds)));
   auto const verdict = verify_plan(program, found.placed);
   if (!verdict.ok()) throw error("the plan is not right: " + verdict.message());
   auto const activations = [&](bytes_t peak) { return peak - plain.resident_bytes; };
@@ -240,9 +252,10 @@ int train(options const& o) {
   for (auto x : found.placed.graph.ops()) stores += found.placed.graph.as<op::store>(x) != nullptr;
   std::printf("\nplan (%zu candidates in %.1f s, verified):\n", found.candidates, found.seconds);
   std::printf("  weights, states, batch    %s, always there\n", mib(plain.resident_bytes).c_str());
-  std::printf("  peak beyond them          %s without a plan, %s planned: %.3f of it\n", mib(activations(plain.peak_bytes)).c_str(),
-              mib(activations(found.placed.peak_bytes)).c_str(),
-              static_cast<double>(activations(found.placed.peak_bytes)) / static_cast<double>(activations(plain.peak_bytes)));
+  std::printf(
+      "  peak beyond them          %s without a plan, %s planned: %.3f of it\n",
+      mib(activations(plain.peak_bytes)).c_str(), mib(activations(found.placed.peak_bytes)).c_str(),
+      static_cast<double>(activations(found.placed.peak_bytes)) / static_cast<double>(activations(plain.peak_bytes)));
   std::printf("  computed again            %s\n", recomputed(found.placed.graph, program).c_str());
   std::printf("  swapped                   %zu tensors\n", stores);
   std::printf("  predicted slowdown        %.2f\n", found.best.result.latency / plain.latency);
@@ -286,17 +299,19 @@ int train(options const& o) {
   auto const weights_a = parameters(model_a), weights_b = parameters(model_b);
   bool same_weights = weights_a.size() == weights_b.size();
   for (std::size_t i = 0; same_weights && i < weights_a.size(); ++i)
-    same_weights = std::memcmp(weights_a[i].ref().data, weights_b[i].ref().data, static_cast<std::size_t>(weights_a[i].type().bytes())) == 0;
+    same_weights = std::memcmp(weights_a[i].ref().data, weights_b[i].ref().data,
+                               static_cast<std::size_t>(weights_a[i].type().bytes())) == 0;
   bytes_t const used = planned.program().high_water_bytes(), used_plainly = plainly_run.program().high_water_bytes();
   double const slowdown = ratios.empty() ? planned_s[0] / plain_s[0] : median(ratios);
   std::printf("\nbeside training without a plan, %d steps in turn:\n", compared);
   std::printf("  losses                    %s\n", equal ? "equal to the last bit" : "DIFFERENT");
   std::printf("  weights afterwards        %s\n", same_weights ? "equal to the last bit" : "DIFFERENT");
-  std::printf("  memory measured           %s planned, %s without; beyond weights and states %s and %s: %.3f\n", mib(used).c_str(),
-              mib(used_plainly).c_str(), mib(activations(used)).c_str(), mib(activations(used_plainly)).c_str(),
+  std::printf("  memory measured           %s planned, %s without; beyond weights and states %s and %s: %.3f\n",
+              mib(used).c_str(), mib(used_plainly).c_str(), mib(activations(used)).c_str(),
+              mib(activations(used_plainly)).c_str(),
               static_cast<double>(activations(used)) / static_cast<double>(activations(used_plainly)));
-  std::printf("  time of a step            %.0f ms planned, %.0f ms without; slowdown measured %.2f\n", 1e3 * median(planned_s),
-              1e3 * median(plain_s), slowdown);
+  std::printf("  time of a step            %.0f ms planned, %.0f ms without; slowdown measured %.2f\n",
+              1e3 * median(planned_s), 1e3 * median(plain_s), slowdown);
 
   results_row row;
   row.name = "train_gpt";
@@ -306,9 +321,11 @@ int train(options const& o) {
   row.original = results_row::measured{median(plain_s), used_plainly};
   row.simulated_optimized = {found.best.result.latency, found.best.result.peak_bytes};
   row.simulated_original = {plain.latency, plain.peak_bytes};
-  for (auto const& s : {append_results(o.out + "/results.csv", row),
-                        write_file(o.out + "/memory.svg", memory_svg("Memory of one training step of a small GPT",
-                                                                     {curve_of("without a plan", plain), curve_of("planned", found.best.result)}, limit))})
+  for (auto const& s :
+       {append_results(o.out + "/results.csv", row),
+        write_file(o.out + "/memory.svg",
+                   memory_svg("Memory of one training step of a small GPT",
+                              {curve_of("without a plan", plain), curve_of("planned", found.best.result)}, limit))})
     if (!s) refuse(s.message());
   std::printf("  written                   %s/results.csv, %s/memory.svg\n", o.out.c_str(), o.out.c_str());
 
@@ -321,7 +338,5 @@ int train(options const& o) {
 int main(int argc, char** argv) {
   try {
     return train(read_options(argc, argv));
-  } catch (std::exception const& e) {
-    refuse(e.what());
-  }
+  } catch (std::exception const& e) { refuse(e.what()); }
 }

@@ -40,4 +40,3 @@
 #include <neap/report/plan_file.hpp>
 #include <neap/report/results_csv.hpp>
 #include <neap/report/text_file.hpp>
-

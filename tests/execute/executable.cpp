@@ -43,7 +43,8 @@ std::vector<block> sources_of(graph const& g, std::uint64_t seed) {
   for (std::size_t i = 0; i < all.size(); ++i)
     if (g.role(g.sources()[i]) == role::state) {
       std::memset(all[i].data(), 0, static_cast<std::size_t>(all[i].bytes()));
-      if (g.type(g.sources()[i]).element == dtype::i64) *reinterpret_cast<std::int64_t*>(all[i].data()) = 1;  // the step
+      if (g.type(g.sources()[i]).element == dtype::i64)
+        *reinterpret_cast<std::int64_t*>(all[i].data()) = 1;  // the step
     }
   return all;
 }
@@ -166,7 +167,8 @@ TEST_CASE("what cannot run is told when the executable is made") {
   auto const g = random_model(1);
   auto const order = reverse_post_order{}(g);
   auto const p = make_plan(candidate<graph>{g, order, simulate(g, order, no_cost{})}, g);
-  CHECK_THROWS_WITH_AS((executable<standard_operators, host_backend>(p, {}, backend)), doctest::Contains("is bound to no memory"), error);
+  CHECK_THROWS_WITH_AS((executable<standard_operators, host_backend>(p, {}, backend)),
+                       doctest::Contains("is bound to no memory"), error);
 
   graph_editor e{operator_table(standard_operators::facets)};
   auto const x = e.add_source(role::input, {dtype::f32, {4}});
@@ -174,8 +176,10 @@ TEST_CASE("what cannot run is told when the executable is made") {
   value_id const in[] = {x};
   e.add_opaque("aten.mystery", {}, in, out);
   graph const h(std::move(e).finish());
-  auto const q = make_plan(candidate<graph>{h, reverse_post_order{}(h), simulate(h, reverse_post_order{}(h), no_cost{})}, h);
+  auto const q =
+      make_plan(candidate<graph>{h, reverse_post_order{}(h), simulate(h, reverse_post_order{}(h), no_cost{})}, h);
   float data[4] = {};
   source_binding const b[] = {{h.sources()[0], data}};
-  CHECK_THROWS_WITH_AS((executable<standard_operators, host_backend>(q, b, backend)), doctest::Contains("aten.mystery has no kernel"), error);
+  CHECK_THROWS_WITH_AS((executable<standard_operators, host_backend>(q, b, backend)),
+                       doctest::Contains("aten.mystery has no kernel"), error);
 }

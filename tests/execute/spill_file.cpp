@@ -38,7 +38,8 @@ TEST_CASE("what is stored comes back, in any order, many times") {
 }
 
 TEST_CASE("a folder that cannot be written is refused at once, with its name") {
-  CHECK_THROWS_WITH_AS(spill_file("/nowhere/at/all", {100}, 1), doctest::Contains("/nowhere/at/all/neap-spill-"), error);
+  CHECK_THROWS_WITH_AS(spill_file("/nowhere/at/all", {100}, 1), doctest::Contains("/nowhere/at/all/neap-spill-"),
+                       error);
 }
 
 TEST_CASE("a disk that fills up: one line that names the file, and the file can be used again") {

@@ -40,8 +40,9 @@ std::atomic<long> allocations{0};
 namespace {
 void* counted(std::size_t n, std::size_t alignment) {
   ++allocations;
-  void* const p = alignment > alignof(std::max_align_t) ? std::aligned_alloc(alignment, (n + alignment - 1) / alignment * alignment)
-                                                        : std::malloc(n ? n : 1);
+  void* const p = alignment > alignof(std::max_align_t)
+                      ? std::aligned_alloc(alignment, (n + alignment - 1) / alignment * alignment)
+                      : std::malloc(n ? n : 1);
   if (!p) throw std::bad_alloc();
   return p;
 }
@@ -88,7 +89,8 @@ void check_training(Model model, Sample const& sample, Loss const& loss, int ste
   auto const valid = verify(program.program);
   REQUIRE_MESSAGE(valid.ok(), valid.message());
   CHECK(program.weights.size() == parameters(model).size());
-  for (auto const& [name, t] : named_tensors(model, role::weight)) CHECK(name.find_first_not_of("0123456789.") != name.npos);
+  for (auto const& [name, t] : named_tensors(model, role::weight))
+    CHECK(name.find_first_not_of("0123456789.") != name.npos);
   auto const same_program = training_step(planned, sample, loss, optimizer, {.clip_norm = 5});
   REQUIRE(same_program.program.digest() == program.program.digest());
   search_options search;
@@ -133,7 +135,8 @@ std::pair<tensor, tensor> text() { return {numbers({3, 8}, 1, 16), numbers({3, 8
 }  // namespace
 
 TEST_CASE("mlp") {
-  check_training(zoo::mlp(zoo::mlp_config::toy()), std::pair{tensor::randn({8, 16}, 1), numbers({8}, 2, 4)}, cross_entropy{});
+  check_training(zoo::mlp(zoo::mlp_config::toy()), std::pair{tensor::randn({8, 16}, 1), numbers({8}, 2, 4)},
+                 cross_entropy{});
 }
 TEST_CASE("vgg") { check_training(zoo::vgg(zoo::vgg_config::toy()), images(), cross_entropy{}); }
 TEST_CASE("resnet") {

@@ -15,7 +15,9 @@ using namespace neap;
 
 namespace {
 
-std::string graph_path(std::string const& name) { return std::string(NEAP_SOURCE_DIR) + "/examples/graphs/" + name + ".json.gz"; }
+std::string graph_path(std::string const& name) {
+  return std::string(NEAP_SOURCE_DIR) + "/examples/graphs/" + name + ".json.gz";
+}
 
 /// A small valid document that tests break in one place each.
 nlohmann::json small() {
@@ -161,8 +163,9 @@ TEST_CASE("whatever is broken in a document, the answer is a graph that is valid
   auto const flat = small().flatten();
   std::size_t refused = 0, taken = 0;
   for (auto const& [path, value] : flat.items())
-    for (nlohmann::json const& odd : {nlohmann::json(-1), nlohmann::json(3), nlohmann::json(1e300), nlohmann::json("x"),
-                                      nlohmann::json(nullptr), nlohmann::json::array({1, 2}), nlohmann::json(INT64_MAX)}) {
+    for (nlohmann::json const& odd :
+         {nlohmann::json(-1), nlohmann::json(3), nlohmann::json(1e300), nlohmann::json("x"), nlohmann::json(nullptr),
+          nlohmann::json::array({1, 2}), nlohmann::json(INT64_MAX)}) {
       auto j = small();
       j[nlohmann::json::json_pointer(path)] = odd;
       CAPTURE(path);

@@ -37,26 +37,34 @@ double read(array const& x, shape const& whole, std::int64_t i) {  // x as broad
 
 template <class Op, class F>
 void binary(Op const& op, F f, double low = -2, double high = 2, bool gradient = true) {
-  struct { shape a, b, y; } const cases[] = {
-      {{4, 6}, {4, 6}, {4, 6}}, {{4, 6}, {6}, {4, 6}}, {{4, 1}, {4, 6}, {4, 6}}, {{2, 1, 5}, {4, 1}, {2, 4, 5}}, {{}, {3}, {3}}, {{}, {}, {}}};
+  struct {
+    shape a, b, y;
+  } const cases[] = {{{4, 6}, {4, 6}, {4, 6}},       {{4, 6}, {6}, {4, 6}}, {{4, 1}, {4, 6}, {4, 6}},
+                     {{2, 1, 5}, {4, 1}, {2, 4, 5}}, {{}, {3}, {3}},        {{}, {}, {}}};
   for (auto const& c : cases)
-    check_operator(op, {{c.a, low, high}, {c.b, low, high}}, [&](arrays const& in) {
-      std::vector<double> y;
-      for (std::int64_t i = 0; i < elements(c.y); ++i) y.push_back(f(read(in[0], c.y, i), read(in[1], c.y, i)));
-      return numbers{y};
-    }, {.gradient = gradient});
+    check_operator(op, {{c.a, low, high}, {c.b, low, high}},
+                   [&](arrays const& in) {
+                     std::vector<double> y;
+                     for (std::int64_t i = 0; i < elements(c.y); ++i)
+                       y.push_back(f(read(in[0], c.y, i), read(in[1], c.y, i)));
+                     return numbers{y};
+                   },
+                   {.gradient = gradient});
 }
-
 
 }  // namespace
 
 TEST_CASE("scalar functions of one tensor") {
   unary(op::neg{}, [](double x) { return -x; });
   unary(op::exp{}, [](double x) { return std::exp(x); });
-  unary(op::log{}, [](double x) { return std::log(x); }, 0.1, 3);
-  unary(op::sqrt{}, [](double x) { return std::sqrt(x); }, 0.1, 3);
-  unary(op::rsqrt{}, [](double x) { return 1 / std::sqrt(x); }, 0.1, 3);
-  unary(op::reciprocal{}, [](double x) { return 1 / x; }, 0.2, 3);
+  unary(
+      op::log{}, [](double x) { return std::log(x); }, 0.1, 3);
+  unary(
+      op::sqrt{}, [](double x) { return std::sqrt(x); }, 0.1, 3);
+  unary(
+      op::rsqrt{}, [](double x) { return 1 / std::sqrt(x); }, 0.1, 3);
+  unary(
+      op::reciprocal{}, [](double x) { return 1 / x; }, 0.2, 3);
   unary(op::abs{}, [](double x) { return std::abs(x); });
   unary(op::square{}, [](double x) { return x * x; });
   unary(op::tanh{}, [](double x) { return std::tanh(x); });
@@ -66,40 +74,56 @@ TEST_CASE("scalar functions of one tensor") {
   unary(op::erf{}, [](double x) { return std::erf(x); });
   unary(op::softplus{}, [](double x) { return std::log1p(std::exp(x)); });
   unary(op::gelu{}, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); });
-  unary(op::gelu{true}, [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x))); });
+  unary(op::gelu{true}, [](double x) {
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+  });
   unary(op::leaky_relu{0.1}, [](double x) { return x > 0 ? x : 0.1 * x; });
   unary(op::leaky_relu{-0.5}, [](double x) { return x > 0 ? x : -0.5 * x; });
   unary(op::add_scalar{0.75}, [](double x) { return x + 0.75; });
   unary(op::mul_scalar{-1.5}, [](double x) { return x * -1.5; });
-  for (double p : {0.5, -1.5, 6.25}) unary(op::pow_scalar{p}, [p](double x) { return std::pow(x, p); }, 0.2, 2);
-  for (double p : {0.0, 1.0, 2.0, 3.0, -2.0, 5.0, 8.0}) unary(op::pow_scalar{p}, [p](double x) { return std::pow(x, p); }, -2, -0.3);
+  for (double p : {0.5, -1.5, 6.25})
+    unary(
+        op::pow_scalar{p}, [p](double x) { return std::pow(x, p); }, 0.2, 2);
+  for (double p : {0.0, 1.0, 2.0, 3.0, -2.0, 5.0, 8.0})
+    unary(
+        op::pow_scalar{p}, [p](double x) { return std::pow(x, p); }, -2, -0.3);
 }
 
 TEST_CASE("arithmetic, comparison and choice of two tensors") {
   binary(op::add{}, [](double a, double b) { return a + b; });
   binary(op::sub{}, [](double a, double b) { return a - b; });
   binary(op::mul{}, [](double a, double b) { return a * b; });
-  binary(op::div{}, [](double a, double b) { return a / b; }, 0.3, 2);
+  binary(
+      op::div{}, [](double a, double b) { return a / b; }, 0.3, 2);
   binary(op::maximum{}, [](double a, double b) { return std::max(a, b); });
   binary(op::minimum{}, [](double a, double b) { return std::min(a, b); });
-  binary(op::pow_op{}, [](double a, double b) { return std::pow(a, b); }, 0.3, 2);
-  binary(op::greater{}, [](double a, double b) { return a > b; }, -2, 2, false);
-  binary(op::greater_equal{}, [](double a, double b) { return a >= b; }, -2, 2, false);
-  binary(op::less{}, [](double a, double b) { return a < b; }, -2, 2, false);
-  binary(op::less_equal{}, [](double a, double b) { return a <= b; }, -2, 2, false);
-  binary(op::equal{}, [](double a, double b) { return a == b; }, -2, 2, false);
-  binary(op::not_equal{}, [](double a, double b) { return a != b; }, -2, 2, false);
+  binary(
+      op::pow_op{}, [](double a, double b) { return std::pow(a, b); }, 0.3, 2);
+  binary(
+      op::greater{}, [](double a, double b) { return a > b; }, -2, 2, false);
+  binary(
+      op::greater_equal{}, [](double a, double b) { return a >= b; }, -2, 2, false);
+  binary(
+      op::less{}, [](double a, double b) { return a < b; }, -2, 2, false);
+  binary(
+      op::less_equal{}, [](double a, double b) { return a <= b; }, -2, 2, false);
+  binary(
+      op::equal{}, [](double a, double b) { return a == b; }, -2, 2, false);
+  binary(
+      op::not_equal{}, [](double a, double b) { return a != b; }, -2, 2, false);
   check_operator(op::where{}, {{{4, 1}, 0, 2, dtype::boolean}, {{4, 6}}, {{6}}}, [](arrays const& in) {
     std::vector<double> y;
     for (std::int64_t i = 0; i < 24; ++i) y.push_back(in[0][i / 6] != 0 ? in[1][i] : in[2][i % 6]);
     return numbers{y};
   });
   // integers are computed as integers
-  check_operator(op::add{}, {{{3}, 0, 1e9, dtype::i64}, {{3}, 0, 1e9, dtype::i64}}, [](arrays const& in) {
-    std::vector<double> y;
-    for (std::int64_t i = 0; i < 3; ++i) y.push_back(in[0][i] + in[1][i]);
-    return numbers{y};
-  }, {.tolerance = 0, .f32_tolerance = 0});
+  check_operator(op::add{}, {{{3}, 0, 1e9, dtype::i64}, {{3}, 0, 1e9, dtype::i64}},
+                 [](arrays const& in) {
+                   std::vector<double> y;
+                   for (std::int64_t i = 0; i < 3; ++i) y.push_back(in[0][i] + in[1][i]);
+                   return numbers{y};
+                 },
+                 {.tolerance = 0, .f32_tolerance = 0});
 }
 
 TEST_CASE("a mistake is told with the operator and the shapes") {

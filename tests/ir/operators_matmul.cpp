@@ -30,7 +30,8 @@ numbers product(arrays const& in, bool ta, bool tb, shape const& y) {
       for (std::int64_t j = 0; j < n; ++j) {
         double s = 0;
         for (std::int64_t k = 0; k < inner; ++k)
-          s += a[matrix(a, batch) + (ta ? k * m + i : i * inner + k)] * b[matrix(b, batch) + (tb ? j * inner + k : k * n + j)];
+          s += a[matrix(a, batch) + (ta ? k * m + i : i * inner + k)] *
+               b[matrix(b, batch) + (tb ? j * inner + k : k * n + j)];
         out.push_back(s);
       }
   return {out};
@@ -38,9 +39,14 @@ numbers product(arrays const& in, bool ta, bool tb, shape const& y) {
 }  // namespace
 
 TEST_CASE("products of matrices, transposed and batched") {
-  struct { shape a, b, y; } const cases[] = {
-      {{4, 6}, {6, 2}, {4, 2}}, {{1, 5}, {5, 1}, {1, 1}}, {{2, 3, 4}, {4, 6}, {2, 3, 6}}, {{2, 3, 4}, {2, 4, 6}, {2, 3, 6}},
-      {{2, 1, 3, 4}, {3, 4, 2}, {2, 3, 3, 2}}, {{3, 4}, {2, 4, 2}, {2, 3, 2}}};
+  struct {
+    shape a, b, y;
+  } const cases[] = {{{4, 6}, {6, 2}, {4, 2}},
+                     {{1, 5}, {5, 1}, {1, 1}},
+                     {{2, 3, 4}, {4, 6}, {2, 3, 6}},
+                     {{2, 3, 4}, {2, 4, 6}, {2, 3, 6}},
+                     {{2, 1, 3, 4}, {3, 4, 2}, {2, 3, 3, 2}},
+                     {{3, 4}, {2, 4, 2}, {2, 3, 2}}};
   for (auto const& c : cases)
     for (bool ta : {false, true})
       for (bool tb : {false, true}) {
@@ -56,12 +62,11 @@ TEST_CASE("products of matrices, transposed and batched") {
 
 TEST_CASE("what does not fit is told") {
   graph_editor e{operator_table(standard_operators::facets)};
-  auto const a = e.add_source(role::input, {dtype::f32, {32, 64}}), b = e.add_source(role::input, {dtype::f32, {128, 10}});
+  auto const a = e.add_source(role::input, {dtype::f32, {32, 64}}),
+             b = e.add_source(role::input, {dtype::f32, {128, 10}});
   std::string told;
   try {
     e.add(op::matmul{}, {a, b});
-  } catch (error const& x) {
-    told = x.what();
-  }
+  } catch (error const& x) { told = x.what(); }
   CHECK(told == "matmul: inner extents differ, [32,64] x [128,10]");
 }

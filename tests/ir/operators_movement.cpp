@@ -15,13 +15,17 @@ TEST_CASE("copies, casts and fills") {
     check_operator(op::copy{}, {{dims}}, same);
     check_operator(op::cast{dtype::f64}, {{dims}}, same);
     check_operator(op::cast{dtype::f32}, {{dims}}, same, {.gradient = false});
-    check_operator(op::cast{dtype::i64}, {{dims, -9, 9}}, [](arrays const& in) {
-      std::vector<double> y;
-      for (double x : in[0].values()) y.push_back(std::trunc(x));
-      return numbers{y};
-    }, {.gradient = false});
+    check_operator(op::cast{dtype::i64}, {{dims, -9, 9}},
+                   [](arrays const& in) {
+                     std::vector<double> y;
+                     for (double x : in[0].values()) y.push_back(std::trunc(x));
+                     return numbers{y};
+                   },
+                   {.gradient = false});
   }
-  check_operator(op::fill{{2, 3}, dtype::f64, 2.5}, {}, [](arrays const&) { return numbers{{2.5, 2.5, 2.5, 2.5, 2.5, 2.5}}; });
+  check_operator(op::fill{{2, 3}, dtype::f64, 2.5}, {}, [](arrays const&) {
+    return numbers{{2.5, 2.5, 2.5, 2.5, 2.5, 2.5}};
+  });
 }
 
 TEST_CASE("views see what they say") {
@@ -83,7 +87,8 @@ TEST_CASE("what cannot be moved is told") {
   auto const a = e.add_source(role::input, {dtype::f32, {4, 6}});
   auto const t = e.add(op::permute{{1, 0}}, {a})[0];
   CHECK(message_of([&] { e.add(op::reshape{{5, 5}}, {a}); }) == "reshape: from [4,6] to [5,5]: element counts differ");
-  CHECK(message_of([&] { e.add(op::reshape{{24}}, {t}); }) == "reshape: input 0 must be dense, was given f32[6,4] with strides [1,6]");
+  CHECK(message_of([&] { e.add(op::reshape{{24}}, {t}); }) ==
+        "reshape: input 0 must be dense, was given f32[6,4] with strides [1,6]");
   CHECK(message_of([&] { e.add(op::permute{{0, 0}}, {a}); }) == "permute: [0,0] does not order the axes of f32[4,6]");
   CHECK(message_of([&] { e.add(op::slice{1, 3, 9}, {a}); }) == "slice: no part 3 to 9 of axis 1 in f32[4,6]");
   CHECK(message_of([&] { e.add(op::concat{0}, {a, t}); }) == "concat: shapes differ outside axis 0, [4,6] and [6,4]");

@@ -37,13 +37,16 @@ numbers convolved(arrays const& in, op::conv2d const& op, shape const& y) {
 }  // namespace
 
 TEST_CASE("convolution and its gradients") {
-  struct { op::conv2d op; shape x, w; bool shift; } const cases[] = {
-      {{}, {2, 2, 5, 6}, {4, 2, 3, 3}, false},
-      {{}, {2, 2, 5, 6}, {4, 2, 1, 1}, true},
-      {{{2, 1}, {1, 2}}, {2, 2, 5, 6}, {2, 2, 3, 3}, true},
-      {{{1, 2}, {2, 1}, {2, 1}}, {1, 4, 6, 7}, {2, 4, 3, 2}, false},
-      {{{1, 1}, {1, 1}, {1, 1}, 2}, {2, 4, 4, 4}, {6, 2, 3, 3}, true},
-      {{{2, 2}, {1, 1}, {1, 1}, 4}, {2, 4, 6, 6}, {4, 1, 3, 3}, false}};
+  struct {
+    op::conv2d op;
+    shape x, w;
+    bool shift;
+  } const cases[] = {{{}, {2, 2, 5, 6}, {4, 2, 3, 3}, false},
+                     {{}, {2, 2, 5, 6}, {4, 2, 1, 1}, true},
+                     {{{2, 1}, {1, 2}}, {2, 2, 5, 6}, {2, 2, 3, 3}, true},
+                     {{{1, 2}, {2, 1}, {2, 1}}, {1, 4, 6, 7}, {2, 4, 3, 2}, false},
+                     {{{1, 1}, {1, 1}, {1, 1}, 2}, {2, 4, 4, 4}, {6, 2, 3, 3}, true},
+                     {{{2, 2}, {1, 1}, {1, 1}, 4}, {2, 4, 6, 6}, {4, 1, 3, 3}, false}};
   for (auto const& c : cases) {
     std::vector<operand> in{{c.x}, {c.w}};
     if (c.shift) in.push_back({{c.w[0]}});
@@ -57,7 +60,9 @@ TEST_CASE("convolution and its gradients") {
 
 TEST_CASE("pooling and resizing") {
   for (shape x : {shape{2, 2, 6, 6}, shape{1, 2, 7, 5}}) {
-    struct { extents window, stride, padding; } const cases[] = {{{2, 2}, {2, 2}, {0, 0}}, {{3, 3}, {2, 2}, {1, 1}}, {{3, 2}, {1, 2}, {0, 1}}};
+    struct {
+      extents window, stride, padding;
+    } const cases[] = {{{2, 2}, {2, 2}, {0, 0}}, {{3, 3}, {2, 2}, {1, 1}}, {{3, 2}, {1, 2}, {0, 1}}};
     for (auto const& k : cases) {
       auto const pooled = [&](bool largest, bool all) {
         return [&k, x, largest, all](arrays const& in) {
@@ -85,7 +90,8 @@ TEST_CASE("pooling and resizing") {
     check_operator(op::adaptive_avg_pool2d{}, {{x}}, [&](arrays const& in) {
       std::vector<double> y(static_cast<std::size_t>(x[0] * x[1]));
       auto const plane = x[2] * x[3];
-      for (std::int64_t i = 0; i < in[0].count(); ++i) y[static_cast<std::size_t>(i / plane)] += in[0][i] / static_cast<double>(plane);
+      for (std::int64_t i = 0; i < in[0].count(); ++i)
+        y[static_cast<std::size_t>(i / plane)] += in[0][i] / static_cast<double>(plane);
       return numbers{y};
     });
     check_operator(op::adaptive_avg_pool2d{3, 2}, {{x}});
@@ -112,7 +118,8 @@ TEST_CASE("batch norm and group norm") {
         std::vector<double> y = in[0].values(), m(static_cast<std::size_t>(groups ? x[0] * groups : c)), r(m.size());
         double const n = static_cast<double>(elements(x)) / static_cast<double>(m.size());
         for (std::int64_t i = 0; i < elements(x); ++i) m[cell(i)] += in[0][i] / n;
-        for (std::int64_t i = 0; i < elements(x); ++i) r[cell(i)] += (in[0][i] - m[cell(i)]) * (in[0][i] - m[cell(i)]) / n;
+        for (std::int64_t i = 0; i < elements(x); ++i)
+          r[cell(i)] += (in[0][i] - m[cell(i)]) * (in[0][i] - m[cell(i)]) / n;
         for (auto& v : r) v = 1 / std::sqrt(v + 1e-5);
         for (std::int64_t i = 0; i < elements(x); ++i) {
           auto& v = y[static_cast<std::size_t>(i)];
@@ -129,7 +136,8 @@ TEST_CASE("batch norm and group norm") {
     check_operator(op::group_norm{2}, {{x}}, normalised(2));
     check_operator(op::group_norm{2}, {{x}, {{c}}, {{c}}}, normalised(2));
     check_operator(op::group_norm_grad{2}, {{x}, {x}, {{x[0], 2}}, {{x[0], 2}, 0.5, 2}, {{c}}});
-    check_operator(op::batch_norm_inference{}, {{x}, {{c}, -1, 1, dtype::f64, false}, {{c}, 0.5, 2, dtype::f64, false}, {{c}}, {{c}}},
+    check_operator(op::batch_norm_inference{},
+                   {{x}, {{c}, -1, 1, dtype::f64, false}, {{c}, 0.5, 2, dtype::f64, false}, {{c}}, {{c}}},
                    [&](arrays const& in) {
                      std::vector<double> y;
                      for (std::int64_t i = 0; i < elements(x); ++i) {
@@ -139,20 +147,27 @@ TEST_CASE("batch norm and group norm") {
                      return numbers{y};
                    });
   }
-  check_operator(op::batch_norm_update{0.2, 1e-5, 10}, {{{3}}, {{3}, 0.5, 2}, {{3}}, {{3}, 0.5, 2}}, [](arrays const& in) {
-    std::vector<double> m, v;
-    for (std::int64_t i = 0; i < 3; ++i) {
-      m.push_back(0.8 * in[0][i] + 0.2 * in[2][i]);
-      v.push_back(0.8 * in[1][i] + 0.2 * (1 / (in[3][i] * in[3][i]) - 1e-5) * 10 / 9);
-    }
-    return numbers{m, v};
-  }, {.gradient = false});
+  check_operator(op::batch_norm_update{0.2, 1e-5, 10}, {{{3}}, {{3}, 0.5, 2}, {{3}}, {{3}, 0.5, 2}},
+                 [](arrays const& in) {
+                   std::vector<double> m, v;
+                   for (std::int64_t i = 0; i < 3; ++i) {
+                     m.push_back(0.8 * in[0][i] + 0.2 * in[2][i]);
+                     v.push_back(0.8 * in[1][i] + 0.2 * (1 / (in[3][i] * in[3][i]) - 1e-5) * 10 / 9);
+                   }
+                   return numbers{m, v};
+                 },
+                 {.gradient = false});
 }
 
 TEST_CASE("attention") {
-  struct { shape q, k, v; bool causal; double scale; } const cases[] = {
-      {{2, 2, 4, 6}, {2, 2, 4, 6}, {2, 2, 4, 6}, false, 0}, {{2, 2, 4, 6}, {2, 2, 4, 6}, {2, 2, 4, 2}, true, 0},
-      {{2, 4, 5, 2}, {2, 2, 5, 2}, {2, 2, 5, 4}, true, 0.3}, {{1, 2, 3, 4}, {1, 2, 7, 4}, {1, 2, 7, 4}, false, 1}};
+  struct {
+    shape q, k, v;
+    bool causal;
+    double scale;
+  } const cases[] = {{{2, 2, 4, 6}, {2, 2, 4, 6}, {2, 2, 4, 6}, false, 0},
+                     {{2, 2, 4, 6}, {2, 2, 4, 6}, {2, 2, 4, 2}, true, 0},
+                     {{2, 4, 5, 2}, {2, 2, 5, 2}, {2, 2, 5, 4}, true, 0.3},
+                     {{1, 2, 3, 4}, {1, 2, 7, 4}, {1, 2, 7, 4}, false, 1}};
   for (auto const& c : cases) {
     check_operator(op::attention{c.causal, c.scale}, {{c.q}, {c.k}, {c.v}}, [&](arrays const& in) {
       std::vector<double> y, lse;
@@ -172,7 +187,8 @@ TEST_CASE("attention") {
             lse.push_back(std::log(sum));
             for (std::int64_t i = 0; i < c.v[3]; ++i) {
               double r = 0;
-              for (std::size_t s = 0; s < p.size(); ++s) r += p[s] / sum * in[2].at({b, head, static_cast<std::int64_t>(s), i});
+              for (std::size_t s = 0; s < p.size(); ++s)
+                r += p[s] / sum * in[2].at({b, head, static_cast<std::int64_t>(s), i});
               y.push_back(r);
             }
           }
@@ -184,11 +200,11 @@ TEST_CASE("attention") {
 TEST_CASE("rows and elements picked by numbers") {
   for (shape ids : {shape{4}, shape{2, 6}}) {
     CHECK(check_operator(op::embedding{}, {{{5, 6}}, {ids, 0, 5, dtype::i64}}, [](arrays const& in) {
-      std::vector<double> y;
-      for (std::int64_t i = 0; i < in[1].count(); ++i)
-        for (std::int64_t k = 0; k < 6; ++k) y.push_back(in[0].at({static_cast<std::int64_t>(in[1][i]), k}));
-      return numbers{y};
-    }) > 1);
+            std::vector<double> y;
+            for (std::int64_t i = 0; i < in[1].count(); ++i)
+              for (std::int64_t k = 0; k < 6; ++k) y.push_back(in[0].at({static_cast<std::int64_t>(in[1][i]), k}));
+            return numbers{y};
+          }) > 1);
     shape g = ids;
     g.push_back(6);
     CHECK(check_operator(op::embedding_grad{5}, {{g}, {ids, 0, 5, dtype::i64}}) > 1);
@@ -201,7 +217,8 @@ TEST_CASE("rows and elements picked by numbers") {
   });
   check_operator(op::scatter_add{0, 5}, {{{4, 6}}, {{4, 6}, 0, 5, dtype::i64}}, [](arrays const& in) {
     std::vector<double> y(30);
-    for (std::int64_t i = 0; i < 24; ++i) y[static_cast<std::size_t>(static_cast<std::int64_t>(in[1][i]) * 6 + i % 6)] += in[0][i];
+    for (std::int64_t i = 0; i < 24; ++i)
+      y[static_cast<std::size_t>(static_cast<std::int64_t>(in[1][i]) * 6 + i % 6)] += in[0][i];
     return numbers{y};
   });
 }

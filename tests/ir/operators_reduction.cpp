@@ -11,7 +11,10 @@ using namespace neap::testing;
 namespace {
 template <class Op>
 void reduces(double start, auto const& f, bool mean = false) {
-  struct { shape x; extents axes; } const cases[] = {{{4, 6}, {}}, {{4, 6}, {1}}, {{4, 6}, {0}}, {{2, 3, 4}, {0, -1}}, {{2, 300}, {1}}, {{}, {}}};
+  struct {
+    shape x;
+    extents axes;
+  } const cases[] = {{{4, 6}, {}}, {{4, 6}, {1}}, {{4, 6}, {0}}, {{2, 3, 4}, {0, -1}}, {{2, 300}, {1}}, {{}, {}}};
   for (auto const& c : cases)
     for (bool keep : {false, true})
       check_operator(Op{c.axes, keep}, {{c.x}}, [&](arrays const& in) {
@@ -40,7 +43,8 @@ void reduces(double start, auto const& f, bool mean = false) {
 TEST_CASE("reductions over axes") {
   constexpr double inf = std::numeric_limits<double>::infinity();
   reduces<op::sum>(0, [](double a, double b) { return a + b; });
-  reduces<op::mean>(0, [](double a, double b) { return a + b; }, true);
+  reduces<op::mean>(
+      0, [](double a, double b) { return a + b; }, true);
   reduces<op::max_reduce>(-inf, [](double a, double b) { return std::max(a, b); });
   reduces<op::min_reduce>(inf, [](double a, double b) { return std::min(a, b); });
   CHECK(check_operator(op::sum{{1}}, {{{4, 6}}}) == 2);
@@ -48,16 +52,18 @@ TEST_CASE("reductions over axes") {
 
 TEST_CASE("the place of the largest element") {
   for (int axis : {0, 1, -1})
-    check_operator(op::arg_max{axis}, {{{4, 6}}}, [axis](arrays const& in) {
-      std::vector<double> y;
-      int const n = axis == 0 ? 6 : 4, m = axis == 0 ? 4 : 6;
-      for (int i = 0; i < n; ++i) {
-        int best = 0;
-        auto const at = [&](int k) { return axis == 0 ? in[0].at({k, i}) : in[0].at({i, k}); };
-        for (int k = 1; k < m; ++k)
-          if (at(k) > at(best)) best = k;
-        y.push_back(best);
-      }
-      return numbers{y};
-    }, {.gradient = false});
+    check_operator(op::arg_max{axis}, {{{4, 6}}},
+                   [axis](arrays const& in) {
+                     std::vector<double> y;
+                     int const n = axis == 0 ? 6 : 4, m = axis == 0 ? 4 : 6;
+                     for (int i = 0; i < n; ++i) {
+                       int best = 0;
+                       auto const at = [&](int k) { return axis == 0 ? in[0].at({k, i}) : in[0].at({i, k}); };
+                       for (int k = 1; k < m; ++k)
+                         if (at(k) > at(best)) best = k;
+                       y.push_back(best);
+                     }
+                     return numbers{y};
+                   },
+                   {.gradient = false});
 }

@@ -93,19 +93,22 @@ TEST_CASE("losses") {
       for (shape rows : {shape{4}, shape{2, 4}}) {
         shape logits = rows;
         logits.push_back(6);
-        int const cuts = check_operator(op::cross_entropy{ignored, per_row}, {{logits, -2, 2}, {rows, 0, 6, dtype::i64}}, [&](arrays const& in) {
-          std::vector<double> loss, lse;
-          double sum = 0, count = 0;
-          by_rows(in[0], [&](auto row, auto r) {
-            lse.push_back(logsumexp(row));
-            auto const t = static_cast<std::int64_t>(in[1][r]);
-            bool const counts = t != ignored;
-            loss.push_back(counts ? lse.back() - row[static_cast<std::size_t>(t)] : 0);
-            sum += loss.back(), count += counts;
-            return row;
-          });
-          return numbers{per_row ? loss : std::vector{sum / count}, lse};
-        }, {.f32_tolerance = 1e-3});
+        int const cuts =
+            check_operator(op::cross_entropy{ignored, per_row}, {{logits, -2, 2}, {rows, 0, 6, dtype::i64}},
+                           [&](arrays const& in) {
+                             std::vector<double> loss, lse;
+                             double sum = 0, count = 0;
+                             by_rows(in[0], [&](auto row, auto r) {
+                               lse.push_back(logsumexp(row));
+                               auto const t = static_cast<std::int64_t>(in[1][r]);
+                               bool const counts = t != ignored;
+                               loss.push_back(counts ? lse.back() - row[static_cast<std::size_t>(t)] : 0);
+                               sum += loss.back(), count += counts;
+                               return row;
+                             });
+                             return numbers{per_row ? loss : std::vector{sum / count}, lse};
+                           },
+                           {.f32_tolerance = 1e-3});
         CHECK((cuts > 0) == per_row);
         check_operator(op::cross_entropy_grad{ignored, per_row},
                        {{per_row ? rows : shape{}}, {logits, -2, 2}, {rows, 0, 6, dtype::i64}, {rows, 1, 3}});

@@ -28,15 +28,18 @@ TEST_CASE("optimizers follow their formulas") {
   shape const w{7, 9};
   operand const step{{}, 3, 4, dtype::i64};
   operator_checks const checks{.f32_tolerance = 1e-5};
-  check_operator(op::sgd{0.1, 0.01}, {{w}, {w}}, each([](row const& x) { return row{x[0] - 0.1 * (x[1] + 0.01 * x[0])}; }), checks);
+  check_operator(op::sgd{0.1, 0.01}, {{w}, {w}},
+                 each([](row const& x) { return row{x[0] - 0.1 * (x[1] + 0.01 * x[0])}; }), checks);
   for (bool nesterov : {false, true})
     check_operator(op::momentum{0.1, 0.9, 0.2, 0.01, nesterov}, {{w}, {w}, {w}}, each([nesterov](row const& x) {
-      double const d = x[1] + 0.01 * x[0], m = 0.9 * x[2] + 0.8 * d;
-      return row{x[0] - 0.1 * (nesterov ? d + 0.9 * m : m), m};
-    }), checks);
+                     double const d = x[1] + 0.01 * x[0], m = 0.9 * x[2] + 0.8 * d;
+                     return row{x[0] - 0.1 * (nesterov ? d + 0.9 * m : m), m};
+                   }),
+                   checks);
   auto const adam = [](bool decoupled) {
     return each([decoupled](row const& x) {
-      double const g = decoupled ? x[1] : x[1] + 0.05 * x[0], m = 0.9 * x[2] + 0.1 * g, v = 0.99 * x[3] + 0.01 * g * g, t = x[4];
+      double const g = decoupled ? x[1] : x[1] + 0.05 * x[0], m = 0.9 * x[2] + 0.1 * g, v = 0.99 * x[3] + 0.01 * g * g,
+                   t = x[4];
       double const root = std::sqrt(v / (1 - std::pow(0.99, t))) + 1e-8;
       return row{x[0] * (decoupled ? 1 - 0.01 * 0.05 : 1) - 0.01 * (m / (1 - std::pow(0.9, t))) / root, m, v};
     });

@@ -62,10 +62,10 @@ TEST_CASE("a model's parts are found in order, with their paths") {
   e.by_name["x"] = parameter({1});
   std::vector<std::string> paths;
   for (auto const& n : named_tensors(e, role::weight)) paths.push_back(n.name);
-  CHECK(paths == std::vector<std::string>{
-                     "up.weight", "up.bias", "down.weight", "down.bias", "layers.0.weight", "layers.0.bias",
-                     "layers.1.weight", "layers.1.bias", "fixed.0", "fixed.1", "maybe.weight", "maybe.bias", "owned",
-                     "by_name.x", "tuple.0", "secret.0", "secret.1.0.weight", "secret.1.0.bias", "with_names.alpha"});
+  CHECK(paths == std::vector<std::string>{"up.weight", "up.bias", "down.weight", "down.bias", "layers.0.weight",
+                                          "layers.0.bias", "layers.1.weight", "layers.1.bias", "fixed.0", "fixed.1",
+                                          "maybe.weight", "maybe.bias", "owned", "by_name.x", "tuple.0", "secret.0",
+                                          "secret.1.0.weight", "secret.1.0.bias", "with_names.alpha"});
   CHECK(named_tensors(e, role::buffer).size() == 1);
   CHECK(named_tensors(e, role::constant).empty());
   e.table = constant(tensor::ones({2}));

@@ -118,18 +118,21 @@ TEST_CASE("mistakes are told with the user's file and line") {
     CHECK(what.find(text) != std::string::npos);
   };
   check(message_of([&] { x + y; }), __LINE__, "add: shapes do not broadcast, [2,3] and [2,4]");
-  check(message_of([&] { w * y; }), __LINE__, "mul: shapes do not broadcast, [5] and [2,4]");
+  check(message_of([&] { w* y; }), __LINE__, "mul: shapes do not broadcast, [5] and [2,4]");
   check(message_of([&] { 1 - tensor(); }), __LINE__, "empty");
   check(message_of([&] { maximum(x, y); }), __LINE__, "maximum: shapes do not broadcast");
   check(message_of([&] { reshape(x, {4, -1}); }), __LINE__, "reshape: from [2,3] to [4,-1]");
   check(message_of([&] { reshape(x, {7}); }), __LINE__, "element counts differ");
   check(message_of([&] { permute(x, {0, 2}); }), __LINE__, "permute: no axis 2 in f32[2,3]");
   check(message_of([&] { split(x, 2, 1); }), __LINE__, "split: axis 1 of f32[2,3] does not divide into 2 parts");
-  check(message_of([&] { (void)x.item<float>(); }), __LINE__, "item: a tensor of one element is needed, this is f32[2,3]");
-  check(message_of([&] { (void)x.data<double>(); }), __LINE__, "data: the tensor is f32[2,3], its elements are asked as f64");
+  check(message_of([&] { (void)x.item<float>(); }), __LINE__,
+        "item: a tensor of one element is needed, this is f32[2,3]");
+  check(message_of([&] { (void)x.data<double>(); }), __LINE__,
+        "data: the tensor is f32[2,3], its elements are asked as f64");
   check(message_of([&] { (void)transpose(x).data<float>(); }), __LINE__, "not in row-major order");
   check(message_of([&] { (void)tensor::from({1.f}, {2}); }), __LINE__, "needs 2 elements, was given 1");
-  check(message_of([&] { exp(tensor::zeros({1}, dtype::i64)); }), __LINE__, "exp: needs a floating type, was given i64[1]");
+  check(message_of([&] { exp(tensor::zeros({1}, dtype::i64)); }), __LINE__,
+        "exp: needs a floating type, was given i64[1]");
 }
 
 TEST_CASE("parameters are values: a copy has data of its own, a handle has not") {

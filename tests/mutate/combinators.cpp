@@ -169,8 +169,9 @@ TEST_CASE("leaves from any input range: vectors, std views, range-v3 views") {
   auto const vector = from_range([](auto const&) { return std::vector<number<1>>{{7}, {8}}; });
   auto const std_view = from_range(
       [](auto const&) { return std::views::iota(0, 3) | std::views::transform([](int i) { return number<2>{i}; }); });
-  auto const v3_view = from_range(
-      [](auto const&) { return ranges::views::iota(4, 6) | ranges::views::transform([](int i) { return number<3>{i}; }); });
+  auto const v3_view = from_range([](auto const&) {
+    return ranges::views::iota(4, 6) | ranges::views::transform([](int i) { return number<3>{i}; });
+  });
   CHECK(all(chain(vector, std_view, v3_view)) == "1:7 1:8 2:0 2:1 2:2 3:4 3:5 ");
   CHECK(all(zip(vector, v3_view) | truncate(3)) == "1:7 3:4 1:8 ");
 }

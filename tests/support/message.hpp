@@ -12,9 +12,7 @@ template <class F>
 std::string message_of(F const& f) {
   try {
     f();
-  } catch (error const& e) {
-    return e.what();
-  }
+  } catch (error const& e) { return e.what(); }
   return "no error";
 }
 

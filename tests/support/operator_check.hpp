@@ -109,7 +109,8 @@ inline host_backend& backend() {
   static host_backend b(2);
   return b;
 }
-inline std::vector<array> draw_inputs(std::vector<operand> const& spec, dtype floating, std::uint64_t seed, bool views) {
+inline std::vector<array> draw_inputs(std::vector<operand> const& spec, dtype floating, std::uint64_t seed,
+                                      bool views) {
   random_stream draw(seed), layouts(seed, 9);
   std::vector<array> in;
   for (auto const& o : spec) {
@@ -144,7 +145,8 @@ inline std::vector<array> run(operator_view op, kernel_function<host_backend> ke
   std::memset(workspace.data(), 0x5e, static_cast<std::size_t>(scratch + 64));
   kernel(backend(), op.bytes, {in_refs, out_refs, workspace.data()});
   for (bytes_t i = scratch; i < scratch + 64; ++i)
-    if (workspace.data()[i] != std::byte{0x5e}) throw error(std::string(op.facets->name) + ": writes behind its workspace");
+    if (workspace.data()[i] != std::byte{0x5e})
+      throw error(std::string(op.facets->name) + ": writes behind its workspace");
   for (std::size_t j = 0; j < out.size(); ++j)
     if (over[j] >= 0) out[j].memory = in[static_cast<std::size_t>(over[j])].memory;
   return out;
@@ -164,7 +166,8 @@ inline std::vector<array> run(operator_view op, kernel_function<host_backend> ke
 inline bool close(double a, double b, double tolerance) {
   return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * (1 + std::abs(a) + std::abs(b));
 }
-inline void compare(std::string const& what, std::vector<double> const& got, std::vector<double> const& expected, double tolerance) {
+inline void compare(std::string const& what, std::vector<double> const& got, std::vector<double> const& expected,
+                    double tolerance) {
   INFO(what);
   REQUIRE(got.size() == expected.size());
   for (std::size_t i = 0; i < got.size(); ++i)
@@ -206,7 +209,8 @@ inline int check_relations(std::string const& what, operator_view op, kernel_fun
       for (auto const& l : c.links()) {
         auto& a = in_axis[static_cast<std::size_t>(l.input)];
         bool const is_in = a == l.in_axis;
-        bool const is_out = l.output >= 0 ? out_axis[static_cast<std::size_t>(l.output)] == l.out_axis : reduced[static_cast<std::size_t>(l.out_axis)];
+        bool const is_out = l.output >= 0 ? out_axis[static_cast<std::size_t>(l.output)] == l.out_axis
+                                          : reduced[static_cast<std::size_t>(l.out_axis)];
         if (is_in && !is_out) {
           if (l.output >= 0) {
             REQUIRE(out_axis[static_cast<std::size_t>(l.output)] == -1);
@@ -248,7 +252,8 @@ inline int check_relations(std::string const& what, operator_view op, kernel_fun
       std::vector<double> got, expected;
       if (out_axis[j] >= 0) {
         for (int part : {0, 1}) {
-          auto const p = half(whole[j], out_axis[j], part).values(), q = parts[static_cast<std::size_t>(part)][j].values();
+          auto const p = half(whole[j], out_axis[j], part).values(),
+                     q = parts[static_cast<std::size_t>(part)][j].values();
           expected.insert(expected.end(), p.begin(), p.end());
           got.insert(got.end(), q.begin(), q.end());
         }
@@ -257,11 +262,14 @@ inline int check_relations(std::string const& what, operator_view op, kernel_fun
         expected = whole[j].values();
         for (std::size_t i = 0; i < expected.size(); ++i) {
           double const x = parts[0][j][static_cast<std::int64_t>(i)], y = parts[1][j][static_cast<std::int64_t>(i)];
-          got.push_back(how == combine::sum ? x + y : how == combine::mean ? (x + y) / 2 : how == combine::max ? std::max(x, y) : std::min(x, y));
+          got.push_back(how == combine::sum    ? x + y
+                        : how == combine::mean ? (x + y) / 2
+                        : how == combine::max  ? std::max(x, y)
+                                               : std::min(x, y));
         }
       }
-      compare(what + ": cut along axis " + std::to_string(start.in_axis) + " of input " + std::to_string(start.input), got,
-              expected, tolerance);
+      compare(what + ": cut along axis " + std::to_string(start.in_axis) + " of input " + std::to_string(start.input),
+              got, expected, tolerance);
     }
     ++cuts;
   }
@@ -288,13 +296,14 @@ inline void check_takeover(std::string const& what, operator_view op, kernel_fun
       if (!any) continue;
       auto copies = in;
       auto const got = run(op, kernel, copies, layouts, over);
-      for (std::size_t j = 0; j < plain.size(); ++j) compare(what + ": output over input", got[j].values(), plain[j].values(), 0);
+      for (std::size_t j = 0; j < plain.size(); ++j)
+        compare(what + ": output over input", got[j].values(), plain[j].values(), 0);
     }
 }
 
 template <class Op>
-void check_gradient(std::string const& what, Op const& op, std::vector<operand> const& spec, std::vector<array> const& in,
-                    double tolerance) {
+void check_gradient(std::string const& what, Op const& op, std::vector<operand> const& spec,
+                    std::vector<array> const& in, double tolerance) {
   graph_editor e{operator_table(standard_operators::facets)};
   std::vector<value_id> sources, wanted;
   std::vector<std::size_t> which;
@@ -322,7 +331,8 @@ void check_gradient(std::string const& what, Op const& op, std::vector<operand> 
   graph const forward{graph_editor(e).finish()};
   auto const gradients = differentiate(e, loss, wanted);
   for (std::size_t k = 0; k < gradients.size(); ++k)  // one gradient may belong to two inputs
-    if (std::find(gradients.begin(), gradients.begin() + static_cast<std::ptrdiff_t>(k), gradients[k]) == gradients.begin() + static_cast<std::ptrdiff_t>(k))
+    if (std::find(gradients.begin(), gradients.begin() + static_cast<std::ptrdiff_t>(k), gradients[k]) ==
+        gradients.begin() + static_cast<std::ptrdiff_t>(k))
       e.keep(gradients[k], role::gradient);
   graph const both{std::move(e).finish()};
   auto const order = [](op_graph const& g) {
@@ -345,8 +355,8 @@ void check_gradient(std::string const& what, Op const& op, std::vector<operand> 
       double const down = *reinterpret_cast<double const*>(run_with(forward)[0].data());
       x[i] = before;
       if (!close(slope[i], (up - down) / (2 * h), tolerance)) {
-        FAIL_CHECK(what << ": gradient of input " << which[k] << ", element " << i << " is " << slope[i] << ", the quotient "
-                        << (up - down) / (2 * h));
+        FAIL_CHECK(what << ": gradient of input " << which[k] << ", element " << i << " is " << slope[i]
+                        << ", the quotient " << (up - down) / (2 * h));
         return;
       }
     }
@@ -360,8 +370,8 @@ using reference = std::function<numbers(arrays const&)>;  // of each output; few
 
 /// Checks everything that a case can; gives the number of axes that could be cut.
 template <class Op>
-int check_operator(Op const& op, std::vector<operand> const& spec, reference const& expected = {}, operator_checks const& o = {},
-                   std::uint64_t seed = 1) {
+int check_operator(Op const& op, std::vector<operand> const& spec, reference const& expected = {},
+                   operator_checks const& o = {}, std::uint64_t seed = 1) {
   operator_view const view = view_of(op);
   std::string what(Op::name);
   for (auto const& x : spec) what += " " + to_string(x.dims);
@@ -376,7 +386,8 @@ int check_operator(Op const& op, std::vector<operand> const& spec, reference con
   bool const updates = detail::infer(view, in)[0].alias == alias_kind::update;
   {  // f32
     auto const narrow = detail::run(view, kernel, detail::draw_inputs(spec, dtype::f32, seed, false));
-    for (std::size_t j = 0; j < out.size(); ++j) detail::compare(what + " in f32", narrow[j].values(), out[j].values(), o.f32_tolerance);
+    for (std::size_t j = 0; j < out.size(); ++j)
+      detail::compare(what + " in f32", narrow[j].values(), out[j].values(), o.f32_tolerance);
   }
   for (std::uint64_t k = 0; o.views && k < 4; ++k) {
     auto strided = in;
@@ -396,7 +407,8 @@ int check_operator(Op const& op, std::vector<operand> const& spec, reference con
       x = y;
     }
     auto const got = detail::run(view, kernel, strided);
-    for (std::size_t j = 0; j < out.size(); ++j) detail::compare(what + " of views", got[j].values(), out[j].values(), 1e-12);
+    for (std::size_t j = 0; j < out.size(); ++j)
+      detail::compare(what + " of views", got[j].values(), out[j].values(), 1e-12);
   }
   if (view.facets->elementwise && !updates) detail::check_takeover(what, view, kernel, in, out);
   int cuts = 0;

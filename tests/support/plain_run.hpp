@@ -20,7 +20,9 @@ namespace neap::testing {
 class block {
  public:
   block() = default;
-  explicit block(bytes_t n) : bytes_(n), data_(std::aligned_alloc(64, static_cast<std::size_t>(align_up(n > 0 ? n : 1, 64)))) {}
+  explicit block(bytes_t n)
+      : bytes_(n),
+        data_(std::aligned_alloc(64, static_cast<std::size_t>(align_up(n > 0 ? n : 1, 64)))) {}
   std::byte* data() const { return static_cast<std::byte*>(data_.get()); }
   bytes_t bytes() const { return bytes_; }
   friend bool operator==(block const& a, block const& b) {

@@ -18,9 +18,9 @@
 namespace neap::testing {
 
 struct symbolic_result {
-  std::string error;           // empty: ran through
-  std::vector<digest> kept;    // contents of kept values, in order
-  std::vector<digest> sources; // contents of the storages of source values in the end, in order
+  std::string error;            // empty: ran through
+  std::vector<digest> kept;     // contents of kept values, in order
+  std::vector<digest> sources;  // contents of the storages of source values in the end, in order
   friend bool operator==(symbolic_result const&, symbolic_result const&) = default;
 };
 

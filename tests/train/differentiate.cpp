@@ -52,12 +52,13 @@ std::vector<block> run(graph_editor e, std::vector<block> const& sources) {
 double& number(block const& b, std::size_t i) { return reinterpret_cast<double*>(b.data())[i]; }
 }  // namespace
 
-TEST_CASE("a program's gradient agrees with the difference quotient: several readers, broadcasts, views, a user's operator") {
+TEST_CASE(
+    "a program's gradient agrees with the difference quotient: several readers, broadcasts, views, a user's operator") {
   fixture f;
   auto const x = f.input({4, 6}), w = f.input({6, 6}), b = f.input({6});
   auto const h = f.one(user::softsign{}, {f.one(op::add{}, {f.one(op::matmul{}, {x, w}), b})});
   auto const t = f.one(op::permute{{1, 0}}, {h});
-  auto const y = f.one(op::matmul{}, {h, t});                                             // h twice
+  auto const y = f.one(op::matmul{}, {h, t});  // h twice
   auto const z = f.one(op::add{}, {f.one(op::slice{1, 0, 4}, {h}), f.one(op::mul{}, {y, y})});
   auto const loss = f.one(op::mean{}, {f.one(op::mul{}, {z, f.one(op::slice{0, 1, 2}, {z})})});
   graph_editor forward = f.e;
@@ -97,6 +98,10 @@ TEST_CASE("what the loss does not depend on has zeros, and costs nothing more") 
 TEST_CASE("what has no gradient is told with the operator's name") {
   fixture f;
   auto const x = f.input({}), g = f.input({});
-  CHECK(message_of([&] { differentiate(f.e, f.one(user::no_gradient{}, {x}), std::span(&x, 1)); }).find("no_gradient") != std::string::npos);
-  CHECK(message_of([&] { differentiate(f.e, f.one(op::sgd{}, {x, g}), std::span(&x, 1)); }).find("sgd") != std::string::npos);
+  CHECK(message_of([&] {
+          differentiate(f.e, f.one(user::no_gradient{}, {x}), std::span(&x, 1));
+        }).find("no_gradient") != std::string::npos);
+  CHECK(message_of([&] {
+          differentiate(f.e, f.one(op::sgd{}, {x, g}), std::span(&x, 1));
+        }).find("sgd") != std::string::npos);
 }

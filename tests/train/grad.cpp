@@ -120,7 +120,8 @@ TEST_CASE("gradients of inputs, and of what the loss does not depend on") {
 
 TEST_CASE("the loss must be one number; what was overwritten is missed") {
   auto const x = tensor::from({1.f, 2.f}, {2}).with_gradient();
-  CHECK(message_of([&] { (void)grad(x * x, {x}); }).find("grad: the loss must be one number, this is f32[2]") != std::string::npos);
+  CHECK(message_of([&] { (void)grad(x * x, {x}); }).find("grad: the loss must be one number, this is f32[2]") !=
+        std::string::npos);
 
   auto const state = tensor::ones({2});
   tensor const loss = sum(x * state);

@@ -15,8 +15,8 @@ class program_runner {
   explicit program_runner(neap::training_program<Ops> const& p) : p_(p) {
     auto const& g = p.program;
     for (auto s : g.storages())
-      own_.emplace_back(std::make_unique<neap::detail::tensor_storage>(
-          neap::tensor_type{neap::dtype::u8, {g.bytes(s)}}, neap::initialiser{}, neap::role::activation));
+      own_.emplace_back(std::make_unique<neap::detail::tensor_storage>(neap::tensor_type{neap::dtype::u8, {g.bytes(s)}},
+                                                                       neap::initialiser{}, neap::role::activation));
     for (auto const& r : p.residents) bound_[neap::index(g.storage(r.value))] = r.memory();
   }
   /// One step; inputs in the program's order. The loss.
@@ -40,8 +40,8 @@ class program_runner {
       std::span<neap::tensor_layout const> const l(layouts);
       void* scratch = nullptr;
       if (auto const& f = g.facets(o); f.workspace)
-        scratch = neap::eager_context::current().workspace(
-            f.workspace(g.attributes(o), {l.first(arity), l.subspan(arity)}));
+        scratch =
+            neap::eager_context::current().workspace(f.workspace(g.attributes(o), {l.first(arity), l.subspan(arity)}));
       kernels[g.record(o).kind](neap::eager_context::current().backend(), g.attributes(o),
                                 {r.first(arity), r.subspan(arity), scratch});
     }

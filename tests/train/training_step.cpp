@@ -86,7 +86,8 @@ void check_equal_bits(Optimizer const& optimizer, training_options options = {})
     CHECK(a == e);
     (i == 0 ? first : last) = a;
     auto const pa = parameters(planned), pe = parameters(eager);
-    for (std::size_t k = 0; k < pa.size(); ++k) CHECK(pa[k].template values<double>() == pe[k].template values<double>());
+    for (std::size_t k = 0; k < pa.size(); ++k)
+      CHECK(pa[k].template values<double>() == pe[k].template values<double>());
   }
   CHECK(std::isfinite(last));
 }
@@ -281,15 +282,22 @@ TEST_CASE("mistakes are told with the user's place") {
   CHECK(what.starts_with(place(line)));
   CHECK(what.find("needs capture, which is not available yet") != std::string::npos);
 
-  what = message_of([&] { line = __LINE__; training_step(good, b, cross_entropy{}, sgd{}, {.micro_batches = 3}); });
+  what = message_of([&] {
+    line = __LINE__;
+    training_step(good, b, cross_entropy{}, sgd{}, {.micro_batches = 3});
+  });
   CHECK(what.starts_with(place(line) + "the sample's tensor 0 f32[8,6] does not divide into 3 parts"));
   what = message_of([&] {
     line = __LINE__ + 1;
-    training_step(good, b, [](auto&, auto const& s) { return mean(s.first); }, sgd{});
+    training_step(
+        good, b, [](auto&, auto const& s) { return mean(s.first); }, sgd{});
   });
   CHECK(what == place(line) + "training_step: the loss depends on no weight of the model");
   tensor kept;
   (void)trace([&](tensor const& x) { return kept = x * 2; }, b.first);
-  what = message_of([&] { line = __LINE__; kept + 1; });
+  what = message_of([&] {
+    line = __LINE__;
+    kept + 1;
+  });
   CHECK(what == place(line) + "this tensor belongs to a trace that has ended");
 }

@@ -44,7 +44,9 @@ class executable {
   /// (opaque ones), memory or the spill file cannot be had. The backend outlives the executable.
   executable(plan<graph_type> p, std::span<source_binding const> sources, Backend& backend,
              execution_options const& options = {})
-      : plan_(std::move(p)), backend_(&backend), arena_(plan_.arena_bytes - plan_.resident_bytes),
+      : plan_(std::move(p)),
+        backend_(&backend),
+        arena_(plan_.arena_bytes - plan_.resident_bytes),
         address_(plan_.graph.storage_count(), nullptr) {
     auto const& g = plan_.graph;
     for (auto const& b : plan_.buffers)
@@ -99,15 +101,15 @@ class executable {
   struct launch {
     kernel_function<Backend> kernel = nullptr;
     void const* attributes = nullptr;
-    std::uint32_t refs = 0;            // first of inputs, then outputs, in refs_
+    std::uint32_t refs = 0;  // first of inputs, then outputs, in refs_
     std::uint16_t inputs = 0, outputs = 0;
     action what = action::view;
     void* workspace = nullptr;
-    bytes_t takes = 0, frees = 0;      // bytes of buffers that begin at this step, and that end with it
+    bytes_t takes = 0, frees = 0;  // bytes of buffers that begin at this step, and that end with it
     bytes_t workspace_bytes = 0;
-    std::uint32_t first_wait = 0, waits = 0;          // in plan_.waits
-    std::uint32_t slot = 0;                           // of the spill file
-    std::uint32_t first_journal = 0, journals = 0;    // residents to save first
+    std::uint32_t first_wait = 0, waits = 0;        // in plan_.waits
+    std::uint32_t slot = 0;                         // of the spill file
+    std::uint32_t first_journal = 0, journals = 0;  // residents to save first
   };
   struct fixup {
     std::uint32_t ref;
@@ -208,11 +210,11 @@ class executable {
     auto const s = g.storage(v);
     std::byte* const at = address_[s];
     if (!at && g.bytes(s) > 0 && g.is_resident(s) && g.role(v) != role::input)
-      throw error("executable: the " + std::string(name_of(g.role(v))) + " \"" + std::string(g.name(g.record(s).first)) +
-                  "\" that " + std::string(g.facets(o).name) + " reads is bound to no memory");
+      throw error("executable: the " + std::string(name_of(g.role(v))) + " \"" +
+                  std::string(g.name(g.record(s).first)) + "\" that " + std::string(g.facets(o).name) +
+                  " reads is bound to no memory");
     if (g.is_resident(s))
-      fixups_.push_back({static_cast<std::uint32_t>(refs_.size()), s,
-                         g.layout(v).offset * size_of(g.type(v).element)});
+      fixups_.push_back({static_cast<std::uint32_t>(refs_.size()), s, g.layout(v).offset * size_of(g.type(v).element)});
     refs_.push_back(tensor_ref::place(at, g.layout(v)));
     if (!at) refs_.back().data = nullptr;
   }
@@ -222,7 +224,8 @@ class executable {
     high_water_ = std::max(high_water_, live_bytes_ + l.workspace_bytes);
     if (l.what == action::compute) {
       std::span<tensor_ref const> const refs(refs_);
-      l.kernel(*backend_, l.attributes, {refs.subspan(l.refs, l.inputs), refs.subspan(l.refs + l.inputs, l.outputs), l.workspace});
+      l.kernel(*backend_, l.attributes,
+               {refs.subspan(l.refs, l.inputs), refs.subspan(l.refs + l.inputs, l.outputs), l.workspace});
     }
     live_bytes_ -= l.frees;
   }
@@ -232,7 +235,8 @@ class executable {
     try {
       for (std::uint32_t i = 0; i < launches_.size(); ++i) {
         auto const& l = launches_[i];
-        for (std::uint32_t w = l.first_wait; w < l.first_wait + l.waits; ++w) spill_->wait(tickets_[plan_.waits[w].transfer]);
+        for (std::uint32_t w = l.first_wait; w < l.first_wait + l.waits; ++w)
+          spill_->wait(tickets_[plan_.waits[w].transfer]);
         for (std::uint32_t j = l.first_journal; j < l.first_journal + l.journals; ++j) {
           spill_->wait(spill_->store(journal_[j].slot, address_[journal_[j].storage]));
           journaled = j + 1;

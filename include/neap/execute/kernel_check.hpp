@@ -19,9 +19,10 @@ namespace detail {
 /// Instantiated once an operator, so that the compiler's trace names Backend and Op.
 template <class Backend, class Op>
 struct kernel_check {
-  static_assert(runs_without_kernel<Op> || has_kernel<Backend, Op>,
-                "neap: the backend has no kernel for an operator of the set (it is the Op of kernel_check<Backend, Op>): "
-                "write  void run(Backend&, Op const&, neap::kernel_arguments const&)  in the operator's namespace");
+  static_assert(
+      runs_without_kernel<Op> || has_kernel<Backend, Op>,
+      "neap: the backend has no kernel for an operator of the set (it is the Op of kernel_check<Backend, Op>): "
+      "write  void run(Backend&, Op const&, neap::kernel_arguments const&)  in the operator's namespace");
   static constexpr bool ok = true;
 };
 template <class Backend, class List>

@@ -30,7 +30,8 @@ class spill_file {
   /// Creates a file in `folder`, at once unlinked, so that it goes with the process. `slots`: bytes of each block;
   /// `most_in_flight`: requests that may wait at one time. Throws neap::error where the folder cannot be written.
   spill_file(std::string const& folder, std::vector<bytes_t> const& slots, std::size_t most_in_flight)
-      : path_(folder + "/neap-spill-XXXXXX"), ring_(most_in_flight + 1) {
+      : path_(folder + "/neap-spill-XXXXXX"),
+        ring_(most_in_flight + 1) {
     file_ = ::mkstemp(path_.data());
     if (file_ < 0) throw error("spill file " + path_ + ": cannot be created: " + std::strerror(errno));
     ::unlink(path_.c_str());
@@ -39,7 +40,8 @@ class spill_file {
       slots_.push_back({at, b, {}, false});
       at = checked_add(at, align_up(b, 4096));
     }
-    if (int const code = at > 0 ? ::posix_fallocate(file_, 0, at) : 0; code != 0) {  // a full disk is known before a step
+    if (int const code = at > 0 ? ::posix_fallocate(file_, 0, at) : 0;
+        code != 0) {  // a full disk is known before a step
       ::close(file_);
       throw error("spill file " + path_ + ": no room for " + std::to_string(at) + " bytes: " + std::strerror(code));
     }
@@ -110,7 +112,8 @@ class spill_file {
       int const code = errno;
       lock.lock();
       if (what)
-        failure_ = "spill file " + path_ + ": " + what + (code ? std::string(": ") + std::strerror(code) : std::string());
+        failure_ =
+            "spill file " + path_ + ": " + what + (code ? std::string(": ") + std::strerror(code) : std::string());
       ++finished_;
       lock.unlock();
       done_.notify_all();

@@ -23,8 +23,11 @@ class trainer {
   /// being here, if it has not before.
   trainer(training_program<Ops> const& step, plan<basic_graph<Ops>> p, Backend& backend,
           execution_options const& options = {})
-      : residents_(step.residents), inputs_(planned_inputs(step, p)), types_(input_types(step)),
-        loss_(planned_kept(step, p, step.loss)), run_(p, bindings(step, p), backend, options) {}
+      : residents_(step.residents),
+        inputs_(planned_inputs(step, p)),
+        types_(input_types(step)),
+        loss_(planned_kept(step, p, step.loss)),
+        run_(p, bindings(step, p), backend, options) {}
 
   /// Runs one step on a batch of the sample's form and types; the loss before the update. Takes no memory. Throws
   /// neap::error if the batch differs from the sample in number or types, or the spill file fails.
@@ -34,7 +37,8 @@ class trainer {
     Sample handles = batch;
     for_each_tensor(handles, [&](tensor const& x, auto const&) { bind(k++, x); });
     if (k != inputs_.size())
-      throw error("trainer: the batch has " + std::to_string(k) + " tensors, the sample had " + std::to_string(inputs_.size()));
+      throw error("trainer: the batch has " + std::to_string(k) + " tensors, the sample had " +
+                  std::to_string(inputs_.size()));
     run_();
     auto const l = run_.value(loss_);
     return l.element == dtype::f64 ? *l.template as<double>() : static_cast<double>(*l.template as<float>());
@@ -46,8 +50,8 @@ class trainer {
   void bind(std::size_t k, tensor const& x) {
     if (k >= inputs_.size()) return;
     if (!(x.type() == types_[k]))
-      throw error("trainer: tensor " + std::to_string(k) + " of the batch is " + to_string(x.type()) + ", the sample's was " +
-                  to_string(types_[k]));
+      throw error("trainer: tensor " + std::to_string(k) + " of the batch is " + to_string(x.type()) +
+                  ", the sample's was " + to_string(types_[k]));
     if (!x.layout().is_dense()) throw error("trainer: tensor " + std::to_string(k) + " of the batch is not dense");
     run_.bind(inputs_[k], x.ref().data);
   }

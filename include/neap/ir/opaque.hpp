@@ -16,13 +16,18 @@ struct opaque {
   bool placeholder = false;  // stands for a tensor that is given at its place in the order; never computed again
   std::int64_t key = 0;      // of the random draws
   double flops = 0, read = 0, written = 0;  // operations; bytes
-  double seconds = -1;       // the time the file gives; negative: not given
+  double seconds = -1;                      // the time the file gives; negative: not given
 
   static constexpr auto attributes() {
-    return std::array{field<&opaque::pointwise>("pointwise"), field<&opaque::rng>("rng"), field<&opaque::pure>("pure"),
-                      field<&opaque::placeholder>("placeholder"), field<&opaque::key>("key"),
-                      field<&opaque::flops>("flops"), field<&opaque::read>("read"),
-                      field<&opaque::written>("written"), field<&opaque::seconds>("seconds")};
+    return std::array{field<&opaque::pointwise>("pointwise"),
+                      field<&opaque::rng>("rng"),
+                      field<&opaque::pure>("pure"),
+                      field<&opaque::placeholder>("placeholder"),
+                      field<&opaque::key>("key"),
+                      field<&opaque::flops>("flops"),
+                      field<&opaque::read>("read"),
+                      field<&opaque::written>("written"),
+                      field<&opaque::seconds>("seconds")};
   }
   void infer(shape_context& c) const { c.require(false, "an opaque operator's outputs must be given"); }
   void relate(dim_context&) const {}

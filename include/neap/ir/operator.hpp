@@ -197,7 +197,9 @@ class dim_context {
   tensor_type const& in(int i) const { return in_[static_cast<std::size_t>(i)].type; }
   tensor_type const& out(int j) const { return out_[static_cast<std::size_t>(j)].type; }
 
-  void same(int input, int in_axis, int output, int out_axis) { add(input, in_axis, output, out_axis, combine::concat); }
+  void same(int input, int in_axis, int output, int out_axis) {
+    add(input, in_axis, output, out_axis, combine::concat);
+  }
   void reduced(int input, int in_axis, int k, combine how = combine::sum) { add(input, in_axis, -1, k, how); }
   /// Axes of input and output are the same, aligned from the last axis, where the extents are equal.
   void aligned(int input, int output) {
@@ -253,7 +255,12 @@ class gradient_context {
  public:
   gradient_context(op_emitter& to, std::span<value_id const> in, std::span<value_id const> out,
                    std::span<value_id const> out_gradient, std::span<bool const> wanted)
-      : to_(to), in_(in), out_(out), out_gradient_(out_gradient), wanted_(wanted), gradient_(in.size(), nothing<value_id>) {}
+      : to_(to),
+        in_(in),
+        out_(out),
+        out_gradient_(out_gradient),
+        wanted_(wanted),
+        gradient_(in.size(), nothing<value_id>) {}
 
   int arity() const { return static_cast<int>(in_.size()); }
   value_id in(int i) const { return in_[static_cast<std::size_t>(i)]; }
@@ -426,9 +433,9 @@ operator_view view_of(Op const& op) {
 
 /// An operator struct with all required facets.
 template <class Op>
-concept tensor_operator = detail::has_name<Op> && std::is_trivially_copyable_v<Op> && std::default_initializable<Op> &&
-                          detail::has_infer<Op> && detail::has_relate<Op> &&
-                          (std::is_empty_v<Op> || detail::has_attributes<Op>);
+concept tensor_operator =
+    detail::has_name<Op> && std::is_trivially_copyable_v<Op> && std::default_initializable<Op> &&
+    detail::has_infer<Op> && detail::has_relate<Op> && (std::is_empty_v<Op> || detail::has_attributes<Op>);
 
 // ---------------------------------------------------------------------------------------------- sets
 

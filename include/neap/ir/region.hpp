@@ -13,8 +13,8 @@ namespace neap::inline v0 {
 /// A value that crosses a region's border, and how.
 struct region_edge {
   value_id value = nothing<value_id>;
-  std::int32_t axis = -1;               // the axis that is sliced or concatenated; -1: shared whole, or combined
-  combine how = combine::concat;        // outputs with axis -1: sum, max, min, mean of the parts
+  std::int32_t axis = -1;         // the axis that is sliced or concatenated; -1: shared whole, or combined
+  combine how = combine::concat;  // outputs with axis -1: sum, max, min, mean of the parts
   friend bool operator==(region_edge const&, region_edge const&) = default;
 };
 

@@ -15,8 +15,8 @@ namespace neap::inline v0 {
 namespace detail {
 
 /// Computes `op` now; its outputs.
-inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_backend> kernel, std::span<tensor const> in,
-                                       std::source_location at) {
+inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_backend> kernel,
+                                       std::span<tensor const> in, std::source_location at) {
   auto& context = eager_context::current();
   std::vector<tensor_layout> layouts;
   layouts.reserve(in.size() + 3);
@@ -41,7 +41,8 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
     if (r.alias == alias_kind::fresh) {
       s = std::make_shared<tensor_storage>(r.layout.type, initialiser{}, role::activation);
     } else {
-      s = r.of >= 0 ? in[static_cast<std::size_t>(r.of)].storage() : n->out[static_cast<std::size_t>(-2 - r.of)].storage;
+      s = r.of >= 0 ? in[static_cast<std::size_t>(r.of)].storage()
+                    : n->out[static_cast<std::size_t>(-2 - r.of)].storage;
     }
     computes = computes || r.alias != alias_kind::view;
     n->out.push_back({r.layout, std::move(s), nothing<value_id>, 0});
@@ -99,7 +100,8 @@ std::vector<tensor> apply_all(Op const& op, std::initializer_list<tensor> in,
 }
 /// The first output of an operator.
 template <class Backend = host_backend, class Op>
-tensor apply(Op const& op, std::initializer_list<tensor> in, std::source_location at = std::source_location::current()) {
+tensor apply(Op const& op, std::initializer_list<tensor> in,
+             std::source_location at = std::source_location::current()) {
   return apply_all<Backend>(op, std::span(in.begin(), in.size()), at).front();
 }
 

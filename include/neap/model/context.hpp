@@ -72,7 +72,10 @@ class eager_context {
     void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{64}); }
   };
 
-  eager_context(eager_options o, eager_context* outer) : threads_(o.threads), random_{o.seed, 0, 0, nullptr}, outer_(outer) {}
+  eager_context(eager_options o, eager_context* outer)
+      : threads_(o.threads),
+        random_{o.seed, 0, 0, nullptr},
+        outer_(outer) {}
 
   // The one mutable global: which context this thread is in. Operators between tensors have no room for an argument
   // that would carry it, and a trace must see every operator that runs on its thread while it is active.
@@ -145,8 +148,7 @@ class evaluation {
 /// outermost scope counts: a module of the library inside another one is not the user's.
 class place_scope {
  public:
-  explicit place_scope(std::source_location const& at)
-      : context_(eager_context::current()), before_(context_.place_) {
+  explicit place_scope(std::source_location const& at) : context_(eager_context::current()), before_(context_.place_) {
     if (!before_) context_.place_ = &at;
   }
   place_scope(place_scope const&) = delete;

@@ -14,7 +14,7 @@ namespace neap::inline v0 {
 struct initialiser {
   enum class kind : std::uint8_t { none, constant, uniform, normal };
   kind how = kind::none;
-  double a = 0, b = 0;         // constant: a. uniform: in [a, b). normal: mean a, standard deviation b
+  double a = 0, b = 0;  // constant: a. uniform: in [a, b). normal: mean a, standard deviation b
   std::uint64_t seed = 0, stream = 0;
   friend bool operator==(initialiser const&, initialiser const&) = default;
 
@@ -28,7 +28,9 @@ struct initialiser {
     return uniform(-bound, bound);
   }
   /// Normal with deviation sqrt(2 / fan): He et al. 2015, for layers under a relu.
-  static initialiser he_normal(std::int64_t fan) { return normal(0, std::sqrt(2.0 / static_cast<double>(fan > 0 ? fan : 1))); }
+  static initialiser he_normal(std::int64_t fan) {
+    return normal(0, std::sqrt(2.0 / static_cast<double>(fan > 0 ? fan : 1)));
+  }
 
   constexpr bool is_random() const { return how == kind::uniform || how == kind::normal; }
   constexpr initialiser with_seed(std::uint64_t new_seed, std::uint64_t new_stream) const {
@@ -44,12 +46,14 @@ namespace detail {
 inline void draw_four(initialiser const& i, std::uint64_t counter, double* out) {
   auto const bits = philox{i.seed}(counter, i.stream);
   if (i.how == initialiser::kind::uniform) {
-    for (int k = 0; k < 4; ++k) out[k] = i.a + (i.b - i.a) * static_cast<double>(unit_float(bits[static_cast<std::size_t>(k)]));
+    for (int k = 0; k < 4; ++k)
+      out[k] = i.a + (i.b - i.a) * static_cast<double>(unit_float(bits[static_cast<std::size_t>(k)]));
     return;
   }
   for (int k = 0; k < 4; k += 2) {  // Box and Muller 1958; 1 - u is in (0, 1]
     double const u = 1 - static_cast<double>(unit_float(bits[static_cast<std::size_t>(k)]));
-    double const angle = 2 * 3.14159265358979323846 * static_cast<double>(unit_float(bits[static_cast<std::size_t>(k) + 1]));
+    double const angle =
+        2 * 3.14159265358979323846 * static_cast<double>(unit_float(bits[static_cast<std::size_t>(k) + 1]));
     double const radius = std::sqrt(-2 * std::log(u));
     out[k] = i.a + i.b * radius * std::cos(angle);
     out[k + 1] = i.a + i.b * radius * std::sin(angle);

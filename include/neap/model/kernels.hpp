@@ -58,8 +58,8 @@ std::span<kernel_function<Backend> const> kernel_table() {
 extern template std::span<kernel_function<host_backend> const> kernel_table<host_backend, standard_operators>();
 #endif
 /// What one source file of a program has where the others define NEAP_EXTERN_KERNELS.
-#define NEAP_COMPILE_KERNELS                                                         \
-  template std::span<neap::kernel_function<neap::host_backend> const>                \
+#define NEAP_COMPILE_KERNELS                                          \
+  template std::span<neap::kernel_function<neap::host_backend> const> \
   neap::kernel_table<neap::host_backend, neap::standard_operators>();
 
 /// The kernel of one operator. Compiles that kernel only, or none with NEAP_EXTERN_KERNELS.

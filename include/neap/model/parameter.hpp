@@ -19,8 +19,7 @@ inline tensor copy_owned(tensor const& from) {
   if (from.is_empty()) return {};
   auto const& s = *from.storage();
   tensor to = make_owned(s.type(), s.first_values(), s.role());
-  if (s.is_allocated())
-    std::memcpy(to.storage()->data(), from.storage()->data(), static_cast<std::size_t>(s.bytes()));
+  if (s.is_allocated()) std::memcpy(to.storage()->data(), from.storage()->data(), static_cast<std::size_t>(s.bytes()));
   return to;
 }
 
@@ -72,8 +71,7 @@ using buffer = owned_tensor<role::buffer>;
 
 /// A tensor that is the same in every step, for use inside traces: a table, a mask. It shares the data.
 inline tensor constant(tensor const& t) {
-  if (!t.is_empty() && !t.is_traced() && t.storage()->role() == role::activation)
-    t.storage()->set_role(role::constant);
+  if (!t.is_empty() && !t.is_traced() && t.storage()->role() == role::activation) t.storage()->set_role(role::constant);
   return t;
 }
 

@@ -18,10 +18,16 @@ class tensor_storage {
  public:
   /// `r`: what it is for: a weight, a buffer, a state or a constant where a model owns it; else an activation.
   tensor_storage(tensor_type const& type, initialiser const& first, neap::role r)
-      : type_(type), bytes_(type.bytes()), first_(first), role_(r) {}
+      : type_(type),
+        bytes_(type.bytes()),
+        first_(first),
+        role_(r) {}
   /// Looks at memory that somebody else owns and keeps alive.
   tensor_storage(tensor_type const& type, void* data, neap::role r)
-      : type_(type), bytes_(type.bytes()), data_(static_cast<std::byte*>(data)), role_(r) {}
+      : type_(type),
+        bytes_(type.bytes()),
+        data_(static_cast<std::byte*>(data)),
+        role_(r) {}
   tensor_storage(tensor_storage const&) = delete;
   tensor_storage& operator=(tensor_storage const&) = delete;
 

@@ -28,7 +28,8 @@ class operand {
   operand(tensor const& t, std::source_location at = std::source_location::current()) : tensor_(&t), at_(at) {}
   template <class T>
     requires std::is_arithmetic_v<T>
-  operand(T x, std::source_location at = std::source_location::current()) : number_(static_cast<double>(x)), at_(at) {}
+  operand(T x, std::source_location at = std::source_location::current()) : number_(static_cast<double>(x)),
+                                                                            at_(at) {}
 
   bool is_tensor() const { return tensor_ != nullptr; }
   tensor const& get() const { return *tensor_; }
@@ -185,12 +186,12 @@ struct tensor_value {
 /// loss does.
 struct tensor_node {
   std::vector<tensor_value> out;
-  std::shared_ptr<trace_token> trace;        // of which trace; none: eager
-  operator_facets const* facets = nullptr;   // recorded: the operator; none: a leaf
+  std::shared_ptr<trace_token> trace;       // of which trace; none: eager
+  operator_facets const* facets = nullptr;  // recorded: the operator; none: a leaf
   std::vector<std::byte> attributes;
   std::vector<tensor> in;
-  std::vector<std::uint32_t> in_version;     // the storages' versions that the operator read
-  std::uint64_t order = 0;                   // of operators on this thread: the order in which they ran
+  std::vector<std::uint32_t> in_version;  // the storages' versions that the operator read
+  std::uint64_t order = 0;                // of operators on this thread: the order in which they ran
   bool wants_gradient = false;
 
   tensor_node() = default;
@@ -257,7 +258,8 @@ tensor tensor::from(std::vector<T> const& elements, neap::shape const& s, std::s
 template <class T>
 tensor tensor::borrow(T* data, neap::shape const& s) {
   tensor_type const t{dtype_of<T>, s};
-  return detail::make_leaf(std::make_shared<detail::tensor_storage>(t, data, role::activation), tensor_layout::dense(t));
+  return detail::make_leaf(std::make_shared<detail::tensor_storage>(t, data, role::activation),
+                           tensor_layout::dense(t));
 }
 
 inline tensor_layout const& tensor::layout() const {
@@ -272,9 +274,10 @@ inline bool tensor::wants_gradient() const { return node_ && node_->wants_gradie
 inline tensor_ref tensor::ref(std::source_location at) const {
   if (!node_) detail::no_tensor(at);
   if (!storage())
-    throw error(context_access::place(at),
-                "this tensor has no data: it stands for a value of a traced program. What depends on data needs capture, "
-                "which is not available yet");
+    throw error(
+        context_access::place(at),
+        "this tensor has no data: it stands for a value of a traced program. What depends on data needs capture, "
+        "which is not available yet");
   return tensor_ref::place(storage()->data(), layout());
 }
 
@@ -285,8 +288,9 @@ T* tensor::data(std::source_location at) const {
     throw error(context_access::place(at), "data: the tensor is " + to_string(type()) + ", its elements are asked as " +
                                                std::string(name_of(dtype_of<std::remove_const_t<T>>)));
   if (!layout().is_dense())
-    throw error(context_access::place(at), "data: the tensor is a view whose elements are not in row-major order; "
-                                           "neap::contiguous makes a dense one");
+    throw error(context_access::place(at),
+                "data: the tensor is a view whose elements are not in row-major order; "
+                "neap::contiguous makes a dense one");
   return static_cast<T*>(r.data);
 }
 

@@ -65,8 +65,7 @@ class any_mutator {
 
   template <class M>
     requires(!std::same_as<std::remove_cvref_t<M>, any_mutator>)
-  any_mutator(M m)
-      : make_(std::make_shared<model<M>>(std::move(m))) {
+  any_mutator(M m) : make_(std::make_shared<model<M>>(std::move(m))) {
     detail::check_leaf<M, G>();
   }
   stream operator()(candidate<G> const& c) const { return stream(make_->streams(c)); }

@@ -11,7 +11,9 @@ template <class G, class S, class Keep>
 class filter_stream {
  public:
   constexpr filter_stream(S stream, Keep keep, candidate<G> const& c)
-      : stream_(std::move(stream)), keep_(std::move(keep)), candidate_(&c) {}
+      : stream_(std::move(stream)),
+        keep_(std::move(keep)),
+        candidate_(&c) {}
   constexpr std::optional<mutation_of<S>> next() {
     while (auto m = stream_.next())
       if (keep_(*m, *candidate_)) return m;

@@ -44,7 +44,12 @@ class late_readers {
  public:
   late_readers(op_graph const& g, replay_facts const& facts, simulation const& result, storage_id away,
                std::uint32_t resume, std::size_t most_ops, double keep_ratio)
-      : g_(g), facts_(facts), result_(result), away_(away), resume_(resume), most_ops_(most_ops),
+      : g_(g),
+        facts_(facts),
+        result_(result),
+        away_(away),
+        resume_(resume),
+        most_ops_(most_ops),
         small_(static_cast<bytes_t>(keep_ratio * static_cast<double>(g.bytes(away)))) {}
 
   /// `v` can be read at `resume` as it is: a value the caller provides (a load's result, before it is made).

@@ -12,9 +12,9 @@ namespace neap::inline v0 {
 /// Compute a storage's values again for its readers from position `resume` on.
 struct recompute {
   storage_id storage = nothing<storage_id>;
-  std::uint32_t resume = 0;       // the first late position
-  std::uint32_t most_ops = 64;    // gives up beyond that many copied ops
-  float keep_ratio = 1.0f / 16;   // inputs this much smaller are kept for longer instead of computed again
+  std::uint32_t resume = 0;      // the first late position
+  std::uint32_t most_ops = 64;   // gives up beyond that many copied ops
+  float keep_ratio = 1.0f / 16;  // inputs this much smaller are kept for longer instead of computed again
 
   friend bool operator==(recompute const&, recompute const&) = default;
 

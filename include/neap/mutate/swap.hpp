@@ -12,8 +12,8 @@ namespace neap::inline v0 {
 /// Store a storage's first value after its producer and load it for the readers from position `resume` on.
 struct swap_out {
   storage_id storage = nothing<storage_id>;
-  std::uint32_t left = 0;     // the last early position that touches it
-  std::uint32_t resume = 0;   // the first late position
+  std::uint32_t left = 0;          // the last early position that touches it
+  std::uint32_t resume = 0;        // the first late position
   double bytes_per_second = 16e9;  // of the link: how early the load is issued
 
   friend bool operator==(swap_out const&, swap_out const&) = default;
@@ -76,8 +76,7 @@ struct swap_out {
     auto const bytes = c.graph.bytes(storage);
     double const transfer = static_cast<double>(bytes) / bytes_per_second;
     std::uint32_t i = resume;
-    while (i > left + 1 && i > c.result.peak_position + 1 &&
-           c.result.start[resume] - c.result.start[i] < transfer &&
+    while (i > left + 1 && i > c.result.peak_position + 1 && c.result.start[resume] - c.result.start[i] < transfer &&
            c.result.bytes_at[i - 1] + bytes < c.result.peak_bytes)
       --i;
     return i;

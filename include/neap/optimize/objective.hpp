@@ -27,8 +27,7 @@ struct objective {
   /// Whether a candidate that fits is better than another one that fits: faster, or smaller where only latency is
   /// limited; the other number decides ties.
   bool better(simulation const& a, simulation const& b) const {
-    if (limits_memory)
-      return a.latency < b.latency || (a.latency == b.latency && a.peak_bytes < b.peak_bytes);
+    if (limits_memory) return a.latency < b.latency || (a.latency == b.latency && a.peak_bytes < b.peak_bytes);
     return a.peak_bytes < b.peak_bytes || (a.peak_bytes == b.peak_bytes && a.latency < b.latency);
   }
 };

@@ -41,14 +41,14 @@ struct memory_options {
 };
 
 struct simulation {
-  bytes_t peak_bytes = 0;          // resident included
-  bytes_t resident_bytes = 0;      // taken throughout
-  std::uint32_t peak_position = 0; // the first position at which the peak is reached
-  seconds_t latency = 0;           // end of the last op, in seconds
-  std::vector<bytes_t> bytes_at;   // at each position, resident and workspace included
-  std::vector<seconds_t> start, end;            // of each position's op, in seconds
-  table<storage_id, live_range> live;           // of each storage; resident ones: the whole schedule
-  table<storage_id, storage_id> takes_over;     // the storage whose buffer this one is put into, or nothing
+  bytes_t peak_bytes = 0;                    // resident included
+  bytes_t resident_bytes = 0;                // taken throughout
+  std::uint32_t peak_position = 0;           // the first position at which the peak is reached
+  seconds_t latency = 0;                     // end of the last op, in seconds
+  std::vector<bytes_t> bytes_at;             // at each position, resident and workspace included
+  std::vector<seconds_t> start, end;         // of each position's op, in seconds
+  table<storage_id, live_range> live;        // of each storage; resident ones: the whole schedule
+  table<storage_id, storage_id> takes_over;  // the storage whose buffer this one is put into, or nothing
 };
 
 }  // namespace neap::inline v0

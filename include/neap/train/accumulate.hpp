@@ -45,8 +45,9 @@ loss_and_gradients accumulated(Loss const& loss, Model& model, Sample const& sam
   for (std::int64_t i = 0; i < parts; ++i) {
     auto const part = detail::with_tensors(sample, [&](tensor const& x, std::string const& path) {
       if (x.rank() == 0 || x.size(0) % parts != 0)
-        throw error(context_access::place(at), "the sample's tensor " + (path.empty() ? "" : path + " ") + to_string(x.type()) +
-                                                   " does not divide into " + std::to_string(parts) + " parts along axis 0");
+        throw error(context_access::place(at), "the sample's tensor " + (path.empty() ? "" : path + " ") +
+                                                   to_string(x.type()) + " does not divide into " +
+                                                   std::to_string(parts) + " parts along axis 0");
       auto const n = x.size(0) / parts;
       return slice<Backend>(x, 0, i * n, (i + 1) * n, at);
     });

@@ -17,7 +17,8 @@ std::vector<tensor> clip_by_norm(std::vector<tensor> gradients, double max_norm,
   for (auto& g : gradients) {
     if (g.is_empty()) continue;
     g = contiguous<Backend>(g, at);
-    total = total.is_empty() ? apply<Backend>(op::sum_squares{}, {g}, at) : apply<Backend>(op::sum_squares{}, {g, total}, at);
+    total = total.is_empty() ? apply<Backend>(op::sum_squares{}, {g}, at)
+                             : apply<Backend>(op::sum_squares{}, {g, total}, at);
   }
   if (total.is_empty()) return gradients;
   tensor const factor = apply<Backend>(op::clip_factor{max_norm}, {total}, at);

@@ -29,7 +29,8 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
     bool any = false;
     for (auto v : edit.graph().inputs(o)) {
       auto const p = edit.graph().producer(v);
-      if (p != nothing<op_id> && index(p) >= i) throw error("differentiate: the ops are not numbered in an order in which they can run");
+      if (p != nothing<op_id> && index(p) >= i)
+        throw error("differentiate: the ops are not numbered in an order in which they can run");
       any |= needed[index(v)];
     }
     if (any)
@@ -79,7 +80,8 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
       value_id const g = c.gradients()[k];
       if (g == nothing<value_id> || !flags[k]) continue;
       if (!(type_of(g) == type_of(in[k])))
-        throw error("differentiate: " + who + " gives a gradient " + to_string(type_of(g)) + " for an input " + to_string(type_of(in[k])));
+        throw error("differentiate: " + who + " gives a gradient " + to_string(type_of(g)) + " for an input " +
+                    to_string(type_of(in[k])));
       auto& sum = gradient[index(in[k])];
       sum = sum == nothing<value_id> ? g : edit.add(op::add{}, {sum, g})[0];
     }

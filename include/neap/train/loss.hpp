@@ -41,9 +41,10 @@ tensor loss_of(Loss const& loss, Model& model, Sample const& sample) {
     return loss(model, sample);
   } else {
     constexpr bool is_tuple_like = requires { std::tuple_size<Sample>::value; };
-    static_assert(is_tuple_like,
-                  "neap: this loss needs a sample that is a pair or tuple (inputs..., target); for another sample, give a "
-                  "loss that takes (model, sample)");
+    static_assert(
+        is_tuple_like,
+        "neap: this loss needs a sample that is a pair or tuple (inputs..., target); for another sample, give a "
+        "loss that takes (model, sample)");
     if constexpr (is_tuple_like) {
       constexpr std::size_t n = std::tuple_size_v<Sample>;
       static_assert(n >= 2, "neap: this loss needs a sample of at least two parts: (inputs..., target)");

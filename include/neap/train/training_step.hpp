@@ -22,11 +22,11 @@ struct training_options {
 template <class Ops = standard_operators>
 struct training_program {
   basic_graph<Ops> program;
-  std::vector<resident> residents;   // all sources but the inputs: who holds their memory, and their names
-  std::vector<value_id> inputs;      // in the order of the sample's tensors
+  std::vector<resident> residents;  // all sources but the inputs: who holds their memory, and their names
+  std::vector<value_id> inputs;     // in the order of the sample's tensors
   value_id loss{};
-  std::vector<value_id> weights;     // the trained ones, as they are before the step
-  std::vector<value_id> gradients;   // of these weights, if they are kept; after clipping
+  std::vector<value_id> weights;    // the trained ones, as they are before the step
+  std::vector<value_id> gradients;  // of these weights, if they are kept; after clipping
 };
 
 namespace detail {
@@ -43,7 +43,8 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   step_clock clock(state.counter());
   random_scope const draws(options.seed, clock);
   auto const weights = parameters(model);
-  if (options.micro_batches < 1) throw error(context_access::place(at), "training_step: micro_batches must be at least 1");
+  if (options.micro_batches < 1)
+    throw error(context_access::place(at), "training_step: micro_batches must be at least 1");
   auto made = accumulated<Ops, Backend>(loss, model, sample, weights, options.micro_batches, at);
   if (options.clip_norm > 0) made.gradients = clip_by_norm<Backend>(std::move(made.gradients), options.clip_norm, at);
   step_results r{std::move(made.loss), {}, {}};
@@ -55,7 +56,8 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   if (r.weights.empty())
     throw error(context_access::place(at), "training_step: the loss depends on no weight of the model");
   for (std::size_t i = 0; i < r.weights.size(); ++i)
-    optimizer.template update<Backend>(r.weights[i], r.gradients[i], state.of(r.weights[i], Optimizer::states.size()), clock);
+    optimizer.template update<Backend>(r.weights[i], r.gradients[i], state.of(r.weights[i], Optimizer::states.size()),
+                                       clock);
   return r;
 }
 
@@ -98,8 +100,9 @@ training_program<Ops> training_step(Model& model, Sample const& sample, Loss con
 /// Takes one training step at once; the loss before the update. `state` goes on from step to step.
 template <class Ops = standard_operators, class Backend = host_backend, class Model, class Sample, class Loss,
           optimizer Optimizer>
-tensor eager_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer, training_state& state,
-                  training_options const& options = {}, std::source_location at = std::source_location::current()) {
+tensor eager_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
+                  training_state& state, training_options const& options = {},
+                  std::source_location at = std::source_location::current()) {
   return detail::take_step<Ops, Backend>(model, sample, loss, optimizer, state, options, at).loss.detach();
 }
 

@@ -74,13 +74,13 @@ struct comparison {
 };
 }  // namespace detail
 
-#define NEAP_COMPARISON(type, sign)               \
-  struct type : detail::comparison {              \
+#define NEAP_COMPARISON(type, sign)                 \
+  struct type : detail::comparison {                \
     static constexpr std::string_view name = #type; \
-    template <class T>                            \
-    NEAP_HD T operator()(T a, T b) const {        \
-      return T(a sign b);                         \
-    }                                             \
+    template <class T>                              \
+    NEAP_HD T operator()(T a, T b) const {          \
+      return T(a sign b);                           \
+    }                                               \
   };
 NEAP_COMPARISON(greater, >)
 NEAP_COMPARISON(greater_equal, >=)

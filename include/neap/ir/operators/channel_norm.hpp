@@ -77,12 +77,13 @@ struct batch_norm {
 };
 template <class Backend>
 void run(Backend& b, batch_norm const& op, kernel_arguments const& a) {
-  neap::batch_norm(b, a.out[0], a.out[1], a.out[2], a.in[0], detail::optional(a.in, 1), detail::optional(a.in, 2), op.eps);
+  neap::batch_norm(b, a.out[0], a.out[1], a.out[2], a.in[0], detail::optional(a.in, 1), detail::optional(a.in, 2),
+                   op.eps);
 }
 template <class Backend>
 void run(Backend& b, batch_norm_grad const&, kernel_arguments const& a) {
-  neap::batch_norm_backward(b, a.out[0], detail::optional(a.out, 1), detail::optional(a.out, 2), a.in[0], a.in[1], a.in[2],
-                            a.in[3], detail::optional(a.in, 4), a.workspace);
+  neap::batch_norm_backward(b, a.out[0], detail::optional(a.out, 1), detail::optional(a.out, 2), a.in[0], a.in[1],
+                            a.in[2], a.in[3], detail::optional(a.in, 4), a.workspace);
 }
 
 /// running mean, running variance, mean, rstd -> the first two, moved in place towards the batch's by `momentum`; the
@@ -151,7 +152,8 @@ struct batch_norm_inference {
     int const rank = x.rank();
     auto const element = x.element;
     auto const in_type = [&](value_id v) { return c.type(v).element == element ? v : c.emit(cast{element}, {v}); };
-    value_id const rstd = detail::along_channels(c, in_type(c.emit(rsqrt{}, {c.emit(add_scalar{eps}, {c.in(2)})})), rank);
+    value_id const rstd =
+        detail::along_channels(c, in_type(c.emit(rsqrt{}, {c.emit(add_scalar{eps}, {c.in(2)})})), rank);
     if (c.wants(0)) {
       value_id scale = rstd;
       if (c.arity() > 3) scale = c.emit(mul{}, {scale, detail::along_channels(c, c.in(3), rank)});
@@ -169,8 +171,8 @@ struct batch_norm_inference {
 };
 template <class Backend>
 void run(Backend& b, batch_norm_inference const& op, kernel_arguments const& a) {
-  neap::batch_norm_inference(b, a.out[0], a.in[0], a.in[1], a.in[2], detail::optional(a.in, 3), detail::optional(a.in, 4),
-                             op.eps, a.workspace);
+  neap::batch_norm_inference(b, a.out[0], a.in[0], a.in[1], a.in[2], detail::optional(a.in, 3),
+                             detail::optional(a.in, 4), op.eps, a.workspace);
 }
 
 /// g, x, mean, rstd, [w] -> dx, [dw, db].
@@ -184,7 +186,8 @@ struct group_norm_grad {
     c.require_arity(4, 5);
     detail::require_channels(c, 0), detail::require_channels(c, 1);
     detail::require_same_type(c, 0, 1);
-    for (int i : {2, 3}) detail::require_dims(c, i, {c.in(1).dims[0], groups}, "a statistic"), detail::require_dense(c, i);
+    for (int i : {2, 3})
+      detail::require_dims(c, i, {c.in(1).dims[0], groups}, "a statistic"), detail::require_dense(c, i);
     detail::require_vectors(c, 4, c.in(1).dims[1], "scale");
     c.fresh(c.in(1));
     for (int j = 0; c.arity() == 5 && j < 2; ++j) c.fresh(tensor_type{c.in(1).element, {c.in(1).dims[1]}});
@@ -222,13 +225,13 @@ struct group_norm {
 };
 template <class Backend>
 void run(Backend& b, group_norm const& op, kernel_arguments const& a) {
-  neap::group_norm(b, a.out[0], a.out[1], a.out[2], a.in[0], detail::optional(a.in, 1), detail::optional(a.in, 2), op.groups,
-                   op.eps);
+  neap::group_norm(b, a.out[0], a.out[1], a.out[2], a.in[0], detail::optional(a.in, 1), detail::optional(a.in, 2),
+                   op.groups, op.eps);
 }
 template <class Backend>
 void run(Backend& b, group_norm_grad const& op, kernel_arguments const& a) {
-  neap::group_norm_backward(b, a.out[0], detail::optional(a.out, 1), detail::optional(a.out, 2), a.in[0], a.in[1], a.in[2],
-                            a.in[3], detail::optional(a.in, 4), op.groups, a.workspace);
+  neap::group_norm_backward(b, a.out[0], detail::optional(a.out, 1), detail::optional(a.out, 2), a.in[0], a.in[1],
+                            a.in[2], a.in[3], detail::optional(a.in, 4), op.groups, a.workspace);
 }
 
 }  // namespace neap::inline v0::op

@@ -37,11 +37,13 @@ inline void require_dims(shape_context& c, int i, shape const& dims, std::string
   c.require(c.in(i).dims == dims, what, " must have shape ", dims, ", was given ", c.in(i));
 }
 inline void require_rank(shape_context& c, int i, int least, std::string_view what) {
-  c.require(c.in(i).rank() >= least, what, " needs at least ", least, least == 1 ? " axis" : " axes", ", was given ", c.in(i));
+  c.require(c.in(i).rank() >= least, what, " needs at least ", least, least == 1 ? " axis" : " axes", ", was given ",
+            c.in(i));
 }
 /// The elements of input i must follow one another; `dense()` makes it so.
 inline void require_dense(shape_context& c, int i) {
-  c.require(c.layout(i).is_dense(), "input ", i, " must be dense, was given ", c.in(i), " with strides ", c.layout(i).strides);
+  c.require(c.layout(i).is_dense(), "input ", i, " must be dense, was given ", c.in(i), " with strides ",
+            c.layout(i).strides);
 }
 /// Likewise those of each row.
 inline void require_dense_rows(shape_context& c, int i) {

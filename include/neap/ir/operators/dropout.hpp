@@ -8,19 +8,19 @@
 
 namespace neap::inline v0::op {
 
-#define NEAP_DROPOUT_FACETS(self)                                                                 \
-  static constexpr bool elementwise = true, random = true;                                        \
-  static constexpr double flops = 12;                                                             \
-  double p = 0.5;       /* the share that is dropped */                                           \
-  std::int64_t key = 0; /* of the draws */                                                        \
+#define NEAP_DROPOUT_FACETS(self)                                                                           \
+  static constexpr bool elementwise = true, random = true;                                                  \
+  static constexpr double flops = 12;                                                                       \
+  double p = 0.5;       /* the share that is dropped */                                                     \
+  std::int64_t key = 0; /* of the draws */                                                                  \
   static constexpr auto attributes() { return std::array{field<&self::p>("p"), field<&self::key>("key")}; } \
-  void infer(shape_context& c) const {                                                            \
-    c.require_arity(2, 2);                                                                        \
-    detail::require_floating(c, 0);                                                               \
-    detail::require_step(c, 1);                                                                   \
-    c.require(p >= 0 && p <= 1, "the rate must be in [0, 1], was given ", p);                     \
-    c.fresh(c.in(0));                                                                             \
-  }                                                                                               \
+  void infer(shape_context& c) const {                                                                      \
+    c.require_arity(2, 2);                                                                                  \
+    detail::require_floating(c, 0);                                                                         \
+    detail::require_step(c, 1);                                                                             \
+    c.require(p >= 0 && p <= 1, "the rate must be in [0, 1], was given ", p);                               \
+    c.fresh(c.in(0));                                                                                       \
+  }                                                                                                         \
   void relate(dim_context&) const {}
 
 /// g, step -> dx: drops what dropout with this key and step dropped.

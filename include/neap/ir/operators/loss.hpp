@@ -86,7 +86,8 @@ struct cross_entropy {
 };
 template <class Backend>
 void run(Backend& b, cross_entropy const& op, kernel_arguments const& a) {
-  neap::cross_entropy_forward(b, a.out[0], a.out[1], a.in[0], a.in[1], detail::loss_form(op.per_row), op.ignore_index, a.workspace);
+  neap::cross_entropy_forward(b, a.out[0], a.out[1], a.in[0], a.in[1], detail::loss_form(op.per_row), op.ignore_index,
+                              a.workspace);
 }
 template <class Backend>
 void run(Backend& b, cross_entropy_grad const& op, kernel_arguments const& a) {

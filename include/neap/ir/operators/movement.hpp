@@ -29,9 +29,7 @@ inline value_id dense(op_emitter& to, value_id v) {
   if (to.layout_of(v).is_dense()) return v;
   return to.emit(view_of(copy{}), std::span(&v, 1)).front();
 }
-inline value_id dense(gradient_context& c, value_id v) {
-  return c.layout(v).is_dense() ? v : c.emit(copy{}, {v});
-}
+inline value_id dense(gradient_context& c, value_id v) { return c.layout(v).is_dense() ? v : c.emit(copy{}, {v}); }
 inline value_id dense_rows(op_emitter& to, value_id v) { return to.layout_of(v).has_dense_rows() ? v : dense(to, v); }
 inline value_id dense_rows(gradient_context& c, value_id v) { return c.layout(v).has_dense_rows() ? v : dense(c, v); }
 
@@ -101,9 +99,7 @@ struct reshape {
       else before_b *= b[j++];
     }
   }
-  void gradient(gradient_context& c) const {
-    c.give(0, c.emit(reshape{c.type(c.in(0)).dims}, {dense(c, c.grad())}));
-  }
+  void gradient(gradient_context& c) const { c.give(0, c.emit(reshape{c.type(c.in(0)).dims}, {dense(c, c.grad())})); }
 };
 
 /// A view whose axis k is axis axes[k] of x.
@@ -175,7 +171,8 @@ struct slice {
   void infer(shape_context& c) const {
     c.require_arity(1, 1);
     int const k = detail::require_axis(c, 0, axis);
-    c.require(start >= 0 && start <= stop && stop <= c.in(0).dims[k], "no part ", start, " to ", stop, " of axis ", k, " in ", c.in(0));
+    c.require(start >= 0 && start <= stop && stop <= c.in(0).dims[k], "no part ", start, " to ", stop, " of axis ", k,
+              " in ", c.in(0));
     auto l = c.layout(0);
     l.offset += start * l.strides[k];
     l.type.dims[k] = stop - start;

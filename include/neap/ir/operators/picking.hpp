@@ -33,7 +33,9 @@ struct embedding_grad {
     for (int k = 0; k < c.in(1).rank(); ++k) c.reduced(0, k, k), c.reduced(1, k, k);
     c.same(0, c.in(0).rank() - 1, 0, 1);
   }
-  bytes_t workspace(work_context const& c) const { return neap::embedding_backward_workspace(rows, c.in[1].type.count()); }
+  bytes_t workspace(work_context const& c) const {
+    return neap::embedding_backward_workspace(rows, c.in[1].type.count());
+  }
 };
 /// table [rows, D], ids [...] -> [..., D].
 struct embedding {
@@ -125,7 +127,8 @@ struct scatter_add {
 };
 inline void gather::gradient(gradient_context& c) const {
   auto const dims = c.type(c.in(0)).dims;
-  if (c.wants(0)) c.give(0, c.emit(scatter_add{axis, dims[detail::plain_axis(axis, dims.rank())]}, {c.grad(), c.in(1)}));
+  if (c.wants(0))
+    c.give(0, c.emit(scatter_add{axis, dims[detail::plain_axis(axis, dims.rank())]}, {c.grad(), c.in(1)}));
 }
 template <class Backend>
 void run(Backend& b, gather const& op, kernel_arguments const& a) {

@@ -62,18 +62,18 @@ inline value_id with_kept_axes(gradient_context& c, value_id v, extents const& a
 }
 }  // namespace detail
 
-#define NEAP_REDUCTION_FACETS(self, how)                                                             \
-  extents axes;         /* none: all; negative ones count from the end */                            \
-  bool keepdim = false; /* reduced axes stay, with extent 1 */                                       \
-  static constexpr auto attributes() {                                                               \
-    return std::array{field<&self::axes>("axes"), field<&self::keepdim>("keepdim")};                 \
-  }                                                                                                  \
-  void infer(shape_context& c) const { detail::infer_reduction(c, axes, keepdim); }                  \
-  void relate(dim_context& c) const { detail::relate_reduction(c, axes, keepdim, combine::how); }    \
-  work cost(work_context const& c) const { return detail::reduction_work(c); }                       \
-  bytes_t workspace(work_context const& c) const {                                                   \
-    return neap::reduce_workspace(c.in[0].type, c.out[0].type.element,                               \
-                                  detail::reduced_axes(axes, c.in[0].type.rank()).span());           \
+#define NEAP_REDUCTION_FACETS(self, how)                                                          \
+  extents axes;         /* none: all; negative ones count from the end */                         \
+  bool keepdim = false; /* reduced axes stay, with extent 1 */                                    \
+  static constexpr auto attributes() {                                                            \
+    return std::array{field<&self::axes>("axes"), field<&self::keepdim>("keepdim")};              \
+  }                                                                                               \
+  void infer(shape_context& c) const { detail::infer_reduction(c, axes, keepdim); }               \
+  void relate(dim_context& c) const { detail::relate_reduction(c, axes, keepdim, combine::how); } \
+  work cost(work_context const& c) const { return detail::reduction_work(c); }                    \
+  bytes_t workspace(work_context const& c) const {                                                \
+    return neap::reduce_workspace(c.in[0].type, c.out[0].type.element,                            \
+                                  detail::reduced_axes(axes, c.in[0].type.rank()).span());        \
   }
 
 struct sum {
@@ -90,7 +90,8 @@ struct mean {
   NEAP_REDUCTION_FACETS(mean, mean)
   void gradient(gradient_context& c) const {
     auto const x = c.type(c.in(0));
-    double const terms = static_cast<double>(x.count()) / static_cast<double>(std::max<std::int64_t>(1, c.type(c.out(0)).count()));
+    double const terms =
+        static_cast<double>(x.count()) / static_cast<double>(std::max<std::int64_t>(1, c.type(c.out(0)).count()));
     value_id const g = c.emit(mul_scalar{1 / terms}, {c.grad()});
     c.give(0, c.emit(broadcast_to{x.dims}, {detail::with_kept_axes(c, g, axes, keepdim)}));
   }

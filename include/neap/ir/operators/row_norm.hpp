@@ -32,8 +32,7 @@ inline void infer_row_norm(shape_context& c, int vectors, int statistics) {
   require_dense_rows(c, 0);
   require_vectors(c, 1, c.in(0).dims.back(), "scale and shift");
   c.fresh(c.in(0));
-  for (int j = 0; j < statistics; ++j)
-    c.fresh(tensor_type{statistic(c.in(0).element), without_last(c.in(0).dims)});
+  for (int j = 0; j < statistics; ++j) c.fresh(tensor_type{statistic(c.in(0).element), without_last(c.in(0).dims)});
 }
 /// g, x, the statistics, [scale] -> dx, and with a scale `vectors` gradients of scale and shift.
 inline void infer_row_norm_grad(shape_context& c, int vectors, int statistics) {
@@ -93,12 +92,13 @@ struct layer_norm {
 };
 template <class Backend>
 void run(Backend& b, layer_norm const& op, kernel_arguments const& a) {
-  neap::layer_norm(b, a.out[0], a.out[1], a.out[2], a.in[0], detail::optional(a.in, 1), detail::optional(a.in, 2), op.eps);
+  neap::layer_norm(b, a.out[0], a.out[1], a.out[2], a.in[0], detail::optional(a.in, 1), detail::optional(a.in, 2),
+                   op.eps);
 }
 template <class Backend>
 void run(Backend& b, layer_norm_grad const&, kernel_arguments const& a) {
-  neap::layer_norm_backward(b, a.out[0], detail::optional(a.out, 1), detail::optional(a.out, 2), a.in[0], a.in[1], a.in[2],
-                            a.in[3], detail::optional(a.in, 4), a.workspace);
+  neap::layer_norm_backward(b, a.out[0], detail::optional(a.out, 1), detail::optional(a.out, 2), a.in[0], a.in[1],
+                            a.in[2], a.in[3], detail::optional(a.in, 4), a.workspace);
 }
 
 /// g, x, rstd, [w] -> dx, [dw].

@@ -15,7 +15,8 @@ struct split {
   void infer(shape_context& c) const {
     c.require_arity(1, 1);
     int const k = detail::require_axis(c, 0, axis);
-    c.require(parts >= 1 && c.in(0).dims[k] % parts == 0, "axis ", k, " of ", c.in(0), " does not divide into ", parts, " parts");
+    c.require(parts >= 1 && c.in(0).dims[k] % parts == 0, "axis ", k, " of ", c.in(0), " does not divide into ", parts,
+              " parts");
     auto l = c.layout(0);
     l.type.dims[k] /= parts;
     for (std::int64_t i = 0; i < parts; ++i, l.offset += l.type.dims[k] * l.strides[k]) c.view(0, l);

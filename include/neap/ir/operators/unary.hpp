@@ -375,9 +375,7 @@ struct pow_scalar {
   NEAP_HD T operator()(T x) const {
     return detail::power(x, T(value));
   }
-  void gradient(gradient_context& c) const {
-    c.give(0, c.emit(pow_scalar_grad{value}, {c.grad(), c.in(0)}));
-  }
+  void gradient(gradient_context& c) const { c.give(0, c.emit(pow_scalar_grad{value}, {c.grad(), c.in(0)})); }
 };
 
 }  // namespace neap::inline v0::op

@@ -69,19 +69,19 @@ void run(Backend& b, momentum const& op, kernel_arguments const& a) {
 }
 
 namespace detail {
-#define NEAP_ADAM_FACETS(self)                                                                               \
-  static constexpr double flops = 14;                                                                        \
-  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;                              \
-  static constexpr auto attributes() {                                                                       \
+#define NEAP_ADAM_FACETS(self)                                                                                \
+  static constexpr double flops = 14;                                                                         \
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;                               \
+  static constexpr auto attributes() {                                                                        \
     return std::array{field<&self::rate>("rate"), field<&self::beta1>("beta1"), field<&self::beta2>("beta2"), \
-                      field<&self::eps>("eps"), field<&self::weight_decay>("weight_decay")};                 \
-  }                                                                                                          \
-  void infer(shape_context& c) const {                                                                       \
-    c.require_arity(5, 5);                                                                                   \
-    detail::require_states(c, 4);                                                                            \
-    detail::require_step(c, 4);                                                                              \
-    c.update(0), c.update(2), c.update(3);                                                                   \
-  }                                                                                                          \
+                      field<&self::eps>("eps"), field<&self::weight_decay>("weight_decay")};                  \
+  }                                                                                                           \
+  void infer(shape_context& c) const {                                                                        \
+    c.require_arity(5, 5);                                                                                    \
+    detail::require_states(c, 4);                                                                             \
+    detail::require_step(c, 4);                                                                               \
+    c.update(0), c.update(2), c.update(3);                                                                    \
+  }                                                                                                           \
   void relate(dim_context& c) const { detail::relate_states(c, 4); }
 }  // namespace detail
 

@@ -16,7 +16,8 @@ namespace neap::inline v0 {
 template <class Backend = host_backend>
 tensor attention(tensor const& q, tensor const& k, tensor const& v, op::attention how = {},
                  std::source_location at = std::source_location::current()) {
-  return apply<Backend>(how, {detail::rows<Backend>(q, at), detail::rows<Backend>(k, at), detail::rows<Backend>(v, at)}, at);
+  return apply<Backend>(how, {detail::rows<Backend>(q, at), detail::rows<Backend>(k, at), detail::rows<Backend>(v, at)},
+                        at);
 }
 
 /// The same by separate products and a softmax, for h = n; with dropout of the softmax's results.

@@ -41,10 +41,10 @@ tensor divide_operands(operand const& a, operand const& b) {
 }  // namespace detail
 
 /// Function NAME of one tensor: NAME(x).
-#define NEAP_FUNCTION_OF_ONE(NAME)                                                                  \
-  template <class Backend = host_backend>                                                           \
-  tensor NAME(tensor const& x, std::source_location at = std::source_location::current()) {         \
-    return apply<Backend>(op::NAME{}, {x}, at);                                                     \
+#define NEAP_FUNCTION_OF_ONE(NAME)                                                          \
+  template <class Backend = host_backend>                                                   \
+  tensor NAME(tensor const& x, std::source_location at = std::source_location::current()) { \
+    return apply<Backend>(op::NAME{}, {x}, at);                                             \
   }
 NEAP_FUNCTION_OF_ONE(neg)
 NEAP_FUNCTION_OF_ONE(exp)

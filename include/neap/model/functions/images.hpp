@@ -51,10 +51,12 @@ tensor batch_norm(tensor const& x, tensor const& weight, tensor const& bias, ten
                   std::source_location at = std::source_location::current()) {
   tensor const dense = contiguous<Backend>(x, at);
   if (!context_access::is_training())
-    return apply<Backend>(op::batch_norm_inference{how.epsilon}, {dense, running_mean, running_variance, weight, bias}, at);
+    return apply<Backend>(op::batch_norm_inference{how.epsilon}, {dense, running_mean, running_variance, weight, bias},
+                          at);
   auto const out = apply_all<Backend>(op::batch_norm{how.epsilon}, {dense, weight, bias}, at);
   auto const count = x.size(1) > 0 ? x.count() / x.size(1) : 0;
-  apply_all<Backend>(op::batch_norm_update{how.momentum, how.epsilon, count}, {running_mean, running_variance, out[1], out[2]}, at);
+  apply_all<Backend>(op::batch_norm_update{how.momentum, how.epsilon, count},
+                     {running_mean, running_variance, out[1], out[2]}, at);
   return out[0];
 }
 /// Normalised over each image's groups of channels.

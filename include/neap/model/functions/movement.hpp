@@ -24,7 +24,8 @@ namespace detail {
 inline int axis_of(tensor const& x, std::int64_t axis, char const* who, std::source_location at) {
   int const rank = x.rank();
   if (axis < -rank || axis >= rank)
-    throw error(context_access::place(at), std::string(who) + ": no axis " + std::to_string(axis) + " in " + to_string(x.type()));
+    throw error(context_access::place(at),
+                std::string(who) + ": no axis " + std::to_string(axis) + " in " + to_string(x.type()));
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 }  // namespace detail
@@ -45,8 +46,8 @@ tensor reshape(tensor const& x, shape dims, std::source_location at = std::sourc
   }
   if (open >= 0) {
     if (rest == 0 || x.count() % rest != 0)
-      throw error(context_access::place(at),
-                  "reshape: from " + to_string(x.shape()) + " to " + to_string(dims) + ": element counts do not divide");
+      throw error(context_access::place(at), "reshape: from " + to_string(x.shape()) + " to " + to_string(dims) +
+                                                 ": element counts do not divide");
     dims[open] = x.count() / rest;
   }
   if (dims == x.shape()) return x;
@@ -89,7 +90,8 @@ tensor slice(tensor const& x, std::int64_t axis, std::int64_t start, std::int64_
 }
 /// A view of one place of an axis, which is then gone.
 template <class Backend = host_backend>
-tensor select(tensor const& x, std::int64_t axis, std::int64_t i, std::source_location at = std::source_location::current()) {
+tensor select(tensor const& x, std::int64_t axis, std::int64_t i,
+              std::source_location at = std::source_location::current()) {
   int const k = detail::axis_of(x, axis, "select", at);
   if (i < 0) i += x.size(k);
   shape dims = x.shape();

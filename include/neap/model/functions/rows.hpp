@@ -48,7 +48,8 @@ tensor rms_norm(tensor const& x, tensor const& weight, double epsilon = 1e-6,
 template <class Backend = host_backend>
 tensor cross_entropy_loss(tensor const& logits, tensor const& targets, std::int64_t ignored = -100,
                           std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::cross_entropy{ignored}, {detail::rows<Backend>(logits, at), contiguous<Backend>(targets, at)}, at);
+  return apply<Backend>(op::cross_entropy{ignored},
+                        {detail::rows<Backend>(logits, at), contiguous<Backend>(targets, at)}, at);
 }
 /// The mean of (x - y)^2.
 template <class Backend = host_backend>

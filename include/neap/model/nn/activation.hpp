@@ -57,14 +57,16 @@ struct max_pool2d {
   std::int64_t size = 2, stride = 2, padding = 0;
   template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    return neap::max_pool2d<Backend>(x, {.window = {size, size}, .stride = {stride, stride}, .padding = {padding, padding}}, at);
+    return neap::max_pool2d<Backend>(
+        x, {.window = {size, size}, .stride = {stride, stride}, .padding = {padding, padding}}, at);
   }
 };
 struct avg_pool2d {
   std::int64_t size = 2, stride = 2, padding = 0;
   template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
-    return neap::avg_pool2d<Backend>(x, {.window = {size, size}, .stride = {stride, stride}, .padding = {padding, padding}}, at);
+    return neap::avg_pool2d<Backend>(
+        x, {.window = {size, size}, .stride = {stride, stride}, .padding = {padding, padding}}, at);
   }
 };
 

@@ -23,7 +23,10 @@ struct multi_head_attention {
 
   multi_head_attention() = default;
   multi_head_attention(std::int64_t width, std::int64_t heads_, attention_options o = {})
-      : qkv(width, 3 * width, {.bias = o.bias}), out(width, width, {.bias = o.bias}), heads(heads_), options(o) {
+      : qkv(width, 3 * width, {.bias = o.bias}),
+        out(width, width, {.bias = o.bias}),
+        heads(heads_),
+        options(o) {
     if (heads < 1 || width % heads != 0)
       throw error("multi_head_attention: width " + std::to_string(width) + " does not divide into " +
                   std::to_string(heads) + " heads");
@@ -35,13 +38,14 @@ struct multi_head_attention {
     place_scope const here(at);
     auto const b = x.size(0), t = x.size(1), d = x.size(2);
     // (b, t, 3 h, d / h): three parts of h heads; a part by heads is a view (b, h, t, d / h)
-    tensor const packed = neap::reshape<Backend>(qkv.template operator()<Backend>(x, at), {b, t, 3 * heads, d / heads}, at);
+    tensor const packed =
+        neap::reshape<Backend>(qkv.template operator()<Backend>(x, at), {b, t, 3 * heads, d / heads}, at);
     std::vector<tensor> parts = neap::split<Backend>(packed, 3, 2, at);
     for (auto& part : parts) part = neap::permute<Backend>(part, {0, 2, 1, 3}, at);
     tensor const y = options.fused
                          ? neap::attention<Backend>(parts[0], parts[1], parts[2], {.causal = options.causal}, at)
-                         : neap::plain_attention<Backend>(parts[0], parts[1], parts[2],
-                                                          {.causal = options.causal}, options.dropout, at);
+                         : neap::plain_attention<Backend>(parts[0], parts[1], parts[2], {.causal = options.causal},
+                                                          options.dropout, at);
     tensor const joined = neap::reshape<Backend>(neap::permute<Backend>(y, {0, 2, 1, 3}, at), {b, t, d}, at);
     return out.template operator()<Backend>(joined, at);
   }

@@ -17,7 +17,9 @@ struct layer_norm {
 
   layer_norm() = default;
   explicit layer_norm(std::int64_t width, double eps = 1e-5, dtype element = dtype::f32)
-      : weight({width}, initialiser::constant(1), element), bias({width}, initialiser::constant(0), element), epsilon(eps) {}
+      : weight({width}, initialiser::constant(1), element),
+        bias({width}, initialiser::constant(0), element),
+        epsilon(eps) {}
 
   template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
@@ -35,7 +37,8 @@ struct rms_norm {
 
   rms_norm() = default;
   explicit rms_norm(std::int64_t width, double eps = 1e-6, dtype element = dtype::f32)
-      : weight({width}, initialiser::constant(1), element), epsilon(eps) {}
+      : weight({width}, initialiser::constant(1), element),
+        epsilon(eps) {}
 
   template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
@@ -71,7 +74,7 @@ struct group_norm {
 /// Over the batch and all places of images (n, c, h, w), each channel by itself. In training it uses the batch's
 /// statistics and moves the running ones towards them in place; under neap::evaluation it uses the running ones.
 struct batch_norm2d {
-  parameter weight, bias;             // (channels)
+  parameter weight, bias;                 // (channels)
   buffer running_mean, running_variance;  // (channels)
   double epsilon = 1e-5, momentum = 0.1;
 

@@ -15,13 +15,15 @@ struct mlp_block {
 
   mlp_block() = default;
   mlp_block(std::int64_t width, std::int64_t hidden, bool tanh_form_ = false)
-      : up(width, hidden), down(hidden, width), tanh_form(tanh_form_) {}
+      : up(width, hidden),
+        down(hidden, width),
+        tanh_form(tanh_form_) {}
 
   template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    return down.template operator()<Backend>(
-        neap::gelu<Backend>(up.template operator()<Backend>(x, at), tanh_form, at), at);
+    return down.template operator()<Backend>(neap::gelu<Backend>(up.template operator()<Backend>(x, at), tanh_form, at),
+                                             at);
   }
 
   friend auto neap_fields(mlp_block& self) { return std::tie(self.up, self.down); }

@@ -63,11 +63,14 @@ struct bert {
                                                  " tokens), was given " + to_string(ids.type()));
     tensor x = tokens.template operator()<Backend>(ids, at);
     x = neap::add<Backend>(x, neap::slice<Backend>(positions.weight, 0, 0, ids.size(1), at), at);
-    x = neap::add<Backend>(x, segment_ids.is_empty() ? neap::slice<Backend>(segments.weight, 0, 0, 1, at)
-                                                     : segments.template operator()<Backend>(segment_ids, at), at);
+    x = neap::add<Backend>(x,
+                           segment_ids.is_empty() ? neap::slice<Backend>(segments.weight, 0, 0, 1, at)
+                                                  : segments.template operator()<Backend>(segment_ids, at),
+                           at);
     x = neap::dropout<Backend>(norm.template operator()<Backend>(x, at), config.dropout, at);
     for (auto const& b : blocks) x = b.template operator()<Backend>(x, at);
-    x = head_norm.template operator()<Backend>(neap::gelu<Backend>(transform.template operator()<Backend>(x, at), at), at);
+    x = head_norm.template operator()<Backend>(neap::gelu<Backend>(transform.template operator()<Backend>(x, at), at),
+                                               at);
     return neap::linear<Backend>(x, tokens.weight, head_bias, at);
   }
 
@@ -75,7 +78,7 @@ struct bert {
     return std::tie(self.tokens, self.positions, self.segments, self.norm, self.blocks, self.transform, self.head_norm,
                     self.head_bias);
   }
-  static constexpr std::array neap_names{"tokens", "positions", "segments", "norm",
+  static constexpr std::array neap_names{"tokens", "positions", "segments",  "norm",
                                          "blocks", "transform", "head_norm", "head_bias"};
 };
 

@@ -37,7 +37,8 @@ struct densenet {
 
     unit() = default;
     unit(std::int64_t in, std::int64_t out, std::int64_t size)
-        : norm(in), conv(in, out, size, {.padding = size / 2, .bias = false}) {}
+        : norm(in),
+          conv(in, out, size, {.padding = size / 2, .bias = false}) {}
     template <class Backend>
     tensor operator()(tensor const& x, std::source_location at) const {
       tensor const y = neap::relu<Backend>(norm.template operator()<Backend>(x, at), at);
@@ -98,7 +99,8 @@ struct densenet {
       }
       x = neap::concat<Backend>(all, 1, at);
       if (s.transition)
-        x = neap::avg_pool2d<Backend>(s.transition->template operator()<Backend>(x, at), {.window = {2, 2}, .stride = {2, 2}}, at);
+        x = neap::avg_pool2d<Backend>(s.transition->template operator()<Backend>(x, at),
+                                      {.window = {2, 2}, .stride = {2, 2}}, at);
     }
     x = neap::relu<Backend>(norm.template operator()<Backend>(x, at), at);
     return head.template operator()<Backend>(neap::mean<Backend>(x, {2, 3}, false, at), at);

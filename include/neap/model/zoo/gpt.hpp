@@ -30,7 +30,10 @@ struct gpt {
   gpt_config config;
 
   explicit gpt(gpt_config const& c = {})
-      : tokens(c.vocabulary, c.width, 0.02), positions(c.context, c.width, 0.02), norm(c.width), config(c) {
+      : tokens(c.vocabulary, c.width, 0.02),
+        positions(c.context, c.width, 0.02),
+        norm(c.width),
+        config(c) {
     nn::transformer_options o;
     o.dropout = c.dropout;
     o.tanh_form = true;
@@ -39,8 +42,8 @@ struct gpt {
       auto& b = blocks.emplace_back(c.width, c.heads, 4 * c.width, o);
       // GPT-2's initial weights: deviation 0.02, less on what is added to the residual stream, biases 0.
       auto const narrow = 0.02 / std::sqrt(2.0 * static_cast<double>(c.layers));
-      for (auto [l, deviation] : {std::pair{&b.attention.qkv, 0.02}, {&b.attention.out, narrow},
-                                  {&b.mlp.up, 0.02}, {&b.mlp.down, narrow}}) {
+      for (auto [l, deviation] :
+           {std::pair{&b.attention.qkv, 0.02}, {&b.attention.out, narrow}, {&b.mlp.up, 0.02}, {&b.mlp.down, narrow}}) {
         l->weight.restart(initialiser::normal(0, deviation).with_seed(l->weight.first_values().seed, 0));
         l->bias.restart(initialiser::constant(0));
       }

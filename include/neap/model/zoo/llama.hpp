@@ -13,7 +13,8 @@
 namespace neap::inline v0::zoo {
 
 struct llama_config {
-  std::int64_t vocabulary = 32000, context = 2048, width = 4096, heads = 32, key_heads = 32, layers = 32, hidden = 11008;
+  std::int64_t vocabulary = 32000, context = 2048, width = 4096, heads = 32, key_heads = 32, layers = 32,
+               hidden = 11008;
   double rotary_base = 10000, epsilon = 1e-5;
 
   static llama_config llama7b() { return {}; }
@@ -46,8 +47,8 @@ struct rotary {
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     auto const t = x.size(2), half = x.size(3) / 2;
-    tensor const swapped = neap::concat<Backend>({neap::slice<Backend>(x, 3, half, 2 * half, at),
-                                                  neap::slice<Backend>(x, 3, 0, half, at)}, 3, at);
+    tensor const swapped = neap::concat<Backend>(
+        {neap::slice<Backend>(x, 3, half, 2 * half, at), neap::slice<Backend>(x, 3, 0, half, at)}, 3, at);
     return neap::add<Backend>(neap::mul<Backend>(x, neap::slice<Backend>(cosine, 0, 0, t, at), at),
                               neap::mul<Backend>(swapped, neap::slice<Backend>(sine, 0, 0, t, at), at), at);
   }
@@ -88,7 +89,8 @@ struct llama_block {
     // Each head of keys and values serves heads / key_heads heads of queries.
     auto const repeated = [&](tensor const& v) {
       if (key_heads == heads) return v;
-      tensor const wide = neap::broadcast_to<Backend>(neap::unsqueeze<Backend>(v, 2, at), {b, key_heads, heads / key_heads, t, d}, at);
+      tensor const wide =
+          neap::broadcast_to<Backend>(neap::unsqueeze<Backend>(v, 2, at), {b, key_heads, heads / key_heads, t, d}, at);
       return neap::reshape<Backend>(wide, {b, heads, t, d}, at);
     };
     tensor const n = norm1.template operator()<Backend>(x, at);
@@ -141,9 +143,7 @@ struct llama {
     return head.template operator()<Backend>(norm.template operator()<Backend>(x, at), at);
   }
 
-  friend auto neap_fields(llama& self) {
-    return std::tie(self.tokens, self.turn, self.blocks, self.norm, self.head);
-  }
+  friend auto neap_fields(llama& self) { return std::tie(self.tokens, self.turn, self.blocks, self.norm, self.head); }
   static constexpr std::array neap_names{"tokens", "turn", "blocks", "norm", "head"};
 };
 

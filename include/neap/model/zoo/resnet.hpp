@@ -45,7 +45,8 @@ struct resnet {
 
     unit() = default;
     unit(std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t stride)
-        : conv(in, out, size, {.stride = stride, .padding = size / 2, .bias = false}), norm(out) {
+        : conv(in, out, size, {.stride = stride, .padding = size / 2, .bias = false}),
+          norm(out) {
       conv.weight.restart(initialiser::he_normal(out * size * size).with_seed(conv.weight.first_values().seed, 0));
     }
     template <class Backend>
@@ -77,7 +78,8 @@ struct resnet {
   resnet_config config;
 
   explicit resnet(resnet_config const& c = {})
-      : stem(c.channels, c.width, c.small_images ? 3 : 7, c.small_images ? 1 : 2), config(c) {
+      : stem(c.channels, c.width, c.small_images ? 3 : 7, c.small_images ? 1 : 2),
+        config(c) {
     std::int64_t in = c.width;
     for (std::size_t s = 0; s < c.blocks.size(); ++s)
       for (std::int64_t i = 0; i < c.blocks[s]; ++i) {
@@ -104,7 +106,8 @@ struct resnet {
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     x = neap::relu<Backend>(stem.template operator()<Backend>(x, at), at);
-    if (!config.small_images) x = neap::max_pool2d<Backend>(x, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, at);
+    if (!config.small_images)
+      x = neap::max_pool2d<Backend>(x, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, at);
     for (auto const& b : blocks) x = b.template operator()<Backend>(x, at);
     return head.template operator()<Backend>(neap::mean<Backend>(x, {2, 3}, false, at), at);
   }

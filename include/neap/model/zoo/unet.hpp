@@ -59,8 +59,7 @@ struct unet {
   nn::conv2d head;
 
   explicit unet(unet_config const& c = {}) {
-    for (int i = 0; i <= c.depth; ++i)
-      down.emplace_back(i == 0 ? c.channels : c.width << (i - 1), c.width << i);
+    for (int i = 0; i <= c.depth; ++i) down.emplace_back(i == 0 ? c.channels : c.width << (i - 1), c.width << i);
     for (int i = 0; i < c.depth; ++i) up.emplace_back((c.width << i) + (c.width << (i + 1)), c.width << i);
     head = nn::conv2d(c.width, c.classes, 1);
   }
@@ -76,7 +75,8 @@ struct unet {
       level.push_back(x);
     }
     for (std::size_t i = up.size(); i-- > 0;)
-      x = up[i].template operator()<Backend>(neap::concat<Backend>({level[i], detail::twice<Backend>(x, at)}, 1, at), at);
+      x = up[i].template operator()<Backend>(neap::concat<Backend>({level[i], detail::twice<Backend>(x, at)}, 1, at),
+                                             at);
     return head.template operator()<Backend>(x, at);
   }
 

@@ -12,7 +12,8 @@
 namespace neap::inline v0::zoo {
 
 struct vgg_config {
-  std::vector<std::vector<std::int64_t>> stages{{64, 64}, {128, 128}, {256, 256, 256}, {512, 512, 512}, {512, 512, 512}};
+  std::vector<std::vector<std::int64_t>> stages{
+      {64, 64}, {128, 128}, {256, 256, 256}, {512, 512, 512}, {512, 512, 512}};
   std::int64_t channels = 3, pooled = 7, hidden = 4096, classes = 1000;
   bool norm = false;
   double dropout = 0.5;

@@ -10,7 +10,8 @@
 namespace neap::inline v0::zoo {
 
 struct vit_config {
-  std::int64_t image = 224, patch = 16, channels = 3, classes = 1000, width = 768, heads = 12, layers = 12, hidden = 3072;
+  std::int64_t image = 224, patch = 16, channels = 3, classes = 1000, width = 768, heads = 12, layers = 12,
+               hidden = 3072;
   double dropout = 0;
   bool fused_attention = true;
 
@@ -49,8 +50,8 @@ struct vit {
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     auto const n = x.size(0);
-    x = patches.template operator()<Backend>(x, at);                                             // (n, width, p, p)
-    x = neap::permute<Backend>(neap::flatten<Backend>(x, 2, at), {0, 2, 1}, at);                 // (n, p * p, width)
+    x = patches.template operator()<Backend>(x, at);                              // (n, width, p, p)
+    x = neap::permute<Backend>(neap::flatten<Backend>(x, 2, at), {0, 2, 1}, at);  // (n, p * p, width)
     x = neap::concat<Backend>({neap::broadcast_to<Backend>(class_token, {n, 1, config.width}, at), x}, 1, at);
     x = neap::dropout<Backend>(neap::add<Backend>(x, positions, at), config.dropout, at);
     for (auto const& b : blocks) x = b.template operator()<Backend>(x, at);
