@@ -149,6 +149,7 @@ TEST_CASE("an op of very many arguments touches each storage once") {
   auto const x = edit.add_source(role::input, {dtype::f32, {4}});
   op::opaque what;
   output_rule const out{tensor_layout::dense({dtype::f32, {4}}), alias_kind::fresh, -1, -1};
+  arguments.reserve(40);
   for (int i = 0; i < 40; ++i)
     arguments.push_back(edit.output(edit.add_opaque("make", what, std::span(&x, 1), std::span(&out, 1))));
   std::vector<value_id> twice(arguments);
