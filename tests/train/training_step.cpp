@@ -283,7 +283,7 @@ TEST_CASE("mistakes are told with the user's place") {
   CHECK(what.find("needs capture, which is not available yet") != std::string::npos);
 
   what = message_of([&] {
-    line = __LINE__;
+    line = __LINE__ + 1;
     training_step(good, b, cross_entropy{}, sgd{}, {.micro_batches = 3});
   });
   CHECK(what.starts_with(place(line) + "the sample's tensor 0 f32[8,6] does not divide into 3 parts"));
@@ -296,7 +296,7 @@ TEST_CASE("mistakes are told with the user's place") {
   tensor kept;
   (void)trace([&](tensor const& x) { return kept = x * 2; }, b.first);
   what = message_of([&] {
-    line = __LINE__;
+    line = __LINE__ + 1;
     kept + 1;
   });
   CHECK(what == place(line) + "this tensor belongs to a trace that has ended");
