@@ -7,6 +7,7 @@
 #include <csignal>
 #include <exception>
 #include <new>
+#include <string>
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
@@ -24,6 +25,11 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (CLI::Success const& e) {  // --help, --version
     return app.exit(e);
+  } catch (CLI::RequiredError const& e) {
+    bool const names_none = argc < 2 || argv[1][0] == '-' || !app.get_subcommands().empty();
+    cli::complain(names_none ? std::string(e.what())
+                             : "unknown command '" + std::string(argv[1]) + "'; neap --help lists them");
+    return cli::bad_input;
   } catch (CLI::ParseError const& e) {
     cli::complain(e.what());
     return cli::bad_input;
