@@ -119,6 +119,7 @@ class decision_search {
     std::uint32_t count = 0, begin = 0, end = 0;      // entries; sections [begin, end)
     std::uint32_t parent = none;                      // the frame whose placement made it
     bool begun = false;
+    section_range untested{};  // where limits have risen since the bound was last tested
   };
   struct section {
     Unit load;               // unplaced bytes
@@ -165,23 +166,31 @@ class decision_search {
     }
     std::sort(pool_.begin(), pool_.end());
     if (n == 0) return true;
-    return within_bound(root) && open_parts(root, none);
+    return within_bound(root, {root.begin, root.end}) && open_parts(root, none);
   }
 
-  /// Every section's lowest limit plus its unplaced bytes stays below the capacity. Entries are sorted by limit, so the
-  /// first that lives in a section gives its lowest; most sections are settled by the first few.
-  constexpr bool within_bound(frame const& f) {
-    if (f.begin == f.end) return true;
-    auto const first = f.begin / 64, last = (f.end - 1) / 64;
+  static constexpr void widen(section_range& a, section_range b) {
+    if (a.begin == a.end) a = b;
+    else if (b.begin < b.end) a = {std::min(a.begin, b.begin), std::max(a.end, b.end)};
+  }
+
+  /// In every section of `where` the lowest limit plus the unplaced bytes stays below the capacity; elsewhere nothing has
+  /// changed since the last test. Entries are sorted by limit, so the first that lives in a section gives its lowest;
+  /// most sections are settled by the first few.
+  constexpr bool within_bound(frame const& f, section_range where) {
+    if (where.begin == where.end) return true;
+    auto const first = where.begin / 64, last = (where.end - 1) / 64;
     for (auto w = first; w <= last; ++w) filled_[w] = 0;
-    filled_[first] |= (std::uint64_t{1} << (f.begin % 64)) - 1;
-    if (f.end % 64 != 0) filled_[last] |= ~std::uint64_t{0} << (f.end % 64);
-    std::uint32_t left = f.end - f.begin;
+    filled_[first] |= (std::uint64_t{1} << (where.begin % 64)) - 1;
+    if (where.end % 64 != 0) filled_[last] |= ~std::uint64_t{0} << (where.end % 64);
+    std::uint32_t left = where.end - where.begin;
     section const* const loads = loads_.data() + f.sections_at;
     for (std::uint32_t k = 0; k < f.count && left > 0; ++k) {
       entry const& x = pool_[f.entries + k];
+      auto const hull = ground_.hull[x.record];
+      auto const b = std::max(hull.begin, where.begin), e = std::min(hull.end, where.end);
+      if (b >= e) continue;
       Unit const room = roof_ - x.limit;
-      auto const [b, e] = ground_.hull[x.record];
       for (auto w = b / 64; w <= (e - 1) / 64; ++w) {
         std::uint64_t bits = ~filled_[w];
         if constexpr (Plain) {
@@ -212,7 +221,7 @@ class decision_search {
 
   /// The second branch: the head of the top frame does not lie at its limit. False if it can lie nowhere.
   constexpr bool lift_head() {
-    frame const& f = frames_.back();
+    frame& f = frames_.back();
     entry* const x = pool_.data() + f.entries;
     entry head = x[0];
     if (is_fixed(head.record) || f.count == 1) return false;
@@ -235,7 +244,11 @@ class decision_search {
         x[k - 1].air = 1;
     }
     x[k - 1] = head;
-    return !branched || !tricks_.bound_after_lift || within_bound(f);
+    widen(f.untested, ground_.hull[head.record]);
+    if (!branched || !tricks_.bound_after_lift) return true;
+    auto const where = f.untested;
+    f.untested = {};
+    return within_bound(f, where);
   }
 
   /// The first branch: puts the top frame's head at its limit and opens what is left; false if that cannot be.
@@ -257,6 +270,8 @@ class decision_search {
     // Unchanged entries stay sorted; raised ones are collected behind, sorted, and merged in.
     Unit const top = head.limit + ground_.size[head.record];
     raised_.clear();
+    section_range changed = f.untested;
+    widen(changed, ground_.hull[head.record]);
     entry* out = pool_.data() + rest.entries;
     std::uint32_t kept = 0;
     for (std::uint32_t k = 1; k < f.count; ++k) {
@@ -267,6 +282,7 @@ class decision_search {
           x = {least, x.record, 0};
           if (is_fixed(x.record) || overflows(x)) return false;
           raised_.push_back(x);
+          widen(changed, ground_.hull[x.record]);
           continue;
         }
         if (least == x.limit) x.air = 0;
@@ -285,7 +301,7 @@ class decision_search {
     std::copy(loads_.data() + f.sections_at, loads_.data() + f.sections_at + width, loads);
     Unit const bytes = ground_.size[head.record];
     for_each_section(head.record, [&](std::uint32_t s) { loads[s - f.begin].load -= bytes; });
-    if (!within_bound(rest)) return false;
+    if (!within_bound(rest, changed)) return false;
     if constexpr (Plain) {
       auto const [b, e] = ground_.hull[head.record];
       bool cut = b + 1 == e;
@@ -315,7 +331,7 @@ class decision_search {
       parts_.clear();
       for (std::uint32_t s = 0; s < width; ++s) {
         if (s == 0 || loads[s - 1].crossing == 0)
-          parts_.push_back({0, 0, whole.free_entries, whole.free_sections, 0, whole.begin + s, 0, parent, false});
+          parts_.push_back({0, 0, whole.free_entries, whole.free_sections, 0, whole.begin + s, 0, parent, false, {}});
         parts_.back().end = whole.begin + s + 1;
         part_of_[s] = static_cast<std::uint32_t>(parts_.size() - 1);
       }
@@ -358,7 +374,7 @@ class decision_search {
     for (std::uint32_t k = 0; k < whole.count; ++k) {
       if (part_of_[k] != none) continue;
       auto const part = static_cast<std::uint32_t>(parts_.size());
-      parts_.push_back({0, 0, whole.free_entries, whole.free_sections, 0, whole.begin, whole.end, parent, false});
+      parts_.push_back({0, 0, whole.free_entries, whole.free_sections, 0, whole.begin, whole.end, parent, false, {}});
       part_of_[k] = part;
       open.push_back(k);
       while (!open.empty()) {
