@@ -1,0 +1,115 @@
+// Aliases: records that are views of others. A view has no bytes of its own; it lies inside what it sees and keeps those
+// bytes in use for as long as it lives.
+//
+// What is seen is planned as one record from its own first moment to the last of its views. When it has died itself only
+// the bytes that living views still see are in use: a gap's window says so, and planners that know windows lend out the
+// rest. (AITemplate's planner extends the whole record: memory/aitemplate.hpp does as it does.)
+#pragma once
+
+#include <neap/memory/planner.hpp>
+#include <neap/memory/records.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// A record that may be a view: of the bytes [begin, begin + size) of record `alias_of`, which may be a view itself.
+struct alias_record : usage_record {
+  std::int64_t alias_of = -1;  ///< index in the range, or -1: a record with bytes of its own
+  std::int64_t begin = 0;      ///< where a view lies in what it sees, in bytes
+};
+
+/// Plans records of which some are views: a view's offset is that of what it sees plus `begin`. A view's alignment and
+/// fixed offset bind what it sees. The bound and status are those of the folded problem. Faults (told with the index of
+/// the record): aliases in a cycle or out of range, views that leave what they see or live before it, gaps of a record
+/// that is or has a view, fixed offsets and alignments that contradict one another. O(n log n) besides the planner.
+template <memory_planner Planner>
+memory_plan plan_with_aliases(std::span<alias_record const> records, Planner const& planner) {
+  auto const n = records.size();
+  auto const fault = [](std::string_view what, std::size_t i, std::int64_t other = -1) {
+    return detail::refused({what, static_cast<std::int64_t>(i), other});
+  };
+  std::vector<usage_record> plain(records.begin(), records.end());
+  if (auto const wrong = fault_of(plain); !wrong.empty()) return detail::refused(wrong);
+  std::vector<std::size_t> root(n);
+  std::vector<std::int64_t> shift(n, 0);  // behind the begin of the root
+  std::vector<std::vector<std::size_t>> views(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    root[i] = i;
+    for (std::size_t steps = 0; records[root[i]].alias_of != -1; ++steps) {
+      alias_record const& view = records[root[i]];
+      if (view.alias_of < 0 || static_cast<std::size_t>(view.alias_of) >= n)
+        return fault("it is a view of a record that is not there", root[i]);
+      if (steps > n) return fault("its aliases form a cycle", i);
+      alias_record const& seen = records[static_cast<std::size_t>(view.alias_of)];
+      if (view.begin < 0 || view.begin > seen.size - view.size)
+        return fault("it leaves the record that it sees", root[i], view.alias_of);
+      if (view.lower < seen.lower) return fault("it lives before the record that it sees", root[i], view.alias_of);
+      if (!view.gaps.empty() || !seen.gaps.empty())
+        return fault("a record that is a view, or is seen, may not have gaps", root[i], view.alias_of);
+      shift[i] += view.begin;
+      root[i] = static_cast<std::size_t>(view.alias_of);
+    }
+    if (root[i] != i) views[root[i]].push_back(i);
+  }
+  std::vector<usage_record> folded;
+  std::vector<std::size_t> speaker, place(n, 0);  // of each folded record: its root; of each root: its folded record
+  for (std::size_t i = 0; i < n; ++i) {
+    if (root[i] != i) continue;
+    usage_record all = plain[i];
+    auto& seen_by = views[i];
+    for (auto v : seen_by) {
+      if (shift[v] % records[v].alignment != 0) return fault("its alignment contradicts its place in what it sees", v);
+      all.alignment = std::lcm(all.alignment, records[v].alignment);
+      if (all.alignment > (std::int64_t{1} << 40))
+        return fault("its alignment and that of what it sees have no sensible multiple", v);
+      if (records[v].offset == any_offset) continue;
+      auto const at = records[v].offset - shift[v];
+      if (at < 0 || (all.offset != any_offset && all.offset != at))
+        return fault("its fixed offset contradicts that of what it sees", v, static_cast<std::int64_t>(i));
+      all.offset = at;
+    }
+    if (all.offset != any_offset && all.offset % all.alignment != 0)
+      return fault("its fixed offset is not aligned for all of its views", i);
+    // After its own end: from one view's end to the next, what the views left see.
+    std::sort(seen_by.begin(), seen_by.end(), [&](std::size_t a, std::size_t b) {
+      return records[a].upper != records[b].upper ? records[a].upper < records[b].upper : a < b;
+    });
+    std::vector<live_gap> later;  // from the last backwards
+    std::int64_t from = all.size, to = 0;
+    for (std::size_t k = seen_by.size(); k-- > 0;) {
+      alias_record const& v = records[seen_by[k]];
+      if (v.upper <= plain[i].upper) break;
+      from = std::min(from, shift[seen_by[k]]), to = std::max(to, shift[seen_by[k]] + v.size);
+      std::int64_t const since = k > 0 ? std::max(records[seen_by[k - 1]].upper, plain[i].upper) : plain[i].upper;
+      all.upper = std::max(all.upper, v.upper);
+      if (since == v.upper || (from == 0 && to == all.size)) continue;
+      bool const empty = from >= to;
+      later.push_back({since, v.upper, empty ? 0 : from, empty ? 0 : to});
+    }
+    all.gaps.insert(all.gaps.end(), later.rbegin(), later.rend());
+    place[i] = folded.size();
+    speaker.push_back(i);
+    folded.push_back(std::move(all));
+  }
+  memory_plan plan = planner(folded);
+  if (!has_offsets(plan)) {
+    for (auto* r : {&plan.why.record, &plan.why.other})
+      if (*r >= 0) *r = static_cast<std::int64_t>(speaker[static_cast<std::size_t>(*r)]);
+    for (auto& i : plan.conflict) i = speaker[i];
+    return plan;
+  }
+  std::vector<std::int64_t> offsets(n);
+  for (std::size_t i = 0; i < n; ++i) offsets[i] = plan.offsets[place[root[i]]] + shift[i];
+  plan.offsets = std::move(offsets);
+  return plan;
+}
+
+}  // namespace neap::inline v0
