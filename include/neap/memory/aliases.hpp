@@ -101,9 +101,7 @@ memory_plan plan_with_aliases(std::span<alias_record const> records, Planner con
   }
   memory_plan plan = planner(folded);
   if (!has_offsets(plan)) {
-    for (auto* r : {&plan.why.record, &plan.why.other})
-      if (*r >= 0) *r = static_cast<std::int64_t>(speaker[static_cast<std::size_t>(*r)]);
-    for (auto& i : plan.conflict) i = speaker[i];
+    detail::renumber_faults(plan, speaker);
     return plan;
   }
   std::vector<std::int64_t> offsets(n);

@@ -132,9 +132,7 @@ struct partitioned {
         memory_plan plan = planner(detail::subset(p, part));
         whole.work += plan.work;
         if (!has_offsets(plan)) {
-          if (plan.why.record >= 0) plan.why.record = part[static_cast<std::size_t>(plan.why.record)];
-          if (plan.why.other >= 0) plan.why.other = part[static_cast<std::size_t>(plan.why.other)];
-          for (auto& i : plan.conflict) i = part[i];
+          detail::renumber_faults(plan, part);
           plan.work = whole.work;
           return plan;
         }

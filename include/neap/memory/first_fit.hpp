@@ -121,13 +121,14 @@ struct keyed {
   }
 };
 
-/// Puts record i at the lowest place that is free during the sections from `origin` on, and says where.
+/// Puts record i at the lowest place not below `from` that is free over its life, and says where. The space's first
+/// section is `origin`.
 constexpr std::int64_t put_lowest(memory_problem const& p, fit_ground const& ground, free_space& space, std::size_t i,
-                                  std::uint32_t origin = 0) {
+                                  std::uint32_t origin = 0, std::int64_t from = 0) {
   auto const shifted = [&](section_range r) { return section_range{r.begin - origin, r.end - origin}; };
   ground.for_each_piece(
       p, i, [&](detail::section_range when, std::int64_t a, std::int64_t b) { space.need(shifted(when), a, b); });
-  std::int64_t const x = space.lowest(p.alignment_of(i));
+  std::int64_t const x = space.lowest(p.alignment_of(i), from);
   ground.for_each_piece(p, i, [&](detail::section_range when, std::int64_t a, std::int64_t b) {
     space.take(shifted(when), x + a, x + b);
   });
@@ -157,13 +158,8 @@ struct first_fit {
       if (p.fixed_of(i) == any_offset && p.occupies(i))
         order_of.push_back({detail::fit_key(p, ground, order, i, bound.bytes), i});
       if (p.fixed_of(i) == any_offset || !p.occupies(i)) continue;
-      ground.for_each_piece(
-          p, i, [&](detail::section_range when, std::int64_t a, std::int64_t b) { space.need(when, a, b); });
-      if (space.lowest(1, offsets[i]) != offsets[i])
+      if (detail::put_lowest(p, ground, space, i, 0, offsets[i]) != offsets[i])
         return detail::refused({"it collides with another fixed record", i});
-      ground.for_each_piece(p, i, [&](detail::section_range when, std::int64_t a, std::int64_t b) {
-        space.take(when, offsets[i] + a, offsets[i] + b);
-      });
     }
     std::sort(order_of.begin(), order_of.end());
     for (auto const& r : order_of) offsets[r.record] = detail::put_lowest(p, ground, space, r.record);

@@ -82,8 +82,7 @@ memory_plan plan_with_groups(std::span<usage_record const> records, Planner cons
   }
   memory_plan plan = planner(folded);
   if (!has_offsets(plan)) {
-    if (plan.why.record >= 0)
-      plan.why.record = static_cast<std::int64_t>(speaker[static_cast<std::size_t>(plan.why.record)]);
+    detail::renumber_faults(plan, speaker);
     return plan;
   }
   std::vector<std::int64_t> offsets(records.size());

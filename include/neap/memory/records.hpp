@@ -185,6 +185,14 @@ constexpr memory_plan refused(plan_fault why) {
   return plan;
 }
 
+/// What a plan without offsets says of records, in the numbers of another list: record i is record original[i] there.
+template <class Indices>
+constexpr void renumber_faults(memory_plan& plan, Indices const& original) {
+  for (auto* r : {&plan.why.record, &plan.why.other})
+    if (*r >= 0) *r = static_cast<std::int64_t>(original[static_cast<std::size_t>(*r)]);
+  for (auto& i : plan.conflict) i = original[i];
+}
+
 }  // namespace detail
 
 }  // namespace neap::inline v0
