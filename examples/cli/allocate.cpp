@@ -58,8 +58,8 @@ std::string csv_name(std::string_view name) {
 }
 
 /// The storages and workspaces of a graph as records, in its given order or in waves.
-problem_file records_of(options const& given) {
-  auto const g = given.graph.read();
+problem_file records_of(options const& given, std::string const& text) {
+  auto const g = given.graph.parse(text);
   neap::flow_facts const facts(g.program, neap::no_cost{},
                                {.alignment = given.alignment, .takeover = given.takeover == "on"});
   problem_file out;
@@ -88,7 +88,7 @@ problem_file records_of(options const& given) {
 problem_file read_problem(options const& o) {
   auto const text = value_or_refuse(neap::io::read_file(o.problem));
   auto const first = text.find_first_not_of(" \t\r\n");
-  if (first != text.npos && text[first] == '{') return records_of(o);
+  if (first != text.npos && text[first] == '{') return records_of(o, text);
   if (o.algorithm == "multi-stream" || o.at_once)
     throw refused{o.problem + ": what may run at once is known of graphs only, not of records"};
   auto file = neap::read_minimalloc_csv(text);

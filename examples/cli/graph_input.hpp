@@ -22,11 +22,13 @@ struct graph_input {
         ->check(CLI::IsMember({"magis", "aliased"}))
         ->capture_default_str();
   }
-  neap::io::imported_graph read() const {
+  neap::io::imported_graph read() const { return parse(value_or_refuse(neap::io::read_file(path))); }
+  /// The graph of the file whose text this is.
+  neap::io::imported_graph parse(std::string const& text) const {
     neap::io::graph_file_options o;
     o.neap_graph.optimizer = optimizer;
     o.magis = magis == "aliased" ? neap::io::magis_memory::aliased : neap::io::magis_memory::as_magis;
-    auto g = value_or_refuse(neap::io::read_graph(path, o));
+    auto g = value_or_refuse(neap::io::parse_graph(text, path, o));
     g.name = printable(g.name.empty() ? path : g.name);
     return g;
   }

@@ -11,17 +11,23 @@ struct graph_file_options {
   magis_memory magis = magis_memory::as_magis;
 };
 
-/// Reads a graph, gzip or not: neap-graph version 1, or a testing net of MAGIS. Fails with one line that says what is
-/// wrong and where.
-inline result<imported_graph> read_graph(std::string const& path, graph_file_options options = {}) {
-  auto text = read_file(path);
-  if (!text) return failure{text.message()};
-  auto document = parse_json(*text, path);
+/// A graph from the text of a file: neap-graph version 1, or a testing net of MAGIS. Fails with one line that says what
+/// is wrong and where; `path` is what the file is called there.
+inline result<imported_graph> parse_graph(std::string const& text, std::string const& path,
+                                          graph_file_options options = {}) {
+  auto document = parse_json(text, path);
   if (!document) return failure{document.message()};
   if (!document->is_object()) return failure{path + ": must be an object"};
   if (document->contains("nodes") && document->contains("schedule")) return read_magis(*document, path, options.magis);
   if (!document->contains("format")) return failure{path + ": neither a neap-graph nor a testing net of MAGIS"};
   return read_neap_graph(*document, path, options.neap_graph);
+}
+
+/// Reads a graph file, gzip or not.
+inline result<imported_graph> read_graph(std::string const& path, graph_file_options options = {}) {
+  auto text = read_file(path);
+  if (!text) return failure{text.message()};
+  return parse_graph(*text, path, options);
 }
 
 }  // namespace neap::inline v0::io
