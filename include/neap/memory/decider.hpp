@@ -1,0 +1,302 @@
+// One capacity decided: do all records fit below it? memory/search.hpp in several orders of preference, in slices that
+// double; with windows in gaps memory/window_search.hpp after it.
+#pragma once
+
+#include <neap/memory/plateau.hpp>
+#include <neap/memory/rank.hpp>
+#include <neap/memory/records.hpp>
+#include <neap/memory/search.hpp>
+#include <neap/memory/sections.hpp>
+#include <neap/memory/window_search.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+/// A capacity in bytes, and about how many nodes its decision may take.
+struct probe {
+  std::int64_t capacity = 0, nodes = 0;
+  friend constexpr bool operator==(probe const&, probe const&) = default;
+};
+
+struct probe_answer {
+  verdict said = verdict::spent;
+  std::int64_t nodes = 0;
+  std::vector<std::int64_t> offsets{};  ///< if found, in bytes
+  friend constexpr bool operator==(probe_answer const&, probe_answer const&) = default;
+};
+
+/// The orders tried in turn: MiniMalloc's three, with widths in time and in sections.
+inline constexpr std::array<rank_order, 6> search_orders{{
+    {rank_key::total, rank_key::width, rank_key::area, false},
+    {rank_key::total, rank_key::area, rank_key::width, true},
+    {rank_key::width, rank_key::area, rank_key::total, false},
+    {rank_key::total, rank_key::width, rank_key::area, true},
+    {rank_key::total, rank_key::area, rank_key::width, false},
+    {rank_key::width, rank_key::area, rank_key::total, true},
+}};
+
+/// Greatest common divisor of all bytes: offsets of canonical placements are multiples of it.
+constexpr std::int64_t granularity(memory_problem const& p) {
+  std::int64_t g = 0;
+  for (std::size_t i = 0; i < p.count(); ++i) {
+    if (!p.occupies(i)) continue;
+    g = std::gcd(g, p.size[i]);
+    if (p.alignment_of(i) > 1) g = std::gcd(g, p.alignment_of(i));
+    if (p.fixed_of(i) > 0) g = std::gcd(g, p.fixed_of(i));
+  }
+  for (auto const& w : p.gaps) g = std::gcd(std::gcd(g, w.window_lower), w.window_upper);
+  return g == 0 ? 1 : g;
+}
+
+/// The problem as the search wants it, in the order of preference; `records` are those that occupy memory.
+template <class Unit>
+constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std::uint32_t> const& records,
+                                        std::int64_t unit) {
+  search_ground<Unit> g;
+  std::vector<time_stretch> stretches;  // of all records, a hole between two of one record
+  std::vector<std::uint32_t> owner;
+  auto const n = static_cast<std::uint32_t>(records.size());
+  std::int64_t grain = 0;
+  for (auto i : records) grain = std::gcd(grain, p.alignment_of(i));
+  if (grain > unit) g.grain = static_cast<Unit>(grain / unit);
+  for (std::uint32_t k = 0; k < n; ++k) {
+    auto const i = records[k];
+    auto const own = p.size[i] / unit, rounded = align_up(own, g.grain);
+    g.size.push_back(static_cast<Unit>(rounded));
+    if (g.grain > 1) g.slack.push_back(static_cast<Unit>(rounded - own));
+    if (!p.alignment.empty()) {
+      auto const a = p.alignment[i];
+      g.alignment.push_back(static_cast<Unit>(a <= 1 ? 1 : a / unit));
+    }
+    if (!p.fixed.empty()) g.fixed.push_back(static_cast<Unit>(p.fixed[i] < 0 ? -1 : p.fixed[i] / unit));
+    // A window leaves a part of the record in use; this search keeps the whole of it there.
+    p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t, std::int64_t) {
+      if (!owner.empty() && owner.back() == k && stretches.back().upper == lo) stretches.back().upper = hi;
+      else stretches.push_back({lo, hi}), owner.push_back(k);
+    });
+    if (owner.empty() || owner.back() != k) stretches.push_back({p.lower[i], p.upper[i]}), owner.push_back(k);
+  }
+  sectioned const cut = cut_into_sections(stretches);
+  g.sections = cut.count;
+  g.hull.assign(n, section_range{});
+  for (std::size_t s = 0; s < stretches.size(); ++s) {
+    auto& hull = g.hull[owner[s]];
+    if (hull.begin == hull.end) hull = cut.ranges[s];
+    else hull.end = cut.ranges[s].end;
+  }
+  if (!p.gap_begin.empty()) {
+    g.alive.assign(n * g.section_words(), 0);
+    for (std::size_t s = 0; s < stretches.size(); ++s)
+      for (auto at = cut.ranges[s].begin; at < cut.ranges[s].end; ++at)
+        g.alive[owner[s] * g.section_words() + at / 64] |= std::uint64_t{1} << (at % 64);
+    g.meets.assign(n * g.record_words(), 0);
+    for (std::uint32_t a = 0; a < n; ++a)
+      for (std::uint32_t b = 0; b < n; ++b) {
+        bool together = false;
+        for (std::size_t w = 0; w < g.section_words(); ++w)
+          together |= (g.alive[a * g.section_words() + w] & g.alive[b * g.section_words() + w]) != 0;
+        if (a != b && together) g.meets[a * g.record_words() + b / 64] |= std::uint64_t{1} << (b % 64);
+      }
+  }
+  // Twins: same life, size and alignment, not fixed.
+  g.twin.assign(n, 0);
+  std::vector<std::uint32_t> sorted(n, 0);
+  std::iota(sorted.begin(), sorted.end(), 0u);
+  auto const alike = [&](std::uint32_t a, std::uint32_t b) {
+    if (g.hull[a] != g.hull[b] || g.size[a] != g.size[b]) return false;
+    if (!g.slack.empty() && g.slack[a] != g.slack[b]) return false;
+    if (!g.alignment.empty() && g.alignment[a] != g.alignment[b]) return false;
+    if (!g.fixed.empty() && (g.fixed[a] >= 0 || g.fixed[b] >= 0)) return false;
+    if (!g.alive.empty())
+      for (std::size_t w = 0; w < g.section_words(); ++w)
+        if (g.alive[a * g.section_words() + w] != g.alive[b * g.section_words() + w]) return false;
+    return true;
+  };
+  std::sort(sorted.begin(), sorted.end(), [&](std::uint32_t a, std::uint32_t b) {
+    if (g.hull[a].begin != g.hull[b].begin) return g.hull[a].begin < g.hull[b].begin;
+    if (g.hull[a].end != g.hull[b].end) return g.hull[a].end < g.hull[b].end;
+    if (g.size[a] != g.size[b]) return g.size[a] < g.size[b];
+    return a < b;
+  });
+  for (std::uint32_t k = 0; k < n; ++k) {
+    g.twin[sorted[k]] = sorted[k];
+    for (std::uint32_t j = k;
+         j > 0 && g.hull[sorted[j - 1]] == g.hull[sorted[k]] && g.size[sorted[j - 1]] == g.size[sorted[k]]; --j)
+      if (alike(sorted[j - 1], sorted[k])) {
+        g.twin[sorted[k]] = g.twin[sorted[j - 1]];
+        break;
+      }
+  }
+  return g;
+}
+
+/// One decision by all orders in turn, each resumed where it stopped, in slices that double. The first order that ends
+/// in a round of slices decides. With threads the slices of a round run side by side; orders behind the one that decides
+/// are cut off, and their nodes of that round do not count, so answer and count are those of one thread.
+template <class Unit, bool Plain>
+class portfolio {
+ public:
+  constexpr portfolio(memory_problem const& p, std::vector<std::vector<std::uint32_t>> const& orders, std::int64_t unit,
+                      search_tricks tricks)
+      : orders_(orders),
+        unit_(unit) {
+    grounds_.reserve(orders.size()), searches_.reserve(orders.size());
+    for (auto const& order : orders) {
+      grounds_.push_back(ground_of<Unit>(p, order, unit));
+      searches_.emplace_back(grounds_.back(), tricks);
+    }
+  }
+
+  /// `stop(nodes)` is asked after each node and may end the decision early, with `spent`.
+  template <class Stop>
+  constexpr probe_answer operator()(probe asked, unsigned threads, Stop&& stop, std::vector<std::int64_t>&& offsets) {
+    auto const most = static_cast<std::int64_t>(std::numeric_limits<Unit>::max() / 2);
+    probe_answer answer;
+    for (auto& search : searches_) search.start(static_cast<Unit>(std::min(asked.capacity / unit_, most)));
+    auto const descent = static_cast<std::int64_t>(orders_.front().size());  // nodes of a search without a failure
+    std::int64_t until = 0;
+    for (std::int64_t slice = std::max<std::int64_t>(512, descent + descent / 4); answer.nodes < asked.nodes;
+         slice *= 2) {
+      until += std::min(slice, (asked.nodes - answer.nodes) / static_cast<std::int64_t>(orders_.size()) + 1);
+      bool halted = false;
+      bool together = threads > 1;
+      if (std::is_constant_evaluated()) together = false;
+      auto const deciding =
+          together ? side_by_side(until, stop, answer, halted, threads) : in_turn(until, stop, answer, halted);
+      if (deciding < searches_.size() && answer.said == verdict::found) {
+        for (std::size_t i = 0; i < orders_[deciding].size(); ++i)
+          offsets[orders_[deciding][i]] = static_cast<std::int64_t>(searches_[deciding].offsets()[i]) * unit_;
+        answer.offsets = static_cast<std::vector<std::int64_t>&&>(offsets);
+      }
+      if (deciding < searches_.size() || halted) break;
+    }
+    return answer;
+  }
+
+ private:
+  /// A round of slices; gives the order that decided, or the number of orders. Adds to the nodes.
+  template <class Stop>
+  constexpr std::size_t in_turn(std::int64_t until, Stop& stop, probe_answer& answer, bool& halted) {
+    for (std::size_t k = 0; k < searches_.size(); ++k) {
+      auto const before = searches_[k].nodes();
+      answer.said = searches_[k].run([&](std::int64_t n) { return n >= until || (halted = halted || stop(n)); });
+      answer.nodes += searches_[k].nodes() - before;
+      if (answer.said != verdict::spent) return k;
+    }
+    return searches_.size();
+  }
+  template <class Stop>
+  std::size_t side_by_side(std::int64_t until, Stop& stop, probe_answer& answer, bool& halted, unsigned threads) {
+    auto const n = searches_.size();
+    std::vector<verdict> said(n, verdict::spent);
+    std::vector<std::int64_t> before;
+    for (auto const& search : searches_) before.push_back(search.nodes());
+    std::atomic<std::size_t> next{0}, deciding{n};
+    std::atomic<bool> late{false};
+    auto const work = [&] {
+      for (std::size_t k = next++; k < n && k < deciding; k = next++) {
+        said[k] = searches_[k].run([&](std::int64_t nodes) {
+          if (nodes >= until) return true;
+          if (nodes % 64 == 0 && deciding.load(std::memory_order_relaxed) < k) return true;
+          if (!stop(nodes)) return false;
+          late = true;
+          return true;
+        });
+        if (said[k] == verdict::spent) continue;
+        for (auto least = deciding.load(); k < least && !deciding.compare_exchange_weak(least, k);) {}
+      }
+    };
+    std::vector<std::jthread> team;
+    for (unsigned t = 1; t < threads && t < n; ++t) team.emplace_back(work);
+    work();
+    team.clear();  // joins
+    halted = late;
+    std::size_t const last = deciding;
+    for (std::size_t k = 0; k < n && k <= last; ++k) answer.nodes += searches_[k].nodes() - before[k];
+    answer.said = last < n ? said[last] : verdict::spent;
+    return last;
+  }
+
+  std::vector<std::vector<std::uint32_t>> const& orders_;
+  std::int64_t unit_;
+  std::vector<search_ground<Unit>> grounds_;
+  std::vector<decision_search<Unit, Plain>> searches_;
+};
+
+/// Decides one capacity after another for one problem. A copy decides the same, and may do so beside it.
+class decider {
+ public:
+  constexpr decider(memory_problem const& p, search_tricks tricks)
+      : problem_(p),
+        tricks_(tricks),
+        unit_(granularity(p)) {
+    plateau_ground const ground(p);
+    for (rank_order order : search_orders) {
+      auto by_rank = ranked(p, order, ground.total, ground.ranges);
+      std::erase_if(by_rank, [&](std::uint32_t i) { return !p.occupies(i); });
+      bool fresh = true;
+      for (auto const& other : orders_) fresh = fresh && other != by_rank;
+      if (fresh) orders_.push_back(static_cast<std::vector<std::uint32_t>&&>(by_rank));
+    }
+    std::int64_t reach = 0;  // no limit in the search passes this
+    for (std::size_t i = 0; i < p.count(); ++i)
+      reach += p.size[i] + p.alignment_of(i) + std::max<std::int64_t>(p.fixed_of(i), 0);
+    small_ = reach / unit_ < std::numeric_limits<std::int32_t>::max() / 4;
+    plain_ = p.gap_begin.empty();
+    windows_ = p.has_windows();
+  }
+
+  constexpr std::int64_t unit() const { return unit_; }
+
+  /// Decides with about `asked.nodes` nodes at most.
+  template <class Stop>
+  constexpr probe_answer operator()(probe asked, unsigned threads, Stop&& stop) {
+    auto const start = [&] {
+      std::vector<std::int64_t> offsets(problem_.count(), 0);
+      for (std::size_t i = 0; i < problem_.count(); ++i)
+        if (problem_.fixed_of(i) != any_offset) offsets[i] = problem_.fixed_of(i);
+      return offsets;
+    };
+    auto const decide = [&]<class Unit, bool Plain>() {
+      portfolio<Unit, Plain> orders(problem_, orders_, unit_, tricks_);
+      return orders({asked.capacity, windows_ ? asked.nodes / 4 + 1 : asked.nodes}, threads, stop, start());
+    };
+    auto answer = small_   ? plain_ ? decide.template operator()<std::int32_t, true>()
+                                    : decide.template operator()<std::int32_t, false>()
+                    : plain_ ? decide.template operator()<std::int64_t, true>()
+                           : decide.template operator()<std::int64_t, false>();
+    if (!windows_ || answer.said == verdict::found) return answer;
+    // What was kept whole may yet be lent out in part.
+    answer.said = verdict::spent;
+    if (answer.nodes >= asked.nodes) return answer;
+    if (window_search_.empty()) window_search_.emplace_back(problem_);
+    answer.offsets = start();
+    answer.said =
+        window_search_.front()(asked.capacity, asked.nodes - answer.nodes, stop, answer.nodes, answer.offsets);
+    return answer;
+  }
+
+ private:
+  memory_problem const& problem_;
+  search_tricks tricks_;
+  std::int64_t unit_ = 1;
+  bool small_ = true, plain_ = true, windows_ = false;
+  std::vector<window_search> window_search_;  // made when it is first needed
+  std::vector<std::vector<std::uint32_t>> orders_;
+};
+
+}  // namespace detail
+
+}  // namespace neap::inline v0
