@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,34 +65,53 @@ inline csr<op_id, op_id> successors(flow_facts const& facts) {
 struct reverse_post_order {
   schedule operator()(flow_facts const& facts) const {
     auto const n = facts.op_count();
-    auto const next = detail::successors(facts);
-    std::vector<std::uint8_t> state(n);  // 0 new, 1 on the path, 2 done
-    struct frame {
+    // Who waits for each op, the last one first, as the walk takes them, so that ids ascend in the result. The walk takes
+    // off what it has seen. Most lists have one item, which lies in the op's own row; the others' rest is in `more`.
+    struct waiting {
       op_id op;
-      std::uint32_t left;  // successors not yet walked: from the last to the first, so that ids ascend in the result
+      std::uint32_t next;  // in `more`, whose first row ends every list
     };
-    std::vector<frame> path;
+    constexpr waiting end{nothing<op_id>, 0};
+    std::vector<waiting> first(n, end);
+    auto const more = std::make_unique_for_overwrite<waiting[]>(facts.after_count() + 1);
+    more[0] = end;
+    std::uint32_t used = 1;
+    for (auto o : id_range<op_id>(n))
+      for (auto before : facts.after(o)) {
+        auto& list = first[index(before)];
+        bool const is_longer = list.op != nothing<op_id>;
+        more[used] = list;  // overwritten if the list was empty: what cannot be foretold costs more than a write
+        list = {o, is_longer ? used : 0};
+        used += is_longer;
+      }
+    std::vector<std::uint8_t> state(n);  // 0 new, 1 on the path, 2 done
     schedule s;
     s.order.resize(n);
-    std::size_t at = n;
+    // The path grows from the front of the result, which grows from the back: together they have each op at most once.
+    auto* const path = s.order.data();
+    std::size_t depth = 0, at = n;
     for (std::size_t i = n; i-- > 0;) {
-      auto const root = id_at<op_id>(i);
-      if (state[i] != 0 || !facts.after(root).empty()) continue;
+      if (state[i] != 0 || !facts.after(id_at<op_id>(i)).empty()) continue;
+      op_id o = id_at<op_id>(i);
       state[i] = 1;
-      path.push_back({root, static_cast<std::uint32_t>(next[root].size())});
-      while (!path.empty()) {
-        auto& f = path.back();
-        if (f.left == 0) {
-          state[index(f.op)] = 2;
-          s.order[--at] = f.op;
-          path.pop_back();
+      for (;;) {
+        auto& list = first[index(o)];
+        auto const to = list.op;
+        if (to == nothing<op_id>) {
+          state[index(o)] = 2;
+          path[--at] = o;
+          if (depth == 0) break;
+          o = path[--depth];
           continue;
         }
-        auto const o = next[f.op][--f.left];
-        if (state[index(o)] == 1) detail::refuse_cycle();
-        if (state[index(o)] != 0) continue;
-        state[index(o)] = 1;
-        path.push_back({o, static_cast<std::uint32_t>(next[o].size())});
+        list = more[list.next];
+        if (state[index(to)] != 0) {
+          if (state[index(to)] == 1) detail::refuse_cycle();
+          continue;
+        }
+        state[index(to)] = 1;
+        path[depth++] = o;
+        o = to;
       }
     }
     if (at != 0) detail::refuse_cycle();

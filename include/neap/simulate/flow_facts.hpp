@@ -56,14 +56,14 @@ class flow_facts {
 
   memory_options options() const { return options_; }
   std::size_t op_count() const { return op_count_; }
-  std::size_t storage_count() const { return storages_.size(); }
+  std::size_t storage_count() const { return bytes_.size(); }
 
   seconds_t seconds(op_id o) const { return ops_[index(o)].seconds; }
-  op_stream stream(op_id o) const { return ops_[index(o)].stream; }
+  op_stream stream(op_id o) const { return op_stream{static_cast<std::uint8_t>(ops_[index(o)].made_and_stream >> 24)}; }
   bytes_t workspace(op_id o) const { return has_workspace_ ? workspace_[o] : 0; }  // rounded up
-  bytes_t bytes(storage_id s) const { return storages_[s].bytes; }                 // rounded up
-  bool is_resident(storage_id s) const { return storages_[s].kind == resident; }
-  bool is_kept(storage_id s) const { return storages_[s].kind == kept; }
+  bytes_t bytes(storage_id s) const { return bytes_[s]; }                          // rounded up
+  bool is_resident(storage_id s) const { return kinds_[s] == kind::resident; }
+  bool is_kept(storage_id s) const { return kinds_[s] == kind::kept; }
   /// The op that makes a storage; nothing for those that no op makes.
   op_id maker(storage_id s) const { return storages_[s].maker; }
 
@@ -74,16 +74,25 @@ class flow_facts {
   /// Storages, not resident, that an op makes; the last ones of touches(o).
   std::span<storage_id const> makes(op_id o) const {
     auto const* end = touches_.data() + ops_[index(o) + 1].touches;
-    return {end - ops_[index(o)].made, end};
+    return {end - (ops_[index(o)].made_and_stream & 0xffffff), end};
   }
-  /// In the order in which they are tried.
+  /// Of all ops, by op: a storage is made by one op, so `to` says whose a candidate is. An op's are in the order in which
+  /// they are tried.
+  std::span<takeover_candidate const> takeovers() const { return takeovers_; }
+  /// Those of one op. O(log candidates).
   std::span<takeover_candidate const> takeovers(op_id o) const {
-    return {takeovers_.data() + ops_[index(o)].takeovers, takeovers_.data() + ops_[index(o) + 1].takeovers};
+    auto const below = [&](op_id end) {
+      return std::partition_point(takeovers_.begin(), takeovers_.end(),
+                                  [&](takeover_candidate c) { return maker(c.to) < end; });
+    };
+    return {below(o), below(id_at<op_id>(index(o) + 1))};
   }
   /// Ops that must have ended before an op starts: makers of its inputs, then order_after. Not always distinct.
   std::span<op_id const> after(op_id o) const {
-    return {after_.data() + ops_[index(o)].after, after_.data() + ops_[index(o) + 1].after};
+    return {after_.data() + after_begin_[index(o)], after_.data() + after_begin_[index(o) + 1]};
   }
+  /// The lengths of all ops' lists in `after` together.
+  std::size_t after_count() const { return after_begin_.empty() ? 0 : after_begin_[op_count_]; }
 
   std::span<storage_id const> kept_storages() const { return kept_; }  // none of them resident
   /// Storages that are neither resident nor made by an op: they are there from the first position.
@@ -93,35 +102,33 @@ class flow_facts {
   bool has_workspace() const { return has_workspace_; }
 
  private:
-  enum kind : std::uint32_t { plain, resident, kept };
-  // What is read together lies together: large graphs do not fit into the caches.
+  enum class kind : std::uint8_t { plain, resident, kept };
+  // What is read together lies together, and apart from the rest: large graphs do not fit into the caches.
   struct op_row {
     seconds_t seconds = 0;
-    std::uint32_t touches = 0, takeovers = 0,
-                  after = 0;  // where the op's rows begin; they end where the next op's begin
-    std::uint32_t made : 23 = 0, takes_over : 1 = 0;
-    op_stream stream = op_stream::compute;
+    std::uint32_t touches = 0;          // where the op's row begins; it ends where the next op's begins
+    std::uint32_t made_and_stream = 0;  // 24 bits, 8 bits
   };
   struct storage_row {
-    bytes_t bytes;
     op_id maker;
-    std::uint32_t kind : 2, touched_by : 30;  // the last op that touched it, while edges are laid out
+    std::uint32_t touched_by;  // scratch of assign: the last op that touched it; `always`: resident
   };
-  static constexpr std::uint32_t nobody = (1u << 30) - 1;
+  static constexpr std::uint32_t always = no_id, never = no_id - 1;
   template <class G>
   void assign_storages(G const& g);
   template <class G, class C>
-  void assign_ops(G const& g, C const& cost);
-  template <class G>
-  void assign_edges(G const& g);
+  std::size_t assign_ops(G const& g, C const& cost);
   template <class G>
   void find_takeovers(G const& g, op_id o);
 
   memory_options options_;
   std::size_t op_count_ = 0;
-  std::vector<op_row> ops_;          // and one more, where the last op's rows end
-  table<op_id, bytes_t> workspace_;  // empty if no op has any
+  std::vector<op_row> ops_;                 // and one more, where the last op's row ends
+  std::vector<std::uint32_t> after_begin_;  // the same for after_
+  table<op_id, bytes_t> workspace_;         // empty if no op has any
+  table<storage_id, bytes_t> bytes_;
   table<storage_id, storage_row> storages_;
+  table<storage_id, kind> kinds_;
   std::vector<storage_id> touches_;  // may be longer than needed, as after_
   std::vector<op_id> after_;
   std::vector<takeover_candidate> takeovers_;
@@ -136,11 +143,13 @@ template <class G>
 void flow_facts::assign_storages(G const& g) {
   detail::rounding const round(options_.alignment);
   auto const n = flow::storage_count(g);
-  storages_.resize(n), kept_.clear();
+  bytes_.resize(n), storages_.resize(n), kinds_.resize(n), kept_.clear();
   resident_bytes_ = 0, resident_count_ = 0;
   auto const set = [&](storage_id s, bool is_resident) {
     auto const bytes = round(flow::bytes(g, s));
-    storages_[s] = {bytes, nothing<op_id>, is_resident ? resident : plain, nobody};
+    bytes_[s] = bytes;
+    storages_[s] = {nothing<op_id>, is_resident ? always : never};
+    kinds_[s] = is_resident ? kind::resident : kind::plain;
     if (is_resident) resident_bytes_ = checked_add(resident_bytes_, bytes), ++resident_count_;
   };
   if constexpr (requires(storage_id s) { detail::traits_of<G>::is_resident(g, s); }) {
@@ -150,8 +159,8 @@ void flow_facts::assign_storages(G const& g) {
     for (auto s : id_range<storage_id>(n)) set(s, residents[index(s)]);
   }
   for (auto v : flow::kept(g))
-    if (auto const s = flow::storage(g, v); storages_[s].kind == plain) {
-      storages_[s].kind = kept;
+    if (auto const s = flow::storage(g, v); kinds_[s] == kind::plain) {
+      kinds_[s] = kind::kept;
       kept_.push_back(s);
     }
 }
@@ -164,12 +173,12 @@ void flow_facts::find_takeovers(G const& g, op_id o) {
   std::size_t j = 0;
   for (value_id out : outs) {
     auto const to = flow::storage(g, out);
-    auto const bytes = storages_[to].bytes;
+    auto const bytes = bytes_[to];
     std::size_t i = 0;
-    if (storages_[to].maker == o && bytes != 0)
+    if (maker(to) == o && bytes != 0)
       for (value_id arg : in) {
         auto const from = flow::storage(g, arg);
-        if (storages_[from].bytes == bytes && storages_[from].kind == plain && flow::may_take_over(g, o, i, j)) {
+        if (bytes_[from] == bytes && kinds_[from] == kind::plain && flow::may_take_over(g, o, i, j)) {
           bool all = true;  // another argument may look at the same storage in another way
           std::size_t k = 0;
           for (value_id other : in) {
@@ -185,29 +194,10 @@ void flow_facts::find_takeovers(G const& g, op_id o) {
   }
 }
 
-/// Time, stream, workspace of each op.
+/// All about each op, in one pass over the graph: time, stream, workspace, what it waits for, which storages it touches
+/// and may take over. How many storages are made.
 template <class G, class C>
-void flow_facts::assign_ops(G const& g, C const& cost) {
-  detail::rounding const round(options_.alignment);
-  workspace_.clear();
-  bool transfers = false;
-  for (auto o : id_range<op_id>(op_count_)) {
-    auto& row = ops_[index(o)];
-    row.seconds = cost(g, o);
-    row.stream = flow::stream(g, o);
-    transfers |= row.stream != op_stream::compute;
-    row.takes_over = options_.takeover && row.stream == op_stream::compute && flow::takes_over(g, o);
-    if (bytes_t const n = round(flow::workspace(g, o)); n != 0) {
-      if (workspace_.empty()) workspace_.assign(op_count_, 0);
-      workspace_[o] = n;
-    }
-  }
-  has_transfers_ = transfers, has_workspace_ = !workspace_.empty();
-}
-
-/// What each op waits for and which storages it touches.
-template <class G>
-void flow_facts::assign_edges(G const& g) {
+std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
   constexpr bool knows_producers = requires(value_id v) { detail::traits_of<G>::producer(g, v); };
   if constexpr (!knows_producers) {
     producer_.assign(flow::value_count(g), nothing<op_id>);
@@ -219,68 +209,73 @@ void flow_facts::assign_edges(G const& g) {
     else return producer_[v];
   };
   auto const edges = flow::edge_count(g);
-  if (edges > no_id || op_count_ >= nobody) throw error("simulate: more than 2^30 ops or 2^32 edges");
+  if (edges > no_id || op_count_ >= 1u << 30) throw error("simulate: more than 2^30 ops or 2^32 edges");
   if (edges > touches_.size()) touches_.resize(edges), after_.resize(edges);
+  ops_.resize(op_count_ + 1), after_begin_.resize(op_count_ + 1);
+  workspace_.clear(), takeovers_.clear();
+
   // Plain pointers: writes to one table cannot make the compiler read the others' addresses again.
   auto* const storages = storages_.data();
   auto* const rows = ops_.data();
-  auto* touched = touches_.data();
-  auto* before = after_.data();
-  auto const place = [&](std::size_t row) {
-    rows[row].touches = static_cast<std::uint32_t>(touched - touches_.data());
-    rows[row].after = static_cast<std::uint32_t>(before - after_.data());
-  };
+  auto* const after_begin = after_begin_.data();
+  auto* const touches = touches_.data();
+  auto* const after = after_.data();
+  bool const takeover = options_.takeover;
+  bool transfers = false;
+  std::uint32_t touched = 0, waits = 0;
+  std::size_t all_made = 0;
   for (auto o : id_range<op_id>(op_count_)) {
     auto const me = static_cast<std::uint32_t>(index(o));
-    place(me);
+    seconds_t const seconds = cost(g, o);
+    auto const stream = flow::stream(g, o);
+    bool const takes_over = takeover && stream == op_stream::compute && flow::takes_over(g, o);
+    auto const first = touched;
+    after_begin[me] = waits;
     for (value_id v : flow::inputs(g, o)) {
-      *before = producer(v);
-      before += *before != nothing<op_id>;
+      auto const p = producer(v);
+      after[waits] = p;
+      waits += p != nothing<op_id>;
       auto const s = flow::storage(g, v);
-      auto& row = storages[index(s)];
-      if (row.kind == resident || row.touched_by == me) continue;
-      row.touched_by = me;
-      *touched++ = s;
+      auto& by = storages[index(s)].touched_by;
+      bool const is_new = static_cast<int>(by != me) & static_cast<int>(by != always);
+      touches[touched] = s;
+      touched += is_new;
+      by = is_new ? me : by;
     }
-    for (op_id b : flow::order_after(g, o)) *before++ = b;
-    std::uint32_t made = 0;
+    for (op_id b : flow::order_after(g, o)) after[waits++] = b;
+    auto const made = touched;
     for (value_id v : flow::outputs(g, o)) {
       auto const s = flow::storage(g, v);
       auto& row = storages[index(s)];
-      if (row.kind == resident || row.touched_by == me) continue;
-      row.touched_by = me;
-      row.maker = o;
-      *touched++ = s;
-      ++made;
+      if (row.touched_by == me || row.touched_by == always) continue;
+      row = {o, me};
+      touches[touched++] = s;
     }
-    rows[me].made = made;
+    rows[me] = {seconds, first, (touched - made) | std::uint32_t{static_cast<std::uint8_t>(stream)} << 24};
+    transfers |= stream != op_stream::compute;
+    all_made += touched - made;
+    if (takes_over) find_takeovers(g, o);
+    if (auto const n = flow::workspace(g, o); n != 0) {
+      if (workspace_.empty()) workspace_.assign(op_count_, 0);
+      workspace_[o] = detail::rounding(options_.alignment)(n);
+    }
   }
-  place(op_count_);
+  rows[op_count_].touches = touched;
+  after_begin[op_count_] = waits;
+  has_transfers_ = transfers, has_workspace_ = !workspace_.empty();
+  return all_made;
 }
 
 template <dataflow_graph G, cost_model_for<G> C>
 void flow_facts::assign(G const& g, C const& cost, memory_options options) {
   options_ = options;
   op_count_ = flow::op_count(g);
-  ops_.resize(op_count_ + 1);
   assign_storages(g);
-  assign_ops(g, cost);
-  assign_edges(g);
-
-  takeovers_.clear();
-  std::size_t made = 0;
-  for (auto o : id_range<op_id>(op_count_)) {
-    auto& row = ops_[index(o)];
-    row.takeovers = static_cast<std::uint32_t>(takeovers_.size());
-    made += row.made;
-    if (row.takes_over && row.made != 0) find_takeovers(g, o);
-  }
-  ops_[op_count_].takeovers = static_cast<std::uint32_t>(takeovers_.size());
-
+  auto const made = assign_ops(g, cost);
   given_.clear();
   if (resident_count_ + made < storages_.size())  // few graphs have storages that are neither resident nor made
     for (auto s : id_range<storage_id>(storages_.size()))
-      if (storages_[s].kind != resident && storages_[s].maker == nothing<op_id>) given_.push_back(s);
+      if (!is_resident(s) && maker(s) == nothing<op_id>) given_.push_back(s);
 }
 
 }  // namespace neap::inline v0

@@ -21,7 +21,7 @@ class simulator {
   /// Writes the whole answer into `out`, reusing its memory. The order has each op once and is topological
   /// (schedule/order.hpp checks that). O(ops + edges).
   void operator()(flow_facts const& facts, schedule const& order, simulation& out) {
-    times(facts, order, out.start, out.end);
+    issue(facts, order, out.start, out.end, out.live);
     lives(facts, order, out.start, out.live);
     auto const top = memory(facts, order, out.start, out.live, out.bytes_at, &out.takes_over);
     out.resident_bytes = facts.resident_bytes();
@@ -41,7 +41,7 @@ class simulator {
   };
   /// The peak and the latency alone; the same numbers, in about half the time. O(ops + edges).
   quick judge(flow_facts const& facts, schedule const& order) {
-    times(facts, order, start_, end_);
+    issue(facts, order, start_, end_, live_);
     lives(facts, order, start_, live_);
     return {memory(facts, order, start_, live_, bytes_at_, nullptr).bytes, latency_};
   }
@@ -51,17 +51,23 @@ class simulator {
  private:
   static constexpr std::size_t at(op_stream s) { return static_cast<std::size_t>(s); }
 
-  /// Start and end of each position's op on its stream.
-  void times(flow_facts const& facts, schedule const& order, std::vector<seconds_t>& start,
-             std::vector<seconds_t>& end) {
+  /// Start and end of each position's op on its stream; where each storage is made and last touched.
+  void issue(flow_facts const& facts, schedule const& order, std::vector<seconds_t>& start, std::vector<seconds_t>& end,
+             table<storage_id, live_range>& live) {
     auto const n = order.size();
     assert(n == facts.op_count() && "a schedule has each op once");
     start.resize(n), end.resize(n);
+    live.assign(facts.storage_count(), live_range{});
+    auto const touch = [&](op_id o, std::size_t p) {
+      for (auto s : facts.touches(o)) live[s].last = static_cast<std::uint32_t>(p);
+      for (auto s : facts.makes(o)) live[s].first = static_cast<std::uint32_t>(p);
+    };
     latency_ = 0;
     if (!facts.has_transfers()) {  // one stream: one after the other
       for (std::size_t p = 0; p < n; ++p) {
         start[p] = latency_;
         end[p] = latency_ += facts.seconds(order[p]);
+        touch(order[p], p);
       }
       return;
     }
@@ -77,19 +83,14 @@ class simulator {
       start[p] = t;
       end[p] = end_of_[o] = free_at[at(stream)] = t + facts.seconds(o);
       latency_ = std::max(latency_, end[p]);
+      touch(o, p);
     }
   }
 
-  /// The live range of each storage that is not resident, transfers in flight included.
+  /// The live range of each storage that is not resident, transfers in flight included, from where it is touched.
   void lives(flow_facts const& facts, schedule const& order, std::vector<seconds_t> const& start,
              table<storage_id, live_range>& live) {
     auto const n = static_cast<std::uint32_t>(order.size());
-    live.assign(facts.storage_count(), live_range{});
-    for (std::uint32_t p = 0; p < n; ++p) {
-      op_id const o = order[p];
-      for (auto s : facts.touches(o)) live[s].last = p;
-      for (auto s : facts.makes(o)) live[s].first = p;
-    }
     if (n == 0) return;
     for (auto s : facts.given_storages())
       if (live[s].last != 0 || touched_by(facts, order[0], s)) live[s].first = 0;
@@ -138,15 +139,15 @@ class simulator {
     if (takes_over) takes_over->assign(facts.storage_count(), nothing<storage_id>);
     if (facts.options().takeover) {
       taken_.assign(facts.storage_count(), 0);
-      for (std::uint32_t p = 0; p < n; ++p)
-        for (auto const c : facts.takeovers(order[p])) {
-          if (live[c.from].last != p || (taken_[c.from] & gave) || (taken_[c.to] & took)) continue;
-          if (facts.has_transfers() && held_until_[c.from] > start[p]) continue;
-          taken_[c.from] |= gave, taken_[c.to] |= took;
-          if (takes_over) (*takes_over)[c.to] = c.from;
-          bytes_at[p] -= facts.bytes(c.to);        // one buffer where there were two
-          bytes_at[p + 1] += facts.bytes(c.from);  // which goes on
-        }
+      for (auto const c : facts.takeovers()) {  // one op's bear on no other's
+        auto const p = live[c.to].first;
+        if (live[c.from].last != p || (taken_[c.from] & gave) || (taken_[c.to] & took)) continue;
+        if (facts.has_transfers() && held_until_[c.from] > start[p]) continue;
+        taken_[c.from] |= gave, taken_[c.to] |= took;
+        if (takes_over) (*takes_over)[c.to] = c.from;
+        bytes_at[p] -= facts.bytes(c.to);        // one buffer where there were two
+        bytes_at[p + 1] += facts.bytes(c.from);  // which goes on
+      }
     }
     bytes_at.resize(n);
     bytes_t sum = facts.resident_bytes();
