@@ -59,23 +59,33 @@ class table {
   std::vector<T> rows_;
 };
 
-/// All ids from 0 to n - 1, for range-based loops.
+/// Ids that follow each other: all from 0 to n - 1, or n of them from `first` on.
 template <class Id>
 class id_range {
  public:
-  explicit constexpr id_range(std::size_t n) : n_(n) {}
+  explicit constexpr id_range(std::size_t n) : n_(static_cast<std::uint32_t>(n)) {}
+  constexpr id_range(Id first, std::size_t n)
+      : first_(static_cast<std::uint32_t>(first)),
+        n_(static_cast<std::uint32_t>(n)) {}
   struct iterator {
+    using value_type = Id;
+    using difference_type = std::ptrdiff_t;
     std::uint32_t i;
     constexpr Id operator*() const { return Id{i}; }
     constexpr iterator& operator++() { return ++i, *this; }
+    constexpr iterator operator++(int) { return {i++}; }
     friend constexpr bool operator==(iterator, iterator) = default;
   };
-  constexpr iterator begin() const { return {0}; }
-  constexpr iterator end() const { return {static_cast<std::uint32_t>(n_)}; }
+  constexpr iterator begin() const { return {first_}; }
+  constexpr iterator end() const { return {first_ + n_}; }
   constexpr std::size_t size() const { return n_; }
+  constexpr bool empty() const { return n_ == 0; }
+  constexpr Id operator[](std::size_t i) const { return Id{first_ + static_cast<std::uint32_t>(i)}; }
+  constexpr Id front() const { return Id{first_}; }
+  constexpr Id back() const { return Id{first_ + n_ - 1}; }
 
  private:
-  std::size_t n_;
+  std::uint32_t first_ = 0, n_;
 };
 
 }  // namespace neap::inline v0

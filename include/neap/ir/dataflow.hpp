@@ -54,7 +54,7 @@ struct graph_traits<G> {
   static std::size_t value_count(op_graph const& g) { return g.value_count(); }
   static std::size_t storage_count(op_graph const& g) { return g.storage_count(); }
   static std::span<value_id const> inputs(op_graph const& g, op_id o) { return g.inputs(o); }
-  static std::span<value_id const> outputs(op_graph const& g, op_id o) { return g.outputs(o); }
+  static id_range<value_id> outputs(op_graph const& g, op_id o) { return g.outputs(o); }
   static storage_id storage(op_graph const& g, value_id v) { return g.storage(v); }
   static bytes_t bytes(op_graph const& g, storage_id s) { return g.bytes(s); }
   static std::size_t edge_count(op_graph const& g) { return g.edge_count(); }
@@ -106,7 +106,8 @@ struct graph_traits<G> {
   /// Few ops have more than eight values: no allocation for the others.
   template <class F>
   static auto with_layouts(op_graph const& g, op_id o, F f) {
-    auto const in = g.inputs(o), out = g.outputs(o);
+    auto const in = g.inputs(o);
+    auto const out = g.outputs(o);
     std::size_t const n = in.size() + out.size();
     alignas(tensor_layout) std::byte few[8 * sizeof(tensor_layout)];  // not filled with zeros first
     std::vector<tensor_layout> many(n > 8 ? n : 0);

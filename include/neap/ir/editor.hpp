@@ -292,7 +292,6 @@ class graph_editor final : public op_emitter {
     r.of = static_cast<std::int16_t>(of);
     r.storage = shared;
     value_id const v = g_.values_.push_back(r);
-    g_.value_ids_.push_back(v);
     if (shared == nothing<storage_id>) g_.values_[v].storage = g_.storages_.push_back({bytes, v, 0, false});
     return v;
   }
@@ -499,7 +498,7 @@ class graph_editor final : public op_emitter {
         g_.values_[value_id{to}] = r;
       }
     g_.ops_.resize(ops), g_.values_.resize(values), g_.storages_.resize(storages);
-    g_.arguments_.resize(arguments), g_.value_ids_.resize(values);
+    g_.arguments_.resize(arguments);
     g_.op_up_.resize(survivors), g_.op_down_.resize(survivors);
     old_ops_ = survivors;
     auto const renumber = [](auto& list, auto const& map) {

@@ -112,9 +112,9 @@ class op_graph {
     return {arguments_.data() + r.first_input, r.input_count};
   }
   /// Ids of the outputs are consecutive.
-  std::span<value_id const> outputs(op_id o) const {
+  id_range<value_id> outputs(op_id o) const {
     auto const& r = ops_[o];
-    return {value_ids_.data() + r.first_output, r.output_count};
+    return {value_id{r.first_output}, r.output_count};
   }
   value_id output(op_id o, int j = 0) const { return outputs(o)[static_cast<std::size_t>(j)]; }
   /// Ops that must have run before o beyond those that make its inputs: readers of the storage version o overwrites.
@@ -189,7 +189,7 @@ class op_graph {
   table<op_id, op_record> ops_;
   table<value_id, value_record> values_;
   table<storage_id, storage_record> storages_;
-  std::vector<value_id> arguments_, value_ids_, kept_, sources_;
+  std::vector<value_id> arguments_, kept_, sources_;
   std::vector<std::byte> attributes_;
   std::vector<tensor_layout> layouts_;
   std::vector<neap::region> regions_;

@@ -54,8 +54,6 @@ class graph_checker {
   /// Ids in range; outputs consecutive, in the order of the ops, and theirs.
   void ops() const {
     require(g_.text_.empty() || g_.text_.back() == '\0', "the text pool is not closed");
-    require(g_.value_ids_.size() == g_.value_count(), "the list of value ids has another length than the values");
-    for (auto v : g_.values()) require(g_.value_ids_[index(v)] == v, "the list of value ids is out of order");
     std::size_t next = 0;
     for (auto o : g_.ops()) {
       auto const& r = g_.ops_[o];

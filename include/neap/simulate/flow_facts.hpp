@@ -111,9 +111,9 @@ class flow_facts {
   };
   struct storage_row {
     op_id maker;
-    std::uint32_t touched_by;  // scratch of assign: the last op that touched it, and `out` if it is resident
+    std::uint32_t touched_by;  // scratch of assign: the last op that touched it, and off_list if it is resident
   };
-  static constexpr std::uint32_t out = 1u << 31, nobody = out - 1;
+  static constexpr std::uint32_t no_one = 0x7fffffff, off_list = 0x80000000;
   template <class G>
   void assign_storages(G const& g);
   template <class G, class C>
@@ -148,7 +148,7 @@ void flow_facts::assign_storages(G const& g) {
   auto const set = [&](storage_id s, bool is_resident) {
     auto const bytes = round(flow::bytes(g, s));
     bytes_[s] = bytes;
-    storages_[s] = {nothing<op_id>, is_resident ? out | nobody : nobody};
+    storages_[s] = {nothing<op_id>, is_resident ? off_list | no_one : no_one};
     kinds_[s] = is_resident ? kind::resident : kind::plain;
     if (is_resident) resident_bytes_ = checked_add(resident_bytes_, bytes), ++resident_count_;
   };
@@ -238,15 +238,15 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
       auto const s = flow::storage(g, v);
       auto& by = storages[index(s)].touched_by;
       touches[touched] = s;  // and no branches: what cannot be foretold costs more than a write
-      touched += static_cast<std::uint32_t>(by != me) & static_cast<std::uint32_t>(by < out);
-      by = me | (by & out);
+      touched += static_cast<std::uint32_t>(by != me) & static_cast<std::uint32_t>(by < off_list);
+      by = me | (by & off_list);
     }
     for (op_id b : flow::order_after(g, o)) after[waits++] = b;
     auto const made = touched;
     for (value_id v : flow::outputs(g, o)) {
       auto const s = flow::storage(g, v);
       auto& row = storages[index(s)];
-      if (row.touched_by == me || row.touched_by >= out) continue;
+      if (row.touched_by == me || row.touched_by >= off_list) continue;
       row = {o, me};
       touches[touched++] = s;
     }

@@ -206,13 +206,13 @@ class run_check {
                at(i) + " begins before what it must wait for has ended, or ends before it begins");
       free_at[k] = std::max(free_at[k], step.end);
       last = std::max(last, step.end);
-      for (auto list : {g_.inputs(o), g_.outputs(o)})
-        for (auto v : list) {
-          auto const t = g_.storage(v);
-          touch_end[index(t)] = std::max(touch_end[index(t)], step.end);
-          if (s != op_stream::compute) in_flight_[t][k - 1] = ordinal_[i];
-        }
-      for (auto v : g_.outputs(o)) value_end[index(v)] = step.end;
+      auto const touched = [&](value_id v) {
+        auto const t = g_.storage(v);
+        touch_end[index(t)] = std::max(touch_end[index(t)], step.end);
+        if (s != op_stream::compute) in_flight_[t][k - 1] = ordinal_[i];
+      };
+      for (auto v : g_.inputs(o)) touched(v);
+      for (auto v : g_.outputs(o)) touched(v), value_end[index(v)] = step.end;
     }
     for (; next_wait < waits.size(); ++next_wait) learn(compute, waits[next_wait].transfer);
     for (std::size_t j = 0; j < 2; ++j)
@@ -286,10 +286,11 @@ class run_check {
       auto const& r = g_.record(v);
       auto const& l = g_.layout(v);
       if (r.producer != nothing<op_id> && r.alias != alias_kind::fresh) {
-        auto const in = g_.inputs(r.producer), outs = g_.outputs(r.producer);
+        auto const in = g_.inputs(r.producer);
+        auto const outs = g_.outputs(r.producer);
         auto const of = r.of >= 0 ? static_cast<std::size_t>(r.of) : static_cast<std::size_t>(-2 - r.of);
-        auto const& list = r.of >= 0 ? in : outs;
-        if (r.of == -1 || of >= list.size() || g_.storage(list[of]) != r.storage)
+        if (r.of == -1 || of >= (r.of >= 0 ? in.size() : outs.size()) ||
+            g_.storage(r.of >= 0 ? in[of] : outs[of]) != r.storage)
           report(kind::outside_storage, no_id, r.storage,
                  "value " + std::to_string(index(v)) + " does not lie in the storage of its base");
       }
@@ -370,7 +371,8 @@ class run_check {
       if (g_.storage(v) == f.storage) return "the op writes that one too";
     for (std::size_t j = 0; j < 2; ++j)
       if (in_flight_[f.storage][j] > known_at_[step][j]) return "its transfer may be under way";
-    auto const in = g_.inputs(o), outs = g_.outputs(o);
+    auto const in = g_.inputs(o);
+    auto const outs = g_.outputs(o);
     for (std::size_t j = 0; j < outs.size(); ++j) {
       if (g_.storage(outs[j]) != b.storage || g_.record(outs[j]).alias != alias_kind::fresh) continue;
       bool reads = false;
