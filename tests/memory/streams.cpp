@@ -1,8 +1,9 @@
 #include <neap/memory/streams.hpp>
 
-#include "brute_force.hpp"
+#include "brute_streams.hpp"
 
 #include <neap/memory/check.hpp>
+#include <neap/memory/check_streams.hpp>
 #include <neap/memory/double_buffer.hpp>
 #include <neap/memory/exact.hpp>
 
@@ -11,130 +12,62 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <random>
 #include <vector>
 
 using namespace neap;
-using neap_memory_test::rounds;
+using namespace neap_memory_test;
 
-namespace {
-
-/// Records of ops on two or three streams with random waits between them; clocks follow from the waits.
-std::vector<stream_record> random_streams(std::mt19937_64& rng, bool aligned, std::size_t least) {
-  std::size_t const streams = 2 + rng() % 2;
-  std::vector<stream_record> records(least + rng() % 4);
-  std::vector<std::vector<std::int64_t>> seen(streams, std::vector<std::int64_t>(streams, 0));  // ended ops known to s
-  for (auto& r : records) {
-    auto const s = rng() % streams;
-    if (auto const other = rng() % streams; rng() % 2)  // s waits for all that was begun on `other`
-      for (std::size_t k = 0; k < streams; ++k) seen[s][k] = std::max(seen[s][k], seen[other][k]);
-    r.stream = static_cast<std::int32_t>(s);
-    r.size = 1 + static_cast<std::int64_t>(rng() % 5);
-    if (aligned && rng() % 2) r.alignment = std::array<std::int64_t, 3>{2, 3, 4}[rng() % 3];
-    r.born = seen[s];
-    seen[s][s] += 1 + static_cast<std::int64_t>(rng() % 2);
-    r.dies = std::vector<std::int64_t>(streams, 0);
-    r.dies[s] = seen[s][s] + static_cast<std::int64_t>(rng() % 2);
-    if (rng() % 4 == 0) {  // also read on another stream
-      auto const k = rng() % streams;
-      seen[k][k] += 1;
-      r.dies[k] = std::max(r.dies[k], seen[k][k]);
-    }
-  }
-  return records;
-}
-
-/// Whether the records fit, every offset of every record tried; `apart[k]`: the records that may share bytes with k.
-bool fits(std::vector<stream_record> const& r, std::array<unsigned, 8> const& apart, std::int64_t height,
-          std::array<std::int64_t, 8>& at, std::size_t k = 0) {
-  if (k == r.size()) return true;
-  for (std::int64_t x = 0; x + r[k].size <= height; x += r[k].alignment) {
-    bool good = true;
-    for (std::size_t j = 0; good && j < k; ++j)
-      good = (apart[k] >> j & 1) || x + r[k].size <= at[j] || at[j] + r[j].size <= x;
-    at[k] = x;
-    if (good && fits(r, apart, height, at, k + 1)) return true;
-  }
-  return false;
-}
-
-/// The most bytes of records that are all in conflict with one another.
-std::int64_t heaviest_clique(std::vector<stream_record> const& r, std::array<unsigned, 8> const& apart) {
-  std::int64_t most = 0;
-  for (unsigned mask = 1; mask < 1u << r.size(); ++mask) {
-    std::int64_t load = 0;
-    bool all = true;
-    for (std::size_t k = 0; k < r.size(); ++k)
-      if (mask >> k & 1) load += r[k].size, all = all && (apart[k] & mask & ~(1u << k)) == 0;
-    if (all) most = std::max(most, load);
-  }
-  return most;
-}
-
-/// Whether every op of which `a` waits for the end has ended when `b` is born: written out once more, for the check.
-bool frees_for(stream_record const& a, stream_record const& b) {
-  bool all = true;
-  for (std::size_t s = 0; s < a.dies.size(); ++s) all = all && a.dies[s] <= b.born[s];
-  return all;
-}
-
-}  // namespace
-
-TEST_CASE("arenas over happens-before equal brute force, with free hand-overs and with none") {
+TEST_CASE("arenas over happens-before equal brute force: alignment, gaps and fixed offsets, hand-overs free or none") {
   std::mt19937_64 rng(21);
-  int above = 0, handed = 0;
+  int above = 0, handed = 0, infeasible = 0, gaps = 0, to_and_fro = 0;
   for (int round = 0; round < rounds; ++round) {
-    bool const tight = round % 2 == 1, aligned = tight ? round % 16 != 1 : round / 2 % 2 == 1,
-               across = round / 4 % 4 != 0;
+    // Everything at once in every other round; apart in turn in the others.
+    bool const tight = round % 2 == 1, across = round / 2 % 4 != 0;
+    kind const k{tight || round / 8 % 2 == 1, tight || round / 16 % 2 == 1, tight || round / 32 % 2 == 1};
     std::vector<stream_record> records;
-    std::array<unsigned, 8> apart{};
-    std::int64_t clique = 0, optimum = 0;
-    // Of every other problem, the optimum must lie above the heaviest clique.
-    for (int attempt = 0; attempt < 40; ++attempt) {
-      records = random_streams(rng, aligned, tight ? 3 : 2);
-      if (rng() % 16 == 0) records[0].size = 0;
-      apart = {};
-      for (std::size_t a = 0; a < records.size(); ++a)
-        for (std::size_t b = 0; b < records.size(); ++b) {
-          bool const ordered = frees_for(records[a], records[b]) || frees_for(records[b], records[a]);
-          if (ordered && (across || records[a].stream == records[b].stream)) apart[a] |= 1u << b;
-          if (records[a].size == 0 || records[b].size == 0) apart[a] |= 1u << b;
-        }
-      optimum = clique = heaviest_clique(records, apart);
-      std::array<std::int64_t, 8> at{};
-      while (!fits(records, apart, optimum, at)) ++optimum;
-      if (!tight || optimum > clique) break;
+    std::int64_t bound = 0, optimum = 0;
+    // Of every other problem, the optimum must lie above the bound.
+    for (int attempt = 0; attempt < 60; ++attempt) {
+      records = random_streams(rng, k, tight ? 3 : 2, 4);
+      stream_board board(records, across);
+      bound = board.load(), optimum = board.optimum();
+      if (!tight || optimum > bound || (round % 16 == 1 && optimum < 0)) break;
     }
-    above += optimum > clique;
     stream_options options;
-    if (!across) options.price_bytes = std::numeric_limits<std::int64_t>::max();
+    if (!across) options.price_bytes = stream_options::no_hand_over;
     auto const found = plan_streams(records, options);
-    REQUIRE(found.plan.arena_bytes == optimum);
-    if (across) REQUIRE(found.plan.status == plan_status::optimal);  // with a price the bound is that without
-    REQUIRE(found.plan.lower_bound_bytes <= optimum);
-    handed += !found.waits.empty();
-    std::vector<stream_wait> waits;
-    for (std::uint32_t a = 0; a < records.size(); ++a) {
-      auto const at = found.plan.offsets[a];
-      REQUIRE(at >= 0);
-      REQUIRE(at + records[a].size <= optimum);
-      REQUIRE(at % records[a].alignment == 0);
-      for (std::uint32_t b = 0; b < records.size(); ++b) {
-        if (a == b || records[a].size == 0 || records[b].size == 0) continue;
-        auto const bt = found.plan.offsets[b];
-        bool const share = at < bt + records[b].size && bt < at + records[a].size;
-        if (share) REQUIRE((apart[a] >> b & 1) == 1);
-        if (share && records[a].stream != records[b].stream && frees_for(records[a], records[b]))
-          waits.push_back({a, b});
-      }
+    for (auto const& r : records) gaps += !r.gaps.empty();
+    if (optimum < 0) {
+      ++infeasible;
+      REQUIRE(found.plan.status == plan_status::infeasible);
+      REQUIRE(found.plan.why.other > found.plan.why.record);
+      continue;
     }
-    REQUIRE(found.waits == waits);
+    above += optimum > bound;
+    REQUIRE(found.plan.status == plan_status::optimal);
+    REQUIRE(found.plan.arena_bytes == optimum);
+    REQUIRE_MESSAGE(verify(records, found).ok(), verify(records, found).message());
+    if (!across) REQUIRE(found.waits.empty());
+    handed += !found.waits.empty();
+    for (auto const& w : found.waits)
+      to_and_fro += std::count(found.waits.begin(), found.waits.end(), stream_wait{w.later, w.earlier}) > 0;
+    options.capacity = optimum;
+    auto const within = plan_streams(records, options);
+    REQUIRE(has_offsets(within.plan));
+    REQUIRE(within.plan.arena_bytes <= optimum);
+    REQUIRE(verify(records, within).ok());
+    options.capacity = optimum - 1;
+    REQUIRE(plan_streams(records, options).plan.status == plan_status::infeasible);
   }
-  MESSAGE(rounds << " problems, " << above << " with an optimum above the heaviest clique, " << handed
-                 << " with hand-overs across streams");
+  MESSAGE(rounds << " problems, " << above << " with an optimum above the bound, " << infeasible << " infeasible, "
+                 << handed << " with hand-overs across streams, " << to_and_fro / 2 << " of them to and fro, " << gaps
+                 << " records with gaps");
   CHECK(above * 3 >= rounds);
   CHECK(handed * 10 >= rounds);
+  CHECK(infeasible * 100 >= rounds);
+  CHECK(gaps * 2 >= rounds);
+  CHECK(to_and_fro > 0);
 }
 
 TEST_CASE("one stream is the interval problem") {
@@ -169,12 +102,77 @@ TEST_CASE("hand-overs across streams are told, and not made where they cost more
   CHECK(dear.waits.empty());
 }
 
-TEST_CASE("faulty clocks are refused") {
-  std::vector<stream_record> records{{.size = 1, .born = {0}, .dies = {1}},
-                                     {.size = 1, .born = {0, 0}, .dies = {1, 1}}};
-  CHECK(plan_streams(records).plan.why.message() == "record 1: its clocks have another number of streams");
-  records[1] = {.size = 1, .born = {3}, .dies = {3}};
-  CHECK(plan_streams(records).plan.why.message() == "record 1: its death is not after its birth");
+TEST_CASE("one stream with gaps, alignment and fixed offsets is the interval problem") {
+  std::mt19937_64 rng(23);
+  int fitted = 0;
+  for (int round = 0; round < rounds / 50; ++round) {
+    auto const plain = random_records(rng, {true, true, true});
+    std::vector<stream_record> streamed;
+    for (auto const& r : plain) {
+      streamed.push_back(
+          {.size = r.size, .alignment = r.alignment, .offset = r.offset, .born = {r.lower}, .dies = {r.upper}});
+      for (auto const& g : r.gaps) streamed.back().gaps.push_back({{g.lower}, {g.upper}});
+    }
+    auto const plan = plan_streams(streamed).plan;
+    auto const expected = exact{}(plain);
+    REQUIRE(plan.status == expected.status);
+    REQUIRE(plan.arena_bytes == expected.arena_bytes);
+    if (!has_offsets(plan)) continue;
+    ++fitted;
+    REQUIRE_MESSAGE(verify(plain, plan).ok(), verify(plain, plan).message());
+  }
+  CHECK(fitted > rounds / 100);
+}
+
+TEST_CASE("faulty records are refused with the record and what is wrong") {
+  auto const said = [](std::vector<stream_record> const& records) { return plan_streams(records).plan.why.message(); };
+  stream_record const good{.size = 4, .born = {0, 0}, .dies = {1, 1}};
+  CHECK(said({good}).empty());
+  CHECK(said({{.size = 1, .born = {0}, .dies = {1}}, good}) == "record 1: its clocks have another number of streams");
+  CHECK(said({{.size = 1}}) == "record 0: its clocks have another number of streams");
+  CHECK(said({good, {.size = 1, .born = {3, 0}, .dies = {3, 0}}}) == "record 1: its death is not after its birth");
+  auto bad = good;
+  bad.gaps = {{{2, 0}, {1, 0}}};
+  CHECK(said({bad}) == "record 0: a gap ends before it begins");
+  bad.gaps = {{{0, 0}, {0, 0}}};
+  CHECK(said({bad}) == "record 0: a part of its life ends before it begins");
+  bad.gaps = {{{1}, {1, 0}}};
+  CHECK(said({bad}) == "record 0: its clocks have another number of streams");
+  bad = good, bad.offset = 6, bad.alignment = 4;
+  CHECK(said({bad}) == "record 0: its fixed offset is not aligned");
+  bad = good, bad.offset = -2;
+  CHECK(said({bad}) == "record 0: its fixed offset is negative");
+  auto low = good, high = good;
+  low.offset = 2, high.offset = 5;
+  CHECK(said({good, low, high}) == "records 1 and 2: they are fixed on the same bytes and may live at once");
+  high.offset = 6;
+  CHECK(said({good, low, high}).empty());
+  low.dies = {1, 0}, high.born = {1, 0}, high.dies = {2, 0}, high.offset = 5;  // one after the other
+  CHECK(said({low, high}).empty());
+  low.stream = 1;
+  CHECK(plan_streams(std::vector{low, high}, {.price_bytes = stream_options::no_hand_over}).plan.why.message() ==
+        "records 0 and 1: they are fixed on the same bytes and may live at once");
+  CHECK(plan_streams(std::vector{low, high}, {.price_bytes = 1000}).waits == std::vector<stream_wait>{{0, 1}});
+}
+
+namespace {
+
+/// A user's type with what it needs and no more.
+struct short_lived {
+  int size;
+  std::array<int, 2> born, dies;
+};
+static_assert(stream_usage<short_lived> && stream_usage<stream_record> && !stream_usage<usage_record>);
+
+}  // namespace
+
+TEST_CASE("any type with a size and clocks is a record; absent properties take no column") {
+  std::array<short_lived, 3> const records{{{4, {0, 0}, {1, 0}}, {4, {1, 0}, {2, 0}}, {2, {0, 0}, {2, 1}}}};
+  stream_problem const p(records);
+  CHECK((p.alignment.empty() && p.fixed.empty() && p.stream.empty() && p.pool.empty() && p.part_begin.empty()));
+  auto const plan = plan_streams(p);
+  CHECK(plan.plan.arena_bytes == 6);
+  CHECK(verify(p, plan).ok());
 }
 
 TEST_CASE("double buffers: two of a sequence live at any moment") {

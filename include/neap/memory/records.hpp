@@ -134,6 +134,24 @@ constexpr std::int64_t align_up(std::int64_t x, std::int64_t a) { return a <= 1 
 
 }  // namespace detail
 
+namespace detail {
+
+/// What is wrong with one record's bytes, or nothing. Adds what it may reach to `total`, which stays below 2^62.
+constexpr std::string_view wrong_bytes(std::int64_t size, std::int64_t alignment, std::int64_t fixed,
+                                       std::int64_t& total) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 8;
+  if (size < 0) return "its size is negative";
+  if (alignment < 1) return "its alignment is below 1";
+  if (fixed < any_offset) return "its fixed offset is negative";
+  if (fixed > 0 && fixed % alignment != 0) return "its fixed offset is not aligned";
+  if (size > most || alignment > most || fixed > most) return "its bytes are beyond 2^60";
+  if ((total += size + alignment + (fixed > 0 ? fixed : 0)) > 4 * most || total < 0)
+    return "the bytes of the records up to here overflow";
+  return {};
+}
+
+}  // namespace detail
+
 /// What is wrong with the records, and with which, or an empty fault: lives that end before they begin,
 /// negative sizes, alignments below 1, fixed offsets that are negative or not aligned, gaps out of order or outside the
 /// life, windows outside the record, and totals that could overflow 64 bits. After it has passed, no arithmetic of any
@@ -145,15 +163,8 @@ constexpr plan_fault fault_of(memory_problem const& p) {
   for (std::size_t i = 0; i < p.count(); ++i) {
     if (p.upper[i] < p.lower[i]) return bad(i, "its life ends before it begins");
     if (p.lower[i] < -most || p.upper[i] > most) return bad(i, "its life is beyond 2^60");
-    if (p.size[i] < 0) return bad(i, "its size is negative");
-    if (p.alignment_of(i) < 1) return bad(i, "its alignment is below 1");
-    if (p.fixed_of(i) < any_offset) return bad(i, "its fixed offset is negative");
-    if (p.fixed_of(i) > 0 && p.fixed_of(i) % p.alignment_of(i) != 0) return bad(i, "its fixed offset is not aligned");
-    if (p.size[i] > most || p.alignment_of(i) > most || p.fixed_of(i) > most)
-      return bad(i, "its bytes are beyond 2^60");
-    std::int64_t const reach = p.fixed_of(i) > 0 ? p.fixed_of(i) : 0;
-    if ((total += p.size[i] + p.alignment_of(i) + reach) > 4 * most || total < 0)
-      return bad(i, "the bytes of the records up to here overflow");
+    if (auto const wrong = detail::wrong_bytes(p.size[i], p.alignment_of(i), p.fixed_of(i), total); !wrong.empty())
+      return bad(i, wrong);
     if (p.gap_begin.empty()) continue;
     std::int64_t at = p.lower[i];
     for (std::size_t k = p.gap_begin[i]; k < p.gap_begin[i + 1]; ++k) {

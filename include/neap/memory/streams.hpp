@@ -1,58 +1,32 @@
-// Several streams: records whose lives are ordered by happens-before, not by one clock.
+// Several streams: offsets for records whose lives are ordered by happens-before (memory/stream_records.hpp).
 //
-// A life is a pair of vector clocks. `born[s]`: so many ops of stream s have certainly ended when the record is first
-// touched; `dies[s]`: so many must have ended before its bytes are free. Record a may hand its bytes to b if
-// a.dies <= b.born in every component; records neither of which may are in conflict. With one stream this is the
-// interval [born[0], dies[0]). Conflicts form no interval graph, so the search works on a cover of them by cliques.
-//
-// A hand-over between records of different streams needs a wait (an event) on the device: it has a price in bytes.
+// Conflicts form no interval graph, so the search works on a cover of them by cliques. A hand-over between records of
+// different streams needs a wait (an event) on the device: it has a price in bytes.
 #pragma once
 
-#include <neap/memory/exact.hpp>
 #include <neap/memory/greedy_by_size.hpp>
+#include <neap/memory/probes.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/memory/search.hpp>
+#include <neap/memory/stream_records.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <span>
 #include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
 
-struct stream_record {
-  std::int64_t size = 0;
-  std::int64_t alignment = 1;
-  std::int32_t stream = 0;           ///< where it lives; hand-overs within a stream need no wait
-  std::vector<std::int64_t> born{};  ///< a count of ended ops for each stream
-  std::vector<std::int64_t> dies{};
-};
-
-/// Whether a's bytes may become b's.
-constexpr bool precedes(stream_record const& a, stream_record const& b) {
-  for (std::size_t s = 0; s < a.dies.size(); ++s)
-    if (a.dies[s] > b.born[s]) return false;
-  return true;
-}
-
-struct stream_wait {
-  std::uint32_t earlier, later;  ///< records that share bytes, of different streams
-  friend constexpr bool operator==(stream_wait const&, stream_wait const&) = default;
-};
-
-struct stream_plan {
-  memory_plan plan;
-  std::vector<stream_wait> waits;  ///< hand-overs across streams that the offsets make use of
-};
-
 struct stream_options {
-  std::int64_t price_bytes = 0;  ///< a wait is worth it only if it saves this much; max: no hand-over across streams
+  /// A wait is worth it only if it saves this much; no_hand_over: bytes are never shared across streams.
+  std::int64_t price_bytes = 0;
   std::int64_t nodes = 1'000'000;
   std::size_t exact_limit = 400;  ///< beyond this many records: greedy by size only
+  std::int64_t capacity = -1;     ///< bytes; -1: the smallest arena, else any plan within the capacity
+  static constexpr std::int64_t no_hand_over = std::numeric_limits<std::int64_t>::max();
 };
 
 namespace detail {
@@ -70,8 +44,7 @@ struct conflict_matrix {
 };
 
 /// The conflicts as a problem of the search: every conflict lies in a section, and all of a section are in conflict.
-inline search_ground<std::int64_t> ground_of(conflict_matrix const& meets, std::vector<std::int64_t> const& size,
-                                             std::vector<std::int64_t> const& alignment) {
+inline search_ground<std::int64_t> ground_of(conflict_matrix const& meets) {
   auto const n = meets.count;
   std::vector<std::vector<std::uint32_t>> cliques;
   conflict_matrix covered(n);
@@ -94,7 +67,6 @@ inline search_ground<std::int64_t> ground_of(conflict_matrix const& meets, std::
       if (meets(a, b) && !covered(a, b)) grow({a, b});
   }
   search_ground<std::int64_t> g;
-  g.size = size, g.alignment = alignment;
   g.sections = static_cast<std::uint32_t>(cliques.size());
   g.hull.assign(n, {0, g.sections});
   g.twin.resize(n);
@@ -106,124 +78,173 @@ inline search_ground<std::int64_t> ground_of(conflict_matrix const& meets, std::
   return g;
 }
 
-/// The least arena for sizes in conflict: greedy by size, then the search between the heaviest clique and that.
-inline memory_plan plan_conflicts(conflict_matrix const& meets, std::vector<std::int64_t> const& size,
-                                  std::vector<std::int64_t> const& alignment, std::int64_t nodes, bool search) {
-  auto const n = meets.count;
+/// Bytes in conflict: what is left of a problem when clocks have been compared.
+struct conflict_problem {
+  conflict_matrix meets;
+  std::vector<std::int64_t> size, alignment, fixed;  // alignment and fixed empty: 1, any offset
+
+  explicit conflict_problem(std::size_t n) : meets(n), size(n, 0) {}
+  conflict_problem(stream_problem const& p, bool across)
+      : meets(p.count()),
+        size(p.size),
+        alignment(p.alignment),
+        fixed(p.fixed) {
+    for (std::size_t a = 0; a < p.count(); ++a)
+      for (std::size_t b = 0; b < a; ++b)
+        if (size[a] > 0 && size[b] > 0 && ((!across && p.stream_of(a) != p.stream_of(b)) || p.meet(a, b)))
+          meets.set(a, b);
+  }
+  std::size_t count() const { return size.size(); }
+  std::int64_t alignment_of(std::size_t i) const { return alignment.empty() ? 1 : alignment[i]; }
+  std::int64_t fixed_of(std::size_t i) const { return fixed.empty() ? any_offset : fixed[i]; }
+  /// Where the records end: the arena that offsets need.
+  std::int64_t end_of(std::vector<std::int64_t> const& offsets) const {
+    std::int64_t top = 0;
+    for (std::size_t i = 0; i < count(); ++i)
+      if (size[i] > 0 || fixed_of(i) != any_offset) top = std::max(top, offsets[i] + size[i]);
+    return top;
+  }
+  /// The records `indices` as a problem of their own.
+  conflict_problem subset(std::vector<std::uint32_t> const& indices) const {
+    conflict_problem out(indices.size());
+    for (std::size_t a = 0; a < indices.size(); ++a) {
+      out.size[a] = size[indices[a]];
+      if (!alignment.empty()) out.alignment.push_back(alignment[indices[a]]);
+      if (!fixed.empty()) out.fixed.push_back(fixed[indices[a]]);
+      for (std::size_t b = 0; b < a; ++b)
+        if (meets(indices[a], indices[b])) out.meets.set(a, b);
+    }
+    return out;
+  }
+};
+
+/// Fixed records first, then greedy by size. Infeasible only where fixed records collide.
+inline memory_plan greedy_conflicts(conflict_problem const& p, std::vector<std::uint32_t> const& order) {
   memory_plan plan;
-  plan.offsets.assign(n, 0);
-  std::vector<std::uint32_t> order(n);
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return size[a] != size[b] ? size[a] > size[b] : a < b; });
+  plan.offsets.assign(p.count(), 0);
   std::vector<forbidden> closed;
-  for (std::size_t k = 0; k < n; ++k) {
+  for (std::size_t k = 0; k < order.size(); ++k) {
     auto const i = order[k];
     closed.clear();
-    for (std::size_t j = 0; j < k; ++j)
-      if (auto const q = order[j]; meets(i, q))
-        closed.push_back({plan.offsets[q] - size[i], plan.offsets[q] + size[q]});
-    std::sort(closed.begin(), closed.end(), [](forbidden const& x, forbidden const& y) { return x.after < y.after; });
-    plan.offsets[i] = best_fit(closed, size[i], alignment[i]);
-    plan.arena_bytes = std::max(plan.arena_bytes, plan.offsets[i] + size[i]);
-  }
-  for (std::size_t i = 0; i < n; ++i) plan.lower_bound_bytes = std::max(plan.lower_bound_bytes, size[i]);
-  if (search && n > 0) {
-    // In the order of size, so that the search prefers large records.
-    conflict_matrix ordered(n);
-    std::vector<std::int64_t> sizes, alignments;
-    for (std::size_t a = 0; a < n; ++a) {
-      sizes.push_back(size[order[a]]), alignments.push_back(alignment[order[a]]);
-      for (std::size_t b = 0; b < a; ++b)
-        if (meets(order[a], order[b])) ordered.set(a, b);
+    if (p.fixed_of(i) != any_offset) plan.offsets[i] = p.fixed_of(i);
+    for (std::size_t j = 0; j < k; ++j) {
+      auto const q = order[j];
+      if (!p.meets(i, q)) continue;
+      closed.push_back({plan.offsets[q] - p.size[i], plan.offsets[q] + p.size[q]});
+      if (p.fixed_of(i) != any_offset && closed.back().after < plan.offsets[i] && plan.offsets[i] < closed.back().until)
+        return refused({"they are fixed on the same bytes and may live at once", std::min(i, q), std::max(i, q)});
     }
-    auto const ground = ground_of(ordered, sizes, alignments);
+    if (p.fixed_of(i) != any_offset) continue;
+    std::sort(closed.begin(), closed.end(), [](forbidden const& x, forbidden const& y) { return x.after < y.after; });
+    plan.offsets[i] = best_fit(closed, p.size[i], p.alignment_of(i));
+  }
+  plan.arena_bytes = p.end_of(plan.offsets);
+  return plan;
+}
+
+/// The least arena, or any within the capacity: greedy by size, then the search between the heaviest clique and that.
+inline memory_plan plan_conflicts(conflict_problem const& p, std::int64_t capacity, std::int64_t nodes, bool search) {
+  auto const n = p.count();
+  std::vector<std::uint32_t> order(n);  // the search prefers large records, too
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) {
+    bool const fa = p.fixed_of(a) != any_offset, fb = p.fixed_of(b) != any_offset;
+    if (fa != fb) return fa;
+    return p.size[a] != p.size[b] ? p.size[a] > p.size[b] : a < b;
+  });
+  memory_plan plan = greedy_conflicts(p, order);
+  if (!has_offsets(plan)) return plan;
+  std::int64_t unit = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    auto const at = std::max<std::int64_t>(p.fixed_of(i), 0);
+    if (p.size[i] > 0 || at > 0) plan.lower_bound_bytes = std::max(plan.lower_bound_bytes, at + p.size[i]);
+    unit = std::gcd(unit, std::gcd(p.size[i], at));
+    if (p.alignment_of(i) > 1) unit = std::gcd(unit, p.alignment_of(i));
+  }
+  bool impossible = false;
+  if (search && unit > 0 && plan.lower_bound_bytes < plan.arena_bytes) {
+    auto const ordered = p.subset(order);
+    auto ground = ground_of(ordered.meets);
+    for (auto bytes : ordered.size) ground.size.push_back(bytes / unit);
+    for (auto a : ordered.alignment) ground.alignment.push_back(a > 1 ? a / unit : 1);
+    for (auto at : ordered.fixed) ground.fixed.push_back(at < 0 ? -1 : at / unit);
     for (std::uint32_t s = 0; s < ground.sections; ++s) {
       std::int64_t load = 0;
       for (std::size_t i = 0; i < n; ++i)
-        if (ground.alive[i * ground.section_words() + s / 64] >> (s % 64) & 1) load += sizes[i];
+        if (ground.alive[i * ground.section_words() + s / 64] >> (s % 64) & 1) load += ordered.size[i];
       plan.lower_bound_bytes = std::max(plan.lower_bound_bytes, load);
     }
-    std::int64_t proved = plan.lower_bound_bytes, soft = proved - 1;
-    bool first = true;
-    while (plan.arena_bytes - soft > 1 && plan.work < nodes) {
-      std::int64_t const target = first ? proved : soft + (plan.arena_bytes - soft) / 2;
-      first = false;
-      decision_search<std::int64_t, false> decide(ground, {});
-      decide.start(target);
-      auto const budget = std::max<std::int64_t>(1, (nodes - plan.work) / 4);
-      auto const answer = decide.run([&](std::int64_t k) { return k >= budget; });
+    decision_search<std::int64_t, false> decide(ground, {});
+    auto const answer = [&](probe asked) {
+      decide.start(asked.capacity / unit);
+      auto const said = decide.run([&](std::int64_t k) { return k >= asked.nodes; });
       plan.work += decide.nodes() + 1;
-      if (answer == verdict::found) {
-        plan.arena_bytes = 0;
-        for (std::size_t k = 0; k < n; ++k) {
-          plan.offsets[order[k]] = decide.offsets()[k];
-          plan.arena_bytes = std::max(plan.arena_bytes, decide.offsets()[k] + sizes[k]);
-        }
-        continue;
+      if (said != verdict::found) return said;
+      for (std::size_t k = 0; k < n; ++k) plan.offsets[order[k]] = decide.offsets()[k] * unit;
+      plan.arena_bytes = p.end_of(plan.offsets);
+      return said;
+    };
+    if (capacity >= 0) {
+      if (plan.lower_bound_bytes <= capacity && capacity < plan.arena_bytes)
+        impossible = answer({capacity, nodes}) == verdict::impossible;
+    } else {
+      capacity_walk walk(plan.lower_bound_bytes, plan.arena_bytes, unit);
+      while (!walk.done() && plan.work < nodes) {
+        auto asked = walk.next();
+        asked.nodes = std::min(asked.nodes, nodes - plan.work);
+        auto const said = answer(asked);
+        walk.learn(asked, said, plan.arena_bytes);
       }
-      if (answer == verdict::impossible) proved = std::max(proved, target + 1);
-      soft = target;
+      plan.lower_bound_bytes = walk.bound();
     }
-    plan.lower_bound_bytes = std::min(proved, plan.arena_bytes);
   }
   plan.status = plan.lower_bound_bytes == plan.arena_bytes ? plan_status::optimal : plan_status::feasible;
+  if (capacity < 0 || plan.arena_bytes <= capacity) return plan;
+  impossible = impossible || plan.lower_bound_bytes > capacity;
+  plan.offsets.clear();
+  plan.arena_bytes = 0;
+  plan.status = impossible ? plan_status::infeasible : plan_status::budget_spent;
+  plan.why = {impossible ? "no placement stays within the capacity (proved)"
+                         : "no placement within the capacity was found in the budget"};
+  if (impossible) plan.lower_bound_bytes = std::max(plan.lower_bound_bytes, capacity + 1);
   return plan;
+}
+
+/// The hand-overs across streams between records `a` and `b`, if they share bytes.
+inline void add_waits(stream_problem const& p, std::vector<std::int64_t> const& offsets, std::uint32_t a,
+                      std::uint32_t b, std::vector<stream_wait>& waits) {
+  if (a == b || p.stream_of(a) == p.stream_of(b) || p.size[a] == 0 || p.size[b] == 0) return;
+  if (offsets[a] < offsets[b] + p.size[b] && offsets[b] < offsets[a] + p.size[a] && p.hands_over(a, b))
+    waits.push_back({a, b});
 }
 
 }  // namespace detail
 
 /// Offsets for records on several streams: no two in conflict share a byte. Optimal where the search ends within its
-/// nodes and waits are free; with a price, the cheaper of handing over across streams freely and not at all, so the
-/// bound is that of free hand-over. O(n^2 streams) besides the search. Faulty records (sizes, clocks of different
-/// lengths, a death not after the birth) are told as infeasible.
-inline stream_plan plan_streams(std::span<stream_record const> records, stream_options options = {}) {
-  auto const n = records.size();
+/// nodes and waits are free or not allowed; with a price between, the cheaper of handing over across streams freely and
+/// not at all, so the bound is that of free hand-over. O(n^2 parts^2 streams) besides the search. Infeasible, with why:
+/// faulty records (fault_of), fixed offsets that collide, and a capacity that is proved to be too small.
+inline stream_plan plan_streams(stream_problem const& p, stream_options options = {}) {
   stream_plan out;
-  std::vector<std::int64_t> size, alignment;
-  for (std::size_t i = 0; i < n; ++i) {
-    stream_record const& r = records[i];
-    auto const refuse = [&](std::string_view what) {
-      out.plan = detail::refused({what, static_cast<std::int64_t>(i)});
-      return out;
-    };
-    if (r.born.size() != records[0].born.size() || r.dies.size() != r.born.size() || r.born.empty())
-      return refuse("its clocks have another number of streams");
-    if (precedes(r, r)) return refuse("its death is not after its birth");
-    if (r.size < 0 || r.size > (std::int64_t{1} << 40) || r.alignment < 1 || r.alignment > (std::int64_t{1} << 40))
-      return refuse("its size or alignment is negative or beyond 2^40");
-    size.push_back(r.size), alignment.push_back(r.alignment);
-  }
+  if (auto const wrong = fault_of(p); !wrong.empty()) return out.plan = detail::refused(wrong), out;
   auto const solve = [&](bool across) {
-    detail::conflict_matrix meets(n);
-    for (std::size_t a = 0; a < n; ++a)
-      for (std::size_t b = 0; b < a; ++b)
-        if (size[a] > 0 && size[b] > 0) {
-          bool const apart = precedes(records[a], records[b]) || precedes(records[b], records[a]);
-          if (!apart || (!across && records[a].stream != records[b].stream)) meets.set(a, b);
-        }
-    return detail::plan_conflicts(meets, size, alignment, options.nodes, n <= options.exact_limit);
+    return detail::plan_conflicts({p, across}, options.capacity, options.nodes, p.count() <= options.exact_limit);
   };
-  auto const waits_of = [&](memory_plan const& plan) {
-    std::vector<stream_wait> waits;
-    for (std::uint32_t a = 0; a < n; ++a)
-      for (std::uint32_t b = 0; b < n; ++b)
-        if (a != b && records[a].stream != records[b].stream && size[a] > 0 && size[b] > 0 &&
-            precedes(records[a], records[b]) && plan.offsets[a] < plan.offsets[b] + size[b] &&
-            plan.offsets[b] < plan.offsets[a] + size[a])
-          waits.push_back({a, b});
-    return waits;
-  };
-  out.plan = solve(true);
-  out.waits = waits_of(out.plan);
+  out.plan = solve(options.price_bytes < stream_options::no_hand_over);
+  if (!has_offsets(out.plan)) return out;
+  for (std::uint32_t a = 0; a < p.count(); ++a)
+    for (std::uint32_t b = 0; b < p.count(); ++b) detail::add_waits(p, out.plan.offsets, a, b, out.waits);
   if (options.price_bytes <= 0 || out.waits.empty()) return out;
   memory_plan apart = solve(false);
+  apart.work += out.plan.work;
+  out.plan.work = apart.work;
+  if (!has_offsets(apart)) return out;
   std::int64_t price = 0;
   if (__builtin_mul_overflow(options.price_bytes, static_cast<std::int64_t>(out.waits.size()), &price))
     price = std::numeric_limits<std::int64_t>::max();
   if (apart.arena_bytes - out.plan.arena_bytes < price) {
     apart.lower_bound_bytes = out.plan.lower_bound_bytes;  // what holds with free hand-over
     apart.status = apart.arena_bytes == apart.lower_bound_bytes ? plan_status::optimal : plan_status::feasible;
-    apart.work += out.plan.work;
     out.plan = std::move(apart);
     out.waits.clear();
   }
