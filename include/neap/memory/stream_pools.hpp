@@ -1,0 +1,81 @@
+// Several pools of memory for records on several streams: memory/pools.hpp with the lives of memory/streams.hpp.
+#pragma once
+
+#include <neap/memory/pools.hpp>
+#include <neap/memory/stream_records.hpp>
+#include <neap/memory/streams.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+struct pooled_stream_plan {
+  pooled_plan plan;
+  std::vector<stream_wait> waits;  ///< hand-overs across streams, within a pool, that the offsets make use of
+};
+
+namespace detail {
+
+struct stream_pooling {
+  stream_problem const& p;
+  conflict_problem conflicts;
+
+  std::size_t count() const { return p.count(); }
+  std::int64_t size(std::uint32_t i) const { return p.size[i]; }
+  std::int32_t pool(std::uint32_t i) const { return p.pool_of(i); }
+  memory_plan within(std::vector<std::uint32_t> const& in, std::int64_t capacity, std::int64_t nodes) const {
+    return plan_conflicts(conflicts.subset(in), capacity, nodes, in.size() <= stream_options{}.exact_limit);
+  }
+  /// The heaviest of the cliques that grow from each record by size, each member with the bytes that it is in conflict
+  /// with; or a fixed record that ends higher, alone.
+  std::int64_t crowd(std::vector<std::uint32_t> const& in,
+                     std::vector<std::pair<std::uint32_t, double>>& members) const {
+    auto by_size = in;
+    std::sort(by_size.begin(), by_size.end(),
+              [&](auto a, auto b) { return size(a) != size(b) ? size(a) > size(b) : a < b; });
+    std::int64_t heaviest = -1;
+    std::vector<std::uint32_t> clique, best;
+    for (auto seed : in) {
+      clique.assign(1, seed);
+      auto bytes = size(seed) + std::max<std::int64_t>(conflicts.fixed_of(seed), 0);
+      if (bytes > heaviest) heaviest = bytes, best = clique;
+      bytes = size(seed);
+      for (auto i : by_size)
+        if (i != seed && std::all_of(clique.begin(), clique.end(), [&](auto x) { return conflicts.meets(x, i); }))
+          clique.push_back(i), bytes += size(i);
+      if (bytes > heaviest) heaviest = bytes, best = clique;
+    }
+    members.clear();
+    for (auto i : best) {
+      double beside = 0;
+      for (auto j : in)
+        if (conflicts.meets(i, j)) beside += static_cast<double>(size(j));
+      members.emplace_back(i, beside);
+    }
+    return heaviest;
+  }
+};
+
+}  // namespace detail
+
+/// plan_pools() for records on several streams. `across`: whether bytes may be handed over between streams, at a wait
+/// each; a price has no place here, since pools are judged by time. O(records^3) where records must spill.
+inline pooled_stream_plan plan_pools(stream_problem const& p, std::span<memory_pool const> pools, bool across = true,
+                                     std::size_t exact_limit = 12) {
+  pooled_stream_plan out;
+  if (out.plan.why = fault_of(p); !out.plan.why.empty()) return out;
+  out.plan = detail::fill_pools(detail::stream_pooling{p, {p, across}}, pools, exact_limit);
+  if (!has_offsets(out.plan.status)) return out;
+  for (std::uint32_t a = 0; a < p.count(); ++a)
+    for (std::uint32_t b = 0; b < p.count(); ++b)
+      if (out.plan.pool_of[a] == out.plan.pool_of[b]) detail::add_waits(p, out.plan.offsets, a, b, out.waits);
+  return out;
+}
+
+}  // namespace neap::inline v0
