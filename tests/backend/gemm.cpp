@@ -84,3 +84,32 @@ TEST_CASE("large products: every transposition, edges of tiles and blocks, rows 
   check<float>(neap::gemm_shape::dense(32, 1100, 64), 1.f, 0.f);
   check<float>(neap::gemm_shape::dense(700, 33, 257, false, true), 1.f, 1.f);
 }
+
+TEST_CASE("a part of a product has the bits that it has in the whole, on any number of threads") {
+  neap::random_stream draw{43};
+  int cut = 0;
+  for (int i = 0; i < 40; ++i) {
+    std::int64_t const longest = 1 << (7 + draw.below(6));
+    std::int64_t m = longest + draw.below(50), n = 1 + draw.below(300), k = 1 + draw.below(150);
+    if (draw.below(2)) std::swap(m, n);
+    auto s = neap::gemm_shape::dense(m, n, k, draw.below(2), draw.below(2));
+    auto const a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
+    std::vector<std::byte> workspace(static_cast<std::size_t>(neap::gemm_workspace(s, neap::dtype::f32)) + 64);
+    std::vector<float> whole(static_cast<std::size_t>(m * n)), parts(whole.size());
+    neap::host_backend one{1}, three{3};
+    neap::gemm(one, s, 1.f, a.data(), b.data(), 0.f, whole.data(), workspace.data());
+    auto const wanted = 1 + draw.below(6);
+    auto const p = neap::gemm_parts::of(s, wanted);
+    CHECK(p.count <= wanted);
+    CHECK(neap::gemm_parts::most(s) >= 1);
+    CHECK(neap::gemm_parts::of(s, neap::gemm_parts::most(s)).length >= std::min<std::int64_t>(p.rows ? m : n, 64));
+    CHECK(p.length * p.count >= (p.rows ? m : n));
+    CHECK(p.length * (p.count - 1) < (p.rows ? m : n));
+    cut += p.count > 1;
+    for (std::int64_t j = p.count; j-- > 0;)
+      neap::gemm_part(three, s, p, j, a.data(), b.data(), parts.data() + p.begin(j) * (p.rows ? n : 1),
+                      workspace.data());
+    CHECK(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)) == 0);
+  }
+  CHECK(cut >= 8);
+}

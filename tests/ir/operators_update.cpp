@@ -1,5 +1,8 @@
 #include <neap/ir/operators/update.hpp>
 
+#include <neap/ir/operators/matmul_update.hpp>
+
+#include "../support/message.hpp"
 #include "../support/operator_check.hpp"
 
 using namespace neap;
@@ -64,4 +67,71 @@ TEST_CASE("counters, accumulators, clipping") {
   CHECK(kernel(op::clip_factor{5}, {total}) == 1);
   total.set(0, 0.5);
   CHECK(kernel(op::scale_by{}, {values, total}) == 1.5);
+}
+
+TEST_CASE("updates by a product are the update by that product's value") {
+  operator_checks const checks{.tolerance = 1e-10, .f32_tolerance = 1e-3};
+  auto const product = [](arrays const& in, bool ta, bool tb) {
+    auto const& w = in[0].layout.type.dims;
+    auto const k = in[1].layout.type.dims[ta ? 0 : 1];
+    numbers g(1);
+    for (std::int64_t i = 0; i < w[0]; ++i)
+      for (std::int64_t j = 0; j < w[1]; ++j) {
+        double sum = 0;
+        for (std::int64_t l = 0; l < k; ++l)
+          sum += (ta ? in[1].at({l, i}) : in[1].at({i, l})) * (tb ? in[2].at({j, l}) : in[2].at({l, j}));
+        g[0].push_back(sum);
+      }
+    return g[0];
+  };
+  struct size {
+    std::int64_t m, n, k;
+  };
+  for (size const s : {size{5, 7, 3}, size{1300, 70, 40}, size{60, 1300, 50}, size{4, 6, 5000}})
+    for (bool const ta : {false, true}) {
+      bool const tb = !ta || s.m > s.n;
+      operand const w{{s.m, s.n}}, a{ta ? shape{s.k, s.m} : shape{s.m, s.k}}, b{tb ? shape{s.n, s.k} : shape{s.k, s.n}};
+      check_operator(
+          op::matmul_update<op::sgd>{{0.1, 0.01}, ta, tb, 4}, {w, a, b},
+          [&](arrays const& in) {
+            auto g = product(in, ta, tb);
+            for (std::size_t i = 0; i < g.size(); ++i) {
+              double const x = in[0][static_cast<std::int64_t>(i)];
+              g[i] = x - 0.1 * (g[i] + 0.01 * x);
+            }
+            return numbers{g};
+          },
+          checks);
+      check_operator(
+          op::matmul_update<op::momentum>{{0.1, 0.9, 0.2, 0, false}, ta, tb, 3}, {w, a, b, w},
+          [&](arrays const& in) {
+            auto const g = product(in, ta, tb);
+            numbers out(2);
+            for (std::size_t i = 0; i < g.size(); ++i) {
+              auto const at = static_cast<std::int64_t>(i);
+              double const m = 0.9 * in[3][at] + 0.8 * g[i];
+              out[0].push_back(in[0][at] - 0.1 * m), out[1].push_back(m);
+            }
+            return out;
+          },
+          checks);
+    }
+  CHECK(op::matmul_update<op::adamw>::name == "matmul_adamw");
+}
+
+TEST_CASE("updates by a product refuse what does not fit") {
+  auto const message = [](auto const& op, std::vector<shape> const& in) {
+    graph_editor e{graph{}.facet_table()};
+    std::vector<value_id> v;
+    for (auto const& s : in) v.push_back(e.add_source(role::weight, {dtype::f32, s}));
+    return message_of([&] { e.add(op, std::span<value_id const>(v)); });
+  };
+  op::matmul_update<op::sgd> const u;
+  CHECK(message(u, {{4, 6}, {4, 3}, {3, 5}}) == "sgd: the gradient must have shape [4,6], was given f32[4,5]");
+  CHECK(message(u, {{4, 6}, {4, 3}, {2, 6}}).starts_with("matmul: inner extents differ"));
+  CHECK(message(u, {{4, 6}, {2, 4, 3}, {3, 6}}) ==
+        "matmul_sgd: the gradient is a product of matrices, was given f32[2,4,3]");
+  CHECK(message(u, {{4, 6}, {4, 3}}) == "matmul_sgd: takes 3 to 8 inputs, was given 2");
+  CHECK(message(op::matmul_update<op::sgd>{{}, false, false, 0}, {{4, 6}, {4, 3}, {3, 6}}) ==
+        "matmul_sgd: parts must be at least 1, is 0");
 }

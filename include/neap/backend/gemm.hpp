@@ -141,9 +141,11 @@ inline void gemm_tiled(host_backend& backend, gemm_shape const& s, float const* 
 }
 #endif
 
+// p cuts the product `whole`, of which s is a part: what is done with its elements is decided by the whole.
 template <class T>
-void gemm_cut(host_backend& backend, gemm_shape const& s, gemm_panels const& p, T alpha, T const* a, T const* b, T beta,
-              T* c, void* workspace) {
+void gemm_cut(host_backend& backend, gemm_shape const& s, gemm_panels const& p,
+              [[maybe_unused]] gemm_shape const& whole, T alpha, T const* a, T const* b, T beta, T* c,
+              void* workspace) {
   if (p.k_parts > 1) {  // partial products side by side, then added in order
     T* const parts = static_cast<T*>(workspace);
     backend.parallel_for(p.k_parts, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -167,7 +169,7 @@ void gemm_cut(host_backend& backend, gemm_shape const& s, gemm_panels const& p, 
   }
 #if defined(NEAP_GEMM_TILES)
   if constexpr (std::is_same_v<T, float>)
-    if (suits_tiles(s, alpha, beta)) return gemm_tiled(backend, s, a, b, beta, c);
+    if (suits_tiles(whole, alpha, beta)) return gemm_tiled(backend, s, a, b, beta, c);
 #endif
   if (p.panels == 1) return gemm_panel(s, alpha, a, b, beta, c);
   backend.parallel_for(p.panels, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -198,7 +200,49 @@ void gemm(host_backend& backend, gemm_shape const& s, T alpha, T const* a, T con
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "neap: gemm computes in f32 or f64");
   detail::check_gemm(s);
   detail::single_threaded_blas();
-  detail::gemm_cut(backend, s, detail::gemm_panels::of(s), alpha, a, b, beta, c, workspace);
+  detail::gemm_cut(backend, s, detail::gemm_panels::of(s), s, alpha, a, b, beta, c, workspace);
+}
+
+/// A product taken in parts of C, for who needs a part at a time, in the memory of one part: rows of C where it is at
+/// least as long as wide, else columns. Each part has the bits that it has in the whole product.
+struct gemm_parts {
+  bool rows = true;
+  std::int64_t count = 1;
+  std::int64_t length = 0;  // rows or columns of each part; the last may have fewer
+
+  /// About `wanted` parts, fewer where the product is not large enough. The shape alone decides.
+  static gemm_parts of(gemm_shape const& s, std::int64_t wanted) {
+    auto const p = detail::gemm_panels::of(s);
+    gemm_parts parts{p.rows, 1, p.rows ? s.m : s.n};
+    if (p.k_parts > 1 || p.panels == 1 || wanted <= 1) return parts;
+    parts.length = (p.panels + wanted - 1) / wanted * p.length;
+    parts.count = (parts.length - 1 + (p.rows ? s.m : s.n)) / parts.length;
+    return parts;
+  }
+  /// The most parts that are about as quick as the whole on several threads: our own tiles cut a part for them, OpenBLAS
+  /// is given whole panels, of which a part should have two.
+  static std::int64_t most(gemm_shape const& s) {
+    auto const panels = detail::gemm_panels::of(s).panels;
+    return std::max<std::int64_t>(detail::has_gemm_tiles ? panels : panels / 2, 1);
+  }
+  /// Where part i begins and ends, in rows or columns of C.
+  std::int64_t begin(std::int64_t i) const { return i * length; }
+  std::int64_t end(gemm_shape const& s, std::int64_t i) const { return std::min((i + 1) * length, rows ? s.m : s.n); }
+};
+
+/// Part i of C = op(A) * op(B), written to c with rows of s.ldc elements. Workspace and errors are those of gemm.
+template <class T>
+void gemm_part(host_backend& backend, gemm_shape const& s, gemm_parts const& parts, std::int64_t i, T const* a,
+               T const* b, T* c, void* workspace = nullptr) {
+  detail::check_gemm(s);
+  detail::single_threaded_blas();
+  auto const begin = parts.begin(i), length = parts.end(s, i) - begin;
+  auto piece = s;
+  (parts.rows ? piece.m : piece.n) = length;
+  auto panels = detail::gemm_panels::of(s);
+  if (parts.count > 1) panels.panels = (length + panels.length - 1) / panels.length;
+  detail::gemm_cut(backend, piece, panels, s, T(1), parts.rows ? a + begin * (s.transpose_a ? 1 : s.lda) : a,
+                   parts.rows ? b : b + begin * (s.transpose_b ? s.ldb : 1), T(0), c, workspace);
 }
 
 }  // namespace neap::inline v0

@@ -11,6 +11,7 @@
 #include <neap/ir/operators/image.hpp>
 #include <neap/ir/operators/loss.hpp>
 #include <neap/ir/operators/matmul.hpp>
+#include <neap/ir/operators/matmul_update.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/operators/picking.hpp>
 #include <neap/ir/operators/reduction.hpp>
@@ -53,7 +54,8 @@ struct standard_operators
           op::embedding_grad, op::gather, op::scatter_add,
           // updates
           op::sgd, op::momentum, op::adam, op::adamw, op::increment, op::accumulate, op::reset, op::sum_squares,
-          op::clip_factor, op::scale_by> {};
+          op::clip_factor, op::scale_by, op::matmul_update<op::sgd>, op::matmul_update<op::momentum>,
+          op::matmul_update<op::adam>, op::matmul_update<op::adamw>> {};
 
 using graph = basic_graph<standard_operators>;
 

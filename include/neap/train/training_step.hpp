@@ -7,6 +7,7 @@
 
 #include <neap/train/accumulate.hpp>
 #include <neap/train/clip.hpp>
+#include <neap/train/fuse_updates.hpp>
 #include <neap/train/optimizer.hpp>
 
 namespace neap::inline v0 {
@@ -15,6 +16,7 @@ struct training_options {
   double clip_norm = 0;             // of all gradients together; 0: none
   std::int64_t micro_batches = 1;   // parts of the sample along axis 0, one after another
   bool keep_gradients = false;      // to the end of the step
+  bool fuse_updates = true;         // large weights' gradients are made and used up in parts (train/fuse_updates.hpp)
   std::uint64_t seed = 0;           // of dropout's draws
   training_state* state = nullptr;  // goes on with these states; none: new ones
 };
@@ -61,6 +63,17 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   return r;
 }
 
+template <class Ops>
+void fuse_updates_of(training_program<Ops>& p) {
+  auto fused = fuse_updates(p.program);
+  if (fused.count == 0) return;
+  p.program = std::move(fused.program);
+  p.loss = fused.value[p.loss];
+  for (auto& r : p.residents) r.value = fused.value[r.value];
+  for (auto* list : {&p.inputs, &p.weights, &p.gradients})
+    for (auto& v : *list) v = fused.value[v];
+}
+
 }  // namespace detail
 
 /// The program of one training step. The sample is a tensor or a pair, tuple or plain struct of tensors: its types count,
@@ -94,6 +107,7 @@ training_program<Ops> training_step(Model& model, Sample const& sample, Loss con
     for (auto const& g : made.gradients) p.gradients.push_back(t.keep(g, role::gradient));
   p.inputs = t.inputs();
   p.program = basic_graph<Ops>(t.finish());
+  if (options.fuse_updates) detail::fuse_updates_of(p);
   return p;
 }
 

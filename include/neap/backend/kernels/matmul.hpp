@@ -141,7 +141,7 @@ void run_matmul(host_backend& backend, matmul_plan const& p, tensor_ref const& a
   // Few large products: each is cut. Many: one a thread at a time. The shape decides.
   if (p.batches < 8 && work >= double(gemm_panels::worth_cutting)) {
     for (std::int64_t i = 0; i < p.batches; ++i)
-      gemm_cut(backend, p.each, gemm_panels::of(p.each), T(1), pa + p.offset(p.stride_a, i),
+      gemm_cut(backend, p.each, gemm_panels::of(p.each), p.each, T(1), pa + p.offset(p.stride_a, i),
                pb + p.offset(p.stride_b, i), beta, py + p.offset(p.stride_y, i), workspace);
     return;
   }

@@ -1,0 +1,175 @@
+// An update in place by a gradient that is a product of matrices: both in one operator, so that the gradient never takes
+// more memory than a part of it does. It is what splitting the product and its update along the weight's longer axis and
+// running the parts one after another comes to (fission, MAGIS, ASPLOS'24), with the bits of the two operators it stands
+// for. train/fuse_updates.hpp puts it into training programs.
+#pragma once
+
+#include <neap/ir/operators/matmul.hpp>
+#include <neap/ir/operators/update.hpp>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace neap::inline v0::op {
+
+template <class Update>
+struct matmul_update;
+
+namespace detail {
+
+/// "sgd" -> "matmul_sgd", when compiling.
+template <class Update>
+struct matmul_update_name {
+  static constexpr auto text = [] {
+    constexpr std::string_view prefix = "matmul_", base = Update::name;
+    std::array<char, prefix.size() + base.size()> t{};
+    std::copy(prefix.begin(), prefix.end(), t.begin());
+    std::copy(base.begin(), base.end(), t.begin() + prefix.size());
+    return t;
+  }();
+};
+
+/// The attributes of the update, and those of the product.
+template <class Op>
+struct matmul_update_fields {
+  using update = decltype(Op::update);
+  static constexpr auto own = update::attributes();
+  template <std::size_t I>
+  static constexpr attribute_field field_of() {
+    return {own[I].name, [](void const* op) { return own[I].get(&static_cast<Op const*>(op)->update); },
+            [](void* op, attribute_value const& v) { own[I].set(&static_cast<Op*>(op)->update, v); }};
+  }
+  template <std::size_t... I>
+  static constexpr auto all(std::index_sequence<I...>) {
+    return std::array{field_of<I>()..., field<&Op::transpose_a>("transpose_a"), field<&Op::transpose_b>("transpose_b"),
+                      field<&Op::parts>("parts")};
+  }
+};
+
+/// What does not depend on the update's type: a product of two matrices that has the weight's shape.
+struct weight_product {
+  bool transpose_a, transpose_b;
+  std::int64_t parts;
+
+  gemm_shape shape_of(tensor_layout const& a, tensor_layout const& b) const {
+    return {a.type.extent(transpose_a ? -1 : -2), b.type.extent(transpose_b ? -2 : -1),
+            a.type.extent(transpose_a ? -2 : -1), transpose_a, transpose_b};
+  }
+  tensor_layout infer(shape_context& c) const {
+    c.require(parts >= 1, "parts must be at least 1, is ", parts);
+    for (int i : {1, 2}) c.require(c.in(i).rank() == 2, "the gradient is a product of matrices, was given ", c.in(i));
+    tensor_layout const operands[] = {c.layout(1), c.layout(2)};
+    shape_context product("matmul", operands);
+    matmul{transpose_a, transpose_b}.infer(product);
+    return product.outputs()[0].layout;
+  }
+  /// The gradient's part, and what the product needs for it.
+  bytes_t workspace(work_context const& c) const {
+    auto const s = shape_of(c.in[1], c.in[2]);
+    auto const cut = gemm_parts::of(s, parts);
+    auto const element = c.in[1].type.element;
+    return part_bytes(s, cut, element) +
+           (element == dtype::f32 || element == dtype::f64 ? gemm_workspace(s, element) : 0);
+  }
+  /// Calls each(gradient's part, axis, where it begins on that axis) for all parts in turn.
+  template <class Each>
+  void run(host_backend& backend, kernel_arguments const& a, Each const& each) const {
+    auto s = neap::detail::matmul_plan::of(a.in[1], a.in[2], dense_gradient(a), {transpose_a, transpose_b, false}).each;
+    auto const cut = gemm_parts::of(s, parts);
+    s.ldc = cut.rows ? s.n : cut.length;
+    auto const element = a.in[1].element;
+    auto* const rest = static_cast<std::byte*>(a.workspace) + part_bytes(s, cut, element);
+    int const axis = cut.rows ? 0 : 1;
+    for (std::int64_t i = 0; i < cut.count; ++i) {
+      auto const begin = cut.begin(i);
+      auto gradient = dense_gradient(a);
+      gradient.dims[axis] = cut.end(s, i) - begin;
+      gradient.strides[0] = s.ldc;
+      if (element == dtype::f32)
+        gemm_part(backend, s, cut, i, a.in[1].as<float const>(), a.in[2].as<float const>(),
+                  static_cast<float*>(a.workspace), rest);
+      else
+        gemm_part(backend, s, cut, i, a.in[1].as<double const>(), a.in[2].as<double const>(),
+                  static_cast<double*>(a.workspace), rest);
+      each(gradient, axis, begin);
+    }
+  }
+
+ private:
+  static bytes_t part_bytes(gemm_shape const& s, gemm_parts const& cut, dtype element) {
+    return align_up((cut.rows ? s.n : s.m) * cut.length * size_of(element), 64);
+  }
+  static tensor_ref dense_gradient(kernel_arguments const& a) {
+    auto const& dims = a.in[0].dims;
+    return {a.workspace, a.in[1].element, dims, dense_strides(dims)};
+  }
+};
+
+}  // namespace detail
+
+/// w, a, b, states... -> what Update makes of w, the gradient op(a) op(b) [m, n] and the states: w [m, n] and states,
+/// updated in place. Inputs of the weight's shape are updated part by part, others (the step) are given to each part.
+/// Promise of Update: it updates each element by that element of its inputs alone.
+template <class Update>
+struct matmul_update {
+  static constexpr std::string_view name{detail::matmul_update_name<Update>::text.data(),
+                                         detail::matmul_update_name<Update>::text.size()};
+  static constexpr int most_inputs = 8;
+  Update update{};
+  bool transpose_a = false, transpose_b = false;
+  std::int64_t parts = 1;  // the gradient is made in about this many (gemm_parts)
+
+  static constexpr auto attributes() {
+    using fields = detail::matmul_update_fields<matmul_update>;
+    return fields::all(std::make_index_sequence<fields::own.size()>{});
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(3, most_inputs);
+    std::vector<tensor_layout> in{c.layout(0), product().infer(c)};
+    for (int i = 3; i < c.arity(); ++i) in.push_back(c.layout(i));
+    shape_context inner(Update::name, in);
+    update.infer(inner);
+    for (auto const& o : inner.outputs()) c.update(o.of > 1 ? o.of + 1 : o.of);
+  }
+  void relate(dim_context& c) const {
+    for (int j = 0; j < c.output_count(); ++j) {
+      c.same(1, transpose_a ? 1 : 0, j, 0);
+      c.same(2, transpose_b ? 0 : 1, j, 1);
+      for (int i = 0; i < c.arity(); ++i)
+        if (i == 0 || i > 2) c.aligned(i, j);
+    }
+  }
+  work cost(work_context const& c) const {
+    auto w = detail::streaming_work(c, neap::detail::flops_v<Update>);
+    w.flops += 2.0 * static_cast<double>(c.out[0].type.count()) *
+               static_cast<double>(c.in[1].type.extent(transpose_a ? -2 : -1));
+    return w;
+  }
+  bytes_t workspace(work_context const& c) const { return product().workspace(c); }
+
+  detail::weight_product product() const { return {transpose_a, transpose_b, parts}; }
+};
+
+template <std::same_as<host_backend> Backend, class Update>
+void run(Backend& b, matmul_update<Update> const& op, kernel_arguments const& a) {
+  op.product().run(b, a, [&](tensor_ref const& gradient, int axis, std::int64_t begin) {
+    std::array<tensor_ref, matmul_update<Update>::most_inputs> part;  // w, gradient, states...
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < a.in.size(); ++i) {
+      if (i == 1) part[n++] = gradient;
+      if (i == 1 || i == 2) continue;
+      auto t = a.in[i];
+      if (t.dims == a.in[0].dims) {
+        t.data = t.as<std::byte>() + begin * t.strides[axis] * size_of(t.element);
+        t.dims[axis] = gradient.dims[axis];
+      }
+      part[n++] = t;
+    }
+    std::span<tensor_ref const> const inputs(part.data(), n);
+    run(b, op.update, {inputs, inputs, nullptr});
+  });
+}
+
+}  // namespace neap::inline v0::op

@@ -1,0 +1,183 @@
+// Weight gradients that are products and whose only reader is the weight's update become one operator with it
+// (op::matmul_update): the gradient is made and used up in parts, and never takes the memory of the whole. The update
+// moves to where the product was, so that a gradient's operands live no longer than before.
+//
+// The values stay the same to the last bit. Only products that come in parts (gemm_parts) are worth it: the others would
+// gain nothing and could be ordered less freely.
+#pragma once
+
+#include <neap/ir/editor.hpp>
+#include <neap/ir/operators/matmul_update.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+template <class G>
+struct fused_updates {
+  G program;
+  table<value_id, value_id>
+      value;              // of the graph that was given -> of the program; nothing<value_id>: a fused gradient
+  std::size_t count = 0;  // updates that were fused
+};
+
+namespace detail {
+
+struct update_to_fuse {
+  op_id product, update;
+  operator_facets const* facets;  // of the matmul_update, whose attributes are at `attributes` of the pass's bytes
+  std::size_t attributes;
+  std::size_t place;  // the position, by the ids of the graph that was given, behind which it comes
+};
+
+/// Finds the pairs and writes the graph anew; what is known of operators' types comes through `match`.
+class update_fuser {
+ public:
+  explicit update_fuser(op_graph const& g) : g_(g), gone_(g.op_count()), pulled_(g.op_count()) {
+    if (!g.regions().empty()) throw error("fuse_updates: the graph has regions");
+    for (auto o : g.ops())
+      for (auto v : g.inputs(o))
+        if (auto const p = g.producer(v); p != nothing<op_id> && p > o)
+          throw error("fuse_updates: op " + std::to_string(index(o)) + " reads what a later one makes");
+  }
+
+  /// The product that makes the gradient of update o, if it has no other reader and comes in parts; and how many.
+  std::pair<op::matmul const*, std::int64_t> product_of(op_id o) const {
+    if (g_.inputs(o).size() < 2) return {};
+    auto const v = g_.inputs(o)[1];
+    auto const p = g_.producer(v);
+    if (p == nothing<op_id> || g_.uses(v).size() != 1 || g_.is_kept(v)) return {};
+    auto const* m = g_.as<op::matmul>(p);
+    if (!m) return {};
+    for (auto w : g_.outputs(o))  // what is updated must not be read by the products of the parts that follow
+      for (auto x : g_.inputs(p))
+        if (g_.storage(w) == g_.storage(x)) return {};
+    auto const &a = g_.layout(g_.inputs(p)[0]), &b = g_.layout(g_.inputs(p)[1]);
+    if (a.type.rank() != 2 || b.type.rank() != 2) return {};
+    auto const parts = gemm_parts::most(op::detail::weight_product{m->transpose_a, m->transpose_b, 1}.shape_of(a, b));
+    return {parts > 1 ? m : nullptr, parts};
+  }
+  template <class Update>
+  void match(op_id o) {
+    auto const* u = g_.as<Update>(o);
+    if (!u || g_.inputs(o).size() + 1 > op::matmul_update<Update>::most_inputs) return;
+    auto const [m, parts] = product_of(o);
+    if (!m) return;
+    op::matmul_update<Update> const both{*u, m->transpose_a, m->transpose_b, parts};
+    auto const at = bytes_.size();
+    bytes_.resize(at + (sizeof both + 15) / 16 * 16);
+    std::memcpy(bytes_.data() + at, &both, sizeof both);
+    fuse({g_.producer(g_.inputs(o)[1]), o, &facets_of<op::matmul_update<Update>>, at, 0});
+  }
+
+  fused_updates<op_graph> write() {
+    std::stable_sort(found_.begin(), found_.end(), [](auto const& a, auto const& b) { return a.place < b.place; });
+    fused_updates<op_graph> out{{}, table<value_id, value_id>(g_.value_count(), nothing<value_id>), found_.size()};
+    graph_editor edit(g_.facet_table());
+    for (auto v : g_.sources()) {
+      auto const& r = g_.record(v);
+      auto const s = g_.record(r.storage).first;
+      out.value[v] = r.alias == alias_kind::fresh
+                         ? edit.add_source_at(r.role, g_.layout(v), g_.name(v), g_.bytes(r.storage))
+                         : edit.add_source_view(out.value[s], g_.layout(v), g_.name(v));
+    }
+    auto next = found_.begin();
+    for (auto o : g_.ops()) {
+      if (!gone_[o] && !pulled_[o]) put(edit, out, o, o, g_.view(o));
+      for (; next != found_.end() && next->place == index(o); ++next) {
+        for (auto v : g_.inputs(next->update))
+          if (auto const p = g_.producer(v); p != nothing<op_id> && pulled_[p]) {
+            put(edit, out, p, p, g_.view(p));
+            pulled_[p] = false;
+            gone_[p] = true;
+          }
+        put(edit, out, next->update, next->product, {next->facets, bytes_.data() + next->attributes});
+      }
+    }
+    for (auto v : g_.kept()) edit.keep(out.value[v], g_.role(v));
+    out.program = std::move(edit).finish();
+    return out;
+  }
+
+ private:
+  /// Decides where the update can be at the earliest.
+  void fuse(update_to_fuse f) {
+    auto place = index(f.product);
+    for (auto o : g_.order_after(f.update)) place = std::max(place, index(o));
+    for (auto v : g_.inputs(f.update)) {
+      auto const p = g_.producer(v);
+      if (p == nothing<op_id> || index(p) <= place) continue;
+      // The counter of steps is counted up before the first update: it can be as soon as nobody reads the old number.
+      bool early = true;
+      for (auto in : g_.inputs(p)) early &= g_.producer(in) == nothing<op_id> || index(g_.producer(in)) <= place;
+      for (auto o : g_.order_after(p)) early &= index(o) <= place;
+      if (early) pulled_[p] = true;
+      else place = index(p);
+    }
+    f.place = place;
+    gone_[f.product] = gone_[f.update] = true;
+    found_.push_back(f);
+  }
+  void put(graph_editor& edit, fused_updates<op_graph>& out, op_id o, op_id product, operator_view op) {
+    inputs_.clear();
+    for (auto v : g_.inputs(o))
+      if (product != o && v == g_.inputs(o)[1])
+        for (auto x : g_.inputs(product)) inputs_.push_back(out.value[x]);
+      else inputs_.push_back(out.value[v]);
+    rules_.clear();
+    for (auto v : g_.outputs(o)) {
+      auto const& r = g_.record(v);
+      int const of = r.of >= 2 && product != o ? r.of + 1 : r.of;
+      rules_.push_back({g_.layout(v), r.alias, of, g_.bytes(r.storage)});
+    }
+    auto const to = edit.add_given(op, inputs_, rules_, g_.target(o));
+    edit.set_name(to, g_.name(o));
+    for (std::size_t j = 0; j < rules_.size(); ++j) {
+      auto const v = g_.output(o, static_cast<int>(j)), now = edit.output(to, static_cast<int>(j));
+      out.value[v] = now;
+      edit.set_name(now, g_.name(v));
+      edit.set_role(now, g_.role(v));
+    }
+  }
+
+  op_graph const& g_;
+  table<op_id, unsigned char> gone_, pulled_;  // fused; to be put before the first fused update that reads it
+  std::vector<update_to_fuse> found_;
+  std::vector<std::byte> bytes_;
+  std::vector<value_id> inputs_;
+  std::vector<output_rule> rules_;
+};
+
+template <class Op>
+struct fuse_one {
+  static void match(update_fuser&, op_id) {}
+};
+template <class Update>
+struct fuse_one<op::matmul_update<Update>> {
+  static void match(update_fuser& f, op_id o) { f.match<Update>(o); }
+};
+template <class... Op>
+void match_updates(update_fuser& f, op_id o, type_list<Op...>) {
+  (fuse_one<Op>::match(f, o), ...);
+}
+
+}  // namespace detail
+
+/// The program with the updates fused whose operator has its op::matmul_update in the graph's set (the standard set has
+/// those of all its optimizers). Throws neap::error for a graph with regions, or whose ids are not in a topological
+/// order. O(ops + edges).
+template <class Ops>
+fused_updates<basic_graph<Ops>> fuse_updates(basic_graph<Ops> const& g) {
+  detail::update_fuser f(g);
+  for (auto o : g.ops()) detail::match_updates(f, o, typename Ops::list{});
+  auto made = f.write();
+  return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), made.count};
+}
+
+}  // namespace neap::inline v0
