@@ -20,14 +20,14 @@ struct model {
   tensor operator()(tensor const& x) const { return out(relu(down(relu(in(x))))); }
 };
 model make_model() {
-  model m{nn::linear(48, 640), nn::linear(640, 70), nn::linear(70, 5)};
+  model m{nn::linear(512, 1024), nn::linear(1024, 96), nn::linear(96, 5)};
   initialise(m, 7);
   return m;
 }
-std::pair<tensor, tensor> batch(int i, std::int64_t n = 400) {
+std::pair<tensor, tensor> batch(int i, std::int64_t n = 64) {
   std::vector<std::int64_t> labels;
   for (std::int64_t k = 0; k < n; ++k) labels.push_back((k * 3 + i) % 5);
-  return {tensor::randn({n, 48}, 100 + static_cast<std::uint64_t>(i)), tensor::from(labels, {n})};
+  return {tensor::randn({n, 512}, 100 + static_cast<std::uint64_t>(i)), tensor::from(labels, {n})};
 }
 
 std::size_t fused_in(op_graph const& g) {
@@ -74,14 +74,14 @@ TEST_CASE("fused updates give the bits of the gradient and its update") {
 }
 
 namespace {
-// w [1024, 64] -> its gradient from x [32, 1024] and y [32, 64], updated.
+// w [1024, 512] -> its gradient from x [64, 1024] and y [64, 512], updated.
 struct fixture {
   graph_editor edit{graph{}.facet_table()};
   value_id w, x, y, gradient, after;
   fixture() {
-    w = edit.add_source(role::weight, {dtype::f32, {1024, 64}}, "w");
-    x = edit.add_source(role::input, {dtype::f32, {256, 1024}}, "x");
-    y = edit.add_source(role::input, {dtype::f32, {256, 64}}, "y");
+    w = edit.add_source(role::weight, {dtype::f32, {1024, 512}}, "w");
+    x = edit.add_source(role::input, {dtype::f32, {64, 1024}}, "x");
+    y = edit.add_source(role::input, {dtype::f32, {64, 512}}, "y");
   }
   void product() { gradient = edit.add(op::matmul{true, false}, {x, y})[0]; }
   void update() { after = edit.add(op::sgd{0.5, 0.25}, {w, gradient})[0]; }
@@ -116,7 +116,7 @@ TEST_CASE("the fused operator: attributes, name, place, memory") {
   CHECK(g.producer(r.value[reader]) < o);
   CHECK(o < g.producer(r.value[late]));
   CHECK(g.kept().size() == 2);
-  CHECK(g.type(r.value[f.after]).dims == shape{1024, 64});
+  CHECK(g.type(r.value[f.after]).dims == shape{1024, 512});
   CHECK(g.storage(r.value[f.after]) == g.storage(r.value[f.w]));
   auto const whole = g.bytes(g.storage(r.value[f.w]));
   std::vector<tensor_layout> in, out{g.layout(r.value[f.after])};
@@ -143,16 +143,24 @@ TEST_CASE("gradients that are not fused") {
   }
   SUBCASE("the product reads the weight") {
     fixture f;
-    auto const square = f.edit.add_source(role::weight, {dtype::f32, {1024, 1024}}, "square");
-    f.w = square;
-    f.gradient = f.edit.add(op::matmul{}, {square, square})[0];
+    auto const rows = f.edit.add(op::slice{0, 0, 64}, {f.w})[0];  // what it reads is smaller than the weight
+    f.gradient = f.edit.add(op::matmul{true, false}, {f.x, rows})[0];
+    f.update();
+    CHECK(f.fused().count == 0);
+  }
+  SUBCASE("smaller than its operands") {
+    fixture f;
+    auto const long_x = f.edit.add_source(role::input, {dtype::f32, {4096, 1024}});
+    auto const long_y = f.edit.add_source(role::input, {dtype::f32, {4096, 512}});
+    f.gradient = f.edit.add(op::matmul{true, false}, {long_x, long_y})[0];
     f.update();
     CHECK(f.fused().count == 0);
   }
   SUBCASE("too small to come in parts") {
     fixture f;
     f.w = f.edit.add_source(role::weight, {dtype::f32, {64, 64}}, "small");
-    f.gradient = f.edit.add(op::matmul{true, false}, {f.y, f.y})[0];
+    auto const few = f.edit.add_source(role::input, {dtype::f32, {8, 64}});
+    f.gradient = f.edit.add(op::matmul{true, false}, {few, few})[0];
     f.update();
     CHECK(f.fused().count == 0);
   }
@@ -163,8 +171,8 @@ TEST_CASE(
   for (bool const read : {false, true}) {
     fixture f;
     auto const step = f.edit.add_source(role::state, {dtype::i64, {}}, "step");
-    auto const m = f.edit.add_source(role::state, {dtype::f32, {1024, 64}}, "m");
-    auto const v = f.edit.add_source(role::state, {dtype::f32, {1024, 64}}, "v");
+    auto const m = f.edit.add_source(role::state, {dtype::f32, {1024, 512}}, "m");
+    auto const v = f.edit.add_source(role::state, {dtype::f32, {1024, 512}}, "v");
     f.product();
     auto const other = f.edit.add(op::relu{}, {f.y})[0];
     f.edit.keep(other, role::output);

@@ -55,12 +55,18 @@ class best_first {
     out_.lower_bound_bytes = bound.bytes;
     for (auto const& f : bound.forcing) out_.forcing.push_back({f.op, name_of_op(f.op), f.bytes});
 
+    // Each order to start from gets a dive: later the queue would forget those that are far from the target.
     target_ = goal_.limits_memory ? goal_.memory : out_.original.peak_bytes;
     offer(make_node(nullptr, graph_, original, out_.original));
     for (auto const& s : seeds) {
       auto result = judge(graph_, s);
       offer(make_node(step(nullptr, "another order"), graph_, s, std::move(result)));
     }
+    auto starts = queue_;
+    std::stable_sort(starts.begin(), starts.end(),
+                     [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
+    for (auto const& n : starts)
+      if (!n->expanded && !is_free()) dive(n);
     search();
     place();
     refine_answer();
@@ -144,14 +150,16 @@ class best_first {
   }
 
   void search() {
-    while (!out_of_time()) {
-      if (goal_.limits_memory && best_->state.result.latency <= out_.original.latency &&
-          goal_.fits(best_->state.result))
-        return;  // nothing was paid: nothing is to be gained
+    while (!out_of_time() && !is_free()) {
       auto next = take_from_queue();
       if (!next) return;
       dive(next);
     }
+  }
+  /// The best candidate fits and cost nothing: nothing is to be gained.
+  bool is_free() const {
+    return goal_.limits_memory && best_->state.result.latency <= out_.original.latency &&
+           goal_.fits(best_->state.result);
   }
 
   /// Addresses for the best candidate. Where they need more than the peak and that is over the limit, the search goes on

@@ -2,8 +2,9 @@
 // (op::matmul_update): the gradient is made and used up in parts, and never takes the memory of the whole. The update
 // moves to where the product was, so that a gradient's operands live no longer than before.
 //
-// The values stay the same to the last bit. Only products that come in parts (gemm_parts) are worth it: the others would
-// gain nothing and could be ordered less freely.
+// The values stay the same to the last bit. But the update must wait for the weight's other readers, so the product can
+// be ordered less freely: a gradient is fused where it is larger than both of its operands, which are in memory beside it
+// anyway, and where its product comes in parts (gemm_parts).
 #pragma once
 
 #include <neap/ir/editor.hpp>
@@ -47,7 +48,7 @@ class update_fuser {
           throw error("fuse_updates: op " + std::to_string(index(o)) + " reads what a later one makes");
   }
 
-  /// The product that makes the gradient of update o, if it has no other reader and comes in parts; and how many.
+  /// The product that makes the gradient of update o, if it is to be fused; and in how many parts.
   std::pair<op::matmul const*, std::int64_t> product_of(op_id o) const {
     if (g_.inputs(o).size() < 2) return {};
     auto const v = g_.inputs(o)[1];
@@ -60,6 +61,7 @@ class update_fuser {
         if (g_.storage(w) == g_.storage(x)) return {};
     auto const &a = g_.layout(g_.inputs(p)[0]), &b = g_.layout(g_.inputs(p)[1]);
     if (a.type.rank() != 2 || b.type.rank() != 2) return {};
+    if (g_.type(v).bytes() <= a.type.bytes() + b.type.bytes()) return {};
     auto const parts = gemm_parts::most(op::detail::weight_product{m->transpose_a, m->transpose_b, 1}.shape_of(a, b));
     return {parts > 1 ? m : nullptr, parts};
   }
