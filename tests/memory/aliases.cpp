@@ -128,3 +128,18 @@ TEST_CASE("aliases that make no sense are refused, with the record") {
   fixed[0].offset = 8, fixed[1].offset = 8;
   CHECK(why(fixed) == "records 1 and 0: its fixed offset contradicts that of what it sees");
 }
+
+namespace {
+
+struct seeing {
+  int lower, upper, size, alias_of, begin;
+};
+
+}  // namespace
+
+TEST_CASE("any type with a life, a size and what it sees is a record here") {
+  std::vector<seeing> const three{{0, 3, 8, -1, 0}, {1, 9, 2, 0, 6}, {3, 9, 6, -1, 0}};
+  auto const plan = plan_with_aliases(three, exact{});
+  CHECK(plan.arena_bytes == 8);
+  CHECK(plan.offsets[1] == plan.offsets[0] + 6);
+}

@@ -105,3 +105,18 @@ TEST_CASE("contradictions are told with the record") {
   records[1].offset = 8;
   CHECK(plan_with_groups(records, default_planner{}).arena_bytes == 16);
 }
+
+namespace {
+
+struct member {
+  int lower, upper, size, group;
+};
+
+}  // namespace
+
+TEST_CASE("any type with a life, a size and a group is a record here") {
+  std::vector<member> const three{{0, 9, 4, 7}, {0, 9, 6, -1}, {0, 9, 2, 7}};
+  auto const plan = plan_with_groups(three, default_planner{});
+  CHECK(plan.arena_bytes == 12);
+  CHECK(plan.offsets[2] == plan.offsets[0] + 4);
+}

@@ -120,3 +120,22 @@ TEST_CASE("large problems fill the fast pool first") {
   records[7].pool = 3;
   CHECK(plan_pools(records, pools).why.message() == "record 7: there is no pool of that number");
 }
+
+namespace {
+
+struct plain {
+  int lower, upper, size;
+};
+struct asking : plain {
+  int pool;
+};
+
+}  // namespace
+
+TEST_CASE("any type with a life and a size is a record here; one with a pool is asked") {
+  std::array<memory_pool, 2> const pools{{{8, 2}, {8, 1}}};
+  std::array<plain, 2> const two{{{0, 4, 8}, {2, 6, 8}}};
+  CHECK(plan_pools(two, pools).pool_of == std::vector<std::int32_t>{0, 1});
+  std::array<asking, 2> const one{{{{0, 4, 8}, 1}, {{2, 6, 8}, -1}}};
+  CHECK(plan_pools(one, pools).pool_of == std::vector<std::int32_t>{1, 0});
+}

@@ -10,6 +10,7 @@
 #include <neap/memory/records.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
@@ -26,18 +27,16 @@ struct alias_record : usage_record {
   std::int64_t begin = 0;      ///< where a view lies in what it sees, in bytes
 };
 
-/// Plans records of which some are views: a view's offset is that of what it sees plus `begin`. A view's alignment and
-/// fixed offset bind what it sees. The bound and status are those of the folded problem. Faults (told with the index of
-/// the record): aliases in a cycle or out of range, views that leave what they see or live before it, gaps of a record
-/// that is or has a view, fixed offsets and alignments that contradict one another. O(n log n) besides the planner.
+namespace detail {
+
 template <memory_planner Planner>
-memory_plan plan_with_aliases(std::span<alias_record const> records, Planner const& planner) {
+memory_plan plan_folded(std::span<alias_record const> records, Planner const& planner) {
   auto const n = records.size();
   auto const fault = [](std::string_view what, std::size_t i, std::int64_t other = -1) {
-    return detail::refused({what, static_cast<std::int64_t>(i), other});
+    return refused({what, static_cast<std::int64_t>(i), other});
   };
   std::vector<usage_record> plain(records.begin(), records.end());
-  if (auto const wrong = fault_of(plain); !wrong.empty()) return detail::refused(wrong);
+  if (auto const wrong = fault_of(plain); !wrong.empty()) return refused(wrong);
   std::vector<std::size_t> root(n);
   std::vector<std::int64_t> shift(n, 0);  // behind the begin of the root
   std::vector<std::vector<std::size_t>> views(n);
@@ -101,13 +100,34 @@ memory_plan plan_with_aliases(std::span<alias_record const> records, Planner con
   }
   memory_plan plan = planner(folded);
   if (!has_offsets(plan)) {
-    detail::renumber_faults(plan, speaker);
+    renumber_faults(plan, speaker);
     return plan;
   }
   std::vector<std::int64_t> offsets(n);
   for (std::size_t i = 0; i < n; ++i) offsets[i] = plan.offsets[place[root[i]]] + shift[i];
   plan.offsets = std::move(offsets);
   return plan;
+}
+
+}  // namespace detail
+
+/// Plans records of which some are views: a view's offset is that of what it sees plus `begin`. A view's alignment and
+/// fixed offset bind what it sees. The bound and status are those of the folded problem. Faults (told with the index of
+/// the record): aliases in a cycle or out of range, views that leave what they see or live before it, gaps of a record
+/// that is or has a view, fixed offsets and alignments that contradict one another. O(n log n) besides the planner.
+template <usage_range Range, memory_planner Planner>
+memory_plan plan_with_aliases(Range const& records, Planner const& planner) {
+  if constexpr (std::convertible_to<Range const&, std::span<alias_record const>>) {
+    return detail::plan_folded(records, planner);
+  } else {
+    std::vector<alias_record> seen;
+    for (auto const& r : records) {
+      seen.push_back(detail::projected<alias_record>(r));
+      if constexpr (requires { r.alias_of; }) seen.back().alias_of = static_cast<std::int64_t>(r.alias_of);
+      if constexpr (requires { r.begin; }) seen.back().begin = static_cast<std::int64_t>(r.begin);
+    }
+    return detail::plan_folded(seen, planner);
+  }
 }
 
 }  // namespace neap::inline v0

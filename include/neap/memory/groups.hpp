@@ -9,6 +9,7 @@
 #include <neap/memory/records.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,13 +20,11 @@
 
 namespace neap::inline v0 {
 
-/// Plans records of which those with one `group` (not -1) lie side by side in the order of the range, each member
-/// padded only as its alignment asks. The bound and status are those of the folded problem: with groups of one common
-/// life they are the problem's own. Members may not have gaps; fixed members fix the group. O(n log n) besides the
-/// planner. Faults are told with the index of the record.
+namespace detail {
+
 template <memory_planner Planner>
-memory_plan plan_with_groups(std::span<usage_record const> records, Planner const& planner) {
-  if (auto const wrong = fault_of(records); !wrong.empty()) return detail::refused(wrong);
+memory_plan plan_grouped(std::span<usage_record const> records, Planner const& planner) {
+  if (auto const wrong = fault_of(records); !wrong.empty()) return refused(wrong);
   std::vector<usage_record> folded;
   std::vector<std::size_t> lies_in(records.size());
   std::vector<std::int64_t> shift(records.size(), 0);  // of each record, behind the begin of its folded one
@@ -42,7 +41,7 @@ memory_plan plan_with_groups(std::span<usage_record const> records, Planner cons
   }
   for (auto const& [id, members] : groups) {
     auto const fault = [&](std::string_view what, std::size_t i) {
-      return detail::refused({what, static_cast<std::int64_t>(i)});
+      return refused({what, static_cast<std::int64_t>(i)});
     };
     usage_record all{.lower = records[members[0]].lower, .upper = records[members[0]].upper};
     std::vector<std::int64_t> moments;
@@ -53,7 +52,7 @@ memory_plan plan_with_groups(std::span<usage_record const> records, Planner cons
       if (lcm > (std::int64_t{1} << 40))
         return fault("the alignments of its group have no sensible common multiple", i);
       all.alignment = lcm;
-      shift[i] = detail::align_up(all.size, r.alignment);
+      shift[i] = align_up(all.size, r.alignment);
       all.size = shift[i] + r.size;
       all.lower = std::min(all.lower, r.lower), all.upper = std::max(all.upper, r.upper);
       moments.push_back(r.lower), moments.push_back(r.upper);
@@ -82,13 +81,30 @@ memory_plan plan_with_groups(std::span<usage_record const> records, Planner cons
   }
   memory_plan plan = planner(folded);
   if (!has_offsets(plan)) {
-    detail::renumber_faults(plan, speaker);
+    renumber_faults(plan, speaker);
     return plan;
   }
   std::vector<std::int64_t> offsets(records.size());
   for (std::size_t i = 0; i < records.size(); ++i) offsets[i] = plan.offsets[lies_in[i]] + shift[i];
   plan.offsets = std::move(offsets);
   return plan;
+}
+
+}  // namespace detail
+
+/// Plans records of which those with one `group` (not -1) lie side by side in the order of the range, each member
+/// padded only as its alignment asks. The bound and status are those of the folded problem: with groups of one common
+/// life they are the problem's own. Members may not have gaps; fixed members fix the group. O(n log n) besides the
+/// planner. Faults are told with the index of the record.
+template <usage_range Range, memory_planner Planner>
+memory_plan plan_with_groups(Range const& records, Planner const& planner) {
+  if constexpr (std::convertible_to<Range const&, std::span<usage_record const>>) {
+    return detail::plan_grouped(records, planner);
+  } else {
+    std::vector<usage_record> seen;
+    for (auto const& r : records) seen.push_back(detail::projected(r));
+    return detail::plan_grouped(seen, planner);
+  }
 }
 
 }  // namespace neap::inline v0

@@ -42,11 +42,11 @@ namespace detail {
 /// Records of one clock, as pool planning asks about them. (Those of several streams: memory/stream_pools.hpp.)
 struct interval_pooling {
   memory_problem const& p;
-  std::span<usage_record const> records;
+  std::vector<std::int32_t> pools;  // empty: any
 
   std::size_t count() const { return p.count(); }
   std::int64_t size(std::uint32_t i) const { return p.size[i]; }
-  std::int32_t pool(std::uint32_t i) const { return records[i].pool; }
+  std::int32_t pool(std::uint32_t i) const { return pools.empty() ? -1 : pools[i]; }
   /// A plan of those records within the capacity, or one without offsets.
   memory_plan within(std::vector<std::uint32_t> const& in, std::int64_t capacity, std::int64_t nodes) const {
     return exact{.capacity = capacity, .budget = {.nodes = nodes}}(subset(p, in));
@@ -214,18 +214,18 @@ pooled_plan fill_pools(Pooling const& records, std::span<memory_pool const> pool
 
 }  // namespace detail
 
-/// Assigns every record to a pool (its own `pool`, or any where that is -1) and places it there. Up to `exact_limit`
+/// Assigns every record to a pool (its own `pool`, or any where that is -1 or its type has none) and places it there. Up to `exact_limit`
 /// records the answer is exact: optimal, or infeasible and proved. Beyond, feasible; or budget_spent where the filling
 /// found no room, which proves nothing.
-inline pooled_plan plan_pools(std::span<usage_record const> records, std::span<memory_pool const> pools,
-                              std::size_t exact_limit = 12) {
+template <usage_range Range>
+pooled_plan plan_pools(Range const& records, std::span<memory_pool const> pools, std::size_t exact_limit = 12) {
   memory_problem const p(records);
   if (auto const wrong = fault_of(p); !wrong.empty()) {
     pooled_plan out;
     out.why = wrong;
     return out;
   }
-  return detail::fill_pools(detail::interval_pooling{p, records}, pools, exact_limit);
+  return detail::fill_pools(detail::interval_pooling{p, detail::pools_of(records)}, pools, exact_limit);
 }
 
 }  // namespace neap::inline v0

@@ -130,6 +130,32 @@ struct memory_problem {
 
 namespace detail {
 
+/// Of each record the pool that it asks for; empty if their type has none, or nobody asks.
+template <usage_range Range>
+constexpr std::vector<std::int32_t> pools_of(Range const& records) {
+  std::vector<std::int32_t> pools;
+  if constexpr (requires { std::begin(records)->pool; }) {
+    bool any = false;
+    for (auto const& r : records) any |= r.pool != -1;
+    if (any)
+      for (auto const& r : records) pools.push_back(static_cast<std::int32_t>(r.pool));
+  }
+  return pools;
+}
+
+/// What a record of any type has of a usage_record's properties, for planners that fold records before they plan.
+template <class To = usage_record, usage R>
+To projected(R const& r) {
+  To out;
+  out.lower = lower_of(r), out.upper = upper_of(r), out.size = size_of(r);
+  if constexpr (requires { r.alignment; }) out.alignment = static_cast<std::int64_t>(r.alignment);
+  if constexpr (requires { r.offset; }) out.offset = static_cast<std::int64_t>(r.offset);
+  if constexpr (requires { r.pool; }) out.pool = static_cast<std::int32_t>(r.pool);
+  if constexpr (requires { r.group; }) out.group = static_cast<std::int32_t>(r.group);
+  if constexpr (requires { r.gaps; }) out.gaps.assign(std::begin(r.gaps), std::end(r.gaps));
+  return out;
+}
+
 constexpr std::int64_t align_up(std::int64_t x, std::int64_t a) { return a <= 1 ? x : (x + a - 1) / a * a; }
 
 }  // namespace detail
