@@ -110,6 +110,15 @@ void check_facts(flow_facts const& facts, G const& g, memory_options options) {
     CHECK(said == takeovers);
     CHECK((flow::takes_over(g, o) || said.empty()));
   }
+  std::size_t listed = 0, waits = 0;
+  for (auto o : id_range<op_id>(flow::op_count(g))) {
+    auto const mine = facts.takeovers(o);
+    REQUIRE(mine.size() <= facts.takeovers().size() - listed);
+    CHECK((mine.empty() || mine.data() == facts.takeovers().data() + listed));
+    listed += mine.size(), waits += facts.after(o).size();
+  }
+  CHECK(facts.takeovers().size() == listed);
+  CHECK(facts.after_count() == waits);
   std::vector<storage_id> given;
   for (auto s : id_range<storage_id>(flow::storage_count(g))) {
     CHECK(facts.maker(s) == maker[index(s)]);

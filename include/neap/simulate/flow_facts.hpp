@@ -111,9 +111,8 @@ class flow_facts {
   };
   struct storage_row {
     op_id maker;
-    std::uint32_t touched_by;  // scratch of assign: the last op that touched it, and off_list if it is resident
+    std::uint32_t touched_by;  // scratch of assign: one more than the last op that touched it; no_id: resident
   };
-  static constexpr std::uint32_t no_one = 0x7fffffff, off_list = 0x80000000;
   template <class G>
   void assign_storages(G const& g);
   template <class G, class C>
@@ -148,7 +147,7 @@ void flow_facts::assign_storages(G const& g) {
   auto const set = [&](storage_id s, bool is_resident) {
     auto const bytes = round(flow::bytes(g, s));
     bytes_[s] = bytes;
-    storages_[s] = {nothing<op_id>, is_resident ? off_list | no_one : no_one};
+    storages_[s] = {nothing<op_id>, is_resident ? no_id : 0};
     kinds_[s] = is_resident ? kind::resident : kind::plain;
     if (is_resident) resident_bytes_ = checked_add(resident_bytes_, bytes), ++resident_count_;
   };
@@ -222,35 +221,36 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
   auto* const after = after_.data();
   bool const takeover = options_.takeover;
   bool transfers = false;
-  std::uint32_t touched = 0, waits = 0;
-  std::size_t all_made = 0;
+  std::size_t touched = 0, waits = 0, all_made = 0;
   for (auto o : id_range<op_id>(op_count_)) {
-    auto const me = static_cast<std::uint32_t>(index(o));
+    auto const me = static_cast<std::uint32_t>(index(o)) + 1;
     seconds_t const seconds = cost(g, o);
     auto const stream = flow::stream(g, o);
     bool const takes_over = takeover && stream == op_stream::compute && flow::takes_over(g, o);
     auto const first = touched;
-    after_begin[me] = waits;
+    after_begin[index(o)] = static_cast<std::uint32_t>(waits);
     for (value_id v : flow::inputs(g, o)) {
       auto const p = producer(v);
-      after[waits] = p;
-      waits += p != nothing<op_id>;
+      after[waits] = p;  // no branches: what cannot be foretold costs more than a write
+      waits += p < nothing<op_id>;
       auto const s = flow::storage(g, v);
       auto& by = storages[index(s)].touched_by;
-      touches[touched] = s;  // and no branches: what cannot be foretold costs more than a write
-      touched += static_cast<std::uint32_t>(by != me) & static_cast<std::uint32_t>(by < off_list);
-      by = me | (by & off_list);
+      touches[touched] = s;
+      touched += by < me;
+      by = std::max(by, me);
     }
     for (op_id b : flow::order_after(g, o)) after[waits++] = b;
     auto const made = touched;
     for (value_id v : flow::outputs(g, o)) {
       auto const s = flow::storage(g, v);
       auto& row = storages[index(s)];
-      if (row.touched_by == me || row.touched_by >= off_list) continue;
+      if (row.touched_by >= me) continue;
       row = {o, me};
       touches[touched++] = s;
     }
-    rows[me] = {seconds, first, (touched - made) | std::uint32_t{static_cast<std::uint8_t>(stream)} << 24};
+    rows[index(o)] = {
+        seconds, static_cast<std::uint32_t>(first),
+        static_cast<std::uint32_t>(touched - made) | std::uint32_t{static_cast<std::uint8_t>(stream)} << 24};
     transfers |= stream != op_stream::compute;
     all_made += touched - made;
     if (takes_over) find_takeovers(g, o);
@@ -259,8 +259,8 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
       workspace_[o] = detail::rounding(options_.alignment)(n);
     }
   }
-  rows[op_count_].touches = touched;
-  after_begin[op_count_] = waits;
+  rows[op_count_].touches = static_cast<std::uint32_t>(touched);
+  after_begin[op_count_] = static_cast<std::uint32_t>(waits);
   has_transfers_ = transfers, has_workspace_ = !workspace_.empty();
   return all_made;
 }
