@@ -80,18 +80,22 @@ struct pixel_loss {
 };
 
 template <class Model, class Sample, class Loss>
-void check_training(Model model, Sample const& sample, Loss const& loss, int steps = 8) {
+void check_training(Model model, Sample const& sample, Loss const& loss, int steps = 8,
+                    training_options const& options = {.clip_norm = 5}, std::size_t fused = 0) {
   initialise(model, 5);
   auto eager = model;
   auto planned = model;
   adamw const optimizer{.rate = 0.01};
-  auto const program = training_step(model, sample, loss, optimizer, {.clip_norm = 5});
+  auto const program = training_step(model, sample, loss, optimizer, options);
   auto const valid = verify(program.program);
   REQUIRE_MESSAGE(valid.ok(), valid.message());
+  for (auto o : program.program.ops())
+    if (program.program.facets(o).name == "matmul_adamw") --fused;
+  CHECK(fused == 0);
   CHECK(program.weights.size() == parameters(model).size());
   for (auto const& [name, t] : named_tensors(model, role::weight))
     CHECK(name.find_first_not_of("0123456789.") != name.npos);
-  auto const same_program = training_step(planned, sample, loss, optimizer, {.clip_norm = 5});
+  auto const same_program = training_step(planned, sample, loss, optimizer, options);
   REQUIRE(same_program.program.digest() == program.program.digest());
   search_options search;
   search.memory_at_most = memory_limit::of_original(0.5);
@@ -115,7 +119,7 @@ void check_training(Model model, Sample const& sample, Loss const& loss, int ste
     CHECK(with_plan == last);
     if (i > 0) CHECK(taken == 0);
     if (i < 3) {
-      double const e = eager_step(eager, sample, loss, optimizer, state, {.clip_norm = 5}).template item<double>();
+      double const e = eager_step(eager, sample, loss, optimizer, state, options).template item<double>();
       CHECK(last == e);
     }
   }
@@ -137,6 +141,10 @@ std::pair<tensor, tensor> text() { return {numbers({3, 8}, 1, 16), numbers({3, 8
 TEST_CASE("mlp") {
   check_training(zoo::mlp(zoo::mlp_config::toy()), std::pair{tensor::randn({8, 16}, 1), numbers({8}, 2, 4)},
                  cross_entropy{});
+}
+TEST_CASE("mlp whose weights are larger than its activations: their updates are fused with the gradients") {
+  check_training(zoo::mlp({{512, 1024, 512, 4}}), std::pair{tensor::randn({64, 512}, 1), numbers({64}, 2, 4)},
+                 cross_entropy{}, 12, {}, 2);
 }
 TEST_CASE("vgg") { check_training(zoo::vgg(zoo::vgg_config::toy()), images(), cross_entropy{}); }
 TEST_CASE("resnet") {
