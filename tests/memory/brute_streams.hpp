@@ -82,13 +82,16 @@ struct stream_board {
   std::array<std::int64_t, most_streamed> at{};
 
   stream_board(std::vector<stream_record> const& r, bool across) : records(r) {
-    for (std::size_t a = 0; a < r.size(); ++a)
-      for (std::size_t b = 0; b < r.size(); ++b) {
+    std::array<std::vector<life>, most_streamed> lives;
+    for (std::size_t a = 0; a < r.size(); ++a) {
+      lives[a] = lives_of(r[a]);
+      for (std::size_t b = 0; b < a; ++b) {
         bool ordered = across || r[a].stream == r[b].stream;
-        for (auto const& x : lives_of(r[a]))
-          for (auto const& y : lives_of(r[b])) ordered = ordered && (frees_for(x, y) || frees_for(y, x));
-        if (ordered || r[a].size == 0 || r[b].size == 0) apart[a] |= 1u << b;
+        for (auto const& x : lives[a])
+          for (auto const& y : lives[b]) ordered = ordered && (frees_for(x, y) || frees_for(y, x));
+        if (ordered || r[a].size == 0 || r[b].size == 0) apart[a] |= 1u << b, apart[b] |= 1u << a;
       }
+    }
   }
   /// Of the records whose bits are set in `mask`.
   bool fits(std::int64_t height, unsigned mask = ~0u, std::size_t k = 0) {
