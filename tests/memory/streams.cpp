@@ -102,6 +102,78 @@ TEST_CASE("hand-overs across streams are told, and not made where they cost more
   CHECK(dear.waits.empty());
 }
 
+namespace {
+
+/// The least of arena plus price a wait over all placements.
+struct priced_board {
+  std::vector<stream_record> const& records;
+  std::int64_t price, best;
+  stream_board rules;
+  priced_board(std::vector<stream_record> const& r, std::int64_t p, std::int64_t most)
+      : records(r),
+        price(p),
+        best(most),
+        rules(r, true) {}
+  void place(std::size_t k, std::int64_t cost_of_waits, std::int64_t top) {
+    if (top + cost_of_waits >= best) return;
+    if (k == records.size()) {
+      best = top + cost_of_waits;
+      return;
+    }
+    stream_record const& r = records[k];
+    bool const fixed = r.offset != any_offset;
+    for (std::int64_t x = fixed ? r.offset : 0; x + r.size < best; x += r.alignment) {
+      bool good = true;
+      std::int64_t waits = 0;
+      for (std::size_t j = 0; good && j < k; ++j) {
+        auto const& q = records[j];
+        if (x + r.size <= rules.at[j] || rules.at[j] + q.size <= x || r.size == 0 || q.size == 0) continue;
+        good = rules.apart[k] >> j & 1;
+        bool forth = false, back = false;
+        for (auto const& u : lives_of(q))
+          for (auto const& v : lives_of(r)) forth |= frees_for(u, v), back |= frees_for(v, u);
+        if (q.stream != r.stream) waits += forth + back;
+      }
+      rules.at[k] = x;
+      if (good) place(k + 1, cost_of_waits + price * waits, r.size > 0 || fixed ? std::max(top, x + r.size) : top);
+      if (fixed) break;
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("waits at a price: never dearer than free hand-over or none, nearly always as cheap as can be") {
+  std::mt19937_64 rng(24);
+  int least = 0, between = 0, told = 0;
+  int const some = 1500 + rounds / 50;
+  for (int round = 0; round < some; ++round) {
+    auto const records = random_streams(rng, {round % 2 == 1, round / 2 % 2 == 1, round / 4 % 2 == 1}, 3, 3);
+    std::int64_t const price = 1 + static_cast<std::int64_t>(rng() % 4);
+    auto const cost = [&](stream_plan const& x) {
+      return x.plan.arena_bytes + price * static_cast<std::int64_t>(x.waits.size());
+    };
+    auto const free = plan_streams(records),
+               none = plan_streams(records, {.price_bytes = stream_options::no_hand_over});
+    auto const priced = plan_streams(records, {.price_bytes = price});
+    REQUIRE(priced.plan.status == (!has_offsets(free.plan)                            ? plan_status::infeasible
+                                   : priced.plan.arena_bytes == free.plan.arena_bytes ? plan_status::optimal
+                                                                                      : plan_status::feasible));
+    if (!has_offsets(free.plan)) continue;
+    REQUIRE_MESSAGE(verify(records, priced).ok(), verify(records, priced).message());
+    REQUIRE(cost(priced) <= cost(free));
+    if (has_offsets(none.plan)) REQUIRE(cost(priced) <= cost(none));
+    priced_board board(records, price, cost(priced) + 1);
+    board.place(0, 0, 0);
+    REQUIRE(cost(priced) >= board.best);
+    ++told, least += cost(priced) == board.best;
+    between += cost(priced) < cost(free) && (!has_offsets(none.plan) || cost(priced) < cost(none));
+  }
+  MESSAGE(told << " priced, " << least << " as cheap as can be, " << between << " cheaper than both extremes");
+  CHECK(least * 20 >= told * 19);
+  CHECK(between * 200 >= told);
+}
+
 TEST_CASE("one stream with gaps, alignment and fixed offsets is the interval problem") {
   std::mt19937_64 rng(23);
   int fitted = 0;

@@ -21,8 +21,9 @@
 namespace neap::inline v0 {
 
 struct stream_options {
-  /// A wait is worth it only if it saves this much; no_hand_over: bytes are never shared across streams.
+  /// The plan's cost is its arena and this much for each wait; no_hand_over: bytes are never shared across streams.
   std::int64_t price_bytes = 0;
+  std::size_t tries = 100;  ///< with a price: so many times it is tried what a plan without one of the waits costs
   std::int64_t nodes = 1'000'000;
   std::size_t exact_limit = 400;  ///< beyond this many records: greedy by size only
   std::int64_t capacity = -1;     ///< bytes; -1: the smallest arena, else any plan within the capacity
@@ -221,33 +222,52 @@ inline void add_waits(stream_problem const& p, std::vector<std::int64_t> const& 
 }  // namespace detail
 
 /// Offsets for records on several streams: no two in conflict share a byte. Optimal where the search ends within its
-/// nodes and waits are free or not allowed; with a price between, the cheaper of handing over across streams freely and
-/// not at all, so the bound is that of free hand-over. O(n^2 parts^2 streams) besides the search. Infeasible, with why:
-/// faulty records (fault_of), fixed offsets that collide, and a capacity that is proved to be too small.
+/// nodes and waits are free or not allowed. With a price between, what handing over freely costs and what not at all does
+/// is compared, and waits are given up one by one as long as that makes the plan cheaper; bound and status are those of
+/// the arena with free hand-over, whatever the waits cost. O(n^2 parts^2 streams) besides the search. Infeasible, with
+/// why: faulty records (fault_of), fixed offsets that collide, and a capacity that is proved to be too small.
 inline stream_plan plan_streams(stream_problem const& p, stream_options options = {}) {
   stream_plan out;
   if (auto const wrong = fault_of(p); !wrong.empty()) return out.plan = detail::refused(wrong), out;
-  auto const solve = [&](bool across) {
-    return detail::plan_conflicts({p, across}, options.capacity, options.nodes, p.count() <= options.exact_limit);
+  std::int64_t work = 0;
+  auto const solve = [&](detail::conflict_problem const& conflicts) {
+    stream_plan s;
+    s.plan =
+        detail::plan_conflicts(conflicts, options.capacity, options.nodes - work, p.count() <= options.exact_limit);
+    work += s.plan.work;
+    if (!has_offsets(s.plan)) return s;
+    for (std::uint32_t a = 0; a < p.count(); ++a)
+      for (std::uint32_t b = 0; b < p.count(); ++b) detail::add_waits(p, s.plan.offsets, a, b, s.waits);
+    return s;
   };
-  out.plan = solve(options.price_bytes < stream_options::no_hand_over);
-  if (!has_offsets(out.plan)) return out;
-  for (std::uint32_t a = 0; a < p.count(); ++a)
-    for (std::uint32_t b = 0; b < p.count(); ++b) detail::add_waits(p, out.plan.offsets, a, b, out.waits);
-  if (options.price_bytes <= 0 || out.waits.empty()) return out;
-  memory_plan apart = solve(false);
-  apart.work += out.plan.work;
-  out.plan.work = apart.work;
-  if (!has_offsets(apart)) return out;
-  std::int64_t price = 0;
-  if (__builtin_mul_overflow(options.price_bytes, static_cast<std::int64_t>(out.waits.size()), &price))
-    price = std::numeric_limits<std::int64_t>::max();
-  if (apart.arena_bytes - out.plan.arena_bytes < price) {
-    apart.lower_bound_bytes = out.plan.lower_bound_bytes;  // what holds with free hand-over
-    apart.status = apart.arena_bytes == apart.lower_bound_bytes ? plan_status::optimal : plan_status::feasible;
-    out.plan = std::move(apart);
-    out.waits.clear();
+  detail::conflict_problem conflicts(p, options.price_bytes < stream_options::no_hand_over);
+  out = solve(conflicts);
+  if (!has_offsets(out.plan) || options.price_bytes <= 0 || out.waits.empty()) return out;
+
+  auto const bound = out.plan.lower_bound_bytes;  // what holds with free hand-over
+  __extension__ typedef __int128 wide;
+  auto const costs_less = [&](stream_plan const& a, stream_plan const& b) {
+    auto const cost = [&](stream_plan const& x) {
+      return wide{x.plan.arena_bytes} + wide{options.price_bytes} * static_cast<wide>(x.waits.size());
+    };
+    return has_offsets(a.plan) && cost(a) < cost(b);
+  };
+  stream_plan const apart = solve(detail::conflict_problem(p, false));
+  bool better = true;
+  for (std::size_t tries = options.tries; better && tries > 0;) {
+    better = false;
+    for (std::size_t k = 0; k < out.waits.size() && tries > 0 && work < options.nodes && !better; ++k, --tries) {
+      auto without = conflicts;
+      without.meets.set(out.waits[k].earlier, out.waits[k].later);
+      auto fewer = solve(without);
+      better = costs_less(fewer, out);
+      if (better) out = std::move(fewer), conflicts = std::move(without);
+    }
   }
+  if (costs_less(apart, out)) out = apart;
+  out.plan.work = work;
+  out.plan.lower_bound_bytes = bound;
+  out.plan.status = out.plan.arena_bytes == bound ? plan_status::optimal : plan_status::feasible;
   return out;
 }
 
