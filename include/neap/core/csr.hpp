@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/core/id.hpp>
+#include <neap/core/span_of.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +16,7 @@ template <class Row, class Item>
 class csr {
  public:
   std::span<Item const> operator[](Row r) const {
-    return {items_.data() + begin_[index(r)], items_.data() + begin_[index(r) + 1]};
+    return span_of(items_.data() + begin_[index(r)], begin_[index(r) + 1] - begin_[index(r)]);
   }
   std::size_t row_count() const { return begin_.empty() ? 0 : begin_.size() - 1; }
   std::size_t item_count() const { return items_.size(); }

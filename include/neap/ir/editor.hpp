@@ -12,6 +12,7 @@
 
 #include <neap/core/bit_set.hpp>
 #include <neap/core/number_set.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 
@@ -109,13 +110,13 @@ class graph_editor final : public op_emitter {
     check_inputs(inputs);
     layouts_.clear();
     for (auto v : inputs) layouts_.push_back(g_.layout(v));
-    shape_context shapes(op.facets->name, layouts_);
+    shape_context shapes(op.facets->name, span_of(layouts_));
     op.facets->infer(op.bytes, shapes);
     return outputs_of(append(kind, op.bytes, inputs, shapes.outputs()));
   }
   template <class Op>
   std::vector<value_id> add(Op const& op, std::initializer_list<value_id> inputs) {
-    return emit(view_of(op), std::span(inputs.begin(), inputs.size()));
+    return emit(view_of(op), span_of(inputs.begin(), inputs.size()));
   }
   template <class Op>
   std::vector<value_id> add(Op const& op, std::span<value_id const> inputs) {
@@ -150,11 +151,11 @@ class graph_editor final : public op_emitter {
     auto const first = r.first_output;
     r.first_output = static_cast<std::uint32_t>(g_.value_count());
     arguments_.assign(g_.inputs(o).begin(), g_.inputs(o).end());
-    r.first_input = append_arguments(copy, arguments_);
+    r.first_input = append_arguments(copy, span_of(arguments_));
     g_.ops_.push_back(r);
     for (std::uint32_t j = 0; j < r.output_count; ++j) {
       value_record const x = g_.values_[value_id{first + j}];
-      add_output(copy, arguments_, x.layout, x.alias, x.of, g_.storages_[x.storage].bytes, x.name);
+      add_output(copy, span_of(arguments_), x.layout, x.alias, x.of, g_.storages_[x.storage].bytes, x.name);
     }
     touched_ops_.push_back(copy);
     return copy;
@@ -340,7 +341,7 @@ class graph_editor final : public op_emitter {
   op_id append(int kind, void const* attributes, std::span<value_id const> inputs, std::span<output_rule const> rules) {
     if (inputs.size() > 0x7fff || rules.size() > 0x7fff) throw error("graph: an op of more than 32767 values");
     arguments_.assign(inputs.begin(), inputs.end());
-    inputs = arguments_;
+    inputs = span_of(arguments_);
     op_record r;
     r.kind = static_cast<std::uint16_t>(kind);
     r.input_count = static_cast<std::uint16_t>(inputs.size());
@@ -577,7 +578,7 @@ class graph_editor final : public op_emitter {
     std::sort(changed.begin(), changed.end());
     changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
     std::size_t next = 0;
-    g_.uses_.patch(g_.value_count(), changed, [&](value_id v, std::span<use const> old, auto&& put) {
+    g_.uses_.patch(g_.value_count(), span_of(changed), [&](value_id v, std::span<use const> old, auto&& put) {
       for (auto const& u : old) {
         if (g_.inputs(u.op)[u.argument] != v) continue;
         for (; next < reads_.size() && reads_[next].value == v && !earlier(u, reads_[next].by); ++next)

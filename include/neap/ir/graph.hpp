@@ -14,6 +14,7 @@
 #include <neap/core/csr.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/core/id.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operator.hpp>
 #include <neap/ir/region.hpp>
@@ -145,9 +146,9 @@ class op_graph {
   std::span<use const> uses(value_id v) const { return uses_[v]; }
   bool is_kept(value_id v) const { return values_[v].kept; }
   /// Values that live to the end of the step, each once, in the order they were declared.
-  std::span<value_id const> kept() const { return kept_; }
+  std::span<value_id const> kept() const { return span_of(kept_); }
   /// Values made by no op, in the order they were declared: ids ascend.
-  std::span<value_id const> sources() const { return sources_; }
+  std::span<value_id const> sources() const { return span_of(sources_); }
 
   // storages
   storage_record const& record(storage_id s) const { return storages_[s]; }
@@ -161,7 +162,7 @@ class op_graph {
   }
 
   // regions
-  std::span<neap::region const> regions() const { return regions_; }
+  std::span<neap::region const> regions() const { return span_of(regions_); }
   neap::region const& region(region_id r) const { return regions_[index(r)]; }
 
   /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops. Sources are told apart

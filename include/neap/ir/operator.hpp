@@ -82,21 +82,26 @@ template <class C, class T>
 struct member_of<T C::*> {
   using object = C;
   using type = T;
+  using wide = typename attribute_traits<T>::wide;
 };
+template <auto Member>
+attribute_value get_member(void const* op) {
+  using member = member_of<decltype(Member)>;
+  return static_cast<typename member::wide>(static_cast<typename member::object const*>(op)->*Member);
+}
+template <auto Member>
+void set_member(void* op, attribute_value const& v) {
+  using member = member_of<decltype(Member)>;
+  static_cast<typename member::object*>(op)->*Member =
+      static_cast<typename member::type>(std::get<typename member::wide>(v));
+}
 }  // namespace detail
 
 /// The field for a member: `field<&matmul::transpose_a>("transpose_a")`. Members may be bool, integers, enumerations,
 /// float, double, dtype or extents.
 template <auto Member>
 constexpr attribute_field field(std::string_view name) {
-  using object = typename detail::member_of<decltype(Member)>::object;
-  using type = typename detail::member_of<decltype(Member)>::type;
-  using wide = typename detail::attribute_traits<type>::wide;
-  return {name,
-          [](void const* op) -> attribute_value { return static_cast<wide>(static_cast<object const*>(op)->*Member); },
-          [](void* op, attribute_value const& v) {
-            static_cast<object*>(op)->*Member = static_cast<type>(std::get<wide>(v));
-          }};
+  return {name, &detail::get_member<Member>, &detail::set_member<Member>};
 }
 
 // ---------------------------------------------------------------------------------------------- shape rule
@@ -116,15 +121,38 @@ struct output_rule {
 };
 
 namespace detail {
-inline void append_text(std::string& s, std::string_view x) { s += x; }
-inline void append_text(std::string& s, extents const& x) { s += to_string(x); }
-inline void append_text(std::string& s, tensor_type const& x) { s += to_string(x); }
-inline void append_text(std::string& s, dtype x) { s += name_of(x); }
-template <std::integral T>
-void append_text(std::string& s, T x) {
-  s += std::to_string(x);
-}
-inline void append_text(std::string& s, double x) { s += std::to_string(x); }
+/// A part of an error's text, borrowed until the end of the call that it is an argument of.
+class text_part {
+ public:
+  text_part() = default;
+  text_part(char const* x) : text_(x) {}
+  text_part(std::string_view x) : text_(x) {}
+  text_part(std::string const& x) : text_(x) {}
+  text_part(extents const& x) : dims_(&x) {}
+  text_part(tensor_type const& x) : type_(&x) {}
+  text_part(dtype x) : text_(name_of(x)) {}
+  text_part(double x) : number_(x), kind_(kind::real) {}
+  template <std::integral T>
+  text_part(T x) : integer_(static_cast<std::int64_t>(x)),
+                   kind_(kind::integer) {}
+
+  void append_to(std::string& s) const {
+    if (kind_ == kind::integer) s += std::to_string(integer_);
+    else if (kind_ == kind::real) s += std::to_string(number_);
+    else if (dims_) s += to_string(*dims_);
+    else if (type_) s += to_string(*type_);
+    else s += text_;
+  }
+
+ private:
+  enum class kind : std::uint8_t { text, integer, real };
+  std::string_view text_;
+  extents const* dims_ = nullptr;
+  tensor_type const* type_ = nullptr;
+  std::int64_t integer_ = 0;
+  double number_ = 0;
+  kind kind_ = kind::text;
+};
 }  // namespace detail
 
 /// Where a shape rule reads its inputs and says its outputs.
@@ -147,23 +175,28 @@ class shape_context {
   /// An output that is input `of`, updated in place.
   void update(int of) { out_.push_back({layout(of), alias_kind::update, of}); }
 
-  /// Throws neap::error("op: message") unless `condition`; message parts are text, numbers, types, shapes.
-  template <class... Part>
-  void require(bool condition, Part const&... part) const {
-    if (condition) return;
-    std::string text(op_);
-    text += ": ";
-    (detail::append_text(text, part), ...);
-    throw error(text);
+  /// Throws neap::error("op: message") unless `condition`; message parts are text, numbers, types, shapes. Not a
+  /// template of the parts' types: those of a text depend on its length.
+  using part = detail::text_part;
+  void require(bool condition, part const& a, part const& b = {}, part const& c = {}, part const& d = {},
+               part const& e = {}, part const& f = {}, part const& g = {}, part const& h = {}) const {
+    if (!condition) fail({&a, &b, &c, &d, &e, &f, &g, &h});
   }
   void require_arity(int least, int most) const {
     require(arity() >= least && arity() <= most, "takes ", least, least == most ? "" : " to ",
             least == most ? std::string() : std::to_string(most), " inputs, was given ", arity());
   }
 
-  std::span<output_rule const> outputs() const { return out_; }
+  std::span<output_rule const> outputs() const { return {out_.data(), out_.size()}; }
 
  private:
+  [[noreturn]] void fail(std::initializer_list<part const*> parts) const {
+    std::string text(op_);
+    text += ": ";
+    for (part const* p : parts) p->append_to(text);
+    throw error(text);
+  }
+
   std::string_view op_;
   std::span<tensor_layout const> in_;
   std::vector<output_rule> out_;
@@ -208,7 +241,7 @@ class dim_context {
     for (int i = a.rank() - 1, j = b.rank() - 1; i >= 0 && j >= 0; --i, --j)
       if (a[i] == b[j]) same(input, i, output, j);
   }
-  std::span<dim_link const> links() const { return links_; }
+  std::span<dim_link const> links() const { return {links_.data(), links_.size()}; }
 
  private:
   void add(int i, int a, int o, int b, combine how) {
@@ -277,20 +310,25 @@ class gradient_context {
   /// Adds an op; its first output.
   template <class Op>
   value_id emit(Op const& op, std::initializer_list<value_id> in) {
-    return emit_all(op, in).front();
+    return add(view_of(op), in).front();
   }
+  /// Adds an op; its outputs.
   template <class Op>
   std::vector<value_id> emit_all(Op const& op, std::initializer_list<value_id> in) {
-    return emit_all(op, std::span(in.begin(), in.size()));
+    return add(view_of(op), in);
   }
   template <class Op>
   std::vector<value_id> emit_all(Op const& op, std::span<value_id const> in) {
     return to_.emit(view_of(op), in);
   }
 
-  std::span<value_id const> gradients() const { return gradient_; }
+  std::span<value_id const> gradients() const { return {gradient_.data(), gradient_.size()}; }
 
  private:
+  std::vector<value_id> add(operator_view op, std::initializer_list<value_id> in) {
+    return to_.emit(op, {in.begin(), in.size()});
+  }
+
   op_emitter& to_;
   std::span<value_id const> in_, out_, out_gradient_;
   std::span<bool const> wanted_;
@@ -336,20 +374,24 @@ template <class Op>
 concept has_attributes = requires { Op::attributes(); };
 
 template <class Op>
-constexpr bool elementwise_v = [] {
-  if constexpr (requires { Op::elementwise; }) return bool{Op::elementwise};
-  else return false;
-}();
+constexpr bool elementwise_v = false;
 template <class Op>
-constexpr bool random_v = [] {
-  if constexpr (requires { Op::random; }) return bool{Op::random};
-  else return false;
-}();
+  requires requires { Op::elementwise; }
+constexpr bool elementwise_v<Op> = Op::elementwise;
 template <class Op>
-constexpr double flops_v = [] {
-  if constexpr (requires { Op::flops; }) return static_cast<double>(Op::flops);
-  else return 1.0;
-}();
+constexpr bool random_v = false;
+template <class Op>
+  requires requires { Op::random; }
+constexpr bool random_v<Op> = Op::random;
+template <class Op>
+constexpr double flops_v = 1.0;
+template <class Op>
+  requires requires { Op::flops; }
+constexpr double flops_v<Op> = static_cast<double>(Op::flops);
+
+/// What std::default_initializable says of a class, which costs twenty times as much to compile.
+template <class Op>
+concept has_default = requires { Op{}; };
 
 /// Bytes that a read or a write of a tensor touches: broadcast axes once.
 inline double touched_bytes(tensor_layout const& l) {
@@ -376,11 +418,11 @@ struct attribute_table {
 template <class Op>
 constexpr bool check_operator() {
   static_assert(has_name<Op>, "neap: this operator lacks  static constexpr std::string_view name");
-  static_assert(std::is_trivially_copyable_v<Op> && std::default_initializable<Op>,
+  static_assert(__is_trivially_copyable(Op) && has_default<Op>,
                 "neap: an operator must be trivially copyable and default constructible (graphs keep its bytes)");
   static_assert(has_infer<Op>, "neap: this operator lacks  void infer(neap::shape_context&) const");
   static_assert(has_relate<Op>, "neap: this operator lacks  void relate(neap::dim_context&) const");
-  static_assert(std::is_empty_v<Op> || has_attributes<Op>,
+  static_assert(__is_empty(Op) || has_attributes<Op>,
                 "neap: this operator has data members but lacks  static constexpr auto attributes()  "
                 "returning std::array{neap::field<&Op::member>(\"member\"), ...}");
   return true;
@@ -389,7 +431,7 @@ constexpr bool check_operator() {
 /// The operator behind a graph's bytes. An empty one has no bytes there: any object of its type will do.
 template <class Op>
 Op const& operator_at(void const* bytes) {
-  if constexpr (std::is_empty_v<Op>) {
+  if constexpr (__is_empty(Op)) {
     static constexpr Op it{};
     return it;
   } else {
@@ -397,26 +439,37 @@ Op const& operator_at(void const* bytes) {
   }
 }
 
+/// The facets that are functions, of operators as bytes.
+template <class Op>
+struct facet_functions {
+  static void construct(void* at) { ::new (at) Op{}; }
+  static void infer(void const* op, shape_context& c) { operator_at<Op>(op).infer(c); }
+  static void relate(void const* op, dim_context& c) { operator_at<Op>(op).relate(c); }
+  static void gradient(void const* op, gradient_context& c) { operator_at<Op>(op).gradient(c); }
+  static work cost(void const* op, work_context const& c) {
+    if constexpr (has_cost<Op>) return operator_at<Op>(op).cost(c);
+    else return streaming_work(c, flops_v<Op>);
+  }
+  static bytes_t workspace(void const* op, work_context const& c) { return operator_at<Op>(op).workspace(c); }
+};
+
 template <class Op>
 constexpr operator_facets make_facets() {
   static_assert(check_operator<Op>());
+  using functions = facet_functions<Op>;
   operator_facets f;
   f.name = Op::name;
-  f.size = std::is_empty_v<Op> ? 0 : sizeof(Op);
+  f.size = __is_empty(Op) ? 0 : sizeof(Op);
   f.elementwise = elementwise_v<Op>;
   f.random = random_v<Op>;
-  f.construct = [](void* at) { ::new (at) Op{}; };
-  f.infer = [](void const* op, shape_context& c) { operator_at<Op>(op).infer(c); };
-  f.relate = [](void const* op, dim_context& c) { operator_at<Op>(op).relate(c); };
-  if constexpr (has_gradient<Op>)
-    f.gradient = [](void const* op, gradient_context& c) { operator_at<Op>(op).gradient(c); };
-  f.cost = [](void const* op, work_context const& c) -> work {
-    if constexpr (has_cost<Op>) return operator_at<Op>(op).cost(c);
-    else return streaming_work(c, flops_v<Op>);
-  };
-  if constexpr (has_workspace<Op>)
-    f.workspace = [](void const* op, work_context const& c) { return operator_at<Op>(op).workspace(c); };
-  if constexpr (has_attributes<Op>) f.attributes = attribute_table<Op>::fields;
+  f.construct = &functions::construct;
+  f.infer = &functions::infer;
+  f.relate = &functions::relate;
+  if constexpr (has_gradient<Op>) f.gradient = &functions::gradient;
+  f.cost = &functions::cost;
+  if constexpr (has_workspace<Op>) f.workspace = &functions::workspace;
+  if constexpr (has_attributes<Op>)
+    f.attributes = {attribute_table<Op>::fields.data(), attribute_table<Op>::fields.size()};
   return f;
 }
 
@@ -434,8 +487,8 @@ operator_view view_of(Op const& op) {
 /// An operator struct with all required facets.
 template <class Op>
 concept tensor_operator =
-    detail::has_name<Op> && std::is_trivially_copyable_v<Op> && std::default_initializable<Op> &&
-    detail::has_infer<Op> && detail::has_relate<Op> && (std::is_empty_v<Op> || detail::has_attributes<Op>);
+    detail::has_name<Op> && __is_trivially_copyable(Op) && detail::has_default<Op> && detail::has_infer<Op> &&
+    detail::has_relate<Op> && (__is_empty(Op) || detail::has_attributes<Op>);
 
 // ---------------------------------------------------------------------------------------------- sets
 

@@ -5,6 +5,7 @@
 // others.
 #pragma once
 
+#include <neap/core/span_of.hpp>
 #include <neap/model/kernels.hpp>
 #include <neap/model/trace.hpp>
 
@@ -27,7 +28,7 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
     layouts.push_back(t.layout());
     wanted = wanted || t.wants_gradient();
   }
-  shape_context shapes(op.facets->name, layouts);
+  shape_context shapes(op.facets->name, span_of(layouts));
   with_place(at, [&] { op.facets->infer(op.bytes, shapes); });
   auto const rules = shapes.outputs();
 
@@ -49,7 +50,7 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
     layouts.push_back(r.layout);
   }
   if (computes) {
-    std::span<tensor_layout const> const all(layouts);
+    auto const all = span_of(layouts);
     std::vector<tensor_ref> refs;
     refs.reserve(all.size());
     for (auto const& t : in) refs.push_back(tensor_ref::place(t.storage()->data(), t.layout()));
@@ -58,7 +59,7 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
     if (op.facets->workspace)
       if (auto const bytes = op.facets->workspace(op.bytes, {all.first(in.size()), all.subspan(in.size())}); bytes > 0)
         scratch = context.workspace(bytes);
-    std::span<tensor_ref const> const r(refs);
+    auto const r = span_of(refs);
     with_place(at, [&] { kernel(context.backend(), op.bytes, {r.first(in.size()), r.subspan(in.size()), scratch}); });
     for (std::size_t j = 0; j < rules.size(); ++j)
       if (rules[j].alias == alias_kind::update) n->out[j].storage->written();
@@ -96,13 +97,13 @@ std::vector<tensor> apply_all(Op const& op, std::span<tensor const> in,
 template <class Backend = host_backend, class Op>
 std::vector<tensor> apply_all(Op const& op, std::initializer_list<tensor> in,
                               std::source_location at = std::source_location::current()) {
-  return apply_all<Backend>(op, std::span(in.begin(), in.size()), at);
+  return apply_all<Backend>(op, span_of(in.begin(), in.size()), at);
 }
 /// The first output of an operator.
 template <class Backend = host_backend, class Op>
 tensor apply(Op const& op, std::initializer_list<tensor> in,
              std::source_location at = std::source_location::current()) {
-  return apply_all<Backend>(op, std::span(in.begin(), in.size()), at).front();
+  return apply_all<Backend>(op, span_of(in.begin(), in.size()), at).front();
 }
 
 }  // namespace neap::inline v0

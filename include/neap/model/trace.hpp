@@ -8,6 +8,7 @@
 //   auto g = neap::graph{t.finish()};
 #pragma once
 
+#include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/model/parameter.hpp>
@@ -101,7 +102,7 @@ class tracer {
     ids.reserve(in.size());
     for (auto const& t : in) ids.push_back(value(t, at));
     std::vector<value_id> outputs;
-    detail::with_place(at, [&] { outputs = edit_.emit(op, ids); });
+    detail::with_place(at, [&] { outputs = edit_.emit(op, span_of(ids)); });
     std::vector<tensor> out;
     out.reserve(outputs.size());
     for (auto v : outputs) {

@@ -3,6 +3,7 @@
 // nothing; values that are not in memory any more are computed again, back to values that are.
 #pragma once
 
+#include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/mutate/gap.hpp>
 #include <neap/mutate/mutator.hpp>
@@ -66,7 +67,7 @@ class late_readers {
     return !readers_.empty();
   }
   /// Ops that will be copied, in the order in which the copies run.
-  std::span<op_id const> copied() const { return copied_; }
+  std::span<op_id const> copied() const { return span_of(copied_); }
   /// Their seconds in the present order.
   double seconds() const {
     double t = 0;

@@ -7,6 +7,7 @@
 //   for (auto const& order : orders) sim(facts, order);
 #pragma once
 
+#include <neap/core/span_of.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/plan/simulation.hpp>
 #include <neap/simulate/cost_model.hpp>
@@ -69,34 +70,38 @@ class flow_facts {
 
   /// Storages, not resident, that an op reads or writes, each once: inputs in order, then outputs.
   std::span<storage_id const> touches(op_id o) const {
-    return {touches_.data() + ops_[index(o)].touches, touches_.data() + ops_[index(o) + 1].touches};
+    auto const begin = ops_[index(o)].touches;
+    return span_of(touches_.data() + begin, ops_[index(o) + 1].touches - begin);
   }
   /// Storages, not resident, that an op makes; the last ones of touches(o).
   std::span<storage_id const> makes(op_id o) const {
-    auto const* end = touches_.data() + ops_[index(o) + 1].touches;
-    return {end - (ops_[index(o)].made_and_stream & 0xffffff), end};
+    auto const made = ops_[index(o)].made_and_stream & 0xffffff;
+    return span_of(touches_.data() + ops_[index(o) + 1].touches - made, made);
   }
   /// Of all ops, by op: a storage is made by one op, so `to` says whose a candidate is. An op's are in the order in which
   /// they are tried.
-  std::span<takeover_candidate const> takeovers() const { return takeovers_; }
+  std::span<takeover_candidate const> takeovers() const { return span_of(takeovers_); }
   /// Those of one op. O(log candidates).
   std::span<takeover_candidate const> takeovers(op_id o) const {
     auto const below = [&](op_id end) {
-      return std::partition_point(takeovers_.begin(), takeovers_.end(),
+      auto const* const first = takeovers_.data();
+      return std::partition_point(first, first + takeovers_.size(),
                                   [&](takeover_candidate c) { return maker(c.to) < end; });
     };
-    return {below(o), below(id_at<op_id>(index(o) + 1))};
+    auto const* const first = below(o);
+    return span_of(first, static_cast<std::size_t>(below(id_at<op_id>(index(o) + 1)) - first));
   }
   /// Ops that must have ended before an op starts: makers of its inputs, then order_after. Not always distinct.
   std::span<op_id const> after(op_id o) const {
-    return {after_.data() + after_begin_[index(o)], after_.data() + after_begin_[index(o) + 1]};
+    auto const begin = after_begin_[index(o)];
+    return span_of(after_.data() + begin, after_begin_[index(o) + 1] - begin);
   }
   /// The lengths of all ops' lists in `after` together.
   std::size_t after_count() const { return after_begin_.empty() ? 0 : after_begin_[op_count_]; }
 
-  std::span<storage_id const> kept_storages() const { return kept_; }  // none of them resident
+  std::span<storage_id const> kept_storages() const { return span_of(kept_); }  // none of them resident
   /// Storages that are neither resident nor made by an op: they are there from the first position.
-  std::span<storage_id const> given_storages() const { return given_; }
+  std::span<storage_id const> given_storages() const { return span_of(given_); }
   bytes_t resident_bytes() const { return resident_bytes_; }
   bool has_transfers() const { return has_transfers_; }
   bool has_workspace() const { return has_workspace_; }

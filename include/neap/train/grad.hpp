@@ -3,6 +3,7 @@
 // trace's graph is differentiated where it stands, so that a whole training step can be traced as it is written.
 #pragma once
 
+#include <neap/core/span_of.hpp>
 #include <neap/ir/standard_operators.hpp>
 #include <neap/model/apply.hpp>
 #include <neap/train/differentiate.hpp>
@@ -41,7 +42,7 @@ class recorded_graph {
     for (auto const* n : recorded_nodes(loss)) {
       std::vector<value_id> in;
       for (std::size_t i = 0; i < n->in.size(); ++i) in.push_back(value(n->in[i], n->in_version[i]));
-      auto const out = edit_.emit({n->facets, n->attributes.data()}, in);
+      auto const out = edit_.emit({n->facets, n->attributes.data()}, span_of(in));
       for (std::size_t j = 0; j < out.size(); ++j) place(out[j], n->out[j].storage, n->out[j].version);
       first_output_[n] = out.front();
     }
@@ -210,7 +211,7 @@ std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt,
 template <class Ops = standard_operators, class Backend = host_backend>
 std::vector<tensor> grad(tensor const& loss, std::initializer_list<tensor> wrt,
                          std::source_location at = std::source_location::current()) {
-  return grad<Ops, Backend>(loss, std::span(wrt.begin(), wrt.size()), at);
+  return grad<Ops, Backend>(loss, span_of(wrt.begin(), wrt.size()), at);
 }
 
 }  // namespace neap::inline v0

@@ -4,6 +4,7 @@
 
 #include <neap/backend/kernels/copy.hpp>
 #include <neap/backend/kernels/reduce.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/ir/operators/common.hpp>
 
 namespace neap::inline v0::op {
@@ -27,7 +28,7 @@ void run(Backend& b, copy const&, kernel_arguments const& a) {
 
 inline value_id dense(op_emitter& to, value_id v) {
   if (to.layout_of(v).is_dense()) return v;
-  return to.emit(view_of(copy{}), std::span(&v, 1)).front();
+  return to.emit(view_of(copy{}), span_of(&v, 1)).front();
 }
 inline value_id dense(gradient_context& c, value_id v) { return c.layout(v).is_dense() ? v : c.emit(copy{}, {v}); }
 inline value_id dense_rows(op_emitter& to, value_id v) { return to.layout_of(v).has_dense_rows() ? v : dense(to, v); }

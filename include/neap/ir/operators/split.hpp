@@ -2,6 +2,7 @@
 // each part's gradient would be padded to the whole, and the wholes added.)
 #pragma once
 
+#include <neap/core/span_of.hpp>
 #include <neap/ir/operators/movement.hpp>
 
 namespace neap::inline v0::op {
@@ -32,7 +33,7 @@ struct split {
     auto const part = c.type(c.out(0));
     for (int j = 0; j < static_cast<int>(parts); ++j)
       all.push_back(c.grad(j) != nothing<value_id> ? c.grad(j) : c.emit(fill{part.dims, part.element, 0}, {}));
-    c.give(0, all.size() == 1 ? all[0] : c.emit_all(concat{axis}, std::span<value_id const>(all)).front());
+    c.give(0, all.size() == 1 ? all[0] : c.emit_all(concat{axis}, span_of(all)).front());
   }
 };
 template <class Backend>
