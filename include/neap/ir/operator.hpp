@@ -124,34 +124,40 @@ namespace detail {
 /// A part of an error's text, borrowed until the end of the call that it is an argument of.
 class text_part {
  public:
-  text_part() = default;
-  text_part(char const* x) : text_(x) {}
-  text_part(std::string_view x) : text_(x) {}
-  text_part(std::string const& x) : text_(x) {}
-  text_part(extents const& x) : dims_(&x) {}
-  text_part(tensor_type const& x) : type_(&x) {}
-  text_part(dtype x) : text_(name_of(x)) {}
-  text_part(double x) : number_(x), kind_(kind::real) {}
+  text_part() : integer_(0) {}
+  text_part(std::string_view x) : text_(x.data()), size_(static_cast<std::uint32_t>(x.size())), kind_(kind::text) {}
+  text_part(char const* x) : text_part(std::string_view(x)) {}
+  text_part(std::string const& x) : text_part(std::string_view(x)) {}
+  text_part(dtype x) : text_part(name_of(x)) {}
+  text_part(extents const& x) : dims_(&x), kind_(kind::dims) {}
+  text_part(tensor_type const& x) : type_(&x), kind_(kind::type) {}
+  text_part(double x) : real_(x), kind_(kind::real) {}
   template <std::integral T>
   text_part(T x) : integer_(static_cast<std::int64_t>(x)),
                    kind_(kind::integer) {}
 
   void append_to(std::string& s) const {
-    if (kind_ == kind::integer) s += std::to_string(integer_);
-    else if (kind_ == kind::real) s += std::to_string(number_);
-    else if (dims_) s += to_string(*dims_);
-    else if (type_) s += to_string(*type_);
-    else s += text_;
+    switch (kind_) {
+      case kind::none: break;
+      case kind::text: s.append(text_, size_); break;
+      case kind::dims: s += to_string(*dims_); break;
+      case kind::type: s += to_string(*type_); break;
+      case kind::integer: s += std::to_string(integer_); break;
+      case kind::real: s += std::to_string(real_); break;
+    }
   }
 
  private:
-  enum class kind : std::uint8_t { text, integer, real };
-  std::string_view text_;
-  extents const* dims_ = nullptr;
-  tensor_type const* type_ = nullptr;
-  std::int64_t integer_ = 0;
-  double number_ = 0;
-  kind kind_ = kind::text;
+  enum class kind : std::uint8_t { none, text, dims, type, integer, real };
+  union {
+    char const* text_;
+    extents const* dims_;
+    tensor_type const* type_;
+    std::int64_t integer_;
+    double real_;
+  };
+  std::uint32_t size_ = 0;
+  kind kind_ = kind::none;
 };
 }  // namespace detail
 
@@ -175,12 +181,12 @@ class shape_context {
   /// An output that is input `of`, updated in place.
   void update(int of) { out_.push_back({layout(of), alias_kind::update, of}); }
 
-  /// Throws neap::error("op: message") unless `condition`; message parts are text, numbers, types, shapes. Not a
-  /// template of the parts' types: those of a text depend on its length.
+  /// Throws neap::error("op: message") unless `condition`; message parts are text, numbers, types, shapes, at most
+  /// eight. Not a template of the parts' types: the type of a literal tells its length, so each would be another one.
   using part = detail::text_part;
-  void require(bool condition, part const& a, part const& b = {}, part const& c = {}, part const& d = {},
-               part const& e = {}, part const& f = {}, part const& g = {}, part const& h = {}) const {
-    if (!condition) fail({&a, &b, &c, &d, &e, &f, &g, &h});
+  void require(bool condition, part a, part b = {}, part c = {}, part d = {}, part e = {}, part f = {}, part g = {},
+               part h = {}) const {
+    if (!condition) fail({a, b, c, d, e, f, g, h});
   }
   void require_arity(int least, int most) const {
     require(arity() >= least && arity() <= most, "takes ", least, least == most ? "" : " to ",
@@ -190,10 +196,10 @@ class shape_context {
   std::span<output_rule const> outputs() const { return {out_.data(), out_.size()}; }
 
  private:
-  [[noreturn]] void fail(std::initializer_list<part const*> parts) const {
+  [[noreturn]] void fail(std::initializer_list<part> parts) const {
     std::string text(op_);
     text += ": ";
-    for (part const* p : parts) p->append_to(text);
+    for (part const& p : parts) p.append_to(text);
     throw error(text);
   }
 

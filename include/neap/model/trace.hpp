@@ -8,6 +8,7 @@
 //   auto g = neap::graph{t.finish()};
 #pragma once
 
+#include <neap/core/number_map.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/movement.hpp>
@@ -15,7 +16,6 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -64,8 +64,7 @@ class tracer {
     value_id const v = edit_.add_source(role::input, like.type(), name);
     inputs_.push_back(v);
     // Programs that capture the sample itself, instead of taking it as an argument, mean the input.
-    if (like.storage() && like.layout() == tensor_layout::dense(like.storage()->type()))
-      known_.emplace(like.storage().get(), entry{v, like});
+    if (like.storage() && like.layout() == tensor_layout::dense(like.storage()->type())) know(like, v);
     return wrap(v);
   }
   /// The name that a tensor of the model gets if the program reads it.
@@ -89,10 +88,10 @@ class tracer {
       return t.node()->out[t.output()].value;
     }
     auto const* s = t.storage().get();
-    auto it = known_.find(s);
-    if (it == known_.end()) it = known_.emplace(s, entry{add_source(t, at), t}).first;
-    if (t.layout() == tensor_layout::dense(s->type())) return it->second.value;
-    return edit_.add_source_view(it->second.value, t.layout());
+    auto known = known_.find(s);
+    if (known == number_map::none) known = know(t, add_source(t, at));
+    if (t.layout() == tensor_layout::dense(s->type())) return value_id{known};
+    return edit_.add_source_view(value_id{known}, t.layout());
   }
   /// Whether the program has read an eager tensor so far.
   bool reads(tensor const& t) const { return t.storage() && known_.contains(t.storage().get()); }
@@ -109,7 +108,7 @@ class tracer {
       auto const& r = edit_.graph().record(v);
       if (r.alias == alias_kind::update && r.of >= 0)
         if (auto const& base = in[static_cast<std::size_t>(r.of)]; !base.is_traced())
-          known_.at(base.storage().get()).value = v;
+          known_.set(base.storage().get(), static_cast<std::uint32_t>(index(v)));
       out.push_back(wrap(v));
     }
     return out;
@@ -133,10 +132,11 @@ class tracer {
   }
 
  private:
-  struct entry {
-    value_id value;
-    tensor holder;  // keeps the storage's address its own
-  };
+  /// From now on the eager tensor's storage is value v; what it is, if it was nothing before.
+  std::uint32_t know(tensor const& t, value_id v) {
+    if (known_.add(t.storage().get(), static_cast<std::uint32_t>(index(v)))) holders_.push_back(t);
+    return known_.find(t.storage().get());
+  }
 
   void stop() {
     if (context_.trace_ == this) context_.trace_ = nullptr;
@@ -165,7 +165,8 @@ class tracer {
   graph_editor edit_;
   eager_context& context_;
   std::shared_ptr<detail::trace_token> token_;
-  std::unordered_map<void const*, entry> known_;
+  number_map known_;                                        // eager storages to values
+  std::vector<tensor> holders_;                             // keeps those storages' addresses their own
   std::vector<std::pair<void const*, std::string>> names_;  // the first one counts
   std::vector<value_id> inputs_;
   std::vector<resident> residents_;

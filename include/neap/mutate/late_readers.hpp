@@ -3,13 +3,13 @@
 // nothing; values that are not in memory any more are computed again, back to values that are.
 #pragma once
 
+#include <neap/core/number_map.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/mutate/gap.hpp>
 #include <neap/mutate/mutator.hpp>
 
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 namespace neap::inline v0::detail {
@@ -25,7 +25,8 @@ struct replay_facts {
   table<op_id, std::uint32_t> at;
   csr<storage_id, value_id> values;
   std::vector<update> updates;
-  std::unordered_map<std::size_t, std::vector<op_id>> copies;  // ops by origin, where they are not their own
+  number_map families;                     // origins of ops that are not their own, to rows of `copies`
+  std::vector<std::vector<op_id>> copies;  // such ops by origin
 
   replay_facts(op_graph const& g, schedule const& order) : at(positions(order)) {
     values.build(g.storage_count(), [&](auto&& pair) {
@@ -36,7 +37,10 @@ struct replay_facts {
         if (auto const& r = g.record(v); r.alias == alias_kind::update)
           updates.push_back({r.storage, static_cast<std::uint16_t>(r.version - 1), at[r.producer]});
     for (auto o : g.ops())
-      if (g.origin(o) != o) copies[index(g.origin(o))].push_back(o);
+      if (auto const origin = g.origin(o); origin != o) {
+        if (families.add(index(origin), static_cast<std::uint32_t>(copies.size()))) copies.emplace_back();
+        copies[families.find(index(origin))].push_back(o);
+      }
   }
 };
 
@@ -54,7 +58,10 @@ class late_readers {
         small_(static_cast<bytes_t>(keep_ratio * static_cast<double>(g.bytes(away)))) {}
 
   /// `v` can be read at `resume` as it is: a value the caller provides (a load's result, before it is made).
-  void provide(value_id v) { known_[index(v)] = v; }
+  void provide(value_id v) {
+    given_ = v;
+    know(v, v);
+  }
 
   /// Plans all that the readers of the storage from `resume` on need. False if it cannot be had, or costs more ops.
   bool plan() {
@@ -75,21 +82,22 @@ class late_readers {
     return t;
   }
 
-  /// Copies the planned ops and lets the readers read the copies. `provided` maps what provide() named to values of the
-  /// edited graph. Appends the copies, in order.
-  void apply(graph_editor& edit, std::unordered_map<std::size_t, value_id> provided, std::vector<op_id>& copies) const {
+  /// Copies the planned ops and lets the readers read the copies. `provided` is, in the edited graph, what provide()
+  /// named, if it was called. Appends the copies, in order.
+  void apply(graph_editor& edit, std::vector<op_id>& copies, value_id provided = nothing<value_id>) const {
+    number_map made;  // values of g_ to those of the edited graph that stand for them
+    if (provided != nothing<value_id>) made.add(index(given_), static_cast<std::uint32_t>(index(provided)));
     auto const mapped = [&](value_id v) {
-      auto const p = provided.find(index(v));
-      if (p != provided.end()) return p->second;
-      auto const k = known_.find(index(v));
-      return k == known_.end() ? v : k->second;
+      auto n = made.find(index(v));
+      if (n == number_map::none) n = known_.find(index(v));
+      return n == number_map::none ? v : value_id{n};
     };
     for (auto o : copied_) {
       op_id const copy = edit.clone(o);
       copies.push_back(copy);
       for (std::size_t i = 0; i < g_.inputs(o).size(); ++i) edit.set_input(copy, i, mapped(g_.inputs(o)[i]));
       for (std::size_t j = 0; j < g_.outputs(o).size(); ++j)
-        provided[index(g_.outputs(o)[j])] = edit.output(copy, static_cast<int>(j));
+        made.set(index(g_.outputs(o)[j]), static_cast<std::uint32_t>(index(edit.output(copy, static_cast<int>(j)))));
     }
     for (auto o : readers_)
       for (std::size_t i = 0; i < g_.inputs(o).size(); ++i)
@@ -97,6 +105,8 @@ class late_readers {
   }
 
  private:
+  void know(value_id v, value_id as) { known_.set(index(v), static_cast<std::uint32_t>(index(as))); }
+
   /// Whether v's bytes are in memory just before `resume` and may still be read there.
   bool in_memory(value_id v) const {
     auto const s = g_.storage(v);
@@ -111,16 +121,16 @@ class late_readers {
   }
 
   bool available(value_id v, int depth) {
-    if (known_.count(index(v))) return true;
+    if (known_.contains(index(v))) return true;
     if (in_memory(v)) {
-      known_[index(v)] = v;
+      know(v, v);
       return true;
     }
     auto const o = g_.producer(v);
     if (o == nothing<op_id> || depth > 256 || copied_.size() >= most_ops_) return false;
     std::size_t const j = static_cast<std::size_t>(index(v) - index(g_.outputs(o).front()));
     if (auto const twin = living_twin(o, j); twin != nothing<value_id>) {
-      known_[index(v)] = twin;
+      know(v, twin);
       return true;
     }
     if (!graph_traits<op_graph>::is_recomputable(g_, o)) return false;
@@ -128,15 +138,15 @@ class late_readers {
       if (!available(in, depth + 1)) return false;
     if (copied_.size() >= most_ops_) return false;
     copied_.push_back(o);
-    for (auto out : g_.outputs(o)) known_[index(out)] = out;  // replaced by the copy's outputs in apply()
+    for (auto out : g_.outputs(o)) know(out, out);  // replaced by the copy's outputs in apply()
     return true;
   }
 
   /// The same output of another copy of o's origin that is in memory at `resume`.
   value_id living_twin(op_id o, std::size_t j) {
-    auto const family = facts_.copies.find(index(g_.origin(o)));
-    if (family == facts_.copies.end()) return nothing<value_id>;
-    for (auto x : family->second) {
+    auto const family = facts_.families.find(index(g_.origin(o)));
+    if (family == number_map::none) return nothing<value_id>;
+    for (auto x : facts_.copies[family]) {
       if (x == o || g_.record(x).region != g_.record(o).region || &g_.facets(x) != &g_.facets(o)) continue;
       if (j >= g_.outputs(x).size() || facts_.at[x] >= resume_) continue;
       auto const v = g_.outputs(x)[j];
@@ -150,10 +160,11 @@ class late_readers {
   simulation const& result_;
   storage_id away_;
   std::uint32_t resume_;
+  value_id given_ = nothing<value_id>;  // what provide() named
   std::size_t most_ops_;
   bytes_t small_;
   std::vector<op_id> readers_, copied_;
-  std::unordered_map<std::size_t, value_id> known_;
+  number_map known_;  // values of g_ to values of g_ that can be read at `resume` in their place
 };
 
 /// Finishes an edit whose order is `order` (ids of the editor): removes what nobody reads any more, renumbers the order.

@@ -25,7 +25,7 @@ struct recompute {
     if (!late.plan() || late.copied().empty()) return std::nullopt;
     graph_editor edit{c.graph};
     std::vector<op_id> copies;
-    late.apply(edit, {}, copies);
+    late.apply(edit, copies);
     schedule order;
     order.order.reserve(c.order.size() + copies.size());
     order.order.insert(order.order.end(), c.order.begin(), c.order.begin() + resume);

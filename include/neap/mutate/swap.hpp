@@ -46,7 +46,7 @@ struct swap_out {
     value_id const loaded = edit.add(op::load{}, {handle})[0];
     op_id const load = edit.graph().producer(loaded);
     std::vector<op_id> copies;
-    late.apply(edit, {{index(whole), loaded}}, copies);
+    late.apply(edit, copies, loaded);
 
     std::uint32_t const issue = load_position(c);
     std::uint32_t const stored = facts.at[producer];

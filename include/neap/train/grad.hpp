@@ -3,6 +3,7 @@
 // trace's graph is differentiated where it stands, so that a whole training step can be traced as it is written.
 #pragma once
 
+#include <neap/core/number_map.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/standard_operators.hpp>
 #include <neap/model/apply.hpp>
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -20,15 +20,15 @@ namespace detail {
 /// The recorded operators that `loss` was computed with, in the order in which they ran.
 inline std::vector<tensor_node const*> recorded_nodes(tensor const& loss) {
   std::vector<tensor_node const*> found, open{loss.node().get()};
-  std::unordered_map<tensor_node const*, value_id> seen;  // as a set; a map of this type is needed below
-  seen.emplace(open.front(), nothing<value_id>);
+  number_map seen;  // as a set
+  seen.add(open.front(), 0);
   while (!open.empty()) {
     auto const* n = open.back();
     open.pop_back();
     if (!n->facets) continue;
     found.push_back(n);
     for (auto const& t : n->in)
-      if (auto const* m = t.node().get(); seen.emplace(m, nothing<value_id>).second) open.push_back(m);
+      if (auto const* m = t.node().get(); seen.add(m, 0)) open.push_back(m);
   }
   std::sort(found.begin(), found.end(), [](auto const* a, auto const* b) { return a->order < b->order; });
   return found;
@@ -44,13 +44,13 @@ class recorded_graph {
       for (std::size_t i = 0; i < n->in.size(); ++i) in.push_back(value(n->in[i], n->in_version[i]));
       auto const out = edit_.emit({n->facets, n->attributes.data()}, span_of(in));
       for (std::size_t j = 0; j < out.size(); ++j) place(out[j], n->out[j].storage, n->out[j].version);
-      first_output_[n] = out.front();
+      first_output_.set(n, static_cast<std::uint32_t>(index(out.front())));
     }
   }
 
   value_id value(tensor const& t, std::uint32_t version) {
-    if (auto it = first_output_.find(t.node().get()); it != first_output_.end())
-      return id_at<value_id>(index(it->second) + t.output());
+    if (auto const first = first_output_.find(t.node().get()); first != number_map::none)
+      return id_at<value_id>(first + t.output());
     return leaf(t, version);
   }
   graph_editor& editor() { return edit_; }
@@ -65,18 +65,17 @@ class recorded_graph {
 
  private:
   value_id leaf(tensor const& t, std::uint32_t version) {
-    auto const [it, is_new] = first_output_.emplace(t.node().get(), nothing<value_id>);
-    if (is_new) {
+    auto const* n = t.node().get();
+    if (!first_output_.contains(n)) {
       // All outputs of the node, so that output j is value first + j. (A leaf of several outputs is an operator that
       // was not recorded.)
-      auto const* n = t.node().get();
       for (auto const& o : n->out) {
         value_id const v = edit_.add_source_at(role::input, o.layout);
-        if (it->second == nothing<value_id>) it->second = v;
+        first_output_.add(n, static_cast<std::uint32_t>(index(v)));
         place(v, o.storage, version);
       }
     }
-    return id_at<value_id>(index(it->second) + t.output());
+    return id_at<value_id>(first_output_.find(n) + t.output());
   }
   void place(value_id v, std::shared_ptr<tensor_storage> const& s, std::uint32_t version) {
     if (memory_.size() <= index(v)) memory_.resize(index(v) + 1);
@@ -84,7 +83,7 @@ class recorded_graph {
   }
 
   graph_editor edit_;
-  std::unordered_map<tensor_node const*, value_id> first_output_;
+  number_map first_output_;  // by tensor_node
   std::vector<memory> memory_;
 };
 

@@ -3,6 +3,7 @@
 // steps. One's own optimizer is a struct of the same form.
 #pragma once
 
+#include <neap/core/number_map.hpp>
 #include <neap/ir/operators/update.hpp>
 #include <neap/model/functions/random.hpp>
 #include <neap/model/parameter.hpp>
@@ -11,7 +12,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -65,23 +65,25 @@ class training_state {
 
   /// An i64 scalar, for step_clock.
   tensor const& counter() const { return steps_; }
-  /// The states of a weight; floating states of 16-bit weights are f32.
+  /// The states of a weight, valid until the next call; floating states of 16-bit weights are f32.
   std::vector<tensor> const& of(tensor const& weight, std::size_t count) {
-    auto& s = states_[weight.storage().get()];
-    s.weight = weight;
+    auto const* key = weight.storage().get();
+    if (rows_.add(key, static_cast<std::uint32_t>(weights_.size()))) {
+      weights_.push_back(weight);
+      states_.emplace_back();
+    }
+    auto& states = states_[rows_.find(key)];
     auto const element = weight.element() == dtype::f64 ? dtype::f64 : dtype::f32;
-    while (s.states.size() < count)
-      s.states.push_back(tensor::lazy({element, weight.shape()}, initialiser::constant(0), role::state));
-    return s.states;
+    while (states.size() < count)
+      states.push_back(tensor::lazy({element, weight.shape()}, initialiser::constant(0), role::state));
+    return states;
   }
 
  private:
-  struct entry {
-    tensor weight;  // keeps the storage's address its own
-    std::vector<tensor> states;
-  };
   tensor steps_;
-  std::unordered_map<void const*, entry> states_;
+  number_map rows_;              // weights' storages to rows of what follows
+  std::vector<tensor> weights_;  // keeps the storages' addresses their own
+  std::vector<std::vector<tensor>> states_;
 };
 
 /// Something that updates weights.
