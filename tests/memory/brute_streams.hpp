@@ -48,23 +48,34 @@ inline std::vector<stream_record> random_streams(std::mt19937_64& rng, kind k, s
     auto const by = rng() % streams;
     wait(by, again.dies);
     again.gaps.push_back({again.dies, seen[by]});
+    if (k.windows && rng() % 2) {
+      auto const from = static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(again.size));
+      again.gaps.back().window_lower = from;
+      again.gaps.back().window_upper =
+          from + 1 + static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(again.size - from));
+    }
     seen[by][by] += 1;
     again.dies = std::vector<std::int64_t>(streams, 0);
     again.dies[by] = seen[by][by];
   }
-  if (rng() % 16 == 0) records[0].size = 0;
+  if (rng() % 16 == 0 && records[0].gaps.empty()) records[0].size = 0;
   return records;
 }
 
+/// The bytes [from, to) of a record, in use for a while.
 struct life {
   std::vector<std::int64_t> born, dies;
+  std::int64_t from, to;
 };
 
 inline std::vector<life> lives_of(stream_record const& r) {
   std::vector<life> out;
   auto born = r.born;
-  for (auto const& g : r.gaps) out.push_back({born, g.dies}), born = g.born;
-  out.push_back({born, r.dies});
+  for (auto const& g : r.gaps) out.push_back({born, g.dies, 0, r.size}), born = g.born;
+  out.push_back({born, r.dies, 0, r.size});
+  for (std::size_t k = 0; k < r.gaps.size(); ++k)  // a window is in use from part to part
+    if (auto const& g = r.gaps[k]; g.window_upper > g.window_lower)
+      out.push_back({out[k].born, out[k + 1].dies, g.window_lower, g.window_upper});
   return out;
 }
 
@@ -75,10 +86,15 @@ inline bool frees_for(life const& a, life const& b) {
   return all;
 }
 
-/// Records with the pairs that may share bytes, as bits; all offsets are tried.
+/// Records with what of them may not share bytes; all offsets are tried.
 struct stream_board {
+  struct clash {
+    std::int64_t from, to, other_from, other_to;
+  };
   std::vector<stream_record> const& records;
-  std::array<unsigned, most_streamed> apart{};
+  std::array<unsigned, most_streamed> apart{};  // pairs that may share all bytes
+  std::array<unsigned, most_streamed> whole{};  // pairs that may share none
+  std::array<std::array<std::vector<clash>, most_streamed>, most_streamed> clashes{};
   std::array<std::int64_t, most_streamed> at{};
 
   stream_board(std::vector<stream_record> const& r, bool across) : records(r) {
@@ -86,12 +102,21 @@ struct stream_board {
     for (std::size_t a = 0; a < r.size(); ++a) {
       lives[a] = lives_of(r[a]);
       for (std::size_t b = 0; b < a; ++b) {
-        bool ordered = across || r[a].stream == r[b].stream;
-        for (auto const& x : lives[a])
-          for (auto const& y : lives[b]) ordered = ordered && (frees_for(x, y) || frees_for(y, x));
-        if (ordered || r[a].size == 0 || r[b].size == 0) apart[a] |= 1u << b, apart[b] |= 1u << a;
+        if (r[a].size > 0 && r[b].size > 0)
+          for (auto const& x : lives[a])
+            for (auto const& y : lives[b]) {
+              if ((across || r[a].stream == r[b].stream) && (frees_for(x, y) || frees_for(y, x))) continue;
+              clashes[a][b].push_back({x.from, x.to, y.from, y.to});
+              if (x.to - x.from == r[a].size && y.to - y.from == r[b].size) whole[a] |= 1u << b, whole[b] |= 1u << a;
+            }
+        if (clashes[a][b].empty()) apart[a] |= 1u << b, apart[b] |= 1u << a;
       }
     }
+  }
+  bool good(std::size_t k, std::size_t j) const {
+    for (auto const& c : clashes[k][j])
+      if (at[k] + c.from < at[j] + c.other_to && at[j] + c.other_from < at[k] + c.to) return false;
+    return true;
   }
   /// Of the records whose bits are set in `mask`.
   bool fits(std::int64_t height, unsigned mask = ~0u, std::size_t k = 0) {
@@ -100,11 +125,10 @@ struct stream_board {
     stream_record const& r = records[k];
     bool const fixed = r.offset != neap::any_offset;
     for (std::int64_t x = fixed ? r.offset : 0; x + r.size <= height; x += r.alignment) {
-      bool good = true;
-      for (std::size_t j = 0; good && j < k; ++j)
-        good = !(mask >> j & 1) || (apart[k] >> j & 1) || x + r.size <= at[j] || at[j] + records[j].size <= x;
       at[k] = x;
-      if (good && fits(height, mask, k + 1)) return true;
+      bool free = true;
+      for (std::size_t j = 0; free && j < k; ++j) free = !(mask >> j & 1) || good(k, j);
+      if (free && fits(height, mask, k + 1)) return true;
       if (fixed) return false;
     }
     return false;
@@ -119,7 +143,7 @@ struct stream_board {
       std::int64_t bytes = 0;
       bool all = true;
       for (std::size_t k = 0; k < records.size(); ++k)
-        if (part >> k & 1) bytes += records[k].size, all = all && (apart[k] & part & ~(1u << k)) == 0;
+        if (part >> k & 1) bytes += records[k].size, all = all && ((whole[k] | 1u << k) & part) == part;
       if (all) most = std::max(most, bytes);
     }
     return most;

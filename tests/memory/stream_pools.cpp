@@ -56,7 +56,8 @@ TEST_CASE("alignment, gaps, fixed offsets, pools and streams at once: status and
   for (int round = 0; round < rounds; ++round) {
     // In every other round each of the three; the cheapest by loads alone must then not do.
     bool const tight = round % 2 == 1, across = round / 2 % 4 != 0;
-    kind const k{tight || round / 8 % 2 == 1, tight || round / 16 % 2 == 1, tight || round / 32 % 2 == 1};
+    kind const k{tight || round / 8 % 2 == 1, tight || round / 16 % 2 == 1, tight || round / 32 % 2 == 1,
+                 round / 64 % 2 == 1};
     std::vector<stream_record> records;
     std::vector<memory_pool> pools;
     double best = -1, relaxed = -1;
@@ -97,7 +98,10 @@ TEST_CASE("alignment, gaps, fixed offsets, pools and streams at once: status and
     if (!across) REQUIRE(plan.waits.empty());
     handed += !plan.waits.empty();
     for (auto j : plan.plan.pool_of) spilled += pools[static_cast<std::size_t>(j)].bytes_per_second < 8;
-    if (!has_offsets(filled.plan.status)) continue;
+    if (!has_offsets(filled.plan.status)) {
+      REQUIRE(filled.plan.status == plan_status::budget_spent);  // a filling without room proves nothing
+      continue;
+    }
     ++filled_too;
     REQUIRE(filled.plan.seconds >= best);
     check_pooled(records, pools, filled);
@@ -107,7 +111,7 @@ TEST_CASE("alignment, gaps, fixed offsets, pools and streams at once: status and
                  << " filled as large ones are");
   CHECK(above * 3 >= rounds);
   CHECK(infeasible * 10 >= rounds);
-  CHECK(all_at_once * 4 >= rounds);
+  CHECK(all_at_once * 5 >= rounds);
   CHECK(handed * 20 >= rounds);
   CHECK(spilled > rounds / 2);
   CHECK(filled_too * 4 >= rounds);

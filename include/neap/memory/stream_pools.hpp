@@ -32,24 +32,39 @@ struct stream_pooling {
   memory_plan within(std::vector<std::uint32_t> const& in, std::int64_t capacity, std::int64_t nodes) const {
     return plan_conflicts(conflicts.subset(in), capacity, nodes, in.size() <= stream_options{}.exact_limit);
   }
-  /// The heaviest of the cliques that grow from each record by size, each member with the bytes that it is in conflict
-  /// with; or a fixed record that ends higher, alone.
+  /// The heaviest of the cliques that grow from each record (with windows, from each part) by size, each member with the
+  /// bytes that it is in conflict with; or a fixed record that ends higher, alone.
   std::int64_t crowd(std::vector<std::uint32_t> const& in,
                      std::vector<std::pair<std::uint32_t, double>>& members) const {
-    auto by_size = in;
-    std::sort(by_size.begin(), by_size.end(),
-              [&](auto a, auto b) { return size(a) != size(b) ? size(a) > size(b) : a < b; });
+    struct portion {
+      std::uint32_t record, part;  // part: the record again, without windows
+      std::int64_t bytes;
+    };
+    bool const windows = conflicts.has_windows();
+    std::vector<portion> portions;
     std::int64_t heaviest = -1;
-    std::vector<std::uint32_t> clique, best;
-    for (auto seed : in) {
+    std::vector<std::uint32_t> best;
+    for (auto i : in) {
+      auto const end = size(i) + std::max<std::int64_t>(conflicts.fixed_of(i), 0);
+      if (end > heaviest) heaviest = end, best.assign(1, i);
+      if (!windows) portions.push_back({i, i, size(i)});
+      else
+        for (auto x = conflicts.part_begin[i]; x < conflicts.part_begin[i + 1]; ++x)
+          portions.push_back({i, x, conflicts.part_to[x] - conflicts.part_from[x]});
+    }
+    std::stable_sort(portions.begin(), portions.end(),
+                     [](portion const& a, portion const& b) { return a.bytes > b.bytes; });
+    auto const& meet = windows ? conflicts.parts_meet : conflicts.meets;
+    std::vector<portion> clique;
+    for (auto const& seed : portions) {
       clique.assign(1, seed);
-      auto bytes = size(seed) + std::max<std::int64_t>(conflicts.fixed_of(seed), 0);
-      if (bytes > heaviest) heaviest = bytes, best = clique;
-      bytes = size(seed);
-      for (auto i : by_size)
-        if (i != seed && std::all_of(clique.begin(), clique.end(), [&](auto x) { return conflicts.meets(x, i); }))
-          clique.push_back(i), bytes += size(i);
-      if (bytes > heaviest) heaviest = bytes, best = clique;
+      auto bytes = seed.bytes;
+      for (auto const& y : portions)
+        if (std::all_of(clique.begin(), clique.end(), [&](portion const& x) { return meet(x.part, y.part); }))
+          clique.push_back(y), bytes += y.bytes;
+      if (bytes <= heaviest) continue;
+      heaviest = bytes, best.clear();
+      for (auto const& x : clique) best.push_back(x.record);
     }
     members.clear();
     for (auto i : best) {

@@ -4,10 +4,10 @@
 // touched; `dies[s]`: so many must have ended before its bytes are free. One life happens before another if its death
 // is not beyond the other's birth in any component.
 //
-// A gap cuts a life into parts. In a gap the record's bytes hold nothing: it dies, and is born again later at the same
-// offset. Two records are in conflict unless of every part of one and every part of the other one happens before the
-// other; bytes of records that are not in conflict may be shared. With one stream a part is the interval [born, dies),
-// and this is the problem of memory/records.hpp.
+// A gap cuts a life into parts: the record dies, and is born again later at the same offset. A gap's window says which of
+// its bytes are in use all the same; they live on as a part of their own, from the birth of the part before the gap to the
+// death of the part behind it. Two parts are in conflict unless one happens before the other; parts in conflict share no
+// byte. With one stream a part is the interval [born, dies), and this is the problem of memory/records.hpp.
 //
 //   stream 0   a|--- part 0 ---|...... gap ......|--- part 1 ---|
 //   stream 1                      b |--------|                      b waits for a's part 0, a's part 1 for b
@@ -28,8 +28,9 @@ namespace neap::inline v0 {
 
 /// Between two parts of a life, as clocks.
 struct stream_gap {
-  std::vector<std::int64_t> dies{};  ///< so many ops must have ended before the bytes are free
-  std::vector<std::int64_t> born{};  ///< so many have certainly ended when they are touched again
+  std::vector<std::int64_t> dies{};                 ///< so many ops must have ended before the bytes are free
+  std::vector<std::int64_t> born{};                 ///< so many have certainly ended when they are touched again
+  std::int64_t window_lower = 0, window_upper = 0;  ///< bytes of the record that stay in use; half-open
 };
 
 struct stream_record {
@@ -69,7 +70,10 @@ struct stream_problem {
   std::vector<std::int32_t> pool;         ///< empty: all -1
   std::vector<std::uint32_t> part_begin;  ///< parts of record i: [part_begin[i], part_begin[i + 1]); empty: part i
   std::vector<std::int64_t> born, dies;   ///< of part k: [k * streams, (k + 1) * streams)
-  std::int64_t uneven = -1;               ///< the first record with clocks of another length, or -1
+  // Windows are parts behind the others of their record. Of part k, the bytes [part_lower[k], part_upper[k]) are in use.
+  std::vector<std::uint32_t> window_begin;           ///< of record i: the first of its windows; empty: no windows
+  std::vector<std::int64_t> part_lower, part_upper;  ///< empty: no windows
+  std::int64_t uneven = -1;                          ///< the first record with clocks of another length, or -1
 
   stream_problem() = default;
 
@@ -81,18 +85,40 @@ struct stream_problem {
       auto const& first = *std::begin(records);
       streams = static_cast<std::size_t>(std::distance(std::begin(first.born), std::end(first.born)));
     }
-    bool cut = false;
+    bool cut = false, windows = false;
     if constexpr (requires(record const& r) { r.gaps; })
-      for (auto const& r : records) cut |= !r.gaps.empty();
+      for (auto const& r : records)
+        for (auto const& g : r.gaps) {
+          cut = true;
+          if constexpr (requires { g.window_lower; }) windows |= g.window_lower != g.window_upper;
+        }
     if (cut) part_begin.push_back(0);
     for (auto const& r : records) {
+      size.push_back(detail::size_of(r));
+      auto const first_part = parts();
       bool even = append(born, r.born);
       if constexpr (requires { r.gaps; })
         for (auto const& g : r.gaps) even = append(dies, g.dies) && append(born, g.born) && even;
       even = append(dies, r.dies) && even;
-      if (!even && uneven < 0) uneven = static_cast<std::int64_t>(size.size());
-      size.push_back(detail::size_of(r));
-      if (cut) part_begin.push_back(static_cast<std::uint32_t>(dies.size() / (streams > 0 ? streams : 1)));
+      if (!even && uneven < 0) uneven = static_cast<std::int64_t>(size.size() - 1);
+      if (windows) {
+        window_begin.push_back(static_cast<std::uint32_t>(parts()));
+        part_lower.resize(parts(), 0), part_upper.resize(parts(), size.back());
+        if constexpr (requires { r.gaps.begin()->window_lower; }) {
+          auto before = first_part;
+          for (auto const& g : r.gaps) {
+            if (g.window_lower != g.window_upper) {
+              for (std::size_t c = 0; c < streams; ++c) {
+                born.push_back(born[before * streams + c]);
+                dies.push_back(dies[(before + 1) * streams + c]);
+              }
+              part_lower.push_back(g.window_lower), part_upper.push_back(g.window_upper);
+            }
+            ++before;
+          }
+        }
+      }
+      if (cut) part_begin.push_back(static_cast<std::uint32_t>(parts()));
     }
     auto const column = [&](auto& out, auto plain, auto&& of) {
       bool any = false;
@@ -118,20 +144,30 @@ struct stream_problem {
   constexpr std::size_t parts_begin(std::size_t i) const { return part_begin.empty() ? i : part_begin[i]; }
   constexpr std::size_t parts_end(std::size_t i) const { return part_begin.empty() ? i + 1 : part_begin[i + 1]; }
 
+  constexpr std::size_t windows_begin(std::size_t i) const {
+    return window_begin.empty() ? parts_end(i) : window_begin[i];
+  }
+  constexpr bool has_windows() const { return !part_lower.empty(); }
+  constexpr std::int64_t part_from(std::size_t part) const { return has_windows() ? part_lower[part] : 0; }
+  /// `part` is one of record i.
+  constexpr std::int64_t part_to(std::size_t i, std::size_t part) const {
+    return has_windows() ? part_upper[part] : size[i];
+  }
+
   /// Whether part x happens before part y: all that x waits for has ended when y is born.
   constexpr bool part_precedes(std::size_t x, std::size_t y) const {
     for (std::size_t s = 0; s < streams; ++s)
       if (dies[x * streams + s] > born[y * streams + s]) return false;
     return true;
   }
-  /// Whether some part of record a happens before some part of record b.
+  /// Whether some part of record a happens before some part of record b. (Windows add nothing: they die with a part.)
   constexpr bool hands_over(std::size_t a, std::size_t b) const {
     for (auto x = parts_begin(a); x < parts_end(a); ++x)
       for (auto y = parts_begin(b); y < parts_end(b); ++y)
         if (part_precedes(x, y)) return true;
     return false;
   }
-  /// Whether a and b may be alive at once. O(parts of a * parts of b * streams).
+  /// Whether a and b may be alive at once, if windows are left aside. O(parts of a * parts of b * streams).
   constexpr bool meet(std::size_t a, std::size_t b) const {
     for (auto x = parts_begin(a); x < parts_end(a); ++x)
       for (auto y = parts_begin(b); y < parts_end(b); ++y)
@@ -140,6 +176,7 @@ struct stream_problem {
   }
 
  private:
+  constexpr std::size_t parts() const { return streams == 0 ? size.size() : dies.size() / streams; }
   /// Appends a clock, cut or filled up to the number of streams; false if it had another length.
   template <class Clock>
   constexpr bool append(std::vector<std::int64_t>& out, Clock const& clock) const {
@@ -160,12 +197,15 @@ constexpr plan_fault fault_of(stream_problem const& p) {
   for (std::size_t i = 0; i < p.count(); ++i) {
     if (auto const wrong = detail::wrong_bytes(p.size[i], p.alignment_of(i), p.fixed_of(i), total); !wrong.empty())
       return bad(i, wrong);
-    bool const whole = p.parts_end(i) == p.parts_begin(i) + 1;
-    for (auto x = p.parts_begin(i); x < p.parts_end(i); ++x) {
+    bool const whole = p.windows_begin(i) == p.parts_begin(i) + 1;
+    for (auto x = p.parts_begin(i); x < p.windows_begin(i); ++x) {
       if (p.part_precedes(x, x))
         return bad(i, whole ? "its death is not after its birth" : "a part of its life ends before it begins");
-      if (x + 1 < p.parts_end(i) && !p.part_precedes(x, x + 1)) return bad(i, "a gap ends before it begins");
+      if (x + 1 < p.windows_begin(i) && !p.part_precedes(x, x + 1)) return bad(i, "a gap ends before it begins");
     }
+    for (auto x = p.windows_begin(i); x < p.parts_end(i); ++x)
+      if (p.part_lower[x] < 0 || p.part_upper[x] < p.part_lower[x] || p.part_upper[x] > p.size[i])
+        return bad(i, "a gap's window is outside the record");
   }
   return {};
 }

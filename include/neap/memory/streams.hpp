@@ -9,6 +9,7 @@
 #include <neap/memory/records.hpp>
 #include <neap/memory/search.hpp>
 #include <neap/memory/stream_records.hpp>
+#include <neap/memory/window_search.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -81,8 +82,12 @@ inline search_ground<std::int64_t> ground_of(conflict_matrix const& meets) {
 
 /// Bytes in conflict: what is left of a problem when clocks have been compared.
 struct conflict_problem {
-  conflict_matrix meets;
+  conflict_matrix meets;                             // records, as if windows were whole
   std::vector<std::int64_t> size, alignment, fixed;  // alignment and fixed empty: 1, any offset
+  // With windows: parts of record i: [part_begin[i], part_begin[i + 1]), which of its bytes, and which of them meet.
+  std::vector<std::uint32_t> part_begin;
+  std::vector<std::int64_t> part_from, part_to;
+  conflict_matrix parts_meet{0};
 
   explicit conflict_problem(std::size_t n) : meets(n), size(n, 0) {}
   conflict_problem(stream_problem const& p, bool across)
@@ -90,14 +95,42 @@ struct conflict_problem {
         size(p.size),
         alignment(p.alignment),
         fixed(p.fixed) {
-    for (std::size_t a = 0; a < p.count(); ++a)
-      for (std::size_t b = 0; b < a; ++b)
-        if (size[a] > 0 && size[b] > 0 && ((!across && p.stream_of(a) != p.stream_of(b)) || p.meet(a, b)))
-          meets.set(a, b);
+    auto const n = p.count();
+    if (p.has_windows()) {
+      part_begin = p.part_begin, part_from = p.part_lower, part_to = p.part_upper;
+      parts_meet = conflict_matrix(part_from.size());
+    }
+    for (std::size_t a = 0; a < n; ++a)
+      for (std::size_t b = 0; b < a; ++b) {
+        if (size[a] == 0 || size[b] == 0) continue;
+        bool const never = !across && p.stream_of(a) != p.stream_of(b);
+        if (never) forbid(a, b);
+        else if (p.meet(a, b)) meets.set(a, b);
+        if (never || !has_windows()) continue;
+        for (auto x = part_begin[a]; x < part_begin[a + 1]; ++x)
+          for (auto y = part_begin[b]; y < part_begin[b + 1]; ++y)
+            if (!p.part_precedes(x, y) && !p.part_precedes(y, x)) parts_meet.set(x, y);
+      }
   }
   std::size_t count() const { return size.size(); }
+  bool has_windows() const { return !part_begin.empty(); }
   std::int64_t alignment_of(std::size_t i) const { return alignment.empty() ? 1 : alignment[i]; }
   std::int64_t fixed_of(std::size_t i) const { return fixed.empty() ? any_offset : fixed[i]; }
+  /// The two may not share a byte, whatever their clocks say.
+  void forbid(std::size_t a, std::size_t b) {
+    meets.set(a, b);
+    if (!has_windows()) return;
+    for (auto x = part_begin[a]; x < part_begin[a + 1]; ++x)
+      for (auto y = part_begin[b]; y < part_begin[b + 1]; ++y) parts_meet.set(x, y);
+  }
+  /// Where record `i` cannot start because of record `q` at `at`.
+  void add_forbidden(std::size_t i, std::size_t q, std::int64_t at, std::vector<forbidden>& closed) const {
+    if (!meets(i, q)) return;
+    if (!has_windows()) return closed.push_back({at - size[i], at + size[q]});
+    for (auto x = part_begin[i]; x < part_begin[i + 1]; ++x)
+      for (auto y = part_begin[q]; y < part_begin[q + 1]; ++y)
+        if (parts_meet(x, y)) closed.push_back({at + part_from[y] - part_to[x], at + part_to[y] - part_from[x]});
+  }
   /// Where the records end: the arena that offsets need.
   std::int64_t end_of(std::vector<std::int64_t> const& offsets) const {
     std::int64_t top = 0;
@@ -108,16 +141,38 @@ struct conflict_problem {
   /// The records `indices` as a problem of their own.
   conflict_problem subset(std::vector<std::uint32_t> const& indices) const {
     conflict_problem out(indices.size());
+    std::vector<std::uint32_t> parts;
+    if (has_windows()) out.part_begin.push_back(0);
     for (std::size_t a = 0; a < indices.size(); ++a) {
-      out.size[a] = size[indices[a]];
-      if (!alignment.empty()) out.alignment.push_back(alignment[indices[a]]);
-      if (!fixed.empty()) out.fixed.push_back(fixed[indices[a]]);
+      auto const i = indices[a];
+      out.size[a] = size[i];
+      if (!alignment.empty()) out.alignment.push_back(alignment[i]);
+      if (!fixed.empty()) out.fixed.push_back(fixed[i]);
       for (std::size_t b = 0; b < a; ++b)
-        if (meets(indices[a], indices[b])) out.meets.set(a, b);
+        if (meets(i, indices[b])) out.meets.set(a, b);
+      if (!has_windows()) continue;
+      for (auto x = part_begin[i]; x < part_begin[i + 1]; ++x) {
+        parts.push_back(x);
+        out.part_from.push_back(part_from[x]), out.part_to.push_back(part_to[x]);
+      }
+      out.part_begin.push_back(static_cast<std::uint32_t>(parts.size()));
     }
+    out.parts_meet = conflict_matrix(parts.size());
+    for (std::size_t x = 0; x < parts.size(); ++x)
+      for (std::size_t y = 0; y < x; ++y)
+        if (parts_meet(parts[x], parts[y])) out.parts_meet.set(x, y);
     return out;
   }
 };
+
+/// Sets of parts that meet one another: every pair that does lies in one, and every part.
+inline std::vector<std::vector<std::uint32_t>> moments_of(search_ground<std::int64_t> const& parts, std::size_t count) {
+  std::vector<std::vector<std::uint32_t>> moments(parts.sections);
+  for (std::uint32_t s = 0; s < parts.sections; ++s)
+    for (std::uint32_t x = 0; x < count; ++x)
+      if (parts.alive[x * parts.section_words() + s / 64] >> (s % 64) & 1) moments[s].push_back(x);
+  return moments;
+}
 
 /// Fixed records first, then greedy by size. Infeasible only where fixed records collide.
 inline memory_plan greedy_conflicts(conflict_problem const& p, std::vector<std::uint32_t> const& order) {
@@ -126,21 +181,34 @@ inline memory_plan greedy_conflicts(conflict_problem const& p, std::vector<std::
   std::vector<forbidden> closed;
   for (std::size_t k = 0; k < order.size(); ++k) {
     auto const i = order[k];
+    bool const fixed = p.fixed_of(i) != any_offset;
     closed.clear();
-    if (p.fixed_of(i) != any_offset) plan.offsets[i] = p.fixed_of(i);
+    if (fixed) plan.offsets[i] = p.fixed_of(i);
     for (std::size_t j = 0; j < k; ++j) {
       auto const q = order[j];
-      if (!p.meets(i, q)) continue;
-      closed.push_back({plan.offsets[q] - p.size[i], plan.offsets[q] + p.size[q]});
-      if (p.fixed_of(i) != any_offset && closed.back().after < plan.offsets[i] && plan.offsets[i] < closed.back().until)
-        return refused({"they are fixed on the same bytes and may live at once", std::min(i, q), std::max(i, q)});
+      p.add_forbidden(i, q, plan.offsets[q], closed);
+      if (!fixed) continue;
+      for (auto const& c : closed)
+        if (c.after < plan.offsets[i] && plan.offsets[i] < c.until)
+          return refused({"they are fixed on the same bytes and may live at once", std::min(i, q), std::max(i, q)});
+      closed.clear();
     }
-    if (p.fixed_of(i) != any_offset) continue;
+    if (fixed) continue;
     std::sort(closed.begin(), closed.end(), [](forbidden const& x, forbidden const& y) { return x.after < y.after; });
     plan.offsets[i] = best_fit(closed, p.size[i], p.alignment_of(i));
   }
   plan.arena_bytes = p.end_of(plan.offsets);
   return plan;
+}
+
+inline window_search window_search_of(conflict_problem const& p,
+                                      std::vector<std::vector<std::uint32_t>> const& moments) {
+  std::vector<window_search::record> records;
+  std::vector<window_search::piece> pieces;
+  for (std::uint32_t i = 0; i < p.count(); ++i) records.push_back({i, p.size[i], p.alignment_of(i), p.fixed_of(i)});
+  for (std::size_t x = 0; x < p.part_from.size(); ++x) pieces.push_back({0, 0, p.part_from[x], p.part_to[x]});
+  return {std::move(records), std::move(pieces), p.part_begin,
+          [&](std::uint32_t x, std::uint32_t y) { return p.parts_meet(x, y); }, moments};
 }
 
 /// The least arena, or any within the capacity: greedy by size, then the search between the heaviest clique and that.
@@ -162,6 +230,7 @@ inline memory_plan plan_conflicts(conflict_problem const& p, std::int64_t capaci
     unit = std::gcd(unit, std::gcd(p.size[i], at));
     if (p.alignment_of(i) > 1) unit = std::gcd(unit, p.alignment_of(i));
   }
+  for (std::size_t x = 0; x < p.part_from.size(); ++x) unit = std::gcd(unit, std::gcd(p.part_from[x], p.part_to[x]));
   bool impossible = false;
   if (search && unit > 0 && plan.lower_bound_bytes < plan.arena_bytes) {
     auto const ordered = p.subset(order);
@@ -169,19 +238,35 @@ inline memory_plan plan_conflicts(conflict_problem const& p, std::int64_t capaci
     for (auto bytes : ordered.size) ground.size.push_back(bytes / unit);
     for (auto a : ordered.alignment) ground.alignment.push_back(a > 1 ? a / unit : 1);
     for (auto at : ordered.fixed) ground.fixed.push_back(at < 0 ? -1 : at / unit);
-    for (std::uint32_t s = 0; s < ground.sections; ++s) {
+    // What is in use at once is a bound; with windows, of parts.
+    bool const windows = ordered.has_windows();
+    auto const moments =
+        windows ? moments_of(ground_of(ordered.parts_meet), ordered.part_from.size()) : moments_of(ground, n);
+    for (auto const& together : moments) {
       std::int64_t load = 0;
-      for (std::size_t i = 0; i < n; ++i)
-        if (ground.alive[i * ground.section_words() + s / 64] >> (s % 64) & 1) load += ordered.size[i];
+      for (auto x : together) load += windows ? ordered.part_to[x] - ordered.part_from[x] : ordered.size[x];
       plan.lower_bound_bytes = std::max(plan.lower_bound_bytes, load);
     }
+    std::vector<window_search> window_searches;  // made when it is first needed
     decision_search<std::int64_t, false> decide(ground, {});
+    std::vector<std::int64_t> offsets(n, 0);  // in `order`
+    for (std::size_t k = 0; k < ordered.fixed.size(); ++k) offsets[k] = std::max<std::int64_t>(ordered.fixed[k], 0);
     auto const answer = [&](probe asked) {
       decide.start(asked.capacity / unit);
-      auto const said = decide.run([&](std::int64_t k) { return k >= asked.nodes; });
-      plan.work += decide.nodes() + 1;
+      auto const most = windows ? asked.nodes / 4 + 1 : asked.nodes;  // first as if windows were whole
+      auto said = decide.run([&](std::int64_t k) { return k >= most; });
+      auto spent = decide.nodes() + 1;
+      if (said == verdict::found)
+        for (std::size_t k = 0; k < n; ++k) offsets[k] = decide.offsets()[k] * unit;
+      else if (windows && spent >= asked.nodes) said = verdict::spent;
+      else if (windows) {
+        if (window_searches.empty()) window_searches.push_back(window_search_of(ordered, moments));
+        said = window_searches.front()(
+            asked.capacity, asked.nodes - spent, [](std::int64_t) { return false; }, spent, offsets);
+      }
+      plan.work += spent;
       if (said != verdict::found) return said;
-      for (std::size_t k = 0; k < n; ++k) plan.offsets[order[k]] = decide.offsets()[k] * unit;
+      for (std::size_t k = 0; k < n; ++k) plan.offsets[order[k]] = offsets[k];
       plan.arena_bytes = p.end_of(plan.offsets);
       return said;
     };
@@ -258,7 +343,7 @@ inline stream_plan plan_streams(stream_problem const& p, stream_options options 
     better = false;
     for (std::size_t k = 0; k < out.waits.size() && tries > 0 && work < options.nodes && !better; ++k, --tries) {
       auto without = conflicts;
-      without.meets.set(out.waits[k].earlier, out.waits[k].later);
+      without.forbid(out.waits[k].earlier, out.waits[k].later);
       auto fewer = solve(without);
       better = costs_less(fewer, out);
       if (better) out = std::move(fewer), conflicts = std::move(without);

@@ -31,27 +31,49 @@ class window_search {
   /// Beyond this many colliding pairs the search is not tried (`spent` at once): its tables are quadratic.
   static constexpr std::size_t most_pairs = 1'000'000;
 
-  constexpr explicit window_search(memory_problem const& p) : p_(p) {
-    for (std::uint32_t i = 0; i < p.count(); ++i)
-      if (p.occupies(i)) records_.push_back(i);
-    auto const n = records_.size();
+  struct record {
+    std::uint32_t index;  // in the problem
+    std::int64_t size, alignment, fixed;
+  };
+  /// The bytes [begin, end) of a record, in use from `lower` to `upper` where one clock tells.
+  struct piece {
+    std::int64_t lower, upper, begin, end;
+  };
+
+  constexpr explicit window_search(memory_problem const& p) {
     piece_begin_.push_back(0);
-    for (auto i : records_) {
+    for (std::uint32_t i = 0; i < p.count(); ++i) {
+      if (!p.occupies(i)) continue;
+      records_.push_back({i, p.size[i], p.alignment_of(i), p.fixed_of(i)});
       p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t a, std::int64_t b) {
         pieces_.push_back({lo, hi, a, b});
       });
       piece_begin_.push_back(static_cast<std::uint32_t>(pieces_.size()));
     }
-    pairs_of_.assign(n, {});
-    for (std::uint32_t a = 0; a < n && pairs_.size() <= most_pairs; ++a)
-      for (std::uint32_t b = a + 1; b < n; ++b) {
-        if (p.lower[records_[a]] >= p.upper[records_[b]] || p.lower[records_[b]] >= p.upper[records_[a]]) continue;
-        add_pair(a, b);
-      }
-    if (pairs_.size() > most_pairs) return;
-    for (std::uint32_t k = 0; k < pairs_.size(); ++k)
-      pairs_of_[pairs_[k].a].push_back(k), pairs_of_[pairs_[k].b].push_back(k);
-    find_moments();
+    add_pairs(
+        [&](std::uint32_t x, std::uint32_t y) {
+          return pieces_[x].lower < pieces_[y].upper && pieces_[y].lower < pieces_[x].upper;
+        },
+        true);
+    if (pairs_.size() <= most_pairs) find_moments();
+  }
+  /// Pieces of record r: [piece_begin[r], piece_begin[r + 1]). `meet(x, y)`: whether pieces may be alive at once;
+  /// `moments`: sets of pieces that are, every piece in one.
+  template <class Meet>
+  window_search(std::vector<record> records, std::vector<piece> pieces, std::vector<std::uint32_t> piece_begin,
+                Meet&& meet, std::vector<std::vector<std::uint32_t>> const& moments)
+      : records_(std::move(records)),
+        pieces_(std::move(pieces)),
+        piece_begin_(std::move(piece_begin)) {
+    add_pairs(meet, false);
+    moment_begin_.push_back(0);
+    std::vector<std::uint32_t> owner(pieces_.size(), 0);
+    for (std::uint32_t r = 0; r < records_.size(); ++r)
+      for (auto x = piece_begin_[r]; x < piece_begin_[r + 1]; ++x) owner[x] = r;
+    for (auto const& together : moments) {
+      for (auto x : together) moments_.push_back({owner[x], pieces_[x].begin, pieces_[x].end});
+      moment_begin_.push_back(static_cast<std::uint32_t>(moments_.size()));
+    }
   }
 
   /// Decides `capacity` with at most `budget` nodes; `stop(nodes)` may end it earlier. Adds its nodes to `nodes`; if
@@ -64,11 +86,11 @@ class window_search {
     low_.assign(n, 0), high_.assign(n, 0);
     trail_.clear(), decisions_.clear(), work_ = 0;
     for (std::uint32_t r = 0; r < n; ++r) {
-      auto const i = records_[r];
-      high_[r] = down(capacity - p_.size[i], r);
-      if (p_.fixed_of(i) != any_offset) {
-        if (p_.fixed_of(i) > high_[r]) return ++nodes, verdict::impossible;
-        low_[r] = high_[r] = p_.fixed_of(i);
+      auto const& i = records_[r];
+      high_[r] = down(capacity - i.size, r);
+      if (i.fixed != any_offset) {
+        if (i.fixed > high_[r]) return ++nodes, verdict::impossible;
+        low_[r] = high_[r] = i.fixed;
       }
       if (low_[r] > high_[r]) return ++nodes, verdict::impossible;
     }
@@ -84,7 +106,7 @@ class window_search {
       if (good && within_moments()) {
         auto const k = colliding();
         if (k == none) {
-          for (std::uint32_t r = 0; r < n; ++r) offsets[records_[r]] = low_[r];
+          for (std::uint32_t r = 0; r < n; ++r) offsets[records_[r].index] = low_[r];
           return verdict::found;
         }
         // The side that raises less is tried first.
@@ -113,9 +135,6 @@ class window_search {
   static constexpr std::uint32_t none = 0xffffffffu;
   static constexpr std::int64_t far = std::numeric_limits<std::int64_t>::max() / 4;
 
-  struct piece {
-    std::int64_t lower, upper, begin, end;
-  };
   /// Distances offset(b) - offset(a) inside the closed intervals forbidden_[begin .. begin + last_option) collide.
   /// Option k lies before interval k and after interval k - 1; those from `first` to `last` are still open.
   struct pair {
@@ -139,16 +158,32 @@ class window_search {
     std::int64_t begin, end;
   };
 
-  constexpr std::int64_t alignment(std::uint32_t r) const { return p_.alignment_of(records_[r]); }
+  constexpr std::int64_t alignment(std::uint32_t r) const { return records_[r].alignment; }
   constexpr std::int64_t up(std::int64_t x, std::uint32_t r) const { return align_up(x, alignment(r)); }
   constexpr std::int64_t down(std::int64_t x, std::uint32_t r) const { return x < 0 ? -1 : x - x % alignment(r); }
 
-  constexpr void add_pair(std::uint32_t a, std::uint32_t b) {
+  template <class Meet>
+  constexpr void add_pairs(Meet&& meet, bool one_clock) {
+    auto const n = static_cast<std::uint32_t>(records_.size());
+    pairs_of_.assign(n, {});
+    for (std::uint32_t a = 0; a < n && pairs_.size() <= most_pairs; ++a)
+      for (std::uint32_t b = a + 1; b < n; ++b)
+        if (!one_clock || lives_meet(a, b)) add_pair(a, b, meet, one_clock);
+    for (std::uint32_t k = 0; k < pairs_.size(); ++k)
+      pairs_of_[pairs_[k].a].push_back(k), pairs_of_[pairs_[k].b].push_back(k);
+  }
+  constexpr bool lives_meet(std::uint32_t a, std::uint32_t b) const {
+    if (piece_begin_[a] == piece_begin_[a + 1] || piece_begin_[b] == piece_begin_[b + 1]) return false;
+    return pieces_[piece_begin_[a]].lower < pieces_[piece_begin_[b + 1] - 1].upper &&
+           pieces_[piece_begin_[b]].lower < pieces_[piece_begin_[a + 1] - 1].upper;
+  }
+  template <class Meet>
+  constexpr void add_pair(std::uint32_t a, std::uint32_t b, Meet& meet, bool one_clock) {
     auto const begin = static_cast<std::uint32_t>(forbidden_.size());
     for (auto x = piece_begin_[a]; x < piece_begin_[a + 1]; ++x)
       for (auto y = piece_begin_[b]; y < piece_begin_[b + 1]; ++y) {
         piece const &s = pieces_[x], &t = pieces_[y];
-        if (s.lower < t.upper && t.lower < s.upper) forbidden_.emplace_back(s.begin - t.end + 1, s.end - t.begin - 1);
+        if (meet(x, y)) forbidden_.emplace_back(s.begin - t.end + 1, s.end - t.begin - 1);
       }
     auto const from = forbidden_.begin() + begin;
     std::sort(from, forbidden_.end());
@@ -159,12 +194,12 @@ class window_search {
       else forbidden_[kept++] = forbidden_[k];
     forbidden_.resize(kept);
     if (kept == begin) return;
-    pairs_.push_back({a, b, begin, static_cast<std::uint32_t>(kept - begin), alike(a, b)});
+    pairs_.push_back({a, b, begin, static_cast<std::uint32_t>(kept - begin), one_clock && alike(a, b)});
   }
   constexpr bool alike(std::uint32_t a, std::uint32_t b) const {
-    auto const i = records_[a], j = records_[b];
-    if (p_.fixed_of(i) != any_offset || p_.fixed_of(j) != any_offset || alignment(a) != alignment(b)) return false;
-    if (p_.size[i] != p_.size[j]) return false;
+    record const &i = records_[a], &j = records_[b];
+    if (i.fixed != any_offset || j.fixed != any_offset || i.alignment != j.alignment) return false;
+    if (i.size != j.size) return false;
     auto const n = piece_begin_[a + 1] - piece_begin_[a];
     if (n != 1 || n != piece_begin_[b + 1] - piece_begin_[b]) return false;
     piece const &s = pieces_[piece_begin_[a]], &t = pieces_[piece_begin_[b]];
@@ -217,7 +252,7 @@ class window_search {
     for (std::uint32_t k = 0; k < pairs_.size(); ++k) {
       pair const& x = pairs_[k];
       if (x.first == x.last || gap_of(x, low_[x.b] - low_[x.a]) == x.last_option) continue;
-      auto const at = std::max(low_[x.a], low_[x.b]), size = p_.size[records_[x.a]] + p_.size[records_[x.b]];
+      auto const at = std::max(low_[x.a], low_[x.b]), size = records_[x.a].size + records_[x.b].size;
       if (best == none || at < height || (at == height && size > bytes)) best = k, height = at, bytes = size;
     }
     return best;
@@ -294,8 +329,7 @@ class window_search {
     }
   }
 
-  memory_problem const& p_;
-  std::vector<std::uint32_t> records_;
+  std::vector<record> records_;
   std::vector<piece> pieces_;
   std::vector<std::uint32_t> piece_begin_;
   std::vector<pair> pairs_;
