@@ -14,13 +14,13 @@ using neap::testing::message_of;
 
 namespace {
 
-// Layers wide enough for their gradients to come in parts, of both shapes, and small ones.
+// Layers wide enough for their gradients to come in parts, of both shapes and with any gemm, and small ones.
 struct model {
   nn::linear in, down, out;
   tensor operator()(tensor const& x) const { return out(relu(down(relu(in(x))))); }
 };
 model make_model() {
-  model m{nn::linear(512, 1024), nn::linear(1024, 96), nn::linear(96, 5)};
+  model m{nn::linear(512, 1024), nn::linear(1024, 160), nn::linear(160, 5)};
   initialise(m, 7);
   return m;
 }
