@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/core/id.hpp>
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 
 #include <algorithm>
@@ -50,7 +51,7 @@ class csr {
     };
     add_rows(rows);
     std::vector<Item> fresh;
-    std::vector<stretch> stretches;
+    plain_vector<stretch> stretches;
     stretches.reserve(changed.size() + 1);
     std::size_t row = 0;
     std::uint32_t to = 0;

@@ -5,9 +5,10 @@
 //                                   [&] { things.push_back(x); return things.size() - 1; });
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
+
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace neap::inline v0 {
 
@@ -36,7 +37,7 @@ class number_set {
     bool taken = false;
   };
   void grow() {
-    std::vector<slot> old(slots_.empty() ? 16 : 2 * slots_.size());
+    plain_vector<slot> old(slots_.empty() ? 16 : 2 * slots_.size());
     old.swap(slots_);
     for (auto const& s : old)
       if (s.taken) {
@@ -45,7 +46,7 @@ class number_set {
         slots_[at] = s;
       }
   }
-  std::vector<slot> slots_;  // a power of two, at most half of them taken
+  plain_vector<slot> slots_;  // a power of two, at most half of them taken
   std::size_t size_ = 0;
 };
 

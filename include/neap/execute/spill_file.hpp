@@ -7,6 +7,7 @@
 
 #include <neap/core/digest.hpp>
 #include <neap/core/error.hpp>
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/units.hpp>
 
 #include <atomic>
@@ -173,8 +174,8 @@ class spill_file {
 
   std::string path_;
   int file_ = -1;
-  std::vector<slot_state> slots_;
-  std::vector<request> ring_;
+  plain_vector<slot_state> slots_;
+  plain_vector<request> ring_;
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   ticket issued_ = 0, finished_ = 0;

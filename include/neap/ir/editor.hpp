@@ -12,6 +12,7 @@
 
 #include <neap/core/bit_set.hpp>
 #include <neap/core/number_set.hpp>
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
@@ -518,7 +519,7 @@ class graph_editor final : public op_emitter {
     renumber(touched_values_, new_value);
     renumber(unread_, new_value);
     renumber(touched_ops_, new_op);
-    std::erase_if(reads_, [&](reading const& r) { return new_value[index(r.value)] == no_id; });
+    reads_.erase_if([&](reading const& r) { return new_value[index(r.value)] == no_id; });
     for (auto& r : reads_) r.value = value_id{new_value[index(r.value)]};  // `by` is not looked at any more
   }
 
@@ -567,7 +568,7 @@ class graph_editor final : public op_emitter {
   /// The readers after a few changes: the old table, with some rows written anew.
   void patch_uses() {
     auto const earlier = [](use a, use b) { return a.op != b.op ? a.op < b.op : a.argument < b.argument; };
-    std::erase_if(reads_, [&](reading const& r) { return g_.inputs(r.by.op)[r.by.argument] != r.value; });
+    reads_.erase_if([&](reading const& r) { return g_.inputs(r.by.op)[r.by.argument] != r.value; });
     std::sort(reads_.begin(), reads_.end(), [&](reading const& a, reading const& b) {
       return a.value != b.value ? a.value < b.value : earlier(a.by, b.by);
     });
@@ -596,7 +597,7 @@ class graph_editor final : public op_emitter {
       std::uint16_t version;  // the version it overwrites
       std::uint32_t next;     // another writer of the storage, in this list
     };
-    std::vector<writer> writers;
+    plain_vector<writer> writers;
     std::vector<std::uint32_t> of_storage;
     for (auto v : g_.values()) {
       auto const& r = g_.values_[v];
@@ -819,7 +820,7 @@ class graph_editor final : public op_emitter {
   bool any_removed_ = false, aliases_changed_ = false, order_changed_ = false, derive_all_ = false;
   std::vector<op_id> touched_ops_;        // their own digest, or an argument, has changed
   std::vector<value_id> touched_values_;  // their role has changed, or they are kept or not any more
-  std::vector<reading> reads_;            // added since; some may be gone again
+  plain_vector<reading> reads_;           // added since; some may be gone again
   std::vector<value_id> unread_;          // lost a reader
   // scratch
   std::vector<value_id> arguments_;

@@ -21,6 +21,7 @@
 #include <neap/core/digest.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/id.hpp>
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/tensor_ref.hpp>
 #include <neap/core/tensor_type.hpp>
 #include <neap/core/units.hpp>
@@ -205,7 +206,7 @@ class shape_context {
 
   std::string_view op_;
   std::span<tensor_layout const> in_;
-  std::vector<output_rule> out_;
+  plain_vector<output_rule> out_;
 };
 
 /// Inputs and outputs' types of an op that is already in a graph.
@@ -255,7 +256,7 @@ class dim_context {
                       static_cast<std::int16_t>(b), how});
   }
   std::span<tensor_layout const> in_, out_;
-  std::vector<dim_link> links_;
+  plain_vector<dim_link> links_;
 };
 
 // ---------------------------------------------------------------------------------------------- work

@@ -5,6 +5,7 @@
 //   0        8        16      the one on top: 17, where the sum of their bytes is 6.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/records.hpp>
 
 #include <algorithm>
@@ -29,8 +30,8 @@ struct load_event {
 };
 
 /// The loads as changes, sorted by time, one per moment at which something changes.
-constexpr std::vector<load_event> load_events(memory_problem const& p) {
-  std::vector<load_event> events;
+constexpr plain_vector<load_event> load_events(memory_problem const& p) {
+  plain_vector<load_event> events;
   std::int64_t first = 0, last = 0;
   for (std::size_t i = 0; i < p.count(); ++i) {
     if (i == 0) first = p.lower[0], last = p.upper[0];
@@ -59,7 +60,7 @@ constexpr std::vector<load_event> load_events(memory_problem const& p) {
   for (std::size_t i = 0; i < events.size(); ++i)
     if (kept > 0 && events[kept - 1].at == events[i].at) events[kept - 1].delta += events[i].delta;
     else events[kept++] = events[i];
-  events.erase(events.begin() + static_cast<std::ptrdiff_t>(kept), events.end());
+  events.resize(kept);
   return events;
 }
 
@@ -69,18 +70,18 @@ constexpr void raise_by_steps(memory_problem const& p, std::int64_t step, load_b
   struct piece {
     std::int64_t lower, upper, bytes, slack;
   };
-  std::vector<piece> born;
+  plain_vector<piece> born;
   for (std::size_t i = 0; i < p.count(); ++i) {
     if (p.alignment_of(i) % step != 0) continue;
     p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t a, std::int64_t b) {
       if (a % step == 0) born.push_back({lo, hi, align_up(b - a, step), align_up(b - a, step) - (b - a)});
     });
   }
-  std::vector<piece> dies = born;
+  plain_vector<piece> dies = born;
   std::sort(born.begin(), born.end(), [](piece const& x, piece const& y) { return x.lower < y.lower; });
   std::sort(dies.begin(), dies.end(), [](piece const& x, piece const& y) { return x.upper < y.upper; });
   auto const less_slack = [](piece const& x, piece const& y) { return x.slack < y.slack; };
-  std::vector<piece> alive;  // a heap by slack; the dead leave when they surface
+  plain_vector<piece> alive;  // a heap by slack; the dead leave when they surface
   std::int64_t load = 0;
   for (std::size_t k = 0, dead = 0; k < born.size();) {
     auto const now = born[k].lower;

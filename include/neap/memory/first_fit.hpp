@@ -6,6 +6,7 @@
 // the orders of the first two factors; the third, new here, settles the moments near the bound before the others.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/free_space.hpp>
 #include <neap/memory/records.hpp>
@@ -35,8 +36,8 @@ struct fit_ground {
     section_range when;
     std::int64_t begin, end;  // bytes of the record
   };
-  std::vector<section_range> life;         // from the first piece to the last; empty for records without need
-  std::vector<piece> pieces;               // only where there are gaps: else a life is its only piece
+  plain_vector<section_range> life;        // from the first piece to the last; empty for records without need
+  plain_vector<piece> pieces;              // only where there are gaps: else a life is its only piece
   std::vector<std::uint32_t> first_piece;  // of record i: pieces[first_piece[i] .. first_piece[i + 1])
   std::vector<std::int64_t> load;          // of each section
   std::vector<std::int64_t> total;         // of each record: the largest load that it lives through
@@ -45,7 +46,7 @@ struct fit_ground {
 
   constexpr explicit fit_ground(memory_problem const& p) : life(p.count(), section_range{}) {
     auto const n = p.count();
-    std::vector<time_stretch> stretches;
+    plain_vector<time_stretch> stretches;
     stretches.reserve(n);
     for (std::size_t i = 0; i < n; ++i)
       p.for_each_piece(i, [&](std::int64_t lower, std::int64_t upper, std::int64_t, std::int64_t) {
@@ -151,7 +152,7 @@ struct first_fit {
     detail::free_space space;
     space.reset(ground.sections);
     std::vector<std::int64_t> offsets(n, 0);
-    std::vector<detail::keyed> order_of;
+    plain_vector<detail::keyed> order_of;
     order_of.reserve(n);
     for (std::uint32_t i = 0; i < n; ++i) {
       if (p.fixed_of(i) != any_offset) offsets[i] = p.fixed_of(i);

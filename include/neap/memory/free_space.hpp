@@ -6,6 +6,7 @@
 // the lowest common free place is found by leapfrog: each list in turn moves the candidate up to its own next gap.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/memory/sections.hpp>
 
@@ -22,7 +23,7 @@ class free_space {
     std::int64_t begin, end;
   };
   struct node {
-    std::vector<byte_range> cover, under;
+    plain_vector<byte_range> cover, under;
   };
   struct cursor {
     byte_range const *at, *end;
@@ -49,7 +50,7 @@ class free_space {
     }
   }
 
-  static constexpr void add(std::vector<byte_range>& list, std::int64_t begin, std::int64_t end) {
+  static constexpr void add(plain_vector<byte_range>& list, std::int64_t begin, std::int64_t end) {
     auto const first = std::lower_bound(list.begin(), list.end(), begin,
                                         [](byte_range const& r, std::int64_t at) { return r.end < at; });
     if (first == list.end() || first->begin > end) {
@@ -86,7 +87,7 @@ class free_space {
 
   /// A question is a row of these, then lowest(): the record needs its bytes [begin, end) during `when` (not empty).
   constexpr void need(section_range when, std::int64_t begin, std::int64_t end) {
-    auto const list = [&](std::vector<byte_range> const& taken) {
+    auto const list = [&](plain_vector<byte_range> const& taken) {
       if (!taken.empty()) asked_.push_back({taken.data(), taken.data() + taken.size(), begin, end});
     };
     visit(
@@ -118,7 +119,7 @@ class free_space {
  private:
   std::uint32_t leaves_ = 1;
   std::vector<node> nodes_;
-  std::vector<cursor> asked_;
+  plain_vector<cursor> asked_;
 };
 
 }  // namespace neap::inline v0::detail

@@ -2,6 +2,7 @@
 // first, each into the smallest gap that holds it among the records it meets in time; the gap below the lowest counts.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/records.hpp>
 
@@ -32,7 +33,8 @@ constexpr void for_each_forbidden(memory_problem const& p, std::size_t i, std::s
 }
 
 /// Best fit for record `i` between stretches sorted by `after`: the start in the smallest gap, ties to the lowest.
-constexpr std::int64_t best_fit(std::vector<forbidden> const& closed, std::int64_t size, std::int64_t alignment) {
+template <class List>
+constexpr std::int64_t best_fit(List const& closed, std::int64_t size, std::int64_t alignment) {
   std::int64_t free_from = 0, best = -1, best_gap = 0;
   for (auto const& c : closed) {
     std::int64_t const start = align_up(free_from, alignment);
@@ -63,10 +65,10 @@ struct greedy_by_size {
       std::int64_t begin, end, lower, upper;
       std::uint32_t record;
     };
-    std::vector<lying> placed;  // by begin, ties in order of placement
+    plain_vector<lying> placed;  // by begin, ties in order of placement
     placed.reserve(n);
     std::vector<std::int64_t> offsets(n, 0);
-    std::vector<detail::forbidden> closed;
+    plain_vector<detail::forbidden> closed;
     for (auto i : order) {
       if (p.fixed_of(i) != any_offset) offsets[i] = p.fixed_of(i);
       if (p.lower[i] >= p.upper[i] || (p.size[i] == 0 && p.fixed_of(i) != any_offset)) continue;

@@ -9,6 +9,7 @@
 // optimization (Joslin and Clements 1999); the walk here takes its changes at random.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/first_fit.hpp>
 #include <neap/memory/free_space.hpp>
@@ -191,9 +192,9 @@ class plan_improver {
   std::uint32_t centre_ = 0;
   std::vector<std::uint32_t> inside_;    // records that may move
   std::vector<std::uint32_t> crossing_;  // records in their way
-  std::vector<keyed> order_;             // of this attempt
-  std::vector<keyed> sorted_;            // the records that may move by keys_, or empty
-  std::vector<keyed> changed_, kept_;
+  plain_vector<keyed> order_;            // of this attempt
+  plain_vector<keyed> sorted_;           // the records that may move by keys_, or empty
+  plain_vector<keyed> changed_, kept_;
   std::vector<std::int64_t> found_;
   std::int64_t placed_ = 0;
   std::uint64_t state_ = 1;

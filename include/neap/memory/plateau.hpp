@@ -7,6 +7,7 @@
 // jump through memory.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/rank.hpp>
 #include <neap/memory/records.hpp>
@@ -25,7 +26,7 @@ namespace detail {
 class span_index {
  public:
   /// `ranges[i]` and `rank[i]` of each record; ranges that are empty are never found.
-  constexpr span_index(std::vector<section_range> const& ranges, std::vector<std::uint32_t> const& by_rank,
+  constexpr span_index(plain_vector<section_range> const& ranges, std::vector<std::uint32_t> const& by_rank,
                        std::uint32_t sections)
       : first_(sections + 1, 0),
         position_(ranges.size(), 0) {
@@ -97,18 +98,18 @@ class span_index {
 
   std::vector<std::uint32_t> first_;     // of each section: the position of its first record
   std::vector<std::uint32_t> position_;  // of each record
-  std::vector<node> nodes_;
+  plain_vector<node> nodes_;
   std::size_t leaves_ = 1;
 };
 
 /// What all orders share: sections, totals, the bound.
 struct plateau_ground {
   sectioned sections;
-  std::vector<section_range> ranges;  // of each record; empty for those that need no memory
+  plain_vector<section_range> ranges;  // of each record; empty for those that need no memory
   std::vector<std::int64_t> total;
 
   constexpr explicit plateau_ground(memory_problem const& p) : ranges(p.count(), section_range{}), total(p.count(), 0) {
-    std::vector<time_stretch> stretches;
+    plain_vector<time_stretch> stretches;
     std::vector<std::int64_t> sizes;
     stretches.reserve(p.count()), sizes.reserve(p.count());
     for (std::size_t i = 0; i < p.count(); ++i)
@@ -130,7 +131,7 @@ constexpr std::vector<std::int64_t> place_on_plateaus(memory_problem const& p, p
     std::uint32_t begin, end;
     std::int64_t height;
   };
-  std::vector<plateau> left, right;  // the neighbours on either side, nearest last
+  plain_vector<plateau> left, right;  // the neighbours on either side, nearest last
   plateau here{0, ground.sections.count, 0};
   for (;;) {
     // Walk down to a plateau that no neighbour undercuts, merging equals on the way.

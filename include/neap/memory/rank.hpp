@@ -1,6 +1,7 @@
 // The orders in which planners prefer records: MiniMalloc's keys, largest first, ties to the earlier record.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/memory/sections.hpp>
 
@@ -35,7 +36,7 @@ namespace detail {
 /// The records by rank: result[k] is the k-th preferred. `total` and `ranges` are read where the order asks for them.
 constexpr std::vector<std::uint32_t> ranked(memory_problem const& p, rank_order order,
                                             std::vector<std::int64_t> const& total,
-                                            std::vector<section_range> const& ranges) {
+                                            plain_vector<section_range> const& ranges) {
   auto const width = [&](std::size_t i) {
     return order.by_section ? std::int64_t{ranges[i].end} - ranges[i].begin : p.upper[i] - p.lower[i];
   };
@@ -56,7 +57,7 @@ constexpr std::vector<std::uint32_t> ranked(memory_problem const& p, rank_order 
     std::int64_t a, b;
     std::uint32_t record;
   };
-  std::vector<entry> entries(p.count(), entry{});
+  plain_vector<entry> entries(p.count(), entry{});
   for (std::size_t i = 0; i < p.count(); ++i)
     entries[i] = {value(order.first, i), value(order.second, i), static_cast<std::uint32_t>(i)};
   std::sort(entries.begin(), entries.end(), [&](entry const& x, entry const& y) {

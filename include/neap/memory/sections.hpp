@@ -7,6 +7,7 @@
 //   c                   |-|          a = [0, 1), b = [0, 2), c = [1, 2)
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/records.hpp>
 
 #include <algorithm>
@@ -26,12 +27,13 @@ struct time_stretch {
 };
 
 struct sectioned {
-  std::vector<section_range> ranges;  // of each stretch given
-  std::uint32_t count = 0;            // sections in all
+  plain_vector<section_range> ranges;  // of each stretch given
+  std::uint32_t count = 0;             // sections in all
 };
 
 /// Sections of stretches. O(n) where the clock is dense, O(n log n) elsewhere.
-constexpr sectioned cut_into_sections(std::vector<time_stretch> const& stretches) {
+template <class List>
+constexpr sectioned cut_into_sections(List const& stretches) {
   sectioned out;
   auto const n = stretches.size();
   out.ranges.assign(n, section_range{});

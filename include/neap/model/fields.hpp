@@ -11,7 +11,6 @@
 
 #include <array>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -193,10 +192,12 @@ template <class... T>
 struct is_tuple<std::tuple<T...>> : std::true_type {};
 template <class A, class B>
 struct is_tuple<std::pair<A, B>> : std::true_type {};
+/// std::map<std::string, T>, or another map that has its keys in order.
 template <class T>
-struct is_string_map : std::false_type {};
-template <class T, class C, class A>
-struct is_string_map<std::map<std::string, T, C, A>> : std::true_type {};
+concept string_map = std::is_same_v<typename T::key_type, std::string> &&
+                     requires(T& map, std::string const& key, typename T::key_compare less) {
+                       { map[key] } -> std::same_as<typename T::mapped_type&>;
+                     };
 
 /// Holds no tensor and nothing that could: numbers, strings, functions, trivially copyable classes.
 template <class T>
@@ -223,7 +224,7 @@ void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
     for (auto& x : object) for_each_leaf<Leaf>(x, visit, detail::join_path(path, std::to_string(i++)));
   } else if constexpr (detail::is_nullable<T>::value) {
     if (object) for_each_leaf<Leaf>(*object, visit, path);
-  } else if constexpr (detail::is_string_map<T>::value) {
+  } else if constexpr (detail::string_map<T>) {
     for (auto& [name, x] : object) for_each_leaf<Leaf>(x, visit, detail::join_path(path, name));
   } else if constexpr (detail::is_tuple<T>::value) {
     std::apply(

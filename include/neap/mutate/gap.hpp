@@ -5,6 +5,7 @@
 //                                        \________ nobody touches it _____/
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/plan/candidate.hpp>
 
@@ -34,8 +35,8 @@ inline std::vector<bool> movable_storages(op_graph const& g) {
 }
 
 /// The gaps that span `position`, in the order of their storages. O(ops + edges).
-inline std::vector<gap> gaps_at(op_graph const& g, schedule const& order, simulation const& result,
-                                std::uint32_t position) {
+inline plain_vector<gap> gaps_at(op_graph const& g, schedule const& order, simulation const& result,
+                                 std::uint32_t position) {
   auto const movable = movable_storages(g);
   std::vector<std::uint32_t> left(g.storage_count(), no_id), resume(g.storage_count(), no_id);
   for (std::uint32_t i = 0; i < order.size(); ++i) {
@@ -48,7 +49,7 @@ inline std::vector<gap> gaps_at(op_graph const& g, schedule const& order, simula
     for (auto v : g.inputs(order[i])) see(v);
     for (auto v : g.outputs(order[i])) see(v);
   }
-  std::vector<gap> gaps;
+  plain_vector<gap> gaps;
   for (auto s : g.storages()) {
     auto const k = index(s);
     if (left[k] == no_id || left[k] == position || resume[k] == no_id) continue;

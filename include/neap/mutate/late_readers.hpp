@@ -4,6 +4,7 @@
 #pragma once
 
 #include <neap/core/number_map.hpp>
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/mutate/gap.hpp>
@@ -24,7 +25,7 @@ struct replay_facts {
   };
   table<op_id, std::uint32_t> at;
   csr<storage_id, value_id> values;
-  std::vector<update> updates;
+  plain_vector<update> updates;
   number_map families;                     // origins of ops that are not their own, to rows of `copies`
   std::vector<std::vector<op_id>> copies;  // such ops by origin
 

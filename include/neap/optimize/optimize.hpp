@@ -14,6 +14,8 @@
 // The answer is the same for the same options as long as the iterations, not the clock, end the search.
 #pragma once
 
+#include <neap/core/number_set.hpp>
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/optimize/objective.hpp>
@@ -29,7 +31,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <unordered_set>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -176,7 +177,7 @@ class best_first {
       best_->expanded = false;
       best_->excess = excess_bytes(best_->state.result, target_);
       queue_.push_back(best_);
-      seen_.clear();
+      seen_ = {}, digests_.clear();
       search();
     }
   }
@@ -236,7 +237,7 @@ class best_first {
       auto m = stream.next();
       if (!m) break;
       auto e = apply_mutation(*m, from);
-      if (!e || !seen_.insert(e->graph.digest()).second) continue;
+      if (!e || !is_first(e->graph.digest())) continue;
       auto result = judge(e->graph, e->order);
       auto child =
           make_node(step(n->path, describe(*m, from)), std::move(e->graph), std::move(e->order), std::move(result));
@@ -257,6 +258,15 @@ class best_first {
       if (c != cheapest) queue_.push_back(std::move(c));
     trim_queue();
     return cheapest;
+  }
+
+  /// Whether no graph of this digest was asked for before.
+  bool is_first(digest d) {
+    auto const before = digests_.size();
+    seen_.find_or_add(
+        digest_hash{}(d), [&](std::uint32_t n) { return digests_[n] == d; },
+        [&] { return digests_.push_back(d), before; });
+    return digests_.size() > before;
   }
 
   /// The queue holds whole candidates: only the most promising ones stay.
@@ -280,7 +290,8 @@ class best_first {
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
   std::vector<node_ptr> queue_;
   node_ptr best_;
-  std::unordered_set<digest, digest_hash> seen_;
+  number_set seen_;  // rows of digests_
+  plain_vector<digest> digests_;
   optimized<G> out_;
 };
 

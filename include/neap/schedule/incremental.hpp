@@ -7,6 +7,7 @@
 // A store stands right after the ops it waits for; everything else right before the first op that waits for it.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/schedule/order.hpp>
 
 #include <algorithm>
@@ -24,21 +25,25 @@ inline schedule order_by_rank(flow_facts const& facts, table<op_id, std::uint64_
   auto const n = facts.op_count();
   auto const next = successors(facts);
   table<op_id, std::uint32_t> missing(n);
-  std::vector<std::pair<std::uint64_t, op_id>> heap;
-  auto const later = [](auto const& a, auto const& b) { return a > b; };
+  struct ready {
+    std::uint64_t rank;
+    op_id op;
+  };
+  plain_vector<ready> heap;
+  auto const later = [](ready const& a, ready const& b) { return a.rank != b.rank ? a.rank > b.rank : a.op > b.op; };
   for (auto o : id_range<op_id>(n))
-    if ((missing[o] = static_cast<std::uint32_t>(facts.after(o).size())) == 0) heap.emplace_back(rank[o], o);
+    if ((missing[o] = static_cast<std::uint32_t>(facts.after(o).size())) == 0) heap.push_back({rank[o], o});
   std::make_heap(heap.begin(), heap.end(), later);
   schedule s;
   s.order.reserve(n);
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end(), later);
-    auto const o = heap.back().second;
+    auto const o = heap.back().op;
     heap.pop_back();
     s.order.push_back(o);
     for (auto u : next[o])
       if (--missing[u] == 0) {
-        heap.emplace_back(rank[u], u);
+        heap.push_back({rank[u], u});
         std::push_heap(heap.begin(), heap.end(), later);
       }
   }
@@ -68,12 +73,16 @@ inline schedule complete_order(flow_facts const& facts, schedule const& partial)
   // Among the new ops: those each waits for first. Edges between new ops are few, so this walks only them.
   std::vector<op_id> sorted;
   {
-    std::vector<std::pair<op_id, std::uint32_t>> path;
+    struct frame {
+      op_id op;
+      std::uint32_t next;  // in after(op)
+    };
+    plain_vector<frame> path;
     table<op_id, std::uint8_t> state(n);
     for (auto root : missing) {
       if (state[root]) continue;
       state[root] = 1;
-      path.emplace_back(root, 0);
+      path.push_back({root, 0});
       while (!path.empty()) {
         auto& [o, i] = path.back();
         auto const after = facts.after(o);
@@ -87,7 +96,7 @@ inline schedule complete_order(flow_facts const& facts, schedule const& partial)
         auto const before = after[i];
         if (state[before] == 1) detail::refuse_cycle();
         state[before] = 1;
-        path.emplace_back(before, 0);
+        path.push_back({before, 0});
       }
     }
   }
@@ -108,12 +117,15 @@ inline schedule complete_order(flow_facts const& facts, schedule const& partial)
     slot[o] = std::min(slot[o], earliest);
   }
 
-  std::stable_sort(sorted.begin(), sorted.end(), [&](op_id a, op_id b) { return slot[a] < slot[b]; });
+  std::vector<std::uint64_t> places;  // slot, row of `sorted`
+  places.reserve(sorted.size());
+  for (std::size_t i = 0; i < sorted.size(); ++i) places.push_back(std::uint64_t{slot[sorted[i]]} << 32 | i);
+  std::sort(places.begin(), places.end());
   schedule s;
   s.order.reserve(n);
   std::size_t k = 0;
   for (std::uint32_t p = 0; p <= end; ++p) {
-    for (; k < sorted.size() && slot[sorted[k]] == p; ++k) s.order.push_back(sorted[k]);
+    for (; k < places.size() && places[k] >> 32 == p; ++k) s.order.push_back(sorted[places[k] & 0xffffffffu]);
     if (p < end) s.order.push_back(partial[p]);
   }
   if (check_order(facts, s)) return s;

@@ -8,6 +8,7 @@
 // NP-hard, Sethi 1975.)
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/schedule/slide.hpp>
 #include <neap/simulate/simulator.hpp>
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
 namespace neap::inline v0 {
 
@@ -49,7 +49,7 @@ class greedy_heap {
   }
 
  private:
-  std::vector<greedy_entry> heap_;
+  plain_vector<greedy_entry> heap_;
 };
 
 }  // namespace detail

@@ -3,6 +3,7 @@
 // graph it traced: there is one set of rules.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/binary.hpp>
@@ -73,7 +74,7 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
         throw error("differentiate: " + who + " updates in place, which has no gradient");
     if (!facets.gradient) throw error("differentiate: " + who + " has no gradient");
     // Attributes may move while ops are added: the rule reads a copy.
-    std::vector<std::max_align_t> attributes(facets.size / sizeof(std::max_align_t) + 1);
+    plain_vector<std::max_align_t> attributes(facets.size / sizeof(std::max_align_t) + 1);
     if (facets.size) std::memcpy(attributes.data(), edit.graph().attributes(o), facets.size);
     gradient_context c(edit, span_of(in), span_of(out), span_of(out_gradient), span_of<bool>(flags.get(), in.size()));
     facets.gradient(attributes.data(), c);

@@ -7,6 +7,7 @@
 // anyway, and where its product comes in parts (gemm_parts).
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/matmul_update.hpp>
 
@@ -79,7 +80,9 @@ class update_fuser {
   }
 
   fused_updates<op_graph> write() {
-    std::stable_sort(found_.begin(), found_.end(), [](auto const& a, auto const& b) { return a.place < b.place; });
+    std::sort(found_.begin(), found_.end(), [](update_to_fuse const& a, update_to_fuse const& b) {
+      return a.place != b.place ? a.place < b.place : a.update < b.update;
+    });
     fused_updates<op_graph> out{{}, table<value_id, value_id>(g_.value_count(), nothing<value_id>), found_.size()};
     graph_editor edit(g_.facet_table());
     for (auto v : g_.sources()) {
@@ -150,7 +153,7 @@ class update_fuser {
 
   op_graph const& g_;
   table<op_id, unsigned char> gone_, pulled_;  // fused; to be put before the first fused update that reads it
-  std::vector<update_to_fuse> found_;
+  plain_vector<update_to_fuse> found_;
   std::vector<std::byte> bytes_;
   std::vector<value_id> inputs_;
   std::vector<output_rule> rules_;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <neap/core/number_map.hpp>
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/standard_operators.hpp>
 #include <neap/model/apply.hpp>
@@ -18,8 +19,8 @@ namespace neap::inline v0 {
 namespace detail {
 
 /// The recorded operators that `loss` was computed with, in the order in which they ran.
-inline std::vector<tensor_node const*> recorded_nodes(tensor const& loss) {
-  std::vector<tensor_node const*> found, open{loss.node().get()};
+inline plain_vector<tensor_node const*> recorded_nodes(tensor const& loss) {
+  plain_vector<tensor_node const*> found, open{loss.node().get()};
   number_map seen;  // as a set
   seen.add(open.front(), 0);
   while (!open.empty()) {

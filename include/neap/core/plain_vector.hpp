@@ -1,0 +1,127 @@
+// A growing array of plain data, for working memory. std::vector serves every type of element: each one that a program
+// uses makes the compiler write forty functions, even in programs that never call them. This one has what loops over
+// plain structs need, its iterators are pointers, and it costs a fifth.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <type_traits>
+
+namespace neap::inline v0 {
+
+/// New elements that are not given are T{}. As with std::vector, growing moves the elements to another place; it never
+/// shrinks, and an object that was moved from is empty or has what the other one had.
+template <class T>
+class plain_vector {
+ public:
+  static_assert(__is_trivially_copyable(T), "neap: a plain_vector holds trivially copyable elements");
+  using value_type = T;
+
+  constexpr plain_vector() = default;
+  constexpr explicit plain_vector(std::size_t n) { resize(n); }
+  constexpr plain_vector(std::size_t n, T const& value) { assign(n, value); }
+  constexpr plain_vector(std::initializer_list<T> list) { append(list.begin(), list.size()); }
+  constexpr plain_vector(plain_vector const& x) { append(x.data_, x.size_); }
+  constexpr plain_vector(plain_vector&& x) noexcept { swap(x); }
+  constexpr plain_vector& operator=(plain_vector const& x) {
+    if (this != &x) clear(), append(x.data_, x.size_);
+    return *this;
+  }
+  constexpr plain_vector& operator=(plain_vector&& x) noexcept {
+    swap(x);
+    return *this;
+  }
+  constexpr ~plain_vector() { delete[] data_; }
+
+  constexpr std::size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr T* data() { return data_; }
+  constexpr T const* data() const { return data_; }
+  constexpr T* begin() { return data_; }
+  constexpr T const* begin() const { return data_; }
+  constexpr T* end() { return data_ + size_; }
+  constexpr T const* end() const { return data_ + size_; }
+  constexpr T& operator[](std::size_t i) { return data_[i]; }
+  constexpr T const& operator[](std::size_t i) const { return data_[i]; }
+  constexpr T& front() { return data_[0]; }
+  constexpr T const& front() const { return data_[0]; }
+  constexpr T& back() { return data_[size_ - 1]; }
+  constexpr T const& back() const { return data_[size_ - 1]; }
+
+  constexpr void clear() { size_ = 0; }
+  constexpr void reserve(std::size_t n) {
+    if (n > capacity_) grow(n);
+  }
+  constexpr void push_back(T const& value) {
+    T const x = value;  // may be one of ours
+    if (size_ == capacity_) grow(size_ + 1);
+    data_[size_++] = x;
+  }
+  constexpr void pop_back() { --size_; }
+  constexpr void resize(std::size_t n) { resize(n, T{}); }
+  constexpr void resize(std::size_t n, T value) {
+    reserve(n);
+    for (std::size_t i = size_; i < n; ++i) data_[i] = value;
+    size_ = n;
+  }
+  constexpr void assign(std::size_t n, T value) {
+    size_ = 0;
+    resize(n, value);
+  }
+  /// Appends n elements, which are not ours.
+  constexpr void append(T const* first, std::size_t n) {
+    reserve(size_ + n);
+    move(data_ + size_, first, n);
+    size_ += n;
+  }
+  /// Inserts a value before `at`.
+  constexpr void insert(T const* at, T const& value) {
+    T const x = value;
+    auto const i = static_cast<std::size_t>(at - data_);
+    if (size_ == capacity_) grow(size_ + 1);
+    move(data_ + i + 1, data_ + i, size_++ - i, true);
+    data_[i] = x;
+  }
+  constexpr void erase(T const* first, T const* last) {
+    move(data_ + (first - data_), last, static_cast<std::size_t>(end() - last));
+    size_ -= static_cast<std::size_t>(last - first);
+  }
+  /// Drops the elements for which drop(element) holds; the others keep their order.
+  template <class Drop>
+  constexpr void erase_if(Drop&& drop) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < size_; ++i)
+      if (!drop(data_[i])) data_[kept++] = data_[i];
+    size_ = kept;
+  }
+  constexpr void swap(plain_vector& x) noexcept {
+    T* const d = data_;
+    std::size_t const s = size_, c = capacity_;
+    data_ = x.data_, size_ = x.size_, capacity_ = x.capacity_;
+    x.data_ = d, x.size_ = s, x.capacity_ = c;
+  }
+
+ private:
+  /// Copies n elements to a place that overlaps theirs below, if at all, or above if `up`.
+  static constexpr void move(T* to, T const* from, std::size_t n, bool up = false) {
+    if (n == 0) return;
+    if (!std::is_constant_evaluated()) __builtin_memmove(static_cast<void*>(to), from, n * sizeof(T));
+    else if (up)
+      while (n-- > 0) to[n] = from[n];
+    else
+      for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
+  }
+  constexpr void grow(std::size_t least) {
+    std::size_t const capacity = least > 2 * capacity_ ? least : 2 * capacity_;
+    T* const bigger = new T[capacity];
+    move(bigger, data_, size_);
+    delete[] data_;
+    data_ = bigger;
+    capacity_ = capacity;
+  }
+
+  T* data_ = nullptr;
+  std::size_t size_ = 0, capacity_ = 0;
+};
+
+}  // namespace neap::inline v0
