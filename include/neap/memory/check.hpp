@@ -15,19 +15,16 @@
 
 namespace neap::inline v0 {
 
-/// The first fault of a plan as one line, or nothing if it is right: one offset a record, none negative, aligned, fixed
-/// offsets kept, no two records that live at one moment sharing a byte, the arena large enough and not below the
-/// claimed bound. A plan without offsets has nothing to be wrong. O(n log n) time, O(n) memory.
-inline status verify(memory_problem const& p, memory_plan const& plan) {
-  if (!has_offsets(plan)) return {};
+namespace detail {
+
+/// What can be told of a plan's offsets without looking at two records at once.
+template <class Problem>
+status check_each(Problem const& p, memory_plan const& plan) {
   if (auto const wrong = fault_of(p); !wrong.empty()) return failure{wrong.message()};
   if (plan.offsets.size() != p.count())
     return failure{"the plan has " + std::to_string(plan.offsets.size()) + " offsets for " + std::to_string(p.count()) +
                    " records"};
   auto const name = [](std::size_t i) { return "record " + std::to_string(i); };
-  auto const bytes = [](std::int64_t a, std::int64_t b) {
-    return "bytes [" + std::to_string(a) + ", " + std::to_string(b) + ")";
-  };
   std::int64_t top = 0;
   for (std::size_t i = 0; i < p.count(); ++i) {
     std::int64_t const at = plan.offsets[i];
@@ -48,6 +45,20 @@ inline status verify(memory_problem const& p, memory_plan const& plan) {
     return failure{"the arena of " + std::to_string(plan.arena_bytes) + " bytes is below the bound it claims"};
   if (plan.status == plan_status::optimal && plan.lower_bound_bytes != plan.arena_bytes)
     return failure{"the plan claims to be optimal, and its bound is below its arena"};
+  return {};
+}
+
+}  // namespace detail
+
+/// The first fault of a plan as one line, or nothing if it is right: one offset a record, none negative, aligned, fixed
+/// offsets kept, no two records that live at one moment sharing a byte, the arena large enough and not below the
+/// claimed bound. A plan without offsets has nothing to be wrong. O(n log n) time, O(n) memory.
+inline status verify(memory_problem const& p, memory_plan const& plan) {
+  if (!has_offsets(plan)) return {};
+  if (auto each = detail::check_each(p, plan); !each.ok()) return each;
+  auto const bytes = [](std::int64_t a, std::int64_t b) {
+    return "bytes [" + std::to_string(a) + ", " + std::to_string(b) + ")";
+  };
 
   struct event {
     std::int64_t at;

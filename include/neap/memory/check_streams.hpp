@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/core/error.hpp>
+#include <neap/memory/check.hpp>
 #include <neap/memory/stream_records.hpp>
 
 #include <algorithm>
@@ -20,37 +21,12 @@ namespace neap::inline v0 {
 inline status verify(stream_problem const& p, stream_plan const& planned) {
   memory_plan const& plan = planned.plan;
   if (!has_offsets(plan)) return {};
-  if (auto const wrong = fault_of(p); !wrong.empty()) return failure{wrong.message()};
+  if (auto each = detail::check_each(p, plan); !each.ok()) return each;
   auto const n = p.count();
-  if (plan.offsets.size() != n)
-    return failure{"the plan has " + std::to_string(plan.offsets.size()) + " offsets for " + std::to_string(n) +
-                   " records"};
-  auto const name = [](std::size_t i) { return "record " + std::to_string(i); };
-  std::int64_t top = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    std::int64_t const at = plan.offsets[i];
-    std::int64_t end = 0;
-    if (at < 0) return failure{name(i) + ": its offset " + std::to_string(at) + " is negative"};
-    if (__builtin_add_overflow(at, p.size[i], &end)) return failure{name(i) + ": its end overflows"};
-    if (at % p.alignment_of(i) != 0)
-      return failure{name(i) + ": its offset " + std::to_string(at) + " is not a multiple of " +
-                     std::to_string(p.alignment_of(i))};
-    if (p.fixed_of(i) != any_offset && at != p.fixed_of(i))
-      return failure{name(i) + ": it lies at " + std::to_string(at) + ", fixed at " + std::to_string(p.fixed_of(i))};
-    if (p.size[i] > 0 || p.fixed_of(i) != any_offset) top = std::max(top, end);
-  }
-  if (top > plan.arena_bytes)
-    return failure{"the arena of " + std::to_string(plan.arena_bytes) + " bytes ends before the records, at " +
-                   std::to_string(top)};
-  if (plan.lower_bound_bytes > plan.arena_bytes)
-    return failure{"the arena of " + std::to_string(plan.arena_bytes) + " bytes is below the bound it claims"};
-  if (plan.status == plan_status::optimal && plan.lower_bound_bytes != plan.arena_bytes)
-    return failure{"the plan claims to be optimal, and its bound is below its arena"};
-
   std::vector<stream_wait> needed;
   for (std::size_t a = 0; a < n; ++a)
     for (std::size_t b = a + 1; b < n; ++b) {
-      if (p.size[a] == 0 || p.size[b] == 0) continue;
+      if (!p.occupies(a) || !p.occupies(b)) continue;
       if (plan.offsets[a] + p.size[a] <= plan.offsets[b] || plan.offsets[b] + p.size[b] <= plan.offsets[a]) continue;
       bool forth = false, back = false;
       for (auto x = p.parts_begin(a); x < p.parts_end(a); ++x)

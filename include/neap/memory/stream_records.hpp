@@ -137,6 +137,8 @@ struct stream_problem {
   }
 
   constexpr std::size_t count() const { return size.size(); }
+  /// Whether record `i` needs memory at all.
+  constexpr bool occupies(std::size_t i) const { return size[i] > 0; }
   constexpr std::int64_t alignment_of(std::size_t i) const { return alignment.empty() ? 1 : alignment[i]; }
   constexpr std::int64_t fixed_of(std::size_t i) const { return fixed.empty() ? any_offset : fixed[i]; }
   constexpr std::int32_t stream_of(std::size_t i) const { return stream.empty() ? 0 : stream[i]; }
