@@ -52,7 +52,9 @@ struct cnn {
     block() = default;
     block(std::int64_t in, std::int64_t out, std::int64_t stride)
         : c1(in, out, 3, {.stride = stride, .padding = 1, .bias = false}),
-          c2(out, out, 3, {.padding = 1, .bias = false}), b1(out), b2(out) {
+          c2(out, out, 3, {.padding = 1, .bias = false}),
+          b1(out),
+          b2(out) {
       if (stride != 1 || in != out) shortcut = nn::conv2d(in, out, 1, {.stride = stride, .bias = false});
     }
     template <class Backend = host_backend>
@@ -114,9 +116,7 @@ tensor random_ids(shape const& dims, std::uint32_t below) {
 
 // ---- measuring -------------------------------------------------------------------------------------------------------
 
-double wall_ms() {
-  return 1e-6 * static_cast<double>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
+double wall_ms() { return 1e-6 * static_cast<double>(std::chrono::steady_clock::now().time_since_epoch().count()); }
 double processor_ms() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -144,7 +144,8 @@ void print_operators(char const* name, training_program<standard_operators> cons
     if (!b.resident) address[b.storage] = memory.data() + (b.offset - p.resident_bytes);
   for (std::size_t i = 0; i < g.sources().size(); ++i)
     for (auto const& r : step.residents)
-      if (step.program.sources()[i] == r.value) address[g.storage(g.sources()[i])] = static_cast<std::byte*>(r.memory());
+      if (step.program.sources()[i] == r.value)
+        address[g.storage(g.sources()[i])] = static_cast<std::byte*>(r.memory());
   std::size_t k = 0;
   Sample handles = sample;
   std::vector<tensor> batch;
@@ -189,7 +190,8 @@ void print_operators(char const* name, training_program<standard_operators> cons
   auto const live_at = [&](std::uint32_t i) {
     bytes_t live = p.resident_bytes + p.steps[i].workspace_bytes;
     for (auto const& b : p.buffers)
-      if (!b.resident && b.first <= i && i <= b.last && !(b.first == i && b.takes_over != nothing<storage_id>)) live += b.bytes;
+      if (!b.resident && b.first <= i && i <= b.last && !(b.first == i && b.takes_over != nothing<storage_id>))
+        live += b.bytes;
     return live;
   };
   std::vector<std::pair<bytes_t, std::uint32_t>> highest;
@@ -198,18 +200,21 @@ void print_operators(char const* name, training_program<standard_operators> cons
   auto const [peak, at] = highest[0];
   std::printf("%s: %.3f ms; peak %lld bytes, %lld of them resident, %lld workspace, at %s #%u of %zu:", name, all,
               static_cast<long long>(peak), static_cast<long long>(p.resident_bytes),
-              static_cast<long long>(p.steps[at].workspace_bytes), std::string(g.facets(p.steps[at].op).name).c_str(), at,
-              p.steps.size());
+              static_cast<long long>(p.steps[at].workspace_bytes), std::string(g.facets(p.steps[at].op).name).c_str(),
+              at, p.steps.size());
   for (auto const& b : p.buffers)
     if (!b.resident && b.first <= at && at <= b.last && b.bytes * 50 > peak - p.resident_bytes)
-      std::printf(" %s%s %lld", g.producer(g.record(b.storage).first) == nothing<op_id>
-                                     ? "" : std::string(g.facets(g.producer(g.record(b.storage).first)).name).c_str(),
+      std::printf(" %s%s %lld",
+                  g.producer(g.record(b.storage).first) == nothing<op_id>
+                      ? ""
+                      : std::string(g.facets(g.producer(g.record(b.storage).first)).name).c_str(),
                   to_string(g.type(g.record(b.storage).first).dims).c_str(), static_cast<long long>(b.bytes));
   std::printf("\n");
   highest.resize(std::min<std::size_t>(highest.size(), 8));
   for (auto const& [bytes, i] : highest)
     std::printf("  %lld bytes at %s #%u, %lld workspace\n", static_cast<long long>(bytes),
-                std::string(g.facets(p.steps[i].op).name).c_str(), i, static_cast<long long>(p.steps[i].workspace_bytes));
+                std::string(g.facets(p.steps[i].op).name).c_str(), i,
+                static_cast<long long>(p.steps[i].workspace_bytes));
   for (auto const& [ms, key] : rows) std::printf("  %8.3f ms  %s\n", ms, key.c_str());
 }
 
@@ -272,8 +277,9 @@ options read_options(int argc, char** argv) {
     else o.optimizer.clear(), i = argc;
   }
   if (o.optimizer != "adamw" && o.optimizer != "sgd") {
-    std::fprintf(stderr, "usage: bench_step_time [--model mlp,cnn,gpt] [--optimizer adamw|sgd] [--threads 2] [--steps 30] "
-                         "[--operators]\n");
+    std::fprintf(stderr,
+                 "usage: bench_step_time [--model mlp,cnn,gpt] [--optimizer adamw|sgd] [--threads 2] [--steps 30] "
+                 "[--operators]\n");
     std::exit(2);
   }
   return o;
@@ -283,13 +289,21 @@ options read_options(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   auto const o = read_options(argc, argv);
-  auto const wants = [&](char const* m) { return ("," + o.models + ",").find(std::string(",") + m + ",") != std::string::npos; };
+  auto const wants = [&](char const* m) {
+    return ("," + o.models + ",").find(std::string(",") + m + ",") != std::string::npos;
+  };
   if (!o.operators) std::printf("model,way,optimizer,threads,step_ms,min_ms,cpu_ms,peak_bytes\n");
   if (wants("mlp"))
-    measure("mlp", [] { return zoo::mlp({{1024, 1024, 1024, 1024, 1024}}); },
-            std::pair{random_floats({256, 1024}), random_ids({256}, 1024)}, o);
+    measure(
+        "mlp",
+        [] {
+          return zoo::mlp({{1024, 1024, 1024, 1024, 1024}});
+        },
+        std::pair{random_floats({256, 1024}), random_ids({256}, 1024)}, o);
   if (wants("cnn"))
-    measure("cnn", [] { return cnn(); }, std::pair{random_floats({64, 3, 32, 32}), random_ids({64}, 10)}, o);
+    measure(
+        "cnn", [] { return cnn(); }, std::pair{random_floats({64, 3, 32, 32}), random_ids({64}, 10)}, o);
   if (wants("gpt"))
-    measure("gpt", [] { return gpt(); }, std::pair{random_ids({8, 128}, 8192), random_ids({8, 128}, 8192)}, o);
+    measure(
+        "gpt", [] { return gpt(); }, std::pair{random_ids({8, 128}, 8192), random_ids({8, 128}, 8192)}, o);
 }

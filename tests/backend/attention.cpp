@@ -50,11 +50,13 @@ void check(std::int64_t B, std::int64_t H, std::int64_t K, std::int64_t Tq, std:
     view<T> y({B, H, Tq, E}, 0, 5), dq({B, H, Tq, D}, 2, 6), dk({B, K, S, D}, 0, 7), dv({B, K, S, E}, 0, 8);
     lse[i].resize(static_cast<std::size_t>(B * H * Tq));
     neap::tensor_ref const l{lse[i].data(), element, {B, H, Tq}, neap::dense_strides({B, H, Tq})};
-    std::vector<std::byte> w(static_cast<std::size_t>(
-        neap::attention_workspace(q.dims, k.dims, v.dims, o, element, backend.threads())), std::byte{0xff});
+    std::vector<std::byte> w(
+        static_cast<std::size_t>(neap::attention_workspace(q.dims, k.dims, v.dims, o, element, backend.threads())),
+        std::byte{0xff});
     neap::attention(backend, q.ref(), k.ref(), v.ref(), y.ref(), l, o, w.data());
     w.assign(static_cast<std::size_t>(
-        neap::attention_gradient_workspace(q.dims, k.dims, v.dims, o, element, backend.threads())), std::byte{0xff});
+                 neap::attention_gradient_workspace(q.dims, k.dims, v.dims, o, element, backend.threads())),
+             std::byte{0xff});
     neap::attention_gradient(backend, q.ref(), k.ref(), v.ref(), y.ref(), l, dy.ref(), dq.ref(), dk.ref(), dv.ref(), o,
                              w.data());
     ys.push_back(y), dqs.push_back(dq), dks.push_back(dk), dvs.push_back(dv);
@@ -130,6 +132,8 @@ TEST_CASE("attention and its gradient agree with the definition") {
 }
 
 TEST_CASE("attention refuses what does not fit") {
-  CHECK_THROWS_AS(neap::attention_workspace({1, 3, 4, 8}, {1, 2, 4, 8}, {1, 2, 4, 8}, {}, neap::dtype::f32, 1), neap::error);
-  CHECK_THROWS_AS(neap::attention_workspace({1, 2, 4, 8}, {1, 2, 4, 7}, {1, 2, 4, 8}, {}, neap::dtype::f32, 1), neap::error);
+  CHECK_THROWS_AS(neap::attention_workspace({1, 3, 4, 8}, {1, 2, 4, 8}, {1, 2, 4, 8}, {}, neap::dtype::f32, 1),
+                  neap::error);
+  CHECK_THROWS_AS(neap::attention_workspace({1, 2, 4, 8}, {1, 2, 4, 7}, {1, 2, 4, 8}, {}, neap::dtype::f32, 1),
+                  neap::error);
 }

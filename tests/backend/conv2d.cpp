@@ -84,7 +84,8 @@ void check(shape xs, shape ws, conv2d_options o) {
   for (int k = 0; k < 2; ++k) {
     neap::host_backend backend{k == 0 ? 1 : 3};
     int const threads = backend.threads();
-    y[k].assign(y_.size(), T(7)), dx[k].assign(x.size(), T(7)), dw[k].assign(w.size(), T(7)), db[k].assign(bias.size(), T(7));
+    y[k].assign(y_.size(), T(7)), dx[k].assign(x.size(), T(7)), dw[k].assign(w.size(), T(7)),
+        db[k].assign(bias.size(), T(7));
     auto const e = dense(x, xs).element;
     auto room = [](neap::bytes_t n) { return std::vector<std::byte>(static_cast<std::size_t>(n), std::byte{0xff}); };
     auto s = room(neap::conv2d_workspace(xs, ws, o, e, threads));
@@ -116,11 +117,11 @@ TEST_CASE("conv2d and its gradients agree with the definition") {
   check<double>({2, 4, 8, 8}, {6, 4, 5, 3}, {.padding = {2, 1}});
   check<double>({1, 1, 1, 1}, {1, 1, 1, 1}, {});
   check<double>({2, 2, 2, 2}, {2, 2, 1, 1}, {.padding = {1, 2}});
-  check<double>({2, 2, 9, 9}, {2, 2, 2, 2}, {.stride = {3, 4}});                  // stride > filter
-  check<double>({2, 6, 5, 6}, {6, 1, 3, 3}, {.padding = {1, 1}, .groups = 6});    // depthwise
+  check<double>({2, 2, 9, 9}, {2, 2, 2, 2}, {.stride = {3, 4}});                // stride > filter
+  check<double>({2, 6, 5, 6}, {6, 1, 3, 3}, {.padding = {1, 1}, .groups = 6});  // depthwise
   check<double>({1, 2, 2, 2}, {3, 2, 3, 3}, {.padding = {4, 5}, .dilation = {2, 1}});
-  check<float>({2, 64, 40, 40}, {8, 64, 3, 3}, {.padding = {1, 1}});              // several strips
-  check<float>({41, 16, 8, 8}, {64, 16, 3, 3}, {.padding = {1, 1}});              // several batches of a chunk
+  check<float>({2, 64, 40, 40}, {8, 64, 3, 3}, {.padding = {1, 1}});  // several strips
+  check<float>({41, 16, 8, 8}, {64, 16, 3, 3}, {.padding = {1, 1}});  // several batches of a chunk
 }
 
 TEST_CASE("conv2d on random shapes") {
@@ -135,10 +136,8 @@ TEST_CASE("conv2d on random shapes") {
       x.push_back(std::max<std::int64_t>(1 + draw.below(14), (k - 1) * o.dilation[a] + 1 - 2 * o.padding[a]));
       w.push_back(k);
     }
-    if (i % 2)
-      check<float>(x, w, o);
-    else
-      check<double>(x, w, o);
+    if (i % 2) check<float>(x, w, o);
+    else check<double>(x, w, o);
   }
 }
 

@@ -81,7 +81,8 @@ TEST_CASE("mean squared error and its gradient") {
       dx.push_back(2 * (xv[i] - yv[i]) * values(g)[0] /
                    (how == loss_reduction::mean ? static_cast<double>(xv.size()) : 1));
     }
-    if (how != loss_reduction::none) each = {how == loss_reduction::mean ? total / static_cast<double>(xv.size()) : total};
+    if (how != loss_reduction::none)
+      each = {how == loss_reduction::mean ? total / static_cast<double>(xv.size()) : total};
     std::vector<std::byte> work(static_cast<std::size_t>(mse_workspace({t, s})));
     shape const ls = how == loss_reduction::none ? s : shape{};
     owned loss{t, ls}, again{t, ls}, d{t, s};

@@ -22,7 +22,8 @@ struct row_sum {
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     float const* row = x + b.id * n;
-    y[b.id] = b.reduce_each(n, 0.f, [&](std::int64_t i) { return row[i]; }, sum_op{});
+    y[b.id] = b.reduce_each(
+        n, 0.f, [&](std::int64_t i) { return row[i]; }, sum_op{});
   }
 };
 
@@ -79,8 +80,10 @@ TEST_CASE("reductions have the same bits on any number of threads, and follow Na
     CHECK(std::isnan(block.reduce_each(41, -1e30f, f, max_op{})));
     CHECK(std::isnan(block.reduce_each(41, 1e30f, f, min_op{})));
   }
-  CHECK(block.reduce_each(41, 1e30f, [](std::int64_t i) { return static_cast<float>(i - 7); }, min_op{}) == -7);
-  CHECK(block.reduce_each(6, 1.0, [](std::int64_t i) { return static_cast<double>(i + 1); }, product_op{}) == 720);
+  CHECK(block.reduce_each(
+            41, 1e30f, [](std::int64_t i) { return static_cast<float>(i - 7); }, min_op{}) == -7);
+  CHECK(block.reduce_each(
+            6, 1.0, [](std::int64_t i) { return static_cast<double>(i + 1); }, product_op{}) == 720);
 }
 
 TEST_CASE("launches may nest and may come from several threads") {

@@ -88,6 +88,6 @@ TEST_CASE("layer norm and its gradients agree with the formulas") {
 TEST_CASE("what does not fit is refused") {
   host_backend b{1};
   owned x{dtype::f32, {4, 5}}, w{dtype::f32, {4}}, m{dtype::f32, {4}};
-  CHECK_THROWS_WITH_AS(layer_norm(b, x, m, m, x, w, {}, 1e-5),
-                       "layer_norm: f32[4] where 5 contiguous f32 are expected", error);
+  CHECK_THROWS_WITH_AS(layer_norm(b, x, m, m, x, w, {}, 1e-5), "layer_norm: f32[4] where 5 contiguous f32 are expected",
+                       error);
 }

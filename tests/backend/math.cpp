@@ -96,29 +96,43 @@ TEST_CASE("special values are those of <cmath>") {
 TEST_CASE("float functions are within 3 units in the last place") {
   auto const exp = [](float x) { return math::exp(x); };
   CHECK(worst<float>(-110, 95, exp, [](wide x) { return std::exp(x); }) < 1.5);
-  CHECK(worst<float>(-20, 80, [](float x) { return math::expm1(x); }, [](wide x) { return std::expm1(x); }) < 3);
-  CHECK(worst<float>(0, 3e38f, [](float x) { return math::log(x); }, [](wide x) { return std::log(x); }) < 1.5);
-  CHECK(worst<float>(0, 4, [](float x) { return math::log(x); }, [](wide x) { return std::log(x); }) < 1.5);
-  CHECK(worst<float>(-0.99f, 50, [](float x) { return math::log1p(x); }, [](wide x) { return std::log1p(x); }) < 3);
-  CHECK(worst<float>(-20, 20, [](float x) { return math::tanh(x); }, [](wide x) { return std::tanh(x); }) < 2);
-  CHECK(worst<float>(-6, 6, [](float x) { return math::erf(x); }, [](wide x) { return std::erf(x); }) < 2);
-  CHECK(worst<float>(0, 3e38f, [](float x) { return math::sqrt(x); }, [](wide x) { return std::sqrt(x); }) < 1.5);
-  CHECK(worst<float>(-110, 110, [](float x) { return math::sigmoid(x); },
-                     [](wide x) { return 1 / (1 + std::exp(-x)); }) < 3);
-  CHECK(worst<float>(-80, 100, [](float x) { return math::softplus(x); },
-                     [](wide x) { return std::log1p(std::exp(x)); }) < 3);
+  CHECK(worst<float>(
+            -20, 80, [](float x) { return math::expm1(x); }, [](wide x) { return std::expm1(x); }) < 3);
+  CHECK(worst<float>(
+            0, 3e38f, [](float x) { return math::log(x); }, [](wide x) { return std::log(x); }) < 1.5);
+  CHECK(worst<float>(
+            0, 4, [](float x) { return math::log(x); }, [](wide x) { return std::log(x); }) < 1.5);
+  CHECK(worst<float>(
+            -0.99f, 50, [](float x) { return math::log1p(x); }, [](wide x) { return std::log1p(x); }) < 3);
+  CHECK(worst<float>(
+            -20, 20, [](float x) { return math::tanh(x); }, [](wide x) { return std::tanh(x); }) < 2);
+  CHECK(worst<float>(
+            -6, 6, [](float x) { return math::erf(x); }, [](wide x) { return std::erf(x); }) < 2);
+  CHECK(worst<float>(
+            0, 3e38f, [](float x) { return math::sqrt(x); }, [](wide x) { return std::sqrt(x); }) < 1.5);
+  CHECK(worst<float>(
+            -110, 110, [](float x) { return math::sigmoid(x); }, [](wide x) { return 1 / (1 + std::exp(-x)); }) < 3);
+  CHECK(worst<float>(
+            -80, 100, [](float x) { return math::softplus(x); }, [](wide x) { return std::log1p(std::exp(x)); }) < 3);
 }
 
 TEST_CASE("double functions are within 4 units in the last place") {
-  CHECK(worst<double>(-750, 720, [](double x) { return math::exp(x); }, [](wide x) { return std::exp(x); }) < 2);
-  CHECK(worst<double>(-20, 80, [](double x) { return math::expm1(x); }, [](wide x) { return std::expm1(x); }) < 4);
-  CHECK(worst<double>(0, 1e300, [](double x) { return math::log(x); }, [](wide x) { return std::log(x); }) < 2);
-  CHECK(worst<double>(0, 4, [](double x) { return math::log(x); }, [](wide x) { return std::log(x); }) < 2);
-  CHECK(worst<double>(-0.99, 50, [](double x) { return math::log1p(x); }, [](wide x) { return std::log1p(x); }) < 4);
-  CHECK(worst<double>(-20, 20, [](double x) { return math::tanh(x); }, [](wide x) { return std::tanh(x); }) < 2);
-  CHECK(worst<double>(0, 1e300, [](double x) { return math::sqrt(x); }, [](wide x) { return std::sqrt(x); }) < 2);
-  CHECK(worst<double>(-700, 700, [](double x) { return math::sigmoid(x); },
-                      [](wide x) { return 1 / (1 + std::exp(-x)); }) < 4);
+  CHECK(worst<double>(
+            -750, 720, [](double x) { return math::exp(x); }, [](wide x) { return std::exp(x); }) < 2);
+  CHECK(worst<double>(
+            -20, 80, [](double x) { return math::expm1(x); }, [](wide x) { return std::expm1(x); }) < 4);
+  CHECK(worst<double>(
+            0, 1e300, [](double x) { return math::log(x); }, [](wide x) { return std::log(x); }) < 2);
+  CHECK(worst<double>(
+            0, 4, [](double x) { return math::log(x); }, [](wide x) { return std::log(x); }) < 2);
+  CHECK(worst<double>(
+            -0.99, 50, [](double x) { return math::log1p(x); }, [](wide x) { return std::log1p(x); }) < 4);
+  CHECK(worst<double>(
+            -20, 20, [](double x) { return math::tanh(x); }, [](wide x) { return std::tanh(x); }) < 2);
+  CHECK(worst<double>(
+            0, 1e300, [](double x) { return math::sqrt(x); }, [](wide x) { return std::sqrt(x); }) < 2);
+  CHECK(worst<double>(
+            -700, 700, [](double x) { return math::sigmoid(x); }, [](wide x) { return 1 / (1 + std::exp(-x)); }) < 4);
 }
 
 TEST_CASE("activations and their slopes agree") {
@@ -126,7 +140,8 @@ TEST_CASE("activations and their slopes agree") {
     double const h = 1e-5;
     auto slope = [&](auto f) { return (f(x + h) - f(x - h)) / (2 * h); };
     CHECK(math::gelu_slope(x) == doctest::Approx(slope([](double t) { return math::gelu(t); })).epsilon(1e-6));
-    CHECK(math::gelu_tanh_slope(x) == doctest::Approx(slope([](double t) { return math::gelu_tanh(t); })).epsilon(1e-6));
+    CHECK(math::gelu_tanh_slope(x) ==
+          doctest::Approx(slope([](double t) { return math::gelu_tanh(t); })).epsilon(1e-6));
     CHECK(math::silu_slope(x) == doctest::Approx(slope([](double t) { return math::silu(t); })).epsilon(1e-6));
     CHECK(math::gelu(static_cast<float>(x)) == doctest::Approx(math::gelu(x)).epsilon(1e-5));
     CHECK(math::gelu_tanh(x) == doctest::Approx(math::gelu(x)).epsilon(2e-3));

@@ -15,7 +15,9 @@ namespace {
 std::vector<double> expected_reduction(reduction kind, std::vector<double> const& x, shape const& s, unsigned mask) {
   std::size_t outputs = 1, terms = 1;
   for (int a = 0; a < s.rank(); ++a) (mask >> a & 1 ? terms : outputs) *= static_cast<std::size_t>(s[a]);
-  double const start = kind == reduction::max ? -INFINITY : kind == reduction::min ? INFINITY : kind == reduction::product;
+  double const start = kind == reduction::max   ? -INFINITY
+                       : kind == reduction::min ? INFINITY
+                                                : kind == reduction::product;
   std::vector<double> y(outputs, start);
   for (std::size_t i = 0; i < x.size(); ++i) {
     std::size_t rest = i, at = 0, scale = 1;
@@ -70,10 +72,12 @@ TEST_CASE("reductions of random views over random axes") {
 TEST_CASE("sum_to_shape undoes a broadcast") {
   random_stream r{2};
   host_backend b{2};
-  for (shape const& to : {shape{}, shape{70}, shape{7, 1}, shape{1, 7, 70}, shape{5, 1, 1}, shape{1}, shape{5, 7, 70}}) {
+  for (shape const& to :
+       {shape{}, shape{70}, shape{7, 1}, shape{1, 7, 70}, shape{5, 1, 1}, shape{1}, shape{5, 7, 70}}) {
     auto x = random_dense(dtype::f32, {5, 7, 70}, r);
     owned y{dtype::f32, to};
-    std::vector<std::byte> work(static_cast<std::size_t>(sum_to_shape_workspace({dtype::f32, {5, 7, 70}}, {dtype::f32, to})));
+    std::vector<std::byte> work(
+        static_cast<std::size_t>(sum_to_shape_workspace({dtype::f32, {5, 7, 70}}, {dtype::f32, to})));
     sum_to_shape(b, y, x, work.data());
     unsigned mask = 0;
     for (int a = 0; a < 3; ++a)

@@ -21,7 +21,8 @@ struct owned {
   tensor_ref ref;
 
   owned(dtype t, shape dims, extents strides, std::int64_t storage_elements)
-      : bytes(static_cast<std::size_t>(storage_elements * neap::size_of(t)) + 64), ref{bytes.data(), t, dims, strides} {}
+      : bytes(static_cast<std::size_t>(storage_elements * neap::size_of(t)) + 64),
+        ref{bytes.data(), t, dims, strides} {}
   explicit owned(dtype t, shape dims) : owned(t, dims, neap::dense_strides(dims), neap::elements(dims)) {}
   owned(owned const& o) : bytes(o.bytes), ref(o.ref) { ref.data = bytes.data() + (o.base() - o.bytes.data()); }
   owned& operator=(owned const&) = delete;

@@ -70,10 +70,8 @@ TEST_CASE("a dtype leads to its type, or to a message") {
       CHECK(static_cast<bytes_t>(sizeof(T)) == size_of(t));
       CHECK(dtype_of<T> == t);
     });
-    if (is_floating(t))
-      CHECK(with_floating(t, [](auto tag) { return dtype_of<typename decltype(tag)::type>; }) == t);
-    else
-      CHECK_THROWS_AS(with_floating(t, [](auto) {}), error);
+    if (is_floating(t)) CHECK(with_floating(t, [](auto tag) { return dtype_of<typename decltype(tag)::type>; }) == t);
+    else CHECK_THROWS_AS(with_floating(t, [](auto) {}), error);
   }
   CHECK_THROWS_WITH_AS(with_type(dtype::u64, [](auto) {}), "no kernel computes in u64", error);
 }

@@ -20,10 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 using tree = std::map<std::string, std::vector<std::string>>;  // "neap/ir/graph.hpp" -> what it includes
 
-std::map<std::string, int> const rank_of{
-    {"core", 0},  {"backend", 1}, {"ir", 2},       {"plan", 3},     {"model", 4},  {"capture", 4},
-    {"train", 4}, {"block", 4},   {"import", 4},   {"schedule", 5}, {"simulate", 5}, {"memory", 5},
-    {"solve", 5}, {"mutate", 6},  {"optimize", 7}, {"execute", 8},  {"report", 9}};
+std::map<std::string, int> const rank_of{{"core", 0},     {"backend", 1}, {"ir", 2},    {"plan", 3},   {"model", 4},
+                                         {"capture", 4},  {"train", 4},   {"block", 4}, {"import", 4}, {"schedule", 5},
+                                         {"simulate", 5}, {"memory", 5},  {"solve", 5}, {"mutate", 6}, {"optimize", 7},
+                                         {"execute", 8},  {"report", 9}};
 
 /// "ir" of "neap/ir/kernels/gelu.hpp"; empty for the umbrellas directly in neap/.
 std::string layer_of(std::string const& header) {
@@ -115,7 +115,8 @@ std::vector<std::string> faults(tree const& t) {
     };
     if (header == "neap/neap.hpp" && (reaches("neap/import/") || reaches("nlohmann/") || reaches("zlib.h")))
       out.push_back("neap/neap.hpp reaches the import layer");
-    if (header == "neap/neap.hpp" && reaches("thrust/")) out.push_back("neap/neap.hpp reaches Thrust, whose headers are slow");
+    if (header == "neap/neap.hpp" && reaches("thrust/"))
+      out.push_back("neap/neap.hpp reaches Thrust, whose headers are slow");
     bool const for_cuda = header == "neap/cuda.hpp" || header.ends_with(".cuh") || layer_of(header) == "backend" ||
                           header.starts_with("neap/ir/kernels/");
     if (for_cuda && reaches("range/v3/")) out.push_back(header + " reaches range-v3, which nvcc does not compile");

@@ -149,10 +149,8 @@ class host_backend {
     in_pieces(ranges, [&](std::int64_t first, std::int64_t last, int worker) {
       for (std::int64_t r = first; r < last; ++r) {
         std::int64_t const begin = r * grain, end = std::min(n, begin + grain);
-        if constexpr (std::is_invocable_v<F const&, std::int64_t, std::int64_t, int>)
-          f(begin, end, worker);
-        else
-          f(begin, end);
+        if constexpr (std::is_invocable_v<F const&, std::int64_t, std::int64_t, int>) f(begin, end, worker);
+        else f(begin, end);
       }
     });
   }
@@ -181,9 +179,8 @@ class host_backend {
     if (n <= 0) return;
     std::int64_t const pieces = threads() == 1 ? 1 : std::min<std::int64_t>(n, threads() * 4);
     if (pieces == 1) return f(std::int64_t{0}, n, 0);
-    team_->run(static_cast<std::uint32_t>(pieces), [&](std::uint32_t piece, int worker) {
-      f(n * piece / pieces, n * (piece + 1) / pieces, worker);
-    });
+    team_->run(static_cast<std::uint32_t>(pieces),
+               [&](std::uint32_t piece, int worker) { f(n * piece / pieces, n * (piece + 1) / pieces, worker); });
   }
 
   std::unique_ptr<detail::thread_team> team_;

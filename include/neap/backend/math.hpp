@@ -47,8 +47,8 @@ template <class T>
 inline constexpr bits_t<T> all_but_sign = std::numeric_limits<bits_t<T>>::max();
 /// What every number is not below: -infinity, or the least integer.
 template <class T>
-inline constexpr T lowest_of = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
-                                                                : std::numeric_limits<T>::lowest();
+inline constexpr T lowest_of =
+    std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
 
 template <class T>
 NEAP_HD NEAP_INLINE bits_t<T> to_bits(T x) {
@@ -241,7 +241,8 @@ NEAP_HD NEAP_INLINE float rsqrt_estimate(float x) {
   return y;
 }
 NEAP_HD NEAP_INLINE double rsqrt_estimate(double x) {
-  double y = from_bits<double>(static_cast<std::int64_t>(0x5fe6eb50c7b537a9u - static_cast<std::uint64_t>(to_bits(x) >> 1)));
+  double y =
+      from_bits<double>(static_cast<std::int64_t>(0x5fe6eb50c7b537a9u - static_cast<std::uint64_t>(to_bits(x) >> 1)));
   for (int i = 0; i < 4; ++i) y = y * (1.5 - (0.5 * x * y) * y);
   return y;
 }
@@ -249,7 +250,8 @@ NEAP_HD NEAP_INLINE double rsqrt_estimate(double x) {
 /// std::sqrt may set errno, which keeps compilers from vectorising it.
 template <class T>
 NEAP_HD NEAP_INLINE T sqrt_lanes(T x) {
-  bool const tiny = x < T(0x1p-64), huge = x > T(0x1p64);
+  bool const tiny = x < T(0x1p-64);
+  bool const huge = x > T(0x1p64);
   T const up = T(sizeof(T) == 4 ? 0x1p64 : 0x1p512), down = T(sizeof(T) == 4 ? 0x1p-64 : 0x1p-512);
   T const up_root = T(sizeof(T) == 4 ? 0x1p32 : 0x1p256), down_root = T(sizeof(T) == 4 ? 0x1p-32 : 0x1p-256);
   T const c = x * pick(tiny, up, pick(huge, down, T(1)));
@@ -266,12 +268,12 @@ NEAP_HD NEAP_INLINE T sqrt_lanes(T x) {
 namespace math {
 
 #if defined(__CUDA_ARCH__)
-#define NEAP_MATH(name, device, host)                                                 \
-  NEAP_HD NEAP_INLINE float name(float x) { return device##f(x); }                    \
+#define NEAP_MATH(name, device, host)                              \
+  NEAP_HD NEAP_INLINE float name(float x) { return device##f(x); } \
   NEAP_HD NEAP_INLINE double name(double x) { return device(x); }
 #else
-#define NEAP_MATH(name, device, host)                                                 \
-  NEAP_HD NEAP_INLINE float name(float x) { return host(x); }                         \
+#define NEAP_MATH(name, device, host)                         \
+  NEAP_HD NEAP_INLINE float name(float x) { return host(x); } \
   NEAP_HD NEAP_INLINE double name(double x) { return host(x); }
 #endif
 NEAP_MATH(exp, ::exp, detail::exp_lanes)

@@ -76,7 +76,9 @@ inline void expect_same_shape(tensor_ref const& a, tensor_ref const& b, char con
 struct row_groups {
   std::int64_t rows, size, count;
   explicit row_groups(std::int64_t n)
-      : rows(n), size(std::max<std::int64_t>(16, (n + 63) / 64)), count((n + size - 1) / size) {}
+      : rows(n),
+        size(std::max<std::int64_t>(16, (n + 63) / 64)),
+        count((n + size - 1) / size) {}
 };
 
 /// Adds the groups' partial sums: out[i] = partial[0][i] + partial[1][i] + ..., one block a tile of columns.

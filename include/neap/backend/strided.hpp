@@ -22,14 +22,10 @@ inline void expect(bool claim, char const* message) {
 /// A value in another element type. To bool: whether it is not 0; floating to integer: towards 0.
 template <class To, class From>
 NEAP_HD NEAP_INLINE To convert(From x) {
-  if constexpr (std::is_same_v<To, From>)
-    return x;
-  else if constexpr (std::is_same_v<To, bool>)
-    return static_cast<compute_t<From>>(x) != compute_t<From>(0);
-  else if constexpr (std::is_same_v<To, bf16> || std::is_same_v<To, f16>)
-    return To(static_cast<float>(x));
-  else
-    return static_cast<To>(static_cast<compute_t<From>>(x));
+  if constexpr (std::is_same_v<To, From>) return x;
+  else if constexpr (std::is_same_v<To, bool>) return static_cast<compute_t<From>>(x) != compute_t<From>(0);
+  else if constexpr (std::is_same_v<To, bf16> || std::is_same_v<To, f16>) return To(static_cast<float>(x));
+  else return static_cast<To>(static_cast<compute_t<From>>(x));
 }
 
 /// An operand as seen through the linear (row-major) index of a shape: few axes, the last one longest possible.
@@ -126,8 +122,7 @@ __attribute__((noinline)) void scatter(strided const& v, std::int64_t begin, std
     T* const to = reinterpret_cast<T*>(v.data);
     for_each_run(v, begin, n, [&](std::int64_t offset, std::int64_t length, std::int64_t stride) {
       T* const p = to + offset;
-      if (stride == 1)
-        host_block{}.each(length, [&](std::int64_t i) { p[i] = convert<T>(from[i]); });
+      if (stride == 1) host_block{}.each(length, [&](std::int64_t i) { p[i] = convert<T>(from[i]); });
       else
         for (std::int64_t i = 0; i < length; ++i) p[i * stride] = convert<T>(from[i]);
       from += length;

@@ -18,9 +18,7 @@ struct bf16 {
 
   bf16() = default;
   NEAP_HD explicit constexpr bf16(float x) : bits(encode(x)) {}
-  NEAP_HD constexpr operator float() const {
-    return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
-  }
+  NEAP_HD constexpr operator float() const { return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16); }
 
  private:
   NEAP_HD static constexpr std::uint16_t encode(float x) {

@@ -26,16 +26,21 @@ struct arg_max_lines {
     C const low = lowest_of<C>;
     C top;
     if (s == 1)
-      top = b.reduce_each(length, low, [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
+      top = b.reduce_each(
+          length, low, [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
     else
-      top = b.reduce_each(length, low, [=](std::int64_t i) { return static_cast<C>(x[i * s]); }, max_op{});
+      top = b.reduce_each(
+          length, low, [=](std::int64_t i) { return static_cast<C>(x[i * s]); }, max_op{});
     bool const is_nan = top != top;
     std::int64_t const behind = length;
-    std::int64_t const place = b.reduce_each(length, behind, [=](std::int64_t i) {
-      C const v = static_cast<C>(x[i * s]);
-      bool const hit = is_nan ? v != v : v == top;
-      return hit ? i : behind;
-    }, min_op{});
+    std::int64_t const place = b.reduce_each(
+        length, behind,
+        [=](std::int64_t i) {
+          C const v = static_cast<C>(x[i * s]);
+          bool const hit = is_nan ? v != v : v == top;
+          return hit ? i : behind;
+        },
+        min_op{});
     out[b.id] = place;
   }
 };

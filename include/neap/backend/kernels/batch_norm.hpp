@@ -35,7 +35,8 @@ NEAP_HD NEAP_INLINE void channel_sums(Block& b, channel_shape const& s, F const&
     C sum = C(0);
     for (std::int64_t n = 0; n < s.batch; ++n) {
       std::int64_t const at = (n * s.channels + channel) * s.plane;
-      sum += b.reduce_each(s.plane, C(0), [=](std::int64_t i) { return term(at + i, channel); }, sum_op{});
+      sum += b.reduce_each(
+          s.plane, C(0), [=](std::int64_t i) { return term(at + i, channel); }, sum_op{});
     }
     finish(channel, sum);
   } else {
@@ -106,7 +107,8 @@ struct channel_affine {
         T const* const from = x + n * s.channels + first;
         T* const to = y + n * s.channels + first;
         C const* const m = mean + first;
-        b.each(width, [=](std::int64_t i) { to[i] = convert<T>((static_cast<C>(from[i]) - m[i]) * scale[i] + shift[i]); });
+        b.each(width,
+               [=](std::int64_t i) { to[i] = convert<T>((static_cast<C>(from[i]) - m[i]) * scale[i] + shift[i]); });
       }
     }
   }
@@ -127,8 +129,9 @@ struct batch_norm_channels {
     T const* const x = affine.x;
     batch_norm_channels const k = *this;
     C const n = static_cast<C>(s.batch * s.plane);
-    channel_sums<C>(b, s, [=](std::int64_t i, std::int64_t) { return static_cast<C>(x[i]); },
-                    [=](std::int64_t c, C sum) { k.mean[c] = sum / n; });
+    channel_sums<C>(
+        b, s, [=](std::int64_t i, std::int64_t) { return static_cast<C>(x[i]); },
+        [=](std::int64_t c, C sum) { k.mean[c] = sum / n; });
     b.sync();
     C const* const m = mean;
     channel_sums<C>(
@@ -158,20 +161,21 @@ struct batch_norm_backward_channels {
   T const *dy, *x;
   T* dx;  // may be null
   C const *mean, *rstd;
-  T const* weight;      // may be null
-  C *sum_g, *sum_gh;    // [C] each: sums of dy, and of dy * normalised x
-  T *dweight, *dbias;   // may be null
+  T const* weight;     // may be null
+  C *sum_g, *sum_gh;   // [C] each: sums of dy, and of dy * normalised x
+  T *dweight, *dbias;  // may be null
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     batch_norm_backward_channels const k = *this;
     T const *const g = dy, *const from = x;
     C const *const m = mean, *const r = rstd;
-    channel_sums<C>(b, s, [=](std::int64_t i, std::int64_t) { return static_cast<C>(g[i]); },
-                    [=](std::int64_t c, C sum) {
-                      k.sum_g[c] = sum;
-                      if (k.dbias) k.dbias[c] = convert<T>(sum);
-                    });
+    channel_sums<C>(
+        b, s, [=](std::int64_t i, std::int64_t) { return static_cast<C>(g[i]); },
+        [=](std::int64_t c, C sum) {
+          k.sum_g[c] = sum;
+          if (k.dbias) k.dbias[c] = convert<T>(sum);
+        });
     channel_sums<C>(
         b, s,
         [=](std::int64_t i, std::int64_t c) {
@@ -206,7 +210,7 @@ struct batch_norm_inference_channels {
   NEAP_HD void operator()(Block& b) const {
     channel_shape const& s = affine.s;
     std::int64_t const first = s.plane > 1 ? b.id : b.id * channel_shape::tile;
-    std::int64_t const width = s.plane > 1 ? 1
+    std::int64_t const width = s.plane > 1                                ? 1
                                : s.channels - first < channel_shape::tile ? s.channels - first
                                                                           : channel_shape::tile;
     batch_norm_inference_channels const k = *this;
@@ -223,8 +227,8 @@ struct batch_norm_inference_channels {
 /// have one floating type, statistics are f32 (f64 for f64); weight and bias may have no data. y may be x.
 template <class Backend>
 void batch_norm(Backend& b, tensor_ref const& y, tensor_ref const& mean, tensor_ref const& rstd, tensor_ref const& x,
-                tensor_ref const& weight, tensor_ref const& bias, double epsilon,
-                tensor_ref const& running_mean = {}, tensor_ref const& running_variance = {}, double momentum = 0.1) {
+                tensor_ref const& weight, tensor_ref const& bias, double epsilon, tensor_ref const& running_mean = {},
+                tensor_ref const& running_variance = {}, double momentum = 0.1) {
   char const* const name = "batch_norm";
   detail::expect_same_shape(y, x, name);
   detail::channel_shape const s{x, name};
@@ -236,7 +240,9 @@ void batch_norm(Backend& b, tensor_ref const& y, tensor_ref const& mean, tensor_
     detail::batch_norm_channels<T> const kernel{
         {s, detail::vector_of<T const>(x, s.count(), name), detail::vector_of<T>(y, s.count(), name), m, r,
          detail::vector_of<T const>(weight, s.channels, name), detail::vector_of<T const>(bias, s.channels, name)},
-        m, r, static_cast<C>(epsilon),
+        m,
+        r,
+        static_cast<C>(epsilon),
         detail::vector_of<C>(running_mean, s.channels, name),
         detail::vector_of<C>(running_variance, s.channels, name),
         static_cast<C>(momentum)};
@@ -289,9 +295,11 @@ void batch_norm_inference(Backend& b, tensor_ref const& y, tensor_ref const& x, 
     C* const r = static_cast<C*>(workspace);
     detail::batch_norm_inference_channels<T> const kernel{
         {s, detail::vector_of<T const>(x, s.count(), name), detail::vector_of<T>(y, s.count(), name),
-         detail::vector_of<C const>(mean, s.channels, name), r,
-         detail::vector_of<T const>(weight, s.channels, name), detail::vector_of<T const>(bias, s.channels, name)},
-        detail::vector_of<C const>(variance, s.channels, name), r, static_cast<C>(epsilon)};
+         detail::vector_of<C const>(mean, s.channels, name), r, detail::vector_of<T const>(weight, s.channels, name),
+         detail::vector_of<T const>(bias, s.channels, name)},
+        detail::vector_of<C const>(variance, s.channels, name),
+        r,
+        static_cast<C>(epsilon)};
     b.launch(s.blocks(), kernel, s.block_work());
   });
 }

@@ -31,11 +31,10 @@ struct cross_entropy_rows {
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     T const* const x = logit_rows(b.id);
-    C const top = b.reduce_each(columns, lowest_of<C>,
-                                [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
-    C const sum = b.reduce_each(columns, C(0), [=](std::int64_t i) {
-      return math::exp(static_cast<C>(x[i]) - top);
-    }, sum_op{});
+    C const top = b.reduce_each(
+        columns, lowest_of<C>, [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
+    C const sum = b.reduce_each(
+        columns, C(0), [=](std::int64_t i) { return math::exp(static_cast<C>(x[i]) - top); }, sum_op{});
     C const lse = top + math::log(sum);
     std::int64_t const t = target[b.id];
     if (logsumexp) logsumexp[b.id] = lse;
@@ -58,13 +57,14 @@ struct sum_losses {
     C const* const l = loss;
     std::int64_t const* const t = target;
     std::int64_t const ignored = ignore_index;
-    C const n = t ? static_cast<C>(b.reduce_each(rows, std::int64_t{0}, [=](std::int64_t i) {
-                      return static_cast<std::int64_t>(t[i] != ignored);
-                    }, sum_op{}))
+    C const n = t ? static_cast<C>(b.reduce_each(
+                        rows, std::int64_t{0},
+                        [=](std::int64_t i) { return static_cast<std::int64_t>(t[i] != ignored); }, sum_op{}))
                   : static_cast<C>(rows);
     if (counted) *counted = n;
     if (!out) return;
-    C const sum = b.reduce_each(rows, C(0), [=](std::int64_t i) { return l[i]; }, sum_op{});
+    C const sum = b.reduce_each(
+        rows, C(0), [=](std::int64_t i) { return l[i]; }, sum_op{});
     *out = convert<T>(mean ? sum / n : sum);
   }
 };
@@ -122,7 +122,7 @@ inline bytes_t cross_entropy_workspace(tensor_type const& logits) {
 /// a target is no class, where the backend's memory is the host's.
 template <class Backend>
 void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const& logsumexp, tensor_ref const& logits,
-                   tensor_ref const& target, loss_reduction how, std::int64_t ignore_index, void* workspace) {
+                           tensor_ref const& target, loss_reduction how, std::int64_t ignore_index, void* workspace) {
   with_floating(logits.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
@@ -131,9 +131,8 @@ void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const&
     auto const* const t = detail::vector_of<std::int64_t const>(target, rows, name);
     if constexpr (Backend::addresses_host_memory) detail::check_targets(t, rows, columns, ignore_index);
     C* const losses = how == loss_reduction::none ? detail::vector_of<C>(loss, rows, name) : static_cast<C*>(workspace);
-    detail::cross_entropy_rows<T> const kernel{
-        detail::rows_of<T const>(logits, name), t, losses, detail::vector_of<C>(logsumexp, rows, name), columns,
-        ignore_index};
+    detail::cross_entropy_rows<T> const kernel{detail::rows_of<T const>(logits, name),      t,       losses,
+                                               detail::vector_of<C>(logsumexp, rows, name), columns, ignore_index};
     b.launch(rows, kernel, columns);
     if (how == loss_reduction::none) return;
     detail::sum_losses<C, T> const sum{
@@ -187,10 +186,13 @@ struct squared_error_chunks {
   NEAP_HD void operator()(Block& b) const {
     std::int64_t const first = b.id * chunk;
     T const *const p = x + first, *const q = y + first;
-    C const sum = b.reduce_each(n - first < chunk ? n - first : chunk, C(0), [=](std::int64_t i) {
-      C const d = static_cast<C>(p[i]) - static_cast<C>(q[i]);
-      return d * d;
-    }, sum_op{});
+    C const sum = b.reduce_each(
+        n - first < chunk ? n - first : chunk, C(0),
+        [=](std::int64_t i) {
+          C const d = static_cast<C>(p[i]) - static_cast<C>(q[i]);
+          return d * d;
+        },
+        sum_op{});
     partial[b.id] = sum;
   }
 };
@@ -219,7 +221,7 @@ inline bytes_t mse_workspace(tensor_type const& x) {
 /// loss = (x - y)^2: elementwise, or its mean or sum. For mean and sum x and y are contiguous and of one floating type.
 template <class Backend>
 void mse_forward(Backend& b, tensor_ref const& loss, tensor_ref const& x, tensor_ref const& y, loss_reduction how,
-         void* workspace) {
+                 void* workspace) {
   if (how == loss_reduction::none) return map(b, detail::squared_difference{}, loss, x, y);
   with_floating(x.element, [&](auto tag) {
     using T = typename decltype(tag)::type;

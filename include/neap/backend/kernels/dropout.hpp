@@ -109,10 +109,8 @@ void dropout(Backend& b, tensor_ref const& y, tensor_ref const& x, std::uint64_t
       }
     });
   };
-  if (x.element == dtype::f64)
-    run(type_tag<double>{});
-  else
-    run(type_tag<float>{});
+  if (x.element == dtype::f64) run(type_tag<double>{});
+  else run(type_tag<float>{});
 }
 
 namespace detail {

@@ -16,15 +16,13 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-inline constexpr std::int64_t map_chunk = 512;    // elements staged at once: all buffers of a map fit the first cache
-inline constexpr std::int64_t map_grain = 8192;   // elements of one piece of work; a multiple of map_chunk
+inline constexpr std::int64_t map_chunk = 512;   // elements staged at once: all buffers of a map fit the first cache
+inline constexpr std::int64_t map_grain = 8192;  // elements of one piece of work; a multiple of map_chunk
 
 template <class F>
 constexpr bool works_on_integers() {
-  if constexpr (requires { F::integral; })
-    return F::integral;
-  else
-    return false;
+  if constexpr (requires { F::integral; }) return F::integral;
+  else return false;
 }
 
 /// What a map's inputs are computed in: f64 if one is, else f32 if one is floating, else i64 if the functor wants it.

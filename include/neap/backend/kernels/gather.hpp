@@ -19,8 +19,7 @@ struct gather_lines {
   std::int64_t dims[max_rank]{}, a[max_rank]{}, b[max_rank]{}, c[max_rank]{};  // other axes: extents and strides
   std::int64_t lines = 1, length = 0, a_step = 0, b_step = 0, c_step = 0;
 
-  gather_lines(tensor_ref const& index, tensor_ref const& whole, tensor_ref const& picked, int axis,
-               char const* name) {
+  gather_lines(tensor_ref const& index, tensor_ref const& whole, tensor_ref const& picked, int axis, char const* name) {
     auto const fail = [&](char const* why) { throw error(std::string(name) + ": " + why); };
     if (index.element != dtype::i64) fail("the places must be i64");
     if (index.rank() != whole.rank() || index.rank() != picked.rank()) fail("ranks differ");

@@ -19,8 +19,8 @@ struct group_norm_groups {
   using C = compute_t<T>;
   T const* x;
   T* y;
-  C *mean, *rstd;          // [N, groups], may be null
-  T const *weight, *bias;  // [C], may be null
+  C *mean, *rstd;                     // [N, groups], may be null
+  T const *weight, *bias;             // [C], may be null
   std::int64_t groups, width, plane;  // width: channels of a group
   C epsilon;
 
@@ -30,11 +30,16 @@ struct group_norm_groups {
     T const* const from = x + b.id * length;
     T* const to = y + b.id * length;
     C const n = static_cast<C>(length);
-    C const m = b.reduce_each(length, C(0), [=](std::int64_t i) { return static_cast<C>(from[i]); }, sum_op{}) / n;
-    C const squares = b.reduce_each(length, C(0), [=](std::int64_t i) {
-      C const d = static_cast<C>(from[i]) - m;
-      return d * d;
-    }, sum_op{});
+    C const m = b.reduce_each(
+                    length, C(0), [=](std::int64_t i) { return static_cast<C>(from[i]); }, sum_op{}) /
+                n;
+    C const squares = b.reduce_each(
+        length, C(0),
+        [=](std::int64_t i) {
+          C const d = static_cast<C>(from[i]) - m;
+          return d * d;
+        },
+        sum_op{});
     C const r = math::rsqrt(squares / n + epsilon);
     if (mean) mean[b.id] = m;
     if (rstd) rstd[b.id] = r;
@@ -53,10 +58,10 @@ template <class T>
 struct group_norm_backward_groups {
   using C = compute_t<T>;
   T const *dy, *x;
-  T* dx;                       // may be null
-  C const *mean, *rstd;        // [N, groups]
-  T const* weight;             // [C], may be null
-  C* sums;                     // [N, 2, C]: of dy * normalised x, and of dy, over each plane
+  T* dx;                 // may be null
+  C const *mean, *rstd;  // [N, groups]
+  T const* weight;       // [C], may be null
+  C* sums;               // [N, 2, C]: of dy * normalised x, and of dy, over each plane
   std::int64_t groups, width, plane;
 
   template <class Block>
@@ -70,10 +75,11 @@ struct group_norm_backward_groups {
     C a = C(0), s = C(0);
     for (std::int64_t k = 0; k < width; ++k) {
       T const *const gk = g + k * plane, *const xk = from + k * plane;
-      C const gh = b.reduce_each(plane, C(0), [=](std::int64_t i) {
-        return static_cast<C>(gk[i]) * ((static_cast<C>(xk[i]) - m) * r);
-      }, sum_op{});
-      C const gs = b.reduce_each(plane, C(0), [=](std::int64_t i) { return static_cast<C>(gk[i]); }, sum_op{});
+      C const gh = b.reduce_each(
+          plane, C(0), [=](std::int64_t i) { return static_cast<C>(gk[i]) * ((static_cast<C>(xk[i]) - m) * r); },
+          sum_op{});
+      C const gs = b.reduce_each(
+          plane, C(0), [=](std::int64_t i) { return static_cast<C>(gk[i]); }, sum_op{});
       by_normal[k] = gh;
       plain[k] = gs;
       C const w = weight ? static_cast<C>(weight[first + k]) : C(1);

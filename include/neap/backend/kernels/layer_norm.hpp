@@ -29,12 +29,17 @@ struct norm_rows {
     T const* const x = x_rows(b.id);
     T* const y = y_rows(b.id);
     C const n = static_cast<C>(columns);
-    C const m = Centred ? b.reduce_each(columns, C(0), [=](std::int64_t i) { return static_cast<C>(x[i]); }, sum_op{}) / n
+    C const m = Centred ? b.reduce_each(
+                              columns, C(0), [=](std::int64_t i) { return static_cast<C>(x[i]); }, sum_op{}) /
+                              n
                         : C(0);
-    C const squares = b.reduce_each(columns, C(0), [=](std::int64_t i) {
-      C const d = static_cast<C>(x[i]) - m;
-      return d * d;
-    }, sum_op{});
+    C const squares = b.reduce_each(
+        columns, C(0),
+        [=](std::int64_t i) {
+          C const d = static_cast<C>(x[i]) - m;
+          return d * d;
+        },
+        sum_op{});
     C const r = math::rsqrt(squares / n + epsilon);
     if (mean) mean[b.id] = m;
     if (rstd) rstd[b.id] = r;
@@ -44,11 +49,9 @@ struct norm_rows {
         y[i] = convert<T>((static_cast<C>(x[i]) - m) * r * static_cast<C>(w[i]) + static_cast<C>(c[i]));
       });
     else if (w)
-      b.each(columns, [=](std::int64_t i) {
-        y[i] = convert<T>((static_cast<C>(x[i]) - m) * r * static_cast<C>(w[i]));
-      });
-    else
-      b.each(columns, [=](std::int64_t i) { y[i] = convert<T>((static_cast<C>(x[i]) - m) * r); });
+      b.each(columns,
+             [=](std::int64_t i) { y[i] = convert<T>((static_cast<C>(x[i]) - m) * r * static_cast<C>(w[i])); });
+    else b.each(columns, [=](std::int64_t i) { y[i] = convert<T>((static_cast<C>(x[i]) - m) * r); });
   }
 };
 
@@ -57,10 +60,10 @@ template <class T, bool Centred>
 struct norm_backward_rows {
   using C = compute_t<T>;
   row_view<T const> dy_rows, x_rows;
-  row_view<T> dx_rows;    // may be null
-  C const *mean, *rstd;   // [rows]
-  T const* weight;        // [columns], may be null
-  C *dweight, *dbias;     // [groups, columns], may be null
+  row_view<T> dx_rows;   // may be null
+  C const *mean, *rstd;  // [rows]
+  T const* weight;       // [columns], may be null
+  C *dweight, *dbias;    // [groups, columns], may be null
   std::int64_t rows, columns, group;
 
   template <class Block>
@@ -80,18 +83,14 @@ struct norm_backward_rows {
           dc[i] += g;
         });
       } else if (dw) {
-        b.each(columns, [=](std::int64_t i) {
-          dw[i] += static_cast<C>(dy[i]) * ((static_cast<C>(x[i]) - m) * r);
-        });
+        b.each(columns, [=](std::int64_t i) { dw[i] += static_cast<C>(dy[i]) * ((static_cast<C>(x[i]) - m) * r); });
       } else if (dc) {
         b.each(columns, [=](std::int64_t i) { dc[i] += static_cast<C>(dy[i]); });
       }
       if (!dx_rows) continue;
       T* const dx = dx_rows(row);
-      if (w)
-        row_gradient(b, dx, x, m, r, [=](std::int64_t i) { return static_cast<C>(dy[i]) * static_cast<C>(w[i]); });
-      else
-        row_gradient(b, dx, x, m, r, [=](std::int64_t i) { return static_cast<C>(dy[i]); });
+      if (w) row_gradient(b, dx, x, m, r, [=](std::int64_t i) { return static_cast<C>(dy[i]) * static_cast<C>(w[i]); });
+      else row_gradient(b, dx, x, m, r, [=](std::int64_t i) { return static_cast<C>(dy[i]); });
     }
   }
 
@@ -99,10 +98,13 @@ struct norm_backward_rows {
   template <class Block, class G>
   NEAP_HD NEAP_INLINE void row_gradient(Block& b, T* dx, T const* x, C m, C r, G const& g) const {
     C const n = static_cast<C>(columns);
-    C const a = Centred ? b.reduce_each(columns, C(0), [=](std::int64_t i) { return g(i); }, sum_op{}) / n : C(0);
-    C const s = b.reduce_each(columns, C(0), [=](std::int64_t i) {
-      return g(i) * ((static_cast<C>(x[i]) - m) * r);
-    }, sum_op{}) / n;
+    C const a = Centred ? b.reduce_each(
+                              columns, C(0), [=](std::int64_t i) { return g(i); }, sum_op{}) /
+                              n
+                        : C(0);
+    C const s = b.reduce_each(
+                    columns, C(0), [=](std::int64_t i) { return g(i) * ((static_cast<C>(x[i]) - m) * r); }, sum_op{}) /
+                n;
     b.each(columns, [=](std::int64_t i) {
       C const h = (static_cast<C>(x[i]) - m) * r;
       dx[i] = convert<T>(r * (g(i) - a - h * s));

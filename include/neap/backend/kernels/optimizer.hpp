@@ -66,8 +66,8 @@ void sgd_update(Backend& b, tensor_ref const& weight, tensor_ref const& gradient
 template <class Backend>
 void momentum_update(Backend& b, tensor_ref const& weight, tensor_ref const& velocity, tensor_ref const& gradient,
                      double rate, double beta, bool nesterov = false, double decay = 0, double damping = 0) {
-  map(b, detail::momentum_step{rate, beta, damping, decay, nesterov},
-      std::array<tensor_ref, 2>{weight, velocity}, weight, velocity, gradient);
+  map(b, detail::momentum_step{rate, beta, damping, decay, nesterov}, std::array<tensor_ref, 2>{weight, velocity},
+      weight, velocity, gradient);
 }
 
 struct adam_options {
@@ -119,10 +119,13 @@ struct square_chunks {
   NEAP_HD void operator()(Block& b) const {
     T const* const p = x + b.id * chunk;
     std::int64_t const left = n - b.id * chunk;
-    C const sum = b.reduce_each(left < chunk ? left : chunk, C(0), [=](std::int64_t i) {
-      C const v = p[i];
-      return v * v;
-    }, sum_op{});
+    C const sum = b.reduce_each(
+        left < chunk ? left : chunk, C(0),
+        [=](std::int64_t i) {
+          C const v = p[i];
+          return v * v;
+        },
+        sum_op{});
     partial[b.id] = static_cast<double>(sum);
   }
 };
@@ -134,7 +137,8 @@ struct add_partials {
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     double const* const p = partial;
-    double const sum = b.reduce_each(n, 0.0, [=](std::int64_t i) { return p[i]; }, sum_op{});
+    double const sum = b.reduce_each(
+        n, 0.0, [=](std::int64_t i) { return p[i]; }, sum_op{});
     *total += sum;
   }
 };

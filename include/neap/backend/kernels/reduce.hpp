@@ -26,10 +26,10 @@ struct reduce_plan {
   std::int64_t kept_dims[max_rank + 1]{}, kept_strides[max_rank + 1]{};
   strided inner;  // the reduced axes, as a view at data
   std::int64_t outputs = 1, terms = 1;
-  bool across = false;         // lanes across the last kept axis instead of along the reduced ones
-  std::int64_t width = 1;      // extent of that axis
-  std::int64_t tiles = 1;      // of that axis
-  std::int64_t splits = 1;     // of the terms of an output
+  bool across = false;      // lanes across the last kept axis instead of along the reduced ones
+  std::int64_t width = 1;   // extent of that axis
+  std::int64_t tiles = 1;   // of that axis
+  std::int64_t splits = 1;  // of the terms of an output
 };
 
 inline constexpr std::int64_t reduce_tile = 256;     // outputs side by side
@@ -60,10 +60,8 @@ inline reduce_plan plan_reduction(tensor_ref const& in, bool const* reduces) {
     std::int64_t const extent = in.dims[axis];
     (reduces[axis] ? p.terms : p.outputs) *= extent;
     if (extent == 1) continue;
-    if (reduces[axis])
-      join(p.inner.rank, p.inner.dims, p.inner.strides, 1, extent, in.strides[axis]);
-    else
-      join(p.kept, p.kept_dims, p.kept_strides, 0, extent, in.strides[axis]);
+    if (reduces[axis]) join(p.inner.rank, p.inner.dims, p.inner.strides, 1, extent, in.strides[axis]);
+    else join(p.kept, p.kept_dims, p.kept_strides, 0, extent, in.strides[axis]);
   }
   p.across = last_kind == 0 && p.inner.rank > 0;
   if (p.inner.rank == 0) p.inner.rank = 1, p.inner.dims[0] = 1, p.inner.strides[0] = 0;
@@ -97,7 +95,8 @@ struct reduce_loops {
 
 template <class C, class Op>
 __attribute__((noinline)) C reduce_along(C const* x, std::int64_t n) {
-  return host_block{}.reduce_each(n, neutral<C, Op>(), [=](std::int64_t i) { return x[i]; }, Op{});
+  return host_block{}.reduce_each(
+      n, neutral<C, Op>(), [=](std::int64_t i) { return x[i]; }, Op{});
 }
 template <class C, class Op>
 __attribute__((noinline)) void reduce_across(C* sums, C const* x, std::int64_t n) {
@@ -208,7 +207,8 @@ void reduce_as(Backend& b, reduce_plan const& p, tensor_ref const& out, C* parti
         x += p.outputs;
         op.across(sums, x, n);
       }
-      if (divisor != 1) block.each(n, [=](std::int64_t i) { sums[i] = static_cast<C>(sums[i] / static_cast<C>(divisor)); });
+      if (divisor != 1)
+        block.each(n, [=](std::int64_t i) { sums[i] = static_cast<C>(sums[i] / static_cast<C>(divisor)); });
       scatter(to, at, n, static_cast<C const*>(sums));
     }
   });
@@ -241,7 +241,8 @@ void reduce_axes(Backend& b, reduction kind, tensor_ref const& out, tensor_ref c
     using C = typename decltype(tag)::type;
     C* const partial = static_cast<C*>(workspace);
     switch (kind) {
-      case reduction::sum: case reduction::mean: return reduce_as<C>(b, p, out, partial, loops_of<C, sum_op>(), divisor);
+      case reduction::sum:
+      case reduction::mean: return reduce_as<C>(b, p, out, partial, loops_of<C, sum_op>(), divisor);
       case reduction::max: return reduce_as<C>(b, p, out, partial, loops_of<C, max_op>(), divisor);
       case reduction::min: return reduce_as<C>(b, p, out, partial, loops_of<C, min_op>(), divisor);
       case reduction::product: return reduce_as<C>(b, p, out, partial, loops_of<C, product_op>(), divisor);

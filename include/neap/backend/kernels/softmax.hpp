@@ -25,21 +25,23 @@ struct softmax_rows {
   NEAP_HD void operator()(Block& b) const {
     T const* const x = x_rows(b.id);
     T* const y = y_rows(b.id);
-    C const top = b.reduce_each(columns, lowest_of<C>,
-                                [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
+    C const top = b.reduce_each(
+        columns, lowest_of<C>, [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
     // A row of nothing but -inf has no distribution: NaN, as the formula says.
     if constexpr (!Log && std::is_same_v<T, C>) {
-      C const sum = b.reduce_each(columns, C(0), [=](std::int64_t i) {
-        C const e = math::exp(x[i] - top);
-        y[i] = e;
-        return e;
-      }, sum_op{});
+      C const sum = b.reduce_each(
+          columns, C(0),
+          [=](std::int64_t i) {
+            C const e = math::exp(x[i] - top);
+            y[i] = e;
+            return e;
+          },
+          sum_op{});
       C const scale = C(1) / sum;
       b.each(columns, [=](std::int64_t i) { y[i] *= scale; });
     } else {
-      C const sum = b.reduce_each(columns, C(0), [=](std::int64_t i) {
-        return math::exp(static_cast<C>(x[i]) - top);
-      }, sum_op{});
+      C const sum = b.reduce_each(
+          columns, C(0), [=](std::int64_t i) { return math::exp(static_cast<C>(x[i]) - top); }, sum_op{});
       if constexpr (Log) {
         C const shift = top + math::log(sum);
         b.each(columns, [=](std::int64_t i) { y[i] = convert<T>(static_cast<C>(x[i]) - shift); });
@@ -64,18 +66,17 @@ struct softmax_backward_rows {
     T const* const dy = dy_rows(b.id);
     T const* const y = y_rows(b.id);
     T* const dx = dx_rows(b.id);
-    C const sum = b.reduce_each(columns, C(0), [=](std::int64_t i) {
-      if constexpr (Log)
-        return static_cast<C>(dy[i]);
-      else
-        return static_cast<C>(y[i]) * static_cast<C>(dy[i]);
-    }, sum_op{});
+    C const sum = b.reduce_each(
+        columns, C(0),
+        [=](std::int64_t i) {
+          if constexpr (Log) return static_cast<C>(dy[i]);
+          else return static_cast<C>(y[i]) * static_cast<C>(dy[i]);
+        },
+        sum_op{});
     b.each(columns, [=](std::int64_t i) {
       C const g = dy[i], v = y[i];
-      if constexpr (Log)
-        dx[i] = convert<T>(g - math::exp(v) * sum);
-      else
-        dx[i] = convert<T>(v * (g - sum));
+      if constexpr (Log) dx[i] = convert<T>(g - math::exp(v) * sum);
+      else dx[i] = convert<T>(v * (g - sum));
     });
   }
 };
