@@ -43,7 +43,7 @@ TEST_CASE("a plain vector does what std::vector does, over random calls") {
       auto const at = draw.below(static_cast<std::uint32_t>(y.size()) + 1);
       auto const n = draw.below(20);
       item const value = some();
-      switch (draw.below(13)) {
+      switch (draw.below(15)) {
         case 0: x.resize(n), y.resize(n); break;
         case 1: x.resize(n, value), y.resize(n, value); break;
         case 2: x.assign(n, value), y.assign(n, value); break;
@@ -87,10 +87,33 @@ TEST_CASE("a plain vector does what std::vector does, over random calls") {
           break;
         }
         case 11: x.reserve(n); break;
+        case 12: {  // some of its own elements
+          auto const size = static_cast<std::uint32_t>(y.size());
+          auto const of = draw.below(size + 1), count = draw.below(size - of + 1);
+          if (size > 1000) break;
+          std::vector<item> const own(y.begin() + of, y.begin() + of + count);
+          x.append(x.begin() + of, count), y.insert(y.end(), own.begin(), own.end());
+          break;
+        }
+        case 13: {
+          auto const size = static_cast<std::uint32_t>(y.size());
+          x.resize_for_overwrite(size + n), y.resize(size + n);
+          for (std::uint32_t i = size; i < size + n; ++i) x[i] = y[i] = value;
+          break;
+        }
         default:
           for (std::uint32_t i = 0; i < n; ++i) x.push_back(value), y.push_back(value);
       }
       REQUIRE(same(x, y));
+      plain_vector<item> z = x;
+      REQUIRE(z == x);
+      z.push_back(value);
+      REQUIRE(z != x);
+      z.pop_back();
+      if (!y.empty()) {
+        ++z.back().b;
+        REQUIRE(z != x);
+      }
       if (!y.empty()) REQUIRE((x.front() == y.front() && x.back() == y.back()));
     }
   }

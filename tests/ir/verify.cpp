@@ -176,7 +176,7 @@ TEST_CASE("each planted fault is seen and told in one line") {
          toy::drop const other{78, 0.5};
          a.ops()[s.copy].attributes = static_cast<std::uint32_t>(a.attributes().size());
          auto const* from = reinterpret_cast<std::byte const*>(&other);
-         a.attributes().insert(a.attributes().end(), from, from + sizeof other);
+         a.attributes().append(from, sizeof other);
        }},
       {"its digest is stale", [](sample& s, access a) { a.down()[s.reader].low ^= 1; }},
       {"its digest is stale", [](sample& s, access a) { a.up()[s.reader].high ^= 1; }},

@@ -1,10 +1,11 @@
 // A set of small integers as packed words, sized at run time.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace neap::inline v0 {
 
@@ -50,7 +51,7 @@ class bit_set {
 
  private:
   std::size_t size_;
-  std::vector<std::uint64_t> words_;
+  plain_vector<std::uint64_t> words_;
 };
 
 }  // namespace neap::inline v0

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace neap::inline v0 {
 
@@ -50,7 +49,7 @@ class csr {
       std::uint32_t fresh, fresh_end;  // the new items of the changed row behind it
     };
     add_rows(rows);
-    std::vector<Item> fresh;
+    plain_vector<Item> fresh;
     plain_vector<stretch> stretches;
     stretches.reserve(changed.size() + 1);
     std::size_t row = 0;
@@ -87,8 +86,8 @@ class csr {
   friend bool operator==(csr const&, csr const&) = default;
 
  private:
-  std::vector<std::uint32_t> begin_;
-  std::vector<Item> items_;
+  plain_vector<std::uint32_t> begin_;
+  plain_vector<Item> items_;
 };
 
 }  // namespace neap::inline v0

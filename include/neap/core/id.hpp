@@ -2,8 +2,12 @@
 // different graphs must not be mixed.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
+
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -28,7 +32,7 @@ constexpr Id id_at(std::size_t i) {
   return static_cast<Id>(static_cast<std::uint32_t>(i));
 }
 
-/// A vector that only its own id type can index.
+/// A vector that only its own id type can index; of plain data nearly always.
 template <class Id, class T>
 class table {
  public:
@@ -56,7 +60,7 @@ class table {
   friend bool operator==(table const&, table const&) = default;
 
  private:
-  std::vector<T> rows_;
+  std::conditional_t<__is_trivially_copyable(T), plain_vector<T>, std::vector<T>> rows_;
 };
 
 /// Ids that follow each other: all from 0 to n - 1, or n of them from `first` on.

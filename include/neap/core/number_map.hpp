@@ -3,10 +3,10 @@
 #pragma once
 
 #include <neap/core/id.hpp>
+#include <neap/core/plain_vector.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace neap::inline v0 {
 
@@ -48,11 +48,10 @@ class number_map {
     return at;
   }
   void grow() {
-    std::vector<std::uint64_t> const keys = static_cast<std::vector<std::uint64_t>&&>(keys_);
-    std::vector<std::uint32_t> const numbers = static_cast<std::vector<std::uint32_t>&&>(numbers_);
-    std::size_t const n = keys.empty() ? 16 : 2 * keys.size();
-    keys_ = std::vector<std::uint64_t>(n, 0);
-    numbers_ = std::vector<std::uint32_t>(n, none);
+    std::size_t const n = keys_.empty() ? 16 : 2 * keys_.size();
+    plain_vector<std::uint64_t> keys(n);
+    plain_vector<std::uint32_t> numbers(n, none);
+    keys.swap(keys_), numbers.swap(numbers_);
     for (std::size_t i = 0; i < keys.size(); ++i)
       if (numbers[i] != none) {
         auto const at = slot_of(keys[i]);
@@ -61,8 +60,8 @@ class number_map {
       }
   }
 
-  std::vector<std::uint64_t> keys_;     // a power of two slots, at most half of them taken
-  std::vector<std::uint32_t> numbers_;  // `none`: the slot is free
+  plain_vector<std::uint64_t> keys_;     // a power of two slots, at most half of them taken
+  plain_vector<std::uint32_t> numbers_;  // `none`: the slot is free
   std::size_t size_ = 0;
 };
 

@@ -1,10 +1,11 @@
-// A growing array of plain data, for working memory. std::vector serves every type of element: each one that a program
-// uses makes the compiler write forty functions, even in programs that never call them. This one has what loops over
-// plain structs need, its iterators are pointers, and it costs a fifth.
+// A growing array of plain data, for tables and working memory. std::vector serves every type of element: each one that
+// a program uses makes the compiler write forty functions, even in programs that never call them. This one has what
+// loops over plain structs need, its iterators are pointers, and it costs a fifth.
 #pragma once
 
 #include <cstddef>
 #include <initializer_list>
+#include <new>
 #include <type_traits>
 
 namespace neap::inline v0 {
@@ -15,11 +16,14 @@ template <class T>
 class plain_vector {
  public:
   static_assert(__is_trivially_copyable(T), "neap: a plain_vector holds trivially copyable elements");
+  static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
   using value_type = T;
 
   constexpr plain_vector() = default;
-  constexpr explicit plain_vector(std::size_t n) { resize(n); }
-  constexpr plain_vector(std::size_t n, T const& value) { assign(n, value); }
+  constexpr explicit plain_vector(std::size_t n) : plain_vector(n, T{}) {}
+  constexpr plain_vector(std::size_t n, T value) : data_(n ? allocate(n) : nullptr), size_(n), capacity_(n) {
+    fill(data_, data_ + n, value);
+  }
   constexpr plain_vector(std::initializer_list<T> list) { append(list.begin(), list.size()); }
   constexpr plain_vector(plain_vector const& x) { append(x.data_, x.size_); }
   constexpr plain_vector(plain_vector&& x) noexcept { swap(x); }
@@ -31,7 +35,7 @@ class plain_vector {
     swap(x);
     return *this;
   }
-  constexpr ~plain_vector() { delete[] data_; }
+  constexpr ~plain_vector() { release(data_); }
 
   constexpr std::size_t size() const { return size_; }
   constexpr bool empty() const { return size_ == 0; }
@@ -61,16 +65,26 @@ class plain_vector {
   constexpr void resize(std::size_t n) { resize(n, T{}); }
   constexpr void resize(std::size_t n, T value) {
     reserve(n);
-    for (std::size_t i = size_; i < n; ++i) data_[i] = value;
+    if (n > size_) fill(data_ + size_, data_ + n, value);
+    size_ = n;
+  }
+  /// New elements have any values, for who writes them all.
+  constexpr void resize_for_overwrite(std::size_t n) {
+    reserve(n);
     size_ = n;
   }
   constexpr void assign(std::size_t n, T value) {
     size_ = 0;
     resize(n, value);
   }
-  /// Appends n elements, which are not ours.
   constexpr void append(T const* first, std::size_t n) {
-    reserve(size_ + n);
+    if (size_ + n > capacity_) {
+      plain_vector bigger;
+      bigger.grow(size_ + n > 2 * capacity_ ? size_ + n : 2 * capacity_);
+      bigger.append(data_, size_);
+      bigger.append(first, n);  // may be some of ours
+      return swap(bigger);
+    }
     move(data_ + size_, first, n);
     size_ += n;
   }
@@ -100,6 +114,12 @@ class plain_vector {
     data_ = x.data_, size_ = x.size_, capacity_ = x.capacity_;
     x.data_ = d, x.size_ = s, x.capacity_ = c;
   }
+  friend constexpr bool operator==(plain_vector const& a, plain_vector const& b) {
+    if (a.size_ != b.size_) return false;
+    for (std::size_t i = 0; i < a.size_; ++i)
+      if (!(a.data_[i] == b.data_[i])) return false;
+    return true;
+  }
 
  private:
   /// Copies n elements to a place that overlaps theirs below, if at all, or above if `up`.
@@ -111,11 +131,23 @@ class plain_vector {
     else
       for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
   }
+  static constexpr void fill(T* first, T* last, T value) {
+    for (; first != last; ++first) *first = value;
+  }
+  /// Memory for n elements, which nobody writes: plain data exists as soon as it is copied there.
+  static constexpr T* allocate(std::size_t n) {
+    if (std::is_constant_evaluated()) return new T[n];
+    return static_cast<T*>(::operator new(n * sizeof(T)));
+  }
+  static constexpr void release(T* data) {
+    if (std::is_constant_evaluated()) delete[] data;
+    else ::operator delete(data);
+  }
   constexpr void grow(std::size_t least) {
     std::size_t const capacity = least > 2 * capacity_ ? least : 2 * capacity_;
-    T* const bigger = new T[capacity];
+    T* const bigger = allocate(capacity);
     move(bigger, data_, size_);
-    delete[] data_;
+    release(data_);
     data_ = bigger;
     capacity_ = capacity;
   }

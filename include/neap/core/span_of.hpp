@@ -2,6 +2,8 @@
 // ten milliseconds of every compilation for each type of elements, where a pointer and a count say as much.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
+
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -16,6 +18,10 @@ constexpr std::span<T const> span_of(T const* first, std::size_t n) {
 /// All elements of v.
 template <class T>
 constexpr std::span<T const> span_of(std::vector<T> const& v) {
+  return std::span<T const>(v.data(), v.size());
+}
+template <class T>
+constexpr std::span<T const> span_of(plain_vector<T> const& v) {
   return std::span<T const>(v.data(), v.size());
 }
 

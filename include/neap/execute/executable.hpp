@@ -11,6 +11,7 @@
 // outstanding are written to the spill file first, and read back.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/execute/arena.hpp>
 #include <neap/execute/kernel_check.hpp>
 #include <neap/execute/spill_file.hpp>
@@ -265,7 +266,7 @@ class executable {
   arena arena_;
   table<storage_id, std::byte*> address_;
   std::vector<launch> launches_;
-  std::vector<tensor_ref> refs_;
+  plain_vector<tensor_ref> refs_;
   std::vector<fixup> fixups_;
   std::vector<journal_entry> journal_;
   std::vector<spill_file::ticket> tickets_;

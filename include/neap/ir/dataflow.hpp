@@ -27,6 +27,7 @@
 //   };
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/transfer.hpp>
@@ -110,7 +111,8 @@ struct graph_traits<G> {
     auto const out = g.outputs(o);
     std::size_t const n = in.size() + out.size();
     alignas(tensor_layout) std::byte few[8 * sizeof(tensor_layout)];  // not filled with zeros first
-    std::vector<tensor_layout> many(n > 8 ? n : 0);
+    plain_vector<tensor_layout> many;
+    if (n > 8) many.resize_for_overwrite(n);
     auto* to = many.empty() ? reinterpret_cast<tensor_layout*>(few) : many.data();
     std::span<tensor_layout const> const all(to, n);
     static_assert(std::is_trivially_copyable_v<tensor_layout> && std::is_trivially_destructible_v<tensor_layout>);

@@ -69,7 +69,7 @@ class op_ring {
     --count_;
     return id_at<op_id>(i);
   }
-  std::vector<std::uint64_t> words_;
+  plain_vector<std::uint64_t> words_;
   std::size_t count_ = 0;
 };
 
@@ -151,7 +151,7 @@ class graph_editor final : public op_emitter {
     op_id const copy = id_at<op_id>(g_.op_count());
     auto const first = r.first_output;
     r.first_output = static_cast<std::uint32_t>(g_.value_count());
-    arguments_.assign(g_.inputs(o).begin(), g_.inputs(o).end());
+    take_arguments(g_.inputs(o));
     r.first_input = append_arguments(copy, span_of(arguments_));
     g_.ops_.push_back(r);
     for (std::uint32_t j = 0; j < r.output_count; ++j) {
@@ -193,7 +193,7 @@ class graph_editor final : public op_emitter {
     if (g_.values_[from].kept) {
       auto const r = g_.values_[from].role;
       auto const at = std::find(g_.kept_.begin(), g_.kept_.end(), from);
-      if (g_.values_[to].kept) g_.kept_.erase(at);
+      if (g_.values_[to].kept) g_.kept_.erase(at, at + 1);
       else *at = to;
       g_.values_[from].kept = false, g_.values_[to].kept = true;
       touch(from);
@@ -213,7 +213,7 @@ class graph_editor final : public op_emitter {
     set_role(v, r);
   }
   void drop(value_id v) {
-    std::erase(g_.kept_, v);
+    g_.kept_.erase_if([&](value_id k) { return k == v; });
     g_.values_[v].kept = false;
     set_role(v, neap::role::activation);
   }
@@ -328,6 +328,10 @@ class graph_editor final : public op_emitter {
     g_.values_[v].version = version;
     g_.values_[v].name = name;
   }
+  void take_arguments(std::span<value_id const> inputs) {
+    arguments_.clear();
+    arguments_.append(inputs.data(), inputs.size());
+  }
   /// `inputs` is not a part of the graph's own list, which may move.
   std::uint32_t append_arguments(op_id o, std::span<value_id const> inputs) {
     auto const first = static_cast<std::uint32_t>(g_.arguments_.size());
@@ -341,7 +345,7 @@ class graph_editor final : public op_emitter {
 
   op_id append(int kind, void const* attributes, std::span<value_id const> inputs, std::span<output_rule const> rules) {
     if (inputs.size() > 0x7fff || rules.size() > 0x7fff) throw error("graph: an op of more than 32767 values");
-    arguments_.assign(inputs.begin(), inputs.end());
+    take_arguments(inputs);
     inputs = span_of(arguments_);
     op_record r;
     r.kind = static_cast<std::uint16_t>(kind);
@@ -396,8 +400,7 @@ class graph_editor final : public op_emitter {
   }
   std::uint32_t append_bytes(void const* bytes, std::size_t size) {
     auto const at = static_cast<std::uint32_t>(g_.attributes_.size());
-    auto const* from = static_cast<std::byte const*>(bytes);
-    g_.attributes_.insert(g_.attributes_.end(), from, from + size);
+    g_.attributes_.append(static_cast<std::byte const*>(bytes), size);
     g_.attributes_.resize((g_.attributes_.size() + 15) / 16 * 16);
     return at;
   }
@@ -412,7 +415,7 @@ class graph_editor final : public op_emitter {
     if (text.empty()) return 0;
     if (text.find('\0') != text.npos) throw error("graph: a name with a zero character");
     auto const at = static_cast<std::uint32_t>(g_.text_.size());
-    g_.text_.insert(g_.text_.end(), text.begin(), text.end());
+    g_.text_.append(text.data(), text.size());
     g_.text_.push_back('\0');
     return at;
   }
@@ -452,7 +455,7 @@ class graph_editor final : public op_emitter {
     for (auto v : g_.kept_)
       if (is_removed(v)) throw error("graph: a removed op's output is kept");
 
-    std::vector<std::uint32_t> new_op(g_.op_count(), no_id), new_value(g_.value_count(), no_id),
+    plain_vector<std::uint32_t> new_op(g_.op_count(), no_id), new_value(g_.value_count(), no_id),
         new_storage(g_.storage_count(), no_id);
     std::size_t values = 0, ops = 0, storages = 0, arguments = 0, survivors = 0;
     for (auto v : g_.values())
@@ -525,8 +528,8 @@ class graph_editor final : public op_emitter {
 
   /// The storage of every view and update, from its base, after inputs of such ops were replaced.
   void resolve_storages() {
-    std::vector<value_id> chain;
-    std::vector<unsigned char> done(g_.value_count());
+    plain_vector<value_id> chain;
+    plain_vector<unsigned char> done(g_.value_count());
     for (auto& s : g_.storages_) s.updates = 0;
     for (auto v : g_.values()) {
       value_id at = v;
@@ -574,7 +577,7 @@ class graph_editor final : public op_emitter {
     });
     auto const same = [](reading const& a, reading const& b) { return a.value == b.value && a.by == b.by; };
     reads_.erase(std::unique(reads_.begin(), reads_.end(), same), reads_.end());
-    std::vector<value_id> changed(unread_);
+    plain_vector<value_id> changed(unread_);
     for (auto const& r : reads_) changed.push_back(r.value);
     std::sort(changed.begin(), changed.end());
     changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
@@ -598,7 +601,7 @@ class graph_editor final : public op_emitter {
       std::uint32_t next;     // another writer of the storage, in this list
     };
     plain_vector<writer> writers;
-    std::vector<std::uint32_t> of_storage;
+    plain_vector<std::uint32_t> of_storage;
     for (auto v : g_.values()) {
       auto const& r = g_.values_[v];
       if (r.alias != alias_kind::update) continue;
@@ -611,7 +614,7 @@ class graph_editor final : public op_emitter {
       g_.after_ = {};
       return;
     }
-    std::vector<std::uint64_t> pairs;  // writer, reader
+    plain_vector<std::uint64_t> pairs;  // writer, reader
     for (auto v : g_.values()) {
       auto const& r = g_.values_[v];
       for (auto w = of_storage[index(r.storage)]; w != no_id; w = writers[w].next)
@@ -772,8 +775,8 @@ class graph_editor final : public op_emitter {
   /// All digests, in an order found by counting unmet inputs (Kahn 1962). Ops on a cycle keep what they have.
   void all_digests() {
     for (std::size_t i = 0; i < g_.sources_.size(); ++i) g_.source_down_[i] = source_down(i);
-    std::vector<std::uint32_t> missing(g_.op_count());
-    std::vector<op_id> order;
+    plain_vector<std::uint32_t> missing(g_.op_count());
+    plain_vector<op_id> order;
     order.reserve(g_.op_count());
     for (auto o : g_.ops()) {
       for (auto v : g_.inputs(o)) missing[index(o)] += g_.producer(v) != nothing<op_id>;
@@ -816,15 +819,15 @@ class graph_editor final : public op_emitter {
 
   op_graph g_;
   std::size_t old_ops_, old_values_;  // before the edits
-  std::vector<bool> removed_;
+  plain_vector<bool> removed_;
   bool any_removed_ = false, aliases_changed_ = false, order_changed_ = false, derive_all_ = false;
-  std::vector<op_id> touched_ops_;        // their own digest, or an argument, has changed
-  std::vector<value_id> touched_values_;  // their role has changed, or they are kept or not any more
-  plain_vector<reading> reads_;           // added since; some may be gone again
-  std::vector<value_id> unread_;          // lost a reader
+  plain_vector<op_id> touched_ops_;        // their own digest, or an argument, has changed
+  plain_vector<value_id> touched_values_;  // their role has changed, or they are kept or not any more
+  plain_vector<reading> reads_;            // added since; some may be gone again
+  plain_vector<value_id> unread_;          // lost a reader
   // scratch
-  std::vector<value_id> arguments_;
-  std::vector<tensor_layout> layouts_;
+  plain_vector<value_id> arguments_;
+  plain_vector<tensor_layout> layouts_;
   number_set interned_layouts_, interned_opaque_, interned_targets_;
   std::size_t layouts_seen_ = 0;  // are in interned_layouts_
 };

@@ -14,6 +14,7 @@
 #include <neap/core/csr.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/core/id.hpp>
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operator.hpp>
@@ -190,18 +191,18 @@ class op_graph {
   table<op_id, op_record> ops_;
   table<value_id, value_record> values_;
   table<storage_id, storage_record> storages_;
-  std::vector<value_id> arguments_, kept_, sources_;
-  std::vector<std::byte> attributes_;
-  std::vector<tensor_layout> layouts_;
+  plain_vector<value_id> arguments_, kept_, sources_;
+  plain_vector<std::byte> attributes_;
+  plain_vector<tensor_layout> layouts_;
   std::vector<neap::region> regions_;
-  std::vector<char> text_;
+  plain_vector<char> text_;
   std::uint32_t origin_count_ = 0;  // origins are below this
   // derived, kept true by the editor
   csr<value_id, use> uses_;
   csr<op_id, op_id> after_;
-  table<op_id, neap::digest> op_down_;                 // what the op computes: it and all below it
-  table<op_id, neap::digest> op_up_;                   // op_down_, and what is done with the results: all above it
-  std::vector<neap::digest> source_down_, source_up_;  // the same for each of sources_
+  table<op_id, neap::digest> op_down_;                  // what the op computes: it and all below it
+  table<op_id, neap::digest> op_up_;                    // op_down_, and what is done with the results: all above it
+  plain_vector<neap::digest> source_down_, source_up_;  // the same for each of sources_
   neap::digest region_digest_{0, 0};
   neap::digest digest_{0, 0};  // the sum of op_up_, source_up_ and region_digest_
 };

@@ -53,7 +53,7 @@ struct greedy_by_size {
   constexpr memory_plan operator()(memory_problem const& p) const {
     if (auto const wrong = fault_of(p); !wrong.empty()) return detail::refused(wrong);
     auto const n = p.count();
-    std::vector<std::uint32_t> order(n, 0);
+    plain_vector<std::uint32_t> order(n);
     std::iota(order.begin(), order.end(), 0u);
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
       bool const fa = p.fixed_of(a) != any_offset, fb = p.fixed_of(b) != any_offset;

@@ -5,6 +5,7 @@
 //   memory_plan m = default_planner{}(l.records);         // m.offsets[l.record_of[storage]]
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/plan/schedule.hpp>
 #include <neap/simulate/flow_facts.hpp>
@@ -29,7 +30,8 @@ inline lifetime_records lifetimes(flow_facts const& facts, schedule const& order
   l.record_of.assign(facts.storage_count(), lifetime_records::none);
   l.workspace_of.assign(order.size(), lifetime_records::none);
   // Storages in the order in which they are made, so that a chain of takeovers is met from its beginning.
-  std::vector<storage_id> made(facts.given_storages().begin(), facts.given_storages().end());
+  plain_vector<storage_id> made;
+  made.append(facts.given_storages().data(), facts.given_storages().size());
   for (auto o : order)
     for (auto s : facts.makes(o)) made.push_back(s);
   for (auto s : made) {

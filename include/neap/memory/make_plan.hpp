@@ -4,6 +4,7 @@
 //   verify_plan(original, p);                              // neap/verify/plan_verifier.hpp
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/lifetimes.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/plan/candidate.hpp>
@@ -22,8 +23,8 @@ namespace detail {
 /// Who has to wait for which transfer: those that need its result or overwrite what it reads, and whoever may be given
 /// the bytes that it holds. A wait that an earlier compute step has already had is left out.
 inline std::vector<transfer_wait> transfer_waits(flow_facts const& facts, schedule const& order, simulation const& s) {
-  std::vector<transfer_wait> waits;
-  if (!facts.has_transfers()) return waits;
+  if (!facts.has_transfers()) return {};
+  plain_vector<transfer_wait> waits;
   auto const n = static_cast<std::uint32_t>(order.size());
   auto const at = positions(order);
   auto const is_transfer = [&](op_id o) { return facts.stream(o) != op_stream::compute; };
@@ -38,13 +39,13 @@ inline std::vector<transfer_wait> transfer_waits(flow_facts const& facts, schedu
   }
   std::sort(waits.begin(), waits.end());
   waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
-  std::vector<bool> had(n);
-  std::erase_if(waits, [&](transfer_wait w) {
+  plain_vector<bool> had(n);
+  waits.erase_if([&](transfer_wait w) {
     if (had[w.transfer]) return true;
     if (w.step == n || !is_transfer(order[w.step])) had[w.transfer] = true;
     return false;
   });
-  return waits;
+  return {waits.begin(), waits.end()};
 }
 
 }  // namespace detail

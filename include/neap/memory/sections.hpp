@@ -41,7 +41,7 @@ constexpr sectioned cut_into_sections(List const& stretches) {
   std::int64_t first = stretches[0].lower, last = stretches[0].upper;
   for (auto const& s : stretches) first = std::min(first, s.lower), last = std::max(last, s.upper);
   bool const dense = static_cast<std::uint64_t>(last - first) < 4 * n + 64;
-  std::vector<std::int64_t> ticks;
+  plain_vector<std::int64_t> ticks;
   if (!dense) {
     ticks.reserve(2 * n);
     for (auto const& s : stretches) ticks.push_back(s.lower), ticks.push_back(s.upper);
@@ -54,7 +54,7 @@ constexpr sectioned cut_into_sections(List const& stretches) {
   };
   auto const clock = dense ? static_cast<std::size_t>(last - first) + 1 : ticks.size();
   constexpr std::uint32_t starts = 1, ends = 2;
-  std::vector<std::uint32_t> opened(clock, 0), closed(clock, 0);
+  plain_vector<std::uint32_t> opened(clock), closed(clock);
   for (auto const& s : stretches) opened[tick(s.lower)] |= starts, closed[tick(s.upper)] |= ends;
   bool fresh = true;  // a stretch ended since the last section opened: the next start opens another
   for (std::size_t t = 0; t < clock; ++t) {

@@ -5,6 +5,7 @@
 // others.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/model/kernels.hpp>
 #include <neap/model/trace.hpp>
@@ -19,7 +20,7 @@ namespace detail {
 inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_backend> kernel,
                                        std::span<tensor const> in, std::source_location at) {
   auto& context = eager_context::current();
-  std::vector<tensor_layout> layouts;
+  plain_vector<tensor_layout> layouts;
   layouts.reserve(in.size() + 3);
   bool wanted = false;
   for (auto const& t : in) {
@@ -34,7 +35,7 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
 
   auto n = std::make_shared<tensor_node>();
   n->out.reserve(rules.size());
-  std::vector<std::uint32_t> versions;
+  plain_vector<std::uint32_t> versions;
   for (auto const& t : in) versions.push_back(t.storage()->version());
   bool computes = false;
   for (auto const& r : rules) {
@@ -51,7 +52,7 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
   }
   if (computes) {
     auto const all = span_of(layouts);
-    std::vector<tensor_ref> refs;
+    plain_vector<tensor_ref> refs;
     refs.reserve(all.size());
     for (auto const& t : in) refs.push_back(tensor_ref::place(t.storage()->data(), t.layout()));
     for (auto const& o : n->out) refs.push_back(tensor_ref::place(o.storage->data(), o.layout));
@@ -69,8 +70,7 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
     n->wants_gradient = true;
     n->facets = op.facets;
     n->order = context_access::next_order();
-    auto const* bytes = static_cast<std::byte const*>(op.bytes);
-    n->attributes.assign(bytes, bytes + op.facets->size);
+    n->attributes.append(static_cast<std::byte const*>(op.bytes), op.facets->size);
     n->in.assign(in.begin(), in.end());
     n->in_version = std::move(versions);
   }

@@ -5,6 +5,7 @@
 // Functions on tensors are in functions.hpp. Names for weights and running statistics: parameter and buffer.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/model/context.hpp>
 #include <neap/model/storage.hpp>
 
@@ -188,10 +189,10 @@ struct tensor_node {
   std::vector<tensor_value> out;
   std::shared_ptr<trace_token> trace;       // of which trace; none: eager
   operator_facets const* facets = nullptr;  // recorded: the operator; none: a leaf
-  std::vector<std::byte> attributes;
+  plain_vector<std::byte> attributes;
   std::vector<tensor> in;
-  std::vector<std::uint32_t> in_version;  // the storages' versions that the operator read
-  std::uint64_t order = 0;                // of operators on this thread: the order in which they ran
+  plain_vector<std::uint32_t> in_version;  // the storages' versions that the operator read
+  std::uint64_t order = 0;                 // of operators on this thread: the order in which they ran
   bool wants_gradient = false;
 
   tensor_node() = default;

@@ -3,6 +3,7 @@
 // the storage. The mutations come from the candidate's peak, the most bytes for the least time first.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/mutate/late_readers.hpp>
 
 #include <string>
@@ -51,7 +52,7 @@ class gap_stream {
   gap_stream(candidate<G> const& c, Make make) : candidate_(&c), make_(std::move(make)) {}
   std::optional<Mutation> next() {
     if (!found_) find();
-    return at_ < ranked_.size() ? std::optional(make_(ranked_[at_++].second)) : std::nullopt;
+    return at_ < ranked_.size() ? std::optional(make_(ranked_[at_++].what)) : std::nullopt;
   }
 
  private:
@@ -61,14 +62,18 @@ class gap_stream {
     if (c.order.size() == 0) return;
     replay_facts const facts(c.graph, c.order);
     for (auto const& g : gaps_at(c.graph, c.order, c.result, c.result.peak_position))
-      if (double const score = make_.score(c, facts, g); score > 0) ranked_.emplace_back(score, g);
-    std::stable_sort(ranked_.begin(), ranked_.end(), [](auto const& a, auto const& b) { return a.first > b.first; });
+      if (double const score = make_.score(c, facts, g); score > 0) ranked_.push_back({score, g});
+    std::stable_sort(ranked_.begin(), ranked_.end(), [](auto const& a, auto const& b) { return a.score > b.score; });
   }
   candidate<G> const* candidate_;
   Make make_;
   bool found_ = false;
   std::size_t at_ = 0;
-  std::vector<std::pair<double, gap>> ranked_;
+  struct ranked {
+    double score;
+    gap what;
+  };
+  plain_vector<ranked> ranked_;
 };
 
 }  // namespace detail

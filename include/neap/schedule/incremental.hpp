@@ -117,7 +117,7 @@ inline schedule complete_order(flow_facts const& facts, schedule const& partial)
     slot[o] = std::min(slot[o], earliest);
   }
 
-  std::vector<std::uint64_t> places;  // slot, row of `sorted`
+  plain_vector<std::uint64_t> places;  // slot, row of `sorted`
   places.reserve(sorted.size());
   for (std::size_t i = 0; i < sorted.size(); ++i) places.push_back(std::uint64_t{slot[sorted[i]]} << 32 | i);
   std::sort(places.begin(), places.end());

@@ -1,12 +1,12 @@
 // Orders of ops: what a scheduler is, whether an order is one, and the two plainest schedulers.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/plan/schedule.hpp>
 #include <neap/simulate/flow_facts.hpp>
 
 #include <concepts>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,8 +72,10 @@ struct reverse_post_order {
       std::uint32_t next;  // in `more`, whose first row ends every list
     };
     constexpr waiting end{nothing<op_id>, 0};
-    std::vector<waiting> first(n, end);
-    auto const more = std::make_unique_for_overwrite<waiting[]>(facts.after_count() + 1);
+    plain_vector<waiting> first(n, end);
+    plain_vector<waiting> rest;
+    rest.resize_for_overwrite(facts.after_count() + 1);
+    auto* const more = rest.data();
     more[0] = end;
     std::uint32_t used = 1;
     for (auto o : id_range<op_id>(n))
@@ -84,7 +86,7 @@ struct reverse_post_order {
         list = {o, is_longer ? used : 0};
         used += is_longer;
       }
-    std::vector<std::uint8_t> state(n);  // 0 new, 1 on the path, 2 done
+    plain_vector<std::uint8_t> state(n);  // 0 new, 1 on the path, 2 done
     schedule s;
     s.order.resize(n);
     // The path grows from the front of the result, which grows from the back: together they have each op at most once.

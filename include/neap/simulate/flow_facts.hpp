@@ -7,6 +7,7 @@
 //   for (auto const& order : orders) sim(facts, order);
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/plan/simulation.hpp>
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 namespace neap::inline v0 {
 
@@ -127,16 +127,16 @@ class flow_facts {
 
   memory_options options_;
   std::size_t op_count_ = 0;
-  std::vector<op_row> ops_;                 // and one more, where the last op's row ends
-  std::vector<std::uint32_t> after_begin_;  // the same for after_
-  table<op_id, bytes_t> workspace_;         // empty if no op has any
+  plain_vector<op_row> ops_;                 // and one more, where the last op's row ends
+  plain_vector<std::uint32_t> after_begin_;  // the same for after_
+  table<op_id, bytes_t> workspace_;          // empty if no op has any
   table<storage_id, bytes_t> bytes_;
   table<storage_id, storage_row> storages_;
   table<storage_id, kind> kinds_;
-  std::vector<storage_id> touches_;  // may be longer than needed, as after_
-  std::vector<op_id> after_;
-  std::vector<takeover_candidate> takeovers_;
-  std::vector<storage_id> kept_, given_;
+  plain_vector<storage_id> touches_;  // may be longer than needed, as after_
+  plain_vector<op_id> after_;
+  plain_vector<takeover_candidate> takeovers_;
+  plain_vector<storage_id> kept_, given_;
   bytes_t resident_bytes_ = 0;
   std::size_t resident_count_ = 0;
   bool has_transfers_ = false, has_workspace_ = false;
@@ -214,7 +214,7 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
   };
   auto const edges = flow::edge_count(g);
   if (edges > no_id || op_count_ >= 1u << 30) throw error("simulate: more than 2^30 ops or 2^32 edges");
-  if (edges > touches_.size()) touches_.resize(edges), after_.resize(edges);
+  if (edges > touches_.size()) touches_.resize_for_overwrite(edges), after_.resize_for_overwrite(edges);
   ops_.resize(op_count_ + 1), after_begin_.resize(op_count_ + 1);
   workspace_.clear(), takeovers_.clear();
 

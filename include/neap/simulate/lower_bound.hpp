@@ -3,6 +3,7 @@
 // what is resident. Cutting ops into parts, rewriting them, or moving residents away gets below it.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/simulate/flow_facts.hpp>
 
 #include <algorithm>
@@ -54,8 +55,8 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts) {
     bytes_t bytes;
   };
   peak_bound b;
-  std::vector<part> parts, taken;
-  auto const add = [](std::vector<part>& to, storage_id s, bytes_t n) {
+  plain_vector<part> parts, taken;
+  auto const add = [](plain_vector<part>& to, storage_id s, bytes_t n) {
     for (auto& p : to)
       if (p.storage == s) {
         p.bytes = std::max(p.bytes, n);
@@ -63,13 +64,13 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts) {
       }
     to.push_back({s, n});
   };
-  auto const sum = [](std::vector<part> const& all) {
+  auto const sum = [](plain_vector<part> const& all) {
     bytes_t n = 0;
     for (auto const& p : all) n += p.bytes;
     return n;
   };
 
-  std::vector<part> kept(facts.storage_count());
+  plain_vector<part> kept(facts.storage_count());
   for (auto v : flow::kept(g))
     if (auto const s = flow::storage(g, v); facts.is_kept(s))
       kept[index(s)] = {s, std::max(kept[index(s)].bytes, detail::least_bytes(g, facts, v))};

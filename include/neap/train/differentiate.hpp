@@ -10,7 +10,6 @@
 #include <neap/ir/operators/movement.hpp>
 
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,7 +23,7 @@ namespace neap::inline v0 {
 /// an op on the way has no gradient or updates in place. O(ops + edges) rules, each op's at most once.
 inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, std::span<value_id const> wanted) {
   std::size_t const ops = edit.graph().op_count(), values = edit.graph().value_count();
-  std::vector<bool> needed(values);  // depends on a wanted value
+  plain_vector<bool> needed(values);  // depends on a wanted value
   for (auto v : wanted) needed[index(v)] = true;
   for (std::size_t i = 0; i < ops; ++i) {
     op_id const o = id_at<op_id>(i);
@@ -39,7 +38,7 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
       for (auto v : edit.graph().outputs(o)) needed[index(v)] = is_floating(edit.graph().type(v).element);
   }
 
-  std::vector<value_id> gradient(values, nothing<value_id>);
+  plain_vector<value_id> gradient(values, nothing<value_id>);
   auto const type_of = [&](value_id v) { return edit.graph().type(v); };
   if (!is_floating(type_of(loss).element))
     throw error("differentiate: the loss is " + to_string(type_of(loss)) + ", not a floating tensor");
@@ -63,7 +62,7 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
       out_gradient.push_back(gradient[index(v)]);
       reached |= out_gradient.back() != nothing<value_id>;
     }
-    auto const flags = std::make_unique<bool[]>(in.size());
+    plain_vector<bool> flags(in.size());
     for (std::size_t k = 0; k < in.size(); ++k) wants |= flags[k] = needed[index(in[k])];
     if (!reached || !wants) continue;
 
@@ -76,7 +75,7 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
     // Attributes may move while ops are added: the rule reads a copy.
     plain_vector<std::max_align_t> attributes(facets.size / sizeof(std::max_align_t) + 1);
     if (facets.size) std::memcpy(attributes.data(), edit.graph().attributes(o), facets.size);
-    gradient_context c(edit, span_of(in), span_of(out), span_of(out_gradient), span_of<bool>(flags.get(), in.size()));
+    gradient_context c(edit, span_of(in), span_of(out), span_of(out_gradient), span_of(flags));
     facets.gradient(attributes.data(), c);
     for (std::size_t k = 0; k < in.size(); ++k) {
       value_id const g = c.gradients()[k];

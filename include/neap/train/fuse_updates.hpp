@@ -17,7 +17,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace neap::inline v0 {
 
@@ -141,7 +140,7 @@ class update_fuser {
       int const of = r.of >= 2 && product != o ? r.of + 1 : r.of;
       rules_.push_back({g_.layout(v), r.alias, of, g_.bytes(r.storage)});
     }
-    auto const to = edit.add_given(op, inputs_, rules_, g_.target(o));
+    auto const to = edit.add_given(op, span_of(inputs_), span_of(rules_), g_.target(o));
     edit.set_name(to, g_.name(o));
     for (std::size_t j = 0; j < rules_.size(); ++j) {
       auto const v = g_.output(o, static_cast<int>(j)), now = edit.output(to, static_cast<int>(j));
@@ -154,9 +153,9 @@ class update_fuser {
   op_graph const& g_;
   table<op_id, unsigned char> gone_, pulled_;  // fused; to be put before the first fused update that reads it
   plain_vector<update_to_fuse> found_;
-  std::vector<std::byte> bytes_;
-  std::vector<value_id> inputs_;
-  std::vector<output_rule> rules_;
+  plain_vector<std::byte> bytes_;
+  plain_vector<value_id> inputs_;
+  plain_vector<output_rule> rules_;
 };
 
 template <class Op>

@@ -93,9 +93,9 @@ template <class Backend, class Ops>
 std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_graph const& recorded,
                                  std::span<value_id const> results, std::source_location at) {
   // What is needed, and who reads each storage last.
-  std::vector<bool> needed(g.op_count());
-  std::vector<std::size_t> last(g.storage_count(), 0);
-  std::vector<bool> wanted(g.value_count()), kept(g.storage_count());
+  plain_vector<bool> needed(g.op_count());
+  plain_vector<std::size_t> last(g.storage_count(), 0);
+  plain_vector<bool> wanted(g.value_count()), kept(g.storage_count());
   for (auto v : results)
     if (v != nothing<value_id>) wanted[index(v)] = true, kept[index(g.storage(v))] = true;
   for (std::size_t o = g.op_count(); o-- > first;) {
@@ -120,8 +120,8 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
     return index(v) < recorded.value_count() && recorded.of(v).storage ? recorded.of(v).storage
                                                                        : memory[index(g.storage(v))];
   };
-  std::vector<tensor_ref> refs;
-  std::vector<tensor_layout> layouts;
+  plain_vector<tensor_ref> refs;
+  plain_vector<tensor_layout> layouts;
   for (std::size_t o = first; o < g.op_count(); ++o) {
     if (!needed[o]) continue;
     op_id const id = id_at<op_id>(o);
@@ -151,11 +151,11 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
         layouts.push_back(g.layout(v));
       }
       void* scratch = nullptr;
-      std::span<tensor_layout const> const l(layouts);
+      auto const l = span_of(layouts);
       if (auto const& f = g.facets(id); f.workspace)
         if (auto const bytes = f.workspace(g.attributes(id), {l.first(arity), l.subspan(arity)}); bytes > 0)
           scratch = context.workspace(bytes);
-      std::span<tensor_ref const> const r(refs);
+      auto const r = span_of(refs);
       auto const kernel = kernels[g.record(id).kind];
       if (!kernel) throw error(std::string(g.facets(id).name) + ": the backend has no kernel for it");
       with_place(at, [&] { kernel(backend, g.attributes(id), {r.first(arity), r.subspan(arity), scratch}); });

@@ -4,13 +4,13 @@
 // for. train/fuse_updates.hpp puts it into training programs.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/ir/operators/matmul.hpp>
 #include <neap/ir/operators/update.hpp>
 
 #include <array>
 #include <cstddef>
 #include <span>
-#include <vector>
 
 namespace neap::inline v0::op {
 
@@ -127,7 +127,7 @@ struct matmul_update {
   }
   void infer(shape_context& c) const {
     c.require_arity(3, most_inputs);
-    std::vector<tensor_layout> in{c.layout(0), product().infer(c)};
+    plain_vector<tensor_layout> in{c.layout(0), product().infer(c)};
     for (int i = 3; i < c.arity(); ++i) in.push_back(c.layout(i));
     shape_context inner(Update::name, in);
     update.infer(inner);
