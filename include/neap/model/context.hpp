@@ -6,12 +6,11 @@
 #pragma once
 
 #include <neap/backend/host.hpp>
+#include <neap/core/byte_block.hpp>
 #include <neap/core/philox.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <new>
 #include <optional>
 #include <source_location>
 #include <utility>
@@ -48,11 +47,11 @@ class eager_context {
   /// At least `bytes` bytes, 64-byte aligned, for one kernel's scratch.
   void* workspace(std::int64_t bytes) {
     if (bytes > workspace_bytes_) {
-      workspace_.reset();
-      workspace_.reset(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), std::align_val_t{64})));
+      workspace_ = byte_block();  // first, so that there are never two
+      workspace_ = byte_block(static_cast<std::size_t>(bytes), 64);
       workspace_bytes_ = bytes;
     }
-    return workspace_.get();
+    return workspace_.data();
   }
 
   /// A number that no earlier call has given: the key of a random operator, the stream of a new weight.
@@ -67,10 +66,6 @@ class eager_context {
   friend class evaluation;
   friend class place_scope;
   friend struct context_access;
-
-  struct release {
-    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{64}); }
-  };
 
   eager_context(eager_options o, eager_context* outer)
       : threads_(o.threads),
@@ -93,7 +88,7 @@ class eager_context {
   std::uint64_t recorded_ = 0;
   eager_context* outer_;
   std::optional<host_backend> backend_;
-  std::unique_ptr<std::byte, release> workspace_;
+  byte_block workspace_;
   std::int64_t workspace_bytes_ = 0;
   tracer* trace_ = nullptr;
   bool recording_ = true, training_ = true;

@@ -2,12 +2,12 @@
 // filled as their initialiser says. A model whose data nobody has asked for takes no memory: it can be traced and planned.
 #pragma once
 
+#include <neap/core/byte_block.hpp>
 #include <neap/core/error.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/model/initialise.hpp>
 
 #include <cstddef>
-#include <memory>
 #include <new>
 #include <string>
 
@@ -54,23 +54,19 @@ class tensor_storage {
   void written() { ++version_; }
 
  private:
-  struct release {
-    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{64}); }
-  };
   void allocate() {
     try {
-      owned_.reset(static_cast<std::byte*>(
-          ::operator new(static_cast<std::size_t>(bytes_ > 0 ? bytes_ : 1), std::align_val_t{64})));
+      owned_ = byte_block(static_cast<std::size_t>(bytes_ > 0 ? bytes_ : 1), 64);
     } catch (std::bad_alloc const&) {
       throw error("no memory for a tensor of " + std::to_string(bytes_) + " bytes, " + to_string(type_));
     }
-    data_ = owned_.get();
+    data_ = owned_.data();
     write_initial(data_, type_.element, type_.count(), first_);
   }
 
   tensor_type type_;
   bytes_t bytes_;
-  std::unique_ptr<std::byte, release> owned_;
+  byte_block owned_;
   std::byte* data_ = nullptr;
   initialiser first_;
   std::uint32_t version_ = 0;
