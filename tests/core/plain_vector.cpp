@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <new>
 #include <vector>
 
 using namespace neap;
@@ -117,4 +118,10 @@ TEST_CASE("a plain vector does what std::vector does, over random calls") {
       if (!y.empty()) REQUIRE((x.front() == y.front() && x.back() == y.back()));
     }
   }
+}
+
+TEST_CASE("more elements than addresses are refused, and what there was stays") {
+  plain_vector<item> x{{1, 2}, {3, 4}};
+  CHECK_THROWS_AS(x.resize(static_cast<std::size_t>(-1) / sizeof(item) + 2), std::bad_alloc);
+  CHECK(x == plain_vector<item>{{1, 2}, {3, 4}});
 }

@@ -9,9 +9,11 @@
 #include <neap/optimize/optimize.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/message.hpp"
 #include "../support/plain_run.hpp"
 #include "../support/random_model.hpp"
 #include "../support/random_order.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -24,11 +26,7 @@ using namespace neap::testing;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint64_t model_count = 30;
-#else
-constexpr std::uint64_t model_count = 200;
-#endif
+constexpr std::uint64_t model_count = sanitized ? 30 : 200;
 
 /// Source memory bound to the planned graph's sources; they stand in the same order as the original's.
 std::vector<source_binding> bindings(graph const& g, std::vector<block> const& memory) {
@@ -182,4 +180,10 @@ TEST_CASE("what cannot run is told when the executable is made") {
   source_binding const b[] = {{h.sources()[0], data}};
   CHECK_THROWS_WITH_AS((executable<standard_operators, host_backend>(q, b, backend)),
                        doctest::Contains("aten.mystery has no kernel"), error);
+}
+
+TEST_CASE("an arena that the system has no memory for is refused in one line") {
+  if (sanitized) return;  // they end a program that asks for so much
+  CHECK(message_of([] { arena const a(bytes_t{1} << 60); }) ==
+        "arena: the system does not give 1152921504606846976 bytes");
 }

@@ -3,6 +3,8 @@
 
 #include <neap/memory/records.hpp>
 
+#include "../support/sanitized.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -15,16 +17,7 @@ namespace neap_memory_test {
 
 using neap::usage_record;
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define NEAP_TEST_SANITIZED
-#endif
-#endif
-#if defined(NEAP_TEST_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int rounds = 5000;
-#else
-inline constexpr int rounds = 100000;
-#endif
+inline constexpr int rounds = neap::testing::sanitized ? 5000 : 100000;
 
 /// Every offset of every record, byte by byte on a small board: bit b of board[t] is byte b at moment t.
 /// Heights up to 63, moments 0 to 9.

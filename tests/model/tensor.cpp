@@ -5,9 +5,11 @@
 #include <neap/model/parameter.hpp>
 
 #include "../support/message.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
+#include <new>
 #include <vector>
 
 using namespace neap;
@@ -198,4 +200,15 @@ TEST_CASE("contexts nest, and give each its own numbers") {
   CHECK(first == again);
   CHECK(first != other);
   CHECK(first.first != first.second);
+}
+
+TEST_CASE("memory that the system does not have is told, and nothing is lost") {
+  if (neap::testing::sanitized) return;  // they end a program that asks for so much
+  auto const large = tensor::randn({std::int64_t{1} << 58}, 1);
+  CHECK(message_of([&] { return large.ref(); }).find("no memory for a tensor of 1152921504606846976 bytes") !=
+        std::string::npos);
+  eager_context context{{.threads = 1}};
+  CHECK(context.workspace(100) != nullptr);
+  CHECK_THROWS_AS(context.workspace(std::int64_t{1} << 60), std::bad_alloc);
+  CHECK(context.workspace(10) != nullptr);
 }

@@ -137,6 +137,7 @@ class plain_vector {
   /// Memory for n elements, which nobody writes: plain data exists as soon as it is copied there.
   static constexpr T* allocate(std::size_t n) {
     if (std::is_constant_evaluated()) return new T[n];
+    if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
     return static_cast<T*>(::operator new(n * sizeof(T)));
   }
   static constexpr void release(T* data) {

@@ -47,7 +47,7 @@ class eager_context {
   /// At least `bytes` bytes, 64-byte aligned, for one kernel's scratch.
   void* workspace(std::int64_t bytes) {
     if (bytes > workspace_bytes_) {
-      workspace_ = byte_block();  // first, so that there are never two
+      workspace_ = byte_block(), workspace_bytes_ = 0;  // first, so that there are never two
       workspace_ = byte_block(static_cast<std::size_t>(bytes), 64);
       workspace_bytes_ = bytes;
     }
