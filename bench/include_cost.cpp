@@ -54,6 +54,8 @@ int main(int argc, char** argv) {
   fs::path const root = fs::path(NEAP_SOURCE_DIR) / "include";
   std::vector<std::string> compilers(argv + 1, argv + argc);
   if (compilers.empty()) compilers.emplace_back(NEAP_CXX);
+  for (auto const& c : compilers)
+    if (c.starts_with('-')) return std::fprintf(stderr, "usage: bench_include_cost [COMPILER...]\n"), 2;
 
   std::vector<std::string> layers;
   for (auto const* layer : {"core", "backend", "ir", "plan", "model", "capture", "train", "block", "import", "schedule",

@@ -87,7 +87,8 @@ struct gemm_panels {
     // Every panel packs the other operand again: shorter ones were up to a fifth slower.
     auto const by_work = static_cast<std::int64_t>(std::min(64.0, work / double(panel_work)));
     // Products with A transposed are the gradients of weights, which are made in parts (gemm_parts, train/fuse_updates).
-    std::int64_t const medium = s.transpose_a && !has_gemm_tiles ? 6 : 4;
+    // What decides is the shape, not the machine: programs may be compiled with other flags than their kernels.
+    std::int64_t const medium = s.transpose_a ? 6 : 4;
     std::int64_t const by_length = whole <= 512 ? whole / 64 : whole <= 2048 ? medium : whole / 512;
     p.panels = std::clamp<std::int64_t>(by_length, 1, whole <= 512 ? 2 : std::max<std::int64_t>(2, by_work));
     if (p.panels == 1 && s.k >= 4096 && s.m * s.n <= 128 * 128) {
