@@ -222,11 +222,9 @@ struct gemm_parts {
     parts.count = (parts.length - 1 + (p.rows ? s.m : s.n)) / parts.length;
     return parts;
   }
-  /// The most parts that are about as quick as the whole on several threads: our own tiles cut a part for them, OpenBLAS
-  /// is given whole panels, of which a part should have two.
+  /// The most parts that are about as quick as the whole on several threads: of two panels each.
   static std::int64_t most(gemm_shape const& s) {
-    auto const panels = detail::gemm_panels::of(s).panels;
-    return std::max<std::int64_t>(detail::has_gemm_tiles ? panels : panels / 2, 1);
+    return std::max<std::int64_t>(detail::gemm_panels::of(s).panels / 2, 1);
   }
   /// Where part i begins and ends, in rows or columns of C.
   std::int64_t begin(std::int64_t i) const { return i * length; }

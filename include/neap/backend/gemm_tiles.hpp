@@ -20,7 +20,6 @@ namespace neap::inline v0::detail {
 
 #if defined(__AVX512F__) && defined(__OPTIMIZE__) && !defined(__CUDACC__) && !defined(__SANITIZE_ADDRESS__)
 #define NEAP_GEMM_TILES 1
-inline constexpr bool has_gemm_tiles = true;
 
 struct gemm_tiles {
   typedef float vec __attribute__((vector_size(64)));
@@ -237,8 +236,6 @@ struct gemm_tiles {
     }
   }
 };
-#else
-inline constexpr bool has_gemm_tiles = false;
 #endif
 
 }  // namespace neap::inline v0::detail
