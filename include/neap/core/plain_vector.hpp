@@ -80,7 +80,7 @@ class plain_vector {
   constexpr void append(T const* first, std::size_t n) {
     if (size_ + n > capacity_) {
       plain_vector bigger;
-      bigger.grow(size_ + n > 2 * capacity_ ? size_ + n : 2 * capacity_);
+      bigger.grow(room_for(size_ + n));
       bigger.append(data_, size_);
       bigger.append(first, n);  // may be some of ours
       return swap(bigger);
@@ -144,8 +144,9 @@ class plain_vector {
     if (std::is_constant_evaluated()) delete[] data;
     else ::operator delete(data);
   }
+  constexpr std::size_t room_for(std::size_t n) const { return n > 2 * capacity_ ? n : 2 * capacity_; }
   constexpr void grow(std::size_t least) {
-    std::size_t const capacity = least > 2 * capacity_ ? least : 2 * capacity_;
+    std::size_t const capacity = room_for(least);
     T* const bigger = allocate(capacity);
     move(bigger, data_, size_);
     release(data_);

@@ -15,21 +15,19 @@ class arena {
  public:
   arena() = default;
   /// Throws neap::error where the system has not so much memory.
-  explicit arena(bytes_t bytes) : bytes_(bytes) {
+  explicit arena(bytes_t bytes) {
     if (bytes == 0) return;
     try {
-      block_ = byte_block(static_cast<std::size_t>(align_up(bytes, alignment)), alignment);
+      block_ = byte_block(static_cast<std::size_t>(bytes), 4096);
     } catch (std::bad_alloc const&) {
       throw error("arena: the system does not give " + std::to_string(bytes) + " bytes");
     }
   }
   std::byte* data() const { return block_.data(); }
-  bytes_t bytes() const { return bytes_; }
+  bytes_t bytes() const { return static_cast<bytes_t>(block_.bytes()); }
 
  private:
-  static constexpr bytes_t alignment = 4096;
   byte_block block_;
-  bytes_t bytes_ = 0;
 };
 
 }  // namespace neap::inline v0

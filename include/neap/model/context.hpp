@@ -46,10 +46,9 @@ class eager_context {
   }
   /// At least `bytes` bytes, 64-byte aligned, for one kernel's scratch.
   void* workspace(std::int64_t bytes) {
-    if (bytes > workspace_bytes_) {
-      workspace_ = byte_block(), workspace_bytes_ = 0;  // first, so that there are never two
+    if (static_cast<std::size_t>(bytes) > workspace_.bytes()) {
+      workspace_ = byte_block();  // first, so that there are never two
       workspace_ = byte_block(static_cast<std::size_t>(bytes), 64);
-      workspace_bytes_ = bytes;
     }
     return workspace_.data();
   }
@@ -89,7 +88,6 @@ class eager_context {
   eager_context* outer_;
   std::optional<host_backend> backend_;
   byte_block workspace_;
-  std::int64_t workspace_bytes_ = 0;
   tracer* trace_ = nullptr;
   bool recording_ = true, training_ = true;
   std::source_location const* place_ = nullptr;
