@@ -167,7 +167,7 @@ bool report(int layers) {
     std::fprintf(stderr, "the digest of an edited graph is wrong\n");
     return false;
   }
-  int const rounds = static_cast<int>(std::max<std::size_t>(5, 2'000'000 / g.op_count()));
+  int const rounds = static_cast<int>(std::max<std::size_t>(60, 2'000'000 / g.op_count()));
   std::vector<double> times[6];
   simulator sim;
   flow_facts facts;

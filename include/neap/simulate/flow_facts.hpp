@@ -182,14 +182,14 @@ void flow_facts::find_takeovers(G const& g, op_id o) {
     if (maker(to) == o && bytes != 0)
       for (value_id arg : in) {
         auto const from = flow::storage(g, arg);
-        if (bytes_[from] == bytes && kinds_[from] == kind::plain && flow::may_take_over(g, o, i, j)) {
-          bool all = true;  // another argument may look at the same storage in another way
+        if (bytes_[from] == bytes && kinds_[from] == kind::plain) {
+          bool all = true;
           std::size_t k = 0;
-          for (value_id other : in) {
-            if (other != arg && flow::storage(g, other) == from) all &= flow::may_take_over(g, o, k, j);
+          for (value_id other : in) {  // another argument may look at the same storage in another way
+            if (flow::storage(g, other) == from && (k == i || other != arg)) all = all && flow::may_take_over(g, o, k, j);
             ++k;
           }
-          for (value_id other : outs) all &= flow::storage(g, other) != from;  // not one that is written in place
+          for (value_id other : outs) all = all && flow::storage(g, other) != from;  // not one that is written in place
           if (all) takeovers_.push_back({from, to});
         }
         ++i;
