@@ -15,6 +15,8 @@
 #include <neap/report/text_file.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <stop_token>
@@ -66,6 +68,8 @@ std::string percent(double ratio) {
 }
 
 int run(options const& o) {
+  auto const began = std::chrono::steady_clock::now();
+  std::chrono::duration<double> const budget(parse_seconds("--time-budget", o.budget));
   if (o.memory.empty() && o.latency.empty()) throw refused{"plan: give --memory-limit, --latency-limit or both"};
   for (auto const* path : {&o.out, &o.csv, &o.svg})  // told now, not after the search
     if (!path->empty()) or_refuse(neap::can_write_file(*path));
@@ -82,7 +86,10 @@ int run(options const& o) {
     search.latency_at_most =
         l.seconds ? neap::latency_limit::in_seconds(*l.seconds) : neap::latency_limit::of_original(*l.ratio);
   }
-  search.time = neap::time_budget(std::chrono::duration<double>(parse_seconds("--time-budget", o.budget)));
+  // Reading has taken its part of the time; a twentieth is left for checking and writing.
+  search.time = neap::time_budget(
+      std::max(0.95 * budget - std::chrono::duration<double>(std::chrono::steady_clock::now() - began),
+               std::chrono::duration<double>::zero()));
   search.memory = {o.alignment, o.takeover == "on"};
   search.seed = o.seed;
   search.iterations = o.iterations;
@@ -192,7 +199,7 @@ void add_plan(CLI::App& app, int& exit) {
   o->input.add_to(*command);
   command->add_option("--memory-limit", o->memory, "bytes (2GiB) or a ratio of the original peak (0.4)");
   command->add_option("--latency-limit", o->latency, "a time (250ms) or a ratio of the original latency (1.1)");
-  command->add_option("--time-budget", o->budget, "of the search")->capture_default_str();
+  command->add_option("--time-budget", o->budget, "in all; a twentieth of it is for checking and writing")->capture_default_str();
   command->add_option("--moves", o->moves, "all, or some of remat,swap")->capture_default_str();
   command->add_option("--solver", o->solver)->check(CLI::IsMember({"search"}))->capture_default_str();
   command->add_option("--device", o->device, "h100-like, host, or a JSON file; default: the graph's own latencies");
