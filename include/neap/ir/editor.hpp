@@ -10,10 +10,10 @@
 // passes of plain copies, and the digests of what lies above and below them; many edits, or removals, O(ops + edges).
 #pragma once
 
-#include <neap/core/bit_set.hpp>
 #include <neap/core/number_set.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
+#include <neap/ir/digests.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 
@@ -23,57 +23,6 @@
 #include <string_view>
 
 namespace neap::inline v0 {
-
-namespace detail {
-
-/// Ops waiting for their turn, taken by ascending or descending id, round and round; each is in it once.
-class op_ring {
- public:
-  explicit op_ring(std::size_t n) : words_((n + 63) / 64) {}
-  bool empty() const { return count_ == 0; }
-  void add(op_id o) {
-    auto const i = index(o);
-    auto& w = words_[i / 64];
-    auto const bit = std::uint64_t{1} << (i % 64);
-    count_ += !(w & bit);
-    w |= bit;
-  }
-  /// The first one at or after `at`, else the first of all. Not empty.
-  op_id take_up(std::size_t at) {
-    std::size_t w = at / 64;
-    if (w >= words_.size()) w = 0, at = 0;
-    if (words_[w] >> (at % 64) & 1) return take(at);  // often: a guess that does not wait for the search below
-    auto bits = words_[w] & (~std::uint64_t{0} << (at % 64));
-    while (!bits) {
-      if (++w == words_.size()) w = 0;
-      bits = words_[w];
-    }
-    return take(w * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
-  }
-  /// The last one at or before `at`, else the last of all. Not empty.
-  op_id take_down(std::size_t at) {
-    std::size_t w = std::min(at / 64, words_.size() - 1);
-    if (at / 64 == w && (words_[w] >> (at % 64) & 1)) return take(at);
-    auto bits = words_[w];
-    if (at / 64 == w) bits &= ~std::uint64_t{0} >> (63 - at % 64);
-    while (!bits) {
-      if (w-- == 0) w = words_.size() - 1;
-      bits = words_[w];
-    }
-    return take(w * 64 + 63 - static_cast<std::size_t>(std::countl_zero(bits)));
-  }
-
- private:
-  op_id take(std::size_t i) {
-    words_[i / 64] &= ~(std::uint64_t{1} << (i % 64));
-    --count_;
-    return id_at<op_id>(i);
-  }
-  plain_vector<std::uint64_t> words_;
-  std::size_t count_ = 0;
-};
-
-}  // namespace detail
 
 class graph_editor final : public op_emitter {
  public:
@@ -377,7 +326,7 @@ class graph_editor final : public op_emitter {
       if (g_.layouts_[i] == l) return id_at<layout_id>(i);
     auto const find_or_add = [&](tensor_layout const& x, auto&& make) {
       return interned_layouts_.find_or_add(
-          mix_layout({}, x).low, [&](std::uint32_t i) { return g_.layouts_[i] == x; }, make);
+          detail::mix_layout({}, x).low, [&](std::uint32_t i) { return g_.layouts_[i] == x; }, make);
     };
     for (; layouts_seen_ < n; ++layouts_seen_) find_or_add(g_.layouts_[layouts_seen_], [&] { return layouts_seen_; });
     return layout_id{find_or_add(l, [&] {
@@ -441,9 +390,6 @@ class graph_editor final : public op_emitter {
   bool is_removed(value_id v) const {
     auto const p = g_.producer(v);
     return p != nothing<op_id> && is_removed(p);
-  }
-  std::size_t source_ordinal(value_id v) const {
-    return static_cast<std::size_t>(std::lower_bound(g_.sources_.begin(), g_.sources_.end(), v) - g_.sources_.begin());
   }
 
   /// Renumbers ops and values without the removed ones, and storages without those nobody uses.
@@ -629,192 +575,14 @@ class graph_editor final : public op_emitter {
     });
   }
 
-  // ------------------------------------------------------------------ digests
-  //
-  // down(op): what the op computes, from its operator and its arguments' down digests. up(op): down(op) and what is
-  // done with its results: their roles, and the up digests of their readers. Copies share down and differ in up. The
-  // graph's digest is the sum of up over ops and sources, so an edit costs the ops above it and those below it that
-  // compute something else now: a recomputed copy computes the same.
-
-  neap::digest value_digest(value_id v) const {
-    auto const& r = g_.values_[v];
-    if (r.producer == nothing<op_id>) return g_.source_down_[source_ordinal(v)];
-    return g_.op_down_[r.producer].mix(index(v) - g_.ops_[r.producer].first_output);
-  }
-  static neap::digest mix_layout(neap::digest d, tensor_layout const& l) {
-    d = d.mix(static_cast<std::uint64_t>(l.type.element) * 16 + static_cast<std::uint64_t>(l.type.rank()));
-    for (int i = 0; i < l.type.rank(); ++i)
-      d = d.mix(static_cast<std::uint64_t>(l.type.dims[i])).mix(static_cast<std::uint64_t>(l.strides[i]));
-    return d.mix(static_cast<std::uint64_t>(l.offset));
-  }
-  static neap::digest mix_attribute(neap::digest d, attribute_value const& v) {
-    if (auto const* x = std::get_if<extents>(&v)) {
-      d = d.mix(static_cast<std::uint64_t>(x->rank()));
-      for (auto i : *x) d = d.mix(static_cast<std::uint64_t>(i));
-      return d;
-    }
-    if (auto const* x = std::get_if<double>(&v)) return d.mix(std::bit_cast<std::uint64_t>(*x));
-    if (auto const* x = std::get_if<std::int64_t>(&v)) return d.mix(static_cast<std::uint64_t>(*x));
-    if (auto const* x = std::get_if<bool>(&v)) return d.mix(*x ? 1 : 0);
-    return d.mix(static_cast<std::uint64_t>(*std::get_if<dtype>(&v)));
-  }
-  /// What an op is, without its arguments.
-  neap::digest own_digest(op_id o) const {
-    auto const& r = g_.ops_[o];
-    neap::digest d = neap::digest{}.mix(r.kind);
-    if (auto const* x = g_.as<op::opaque>(o)) d = d.mix(g_.text(x->target));
-    for (auto const& a : g_.facets(o).attributes) d = mix_attribute(d, a.get(g_.attributes(o)));
-    d = d.mix(index(r.region));
-    for (auto v : g_.outputs(o)) {
-      auto const& x = g_.values_[v];
-      d = mix_layout(d, g_.layout(v)).mix(static_cast<std::uint64_t>(x.alias) << 32 | static_cast<std::uint16_t>(x.of));
-      if (x.alias == alias_kind::fresh) d = d.mix(static_cast<std::uint64_t>(g_.bytes(x.storage)));
-    }
-    return d;
-  }
-  neap::digest op_down(op_id o) const {
-    neap::digest d = own_digest(o);
-    for (auto v : g_.inputs(o)) d = d.mix(value_digest(v));
-    return d;
-  }
-  neap::digest source_down(std::size_t ordinal) const {
-    auto const& r = g_.values_[g_.sources_[ordinal]];
-    auto const d = neap::digest{}.mix(ordinal).mix(source_ordinal(g_.storages_[r.storage].first));
-    return mix_layout(d.mix(static_cast<std::uint64_t>(r.role)), g_.layout(g_.sources_[ordinal]))
-        .mix(static_cast<std::uint64_t>(g_.bytes(r.storage)));
-  }
-  neap::digest mix_readers(neap::digest d, value_id v) const {
-    auto const& r = g_.values_[v];
-    neap::digest readers{static_cast<std::uint64_t>(r.role) * 2 + r.kept, 0};
-    for (auto const& u : g_.uses_[v]) readers = readers + g_.op_up_[u.op].mix(u.argument);
-    return d.mix(readers);
-  }
-  neap::digest op_up(op_id o) const {
-    neap::digest d = g_.op_down_[o];
-    for (auto v : g_.outputs(o)) d = mix_readers(d, v);
-    return d;
-  }
-  neap::digest source_up(std::size_t ordinal) const {
-    return mix_readers(g_.source_down_[ordinal], g_.sources_[ordinal]);
-  }
-  void replace(neap::digest& term, neap::digest by) {
-    g_.digest_ = g_.digest_ - term + by;
-    term = by;
-  }
-
   void update_digests() {
-    auto const n = g_.op_count();
-    auto const old_sources = g_.source_down_.size();
-    g_.op_down_.resize(n, {0, 0}), g_.op_up_.resize(n, {0, 0});
-    g_.source_down_.resize(g_.sources_.size(), {0, 0}), g_.source_up_.resize(g_.sources_.size(), {0, 0});
-    for (std::size_t i = old_sources; i < g_.sources_.size(); ++i) g_.source_down_[i] = source_down(i);
-    if (n == 0 || 2 * touched_ops_.size() > n || derive_all_) {
-      all_digests();
-    } else {
-      detail::op_ring down(n), up(n);
-      for (auto o : touched_ops_) down.add(o), up.add(o);
-      bit_set sources(g_.value_count());  // whose readers have changed
-      for (auto v : touched_values_) touched(v, down, up, sources);
-      for (auto v : unread_) touched(v, down, up, sources);
-      for (auto const& r : reads_) touched(r.value, down, up, sources);
-      for (std::size_t i = old_sources; i < g_.sources_.size(); ++i) sources.set(index(g_.sources_[i]));
-      if (!update_cones(down, up, sources)) {
-        all_digests();
-      } else {
-        std::size_t i = 0;  // both ascend
-        sources.for_each([&](std::size_t v) {
-          while (index(g_.sources_[i]) != v) ++i;
-          replace(g_.source_up_[i], source_up(i));
-        });
-      }
-    }
-    replace(g_.region_digest_, regions_digest());
-  }
-  void touched(value_id v, detail::op_ring& down, detail::op_ring& up, bit_set& sources) {
-    if (auto const p = g_.producer(v); p != nothing<op_id>) {
-      up.add(p);
-      return;
-    }
-    sources.set(index(v));
-    auto const i = source_ordinal(v);
-    if (auto const d = source_down(i); d != g_.source_down_[i]) {
-      g_.source_down_[i] = d;
-      for (auto const& u : g_.uses_[v]) down.add(u.op);
-    }
-  }
-  /// Works from the changed ops outwards. Ops are nearly always numbered after what they read, and new ones depend on
-  /// what was there, so nearly all are looked at once; gives up (false) when that is not so.
-  bool update_cones(detail::op_ring& down, detail::op_ring& up, bit_set& sources) {
-    auto patience = static_cast<std::ptrdiff_t>(4 * g_.op_count() + 64);
-    for (std::size_t at = old_ops_; !down.empty();) {
-      op_id const o = down.take_up(at);
-      at = index(o) + 1;
-      if (--patience < 0) return false;
-      auto const d = op_down(o);
-      if (d == g_.op_down_[o]) continue;
-      g_.op_down_[o] = d;
-      up.add(o);
-      for (auto v : g_.outputs(o))
-        for (auto const& u : g_.uses_[v]) down.add(u.op);
-    }
-    for (std::size_t at = g_.op_count() - 1; !up.empty();) {
-      op_id const o = up.take_down(at);
-      at = index(o) - 1;  // before the first one: the last one
-      if (--patience < 0) return false;
-      auto const d = op_up(o);
-      if (d == g_.op_up_[o]) continue;
-      replace(g_.op_up_[o], d);
-      for (auto v : g_.inputs(o)) {
-        auto const p = g_.producer(v);
-        if (p != nothing<op_id>) up.add(p);
-        else sources.set(index(v));
-      }
-    }
-    return true;
-  }
-  /// All digests, in an order found by counting unmet inputs (Kahn 1962). Ops on a cycle keep what they have.
-  void all_digests() {
-    for (std::size_t i = 0; i < g_.sources_.size(); ++i) g_.source_down_[i] = source_down(i);
-    plain_vector<std::uint32_t> missing(g_.op_count());
-    plain_vector<op_id> order;
-    order.reserve(g_.op_count());
-    for (auto o : g_.ops()) {
-      for (auto v : g_.inputs(o)) missing[index(o)] += g_.producer(v) != nothing<op_id>;
-      if (!missing[index(o)]) order.push_back(o);
-    }
-    for (std::size_t at = 0; at < order.size(); ++at) {
-      op_id const o = order[at];
-      g_.op_down_[o] = op_down(o);
-      for (auto v : g_.outputs(o))
-        for (auto const& u : g_.uses_[v])
-          if (--missing[index(u.op)] == 0) order.push_back(u.op);
-    }
-    for (std::size_t at = order.size(); at-- > 0;) g_.op_up_[order[at]] = op_up(order[at]);
-    g_.digest_ = g_.region_digest_;  // replaced in a moment
-    for (auto d : g_.op_up_) g_.digest_ = g_.digest_ + d;
-    for (std::size_t i = 0; i < g_.sources_.size(); ++i) {
-      g_.source_up_[i] = source_up(i);
-      g_.digest_ = g_.digest_ + g_.source_up_[i];
-    }
-  }
-  neap::digest regions_digest() const {
-    neap::digest sum{0, 0};
-    for (std::size_t i = 0; i < g_.regions_.size(); ++i) {
-      auto const& r = g_.regions_[i];
-      neap::digest edges{0, 0};
-      for (auto const* list : {&r.inputs, &r.outputs})
-        for (auto const& e : *list)
-          edges = edges + value_digest(e.value)
-                              .mix(static_cast<std::uint64_t>(e.axis))
-                              .mix(static_cast<std::uint64_t>(e.how) * 2 + (list == &r.outputs));
-      sum = sum + neap::digest{}
-                      .mix(i)
-                      .mix(index(r.parent))
-                      .mix(static_cast<std::uint64_t>(r.parts))
-                      .mix(static_cast<std::uint64_t>(r.extent))
-                      .mix(edges);
-    }
-    return sum;
+    digest_updater digests(g_);
+    if (derive_all_ || 2 * touched_ops_.size() >= g_.op_count()) return digests.all();
+    for (auto o : touched_ops_) digests.changed(o);
+    for (auto v : touched_values_) digests.changed(v);
+    for (auto v : unread_) digests.changed(v);
+    for (auto const& r : reads_) digests.changed(r.value);
+    digests.settle(old_ops_);
   }
 
   op_graph g_;

@@ -185,6 +185,7 @@ class op_graph {
 
  private:
   friend class graph_editor;
+  friend class digest_updater;      // ir/digests.hpp
   friend class graph_checker;       // ir/verify.hpp
   friend struct graph_test_access;  // tests plant faults
   operator_table table_;

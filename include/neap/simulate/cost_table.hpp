@@ -6,6 +6,7 @@
 #pragma once
 
 #include <neap/core/digest.hpp>
+#include <neap/ir/digests.hpp>
 #include <neap/simulate/roofline.hpp>
 
 #include <algorithm>
@@ -19,34 +20,9 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace neap::inline v0 {
-
-namespace detail {
-inline digest mix_layout(digest d, tensor_layout const& l) {
-  d = d.mix(static_cast<std::uint64_t>(l.type.element) * 16 + static_cast<std::uint64_t>(l.type.rank()));
-  for (int i = 0; i < l.type.rank(); ++i)
-    d = d.mix(static_cast<std::uint64_t>(l.type.dims[i])).mix(static_cast<std::uint64_t>(l.strides[i]));
-  return d;
-}
-inline digest mix_attribute(digest d, attribute_value const& v) {
-  if (auto const* e = std::get_if<extents>(&v)) {
-    d = d.mix(static_cast<std::uint64_t>(e->rank()));
-    for (auto x : *e) d = d.mix(static_cast<std::uint64_t>(x));
-    return d;
-  }
-  if (auto const* x = std::get_if<double>(&v)) {
-    std::uint64_t bits;
-    std::memcpy(&bits, x, sizeof bits);
-    return d.mix(bits);
-  }
-  if (auto const* x = std::get_if<std::int64_t>(&v)) return d.mix(static_cast<std::uint64_t>(*x));
-  if (auto const* x = std::get_if<bool>(&v)) return d.mix(*x ? 1 : 0);
-  return d.mix(static_cast<std::uint64_t>(std::get<dtype>(v)));
-}
-}  // namespace detail
 
 /// What decides how long an op takes: its operator's name, attributes (but for a random key), and the types and strides
 /// of its values. Equal in any graph over any operator set.
@@ -55,8 +31,8 @@ inline digest cost_key(op_graph const& g, op_id o) {
   if (!g.as<op::opaque>(o))
     for (auto const& a : g.facets(o).attributes)
       if (a.name != "key") d = detail::mix_attribute(d, a.get(g.attributes(o)));
-  for (auto v : g.inputs(o)) d = detail::mix_layout(d, g.layout(v));
-  for (auto v : g.outputs(o)) d = detail::mix_layout(d, g.layout(v));
+  for (auto v : g.inputs(o)) d = detail::mix_strides(d, g.layout(v));
+  for (auto v : g.outputs(o)) d = detail::mix_strides(d, g.layout(v));
   return d;
 }
 

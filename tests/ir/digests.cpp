@@ -1,3 +1,4 @@
+#include <neap/ir/digests.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/verify.hpp>
 
