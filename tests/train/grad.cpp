@@ -131,6 +131,96 @@ TEST_CASE("the loss must be one number; what was overwritten is missed") {
   CHECK(what.find("was changed in place after it was used") != std::string::npos);
 }
 
+TEST_CASE("a gradient is of the weights that the loss was computed with, or is refused") {
+  auto const refused = [](std::string const& what) {
+    CAPTURE(what);
+    CHECK(what.starts_with("grad.cpp:"));
+    CHECK(what.find("was changed in place after") != std::string::npos);
+  };
+  auto const change = [](tensor const& w) { (void)apply(op::sgd{.rate = 0.5}, {w, tensor::ones({2})}); };
+  {
+    parameter const w({2}, initialiser::constant(1));
+    tensor const l = sum(square(w));
+    change(w);
+    refused(message_of([&] { (void)grad(l, {w}); }));
+  }
+  {  // the rule needs w, which is asked for nothing
+    parameter const w({2}, initialiser::constant(1)), v({2}, initialiser::constant(3));
+    tensor const l = sum(v * w);
+    change(w);
+    refused(message_of([&] { (void)grad(l, {v}); }));
+    CHECK(grad(l, {w})[0].values<float>() == std::vector<float>(2, 3));  // needs v alone
+  }
+  {  // through a view that the rule makes
+    parameter const w({2, 3, 2}, initialiser::constant(1)), v({2, 2}, initialiser::constant(3));
+    tensor const l = sum(matmul(w, v));
+    (void)apply(op::accumulate{}, {w, tensor::ones({2, 3, 2})});
+    refused(message_of([&] { (void)grad(l, {v}); }));
+  }
+  {  // what was read before and after: there is no one gradient
+    parameter const w({2}, initialiser::constant(1));
+    auto const x = tensor::ones({2});
+    tensor const before = w + x;
+    change(w);
+    refused(message_of([&] { (void)grad(sum(before + w), {w}); }));
+    tensor const y = w * x;
+    change(y);
+    refused(message_of([&] { (void)grad(sum(y + x), {w}); }));
+  }
+  {  // a result that a rule reads
+    parameter const w({2}, initialiser::constant(1));
+    tensor const y = exp(w), l = sum(reshape(y, {2, 1}));
+    change(y);
+    refused(message_of([&] { (void)grad(l, {w}); }));
+  }
+  // A running statistic is written in each use of a norm, and no gradient needs it.
+  nn::batch_norm2d n(2);
+  auto const x = tensor::randn({2, 2, 3, 3}, 1);
+  CHECK(grad(sum(square(n(x) + n(x * 2))), parameters(n)).size() == 2);
+}
+
+TEST_CASE("a view of a weight may be older than the weight's value") {
+  parameter const w({4, 3}, initialiser::uniform(-1, 1));
+  tensor const half = slice(w, 0, 0, 2), x = tensor::randn({5, 2}, 1);
+  parameter const a({2, 2}, initialiser::uniform(-1, 1));
+  for (int i = 0; i < 3; ++i) {
+    auto const g = grad(sum(square(matmul(matmul(x, a), half))) + sum(square(w)), {w, a});
+    auto const same = grad(sum(square(matmul(matmul(x, a), slice(w, 0, 0, 2)))) + sum(square(w)), {w, a});
+    for (int k : {0, 1})
+      CHECK(g[static_cast<std::size_t>(k)].values<float>() == same[static_cast<std::size_t>(k)].values<float>());
+    for (auto const& [p, d] : {std::pair{w, g[0]}, std::pair{a, g[1]}}) (void)apply(op::sgd{.rate = 0.1}, {p, d});
+  }
+}
+
+TEST_CASE("what has no gradient is told, eager as in a trace") {
+  auto const x = tensor::ones({3}).with_gradient();
+  auto const text = "differentiate: sum_squares #0 has no gradient";
+  auto what = message_of([&] { (void)grad(apply(op::sum_squares{}, {x}), {x}); });
+  CHECK(what.starts_with("grad.cpp:"));
+  CHECK(what.ends_with(text));
+  what = message_of([&] {
+    (void)trace([](tensor const& v) { return grad(apply(op::sum_squares{}, {v}), {v})[0]; }, tensor::ones({3}));
+  });
+  CHECK(what.ends_with(text));
+  what = message_of([&] { (void)grad(sum(apply(op::accumulate{}, {x * x, x})), {x}); });
+  CHECK(what.find("accumulate") != std::string::npos);
+  // Integers end what is asked for: they have no slope.
+  CHECK(grad(sum(x * cast(cast(x * 2, dtype::i64), dtype::f32)), {x})[0].values<float>() == std::vector<float>(3, 2));
+}
+
+TEST_CASE("empty tensors, and those of ended traces, are refused with the place") {
+  nn::linear const l(4, 3, {.bias = false});
+  tensor const loss = sum(l(tensor::ones({2, 4})));
+  auto what = message_of([&] { (void)grad(loss, {l.weight, l.bias}); });
+  CHECK(what.starts_with("grad.cpp:"));
+  CHECK(what.find("this tensor is empty") != std::string::npos);
+  tensor kept;
+  (void)trace([&](tensor const& x) { return kept = x * 2; }, tensor::ones({2}));
+  what = message_of([&] { (void)grad(loss, {kept}); });
+  CHECK(what.starts_with("grad.cpp:"));
+  CHECK(what.find("belongs to a trace that has ended") != std::string::npos);
+}
+
 TEST_CASE("in a trace, gradients are ops of the program, and differentiate again") {
   auto const x = tensor::from({1.f, 2.f, 3.f}, {3});
   auto const p = trace(

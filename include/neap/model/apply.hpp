@@ -66,7 +66,7 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
       if (rules[j].alias == alias_kind::update) n->out[j].storage->written();
   }
   for (auto& o : n->out) o.version = o.storage->version();
-  if (wanted && context_access::is_recording() && op.facets->gradient) {
+  if (wanted && context_access::is_recording()) {  // operators without a gradient too: grad says so where one is asked
     n->wants_gradient = true;
     n->facets = op.facets;
     n->order = context_access::next_order();

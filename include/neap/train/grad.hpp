@@ -35,37 +35,31 @@ inline plain_vector<tensor_node const*> recorded_nodes(tensor const& loss) {
   return found;
 }
 
-/// The graph of recorded operators, with the memory in which each of its values lies.
+/// The graph of recorded operators, with the memory in which each of its values lies and the version of that memory which
+/// the operators read. (A view reads nothing: what counts is when an operator that computes read through it.)
 class recorded_graph {
  public:
-  recorded_graph(operator_table ops, tensor const& loss, std::span<tensor const> wrt) : edit_(ops) {
-    for (auto const& t : wrt) leaf(t, t.storage()->version());
+  recorded_graph(operator_table ops, tensor const& loss, std::span<tensor const> wrt, std::source_location at)
+      : edit_(ops) {
     for (auto const* n : recorded_nodes(loss)) {
       std::vector<value_id> in;
-      for (std::size_t i = 0; i < n->in.size(); ++i) in.push_back(value(n->in[i], n->in_version[i]));
+      for (auto const& t : n->in) in.push_back(value(t));
       auto const out = edit_.emit({n->facets, n->attributes.data()}, span_of(in));
-      for (std::size_t j = 0; j < out.size(); ++j) place(out[j], n->out[j].storage, n->out[j].version);
+      bool computes = false;
+      for (auto v : out) computes = computes || edit_.graph().record(v).alias != alias_kind::view;
+      if (computes)
+        for (std::size_t i = 0; i < in.size(); ++i) read(n->in[i], in[i], n->in_version[i], n->facets->name, at);
+      for (std::size_t j = 0; j < out.size(); ++j) {
+        bool const fresh = edit_.graph().record(out[j]).alias == alias_kind::fresh;
+        place(out[j], n->out[j], fresh);
+        if (fresh) meet(n->out[j].storage.get(), n->out[j].version);
+      }
       first_output_.set(n, static_cast<std::uint32_t>(index(out.front())));
     }
+    for (auto const& t : wrt) value(t);
   }
 
-  value_id value(tensor const& t, std::uint32_t version) {
-    if (auto const first = first_output_.find(t.node().get()); first != number_map::none)
-      return id_at<value_id>(first + t.output());
-    return leaf(t, version);
-  }
-  graph_editor& editor() { return edit_; }
-
-  struct memory {
-    std::shared_ptr<tensor_storage> storage;
-    std::uint32_t version = 0;
-  };
-  /// Where a value of the recorded part lies, and in which version it was meant.
-  memory const& of(value_id v) const { return memory_[index(v)]; }
-  std::size_t value_count() const { return memory_.size(); }
-
- private:
-  value_id leaf(tensor const& t, std::uint32_t version) {
+  value_id value(tensor const& t) {
     auto const* n = t.node().get();
     if (!first_output_.contains(n)) {
       // All outputs of the node, so that output j is value first + j. (A leaf of several outputs is an operator that
@@ -73,18 +67,46 @@ class recorded_graph {
       for (auto const& o : n->out) {
         value_id const v = edit_.add_source_at(role::input, o.layout);
         first_output_.add(n, static_cast<std::uint32_t>(index(v)));
-        place(v, o.storage, version);
+        place(v, o, false);
       }
     }
     return id_at<value_id>(first_output_.find(n) + t.output());
   }
-  void place(value_id v, std::shared_ptr<tensor_storage> const& s, std::uint32_t version) {
+  graph_editor& editor() { return edit_; }
+
+  struct memory {
+    std::shared_ptr<tensor_storage> storage;
+    std::uint32_t version = 0;
+    bool counts = false;  // the version: somebody computed the value, or with it
+  };
+  /// Where a value of the recorded part lies, and in which version it was meant.
+  memory const& of(value_id v) const { return memory_[index(v)]; }
+  std::size_t value_count() const { return memory_.size(); }
+
+ private:
+  void place(value_id v, tensor_value const& x, bool counts) {
     if (memory_.size() <= index(v)) memory_.resize(index(v) + 1);
-    memory_[index(v)] = {s, version};
+    memory_[index(v)] = {x.storage, x.version, counts};
+  }
+  /// An operator computed with value v of tensor t in a version of its storage.
+  void read(tensor const& t, value_id v, std::uint32_t version, std::string_view who, std::source_location at) {
+    auto& m = memory_[index(v)];
+    if (!m.counts) m.version = version, m.counts = true;
+    // A gradient may flow through one version only: it does not know what happened between two. (An update that is itself
+    // on the way is differentiate's to refuse.)
+    if (t.wants_gradient() && edit_.graph().record(v).alias != alias_kind::update &&
+        meet(m.storage.get(), version) != version)
+      throw error(context_access::place(at), "grad: a tensor that " + std::string(who) + " reads, " +
+                                                 to_string(t.type()) + ", was changed in place after an earlier use");
+  }
+  /// The version of a storage that was met first.
+  std::uint32_t meet(void const* storage, std::uint32_t version) {
+    return versions_.add(storage, version) ? version : versions_.find(storage);
   }
 
   graph_editor edit_;
   number_map first_output_;  // by tensor_node
+  number_map versions_;      // by tensor_storage
   std::vector<memory> memory_;
 };
 
@@ -135,14 +157,15 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
       else if (auto& m = memory[index(g.storage(v))]; !m)  // a view of something recorded
         m = storage_of(g.inputs(id)[static_cast<std::size_t>(g.record(v).of)]);
     }
+    for (auto v : g.inputs(id))
+      if (index(v) < recorded.value_count() && recorded.of(v).counts &&
+          recorded.of(v).storage->version() != recorded.of(v).version)
+        throw error(context_access::place(at), "grad: a tensor that the gradient needs for " +
+                                                   std::string(g.facets(id).name) + ", " + to_string(g.type(v)) +
+                                                   ", was changed in place after it was used");
     if (computes) {
       for (auto v : g.inputs(id)) {
-        auto const& s = storage_of(v);
-        if (index(v) < recorded.value_count() && recorded.of(v).storage && s->version() != recorded.of(v).version)
-          throw error(context_access::place(at), "grad: a tensor that the gradient of " +
-                                                     std::string(g.facets(id).name) + " needs, " +
-                                                     to_string(g.type(v)) + ", was changed in place after it was used");
-        refs.push_back(tensor_ref::place(s->data(), g.layout(v)));
+        refs.push_back(tensor_ref::place(storage_of(v)->data(), g.layout(v)));
         layouts.push_back(g.layout(v));
       }
       auto const arity = refs.size();
@@ -194,10 +217,14 @@ std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
     return out;
   }
   if (loss.is_traced()) throw error(context_access::place(at), "grad: this tensor belongs to a trace that has ended");
-  detail::recorded_graph recorded(operator_table(Ops::facets), loss, wrt);
+  for (auto const& x : wrt) {
+    if (x.is_empty()) detail::no_tensor(at);
+    if (x.is_traced()) throw error(context_access::place(at), "grad: this tensor belongs to a trace that has ended");
+  }
+  detail::recorded_graph recorded(operator_table(Ops::facets), loss, wrt, at);
   std::vector<value_id> sources;
-  for (auto const& x : wrt) sources.push_back(recorded.value(x, 0));
-  value_id const of = recorded.value(loss, 0);
+  for (auto const& x : wrt) sources.push_back(recorded.value(x));
+  value_id const of = recorded.value(loss);
   auto const first = recorded.editor().graph().op_count();
   std::vector<value_id> gradients;
   detail::with_place(at, [&] { gradients = differentiate(recorded.editor(), of, sources); });
