@@ -65,7 +65,7 @@ void compare(graph const& g, plan<graph> const& p, std::uint64_t seed, host_back
     for (std::size_t i = 0; i < memory.size(); ++i) REQUIRE(memory[i] == plain.sources[i]);
     plain_memory = std::move(plain.sources);
   }
-  CHECK(run.high_water_bytes() == p.peak_bytes);
+  CHECK(run.high_water_bytes() == p.arena_bytes);
 }
 
 constexpr auto moves = zip(rematerialize{} | truncate(16), neap::swap{1e9} | truncate(6));
@@ -97,6 +97,39 @@ TEST_CASE("planned execution equals unplanned execution bit for bit: reordered, 
   }
   CHECK(copies > model_count);
   CHECK(stores > model_count / 4);
+}
+
+TEST_CASE("the high water that is reported is where the arena was written, and no plan of other alignments is run") {
+  host_backend backend(2);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    auto const g = random_model(seed);
+    auto const order = memory_greedy{}(g, memory_options{});
+    auto const p = make_plan(candidate<graph>{g, order, simulate(g, order, roofline::host(2))}, g);
+    bytes_t written = 0;  // by a step, on whatever lay there before
+    for (int paint : {0x00, 0x5b}) {
+      auto memory = sources_of(g, seed);
+      executable<standard_operators, host_backend> run(p, bindings(p.graph, memory), backend);
+      CHECK(run.high_water_bytes() == 0);
+      auto* const arena = const_cast<std::byte*>(run.arena_data());
+      std::memset(arena, paint, static_cast<std::size_t>(run.arena_bytes()));
+      run();
+      for (bytes_t i = written; i < run.arena_bytes(); ++i)
+        if (arena[i] != std::byte(paint)) written = i + 1;
+      CHECK(run.high_water_bytes() == p.resident_bytes + run.arena_bytes());
+    }
+    bool is_workspace = false;  // which a kernel need not fill
+    for (auto const& s : p.steps)
+      is_workspace |= s.workspace_bytes > 0 && s.workspace_offset + s.workspace_bytes == p.arena_bytes;
+    if (!is_workspace) CHECK(written > p.arena_bytes - p.resident_bytes - 64);  // but for rounding
+  }
+  auto const g = random_model(1);
+  auto const order = reverse_post_order{}(g);
+  memory_options const odd{.alignment = 3};
+  auto const p = make_plan(candidate<graph>{g, order, simulate(g, order, roofline::host(2), odd)}, g, odd);
+  auto memory = sources_of(g, 1);
+  CHECK(message_of([&] { executable<standard_operators, host_backend>(p, bindings(p.graph, memory), backend); }) ==
+        "executable: the plan aligns buffers to 3 bytes, kernels need a multiple of 64");
 }
 
 TEST_CASE("the arena holds all that is not resident, and nothing outside it is touched") {

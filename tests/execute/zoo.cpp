@@ -124,7 +124,7 @@ void check_training(Model model, Sample const& sample, Loss const& loss, int ste
     }
   }
   CHECK(last < 0.95 * first);
-  CHECK(train_planned.program().high_water_bytes() == found.placed.peak_bytes);
+  CHECK(train_planned.program().high_water_bytes() == found.placed.arena_bytes);
   auto const plain_weights = parameters(model), planned_weights = parameters(planned);
   for (std::size_t i = 0; i < plain_weights.size(); ++i)
     CHECK(std::memcmp(plain_weights[i].ref().data, planned_weights[i].ref().data,

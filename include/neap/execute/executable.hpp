@@ -42,7 +42,8 @@ class executable {
   using graph_type = basic_graph<Ops>;
 
   /// Throws neap::error if a source that the graph reads is not bound (inputs may be bound later), an op has no kernel
-  /// (opaque ones), memory or the spill file cannot be had. The backend outlives the executable.
+  /// (opaque ones), the plan's alignment is not a multiple of the 64 bytes that kernels build on, memory or the spill
+  /// file cannot be had. The backend outlives the executable.
   executable(plan<graph_type> p, std::span<source_binding const> sources, Backend& backend,
              execution_options const& options = {})
       : plan_(std::move(p)),
@@ -50,6 +51,9 @@ class executable {
         arena_(plan_.arena_bytes - plan_.resident_bytes),
         address_(plan_.graph.storage_count(), nullptr) {
     auto const& g = plan_.graph;
+    if (plan_.options.alignment % 64 != 0)
+      throw error("executable: the plan aligns buffers to " + std::to_string(plan_.options.alignment) +
+                  " bytes, kernels need a multiple of 64");
     for (auto const& b : plan_.buffers)
       if (!b.resident) address_[b.storage] = arena_.data() + (b.offset - plan_.resident_bytes);
     for (auto const& s : sources) address_[g.storage(s.source)] = static_cast<std::byte*>(s.memory);
@@ -72,8 +76,7 @@ class executable {
   void operator()() {
     for (auto const& f : fixups_)
       if (!refs_[f.ref].data) throw error("executable: an input is bound to no memory");
-    live_bytes_ = plan_.resident_bytes;
-    high_water_ = std::max(high_water_, live_bytes_);
+    high_water_ = std::max(high_water_, plan_.resident_bytes);
     if (!spill_) {
       for (auto const& l : launches_) run(l);
     } else {
@@ -89,8 +92,8 @@ class executable {
   }
 
   plan<graph_type> const& planned() const { return plan_; }
-  /// Bytes that the steps so far had in use at the most, counted launch by launch from what each one touched and freed;
-  /// resident included.
+  /// The end of the highest buffer or workspace that the launches so far were given, in the plan's terms: from the
+  /// first resident's byte. After a step it is the plan's arena_bytes.
   bytes_t high_water_bytes() const { return high_water_; }
   std::byte const* arena_data() const { return arena_.data(); }
   bytes_t arena_bytes() const { return arena_.bytes(); }
@@ -106,8 +109,7 @@ class executable {
     std::uint16_t inputs = 0, outputs = 0;
     action what = action::view;
     void* workspace = nullptr;
-    bytes_t takes = 0, frees = 0;  // bytes of buffers that begin at this step, and that end with it
-    bytes_t workspace_bytes = 0;
+    bytes_t top = 0;                                // the end of the highest buffer or workspace it is given
     std::uint32_t first_wait = 0, waits = 0;        // in plan_.waits
     std::uint32_t slot = 0;                         // of the spill file
     std::uint32_t first_journal = 0, journals = 0;  // residents to save first
@@ -134,6 +136,8 @@ class executable {
     std::vector<bytes_t> slots;
     std::vector<std::uint32_t> slot_of(g.value_count(), no_id);
     std::uint32_t last_wait = 0;  // the last step that waits for a transfer, or one after the last
+    table<storage_id, bytes_t> end_of(g.storage_count(), 0);
+    for (auto const& b : plan_.buffers) end_of[b.storage] = b.offset + b.bytes;
     for (std::uint32_t i = 0; i < n; ++i) {
       op_id const o = plan_.steps[i].op;
       auto& l = launches_[i];
@@ -141,6 +145,8 @@ class executable {
       l.inputs = static_cast<std::uint16_t>(g.inputs(o).size());
       l.outputs = static_cast<std::uint16_t>(g.outputs(o).size());
       l.attributes = g.attributes(o);
+      for (auto v : g.inputs(o)) l.top = std::max(l.top, end_of[g.storage(v)]);
+      for (auto v : g.outputs(o)) l.top = std::max(l.top, end_of[g.storage(v)]);
       if (g.template as<op::store>(o)) {
         l.what = action::store;
         l.slot = slot_of[index(g.output(o))] = static_cast<std::uint32_t>(slots.size());
@@ -166,16 +172,10 @@ class executable {
       }
       for (auto v : g.inputs(o)) add_ref(v, o);
       for (auto v : g.outputs(o)) add_ref(v, o);
-      l.workspace_bytes = plan_.steps[i].workspace_bytes;
-      if (l.workspace_bytes) l.workspace = arena_.data() + (plan_.steps[i].workspace_offset - plan_.resident_bytes);
-    }
-    std::vector<bool> handed_on(g.storage_count());
-    for (auto const& b : plan_.buffers)
-      if (b.takes_over != nothing<storage_id>) handed_on[index(b.takes_over)] = true;
-    for (auto const& b : plan_.buffers) {
-      if (b.resident) continue;
-      if (b.takes_over == nothing<storage_id>) launches_[b.first].takes += b.bytes;
-      if (!handed_on[index(b.storage)]) launches_[b.last].frees += b.bytes;
+      if (auto const& s = plan_.steps[i]; s.workspace_bytes) {
+        l.workspace = arena_.data() + (s.workspace_offset - plan_.resident_bytes);
+        l.top = std::max(l.top, s.workspace_offset + s.workspace_bytes);
+      }
     }
     std::uint32_t w = 0;
     for (std::uint32_t i = 0; i < n; ++i) {
@@ -221,14 +221,12 @@ class executable {
   }
 
   void run(launch const& l) {
-    live_bytes_ += l.takes;
-    high_water_ = std::max(high_water_, live_bytes_ + l.workspace_bytes);
-    if (l.what == action::compute) {
-      std::span<tensor_ref const> const refs(refs_);
-      l.kernel(*backend_, l.attributes,
-               {refs.subspan(l.refs, l.inputs), refs.subspan(l.refs + l.inputs, l.outputs), l.workspace});
-    }
-    live_bytes_ -= l.frees;
+    if (l.what == action::view) return;
+    high_water_ = std::max(high_water_, l.top);
+    if (l.what != action::compute) return;
+    std::span<tensor_ref const> const refs(refs_);
+    l.kernel(*backend_, l.attributes,
+             {refs.subspan(l.refs, l.inputs), refs.subspan(l.refs + l.inputs, l.outputs), l.workspace});
   }
 
   void run_with_transfers() {
@@ -272,7 +270,7 @@ class executable {
   std::vector<spill_file::ticket> tickets_;
   std::unique_ptr<spill_file> spill_;
   std::uint32_t final_wait_ = 0;
-  bytes_t live_bytes_ = 0, high_water_ = 0;
+  bytes_t high_water_ = 0;
   std::size_t steps_ = 0;
 };
 
