@@ -245,6 +245,79 @@ TEST_CASE("a training goes on with its states") {
   CHECK(state.counter().item<int>() == 2);
 }
 
+namespace {
+
+struct tied {  // one table, halved and turned
+  tensor turned;
+  parameter w{{5, 6}, initialiser::uniform(-1, 1)};
+  tensor half = slice(w, 0, 1, 3);
+  nn::linear l{2, 6};
+  tied() { turned = transpose(w); }
+  tied(tied const&) = delete;
+  tensor operator()(tensor const& x) const {
+    tensor const h = matmul(x, half, {.transpose_b = true});  // (8, 2)
+    return matmul(tanh(l(h)), turned);
+  }
+  friend auto neap_fields(tied& self) { return std::tie(self.turned, self.w, self.half, self.l); }
+};
+
+// Steps of two equal models, one traced and run, one eager.
+template <class Model>
+void check_equal_steps(Model& planned, Model& eager) {
+  initialise(planned, 5), initialise(eager, 5);
+  auto const optimizer = adamw{.rate = 0.1};
+  auto const program = training_step(planned, batch(0), cross_entropy{}, optimizer);
+  if (auto const s = verify(program.program); !s.ok()) FAIL(s.message());
+  support::program_runner run(program);
+  training_state state;
+  for (int i = 0; i < 4; ++i) {
+    auto const b = batch(i);
+    double const e = eager_step(eager, b, cross_entropy{}, optimizer, state).template item<double>();
+    CHECK(run({b.first, b.second}) == e);
+    auto const pw = named_tensors(planned, role::weight), ew = named_tensors(eager, role::weight);
+    auto const pb = named_tensors(planned, role::buffer), eb = named_tensors(eager, role::buffer);
+    REQUIRE(pw.size() == ew.size());
+    for (std::size_t k = 0; k < pw.size(); ++k)
+      CHECK_MESSAGE(pw[k].tensor.template values<double>() == ew[k].tensor.template values<double>(), pw[k].name);
+    for (std::size_t k = 0; k < pb.size(); ++k)
+      CHECK_MESSAGE(pb[k].tensor.template values<double>() == eb[k].tensor.template values<double>(), pb[k].name);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("views of weights that were made with the model train like those made in the step") {
+  tied planned, eager;
+  check_equal_steps(planned, eager);
+  CHECK(parameters(planned).size() == 3);
+  auto const before = planned.w.values<double>();
+  initialise(planned, 5);
+  auto const first = planned.w.values<double>();
+  for (std::size_t i = 0; i < first.size(); ++i) CHECK(before[i] != first[i]);  // all of it was trained
+}
+
+TEST_CASE("a detached weight is a constant in both modes") {
+  struct detached {
+    nn::linear a{6, 6}, out{6, 5};
+    tensor operator()(tensor const& x) const { return out(x + linear(tanh(a(x)), a.weight.detach(), {})); }
+  } planned, eager;
+  check_equal_steps(planned, eager);
+}
+
+TEST_CASE("a buffer that the model updates is read as updated, in both modes") {
+  struct counting {
+    nn::linear a{6, 5};
+    buffer n{{5}, initialiser::constant(0)};
+    tensor operator()(tensor const& x) const {
+      tensor const y = a(x);
+      (void)apply(op::accumulate{}, {n, tensor::ones({5})});
+      return y * n;
+    }
+  } planned, eager;
+  check_equal_steps(planned, eager);
+  CHECK(planned.n.values<float>() == std::vector<float>(5, 4));
+}
+
 TEST_CASE("mistakes are told with the user's place") {
   auto const place = [](int line) { return "training_step.cpp:" + std::to_string(line) + ": "; };
   struct bad {

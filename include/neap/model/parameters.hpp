@@ -26,13 +26,15 @@ void for_each_tensor(Model& model, F f) {
   for_each_leaf<detail::is_tensor_leaf>(model, f);
 }
 
-/// The model's tensors of one role with their names; tied ones once, by their first name. Tensors that were never given
-/// a value are passed over.
+/// The model's tensors of one role with their names; tied ones once, by their first name. Passed over are tensors that
+/// were never given a value, and views: a weight is trained by its owner's handle, not by a part of it.
 template <class Model>
 std::vector<named_tensor> named_tensors(Model& model, role r) {
   std::vector<named_tensor> all;
   for_each_tensor(model, [&](tensor& t, std::string const& path) {
     if (t.is_empty() || t.is_traced() || t.storage()->role() != r) return;
+    if (t.layout() != tensor_layout::dense(t.storage()->type())) return;
+    if (r == role::weight && !t.wants_gradient()) return;  // detached
     for (auto const& seen : all)
       if (seen.tensor.storage() == t.storage()) return;
     all.push_back({path, t});

@@ -1,6 +1,11 @@
 // Tracing: while a tracer is active on a thread, operators on tensors are added to its graph instead of being computed.
 // Tensors carry types only; no data are read, written or allocated. Eager tensors that a traced program reads become the
-// graph's sources: weights, states, buffers and constants, by what they were made as.
+// graph's sources: weights, states, buffers and constants, by what they were made as. A view of a weight that was made
+// before the trace is made in it again, so that gradients find the weight.
+//
+// An in-place update makes a new value of what it writes, and tensors that look at the old one stand for the new one from
+// then on, as they do when operators run at once. Only what sees another part of it than was updated cannot be read again:
+// that is refused.
 //
 //   neap::tracer t{neap::graph{}.facet_table()};
 //   auto y = model(t.input(sample));
@@ -37,6 +42,20 @@ void with_place(std::source_location at, F&& f) {
   try {
     f();
   } catch (error const& e) { throw error(context_access::place(at), e.what()); }
+}
+/// Which input of a recorded operator its output j is a view of; -1: of none.
+inline int viewed_input(tensor_node const& n, std::uint32_t j) {
+  plain_vector<tensor_layout> layouts;
+  bool shares = false;
+  for (auto const& t : n.in) {
+    layouts.push_back(t.layout());
+    shares = shares || t.storage() == n.out[j].storage;
+  }
+  if (!shares) return -1;
+  shape_context shapes(n.facets->name, span_of(layouts));
+  n.facets->infer(n.attributes.data(), shapes);
+  auto const& r = shapes.outputs()[j];
+  return r.alias == alias_kind::view ? r.of : -1;
 }
 }  // namespace detail
 
@@ -85,13 +104,27 @@ class tracer {
     if (t.is_empty()) detail::no_tensor(at);
     if (t.is_traced()) {
       if (t.node()->trace != token_) throw error(context_access::place(at), "this tensor belongs to another trace");
-      return t.node()->out[t.output()].value;
+      return newest(t.node()->out[t.output()].value, at);
     }
+    auto const* n = t.node().get();
+    if (n->facets && detail::viewed_input(*n, t.output()) >= 0) return view_again(t, at);
     auto const* s = t.storage().get();
     auto known = known_.find(s);
     if (known == number_map::none) known = know(t, add_source(t, at));
-    if (t.layout() == tensor_layout::dense(s->type())) return value_id{known};
-    return edit_.add_source_view(value_id{known}, t.layout());
+    bool const whole = t.layout() == tensor_layout::dense(s->type());
+    bool const detached = s->role() == role::weight && !t.wants_gradient();
+    if (whole && !detached) return newest(value_id{known}, at);
+    // A view without history is a source of its own on the same storage: no gradient goes through it.
+    if (auto const seen = views_.find(n); seen != number_map::none) return newest(value_id{seen}, at);
+    auto const& g = edit_.graph();
+    if (auto const last = updated_.find(index(g.storage(value_id{known}))); last != number_map::none)
+      return same_part(value_id{last}, t.layout(), at);
+    if (g.producer(value_id{known}) != nothing<op_id>)
+      throw error(context_access::place(at), "the traced program reads a view, " + to_string(t.type()) +
+                                                 ", of a constant that it makes itself: make the view in the program");
+    value_id const v = edit_.add_source_view(value_id{known}, t.layout());
+    keep_view(t, v);
+    return v;
   }
   /// Whether the program has read an eager tensor so far.
   bool reads(tensor const& t) const { return t.storage() && known_.contains(t.storage().get()); }
@@ -105,10 +138,9 @@ class tracer {
     std::vector<tensor> out;
     out.reserve(outputs.size());
     for (auto v : outputs) {
-      auto const& r = edit_.graph().record(v);
-      if (r.alias == alias_kind::update && r.of >= 0)
-        if (auto const& base = in[static_cast<std::size_t>(r.of)]; !base.is_traced())
-          known_.set(base.storage().get(), static_cast<std::uint32_t>(index(v)));
+      auto const& g = edit_.graph();
+      if (g.record(v).alias == alias_kind::update)
+        updated_.set(index(g.storage(v)), static_cast<std::uint32_t>(index(v)));
       out.push_back(wrap(v));
     }
     return out;
@@ -138,6 +170,41 @@ class tracer {
     return known_.find(t.storage().get());
   }
 
+  /// What an eager view that was recorded is in this program: the same operator on what it looks at.
+  value_id view_again(tensor const& t, std::source_location at) {
+    auto const& n = *t.node();
+    auto const& g = edit_.graph();
+    std::vector<value_id> in;
+    for (auto const& x : n.in) in.push_back(value(x, at));
+    if (auto const seen = views_.find(&n); seen != number_map::none)
+      if (value_id const v = id_at<value_id>(seen + t.output()); g.record(v).version == g.record(g.storage(v)).updates)
+        return v;
+    std::vector<value_id> out;
+    detail::with_place(at, [&] { out = edit_.emit({n.facets, n.attributes.data()}, span_of(in)); });
+    keep_view(t, out.front());
+    return out[t.output()];
+  }
+  void keep_view(tensor const& t, value_id first) {
+    views_.set(t.node().get(), static_cast<std::uint32_t>(index(first)));
+    holders_.push_back(t);
+  }
+  /// The value that stands where v stood, after the updates in place so far.
+  value_id newest(value_id v, std::source_location at) {
+    auto const& g = edit_.graph();
+    auto const s = g.storage(v);
+    auto const last = updated_.find(index(s));
+    if (last == number_map::none || g.record(v).version == g.record(s).updates) return v;
+    return same_part(value_id{last}, g.layout(v), at);
+  }
+  value_id same_part(value_id last, tensor_layout const& part, std::source_location at) {
+    auto const& g = edit_.graph();
+    if (g.layout(last) == part) return last;
+    throw error(context_access::place(at),
+                "the traced program reads " + to_string(part.type) + " whose data were updated in place through " +
+                    to_string(g.type(last)) +
+                    ", another view of them: that is not traced yet. Update the whole, or make views after the update");
+  }
+
   void stop() {
     if (context_.trace_ == this) context_.trace_ = nullptr;
   }
@@ -165,8 +232,10 @@ class tracer {
   graph_editor edit_;
   eager_context& context_;
   std::shared_ptr<detail::trace_token> token_;
-  number_map known_;                                        // eager storages to values
-  std::vector<tensor> holders_;                             // keeps those storages' addresses their own
+  number_map known_;                                        // eager storages to values: sources, or what made them
+  number_map views_;                                        // eager tensors' nodes to values: views of such sources
+  number_map updated_;                                      // the graph's storages to their last update
+  std::vector<tensor> holders_;                             // keeps those addresses their own
   std::vector<std::pair<void const*, std::string>> names_;  // the first one counts
   std::vector<value_id> inputs_;
   std::vector<resident> residents_;
