@@ -7,6 +7,7 @@
 #include <neap/verify/plan_verifier.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -47,6 +48,13 @@ long number(std::string const& option, std::string const& value, long least, lon
   return n;
 }
 
+double rate(std::string const& value) {
+  char* end = nullptr;
+  double const x = std::strtod(value.c_str(), &end);
+  if (value.empty() || *end || !(x >= 0 && x <= 1e6)) refuse("--rate: \"" + value + "\" is not a number from 0 to 1e6");
+  return x;
+}
+
 options read_options(int argc, char** argv) {
   options o;
   for (int i = 1; i < argc; ++i) {
@@ -76,7 +84,7 @@ options read_options(int argc, char** argv) {
     else if (name == "--width") o.width = number(name, value, 8, 65536);
     else if (name == "--layers") o.layers = number(name, value, 1, 1000);
     else if (name == "--heads") o.heads = number(name, value, 1, 1000);
-    else if (name == "--rate") o.rate = std::strtod(value.c_str(), nullptr);
+    else if (name == "--rate") o.rate = rate(value);
     else refuse(name + ": not an option; see --help");
   }
   if (o.width % o.heads) refuse("--width: must be a multiple of --heads");
@@ -86,6 +94,7 @@ options read_options(int argc, char** argv) {
 /// The bytes of a file, or of the licences that every Debian system has.
 std::string read_text(options const& o) {
   auto const read = [](std::filesystem::path const& path) {
+    if (std::filesystem::is_directory(path)) refuse(path.string() + ": cannot be read: it is a folder");
     std::ifstream file(path, std::ios::binary);
     if (!file) refuse(path.string() + ": cannot be read: " + std::strerror(errno));
     return std::string(std::istreambuf_iterator<char>(file), {});
@@ -159,7 +168,7 @@ bytes_t limit_of(options const& o, bytes_t resident, bytes_t unplanned_peak) {
   std::string const unit = end;
   if (end == o.memory_limit.c_str() || !(x > 0))
     refuse("--memory-limit: \"" + o.memory_limit + "\" is neither a ratio nor bytes");
-  if (unit.empty() && x <= 1)
+  if (unit.empty() && (x <= 1 || (x <= 100 && o.memory_limit.find('.') != std::string::npos)))
     return resident + static_cast<bytes_t>(x * static_cast<double>(unplanned_peak - resident));
   for (auto [name, scale] : {std::pair{"", 1.0},
                              {"B", 1.0},
@@ -169,7 +178,10 @@ bytes_t limit_of(options const& o, bytes_t resident, bytes_t unplanned_peak) {
                              {"kB", 1e3},
                              {"MB", 1e6},
                              {"GB", 1e9}})
-    if (unit == name) return static_cast<bytes_t>(x * scale);
+    if (unit == name) {
+      if (x * scale > 1e18) refuse("--memory-limit: \"" + o.memory_limit + "\" is more than any machine has");
+      return static_cast<bytes_t>(x * scale);
+    }
   refuse("--memory-limit: \"" + unit + "\" is not a unit that is known (MiB, GiB, MB, GB)");
 }
 
@@ -216,6 +228,8 @@ std::string recomputed(graph const& planned, graph const& original) {
 
 int train(options const& o) {
   std::string const text = read_text(o);
+  for (auto const* name : {"/results.csv", "/memory.svg"})  // told now, not after the training
+    if (auto const can = can_write_file(o.out + name); !can) refuse(can.message());
   int const threads = o.threads > 0 ? o.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   host_backend backend(threads);
   eager_context const computing({.seed = 1, .threads = threads});
@@ -293,7 +307,8 @@ int train(options const& o) {
     t = std::chrono::steady_clock::now();
     double const b = plainly_run(data(i));
     plain_s.push_back(seconds_since(t));
-    equal &= a == b && a == losses[static_cast<std::size_t>(i)];
+    for (double const other : {b, losses[static_cast<std::size_t>(i)]})  // bits: a training that diverges counts, too
+      equal &= std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(other);
     if (i > 0) ratios.push_back(planned_s.back() / plain_s.back());
   }
   auto const weights_a = parameters(model_a), weights_b = parameters(model_b);

@@ -7,12 +7,15 @@
 #include <neap/mutate/zip.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/message.hpp"
 #include "../support/random_graph.hpp"
 #include "../support/symbolic.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <span>
 
 using namespace neap;
 using namespace neap::testing;
@@ -116,6 +119,48 @@ TEST_CASE("a ladder needs few rungs in memory; what nobody can meet is told with
   CHECK(never.why_not().find("proved to be at least " + std::to_string(never.lower_bound_bytes)) != std::string::npos);
   CHECK(never.why_not().find("forced by") != std::string::npos);
   CHECK(never.best.result.peak_bytes < never.original.peak_bytes);
+}
+
+TEST_CASE("a limit below the bound, however far, gives the plan that the bound itself gives") {
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    auto const g = seed == 0 ? ladder(24) : random_graph(seed, {.least_ops = 20});
+    auto const at = [&](memory_limit l) {
+      auto o = limited(1, 150);
+      o.memory_at_most = l;
+      return optimize(g, moves, o, unit_cost{});
+    };
+    auto const bound = peak_lower_bound(g, flow_facts(g, unit_cost{})).bytes;
+    auto const best = at(memory_limit(bound));
+    if (best.fits) continue;
+    for (auto l : {memory_limit(bound - 1), memory_limit(bound / 2), memory_limit(0), memory_limit(-100)}) {
+      auto const found = at(l);
+      CHECK(!found.fits);
+      CHECK(found.memory_limit_bytes == std::max<bytes_t>(l.bytes, 0));
+      CHECK(found.best.order == best.best.order);
+      CHECK(found.best.result.peak_bytes == best.best.result.peak_bytes);
+    }
+  }
+}
+
+TEST_CASE("options stand in any order; what is no order of the graph is refused") {
+  auto const g = ladder(8);
+  auto const never = memory_limit(10);
+  CHECK(!optimize(g, moves, never, limited(0.9, 20), unit_cost{}).fits);
+  CHECK(!optimize(g, moves, unit_cost{}, limited(0.9, 20), never).fits);
+  CHECK(optimize(g, moves, never, limited(0.9, 20), unit_cost{}).candidates <= 21);
+
+  auto const good = given_order{}(g);
+  auto backwards = good, cut = good;
+  std::reverse(backwards.order.begin(), backwards.order.end());
+  cut.order.pop_back();
+  CHECK(message_of([&] {
+          optimize(g, moves, limited(0.9, 20), unit_cost{}, backwards);
+        }).find("optimize: schedule: op ") == 0);
+  CHECK(message_of([&] { optimize(g, moves, limited(0.9, 20), unit_cost{}, cut); }) ==
+        "optimize: schedule: 15 positions for 16 ops");
+  CHECK(message_of([&] { optimize_from(g, moves, unit_cost{}, good, std::span(&cut, 1), limited(0.9, 20)); }) ==
+        "optimize: schedule: 15 positions for 16 ops");
 }
 
 TEST_CASE("a latency limit: less memory, never slower than allowed") {

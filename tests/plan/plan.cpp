@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <limits>
 
 using namespace neap;
 
@@ -25,6 +26,13 @@ static_assert(std::copyable<plan<testing::toy_graph>> && std::copyable<simulatio
 static_assert(memory_limit(100).resolve(1000) == 100);
 static_assert(memory_limit::of_original(0.25).resolve(1000) == 250);
 static_assert(memory_limit().resolve(1000) == INT64_MAX);
+static_assert(memory_limit(-5).resolve(1000) == 0);
+static_assert(memory_limit::of_original(-1).resolve(1000) == 0);
+static_assert(memory_limit::of_original(std::numeric_limits<double>::quiet_NaN()).resolve(1000) == 0);
+static_assert(memory_limit::of_original(1e30).resolve(1000) == INT64_MAX);
+static_assert(memory_limit::of_original(2).resolve(INT64_MAX) == INT64_MAX);
+static_assert(latency_limit::in_seconds(-2).resolve(1) == 0.0);
+static_assert(latency_limit::of_original(std::numeric_limits<double>::quiet_NaN()).resolve(1) == 0.0);
 static_assert(latency_limit::in_seconds(2).resolve(1) == 2.0);
 static_assert(latency_limit::of_original(1.5).resolve(2) == 3.0);
 }  // namespace

@@ -57,7 +57,7 @@ class best_first {
     for (auto const& f : bound.forcing) out_.forcing.push_back({f.op, name_of_op(f.op), f.bytes});
 
     // Each order to start from gets a dive: later the queue would forget those that are far from the target.
-    target_ = goal_.limits_memory ? goal_.memory : out_.original.peak_bytes;
+    target_ = goal_.limits_memory ? within_reach(goal_.memory) : out_.original.peak_bytes;
     offer(make_node(nullptr, graph_, original, out_.original));
     for (auto const& s : seeds) {
       auto result = judge(graph_, s);
@@ -99,7 +99,7 @@ class best_first {
   double elapsed() const { return std::chrono::duration<double>(clock::now() - begin_).count(); }
   bool out_of_time() const {
     return out_.candidates >= options_.iterations || options_.stop.stop_requested() ||
-           elapsed() >= options_.time.limit.count();
+           !(elapsed() < options_.time.limit.count());
   }
   std::string name_of_op(op_id o) const {
     std::string s(graph_.facets(o).name);
@@ -172,7 +172,7 @@ class best_first {
       bytes_t const over = out_.placed.arena_bytes - out_.memory_limit_bytes;
       if (out_.fits || over <= 0 || !goal_.fits(best_->state.result) || tries == 4 || out_of_time()) return;
       goal_.memory -= over;
-      target_ = goal_.memory;
+      target_ = within_reach(goal_.memory);
       for (auto& q : queue_) q->excess = excess_bytes(q->state.result, target_);
       best_->expanded = false;
       best_->excess = excess_bytes(best_->state.result, target_);
@@ -220,6 +220,8 @@ class best_first {
       n = expand(n);
     }
   }
+  /// What nobody can reach is no target: bytes below the bound would be paid for dearly and in vain.
+  bytes_t within_reach(bytes_t limit) const { return std::max(limit, out_.lower_bound_bytes); }
   void lower_target(bytes_t reached) {
     target_ = reached - std::max<bytes_t>(reached / 50, 1);
     for (auto& q : queue_) q->excess = excess_bytes(q->state.result, target_);
@@ -317,19 +319,27 @@ constexpr decltype(auto) cost_among(Otherwise const& otherwise, First const& fir
 template <class G, class Option>
 void set_option(search_options& to, schedule& order, Option const& o) {
   if constexpr (std::same_as<Option, schedule>) order = o;
-  else if constexpr (std::same_as<Option, search_options>) to = o;
-  else if constexpr (!cost_model_for<Option, G>) to.set(o);
+  else if constexpr (!cost_model_for<Option, G> && !std::same_as<Option, search_options>) to.set(o);
+}
+template <class Option>
+void set_all_options(search_options& to, Option const& o) {
+  if constexpr (std::same_as<Option, search_options>) to = o;
 }
 
 }  // namespace detail
 
 /// Searches with everything given: a cost model, the order that ratios refer to, and other orders to start from.
-/// `moves` is a mutator of candidates over G; `original` and `seeds` are valid orders.
+/// `moves` is a mutator of candidates over G. Throws neap::error if `original` or one of `seeds` is no order of the graph.
 template <class G, class Moves, class Cost>
   requires cost_model_for<Cost, G>
 optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cost, schedule const& original,
                            std::span<schedule const> seeds, search_options const& options) {
   detail::check_leaf<Moves, G>();
+  auto const check = [&](schedule const& s) {
+    if (auto const valid = check_order(program, s); !valid) throw error("optimize: " + valid.message());
+  };
+  check(original);
+  for (auto const& s : seeds) check(s);
   return detail::best_first<G, Moves, Cost>(program, moves, cost, options).run(original, seeds);
 }
 
@@ -339,14 +349,16 @@ optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cos
 ///
 /// Options, in any order: memory_limit, latency_limit, time_budget, memory_options, std::stop_token, a progress callback
 /// (void(search_progress const&)), a schedule (the order that ratios refer to; default: the order of the ids), a cost
-/// model (default: the graph's own latencies, else the roofline of a 2-core host), or search_options (all of them).
-/// Never throws for a limit that nobody can meet: the answer says so.
+/// model (default: the graph's own latencies, else the roofline of a 2-core host), or search_options (all of them; the
+/// others given beside it count more). A limit that nobody can meet is no error: the answer says so. Throws neap::error
+/// if the schedule is no order of the graph.
 template <class P, class Moves, class... Option>
 auto optimize(P const& step, Moves const& moves, Option const&... option) {
   using G = detail::graph_type_in<P>;
   G const& program = detail::graph_in(step);
   search_options options;
   schedule original;
+  (detail::set_all_options(options, option), ...);  // first: the others are changes to it, wherever they stand
   (detail::set_option<G>(options, original, option), ...);
   given_or<roofline> const otherwise{roofline::host(2)};
   auto const& cost = detail::cost_among<G>(otherwise, option...);

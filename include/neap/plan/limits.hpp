@@ -9,25 +9,26 @@
 
 namespace neap::inline v0 {
 
-/// At most so many bytes at the peak, or so many times the original peak.
+/// At most so many bytes at the peak, or so many times the original peak. Less than nothing, or not a number: nothing.
 struct memory_limit {
   bytes_t bytes = -1;  // negative: not given in bytes
   double ratio = -1;   // negative: not given as a ratio
 
   constexpr memory_limit() = default;
-  constexpr explicit memory_limit(bytes_t b) : bytes(b) {}
+  constexpr explicit memory_limit(bytes_t b) : bytes(b > 0 ? b : 0) {}
   static constexpr memory_limit of_original(double r) {
     memory_limit l;
-    l.ratio = r;
+    l.ratio = r > 0 ? r : 0;
     return l;
   }
   constexpr bytes_t resolve(bytes_t original) const {
     if (bytes >= 0) return bytes;
-    return ratio >= 0 ? static_cast<bytes_t>(ratio * static_cast<double>(original)) : INT64_MAX;
+    double const most = ratio * static_cast<double>(original);
+    return ratio >= 0 && most < 9e18 ? static_cast<bytes_t>(most) : INT64_MAX;
   }
 };
 
-/// At most so many seconds a step, or so many times the original latency.
+/// At most so many seconds a step, or so many times the original latency. Less than nothing, or not a number: nothing.
 struct latency_limit {
   seconds_t seconds = -1;
   double ratio = -1;
@@ -35,12 +36,12 @@ struct latency_limit {
   constexpr latency_limit() = default;
   static constexpr latency_limit in_seconds(seconds_t s) {
     latency_limit l;
-    l.seconds = s;
+    l.seconds = s > 0 ? s : 0;
     return l;
   }
   static constexpr latency_limit of_original(double r) {
     latency_limit l;
-    l.ratio = r;
+    l.ratio = r > 0 ? r : 0;
     return l;
   }
   constexpr seconds_t resolve(seconds_t original) const {
