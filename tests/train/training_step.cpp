@@ -263,16 +263,16 @@ struct tied {  // one table, halved and turned
 
 // Steps of two equal models, one traced and run, one eager.
 template <class Model>
-void check_equal_steps(Model& planned, Model& eager) {
+void check_equal_steps(Model& planned, Model& eager, training_options const& options = {}) {
   initialise(planned, 5), initialise(eager, 5);
   auto const optimizer = adamw{.rate = 0.1};
-  auto const program = training_step(planned, batch(0), cross_entropy{}, optimizer);
+  auto const program = training_step(planned, batch(0), cross_entropy{}, optimizer, options);
   if (auto const s = verify(program.program); !s.ok()) FAIL(s.message());
   support::program_runner run(program);
   training_state state;
   for (int i = 0; i < 4; ++i) {
     auto const b = batch(i);
-    double const e = eager_step(eager, b, cross_entropy{}, optimizer, state).template item<double>();
+    double const e = eager_step(eager, b, cross_entropy{}, optimizer, state, options).template item<double>();
     CHECK(run({b.first, b.second}) == e);
     auto const pw = named_tensors(planned, role::weight), ew = named_tensors(eager, role::weight);
     auto const pb = named_tensors(planned, role::buffer), eb = named_tensors(eager, role::buffer);
@@ -294,6 +294,35 @@ TEST_CASE("views of weights that were made with the model train like those made 
   initialise(planned, 5);
   auto const first = planned.w.values<double>();
   for (std::size_t i = 0; i < first.size(); ++i) CHECK(before[i] != first[i]);  // all of it was trained
+}
+
+TEST_CASE("weights that do not reach the loss are left alone in both modes") {
+  struct partly {
+    nn::linear a{6, 5}, nobody_reads{6, 5}, in_vain{6, 5}, ends_in_integers{6, 5}, fixed{6, 6};
+    tensor operator()(tensor const& x) const {
+      (void)in_vain(x);
+      tensor const places = cast(arg_max(ends_in_integers(x)), dtype::f32);
+      tensor h;
+      {
+        no_gradient const here;
+        h = tanh(fixed(x));
+      }
+      return a(h) * unsqueeze(places, 1);
+    }
+  } planned, eager, untouched;
+  initialise(untouched, 5);
+  for (auto const& options : {training_options{}, training_options{.clip_norm = 0.1, .micro_batches = 2}}) {
+    check_equal_steps(planned, eager, options);
+    auto const now = named_tensors(planned, role::weight), first = named_tensors(untouched, role::weight);
+    for (std::size_t k = 0; k < now.size(); ++k)
+      CHECK_MESSAGE(
+          (now[k].tensor.values<float>() == first[k].tensor.values<float>()) == !now[k].name.starts_with("a."),
+          now[k].name);
+  }
+  auto const b = batch(0);
+  auto const program = training_step(planned, b, cross_entropy{}, adamw{});
+  CHECK(program.weights.size() == 2);
+  for (auto const& g : grad(cross_entropy{}(eager(b.first), b.second), parameters(eager))) CHECK_FALSE(g.is_empty());
 }
 
 TEST_CASE("a detached weight is a constant in both modes") {

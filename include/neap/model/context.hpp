@@ -109,7 +109,8 @@ struct context_access {
   static std::uint64_t next_order() { return ++eager_context::current().recorded_; }
 };
 
-/// While it lives, operators on this thread are not recorded for differentiation.
+/// While it lives, operators on this thread are not recorded for differentiation; in a trace, no gradient goes through
+/// them.
 class no_gradient {
  public:
   no_gradient() : context_(eager_context::current()), before_(context_.recording_) { context_.recording_ = false; }

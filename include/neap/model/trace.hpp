@@ -141,6 +141,7 @@ class tracer {
       auto const& g = edit_.graph();
       if (g.record(v).alias == alias_kind::update)
         updated_.set(index(g.storage(v)), static_cast<std::uint32_t>(index(v)));
+      if (!context_access::is_recording()) unrecorded_.push_back(v);
       out.push_back(wrap(v));
     }
     return out;
@@ -154,6 +155,8 @@ class tracer {
 
   graph_editor& editor() { return edit_; }
   std::vector<value_id> const& inputs() const { return inputs_; }
+  /// What was made while nothing was recorded (no_gradient, evaluation): no gradient goes through it.
+  std::vector<value_id> const& unrecorded() const { return unrecorded_; }
   /// All sources but the inputs, in the order in which the program first read them.
   std::vector<resident> const& residents() const { return residents_; }
 
@@ -237,7 +240,7 @@ class tracer {
   number_map updated_;                                      // the graph's storages to their last update
   std::vector<tensor> holders_;                             // keeps those addresses their own
   std::vector<std::pair<void const*, std::string>> names_;  // the first one counts
-  std::vector<value_id> inputs_;
+  std::vector<value_id> inputs_, unrecorded_;
   std::vector<resident> residents_;
 };
 

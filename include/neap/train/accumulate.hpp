@@ -14,7 +14,7 @@ namespace neap::inline v0 {
 
 struct loss_and_gradients {
   tensor loss;
-  std::vector<tensor> gradients;  // one a weight; empty where the loss does not depend on it
+  std::vector<tensor> gradients;  // one a weight; empty where it does not reach the loss
 };
 
 namespace detail {
@@ -27,7 +27,7 @@ loss_and_gradients differentiated(Loss const& loss, Model& model, Sample const& 
   std::vector<tensor> used;  // a trace has no source for a weight that nobody reads
   for (auto const& w : weights)
     if (!t || t->reads(w)) used.push_back(w);
-  auto some = grad<Ops, Backend>(l, used, at);
+  auto some = gradients<Ops, Backend>(l, used, false, at);
   loss_and_gradients all{std::move(l), {}};
   auto next = some.begin();
   for (auto const& w : weights) all.gradients.push_back(!t || t->reads(w) ? std::move(*next++) : tensor());

@@ -17,13 +17,16 @@
 namespace neap::inline v0 {
 
 /// Adds to the graph under edit what computes d loss / d v for each wanted value v (for a loss of several elements: of
-/// their sum), and gives those gradients in the order of `wanted`. A value that does not reach the loss gets zeros.
+/// their sum), and gives those gradients in the order of `wanted`. A value that does not reach the loss gets zeros, or
+/// nothing<value_id> where `zeros` is false. No gradient goes through the values of `fixed`.
 /// Contributions of several readers are added in falling order of the readers' ids, so the sum is always the same.
 /// Ops must be numbered in an order in which they can run, as tracing and recording number them. Throws neap::error if
 /// an op on the way has no gradient or updates in place. O(ops + edges) rules, each op's at most once.
-inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, std::span<value_id const> wanted) {
+inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, std::span<value_id const> wanted,
+                                           bool zeros = true, std::span<value_id const> fixed = {}) {
   std::size_t const ops = edit.graph().op_count(), values = edit.graph().value_count();
-  plain_vector<bool> needed(values);  // depends on a wanted value
+  plain_vector<bool> needed(values), stops(values);  // depends on a wanted value; is fixed
+  for (auto v : fixed) stops[index(v)] = true;
   for (auto v : wanted) needed[index(v)] = true;
   for (std::size_t i = 0; i < ops; ++i) {
     op_id const o = id_at<op_id>(i);
@@ -35,7 +38,8 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
       any |= needed[index(v)];
     }
     if (any)
-      for (auto v : edit.graph().outputs(o)) needed[index(v)] = is_floating(edit.graph().type(v).element);
+      for (auto v : edit.graph().outputs(o))
+        needed[index(v)] = is_floating(edit.graph().type(v).element) && !stops[index(v)];
   }
 
   plain_vector<value_id> gradient(values, nothing<value_id>);
@@ -89,7 +93,8 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
   }
 
   std::vector<value_id> result;
-  for (auto v : wanted) result.push_back(gradient[index(v)] == nothing<value_id> ? filled(v, 0) : gradient[index(v)]);
+  for (auto v : wanted)
+    result.push_back(zeros && gradient[index(v)] == nothing<value_id> ? filled(v, 0) : gradient[index(v)]);
   return result;
 }
 

@@ -194,14 +194,9 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
   return out;
 }
 
-}  // namespace detail
-
-/// The gradients of a scalar with respect to tensors: weights, or leaves made by with_gradient(). A tensor that the loss
-/// does not depend on gets zeros. They carry no history: gradients of gradients are for traces.
-/// Ops is the set that the operators used, and those of their gradients, are in.
-template <class Ops = standard_operators, class Backend = host_backend>
-std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
-                         std::source_location at = std::source_location::current()) {
+/// grad; a tensor that does not reach the loss gets zeros or, without them, an empty tensor.
+template <class Ops, class Backend>
+std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, bool zeros, std::source_location at) {
   if (loss.is_empty()) detail::no_tensor(at);
   if (loss.count() != 1)
     throw error(context_access::place(at), "grad: the loss must be one number, this is " + to_string(loss.type()));
@@ -211,7 +206,7 @@ std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
     std::vector<tensor> out;
     value_id const of = t->value(loss, at);
     detail::with_place(at, [&] {
-      for (auto g : differentiate(t->editor(), of, sources))
+      for (auto g : differentiate(t->editor(), of, sources, zeros, t->unrecorded()))
         out.push_back(g == nothing<value_id> ? tensor() : t->wrap(g));
     });
     return out;
@@ -227,8 +222,19 @@ std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
   value_id const of = recorded.value(loss);
   auto const first = recorded.editor().graph().op_count();
   std::vector<value_id> gradients;
-  detail::with_place(at, [&] { gradients = differentiate(recorded.editor(), of, sources); });
+  detail::with_place(at, [&] { gradients = differentiate(recorded.editor(), of, sources, zeros); });
   return detail::run_recorded<Backend, Ops>(recorded.editor().graph(), first, recorded, gradients, at);
+}
+
+}  // namespace detail
+
+/// The gradients of a scalar with respect to tensors: weights, or leaves made by with_gradient(). A tensor that the loss
+/// does not depend on gets zeros. They carry no history: gradients of gradients are for traces.
+/// Ops is the set that the operators used, and those of their gradients, are in.
+template <class Ops = standard_operators, class Backend = host_backend>
+std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
+                         std::source_location at = std::source_location::current()) {
+  return detail::gradients<Ops, Backend>(loss, wrt, true, at);
 }
 template <class Ops = standard_operators, class Backend = host_backend>
 std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt,

@@ -1,6 +1,7 @@
 // A training step as a value: training_step traces model and loss with types only, differentiates, appends the updates of
 // weights and states in place, and gives the graph of all of it, with the tensors that hold its memory. eager_step does
 // the same work at once, by the same operators in the same order, so that losses, gradients and weights agree bit by bit.
+// In both, a weight that does not reach the loss is left alone: no gradient, no update, no decay.
 //
 //   auto step = neap::training_step(model, std::pair{x, y}, neap::cross_entropy{}, neap::adamw{.rate = 3e-4});
 #pragma once
@@ -77,7 +78,8 @@ void fuse_updates_of(training_program<Ops>& p) {
 }  // namespace detail
 
 /// The program of one training step. The sample is a tensor or a pair, tuple or plain struct of tensors: its types count,
-/// not its data, and nothing is allocated. Weights are updated in the model's own memory when the program runs.
+/// not its data, and nothing is allocated. Weights that reach the loss are updated in the model's own memory when the
+/// program runs; the others are left alone.
 /// Throws neap::error with the user's place for mistakes in the model.
 template <class Ops = standard_operators, class Backend = host_backend, class Model, class Sample, class Loss,
           optimizer Optimizer>
@@ -111,7 +113,8 @@ training_program<Ops> training_step(Model& model, Sample const& sample, Loss con
   return p;
 }
 
-/// Takes one training step at once; the loss before the update. `state` goes on from step to step.
+/// Takes one training step at once, of the weights that reach the loss; the loss before the update. `state` goes on from
+/// step to step.
 template <class Ops = standard_operators, class Backend = host_backend, class Model, class Sample, class Loss,
           optimizer Optimizer>
 tensor eager_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
