@@ -169,6 +169,7 @@ TEST_CASE("a failing disk ends the step with one line; the weights are those of 
     if (!run.spill()) continue;
     run();
     std::vector<block> before;
+    before.reserve(memory.size());
     for (auto const& m : memory) before.push_back(m.clone());
     for (rlim_t room : {rlim_t{0}, rlim_t{4096}, rlim_t{20000}}) {
       struct rlimit small = old;

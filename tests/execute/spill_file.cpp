@@ -13,8 +13,8 @@ using namespace neap;
 
 TEST_CASE("what is stored comes back, in any order, many times") {
   random_stream draw(7);
-  std::vector<bytes_t> sizes;
-  for (int i = 0; i < 20; ++i) sizes.push_back(draw.below(100000));
+  std::vector<bytes_t> sizes(20);
+  for (auto& s : sizes) s = draw.below(100000);
   spill_file file("/tmp", sizes, 4);
   for (int round = 0; round < 5; ++round) {
     std::vector<std::vector<unsigned char>> data;

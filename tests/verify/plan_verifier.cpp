@@ -193,7 +193,7 @@ std::vector<plan_fault_case> const& plan_faults() {
        [](toy_plan& p, random_stream& draw) {
          auto* b = pick(p, draw, everyone);
          if (!b) return false;
-         p.buffers.push_back(plan_buffer(*b));
+         p.buffers.push_back(*b);
          return true;
        }},
       {"not resident, says the plan", kind::freed_early,
@@ -238,7 +238,7 @@ std::vector<plan_fault_case> const& plan_faults() {
        }},
       {"a step twice", kind::not_each_op_once,
        [](toy_plan& p, random_stream& draw) {
-         p.steps.push_back(plan_step(p.steps[draw.below(steps_of(p))]));
+         p.steps.push_back(p.steps[draw.below(steps_of(p))]);
          return true;
        }},
       {"a step is missing", kind::not_each_op_once,

@@ -33,7 +33,7 @@ struct row_view {
 template <class T>
 row_view<T> rows_of(tensor_ref const& x, char const* kernel) {
   if (!x.data) return {};
-  auto const fail = [&](std::string why) { throw error(std::string(kernel) + ": " + why); };
+  auto const fail = [&](std::string const& why) { throw error(std::string(kernel) + ": " + why); };
   if (x.element != dtype_of<std::remove_const_t<T>>)
     fail(std::string(name_of(x.element)) + " where " + std::string(name_of(dtype_of<std::remove_const_t<T>>)) +
          " is expected");

@@ -115,7 +115,7 @@ struct naive {
       at = offsets[i] + p.size[i];
     }
     if (!p.fixed.empty()) {  // fixed ones may collide: let the checked planner say which
-      memory_plan const fixed_only = greedy_by_size{}(p);
+      memory_plan fixed_only = greedy_by_size{}(p);
       if (!has_offsets(fixed_only)) return fixed_only;
     }
     return detail::finished(p, static_cast<std::vector<std::int64_t>&&>(offsets), load_lower_bound(p));

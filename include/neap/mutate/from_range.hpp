@@ -11,7 +11,8 @@ template <class R>
 class range_stream {
  public:
   explicit range_stream(R range) : range_(std::move(range)) {}
-  range_stream(range_stream&& o) : range_(std::move(o.range_)) {}  // only before the first draw
+  range_stream(range_stream&& o) noexcept(std::is_nothrow_move_constructible_v<R>)
+      : range_(std::move(o.range_)) {}  // only before the first draw
 
   auto next() -> std::optional<std::remove_cvref_t<decltype(*std::declval<R&>().begin())>> {
     if (!at_) at_.emplace(range_.begin());
