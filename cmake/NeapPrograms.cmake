@@ -1,6 +1,5 @@
 # How our own programs are compiled: neap_program_options, and neap_program(NAME source...).
 include(CheckCXXCompilerFlag)
-include(neap-kernels)
 
 add_library(neap_program_flags INTERFACE)
 target_compile_options(neap_program_flags INTERFACE
