@@ -15,6 +15,10 @@ static_assert(dense_strides({2, 3, 4}) == extents{12, 4, 1});
 static_assert(tensor_layout::dense({dtype::f32, {2, 3}}).is_dense());
 static_assert(tensor_layout{{dtype::f32, {2, 1}}, {1, 77}, 5}.is_dense());  // an axis of one element, an offset
 static_assert(!tensor_layout{{dtype::f32, {3, 2}}, {1, 3}, 0}.is_dense());  // transposed
+static_assert(tensor_layout::dense({dtype::f32, {3, 0}}).is_dense() &&
+              tensor_layout::dense({dtype::f32, {3, 0, 4}}).is_dense());
+static_assert(tensor_layout{{dtype::f32, {0, 3}}, {7, 5}, 0}.is_dense() &&  // nothing follows nothing
+              tensor_layout{{dtype::f32, {0, 3}}, {7, 5}, 0}.has_dense_rows());
 static_assert(!tensor_layout{{dtype::f32, {3, 2}}, {0, 1}, 0}.is_dense());  // broadcast
 static_assert(tensor_layout{{dtype::f32, {3, 2}}, {0, 1}, 0}.has_dense_rows());
 

@@ -13,12 +13,23 @@ namespace {
 
 template <class Op, class F>
 void unary(Op const& op, F f, double low = -2, double high = 2) {
-  for (shape dims : {shape{5, 6}, shape{2, 3, 70}, shape{1}, shape{}})
-    check_operator(op, {{dims, low, high}}, [&](arrays const& in) {
-      std::vector<double> y;
-      for (double x : in[0].values()) y.push_back(f(x));
-      return numbers{y};
-    });
+  random_stream draw(5, 1);
+  for (shape dims : {shape{5, 6}, shape{2, 3, 70}, shape{1}, shape{}, shape{3, 0}, shape{0, 2, 0},
+                     random_shape(draw, 1, 4), random_shape(draw, 1, 4)})
+    check_operator(
+        op, {{dims, low, high}},
+        [&](arrays const& in) {
+          std::vector<double> y;
+          for (double x : in[0].values()) y.push_back(f(x));
+          return numbers{y};
+        },
+        {}, static_cast<std::uint64_t>(1 + dims.rank()));
+}
+/// The slope too, which no gradient is asked of.
+template <class Op>
+void slope_of(Op const& op, double low = -2, double high = 2) {
+  for (shape dims : {shape{4, 6}, shape{40}, shape{}, shape{0}})
+    check_operator(op, {{dims}, {dims, low, high}}, [](arrays const&) { return numbers{}; });
 }
 
 double read(array const& x, shape const& whole, std::int64_t i) {  // x as broadcast to a shape
@@ -37,19 +48,28 @@ double read(array const& x, shape const& whole, std::int64_t i) {  // x as broad
 
 template <class Op, class F>
 void binary(Op const& op, F f, double low = -2, double high = 2, bool gradient = true) {
-  struct {
+  struct operands {
     shape a, b, y;
-  } const cases[] = {{{4, 6}, {4, 6}, {4, 6}},       {{4, 6}, {6}, {4, 6}}, {{4, 1}, {4, 6}, {4, 6}},
-                     {{2, 1, 5}, {4, 1}, {2, 4, 5}}, {{}, {3}, {3}},        {{}, {}, {}}};
+  };
+  std::vector<operands> cases{{{4, 6}, {4, 6}, {4, 6}},       {{4, 6}, {6}, {4, 6}}, {{4, 1}, {4, 6}, {4, 6}},
+                              {{2, 1, 5}, {4, 1}, {2, 4, 5}}, {{}, {3}, {3}},        {{}, {}, {}},
+                              {{3, 0}, {1}, {3, 0}},          {{0}, {2, 1}, {2, 0}}};
+  random_stream draw(3, 1);
+  for (int k = 0; k < 4; ++k) {
+    shape const y = random_shape(draw, 1, 4), part = random_part(draw, y);
+    if (k % 2) cases.push_back({part, y, y});
+    else cases.push_back({y, part, y});
+  }
+  std::uint64_t seed = 0;
   for (auto const& c : cases)
-    check_operator(op, {{c.a, low, high}, {c.b, low, high}},
-                   [&](arrays const& in) {
-                     std::vector<double> y;
-                     for (std::int64_t i = 0; i < elements(c.y); ++i)
-                       y.push_back(f(read(in[0], c.y, i), read(in[1], c.y, i)));
-                     return numbers{y};
-                   },
-                   {.gradient = gradient});
+    check_operator(
+        op, {{c.a, low, high}, {c.b, low, high}},
+        [&](arrays const& in) {
+          std::vector<double> y;
+          for (std::int64_t i = 0; i < elements(c.y); ++i) y.push_back(f(read(in[0], c.y, i), read(in[1], c.y, i)));
+          return numbers{y};
+        },
+        {.gradient = gradient}, ++seed);
 }
 
 }  // namespace
@@ -87,6 +107,48 @@ TEST_CASE("scalar functions of one tensor") {
   for (double p : {0.0, 1.0, 2.0, 3.0, -2.0, 5.0, 8.0})
     unary(
         op::pow_scalar{p}, [p](double x) { return std::pow(x, p); }, -2, -0.3);
+}
+
+TEST_CASE("slopes of scalar functions") {
+  slope_of(op::exp_grad{}, 0.1, 3), slope_of(op::log_grad{}, 0.1, 3), slope_of(op::sqrt_grad{}, 0.1, 3);
+  slope_of(op::rsqrt_grad{}, 0.1, 3), slope_of(op::reciprocal_grad{}, 0.2, 3), slope_of(op::abs_grad{});
+  slope_of(op::square_grad{}), slope_of(op::tanh_grad{}, -1, 1), slope_of(op::sigmoid_grad{}, 0, 1);
+  slope_of(op::relu_grad{}), slope_of(op::silu_grad{}), slope_of(op::erf_grad{}), slope_of(op::softplus_grad{});
+  slope_of(op::gelu_grad{}), slope_of(op::gelu_grad{true}), slope_of(op::leaky_relu_grad{0.1});
+  slope_of(op::pow_scalar_grad{2.5}, 0.1, 2);
+}
+
+TEST_CASE("x^0 is 1 everywhere, and its slope 0") {
+  tensor_layout const l = tensor_layout::dense({dtype::f64, {3}});
+  array g(l), x(l);
+  for (std::int64_t i : {0, 1, 2}) g.set(i, 5), x.set(i, static_cast<double>(i - 1));
+  auto const run = [&](auto const& op, arrays const& in) {
+    return testing::detail::run(view_of(op), kernel_of<host_backend, std::remove_cvref_t<decltype(op)>>(), in)[0]
+        .values();
+  };
+  CHECK(run(op::pow_scalar{0}, {x}) == std::vector<double>{1, 1, 1});
+  CHECK(run(op::pow_scalar_grad{0}, {g, x}) == std::vector<double>{0, 0, 0});
+  CHECK(run(op::pow_scalar_grad{1}, {g, x}) == std::vector<double>{5, 5, 5});
+}
+
+TEST_CASE("a tensor of integers and a number") {
+  for (auto element : {dtype::i64, dtype::i32, dtype::u8}) {
+    auto const by_value = [](auto const& f) {
+      return [f](arrays const& in) {
+        std::vector<double> y;
+        for (double x : in[0].values()) y.push_back(f(x));
+        return numbers{y};
+      };
+    };
+    operator_checks const exact{.tolerance = 0, .f32_tolerance = 0};
+    check_operator(op::add_scalar{3}, {{{4, 5}, 0, 40, element}}, by_value([](double x) { return x + 3; }), exact);
+    check_operator(op::mul_scalar{2}, {{{4, 5}, 0, 40, element}}, by_value([](double x) { return x * 2; }), exact);
+  }
+  check_operator(op::mul_scalar{-1}, {{{7}, -9e15, 9e15, dtype::i64}}, [](arrays const& in) {
+    std::vector<double> y;
+    for (double x : in[0].values()) y.push_back(-x);
+    return numbers{y};
+  });
 }
 
 TEST_CASE("arithmetic, comparison and choice of two tensors") {
@@ -134,4 +196,10 @@ TEST_CASE("a mistake is told with the operator and the shapes") {
   CHECK(message_of([&] { e.add(op::mul{}, {a, i}); }) == "mul: element types differ, f32[32,64] and i64[64]");
   CHECK(message_of([&] { e.add(op::relu{}, {i}); }) == "relu: needs a floating type, was given i64[64]");
   CHECK(message_of([&] { e.add(op::add{}, {a}); }) == "add: takes 2 inputs, was given 1");
+  CHECK(message_of([&] { e.add(op::add_scalar{0.5}, {i}); }) ==
+        "add_scalar: 0.500000 is no integer, but the tensor is i64[64]: cast it to a floating type first");
+  CHECK(message_of([&] { e.add(op::mul_scalar{1e300}, {i}); }).find("mul_scalar: ") == 0);
+  auto const b1 = e.add_source(role::input, {dtype::boolean, {4}});
+  CHECK(message_of([&] { e.add(op::mul_scalar{2}, {b1}); }) ==
+        "mul_scalar: needs numbers, was given bool[4]: cast it first");
 }

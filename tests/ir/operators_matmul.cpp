@@ -25,7 +25,7 @@ numbers product(arrays const& in, bool ta, bool tb, shape const& y) {
     return at;
   };
   auto const m = y[r - 2], n = y[r - 1], inner = a.layout.type.extent(ta ? -2 : -1);
-  for (std::int64_t batch = 0; batch < elements(y) / (m * n); ++batch)
+  for (std::int64_t batch = 0; m * n > 0 && batch < elements(y) / (m * n); ++batch)
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
         double s = 0;
@@ -39,14 +39,29 @@ numbers product(arrays const& in, bool ta, bool tb, shape const& y) {
 }  // namespace
 
 TEST_CASE("products of matrices, transposed and batched") {
-  struct {
+  struct operands {
     shape a, b, y;
-  } const cases[] = {{{4, 6}, {6, 2}, {4, 2}},
-                     {{1, 5}, {5, 1}, {1, 1}},
-                     {{2, 3, 4}, {4, 6}, {2, 3, 6}},
-                     {{2, 3, 4}, {2, 4, 6}, {2, 3, 6}},
-                     {{2, 1, 3, 4}, {3, 4, 2}, {2, 3, 3, 2}},
-                     {{3, 4}, {2, 4, 2}, {2, 3, 2}}};
+  };
+  std::vector<operands> cases{{{4, 6}, {6, 2}, {4, 2}},
+                              {{1, 5}, {5, 1}, {1, 1}},
+                              {{2, 3, 4}, {4, 6}, {2, 3, 6}},
+                              {{2, 3, 4}, {2, 4, 6}, {2, 3, 6}},
+                              {{2, 1, 3, 4}, {3, 4, 2}, {2, 3, 3, 2}},
+                              {{3, 4}, {2, 4, 2}, {2, 3, 2}},
+                              {{2, 3, 4}, {4, 0}, {2, 3, 0}},
+                              {{2, 3, 0}, {0, 4}, {2, 3, 4}},
+                              {{0, 3, 4}, {4, 2}, {0, 3, 2}},
+                              {{2, 0, 4}, {2, 4, 3}, {2, 0, 3}}};
+  random_stream draw(31, 1);
+  for (int i = 0; i < 6; ++i) {
+    shape const batch = random_shape(draw, 0, 3);
+    shape c = batch, a = random_part(draw, batch), b = random_part(draw, batch);
+    std::int64_t const m = 1 + draw.below(5), k = 1 + draw.below(5), n = 1 + draw.below(5);
+    (draw.below(2) ? a : b) = batch;
+    c.push_back(m), c.push_back(n), a.push_back(m), a.push_back(k), b.push_back(k), b.push_back(n);
+    cases.push_back({a, b, c});
+  }
+  std::uint64_t seed = 0;
   for (auto const& c : cases)
     for (bool ta : {false, true})
       for (bool tb : {false, true}) {
@@ -54,8 +69,9 @@ TEST_CASE("products of matrices, transposed and batched") {
           if (turn) std::swap(s[s.rank() - 2], s[s.rank() - 1]);
           return s;
         };
-        int const cuts = check_operator(op::matmul{ta, tb}, {{turned(c.a, ta)}, {turned(c.b, tb)}},
-                                        [&](arrays const& in) { return product(in, ta, tb, c.y); });
+        int const cuts = check_operator(
+            op::matmul{ta, tb}, {{turned(c.a, ta)}, {turned(c.b, tb)}},
+            [&](arrays const& in) { return product(in, ta, tb, c.y); }, {}, ++seed);
         if (c.y == shape{4, 2}) CHECK(cuts == 4);
       }
 }

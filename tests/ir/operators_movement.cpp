@@ -1,4 +1,5 @@
 #include <neap/ir/operators/movement.hpp>
+#include <neap/ir/operators/split.hpp>
 
 #include "../support/message.hpp"
 #include "../support/operator_check.hpp"
@@ -11,7 +12,7 @@ numbers same(arrays const& in) { return {in[0].values()}; }
 }  // namespace
 
 TEST_CASE("copies, casts and fills") {
-  for (shape dims : {shape{5, 6}, shape{2, 40, 33}, shape{}}) {
+  for (shape dims : {shape{5, 6}, shape{2, 40, 33}, shape{}, shape{3, 0}}) {
     check_operator(op::copy{}, {{dims}}, same);
     check_operator(op::cast{dtype::f64}, {{dims}}, same);
     check_operator(op::cast{dtype::f32}, {{dims}}, same, {.gradient = false});
@@ -46,6 +47,54 @@ TEST_CASE("views see what they say") {
     for (int i = 0; i < 12; ++i) y.push_back(in[0][i / 2 % 3]);
     return numbers{y};
   });
+}
+
+TEST_CASE("parts of an axis") {
+  for (shape x : {shape{2, 6}, shape{4, 6, 2}, shape{0, 6}})
+    for (std::int64_t parts : {1, 2, 3})
+      CHECK((check_operator(op::split{1, parts}, {{x}}, [&](arrays const& in) {
+               numbers all(static_cast<std::size_t>(parts));
+               std::int64_t const inner = elements(x) / std::max<std::int64_t>(1, 6 * x[0]), width = 6 / parts * inner;
+               for (std::int64_t i = 0; i < in[0].count(); ++i)
+                 all[static_cast<std::size_t>(i / std::max<std::int64_t>(1, width) % parts)].push_back(in[0][i]);
+               return all;
+             }) > 0) == (x[0] > 0));
+}
+
+TEST_CASE("views of random shapes, and of nothing") {
+  random_stream draw(41, 1);
+  for (std::uint64_t k = 1; k <= 8; ++k) {
+    shape const x = k == 8 ? shape{2, 0, 3} : random_shape(draw, 1, 5);
+    auto const axes = testing::detail::random_axes(draw, x.rank());
+    check_operator(op::permute{axes}, {{x}}, {}, {}, k);
+    auto const axis = static_cast<std::int64_t>(draw.below(static_cast<std::uint32_t>(x.rank())));
+    auto const n = x[static_cast<int>(axis)],
+               from = static_cast<std::int64_t>(draw.below(static_cast<std::uint32_t>(n + 1)));
+    check_operator(op::slice{axis, from, n}, {{x}}, {}, {}, k);
+    check_operator(op::pad{axis, 1, static_cast<std::int64_t>(draw.below(3)), 0.5}, {{x}}, {}, {}, k);
+    check_operator(op::concat{axis - x.rank()}, {{x}, {x}, {x}}, {}, {}, k);
+    check_operator(op::reshape{{elements(x), 1}}, {{x}}, same, {}, k);
+    shape const part = random_part(draw, x);
+    check_operator(op::broadcast_to{x}, {{part}}, {}, {}, k);
+    CHECK(check_operator(
+              op::sum_to{part}, {{x}},
+              [&](arrays const& in) {
+                numbers y{std::vector<double>(static_cast<std::size_t>(elements(part)))};
+                for (std::int64_t i = 0; i < in[0].count(); ++i) {
+                  std::int64_t at = 0, scale = 1, rest = i;
+                  for (int a = x.rank() - 1; a >= 0; --a) {
+                    if (int const b = a - (x.rank() - part.rank()); b >= 0) {
+                      at += (part[b] == 1 ? 0 : rest % x[a]) * scale;
+                      scale *= part[b];
+                    }
+                    rest /= x[a];
+                  }
+                  y[0][static_cast<std::size_t>(at)] += in[0][i];
+                }
+                return y;
+              },
+              {}, k) >= 0);
+  }
 }
 
 TEST_CASE("reshape keeps the axes that it does not mix") {
@@ -97,4 +146,8 @@ TEST_CASE("what cannot be moved is told") {
   auto const d = op::dense(e, t);
   CHECK(d != t);
   CHECK(e.graph().layout(d).is_dense());
+  auto const none = e.add_source(role::input, {dtype::f32, {3, 0, 4}});  // nothing is dense, however it is turned
+  CHECK(op::dense(e, e.add(op::permute{{2, 1, 0}}, {none})[0]) != none);
+  CHECK(e.graph().layout(none).is_dense());
+  CHECK(e.add(op::reshape{{0, 7}}, {none}).size() == 1);
 }

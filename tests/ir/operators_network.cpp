@@ -5,6 +5,7 @@
 #include <neap/ir/operators/image.hpp>
 #include <neap/ir/operators/picking.hpp>
 
+#include "../support/message.hpp"
 #include "../support/operator_check.hpp"
 
 #include <algorithm>
@@ -59,7 +60,7 @@ TEST_CASE("convolution and its gradients") {
 }
 
 TEST_CASE("pooling and resizing") {
-  for (shape x : {shape{2, 2, 6, 6}, shape{1, 2, 7, 5}}) {
+  for (shape x : {shape{2, 2, 6, 6}, shape{1, 2, 7, 5}, shape{0, 2, 6, 6}, shape{2, 0, 7, 5}}) {
     struct {
       extents window, stride, padding;
     } const cases[] = {{{2, 2}, {2, 2}, {0, 0}}, {{3, 3}, {2, 2}, {1, 1}}, {{3, 2}, {1, 2}, {0, 1}}};
@@ -86,6 +87,11 @@ TEST_CASE("pooling and resizing") {
       check_operator(op::max_pool2d{k.window, k.stride, k.padding}, {{x}}, pooled(true, true));
       check_operator(op::avg_pool2d{k.window, k.stride, k.padding, true}, {{x}}, pooled(false, true));
       check_operator(op::avg_pool2d{k.window, k.stride, k.padding, false}, {{x}}, pooled(false, false));
+      pool2d_options const o{
+          {k.window[0], k.window[1]}, {k.stride[0], k.stride[1]}, {k.padding[0], k.padding[1]}, true};
+      shape const y = pool2d_shape(x, o);
+      check_operator(op::max_pool2d_grad{k.window, k.stride, k.padding}, {{y}, {x}});
+      for (bool all : {false, true}) check_operator(op::avg_pool2d_grad{x, k.window, k.stride, k.padding, all}, {{y}});
     }
     check_operator(op::adaptive_avg_pool2d{}, {{x}}, [&](arrays const& in) {
       std::vector<double> y(static_cast<std::size_t>(x[0] * x[1]));
@@ -95,6 +101,7 @@ TEST_CASE("pooling and resizing") {
       return numbers{y};
     });
     check_operator(op::adaptive_avg_pool2d{3, 2}, {{x}});
+    check_operator(op::adaptive_avg_pool2d_grad{x}, {{{x[0], x[1], 3, 2}}});
     check_operator(op::interpolate{2 * x[2], 2 * x[3]}, {{x}}, [&](arrays const& in) {
       std::vector<double> y;
       for (std::int64_t p = 0; p < x[0] * x[1]; ++p)
@@ -102,14 +109,21 @@ TEST_CASE("pooling and resizing") {
           for (std::int64_t j = 0; j < 2 * x[3]; ++j) y.push_back(in[0][p * x[2] * x[3] + i / 2 * x[3] + j / 2]);
       return numbers{y};
     });
-    for (bool corners : {false, true}) check_operator(op::interpolate{9, 4, true, corners}, {{x}});
+    for (bool corners : {false, true}) {
+      check_operator(op::interpolate{9, 4, true, corners}, {{x}});
+      check_operator(op::interpolate_grad{x, true, corners}, {{{x[0], x[1], 9, 4}}});
+    }
+    check_operator(op::interpolate_grad{x}, {{{x[0], x[1], 4, 9}}});
   }
 }
 
 TEST_CASE("batch norm and group norm") {
-  for (shape x : {shape{4, 6}, shape{2, 6, 3, 2}, shape{6, 4, 5}}) {
-    auto const c = x[1], plane = elements(x) / x[0] / c;
-    auto const normalised = [&](std::int64_t groups) {  // 0: over the batch
+  random_stream draw(61, 1);
+  for (shape x : {shape{4, 6}, shape{2, 6, 3, 2}, shape{6, 4, 5}, shape{0, 4, 3}, shape{2, 4, 0},
+                  shape{2 + draw.below(3), 2 * (1 + draw.below(3)), 2 + draw.below(3)}}) {
+    auto const c = x[1], plane = x.rank() > 2 ? x[2] * (x.rank() > 3 ? x[3] : 1) : 1;
+    auto const normalised = [&](std::int64_t groups) -> reference {  // 0: over the batch
+      if (elements(x) == 0) return {};
       return [=](arrays const& in) {
         auto const cell = [&](std::int64_t i) {
           auto const n = i / (c * plane), k = i / plane % c;
@@ -133,9 +147,11 @@ TEST_CASE("batch norm and group norm") {
     check_operator(op::batch_norm{}, {{x}}, normalised(0));
     check_operator(op::batch_norm{}, {{x}, {{c}}, {{c}}}, normalised(0));
     check_operator(op::batch_norm_grad{}, {{x}, {x}, {{c}}, {{c}, 0.5, 2}, {{c}}});
+    check_operator(op::batch_norm_grad{}, {{x}, {x}, {{c}}, {{c}, 0.5, 2}});
     check_operator(op::group_norm{2}, {{x}}, normalised(2));
     check_operator(op::group_norm{2}, {{x}, {{c}}, {{c}}}, normalised(2));
     check_operator(op::group_norm_grad{2}, {{x}, {x}, {{x[0], 2}}, {{x[0], 2}, 0.5, 2}, {{c}}});
+    check_operator(op::group_norm_grad{2}, {{x}, {x}, {{x[0], 2}}, {{x[0], 2}, 0.5, 2}});
     check_operator(op::batch_norm_inference{},
                    {{x}, {{c}, -1, 1, dtype::f64, false}, {{c}, 0.5, 2, dtype::f64, false}, {{c}}, {{c}}},
                    [&](arrays const& in) {
@@ -160,14 +176,24 @@ TEST_CASE("batch norm and group norm") {
 }
 
 TEST_CASE("attention") {
-  struct {
+  struct operands {
     shape q, k, v;
     bool causal;
     double scale;
-  } const cases[] = {{{2, 2, 4, 6}, {2, 2, 4, 6}, {2, 2, 4, 6}, false, 0},
-                     {{2, 2, 4, 6}, {2, 2, 4, 6}, {2, 2, 4, 2}, true, 0},
-                     {{2, 4, 5, 2}, {2, 2, 5, 2}, {2, 2, 5, 4}, true, 0.3},
-                     {{1, 2, 3, 4}, {1, 2, 7, 4}, {1, 2, 7, 4}, false, 1}};
+  };
+  std::vector<operands> cases{
+      {{2, 2, 4, 6}, {2, 2, 4, 6}, {2, 2, 4, 6}, false, 0},  {{2, 2, 4, 6}, {2, 2, 4, 6}, {2, 2, 4, 2}, true, 0},
+      {{2, 4, 5, 2}, {2, 2, 5, 2}, {2, 2, 5, 4}, true, 0.3}, {{1, 2, 3, 4}, {1, 2, 7, 4}, {1, 2, 7, 4}, false, 1},
+      {{0, 2, 3, 4}, {0, 2, 3, 4}, {0, 2, 3, 4}, true, 0},   {{2, 2, 0, 4}, {2, 2, 3, 4}, {2, 2, 3, 4}, false, 0},
+      {{2, 2, 3, 4}, {2, 1, 3, 4}, {2, 1, 3, 0}, false, 0}};
+  random_stream draw(62, 1);
+  for (int i = 0; i < 4; ++i) {
+    auto const n = [&](std::uint32_t most) { return static_cast<std::int64_t>(1 + draw.below(most)); };
+    std::int64_t const b = n(2), heads = n(2), group = n(2), d = n(5), s = n(6);
+    bool const causal = i % 2;
+    std::int64_t const t = causal ? s : n(6);
+    cases.push_back({{b, heads * group, t, d}, {b, heads, s, d}, {b, heads, s, n(5)}, causal, 0});
+  }
   for (auto const& c : cases) {
     check_operator(op::attention{c.causal, c.scale}, {{c.q}, {c.k}, {c.v}}, [&](arrays const& in) {
       std::vector<double> y, lse;
@@ -194,20 +220,54 @@ TEST_CASE("attention") {
           }
       return numbers{y, lse};
     });
+    shape const y{c.q[0], c.q[1], c.q[2], c.v[3]}, sums{c.q[0], c.q[1], c.q[2]};
+    std::vector<operand> given{{y}, {c.q}, {c.k}, {c.v}, {y}, {sums, 1, 3}};
+    check_operator(op::attention_grad{c.causal, c.scale}, given);
+    given.push_back({sums});
+    check_operator(op::attention_grad{c.causal, c.scale}, given);
   }
+  // many rows and keys: several blocks of both
+  check_operator(op::attention{true}, {{{1, 1, 300, 2}}, {{1, 1, 300, 2}}, {{1, 1, 300, 2}}});
+  graph_editor e{operator_table(standard_operators::facets)};
+  auto const q = e.add_source(role::input, {dtype::f32, {1, 2, 3, 4}}),
+             none = e.add_source(role::input, {dtype::f32, {1, 2, 0, 4}}),
+             one = e.add_source(role::input, {dtype::f32, {1, 2, 1, 4}});
+  CHECK(message_of([&] {
+          e.add(op::attention{}, {q, none, none});
+        }) == "attention: needs at least one key, was given [1,2,0,4]");
+  auto const same = e.add(op::broadcast_to{{1, 2, 3, 4}}, {one})[0];
+  CHECK(message_of([&] {
+          e.add(op::attention{}, {q, same, q});
+        }) == "attention: rows of input 1 must be dense and apart, was given f32[1,2,3,4] with strides [8,4,0,1]");
 }
 
 TEST_CASE("rows and elements picked by numbers") {
-  for (shape ids : {shape{4}, shape{2, 6}}) {
+  for (shape ids : {shape{4}, shape{2, 6}, shape{}, shape{3, 2, 2}}) {
     CHECK(check_operator(op::embedding{}, {{{5, 6}}, {ids, 0, 5, dtype::i64}}, [](arrays const& in) {
             std::vector<double> y;
             for (std::int64_t i = 0; i < in[1].count(); ++i)
               for (std::int64_t k = 0; k < 6; ++k) y.push_back(in[0].at({static_cast<std::int64_t>(in[1][i]), k}));
             return numbers{y};
-          }) > 1);
+          }) > 0);
     shape g = ids;
     g.push_back(6);
-    CHECK(check_operator(op::embedding_grad{5}, {{g}, {ids, 0, 5, dtype::i64}}) > 1);
+    CHECK(check_operator(op::embedding_grad{5}, {{g}, {ids, 0, 5, dtype::i64}}) > 0);
+  }
+  for (shape ids : {shape{0}, shape{2, 0}}) {
+    check_operator(op::embedding{}, {{{5, 6}}, {ids, 0, 5, dtype::i64}});
+    check_operator(op::gather{ids.rank() - 1}, {{ids.rank() == 1 ? shape{4} : shape{2, 4}}, {ids, 0, 4, dtype::i64}});
+    check_operator(op::scatter_add{ids.rank() - 1, 5}, {{ids}, {ids, 0, 5, dtype::i64}}, [](arrays const& in) {
+      return numbers{std::vector<double>(in[0].layout.type.rank() == 1 ? 5 : 10)};
+    });
+  }
+  random_stream draw(71, 1);
+  for (std::uint64_t k = 1; k <= 4; ++k) {
+    shape const x = random_shape(draw, 1, 4);
+    int const axis = static_cast<int>(draw.below(static_cast<std::uint32_t>(x.rank())));
+    shape index = x;
+    index[axis] = 1 + draw.below(6);
+    check_operator(op::gather{axis}, {{x}, {index, 0, static_cast<double>(x[axis]), dtype::i64}}, {}, {}, k);
+    check_operator(op::scatter_add{axis - x.rank(), 4}, {{x}, {x, 0, 4, dtype::i64}}, {}, {}, k);
   }
   check_operator(op::gather{1}, {{{4, 6}}, {{4, 3}, 0, 6, dtype::i64}}, [](arrays const& in) {
     std::vector<double> y;
@@ -231,4 +291,6 @@ TEST_CASE("dropout drops the same elements again") {
         y.push_back(p < 1 && dropout_keeps(42, 3, i, static_cast<float>(p)) ? in[0][i] / (1 - p) : 0);
       return numbers{y};
     });
+  check_operator(op::dropout_grad{0.4, 42}, {{{7, 30}}, {{}, 3, 4, dtype::i64}});
+  check_operator(op::dropout{0.4, 42}, {{{7, 0}}, {{}, 3, 4, dtype::i64}});
 }

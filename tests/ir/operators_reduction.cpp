@@ -1,5 +1,6 @@
 #include <neap/ir/operators/reduction.hpp>
 
+#include "../support/message.hpp"
 #include "../support/operator_check.hpp"
 
 #include <algorithm>
@@ -11,32 +12,46 @@ using namespace neap::testing;
 namespace {
 template <class Op>
 void reduces(double start, auto const& f, bool mean = false) {
-  struct {
+  struct reduced {
     shape x;
     extents axes;
-  } const cases[] = {{{4, 6}, {}}, {{4, 6}, {1}}, {{4, 6}, {0}}, {{2, 3, 4}, {0, -1}}, {{2, 300}, {1}}, {{}, {}}};
+  };
+  std::vector<reduced> cases{{{4, 6}, {}},    {{4, 6}, {1}}, {{4, 6}, {0}},    {{2, 3, 4}, {0, -1}},
+                             {{2, 300}, {1}}, {{}, {}},      {{3, 0}, {}},     {{3, 0}, {1}},
+                             {{3, 0}, {0}},   {{0, 4}, {0}}, {{2, 0, 3}, {1}}, {{0}, {}}};
+  random_stream draw(11, 1);
+  for (int k = 0; k < 6; ++k) {
+    reduced r{random_shape(draw, 1, 5), {}};
+    for (int axis = 0; axis < r.x.rank(); ++axis)
+      if (draw.below(2)) r.axes.push_back(draw.below(2) ? axis : axis - r.x.rank());
+    cases.push_back(r);
+  }
+  std::uint64_t seed = 0;
   for (auto const& c : cases)
     for (bool keep : {false, true})
-      check_operator(Op{c.axes, keep}, {{c.x}}, [&](arrays const& in) {
-        std::vector<double> y;
-        std::vector<bool> marked(8, c.axes.empty());
-        for (auto k : c.axes) marked[static_cast<std::size_t>(k < 0 ? k + c.x.rank() : k)] = true;
-        std::int64_t outputs = 1;
-        for (int k = 0; k < c.x.rank(); ++k) outputs *= marked[static_cast<std::size_t>(k)] ? 1 : c.x[k];
-        y.assign(static_cast<std::size_t>(outputs), start);
-        for (std::int64_t i = 0; i < in[0].count(); ++i) {
-          std::int64_t at = 0, scale = 1, rest = i;
-          for (int k = c.x.rank() - 1; k >= 0; --k) {
-            if (!marked[static_cast<std::size_t>(k)]) at += rest % c.x[k] * scale, scale *= c.x[k];
-            rest /= c.x[k];
-          }
-          auto& v = y[static_cast<std::size_t>(at)];
-          v = f(v, in[0][i]);
-        }
-        if (mean)
-          for (auto& v : y) v *= static_cast<double>(outputs) / static_cast<double>(in[0].count());
-        return numbers{y};
-      });
+      check_operator(
+          Op{c.axes, keep}, {{c.x}},
+          [&](arrays const& in) {
+            std::vector<double> y;
+            std::vector<bool> marked(8, c.axes.empty());
+            for (auto k : c.axes) marked[static_cast<std::size_t>(k < 0 ? k + c.x.rank() : k)] = true;
+            std::int64_t outputs = 1;
+            for (int k = 0; k < c.x.rank(); ++k) outputs *= marked[static_cast<std::size_t>(k)] ? 1 : c.x[k];
+            y.assign(static_cast<std::size_t>(outputs), start);
+            for (std::int64_t i = 0; i < in[0].count(); ++i) {
+              std::int64_t at = 0, scale = 1, rest = i;
+              for (int k = c.x.rank() - 1; k >= 0; --k) {
+                if (!marked[static_cast<std::size_t>(k)]) at += rest % c.x[k] * scale, scale *= c.x[k];
+                rest /= c.x[k];
+              }
+              auto& v = y[static_cast<std::size_t>(at)];
+              v = f(v, in[0][i]);
+            }
+            if (mean)
+              for (auto& v : y) v *= static_cast<double>(outputs) / static_cast<double>(in[0].count());
+            return numbers{y};
+          },
+          {}, ++seed);
 }
 }  // namespace
 
@@ -48,6 +63,26 @@ TEST_CASE("reductions over axes") {
   reduces<op::max_reduce>(-inf, [](double a, double b) { return std::max(a, b); });
   reduces<op::min_reduce>(inf, [](double a, double b) { return std::min(a, b); });
   CHECK(check_operator(op::sum{{1}}, {{{4, 6}}}) == 2);
+}
+
+TEST_CASE("sums of integers are i64, counts of booleans too, and means are refused") {
+  auto const total = [](arrays const& in) {
+    double s = 0;
+    for (double x : in[0].values()) s += x;
+    return numbers{{s}};
+  };
+  for (auto element : {dtype::boolean, dtype::u8, dtype::i32, dtype::i64}) {
+    double const high = element == dtype::boolean ? 2 : element == dtype::u8 ? 255 : 2e9;
+    for (shape x : {shape{3, 700}, shape{70000}, shape{0}})
+      check_operator(op::sum{}, {{x, 0, high, element}}, total, {.tolerance = 0, .f32_tolerance = 0});
+    graph_editor e{operator_table(standard_operators::facets)};
+    auto const x = e.add_source(role::input, {element, {4}});
+    CHECK(e.graph().type(e.add(op::sum{}, {x})[0]).element == dtype::i64);
+    CHECK(message_of([&] { e.add(op::mean{}, {x}); }) == "mean: the mean of integers is none, was given " +
+                                                             std::string(name_of(element)) +
+                                                             "[4]: cast it to a floating type first");
+    CHECK(e.graph().type(e.add(op::max_reduce{}, {x})[0]).element == element);
+  }
 }
 
 TEST_CASE("the place of the largest element") {

@@ -12,7 +12,7 @@ namespace {
 std::vector<double> by_rows(array const& x, auto const& f) {
   std::vector<double> y;
   std::int64_t const n = x.layout.type.dims.back();
-  for (std::int64_t r = 0; r < x.count() / n; ++r) {
+  for (std::int64_t r = 0; n > 0 && r < x.count() / n; ++r) {
     std::vector<double> row;
     for (std::int64_t i = 0; i < n; ++i) row.push_back(x[r * n + i]);
     for (double v : f(row, r)) y.push_back(v);
@@ -27,7 +27,9 @@ double logsumexp(std::vector<double> const& row) {
 }  // namespace
 
 TEST_CASE("softmax and its logarithm") {
-  for (shape dims : {shape{4, 6}, shape{2, 2, 70}, shape{5}}) {
+  random_stream draw(21, 1);
+  for (shape dims : {shape{4, 6}, shape{2, 2, 70}, shape{5}, shape{0, 3}, shape{3, 0}, random_shape(draw, 1, 5),
+                     random_shape(draw, 2, 5)}) {
     check_operator(op::softmax{}, {{dims}}, [](arrays const& in) {
       return numbers{by_rows(in[0], [](auto row, auto) {
         double const l = logsumexp(row);
@@ -72,7 +74,9 @@ TEST_CASE("layer norm and rms norm") {
       return out;
     };
   };
-  for (shape x : {shape{4, 6}, shape{2, 3, 40}, shape{6}, shape{6, 6}}) {
+  random_stream draw(22, 1);
+  for (shape x : {shape{4, 6}, shape{2, 3, 40}, shape{6}, shape{6, 6}, shape{0, 3}, shape{2, 0, 4},
+                  random_shape(draw, 2, 5), random_shape(draw, 2, 4)}) {
     std::int64_t const n = x.back();
     shape rows = x;
     rows.erase(rows.rank() - 1);
@@ -87,10 +91,24 @@ TEST_CASE("layer norm and rms norm") {
   }
 }
 
+TEST_CASE("rows without elements") {  // their mean is a NaN, and their sum of exponentials 0
+  for (shape rows : {shape{3}, shape{2, 0}, shape{}}) {
+    shape x = rows;
+    x.push_back(0);
+    check_operator(op::layer_norm{}, {{x}, {{0}}, {{0}}});
+    check_operator(op::rms_norm{}, {{x}});
+    check_operator(op::layer_norm_grad{}, {{x}, {x}, {rows}, {rows, 0.5, 2}, {{0}}});
+    check_operator(op::rms_norm_grad{}, {{x}, {x}, {rows, 0.5, 2}, {{0}}});
+    check_operator(op::cross_entropy{-100, true}, {{x}, {rows, -100, -99, dtype::i64}});
+    check_operator(op::cross_entropy_grad{-100, true}, {{rows}, {x}, {rows, -100, -99, dtype::i64}, {rows}});
+  }
+}
+
 TEST_CASE("losses") {
   for (bool per_row : {false, true})
     for (std::int64_t ignored : {-100, 2})
-      for (shape rows : {shape{4}, shape{2, 4}}) {
+      for (shape rows : {shape{4}, shape{2, 4}, shape{}, shape{2, 0}}) {
+        if (rows.rank() == 0 && !per_row && ignored >= 0) continue;  // the mean of no row
         shape logits = rows;
         logits.push_back(6);
         int const cuts =
@@ -109,11 +127,11 @@ TEST_CASE("losses") {
                              return numbers{per_row ? loss : std::vector{sum / count}, lse};
                            },
                            {.f32_tolerance = 1e-3});
-        CHECK((cuts > 0) == per_row);
+        CHECK((cuts > 0) == (per_row && rows.rank() > 0));
         check_operator(op::cross_entropy_grad{ignored, per_row},
                        {{per_row ? rows : shape{}}, {logits, -2, 2}, {rows, 0, 6, dtype::i64}, {rows, 1, 3}});
       }
-  for (shape x : {shape{4, 6}, shape{}, shape{3, 50}}) {
+  for (shape x : {shape{4, 6}, shape{}, shape{3, 50}, shape{0, 3}}) {
     check_operator(op::mse{}, {{x}, {x}}, [](arrays const& in) {
       double s = 0;
       for (std::int64_t i = 0; i < in[0].count(); ++i) s += (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);

@@ -57,6 +57,21 @@ TEST_CASE("counters, accumulators, clipping") {
   check_operator(op::reset{}, {{{4, 6}}}, each([](row const&) { return row{0}; }));
   double const x = 0.5 * 0.5 * 24;
   CHECK(check_operator(op::sum_squares{}, {{{4, 6}, 0.5, 0.5}}, [&](arrays const&) { return numbers{{x}}; }) == 2);
+  check_operator(op::scale_by{}, {{{4, 6}}, {{}}}, [](arrays const& in) {
+    row y = in[0].values();
+    for (auto& v : y) v *= in[1][0];
+    return numbers{y};
+  });
+  for (shape none : {shape{0}, shape{3, 0}}) {
+    check_operator(op::scale_by{}, {{none}, {{}}});
+    check_operator(op::accumulate{}, {{none}, {none}});
+    check_operator(op::sgd{}, {{none}, {none}});
+    check_operator(op::sum_squares{}, {{none}}, [](arrays const&) { return numbers{{0}}; });
+  }
+  for (double total : {0.0, 2.25, 16.0})
+    check_operator(op::clip_factor{2}, {{{}, total, total}},
+                   [](arrays const& in) { return numbers{{std::min(1.0, 2 / (std::sqrt(in[0][0]) + 1e-6))}}; },
+                   {.f32 = false});  // totals are f64
   auto const kernel = [](auto const& op, arrays in) {
     return testing::detail::run(view_of(op), kernel_of<host_backend, std::remove_cvref_t<decltype(op)>>(), in)[0][0];
   };

@@ -15,6 +15,9 @@ using neap::testing::renumbered;
 using neap::testing::toy_operators;
 namespace toy = neap::testing::toy;
 
+static_assert(neap::detail::is_word("relu_2") && neap::detail::is_word("X"));  // what an operator may be called
+static_assert(!neap::detail::is_word("my-twice") && !neap::detail::is_word("") && !neap::detail::is_word("a.b"));
+
 TEST_CASE("print, then parse, gives the same graph") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);

@@ -1,6 +1,7 @@
 // What every operator must hold, checked on one case at a time:
 //   - its kernel gives the reference's numbers, in f64 and, more coarsely, in f32, from dense inputs and from views;
-//   - its gradient agrees with a difference quotient in f64;
+//   - the gradients of all its floating outputs agree with a difference quotient in f64, from dense inputs and from
+//     views, the incoming gradient lying in any order; an operator without a gradient is refused by name;
 //   - cut along a related axis, run by parts and combined, it gives the whole;
 //   - outputs written over inputs, where it says that they may be, have the same bits.
 //
@@ -99,8 +100,23 @@ inline tensor_layout random_view(random_stream& draw, tensor_type const& t) {
   return l;
 }
 
+/// A shape of at least `least` and at most `most` axes, of extents 1 to 5.
+inline shape random_shape(random_stream& draw, int least, int most) {
+  shape s;
+  for (int k = least + static_cast<int>(draw.below(static_cast<std::uint32_t>(most - least + 1))); k > 0; --k)
+    s.push_back(1 + draw.below(5));
+  return s;
+}
+/// A shape that broadcasts to `whole`.
+inline shape random_part(random_stream& draw, shape const& whole) {
+  shape s;
+  for (int k = static_cast<int>(draw.below(static_cast<std::uint32_t>(whole.rank() + 1))); k < whole.rank(); ++k)
+    s.push_back(draw.below(3) ? whole[k] : 1);
+  return s;
+}
+
 struct operator_checks {
-  bool gradient = true, views = true;
+  bool gradient = true, views = true, f32 = true;
   double tolerance = 1e-9, f32_tolerance = 2e-4, slope_tolerance = 2e-6;
 };
 
@@ -157,9 +173,12 @@ inline std::vector<array> run(operator_view op, kernel_function<host_backend> ke
   std::vector<int> over;
   for (auto const& r : rules) layouts.push_back(r.layout), over.push_back(r.alias == alias_kind::fresh ? -1 : r.of);
   if (!rules.empty() && rules[0].alias == alias_kind::view) {
-    array v(rules[0].layout);
-    v.memory = in[static_cast<std::size_t>(rules[0].of)].memory;
-    return {v};
+    std::vector<array> views;
+    for (auto const& r : rules) {
+      views.emplace_back(r.layout);
+      views.back().memory = in[static_cast<std::size_t>(r.of)].memory;
+    }
+    return views;
   }
   return run(op, kernel, in, layouts, over);
 }
@@ -197,6 +216,7 @@ inline int check_relations(std::string const& what, operator_view op, kernel_fun
   for (auto const& x : whole) out_layouts.push_back(x.layout);
   dim_context c(in_layouts, out_layouts);
   op.facets->relate(op.bytes, c);
+  bool const view = infer(op, in)[0].alias == alias_kind::view;
   int cuts = 0;
   for (auto const& start : c.links()) {
     // What must be cut together with this axis.
@@ -246,7 +266,7 @@ inline int check_relations(std::string const& what, operator_view op, kernel_fun
         }
         layouts.push_back(tensor_layout::dense(t));
       }
-      parts.push_back(run(op, kernel, cut, layouts, std::vector<int>(whole.size(), -1)));
+      parts.push_back(view ? run(op, kernel, cut) : run(op, kernel, cut, layouts, std::vector<int>(whole.size(), -1)));
     }
     for (std::size_t j = 0; j < whole.size(); ++j) {
       std::vector<double> got, expected;
@@ -301,32 +321,117 @@ inline void check_takeover(std::string const& what, operator_view op, kernel_fun
     }
 }
 
+/// A tensor as what an operator of views gives of a dense one.
+struct seen_tensor {
+  tensor_type base;
+  tensor_layout layout;
+  std::function<value_id(graph_editor&, value_id)> see = [](graph_editor&, value_id v) { return v; };
+};
 template <class Op>
-void check_gradient(std::string const& what, Op const& op, std::vector<operand> const& spec,
-                    std::vector<array> const& in, double tolerance) {
+seen_tensor seen_by(tensor_type base, Op const& view) {
+  return {base, infer(view_of(view), {array(tensor_layout::dense(base))})[0].layout,
+          [view](graph_editor& e, value_id v) { return e.add(view, {v})[0]; }};
+}
+/// Axes in a random order.
+inline extents random_axes(random_stream& draw, int rank) {
+  extents axes;
+  for (int k = 0; k < rank; ++k) axes.insert(static_cast<int>(draw.below(static_cast<std::uint32_t>(k + 1))), k);
+  return axes;
+}
+/// As it is, with axes in another order, a part of a larger one, or one axis repeated.
+inline seen_tensor random_sight(random_stream& draw, tensor_type t) {
+  auto const kind = draw.below(4);
+  int const axis = t.rank() ? static_cast<int>(draw.below(static_cast<std::uint32_t>(t.rank()))) : 0;
+  tensor_type base = t;
+  if (t.rank() == 0 || kind == 0) return {t, tensor_layout::dense(t)};
+  if (kind == 1) {
+    auto const axes = random_axes(draw, t.rank());
+    for (int k = 0; k < t.rank(); ++k) base.dims[static_cast<int>(axes[k])] = t.dims[k];
+    return seen_by(base, op::permute{axes});
+  }
+  if (kind == 2) {
+    base.dims[axis] += 3;
+    return seen_by(base, op::slice{axis, 1, 1 + t.dims[axis]});
+  }
+  base.dims[axis] = 1;
+  return seen_by(base, op::broadcast_to{t.dims});
+}
+
+/// One differentiation of an op: which outputs the loss depends on (bit j: output j), and whether inputs are views and
+/// the gradients of the outputs lie in other orders.
+struct gradient_case {
+  std::uint64_t seed = 1;
+  unsigned outputs = ~0u;
+  bool views = false;
+  int probes = 12;  // elements of an input for which the quotient is taken
+};
+
+/// The gradient agrees with the difference quotient of loss = a random linear function of the outputs.
+inline void check_gradient(std::string const& what, operator_view op, std::vector<operand> const& spec,
+                           double tolerance, gradient_case const& how) {
+  auto in = draw_inputs(spec, dtype::f64, how.seed, false);
   graph_editor e{operator_table(standard_operators::facets)};
-  std::vector<value_id> sources, wanted;
-  std::vector<std::size_t> which;
+  random_stream draw(how.seed, 77);
   std::vector<block> memory;
   auto const source = [&](array const& x) {
     block b(x.layout.type.bytes());
-    array d = x.dense();
-    std::memcpy(b.data(), d.memory.data(), static_cast<std::size_t>(b.bytes()));
+    std::memcpy(b.data(), x.memory.data(), static_cast<std::size_t>(b.bytes()));
     memory.push_back(std::move(b));
     return e.add_source(role::input, x.layout.type);
   };
+  auto const random_source = [&](tensor_type const& t, double low, double high) {
+    array x(tensor_layout::dense(t));
+    for (std::int64_t i = 0; i < x.count(); ++i) x.set(i, low + (high - low) * static_cast<double>(draw.uniform()));
+    return source(x);
+  };
+
+  std::vector<value_id> arguments, wanted;
+  std::vector<std::size_t> which;
+  auto layouts = in;  // as the op sees them
   for (std::size_t i = 0; i < in.size(); ++i) {
-    sources.push_back(source(in[i]));
-    if (is_floating(spec[i].element) && spec[i].differentiable) wanted.push_back(sources.back()), which.push_back(i);
+    bool const floating = is_floating(spec[i].element);
+    value_id v;
+    seen_tensor x{in[i].layout.type, in[i].layout};
+    if (how.views && floating && spec[i].differentiable) {
+      x = random_sight(draw, x.base);
+      auto trial = layouts;
+      trial[i] = array(x.layout);
+      try {
+        infer(op, trial);
+        layouts = trial;
+      } catch (error const& refused) {
+        CHECK(std::string(refused.what()).find("dense") != std::string::npos);
+        x = {in[i].layout.type, in[i].layout};
+      }
+      v = random_source(x.base, spec[i].low, spec[i].high);
+    } else {
+      v = source(in[i]);
+    }
+    if (floating && spec[i].differentiable) wanted.push_back(v), which.push_back(memory.size() - 1);
+    arguments.push_back(x.see(e, v));
   }
   if (wanted.empty()) return;
-  value_id const y = e.emit(view_of(op), sources)[0];
-  // loss = sum(y * c) with random c, lying in another order where the operator takes any
-  random_stream draw(77);
-  array c(tensor_layout::dense(e.graph().type(y)));
-  for (std::int64_t i = 0; i < c.count(); ++i) c.set(i, 2 * static_cast<double>(draw.uniform()) - 1);
-  value_id const weights = source(c);
-  value_id const loss = e.add(op::sum{}, {e.add(op::mul{}, {y, weights})[0]})[0];
+  auto const outputs = e.emit(op, arguments);
+
+  value_id loss = nothing<value_id>;
+  for (std::size_t j = 0; j < outputs.size(); ++j) {
+    value_id y = outputs[j];
+    if (!is_floating(e.graph().type(y).element) || !(how.outputs >> j & 1u)) continue;
+    auto const t = e.graph().type(y);
+    if (how.views && t.rank() > 0) {  // the gradient comes permuted, repeated, or as a part of a larger one
+      std::int64_t const axis = draw.below(static_cast<std::uint32_t>(t.rank()));
+      switch (draw.below(3)) {
+        case 0: y = e.add(op::permute{random_axes(draw, t.rank())}, {y})[0]; break;
+        case 1: y = e.add(op::sum{{axis}, true}, {y})[0]; break;
+        default: y = e.add(op::concat{axis}, {y, random_source(t, -1, 1)})[0];
+      }
+    }
+    value_id const weights = random_source(e.graph().type(y), -1, 1);
+    value_id const term = e.add(op::sum{}, {e.add(op::mul{}, {y, weights})[0]})[0];
+    value_id const number = e.graph().type(term).element == dtype::f64 ? term : e.add(op::cast{dtype::f64}, {term})[0];
+    loss = loss == nothing<value_id> ? number : e.add(op::add{}, {loss, number})[0];
+  }
+  if (loss == nothing<value_id>) return;
   e.keep(loss, role::loss);
   graph const forward{graph_editor(e).finish()};
   auto const gradients = differentiate(e, loss, wanted);
@@ -342,12 +447,17 @@ void check_gradient(std::string const& what, Op const& op, std::vector<operand> 
   };
   auto const run_with = [&](graph const& g) { return run_plainly(g, order(g), memory, backend()).kept; };
   auto const kept = run_with(both);
+  if (!std::isfinite(*reinterpret_cast<double const*>(run_with(forward)[0].data()))) {  // a mean of nothing
+    CHECK(std::any_of(layouts.begin(), layouts.end(), [](array const& x) { return x.count() == 0; }));
+    return;
+  }
   for (std::size_t k = 0; k < wanted.size(); ++k) {
     auto const at = std::find(both.kept().begin(), both.kept().end(), gradients[k]) - both.kept().begin();
     auto const* slope = reinterpret_cast<double const*>(kept[static_cast<std::size_t>(at)].data());
     auto* x = reinterpret_cast<double*>(memory[which[k]].data());
-    std::int64_t const n = in[which[k]].count(), step = n <= 12 ? 1 : n / 12;
-    for (std::int64_t i = 0; i < n; i += step) {
+    std::int64_t const n = both.type(wanted[k]).count(), probes = std::min<std::int64_t>(n, how.probes);
+    for (std::int64_t p = 0; p < probes; ++p) {
+      std::int64_t const i = n <= how.probes ? p : draw.below(static_cast<std::uint32_t>(n));
       double const h = 1e-5, before = x[i];
       x[i] = before + h;
       double const up = *reinterpret_cast<double const*>(run_with(forward)[0].data());
@@ -355,12 +465,40 @@ void check_gradient(std::string const& what, Op const& op, std::vector<operand> 
       double const down = *reinterpret_cast<double const*>(run_with(forward)[0].data());
       x[i] = before;
       if (!close(slope[i], (up - down) / (2 * h), tolerance)) {
-        FAIL_CHECK(what << ": gradient of input " << which[k] << ", element " << i << " is " << slope[i]
-                        << ", the quotient " << (up - down) / (2 * h));
+        FAIL_CHECK(what << std::string(how.views ? " of views" : "") << ", seed " << how.seed << ", outputs "
+                        << how.outputs << ": gradient of input " << k << " of those wanted, element " << i << " is "
+                        << slope[i] << ", the quotient " << (up - down) / (2 * h));
         return;
       }
     }
   }
+}
+/// Several of them: from dense inputs, twice from views, and for each floating output alone if there are more than one.
+inline void check_gradients(std::string const& what, operator_view op, std::vector<operand> const& spec,
+                            std::vector<array> const& out, double tolerance, std::uint64_t seed) {
+  check_gradient(what, op, spec, tolerance, {seed});
+  for (std::uint64_t k : {1u, 2u}) check_gradient(what, op, spec, tolerance, {seed + k, ~0u, true, 6});
+  unsigned floating = 0;
+  for (std::size_t j = 0; j < out.size(); ++j)
+    if (is_floating(out[j].layout.type.element)) floating |= 1u << j;
+  for (std::size_t j = 0; (floating & (floating - 1)) && j < out.size(); ++j)
+    if (floating >> j & 1u) check_gradient(what, op, spec, tolerance, {seed + 3 + j, 1u << j, true, 6});
+}
+/// An op without a gradient rule is refused by name where a loss depends on it.
+inline void check_refusal(operator_view op, std::vector<operand> const& spec, std::vector<array> const& in) {
+  graph_editor e{operator_table(standard_operators::facets)};
+  std::vector<value_id> arguments, wanted;
+  for (auto const& x : in) {
+    arguments.push_back(e.add_source(role::input, x.layout.type));
+    if (is_floating(spec[arguments.size() - 1].element)) wanted.push_back(arguments.back());
+  }
+  auto const out = e.emit(op, arguments);
+  if (wanted.empty() || !is_floating(e.graph().type(out[0]).element)) return;
+  std::string told;
+  try {
+    differentiate(e, out[0], wanted);
+  } catch (error const& x) { told = x.what(); }
+  CHECK(told == "differentiate: " + std::string(op.facets->name) + " #0 has no gradient");
 }
 }  // namespace detail
 
@@ -368,26 +506,23 @@ using arrays = std::vector<array>;
 using numbers = std::vector<std::vector<double>>;
 using reference = std::function<numbers(arrays const&)>;  // of each output; fewer than the op has: the first ones
 
-/// Checks everything that a case can; gives the number of axes that could be cut.
-template <class Op>
-int check_operator(Op const& op, std::vector<operand> const& spec, reference const& expected = {},
-                   operator_checks const& o = {}, std::uint64_t seed = 1) {
-  operator_view const view = view_of(op);
-  std::string what(Op::name);
+namespace detail {
+inline int check_operator(operator_view view, kernel_function<host_backend> kernel, std::vector<operand> const& spec,
+                          reference const& expected, operator_checks const& o, std::uint64_t seed) {
+  std::string what(view.facets->name);
   for (auto const& x : spec) what += " " + to_string(x.dims);
   INFO(what);
-  auto const kernel = kernel_of<host_backend, Op>();
-  auto const in = detail::draw_inputs(spec, dtype::f64, seed, false);
-  auto const out = detail::run(view, kernel, in);
+  auto const in = draw_inputs(spec, dtype::f64, seed, false);
+  auto const out = run(view, kernel, in);
   if (expected) {
     auto const right = expected(in);
-    for (std::size_t j = 0; j < right.size(); ++j) detail::compare(what, out[j].values(), right[j], o.tolerance);
+    for (std::size_t j = 0; j < right.size(); ++j) compare(what, out[j].values(), right[j], o.tolerance);
   }
-  bool const updates = detail::infer(view, in)[0].alias == alias_kind::update;
-  {  // f32
-    auto const narrow = detail::run(view, kernel, detail::draw_inputs(spec, dtype::f32, seed, false));
+  bool const updates = infer(view, in)[0].alias == alias_kind::update;
+  if (o.f32) {
+    auto const narrow = run(view, kernel, draw_inputs(spec, dtype::f32, seed, false));
     for (std::size_t j = 0; j < out.size(); ++j)
-      detail::compare(what + " in f32", narrow[j].values(), out[j].values(), o.f32_tolerance);
+      compare(what + " in f32", narrow[j].values(), out[j].values(), o.f32_tolerance);
   }
   for (std::uint64_t k = 0; o.views && k < 4; ++k) {
     auto strided = in;
@@ -399,22 +534,24 @@ int check_operator(Op const& op, std::vector<operand> const& spec, reference con
       try {  // a layout that does not suit is refused by the shape rule, and told
         auto trial = strided;
         trial[static_cast<std::size_t>(&x - strided.data())] = y;
-        detail::infer(view, trial);
+        infer(view, trial);
       } catch (error const& e) {
         CHECK(std::string(e.what()).find("dense") != std::string::npos);
         continue;
       }
       x = y;
     }
-    auto const got = detail::run(view, kernel, strided);
-    for (std::size_t j = 0; j < out.size(); ++j)
-      detail::compare(what + " of views", got[j].values(), out[j].values(), 1e-12);
+    auto const got = run(view, kernel, strided);
+    for (std::size_t j = 0; j < out.size(); ++j) compare(what + " of views", got[j].values(), out[j].values(), 1e-12);
   }
-  if (view.facets->elementwise && !updates) detail::check_takeover(what, view, kernel, in, out);
+  if (view.facets->elementwise && !updates) check_takeover(what, view, kernel, in, out);
   int cuts = 0;
-  if (!updates && detail::infer(view, in)[0].alias == alias_kind::fresh)
-    cuts = detail::check_relations(what, view, kernel, in, out, o.tolerance);
-  if (o.gradient && view.facets->gradient) detail::check_gradient(what, op, spec, in, o.slope_tolerance);
+  // (Views that have their extents as attributes are other operators for a part.)
+  auto const* f = view.facets;
+  if (!updates && f != &facets_of<op::reshape> && f != &facets_of<op::broadcast_to>)
+    cuts = check_relations(what, view, kernel, in, out, o.tolerance);
+  if (o.gradient && view.facets->gradient) check_gradients(what, view, spec, out, o.slope_tolerance, seed);
+  if (!view.facets->gradient && !updates) check_refusal(view, spec, in);
   std::vector<tensor_layout> il, ol;
   for (auto const& x : in) il.push_back(x.layout);
   for (auto const& x : out) ol.push_back(x.layout);
@@ -423,6 +560,14 @@ int check_operator(Op const& op, std::vector<operand> const& spec, reference con
   CHECK(w.read >= 0);
   CHECK(w.written >= 0);
   return cuts;
+}
+}  // namespace detail
+
+/// Checks everything that a case can; gives the number of axes that could be cut.
+template <class Op>
+int check_operator(Op const& op, std::vector<operand> const& spec, reference const& expected = {},
+                   operator_checks const& o = {}, std::uint64_t seed = 1) {
+  return detail::check_operator(view_of(op), kernel_of<host_backend, Op>(), spec, expected, o, seed);
 }
 
 }  // namespace neap::testing

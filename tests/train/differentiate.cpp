@@ -27,7 +27,16 @@ struct no_gradient : op::scalar_function<1, true> {
     return x;
   }
 };
-struct my_ops : extend<standard_operators, softsign, op::grad_of<softsign>, no_gradient> {};
+/// x -> x and |x|; the rule is the first output's alone.
+struct partly {
+  static constexpr std::string_view name = "partly";
+  void infer(shape_context& c) const { c.fresh(c.in(0)), c.fresh(c.in(0)); }
+  void relate(dim_context&) const {}
+  void gradient(gradient_context& c) const {
+    if (c.grad() != nothing<value_id>) c.give(0, c.grad());
+  }
+};
+struct my_ops : extend<standard_operators, softsign, op::grad_of<softsign>, no_gradient, partly> {};
 }  // namespace user
 
 namespace {
@@ -104,4 +113,33 @@ TEST_CASE("what has no gradient is told with the operator's name") {
   CHECK(message_of([&] {
           differentiate(f.e, f.one(op::sgd{}, {x, g}), std::span(&x, 1));
         }).find("sgd") != std::string::npos);
+}
+
+TEST_CASE("a gradient that a rule does not ask for is refused, not dropped") {
+  fixture f;
+  auto const x = f.input({2});
+  auto const y = f.e.add(user::partly{}, {x});
+  auto const first = f.one(op::sum{}, {y[0]}), second = f.one(op::sum{}, {y[1]}),
+             both = f.one(op::add{}, {first, second});
+  auto const told = "differentiate: partly #0: its output 1 has no gradient";
+  CHECK(message_of([&] { differentiate(f.e, second, f.sources); }) == told);
+  CHECK(message_of([&] { differentiate(f.e, both, f.sources); }) == told);
+  CHECK(differentiate(f.e, first, f.sources).size() == 1);
+}
+
+TEST_CASE("a second output's rule costs nothing where its gradient is not asked for") {
+  auto const ops = [](auto const& make) {
+    fixture f;
+    auto const loss = make(f);
+    auto const before = f.e.graph().op_count();
+    differentiate(f.e, loss, f.sources);
+    return f.e.graph().op_count() - before;
+  };
+  CHECK(ops([](fixture& f) {
+          return f.one(op::sum{}, {f.one(op::layer_norm{}, {f.input({4, 6}), f.input({6}), f.input({6})})});
+        }) == 5);  // a one, its reshape and broadcast, a dense copy for the rows, layer_norm_grad
+  CHECK(ops([](fixture& f) {
+          auto const t = f.e.add_source(role::input, {dtype::i64, {4}});
+          return f.one(op::cross_entropy{}, {f.input({4, 6}), t});
+        }) == 2);
 }

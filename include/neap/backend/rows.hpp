@@ -29,6 +29,13 @@ struct row_view {
   NEAP_HD explicit operator bool() const { return data != nullptr; }
 };
 
+/// How many rows a tensor of rank 1 or more has; they may have no elements.
+inline std::int64_t row_count(shape const& dims) {
+  std::int64_t n = 1;
+  for (int axis = 0; axis + 1 < dims.rank(); ++axis) n *= dims[axis];
+  return n;
+}
+
 /// The rows of x, whose last axis must be contiguous; a tensor without data gives a view without data.
 template <class T>
 row_view<T> rows_of(tensor_ref const& x, char const* kernel) {
@@ -39,7 +46,7 @@ row_view<T> rows_of(tensor_ref const& x, char const* kernel) {
          " is expected");
   if (x.rank() == 0) fail("a tensor of rank 0 has no rows");
   int const last = x.rank() - 1;
-  if (x.dims[last] > 1 && x.strides[last] != 1) fail("the last axis must be contiguous");
+  if (x.dims[last] > 1 && x.strides[last] != 1 && x.count() > 0) fail("the last axis must be contiguous");
   row_view<T> v{x.as<T>(), 0, {}, {}};
   for (int axis = 0; axis < last; ++axis) {
     if (x.dims[axis] == 1) continue;

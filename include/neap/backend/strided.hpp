@@ -69,6 +69,7 @@ inline strided view_through(shape const& whole, tensor_ref const& x) {
 /// Calls f(offset, length, stride) for the runs along the last axis that make up the linear indices [begin, begin + n).
 template <class F>
 NEAP_INLINE void for_each_run(strided const& v, std::int64_t begin, std::int64_t n, F&& f) {
+  if (n <= 0) return;  // an extent may be 0
   std::int64_t at[max_rank];
   std::int64_t offset = 0, rest = begin;
   for (int axis = v.rank - 1; axis >= 0; --axis) {

@@ -147,18 +147,24 @@ struct tensor_layout {
   static constexpr tensor_layout dense(tensor_type t) { return {t, dense_strides(t.dims), 0}; }
 
   /// Elements follow one another in row-major order (axes of extent 1 may have any stride; the offset may be anything).
+  /// No elements always do.
   constexpr bool is_dense() const {
     std::int64_t expected = 1;
     for (int i = type.rank() - 1; i >= 0; --i) {
       if (type.dims[i] == 1) continue;
-      if (strides[i] != expected) return false;
+      if (strides[i] != expected) return has_no_elements();
       expected *= type.dims[i];
     }
     return true;
   }
+  constexpr bool has_no_elements() const {
+    for (auto x : type.dims)
+      if (x == 0) return true;
+    return false;
+  }
   /// The elements of the last axis follow one another: what row kernels need.
   constexpr bool has_dense_rows() const {
-    return type.rank() == 0 || type.dims.back() == 1 || strides[type.rank() - 1] == 1;
+    return type.rank() == 0 || type.dims.back() == 1 || strides[type.rank() - 1] == 1 || has_no_elements();
   }
   friend constexpr bool operator==(tensor_layout const&, tensor_layout const&) = default;
 };

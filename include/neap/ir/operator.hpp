@@ -4,7 +4,8 @@
 //   attributes   static constexpr auto attributes()    the data members as named fields (only if it has data members)
 //   shape rule   void infer(shape_context&) const      types, views and in-place updates of the outputs; model errors
 //   dimensions   void relate(dim_context&) const       which axes must be cut together; which are reduced
-//   gradient     void gradient(gradient_context&) const        optional: absent means "not differentiable"
+//   gradient     void gradient(gradient_context&) const        optional: absent means "not differentiable", as outputs
+//                                                              are whose grad(j) it never asks for
 //   work         work cost(work_context const&) const          optional: default from the element counts
 //   workspace    bytes_t workspace(work_context const&) const  optional: scratch bytes of the kernel; default 0
 //   kernel       run(Backend&, Op const&, kernel_arguments const&), a free function found by argument-dependent lookup
@@ -300,13 +301,19 @@ class gradient_context {
         out_(out),
         out_gradient_(out_gradient),
         wanted_(wanted),
-        gradient_(in.size(), nothing<value_id>) {}
+        gradient_(in.size(), nothing<value_id>),
+        asked_(out.size()) {}
 
   int arity() const { return static_cast<int>(in_.size()); }
   value_id in(int i) const { return in_[static_cast<std::size_t>(i)]; }
   value_id out(int j) const { return out_[static_cast<std::size_t>(j)]; }
-  /// The gradient that has reached output j; nothing<value_id> if none has.
-  value_id grad(int j = 0) const { return out_gradient_[static_cast<std::size_t>(j)]; }
+  /// The gradient that has reached output j; nothing<value_id> if none has. A rule asks for those of all outputs that it
+  /// differentiates, whatever is wanted: an output that it does not ask for has no gradient, and a loss that depends on it
+  /// is refused.
+  value_id grad(int j = 0) {
+    asked_[static_cast<std::size_t>(j)] = true;
+    return out_gradient_[static_cast<std::size_t>(j)];
+  }
   /// Whether anybody needs the gradient of input i.
   bool wants(int i) const { return i < arity() && wanted_[static_cast<std::size_t>(i)]; }
   /// Gives the gradient of input i; its shape is that of the input.
@@ -330,6 +337,12 @@ class gradient_context {
   }
 
   std::span<value_id const> gradients() const { return {gradient_.data(), gradient_.size()}; }
+  /// The first output whose gradient is there but was not asked for; -1 if there is none.
+  int unused_gradient() const {
+    for (std::size_t j = 0; j < asked_.size(); ++j)
+      if (!asked_[j] && out_gradient_[j] != nothing<value_id>) return static_cast<int>(j);
+    return -1;
+  }
 
  private:
   std::vector<value_id> add(operator_view op, std::initializer_list<value_id> in) {
@@ -340,6 +353,7 @@ class gradient_context {
   std::span<value_id const> in_, out_, out_gradient_;
   std::span<bool const> wanted_;
   std::vector<value_id> gradient_;
+  plain_vector<bool> asked_;
 };
 
 // ---------------------------------------------------------------------------------------------- facets
@@ -421,10 +435,19 @@ struct attribute_table {
   static constexpr auto fields = Op::attributes();
 };
 
+/// What the text form can read as a name.
+constexpr bool is_word(std::string_view s) {
+  for (char c : s)
+    if (!((c >= 'a' && c <= 'z') || c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'))) return false;
+  return !s.empty();
+}
+
 /// One static_assert a facet, so that the first line of the error says what to write.
 template <class Op>
 constexpr bool check_operator() {
   static_assert(has_name<Op>, "neap: this operator lacks  static constexpr std::string_view name");
+  if constexpr (has_name<Op>)
+    static_assert(is_word(Op::name), "neap: an operator's name is of letters, digits and underscores");
   static_assert(__is_trivially_copyable(Op) && has_default<Op>,
                 "neap: an operator must be trivially copyable and default constructible (graphs keep its bytes)");
   static_assert(has_infer<Op>, "neap: this operator lacks  void infer(neap::shape_context&) const");

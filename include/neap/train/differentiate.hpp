@@ -67,7 +67,8 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
       reached |= out_gradient.back() != nothing<value_id>;
     }
     plain_vector<bool> flags(in.size());
-    for (std::size_t k = 0; k < in.size(); ++k) wants |= flags[k] = needed[index(in[k])];
+    for (std::size_t k = 0; k < in.size(); ++k)
+      wants |= flags[k] = needed[index(in[k])] && is_floating(type_of(in[k]).element);
     if (!reached || !wants) continue;
 
     auto const& facets = edit.graph().facets(o);
@@ -81,6 +82,8 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
     if (facets.size) std::memcpy(attributes.data(), edit.graph().attributes(o), facets.size);
     gradient_context c(edit, span_of(in), span_of(out), span_of(out_gradient), span_of(flags));
     facets.gradient(attributes.data(), c);
+    if (int const j = c.unused_gradient(); j >= 0)
+      throw error("differentiate: " + who + ": its output " + std::to_string(j) + " has no gradient");
     for (std::size_t k = 0; k < in.size(); ++k) {
       value_id const g = c.gradients()[k];
       if (g == nothing<value_id> || !flags[k]) continue;

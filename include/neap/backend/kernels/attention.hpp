@@ -49,7 +49,7 @@ struct slope_block {
   bool causal;
   std::int64_t visible;
   T const* log_sum;  // [rows]
-  T const* delta;    // [rows] sum of dy * y
+  T const* delta;    // [rows] sum of dy * y, less the gradient to log_sum
   T scale;
 };
 
@@ -177,6 +177,7 @@ struct attention_extents {
 
 inline void check_rows(char const* what, tensor_ref const& t) {
   std::int64_t const d = t.dims[3];
+  if (t.count() == 0) return;
   if ((d > 1 && t.strides[3] != 1) || (t.dims[2] > 1 && t.strides[2] < d))
     throw error(std::string("attention: the rows of ") + what + " " + to_string(t.dims) + " with strides " +
                 to_string(t.strides) + " are not dense, copy it first");
@@ -227,8 +228,8 @@ void run_attention(host_backend& backend, attention_extents const& e, tensor_ref
 template <class T>
 void run_attention_gradient(host_backend& backend, attention_extents const& e, tensor_ref const& q, tensor_ref const& k,
                             tensor_ref const& v, tensor_ref const& y, tensor_ref const& lse, tensor_ref const& dy,
-                            tensor_ref const& dq, tensor_ref const& dk, tensor_ref const& dv, bool causal,
-                            void* workspace) {
+                            tensor_ref const& dlse, tensor_ref const& dq, tensor_ref const& dk, tensor_ref const& dv,
+                            bool causal, void* workspace) {
   constexpr bytes_t size = sizeof(T);
   bytes_t const each = e.backward_scratch(size);
   std::int64_t const group = e.heads / e.key_heads;
@@ -253,6 +254,8 @@ void run_attention_gradient(host_backend& backend, attention_extents const& e, t
             T const* const c = head<T const>(y, b, h, row + r);
             delta[r] = host_block{}.reduce_each(
                 e.value_depth, T(0), [&](std::int64_t j) { return a[j] * c[j]; }, sum_op{});
+            if (dlse.data)  // lse's slope at a score is its probability
+              delta[r] -= dlse.as<T>()[b * dlse.strides[0] + h * dlse.strides[1] + (row + r) * dlse.strides[2]];
             log_sum[r] = lse.as<T>()[b * lse.strides[0] + h * lse.strides[1] + (row + r) * lse.strides[2]];
           }
           std::int64_t const seen = causal ? std::min(e.keys, row + rows) : e.keys;
@@ -311,22 +314,24 @@ void attention(Backend& backend, tensor_ref const& q, tensor_ref const& k, tenso
   else throw error("attention: the host computes in f32 and f64, not in " + std::string(name_of(y.element)));
 }
 
-/// dq, dk, dv from the operands and results of attention and dy. Same views and types as there.
+/// dq, dk, dv from the operands and results of attention, dy and, if it has data, dlse. Same views and types as there.
 template <std::same_as<host_backend> Backend>
 void attention_gradient(Backend& backend, tensor_ref const& q, tensor_ref const& k, tensor_ref const& v,
                         tensor_ref const& y, tensor_ref const& lse, tensor_ref const& dy, tensor_ref const& dq,
-                        tensor_ref const& dk, tensor_ref const& dv, attention_options const& o, void* workspace) {
+                        tensor_ref const& dk, tensor_ref const& dv, attention_options const& o, void* workspace,
+                        tensor_ref const& dlse = {}) {
   auto const e = detail::attention_extents::of(q.dims, k.dims, v.dims, o);
-  if (dq.dims != q.dims || dk.dims != k.dims || dv.dims != v.dims || dy.dims != y.dims)
+  if (dq.dims != q.dims || dk.dims != k.dims || dv.dims != v.dims || dy.dims != y.dims ||
+      (dlse.data && dlse.dims != lse.dims))
     throw error("attention_gradient: gradients do not have the shapes of what they belong to");
   detail::check_rows("q", q), detail::check_rows("k", k), detail::check_rows("v", v), detail::check_rows("y", y);
   detail::check_rows("dq", dq), detail::check_rows("dk", dk), detail::check_rows("dv", dv),
       detail::check_rows("dy", dy);
   detail::single_threaded_blas();
   if (y.element == dtype::f32)
-    detail::run_attention_gradient<float>(backend, e, q, k, v, y, lse, dy, dq, dk, dv, o.causal, workspace);
+    detail::run_attention_gradient<float>(backend, e, q, k, v, y, lse, dy, dlse, dq, dk, dv, o.causal, workspace);
   else if (y.element == dtype::f64)
-    detail::run_attention_gradient<double>(backend, e, q, k, v, y, lse, dy, dq, dk, dv, o.causal, workspace);
+    detail::run_attention_gradient<double>(backend, e, q, k, v, y, lse, dy, dlse, dq, dk, dv, o.causal, workspace);
   else throw error("attention_gradient: the host computes in f32 and f64, not in " + std::string(name_of(y.element)));
 }
 

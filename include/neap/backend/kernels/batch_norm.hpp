@@ -23,14 +23,14 @@ struct channel_shape {
   }
   std::int64_t count() const { return batch * channels * plane; }
   static constexpr std::int64_t tile = 64;  // channels of a block where planes are single elements
-  std::int64_t blocks() const { return plane > 1 ? channels : (channels + tile - 1) / tile; }
-  std::int64_t block_work() const { return batch * plane * (plane > 1 ? 1 : tile); }
+  std::int64_t blocks() const { return plane != 1 ? channels : (channels + tile - 1) / tile; }
+  std::int64_t block_work() const { return batch * plane * (plane != 1 ? 1 : tile); }
 };
 
 /// sums(index into x, channel) over batch and plane, to[channel]; the scheme of all sums below.
 template <class C, class Block, class F, class G>
 NEAP_HD NEAP_INLINE void channel_sums(Block& b, channel_shape const& s, F const& term, G const& finish) {
-  if (s.plane > 1) {
+  if (s.plane != 1) {
     std::int64_t const channel = b.id;
     C sum = C(0);
     for (std::int64_t n = 0; n < s.batch; ++n) {
@@ -56,7 +56,7 @@ NEAP_HD NEAP_INLINE void channel_sums(Block& b, channel_shape const& s, F const&
 /// each(index into x, channel) over all of a block's elements.
 template <class Block, class F>
 NEAP_HD NEAP_INLINE void channel_each(Block& b, channel_shape const& s, F const& f) {
-  if (s.plane > 1) {
+  if (s.plane != 1) {
     std::int64_t const channel = b.id;
     for (std::int64_t n = 0; n < s.batch; ++n) {
       std::int64_t const at = (n * s.channels + channel) * s.plane;
@@ -84,7 +84,7 @@ struct channel_affine {
 
   template <class Block>
   NEAP_HD NEAP_INLINE void run(Block& b) const {
-    if (s.plane > 1) {
+    if (s.plane != 1) {
       std::int64_t const c = b.id;
       C const m = mean[c], scale = rstd[c] * (weight ? static_cast<C>(weight[c]) : C(1));
       C const shift = bias ? static_cast<C>(bias[c]) : C(0);
@@ -209,8 +209,8 @@ struct batch_norm_inference_channels {
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     channel_shape const& s = affine.s;
-    std::int64_t const first = s.plane > 1 ? b.id : b.id * channel_shape::tile;
-    std::int64_t const width = s.plane > 1                                ? 1
+    std::int64_t const first = s.plane != 1 ? b.id : b.id * channel_shape::tile;
+    std::int64_t const width = s.plane != 1                               ? 1
                                : s.channels - first < channel_shape::tile ? s.channels - first
                                                                           : channel_shape::tile;
     batch_norm_inference_channels const k = *this;

@@ -112,7 +112,7 @@ inline void check_targets(std::int64_t const* target, std::int64_t rows, std::in
 
 /// Bytes of workspace of cross_entropy and of cross_entropy_backward for logits of this type.
 inline bytes_t cross_entropy_workspace(tensor_type const& logits) {
-  std::int64_t const columns = logits.extent(-1), rows = columns > 0 ? logits.count() / columns : 0;
+  std::int64_t const rows = detail::row_count(logits.dims);
   return checked_mul(checked_add(rows, 8), 8);
 }
 
@@ -127,7 +127,7 @@ void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const&
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     char const* const name = "cross_entropy";
-    std::int64_t const columns = logits.extent(-1), rows = columns > 0 ? logits.count() / columns : 0;
+    std::int64_t const columns = logits.extent(-1), rows = detail::row_count(logits.dims);
     auto const* const t = detail::vector_of<std::int64_t const>(target, rows, name);
     if constexpr (Backend::addresses_host_memory) detail::check_targets(t, rows, columns, ignore_index);
     C* const losses = how == loss_reduction::none ? detail::vector_of<C>(loss, rows, name) : static_cast<C*>(workspace);
@@ -152,7 +152,7 @@ void cross_entropy_backward(Backend& b, tensor_ref const& dlogits, tensor_ref co
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     char const* const name = "cross_entropy_backward";
-    std::int64_t const columns = logits.extent(-1), rows = columns > 0 ? logits.count() / columns : 0;
+    std::int64_t const columns = logits.extent(-1), rows = detail::row_count(logits.dims);
     auto const* const t = detail::vector_of<std::int64_t const>(target, rows, name);
     if constexpr (Backend::addresses_host_memory) detail::check_targets(t, rows, columns, ignore_index);
     C* const counted = how == loss_reduction::mean ? static_cast<C*>(workspace) : nullptr;

@@ -119,7 +119,7 @@ void run_norm(Backend& b, tensor_ref const& y, tensor_ref const& mean, tensor_re
   with_floating(x.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
-    std::int64_t const columns = x.extent(-1), rows = columns > 0 ? x.count() / columns : 0;
+    std::int64_t const columns = x.extent(-1), rows = row_count(x.dims);
     norm_rows<T, Centred> const kernel{rows_of<T const>(x, name),
                                        rows_of<T>(y, name),
                                        vector_of<C>(mean, rows, name),
@@ -142,7 +142,7 @@ void run_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweig
   with_floating(x.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
-    std::int64_t const columns = x.extent(-1), rows = columns > 0 ? x.count() / columns : 0;
+    std::int64_t const columns = x.extent(-1), rows = row_count(x.dims);
     row_groups const groups{rows};
     C* const dw = dweight.data ? static_cast<C*>(workspace) : nullptr;
     C* const dc = dbias.data ? static_cast<C*>(workspace) + (dw ? groups.count * columns : 0) : nullptr;
@@ -170,7 +170,7 @@ void run_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweig
 }
 
 inline bytes_t norm_backward_bytes(tensor_type const& x, int parameters) {
-  std::int64_t const columns = x.extent(-1), rows = columns > 0 ? x.count() / columns : 0;
+  std::int64_t const columns = x.extent(-1), rows = row_count(x.dims);
   bytes_t const element = x.element == dtype::f64 ? 8 : 4;
   return checked_mul(checked_mul(row_groups{rows}.count, checked_mul(columns, element)), parameters);
 }

@@ -107,7 +107,7 @@ struct matmul_plan {
  private:
   // Batch axes that share b become rows: a's and y's next matrix must follow at the distance of the next row.
   void fold(std::int64_t a_row) {
-    while (batch_rank > 0) {
+    while (batch_rank > 0 && batches > 0) {
       int const i = batch_rank - 1;
       bool const rows_of_a = !each.transpose_a;
       if (stride_b[i] != 0 || !rows_of_a) return;

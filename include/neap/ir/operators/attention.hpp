@@ -16,18 +16,27 @@ inline tensor_layout heads_inside(tensor_type const& t) {
   auto const& d = t.dims;
   return {t, {d[1] * d[2] * d[3], d[3], d[1] * d[3], 1}, 0};
 }
+/// Each row of [B, H, T, D] is dense, and no two of a head share elements (a broadcast T).
+inline bool has_rows_apart(tensor_layout const& l) {
+  return l.has_dense_rows() && (l.type.dims[2] <= 1 || l.strides[2] >= l.type.dims[3] || l.has_no_elements());
+}
+inline void require_rows_apart(shape_context& c, int i) {
+  c.require(has_rows_apart(c.layout(i)), "rows of input ", i, " must be dense and apart, was given ", c.in(i),
+            " with strides ", c.layout(i).strides);
+}
 inline void require_attention(shape_context& c, int q, bool causal) {
   int const k = q + 1, v = q + 2;
   for (int i : {q, k, v}) {
     c.require(c.in(i).rank() == 4, "needs [batch, heads, length, depth], was given ", c.in(i));
     require_floating(c, i);
     require_same_element(c, q, i);
-    require_dense_rows(c, i);
+    require_rows_apart(c, i);
   }
   auto const &a = c.in(q).dims, &b = c.in(k).dims, &d = c.in(v).dims;
   c.require(a[0] == b[0] && a[0] == d[0] && b[1] == d[1] && b[2] == d[2] && a[3] == b[3], "q ", a, ", k ", b, " and v ",
             d, " do not fit");
   c.require(b[1] > 0 && a[1] % b[1] == 0, "heads of keys must divide those of queries, ", a, " and ", b);
+  c.require(b[2] > 0 || a[2] == 0, "needs at least one key, was given ", b);
   c.require(!causal || a[2] == b[2], "causal attention needs as many keys as queries, ", a, " and ", b);
 }
 inline double attention_products(tensor_type const& q, tensor_type const& v, bool causal) {
@@ -43,7 +52,7 @@ inline void relate_heads(dim_context& c, int q, int inputs) {
 }
 }  // namespace detail
 
-/// dy, q, k, v, y, lse -> dq, dk, dv.
+/// dy, q, k, v, y, lse, [dlse] -> dq, dk, dv.
 struct attention_grad {
   static constexpr std::string_view name = "attention_grad";
   bool causal = false;
@@ -52,14 +61,19 @@ struct attention_grad {
     return std::array{field<&attention_grad::causal>("causal"), field<&attention_grad::scale>("scale")};
   }
   void infer(shape_context& c) const {
-    c.require_arity(6, 6);
+    c.require_arity(6, 7);
     detail::require_attention(c, 1, causal);
+    shape y = c.in(1).dims;
+    y[3] = c.in(3).dims[3];
+    detail::require_dims(c, 4, y, "the result");
     detail::require_same_type(c, 0, 4);
-    for (int i : {0, 4}) detail::require_dense_rows(c, i);
+    for (int i : {0, 4}) detail::require_same_element(c, 1, i), detail::require_rows_apart(c, i);
+    detail::require_dims(c, 5, detail::without_last(y), "logsumexp");
     detail::require_dense(c, 5);
+    if (c.arity() > 6) detail::require_same_type(c, 5, 6);
     for (int i : {1, 2, 3}) c.fresh(detail::heads_inside(c.in(i)));
   }
-  void relate(dim_context& c) const { detail::relate_heads(c, 1, 6); }
+  void relate(dim_context& c) const { detail::relate_heads(c, 1, c.arity()); }
   work cost(work_context const& c) const {
     work w = detail::streaming_work(c, 0);
     w.flops = 5 * detail::attention_products(c.in[1].type, c.in[3].type, causal);
@@ -98,9 +112,14 @@ struct attention {
                                      c.in[0].type.element, detail::planned_threads());
   }
   void gradient(gradient_context& c) const {
-    if (c.grad() == nothing<value_id>) return;
-    auto const all = c.emit_all(attention_grad{causal, scale},
-                                {dense_rows(c, c.grad()), c.in(0), c.in(1), c.in(2), c.out(0), c.out(1)});
+    value_id g = c.grad(0), of_sums = c.grad(1);
+    auto const y = c.type(c.out(0));
+    g = g == nothing<value_id>                ? c.emit(fill{y.dims, y.element, 0}, {})
+        : detail::has_rows_apart(c.layout(g)) ? g
+                                              : c.emit(copy{}, {g});
+    std::vector<value_id> in{g, c.in(0), c.in(1), c.in(2), c.out(0), c.out(1)};
+    if (of_sums != nothing<value_id>) in.push_back(of_sums);
+    auto const all = c.emit_all(attention_grad{causal, scale}, span_of(in));
     for (int i : {0, 1, 2})
       if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
   }
@@ -115,7 +134,7 @@ template <std::same_as<host_backend> Backend>
 void run(Backend& b, attention_grad const& op, kernel_arguments const& a) {
   detail::on_planned_threads(b, [&](host_backend& at) {
     neap::attention_gradient(at, a.in[1], a.in[2], a.in[3], a.in[4], a.in[5], a.in[0], a.out[0], a.out[1], a.out[2],
-                             {op.causal, op.scale}, a.workspace);
+                             {op.causal, op.scale}, a.workspace, detail::optional(a.in, 6));
   });
 }
 

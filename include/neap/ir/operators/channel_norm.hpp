@@ -67,12 +67,13 @@ struct batch_norm {
   }
   void relate(dim_context& c) const { detail::relate_channels(c); }
   void gradient(gradient_context& c) const {
-    if (c.grad() == nothing<value_id>) return;
-    value_id const g = dense(c, c.grad());
-    if (c.arity() == 1) return c.give(0, c.emit(batch_norm_grad{}, {g, c.in(0), c.out(1), c.out(2)}));
-    auto const all = c.emit_all(batch_norm_grad{}, {g, c.in(0), c.out(1), c.out(2), c.in(1)});
-    for (int i = 0; i < c.arity(); ++i)
-      if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
+    value_id const g = c.grad() == nothing<value_id> ? c.grad() : dense(c, c.grad());
+    detail::norm_gradient(c, batch_norm_grad{}, 2, g, [&](value_id dx) {
+      auto const x = c.type(c.in(0)).dims;
+      shape each = extents::filled(x.rank() - 1, 1);
+      each[0] = x[1];
+      return detail::with_statistics(c, dx, 2, x, each, elements(x) / std::max<std::int64_t>(1, x[1]));
+    });
   }
 };
 template <class Backend>
@@ -148,25 +149,25 @@ struct batch_norm_inference {
   }
   bytes_t workspace(work_context const& c) const { return neap::batch_norm_workspace(c.in[0].type); }
   void gradient(gradient_context& c) const {
+    value_id const g = c.grad();
     auto const x = c.type(c.in(0));
     int const rank = x.rank();
-    auto const element = x.element;
-    auto const in_type = [&](value_id v) { return c.type(v).element == element ? v : c.emit(cast{element}, {v}); };
+    auto const in_type = [&](value_id v) { return detail::in_element(c, v, x.element); };
     value_id const rstd =
         detail::along_channels(c, in_type(c.emit(rsqrt{}, {c.emit(add_scalar{eps}, {c.in(2)})})), rank);
     if (c.wants(0)) {
       value_id scale = rstd;
       if (c.arity() > 3) scale = c.emit(mul{}, {scale, detail::along_channels(c, c.in(3), rank)});
-      c.give(0, c.emit(mul{}, {c.grad(), scale}));
+      c.give(0, c.emit(mul{}, {g, scale}));
     }
     extents others{0};
     for (int k = 2; k < rank; ++k) others.push_back(k);
     if (c.wants(3)) {
       value_id const mean = detail::along_channels(c, in_type(c.in(1)), rank);
       value_id const h = c.emit(mul{}, {c.emit(sub{}, {c.in(0), mean}), rstd});
-      c.give(3, c.emit(sum{others}, {c.emit(mul{}, {h, c.grad()})}));
+      c.give(3, c.emit(sum{others}, {c.emit(mul{}, {h, g})}));
     }
-    if (c.wants(4)) c.give(4, c.emit(sum{others}, {c.grad()}));
+    if (c.wants(4)) c.give(4, c.emit(sum{others}, {g}));
   }
 };
 template <class Backend>
@@ -215,12 +216,13 @@ struct group_norm {
   }
   void relate(dim_context& c) const { detail::relate_samples(c, 1, 3); }
   void gradient(gradient_context& c) const {
-    if (c.grad() == nothing<value_id>) return;
-    value_id const g = dense(c, c.grad());
-    if (c.arity() == 1) return c.give(0, c.emit(group_norm_grad{groups}, {g, c.in(0), c.out(1), c.out(2)}));
-    auto const all = c.emit_all(group_norm_grad{groups}, {g, c.in(0), c.out(1), c.out(2), c.in(1)});
-    for (int i = 0; i < c.arity(); ++i)
-      if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
+    value_id const g = c.grad() == nothing<value_id> ? c.grad() : dense(c, c.grad());
+    detail::norm_gradient(c, group_norm_grad{groups}, 2, g, [&](value_id dx) {
+      auto const x = c.type(c.in(0)).dims;
+      std::int64_t n = x[1] / groups;
+      for (int k = 2; k < x.rank(); ++k) n *= x[k];
+      return detail::with_statistics(c, dx, 2, {x[0], groups, n}, {x[0], groups, 1}, n);
+    });
   }
 };
 template <class Backend>

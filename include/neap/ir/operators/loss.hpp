@@ -4,6 +4,7 @@
 
 #include <neap/backend/kernels/cross_entropy.hpp>
 #include <neap/ir/operators/row_norm.hpp>
+#include <neap/ir/operators/softmax.hpp>
 
 namespace neap::inline v0::op {
 
@@ -77,11 +78,20 @@ struct cross_entropy {
   }
   bytes_t workspace(work_context const& c) const { return neap::cross_entropy_workspace(c.in[0].type); }
   void gradient(gradient_context& c) const {
-    if (c.grad() == nothing<value_id> || !c.wants(0)) return;
-    auto const element = c.type(c.in(0)).element;
-    value_id g = dense(c, c.grad());
-    if (c.type(g).element != element) g = c.emit(cast{element}, {g});
-    c.give(0, c.emit(cross_entropy_grad{ignore_index, per_row}, {g, c.in(0), c.in(1), c.out(1)}));
+    value_id const of_loss = c.grad(0), of_sums = c.grad(1);
+    if (!c.wants(0)) return;
+    auto const x = c.type(c.in(0));
+    value_id dx = nothing<value_id>;
+    if (of_loss != nothing<value_id>) {
+      value_id const g = detail::in_element(c, dense(c, of_loss), x.element);
+      dx = c.emit(cross_entropy_grad{ignore_index, per_row}, {g, c.in(0), c.in(1), c.out(1)});
+    }
+    if (of_sums != nothing<value_id>) {  // logsumexp's slope is softmax, in ignored rows too
+      value_id const g = detail::in_element(c, detail::along_rows(c, of_sums), x.element);
+      value_id const more = c.emit(mul{}, {c.emit(softmax{}, {c.in(0)}), g});
+      dx = dx == nothing<value_id> ? more : c.emit(add{}, {dx, more});
+    }
+    c.give(0, dx);
   }
 };
 template <class Backend>

@@ -90,7 +90,8 @@ struct matmul {
     if (!c.wants(1)) return;
     value_id left = a, right = g;
     if (db.rank() == 2 && da.rank() > 2 && !transpose_a) {  // one product over all rows instead of a batch and its sum
-      auto const rows = c.type(g).count() / std::max<std::int64_t>(1, c.type(g).extent(-1));
+      std::int64_t rows = 1;
+      for (int k = 0; k + 1 < da.rank(); ++k) rows *= da[k];
       left = c.emit(reshape{{rows, da.back()}}, {dense(c, a)});
       right = c.emit(reshape{{rows, c.type(g).dims.back()}}, {dense(c, g)});
     }

@@ -31,15 +31,20 @@ struct reduced_axes {
   }
 };
 
-inline void infer_reduction(shape_context& c, extents const& axes, bool keepdim) {
+/// Sums of integers are i64, whatever their type; a mean of integers is none.
+inline void infer_reduction(shape_context& c, extents const& axes, bool keepdim, combine how) {
   c.require_arity(1, 1);
+  auto element = c.in(0).element;
+  c.require(how != combine::mean || is_floating(element), "the mean of integers is none, was given ", c.in(0),
+            ": cast it to a floating type first");
+  if (how == combine::sum && !is_floating(element)) element = dtype::i64;
   unsigned seen = 0;
   for (auto k : axes) {
     unsigned const bit = 1u << require_axis(c, 0, k);
     c.require(!(seen & bit), "axis ", k, " is given twice in ", axes);
     seen |= bit;
   }
-  c.fresh(tensor_type{c.in(0).element, reduced_axes(axes, c.in(0).rank()).kept(c.in(0).dims, keepdim)});
+  c.fresh(tensor_type{element, reduced_axes(axes, c.in(0).rank()).kept(c.in(0).dims, keepdim)});
 }
 inline void relate_reduction(dim_context& c, extents const& axes, bool keepdim, combine how) {
   reduced_axes const r(axes, c.in(0).rank());
@@ -68,7 +73,7 @@ inline value_id with_kept_axes(gradient_context& c, value_id v, extents const& a
   static constexpr auto attributes() {                                                            \
     return std::array{field<&self::axes>("axes"), field<&self::keepdim>("keepdim")};              \
   }                                                                                               \
-  void infer(shape_context& c) const { detail::infer_reduction(c, axes, keepdim); }               \
+  void infer(shape_context& c) const { detail::infer_reduction(c, axes, keepdim, combine::how); } \
   void relate(dim_context& c) const { detail::relate_reduction(c, axes, keepdim, combine::how); } \
   work cost(work_context const& c) const { return detail::reduction_work(c); }                    \
   bytes_t workspace(work_context const& c) const {                                                \
@@ -76,6 +81,7 @@ inline value_id with_kept_axes(gradient_context& c, value_id v, extents const& a
                                   detail::reduced_axes(axes, c.in[0].type.rank()).span());        \
   }
 
+/// The sum along axes; of integers and booleans (how many are true) as i64.
 struct sum {
   static constexpr std::string_view name = "sum";
   static constexpr neap::reduction kind = neap::reduction::sum;
@@ -84,14 +90,15 @@ struct sum {
     c.give(0, c.emit(broadcast_to{c.type(c.in(0)).dims}, {detail::with_kept_axes(c, c.grad(), axes, keepdim)}));
   }
 };
+/// The mean along axes of a floating type.
 struct mean {
   static constexpr std::string_view name = "mean";
   static constexpr neap::reduction kind = neap::reduction::mean;
   NEAP_REDUCTION_FACETS(mean, mean)
   void gradient(gradient_context& c) const {
     auto const x = c.type(c.in(0));
-    double const terms =
-        static_cast<double>(x.count()) / static_cast<double>(std::max<std::int64_t>(1, c.type(c.out(0)).count()));
+    double const terms = static_cast<double>(std::max<std::int64_t>(1, x.count())) /
+                         static_cast<double>(std::max<std::int64_t>(1, c.type(c.out(0)).count()));
     value_id const g = c.emit(mul_scalar{1 / terms}, {c.grad()});
     c.give(0, c.emit(broadcast_to{x.dims}, {detail::with_kept_axes(c, g, axes, keepdim)}));
   }

@@ -4,6 +4,7 @@
 
 #include <neap/backend/kernels/layer_norm.hpp>
 #include <neap/backend/kernels/rms_norm.hpp>
+#include <neap/ir/operators/binary.hpp>
 #include <neap/ir/operators/movement.hpp>
 
 namespace neap::inline v0::op {
@@ -51,6 +52,67 @@ inline void infer_row_norm_grad(shape_context& c, int vectors, int statistics) {
   if (c.arity() > fixed)
     for (int j = 0; j < vectors; ++j) c.fresh(tensor_type{c.in(1).element, {c.in(1).dims.back()}});
 }
+inline value_id in_element(gradient_context& c, value_id v, dtype t) {
+  return c.type(v).element == t ? v : c.emit(cast{t}, {v});
+}
+/// One number a row as it broadcasts against the rows.
+inline value_id along_rows(gradient_context& c, value_id v) {
+  shape dims = c.type(v).dims;
+  dims.push_back(1);
+  return c.emit(reshape{dims}, {dense(c, v)});
+}
+/// What a norm's statistics add to its gradient to x: that of a group's mean, dm / n, and that of its rstd r,
+/// -r^3 (x - mean) dr / n, where n elements make a group. The mean is output 1 if there are two; `dx`, what y gave, may be
+/// nothing, and so may the result. x is seen as `groups`, a statistic as `each`, which broadcasts to that; dense if that
+/// is not x's shape.
+inline value_id with_statistics(gradient_context& c, value_id dx, int statistics, shape const& groups,
+                                shape const& each, std::int64_t n) {
+  value_id const of_mean = statistics > 1 ? c.grad(1) : nothing<value_id>, of_rstd = c.grad(statistics);
+  if (!c.wants(0) || (of_mean == nothing<value_id> && of_rstd == nothing<value_id>)) return dx;
+  auto const x = c.type(c.in(0));
+  auto const number = statistic(x.element);
+  auto const seen = [&](value_id v) { return c.emit(reshape{each}, {dense(c, v)}); };
+  double const share = 1 / static_cast<double>(std::max<std::int64_t>(1, n));
+  value_id more = nothing<value_id>;
+  if (of_rstd != nothing<value_id>) {
+    value_id const r = seen(c.out(statistics)), cube = c.emit(mul{}, {c.emit(square{}, {r}), r});
+    value_id const slope = c.emit(mul_scalar{-share}, {c.emit(mul{}, {cube, seen(of_rstd)})});
+    value_id h = in_element(c, groups == x.dims ? c.in(0) : c.emit(reshape{groups}, {c.in(0)}), number);
+    if (statistics > 1) h = c.emit(sub{}, {h, seen(c.out(1))});
+    more = c.emit(mul{}, {h, slope});
+  }
+  if (of_mean != nothing<value_id>) {
+    value_id const part = c.emit(mul_scalar{share}, {seen(of_mean)});
+    more = more == nothing<value_id> ? c.emit(broadcast_to{groups}, {part}) : c.emit(add{}, {more, part});
+  }
+  if (!(groups == x.dims)) more = c.emit(reshape{x.dims}, {dense(c, more)});
+  more = in_element(c, more, x.element);
+  return dx == nothing<value_id> ? more : c.emit(add{}, {dx, more});
+}
+inline value_id with_row_statistics(gradient_context& c, value_id dx, int statistics) {
+  auto const x = c.type(c.in(0)).dims;
+  shape each = x;
+  each[each.rank() - 1] = 1;
+  return with_statistics(c, dx, statistics, x, each, x.back());
+}
+/// The gradient of a norm with optional scale and shift: `Grad` of g, x, the statistics and the scale gives those of x,
+/// scale and shift; `more` adds what the statistics' own gradients do to x.
+template <class Grad, class F>
+void norm_gradient(gradient_context& c, Grad const& grad, int statistics, value_id g, F const& more) {
+  value_id dx = nothing<value_id>;
+  if (g != nothing<value_id>) {
+    std::vector<value_id> in{g, c.in(0)};
+    for (int j = 1; j <= statistics; ++j) in.push_back(c.out(j));
+    if (c.arity() > 1) in.push_back(c.in(1));
+    auto const all = c.emit_all(grad, std::span<value_id const>(in));
+    dx = all[0];
+    for (int i = 1; i < c.arity(); ++i)
+      if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
+  }
+  dx = more(dx);
+  if (c.wants(0)) c.give(0, dx);
+}
+
 /// Row axes of the first `inputs` are those of the first `outputs`; what else comes out is summed over them.
 inline void relate_rows(dim_context& c, int inputs, int outputs) {
   int const rows = c.in(0).rank() - 1;
@@ -82,12 +144,9 @@ struct layer_norm {
   void infer(shape_context& c) const { detail::infer_row_norm(c, 2, 2); }
   void relate(dim_context& c) const { detail::relate_rows(c, 1, 3); }
   void gradient(gradient_context& c) const {
-    if (c.grad() == nothing<value_id>) return;
-    value_id const g = dense_rows(c, c.grad());
-    if (c.arity() == 1) return c.give(0, c.emit(layer_norm_grad{}, {g, c.in(0), c.out(1), c.out(2)}));
-    auto const all = c.emit_all(layer_norm_grad{}, {g, c.in(0), c.out(1), c.out(2), c.in(1)});
-    for (int i = 0; i < c.arity(); ++i)
-      if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
+    value_id const g = c.grad() == nothing<value_id> ? c.grad() : dense_rows(c, c.grad());
+    detail::norm_gradient(c, layer_norm_grad{}, 2, g,
+                          [&](value_id dx) { return detail::with_row_statistics(c, dx, 2); });
   }
 };
 template <class Backend>
@@ -121,12 +180,8 @@ struct rms_norm {
   void infer(shape_context& c) const { detail::infer_row_norm(c, 1, 1); }
   void relate(dim_context& c) const { detail::relate_rows(c, 1, 2); }
   void gradient(gradient_context& c) const {
-    if (c.grad() == nothing<value_id>) return;
-    value_id const g = dense_rows(c, c.grad());
-    if (c.arity() == 1) return c.give(0, c.emit(rms_norm_grad{}, {g, c.in(0), c.out(1)}));
-    auto const all = c.emit_all(rms_norm_grad{}, {g, c.in(0), c.out(1), c.in(1)});
-    for (int i : {0, 1})
-      if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
+    value_id const g = c.grad() == nothing<value_id> ? c.grad() : dense_rows(c, c.grad());
+    detail::norm_gradient(c, rms_norm_grad{}, 1, g, [&](value_id dx) { return detail::with_row_statistics(c, dx, 1); });
   }
 };
 template <class Backend>

@@ -307,24 +307,41 @@ struct leaky_relu {
   }
 };
 
-/// x + value.
+namespace detail {
+/// A tensor and a number. Integers stay integers, so the number must be one; booleans are no numbers.
+inline void infer_with_number(shape_context& c, double value) {
+  c.require_arity(1, 1);
+  auto const& x = c.in(0);
+  c.require(x.element != dtype::boolean, "needs numbers, was given ", x, ": cast it first");
+  c.require(is_floating(x.element) ||
+                (value >= -9e18 && value <= 9e18 && value == static_cast<double>(static_cast<std::int64_t>(value))),
+            value, " is no integer, but the tensor is ", x, ": cast it to a floating type first");
+  c.fresh(x);
+}
+#define NEAP_WITH_NUMBER_FACETS(self)                                                     \
+  static constexpr auto attributes() { return std::array{field<&self::value>("value")}; } \
+  static constexpr int map_inputs = 1;                                                    \
+  static constexpr bool elementwise = true, integral = true;                              \
+  void infer(shape_context& c) const { detail::infer_with_number(c, value); }             \
+  void relate(dim_context& c) const { detail::relate_all_aligned(c); }
+}  // namespace detail
+
+/// x + value. On integers the value must be whole.
 struct add_scalar {
   static constexpr std::string_view name = "add_scalar";
   double value = 0;
-  static constexpr auto attributes() { return std::array{field<&add_scalar::value>("value")}; }
-  NEAP_SCALAR_FACETS(1, false)
+  NEAP_WITH_NUMBER_FACETS(add_scalar)
   template <class T>
   NEAP_HD T operator()(T x) const {
     return x + static_cast<T>(value);
   }
   void gradient(gradient_context& c) const { c.give(0, c.grad()); }
 };
-/// x * value.
+/// x * value. On integers the value must be whole.
 struct mul_scalar {
   static constexpr std::string_view name = "mul_scalar";
   double value = 1;
-  static constexpr auto attributes() { return std::array{field<&mul_scalar::value>("value")}; }
-  NEAP_SCALAR_FACETS(1, true)
+  NEAP_WITH_NUMBER_FACETS(mul_scalar)
   template <class T>
   NEAP_HD T operator()(T x) const {
     return x * static_cast<T>(value);
@@ -333,8 +350,8 @@ struct mul_scalar {
 };
 
 namespace detail {
-/// x^p: whole numbers up to 4 in absolute value by multiplication, the others by log and exp, with the sign that an odd
-/// whole p gives to negative x. Negative x with a p that is not whole is a NaN.
+/// x^p: whole p up to 4 in absolute value by multiplication, others by exp(p log |x|), with the sign that an odd whole p
+/// gives to negative x. Negative x with a p that is not whole is a NaN; x^0 is 1 for all x.
 template <class T>
 NEAP_HD NEAP_INLINE T power(T x, T p) {
   if (p == T(0)) return T(1);
@@ -361,7 +378,7 @@ struct pow_scalar_grad {
   NEAP_SCALAR_FACETS(2, true)
   template <class T>
   NEAP_HD T operator()(T g, T x) const {
-    return g * T(value) * detail::power(x, T(value - 1));
+    return value == 0 ? T(0) : g * T(value) * detail::power(x, T(value - 1));  // 0 also where x^-1 is infinite
   }
 };
 /// x^value; a NaN for negative x if value is not whole.
