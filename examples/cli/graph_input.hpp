@@ -22,6 +22,12 @@ struct graph_input {
         ->check(CLI::IsMember({"magis", "aliased"}))
         ->capture_default_str();
   }
+  /// The graph is to be read as it was when a plan was made.
+  template <class PlanFile>
+  void read_as(PlanFile const& p) {
+    optimizer = p.optimizer;
+    magis = p.magis;
+  }
   neap::io::imported_graph read() const { return parse(value_or_refuse(neap::io::read_file(path))); }
   /// The graph of the file whose text this is.
   neap::io::imported_graph parse(std::string const& text) const {

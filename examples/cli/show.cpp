@@ -10,6 +10,7 @@
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
+#include <neap/verify/plan_verifier.hpp>
 
 #include <memory>
 
@@ -22,11 +23,18 @@ struct options {
 };
 
 int run(options const& o) {
-  auto const g = o.input.read();
+  auto input = o.input;
   std::optional<neap::io::plan_file> p;
-  if (!o.plan.empty()) p = value_or_refuse(neap::io::read_plan(o.plan));
+  if (!o.plan.empty()) {
+    p = value_or_refuse(neap::io::read_plan(o.plan));
+    input.read_as(*p);
+  }
+  auto const g = input.read();
   if (p && p->planned.original != g.program.digest())
     throw refused{o.plan + ": was made for another graph than " + o.input.path};
+  if (p)  // pictures trust what they draw
+    if (auto const verdict = neap::verify_plan(g.program, p->planned); !verdict)
+      throw refused{o.plan + ": is not right: " + verdict.message()};
   std::string picture;
   if (o.format == "dot") {
     auto const order = p ? p->planned.order() : g.order;

@@ -18,8 +18,7 @@ int run(options const& o) {
   auto const p = value_or_refuse(neap::io::read_plan(o.plan_path));
   graph_input input;
   input.path = o.graph_path;
-  input.optimizer = p.optimizer;  // read as it was when the plan was made
-  input.magis = p.magis;
+  input.read_as(p);
   auto const g = input.read();
   if (p.planned.original != g.program.digest())
     throw refused{o.plan_path + ": was made for another graph than " + o.graph_path};

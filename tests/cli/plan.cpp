@@ -104,6 +104,33 @@ TEST_CASE("plan: limits in bytes, in time, and both; moves; devices; the optimiz
         0);  // the plan file says how the graph was read
 }
 
+TEST_CASE("plan: an optimizer that updates one buffer twice") {
+  scratch const at;
+  auto j = json::parse(R"({"format": "neap-graph", "version": 1, "name": "momentum",
+    "buffers": [{"bytes": 400, "kind": "param"}, {"bytes": 400, "kind": "input"}, {"bytes": 400, "kind": "temp"}],
+    "tensors": [{"buf": 0, "dtype": "f32", "shape": [100]}, {"buf": 1, "dtype": "f32", "shape": [100]},
+                {"buf": 2, "dtype": "f32", "shape": [100]}],
+    "nodes": [{"name": "g", "op": "grad", "in": [0, 1], "out": [2], "flags": [], "latency_us": 1}],
+    "outputs": [{"tensor": 2, "kind": "grad", "of": 0}],
+    "optimizer": {"name": "sgd", "buffers": [{"bytes": 400, "kind": "state"}],
+      "tensors": [{"buf": 3, "dtype": "f32", "shape": [100]}],
+      "nodes": [{"name": "m1", "op": "mul_", "in": [3], "out": [], "mutates": [0], "flags": [], "latency_us": 1},
+                {"name": "m2", "op": "add_", "in": [3, 2], "out": [], "mutates": [0], "flags": [], "latency_us": 1},
+                {"name": "m3", "op": "add_", "in": [0, 3], "out": [], "mutates": [0], "flags": [], "latency_us": 1}]}})");
+  write_bytes(at / "g", j.dump());
+  auto const run = [&] {
+    return run_neap({"plan", at / "g", "--optimizer", "--memory-limit", "1", "--out", at / "p", "--time-budget", "1s"});
+  };
+  CHECK(run().code == 0);
+  CHECK(run_neap({"verify", at / "g", at / "p"}).code == 0);
+  auto const steps = json::parse(read_bytes(at / "p"))["nodes"];
+  CHECK(steps.size() == 4);
+  CHECK(steps[3]["name"] == "m3");
+  j["optimizer"]["nodes"][0]["in"] = {2};
+  write_bytes(at / "g", j.dump());
+  CHECK(run().refusal().find("outputs[0].tensor: node \"m1\" of the optimizer overwrites it") != std::string::npos);
+}
+
 TEST_CASE("plan: a limit that nobody can meet is exit 1, with the best plan, the bound and who forces it") {
   scratch const at;
   auto const a = plan("gpt-d256-l4-b8-t128", {"--memory-limit", "0.1", "--out", at / "best", "--json"});

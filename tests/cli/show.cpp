@@ -70,6 +70,40 @@ TEST_CASE("show: odd names do not break a picture") {
   CHECK(dot.out.find('\x02') == dot.out.npos);
 }
 
+TEST_CASE("show: a plan that is not right is not drawn") {
+  scratch const at;
+  auto const graph = graph_file("mlp4-1024-b256");
+  CHECK(run_neap({"plan", graph, "--memory-limit", "1", "--iterations", "20", "--out", at / "p"}).code == 0);
+  auto const good = json::parse(read_bytes(at / "p"));
+  auto const refusals = [&](json plan) {
+    plan.erase("checksum");
+    auto text = plan.dump();  // keys in another order: a reader does not mind
+    text.back() = ',';
+    write_bytes(at / "q", sealed(text + "\"checksum\":\"\"}"));
+    for (auto const* format : {"dot", "svg", "offsets"}) {
+      auto const why = run_neap({"show", graph, at / "q", "--format", format}).refusal();
+      CAPTURE(why);
+      CHECK(why.find(at / "q") != why.npos);
+    }
+  };
+  auto few = good;
+  few["steps"] = {good["steps"][0], good["steps"][1], good["steps"][2]};
+  for (auto& b : few["buffers"]) b["first"] = 0, b["last"] = 2;
+  refusals(few);
+  auto far = good;
+  for (auto& b : far["buffers"]) b["offset"] = INT64_MAX;
+  refusals(far);
+}
+
+TEST_CASE("show: a plan made with the optimizer's part is read with it") {
+  scratch const at;
+  auto const graph = graph_file("mlp4-1024-b256");
+  CHECK(run_neap({"plan", graph, "--memory-limit", "1", "--iterations", "20", "--optimizer", "--out", at / "p"}).code ==
+        0);
+  for (auto const* format : {"dot", "svg", "offsets"})
+    CHECK(run_neap({"show", graph, at / "p", "--format", format}).code == 0);
+}
+
 TEST_CASE("show: bad input is refused with one line") {
   auto const graph = graph_file("mlp4-1024-b256");
   scratch const at;

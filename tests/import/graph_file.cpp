@@ -1,6 +1,7 @@
 #include <neap/import/graph_file.hpp>
 
 #include <neap/ir/verify.hpp>
+#include <neap/schedule/memory_greedy.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/simulator.hpp>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <random>
 #include <string>
 
 using namespace neap;
@@ -93,6 +95,107 @@ TEST_CASE("a small document, read as it says") {
   CHECK(std::find(before.begin(), before.end(), op_id{0}) != before.end());
 }
 
+namespace {
+
+/// A parameter, a gradient made from it, two states, and the update nodes that are given.
+nlohmann::json with_updates(std::vector<nlohmann::json> const& nodes) {
+  auto j = nlohmann::json::parse(R"({
+    "format": "neap-graph", "version": 1, "name": "updates",
+    "buffers": [{"bytes": 64, "kind": "param"}, {"bytes": 64, "kind": "temp"}],
+    "tensors": [{"buf": 0, "dtype": "f32", "shape": [16]}, {"buf": 1, "dtype": "f32", "shape": [16]}],
+    "nodes": [{"name": "g", "op": "grad", "in": [0], "out": [1], "flags": [], "latency_us": 1}],
+    "outputs": [],
+    "optimizer": {"name": "x", "buffers": [{"bytes": 64, "kind": "state"}, {"bytes": 64, "kind": "state"}],
+      "tensors": [{"buf": 2, "dtype": "f32", "shape": [16]}, {"buf": 3, "dtype": "f32", "shape": [16]},
+                  {"buf": 0, "dtype": "f32", "shape": [4, 4]}, {"buf": 0, "dtype": "f32", "shape": [16]}]}
+  })");
+  j["optimizer"]["nodes"] = nodes;
+  return j;
+}
+nlohmann::json update(std::string const& name, std::vector<int> const& in, std::vector<int> const& mutates,
+                      std::vector<int> const& out = {}) {
+  return {{"name", name},       {"op", "add_"},   {"in", in}, {"out", out}, {"flags", nlohmann::json::array()},
+          {"mutates", mutates}, {"latency_us", 1}};
+}
+
+}  // namespace
+
+TEST_CASE("several updates of one buffer are its versions, one after the other, and readers see the newest") {
+  std::size_t updates = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 r(seed);
+    std::vector<nlohmann::json> nodes;
+    std::vector<std::vector<int>> touches;  // by op: tensors 0 to 3
+    std::vector<int> writes;
+    touches.push_back({0, 1}), writes.push_back(1);
+    for (int i = 0; i < 6; ++i) {
+      std::vector<int> in;
+      for (int t = 0; t < 4; ++t)
+        if (r() % 2) in.push_back(t);
+      if (in.empty()) in.push_back(0);
+      auto const k = static_cast<int>(r() % in.size());
+      nodes.push_back(update("u" + std::to_string(i), in, {k}));
+      touches.push_back(in), writes.push_back(in[static_cast<std::size_t>(k)]);
+    }
+    auto const g = io::read_neap_graph(with_updates(nodes), "f.json", {.optimizer = true});
+    REQUIRE_MESSAGE(g.ok(), g.message());
+    CHECK(verify(g->program).ok());
+    CHECK(check_order(g->program, g->order).ok());
+    std::vector<int> version(4, 0);
+    for (std::size_t i = 1; i < writes.size(); ++i) {
+      auto const o = id_at<op_id>(i);
+      for (std::size_t k = 0; k < touches[i].size(); ++k)
+        CHECK(g->program.record(g->program.inputs(o)[k]).version == version[static_cast<std::size_t>(touches[i][k])]);
+      ++version[static_cast<std::size_t>(writes[i])];
+      CHECK(g->program.record(g->program.output(o)).version == version[static_cast<std::size_t>(writes[i])]);
+      ++updates;
+    }
+    // whatever order is chosen, ops that touch what another one writes stay in the file's order
+    auto const order = memory_greedy{}(g->program, {});
+    std::vector<std::size_t> at(writes.size());
+    for (std::size_t p = 0; p < order.size(); ++p) at[index(order[p])] = p;
+    auto const has = [&](std::size_t i, int t) {
+      return std::find(touches[i].begin(), touches[i].end(), t) != touches[i].end();
+    };
+    for (std::size_t i = 0; i < writes.size(); ++i)
+      for (std::size_t j = i + 1; j < writes.size(); ++j)
+        if (has(i, writes[j]) || has(j, writes[i])) CHECK(at[i] < at[j]);
+  }
+  CHECK(updates == 1200);
+}
+
+TEST_CASE("an update and its result as a tensor of its own") {
+  auto j = with_updates({update("a", {0, 1}, {0}, {5}), update("b", {5, 2}, {1})});
+  auto const g = io::read_neap_graph(j, "f.json", {.optimizer = true});
+  REQUIRE_MESSAGE(g.ok(), g.message());
+  CHECK(verify(g->program).ok());
+  CHECK(check_order(g->program, g->order).ok());
+  CHECK(g->program.record(g->program.inputs(op_id{2})[0]).version == 1);
+  j = with_updates({update("a", {0, 1}, {0}), update("b", {0, 2}, {1})});
+  j["optimizer"]["nodes"][1]["mutates"] = {1, 0};
+  CHECK(io::read_neap_graph(j, "f.json", {.optimizer = true}).ok());
+}
+
+TEST_CASE("updates that the graph cannot say are refused with the place") {
+  auto const refused = [](nlohmann::json const& j) {
+    auto const r = io::read_neap_graph(j, "f.json", {.optimizer = true});
+    REQUIRE(!r.ok());
+    return r.message();
+  };
+  CHECK(refused(with_updates({update("a", {0, 1}, {0}), update("b", {4, 2}, {1})})) ==
+        "f.json: optimizer.nodes[1].in[0]: node \"b\" reads a tensor whose buffer was overwritten through another one");
+  CHECK(refused(with_updates({update("a", {0, 4}, {0, 1})})) ==
+        "f.json: optimizer.nodes[0].mutates[1]: node \"a\" writes this buffer twice");
+  CHECK(refused(with_updates({update("a", {0, 1}, {0, 0})})) ==
+        "f.json: optimizer.nodes[0].mutates[1]: node \"a\" writes this buffer twice");
+  auto j = with_updates({update("a", {1}, {0})});
+  j["outputs"] = {{{"tensor", 1}, {"kind", "grad"}}};
+  CHECK(refused(j) == "f.json: outputs[0].tensor: node \"a\" of the optimizer overwrites it");
+  j = with_updates({update("a", {0}, {0}, {1})});
+  CHECK(refused(j) == "f.json: optimizer.nodes[0].out[0]: tensor 1 is made twice");
+}
+
 TEST_CASE("bad documents are refused with the place") {
   auto j = small();
   j["version"] = 2;
@@ -134,6 +237,9 @@ TEST_CASE("bad documents are refused with the place") {
   j["buffers"][0].erase("kind");
   CHECK(refusal(j) == "f.json: buffers[0]: lacks \"kind\"");
   j = small();
+  j["nodes"][0]["flags"].push_back("view");
+  CHECK(refusal(j) == "f.json: nodes[0].out[0]: node \"a\" is flagged \"view\", and makes a buffer");
+  j = small();
   j["outputs"][0]["tensor"] = 77;
   CHECK(refusal(j) == "f.json: outputs[0].tensor: must be an integer from 0 to 4");
   j = small();
@@ -142,6 +248,18 @@ TEST_CASE("bad documents are refused with the place") {
   j = small();
   j["nodes"][1]["in"] = nlohmann::json::array();
   CHECK(refusal(j).find("f.json: nodes[1].out[0]: lies in a buffer that an earlier node made") == 0);
+}
+
+TEST_CASE("-0 is 0, whoever wrote it") {
+  auto j = small();
+  auto const plain = io::read_neap_graph(j, "f.json");
+  j["nodes"][1]["write"] = -0.0;
+  j["nodes"][1]["latency_us"] = -0.0;
+  auto const r = io::read_neap_graph(j, "f.json");
+  REQUIRE(r.ok());
+  CHECK(r->program.digest() == plain->program.digest());
+  j["nodes"][1]["flops"] = 1e31;
+  CHECK(refusal(j) == "f.json: nodes[1].flops: must be at most 1e30");
 }
 
 TEST_CASE("files: missing, no JSON, cut off, too deep") {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,11 +80,23 @@ class json_place {
       fail("must be an integer" + range(least, most));
     return j_->get<std::int64_t>();
   }
-  /// A finite number.
-  double number(double least = -1.7e308) const {
+  /// A finite number, with the sign of its zero.
+  double exact_number(double least = -1.7e308) const {
     if (!j_->is_number() || !std::isfinite(j_->get<double>()) || j_->get<double>() < least)
       fail(least > -1e300 ? "must be a number of at least " + plain(least) : "must be a finite number");
     return j_->get<double>();
+  }
+  /// A finite number; -0 is 0.
+  double number(double least = -1.7e308) const { return exact_number(least) + 0.0; }
+  /// Any number there is: exact, or one of the texts inf, -inf, nan, -nan.
+  double any_number() const {
+    if (!is_string()) return exact_number();
+    for (double sign : {1.0, -1.0}) {
+      std::string const minus = sign < 0 ? "-" : "";
+      if (text() == minus + "inf") return sign * std::numeric_limits<double>::infinity();
+      if (text() == minus + "nan") return std::copysign(std::numeric_limits<double>::quiet_NaN(), sign);
+    }
+    fail("must be a number, or one of inf, -inf, nan, -nan");
   }
   double number_or(char const* key, double otherwise, double least = -1.7e308) const {
     return has(key) ? (*this)[key].number(least) : otherwise;
@@ -105,6 +118,12 @@ class json_place {
     total += b;
     if (total > bytes_t{1} << 60) fail("the sizes add up to more than 2^60 bytes");
     return b;
+  }
+  /// An amount of work, none where it is not said: operations or bytes, at most 1e30, so that times stay finite.
+  double work(char const* key) const {
+    auto const w = number_or(key, 0, 0);
+    if (w > 1e30) (*this)[key].fail("must be at most 1e30");
+    return w;
   }
   /// A time in microseconds, at most a million years, in seconds.
   double microseconds() const {

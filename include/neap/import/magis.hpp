@@ -59,8 +59,8 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
 
     op::opaque what;
     what.pointwise = tag.starts_with("ewise.");
-    what.flops = j.number_or("flops", 0, 0);
-    what.read = j.number_or("bytes", 0, 0);
+    what.flops = j.work("flops");
+    what.read = j.work("bytes");
     what.seconds = j["latency_us"].microseconds();
     std::vector<value_id> inputs;
     auto const in = j["inputs"];

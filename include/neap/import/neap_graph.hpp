@@ -1,5 +1,6 @@
 // neap-graph, version 1: a training step exported from PyTorch (or anything else that writes the format). Operators are
-// taken as opaque: types, aliasing, cost; buffers are storages, tensors are values, and the file's order is kept.
+// taken as opaque: types, aliasing, cost; buffers are storages, tensors are values, and the file's order is kept. A node
+// that mutates a tensor gives it a new value: later nodes read that one.
 #pragma once
 
 #include <neap/import/file.hpp>
@@ -60,6 +61,7 @@ class neap_graph_reader {
     }
     auto const nodes = root_["nodes"];
     note_made(nodes);
+    if (updates) note_made(root_["optimizer"]["nodes"]);
     make_sources();
     for (std::size_t i = 0; i < nodes.size(); ++i) read_node(nodes[i]);
     read_outputs(root_["outputs"]);
@@ -82,12 +84,15 @@ class neap_graph_reader {
     role kind;
     std::string name;
     bool made = false;
+    std::uint32_t writes = 0;       // in place, so far
+    std::size_t output = SIZE_MAX;  // the row of outputs that keeps a value of it
   };
   struct tensor {
     std::size_t buffer;
     tensor_layout layout;
     bool by_node = false;                // a node gives it
     value_id value = nothing<value_id>;  // once it is there
+    std::uint32_t seen = 0;              // writes of the buffer that the value shows
   };
 
   void read_buffers(json_place const& list) {
@@ -165,66 +170,86 @@ class neap_graph_reader {
     auto const& name = j["name"].text();
     if (!names_.insert(name).second) j["name"].fail("\"" + name + "\" is the name of two nodes");
     std::vector<value_id> inputs;
-    std::vector<std::size_t> input_buffers;
+    std::vector<std::size_t> input_tensors;
     auto const in = j["in"];
     auto const most = static_cast<std::int64_t>(tensors_.size()) - 1;
     for (std::size_t i = 0; i < in.size(); ++i) {
-      auto const& t = tensors_[static_cast<std::size_t>(in[i].integer(0, most))];
-      if (t.value == nothing<value_id>) in[i].fail("node \"" + name + "\" reads a tensor before it is made");
-      inputs.push_back(t.value);
-      input_buffers.push_back(t.buffer);
+      auto const id = static_cast<std::size_t>(in[i].integer(0, most));
+      inputs.push_back(current(in[i], id, "node \"" + name + "\" reads a tensor"));
+      input_tensors.push_back(id);
     }
 
     op::opaque what;
+    bool is_view = false;
     if (j.has("flags")) {
       auto const flags = j["flags"];
       for (std::size_t i = 0; i < flags.size(); ++i) {
         auto const& f = flags[i].text();
         if (f == "pointwise") what.pointwise = true;
         else if (f == "rng") what.rng = true;
-        else if (f != "view") flags[i].fail("unknown flag \"" + f + "\"");
+        else if (f == "view") is_view = true;
+        else flags[i].fail("unknown flag \"" + f + "\"");
       }
     }
     if (what.rng) what.key = static_cast<std::int64_t>(names_.size());
-    what.flops = j.number_or("flops", 0, 0);
-    what.read = j.number_or("read", 0, 0);
-    what.written = j.number_or("write", 0, 0);
+    what.flops = j.work("flops");
+    what.read = j.work("read");
+    what.written = j.work("write");
     what.seconds = j.has("latency_us") ? j["latency_us"].microseconds() : -1;
 
-    std::vector<output_rule> rules;
-    std::vector<std::size_t> made;  // tensors, one a rule
+    std::vector<output_rule> rules;    // new values of what is mutated, then what is made
+    std::vector<std::size_t> tensors;  // the tensor of each rule
+    if (j.has("mutates")) {
+      auto const mutates = j["mutates"];
+      for (std::size_t k = 0; k < mutates.size(); ++k) {
+        auto const i = static_cast<std::size_t>(mutates[k].integer(0, static_cast<std::int64_t>(inputs.size()) - 1));
+        auto const written = tensors_[input_tensors[i]].buffer;
+        for (auto t : tensors)
+          if (tensors_[t].buffer == written) mutates[k].fail("node \"" + name + "\" writes this buffer twice");
+        if (auto const kept = buffers_[written].output; kept != SIZE_MAX)
+          root_["outputs"][kept]["tensor"].fail("node \"" + name + "\" of the optimizer overwrites it");
+        rules.push_back({edit_.layout_of(inputs[i]), alias_kind::update, static_cast<int>(i), -1});
+        tensors.push_back(input_tensors[i]);
+      }
+    }
+    std::size_t const updates = tensors.size();
     auto const out = j["out"];
     for (std::size_t k = 0; k < out.size(); ++k) {
       auto const id = out[k].integer(-1, most);
       if (id < 0) continue;
       auto const& t = tensors_[static_cast<std::size_t>(id)];
-      rules.push_back(rule_for(out[k], t, input_buffers, made));
-      made.push_back(static_cast<std::size_t>(id));
-    }
-    if (j.has("mutates")) {
-      auto const mutates = j["mutates"];
-      for (std::size_t k = 0; k < mutates.size(); ++k) {
-        auto const i = mutates[k].integer(0, static_cast<std::int64_t>(inputs.size()) - 1);
-        auto const v = inputs[static_cast<std::size_t>(i)];
-        rules.push_back({edit_.layout_of(v), alias_kind::update, static_cast<int>(i), -1});
-      }
+      rules.push_back(rule_for(out[k], t, input_tensors, tensors, updates));
+      if (is_view && rules.back().alias == alias_kind::fresh)
+        out[k].fail("node \"" + name + "\" is flagged \"view\", and makes a buffer");
+      tensors.push_back(static_cast<std::size_t>(id));
     }
     op_id const o = edit_.add_opaque(j["op"].text(), what, inputs, rules, name);
-    for (std::size_t k = 0; k < made.size(); ++k) {
-      auto& t = tensors_[made[k]];
+    for (std::size_t k = 0; k < tensors.size(); ++k) {
+      auto& t = tensors_[tensors[k]];
+      auto& b = buffers_[t.buffer];
       t.value = edit_.output(o, static_cast<int>(k));
-      buffers_[t.buffer].made = true;
+      b.writes += k < updates;
+      t.seen = b.writes;
+      b.made = true;
     }
   }
-  output_rule rule_for(json_place const& j, tensor const& t, std::vector<std::size_t> const& input_buffers,
-                       std::vector<std::size_t> const& made) {
+  /// The value of a tensor at this point of the file.
+  value_id current(json_place const& j, std::size_t id, std::string const& who) const {
+    auto const& t = tensors_[id];
+    if (t.value == nothing<value_id>) j.fail(who + " before it is made");
+    if (t.seen != buffers_[t.buffer].writes) j.fail(who + " whose buffer was overwritten through another one");
+    return t.value;
+  }
+  /// `tensors` are those of the node's outputs so far, of which the first ones are updates.
+  output_rule rule_for(json_place const& j, tensor const& t, std::vector<std::size_t> const& input_tensors,
+                       std::vector<std::size_t> const& tensors, std::size_t updates) {
     auto const& b = buffers_[t.buffer];
-    for (std::size_t k = 0; k < made.size(); ++k)  // a sibling made the buffer
-      if (tensors_[made[k]].buffer == t.buffer && !b.made)
+    for (std::size_t k = 0; k < tensors.size(); ++k)  // the node writes the buffer, or a sibling made it
+      if (tensors_[tensors[k]].buffer == t.buffer && (k < updates || !b.made))
         return {t.layout, alias_kind::view, -2 - static_cast<int>(k), -1};
     if (!b.made) return {t.layout, alias_kind::fresh, -1, b.bytes};
-    for (std::size_t i = 0; i < input_buffers.size(); ++i)
-      if (input_buffers[i] == t.buffer) return {t.layout, alias_kind::view, static_cast<int>(i), -1};
+    for (std::size_t i = 0; i < input_tensors.size(); ++i)
+      if (tensors_[input_tensors[i]].buffer == t.buffer) return {t.layout, alias_kind::view, static_cast<int>(i), -1};
     j.fail("lies in a buffer that an earlier node made and this one does not read");
   }
 
@@ -233,15 +258,17 @@ class neap_graph_reader {
     for (std::size_t i = 0; i < list.size(); ++i) {
       auto const j = list[i];
       auto const id = j["tensor"].integer(0, static_cast<std::int64_t>(tensors_.size()) - 1);
-      auto const v = tensors_[static_cast<std::size_t>(id)].value;
-      if (v == nothing<value_id>) j["tensor"].fail("no node makes this tensor");
+      auto const& t = tensors_[static_cast<std::size_t>(id)];
+      if (t.value == nothing<value_id>) j["tensor"].fail("no node makes this tensor");
+      auto const v = current(j["tensor"], static_cast<std::size_t>(id), "is a tensor");
       auto const& kind = j["kind"].text();
       role r = role::output;
       if (kind == "loss") r = role::loss;
       else if (kind == "grad") r = role::gradient;
       else if (kind != "mutation" && kind != "output") j["kind"].fail("unknown kind \"" + kind + "\"");
-      if (edit_.graph().producer(v) != nothing<op_id> && kept.insert(static_cast<std::uint32_t>(index(v))).second)
-        edit_.keep(v, r);
+      if (edit_.graph().producer(v) == nothing<op_id>) continue;
+      buffers_[t.buffer].output = i;
+      if (kept.insert(static_cast<std::uint32_t>(index(v))).second) edit_.keep(v, r);
     }
   }
 
