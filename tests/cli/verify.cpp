@@ -95,7 +95,7 @@ TEST_CASE("verify: one number changed and sealed again is a wrong plan, and it i
   wrong("fingerprint", "\"00000000000000000000000000000000\"", "another graph");
   wrong("version", "2", "only version 1 is known");
   wrong("node", "1", "", good.find("\"steps\":"));
-  wrong("start", "1e18", "bad-time", good.find("\"steps\":"));
+  wrong("start", "1e18", "is not the time from start to end", good.find("\"steps\":"));
   wrong("takeover", "7", "must be true or false");
   wrong("magis", "\"mine\"", "must be magis or aliased");
 }

@@ -1,5 +1,8 @@
 // Reads a plan file (report/plan_file.hpp says what is in it). Op ids of the plan that comes back are the file's node
 // numbers, so it equals what was written up to numbering.
+//
+// An engine in another language takes the tables as they stand, so they must agree with the graph that the nodes make:
+// tensors with storages, flags with aliases, kinds with roles and streams.
 #pragma once
 
 #include <neap/import/json.hpp>
@@ -9,6 +12,7 @@
 #include <neap/plan/plan.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +48,7 @@ class plan_reader {
     p.arena_bytes = root_["arena_bytes"].integer(0);
     p.resident_bytes = root_["resident_bytes"].integer(0);
     p.lower_bound_bytes = root_["lower_bound_bytes"].integer(0);
-    p.latency = root_["latency_us"].microseconds();
+    p.latency = seconds(root_["latency_us"]);
     read_graph();
     read_steps();
     read_buffers();
@@ -60,19 +64,21 @@ class plan_reader {
   static std::uint32_t u32(json_place const& j, std::size_t below) {
     return static_cast<std::uint32_t>(j.integer(0, static_cast<std::int64_t>(below) - 1));
   }
+  static seconds_t seconds(json_place const& microseconds) { return microseconds.number(0) * 1e-6; }
   static digest fingerprint(json_place const& j) {
     auto const d = from_hex(j.text());
     if (!d) j.fail("must be 32 hexadecimal digits");
     return *d;
   }
 
+  struct tensor {
+    std::size_t storage;
+    tensor_layout layout;
+  };
+
   void read_graph() {
     auto const storages = root_["storages"], tensors = root_["tensors"], nodes = root_["nodes"],
                outputs = root_["outputs"];
-    struct tensor {
-      std::size_t storage;
-      tensor_layout layout;
-    };
     std::vector<tensor> rows;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       auto const j = tensors[i];
@@ -155,11 +161,45 @@ class plan_reader {
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       auto const& kind = outputs[i]["kind"].text();
+      if (kind != "loss" && kind != "grad" && kind != "output")
+        outputs[i]["kind"].fail("unknown kind \"" + kind + "\"");
       auto const v = value_[u32(outputs[i]["tensor"], rows.size())];
       if (v == nothing<value_id>) outputs[i].fail("no node makes it");
       edit_.keep(v, kind == "loss" ? role::loss : kind == "grad" ? role::gradient : role::output);
     }
     out_.planned.graph = graph(std::move(edit_).finish());
+    check_tables(rows, bytes);
+  }
+
+  /// What the tables say of tensors, storages and views is what the nodes make of them.
+  void check_tables(std::vector<tensor> const& rows, std::vector<bytes_t> const& bytes) const {
+    auto const& g = out_.planned.graph;
+    auto const storages = root_["storages"], tensors = root_["tensors"], nodes = root_["nodes"];
+    if (storages.size() != g.storage_count())
+      storages.fail("must be " + std::to_string(g.storage_count()) + " rows, one a storage of the graph");
+    std::vector<storage_id> of_row(storages.size(), nothing<storage_id>);
+    table<storage_id, std::uint8_t> taken(g.storage_count(), 0);
+    for (std::size_t t = 0; t < rows.size(); ++t) {
+      auto const s = g.storage(value_[t]);
+      auto& in_row = of_row[rows[t].storage];
+      if (in_row == nothing<storage_id> && !taken[s]) {
+        auto const j = storages[rows[t].storage];
+        if (g.bytes(s) != bytes[rows[t].storage]) j["bytes"].fail("must be " + std::to_string(g.bytes(s)));
+        if (!g.is_resident(s)) j["kind"].require(j["kind"].text() == "temp", "must be temp: a node makes it");
+        in_row = s;
+        taken[s] = 1;
+      }
+      if (in_row != s) tensors[t]["buf"].fail("is not the storage that the nodes put the tensor in");
+      if (!(g.layout(value_[t]) == rows[t].layout)) tensors[t].fail("is not what its node makes");
+    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (!g.template as<op::opaque>(id_at<op_id>(i))) continue;
+      bool view = false;
+      auto const flags = nodes[i]["flags"];
+      for (std::size_t k = 0; k < flags.size(); ++k) view |= flags[k].text() == "view";
+      if (view != flow::is_view(g, id_at<op_id>(i)))
+        flags.fail(view ? "\"view\" of a node that is none" : "lacks \"view\"");
+    }
   }
 
   static op::opaque opaque_of(json_place const& j) {
@@ -174,10 +214,10 @@ class plan_reader {
       else if (f != "view") flags[k].fail("unknown flag \"" + f + "\"");
     }
     if (x.rng) x.key = j["key"].integer();
-    x.flops = j["flops"].number(0);
-    x.read = j["read"].number(0);
-    x.written = j["write"].number(0);
-    x.seconds = j["seconds"].number();
+    x.flops = j["flops"].exact_number(0);
+    x.read = j["read"].exact_number(0);
+    x.written = j["write"].exact_number(0);
+    x.seconds = j["seconds"].exact_number();
     return x;
   }
   void add_known(json_place const& j, std::string const& name, std::vector<value_id> const& in) {
@@ -195,7 +235,7 @@ class plan_reader {
             using type = std::remove_cvref_t<decltype(present)>;
             if constexpr (std::is_same_v<type, bool>) a.set(bytes, v.boolean());
             else if constexpr (std::is_same_v<type, std::int64_t>) a.set(bytes, v.integer());
-            else if constexpr (std::is_same_v<type, double>) a.set(bytes, v.number());
+            else if constexpr (std::is_same_v<type, double>) a.set(bytes, v.any_number());
             else if constexpr (std::is_same_v<type, dtype>) a.set(bytes, dtype_of(v));
             else a.set(bytes, v.axes(INT64_MIN));
           },
@@ -215,12 +255,19 @@ class plan_reader {
       plan_step s;
       s.op = id_at<op_id>(u32(j["node"], p.graph.op_count()));
       s.stream = static_cast<op_stream>(u32(j["stream"], 3));
-      s.start = j["start"].microseconds();
-      s.end = j["end"].microseconds();
+      s.start = seconds(j["start"]);
+      s.end = seconds(j["end"]);
       if (j.has("workspace")) {
         s.workspace_bytes = j["workspace"].integer(0);
         s.workspace_offset = j["workspace_offset"].integer(0);
       }
+      auto const& kind = j["kind"].text();
+      char const* const kinds[] = {"compute", "store", "load"};
+      if (kind != kinds[static_cast<int>(s.stream)])
+        j["kind"].fail(std::string("must be ") + kinds[static_cast<int>(s.stream)] + ", as the stream is");
+      auto const took = root_["nodes"][index(s.op)]["latency_us"];
+      if (std::abs(seconds(took) - (s.end - s.start)) > 1e-9 * s.end + 1e-15)
+        took.fail("is not the time from start to end of steps[" + std::to_string(i) + "]");
       p.steps.push_back(s);
     }
   }
@@ -236,6 +283,9 @@ class plan_reader {
       auto const j = list[i];
       plan_buffer b;
       b.storage = storage_of(j["value"]);
+      if (value_[u32(j["value"], value_.size())] != p.graph.record(b.storage).first)
+        j["value"].fail("must be the first tensor of its storage");
+      j["pool"].require(j["pool"].text() == "device", "must be device");
       b.offset = j["offset"].integer(0);
       b.bytes = j["bytes"].integer(0);
       b.first = u32(j["first"], p.steps.size() + 1);

@@ -8,11 +8,14 @@
 //   waits       [step, transfer step]
 //   peak_bytes, arena_bytes, resident_bytes, lower_bound_bytes, latency_us
 //   checksum    of all the text before it
+//
+// Numbers read back as they were, to the bit; attributes that are not finite are the texts "inf", "-inf", "nan", "-nan".
 #pragma once
 
 #include <neap/ir/opaque.hpp>
 #include <neap/plan/plan.hpp>
 
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -47,7 +50,11 @@ inline std::string json_text(std::string_view s) {
   }
   return out + "\"";
 }
+/// A number that reads back as itself: "-0" would be an integer, and what is not finite is a text.
 inline std::string json_number(double x) {
+  std::string const minus = std::signbit(x) ? "-" : "";
+  if (x == 0) return minus + "0.0";
+  if (!std::isfinite(x)) return "\"" + minus + (std::isnan(x) ? "nan" : "inf") + "\"";
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", x);
   return text;

@@ -6,7 +6,9 @@
 //
 // What it establishes: the planned graph computes every kept value from the same sources by the same operators with the
 // same random keys, every in-place update exactly once (computes.hpp); no step reads what is not there yet, overwritten,
-// in flight or freed, no two living buffers share a byte, and the plan's figures are true (runs.hpp).
+// in flight or freed, no two living buffers share a byte, and peak, arena, resident bytes and latency are those of its
+// steps and buffers (runs.hpp). How long an op takes is the plan's word, for a cost model is its maker's choice; of the
+// lower bound it is asked only that it is not above the peak.
 #pragma once
 
 #include <neap/verify/computes.hpp>
