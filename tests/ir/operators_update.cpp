@@ -1,6 +1,7 @@
 #include <neap/ir/operators/update.hpp>
 
 #include <neap/ir/operators/matmul_update.hpp>
+#include <neap/ir/verify.hpp>
 
 #include "../support/message.hpp"
 #include "../support/operator_check.hpp"
@@ -149,4 +150,29 @@ TEST_CASE("updates by a product refuse what does not fit") {
   CHECK(message(u, {{4, 6}, {4, 3}}) == "matmul_sgd: takes 3 to 8 inputs, was given 2");
   CHECK(message(op::matmul_update<op::sgd>{{}, false, false, 0}, {{4, 6}, {4, 3}, {3, 6}}) ==
         "matmul_sgd: parts must be at least 1, is 0");
+}
+
+TEST_CASE("an update that reads another view of what it overwrites is refused, when added and when found") {
+  graph_editor e{operator_table(standard_operators::facets)};
+  auto const b = e.add_source(role::weight, {dtype::f32, {4, 4}}), c = e.add_source(role::input, {dtype::f32, {4, 4}});
+  auto const turned = e.add(op::permute{{1, 0}}, {b})[0];
+  auto const row = [&](std::int64_t from) { return e.add(op::slice{0, from, from + 2}, {b})[0]; };
+  auto const line = "input 1 is another view of what is overwritten; copy it first";
+  CHECK(message_of([&] { e.add(op::accumulate{}, {b, turned}); }) == std::string("accumulate: ") + line);
+  CHECK(message_of([&] { e.add(op::accumulate{}, {row(0), row(1)}); }) == std::string("accumulate: ") + line);
+  auto const first = row(0), last = row(2);
+  auto fine = e;
+  fine.add(op::accumulate{}, {first, last});  // apart
+  CHECK(verify(graph{std::move(fine).finish()}));
+  auto itself = e;
+  itself.add(op::accumulate{}, {b, b});  // element by element
+  CHECK(verify(graph{std::move(itself).finish()}));
+  auto const sum = e.add(op::accumulate{}, {b, c})[0];
+  e.keep(sum, role::output);
+  auto planted = e;
+  planted.set_input(planted.graph().producer(sum), 1, turned);
+  CHECK(verify(graph{std::move(e).finish()}));
+  auto const told = verify(graph{std::move(planted).finish()});
+  CHECK(!told);
+  CHECK(told.message().find(line) != std::string::npos);
 }

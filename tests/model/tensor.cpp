@@ -212,3 +212,13 @@ TEST_CASE("memory that the system does not have is told, and nothing is lost") {
   CHECK_THROWS_AS(context.workspace(std::int64_t{1} << 60), std::bad_alloc);
   CHECK(context.workspace(10) != nullptr);
 }
+
+TEST_CASE("an update does not read another view of what it overwrites") {
+  tensor const b = tensor::randn({64, 64}, 3);
+  auto const told = message_of([&] { (void)apply(op::accumulate{}, {b, permute(b, {1, 0})}); });
+  CHECK(told.find("tensor.cpp:") != std::string::npos);
+  CHECK(told.find("accumulate: input 1 is another view of what is overwritten") != std::string::npos);
+  tensor const before = apply(op::copy{}, {b});
+  (void)apply(op::accumulate{}, {b, b});
+  CHECK(b.values<float>() == (before + before).values<float>());
+}

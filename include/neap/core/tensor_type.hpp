@@ -166,7 +166,19 @@ struct tensor_layout {
   constexpr bool has_dense_rows() const {
     return type.rank() == 0 || type.dims.back() == 1 || strides[type.rank() - 1] == 1 || has_no_elements();
   }
+  /// In one storage, all elements of one lie before those of the other, or there are none. (Views that interleave, as
+  /// two columns of a matrix do, are not told apart.)
+  constexpr bool is_apart_from(tensor_layout const& o) const {
+    return has_no_elements() || o.has_no_elements() || last() < o.offset || o.last() < offset;
+  }
   friend constexpr bool operator==(tensor_layout const&, tensor_layout const&) = default;
+
+ private:
+  constexpr std::int64_t last() const {  // where the last element lies; there is one
+    std::int64_t at = offset;
+    for (int i = 0; i < type.rank(); ++i) at += (type.dims[i] - 1) * strides[i];
+    return at;
+  }
 };
 
 }  // namespace neap::inline v0

@@ -62,6 +62,9 @@ class graph_editor final : public op_emitter {
     for (auto v : inputs) layouts_.push_back(g_.layout(v));
     shape_context shapes(op.facets->name, span_of(layouts_));
     op.facets->infer(op.bytes, shapes);
+    shapes.require_updates_apart([&](int i, int j) {
+      return g_.storage(inputs[static_cast<std::size_t>(i)]) == g_.storage(inputs[static_cast<std::size_t>(j)]);
+    });
     return outputs_of(append(kind, op.bytes, inputs, shapes.outputs()));
   }
   template <class Op>

@@ -195,6 +195,17 @@ class shape_context {
             least == most ? std::string() : std::to_string(most), " inputs, was given ", arity());
   }
 
+  /// An update's kernel reads an element before it overwrites that element, not before it overwrites others: throws if
+  /// an input looks at what is overwritten otherwise than element by element. `same(i, j)`: inputs i and j lie in one
+  /// storage.
+  template <class F>
+  void require_updates_apart(F const& same) const {
+    for (auto const& o : outputs())
+      for (int i = 0; o.alias == alias_kind::update && o.of >= 0 && i < arity(); ++i)
+        require(i == o.of || layout(i) == layout(o.of) || !same(i, o.of) || layout(i).is_apart_from(layout(o.of)),
+                "input ", i, " is another view of what is overwritten; copy it first");
+  }
+
   std::span<output_rule const> outputs() const { return {out_.data(), out_.size()}; }
 
  private:

@@ -222,7 +222,7 @@ class graph_checker {
     }
   }
 
-  /// Shape rules give what the graph has. (Opaque ops have none; inside a region ops see slices.)
+  /// Shape rules give what the graph has; updates read nothing else of what they overwrite. (Opaque ops have none; inside a region ops see slices.)
   void types() const {
     std::vector<tensor_layout> layouts;
     for (auto o : g_.ops()) {
@@ -233,6 +233,10 @@ class graph_checker {
       std::string refused;
       try {
         g_.facets(o).infer(g_.attributes(o), shapes);
+        shapes.require_updates_apart([&](int i, int j) {
+          auto const in = g_.inputs(o);
+          return g_.storage(in[static_cast<std::size_t>(i)]) == g_.storage(in[static_cast<std::size_t>(j)]);
+        });
       } catch (error const& e) { refused = e.what(); }
       require(refused.empty(), say(o), ": its shape rule refuses its inputs: ", refused);
       require(shapes.outputs().size() == g_.outputs(o).size(), say(o),

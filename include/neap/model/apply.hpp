@@ -30,7 +30,12 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
     wanted = wanted || t.wants_gradient();
   }
   shape_context shapes(op.facets->name, span_of(layouts));
-  with_place(at, [&] { op.facets->infer(op.bytes, shapes); });
+  with_place(at, [&] {
+    op.facets->infer(op.bytes, shapes);
+    shapes.require_updates_apart([&](int i, int j) {
+      return in[static_cast<std::size_t>(i)].storage() == in[static_cast<std::size_t>(j)].storage();
+    });
+  });
   auto const rules = shapes.outputs();
 
   auto n = std::make_shared<tensor_node>();

@@ -1,6 +1,7 @@
 // Functions that work on each element: arithmetic between tensors that broadcast to one shape (aligned from the last axis,
 // extents of 1 stretch), with numbers, and functions of one tensor. Each throws neap::error with the user's place if
-// shapes or element types do not fit.
+// shapes or element types do not fit. A tensor of integers takes whole numbers only, and a tensor divided by a number s is
+// multiplied by 1 / s rounded: x / s may differ from the quotient in the last bit (that of two tensors does not).
 #pragma once
 
 #include <neap/ir/operators/binary.hpp>
@@ -75,7 +76,7 @@ template <class Backend = host_backend>
 tensor leaky_relu(tensor const& x, double slope = 0.01, std::source_location at = std::source_location::current()) {
   return apply<Backend>(op::leaky_relu{slope}, {x}, at);
 }
-/// x^p for x > 0, or a whole number p of at most 4 in absolute value.
+/// x^p; a NaN for negative x if p is not whole.
 template <class Backend = host_backend>
 tensor pow(tensor const& x, double p, std::source_location at = std::source_location::current()) {
   return apply<Backend>(op::pow_scalar{p}, {x}, at);
