@@ -15,7 +15,10 @@
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/simulator.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <string_view>
+#include <unordered_set>
 
 namespace cli {
 namespace {
@@ -30,10 +33,10 @@ struct options {
   bool json = false;
 };
 
-neap::memory_plan solve(options const& o, neap::memory_problem const& p, neap::bytes_t capacity) {
+neap::memory_plan solve(options const& o, neap::memory_problem const& p, neap::bytes_t capacity, double seconds) {
   neap::exact exact;
   exact.capacity = capacity;
-  exact.budget = {INT64_MAX, parse_seconds("--time-budget", o.budget)};
+  exact.budget = {INT64_MAX, seconds};
   exact.threads = o.threads;
   if (o.algorithm == "best" || o.algorithm == "exact") return exact(p);
   if (o.algorithm == "greedy-by-size" || o.algorithm == "multi-stream") return neap::greedy_by_size{}(p);
@@ -93,22 +96,32 @@ problem_file read_problem(options const& o) {
     throw refused{o.problem + ": what may run at once is known of graphs only, not of records"};
   auto file = neap::read_minimalloc_csv(text);
   if (!file) throw refused{o.problem + ": " + file.message()};
+  std::unordered_set<std::string_view> seen;
+  for (auto const& id : file->ids)
+    if (!seen.insert(id).second) throw refused{o.problem + ": two records have the id '" + id + "'"};
   return {.file = std::move(*file)};
 }
 
 int run(options const& o) {
   if (o.at_once && o.algorithm != "multi-stream")
     throw refused{"--max-parallel-ops: goes with --algorithm multi-stream"};
+  check_outputs({{"problem", o.problem}},
+                {{"--out", o.out}, {"--picture", o.picture}, {"--fragmentation", o.fragmentation}});
+  double const budget = parse_seconds("--time-budget", o.budget);
   auto const given = read_problem(o);
   auto const* const file = &given.file;
   neap::bytes_t capacity = -1;
   if (!o.capacity.empty()) { capacity = parse_bytes("--capacity", o.capacity); }
-  for (auto const& path : {o.out, o.picture, o.fragmentation})
-    if (!path.empty()) or_refuse(neap::can_write_file(path));
   auto const begin = std::chrono::steady_clock::now();
   neap::memory_problem const problem(file->records);
-  auto const plan = solve(o, problem, capacity);
-  double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  auto const elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  auto plan = solve(o, problem, capacity, budget);
+  if (capacity >= 0 && !neap::has_offsets(plan)) {  // then the smallest arena that the rest of the time finds
+    auto const proved = plan.lower_bound_bytes;
+    plan = solve(o, problem, -1, std::max(0.0, budget - elapsed()));
+    plan.lower_bound_bytes = std::max(plan.lower_bound_bytes, proved);
+  }
+  double const seconds = elapsed();
   bool const placed = neap::has_offsets(plan);
   bool const fits = placed && (capacity < 0 || plan.arena_bytes <= capacity);
   if (placed) or_refuse(neap::verify(problem, plan));
@@ -132,10 +145,10 @@ int run(options const& o) {
     j["lower_bound_bytes"] = plan.lower_bound_bytes;
     j["optimal"] = optimal;
     j["fits"] = fits;
-    j["status"] = optimal                                        ? "optimal"
-                  : placed                                       ? "feasible"
-                  : plan.status == neap::plan_status::infeasible ? "infeasible"
-                                                                 : "budget spent";
+    bool const none = fits     ? false
+                      : placed ? plan.lower_bound_bytes > capacity
+                               : plan.status == neap::plan_status::infeasible;
+    j["status"] = none ? "infeasible" : !fits ? "budget spent" : optimal ? "optimal" : "feasible";
     if (placed) {
       j["largest_load_bytes"] = report.largest_load;
       j["largest_load_moment"] = report.load_moment;
@@ -160,8 +173,11 @@ int run(options const& o) {
         static_cast<long long>(report.worst_moment), 100 * (1 - report.used_share));
   }
   if (!fits)
-    complain(o.problem +
-             ": no plan fits: " + (placed ? "the arena found is larger than the capacity" : plan.why.message()));
+    complain(o.problem + ": no plan fits: " +
+             (placed ? "the capacity is " + std::to_string(capacity) + " bytes, the best arena found takes " +
+                           std::to_string(plan.arena_bytes) + ", proved to be at least " +
+                           std::to_string(plan.lower_bound_bytes)
+                     : plan.why.message()));
   return fits ? fine : no_plan_fits;
 }
 

@@ -3,6 +3,7 @@
 
 #include <neap/core/error.hpp>
 #include <neap/core/units.hpp>
+#include <neap/report/text_file.hpp>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cli {
 
@@ -31,6 +33,26 @@ T value_or_refuse(neap::result<T> r) {
 }
 inline void or_refuse(neap::status const& s) {
   if (!s) throw refused{s.message()};
+}
+
+/// A file that the command line names; no path: it does not.
+struct named_file {
+  std::string option, path;
+};
+/// Told before the work, not after it: an output that cannot be written, or that would replace what is read or another
+/// output.
+inline void check_outputs(std::vector<named_file> const& reads, std::vector<named_file> const& writes) {
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    auto const& [option, path] = writes[i];
+    if (path.empty()) continue;
+    for (auto const& r : reads)
+      if (!r.path.empty() && neap::same_file(path, r.path))
+        throw refused{option + ": " + path + " is the " + r.option + " that is read"};
+    for (std::size_t k = 0; k < i; ++k)
+      if (!writes[k].path.empty() && neap::same_file(path, writes[k].path))
+        throw refused{writes[k].option + " and " + option + " are one file: " + path};
+    or_refuse(neap::can_write_file(path));
+  }
 }
 
 /// A text for one line of a terminal or for JSON: control characters and bytes that are no UTF-8 give way to "?".
@@ -108,6 +130,13 @@ inline size_or_ratio parse_size_or_ratio(std::string const& option, std::string 
   return {b, std::nullopt};
 }
 
+/// Seconds of a quantity with a unit.
+inline std::optional<double> seconds_of(quantity const& q) {
+  for (auto [unit, scale] : {std::pair{"s", 1.0}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60.0}})
+    if (q.unit == unit) return q.number * scale;
+  return std::nullopt;
+}
+
 /// "250ms", "1.5s", "30us" are times; a plain number is a ratio.
 struct time_or_ratio {
   std::optional<double> seconds;
@@ -116,14 +145,14 @@ struct time_or_ratio {
 inline time_or_ratio parse_time_or_ratio(std::string const& option, std::string const& text) {
   auto const q = parse_quantity(text);
   if (q && q->unit.empty()) return {std::nullopt, q->number};
-  if (q)
-    for (auto [unit, scale] : {std::pair{"s", 1.0}, {"ms", 1e-3}, {"us", 1e-6}, {"min", 60.0}})
-      if (q->unit == unit) return {q->number * scale, std::nullopt};
+  if (auto const s = q ? seconds_of(*q) : std::nullopt) return {s, std::nullopt};
   throw refused{option + ": \"" + text + "\" is neither a time (250ms, 1.5s) nor a ratio (1.1)"};
 }
 inline double parse_seconds(std::string const& option, std::string const& text) {
-  auto const t = parse_time_or_ratio(option, text);
-  return t.seconds ? *t.seconds : *t.ratio;  // a plain number means seconds here
+  auto const q = parse_quantity(text);
+  auto const s = q ? seconds_of(*q) : std::nullopt;
+  if (!s && !(q && q->unit.empty())) throw refused{option + ": \"" + text + "\" is not a time (30s, 250ms, 2min)"};
+  return s ? *s : q->number;  // a plain number means seconds here
 }
 
 /// Printed with --json: one object on one line.

@@ -8,6 +8,9 @@
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/roofline.hpp>
 
+#include <algorithm>
+#include <initializer_list>
+
 #include <unistd.h>
 
 namespace cli {
@@ -25,10 +28,19 @@ struct device_cost {
   }
 };
 
+/// Keys that nobody asked for are mistakes of writing.
+inline void refuse_other_keys(neap::io::json_place const& j, std::initializer_list<std::string_view> known) {
+  for (auto const& [key, value] : j.raw().items())
+    if (std::find(known.begin(), known.end(), key) == known.end()) j[key.c_str()].fail("unknown key");
+}
+
 inline neap::roofline read_device(std::string const& path) {
   auto const text = value_or_refuse(neap::io::read_file(path));
   auto const document = value_or_refuse(neap::io::parse_json(text, path));
   neap::io::json_place const j(document, path + ": ");
+  j.require(j.is_object(), "must be an object");
+  refuse_other_keys(j, {"name", "flops_per_s", "bandwidth_bytes_per_s", "launch_us", "half_saturation_flops",
+                        "link_bytes_per_s", "link_latency_us", "free_ops"});
   neap::roofline r;
   auto const rates = j["flops_per_s"];
   rates.require(rates.is_object() && !rates.raw().empty(), "must be an object of rates by element type");
@@ -39,19 +51,26 @@ inline neap::roofline read_device(std::string const& path) {
       if (type == neap::dtype_names[t]) r.set_rate(static_cast<neap::dtype>(t), place.number(1e-3)), known = true;
     if (!known) place.fail("unknown element type");
   }
+  if (!rates.has("f32")) rates.fail("lacks \"f32\", the rate of types that have none");
   r.bytes_per_second = j["bandwidth_bytes_per_s"].number(1e-3);
-  r.launch = j.number_or("launch_us", 0, 0) * 1e-6;
-  r.half_flops = j.number_or("half_saturation_flops", 0, 0);
+  if (j.has("launch_us")) r.launch = j["launch_us"].microseconds();
+  r.half_flops = j.work("half_saturation_flops");
   if (j.has("link_bytes_per_s")) {
+    refuse_other_keys(j["link_bytes_per_s"], {"to_host", "to_device"});
     r.to_host_bytes_per_second = j["link_bytes_per_s"]["to_host"].number(1e-3);
     r.to_device_bytes_per_second = j["link_bytes_per_s"]["to_device"].number(1e-3);
   }
-  r.link_latency = j.number_or("link_latency_us", 0, 0) * 1e-6;
+  if (j.has("link_latency_us")) r.link_latency = j["link_latency_us"].microseconds();
   if (j.has("free_ops")) {
     auto const list = j["free_ops"];
     for (std::size_t i = 0; i < list.size(); ++i) r.free_ops.push_back(list[i].text());
   }
   return r;
+}
+
+/// The file that --device names, if it names one.
+inline std::string file_of_device(std::string const& name) {
+  return name == "h100-like" || name == "host" ? std::string() : name;
 }
 
 inline device_cost device_of(std::string const& name) {

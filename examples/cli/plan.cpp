@@ -71,8 +71,9 @@ int run(options const& o) {
   auto const began = std::chrono::steady_clock::now();
   std::chrono::duration<double> const budget(parse_seconds("--time-budget", o.budget));
   if (o.memory.empty() && o.latency.empty()) throw refused{"plan: give --memory-limit, --latency-limit or both"};
-  for (auto const* path : {&o.out, &o.csv, &o.svg})  // told now, not after the search
-    if (!path->empty()) or_refuse(neap::can_write_file(*path));
+  check_outputs({{"graph", o.input.path}, {"device", file_of_device(o.device)}},
+                {{"--out", o.out}, {"--csv", o.csv}, {"--svg", o.svg}});
+  if (!o.csv.empty()) or_refuse(neap::can_append_results(o.csv));
   auto const g = o.input.read();
   auto const device = device_of(o.device);
 
@@ -199,7 +200,8 @@ void add_plan(CLI::App& app, int& exit) {
   o->input.add_to(*command);
   command->add_option("--memory-limit", o->memory, "bytes (2GiB) or a ratio of the original peak (0.4)");
   command->add_option("--latency-limit", o->latency, "a time (250ms) or a ratio of the original latency (1.1)");
-  command->add_option("--time-budget", o->budget, "in all; a twentieth of it is for checking and writing")->capture_default_str();
+  command->add_option("--time-budget", o->budget, "in all; a twentieth of it is for checking and writing")
+      ->capture_default_str();
   command->add_option("--moves", o->moves, "all, or some of remat,swap")->capture_default_str();
   command->add_option("--solver", o->solver)->check(CLI::IsMember({"search"}))->capture_default_str();
   command->add_option("--device", o->device, "h100-like, host, or a JSON file; default: the graph's own latencies");
@@ -210,13 +212,15 @@ void add_plan(CLI::App& app, int& exit) {
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
   command->add_option("--seed", o->seed, "of random choices: this version's search makes none")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(std::int64_t{0}, INT64_MAX))
       ->capture_default_str();
   command->add_option("--threads", o->threads, "this version's search runs on one; the answer does not depend on it")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
-  command->add_option("--iterations", o->iterations, "candidates judged at most: repeatable to the byte")
-      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--iterations", o->iterations,
+                   "candidates judged at most (the two orders to start from always are): repeatable to the byte")
+      ->check(CLI::Range(std::int64_t{0}, INT64_MAX));
   command->add_option("--out", o->out, "the plan file");
   command->add_option("--csv", o->csv, "a row is appended, in MAGIS's columns");
   command->add_option("--svg", o->svg, "memory over time, before and after");

@@ -23,6 +23,7 @@ struct options {
 };
 
 int run(options const& o) {
+  check_outputs({{"graph", o.input.path}, {"plan", o.plan}}, {{"--out", o.out}});
   auto input = o.input;
   std::optional<neap::io::plan_file> p;
   if (!o.plan.empty()) {

@@ -78,8 +78,14 @@ TEST_CASE("allocate: capacities that hold, that are proved not to, that the algo
   CHECK(tight.err.find("no plan fits") != tight.err.npos);
   CHECK(tight.object()["status"] == "infeasible");
   CHECK(tight.object()["fits"] == false);
-  CHECK(tight.object()["arena_bytes"].is_null());
-  CHECK(!std::filesystem::exists(p.at / "none.csv"));
+  CHECK(tight.object()["arena_bytes"] == 12);  // the best one is written all the same
+  CHECK(tight.object()["lower_bound_bytes"] == 12);
+  CHECK(tight.err.find("the capacity is 11 bytes, the best arena found takes 12, proved to be at least 12") !=
+        tight.err.npos);
+  CHECK(run_neap({"allocate", p.at / "none.csv", "--json"}).object()["arena_bytes"] == 12);
+  auto const greedy = p.solve({"--capacity", "11", "--algorithm", "greedy-by-size", "--json"});
+  CHECK(greedy.code == 1);
+  CHECK(greedy.object()["status"] == "infeasible");
   auto const naive = p.solve({"--capacity", "15", "--algorithm", "naive"});
   CHECK(naive.code == 1);
   naive.check_line();
@@ -169,7 +175,16 @@ TEST_CASE("allocate: bad problems and options are refused with one line") {
   refusal("id,lower,upper,size\na,0,1,x\n");
   refusal("id,lower,upper,size\na,0,1,99999999999999999999\n");
   refusal("id,lower,upper,size\na,0,1\n");
+  CHECK(refusal("id,lower,upper,size\na,0,1,1\nb,0,1,1\na,1,2,1\n").find("two records have the id 'a'") !=
+        std::string::npos);
   problem const p(small);
+  for (auto const* a : {"--out", "--picture", "--fragmentation"}) {
+    CHECK(p.solve({a, p.file}).refusal().find("is the problem that is read") != std::string::npos);
+    for (auto const* b : {"--out", "--picture", "--fragmentation"})
+      if (std::string(a) < b)
+        CHECK(p.solve({a, p.at / "z", b, p.at / "z"}).refusal().find("are one file") != std::string::npos);
+  }
+  CHECK(read_bytes(p.file) == small);
   for (auto const* bad : {"-1", "x", "", "1.5", "0.4", "nan", "12 B"}) {
     CAPTURE(bad);
     CHECK(p.solve({std::string("--capacity=") + bad}).refusal().find("--capacity") != std::string::npos);

@@ -161,9 +161,40 @@ TEST_CASE("plan: results.csv has its header once and a row a run, 17 columns") {
     begin = end + 1;
   }
   write_bytes(file, "epoch,loss\n1,2\n");
-  CHECK(plan("cnn-small-b64", {"--memory-limit", "0.9", "--csv", file}).refusal().find("begins with another header") !=
-        std::string::npos);
+  CHECK(plan("cnn-small-b64", {"--memory-limit", "0.9", "--csv", file, "--out", at / "p"})
+            .refusal()
+            .find("begins with another header") != std::string::npos);
   CHECK(read_bytes(file) == "epoch,loss\n1,2\n");
+  CHECK(!std::filesystem::exists(at / "p"));  // told before the search
+}
+
+TEST_CASE("plan: outputs that are one file, or one of those that are read") {
+  scratch const at;
+  auto const graph = read_bytes(graph_file("mlp4-1024-b256"));
+  write_bytes(at / "g", graph);
+  std::filesystem::create_symlink(at / "g", at / "link");
+  write_bytes(at / "device.json", R"({"flops_per_s": {"f32": 1e12}, "bandwidth_bytes_per_s": 1e11})");
+  auto const run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"plan", at / "g", "--memory-limit", "1", "--iterations", "20"});
+    return run_neap(more);
+  };
+  std::vector<std::string> const outputs{"--out", "--csv", "--svg"};
+  for (auto const& a : outputs) {
+    CHECK(run({a, at / "g"}).refusal().find("is the graph that is read") != std::string::npos);
+    CHECK(run({a, at / "link"}).refusal().find("is the graph that is read") != std::string::npos);
+    CHECK(run({a, at / "device.json", "--device", at / "device.json"}).refusal().find("is the device that is read") !=
+          std::string::npos);
+    for (auto const& b : outputs)
+      if (a < b) CHECK(run({a, at / "x", b, at / "./x"}).refusal().find(" are one file: ") != std::string::npos);
+  }
+  CHECK(!std::filesystem::exists(at / "x"));
+  CHECK(read_bytes(at / "g") == graph);
+  CHECK(run({"--out", "/dev/null", "--svg", "/dev/null"}).code == 0);
+  CHECK(run({"--out", at / "p"}).code == 0);
+  CHECK(run({"--out", at / "p", "--svg", at / "p.svg", "--csv", at / "p.csv"}).code == 0);  // old outputs may go
+  for (auto const* input : {"g", "p"})
+    CHECK(run_neap({"show", at / "g", at / "p", "--out", at / input}).refusal().find("that is read") !=
+          std::string::npos);
 }
 
 TEST_CASE("plan: the table for people") {
@@ -185,14 +216,17 @@ TEST_CASE("plan: bad options are refused with one line") {
   for (auto const* bad : {"-1s", "nan", "1h", "x", "1 s"}) {
     CAPTURE(bad);
     CHECK(refusal({std::string("--latency-limit=") + bad}).find("--latency-limit") != std::string::npos);
-    CHECK(refusal({"--memory-limit", "1", std::string("--time-budget=") + bad}).find("--time-budget") !=
-          std::string::npos);
+    auto const budget = refusal({"--memory-limit", "1", std::string("--time-budget=") + bad});
+    CHECK(budget.find("--time-budget") != std::string::npos);
+    CHECK(budget.find("ratio") == std::string::npos);
   }
   CHECK(refusal({"--memory-limit", "1", "--alignment", "0"}).find("--alignment") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--alignment", "-64"}).find("--alignment") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--seed", "x"}).find("--seed") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--seed=-3"}).find("--seed") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--iterations=-3"}).find("--iterations") != std::string::npos);
+  CHECK(refusal({"--memory-limit", "1", "--seed=-3"}).size() < 100);
+  CHECK(refusal({"--memory-limit", "1", "--iterations=-3"}).size() < 100);
   CHECK(refusal({"--memory-limit", "1", "--threads", "0"}).find("--threads") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--takeover", "maybe"}).find("--takeover") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--moves", "remat,fly"}).find("fly") != std::string::npos);
@@ -207,6 +241,26 @@ TEST_CASE("plan: bad options are refused with one line") {
   CHECK(run_neap({"--version"}).code == 0);
 }
 
+TEST_CASE("plan: times as long as devices and graphs may say are planned, and the plan is right") {
+  scratch const at;
+  write_bytes(at / "slow.json",
+              R"({"flops_per_s": {"f32": 1e-3}, "bandwidth_bytes_per_s": 1e-3, "launch_us": 3.2e19})");
+  CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--device", at / "slow.json", "--out", at / "p"}).code == 0);
+  CHECK(run_neap({"verify", graph_file("mlp4-1024-b256"), at / "p"}).code == 0);
+  for (auto const* format : {"dot", "svg", "offsets"})
+    CHECK(run_neap({"show", graph_file("mlp4-1024-b256"), at / "p", "--format", format}).code == 0);
+}
+
+TEST_CASE("plan: both limits missed are both told, and a bound of what is always there") {
+  auto const a = plan("gpt-d256-l4-b8-t128", {"--memory-limit", "0.1", "--latency-limit", "0.99999"});
+  CHECK(a.code == 1);
+  a.check_line();
+  CHECK(a.err.find("proved to be at least") != a.err.npos);
+  auto const b = plan("gpt-d256-l4-b8-t128", {"--latency-limit", "0.99999"});
+  CHECK(b.err.find("no plan fits: the limit is 1.583") != b.err.npos);
+  CHECK(b.err.find(" ms, the best plan found takes 1.583") != b.err.npos);
+}
+
 TEST_CASE("plan: bad device files are refused with the place") {
   scratch const at;
   auto const device = [&](char const* text) {
@@ -219,6 +273,18 @@ TEST_CASE("plan: bad device files are refused with the place") {
   CHECK(device(R"({"flops_per_s": {"f32": -1}})").find("flops_per_s.f32: must be a number") != std::string::npos);
   CHECK(device(R"({"flops_per_s": {"f32": 1e12}, "bandwidth_bytes_per_s": 0})").find("bandwidth_bytes_per_s") !=
         std::string::npos);
+  CHECK(device(R"({"flops_per_s": {"f16": 1e12}, "bandwidth_bytes_per_s": 1e11})").find("flops_per_s: lacks \"f32\"") !=
+        std::string::npos);
+  auto const with = [&](std::string const& more) {
+    return device((R"({"flops_per_s": {"f32": 1e12}, "bandwidth_bytes_per_s": 1e11, )" + more + "}").c_str());
+  };
+  CHECK(with(R"("launch_ms": 3)").find("launch_ms: unknown key") != std::string::npos);
+  CHECK(
+      with(R"("link_bytes_per_s": {"to_host": 1, "to_device": 1, "up": 1})").find("link_bytes_per_s.up: unknown key") !=
+      std::string::npos);
+  CHECK(with(R"("launch_us": 1e300)").find("launch_us: must be at most 3.2e19") != std::string::npos);
+  CHECK(with(R"("link_latency_us": 1e300)").find("link_latency_us: must be at most") != std::string::npos);
+  CHECK(with(R"("half_saturation_flops": 1e300)").find("half_saturation_flops: must be at most") != std::string::npos);
   CHECK(device("[1]").find("must be an object") != std::string::npos);
   CHECK(device("{").find("not JSON") != std::string::npos);
 }

@@ -61,3 +61,25 @@ TEST_CASE("what cannot be written is told, what is no results file is left alone
         at / "other.csv" + ": is no results.csv: it begins with another header");
   CHECK(read_bytes(at / "other.csv") == "epoch,loss\n");
 }
+
+TEST_CASE("can_append_results says beforehand what append_results would say") {
+  scratch const at;
+  write_bytes(at / "other.csv", "epoch,loss\n");
+  write_bytes(at / "cut.csv", "name,device");
+  write_bytes(at / "empty.csv", "");
+  CHECK(append_results(at / "good.csv", {}).ok());
+  for (auto const& path :
+       {at / "other.csv", at / "cut.csv", at / "empty.csv", at / "good.csv", at / "new.csv", at / "no/such"}) {
+    CAPTURE(path);
+    bool const was_there = std::filesystem::exists(path);
+    auto const before = was_there ? read_bytes(path) : "";
+    auto const can = can_append_results(path);
+    CHECK(std::filesystem::exists(path) == was_there);
+    if (was_there) CHECK(read_bytes(path) == before);
+    auto const did = append_results(path, {});
+    CHECK(can.ok() == did.ok());
+    if (!can) CHECK(can.message() == did.message());
+  }
+  CHECK(!can_append_results(at.folder.string()).ok());
+  CHECK(can_append_results("/dev/null").ok());
+}

@@ -75,6 +75,32 @@ TEST_CASE("can_write_file says beforehand what write_file would say") {
   CHECK(at.file_count() == 0);
 }
 
+TEST_CASE("one file under two names is known, whether it is there or not") {
+  scratch const at;
+  std::filesystem::create_directory(at / "d");
+  std::filesystem::create_symlink(at / "d", at / "e");
+  for (bool there : {false, true}) {
+    CAPTURE(there);
+    if (there) write_bytes(at / "d/x", "1"), write_bytes(at / "d/y", "1");
+    CHECK(same_file(at / "d/x", at / "d/x"));
+    CHECK(same_file(at / "d/x", at / "e/x"));
+    CHECK(same_file(at / "d/x", at / "d/../e/./x"));
+    CHECK(!same_file(at / "d/x", at / "d/y"));
+    CHECK(!same_file(at / "d/x", at / "x"));
+    CHECK(!same_file(at / "d/x", at / "no/such/x"));
+  }
+  std::filesystem::create_symlink(at / "d/x", at / "link");
+  std::filesystem::create_hard_link(at / "d/x", at / "hard");
+  CHECK(same_file(at / "link", at / "d/x"));
+  CHECK(same_file(at / "hard", at / "link"));
+  CHECK(!same_file("/dev/null", "/dev/null"));
+  auto const here = std::filesystem::current_path();
+  std::filesystem::current_path(at / "d");
+  CHECK(same_file("x", at / "d/x"));
+  CHECK(same_file("new", "./new"));
+  std::filesystem::current_path(here);
+}
+
 TEST_CASE("a reader never sees half of a file") {
   scratch const at;
   auto const file = at / "f";

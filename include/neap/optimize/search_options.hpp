@@ -5,10 +5,12 @@
 #include <neap/plan/limits.hpp>
 #include <neap/plan/plan.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -77,6 +79,21 @@ struct forcing_op {
   bytes_t bytes = 0;
 };
 
+namespace detail {
+/// Two times for a person, in one unit, with as many digits as it takes to tell them apart.
+inline std::pair<std::string, std::string> times_told_apart(seconds_t a, seconds_t b) {
+  auto const most = std::max(a, b);
+  auto const [scale, unit] = most < 1e-3 ? std::pair{1e6, " us"}
+                             : most < 1  ? std::pair{1e3, " ms"}
+                                         : std::pair{1.0, " s"};
+  for (int digits = 3;; ++digits) {
+    char x[40], y[40];
+    std::snprintf(x, sizeof x, "%.*g", digits, a * scale), std::snprintf(y, sizeof y, "%.*g", digits, b * scale);
+    if (digits == 17 || std::string(x) != y) return {std::string(x) + unit, std::string(y) + unit};
+  }
+}
+}  // namespace detail
+
 /// A search's answer.
 template <class G>
 struct optimized {
@@ -97,14 +114,19 @@ struct optimized {
   std::string why_not() const {
     if (fits) return {};
     std::string s = "no plan fits: ";
-    if (placed.arena_bytes > memory_limit_bytes) {
+    bool const slow = best.result.latency > latency_limit_seconds * (1 + 1e-12);  // as a search counts
+    bool const large = placed.arena_bytes > memory_limit_bytes || !slow;
+    if (large) {
       s += "the limit is " + std::to_string(memory_limit_bytes) + " bytes, the best plan found needs " +
            std::to_string(placed.arena_bytes) + ", proved to be at least " + std::to_string(lower_bound_bytes);
       for (std::size_t i = 0; i < forcing.size() && i < 3; ++i)
         s += (i ? ", " : "; forced by ") + forcing[i].what + " (" + std::to_string(forcing[i].bytes) + " bytes)";
-    } else {
-      s += "the limit is " + std::to_string(latency_limit_seconds) + " s, the best plan found takes " +
-           std::to_string(best.result.latency) + " s";
+      if (forcing.empty() && placed.resident_bytes > 0)
+        s += "; forced by what is always there: weights, inputs, states";
+    }
+    if (slow) {
+      auto const [limit, takes] = detail::times_told_apart(latency_limit_seconds, best.result.latency);
+      s += (large ? "; and the latency limit is " : "the limit is ") + limit + ", the best plan found takes " + takes;
     }
     return s;
   }

@@ -5,6 +5,7 @@
 
 #include <neap/core/error.hpp>
 #include <neap/core/units.hpp>
+#include <neap/report/text_file.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -65,23 +66,48 @@ inline std::string to_csv(results_row const& r) {
          half(r.optimized, r.simulated_optimized) + "," + half(r.original, r.simulated_original);
 }
 
+namespace detail {
+/// The beginning of a file, as long as the header's line, is that line; or the file is empty.
+inline bool begins_as_results(std::FILE* file, bool& is_empty) {
+  std::string first(std::strlen(results_header) + 1, '\0');
+  std::rewind(file);
+  first.resize(std::fread(first.data(), 1, first.size(), file));
+  is_empty = first.empty();
+  return is_empty || first == std::string(results_header) + "\n";
+}
+inline failure no_results(std::string const& path) {
+  return {path + ": is no results.csv: it begins with another header"};
+}
+}  // namespace detail
+
+/// Whether append_results would take a row, as far as that can be known before; says why not.
+inline status can_append_results(std::string const& path) {
+  struct ::stat there {};
+  if (::stat(path.c_str(), &there) != 0 || !S_ISREG(there.st_mode)) return can_write_file(path);
+  std::FILE* file = std::fopen(path.c_str(), "a+");  // as append_results will
+  if (!file) return detail::file_failure(path, "cannot be written", errno);
+  bool is_empty = false;
+  bool const good = detail::begins_as_results(file, is_empty);
+  std::fclose(file);
+  return good ? status() : status(detail::no_results(path));
+}
+
 /// Appends a row to a file; a new file begins with the header. A file with another header is refused; one that cannot
 /// take the whole row keeps what it had.
 inline status append_results(std::string const& path, results_row const& row) {
   auto const fail = [&](char const* why) { return failure{path + ": cannot be written: " + why}; };
   std::FILE* file = std::fopen(path.c_str(), "a+");
   if (!file) return fail(std::strerror(errno));
-  std::string const header = std::string(results_header) + "\n";
-  std::string first(header.size(), '\0'), text;
-  std::rewind(file);
-  first.resize(std::fread(first.data(), 1, first.size(), file));
+  std::string text;
+  bool is_empty = false;
+  bool const good = detail::begins_as_results(file, is_empty);
   std::fseek(file, 0, SEEK_END);
   long const before = std::ftell(file);
-  if (first.empty()) {
-    text = header;
-  } else if (first != header) {
+  if (is_empty) {
+    text = std::string(results_header) + "\n";
+  } else if (!good) {
     std::fclose(file);
-    return failure{path + ": is no results.csv: it begins with another header"};
+    return detail::no_results(path);
   } else if (std::fseek(file, -1, SEEK_END) == 0 && std::fgetc(file) != '\n') {
     text = "\n";  // an earlier row was cut off
   }

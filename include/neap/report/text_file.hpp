@@ -48,6 +48,18 @@ inline std::string folder_of(std::string const& path) {
 
 }  // namespace detail
 
+/// Whether two names lead to one regular file, which need not be there yet. Devices and pipes are never one: several may
+/// write to them.
+inline bool same_file(std::string const& a, std::string const& b) {
+  struct ::stat x {
+  }, y{};
+  bool const x_there = ::stat(a.c_str(), &x) == 0, y_there = ::stat(b.c_str(), &y) == 0;
+  if (x_there != y_there) return false;
+  if (x_there) return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+  auto const name = [](std::string const& path) { return path.substr(path.find_last_of('/') + 1); };
+  return name(a) == name(b) && detail::file_behind(detail::folder_of(a)) == detail::file_behind(detail::folder_of(b));
+}
+
 /// Whether write_file would have a place to write to, as far as that can be known before; says why not.
 inline status can_write_file(std::string const& path) {
   struct ::stat there {};
