@@ -30,4 +30,14 @@ if(NEAP_CLANG_TIDY AND NEAP_BUILD_TESTS)
     list(APPEND stamps ${stamp})
   endforeach()
   add_custom_target(tidy DEPENDS ${stamps})
+
+  # Two programs that use nearly all of the library are looked at in every test run that has clang-tidy 16.
+  if(NEAP_BUILD_EXAMPLES AND NEAP_CLANG_TIDY MATCHES "-16$" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    foreach(source examples/train_gpt/train_gpt.cpp examples/cli/plan.cpp)
+      cmake_path(GET source STEM name)
+      add_test(NAME tidy.${name} COMMAND ${NEAP_CLANG_TIDY} --quiet --warnings-as-errors=* -p ${PROJECT_BINARY_DIR}
+               ${PROJECT_SOURCE_DIR}/${source})
+      set_tests_properties(tidy.${name} PROPERTIES LABELS tidy TIMEOUT 600)
+    endforeach()
+  endif()
 endif()

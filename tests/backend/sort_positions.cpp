@@ -36,7 +36,7 @@ TEST_CASE("positions sorted on every policy are those of the counting sort") {
   random_stream r{1};
   host_backend one{1}, many{3};
   for (int round = 0; round < 120; ++round) {
-    auto const rows = static_cast<std::int64_t>(1 + r.below(round % 3 ? 60 : 60000));
+    auto const rows = 1 + std::int64_t{r.below(round % 3 ? 60 : 60000)};
     std::size_t const n = round == 0 ? 0 : r.below(round % 4 ? 200 : 20000);
     std::vector<std::int64_t> index(n);
     // Some spread, some crowded, the ends among them.

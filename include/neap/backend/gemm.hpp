@@ -125,8 +125,9 @@ inline void gemm_tiled(host_backend& backend, gemm_shape const& s, float const* 
   double least = -1;
   for (std::int64_t i = 1; i <= wanted; ++i) {
     if (wanted % i != 0) continue;
-    double const packed = double(wanted / i) * double(s.m) + double(i) * double(s.n);
-    if (least < 0 || packed <= least) least = packed, down = i, across = wanted / i;
+    std::int64_t const others = wanted / i;
+    double const packed = double(others) * double(s.m) + double(i) * double(s.n);
+    if (least < 0 || packed <= least) least = packed, down = i, across = others;
   }
   auto const part = [](std::int64_t extent, std::int64_t parts, std::int64_t unit) {
     return std::max((extent + parts - 1) / parts + unit - 1, 4 * unit) / unit * unit;
