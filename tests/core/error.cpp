@@ -13,6 +13,7 @@ TEST_CASE("an error starts with the file, without its folders, and the line") {
   error const e(here, "matmul: inner extents differ");
   CHECK(std::string(e.what()) == "error.cpp:" + std::to_string(here.line()) + ": matmul: inner extents differ");
   CHECK(std::string(error("plain").what()) == "plain");
+  CHECK(std::string(error(std::source_location{}, "nowhere").what()) == "nowhere");
 }
 
 TEST_CASE("a result is a value or a message") {

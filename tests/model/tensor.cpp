@@ -80,6 +80,8 @@ TEST_CASE("arithmetic between tensors and numbers") {
   CHECK((x / 2).values<float>() == v{0.5, 1, 2});
   CHECK((2 / x).values<float>() == v{2, 1, 0.5});
   CHECK((-x).values<float>() == v{-1, -2, -4});
+  CHECK((-cast(x, dtype::i64)).element() == dtype::i64);
+  CHECK((-cast(x, dtype::i64)).values<int>() == std::vector<int>{-1, -2, -4});
   CHECK(relu(x - 2).values<float>() == v{0, 0, 2});
   CHECK(maximum(x, y).values<float>() == v{2, 2, 4});
   // broadcast
@@ -135,6 +137,51 @@ TEST_CASE("mistakes are told with the user's file and line") {
   check(message_of([&] { (void)tensor::from({1.f}, {2}); }), __LINE__, "needs 2 elements, was given 1");
   check(message_of([&] { exp(tensor::zeros({1}, dtype::i64)); }), __LINE__,
         "exp: needs a floating type, was given i64[1]");
+
+  check(message_of([&] { (void)tensor::zeros({2, -1}); }), __LINE__, "a tensor cannot have the shape [2,-1]");
+  check(message_of([&] { (void)tensor::rand({-1}, 1); }), __LINE__, "a tensor cannot have the shape [-1]");
+  float one = 1;
+  check(message_of([&] { (void)tensor::borrow(&one, {-1}); }), __LINE__, "a tensor cannot have the shape [-1]");
+  auto const huge = std::int64_t{1} << 40;
+  check(message_of([&] { (void)tensor::ones({huge, huge}); }), __LINE__, "overflow");
+  check(message_of([&] { (void)tensor::from({1.f}, {huge, huge}); }), __LINE__, "overflow");
+  check(message_of([&] { reshape(x, {huge, huge}); }), __LINE__, "overflow");
+  check(message_of([&] { parameter({-1}); }), __LINE__, "a tensor cannot have the shape [-1]");
+  auto const deep = tensor::zeros({1, 1, 1, 1, 1, 1, 1, 1});
+  check(message_of([&] { unsqueeze(deep, 0); }), __LINE__, "more than 8 axes");
+  for (std::int64_t axis : {3, 4, 8, 9, -4})
+    check(message_of([&] { unsqueeze(x, axis); }), __LINE__, "unsqueeze: no place " + std::to_string(axis));
+  for (std::int64_t axis : {2, 3, 8, -3, -9})
+    check(message_of([&] { (void)x.size(axis); }), __LINE__, "size: no axis " + std::to_string(axis) + " in f32[2,3]");
+}
+
+TEST_CASE("what was never given a value is told as that, with the user's file and line") {
+  tensor const none;
+  parameter never;
+  auto check = [](std::string const& what, int line) {
+    CAPTURE(what);
+    CHECK(what == "tensor.cpp:" + std::to_string(line) + ": this tensor is empty: it was never given a value");
+  };
+  check(message_of([&] { (void)none.size(0); }), __LINE__);
+  check(message_of([&] { (void)none.rank(); }), __LINE__);
+  check(message_of([&] { (void)none.shape(); }), __LINE__);
+  check(message_of([&] { (void)none.element(); }), __LINE__);
+  check(message_of([&] { (void)none.count(); }), __LINE__);
+  check(message_of([&] { (void)none.type(); }), __LINE__);
+  check(message_of([&] { (void)none.item<float>(); }), __LINE__);
+  check(message_of([&] { (void)none.values<float>(); }), __LINE__);
+  check(message_of([&] { none.with_gradient(); }), __LINE__);
+  check(message_of([&] { none.detach(); }), __LINE__);
+  check(message_of([&] { -none; }), __LINE__);
+  check(message_of([&] { reshape(none, {1}); }), __LINE__);
+  check(message_of([&] { transpose(none); }), __LINE__);
+  check(message_of([&] { contiguous(none); }), __LINE__);
+  check(message_of([&] { cast(none, dtype::f64); }), __LINE__);
+  check(message_of([&] { unsqueeze(none, 0); }), __LINE__);
+  check(message_of([&] { never.restart(initialiser::constant(0)); }), __LINE__);
+  check(message_of([&] { never.set_element(dtype::f64); }), __LINE__);
+  check(message_of([&] { (void)never.first_values(); }), __LINE__);
+  check(message_of([&] { (void)parameter::holding(none); }), __LINE__);
 }
 
 TEST_CASE("parameters are values: a copy has data of its own, a handle has not") {
@@ -149,7 +196,9 @@ TEST_CASE("parameters are values: a copy has data of its own, a handle has not")
   copy = w;
   CHECK(copy.data<float>()[0] == 5);
   CHECK(copy.storage() != w.storage());
-  CHECK(w.share().storage() == w.storage());
+  parameter const shared = w.share(), copied = shared;
+  CHECK(shared.storage() == w.storage());
+  CHECK(copied.storage() != w.storage());  // a copy is tied no longer
   CHECK(w.wants_gradient());
   CHECK_FALSE(buffer({3}).wants_gradient());
   CHECK(parameter({3}, initialiser::uniform(-1, 1)).values<float>() !=
@@ -205,8 +254,11 @@ TEST_CASE("contexts nest, and give each its own numbers") {
 TEST_CASE("memory that the system does not have is told, and nothing is lost") {
   if (neap::testing::sanitized) return;  // they end a program that asks for so much
   auto const large = tensor::randn({std::int64_t{1} << 58}, 1);
-  CHECK(message_of([&] { return large.ref(); }).find("no memory for a tensor of 1152921504606846976 bytes") !=
-        std::string::npos);
+  auto const text = "no memory for a tensor of 1152921504606846976 bytes";
+  auto const line = __LINE__ + 1;
+  auto const what = message_of([&] { return large.ref(); }), sum = message_of([&] { return large + large; });
+  CHECK(what.starts_with("tensor.cpp:" + std::to_string(line) + ": " + text));
+  CHECK(sum.starts_with("tensor.cpp:" + std::to_string(line) + ": " + text));
   eager_context context{{.threads = 1}};
   CHECK(context.workspace(100) != nullptr);
   CHECK_THROWS_AS(context.workspace(std::int64_t{1} << 60), std::bad_alloc);

@@ -395,6 +395,11 @@ TEST_CASE("mistakes are told with the user's place") {
         good, b, [](auto&, auto const& s) { return mean(s.first); }, sgd{});
   });
   CHECK(what == place(line) + "training_step: the loss depends on no weight of the model");
+  what = message_of([&] {
+    line = __LINE__ + 1;
+    accumulated(cross_entropy{}, good, std::pair{b.first, b.first}, parameters(good));
+  });
+  CHECK(what.starts_with(place(line) + "cross_entropy: "));
   tensor kept;
   (void)trace([&](tensor const& x) { return kept = x * 2; }, b.first);
   what = message_of([&] {
@@ -402,4 +407,43 @@ TEST_CASE("mistakes are told with the user's place") {
     kept + 1;
   });
   CHECK(what == place(line) + "this tensor belongs to a trace that has ended");
+}
+
+TEST_CASE("mistakes in samples and models of the library are told with the line of the step") {
+  struct user {
+    nn::linear a{6, 5};
+    tensor operator()(tensor const& x) const { return a(x); }
+  } m;
+  struct counting {
+    nn::linear a{6, 5};
+    parameter n{{5}, initialiser::constant(2), dtype::i64};
+    tensor operator()(tensor const& x) const { return a(x) + cast(n, dtype::f32); }
+  } integers;
+  nn::linear library(7, 5);
+  nn::sequential several{nn::linear(7, 8), nn::relu(), nn::linear(8, 5)};
+  auto const [x, labels] = batch(0);
+  int line = 0;
+  auto const check = [&](auto& model, auto const& sample, std::string_view text) {
+    auto const traced = message_of([&] {
+      line = __LINE__ + 1;
+      training_step(model, sample, cross_entropy{}, sgd{});
+    });
+    CAPTURE(traced);
+    CHECK(traced.starts_with("training_step.cpp:" + std::to_string(line) + ": "));
+    CHECK(traced.find(text) != std::string::npos);
+    training_state state;
+    auto const eager = message_of([&] {
+      line = __LINE__ + 1;
+      eager_step(model, sample, cross_entropy{}, sgd{}, state);
+    });
+    CAPTURE(eager);
+    CHECK(eager.starts_with("training_step.cpp:" + std::to_string(line) + ": "));
+    CHECK(eager.find(text) != std::string::npos);
+  };
+  check(m, std::pair{x, tensor::zeros({5}, dtype::i64)}, "cross_entropy: targets [5] do not go with logits [8,5]");
+  check(m, std::pair{x, x}, "cross_entropy: ");
+  check(m, std::pair{x, tensor()}, "this tensor is empty");
+  check(library, std::pair{x, labels}, "matmul: inner extents differ, [8,6] x [5,7] transposed");
+  check(several, std::pair{x, labels}, "matmul: inner extents differ, [8,6] x [8,7] transposed");
+  check(integers, std::pair{x, labels}, "the weight n is i64[5], which cannot be trained: make it a neap::buffer");
 }

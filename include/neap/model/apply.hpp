@@ -59,14 +59,17 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
     auto const all = span_of(layouts);
     plain_vector<tensor_ref> refs;
     refs.reserve(all.size());
-    for (auto const& t : in) refs.push_back(tensor_ref::place(t.storage()->data(), t.layout()));
-    for (auto const& o : n->out) refs.push_back(tensor_ref::place(o.storage->data(), o.layout));
-    void* scratch = nullptr;
-    if (op.facets->workspace)
-      if (auto const bytes = op.facets->workspace(op.bytes, {all.first(in.size()), all.subspan(in.size())}); bytes > 0)
-        scratch = context.workspace(bytes);
-    auto const r = span_of(refs);
-    with_place(at, [&] { kernel(context.backend(), op.bytes, {r.first(in.size()), r.subspan(in.size()), scratch}); });
+    with_place(at, [&] {
+      for (auto const& t : in) refs.push_back(tensor_ref::place(t.storage()->data(), t.layout()));
+      for (auto const& o : n->out) refs.push_back(tensor_ref::place(o.storage->data(), o.layout));
+      void* scratch = nullptr;
+      if (op.facets->workspace)
+        if (auto const bytes = op.facets->workspace(op.bytes, {all.first(in.size()), all.subspan(in.size())});
+            bytes > 0)
+          scratch = context.workspace(bytes);
+      auto const r = span_of(refs);
+      kernel(context.backend(), op.bytes, {r.first(in.size()), r.subspan(in.size()), scratch});
+    });
     for (std::size_t j = 0; j < rules.size(); ++j)
       if (rules[j].alias == alias_kind::update) n->out[j].storage->written();
   }

@@ -7,17 +7,30 @@
 
 #include <neap/backend/host.hpp>
 #include <neap/core/byte_block.hpp>
+#include <neap/core/error.hpp>
 #include <neap/core/philox.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <source_location>
+#include <string_view>
 #include <utility>
 
 namespace neap::inline v0 {
 
 class tracer;
+
+namespace detail {
+/// Whether a place is in somebody's program: not in this library, nor in the standard one (which calls functions and
+/// constructors on behalf of others).
+inline bool is_in_program(std::source_location const& at) {
+  constexpr std::string_view here = std::source_location::current().file_name(), name = "model/context.hpp";
+  constexpr std::string_view root = here.ends_with(name) ? here.substr(0, here.size() - name.size()) : "";
+  std::string_view const file = at.file_name();
+  return !file.empty() && (root.empty() || !file.starts_with(root)) && file.find("/include/c++/") == file.npos;
+}
+}  // namespace detail
 
 struct eager_options {
   std::uint64_t seed = 0;
@@ -64,6 +77,7 @@ class eager_context {
   friend class no_gradient;
   friend class evaluation;
   friend class place_scope;
+  friend class caller_scope;
   friend struct context_access;
 
   eager_context(eager_options o, eager_context* outer)
@@ -90,7 +104,7 @@ class eager_context {
   byte_block workspace_;
   tracer* trace_ = nullptr;
   bool recording_ = true, training_ = true;
-  std::source_location const* place_ = nullptr;
+  std::source_location const *place_ = nullptr, *caller_ = nullptr;
 };
 
 /// What the model layer itself reads of the context.
@@ -98,10 +112,13 @@ struct context_access {
   static tracer* trace() { return eager_context::current().trace_; }
   static bool is_recording() { return eager_context::current().recording_; }
   static bool is_training() { return eager_context::current().training_; }
-  /// The user's place of a library module that is running, else `at`.
+  /// Which line of the program an error names: where it called the module of the library that is running, else `at`, else
+  /// (where the library called what was written for its own use) where it called the library. No place if none is known.
   static std::source_location place(std::source_location at) {
-    auto const* p = eager_context::current().place_;
-    return p ? *p : at;
+    auto const& c = eager_context::current();
+    if (c.place_) return *c.place_;
+    if (detail::is_in_program(at)) return at;
+    return c.caller_ ? *c.caller_ : std::source_location{};
   }
   using randomness = eager_context::randomness;
   static void* clock() { return eager_context::current().random_.clock; }
@@ -143,7 +160,7 @@ class evaluation {
 class place_scope {
  public:
   explicit place_scope(std::source_location const& at) : context_(eager_context::current()), before_(context_.place_) {
-    if (!before_) context_.place_ = &at;
+    if (!before_ && detail::is_in_program(at)) context_.place_ = &at;
   }
   place_scope(place_scope const&) = delete;
   place_scope& operator=(place_scope const&) = delete;
@@ -153,5 +170,34 @@ class place_scope {
   eager_context& context_;
   std::source_location const* before_;
 };
+
+/// While it lives, errors without a line of the program name `at`: for functions of the library that call what the program
+/// gave them (models, losses), which may be the library's own. What is said deeper in the program goes before; of several
+/// callers, the innermost.
+class caller_scope {
+ public:
+  explicit caller_scope(std::source_location const& at)
+      : context_(eager_context::current()),
+        before_(context_.caller_) {
+    if (detail::is_in_program(at)) context_.caller_ = &at;
+  }
+  caller_scope(caller_scope const&) = delete;
+  caller_scope& operator=(caller_scope const&) = delete;
+  ~caller_scope() { context_.caller_ = before_; }
+
+ private:
+  eager_context& context_;
+  std::source_location const* before_;
+};
+
+namespace detail {
+/// f(), whose complaints about the model get the user's place.
+template <class F>
+void with_place(std::source_location at, F&& f) {
+  try {
+    f();
+  } catch (error const& e) { throw error(context_access::place(at), e.what()); }
+}
+}  // namespace detail
 
 }  // namespace neap::inline v0

@@ -1,6 +1,10 @@
 // What a model owns: parameters (weights, trained) and buffers (running statistics, tables; not trained). Both are tensors
 // and go wherever tensors go. Unlike a plain tensor they are values: a copy of a model is another model, with data of its
 // own. What the model's functions see is the handle, so a step that updates a weight in place updates the model's.
+//
+// A copy of a model copies each of its parameters by itself: tied weights (share()) are no longer tied in the copy, and
+// plain tensors and views that the model made of its weights still look at the original's. Give such a model a copy
+// constructor that ties them again, or delete it.
 #pragma once
 
 #include <neap/model/tensor.hpp>
@@ -11,8 +15,9 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-inline tensor make_owned(tensor_type const& t, initialiser const& first, role r) {
-  return make_leaf(std::make_shared<tensor_storage>(t, first, r), tensor_layout::dense(t), r == role::weight);
+inline tensor make_owned(tensor_type const& t, initialiser const& first, role r,
+                         std::source_location at = std::source_location::current()) {
+  return make_leaf(make_storage(t, first, r, at), tensor_layout::dense(t), r == role::weight);
 }
 
 inline tensor copy_owned(tensor const& from) {
@@ -32,14 +37,15 @@ class owned_tensor : public tensor {
   static constexpr neap::role owner_role = R;
   owned_tensor() = default;
   /// Random initial values are drawn from a stream of this thread's context, unless neap::initialise gives a seed.
-  explicit owned_tensor(neap::shape const& s, initialiser first = initialiser::constant(0), dtype t = dtype::f32)
-      : tensor(detail::make_owned({t, s}, first.is_random() ? seeded(first) : first, R)) {}
+  explicit owned_tensor(neap::shape const& s, initialiser first = initialiser::constant(0), dtype t = dtype::f32,
+                        std::source_location at = std::source_location::current())
+      : tensor(detail::make_owned({t, s}, first.is_random() ? seeded(first) : first, R, at)) {}
   /// Takes over the data of a dense tensor without history.
   static owned_tensor holding(tensor const& t, std::source_location at = std::source_location::current()) {
-    owned_tensor p(t.shape(), {}, t.element());
+    owned_tensor p(t.shape(at), {}, t.element(at), at);
     auto const from = t.ref(at);
-    if (!from.is_dense()) throw error(at, "a weight is made from a dense tensor");
-    std::memcpy(p.storage()->data(), from.data, static_cast<std::size_t>(t.type().bytes()));
+    if (!from.is_dense()) throw error(context_access::place(at), "a weight is made from a dense tensor");
+    std::memcpy(p.ref(at).data, from.data, static_cast<std::size_t>(t.type().bytes()));
     return p;
   }
   owned_tensor(owned_tensor const& other) : tensor(detail::copy_owned(other)) {}
@@ -47,18 +53,25 @@ class owned_tensor : public tensor {
   owned_tensor& operator=(owned_tensor const& other) { return *this = owned_tensor(other); }
   owned_tensor& operator=(owned_tensor&&) noexcept = default;
 
-  /// The same memory under another member's name: tied weights.
+  /// The same memory under another member's name: tied weights. A copy of the model is not tied.
   owned_tensor share() const {
     owned_tensor p;
     static_cast<tensor&>(p) = *this;
     return p;
   }
   /// Another element type; the initial values are drawn again.
-  void set_element(dtype t) {
-    static_cast<tensor&>(*this) = detail::make_owned({t, shape()}, storage()->first_values(), R);
+  void set_element(dtype t, std::source_location at = std::source_location::current()) {
+    static_cast<tensor&>(*this) = detail::make_owned({t, shape(at)}, first_values(at), R, at);
   }
-  void restart(initialiser const& first) { storage()->restart(first); }
-  initialiser const& first_values() const { return storage()->first_values(); }
+  /// Other initial values, from now on.
+  void restart(initialiser const& first, std::source_location at = std::source_location::current()) {
+    if (is_empty()) detail::no_tensor(at);
+    storage()->restart(first);
+  }
+  initialiser const& first_values(std::source_location at = std::source_location::current()) const {
+    if (is_empty()) detail::no_tensor(at);
+    return storage()->first_values();
+  }
 
  private:
   static initialiser seeded(initialiser i) {

@@ -41,21 +41,35 @@ void name_tensors(tracer& t, Model& model) {
   });
 }
 
-}  // namespace detail
-
-/// The program of f(samples...): shapes only, no data and no memory. Samples and the result are tensors, or pairs,
-/// tuples, vectors or plain structs of tensors.
-template <class Ops = standard_operators, class F, class... Sample>
-traced_program<Ops> trace(F&& f, Sample const&... samples) {
-  tracer t{operator_table(Ops::facets)};
-  auto args = std::tuple<Sample...>{detail::as_inputs(t, samples)...};
-  auto result = std::apply(f, args);
+template <class Ops, class F, class... Sample>
+traced_program<Ops> traced(std::source_location at, F& f, Sample const&... samples) {
+  caller_scope const here(at);
+  tracer t(operator_table(Ops::facets), at);
+  auto args = std::tuple<Sample...>{as_inputs(t, samples)...};
+  auto result = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return f(std::get<I>(args)...);
+  }(std::index_sequence_for<Sample...>{});
   traced_program<Ops> p;
   for_each_tensor(result, [&](tensor& x, std::string const&) { p.outputs.push_back(t.keep(x, role::output)); });
   p.inputs = t.inputs();
   p.residents = t.residents();
   p.program = basic_graph<Ops>(t.finish());
   return p;
+}
+}  // namespace detail
+
+/// The program of f(samples...): shapes only, no data and no memory. Samples and the result are tensors, or pairs,
+/// tuples, vectors or plain structs of tensors. Throws neap::error for mistakes in the model, with the user's place.
+template <class Ops = standard_operators, class F, class Sample>
+traced_program<Ops> trace(F&& f, Sample const& sample, std::source_location at = std::source_location::current()) {
+  return detail::traced<Ops>(at, f, sample);
+}
+/// The same of none or several samples. (What follows a pack has no default: where f is a module of the library itself,
+/// trace a lambda that calls it, and mistakes in the samples have a place.)
+template <class Ops = standard_operators, class F, class... Sample>
+  requires(sizeof...(Sample) != 1)
+traced_program<Ops> trace(F&& f, Sample const&... samples) {
+  return detail::traced<Ops>({}, f, samples...);
 }
 
 }  // namespace neap::inline v0

@@ -56,6 +56,8 @@ template <class Backend>
 tensor multiply_operands(operand const& a, operand const& b);
 template <class Backend>
 tensor divide_operands(operand const& a, operand const& b);
+template <class Backend>
+tensor negate_operand(operand const& a);
 
 template <class>
 inline constexpr bool never = false;
@@ -70,19 +72,29 @@ class tensor {
   // ------------------------------------------------------------------ making
 
   /// A tensor whose data come into being when first needed, as `first` says.
-  static tensor lazy(tensor_type const& t, initialiser const& first = {}, neap::role r = role::activation);
-  static tensor zeros(neap::shape const& s, dtype t = dtype::f32) { return lazy({t, s}, initialiser::constant(0)); }
-  static tensor ones(neap::shape const& s, dtype t = dtype::f32) { return lazy({t, s}, initialiser::constant(1)); }
-  static tensor full(neap::shape const& s, double x, dtype t = dtype::f32) {
-    return lazy({t, s}, initialiser::constant(x));
+  static tensor lazy(tensor_type const& t, initialiser const& first = {}, neap::role r = role::activation,
+                     std::source_location at = std::source_location::current());
+  static tensor zeros(neap::shape const& s, dtype t = dtype::f32,
+                      std::source_location at = std::source_location::current()) {
+    return full(s, 0, t, at);
+  }
+  static tensor ones(neap::shape const& s, dtype t = dtype::f32,
+                     std::source_location at = std::source_location::current()) {
+    return full(s, 1, t, at);
+  }
+  static tensor full(neap::shape const& s, double x, dtype t = dtype::f32,
+                     std::source_location at = std::source_location::current()) {
+    return lazy({t, s}, initialiser::constant(x), role::activation, at);
   }
   /// Normal numbers of mean 0 and deviation 1, from a seed.
-  static tensor randn(neap::shape const& s, std::uint64_t seed, dtype t = dtype::f32) {
-    return lazy({t, s}, initialiser::normal(0, 1).with_seed(seed, 0));
+  static tensor randn(neap::shape const& s, std::uint64_t seed, dtype t = dtype::f32,
+                      std::source_location at = std::source_location::current()) {
+    return lazy({t, s}, initialiser::normal(0, 1).with_seed(seed, 0), role::activation, at);
   }
   /// Numbers uniform in [0, 1), from a seed.
-  static tensor rand(neap::shape const& s, std::uint64_t seed, dtype t = dtype::f32) {
-    return lazy({t, s}, initialiser::uniform(0, 1).with_seed(seed, 0));
+  static tensor rand(neap::shape const& s, std::uint64_t seed, dtype t = dtype::f32,
+                     std::source_location at = std::source_location::current()) {
+    return lazy({t, s}, initialiser::uniform(0, 1).with_seed(seed, 0), role::activation, at);
   }
   /// A copy of the elements, in row-major order. Throws neap::error if there are not as many as the shape needs.
   template <class T>
@@ -95,19 +107,21 @@ class tensor {
   }
   /// Looks at memory that the caller owns and keeps alive, dense, in row-major order.
   template <class T>
-  static tensor borrow(T* data, neap::shape const& s);
+  static tensor borrow(T* data, neap::shape const& s, std::source_location at = std::source_location::current());
 
   // ------------------------------------------------------------------ what it is
 
+  // These throw neap::error for a tensor that was never given a value.
+
   bool is_empty() const { return node_ == nullptr; }
-  tensor_layout const& layout() const;
-  tensor_type const& type() const { return layout().type; }
-  neap::shape const& shape() const { return type().dims; }
-  dtype element() const { return type().element; }
-  int rank() const { return type().rank(); }
-  /// The extent of an axis; negative axes count from the end.
-  std::int64_t size(int axis) const { return type().extent(axis); }
-  std::int64_t count() const { return type().count(); }
+  tensor_layout const& layout(std::source_location at = std::source_location::current()) const;
+  tensor_type const& type(std::source_location at = std::source_location::current()) const { return layout(at).type; }
+  neap::shape const& shape(std::source_location at = std::source_location::current()) const { return type(at).dims; }
+  dtype element(std::source_location at = std::source_location::current()) const { return type(at).element; }
+  int rank(std::source_location at = std::source_location::current()) const { return type(at).rank(); }
+  /// The extent of an axis; negative axes count from the end. Throws neap::error if there is no such axis.
+  std::int64_t size(std::int64_t axis, std::source_location at = std::source_location::current()) const;
+  std::int64_t count(std::source_location at = std::source_location::current()) const { return type(at).count(); }
   bool is_traced() const;
   /// Whether the data exist (they may still come into being).
   bool has_data() const;
@@ -129,7 +143,7 @@ class tensor {
   std::vector<T> values(std::source_location at = std::source_location::current()) const;
 
   /// The same data, as a leaf whose gradient can be asked.
-  tensor with_gradient() const;
+  tensor with_gradient(std::source_location at = std::source_location::current()) const;
   /// The same data, as a leaf without history.
   tensor detach(std::source_location at = std::source_location::current()) const;
 
@@ -160,7 +174,7 @@ class tensor {
   }
   template <class Backend = host_backend>
   friend tensor operator-(operand a) {
-    return detail::multiply_operands<Backend>(a, operand(-1.0, a.at()));
+    return detail::negate_operand<Backend>(a);
   }
 
   // For the library's own headers: the operator application behind the handle.
@@ -222,6 +236,25 @@ inline tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout const& 
   throw error(context_access::place(at), "this tensor is empty: it was never given a value");
 }
 
+/// A storage for a dense tensor, with the place of whoever asks for one that cannot be.
+inline std::shared_ptr<tensor_storage> make_storage(tensor_type const& t, initialiser const& first, role r,
+                                                    std::source_location at) {
+  for (auto x : t.dims)
+    if (x < 0) throw error(context_access::place(at), "a tensor cannot have the shape " + to_string(t.dims));
+  std::shared_ptr<tensor_storage> s;
+  with_place(at, [&] { s = std::make_shared<tensor_storage>(t, first, r); });
+  return s;
+}
+
+/// An axis, which may count from the end, as 0 ... rank - 1.
+inline int axis_of(tensor const& x, std::int64_t axis, char const* who, std::source_location at) {
+  int const rank = x.rank(at);
+  if (axis < -rank || axis >= rank)
+    throw error(context_access::place(at),
+                std::string(who) + ": no axis " + std::to_string(axis) + " in " + to_string(x.type()));
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
 /// One element of any type as a T.
 template <class T>
 T element_as(void const* data, dtype t, std::int64_t i) {
@@ -235,37 +268,38 @@ T element_as(void const* data, dtype t, std::int64_t i) {
 
 }  // namespace detail
 
-inline tensor tensor::lazy(tensor_type const& t, initialiser const& first, neap::role r) {
-  for (auto x : t.dims)
-    if (x < 0) throw error("a tensor cannot have the shape " + to_string(t.dims));
-  return detail::make_leaf(std::make_shared<detail::tensor_storage>(t, first, r), tensor_layout::dense(t));
+inline tensor tensor::lazy(tensor_type const& t, initialiser const& first, neap::role r, std::source_location at) {
+  return detail::make_leaf(detail::make_storage(t, first, r, at), tensor_layout::dense(t));
 }
 
 template <class T>
 tensor tensor::from(std::vector<T> const& elements, neap::shape const& s, std::source_location at) {
   static_assert(std::is_same_v<T, bool> || dtype_of<T> != dtype::boolean, "neap: no tensor has elements of this type");
-  if (static_cast<std::int64_t>(elements.size()) != neap::elements(s))
-    throw error(context_access::place(at), "a tensor of shape " + to_string(s) + " needs " +
-                                               std::to_string(neap::elements(s)) + " elements, was given " +
-                                               std::to_string(elements.size()));
+  std::int64_t needed = 0;
+  detail::with_place(at, [&] { needed = neap::elements(s); });
+  if (static_cast<std::int64_t>(elements.size()) != needed)
+    throw error(context_access::place(at), "a tensor of shape " + to_string(s) + " needs " + std::to_string(needed) +
+                                               " elements, was given " + std::to_string(elements.size()));
   // What is made from data inside a trace does not change from step to step: a constant of the program.
   auto const r = context_access::trace() ? role::constant : role::activation;
-  tensor t = lazy({dtype_of<T>, s}, {}, r);
-  auto* to = reinterpret_cast<T*>(t.storage()->data());
+  tensor t = lazy({dtype_of<T>, s}, {}, r, at);
+  auto* to = static_cast<T*>(t.ref(at).data);
   for (std::size_t i = 0; i < elements.size(); ++i) to[i] = elements[i];
   return t;
 }
 
 template <class T>
-tensor tensor::borrow(T* data, neap::shape const& s) {
-  tensor_type const t{dtype_of<T>, s};
-  return detail::make_leaf(std::make_shared<detail::tensor_storage>(t, data, role::activation),
-                           tensor_layout::dense(t));
+tensor tensor::borrow(T* data, neap::shape const& s, std::source_location at) {
+  tensor t = lazy({dtype_of<T>, s}, {}, role::activation, at);
+  return detail::make_leaf(std::make_shared<detail::tensor_storage>(t.type(), data, role::activation), t.layout());
 }
 
-inline tensor_layout const& tensor::layout() const {
-  if (!node_) detail::no_tensor(std::source_location::current());
+inline tensor_layout const& tensor::layout(std::source_location at) const {
+  if (!node_) detail::no_tensor(at);
   return node_->out[output_].layout;
+}
+inline std::int64_t tensor::size(std::int64_t axis, std::source_location at) const {
+  return shape(at)[detail::axis_of(*this, axis, "size", at)];
 }
 inline std::shared_ptr<detail::tensor_storage> const& tensor::storage() const { return node_->out[output_].storage; }
 inline bool tensor::is_traced() const { return node_ && node_->trace != nullptr; }
@@ -279,7 +313,9 @@ inline tensor_ref tensor::ref(std::source_location at) const {
         context_access::place(at),
         "this tensor has no data: it stands for a value of a traced program. What depends on data needs capture, "
         "which is not available yet");
-  return tensor_ref::place(storage()->data(), layout());
+  std::byte* first = nullptr;
+  detail::with_place(at, [&] { first = storage()->data(); });
+  return tensor_ref::place(first, layout());
 }
 
 template <class T>
@@ -318,7 +354,8 @@ std::vector<T> tensor::values(std::source_location at) const {
   return all;
 }
 
-inline tensor tensor::with_gradient() const {
+inline tensor tensor::with_gradient(std::source_location at) const {
+  if (!node_) detail::no_tensor(at);
   if (!storage()) return *this;
   return detail::make_leaf(storage(), layout(), true);
 }

@@ -36,13 +36,6 @@ struct resident {
 };
 
 namespace detail {
-/// f(), whose complaints about the model get the user's place.
-template <class F>
-void with_place(std::source_location at, F&& f) {
-  try {
-    f();
-  } catch (error const& e) { throw error(context_access::place(at), e.what()); }
-}
 /// Which input of a recorded operator its output j is a view of; -1: of none.
 inline int viewed_input(tensor_node const& n, std::uint32_t j) {
   plain_vector<tensor_layout> layouts;
@@ -66,7 +59,7 @@ class tracer {
       : edit_(ops),
         context_(eager_context::current()),
         token_(std::make_shared<detail::trace_token>()) {
-    if (context_.trace_) throw error(at, "a trace is active on this thread already");
+    if (context_.trace_) throw error(context_access::place(at), "a trace is active on this thread already");
     context_.trace_ = this;
   }
   tracer(tracer const&) = delete;

@@ -40,6 +40,7 @@ loss_and_gradients differentiated(Loss const& loss, Model& model, Sample const& 
 template <class Ops = standard_operators, class Backend = host_backend, class Loss, class Model, class Sample>
 loss_and_gradients accumulated(Loss const& loss, Model& model, Sample const& sample, std::vector<tensor> const& weights,
                                std::int64_t parts = 1, std::source_location at = std::source_location::current()) {
+  caller_scope const here(at);
   if (parts == 1) return detail::differentiated<Ops, Backend>(loss, model, sample, 1, weights, at);
   loss_and_gradients total;
   for (std::int64_t i = 0; i < parts; ++i) {

@@ -45,7 +45,14 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
                        training_state& state, training_options const& options, std::source_location at) {
   step_clock clock(state.counter());
   random_scope const draws(options.seed, clock);
-  auto const weights = parameters(model);
+  std::vector<tensor> weights;
+  for (auto& w : named_tensors(model, role::weight)) {
+    if (!is_floating(w.tensor.element()))
+      throw error(context_access::place(at), "training_step: the weight " + w.name + " is " +
+                                                 to_string(w.tensor.type()) +
+                                                 ", which cannot be trained: make it a neap::buffer");
+    weights.push_back(std::move(w.tensor));
+  }
   if (options.micro_batches < 1)
     throw error(context_access::place(at), "training_step: micro_batches must be at least 1");
   auto made = accumulated<Ops, Backend>(loss, model, sample, weights, options.micro_batches, at);
@@ -86,6 +93,7 @@ template <class Ops = standard_operators, class Backend = host_backend, class Mo
 training_program<Ops> training_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
                                     training_options options = {},
                                     std::source_location at = std::source_location::current()) {
+  caller_scope const here(at);
   training_state fresh;
   training_state& state = options.state ? *options.state : fresh;
   tracer t(operator_table(Ops::facets), at);
@@ -120,6 +128,7 @@ template <class Ops = standard_operators, class Backend = host_backend, class Mo
 tensor eager_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
                   training_state& state, training_options const& options = {},
                   std::source_location at = std::source_location::current()) {
+  caller_scope const here(at);
   return detail::take_step<Ops, Backend>(model, sample, loss, optimizer, state, options, at).loss.detach();
 }
 

@@ -24,15 +24,15 @@ tensor attention(tensor const& q, tensor const& k, tensor const& v, op::attentio
 template <class Backend = host_backend>
 tensor plain_attention(tensor const& q, tensor const& k, tensor const& v, op::attention how = {}, double dropped = 0,
                        std::source_location at = std::source_location::current()) {
-  double const scale = how.scale != 0 ? how.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  double const scale = how.scale != 0 ? how.scale : 1 / std::sqrt(static_cast<double>(q.size(-1, at)));
   tensor s = apply<Backend>(op::mul_scalar{scale}, {matmul<Backend>(q, k, {.transpose_b = true}, at)}, at);
   if (how.causal) {
-    auto const t = s.size(-2), n = s.size(-1);
+    auto const t = s.size(-2, at), n = s.size(-1, at);
     std::vector<float> later(static_cast<std::size_t>(t * n), 0.f);
     for (std::int64_t i = 0; i < t; ++i)
       for (std::int64_t j = i + 1; j < n; ++j)
         later[static_cast<std::size_t>(i * n + j)] = -std::numeric_limits<float>::infinity();
-    s = add<Backend>(s, cast<Backend>(neap::constant(tensor::from(later, {t, n})), s.element(), at), at);
+    s = add<Backend>(s, cast<Backend>(neap::constant(tensor::from(later, {t, n})), s.element(at), at), at);
   }
   return matmul<Backend>(dropout<Backend>(softmax<Backend>(s, -1, at), dropped, at), v, {}, at);
 }

@@ -39,6 +39,11 @@ tensor divide_operands(operand const& a, operand const& b) {
   return apply<Backend>(op::div{}, {a.get(), b.get()}, a.at());
 }
 
+template <class Backend>
+tensor negate_operand(operand const& a) {
+  return apply<Backend>(op::neg{}, {a.get()}, a.at());
+}
+
 }  // namespace detail
 
 /// Function NAME of one tensor: NAME(x).

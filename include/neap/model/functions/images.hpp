@@ -54,7 +54,7 @@ tensor batch_norm(tensor const& x, tensor const& weight, tensor const& bias, ten
     return apply<Backend>(op::batch_norm_inference{how.epsilon}, {dense, running_mean, running_variance, weight, bias},
                           at);
   auto const out = apply_all<Backend>(op::batch_norm{how.epsilon}, {dense, weight, bias}, at);
-  auto const count = x.size(1) > 0 ? x.count() / x.size(1) : 0;
+  auto const count = x.size(1, at) > 0 ? x.count(at) / x.size(1, at) : 0;
   apply_all<Backend>(op::batch_norm_update{how.momentum, how.epsilon, count},
                      {running_mean, running_variance, out[1], out[2]}, at);
   return out[0];

@@ -11,7 +11,7 @@ namespace detail {
 /// x itself if the last two axes are a matrix that a kernel can read, else a copy.
 template <class Backend>
 tensor matrix(tensor const& x, std::source_location at) {
-  return x.rank() < 2 || op::detail::is_matrix(x.layout()) ? x : apply<Backend>(op::copy{}, {x}, at);
+  return x.rank(at) < 2 || op::detail::is_matrix(x.layout(at)) ? x : apply<Backend>(op::copy{}, {x}, at);
 }
 }  // namespace detail
 

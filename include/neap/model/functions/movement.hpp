@@ -12,23 +12,13 @@ namespace neap::inline v0 {
 /// x itself if its elements follow one another in row-major order, else a copy whose elements do.
 template <class Backend = host_backend>
 tensor contiguous(tensor const& x, std::source_location at = std::source_location::current()) {
-  return x.layout().is_dense() ? x : apply<Backend>(op::copy{}, {x}, at);
+  return x.layout(at).is_dense() ? x : apply<Backend>(op::copy{}, {x}, at);
 }
 /// x in another element type; x itself if it has it already.
 template <class Backend = host_backend>
 tensor cast(tensor const& x, dtype to, std::source_location at = std::source_location::current()) {
-  return x.element() == to ? x : apply<Backend>(op::cast{to}, {x}, at);
+  return x.element(at) == to ? x : apply<Backend>(op::cast{to}, {x}, at);
 }
-
-namespace detail {
-inline int axis_of(tensor const& x, std::int64_t axis, char const* who, std::source_location at) {
-  int const rank = x.rank();
-  if (axis < -rank || axis >= rank)
-    throw error(context_access::place(at),
-                std::string(who) + ": no axis " + std::to_string(axis) + " in " + to_string(x.type()));
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
-}
-}  // namespace detail
 
 /// Other extents, of as many elements; one extent may be -1: whatever is left. A view where x is dense.
 template <class Backend = host_backend>
@@ -37,7 +27,7 @@ tensor reshape(tensor const& x, shape dims, std::source_location at = std::sourc
   int open = -1;
   for (int i = 0; i < dims.rank(); ++i) {
     if (dims[i] >= 0) {
-      rest = checked_mul(rest, dims[i]);
+      detail::with_place(at, [&] { rest = checked_mul(rest, dims[i]); });
     } else {
       if (open >= 0 || dims[i] != -1)
         throw error(context_access::place(at), "reshape: one extent may be -1, was given " + to_string(dims));
@@ -45,12 +35,12 @@ tensor reshape(tensor const& x, shape dims, std::source_location at = std::sourc
     }
   }
   if (open >= 0) {
-    if (rest == 0 || x.count() % rest != 0)
-      throw error(context_access::place(at), "reshape: from " + to_string(x.shape()) + " to " + to_string(dims) +
+    if (rest == 0 || x.count(at) % rest != 0)
+      throw error(context_access::place(at), "reshape: from " + to_string(x.shape(at)) + " to " + to_string(dims) +
                                                  ": element counts do not divide");
-    dims[open] = x.count() / rest;
+    dims[open] = x.count(at) / rest;
   }
-  if (dims == x.shape()) return x;
+  if (dims == x.shape(at)) return x;
   return apply<Backend>(op::reshape{dims}, {contiguous<Backend>(x, at)}, at);
 }
 /// Axes from `first` on as one.
@@ -59,9 +49,9 @@ tensor flatten(tensor const& x, std::int64_t first = 0, std::source_location at 
   int const from = detail::axis_of(x, first, "flatten", at);
   shape dims;
   std::int64_t rest = 1;
-  for (int i = 0; i < x.rank(); ++i)
-    if (i < from) dims.push_back(x.size(i));
-    else rest *= x.size(i);
+  for (int i = 0; i < x.rank(at); ++i)
+    if (i < from) dims.push_back(x.size(i, at));
+    else rest *= x.size(i, at);
   dims.push_back(rest);
   return reshape<Backend>(x, dims, at);
 }
@@ -77,7 +67,7 @@ tensor transpose(tensor const& x, std::int64_t a = -2, std::int64_t b = -1,
                  std::source_location at = std::source_location::current()) {
   int const i = detail::axis_of(x, a, "transpose", at), j = detail::axis_of(x, b, "transpose", at);
   extents axes;
-  for (int k = 0; k < x.rank(); ++k) axes.push_back(k == i ? j : k == j ? i : k);
+  for (int k = 0; k < x.rank(at); ++k) axes.push_back(k == i ? j : k == j ? i : k);
   return apply<Backend>(op::permute{axes}, {x}, at);
 }
 /// A view of the part [start, stop) of an axis; negative numbers count from its end.
@@ -85,7 +75,7 @@ template <class Backend = host_backend>
 tensor slice(tensor const& x, std::int64_t axis, std::int64_t start, std::int64_t stop,
              std::source_location at = std::source_location::current()) {
   int const k = detail::axis_of(x, axis, "slice", at);
-  auto const from_end = [&](std::int64_t i) { return i < 0 ? i + x.size(k) : i; };
+  auto const from_end = [&](std::int64_t i) { return i < 0 ? i + x.size(k, at) : i; };
   return apply<Backend>(op::slice{k, from_end(start), from_end(stop)}, {x}, at);
 }
 /// A view of one place of an axis, which is then gone.
@@ -93,8 +83,8 @@ template <class Backend = host_backend>
 tensor select(tensor const& x, std::int64_t axis, std::int64_t i,
               std::source_location at = std::source_location::current()) {
   int const k = detail::axis_of(x, axis, "select", at);
-  if (i < 0) i += x.size(k);
-  shape dims = x.shape();
+  if (i < 0) i += x.size(k, at);
+  shape dims = x.shape(at);
   dims.erase(k);
   return reshape<Backend>(apply<Backend>(op::slice{k, i, i + 1}, {x}, at), dims, at);
 }
@@ -107,20 +97,24 @@ std::vector<tensor> split(tensor const& x, std::int64_t parts, std::int64_t axis
 /// Views with an axis of extent 1 more, or less.
 template <class Backend = host_backend>
 tensor unsqueeze(tensor const& x, std::int64_t axis, std::source_location at = std::source_location::current()) {
-  shape dims = x.shape();
-  dims.insert(static_cast<int>(axis < 0 ? axis + x.rank() + 1 : axis), 1);
+  shape dims = x.shape(at);
+  auto const place = axis < 0 ? axis + dims.rank() + 1 : axis;
+  if (place < 0 || place > dims.rank())
+    throw error(context_access::place(at),
+                "unsqueeze: no place " + std::to_string(axis) + " in " + to_string(x.type()));
+  detail::with_place(at, [&] { dims.insert(static_cast<int>(place), 1); });
   return reshape<Backend>(x, dims, at);
 }
 template <class Backend = host_backend>
 tensor squeeze(tensor const& x, std::int64_t axis, std::source_location at = std::source_location::current()) {
-  shape dims = x.shape();
+  shape dims = x.shape(at);
   dims.erase(detail::axis_of(x, axis, "squeeze", at));
   return reshape<Backend>(x, dims, at);
 }
 /// A view in a larger shape: missing leading axes and axes of extent 1 repeat.
 template <class Backend = host_backend>
 tensor broadcast_to(tensor const& x, shape const& dims, std::source_location at = std::source_location::current()) {
-  return dims == x.shape() ? x : apply<Backend>(op::broadcast_to{dims}, {x}, at);
+  return dims == x.shape(at) ? x : apply<Backend>(op::broadcast_to{dims}, {x}, at);
 }
 /// One after another along an axis.
 template <class Backend = host_backend>

@@ -12,20 +12,20 @@ namespace detail {
 /// x itself if the elements of each row follow one another, else a copy.
 template <class Backend>
 tensor rows(tensor const& x, std::source_location at) {
-  return x.layout().has_dense_rows() ? x : apply<Backend>(op::copy{}, {x}, at);
+  return x.layout(at).has_dense_rows() ? x : apply<Backend>(op::copy{}, {x}, at);
 }
 }  // namespace detail
 
 /// Positive numbers of sum 1 along an axis.
 template <class Backend = host_backend>
 tensor softmax(tensor const& x, std::int64_t axis = -1, std::source_location at = std::source_location::current()) {
-  if (detail::axis_of(x, axis, "softmax", at) != x.rank() - 1)
+  if (detail::axis_of(x, axis, "softmax", at) != x.rank(at) - 1)
     return transpose<Backend>(softmax<Backend>(transpose<Backend>(x, axis, -1, at), -1, at), axis, -1, at);
   return apply<Backend>(op::softmax{}, {detail::rows<Backend>(x, at)}, at);
 }
 template <class Backend = host_backend>
 tensor log_softmax(tensor const& x, std::int64_t axis = -1, std::source_location at = std::source_location::current()) {
-  if (detail::axis_of(x, axis, "log_softmax", at) != x.rank() - 1)
+  if (detail::axis_of(x, axis, "log_softmax", at) != x.rank(at) - 1)
     return transpose<Backend>(log_softmax<Backend>(transpose<Backend>(x, axis, -1, at), -1, at), axis, -1, at);
   return apply<Backend>(op::log_softmax{}, {detail::rows<Backend>(x, at)}, at);
 }

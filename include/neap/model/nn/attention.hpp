@@ -22,20 +22,24 @@ struct multi_head_attention {
   attention_options options;
 
   multi_head_attention() = default;
-  multi_head_attention(std::int64_t width, std::int64_t heads_, attention_options o = {})
-      : qkv(width, 3 * width, {.bias = o.bias}),
-        out(width, width, {.bias = o.bias}),
+  multi_head_attention(std::int64_t width, std::int64_t heads_, attention_options o = {},
+                       std::source_location at = std::source_location::current())
+      : qkv(width, 3 * width, {.bias = o.bias}, at),
+        out(width, width, {.bias = o.bias}, at),
         heads(heads_),
         options(o) {
     if (heads < 1 || width % heads != 0)
-      throw error("multi_head_attention: width " + std::to_string(width) + " does not divide into " +
-                  std::to_string(heads) + " heads");
+      throw error(context_access::place(at), "multi_head_attention: width " + std::to_string(width) +
+                                                 " does not divide into " + std::to_string(heads) + " heads");
   }
 
   /// x (b, t, d) -> (b, t, d)
   template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    if (x.rank() != 3)
+      throw error(context_access::place(at),
+                  "multi_head_attention: takes (batch, tokens, width), was given " + to_string(x.type()));
     auto const b = x.size(0), t = x.size(1), d = x.size(2);
     // (b, t, 3 h, d / h): three parts of h heads; a part by heads is a view (b, h, t, d / h)
     tensor const packed =

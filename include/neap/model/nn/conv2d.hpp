@@ -21,10 +21,12 @@ struct conv2d {
   conv2d_options options;
 
   conv2d() = default;
-  conv2d(std::int64_t in, std::int64_t out, std::int64_t size, conv2d_options o = {})
-      : weight({out, in / o.groups, size, size}, initialiser::fan_in(in / o.groups * size * size), o.element),
+  conv2d(std::int64_t in, std::int64_t out, std::int64_t size, conv2d_options o = {},
+         std::source_location at = std::source_location::current())
+      : weight({out, of_a_group(in, out, o.groups, at), size, size},
+               initialiser::fan_in(of_a_group(in, out, o.groups, at) * size * size), o.element, at),
         options(o) {
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(in / o.groups * size * size), o.element);
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(in / o.groups * size * size), o.element, at);
   }
 
   /// x (n, in, h, w) -> (n, out, h', w')
@@ -42,6 +44,15 @@ struct conv2d {
 
   friend auto neap_fields(conv2d& self) { return std::tie(self.weight, self.bias); }
   static constexpr std::array neap_names{"weight", "bias"};
+
+ private:
+  /// The input channels of one group.
+  static std::int64_t of_a_group(std::int64_t in, std::int64_t out, std::int64_t groups, std::source_location at) {
+    if (groups < 1 || in % groups != 0 || out % groups != 0)
+      throw error(context_access::place(at), "conv2d: " + std::to_string(in) + " and " + std::to_string(out) +
+                                                 " channels do not divide into " + std::to_string(groups) + " groups");
+    return in / groups;
+  }
 };
 
 }  // namespace neap::inline v0::nn

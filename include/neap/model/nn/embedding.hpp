@@ -13,10 +13,11 @@ struct embedding {
   parameter weight;  // (rows, width)
 
   embedding() = default;
-  embedding(std::int64_t rows, std::int64_t width, double deviation = 1.0, dtype element = dtype::f32)
-      : weight({rows, width}, initialiser::normal(0, deviation), element) {}
+  embedding(std::int64_t rows, std::int64_t width, double deviation = 1.0, dtype element = dtype::f32,
+            std::source_location at = std::source_location::current())
+      : weight({rows, width}, initialiser::normal(0, deviation), element, at) {}
 
-  /// ids (...) of i64 or i32 -> (..., width)
+  /// ids (...) of i64 -> (..., width)
   template <class Backend = host_backend>
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);

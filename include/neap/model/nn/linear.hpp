@@ -19,9 +19,10 @@ struct linear {
   parameter bias;    // (out); empty without bias
 
   linear() = default;
-  linear(std::int64_t in, std::int64_t out, linear_options o = {})
-      : weight({out, in}, initialiser::fan_in(in), o.element) {
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(in), o.element);
+  linear(std::int64_t in, std::int64_t out, linear_options o = {},
+         std::source_location at = std::source_location::current())
+      : weight({out, in}, initialiser::fan_in(in), o.element, at) {
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(in), o.element, at);
   }
 
   /// x (..., in) -> (..., out)

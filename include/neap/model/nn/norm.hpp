@@ -16,9 +16,10 @@ struct layer_norm {
   double epsilon = 1e-5;
 
   layer_norm() = default;
-  explicit layer_norm(std::int64_t width, double eps = 1e-5, dtype element = dtype::f32)
-      : weight({width}, initialiser::constant(1), element),
-        bias({width}, initialiser::constant(0), element),
+  explicit layer_norm(std::int64_t width, double eps = 1e-5, dtype element = dtype::f32,
+                      std::source_location at = std::source_location::current())
+      : weight({width}, initialiser::constant(1), element, at),
+        bias({width}, initialiser::constant(0), element, at),
         epsilon(eps) {}
 
   template <class Backend = host_backend>
@@ -36,8 +37,9 @@ struct rms_norm {
   double epsilon = 1e-6;
 
   rms_norm() = default;
-  explicit rms_norm(std::int64_t width, double eps = 1e-6, dtype element = dtype::f32)
-      : weight({width}, initialiser::constant(1), element),
+  explicit rms_norm(std::int64_t width, double eps = 1e-6, dtype element = dtype::f32,
+                    std::source_location at = std::source_location::current())
+      : weight({width}, initialiser::constant(1), element, at),
         epsilon(eps) {}
 
   template <class Backend = host_backend>
@@ -56,9 +58,10 @@ struct group_norm {
   double epsilon = 1e-5;
 
   group_norm() = default;
-  group_norm(std::int64_t groups_, std::int64_t channels, double eps = 1e-5, dtype element = dtype::f32)
-      : weight({channels}, initialiser::constant(1), element),
-        bias({channels}, initialiser::constant(0), element),
+  group_norm(std::int64_t groups_, std::int64_t channels, double eps = 1e-5, dtype element = dtype::f32,
+             std::source_location at = std::source_location::current())
+      : weight({channels}, initialiser::constant(1), element, at),
+        bias({channels}, initialiser::constant(0), element, at),
         groups(groups_),
         epsilon(eps) {}
 
@@ -79,11 +82,12 @@ struct batch_norm2d {
   double epsilon = 1e-5, momentum = 0.1;
 
   batch_norm2d() = default;
-  explicit batch_norm2d(std::int64_t channels, double eps = 1e-5, double momentum_ = 0.1, dtype element = dtype::f32)
-      : weight({channels}, initialiser::constant(1), element),
-        bias({channels}, initialiser::constant(0), element),
-        running_mean({channels}, initialiser::constant(0), element),
-        running_variance({channels}, initialiser::constant(1), element),
+  explicit batch_norm2d(std::int64_t channels, double eps = 1e-5, double momentum_ = 0.1, dtype element = dtype::f32,
+                        std::source_location at = std::source_location::current())
+      : weight({channels}, initialiser::constant(1), element, at),
+        bias({channels}, initialiser::constant(0), element, at),
+        running_mean({channels}, initialiser::constant(0), element, at),
+        running_variance({channels}, initialiser::constant(1), element, at),
         epsilon(eps),
         momentum(momentum_) {}
 

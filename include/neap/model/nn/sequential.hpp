@@ -8,7 +8,8 @@
 
 namespace neap::inline v0::nn {
 
-/// x -> last(...(first(x))). Members are named 0, 1, ... in paths.
+/// x -> last(...(first(x))). Members are named 0, 1, ... in paths. A mistake in a module of the program's own is told with
+/// its place, in one of the library's with that of the call.
 template <class... Module>
 struct sequential {
   std::tuple<Module...> modules;
@@ -20,7 +21,7 @@ struct sequential {
 
   template <class Backend = host_backend>
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
-    place_scope const here(at);
+    caller_scope const here(at);
     auto const step = [&](auto const& module) {
       if constexpr (requires { module(x, at); }) x = module(x, at);
       else x = module(x);

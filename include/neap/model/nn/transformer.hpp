@@ -14,9 +14,10 @@ struct mlp_block {
   bool tanh_form = false;  // of gelu
 
   mlp_block() = default;
-  mlp_block(std::int64_t width, std::int64_t hidden, bool tanh_form_ = false)
-      : up(width, hidden),
-        down(hidden, width),
+  mlp_block(std::int64_t width, std::int64_t hidden, bool tanh_form_ = false,
+            std::source_location at = std::source_location::current())
+      : up(width, hidden, {}, at),
+        down(hidden, width, {}, at),
         tanh_form(tanh_form_) {}
 
   template <class Backend = host_backend>
@@ -45,11 +46,12 @@ struct transformer_block {
   transformer_options options;
 
   transformer_block() = default;
-  transformer_block(std::int64_t width, std::int64_t heads, std::int64_t hidden, transformer_options o = {})
-      : norm1(width, o.epsilon),
-        norm2(width, o.epsilon),
-        attention(width, heads, o.attention),
-        mlp(width, hidden, o.tanh_form),
+  transformer_block(std::int64_t width, std::int64_t heads, std::int64_t hidden, transformer_options o = {},
+                    std::source_location at = std::source_location::current())
+      : norm1(width, o.epsilon, dtype::f32, at),
+        norm2(width, o.epsilon, dtype::f32, at),
+        attention(width, heads, o.attention, at),
+        mlp(width, hidden, o.tanh_form, at),
         options(o) {}
 
   /// x (b, t, d) -> (b, t, d)

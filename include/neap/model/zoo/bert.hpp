@@ -36,7 +36,9 @@ struct bert {
   parameter head_bias;
   bert_config config;
 
-  explicit bert(bert_config const& c = {})
+  explicit bert(bert_config const& c = {}, std::source_location at = std::source_location::current())
+      : bert(c, place_scope(at)) {}
+  bert(bert_config const& c, place_scope const&)
       : tokens(c.vocabulary, c.width, 0.02),
         positions(c.context, c.width, 0.02),
         segments(c.segments, c.width, 0.02),

@@ -62,7 +62,9 @@ struct densenet {
   nn::linear head;
   densenet_config config;
 
-  explicit densenet(densenet_config const& c = {})
+  explicit densenet(densenet_config const& c = {}, std::source_location at = std::source_location::current())
+      : densenet(c, place_scope(at)) {}
+  densenet(densenet_config const& c, place_scope const&)
       : stem(c.channels, c.stem, c.small_images ? 3 : 7,
              {.stride = c.small_images ? 1 : 2, .padding = c.small_images ? 1 : 3, .bias = false}),
         config(c) {

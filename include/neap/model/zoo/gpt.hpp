@@ -29,7 +29,9 @@ struct gpt {
   parameter head;  // (vocabulary, width); empty: the tokens' embedding
   gpt_config config;
 
-  explicit gpt(gpt_config const& c = {})
+  explicit gpt(gpt_config const& c = {}, std::source_location at = std::source_location::current())
+      : gpt(c, place_scope(at)) {}
+  gpt(gpt_config const& c, place_scope const&)
       : tokens(c.vocabulary, c.width, 0.02),
         positions(c.context, c.width, 0.02),
         norm(c.width),
@@ -51,7 +53,7 @@ struct gpt {
     if (!c.tied_head) head = parameter({c.vocabulary, c.width}, initialiser::normal(0, 0.02));
   }
 
-  /// ids (b, t) of i64 or i32 -> (b, t, vocabulary)
+  /// ids (b, t) of i64 -> (b, t, vocabulary)
   template <class Backend = host_backend>
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);

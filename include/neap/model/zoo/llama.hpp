@@ -23,6 +23,14 @@ struct llama_config {
     c.vocabulary = 16, c.context = 8, c.width = 16, c.heads = 4, c.key_heads = 2, c.layers = 2, c.hidden = 24;
     return c;
   }
+  /// The width of a head. Throws neap::error if there are no such heads.
+  std::int64_t head_width(std::source_location at = std::source_location::current()) const {
+    if (heads < 1 || key_heads < 1 || heads % key_heads != 0 || width % heads != 0)
+      throw error(context_access::place(at), "llama: width must divide into heads, and heads into heads of keys, not " +
+                                                 std::to_string(width) + " into " + std::to_string(heads) + " and " +
+                                                 std::to_string(key_heads));
+    return width / heads;
+  }
 };
 
 /// Rotates pairs of elements of queries and keys by angles that grow with the position.
@@ -30,7 +38,10 @@ struct rotary {
   tensor cosine, sine;  // (context, width of a head): constants
 
   rotary() = default;
-  rotary(std::int64_t context, std::int64_t head, double base) {
+  rotary(std::int64_t context, std::int64_t head, double base,
+         std::source_location at = std::source_location::current()) {
+    if (context < 0 || head < 2 || head % 2 != 0)
+      throw error(context_access::place(at), "rotary: the width of a head must be even, not " + std::to_string(head));
     std::vector<float> c, s;
     for (std::int64_t t = 0; t < context; ++t)
       for (std::int64_t i = 0; i < head; ++i) {
@@ -46,6 +57,9 @@ struct rotary {
   template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    if (x.rank() != 4)
+      throw error(context_access::place(at),
+                  "rotary: takes (batch, heads, tokens, width), was given " + to_string(x.type()));
     auto const t = x.size(2), half = x.size(3) / 2;
     tensor const swapped = neap::concat<Backend>(
         {neap::slice<Backend>(x, 3, half, 2 * half, at), neap::slice<Backend>(x, 3, 0, half, at)}, 3, at);
@@ -63,12 +77,12 @@ struct llama_block {
   std::int64_t heads = 1, key_heads = 1;
 
   llama_block() = default;
-  explicit llama_block(llama_config const& c)
+  explicit llama_block(llama_config const& c, std::source_location at = std::source_location::current())
       : norm1(c.width, c.epsilon),
         norm2(c.width, c.epsilon),
         query(c.width, c.width, {.bias = false}),
-        key(c.width, c.width / c.heads * c.key_heads, {.bias = false}),
-        value(c.width, c.width / c.heads * c.key_heads, {.bias = false}),
+        key(c.width, c.head_width(at) * c.key_heads, {.bias = false}),
+        value(c.width, c.head_width(at) * c.key_heads, {.bias = false}),
         out(c.width, c.width, {.bias = false}),
         gate(c.width, c.hidden, {.bias = false}),
         up(c.width, c.hidden, {.bias = false}),
@@ -81,6 +95,9 @@ struct llama_block {
   tensor operator()(tensor const& x, rotary const& turn,
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    if (x.rank() != 3)
+      throw error(context_access::place(at),
+                  "llama: a block takes (batch, tokens, width), was given " + to_string(x.type()));
     auto const b = x.size(0), t = x.size(1), width = x.size(2), d = width / heads;
     auto const by_head = [&](nn::linear const& l, tensor const& v, std::int64_t n) {
       return neap::permute<Backend>(neap::reshape<Backend>(l.template operator()<Backend>(v, at), {b, t, n, d}, at),
@@ -120,14 +137,14 @@ struct llama {
   nn::linear head;
   llama_config config;
 
-  explicit llama(llama_config const& c = {})
+  explicit llama(llama_config const& c = {}, std::source_location at = std::source_location::current())
+      : llama(c, place_scope(at)) {}
+  llama(llama_config const& c, place_scope const&)
       : tokens(c.vocabulary, c.width, 0.02),
-        turn(c.context, c.width / c.heads, c.rotary_base),
+        turn(c.context, c.head_width(), c.rotary_base),
         norm(c.width, c.epsilon),
         head(c.width, c.vocabulary, {.bias = false}),
         config(c) {
-    if (c.heads % c.key_heads != 0 || c.width % c.heads != 0)
-      throw error("llama: width must divide into heads, and heads into heads of keys");
     for (std::int64_t i = 0; i < c.layers; ++i) blocks.emplace_back(c);
   }
 

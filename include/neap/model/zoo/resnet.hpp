@@ -77,7 +77,9 @@ struct resnet {
   nn::linear head;
   resnet_config config;
 
-  explicit resnet(resnet_config const& c = {})
+  explicit resnet(resnet_config const& c = {}, std::source_location at = std::source_location::current())
+      : resnet(c, place_scope(at)) {}
+  resnet(resnet_config const& c, place_scope const&)
       : stem(c.channels, c.width, c.small_images ? 3 : 7, c.small_images ? 1 : 2),
         config(c) {
     std::int64_t in = c.width;

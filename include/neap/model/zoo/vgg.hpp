@@ -48,7 +48,9 @@ struct vgg {
   nn::linear fc1, fc2, head;
   vgg_config config;
 
-  explicit vgg(vgg_config const& c = {}) : config(c) {
+  explicit vgg(vgg_config const& c = {}, std::source_location at = std::source_location::current())
+      : vgg(c, place_scope(at)) {}
+  vgg(vgg_config const& c, place_scope const&) : config(c) {
     std::int64_t in = c.channels;
     for (auto const& stage : c.stages)
       for (std::size_t i = 0; i < stage.size(); ++i) {

@@ -21,6 +21,13 @@ struct vit_config {
     c.image = 16, c.patch = 4, c.classes = 4, c.width = 16, c.heads = 2, c.layers = 2, c.hidden = 32;
     return c;
   }
+  /// How many patches an image has. Throws neap::error if it has none.
+  std::int64_t patch_count(std::source_location at = std::source_location::current()) const {
+    if (patch < 1 || patch > image)
+      throw error(context_access::place(at),
+                  "vit: an image of " + std::to_string(image) + " has no patches of " + std::to_string(patch));
+    return (image / patch) * (image / patch);
+  }
 };
 
 struct vit {
@@ -31,10 +38,12 @@ struct vit {
   nn::linear head;
   vit_config config;
 
-  explicit vit(vit_config const& c = {})
+  explicit vit(vit_config const& c = {}, std::source_location at = std::source_location::current())
+      : vit(c, place_scope(at)) {}
+  vit(vit_config const& c, place_scope const&)
       : patches(c.channels, c.width, c.patch, {.stride = c.patch}),
         class_token({1, 1, c.width}, initialiser::normal(0, 0.02)),
-        positions({1, 1 + (c.image / c.patch) * (c.image / c.patch), c.width}, initialiser::normal(0, 0.02)),
+        positions({1, 1 + c.patch_count(), c.width}, initialiser::normal(0, 0.02)),
         norm(c.width, 1e-6),
         head(c.width, c.classes),
         config(c) {
@@ -49,6 +58,9 @@ struct vit {
   template <class Backend = host_backend>
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    if (x.rank() != 4)
+      throw error(context_access::place(at),
+                  "vit: takes (batch, channels, rows, columns), was given " + to_string(x.type()));
     auto const n = x.size(0);
     x = patches.template operator()<Backend>(x, at);                              // (n, width, p, p)
     x = neap::permute<Backend>(neap::flatten<Backend>(x, 2, at), {0, 2, 1}, at);  // (n, p * p, width)
