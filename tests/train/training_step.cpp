@@ -325,6 +325,18 @@ TEST_CASE("weights that do not reach the loss are left alone in both modes") {
   for (auto const& g : grad(cross_entropy{}(eager(b.first), b.second), parameters(eager))) CHECK_FALSE(g.is_empty());
 }
 
+TEST_CASE("a loss that was made where nothing is recorded trains nothing, in both modes") {
+  auto m = make_model();
+  auto const loss = [](auto const& net, auto const&) {
+    no_gradient const here;
+    return sum(net.out.weight);
+  };
+  auto const text = "training_step: the loss depends on no weight of the model";
+  CHECK(message_of([&] { training_step(m, batch(0), loss, sgd{}); }).ends_with(text));
+  training_state state;
+  CHECK(message_of([&] { eager_step(m, batch(0), loss, sgd{}, state); }).ends_with(text));
+}
+
 TEST_CASE("a detached weight is a constant in both modes") {
   struct detached {
     nn::linear a{6, 6}, out{6, 5};

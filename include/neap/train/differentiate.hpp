@@ -63,7 +63,7 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
     std::vector<value_id> out_gradient;
     bool reached = false, wants = false;
     for (auto v : out) {
-      out_gradient.push_back(gradient[index(v)]);
+      out_gradient.push_back(stops[index(v)] ? nothing<value_id> : gradient[index(v)]);
       reached |= out_gradient.back() != nothing<value_id>;
     }
     plain_vector<bool> flags(in.size());
