@@ -237,6 +237,9 @@ TEST_CASE("bad documents are refused with the place") {
   j["buffers"][0].erase("kind");
   CHECK(refusal(j) == "f.json: buffers[0]: lacks \"kind\"");
   j = small();
+  j["tensors"][4]["stride"][1] = "x";
+  CHECK(refusal(j) == "f.json: tensors[4].stride[1]: must be an integer of at least 0");
+  j = small();
   j["nodes"][0]["flags"].push_back("view");
   CHECK(refusal(j) == "f.json: nodes[0].out[0]: node \"a\" is flagged \"view\", and makes a buffer");
   j = small();

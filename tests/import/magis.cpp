@@ -126,6 +126,21 @@ TEST_CASE("an update runs after every other reader of its weight, which MAGIS's 
   }
 }
 
+TEST_CASE("what a later update has overwritten cannot be read, nor updated again") {
+  auto j = small();
+  j["schedule"].push_back(8);
+  j["nodes"].push_back(j["nodes"][4]);
+  auto& last = j["nodes"].back();
+  last["id"] = 8;
+  for (auto const memory : {io::magis_memory::as_magis, io::magis_memory::aliased}) {
+    last["inputs"] = {3, 0};
+    CHECK(io::read_magis(j, "m.json", memory).message() ==
+          "m.json: nodes[7].inputs[1]: node 0 was updated in place before; the update's output is what there is of it");
+    last["inputs"] = {3, 6};  // what the update gives
+    read(j, memory);
+  }
+}
+
 TEST_CASE("placeholders are not computed again, elementwise ops may run in place") {
   auto const g = read(small(), io::magis_memory::as_magis);
   std::size_t placeholders = 0, pointwise = 0;

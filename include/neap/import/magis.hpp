@@ -32,6 +32,12 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
   graph_editor edit{operator_table(standard_operators::facets)};
   std::vector<value_id> value(nodes.size(), nothing<value_id>);
   std::vector<bool> is_read(nodes.size());
+  std::unordered_map<std::uint32_t, std::uint32_t> writes;  // by storage: in place, so far
+  std::vector<std::uint32_t> seen(nodes.size());            // writes of its storage that a value shows
+  auto const is_overwritten = [&](std::size_t i) {
+    auto const w = writes.find(static_cast<std::uint32_t>(index(edit.graph().storage(value[i]))));
+    return w != writes.end() && w->second != seen[i];
+  };
   std::vector<std::pair<std::size_t, value_id>> stays;  // values nobody may read
   imported_graph out;
   bytes_t total = 0;
@@ -68,6 +74,9 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
       auto const from = row_of.find(in[a].integer(0));
       if (from == row_of.end()) in[a].fail("there is no node " + std::to_string(in[a].integer()));
       if (value[from->second] == nothing<value_id>) in[a].fail("the schedule has its reader first");
+      if (is_overwritten(from->second))
+        in[a].fail("node " + std::to_string(in[a].integer()) +
+                   " was updated in place before; the update's output is what there is of it");
       inputs.push_back(value[from->second]);
       is_read[from->second] = true;
     }
@@ -92,13 +101,16 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
     else if (update_of < 0 || memory == magis_memory::as_magis) rules.push_back({layout, alias_kind::fresh, -1, bytes});
     op_id const o = edit.add_opaque(tag, what, inputs, rules, name);
     value[i] = edit.output(o);
+    auto const in_storage = static_cast<std::uint32_t>(index(edit.graph().storage(value[i])));
+    if (update_of >= 0) ++writes[in_storage];
+    if (auto const w = writes.find(in_storage); w != writes.end()) seen[i] = w->second;
     if (update_of < 0 || memory == magis_memory::as_magis)
       stays.emplace_back(i, edit.output(o, static_cast<int>(rules.size()) - 1));
   }
   for (std::size_t i = 0; i < nodes.size(); ++i)
     if (!placed[i]) nodes[i]["id"].fail("is not in the schedule");
   for (auto const& [i, v] : stays)
-    if (!is_read[i]) edit.keep(v, role::output);
+    if (!is_read[i] && !(v == value[i] && is_overwritten(i))) edit.keep(v, role::output);
 
   out.program = graph(std::move(edit).finish());
   for (auto o : out.program.ops()) out.order.order.push_back(o);

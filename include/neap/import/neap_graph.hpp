@@ -35,8 +35,9 @@ inline tensor_layout layout_in(json_place const& j) {
   l.type = {dtype_of(j["dtype"]), j["shape"].axes(0)};
   try {
     (void)l.type.bytes();
-    l.strides = j.has("stride") ? j["stride"].axes(0) : dense_strides(l.type.dims);
+    l.strides = dense_strides(l.type.dims);
   } catch (error const& e) { j["shape"].fail(e.what()); }
+  if (j.has("stride")) l.strides = j["stride"].axes(0);
   if (l.strides.rank() != l.type.rank()) j["stride"].fail("must have one stride an axis");
   l.offset = j.has("offset") ? j["offset"].integer(0) : 0;
   return l;
