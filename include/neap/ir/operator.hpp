@@ -346,6 +346,7 @@ class gradient_context {
   std::vector<value_id> emit_all(Op const& op, std::span<value_id const> in) {
     return to_.emit(view_of(op), in);
   }
+  std::vector<value_id> emit_all(operator_view op, std::span<value_id const> in) { return to_.emit(op, in); }
 
   std::span<value_id const> gradients() const { return {gradient_.data(), gradient_.size()}; }
   /// The first output whose gradient is there but was not asked for; -1 if there is none.

@@ -67,13 +67,11 @@ struct batch_norm {
   }
   void relate(dim_context& c) const { detail::relate_channels(c); }
   void gradient(gradient_context& c) const {
-    value_id const g = c.grad() == nothing<value_id> ? c.grad() : dense(c, c.grad());
-    detail::norm_gradient(c, batch_norm_grad{}, 2, g, [&](value_id dx) {
-      auto const x = c.type(c.in(0)).dims;
-      shape each = extents::filled(x.rank() - 1, 1);
-      each[0] = x[1];
-      return detail::with_statistics(c, dx, 2, x, each, elements(x) / std::max<std::int64_t>(1, x[1]));
-    });
+    auto const x = c.type(c.in(0)).dims;
+    shape each = extents::filled(x.rank() - 1, 1);
+    each[0] = x[1];
+    value_id const g = c.grad();
+    detail::norm_gradient(c, view_of(batch_norm_grad{}), 2, g == nothing<value_id> ? g : dense(c, g), x, each);
   }
 };
 template <class Backend>
@@ -216,13 +214,12 @@ struct group_norm {
   }
   void relate(dim_context& c) const { detail::relate_samples(c, 1, 3); }
   void gradient(gradient_context& c) const {
-    value_id const g = c.grad() == nothing<value_id> ? c.grad() : dense(c, c.grad());
-    detail::norm_gradient(c, group_norm_grad{groups}, 2, g, [&](value_id dx) {
-      auto const x = c.type(c.in(0)).dims;
-      std::int64_t n = x[1] / groups;
-      for (int k = 2; k < x.rank(); ++k) n *= x[k];
-      return detail::with_statistics(c, dx, 2, {x[0], groups, n}, {x[0], groups, 1}, n);
-    });
+    auto const x = c.type(c.in(0)).dims;
+    shape in_groups{x[0], groups, x[1] / groups};
+    for (int k = 2; k < x.rank(); ++k) in_groups[2] *= x[k];
+    value_id const g = c.grad();
+    detail::norm_gradient(c, view_of(group_norm_grad{groups}), 2, g == nothing<value_id> ? g : dense(c, g), in_groups,
+                          {x[0], groups, 1});
   }
 };
 template <class Backend>

@@ -62,17 +62,18 @@ inline value_id along_rows(gradient_context& c, value_id v) {
   return c.emit(reshape{dims}, {dense(c, v)});
 }
 /// What a norm's statistics add to its gradient to x: that of a group's mean, dm / n, and that of its rstd r,
-/// -r^3 (x - mean) dr / n, where n elements make a group. The mean is output 1 if there are two; `dx`, what y gave, may be
-/// nothing, and so may the result. x is seen as `groups`, a statistic as `each`, which broadcasts to that; dense if that
-/// is not x's shape.
+/// -r^3 (x - mean) dr / n, where n elements make a group. The mean is output 1 if there are two statistics; `dx`, what y
+/// gave, may be nothing, and so may the result. x is seen as `groups` (dense if that is not its shape), a statistic as
+/// `each`, which broadcasts to it.
 inline value_id with_statistics(gradient_context& c, value_id dx, int statistics, shape const& groups,
-                                shape const& each, std::int64_t n) {
+                                shape const& each) {
   value_id const of_mean = statistics > 1 ? c.grad(1) : nothing<value_id>, of_rstd = c.grad(statistics);
   if (!c.wants(0) || (of_mean == nothing<value_id> && of_rstd == nothing<value_id>)) return dx;
   auto const x = c.type(c.in(0));
   auto const number = statistic(x.element);
   auto const seen = [&](value_id v) { return c.emit(reshape{each}, {dense(c, v)}); };
-  double const share = 1 / static_cast<double>(std::max<std::int64_t>(1, n));
+  auto const count = [](shape const& s) { return static_cast<double>(std::max<std::int64_t>(1, elements(s))); };
+  double const share = count(each) / count(groups);
   value_id more = nothing<value_id>;
   if (of_rstd != nothing<value_id>) {
     value_id const r = seen(c.out(statistics)), cube = c.emit(mul{}, {c.emit(square{}, {r}), r});
@@ -89,28 +90,29 @@ inline value_id with_statistics(gradient_context& c, value_id dx, int statistics
   more = in_element(c, more, x.element);
   return dx == nothing<value_id> ? more : c.emit(add{}, {dx, more});
 }
-inline value_id with_row_statistics(gradient_context& c, value_id dx, int statistics) {
-  auto const x = c.type(c.in(0)).dims;
-  shape each = x;
-  each[each.rank() - 1] = 1;
-  return with_statistics(c, dx, statistics, x, each, x.back());
-}
-/// The gradient of a norm with optional scale and shift: `Grad` of g, x, the statistics and the scale gives those of x,
-/// scale and shift; `more` adds what the statistics' own gradients do to x.
-template <class Grad, class F>
-void norm_gradient(gradient_context& c, Grad const& grad, int statistics, value_id g, F const& more) {
+/// The gradient of a norm with optional scale and shift to y = output 0 (`grad` of g, x, the statistics and the scale
+/// gives those of x, scale and shift) and to the statistics, which are seen as with_statistics has it.
+inline void norm_gradient(gradient_context& c, operator_view grad, int statistics, value_id g, shape const& groups,
+                          shape const& each) {
   value_id dx = nothing<value_id>;
   if (g != nothing<value_id>) {
     std::vector<value_id> in{g, c.in(0)};
     for (int j = 1; j <= statistics; ++j) in.push_back(c.out(j));
     if (c.arity() > 1) in.push_back(c.in(1));
-    auto const all = c.emit_all(grad, std::span<value_id const>(in));
+    auto const all = c.emit_all(grad, span_of(in));
     dx = all[0];
     for (int i = 1; i < c.arity(); ++i)
       if (c.wants(i)) c.give(i, all[static_cast<std::size_t>(i)]);
   }
-  dx = more(dx);
+  dx = with_statistics(c, dx, statistics, groups, each);
   if (c.wants(0)) c.give(0, dx);
+}
+inline void row_norm_gradient(gradient_context& c, operator_view grad, int statistics) {
+  value_id const g = c.grad();
+  auto const x = c.type(c.in(0)).dims;
+  shape each = x;
+  each[each.rank() - 1] = 1;
+  norm_gradient(c, grad, statistics, g == nothing<value_id> ? g : dense_rows(c, g), x, each);
 }
 
 /// Row axes of the first `inputs` are those of the first `outputs`; what else comes out is summed over them.
@@ -143,11 +145,7 @@ struct layer_norm {
   static constexpr auto attributes() { return std::array{field<&layer_norm::eps>("eps")}; }
   void infer(shape_context& c) const { detail::infer_row_norm(c, 2, 2); }
   void relate(dim_context& c) const { detail::relate_rows(c, 1, 3); }
-  void gradient(gradient_context& c) const {
-    value_id const g = c.grad() == nothing<value_id> ? c.grad() : dense_rows(c, c.grad());
-    detail::norm_gradient(c, layer_norm_grad{}, 2, g,
-                          [&](value_id dx) { return detail::with_row_statistics(c, dx, 2); });
-  }
+  void gradient(gradient_context& c) const { detail::row_norm_gradient(c, view_of(layer_norm_grad{}), 2); }
 };
 template <class Backend>
 void run(Backend& b, layer_norm const& op, kernel_arguments const& a) {
@@ -179,10 +177,7 @@ struct rms_norm {
   static constexpr auto attributes() { return std::array{field<&rms_norm::eps>("eps")}; }
   void infer(shape_context& c) const { detail::infer_row_norm(c, 1, 1); }
   void relate(dim_context& c) const { detail::relate_rows(c, 1, 2); }
-  void gradient(gradient_context& c) const {
-    value_id const g = c.grad() == nothing<value_id> ? c.grad() : dense_rows(c, c.grad());
-    detail::norm_gradient(c, rms_norm_grad{}, 1, g, [&](value_id dx) { return detail::with_row_statistics(c, dx, 1); });
-  }
+  void gradient(gradient_context& c) const { detail::row_norm_gradient(c, view_of(rms_norm_grad{}), 1); }
 };
 template <class Backend>
 void run(Backend& b, rms_norm const& op, kernel_arguments const& a) {

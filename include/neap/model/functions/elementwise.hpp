@@ -1,7 +1,7 @@
-// Functions that work on each element: arithmetic between tensors that broadcast to one shape (aligned from the last axis,
-// extents of 1 stretch), with numbers, and functions of one tensor. Each throws neap::error with the user's place if
-// shapes or element types do not fit. A tensor of integers takes whole numbers only, and a tensor divided by a number s is
-// multiplied by 1 / s rounded: x / s may differ from the quotient in the last bit (that of two tensors does not).
+// Functions that work on each element: arithmetic between tensors that broadcast to one shape (aligned from the last
+// axis, extents of 1 stretch), with numbers, and functions of one tensor. Each throws neap::error with the user's place
+// if shapes or element types do not fit. A tensor of integers takes whole numbers only, and a tensor divided by a number s
+// is multiplied by 1 / s rounded: x / s may differ from the quotient in the last bit (that of two tensors does not).
 #pragma once
 
 #include <neap/ir/operators/binary.hpp>
