@@ -50,7 +50,10 @@ class owned_tensor : public tensor {
   }
   owned_tensor(owned_tensor const& other) : tensor(detail::copy_owned(other)) {}
   owned_tensor(owned_tensor&&) noexcept = default;
-  owned_tensor& operator=(owned_tensor const& other) { return *this = owned_tensor(other); }
+  owned_tensor& operator=(owned_tensor const& other) {
+    *this = owned_tensor(other);
+    return *this;
+  }
   owned_tensor& operator=(owned_tensor&&) noexcept = default;
 
   /// The same memory under another member's name: tied weights. A copy of the model is not tied.
