@@ -23,7 +23,7 @@ void unary(Op const& op, F f, double low = -2, double high = 2) {
           for (double x : in[0].values()) y.push_back(f(x));
           return numbers{y};
         },
-        {}, static_cast<std::uint64_t>(1 + dims.rank()));
+        {}, 1 + static_cast<std::uint64_t>(dims.rank()));
 }
 /// The slope too, which no gradient is asked of.
 template <class Op>

@@ -188,7 +188,7 @@ TEST_CASE("attention") {
       {{2, 2, 3, 4}, {2, 1, 3, 4}, {2, 1, 3, 0}, false, 0}};
   random_stream draw(62, 1);
   for (int i = 0; i < 4; ++i) {
-    auto const n = [&](std::uint32_t most) { return static_cast<std::int64_t>(1 + draw.below(most)); };
+    auto const n = [&](std::uint32_t most) { return std::int64_t{1} + draw.below(most); };
     std::int64_t const b = n(2), heads = n(2), group = n(2), d = n(5), s = n(6);
     bool const causal = i % 2;
     std::int64_t const t = causal ? s : n(6);
