@@ -11,7 +11,6 @@
 
 using namespace neap;
 using neap::testing::random_graph;
-using neap::testing::renumbered;
 using neap::testing::toy_operators;
 namespace toy = neap::testing::toy;
 
