@@ -154,7 +154,7 @@ TEST_CASE("whatever is changed in a file, the answer is one line or a plan that 
         ++right;
         bool const name = path.ends_with("/name"), same = odd == value;
         bool const free = path.ends_with("/optimizer") || path.ends_with("/lower_bound_bytes") ||
-                          path.ends_with("/first") || path.ends_with("/last") || path.ends_with("/origin") ||
+                          path.ends_with("/first") || path.ends_with("/last") ||
                           path.find("/waits/") != path.npos;  // lives may be longer than they must
         CHECK((name || same || free));
       } else {

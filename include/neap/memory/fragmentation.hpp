@@ -108,8 +108,9 @@ struct placed_records {
   memory_plan placed;
 };
 
-/// The buffers and workspaces of a plan that is right (verify/) as records; a buffer that takes another's bytes over begins where that one
-/// ends. `lower_bound_bytes` is the largest load: an arena of these records is no smaller. O(buffers + steps).
+/// The buffers and workspaces of a plan that is right (verify/) as records; a buffer that takes another's bytes over
+/// begins where that one ends. `lower_bound_bytes` is the largest load: an arena of these records is no smaller.
+/// O(buffers + steps).
 template <class G>
 placed_records records_of(plan<G> const& p) {
   placed_records out;

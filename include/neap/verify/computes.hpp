@@ -72,6 +72,9 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
       continue;
     }
     if (auto const [first, last] = same_number(now.op[o]); first != last) {
+      auto const from = g.origin(o);
+      if (std::none_of(first, last, [&](auto const& x) { return original.origin(x.second) == from; }))
+        report(kind::unknown_op, o, describe(g, o) + " is another op of the original than its origin says");
       ran.emplace_back(now.op[o], o);
       continue;
     }
