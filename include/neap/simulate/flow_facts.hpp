@@ -186,7 +186,8 @@ void flow_facts::find_takeovers(G const& g, op_id o) {
           bool all = true;
           std::size_t k = 0;
           for (value_id other : in) {  // another argument may look at the same storage in another way
-            if (flow::storage(g, other) == from && (k == i || other != arg)) all = all && flow::may_take_over(g, o, k, j);
+            if (flow::storage(g, other) == from && (k == i || other != arg))
+              all = all && flow::may_take_over(g, o, k, j);
             ++k;
           }
           for (value_id other : outs) all = all && flow::storage(g, other) != from;  // not one that is written in place
