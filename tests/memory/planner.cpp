@@ -111,7 +111,7 @@ TEST_CASE("the plateau rule meets the bound on nested lifetimes") {
 }
 
 TEST_CASE("faulty records are refused with the record and the fault") {
-  auto const told = [](usage_record r) {
+  auto const told = [](usage_record const& r) {
     return default_planner{}(std::vector{usage_record{0, 1, 1}, r}).why.message();
   };
   CHECK(told({.lower = 3, .upper = 2, .size = 1}) == "record 1: its life ends before it begins");
