@@ -71,8 +71,8 @@ class json_place {
     require(j_->is_string(), "must be a text");
     return j_->get_ref<std::string const&>();
   }
-  std::string text_or(char const* key, std::string otherwise) const {
-    return has(key) ? (*this)[key].text() : std::move(otherwise);
+  std::string text_or(char const* key, std::string const& otherwise) const {
+    return has(key) ? (*this)[key].text() : otherwise;
   }
   std::int64_t integer(std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX) const {
     bool const fits = j_->is_number_integer() && !(j_->is_number_unsigned() && j_->get<std::uint64_t>() > INT64_MAX);

@@ -137,7 +137,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
       for (auto v : g.outputs(o)) {
         auto const& r = g.record(v);
         all_fresh &= r.alias == alias_kind::fresh;
-        alias += (alias.empty() ? "[\"" : "[\"") +
+        alias += "[\"" +
                  std::string(r.alias == alias_kind::fresh  ? "fresh"
                              : r.alias == alias_kind::view ? "view"
                                                            : "update") +

@@ -78,7 +78,7 @@ inline status can_write_file(std::string const& path) {
 /// Replaces the file at `path`, or leaves it as it was and says why. The new file has the permissions of the old one;
 /// links stay links. What is no regular file (a pipe, a device) is written to directly.
 inline status write_file(std::string const& path, std::string_view text) {
-  if (auto const can = can_write_file(path); !can) return can;
+  if (auto can = can_write_file(path); !can) return can;
   std::string const place = detail::file_behind(path);
   struct ::stat old {};
   bool const there = ::stat(place.c_str(), &old) == 0;
