@@ -14,7 +14,6 @@
 using namespace neap;
 using testing::toy::matmul;
 using testing::toy::transpose;
-using testing::toy::unary;
 
 namespace {
 struct not_a_model {

@@ -387,7 +387,7 @@ TEST_CASE("mistakes are told with the user's place") {
   CHECK(message_of([&] { training_step(good, b, loss, sgd{}); }) == "no error");
 
   auto const looks = [&](auto const& net, auto const& s) {
-    tensor const l = mse{}(net(s.first), foreign);
+    tensor l = mse{}(net(s.first), foreign);
     line = __LINE__ + 1;
     if (l.template item<float>() > 1) return l * 0.5;
     return l;
