@@ -228,8 +228,8 @@ std::string recomputed(graph const& planned, graph const& original) {
 
 int train(options const& o) {
   std::string const text = read_text(o);
-  for (auto const* name : {"/results.csv", "/memory.svg"})  // told now, not after the training
-    if (auto const can = can_write_file(o.out + name); !can) refuse(can.message());
+  for (auto const& can : {can_append_results(o.out + "/results.csv"), can_write_file(o.out + "/memory.svg")})
+    if (!can) refuse(can.message());  // now, not after the training
   int const threads = o.threads > 0 ? o.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   host_backend backend(threads);
   eager_context const computing({.seed = 1, .threads = threads});
