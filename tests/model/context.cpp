@@ -109,6 +109,7 @@ TEST_CASE("models of the zoo name the line that made or called them") {
   check(message_of([&] { zoo::llama m(llama); }), __LINE__, "the width of a head must be even, not 1");
   zoo::llama_config const toy = zoo::llama_config::toy();
   zoo::llama_block const block(toy);
+  check(message_of([&] { zoo::rotary turn(-1, 4, 10); }), __LINE__, "rotary: a context of -1 tokens");
   zoo::rotary const turn(8, 4, 10);
   check(message_of([&] { block(ones({4, 16}), turn); }), __LINE__, "takes (batch, tokens, width), was given f32[4,16]");
   auto gpt = zoo::gpt_config::toy();

@@ -222,7 +222,8 @@ class graph_checker {
     }
   }
 
-  /// Shape rules give what the graph has; updates read nothing else of what they overwrite. (Opaque ops have none; inside a region ops see slices.)
+  /// Shape rules give what the graph has; updates read nothing else of what they overwrite. (Opaque ops have none; inside
+  /// a region ops see slices.)
   void types() const {
     std::vector<tensor_layout> layouts;
     for (auto o : g_.ops()) {

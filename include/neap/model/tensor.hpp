@@ -255,6 +255,12 @@ inline int axis_of(tensor const& x, std::int64_t axis, char const* who, std::sou
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+/// Refuses tensors of another rank; `what` says who takes what.
+inline void require_rank(tensor const& x, int rank, char const* what, std::source_location at) {
+  if (x.rank(at) != rank)
+    throw error(context_access::place(at), std::string(what) + ", was given " + to_string(x.type()));
+}
+
 /// One element of any type as a T.
 template <class T>
 T element_as(void const* data, dtype t, std::int64_t i) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/backend/kernels/matmul.hpp>
+#include <neap/backend/rows.hpp>
 #include <neap/ir/operators/movement.hpp>
 
 #include <concepts>
@@ -90,8 +91,7 @@ struct matmul {
     if (!c.wants(1)) return;
     value_id left = a, right = g;
     if (db.rank() == 2 && da.rank() > 2 && !transpose_a) {  // one product over all rows instead of a batch and its sum
-      std::int64_t rows = 1;
-      for (int k = 0; k + 1 < da.rank(); ++k) rows *= da[k];
+      auto const rows = neap::detail::row_count(da);
       left = c.emit(reshape{{rows, da.back()}}, {dense(c, a)});
       right = c.emit(reshape{{rows, c.type(g).dims.back()}}, {dense(c, g)});
     }

@@ -37,9 +37,7 @@ struct multi_head_attention {
   template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    if (x.rank() != 3)
-      throw error(context_access::place(at),
-                  "multi_head_attention: takes (batch, tokens, width), was given " + to_string(x.type()));
+    neap::detail::require_rank(x, 3, "multi_head_attention: takes (batch, tokens, width)", at);
     auto const b = x.size(0), t = x.size(1), d = x.size(2);
     // (b, t, 3 h, d / h): three parts of h heads; a part by heads is a view (b, h, t, d / h)
     tensor const packed =

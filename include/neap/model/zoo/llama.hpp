@@ -40,7 +40,9 @@ struct rotary {
   rotary() = default;
   rotary(std::int64_t context, std::int64_t head, double base,
          std::source_location at = std::source_location::current()) {
-    if (context < 0 || head < 2 || head % 2 != 0)
+    if (context < 0)
+      throw error(context_access::place(at), "rotary: a context of " + std::to_string(context) + " tokens");
+    if (head < 2 || head % 2 != 0)
       throw error(context_access::place(at), "rotary: the width of a head must be even, not " + std::to_string(head));
     std::vector<float> c, s;
     for (std::int64_t t = 0; t < context; ++t)
@@ -57,9 +59,7 @@ struct rotary {
   template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    if (x.rank() != 4)
-      throw error(context_access::place(at),
-                  "rotary: takes (batch, heads, tokens, width), was given " + to_string(x.type()));
+    neap::detail::require_rank(x, 4, "rotary: takes (batch, heads, tokens, width)", at);
     auto const t = x.size(2), half = x.size(3) / 2;
     tensor const swapped = neap::concat<Backend>(
         {neap::slice<Backend>(x, 3, half, 2 * half, at), neap::slice<Backend>(x, 3, 0, half, at)}, 3, at);
@@ -95,9 +95,7 @@ struct llama_block {
   tensor operator()(tensor const& x, rotary const& turn,
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    if (x.rank() != 3)
-      throw error(context_access::place(at),
-                  "llama: a block takes (batch, tokens, width), was given " + to_string(x.type()));
+    neap::detail::require_rank(x, 3, "llama: a block takes (batch, tokens, width)", at);
     auto const b = x.size(0), t = x.size(1), width = x.size(2), d = width / heads;
     auto const by_head = [&](nn::linear const& l, tensor const& v, std::int64_t n) {
       return neap::permute<Backend>(neap::reshape<Backend>(l.template operator()<Backend>(v, at), {b, t, n, d}, at),

@@ -58,9 +58,7 @@ struct vit {
   template <class Backend = host_backend>
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    if (x.rank() != 4)
-      throw error(context_access::place(at),
-                  "vit: takes (batch, channels, rows, columns), was given " + to_string(x.type()));
+    neap::detail::require_rank(x, 4, "vit: takes (batch, channels, rows, columns)", at);
     auto const n = x.size(0);
     x = patches.template operator()<Backend>(x, at);                              // (n, width, p, p)
     x = neap::permute<Backend>(neap::flatten<Backend>(x, 2, at), {0, 2, 1}, at);  // (n, p * p, width)
