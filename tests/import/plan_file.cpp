@@ -97,6 +97,16 @@ void check_equal(plan<graph> const& a, plan<graph> const& b) {
   }
 }
 
+/// What was written of a plan is read as it was, and is right.
+io::plan_file check_comes_back(graph const& g, plan<graph> const& p, plan_source const& from = {}) {
+  auto const r = reread(plan_json(p, from));
+  REQUIRE_MESSAGE(r.ok(), r.message());
+  check_equal(p, r->planned);
+  auto const right = verify_plan(g, r->planned);
+  CHECK_MESSAGE(right.ok(), right.message());
+  return *r;
+}
+
 }  // namespace
 
 TEST_CASE("what is written is read again, and is right") {
@@ -107,19 +117,14 @@ TEST_CASE("what is written is read again, and is right") {
       auto const g = opaque_graph(seed, 8 + seed % 16);
       auto const p = planned(g, ratio, seed % 3 != 0);
       REQUIRE_MESSAGE(verify_plan(g, p).ok(), verify_plan(g, p).message());
-      auto const text = plan_json(p, {"n" + std::to_string(seed), seed % 2 == 0, "magis"});
-      auto const r = reread(text);
-      REQUIRE_MESSAGE(r.ok(), r.message());
-      CHECK(r->name == "n" + std::to_string(seed));
-      CHECK(r->optimizer == (seed % 2 == 0));
-      auto const valid = verify(r->planned.graph);
+      auto const r = check_comes_back(g, p, {"n" + std::to_string(seed), seed % 2 == 0, "magis"});
+      CHECK(r.name == "n" + std::to_string(seed));
+      CHECK(r.optimizer == (seed % 2 == 0));
+      auto const valid = verify(r.planned.graph);
       CHECK_MESSAGE(valid.ok(), valid.message());
-      auto const right = verify_plan(g, r->planned);
-      CHECK_MESSAGE(right.ok(), right.message());
-      check_equal(p, r->planned);
-      auto const again = reread(plan_json(r->planned, {r->name, r->optimizer, r->magis}));
+      auto const again = reread(plan_json(r.planned, {r.name, r.optimizer, r.magis}));
       REQUIRE(again.ok());
-      check_equal(r->planned, again->planned);
+      check_equal(r.planned, again->planned);
       for (auto const& s : p.steps) transfers += s.stream != op_stream::compute;
       copies += p.steps.size() > g.op_count();
     }
@@ -243,11 +248,7 @@ TEST_CASE("attributes come back to the bit: zeros with signs, infinities, no num
   edit.keep(x, role::output);
   graph const g(std::move(edit).finish());
   auto const p = planned(g, 1);
-  auto const r = reread(plan_json(p, {}));
-  REQUIRE_MESSAGE(r.ok(), r.message());
-  check_equal(p, r->planned);
-  auto const right = verify_plan(g, r->planned);
-  CHECK_MESSAGE(right.ok(), right.message());
+  check_comes_back(g, p);
   auto wrong = nlohmann::ordered_json::parse(plan_json(p, {}));
   wrong["nodes"][0]["attributes"].begin().value() = "infinite";
   CHECK(reread(sealed(wrong)).message().find("must be a number, or one of inf, -inf, nan, -nan") != std::string::npos);
@@ -301,11 +302,7 @@ TEST_CASE("a plan of known operators keeps their attributes") {
   edit.keep(d, role::loss);
   graph const g(std::move(edit).finish());
   auto const p = planned(g, 1);
-  auto const r = reread(plan_json(p, {}));
-  REQUIRE_MESSAGE(r.ok(), r.message());
-  check_equal(p, r->planned);
-  auto const right = verify_plan(g, r->planned);
-  CHECK_MESSAGE(right.ok(), right.message());
+  check_comes_back(g, p);
 }
 
 TEST_CASE("files: missing, empty, cut off, no plan, damaged") {

@@ -248,10 +248,10 @@ TEST_CASE("rows and elements picked by numbers") {
             for (std::int64_t i = 0; i < in[1].count(); ++i)
               for (std::int64_t k = 0; k < 6; ++k) y.push_back(in[0].at({static_cast<std::int64_t>(in[1][i]), k}));
             return numbers{y};
-          }) > 0);
+          }) > std::min(ids.rank(), 1));
     shape g = ids;
     g.push_back(6);
-    CHECK(check_operator(op::embedding_grad{5}, {{g}, {ids, 0, 5, dtype::i64}}) > 0);
+    CHECK(check_operator(op::embedding_grad{5}, {{g}, {ids, 0, 5, dtype::i64}}) > std::min(ids.rank(), 1));
   }
   for (shape ids : {shape{0}, shape{2, 0}}) {
     check_operator(op::embedding{}, {{{5, 6}}, {ids, 0, 5, dtype::i64}});
