@@ -1,8 +1,8 @@
 // The exact planner on files of MiniMalloc's form: one CSV row a file and question. Every plan is verified first.
 //   memory_exact [--seconds S] [--nodes N] [--threads T] FILE...      a capacity in the file's name (A.1048576.csv) is decided too
-#include <neap/memory/check.hpp>
+#include <neap/memory/check/check.hpp>
 #include <neap/memory/csv.hpp>
-#include <neap/memory/exact.hpp>
+#include <neap/memory/exact/exact.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -6,9 +6,9 @@
 // memory: "plain" counts bytes as they are and gives no buffer another's bytes in place; "aligned" rounds to 64 bytes and
 // takes over. planner: the first that proved the answer; cpu_s is of the planner alone, from records to offsets.
 #include <neap/import/graph_file.hpp>
-#include <neap/memory/check.hpp>
-#include <neap/memory/exact.hpp>
-#include <neap/memory/fragmentation.hpp>
+#include <neap/memory/check/check.hpp>
+#include <neap/memory/check/fragmentation.hpp>
+#include <neap/memory/exact/exact.hpp>
 #include <neap/memory/lifetimes.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/simulate/cost_model.hpp>

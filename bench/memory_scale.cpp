@@ -1,7 +1,7 @@
 // Greedy planners and improvement at scale: one CSV row per file and planner. Arguments: CSV files in MiniMalloc's form.
 // bench/memory_scale_peers.py runs it beside OmniMalloc. With --only PLANNER one planner alone, so that the last column
 // (the most memory of the process so far, in kB, the file included) is its own.
-#include <neap/memory/check.hpp>
+#include <neap/memory/check/check.hpp>
 #include <neap/memory/combine.hpp>
 #include <neap/memory/csv.hpp>
 #include <neap/memory/planner.hpp>

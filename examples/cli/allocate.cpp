@@ -2,14 +2,14 @@
 #include "graph_input.hpp"
 
 #include <neap/import/file.hpp>
-#include <neap/memory/check.hpp>
+#include <neap/memory/check/check.hpp>
+#include <neap/memory/check/fragmentation.hpp>
 #include <neap/memory/csv.hpp>
-#include <neap/memory/exact.hpp>
-#include <neap/memory/fragmentation.hpp>
-#include <neap/memory/greedy_by_size.hpp>
+#include <neap/memory/exact/exact.hpp>
+#include <neap/memory/greedy/greedy_by_size.hpp>
 #include <neap/memory/lifetimes.hpp>
 #include <neap/memory/planner.hpp>
-#include <neap/memory/waves.hpp>
+#include <neap/memory/streams/waves.hpp>
 #include <neap/report/offsets_svg.hpp>
 #include <neap/report/text_file.hpp>
 #include <neap/simulate/cost_model.hpp>

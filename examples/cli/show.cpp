@@ -2,7 +2,7 @@
 #include "graph_input.hpp"
 
 #include <neap/import/plan_file.hpp>
-#include <neap/memory/fragmentation.hpp>
+#include <neap/memory/check/fragmentation.hpp>
 #include <neap/report/dot.hpp>
 #include <neap/report/memory_svg.hpp>
 #include <neap/report/offsets_svg.hpp>

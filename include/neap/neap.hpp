@@ -12,7 +12,7 @@
 #include <neap/model/model.hpp>
 #include <neap/train/training_step.hpp>
 
-#include <neap/memory/greedy_by_size.hpp>
+#include <neap/memory/greedy/greedy_by_size.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/schedule/memory_greedy.hpp>

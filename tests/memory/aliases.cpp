@@ -1,6 +1,6 @@
-#include <neap/memory/aliases.hpp>
+#include <neap/memory/forms/aliases.hpp>
 
-#include <neap/memory/exact.hpp>
+#include <neap/memory/exact/exact.hpp>
 
 #include <doctest/doctest.h>
 

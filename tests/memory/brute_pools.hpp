@@ -3,7 +3,7 @@
 
 #include "brute_force.hpp"
 
-#include <neap/memory/pools.hpp>
+#include <neap/memory/forms/pools.hpp>
 
 #include <array>
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include "brute_force.hpp"
 
-#include <neap/memory/stream_records.hpp>
+#include <neap/memory/streams/stream_records.hpp>
 
 #include <algorithm>
 #include <array>

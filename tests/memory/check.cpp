@@ -1,4 +1,4 @@
-#include <neap/memory/check.hpp>
+#include <neap/memory/check/check.hpp>
 
 #include <neap/memory/bounds.hpp>
 

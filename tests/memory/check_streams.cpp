@@ -1,4 +1,4 @@
-#include <neap/memory/check_streams.hpp>
+#include <neap/memory/streams/check_streams.hpp>
 
 #include "brute_streams.hpp"
 

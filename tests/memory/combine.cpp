@@ -1,8 +1,8 @@
 #include <neap/memory/combine.hpp>
 
-#include <neap/memory/check.hpp>
-#include <neap/memory/conflict.hpp>
-#include <neap/memory/exact.hpp>
+#include <neap/memory/check/check.hpp>
+#include <neap/memory/exact/conflict.hpp>
+#include <neap/memory/exact/exact.hpp>
 
 #include <doctest/doctest.h>
 

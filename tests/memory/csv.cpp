@@ -1,6 +1,6 @@
 #include <neap/memory/csv.hpp>
 
-#include <neap/memory/check.hpp>
+#include <neap/memory/check/check.hpp>
 #include <neap/memory/planner.hpp>
 
 #include <doctest/doctest.h>

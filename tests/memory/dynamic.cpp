@@ -1,7 +1,7 @@
-#include <neap/memory/dynamic.hpp>
+#include <neap/memory/forms/dynamic.hpp>
 
-#include <neap/memory/check.hpp>
-#include <neap/memory/exact.hpp>
+#include <neap/memory/check/check.hpp>
+#include <neap/memory/exact/exact.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
-#include <neap/memory/exact.hpp>
+#include <neap/memory/exact/exact.hpp>
 
 #include "brute_force.hpp"
 
-#include <neap/memory/check.hpp>
+#include <neap/memory/check/check.hpp>
 
 #include <doctest/doctest.h>
 

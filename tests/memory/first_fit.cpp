@@ -1,6 +1,6 @@
-#include <neap/memory/first_fit.hpp>
+#include <neap/memory/greedy/first_fit.hpp>
 
-#include <neap/memory/check.hpp>
+#include <neap/memory/check/check.hpp>
 #include <neap/memory/planner.hpp>
 
 #include <doctest/doctest.h>

@@ -1,9 +1,9 @@
-#include <neap/memory/fragmentation.hpp>
+#include <neap/memory/check/fragmentation.hpp>
 
 #include "../support/random_graph.hpp"
 #include "brute_force.hpp"
 
-#include <neap/memory/check.hpp>
+#include <neap/memory/check/check.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/schedule/memory_greedy.hpp>

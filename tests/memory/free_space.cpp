@@ -1,4 +1,4 @@
-#include <neap/memory/free_space.hpp>
+#include <neap/memory/greedy/free_space.hpp>
 
 #include <doctest/doctest.h>
 

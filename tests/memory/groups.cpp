@@ -1,7 +1,7 @@
-#include <neap/memory/groups.hpp>
+#include <neap/memory/forms/groups.hpp>
 
-#include <neap/memory/check.hpp>
-#include <neap/memory/exact.hpp>
+#include <neap/memory/check/check.hpp>
+#include <neap/memory/exact/exact.hpp>
 
 #include <doctest/doctest.h>
 

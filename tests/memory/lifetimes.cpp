@@ -1,6 +1,6 @@
 #include <neap/memory/lifetimes.hpp>
 
-#include <neap/memory/check.hpp>
+#include <neap/memory/check/check.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 

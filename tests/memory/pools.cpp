@@ -1,9 +1,9 @@
-#include <neap/memory/pools.hpp>
+#include <neap/memory/forms/pools.hpp>
 
 #include "brute_pools.hpp"
 
 #include <neap/memory/bounds.hpp>
-#include <neap/memory/check.hpp>
+#include <neap/memory/check/check.hpp>
 
 #include <doctest/doctest.h>
 

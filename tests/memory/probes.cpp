@@ -1,10 +1,10 @@
-#include <neap/memory/probes.hpp>
+#include <neap/memory/exact/probes.hpp>
 
 #include "brute_force.hpp"
 
 #include <neap/memory/bounds.hpp>
-#include <neap/memory/exact.hpp>
-#include <neap/memory/greedy_by_size.hpp>
+#include <neap/memory/exact/exact.hpp>
+#include <neap/memory/greedy/greedy_by_size.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
-#include <neap/memory/stream_pools.hpp>
+#include <neap/memory/streams/stream_pools.hpp>
 
 #include "brute_pools.hpp"
 #include "brute_streams.hpp"
 
-#include <neap/memory/check_streams.hpp>
+#include <neap/memory/streams/check_streams.hpp>
 
 #include <doctest/doctest.h>
 

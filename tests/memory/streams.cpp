@@ -1,11 +1,11 @@
-#include <neap/memory/streams.hpp>
+#include <neap/memory/streams/streams.hpp>
 
 #include "brute_streams.hpp"
 
-#include <neap/memory/check.hpp>
-#include <neap/memory/check_streams.hpp>
-#include <neap/memory/double_buffer.hpp>
-#include <neap/memory/exact.hpp>
+#include <neap/memory/check/check.hpp>
+#include <neap/memory/exact/exact.hpp>
+#include <neap/memory/forms/double_buffer.hpp>
+#include <neap/memory/streams/check_streams.hpp>
 
 #include <doctest/doctest.h>
 

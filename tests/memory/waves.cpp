@@ -1,11 +1,11 @@
-#include <neap/memory/waves.hpp>
+#include <neap/memory/streams/waves.hpp>
 
 #include "../support/random_graph.hpp"
 #include "../support/random_order.hpp"
 
 #include <neap/memory/bounds.hpp>
-#include <neap/memory/check.hpp>
-#include <neap/memory/greedy_by_size.hpp>
+#include <neap/memory/check/check.hpp>
+#include <neap/memory/greedy/greedy_by_size.hpp>
 #include <neap/simulate/cost_model.hpp>
 
 #include <doctest/doctest.h>

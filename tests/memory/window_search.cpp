@@ -1,9 +1,9 @@
-#include <neap/memory/window_search.hpp>
+#include <neap/memory/exact/window_search.hpp>
 
 #include "brute_force.hpp"
 
 #include <neap/memory/bounds.hpp>
-#include <neap/memory/check.hpp>
+#include <neap/memory/check/check.hpp>
 
 #include <doctest/doctest.h>
 

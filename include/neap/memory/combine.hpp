@@ -3,7 +3,7 @@
 //   constexpr auto planner = partitioned(first_optimal(lowest_plateaus{}, within({.nodes = 100'000}, exact{})));
 #pragma once
 
-#include <neap/memory/improve.hpp>
+#include <neap/memory/greedy/improve.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/memory/records.hpp>
 
@@ -89,7 +89,7 @@ constexpr Planner within(decltype(Planner::budget) budget, Planner planner) {
   return planner;
 }
 
-/// The planner's plan, made better where it is worst (memory/improve.hpp), until it is optimal or the budget is spent.
+/// The planner's plan, made better where it is worst (memory/greedy/improve.hpp), until it is optimal or the budget is spent.
 /// Law: the arena is never larger than the planner's. The plan does not depend on anything but records and budget.
 template <memory_planner Planner>
 struct improved {

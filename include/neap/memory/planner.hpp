@@ -2,10 +2,10 @@
 #pragma once
 
 #include <neap/memory/bounds.hpp>
-#include <neap/memory/first_fit.hpp>
-#include <neap/memory/greedy_by_size.hpp>
-#include <neap/memory/improve.hpp>
-#include <neap/memory/plateau.hpp>
+#include <neap/memory/greedy/first_fit.hpp>
+#include <neap/memory/greedy/greedy_by_size.hpp>
+#include <neap/memory/greedy/improve.hpp>
+#include <neap/memory/greedy/plateau.hpp>
 #include <neap/memory/records.hpp>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ concept memory_planner = requires(P const& planner, memory_problem const& proble
 };
 
 /// Lowest plateaus first: they meet the bound on the lifetimes of training in well under a microsecond a record. Where
-/// they do not, greedy by size for few records, then improvement (memory/improve.hpp) with 16 placements a record and
+/// they do not, greedy by size for few records, then improvement (memory/greedy/improve.hpp) with 16 placements a record and
 /// `most_placements` in all. Of more than `many` records only one order of plateaus is tried, and what is improved are
 /// the moments that decide the arena. O(n log n) time in practice, O(n) memory.
 struct default_planner {

@@ -30,9 +30,9 @@ struct usage_record {
   std::int64_t size = 0;             ///< bytes
   std::int64_t alignment = 1;        ///< the offset is a multiple of this many bytes
   std::int64_t offset = any_offset;  ///< fixed offset in bytes, or any_offset
-  std::int32_t pool = -1;            ///< the pool asked for, or -1 for any (memory/pools.hpp)
-  std::int32_t group = -1;           ///< records of one group lie side by side, in order (memory/groups.hpp), or -1
-  std::vector<live_gap> gaps{};      ///< within [lower, upper), ascending, apart
+  std::int32_t pool = -1;            ///< the pool asked for, or -1 for any (memory/forms/pools.hpp)
+  std::int32_t group = -1;       ///< records of one group lie side by side, in order (memory/forms/groups.hpp), or -1
+  std::vector<live_gap> gaps{};  ///< within [lower, upper), ascending, apart
   friend bool operator==(usage_record const&, usage_record const&) = default;
 };
 

@@ -6,7 +6,7 @@
 // stand for size classes, which are the same in every picture.
 #pragma once
 
-#include <neap/memory/fragmentation.hpp>
+#include <neap/memory/check/fragmentation.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/report/memory_svg.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <neap/memory/combine.hpp>
-#include <neap/memory/exact.hpp>
+#include <neap/memory/exact/exact.hpp>
 #include <neap/memory/records.hpp>
 
 #include <cstddef>

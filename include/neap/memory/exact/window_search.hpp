@@ -1,5 +1,5 @@
 // The decision problem with windows: do records fit below a capacity, if some keep only a part of themselves in use for
-// a while? memory/search.hpp puts records on top of one another; with windows two records may lie above and below one
+// a while? memory/exact/search.hpp puts records on top of one another; with windows two records may lie above and below one
 // another in turn, so this search decides distances instead.
 //
 //   a  |####|____|####|       In the middle a uses its upper half and b its lower: b may lie on a, below a, or at the
@@ -14,8 +14,8 @@
 // looked at, and a pair has finitely many decisions. Undone by a trail; no recursion.
 #pragma once
 
+#include <neap/memory/exact/search.hpp>
 #include <neap/memory/records.hpp>
-#include <neap/memory/search.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,14 +2,14 @@
 //
 // The tops of the placed records form a skyline over time. At a plateau lower than both its neighbours the best-ranked
 // unplaced record that fits into its span is put down, and splits it; where none fits, the plateau is raised to its
-// lower neighbour. This is the first descent of the exact search (memory/exact.hpp) without its list of candidates.
+// lower neighbour. This is the first descent of the exact search (memory/exact/exact.hpp) without its list of candidates.
 // Only a plateau's neighbours can change its fate, so the walk always goes to the nearest low one: neither a heap nor a
 // jump through memory.
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/memory/bounds.hpp>
-#include <neap/memory/rank.hpp>
+#include <neap/memory/greedy/rank.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/memory/sections.hpp>
 

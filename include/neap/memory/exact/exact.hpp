@@ -1,15 +1,15 @@
 // The exact planner: the least arena, or the best found within a budget and a proved bound.
 //
-// Capacities are decided one after another (memory/decider.hpp), or several at once by threads; which, memory/probes.hpp
+// Capacities are decided one after another (memory/exact/decider.hpp), or several at once by threads; which, memory/exact/probes.hpp
 // says.
 #pragma once
 
 #include <neap/memory/bounds.hpp>
-#include <neap/memory/decider.hpp>
+#include <neap/memory/exact/decider.hpp>
+#include <neap/memory/exact/probes.hpp>
+#include <neap/memory/exact/search.hpp>
 #include <neap/memory/planner.hpp>
-#include <neap/memory/probes.hpp>
 #include <neap/memory/records.hpp>
-#include <neap/memory/search.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -28,7 +28,7 @@ struct search_budget {
 };
 
 /// The exact planner. Alignment, fixed offsets, gaps and windows in gaps are searched in full: with windows first as if
-/// the records were whole there, which is quick, then by memory/window_search.hpp.
+/// the records were whole there, which is quick, then by memory/exact/window_search.hpp.
 /// Gives optimal or feasible (budget spent, with the best plan and the proved bound); with a capacity also infeasible
 /// (proved) and budget_spent. O(n) memory a level of the search: meant for up to some thousands of records.
 struct exact {

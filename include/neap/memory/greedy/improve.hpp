@@ -2,7 +2,7 @@
 //
 // The arena ends with the highest record. Around the moment of most load that this record lives through a window of
 // time is cut out, at moments of little load; the records inside are taken out and put back by first fit
-// (memory/first_fit.hpp), with those that cross the window's edges in the way, and given up at the first that would
+// (memory/greedy/first_fit.hpp), with those that cross the window's edges in the way, and given up at the first that would
 // reach the old end again. Several orders are tried, then the best one with a few of its records preferred more or less
 // than before (a walk uphill). So the work goes to the moments that decide the arena, and a million records cost no more
 // than the few thousand around them. The idea of putting the troublesome back first in a changed order is squeaky wheel
@@ -11,8 +11,8 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/memory/bounds.hpp>
-#include <neap/memory/first_fit.hpp>
-#include <neap/memory/free_space.hpp>
+#include <neap/memory/greedy/first_fit.hpp>
+#include <neap/memory/greedy/free_space.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/memory/sections.hpp>
 

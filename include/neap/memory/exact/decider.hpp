@@ -1,13 +1,13 @@
-// One capacity decided: do all records fit below it? memory/search.hpp in several orders of preference, in slices that
-// double; with windows in gaps memory/window_search.hpp after it.
+// One capacity decided: do all records fit below it? memory/exact/search.hpp in several orders of preference, in slices that
+// double; with windows in gaps memory/exact/window_search.hpp after it.
 #pragma once
 
-#include <neap/memory/plateau.hpp>
-#include <neap/memory/rank.hpp>
+#include <neap/memory/exact/search.hpp>
+#include <neap/memory/exact/window_search.hpp>
+#include <neap/memory/greedy/plateau.hpp>
+#include <neap/memory/greedy/rank.hpp>
 #include <neap/memory/records.hpp>
-#include <neap/memory/search.hpp>
 #include <neap/memory/sections.hpp>
-#include <neap/memory/window_search.hpp>
 
 #include <algorithm>
 #include <array>

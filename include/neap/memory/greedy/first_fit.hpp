@@ -1,5 +1,5 @@
 // First fit: every record, in an order of preference, takes the lowest place at which it fits over its whole life. It
-// fills the gaps that the lowest plateau (memory/plateau.hpp) leaves behind on lifetimes without structure.
+// fills the gaps that the lowest plateau (memory/greedy/plateau.hpp) leaves behind on lifetimes without structure.
 //
 // The order is what matters. A record is hard to place if it is large, if it meets many others, and if it lives where
 // memory is full; the rank is the product size * conflicts^a * load^b. OmniMalloc (PyPI, 2026) tries greedy planners in
@@ -8,7 +8,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/memory/bounds.hpp>
-#include <neap/memory/free_space.hpp>
+#include <neap/memory/greedy/free_space.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/memory/sections.hpp>
 

@@ -3,7 +3,7 @@
 //
 // What is seen is planned as one record from its own first moment to the last of its views. When it has died itself only
 // the bytes that living views still see are in use: a gap's window says so, and planners that know windows lend out the
-// rest. (AITemplate's planner extends the whole record: memory/aitemplate.hpp does as it does.)
+// rest. (AITemplate's planner extends the whole record: memory/greedy/aitemplate.hpp does as it does.)
 #pragma once
 
 #include <neap/memory/planner.hpp>

@@ -7,7 +7,7 @@
 
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/combine.hpp>
-#include <neap/memory/exact.hpp>
+#include <neap/memory/exact/exact.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/memory/records.hpp>
 
@@ -39,7 +39,7 @@ struct pooled_plan {
 
 namespace detail {
 
-/// Records of one clock, as pool planning asks about them. (Those of several streams: memory/stream_pools.hpp.)
+/// Records of one clock, as pool planning asks about them. (Those of several streams: memory/streams/stream_pools.hpp.)
 struct interval_pooling {
   memory_problem const& p;
   std::vector<std::int32_t> pools;  // empty: any

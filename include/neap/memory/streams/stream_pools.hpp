@@ -1,9 +1,9 @@
-// Several pools of memory for records on several streams: memory/pools.hpp with the lives of memory/streams.hpp.
+// Several pools of memory for records on several streams: memory/forms/pools.hpp with the lives of memory/streams/streams.hpp.
 #pragma once
 
-#include <neap/memory/pools.hpp>
-#include <neap/memory/stream_records.hpp>
-#include <neap/memory/streams.hpp>
+#include <neap/memory/forms/pools.hpp>
+#include <neap/memory/streams/stream_records.hpp>
+#include <neap/memory/streams/streams.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <neap/core/error.hpp>
-#include <neap/memory/greedy_by_size.hpp>
+#include <neap/memory/greedy/greedy_by_size.hpp>
 #include <neap/memory/records.hpp>
 
 #include <algorithm>

@@ -1,15 +1,15 @@
-// Several streams: offsets for records whose lives are ordered by happens-before (memory/stream_records.hpp).
+// Several streams: offsets for records whose lives are ordered by happens-before (memory/streams/stream_records.hpp).
 //
 // Conflicts form no interval graph, so the search works on a cover of them by cliques. A hand-over between records of
 // different streams needs a wait (an event) on the device: it has a price in bytes.
 #pragma once
 
-#include <neap/memory/greedy_by_size.hpp>
-#include <neap/memory/probes.hpp>
+#include <neap/memory/exact/probes.hpp>
+#include <neap/memory/exact/search.hpp>
+#include <neap/memory/exact/window_search.hpp>
+#include <neap/memory/greedy/greedy_by_size.hpp>
 #include <neap/memory/records.hpp>
-#include <neap/memory/search.hpp>
-#include <neap/memory/stream_records.hpp>
-#include <neap/memory/window_search.hpp>
+#include <neap/memory/streams/stream_records.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <neap/core/error.hpp>
-#include <neap/memory/check.hpp>
-#include <neap/memory/stream_records.hpp>
+#include <neap/memory/check/check.hpp>
+#include <neap/memory/streams/stream_records.hpp>
 
 #include <algorithm>
 #include <cstddef>

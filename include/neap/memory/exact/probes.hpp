@@ -15,9 +15,9 @@
 // of nodes are those of one thread.
 #pragma once
 
-#include <neap/memory/decider.hpp>
+#include <neap/memory/exact/decider.hpp>
+#include <neap/memory/exact/search.hpp>
 #include <neap/memory/records.hpp>
-#include <neap/memory/search.hpp>
 
 #include <algorithm>
 #include <atomic>
