@@ -74,7 +74,7 @@ TEST_CASE("counters, accumulators, clipping") {
                    [](arrays const& in) { return numbers{{std::min(1.0, 2 / (std::sqrt(in[0][0]) + 1e-6))}}; },
                    {.f32 = false});  // totals are f64
   auto const kernel = [](auto const& op, arrays in) {
-    return testing::detail::run(view_of(op), kernel_of<host_backend, std::remove_cvref_t<decltype(op)>>(), in)[0][0];
+    return testing::detail::run(view_of(op), host_kernel(facets_of<std::remove_cvref_t<decltype(op)>>), in)[0][0];
   };
   array total(tensor_layout::dense({dtype::f64, {}})), values(tensor_layout::dense({dtype::f32, {2}}));
   total.set(0, 16), values.set(0, 3), values.set(1, 0);

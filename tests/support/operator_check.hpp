@@ -567,7 +567,7 @@ inline int check_operator(operator_view view, kernel_function<host_backend> kern
 template <class Op>
 int check_operator(Op const& op, std::vector<operand> const& spec, reference const& expected = {},
                    operator_checks const& o = {}, std::uint64_t seed = 1) {
-  return detail::check_operator(view_of(op), kernel_of<host_backend, Op>(), spec, expected, o, seed);
+  return detail::check_operator(view_of(op), host_kernel(facets_of<Op>), spec, expected, o, seed);
 }
 
 }  // namespace neap::testing

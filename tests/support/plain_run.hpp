@@ -90,7 +90,6 @@ plain_result run_plainly(basic_graph<Ops> const& g, schedule const& order, std::
                          host_backend& backend) {
   std::vector<block> memory;
   std::vector<std::byte*> address(g.storage_count(), nullptr);
-  auto const kernels = kernel_table<host_backend, Ops>();
   plain_result out;
   std::size_t i = 0;
   for (auto v : g.sources()) {
@@ -114,8 +113,8 @@ plain_result run_plainly(basic_graph<Ops> const& g, schedule const& order, std::
     for (auto v : g.inputs(o)) in.push_back(place(v));
     for (auto v : g.outputs(o)) results.push_back(place(v));
     block const workspace(flow::workspace(g, o));
-    if (!kernels[g.record(o).kind]) throw error("no kernel for " + std::string(g.facets(o).name));
-    kernels[g.record(o).kind](backend, g.attributes(o), {in, results, workspace.data()});
+    if (!host_kernel(g.facets(o))) throw error("no kernel for " + std::string(g.facets(o).name));
+    host_kernel(g.facets(o))(backend, g.attributes(o), {in, results, workspace.data()});
   }
   for (auto v : g.kept()) out.kept.push_back(dense_bytes(place(v)));
   for (auto v : g.sources()) {

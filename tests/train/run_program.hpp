@@ -24,7 +24,6 @@ class program_runner {
     auto const& g = p_.program;
     for (std::size_t i = 0; i < inputs.size(); ++i)
       bound_[neap::index(g.storage(p_.inputs[i]))] = inputs[i].storage()->data();
-    auto const kernels = neap::kernel_table<neap::host_backend, Ops>();
     for (auto o : g.ops()) {
       std::vector<neap::tensor_ref> refs;
       std::vector<neap::tensor_layout> layouts;
@@ -42,8 +41,8 @@ class program_runner {
       if (auto const& f = g.facets(o); f.workspace)
         scratch =
             neap::eager_context::current().workspace(f.workspace(g.attributes(o), {l.first(arity), l.subspan(arity)}));
-      kernels[g.record(o).kind](neap::eager_context::current().backend(), g.attributes(o),
-                                {r.first(arity), r.subspan(arity), scratch});
+      host_kernel(g.facets(o))(neap::eager_context::current().backend(), g.attributes(o),
+                               {r.first(arity), r.subspan(arity), scratch});
     }
     return value(p_.loss)[0];
   }

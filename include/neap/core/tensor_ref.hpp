@@ -4,8 +4,11 @@
 #include <neap/core/config.hpp>
 #include <neap/core/tensor_type.hpp>
 
+#include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <type_traits>
 
 namespace neap::inline v0 {
 
@@ -20,8 +23,11 @@ struct tensor_ref {
     return {static_cast<std::byte*>(storage) + l.offset * size_of(l.type.element), l.type.element, l.type.dims,
             l.strides};
   }
+  /// The elements as Ts. Debug builds check that they are.
   template <class T>
   NEAP_HD T* as() const {
+    assert((data == nullptr || may_be<std::remove_const_t<T>>(element)) &&
+           "tensor_ref::as: the elements are of another type");
     return static_cast<T*>(data);
   }
   NEAP_HD int rank() const { return dims.rank(); }
@@ -31,6 +37,16 @@ struct tensor_ref {
     std::int64_t n = 1;
     for (int i = 0; i < dims.rank(); ++i) n *= dims[i];
     return n;
+  }
+  /// Whether an element of type `t` can be read as a T; types that are none of a tensor's are not told apart.
+  template <class T>
+  NEAP_HD static constexpr bool may_be(dtype t) {
+    if constexpr (std::is_same_v<T, double>) return t == dtype::f64;
+    else if constexpr (std::is_same_v<T, float>) return t == dtype::f32;
+    else if constexpr (std::is_same_v<T, bool>) return t == dtype::boolean;
+    else if constexpr (std::is_same_v<T, std::int64_t>) return t == dtype::i64;
+    else if constexpr (std::is_same_v<T, std::int32_t>) return t == dtype::i32;
+    else return true;
   }
   bool is_dense() const { return tensor_layout{{element, dims}, strides, 0}.is_dense(); }
 };

@@ -126,7 +126,6 @@ class executable {
 
   void build(execution_options const& options) {
     static_assert(detail::kernel_checks<Backend, typename Ops::list>::ok);
-    auto const kernels = kernel_table<Backend, Ops>();
     auto const& g = plan_.graph;
     auto const n = static_cast<std::uint32_t>(plan_.steps.size());
     std::size_t refs = 0;
@@ -164,13 +163,18 @@ class executable {
       for (auto v : g.outputs(o)) all_views &= g.record(v).alias == alias_kind::view;
       if (all_views) continue;
       l.what = action::compute;
-      l.kernel = kernels[g.record(o).kind];
+      l.kernel = detail::kernel_in<Backend, Ops>(g, o);
       if (!l.kernel) {
         auto const* x = g.template as<op::opaque>(o);
         throw error("executable: " + std::string(x ? g.text(x->target) : g.facets(o).name) +
                     " has no kernel: its meaning is not known");
       }
-      for (auto v : g.inputs(o)) add_ref(v, o);
+      for (auto v : g.inputs(o)) {
+        if (!fits(g.facets(o).takes, g.layout(v)))
+          throw error("executable: " + std::string(g.facets(o).name) + " #" + std::to_string(index(o)) +
+                      " cannot read an input with strides " + to_string(g.layout(v).strides));
+        add_ref(v, o);
+      }
       for (auto v : g.outputs(o)) add_ref(v, o);
       if (auto const& s = plan_.steps[i]; s.workspace_bytes) {
         l.workspace = arena_.data() + (s.workspace_offset - plan_.resident_bytes);
@@ -210,10 +214,10 @@ class executable {
     auto const& g = plan_.graph;
     auto const s = g.storage(v);
     std::byte* const at = address_[s];
-    if (!at && g.bytes(s) > 0 && g.is_resident(s) && g.role(v) != role::input)
-      throw error("executable: the " + std::string(name_of(g.role(v))) + " \"" +
-                  std::string(g.name(g.record(s).first)) + "\" that " + std::string(g.facets(o).name) +
-                  " reads is bound to no memory");
+    value_id const first = g.record(s).first;  // v may be a view of it
+    if (!at && g.bytes(s) > 0 && g.is_resident(s) && g.role(first) != role::input)
+      throw error("executable: the " + std::string(name_of(g.role(first))) + " \"" + std::string(g.name(first)) +
+                  "\" that " + std::string(g.facets(o).name) + " reads is bound to no memory");
     if (g.is_resident(s))
       fixups_.push_back({static_cast<std::uint32_t>(refs_.size()), s, g.layout(v).offset * size_of(g.type(v).element)});
     refs_.push_back(tensor_ref::place(at, g.layout(v)));

@@ -20,7 +20,7 @@ namespace detail {
 template <class Backend, class Op>
 struct kernel_check {
   static_assert(
-      runs_without_kernel<Op> || has_kernel<Backend, Op>,
+      runs_without_kernel<Op> || (is_standard<Op> && std::is_same_v<Backend, host_backend>) || has_kernel<Backend, Op>,
       "neap: the backend has no kernel for an operator of the set (it is the Op of kernel_check<Backend, Op>): "
       "write  void run(Backend&, Op const&, neap::kernel_arguments const&)  in the operator's namespace");
   static constexpr bool ok = true;
@@ -31,6 +31,18 @@ template <class Backend, class... Op>
 struct kernel_checks<Backend, type_list<Op...>> {
   static constexpr bool ok = (kernel_check<Backend, Op>::ok && ...);
 };
+
+/// The kernel of an op of a graph over Ops; nullptr if there is none. On the host operators need not be in the set.
+template <class Backend, class Ops>
+kernel_function<Backend> kernel_in(op_graph const& g, op_id o) {
+  if constexpr (std::is_same_v<Backend, host_backend>) {
+    computes<Ops>();
+    return host_kernel(g.facets(o));
+  } else {
+    auto const rows = kernel_table<Backend, Ops>();
+    return g.record(o).kind < rows.size() ? rows[g.record(o).kind] : nullptr;
+  }
+}
 
 }  // namespace detail
 

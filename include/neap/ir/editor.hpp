@@ -16,6 +16,7 @@
 #include <neap/ir/digests.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
+#include <neap/ir/operators/movement.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -53,8 +54,8 @@ class graph_editor final : public op_emitter {
     return add_source_value(g_.values_[base].role, v, name);
   }
 
-  /// Adds an op of any kind of the graph's table; its outputs. Throws neap::error if its shape rule refuses the inputs
-  /// or the kind is not in the table.
+  /// Adds an op of any kind, after copies of those inputs whose layout its kernel cannot read; its outputs. Throws neap::error if its shape rule refuses the inputs
+  /// or another operator of its name is in the graph.
   std::vector<value_id> emit(operator_view op, std::span<value_id const> inputs) override {
     int const kind = kind_of(op.facets);
     check_inputs(inputs);
@@ -62,6 +63,13 @@ class graph_editor final : public op_emitter {
     for (auto v : inputs) layouts_.push_back(g_.layout(v));
     shape_context shapes(op.facets->name, span_of(layouts_));
     op.facets->infer(op.bytes, shapes);
+    if (auto const takes = op.facets->takes; takes != layouts::any)
+      if (auto const bits = shapes.misfits([&](tensor_layout const& l) { return fits(takes, l); })) {
+        std::vector<value_id> dense(inputs.begin(), inputs.end());
+        for (std::size_t i = 0; i < dense.size(); ++i)
+          if (i < 64 && bits >> i & 1) dense[i] = emit(view_of(op::copy{}), span_of(&inputs[i], 1)).front();
+        return emit(op, span_of(dense));
+      }
     shapes.require_updates_apart([&](int i, int j) {
       return g_.storage(inputs[static_cast<std::size_t>(i)]) == g_.storage(inputs[static_cast<std::size_t>(j)]);
     });
@@ -225,10 +233,18 @@ class graph_editor final : public op_emitter {
     use by;
   };
 
-  int kind_of(operator_facets const* f) const {
-    int const kind = find_kind(g_.table_, f);
-    if (kind < 0) throw error(std::string(f->name) + ": not in the graph's operator set");
-    return kind;
+  int kind_of(operator_facets const* f) {
+    if (int const kind = find_kind(g_.table_, f); kind >= 0) return kind;
+    auto const others = span_of(g_.others_);
+    int kind = find_kind(others, f);
+    if (kind < 0) {
+      for (std::size_t k = 0; k < g_.kind_count(); ++k)
+        if (g_.facets_of_kind(k).name == f->name)
+          throw error(std::string(f->name) + ": another operator in the graph has this name");
+      kind = static_cast<int>(g_.others_.size());
+      g_.others_.push_back(f);
+    }
+    return static_cast<int>(g_.table_.size()) + kind;
   }
   void check_inputs(std::span<value_id const> inputs) const {
     for (auto v : inputs)
@@ -310,8 +326,9 @@ class graph_editor final : public op_emitter {
                                                   rules[j].of <= -2 - static_cast<int>(j)))
         throw error("graph: output " + std::to_string(j) +
                     " shares with something that is no input and no earlier output");
-    if (g_.table_[r.kind] == &facets_of<op::opaque>) r.attributes = intern(*static_cast<op::opaque const*>(attributes));
-    else if (auto const size = g_.table_[r.kind]->size) r.attributes = append_bytes(attributes, size);
+    auto const& facets = g_.facets_of_kind(r.kind);
+    if (&facets == &facets_of<op::opaque>) r.attributes = intern(*static_cast<op::opaque const*>(attributes));
+    else if (auto const size = facets.size) r.attributes = append_bytes(attributes, size);
     op_id const id = id_at<op_id>(g_.op_count());
     r.first_input = append_arguments(id, inputs);
     g_.ops_.push_back(r);

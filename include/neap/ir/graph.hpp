@@ -7,8 +7,9 @@
 // Memory is counted by storage. An in-place update makes the next version of its storage; every reader of the version
 // before must run first: order_after(op) lists these constraints, which the editor derives.
 //
-// op_graph is the part that does not know the operators' types (it has their facets); basic_graph<Ops> adds the set, so
-// that kernels are found when compiling. The only place where a graph changes is the editor (ir/editor.hpp).
+// op_graph is the part that does not know the operators' types (it has their facets); basic_graph<Ops> adds a set whose
+// types are known. Operators that are in no set join a graph when they are first added to it: a user's operator is used
+// without a word to anybody. The only place where a graph changes is the editor (ir/editor.hpp).
 #pragma once
 
 #include <neap/core/csr.hpp>
@@ -43,7 +44,7 @@ struct op_record {
   std::uint32_t first_input = 0;   // in the list of all arguments
   std::uint32_t first_output = 0;  // outputs are values first_output, first_output + 1, ...
   std::uint16_t input_count = 0, output_count = 0;
-  std::uint16_t kind = 0;                 // row of the operator table
+  std::uint16_t kind = 0;                 // of operator: op_graph::facets_of_kind
   std::uint32_t attributes = 0;           // byte offset of the operator struct
   std::uint32_t name = 0;                 // byte offset in the text pool; 0: none
   std::uint32_t origin = no_id;           // the op of the original graph that this is, or is a copy of; never reused
@@ -95,7 +96,12 @@ class op_graph {
 
   // ops
   op_record const& record(op_id o) const { return ops_[o]; }
-  operator_facets const& facets(op_id o) const { return *table_[ops_[o].kind]; }
+  operator_facets const& facets(op_id o) const { return facets_of_kind(ops_[o].kind); }
+  /// The operator of a kind: a row of the table, and after its end one of those met besides.
+  operator_facets const& facets_of_kind(std::size_t kind) const {
+    return *(kind < table_.size() ? table_[kind] : others_[kind - table_.size()]);
+  }
+  std::size_t kind_count() const { return table_.size() + others_.size(); }
   void const* attributes(op_id o) const { return attributes_.data() + ops_[o].attributes; }
   operator_view view(op_id o) const { return {&facets(o), attributes(o)}; }
   /// The operator struct if op o is an Op, else nullptr. (For an empty Op: a valid pointer to one.)
@@ -189,6 +195,7 @@ class op_graph {
   friend class graph_checker;       // ir/verify.hpp
   friend struct graph_test_access;  // tests plant faults
   operator_table table_;
+  plain_vector<operator_facets const*> others_;  // operators that are not in the table, in the order they came
   table<op_id, op_record> ops_;
   table<value_id, value_record> values_;
   table<storage_id, storage_record> storages_;
@@ -236,7 +243,7 @@ inline bool operator==(op_graph const& a, op_graph const& b) {
     return false;
   for (auto o : a.ops()) {
     auto const &r = a.record(o), &s = b.record(o);
-    if (r.kind != s.kind || r.output_count != s.output_count || (r.output_count && r.first_output != s.first_output) ||
+    if (r.output_count != s.output_count || (r.output_count && r.first_output != s.first_output) ||
         r.origin != s.origin || r.region != s.region || a.name(o) != b.name(o) ||
         !std::equal(a.inputs(o).begin(), a.inputs(o).end(), b.inputs(o).begin(), b.inputs(o).end()) ||
         !detail::same_operator(a.view(o), b.view(o)) || a.target(o) != b.target(o))

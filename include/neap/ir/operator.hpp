@@ -9,6 +9,8 @@
 //   work         work cost(work_context const&) const          optional: default from the element counts
 //   workspace    bytes_t workspace(work_context const&) const  optional: scratch bytes of the kernel; default 0
 //   kernel       run(Backend&, Op const&, kernel_arguments const&), a free function found by argument-dependent lookup
+//   layouts      static constexpr layouts takes    which layouts of inputs the kernel reads; default: dense ones only.
+//                                                  What does not fit is copied before the op
 //
 // Flags, all optional and false or zero by default:
 //   static constexpr bool elementwise   the outputs may overwrite a dying input of equal size and layout
@@ -26,6 +28,7 @@
 #include <neap/core/tensor_ref.hpp>
 #include <neap/core/tensor_type.hpp>
 #include <neap/core/units.hpp>
+#include <neap/ir/standard_set.hpp>
 
 #include <array>
 #include <concepts>
@@ -193,6 +196,24 @@ class shape_context {
   void require_arity(int least, int most) const {
     require(arity() >= least && arity() <= most, "takes ", least, least == most ? "" : " to ",
             least == most ? std::string() : std::to_string(most), " inputs, was given ", arity());
+  }
+
+  /// Which inputs must be copied because the kernel cannot read their layouts, as bits; an op whose outputs are all views
+  /// reads nothing. Throws if one of them is written in place or looked at, which a copy cannot stand for.
+  template <class Fits>
+  std::uint64_t misfits(Fits const& reads) const {
+    bool computes = false;
+    for (auto const& o : outputs()) computes = computes || o.alias != alias_kind::view;
+    std::uint64_t bits = 0;
+    for (int i = 0; computes && i < arity(); ++i) {
+      if (reads(layout(i))) continue;
+      for (auto const& o : outputs())
+        require(o.of != i, "input ", i, ", which it writes or looks at, must be dense, was given ", in(i),
+                " with strides ", layout(i).strides);
+      require(i < 64, "input ", i, " must be dense");
+      bits |= std::uint64_t{1} << i;
+    }
+    return bits;
   }
 
   /// An update's kernel reads an element before it overwrites that element, not before it overwrites others: throws if
@@ -370,11 +391,35 @@ class gradient_context {
 
 // ---------------------------------------------------------------------------------------------- facets
 
+class host_backend;
+
+/// A backend has a kernel for an operator: run(backend, op, arguments) is found by argument-dependent lookup.
+template <class Backend, class Op>
+concept has_kernel = requires(Backend& b, Op const& op, kernel_arguments const& a) { run(b, op, a); };
+
+/// Runs an operator's kernel: run(backend, operator struct, arguments).
+template <class Backend>
+using kernel_function = void (*)(Backend&, void const*, kernel_arguments const&);
+
+/// Layouts of inputs that a kernel can read.
+enum class layouts : std::uint8_t {
+  dense,  // elements follow one another in row-major order
+  rows,   // those of each row of the last axis do
+  any,    // any strides, 0 (broadcast) included
+};
+
+/// Whether a kernel that takes `t` can read an input of this layout.
+inline bool fits(layouts t, tensor_layout const& l) {
+  return t == layouts::any || (t == layouts::rows ? l.has_dense_rows() : l.is_dense());
+}
+
 struct operator_facets {
   std::string_view name;
   std::uint32_t size = 0;  // bytes of attributes in a graph
   bool elementwise = false, random = false;
-  void (*construct)(void* at) = nullptr;  // default attributes
+  layouts takes = layouts::any;
+  kernel_function<host_backend> (*kernel)() = nullptr;  // on the host; null for standard operators (model/kernels.hpp)
+  void (*construct)(void* at) = nullptr;                // default attributes
   void (*infer)(void const*, shape_context&) = nullptr;
   void (*relate)(void const*, dim_context&) = nullptr;
   void (*gradient)(void const*, gradient_context&) = nullptr;
@@ -481,9 +526,27 @@ Op const& operator_at(void const* bytes) {
   }
 }
 
+template <class Backend, class Op>
+void run_kernel(Backend& b, void const* op, kernel_arguments const& a) {
+  run(b, operator_at<Op>(op), a);
+}
+template <class Backend, class Op>
+constexpr kernel_function<Backend> kernel_or_null() {
+  if constexpr (has_kernel<Backend, Op>) return &run_kernel<Backend, Op>;
+  else return nullptr;
+}
+
+/// Standard operators check layouts themselves, in their shape rules.
+template <class Op>
+constexpr layouts takes_v = is_standard<Op> ? layouts::any : layouts::dense;
+template <class Op>
+  requires requires { Op::takes; }
+constexpr layouts takes_v<Op> = Op::takes;
+
 /// The facets that are functions, of operators as bytes.
 template <class Op>
 struct facet_functions {
+  static kernel_function<host_backend> kernel() { return kernel_or_null<host_backend, Op>(); }
   static void construct(void* at) { ::new (at) Op{}; }
   static void infer(void const* op, shape_context& c) { operator_at<Op>(op).infer(c); }
   static void relate(void const* op, dim_context& c) { operator_at<Op>(op).relate(c); }
@@ -504,6 +567,8 @@ constexpr operator_facets make_facets() {
   f.size = __is_empty(Op) ? 0 : sizeof(Op);
   f.elementwise = elementwise_v<Op>;
   f.random = random_v<Op>;
+  f.takes = takes_v<Op>;
+  if constexpr (!is_standard<Op>) f.kernel = &functions::kernel;
   f.construct = &functions::construct;
   f.infer = &functions::infer;
   f.relate = &functions::relate;
@@ -533,11 +598,6 @@ concept tensor_operator =
     detail::has_relate<Op> && (__is_empty(Op) || detail::has_attributes<Op>);
 
 // ---------------------------------------------------------------------------------------------- sets
-
-template <class... Op>
-struct type_list {
-  static constexpr std::size_t size = sizeof...(Op);
-};
 
 /// The facets of all operators of a set, in order: `kind` k of a graph's op is row k.
 using operator_table = std::span<operator_facets const* const>;

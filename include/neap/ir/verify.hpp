@@ -39,7 +39,7 @@ class graph_checker {
     std::string s = "op " + number(index(o));
     if (index(o) >= g_.op_count()) return s;
     if (auto const at = g_.ops_[o].name; at && at < g_.text_.size()) s += " \"" + std::string(g_.text(at)) + "\"";
-    if (g_.ops_[o].kind < g_.table_.size()) s += " (" + std::string(g_.facets(o).name) + ")";
+    if (g_.ops_[o].kind < g_.kind_count()) s += " (" + std::string(g_.facets(o).name) + ")";
     return s;
   }
   std::string say(value_id v) const {
@@ -57,7 +57,7 @@ class graph_checker {
     std::size_t next = 0;
     for (auto o : g_.ops()) {
       auto const& r = g_.ops_[o];
-      require(r.kind < g_.table_.size(), say(o), ": its kind is not in the operator table");
+      require(r.kind < g_.kind_count(), say(o), ": its kind is not in the operator table");
       require(r.first_input + std::size_t{r.input_count} <= g_.arguments_.size(), say(o),
               ": its arguments are out of range");
       require(r.attributes + std::size_t{g_.facets(o).size} <= g_.attributes_.size(), say(o),

@@ -1,8 +1,5 @@
 // apply: an operator on tensors. The one way in which the DSL computes: while a trace is active the op is added to its
 // graph; otherwise it runs at once, and is recorded if a gradient may be asked of it. Both see the same sequence of ops.
-//
-// Functions that end up here are templates on the backend, so that a program compiles the kernels that it uses and no
-// others.
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
@@ -17,8 +14,7 @@ namespace neap::inline v0 {
 namespace detail {
 
 /// Computes `op` now; its outputs.
-inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_backend> kernel,
-                                       std::span<tensor const> in, std::source_location at) {
+inline std::vector<tensor> run_eagerly(operator_view op, std::span<tensor const> in, std::source_location at) {
   auto& context = eager_context::current();
   plain_vector<tensor_layout> layouts;
   layouts.reserve(in.size() + 3);
@@ -36,6 +32,16 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
       return in[static_cast<std::size_t>(i)].storage() == in[static_cast<std::size_t>(j)].storage();
     });
   });
+  if (auto const takes = op.facets->takes; takes != layouts::any) {
+    std::uint64_t bits = 0;
+    with_place(at, [&] { bits = shapes.misfits([&](tensor_layout const& l) { return fits(takes, l); }); });
+    if (bits) {
+      std::vector<tensor> dense(in.begin(), in.end());
+      for (std::size_t i = 0; i < dense.size(); ++i)
+        if (i < 64 && bits >> i & 1) dense[i] = run_eagerly(view_of(op::copy{}), span_of(&in[i], 1), at).front();
+      return run_eagerly(op, span_of(dense), at);
+    }
+  }
   auto const rules = shapes.outputs();
 
   auto n = std::make_shared<tensor_node>();
@@ -68,6 +74,8 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
             bytes > 0)
           scratch = context.workspace(bytes);
       auto const r = span_of(refs);
+      auto const kernel = host_kernel(*op.facets);
+      if (!kernel) throw error(std::string(op.facets->name) + ": the host has no kernel for it");
       kernel(context.backend(), op.bytes, {r.first(in.size()), r.subspan(in.size()), scratch});
     });
     for (std::size_t j = 0; j < rules.size(); ++j)
@@ -88,30 +96,33 @@ inline std::vector<tensor> run_eagerly(operator_view op, kernel_function<host_ba
   return out;
 }
 
-inline std::vector<tensor> apply_view(operator_view op, kernel_function<host_backend> kernel,
-                                      std::span<tensor const> in, std::source_location at) {
+inline std::vector<tensor> apply_view(operator_view op, std::span<tensor const> in, std::source_location at) {
   if (auto* t = tracer::active()) return t->emit(op, in, at);
-  return run_eagerly(op, kernel, in, at);
+  return run_eagerly(op, in, at);
 }
 
 }  // namespace detail
 
 /// All outputs of an operator. Throws neap::error with the place if the shape rule or the kernel refuses the inputs.
-template <class Backend = host_backend, class Op>
+template <class Op>
 std::vector<tensor> apply_all(Op const& op, std::span<tensor const> in,
                               std::source_location at = std::source_location::current()) {
-  return detail::apply_view(view_of(op), kernel_of<Backend, Op>(), in, at);
+  if constexpr (!is_standard<Op>)
+    static_assert(has_kernel<host_backend, Op>,
+                  "neap: the host has no kernel for this operator: write  template <class Backend> void run(Backend&, "
+                  "my_op const&, neap::kernel_arguments const&)  in the operator's namespace");
+  return detail::apply_view(view_of(op), in, at);
 }
-template <class Backend = host_backend, class Op>
+template <class Op>
 std::vector<tensor> apply_all(Op const& op, std::initializer_list<tensor> in,
                               std::source_location at = std::source_location::current()) {
-  return apply_all<Backend>(op, span_of(in.begin(), in.size()), at);
+  return apply_all(op, span_of(in.begin(), in.size()), at);
 }
 /// The first output of an operator.
-template <class Backend = host_backend, class Op>
+template <class Op>
 tensor apply(Op const& op, std::initializer_list<tensor> in,
              std::source_location at = std::source_location::current()) {
-  return apply_all<Backend>(op, span_of(in.begin(), in.size()), at).front();
+  return apply_all(op, span_of(in.begin(), in.size()), at).front();
 }
 
 }  // namespace neap::inline v0

@@ -1,13 +1,16 @@
-// The kernels of a backend as function pointers: of one operator, or of all operators of a set, by their row in its table.
+// The kernels of operators as function pointers: an operator's row in one table gives the standard ones, its facets give
+// any other's.
 //
-// Compiling all kernels of the standard set takes a compiler half a minute or more. A program of several source files
-// defines NEAP_EXTERN_KERNELS in all of them and compiles the kernels in one:
+// Compiling all standard kernels takes longer than most programs. A program of several source files defines
+// NEAP_EXTERN_KERNELS in all of them and compiles the kernels in one more:
 //
 //   #include <neap/model/kernels.hpp>
 //   NEAP_COMPILE_KERNELS
 //
 // (With CMake: neap_compile_kernels(my_program) does both.) That one file may include backend/kernels/sort_positions.hpp
-// first: gradients of embeddings then sort by Thrust.
+// first: gradients of embeddings then sort by Thrust. Without that name, each source file that makes tensors, reads their
+// data or runs a plan compiles the kernels, and files that only include this one do not: the class below is a template
+// for that reason alone.
 #pragma once
 
 #include <neap/backend/host.hpp>
@@ -19,26 +22,8 @@
 
 namespace neap::inline v0 {
 
-/// Runs an operator's kernel: run(backend, operator struct, arguments).
-template <class Backend>
-using kernel_function = void (*)(Backend&, void const*, kernel_arguments const&);
-
-/// A backend has a kernel for an operator: run(backend, op, arguments) is found by argument-dependent lookup.
-template <class Backend, class Op>
-concept has_kernel = requires(Backend& b, Op const& op, kernel_arguments const& a) { run(b, op, a); };
-
 namespace detail {
 
-template <class Backend, class Op>
-void run_kernel(Backend& b, void const* op, kernel_arguments const& a) {
-  if constexpr (std::is_empty_v<Op>) run(b, Op{}, a);
-  else run(b, *static_cast<Op const*>(op), a);
-}
-template <class Backend, class Op>
-constexpr kernel_function<Backend> kernel_or_null() {
-  if constexpr (has_kernel<Backend, Op>) return &run_kernel<Backend, Op>;
-  else return nullptr;
-}
 template <class Backend, class List>
 struct kernel_rows;
 template <class Backend, class... Op>
@@ -46,35 +31,45 @@ struct kernel_rows<Backend, type_list<Op...>> {
   static constexpr std::array<kernel_function<Backend>, sizeof...(Op)> rows{kernel_or_null<Backend, Op>()...};
 };
 
+/// The kernels of the standard operators on the host, in the order of the set.
+std::span<kernel_function<host_backend> const> standard_kernels();
+
+/// Defines standard_kernels() where it is instantiated for standard_operators.
+template <class Ops>
+struct compile_standard_kernels {
+  [[gnu::used]] friend std::span<kernel_function<host_backend> const> standard_kernels() {
+    return kernel_rows<host_backend, typename Ops::list>::rows;
+  }
+};
+template <class>
+struct standard_operators_of {
+  using type = standard_operators;
+};
+
+/// Said in templates that programs instantiate: this program computes with tensors.
+template <class T>
+constexpr void computes() {
+#if !defined(NEAP_EXTERN_KERNELS)
+  (void)sizeof(compile_standard_kernels<typename standard_operators_of<T>::type>);
+#endif
+}
+
 }  // namespace detail
 
-/// Row k: the kernel of operator k of the set; nullptr where the backend has none (transfers, opaque operators).
+/// What one source file of a program has where the others define NEAP_EXTERN_KERNELS.
+#define NEAP_COMPILE_KERNELS template struct neap::detail::compile_standard_kernels<neap::standard_operators>;
+
+/// Row k: the kernel of operator k of the set on a backend; nullptr where it has none (transfers, opaque operators).
 template <class Backend, class Ops>
 std::span<kernel_function<Backend> const> kernel_table() {
   return detail::kernel_rows<Backend, typename Ops::list>::rows;
 }
 
-#if defined(NEAP_EXTERN_KERNELS)
-extern template std::span<kernel_function<host_backend> const> kernel_table<host_backend, standard_operators>();
-#endif
-/// What one source file of a program has where the others define NEAP_EXTERN_KERNELS.
-#define NEAP_COMPILE_KERNELS                                          \
-  template std::span<neap::kernel_function<neap::host_backend> const> \
-  neap::kernel_table<neap::host_backend, neap::standard_operators>();
-
-/// The kernel of one operator. Compiles that kernel only, or none with NEAP_EXTERN_KERNELS.
-template <class Backend, class Op>
-kernel_function<Backend> kernel_of() {
-  static_assert(has_kernel<Backend, Op>,
-                "neap: the backend has no kernel for this operator: write  void run(Backend&, my_op const&, "
-                "neap::kernel_arguments const&)  in the operator's namespace");
-#if defined(NEAP_EXTERN_KERNELS)
-  if constexpr (std::is_same_v<Backend, host_backend> && standard_operators::contains<Op>)
-    return kernel_table<host_backend, standard_operators>()[static_cast<std::size_t>(
-        find_kind(operator_table(standard_operators::facets), &facets_of<Op>))];
-  else
-#endif
-    return &detail::run_kernel<Backend, Op>;
+/// An operator's kernel on the host; nullptr if it has none.
+inline kernel_function<host_backend> host_kernel(operator_facets const& f) {
+  if (f.kernel) return f.kernel();
+  int const row = find_kind(operator_table(standard_operators::facets), &f);
+  return row < 0 ? nullptr : detail::standard_kernels()[static_cast<std::size_t>(row)];
 }
 
 }  // namespace neap::inline v0

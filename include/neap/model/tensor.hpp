@@ -7,6 +7,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/model/context.hpp>
+#include <neap/model/kernels.hpp>
 #include <neap/model/storage.hpp>
 
 #include <concepts>
@@ -48,66 +49,56 @@ namespace detail {
 struct trace_token {};  // its address says which trace a tensor belongs to
 struct tensor_node;
 
-template <class Backend>
-tensor add_operands(operand const& a, operand const& b);
-template <class Backend>
-tensor subtract_operands(operand const& a, operand const& b);
-template <class Backend>
-tensor multiply_operands(operand const& a, operand const& b);
-template <class Backend>
-tensor divide_operands(operand const& a, operand const& b);
-template <class Backend>
-tensor negate_operand(operand const& a);
+inline tensor add_operands(operand const& a, operand const& b);
+inline tensor subtract_operands(operand const& a, operand const& b);
+inline tensor multiply_operands(operand const& a, operand const& b);
+inline tensor divide_operands(operand const& a, operand const& b);
+inline tensor negate_operand(operand const& a);
 
 template <class>
 inline constexpr bool never = false;
 
 }  // namespace detail
 
-class tensor {
+/// Ways to make a tensor: tensor::zeros(...) and the like. Members of a template, so that a program that makes none, but
+/// plans graphs of others, compiles no kernels (model/kernels.hpp).
+template <class Tensor>
+class tensor_makers {
+  using place = std::source_location;
+
  public:
-  /// No tensor at all: for members that are set later.
-  tensor() = default;
-
-  // ------------------------------------------------------------------ making
-
   /// A tensor whose data come into being when first needed, as `first` says.
-  static tensor lazy(tensor_type const& t, initialiser const& first = {}, neap::role r = role::activation,
-                     std::source_location at = std::source_location::current());
-  static tensor zeros(neap::shape const& s, dtype t = dtype::f32,
-                      std::source_location at = std::source_location::current()) {
-    return full(s, 0, t, at);
-  }
-  static tensor ones(neap::shape const& s, dtype t = dtype::f32,
-                     std::source_location at = std::source_location::current()) {
-    return full(s, 1, t, at);
-  }
-  static tensor full(neap::shape const& s, double x, dtype t = dtype::f32,
-                     std::source_location at = std::source_location::current()) {
+  static Tensor lazy(tensor_type const& t, initialiser const& first = {}, role r = role::activation,
+                     place at = place::current());
+  static Tensor zeros(shape const& s, dtype t = dtype::f32, place at = place::current()) { return full(s, 0, t, at); }
+  static Tensor ones(shape const& s, dtype t = dtype::f32, place at = place::current()) { return full(s, 1, t, at); }
+  static Tensor full(shape const& s, double x, dtype t = dtype::f32, place at = place::current()) {
     return lazy({t, s}, initialiser::constant(x), role::activation, at);
   }
   /// Normal numbers of mean 0 and deviation 1, from a seed.
-  static tensor randn(neap::shape const& s, std::uint64_t seed, dtype t = dtype::f32,
-                      std::source_location at = std::source_location::current()) {
+  static Tensor randn(shape const& s, std::uint64_t seed, dtype t = dtype::f32, place at = place::current()) {
     return lazy({t, s}, initialiser::normal(0, 1).with_seed(seed, 0), role::activation, at);
   }
   /// Numbers uniform in [0, 1), from a seed.
-  static tensor rand(neap::shape const& s, std::uint64_t seed, dtype t = dtype::f32,
-                     std::source_location at = std::source_location::current()) {
+  static Tensor rand(shape const& s, std::uint64_t seed, dtype t = dtype::f32, place at = place::current()) {
     return lazy({t, s}, initialiser::uniform(0, 1).with_seed(seed, 0), role::activation, at);
   }
   /// A copy of the elements, in row-major order. Throws neap::error if there are not as many as the shape needs.
   template <class T>
-  static tensor from(std::vector<T> const& elements, neap::shape const& s,
-                     std::source_location at = std::source_location::current());
+  static Tensor from(std::vector<T> const& elements, shape const& s, place at = place::current());
   template <class T>
-  static tensor from(std::initializer_list<T> elements, neap::shape const& s,
-                     std::source_location at = std::source_location::current()) {
+  static Tensor from(std::initializer_list<T> elements, shape const& s, place at = place::current()) {
     return from(std::vector<T>(elements), s, at);
   }
   /// Looks at memory that the caller owns and keeps alive, dense, in row-major order.
   template <class T>
-  static tensor borrow(T* data, neap::shape const& s, std::source_location at = std::source_location::current());
+  static Tensor borrow(T* data, shape const& s, place at = place::current());
+};
+
+class tensor : public tensor_makers<tensor> {
+ public:
+  /// No tensor at all: for members that are set later.
+  tensor() = default;
 
   // ------------------------------------------------------------------ what it is
 
@@ -156,26 +147,11 @@ class tensor {
     return false;
   }
 
-  template <class Backend = host_backend>
-  friend tensor operator+(operand a, operand b) {
-    return detail::add_operands<Backend>(a, b);
-  }
-  template <class Backend = host_backend>
-  friend tensor operator-(operand a, operand b) {
-    return detail::subtract_operands<Backend>(a, b);
-  }
-  template <class Backend = host_backend>
-  friend tensor operator*(operand a, operand b) {
-    return detail::multiply_operands<Backend>(a, b);
-  }
-  template <class Backend = host_backend>
-  friend tensor operator/(operand a, operand b) {
-    return detail::divide_operands<Backend>(a, b);
-  }
-  template <class Backend = host_backend>
-  friend tensor operator-(operand a) {
-    return detail::negate_operand<Backend>(a);
-  }
+  friend tensor operator+(operand a, operand b) { return detail::add_operands(a, b); }
+  friend tensor operator-(operand a, operand b) { return detail::subtract_operands(a, b); }
+  friend tensor operator*(operand a, operand b) { return detail::multiply_operands(a, b); }
+  friend tensor operator/(operand a, operand b) { return detail::divide_operands(a, b); }
+  friend tensor operator-(operand a) { return detail::negate_operand(a); }
 
   // For the library's own headers: the operator application behind the handle.
   tensor(std::shared_ptr<detail::tensor_node> node, std::uint32_t output) : node_(std::move(node)), output_(output) {}
@@ -246,6 +222,25 @@ inline std::shared_ptr<tensor_storage> make_storage(tensor_type const& t, initia
   return s;
 }
 
+/// A tensor of its own with these elements.
+template <class T>
+tensor make_copy(std::vector<T> const& elements, shape const& s, std::source_location at) {
+  static_assert(std::is_same_v<T, bool> || dtype_of<T> != dtype::boolean, "neap: no tensor has elements of this type");
+  std::int64_t needed = 0;
+  with_place(at, [&] { needed = neap::elements(s); });
+  if (static_cast<std::int64_t>(elements.size()) != needed)
+    throw error(context_access::place(at), "a tensor of shape " + to_string(s) + " needs " + std::to_string(needed) +
+                                               " elements, was given " + std::to_string(elements.size()));
+  // What is made from data inside a trace does not change from step to step: a constant of the program.
+  auto const r = context_access::trace() ? role::constant : role::activation;
+  tensor_type const t{dtype_of<T>, s};
+  auto storage = make_storage(t, {}, r, at);
+  T* to = nullptr;
+  with_place(at, [&] { to = reinterpret_cast<T*>(storage->data()); });
+  for (std::size_t i = 0; i < elements.size(); ++i) to[i] = elements[i];
+  return make_leaf(std::move(storage), tensor_layout::dense(t));
+}
+
 /// An axis, which may count from the end, as 0 ... rank - 1.
 inline int axis_of(tensor const& x, std::int64_t axis, char const* who, std::source_location at) {
   int const rank = x.rank(at);
@@ -274,30 +269,22 @@ T element_as(void const* data, dtype t, std::int64_t i) {
 
 }  // namespace detail
 
-inline tensor tensor::lazy(tensor_type const& t, initialiser const& first, neap::role r, std::source_location at) {
+template <class Tensor>
+Tensor tensor_makers<Tensor>::lazy(tensor_type const& t, initialiser const& first, role r, place at) {
+  detail::computes<Tensor>();
   return detail::make_leaf(detail::make_storage(t, first, r, at), tensor_layout::dense(t));
 }
-
+template <class Tensor>
 template <class T>
-tensor tensor::from(std::vector<T> const& elements, neap::shape const& s, std::source_location at) {
-  static_assert(std::is_same_v<T, bool> || dtype_of<T> != dtype::boolean, "neap: no tensor has elements of this type");
-  std::int64_t needed = 0;
-  detail::with_place(at, [&] { needed = neap::elements(s); });
-  if (static_cast<std::int64_t>(elements.size()) != needed)
-    throw error(context_access::place(at), "a tensor of shape " + to_string(s) + " needs " + std::to_string(needed) +
-                                               " elements, was given " + std::to_string(elements.size()));
-  // What is made from data inside a trace does not change from step to step: a constant of the program.
-  auto const r = context_access::trace() ? role::constant : role::activation;
-  tensor t = lazy({dtype_of<T>, s}, {}, r, at);
-  auto* to = static_cast<T*>(t.ref(at).data);
-  for (std::size_t i = 0; i < elements.size(); ++i) to[i] = elements[i];
-  return t;
+Tensor tensor_makers<Tensor>::from(std::vector<T> const& elements, shape const& s, place at) {
+  detail::computes<Tensor>();
+  return detail::make_copy(elements, s, at);
 }
-
+template <class Tensor>
 template <class T>
-tensor tensor::borrow(T* data, neap::shape const& s, std::source_location at) {
-  tensor t = lazy({dtype_of<T>, s}, {}, role::activation, at);
-  return detail::make_leaf(std::make_shared<detail::tensor_storage>(t.type(), data, role::activation), t.layout());
+Tensor tensor_makers<Tensor>::borrow(T* data, shape const& s, place at) {
+  tensor_layout const l = lazy({dtype_of<T>, s}, {}, role::activation, at).layout();
+  return detail::make_leaf(std::make_shared<detail::tensor_storage>(l.type, data, role::activation), l);
 }
 
 inline tensor_layout const& tensor::layout(std::source_location at) const {
@@ -326,6 +313,7 @@ inline tensor_ref tensor::ref(std::source_location at) const {
 
 template <class T>
 T* tensor::data(std::source_location at) const {
+  detail::computes<T>();
   auto const r = ref(at);
   if (r.element != dtype_of<std::remove_const_t<T>>)
     throw error(context_access::place(at), "data: the tensor is " + to_string(type()) + ", its elements are asked as " +
@@ -339,6 +327,7 @@ T* tensor::data(std::source_location at) const {
 
 template <class T>
 T tensor::item(std::source_location at) const {
+  detail::computes<T>();
   auto const r = ref(at);
   if (count() != 1)
     throw error(context_access::place(at), "item: a tensor of one element is needed, this is " + to_string(type()));
@@ -347,6 +336,7 @@ T tensor::item(std::source_location at) const {
 
 template <class T>
 std::vector<T> tensor::values(std::source_location at) const {
+  detail::computes<T>();
   auto const r = ref(at);
   std::vector<T> all;
   all.reserve(static_cast<std::size_t>(r.count()));

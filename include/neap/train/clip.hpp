@@ -10,20 +10,18 @@
 namespace neap::inline v0 {
 
 /// The gradients times min(1, max_norm / (norm + 1e-6)), the norm being that of all of them together. Empty ones stay.
-template <class Backend = host_backend>
-std::vector<tensor> clip_by_norm(std::vector<tensor> gradients, double max_norm,
-                                 std::source_location at = std::source_location::current()) {
+inline std::vector<tensor> clip_by_norm(std::vector<tensor> gradients, double max_norm,
+                                        std::source_location at = std::source_location::current()) {
   tensor total;
   for (auto& g : gradients) {
     if (g.is_empty()) continue;
-    g = contiguous<Backend>(g, at);
-    total = total.is_empty() ? apply<Backend>(op::sum_squares{}, {g}, at)
-                             : apply<Backend>(op::sum_squares{}, {g, total}, at);
+    g = contiguous(g, at);
+    total = total.is_empty() ? apply(op::sum_squares{}, {g}, at) : apply(op::sum_squares{}, {g, total}, at);
   }
   if (total.is_empty()) return gradients;
-  tensor const factor = apply<Backend>(op::clip_factor{max_norm}, {total}, at);
+  tensor const factor = apply(op::clip_factor{max_norm}, {total}, at);
   for (auto& g : gradients)
-    if (!g.is_empty()) g = apply<Backend>(op::scale_by{}, {g, factor}, at);
+    if (!g.is_empty()) g = apply(op::scale_by{}, {g, factor}, at);
   return gradients;
 }
 

@@ -111,9 +111,8 @@ class recorded_graph {
 };
 
 /// Runs the ops of `g` from number `first` on that `results` need; the results' memory.
-template <class Backend, class Ops>
-std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_graph const& recorded,
-                                 std::span<value_id const> results, std::source_location at) {
+inline std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_graph const& recorded,
+                                        std::span<value_id const> results, std::source_location at) {
   // What is needed, and who reads each storage last.
   plain_vector<bool> needed(g.op_count());
   plain_vector<std::size_t> last(g.storage_count(), 0);
@@ -136,7 +135,6 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
 
   auto& context = eager_context::current();
   auto& backend = context.backend();
-  auto const kernels = kernel_table<Backend, Ops>();
   std::vector<std::shared_ptr<tensor_storage>> memory(g.storage_count());  // of what is made here
   auto const storage_of = [&](value_id v) -> std::shared_ptr<tensor_storage> const& {
     return index(v) < recorded.value_count() && recorded.of(v).storage ? recorded.of(v).storage
@@ -179,7 +177,7 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
         if (auto const bytes = f.workspace(g.attributes(id), {l.first(arity), l.subspan(arity)}); bytes > 0)
           scratch = context.workspace(bytes);
       auto const r = span_of(refs);
-      auto const kernel = kernels[g.record(id).kind];
+      auto const kernel = host_kernel(g.facets(id));
       if (!kernel) throw error(std::string(g.facets(id).name) + ": the backend has no kernel for it");
       with_place(at, [&] { kernel(backend, g.attributes(id), {r.first(arity), r.subspan(arity), scratch}); });
     }
@@ -195,8 +193,8 @@ std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_
 }
 
 /// grad; a tensor that does not reach the loss gets zeros or, without them, an empty tensor.
-template <class Ops, class Backend>
-std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, bool zeros, std::source_location at) {
+inline std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, bool zeros,
+                                     std::source_location at) {
   if (loss.is_empty()) detail::no_tensor(at);
   if (loss.count() != 1)
     throw error(context_access::place(at), "grad: the loss must be one number, this is " + to_string(loss.type()));
@@ -216,35 +214,31 @@ std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, b
     if (x.is_empty()) detail::no_tensor(at);
     if (x.is_traced()) throw error(context_access::place(at), "grad: this tensor belongs to a trace that has ended");
   }
-  detail::recorded_graph recorded(operator_table(Ops::facets), loss, wrt, at);
+  detail::recorded_graph recorded(operator_table(standard_operators::facets), loss, wrt, at);
   std::vector<value_id> sources;
   for (auto const& x : wrt) sources.push_back(recorded.value(x));
   value_id const of = recorded.value(loss);
   auto const first = recorded.editor().graph().op_count();
   std::vector<value_id> gradients;
   detail::with_place(at, [&] { gradients = differentiate(recorded.editor(), of, sources, zeros); });
-  return detail::run_recorded<Backend, Ops>(recorded.editor().graph(), first, recorded, gradients, at);
+  return detail::run_recorded(recorded.editor().graph(), first, recorded, gradients, at);
 }
 
 }  // namespace detail
 
 /// The gradients of a scalar with respect to tensors: weights, or leaves made by with_gradient(). A tensor that the loss
 /// does not depend on gets zeros. They carry no history: gradients of gradients are for traces.
-/// Ops is the set that the operators used, and those of their gradients, are in.
-template <class Ops = standard_operators, class Backend = host_backend>
-std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
-                         std::source_location at = std::source_location::current()) {
-  return detail::gradients<Ops, Backend>(loss, wrt, true, at);
+inline std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
+                                std::source_location at = std::source_location::current()) {
+  return detail::gradients(loss, wrt, true, at);
 }
-template <class Ops = standard_operators, class Backend = host_backend>
-std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt,
-                         std::source_location at = std::source_location::current()) {
-  return grad<Ops, Backend>(loss, std::span<tensor const>(wrt), at);
+inline std::vector<tensor> grad(tensor const& loss, std::vector<tensor> const& wrt,
+                                std::source_location at = std::source_location::current()) {
+  return grad(loss, std::span<tensor const>(wrt), at);
 }
-template <class Ops = standard_operators, class Backend = host_backend>
-std::vector<tensor> grad(tensor const& loss, std::initializer_list<tensor> wrt,
-                         std::source_location at = std::source_location::current()) {
-  return grad<Ops, Backend>(loss, span_of(wrt.begin(), wrt.size()), at);
+inline std::vector<tensor> grad(tensor const& loss, std::initializer_list<tensor> wrt,
+                                std::source_location at = std::source_location::current()) {
+  return grad(loss, span_of(wrt.begin(), wrt.size()), at);
 }
 
 }  // namespace neap::inline v0

@@ -16,19 +16,17 @@ namespace neap::inline v0 {
 /// The mean over rows of -log softmax(logits)[target]; rows whose target is `ignored` do not count.
 struct cross_entropy {
   std::int64_t ignored = -100;
-  template <class Backend = host_backend>
   tensor operator()(tensor const& logits, tensor const& targets,
                     std::source_location at = std::source_location::current()) const {
-    return cross_entropy_loss<Backend>(logits, targets, ignored, at);
+    return cross_entropy_loss(logits, targets, ignored, at);
   }
 };
 
 /// The mean of (prediction - target)^2.
 struct mse {
-  template <class Backend = host_backend>
   tensor operator()(tensor const& prediction, tensor const& target,
                     std::source_location at = std::source_location::current()) const {
-    return mse_loss<Backend>(prediction, target, at);
+    return mse_loss(prediction, target, at);
   }
 };
 

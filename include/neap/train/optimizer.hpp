@@ -20,9 +20,8 @@ namespace neap::inline v0 {
 struct sgd {
   double rate = 1e-2, weight_decay = 0;
   static constexpr std::array<std::string_view, 0> states{};
-  template <class Backend = host_backend>
   void update(tensor const& w, tensor const& g, std::span<tensor const>, step_clock&) const {
-    apply<Backend>(op::sgd{rate, weight_decay}, {w, g});
+    apply(op::sgd{rate, weight_decay}, {w, g});
   }
 };
 
@@ -31,9 +30,8 @@ struct momentum {
   double rate = 1e-2, beta = 0.9, damping = 0, weight_decay = 0;
   bool nesterov = false;
   static constexpr std::array<std::string_view, 1> states{"velocity"};
-  template <class Backend = host_backend>
   void update(tensor const& w, tensor const& g, std::span<tensor const> s, step_clock&) const {
-    apply<Backend>(op::momentum{rate, beta, damping, weight_decay, nesterov}, {w, g, s[0]});
+    apply(op::momentum{rate, beta, damping, weight_decay, nesterov}, {w, g, s[0]});
   }
 };
 
@@ -41,9 +39,8 @@ struct momentum {
 struct adam {
   double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
   static constexpr std::array<std::string_view, 2> states{"first_moment", "second_moment"};
-  template <class Backend = host_backend>
   void update(tensor const& w, tensor const& g, std::span<tensor const> s, step_clock& clock) const {
-    apply<Backend>(op::adam{rate, beta1, beta2, epsilon, weight_decay}, {w, g, s[0], s[1], clock.now<Backend>()});
+    apply(op::adam{rate, beta1, beta2, epsilon, weight_decay}, {w, g, s[0], s[1], clock.now()});
   }
 };
 
@@ -51,9 +48,8 @@ struct adam {
 struct adamw {
   double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 1e-2;
   static constexpr std::array<std::string_view, 2> states{"first_moment", "second_moment"};
-  template <class Backend = host_backend>
   void update(tensor const& w, tensor const& g, std::span<tensor const> s, step_clock& clock) const {
-    apply<Backend>(op::adamw{rate, beta1, beta2, epsilon, weight_decay}, {w, g, s[0], s[1], clock.now<Backend>()});
+    apply(op::adamw{rate, beta1, beta2, epsilon, weight_decay}, {w, g, s[0], s[1], clock.now()});
   }
 };
 
@@ -61,7 +57,7 @@ struct adamw {
 /// taken. They take memory once they are used. A copy is another handle to the same states.
 class training_state {
  public:
-  training_state() : steps_(tensor::lazy({dtype::i64, {}}, initialiser::constant(0), role::state)) {}
+  training_state() : steps_(detail::make_owned({dtype::i64, {}}, initialiser::constant(0), role::state)) {}
 
   /// An i64 scalar, for step_clock.
   tensor const& counter() const { return steps_; }
@@ -75,7 +71,7 @@ class training_state {
     auto& states = states_[rows_.find(key)];
     auto const element = weight.element() == dtype::f64 ? dtype::f64 : dtype::f32;
     while (states.size() < count)
-      states.push_back(tensor::lazy({element, weight.shape()}, initialiser::constant(0), role::state));
+      states.push_back(detail::make_owned({element, weight.shape()}, initialiser::constant(0), role::state));
     return states;
   }
 

@@ -40,7 +40,7 @@ struct step_results {
 };
 
 /// One step, in whichever mode this thread is.
-template <class Ops, class Backend, class Model, class Sample, class Loss, class Optimizer>
+template <class Model, class Sample, class Loss, class Optimizer>
 step_results take_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
                        training_state& state, training_options const& options, std::source_location at) {
   step_clock clock(state.counter());
@@ -55,8 +55,8 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   }
   if (options.micro_batches < 1)
     throw error(context_access::place(at), "training_step: micro_batches must be at least 1");
-  auto made = accumulated<Ops, Backend>(loss, model, sample, weights, options.micro_batches, at);
-  if (options.clip_norm > 0) made.gradients = clip_by_norm<Backend>(std::move(made.gradients), options.clip_norm, at);
+  auto made = accumulated(loss, model, sample, weights, options.micro_batches, at);
+  if (options.clip_norm > 0) made.gradients = clip_by_norm(std::move(made.gradients), options.clip_norm, at);
   step_results r{std::move(made.loss), {}, {}};
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (made.gradients[i].is_empty()) continue;
@@ -66,8 +66,7 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   if (r.weights.empty())
     throw error(context_access::place(at), "training_step: the loss depends on no weight of the model");
   for (std::size_t i = 0; i < r.weights.size(); ++i)
-    optimizer.template update<Backend>(r.weights[i], r.gradients[i], state.of(r.weights[i], Optimizer::states.size()),
-                                       clock);
+    optimizer.update(r.weights[i], r.gradients[i], state.of(r.weights[i], Optimizer::states.size()), clock);
   return r;
 }
 
@@ -88,8 +87,7 @@ void fuse_updates_of(training_program<Ops>& p) {
 /// not its data, and nothing is allocated. Weights that reach the loss are updated in the model's own memory when the
 /// program runs; the others are left alone.
 /// Throws neap::error with the user's place for mistakes in the model.
-template <class Ops = standard_operators, class Backend = host_backend, class Model, class Sample, class Loss,
-          optimizer Optimizer>
+template <class Ops = standard_operators, class Model, class Sample, class Loss, optimizer Optimizer>
 training_program<Ops> training_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
                                     training_options options = {},
                                     std::source_location at = std::source_location::current()) {
@@ -105,7 +103,7 @@ training_program<Ops> training_step(Model& model, Sample const& sample, Loss con
       t.set_name(states[k], w.name + "." + std::string(Optimizer::states[k]));
   }
   auto const inputs = detail::as_inputs(t, sample);
-  auto made = detail::take_step<Ops, Backend>(model, inputs, loss, optimizer, state, options, at);
+  auto made = detail::take_step(model, inputs, loss, optimizer, state, options, at);
 
   training_program<Ops> p;
   p.loss = t.keep(made.loss, role::loss);
@@ -123,13 +121,12 @@ training_program<Ops> training_step(Model& model, Sample const& sample, Loss con
 
 /// Takes one training step at once, of the weights that reach the loss; the loss before the update. `state` goes on from
 /// step to step.
-template <class Ops = standard_operators, class Backend = host_backend, class Model, class Sample, class Loss,
-          optimizer Optimizer>
+template <class Model, class Sample, class Loss, optimizer Optimizer>
 tensor eager_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
                   training_state& state, training_options const& options = {},
                   std::source_location at = std::source_location::current()) {
   caller_scope const here(at);
-  return detail::take_step<Ops, Backend>(model, sample, loss, optimizer, state, options, at).loss.detach();
+  return detail::take_step(model, sample, loss, optimizer, state, options, at).loss.detach();
 }
 
 }  // namespace neap::inline v0

@@ -134,6 +134,7 @@ void run(Backend& b, Op const& op, kernel_arguments const& a) {
 template <int N, bool Floating>
 struct scalar_function {
   static constexpr int map_inputs = N;
+  static constexpr layouts takes = layouts::any;
   static constexpr bool elementwise = true;
   static constexpr bool integral = !Floating;  // integers are computed as integers
   void infer(shape_context& c) const { infer_as(c); }

@@ -8,7 +8,9 @@
 //     template <class T> NEAP_HD T operator()(T x) const { return x / (T(1) + math::abs(x)); }
 //     template <class T> NEAP_HD T slope(T x) const { T const d = T(1) + math::abs(x); return T(1) / (d * d); }
 //   };
-//   struct my_ops : extend<standard_operators, softsign, op::grad_of<softsign>> {};
+//   tensor const y = neap::apply(softsign{}, {x});
+//
+// It may have attributes: data members, named by attributes() and set by a constructor; the slope sees them too.
 #pragma once
 
 #include <neap/backend/math.hpp>
@@ -29,9 +31,18 @@ template <class F>
 struct grad_of : scalar_function<2, true> {
   static constexpr std::string_view name = detail::gradient_name<F>::value;
   static constexpr double flops = neap::detail::flops_v<F> + 1;
+  [[no_unique_address]] F f{};  // the first bytes, so that its attributes are found there
+
+  grad_of() = default;
+  explicit grad_of(F const& of) : f(of) {}
+  static constexpr auto attributes()
+    requires neap::detail::has_attributes<F>
+  {
+    return F::attributes();
+  }
   template <class T>
   NEAP_HD T operator()(T g, T v) const {
-    return g * F{}.slope(v);
+    return g * f.slope(v);
   }
 };
 
@@ -39,7 +50,8 @@ struct grad_of : scalar_function<2, true> {
 template <class Self>
 struct unary : scalar_function<1, true> {
   void gradient(gradient_context& c) const {
-    c.give(0, c.emit(grad_of<Self>{}, {c.grad(), detail::slope_reads_result<Self> ? c.out(0) : c.in(0)}));
+    c.give(0, c.emit(grad_of<Self>(static_cast<Self const&>(*this)),
+                     {c.grad(), detail::slope_reads_result<Self> ? c.out(0) : c.in(0)}));
   }
 };
 
@@ -213,20 +225,6 @@ struct softplus : unary<softplus> {
     return math::sigmoid(x);
   }
 };
-
-using exp_grad = grad_of<exp>;
-using log_grad = grad_of<log>;
-using sqrt_grad = grad_of<sqrt>;
-using rsqrt_grad = grad_of<rsqrt>;
-using reciprocal_grad = grad_of<reciprocal>;
-using abs_grad = grad_of<abs>;
-using square_grad = grad_of<square>;
-using tanh_grad = grad_of<tanh>;
-using sigmoid_grad = grad_of<sigmoid>;
-using relu_grad = grad_of<relu>;
-using silu_grad = grad_of<silu>;
-using erf_grad = grad_of<erf>;
-using softplus_grad = grad_of<softplus>;
 
 // ---------------------------------------------------------------------------------- with attributes
 

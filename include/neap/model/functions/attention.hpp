@@ -13,28 +13,27 @@ namespace neap::inline v0 {
 
 /// softmax(scale q k^T) v by heads: q (b, h, t, d), k (b, n, s, d), v (b, n, s, e) -> (b, h, t, e); n divides h, and each
 /// head of keys serves h / n heads of queries. A scale of 0 means 1 / sqrt(d). Options: {.causal = true}.
-template <class Backend = host_backend>
-tensor attention(tensor const& q, tensor const& k, tensor const& v, op::attention how = {},
-                 std::source_location at = std::source_location::current()) {
-  return apply<Backend>(how, {detail::rows<Backend>(q, at), detail::rows<Backend>(k, at), detail::rows<Backend>(v, at)},
-                        at);
+inline tensor attention(tensor const& q, tensor const& k, tensor const& v, op::attention how = {},
+                        std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  return apply(how, {detail::rows(q), detail::rows(k), detail::rows(v)});
 }
 
 /// The same by separate products and a softmax, for h = n; with dropout of the softmax's results.
-template <class Backend = host_backend>
-tensor plain_attention(tensor const& q, tensor const& k, tensor const& v, op::attention how = {}, double dropped = 0,
-                       std::source_location at = std::source_location::current()) {
-  double const scale = how.scale != 0 ? how.scale : 1 / std::sqrt(static_cast<double>(q.size(-1, at)));
-  tensor s = apply<Backend>(op::mul_scalar{scale}, {matmul<Backend>(q, k, {.transpose_b = true}, at)}, at);
+inline tensor plain_attention(tensor const& q, tensor const& k, tensor const& v, op::attention how = {},
+                              double dropped = 0, std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  double const scale = how.scale != 0 ? how.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  tensor s = apply(op::mul_scalar{scale}, {matmul(q, k, {.transpose_b = true})});
   if (how.causal) {
-    auto const t = s.size(-2, at), n = s.size(-1, at);
+    auto const t = s.size(-2), n = s.size(-1);
     std::vector<float> later(static_cast<std::size_t>(t * n), 0.f);
     for (std::int64_t i = 0; i < t; ++i)
       for (std::int64_t j = i + 1; j < n; ++j)
         later[static_cast<std::size_t>(i * n + j)] = -std::numeric_limits<float>::infinity();
-    s = add<Backend>(s, cast<Backend>(neap::constant(tensor::from(later, {t, n})), s.element(at), at), at);
+    s = add(s, cast(constant(detail::make_copy(later, {t, n}, at)), s.element()));
   }
-  return matmul<Backend>(dropout<Backend>(softmax<Backend>(s, -1, at), dropped, at), v, {}, at);
+  return matmul(dropout(softmax(s), dropped), v);
 }
 
 }  // namespace neap::inline v0

@@ -12,45 +12,35 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-template <class Backend>
-tensor add_operands(operand const& a, operand const& b) {
-  if (!a.is_tensor()) return add_operands<Backend>(b, a);
-  if (!b.is_tensor()) return apply<Backend>(op::add_scalar{b.number()}, {a.get()}, a.at());
-  return apply<Backend>(op::add{}, {a.get(), b.get()}, a.at());
+inline tensor add_operands(operand const& a, operand const& b) {
+  if (!a.is_tensor()) return add_operands(b, a);
+  if (!b.is_tensor()) return apply(op::add_scalar{b.number()}, {a.get()}, a.at());
+  return apply(op::add{}, {a.get(), b.get()}, a.at());
 }
-template <class Backend>
-tensor subtract_operands(operand const& a, operand const& b) {
-  if (!b.is_tensor()) return apply<Backend>(op::add_scalar{-b.number()}, {a.get()}, a.at());
-  if (!a.is_tensor())
-    return apply<Backend>(op::add_scalar{a.number()}, {apply<Backend>(op::neg{}, {b.get()}, b.at())}, b.at());
-  return apply<Backend>(op::sub{}, {a.get(), b.get()}, a.at());
+inline tensor subtract_operands(operand const& a, operand const& b) {
+  if (!b.is_tensor()) return apply(op::add_scalar{-b.number()}, {a.get()}, a.at());
+  if (!a.is_tensor()) return apply(op::add_scalar{a.number()}, {apply(op::neg{}, {b.get()}, b.at())}, b.at());
+  return apply(op::sub{}, {a.get(), b.get()}, a.at());
 }
-template <class Backend>
-tensor multiply_operands(operand const& a, operand const& b) {
-  if (!a.is_tensor()) return multiply_operands<Backend>(b, a);
-  if (!b.is_tensor()) return apply<Backend>(op::mul_scalar{b.number()}, {a.get()}, a.at());
-  return apply<Backend>(op::mul{}, {a.get(), b.get()}, a.at());
+inline tensor multiply_operands(operand const& a, operand const& b) {
+  if (!a.is_tensor()) return multiply_operands(b, a);
+  if (!b.is_tensor()) return apply(op::mul_scalar{b.number()}, {a.get()}, a.at());
+  return apply(op::mul{}, {a.get(), b.get()}, a.at());
 }
-template <class Backend>
-tensor divide_operands(operand const& a, operand const& b) {
-  if (!b.is_tensor()) return apply<Backend>(op::mul_scalar{1 / b.number()}, {a.get()}, a.at());
-  if (!a.is_tensor())
-    return apply<Backend>(op::mul_scalar{a.number()}, {apply<Backend>(op::reciprocal{}, {b.get()}, b.at())}, b.at());
-  return apply<Backend>(op::div{}, {a.get(), b.get()}, a.at());
+inline tensor divide_operands(operand const& a, operand const& b) {
+  if (!b.is_tensor()) return apply(op::mul_scalar{1 / b.number()}, {a.get()}, a.at());
+  if (!a.is_tensor()) return apply(op::mul_scalar{a.number()}, {apply(op::reciprocal{}, {b.get()}, b.at())}, b.at());
+  return apply(op::div{}, {a.get(), b.get()}, a.at());
 }
 
-template <class Backend>
-tensor negate_operand(operand const& a) {
-  return apply<Backend>(op::neg{}, {a.get()}, a.at());
-}
+inline tensor negate_operand(operand const& a) { return apply(op::neg{}, {a.get()}, a.at()); }
 
 }  // namespace detail
 
 /// Function NAME of one tensor: NAME(x).
-#define NEAP_FUNCTION_OF_ONE(NAME)                                                          \
-  template <class Backend = host_backend>                                                   \
-  tensor NAME(tensor const& x, std::source_location at = std::source_location::current()) { \
-    return apply<Backend>(op::NAME{}, {x}, at);                                             \
+#define NEAP_FUNCTION_OF_ONE(NAME)                                                                 \
+  inline tensor NAME(tensor const& x, std::source_location at = std::source_location::current()) { \
+    return apply(op::NAME{}, {x}, at);                                                             \
   }
 NEAP_FUNCTION_OF_ONE(neg)
 NEAP_FUNCTION_OF_ONE(exp)
@@ -69,46 +59,38 @@ NEAP_FUNCTION_OF_ONE(softplus)
 #undef NEAP_FUNCTION_OF_ONE
 
 /// x * Phi(x); `tanh_form`: GPT-2's approximation of it.
-template <class Backend = host_backend>
-tensor gelu(tensor const& x, bool tanh_form, std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::gelu{tanh_form}, {x}, at);
+inline tensor gelu(tensor const& x, bool tanh_form, std::source_location at = std::source_location::current()) {
+  return apply(op::gelu{tanh_form}, {x}, at);
 }
-template <class Backend = host_backend>
-tensor gelu(tensor const& x, std::source_location at = std::source_location::current()) {
-  return gelu<Backend>(x, false, at);
+inline tensor gelu(tensor const& x, std::source_location at = std::source_location::current()) {
+  return gelu(x, false, at);
 }
-template <class Backend = host_backend>
-tensor leaky_relu(tensor const& x, double slope = 0.01, std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::leaky_relu{slope}, {x}, at);
+inline tensor leaky_relu(tensor const& x, double slope = 0.01,
+                         std::source_location at = std::source_location::current()) {
+  return apply(op::leaky_relu{slope}, {x}, at);
 }
 /// x^p; a NaN for negative x if p is not whole.
-template <class Backend = host_backend>
-tensor pow(tensor const& x, double p, std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::pow_scalar{p}, {x}, at);
+inline tensor pow(tensor const& x, double p, std::source_location at = std::source_location::current()) {
+  return apply(op::pow_scalar{p}, {x}, at);
 }
 
-template <class Backend = host_backend>
-tensor add(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::add{}, {a, b}, at);
+inline tensor add(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
+  return apply(op::add{}, {a, b}, at);
 }
-template <class Backend = host_backend>
-tensor mul(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::mul{}, {a, b}, at);
+inline tensor mul(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
+  return apply(op::mul{}, {a, b}, at);
 }
 /// The larger of both, elementwise; a NaN wins.
-template <class Backend = host_backend>
-tensor maximum(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::maximum{}, {a, b}, at);
+inline tensor maximum(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
+  return apply(op::maximum{}, {a, b}, at);
 }
-template <class Backend = host_backend>
-tensor minimum(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::minimum{}, {a, b}, at);
+inline tensor minimum(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
+  return apply(op::minimum{}, {a, b}, at);
 }
 /// a where condition (bool), else b.
-template <class Backend = host_backend>
-tensor where(tensor const& condition, tensor const& a, tensor const& b,
-             std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::where{}, {condition, a, b}, at);
+inline tensor where(tensor const& condition, tensor const& a, tensor const& b,
+                    std::source_location at = std::source_location::current()) {
+  return apply(op::where{}, {condition, a, b}, at);
 }
 
 }  // namespace neap::inline v0

@@ -10,19 +10,19 @@
 namespace neap::inline v0 {
 
 /// x itself if its elements follow one another in row-major order, else a copy whose elements do.
-template <class Backend = host_backend>
-tensor contiguous(tensor const& x, std::source_location at = std::source_location::current()) {
-  return x.layout(at).is_dense() ? x : apply<Backend>(op::copy{}, {x}, at);
+inline tensor contiguous(tensor const& x, std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  return x.layout().is_dense() ? x : apply(op::copy{}, {x});
 }
 /// x in another element type; x itself if it has it already.
-template <class Backend = host_backend>
-tensor cast(tensor const& x, dtype to, std::source_location at = std::source_location::current()) {
-  return x.element(at) == to ? x : apply<Backend>(op::cast{to}, {x}, at);
+inline tensor cast(tensor const& x, dtype to, std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  return x.element() == to ? x : apply(op::cast{to}, {x});
 }
 
 /// Other extents, of as many elements; one extent may be -1: whatever is left. A view where x is dense.
-template <class Backend = host_backend>
-tensor reshape(tensor const& x, shape dims, std::source_location at = std::source_location::current()) {
+inline tensor reshape(tensor const& x, shape dims, std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
   std::int64_t rest = 1;
   int open = -1;
   for (int i = 0; i < dims.rank(); ++i) {
@@ -35,104 +35,102 @@ tensor reshape(tensor const& x, shape dims, std::source_location at = std::sourc
     }
   }
   if (open >= 0) {
-    if (rest == 0 || x.count(at) % rest != 0)
-      throw error(context_access::place(at), "reshape: from " + to_string(x.shape(at)) + " to " + to_string(dims) +
+    if (rest == 0 || x.count() % rest != 0)
+      throw error(context_access::place(at), "reshape: from " + to_string(x.shape()) + " to " + to_string(dims) +
                                                  ": element counts do not divide");
-    dims[open] = x.count(at) / rest;
+    dims[open] = x.count() / rest;
   }
-  if (dims == x.shape(at)) return x;
-  return apply<Backend>(op::reshape{dims}, {contiguous<Backend>(x, at)}, at);
+  if (dims == x.shape()) return x;
+  return apply(op::reshape{dims}, {contiguous(x)});
 }
 /// Axes from `first` on as one.
-template <class Backend = host_backend>
-tensor flatten(tensor const& x, std::int64_t first = 0, std::source_location at = std::source_location::current()) {
+inline tensor flatten(tensor const& x, std::int64_t first = 0,
+                      std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
   int const from = detail::axis_of(x, first, "flatten", at);
   shape dims;
   std::int64_t rest = 1;
-  for (int i = 0; i < x.rank(at); ++i)
-    if (i < from) dims.push_back(x.size(i, at));
-    else rest *= x.size(i, at);
+  for (int i = 0; i < x.rank(); ++i)
+    if (i < from) dims.push_back(x.size(i));
+    else rest *= x.size(i);
   dims.push_back(rest);
-  return reshape<Backend>(x, dims, at);
+  return reshape(x, dims);
 }
 /// A view whose axis k is x's axis axes[k].
-template <class Backend = host_backend>
-tensor permute(tensor const& x, extents axes, std::source_location at = std::source_location::current()) {
+inline tensor permute(tensor const& x, extents axes, std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
   for (int i = 0; i < axes.rank(); ++i) axes[i] = detail::axis_of(x, axes[i], "permute", at);
-  return apply<Backend>(op::permute{axes}, {x}, at);
+  return apply(op::permute{axes}, {x});
 }
 /// A view with two axes exchanged.
-template <class Backend = host_backend>
-tensor transpose(tensor const& x, std::int64_t a = -2, std::int64_t b = -1,
-                 std::source_location at = std::source_location::current()) {
+inline tensor transpose(tensor const& x, std::int64_t a = -2, std::int64_t b = -1,
+                        std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
   int const i = detail::axis_of(x, a, "transpose", at), j = detail::axis_of(x, b, "transpose", at);
   extents axes;
-  for (int k = 0; k < x.rank(at); ++k) axes.push_back(k == i ? j : k == j ? i : k);
-  return apply<Backend>(op::permute{axes}, {x}, at);
+  for (int k = 0; k < x.rank(); ++k) axes.push_back(k == i ? j : k == j ? i : k);
+  return apply(op::permute{axes}, {x});
 }
 /// A view of the part [start, stop) of an axis; negative numbers count from its end.
-template <class Backend = host_backend>
-tensor slice(tensor const& x, std::int64_t axis, std::int64_t start, std::int64_t stop,
-             std::source_location at = std::source_location::current()) {
+inline tensor slice(tensor const& x, std::int64_t axis, std::int64_t start, std::int64_t stop,
+                    std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
   int const k = detail::axis_of(x, axis, "slice", at);
-  auto const from_end = [&](std::int64_t i) { return i < 0 ? i + x.size(k, at) : i; };
-  return apply<Backend>(op::slice{k, from_end(start), from_end(stop)}, {x}, at);
+  auto const from_end = [&](std::int64_t i) { return i < 0 ? i + x.size(k) : i; };
+  return apply(op::slice{k, from_end(start), from_end(stop)}, {x});
 }
 /// A view of one place of an axis, which is then gone.
-template <class Backend = host_backend>
-tensor select(tensor const& x, std::int64_t axis, std::int64_t i,
-              std::source_location at = std::source_location::current()) {
+inline tensor select(tensor const& x, std::int64_t axis, std::int64_t i,
+                     std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
   int const k = detail::axis_of(x, axis, "select", at);
-  if (i < 0) i += x.size(k, at);
-  shape dims = x.shape(at);
+  if (i < 0) i += x.size(k);
+  shape dims = x.shape();
   dims.erase(k);
-  return reshape<Backend>(apply<Backend>(op::slice{k, i, i + 1}, {x}, at), dims, at);
+  return reshape(apply(op::slice{k, i, i + 1}, {x}), dims);
 }
 /// Views of equal parts of an axis, one after another. Throws neap::error if it does not divide.
-template <class Backend = host_backend>
-std::vector<tensor> split(tensor const& x, std::int64_t parts, std::int64_t axis = 0,
-                          std::source_location at = std::source_location::current()) {
-  return apply_all<Backend>(op::split{axis, parts}, {x}, at);
+inline std::vector<tensor> split(tensor const& x, std::int64_t parts, std::int64_t axis = 0,
+                                 std::source_location at = std::source_location::current()) {
+  return apply_all(op::split{axis, parts}, {x}, at);
 }
 /// Views with an axis of extent 1 more, or less.
-template <class Backend = host_backend>
-tensor unsqueeze(tensor const& x, std::int64_t axis, std::source_location at = std::source_location::current()) {
-  shape dims = x.shape(at);
+inline tensor unsqueeze(tensor const& x, std::int64_t axis, std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  shape dims = x.shape();
   auto const place = axis < 0 ? axis + dims.rank() + 1 : axis;
   if (place < 0 || place > dims.rank())
     throw error(context_access::place(at),
                 "unsqueeze: no place " + std::to_string(axis) + " in " + to_string(x.type()));
   detail::with_place(at, [&] { dims.insert(static_cast<int>(place), 1); });
-  return reshape<Backend>(x, dims, at);
+  return reshape(x, dims);
 }
-template <class Backend = host_backend>
-tensor squeeze(tensor const& x, std::int64_t axis, std::source_location at = std::source_location::current()) {
-  shape dims = x.shape(at);
+inline tensor squeeze(tensor const& x, std::int64_t axis, std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  shape dims = x.shape();
   dims.erase(detail::axis_of(x, axis, "squeeze", at));
-  return reshape<Backend>(x, dims, at);
+  return reshape(x, dims);
 }
 /// A view in a larger shape: missing leading axes and axes of extent 1 repeat.
-template <class Backend = host_backend>
-tensor broadcast_to(tensor const& x, shape const& dims, std::source_location at = std::source_location::current()) {
-  return dims == x.shape(at) ? x : apply<Backend>(op::broadcast_to{dims}, {x}, at);
+inline tensor broadcast_to(tensor const& x, shape const& dims,
+                           std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  return dims == x.shape() ? x : apply(op::broadcast_to{dims}, {x});
 }
 /// One after another along an axis.
-template <class Backend = host_backend>
-tensor concat(std::vector<tensor> const& parts, std::int64_t axis = 0,
-              std::source_location at = std::source_location::current()) {
-  return apply_all<Backend>(op::concat{axis}, std::span<tensor const>(parts), at).front();
+inline tensor concat(std::vector<tensor> const& parts, std::int64_t axis = 0,
+                     std::source_location at = std::source_location::current()) {
+  return apply_all(op::concat{axis}, std::span<tensor const>(parts), at).front();
 }
 /// `before` and `after` elements of `value` around an axis.
-template <class Backend = host_backend>
-tensor pad(tensor const& x, std::int64_t axis, std::int64_t before, std::int64_t after, double value = 0,
-           std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::pad{axis, before, after, value}, {x}, at);
+inline tensor pad(tensor const& x, std::int64_t axis, std::int64_t before, std::int64_t after, double value = 0,
+                  std::source_location at = std::source_location::current()) {
+  return apply(op::pad{axis, before, after, value}, {x}, at);
 }
 /// A tensor of one value, made anew: in a trace, by an op.
-template <class Backend = host_backend>
-tensor fill(shape const& dims, double value, dtype element = dtype::f32,
-            std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::fill{dims, element, value}, {}, at);
+inline tensor fill(shape const& dims, double value, dtype element = dtype::f32,
+                   std::source_location at = std::source_location::current()) {
+  return apply(op::fill{dims, element, value}, {}, at);
 }
 
 }  // namespace neap::inline v0

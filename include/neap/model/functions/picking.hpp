@@ -8,20 +8,21 @@
 namespace neap::inline v0 {
 
 /// table (rows, d), ids (...) of i64 -> (..., d)
-template <class Backend = host_backend>
-tensor embedding(tensor const& table, tensor const& ids, std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::embedding{}, {table, contiguous<Backend>(ids, at)}, at);
+inline tensor embedding(tensor const& table, tensor const& ids,
+                        std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  return apply(op::embedding{}, {table, contiguous(ids)});
 }
 /// y[..., k, ...] = x[..., index[..., k, ...], ...] along an axis; index of i64, of y's shape.
-template <class Backend = host_backend>
-tensor gather(tensor const& x, tensor const& index, std::int64_t axis = 0,
-              std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::gather{axis}, {x, contiguous<Backend>(index, at)}, at);
+inline tensor gather(tensor const& x, tensor const& index, std::int64_t axis = 0,
+                     std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  return apply(op::gather{axis}, {x, contiguous(index)});
 }
 /// The first place of the largest element along an axis, which is then gone: i64.
-template <class Backend = host_backend>
-tensor arg_max(tensor const& x, std::int64_t axis = -1, std::source_location at = std::source_location::current()) {
-  return apply<Backend>(op::arg_max{axis}, {x}, at);
+inline tensor arg_max(tensor const& x, std::int64_t axis = -1,
+                      std::source_location at = std::source_location::current()) {
+  return apply(op::arg_max{axis}, {x}, at);
 }
 
 }  // namespace neap::inline v0

@@ -12,9 +12,8 @@ class step_clock {
  public:
   /// `counter` is an i64 scalar that lives as long as the training.
   explicit step_clock(tensor counter) : counter_(std::move(counter)) {}
-  template <class Backend = host_backend>
   tensor const& now(std::source_location at = std::source_location::current()) {
-    if (!ticked_) apply<Backend>(op::increment{}, {counter_}, at);
+    if (!ticked_) apply(op::increment{}, {counter_}, at);
     ticked_ = true;
     return counter_;
   }
@@ -42,13 +41,13 @@ class random_scope {
 };
 
 /// In training each element is zero with probability p, the others are divided by 1 - p. Under neap::evaluation, x.
-template <class Backend = host_backend>
-tensor dropout(tensor const& x, double p, std::source_location at = std::source_location::current()) {
+inline tensor dropout(tensor const& x, double p, std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
   if (p == 0 || !context_access::is_training()) return x;
   auto* clock = static_cast<step_clock*>(context_access::clock());
   auto const key = static_cast<std::int64_t>(eager_context::current().draw());
-  tensor const step = clock ? clock->now<Backend>(at) : tensor::zeros({}, dtype::i64);
-  return apply<Backend>(op::dropout{p, key}, {x, step}, at);
+  tensor const step = clock ? clock->now() : detail::make_copy(std::vector<std::int64_t>{0}, {}, at);
+  return apply(op::dropout{p, key}, {x, step});
 }
 
 }  // namespace neap::inline v0

@@ -34,22 +34,19 @@ struct multi_head_attention {
   }
 
   /// x (b, t, d) -> (b, t, d)
-  template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     neap::detail::require_rank(x, 3, "multi_head_attention: takes (batch, tokens, width)", at);
     auto const b = x.size(0), t = x.size(1), d = x.size(2);
     // (b, t, 3 h, d / h): three parts of h heads; a part by heads is a view (b, h, t, d / h)
-    tensor const packed =
-        neap::reshape<Backend>(qkv.template operator()<Backend>(x, at), {b, t, 3 * heads, d / heads}, at);
-    std::vector<tensor> parts = neap::split<Backend>(packed, 3, 2, at);
-    for (auto& part : parts) part = neap::permute<Backend>(part, {0, 2, 1, 3}, at);
-    tensor const y = options.fused
-                         ? neap::attention<Backend>(parts[0], parts[1], parts[2], {.causal = options.causal}, at)
-                         : neap::plain_attention<Backend>(parts[0], parts[1], parts[2], {.causal = options.causal},
-                                                          options.dropout, at);
-    tensor const joined = neap::reshape<Backend>(neap::permute<Backend>(y, {0, 2, 1, 3}, at), {b, t, d}, at);
-    return out.template operator()<Backend>(joined, at);
+    tensor const packed = neap::reshape(qkv(x), {b, t, 3 * heads, d / heads});
+    std::vector<tensor> parts = neap::split(packed, 3, 2);
+    for (auto& part : parts) part = neap::permute(part, {0, 2, 1, 3});
+    tensor const y = options.fused ? neap::attention(parts[0], parts[1], parts[2], {.causal = options.causal})
+                                   : neap::plain_attention(parts[0], parts[1], parts[2], {.causal = options.causal},
+                                                           options.dropout);
+    tensor const joined = neap::reshape(neap::permute(y, {0, 2, 1, 3}), {b, t, d});
+    return out(joined);
   }
 
   friend auto neap_fields(multi_head_attention& self) { return std::tie(self.qkv, self.out); }

@@ -30,16 +30,14 @@ struct conv2d {
   }
 
   /// x (n, in, h, w) -> (n, out, h', w')
-  template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     auto const& o = options;
-    return neap::conv2d<Backend>(x, weight, bias,
-                                 {.stride = {o.stride, o.stride},
-                                  .padding = {o.padding, o.padding},
-                                  .dilation = {o.dilation, o.dilation},
-                                  .groups = o.groups},
-                                 at);
+    return neap::conv2d(x, weight, bias,
+                        {.stride = {o.stride, o.stride},
+                         .padding = {o.padding, o.padding},
+                         .dilation = {o.dilation, o.dilation},
+                         .groups = o.groups});
   }
 
   friend auto neap_fields(conv2d& self) { return std::tie(self.weight, self.bias); }

@@ -18,10 +18,9 @@ struct embedding {
       : weight({rows, width}, initialiser::normal(0, deviation), element, at) {}
 
   /// ids (...) of i64 -> (..., width)
-  template <class Backend = host_backend>
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    return neap::embedding<Backend>(weight, ids, at);
+    return neap::embedding(weight, ids);
   }
 
   friend auto neap_fields(embedding& self) { return std::tie(self.weight); }

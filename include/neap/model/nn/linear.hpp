@@ -26,10 +26,9 @@ struct linear {
   }
 
   /// x (..., in) -> (..., out)
-  template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    return neap::linear<Backend>(x, weight, bias, at);
+    return neap::linear(x, weight, bias);
   }
 
   friend auto neap_fields(linear& self) { return std::tie(self.weight, self.bias); }

@@ -22,10 +22,9 @@ struct layer_norm {
         bias({width}, initialiser::constant(0), element, at),
         epsilon(eps) {}
 
-  template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    return neap::layer_norm<Backend>(x, weight, bias, epsilon, at);
+    return neap::layer_norm(x, weight, bias, epsilon);
   }
   friend auto neap_fields(layer_norm& self) { return std::tie(self.weight, self.bias); }
   static constexpr std::array neap_names{"weight", "bias"};
@@ -42,10 +41,9 @@ struct rms_norm {
       : weight({width}, initialiser::constant(1), element, at),
         epsilon(eps) {}
 
-  template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    return neap::rms_norm<Backend>(x, weight, epsilon, at);
+    return neap::rms_norm(x, weight, epsilon);
   }
   friend auto neap_fields(rms_norm& self) { return std::tie(self.weight); }
   static constexpr std::array neap_names{"weight"};
@@ -65,10 +63,9 @@ struct group_norm {
         groups(groups_),
         epsilon(eps) {}
 
-  template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    return neap::group_norm<Backend>(x, weight, bias, groups, epsilon, at);
+    return neap::group_norm(x, weight, bias, groups, epsilon);
   }
   friend auto neap_fields(group_norm& self) { return std::tie(self.weight, self.bias); }
   static constexpr std::array neap_names{"weight", "bias"};
@@ -91,11 +88,10 @@ struct batch_norm2d {
         epsilon(eps),
         momentum(momentum_) {}
 
-  template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    return neap::batch_norm<Backend>(x, weight, bias, running_mean, running_variance,
-                                     {.epsilon = epsilon, .momentum = momentum}, at);
+    return neap::batch_norm(x, weight, bias, running_mean, running_variance,
+                            {.epsilon = epsilon, .momentum = momentum});
   }
   friend auto neap_fields(batch_norm2d& self) {
     return std::tie(self.weight, self.bias, self.running_mean, self.running_variance);

@@ -19,7 +19,6 @@ struct sequential {
     requires(sizeof...(Module) > 0)
       : modules(std::move(m)...) {}
 
-  template <class Backend = host_backend>
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     caller_scope const here(at);
     auto const step = [&](auto const& module) {

@@ -20,11 +20,9 @@ struct mlp_block {
         down(hidden, width, {}, at),
         tanh_form(tanh_form_) {}
 
-  template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    return down.template operator()<Backend>(neap::gelu<Backend>(up.template operator()<Backend>(x, at), tanh_form, at),
-                                             at);
+    return down(neap::gelu(up(x), tanh_form));
   }
 
   friend auto neap_fields(mlp_block& self) { return std::tie(self.up, self.down); }
@@ -55,17 +53,16 @@ struct transformer_block {
         options(o) {}
 
   /// x (b, t, d) -> (b, t, d)
-  template <class Backend = host_backend>
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    auto const call = [&](auto const& module, tensor const& v) { return module.template operator()<Backend>(v, at); };
-    auto const drop = [&](tensor const& v) { return neap::dropout<Backend>(v, options.dropout, at); };
+    auto const call = [&](auto const& module, tensor const& v) { return module(v); };
+    auto const drop = [&](tensor const& v) { return neap::dropout(v, options.dropout); };
     if (options.norm_first) {
-      x = neap::add<Backend>(x, drop(call(attention, call(norm1, x))), at);
-      return neap::add<Backend>(x, drop(call(mlp, call(norm2, x))), at);
+      x = neap::add(x, drop(call(attention, call(norm1, x))));
+      return neap::add(x, drop(call(mlp, call(norm2, x))));
     }
-    x = call(norm1, neap::add<Backend>(x, drop(call(attention, x)), at));
-    return call(norm2, neap::add<Backend>(x, drop(call(mlp, x)), at));
+    x = call(norm1, neap::add(x, drop(call(attention, x))));
+    return call(norm2, neap::add(x, drop(call(mlp, x))));
   }
 
   friend auto neap_fields(transformer_block& self) {

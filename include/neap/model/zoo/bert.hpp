@@ -56,24 +56,19 @@ struct bert {
   }
 
   /// ids (b, t) -> (b, t, vocabulary). `segment_ids` (b, t) or empty: all of segment 0.
-  template <class Backend = host_backend>
   tensor operator()(tensor const& ids, tensor const& segment_ids = {},
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw error(context_access::place(at), "bert: takes (batch, at most " + std::to_string(config.context) +
                                                  " tokens), was given " + to_string(ids.type()));
-    tensor x = tokens.template operator()<Backend>(ids, at);
-    x = neap::add<Backend>(x, neap::slice<Backend>(positions.weight, 0, 0, ids.size(1), at), at);
-    x = neap::add<Backend>(x,
-                           segment_ids.is_empty() ? neap::slice<Backend>(segments.weight, 0, 0, 1, at)
-                                                  : segments.template operator()<Backend>(segment_ids, at),
-                           at);
-    x = neap::dropout<Backend>(norm.template operator()<Backend>(x, at), config.dropout, at);
-    for (auto const& b : blocks) x = b.template operator()<Backend>(x, at);
-    x = head_norm.template operator()<Backend>(neap::gelu<Backend>(transform.template operator()<Backend>(x, at), at),
-                                               at);
-    return neap::linear<Backend>(x, tokens.weight, head_bias, at);
+    tensor x = tokens(ids);
+    x = add(x, slice(positions.weight, 0, 0, ids.size(1)));
+    x = add(x, segment_ids.is_empty() ? slice(segments.weight, 0, 0, 1) : segments(segment_ids));
+    x = dropout(norm(x), config.dropout);
+    for (auto const& b : blocks) x = b(x);
+    x = head_norm(gelu(transform(x)));
+    return linear(x, tokens.weight, head_bias);
   }
 
   friend auto neap_fields(bert& self) {

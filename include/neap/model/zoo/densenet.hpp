@@ -39,10 +39,9 @@ struct densenet {
     unit(std::int64_t in, std::int64_t out, std::int64_t size)
         : norm(in),
           conv(in, out, size, {.padding = size / 2, .bias = false}) {}
-    template <class Backend>
-    tensor operator()(tensor const& x, std::source_location at) const {
-      tensor const y = neap::relu<Backend>(norm.template operator()<Backend>(x, at), at);
-      return conv.template operator()<Backend>(y, at);
+    tensor operator()(tensor const& x) const {
+      tensor const y = relu(norm(x));
+      return conv(y);
     }
     friend auto neap_fields(unit& self) { return std::tie(self.norm, self.conv); }
     static constexpr std::array neap_names{"norm", "conv"};
@@ -85,27 +84,24 @@ struct densenet {
   }
 
   /// x (n, channels, h, w) -> (n, classes)
-  template <class Backend = host_backend>
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    x = stem.template operator()<Backend>(x, at);
+    x = stem(x);
     if (stem_norm) {
-      x = neap::relu<Backend>(stem_norm->template operator()<Backend>(x, at), at);
-      x = neap::max_pool2d<Backend>(x, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, at);
+      x = relu((*stem_norm)(x));
+      x = max_pool2d(x, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
     }
     for (auto const& s : stages) {
       std::vector<tensor> all{x};
       for (auto const& l : s.layers) {
-        tensor const joined = all.size() == 1 ? x : neap::concat<Backend>(all, 1, at);
-        all.push_back(l.grow.template operator()<Backend>(l.reduce.template operator()<Backend>(joined, at), at));
+        tensor const joined = all.size() == 1 ? x : concat(all, 1);
+        all.push_back(l.grow(l.reduce(joined)));
       }
-      x = neap::concat<Backend>(all, 1, at);
-      if (s.transition)
-        x = neap::avg_pool2d<Backend>(s.transition->template operator()<Backend>(x, at),
-                                      {.window = {2, 2}, .stride = {2, 2}}, at);
+      x = concat(all, 1);
+      if (s.transition) x = avg_pool2d((*s.transition)(x), {.window = {2, 2}, .stride = {2, 2}});
     }
-    x = neap::relu<Backend>(norm.template operator()<Backend>(x, at), at);
-    return head.template operator()<Backend>(neap::mean<Backend>(x, {2, 3}, false, at), at);
+    x = relu(norm(x));
+    return head(mean(x, {2, 3}));
   }
 
   friend auto neap_fields(densenet& self) {

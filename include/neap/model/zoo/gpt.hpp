@@ -54,18 +54,17 @@ struct gpt {
   }
 
   /// ids (b, t) of i64 -> (b, t, vocabulary)
-  template <class Backend = host_backend>
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw error(context_access::place(at), "gpt: takes (batch, at most " + std::to_string(config.context) +
                                                  " tokens), was given " + to_string(ids.type()));
-    tensor x = tokens.template operator()<Backend>(ids, at);
-    x = neap::add<Backend>(x, neap::slice<Backend>(positions.weight, 0, 0, ids.size(1), at), at);
-    x = neap::dropout<Backend>(x, config.dropout, at);
-    for (auto const& b : blocks) x = b.template operator()<Backend>(x, at);
-    x = norm.template operator()<Backend>(x, at);
-    return neap::linear<Backend>(x, head.is_empty() ? tokens.weight : head, {}, at);
+    tensor x = tokens(ids);
+    x = add(x, slice(positions.weight, 0, 0, ids.size(1)));
+    x = dropout(x, config.dropout);
+    for (auto const& b : blocks) x = b(x);
+    x = norm(x);
+    return linear(x, head.is_empty() ? tokens.weight : head, {});
   }
 
   friend auto neap_fields(gpt& self) {

@@ -56,15 +56,12 @@ struct rotary {
     sine = neap::constant(tensor::from(s, {context, head}));
   }
   /// x (b, h, t, d): x * cos + (second half, first half) * (-sin, sin)
-  template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     neap::detail::require_rank(x, 4, "rotary: takes (batch, heads, tokens, width)", at);
     auto const t = x.size(2), half = x.size(3) / 2;
-    tensor const swapped = neap::concat<Backend>(
-        {neap::slice<Backend>(x, 3, half, 2 * half, at), neap::slice<Backend>(x, 3, 0, half, at)}, 3, at);
-    return neap::add<Backend>(neap::mul<Backend>(x, neap::slice<Backend>(cosine, 0, 0, t, at), at),
-                              neap::mul<Backend>(swapped, neap::slice<Backend>(sine, 0, 0, t, at), at), at);
+    tensor const swapped = concat({slice(x, 3, half, 2 * half), slice(x, 3, 0, half)}, 3);
+    return add(mul(x, slice(cosine, 0, 0, t)), mul(swapped, slice(sine, 0, 0, t)));
   }
 
   friend auto neap_fields(rotary& self) { return std::tie(self.cosine, self.sine); }
@@ -91,34 +88,30 @@ struct llama_block {
         key_heads(c.key_heads) {}
 
   /// x (b, t, width) -> (b, t, width)
-  template <class Backend = host_backend>
   tensor operator()(tensor const& x, rotary const& turn,
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     neap::detail::require_rank(x, 3, "llama: a block takes (batch, tokens, width)", at);
     auto const b = x.size(0), t = x.size(1), width = x.size(2), d = width / heads;
     auto const by_head = [&](nn::linear const& l, tensor const& v, std::int64_t n) {
-      return neap::permute<Backend>(neap::reshape<Backend>(l.template operator()<Backend>(v, at), {b, t, n, d}, at),
-                                    {0, 2, 1, 3}, at);
+      return permute(reshape(l(v), {b, t, n, d}), {0, 2, 1, 3});
     };
     // Each head of keys and values serves heads / key_heads heads of queries.
     auto const repeated = [&](tensor const& v) {
       if (key_heads == heads) return v;
-      tensor const wide =
-          neap::broadcast_to<Backend>(neap::unsqueeze<Backend>(v, 2, at), {b, key_heads, heads / key_heads, t, d}, at);
-      return neap::reshape<Backend>(wide, {b, heads, t, d}, at);
+      tensor const wide = broadcast_to(unsqueeze(v, 2), {b, key_heads, heads / key_heads, t, d});
+      return reshape(wide, {b, heads, t, d});
     };
-    tensor const n = norm1.template operator()<Backend>(x, at);
-    tensor const q = turn.template operator()<Backend>(by_head(query, n, heads), at);
-    tensor const k = repeated(turn.template operator()<Backend>(by_head(key, n, key_heads), at));
+    tensor const n = norm1(x);
+    tensor const q = turn(by_head(query, n, heads));
+    tensor const k = repeated(turn(by_head(key, n, key_heads)));
     tensor const v = repeated(by_head(value, n, key_heads));
-    tensor const y = neap::attention<Backend>(q, k, v, {.causal = true}, at);
-    tensor const joined = neap::reshape<Backend>(neap::permute<Backend>(y, {0, 2, 1, 3}, at), {b, t, width}, at);
-    tensor const h = neap::add<Backend>(x, out.template operator()<Backend>(joined, at), at);
-    tensor const m = norm2.template operator()<Backend>(h, at);
-    tensor const gated = neap::mul<Backend>(neap::silu<Backend>(gate.template operator()<Backend>(m, at), at),
-                                            up.template operator()<Backend>(m, at), at);
-    return neap::add<Backend>(h, down.template operator()<Backend>(gated, at), at);
+    tensor const y = attention(q, k, v, {.causal = true});
+    tensor const joined = reshape(permute(y, {0, 2, 1, 3}), {b, t, width});
+    tensor const h = add(x, out(joined));
+    tensor const m = norm2(h);
+    tensor const gated = mul(silu(gate(m)), up(m));
+    return add(h, down(gated));
   }
 
   friend auto neap_fields(llama_block& self) {
@@ -147,15 +140,14 @@ struct llama {
   }
 
   /// ids (b, t) -> (b, t, vocabulary)
-  template <class Backend = host_backend>
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw error(context_access::place(at), "llama: takes (batch, at most " + std::to_string(config.context) +
                                                  " tokens), was given " + to_string(ids.type()));
-    tensor x = tokens.template operator()<Backend>(ids, at);
-    for (auto const& b : blocks) x = b.template operator()<Backend>(x, turn, at);
-    return head.template operator()<Backend>(norm.template operator()<Backend>(x, at), at);
+    tensor x = tokens(ids);
+    for (auto const& b : blocks) x = b(x, turn);
+    return head(norm(x));
   }
 
   friend auto neap_fields(llama& self) { return std::tie(self.tokens, self.turn, self.blocks, self.norm, self.head); }

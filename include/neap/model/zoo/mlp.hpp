@@ -22,12 +22,11 @@ struct mlp {
   }
 
   /// x (..., first width) -> (..., last width)
-  template <class Backend = host_backend>
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      x = layers[i].template operator()<Backend>(x, at);
-      if (i + 1 < layers.size()) x = neap::relu<Backend>(x, at);
+      x = layers[i](x);
+      if (i + 1 < layers.size()) x = relu(x);
     }
     return x;
   }

@@ -49,10 +49,7 @@ struct resnet {
           norm(out) {
       conv.weight.restart(initialiser::he_normal(out * size * size).with_seed(conv.weight.first_values().seed, 0));
     }
-    template <class Backend>
-    tensor operator()(tensor const& x, std::source_location at) const {
-      return norm.template operator()<Backend>(conv.template operator()<Backend>(x, at), at);
-    }
+    tensor operator()(tensor const& x) const { return norm(conv(x)); }
     friend auto neap_fields(unit& self) { return std::tie(self.conv, self.norm); }
     static constexpr std::array neap_names{"conv", "norm"};
   };
@@ -60,15 +57,14 @@ struct resnet {
     std::vector<unit> units;
     std::optional<unit> shortcut;
 
-    template <class Backend>
-    tensor operator()(tensor const& x, std::source_location at) const {
+    tensor operator()(tensor const& x) const {
       tensor y = x;
       for (std::size_t i = 0; i < units.size(); ++i) {
-        y = units[i].template operator()<Backend>(y, at);
-        if (i + 1 < units.size()) y = neap::relu<Backend>(y, at);
+        y = units[i](y);
+        if (i + 1 < units.size()) y = relu(y);
       }
-      tensor const s = shortcut ? shortcut->template operator()<Backend>(x, at) : x;
-      return neap::relu<Backend>(neap::add<Backend>(y, s, at), at);
+      tensor const s = shortcut ? (*shortcut)(x) : x;
+      return relu(add(y, s));
     }
   };
 
@@ -104,14 +100,12 @@ struct resnet {
   }
 
   /// x (n, channels, h, w) -> (n, classes)
-  template <class Backend = host_backend>
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    x = neap::relu<Backend>(stem.template operator()<Backend>(x, at), at);
-    if (!config.small_images)
-      x = neap::max_pool2d<Backend>(x, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, at);
-    for (auto const& b : blocks) x = b.template operator()<Backend>(x, at);
-    return head.template operator()<Backend>(neap::mean<Backend>(x, {2, 3}, false, at), at);
+    x = relu(stem(x));
+    if (!config.small_images) x = max_pool2d(x, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
+    for (auto const& b : blocks) x = b(x);
+    return head(mean(x, {2, 3}));
   }
 
   friend auto neap_fields(resnet& self) { return std::tie(self.stem, self.blocks, self.head); }

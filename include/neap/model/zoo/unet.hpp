@@ -33,25 +33,18 @@ struct double_conv {
         norm1(out),
         norm2(out) {}
 
-  template <class Backend = host_backend>
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    x = neap::relu<Backend>(norm1.template operator()<Backend>(conv1.template operator()<Backend>(x, at), at), at);
-    return neap::relu<Backend>(norm2.template operator()<Backend>(conv2.template operator()<Backend>(x, at), at), at);
+    x = relu(norm1(conv1(x)));
+    return relu(norm2(conv2(x)));
   }
   friend auto neap_fields(double_conv& self) { return std::tie(self.conv1, self.norm1, self.conv2, self.norm2); }
   static constexpr std::array neap_names{"conv1", "norm1", "conv2", "norm2"};
 };
 
 namespace detail {
-template <class Backend>
-tensor halve(tensor const& x, std::source_location at) {
-  return neap::max_pool2d<Backend>(x, {.window = {2, 2}, .stride = {2, 2}}, at);
-}
-template <class Backend>
-tensor twice(tensor const& x, std::source_location at) {
-  return neap::interpolate<Backend>(x, 2 * x.size(2), 2 * x.size(3), {}, at);
-}
+inline tensor halve(tensor const& x) { return max_pool2d(x, {.window = {2, 2}, .stride = {2, 2}}); }
+inline tensor twice(tensor const& x) { return interpolate(x, 2 * x.size(2), 2 * x.size(3), {}); }
 }  // namespace detail
 
 struct unet {
@@ -67,19 +60,16 @@ struct unet {
   }
 
   /// x (n, channels, h, w) -> (n, classes, h, w)
-  template <class Backend = host_backend>
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     std::vector<tensor> level;
     for (std::size_t i = 0; i < down.size(); ++i) {
-      if (i) x = detail::halve<Backend>(x, at);
-      x = down[i].template operator()<Backend>(x, at);
+      if (i) x = detail::halve(x);
+      x = down[i](x);
       level.push_back(x);
     }
-    for (std::size_t i = up.size(); i-- > 0;)
-      x = up[i].template operator()<Backend>(neap::concat<Backend>({level[i], detail::twice<Backend>(x, at)}, 1, at),
-                                             at);
-    return head.template operator()<Backend>(x, at);
+    for (std::size_t i = up.size(); i-- > 0;) x = up[i](concat({level[i], detail::twice(x)}, 1));
+    return head(x);
   }
 
   friend auto neap_fields(unet& self) { return std::tie(self.down, self.up, self.head); }
@@ -104,7 +94,6 @@ struct unet_plus_plus {
   }
 
   /// x (n, channels, h, w) -> (n, classes, h, w)
-  template <class Backend = host_backend>
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     std::vector<std::vector<tensor>> y(nodes.size());
@@ -113,14 +102,14 @@ struct unet_plus_plus {
         tensor in;
         if (j > 0) {
           std::vector<tensor> all = y[i];
-          all.push_back(detail::twice<Backend>(y[i + 1][j - 1], at));
-          in = neap::concat<Backend>(all, 1, at);
+          all.push_back(detail::twice(y[i + 1][j - 1]));
+          in = concat(all, 1);
         } else {
-          in = i == 0 ? x : detail::halve<Backend>(y[i - 1][0], at);
+          in = i == 0 ? x : detail::halve(y[i - 1][0]);
         }
-        y[i].push_back(nodes[i][j].template operator()<Backend>(in, at));
+        y[i].push_back(nodes[i][j](in));
       }
-    return head.template operator()<Backend>(y[0].back(), at);
+    return head(y[0].back());
   }
 
   friend auto neap_fields(unet_plus_plus& self) { return std::tie(self.nodes, self.head); }

@@ -65,22 +65,21 @@ struct vgg {
   }
 
   /// x (n, channels, h, w) -> (n, classes)
-  template <class Backend = host_backend>
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     for (auto const& l : features) {
-      x = l.conv.template operator()<Backend>(x, at);
-      if (l.norm) x = l.norm->template operator()<Backend>(x, at);
-      x = neap::relu<Backend>(x, at);
-      if (l.pool_after) x = neap::max_pool2d<Backend>(x, {.window = {2, 2}, .stride = {2, 2}}, at);
+      x = l.conv(x);
+      if (l.norm) x = (*l.norm)(x);
+      x = relu(x);
+      if (l.pool_after) x = max_pool2d(x, {.window = {2, 2}, .stride = {2, 2}});
     }
-    x = neap::adaptive_avg_pool2d<Backend>(x, config.pooled, config.pooled, at);
-    x = neap::flatten<Backend>(x, 1, at);
+    x = adaptive_avg_pool2d(x, config.pooled, config.pooled);
+    x = flatten(x, 1);
     for (auto const* fc : {&fc1, &fc2}) {
-      x = neap::relu<Backend>(fc->template operator()<Backend>(x, at), at);
-      x = neap::dropout<Backend>(x, config.dropout, at);
+      x = relu((*fc)(x));
+      x = dropout(x, config.dropout);
     }
-    return head.template operator()<Backend>(x, at);
+    return head(x);
   }
 
   friend auto neap_fields(vgg& self) { return std::tie(self.features, self.fc1, self.fc2, self.head); }

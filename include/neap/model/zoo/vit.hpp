@@ -55,18 +55,17 @@ struct vit {
   }
 
   /// x (n, channels, image, image) -> (n, classes)
-  template <class Backend = host_backend>
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     neap::detail::require_rank(x, 4, "vit: takes (batch, channels, rows, columns)", at);
     auto const n = x.size(0);
-    x = patches.template operator()<Backend>(x, at);                              // (n, width, p, p)
-    x = neap::permute<Backend>(neap::flatten<Backend>(x, 2, at), {0, 2, 1}, at);  // (n, p * p, width)
-    x = neap::concat<Backend>({neap::broadcast_to<Backend>(class_token, {n, 1, config.width}, at), x}, 1, at);
-    x = neap::dropout<Backend>(neap::add<Backend>(x, positions, at), config.dropout, at);
-    for (auto const& b : blocks) x = b.template operator()<Backend>(x, at);
-    x = neap::select<Backend>(norm.template operator()<Backend>(x, at), 1, 0, at);
-    return head.template operator()<Backend>(x, at);
+    x = patches(x);                         // (n, width, p, p)
+    x = permute(flatten(x, 2), {0, 2, 1});  // (n, p * p, width)
+    x = concat({broadcast_to(class_token, {n, 1, config.width}), x}, 1);
+    x = dropout(add(x, positions), config.dropout);
+    for (auto const& b : blocks) x = b(x);
+    x = select(norm(x), 1, 0);
+    return head(x);
   }
 
   friend auto neap_fields(vit& self) {

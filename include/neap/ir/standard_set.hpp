@@ -1,0 +1,85 @@
+// The standard operators by name: what stands here has its kernels compiled in one place of a program
+// (model/kernels.hpp), every other operator's kernel is compiled where it is used. The operators themselves are in
+// ir/operators; ir/standard_operators.hpp makes a set of them.
+#pragma once
+
+#include <cstddef>
+
+namespace neap::inline v0 {
+
+template <class... Op>
+struct type_list {
+  static constexpr std::size_t size = sizeof...(Op);
+};
+
+namespace op {
+
+template <class F>
+struct grad_of;
+template <class Update>
+struct matmul_update;
+
+using exp_grad = grad_of<struct exp>;
+using log_grad = grad_of<struct log>;
+using sqrt_grad = grad_of<struct sqrt>;
+using rsqrt_grad = grad_of<struct rsqrt>;
+using reciprocal_grad = grad_of<struct reciprocal>;
+using abs_grad = grad_of<struct abs>;
+using square_grad = grad_of<struct square>;
+using tanh_grad = grad_of<struct tanh>;
+using sigmoid_grad = grad_of<struct sigmoid>;
+using relu_grad = grad_of<struct relu>;
+using silu_grad = grad_of<struct silu>;
+using erf_grad = grad_of<struct erf>;
+using softplus_grad = grad_of<struct softplus>;
+
+/// A name with `struct` before it is declared here, and defined in ir/operators.
+using standard_list = type_list<
+    struct opaque, struct store, struct load,
+    // movement
+    struct copy, struct cast, struct fill, struct reshape, struct permute, struct slice, struct split, struct pad,
+    struct concat, struct broadcast_to, struct sum_to,
+    // scalar functions
+    struct neg, struct exp, struct log, struct sqrt, struct rsqrt, struct reciprocal, struct abs, struct square,
+    struct tanh, struct sigmoid, struct relu, struct gelu, struct silu, struct erf, struct softplus, struct leaky_relu,
+    struct add_scalar, struct mul_scalar, struct pow_scalar, exp_grad, log_grad, sqrt_grad, rsqrt_grad, reciprocal_grad,
+    abs_grad, square_grad, tanh_grad, sigmoid_grad, relu_grad, struct gelu_grad, silu_grad, erf_grad, softplus_grad,
+    struct leaky_relu_grad, struct pow_scalar_grad,
+    // arithmetic, comparison, choice
+    struct add, struct sub, struct mul, struct div, struct maximum, struct minimum, struct pow_op, struct greater,
+    struct greater_equal, struct less, struct less_equal, struct equal, struct not_equal, struct where,
+    // products and reductions
+    struct matmul, struct sum, struct mean, struct max_reduce, struct min_reduce, struct arg_max,
+    // rows
+    struct softmax, struct softmax_grad, struct log_softmax, struct log_softmax_grad, struct layer_norm,
+    struct layer_norm_grad, struct rms_norm, struct rms_norm_grad, struct cross_entropy, struct cross_entropy_grad,
+    struct mse, struct mse_grad,
+    // networks
+    struct dropout, struct dropout_grad, struct conv2d, struct conv2d_grad_input, struct conv2d_grad_weight,
+    struct attention, struct attention_grad,
+    // norms of channels, images, picking
+    struct batch_norm, struct batch_norm_grad, struct batch_norm_update, struct batch_norm_inference, struct group_norm,
+    struct group_norm_grad, struct max_pool2d, struct max_pool2d_grad, struct avg_pool2d, struct avg_pool2d_grad,
+    struct adaptive_avg_pool2d, struct adaptive_avg_pool2d_grad, struct interpolate, struct interpolate_grad,
+    struct embedding, struct embedding_grad, struct gather, struct scatter_add,
+    // updates
+    struct sgd, struct momentum, struct adam, struct adamw, struct increment, struct accumulate, struct reset,
+    struct sum_squares, struct clip_factor, struct scale_by, matmul_update<struct sgd>, matmul_update<struct momentum>,
+    matmul_update<struct adam>, matmul_update<struct adamw>>;
+
+}  // namespace op
+
+namespace detail {
+template <class Op, class List>
+struct is_listed;
+template <class Op, class... Listed>
+struct is_listed<Op, type_list<Listed...>> {
+  static constexpr bool found = (__is_same(Op, Listed) || ...);
+};
+}  // namespace detail
+
+/// Whether Op is one of the standard operators.
+template <class Op>
+inline constexpr bool is_standard = detail::is_listed<Op, op::standard_list>::found;
+
+}  // namespace neap::inline v0
