@@ -28,6 +28,7 @@ namespace toy {
 /// x -> y, of x's type; may take x's place. A random number of it stands for gelu, exp...
 struct unary {
   static constexpr std::string_view name = "unary";
+  static constexpr layouts takes = layouts::any;
   static constexpr bool elementwise = true;
   std::int32_t which = 0;
   static constexpr auto attributes() { return std::array{field<&unary::which>("which")}; }
@@ -41,6 +42,7 @@ struct unary {
 /// x, y -> z of equal types; may take the place of either.
 struct binary {
   static constexpr std::string_view name = "binary";
+  static constexpr layouts takes = layouts::any;
   static constexpr bool elementwise = true;
   std::int32_t which = 0;
   double scale = 1;
@@ -58,6 +60,7 @@ struct binary {
 /// [m,k] x [k,n] -> [m,n]; needs m * n bytes of workspace.
 struct matmul {
   static constexpr std::string_view name = "matmul";
+  static constexpr layouts takes = layouts::any;
   void infer(shape_context& c) const {
     c.require_arity(2, 2);
     c.require(c.in(0).rank() == 2 && c.in(1).rank() == 2 && c.in(0).extent(1) == c.in(1).extent(0),
@@ -79,6 +82,7 @@ struct matmul {
 /// [m,n] -> normalised [m,n] and its mean [m].
 struct normalise {
   static constexpr std::string_view name = "normalise";
+  static constexpr layouts takes = layouts::any;
   void infer(shape_context& c) const {
     c.require_arity(1, 1);
     c.require(c.in(0).rank() == 2, "takes a matrix, not ", c.in(0));
@@ -91,6 +95,7 @@ struct normalise {
 /// [m,n] -> [n], summed over m.
 struct column_sum {
   static constexpr std::string_view name = "column_sum";
+  static constexpr layouts takes = layouts::any;
   void infer(shape_context& c) const {
     c.require_arity(1, 1);
     c.require(c.in(0).rank() == 2, "takes a matrix, not ", c.in(0));
@@ -102,6 +107,7 @@ struct column_sum {
 /// A view of a matrix with its axes swapped.
 struct transpose {
   static constexpr std::string_view name = "transpose";
+  static constexpr layouts takes = layouts::any;
   void infer(shape_context& c) const {
     c.require_arity(1, 1);
     c.require(c.in(0).rank() == 2, "takes a matrix, not ", c.in(0));
@@ -116,6 +122,7 @@ struct transpose {
 /// A view of `count` rows from `first`.
 struct rows {
   static constexpr std::string_view name = "rows";
+  static constexpr layouts takes = layouts::any;
   std::int64_t first = 0, count = 1;
   static constexpr auto attributes() { return std::array{field<&rows::first>("first"), field<&rows::count>("count")}; }
   void infer(shape_context& c) const {
@@ -135,6 +142,7 @@ struct rows {
 /// x, dx -> x, changed in place.
 struct descend {
   static constexpr std::string_view name = "descend";
+  static constexpr layouts takes = layouts::any;
   double rate = 0.5;
   static constexpr auto attributes() { return std::array{field<&descend::rate>("rate")}; }
   void infer(shape_context& c) const {
@@ -148,6 +156,7 @@ struct descend {
 /// x -> y, x's elements with some dropped by a counter-based draw; and the mask.
 struct drop {
   static constexpr std::string_view name = "drop";
+  static constexpr layouts takes = layouts::any;
   static constexpr bool elementwise = true, random = true;
   std::int64_t key = 0;
   double rate = 0.25;
