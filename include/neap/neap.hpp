@@ -33,6 +33,7 @@
 
 #include <neap/optimize/optimize.hpp>
 
+#include <neap/execute/evaluator.hpp>
 #include <neap/execute/trainer.hpp>
 
 #include <neap/report/dot.hpp>

@@ -199,9 +199,9 @@ TEST_CASE("accumulated gradients are the whole batch's to rounding") {
   auto m = make_model();
   for (auto& b : m.blocks) b.drop.p = 0;
   auto const b = batch(0);
-  auto const whole = accumulated(cross_entropy{}, m, b, parameters(m), 1);
+  auto const whole = accumulated(cross_entropy{}, m, b, parameters(m));
   for (std::int64_t parts : {2, 4, 8}) {
-    auto const sum = accumulated(cross_entropy{}, m, b, parameters(m), parts);
+    auto const sum = accumulated(cross_entropy{}, m, b, parameters(m), {.parts = parts});
     CHECK(sum.loss.item<double>() == doctest::Approx(whole.loss.item<double>()).epsilon(1e-5));
     for (std::size_t i = 0; i < whole.gradients.size(); ++i) {
       auto const x = whole.gradients[i].values<double>(), y = sum.gradients[i].values<double>();

@@ -34,6 +34,7 @@ struct source_binding {
 
 struct execution_options {
   std::string spill_folder = "/tmp";  // of the spill file, where the plan has stores
+  std::span<std::byte> memory{};      // the arena's place, 64-byte aligned, kept by the caller; none: one of its own
 };
 
 template <class Ops, class Backend>
@@ -48,14 +49,18 @@ class executable {
              execution_options const& options = {})
       : plan_(std::move(p)),
         backend_(&backend),
-        arena_(plan_.arena_bytes - plan_.resident_bytes),
+        arena_(options.memory.empty() ? plan_.arena_bytes - plan_.resident_bytes : 0),
+        memory_(options.memory.empty() ? arena_.data() : options.memory.data()),
         address_(plan_.graph.storage_count(), nullptr) {
     auto const& g = plan_.graph;
+    if (!options.memory.empty() && static_cast<bytes_t>(options.memory.size()) < arena_bytes())
+      throw error("executable: the plan needs " + std::to_string(arena_bytes()) + " bytes, it was given " +
+                  std::to_string(options.memory.size()));
     if (plan_.options.alignment % 64 != 0)
       throw error("executable: the plan aligns buffers to " + std::to_string(plan_.options.alignment) +
                   " bytes, kernels need a multiple of 64");
     for (auto const& b : plan_.buffers)
-      if (!b.resident) address_[b.storage] = arena_.data() + (b.offset - plan_.resident_bytes);
+      if (!b.resident) address_[b.storage] = memory_ + (b.offset - plan_.resident_bytes);
     for (auto const& s : sources) address_[g.storage(s.source)] = static_cast<std::byte*>(s.memory);
     build(options);
   }
@@ -95,8 +100,9 @@ class executable {
   /// The end of the highest buffer or workspace that the launches so far were given, in the plan's terms: from the
   /// first resident's byte. After a step it is the plan's arena_bytes.
   bytes_t high_water_bytes() const { return high_water_; }
-  std::byte const* arena_data() const { return arena_.data(); }
-  bytes_t arena_bytes() const { return arena_.bytes(); }
+  /// Where it computes: what is not resident.
+  std::byte* arena_data() const { return memory_; }
+  bytes_t arena_bytes() const { return plan_.arena_bytes - plan_.resident_bytes; }
   std::size_t steps_run() const { return steps_; }
   spill_file const* spill() const { return spill_.get(); }
 
@@ -177,7 +183,7 @@ class executable {
       }
       for (auto v : g.outputs(o)) add_ref(v, o);
       if (auto const& s = plan_.steps[i]; s.workspace_bytes) {
-        l.workspace = arena_.data() + (s.workspace_offset - plan_.resident_bytes);
+        l.workspace = memory_ + (s.workspace_offset - plan_.resident_bytes);
         l.top = std::max(l.top, s.workspace_offset + s.workspace_bytes);
       }
     }
@@ -266,6 +272,7 @@ class executable {
   plan<graph_type> plan_;
   Backend* backend_;
   arena arena_;
+  std::byte* memory_;
   table<storage_id, std::byte*> address_;
   std::vector<launch> launches_;
   plain_vector<tensor_ref> refs_;

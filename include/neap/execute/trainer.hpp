@@ -5,14 +5,15 @@
 //   auto found = optimize(step, moves, memory_limit{2_GiB});
 //   trainer run(step, found.placed, backend);
 //   for (auto const& batch : data) loss = run(batch);
+//
+// A batch of other extents than the sample's (the last one of an epoch) is traced and planned when it first comes: by the
+// order of the plan that was given, in the same arena.
 #pragma once
 
-#include <neap/execute/executable.hpp>
+#include <neap/execute/batch_runner.hpp>
 #include <neap/train/training_step.hpp>
 
-#include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
 namespace neap::inline v0 {
 
@@ -20,78 +21,64 @@ template <class Ops, class Backend>
 class trainer {
  public:
   /// `p` is a plan of the step's program. Throws neap::error as executable does. Memory of weights and states comes into
-  /// being here, if it has not before.
-  trainer(training_program<Ops> const& step, plan<basic_graph<Ops>> p, Backend& backend,
-          execution_options const& options = {})
-      : residents_(step.residents),
-        inputs_(planned_inputs(step, p)),
-        types_(input_types(step)),
-        loss_(planned_kept(step, p, step.loss)),
-        run_(p, bindings(step, p), backend, options) {}
+  /// being here, if it has not before. The model stays where it is, and lives as long as this.
+  trainer(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p, Backend& backend,
+          execution_options const& options = {}, std::source_location at = std::source_location::current())
+      : runner_(step, p, backend, options, "trainer", at),
+        last_(&runner_.first()) {}
 
-  /// Runs one step on a batch of the sample's form and types; the loss before the update. Takes no memory. Throws
-  /// neap::error if the batch differs from the sample in number or types, or the spill file fails.
+  /// Runs one step on a batch of the sample's form and element types; the loss before the update. `settings` stand for the
+  /// optimizer's numbers in this step. Takes no memory but for batches of new sizes. Throws neap::error if the batch is of
+  /// another form or does not fit, or the spill file fails.
   template <class Sample>
-  double operator()(Sample const& batch) {
-    std::size_t k = 0;
-    Sample handles = batch;
-    for_each_tensor(handles, [&](tensor const& x, auto const&) { bind(k++, x); });
-    if (k != inputs_.size())
-      throw error("trainer: the batch has " + std::to_string(k) + " tensors, the sample had " +
-                  std::to_string(inputs_.size()));
-    run_();
-    auto const l = run_.value(loss_);
+  double operator()(Sample const& batch, step_settings const& settings = {},
+                    std::source_location at = std::source_location::current()) {
+    auto& b = runner_.bind(batch, at);
+    b.step.set(settings, at);
+    detail::with_place(at, [&] { (*b.run)(); });
+    last_ = &b;
+    auto const l = b.value(b.step.loss);
     return l.element == dtype::f64 ? *l.template as<double>() : static_cast<double>(*l.template as<float>());
   }
 
-  executable<Ops, Backend> const& program() const { return run_; }
+  /// Plans the step for samples of these extents now, not when such a batch comes.
+  template <class Sample>
+  void prepare(Sample const& sample, std::source_location at = std::source_location::current()) {
+    runner_.prepare(sample, at);
+  }
+  /// Takes a plan for another size, of the same model and states (training_options::state).
+  void add(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p,
+           std::source_location at = std::source_location::current()) {
+    runner_.add(step, p, at);
+  }
+
+  /// What the last step told beside the loss. The tensor looks at the step's own memory: the next step overwrites it.
+  tensor output(std::string_view name, std::source_location at = std::source_location::current()) const {
+    std::string known;
+    for (auto const& o : last_->step.outputs) {
+      if (o.name == name) return detail::borrowed(last_->value(o.value));
+      known += (known.empty() ? "" : ", ") + o.name;
+    }
+    throw error(context_access::place(at), "trainer: the step has no output \"" + std::string(name) + "\"" +
+                                               (known.empty() ? std::string() : "; it has " + known));
+  }
+
+  executable<Ops, Backend> const& program() const { return *runner_.first().run; }
+  /// How many sizes of batches are planned.
+  std::size_t size_count() const { return runner_.sizes().size(); }
+  /// The program that ran last.
+  executable<Ops, Backend> const& last_program() const { return *last_->run; }
 
  private:
-  void bind(std::size_t k, tensor const& x) {
-    if (k >= inputs_.size()) return;
-    if (!(x.type() == types_[k]))
-      throw error("trainer: tensor " + std::to_string(k) + " of the batch is " + to_string(x.type()) +
-                  ", the sample's was " + to_string(types_[k]));
-    if (!x.layout().is_dense()) throw error("trainer: tensor " + std::to_string(k) + " of the batch is not dense");
-    run_.bind(inputs_[k], x.ref().data);
-  }
-  /// Sources stand in the same order in a program and in its plans, and so do kept values; ids may differ.
-  static value_id counterpart(std::span<value_id const> from, std::span<value_id const> to, value_id v) {
-    for (std::size_t i = 0; i < from.size(); ++i)
-      if (from[i] == v) return to[i];
-    throw error("trainer: the plan is not one of the step's program");
-  }
-  static std::vector<value_id> planned_inputs(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p) {
-    if (p.original != step.program.digest()) throw error("trainer: the plan is not one of the step's program");
-    std::vector<value_id> ids;
-    for (auto v : step.inputs) ids.push_back(counterpart(step.program.sources(), p.graph.sources(), v));
-    return ids;
-  }
-  static std::vector<tensor_type> input_types(training_program<Ops> const& step) {
-    std::vector<tensor_type> types;
-    for (auto v : step.inputs) types.push_back(step.program.type(v));
-    return types;
-  }
-  static value_id planned_kept(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p, value_id v) {
-    return counterpart(step.program.kept(), p.graph.kept(), v);
-  }
-  static std::vector<source_binding> bindings(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p) {
-    std::vector<source_binding> b;
-    for (auto const& r : step.residents)
-      b.push_back({counterpart(step.program.sources(), p.graph.sources(), r.value), r.memory()});
-    return b;
-  }
-
-  std::vector<resident> residents_;  // keeps their memory
-  std::vector<value_id> inputs_;
-  std::vector<tensor_type> types_;
-  value_id loss_;
-  executable<Ops, Backend> run_;
+  using runner = detail::batch_runner<training_program<Ops>, Ops, Backend>;
+  runner runner_;
+  typename runner::bound const* last_;
 };
 
 template <class Ops, class Backend>
-trainer(training_program<Ops> const&, plan<basic_graph<Ops>>, Backend&) -> trainer<Ops, Backend>;
+trainer(training_program<Ops> const&, plan<basic_graph<Ops>> const&, Backend&) -> trainer<Ops, Backend>;
 template <class Ops, class Backend>
-trainer(training_program<Ops> const&, plan<basic_graph<Ops>>, Backend&, execution_options) -> trainer<Ops, Backend>;
+trainer(training_program<Ops> const&, plan<basic_graph<Ops>> const&, Backend&, execution_options)
+    -> trainer<Ops, Backend>;
 
 }  // namespace neap::inline v0

@@ -63,9 +63,10 @@ using standard_list = type_list<
     struct adaptive_avg_pool2d, struct adaptive_avg_pool2d_grad, struct interpolate, struct interpolate_grad,
     struct embedding, struct embedding_grad, struct gather, struct scatter_add,
     // updates
-    struct sgd, struct momentum, struct adam, struct adamw, struct increment, struct accumulate, struct reset,
-    struct sum_squares, struct clip_factor, struct scale_by, matmul_update<struct sgd>, matmul_update<struct momentum>,
-    matmul_update<struct adam>, matmul_update<struct adamw>>;
+    struct sgd, struct momentum, struct adam, struct adamw, struct lion, struct increment, struct accumulate,
+    struct reset, struct sum_squares, struct clip_factor, struct scale_by, matmul_update<struct sgd>,
+    matmul_update<struct momentum>, matmul_update<struct adam>, matmul_update<struct adamw>,
+    matmul_update<struct lion>>;
 
 }  // namespace op
 

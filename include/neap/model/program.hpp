@@ -19,6 +19,10 @@ struct traced_program {
 
 namespace detail {
 
+/// Its address stands for a sample's type.
+template <class Sample>
+inline constexpr char sample_type = 0;
+
 /// A copy of a sample (a tensor, or a pair, tuple, vector, struct... of them) whose tensors went through f.
 template <class Sample, class F>
 Sample with_tensors(Sample const& sample, F f) {

@@ -241,6 +241,12 @@ tensor make_copy(std::vector<T> const& elements, shape const& s, std::source_loc
   return make_leaf(std::move(storage), tensor_layout::dense(t));
 }
 
+/// A tensor that looks at memory which somebody else keeps.
+inline tensor borrowed(tensor_ref const& r) {
+  tensor_type const t{r.element, r.dims};
+  return make_leaf(std::make_shared<tensor_storage>(t, r.data, role::activation), tensor_layout{t, r.strides, 0});
+}
+
 /// An axis, which may count from the end, as 0 ... rank - 1.
 inline int axis_of(tensor const& x, std::int64_t axis, char const* who, std::source_location at) {
   int const rank = x.rank(at);

@@ -3,10 +3,11 @@
 // activations of one part at a time.
 #pragma once
 
-#include <neap/model/functions/elementwise.hpp>
+#include <neap/model/functions/movement.hpp>
 #include <neap/model/program.hpp>
 #include <neap/train/grad.hpp>
 #include <neap/train/loss.hpp>
+#include <neap/train/step_numbers.hpp>
 
 #include <vector>
 
@@ -14,55 +15,85 @@ namespace neap::inline v0 {
 
 struct loss_and_gradients {
   tensor loss;
-  std::vector<tensor> gradients;  // one a weight; empty where it does not reach the loss
+  std::vector<named_tensor> outputs;  // what the loss told besides
+  std::vector<tensor> gradients;      // one a weight; empty where it does not reach the loss
+};
+
+/// How a loss is differentiated.
+struct gradient_options {
+  std::int64_t parts = 1;                       // of the sample along axis 0, one after another
+  bool keep_prediction = false;                 // as the output "prediction", where the loss takes it
+  detail::step_numbers const* scale = nullptr;  // whose scale of the loss the gradients are made with, and freed of
 };
 
 namespace detail {
 template <class Loss, class Model, class Sample>
-loss_and_gradients differentiated(Loss const& loss, Model& model, Sample const& sample, double scale,
-                                  std::vector<tensor> const& weights, std::source_location at) {
-  tensor l = loss_of(loss, model, sample);
-  if (scale != 1) l = apply(op::mul_scalar{scale}, {l}, at);
+loss_and_gradients differentiated(Loss const& loss, Model& model, Sample const& sample,
+                                  std::vector<tensor> const& weights, gradient_options const& o) {
+  auto made = loss_of(loss, model, sample, o.keep_prediction);
+  if (o.parts != 1) made.loss = made.loss * (1 / static_cast<double>(o.parts));
+  tensor l = made.loss;
+  bool const scales = o.scale && o.scale->scales_loss();
+  if (scales) l = mul(l, cast(o.scale->scale(l.element()), l.element()));
   auto* t = tracer::active();
   std::vector<tensor> used;  // a trace has no source for a weight that nobody reads
   for (auto const& w : weights)
     if (!t || t->reads(w)) used.push_back(w);
-  auto some = gradients(l, used, false, at);
-  loss_and_gradients all{std::move(l), {}};
+  auto some = gradients(l, used, false, std::source_location::current());
+  loss_and_gradients all{std::move(made.loss), std::move(made.outputs), {}};
   auto next = some.begin();
-  for (auto const& w : weights) all.gradients.push_back(!t || t->reads(w) ? std::move(*next++) : tensor());
+  for (auto const& w : weights) {
+    tensor g = !t || t->reads(w) ? std::move(*next++) : tensor();
+    if (scales && !g.is_empty()) g = apply(op::scale_by{}, {g, o.scale->unscale()});
+    all.gradients.push_back(std::move(g));
+  }
   return all;
 }
 }  // namespace detail
 
-/// The mean over `parts` equal parts of the sample of the loss, and its gradients. Throws neap::error if a tensor of the
-/// sample does not divide.
+/// The mean over `parts` equal parts of the sample of the loss, and its gradients; outputs of the parts one after another
+/// along axis 0, or the mean of those without axes. Throws neap::error if a tensor of the sample does not divide.
 template <class Loss, class Model, class Sample>
 loss_and_gradients accumulated(Loss const& loss, Model& model, Sample const& sample, std::vector<tensor> const& weights,
-                               std::int64_t parts = 1, std::source_location at = std::source_location::current()) {
+                               gradient_options const& o = {},
+                               std::source_location at = std::source_location::current()) {
   caller_scope const here(at);
-  if (parts == 1) return detail::differentiated(loss, model, sample, 1, weights, at);
+  if (o.parts == 1) return detail::differentiated(loss, model, sample, weights, o);
   loss_and_gradients total;
-  for (std::int64_t i = 0; i < parts; ++i) {
+  std::vector<std::vector<tensor>> outputs;  // of each part
+  for (std::int64_t i = 0; i < o.parts; ++i) {
     auto const part = detail::with_tensors(sample, [&](tensor const& x, std::string const& path) {
-      if (x.rank() == 0 || x.size(0) % parts != 0)
+      if (x.rank() == 0 || x.size(0) % o.parts != 0)
         throw error(context_access::place(at), "the sample's tensor " + (path.empty() ? "" : path + " ") +
                                                    to_string(x.type()) + " does not divide into " +
-                                                   std::to_string(parts) + " parts along axis 0");
-      auto const n = x.size(0) / parts;
-      return slice(x, 0, i * n, (i + 1) * n, at);
+                                                   std::to_string(o.parts) + " parts along axis 0");
+      auto const n = x.size(0) / o.parts;
+      return slice(x, 0, i * n, (i + 1) * n);
     });
-    auto p = detail::differentiated(loss, model, part, 1 / static_cast<double>(parts), weights, at);
+    auto p = detail::differentiated(loss, model, part, weights, o);
+    outputs.emplace_back();
+    for (auto const& x : p.outputs) outputs.back().push_back(x.tensor);
     if (i == 0) {
       total = std::move(p);
       continue;
     }
-    total.loss = add(total.loss, p.loss, at);
+    total.loss = total.loss + p.loss;
     for (std::size_t k = 0; k < weights.size(); ++k) {
       auto& sum = total.gradients[k];
       if (p.gradients[k].is_empty()) continue;
-      sum = sum.is_empty() ? p.gradients[k] : add(sum, p.gradients[k], at);
+      sum = sum.is_empty() ? p.gradients[k] : sum + p.gradients[k];
     }
+  }
+  for (std::size_t k = 0; k < total.outputs.size(); ++k) {
+    std::vector<tensor> all;
+    for (auto const& part : outputs) all.push_back(part.at(k));
+    auto& to = total.outputs[k].tensor;
+    if (to.rank() > 0) {
+      to = concat(all);
+      continue;
+    }
+    for (std::size_t i = 1; i < all.size(); ++i) to = to + all[i];
+    to = to * (1 / static_cast<double>(o.parts));
   }
   return total;
 }

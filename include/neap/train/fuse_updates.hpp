@@ -24,8 +24,8 @@ template <class G>
 struct fused_updates {
   G program;
   table<value_id, value_id>
-      value;              // of the graph that was given -> of the program; nothing<value_id>: a fused gradient
-  std::size_t count = 0;  // updates that were fused
+      value;                 // of the graph that was given -> of the program; nothing<value_id>: a fused gradient
+  std::vector<op_id> fused;  // the updates that were, in the graph that was given
 };
 
 namespace detail {
@@ -40,7 +40,11 @@ struct update_to_fuse {
 /// Finds the pairs and writes the graph anew; what is known of operators' types comes through `match`.
 class update_fuser {
  public:
-  explicit update_fuser(op_graph const& g) : g_(g), gone_(g.op_count()), pulled_(g.op_count()) {
+  update_fuser(op_graph const& g, std::span<op_id const>* chosen)
+      : g_(g),
+        chosen_(chosen),
+        gone_(g.op_count()),
+        pulled_(g.op_count()) {
     if (!g.regions().empty()) throw error("fuse_updates: the graph has regions");
     for (auto o : g.ops())
       for (auto v : g.inputs(o))
@@ -61,7 +65,9 @@ class update_fuser {
         if (g_.storage(w) == g_.storage(x)) return {};
     auto const &a = g_.layout(g_.inputs(p)[0]), &b = g_.layout(g_.inputs(p)[1]);
     if (a.type.rank() != 2 || b.type.rank() != 2) return {};
-    if (g_.type(v).bytes() <= a.type.bytes() + b.type.bytes()) return {};
+    if (chosen_ ? std::find(chosen_->begin(), chosen_->end(), o) == chosen_->end()
+                : g_.type(v).bytes() <= a.type.bytes() + b.type.bytes())
+      return {};
     auto const parts = gemm_parts::most(op::detail::weight_product{m->transpose_a, m->transpose_b, 1}.shape_of(a, b));
     return {parts > 1 ? m : nullptr, parts};
   }
@@ -82,7 +88,8 @@ class update_fuser {
     std::sort(found_.begin(), found_.end(), [](update_to_fuse const& a, update_to_fuse const& b) {
       return a.place != b.place ? a.place < b.place : a.update < b.update;
     });
-    fused_updates<op_graph> out{{}, table<value_id, value_id>(g_.value_count(), nothing<value_id>), found_.size()};
+    fused_updates<op_graph> out{{}, table<value_id, value_id>(g_.value_count(), nothing<value_id>), {}};
+    for (auto const& f : found_) out.fused.push_back(f.update);
     graph_editor edit(g_.facet_table());
     for (auto v : g_.sources()) {
       auto const& r = g_.record(v);
@@ -151,6 +158,7 @@ class update_fuser {
   }
 
   op_graph const& g_;
+  std::span<op_id const>* chosen_;
   table<op_id, unsigned char> gone_, pulled_;  // fused; to be put before the first fused update that reads it
   plain_vector<update_to_fuse> found_;
   plain_vector<std::byte> bytes_;
@@ -174,14 +182,14 @@ void match_updates(update_fuser& f, op_id o, type_list<Op...>) {
 }  // namespace detail
 
 /// The program with the updates fused whose operator has its op::matmul_update in the graph's set (the standard set has
-/// those of all its optimizers). Throws neap::error for a graph with regions, or whose ids are not in a topological
+/// those of all its optimizers); `chosen`, if given: those of these updates that can be, whatever their sizes. Throws neap::error for a graph with regions, or whose ids are not in a topological
 /// order. O(ops + edges).
 template <class Ops>
-fused_updates<basic_graph<Ops>> fuse_updates(basic_graph<Ops> const& g) {
-  detail::update_fuser f(g);
+fused_updates<basic_graph<Ops>> fuse_updates(basic_graph<Ops> const& g, std::span<op_id const>* chosen = nullptr) {
+  detail::update_fuser f(g, chosen);
   for (auto o : g.ops()) detail::match_updates(f, o, typename Ops::list{});
   auto made = f.write();
-  return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), made.count};
+  return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), std::move(made.fused)};
 }
 
 }  // namespace neap::inline v0

@@ -1,12 +1,14 @@
-// Optimizers as values: sgd{.rate = 0.1}, momentum{}, adam{}, adamw{.rate = 3e-4}. An optimizer names the states that it
-// keeps of each weight and says how it updates one weight in place; a training_state holds the states and the counter of
-// steps. One's own optimizer is a struct of the same form.
+// Optimizers as values: sgd{.rate = 0.1}, momentum{}, nesterov{}, adam{}, adamw{.rate = 3e-4}, lion{}. An optimizer names
+// the states that it keeps of each weight, gives its numbers, which may be schedules (train/scheduled.hpp), and says how it
+// updates one weight in place; a training_state holds the states and the counter of steps. One's own optimizer is a struct
+// of the same form; one without numbers needs neither `numbers` nor `values()`.
 #pragma once
 
 #include <neap/core/number_map.hpp>
 #include <neap/ir/operators/update.hpp>
 #include <neap/model/functions/random.hpp>
 #include <neap/model/parameter.hpp>
+#include <neap/train/scheduled.hpp>
 
 #include <array>
 #include <span>
@@ -16,40 +18,84 @@
 
 namespace neap::inline v0 {
 
+/// What an update reads besides weight, gradient and states: the number of the step, and the optimizer's numbers for the
+/// weight's group.
+class update_inputs : public step_clock {
+ public:
+  using step_clock::step_clock;
+  /// The optimizer's values(), f64, as they are in this step.
+  tensor const& numbers() const { return numbers_; }
+  void set_numbers(tensor const& n) { numbers_ = n; }
+
+ private:
+  tensor numbers_;
+};
+
 /// w -= rate * (g + weight_decay * w)
 struct sgd {
-  double rate = 1e-2, weight_decay = 0;
+  scheduled rate = 1e-2, weight_decay = 0;
   static constexpr std::array<std::string_view, 0> states{};
-  void update(tensor const& w, tensor const& g, std::span<tensor const>, step_clock&) const {
-    apply(op::sgd{rate, weight_decay}, {w, g});
+  static constexpr std::array<std::string_view, 2> numbers{"rate", "weight_decay"};
+  std::array<scheduled, 2> values() const { return {rate, weight_decay}; }
+  void update(tensor const& w, tensor const& g, std::span<tensor const>, update_inputs& in) const {
+    apply(op::sgd{}, {w, g, in.numbers()});
   }
 };
 
-/// m = beta * m + (1 - damping) * (g + weight_decay * w); w -= rate * m, or Nesterov's form.
+/// m = beta * m + (1 - damping) * (g + weight_decay * w); w -= rate * m, or Nesterov's form: w -= rate * (g + beta * m).
 struct momentum {
-  double rate = 1e-2, beta = 0.9, damping = 0, weight_decay = 0;
+  scheduled rate = 1e-2, beta = 0.9, damping = 0, weight_decay = 0;
   bool nesterov = false;
   static constexpr std::array<std::string_view, 1> states{"velocity"};
-  void update(tensor const& w, tensor const& g, std::span<tensor const> s, step_clock&) const {
-    apply(op::momentum{rate, beta, damping, weight_decay, nesterov}, {w, g, s[0]});
+  static constexpr std::array<std::string_view, 4> numbers{"rate", "momentum", "damping", "weight_decay"};
+  std::array<scheduled, 4> values() const { return {rate, beta, damping, weight_decay}; }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+    apply(op::momentum{.nesterov = nesterov}, {w, g, s[0], in.numbers()});
+  }
+};
+
+/// momentum in Nesterov's form (Sutskever et al. 2013).
+struct nesterov {
+  scheduled rate = 1e-2, beta = 0.9, weight_decay = 0;
+  static constexpr auto states = momentum::states;
+  static constexpr auto numbers = momentum::numbers;
+  std::array<scheduled, 4> values() const { return {rate, beta, 0, weight_decay}; }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+    momentum{.nesterov = true}.update(w, g, s, in);
   }
 };
 
 /// Kingma and Ba 2015; the decay is added to the gradient.
 struct adam {
-  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  scheduled rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
   static constexpr std::array<std::string_view, 2> states{"first_moment", "second_moment"};
-  void update(tensor const& w, tensor const& g, std::span<tensor const> s, step_clock& clock) const {
-    apply(op::adam{rate, beta1, beta2, epsilon, weight_decay}, {w, g, s[0], s[1], clock.now()});
+  static constexpr std::array<std::string_view, 5> numbers{"rate", "beta1", "beta2", "epsilon", "weight_decay"};
+  std::array<scheduled, 5> values() const { return {rate, beta1, beta2, epsilon, weight_decay}; }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+    apply(op::adam{}, {w, g, s[0], s[1], in.now(), in.numbers()});
   }
 };
 
 /// Loshchilov and Hutter 2019; the weight itself decays, by rate * weight_decay.
 struct adamw {
-  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 1e-2;
-  static constexpr std::array<std::string_view, 2> states{"first_moment", "second_moment"};
-  void update(tensor const& w, tensor const& g, std::span<tensor const> s, step_clock& clock) const {
-    apply(op::adamw{rate, beta1, beta2, epsilon, weight_decay}, {w, g, s[0], s[1], clock.now()});
+  scheduled rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 1e-2;
+  static constexpr auto states = adam::states;
+  static constexpr auto numbers = adam::numbers;
+  std::array<scheduled, 5> values() const { return {rate, beta1, beta2, epsilon, weight_decay}; }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+    apply(op::adamw{}, {w, g, s[0], s[1], in.now(), in.numbers()});
+  }
+};
+
+/// Chen et al. 2023: the sign of a blend of momentum and gradient, and decoupled decay. One state, and no weight moves by
+/// more than the rate and its decay.
+struct lion {
+  scheduled rate = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
+  static constexpr std::array<std::string_view, 1> states{"momentum"};
+  static constexpr std::array<std::string_view, 4> numbers{"rate", "beta1", "beta2", "weight_decay"};
+  std::array<scheduled, 4> values() const { return {rate, beta1, beta2, weight_decay}; }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+    apply(op::lion{}, {w, g, s[0], in.numbers()});
   }
 };
 
@@ -85,9 +131,9 @@ class training_state {
 /// Something that updates weights.
 /// Promise: update writes w and the states in place by operators, and nothing else.
 template <class O>
-concept optimizer = requires(O const& o, tensor const& t, std::span<tensor const> s, step_clock& clock) {
+concept optimizer = requires(O const& o, tensor const& t, std::span<tensor const> s, update_inputs& in) {
   { O::states.size() } -> std::convertible_to<std::size_t>;
-  o.update(t, t, s, clock);
+  o.update(t, t, s, in);
 };
 
 }  // namespace neap::inline v0

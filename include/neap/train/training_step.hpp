@@ -10,16 +10,44 @@
 #include <neap/train/clip.hpp>
 #include <neap/train/fuse_updates.hpp>
 #include <neap/train/optimizer.hpp>
+#include <neap/train/step_numbers.hpp>
+
+#include <memory>
 
 namespace neap::inline v0 {
 
 struct training_options {
-  double clip_norm = 0;             // of all gradients together; 0: none
-  std::int64_t micro_batches = 1;   // parts of the sample along axis 0, one after another
-  bool keep_gradients = false;      // to the end of the step
-  bool fuse_updates = true;         // large weights' gradients are made and used up in parts (train/fuse_updates.hpp)
-  std::uint64_t seed = 0;           // of dropout's draws
-  training_state* state = nullptr;  // goes on with these states; none: new ones
+  double clip_norm = 0;                   // of all gradients together; 0: none
+  std::int64_t micro_batches = 1;         // parts of the sample along axis 0, one after another
+  bool keep_gradients = false;            // to the end of the step
+  bool keep_prediction = false;           // what the model gave is the output "prediction" (losses of (model, last))
+  bool fuse_updates = true;               // large weights' gradients are made and used up in parts (fuse_updates.hpp)
+  std::uint64_t seed = 0;                 // of dropout's draws
+  double loss_scale = 0;                  // the loss is differentiated times this, gradients are divided by it; 0: not
+  std::vector<parameter_group> groups{};  // weights with a rate or decay of their own; the first that matches counts
+  training_state* state = nullptr;        // goes on with these states; none: new ones
+};
+
+template <class Ops>
+struct training_program;
+
+namespace detail {
+/// How a step was made: model, loss, optimizer and options, to make it again for samples of other sizes.
+template <class Ops>
+class step_recipe {
+ public:
+  virtual ~step_recipe() = default;
+  /// The step for another sample; `type` is the address that stands for the sample's type (sample_type). The model and
+  /// the states are the same.
+  virtual training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
+                                           std::source_location at) const = 0;
+};
+}  // namespace detail
+
+/// An output of a training step.
+struct named_value {
+  std::string name;
+  value_id value;
 };
 
 template <class Ops = standard_operators>
@@ -28,85 +56,105 @@ struct training_program {
   std::vector<resident> residents;  // all sources but the inputs: who holds their memory, and their names
   std::vector<value_id> inputs;     // in the order of the sample's tensors
   value_id loss{};
-  std::vector<value_id> weights;    // the trained ones, as they are before the step
-  std::vector<value_id> gradients;  // of these weights, if they are kept; after clipping
+  std::vector<named_value> outputs;  // what the loss told besides
+  std::vector<value_id> weights;     // the trained ones, as they are before the step
+  std::vector<op_id> fused;          // updates that were made one with their gradient's product, by their ids before
+  std::vector<value_id> gradients;   // of these weights, if they are kept; after clipping
+  std::shared_ptr<detail::step_numbers const> numbers;     // the optimizer's, written anew for each step
+  std::shared_ptr<detail::step_recipe<Ops> const> recipe;  // none where the program was not made from a model
+
+  /// Writes the numbers of the next step (rates...). A trainer does it; who runs the program otherwise calls it before
+  /// each step if they change from step to step.
+  void set(step_settings const& s = {}, std::source_location at = std::source_location::current()) const {
+    if (numbers) numbers->set(s, at);
+  }
 };
 
 namespace detail {
 
 struct step_results {
   tensor loss;
+  std::vector<named_tensor> outputs;
   std::vector<tensor> weights, gradients;
 };
 
 /// One step, in whichever mode this thread is.
 template <class Model, class Sample, class Loss, class Optimizer>
 step_results take_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
-                       training_state& state, training_options const& options, std::source_location at) {
-  step_clock clock(state.counter());
-  random_scope const draws(options.seed, clock);
+                       training_state& state, training_options const& options, step_numbers& numbers,
+                       std::source_location at) {
+  update_inputs in(state.counter(), numbers.seed());
+  random_scope const draws(options.seed, in);
+  auto const named = named_tensors(model, role::weight);
   std::vector<tensor> weights;
-  for (auto& w : named_tensors(model, role::weight)) {
+  for (auto& w : named) {
     if (!is_floating(w.tensor.element()))
       throw error(context_access::place(at), "training_step: the weight " + w.name + " is " +
                                                  to_string(w.tensor.type()) +
                                                  ", which cannot be trained: make it a neap::buffer");
-    weights.push_back(std::move(w.tensor));
+    weights.push_back(w.tensor);
+    (void)numbers.of(w.name);
   }
+  if (auto const g = numbers.unused_group(); !g.empty())
+    throw error(context_access::place(at),
+                "training_step: no weight of the model is in the group \"" + std::string(g) + "\"");
   if (options.micro_batches < 1)
     throw error(context_access::place(at), "training_step: micro_batches must be at least 1");
-  auto made = accumulated(loss, model, sample, weights, options.micro_batches, at);
+  if (!(options.loss_scale >= 0))
+    throw error(context_access::place(at), "training_step: loss_scale must not be negative");
+  auto made = accumulated(loss, model, sample, weights, {options.micro_batches, options.keep_prediction, &numbers}, at);
   if (options.clip_norm > 0) made.gradients = clip_by_norm(std::move(made.gradients), options.clip_norm, at);
-  step_results r{std::move(made.loss), {}, {}};
+  step_results r{std::move(made.loss), std::move(made.outputs), {}, {}};
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    if (made.gradients[i].is_empty()) continue;
+    auto const& g = made.gradients[i];
+    if (g.is_empty()) continue;
+    in.set_numbers(numbers.of(named[i].name));
+    optimizer.update(weights[i], g, state.of(weights[i], Optimizer::states.size()), in);
     r.weights.push_back(weights[i]);
-    r.gradients.push_back(std::move(made.gradients[i]));
+    r.gradients.push_back(g);
   }
   if (r.weights.empty())
     throw error(context_access::place(at), "training_step: the loss depends on no weight of the model");
-  for (std::size_t i = 0; i < r.weights.size(); ++i)
-    optimizer.update(r.weights[i], r.gradients[i], state.of(r.weights[i], Optimizer::states.size()), clock);
+  (void)in.now();  // steps are counted, whether somebody asks or not: schedules go on where a training was left
   return r;
 }
 
 template <class Ops>
-void fuse_updates_of(training_program<Ops>& p) {
-  auto fused = fuse_updates(p.program);
-  if (fused.count == 0) return;
+void fuse_updates_of(training_program<Ops>& p, training_program<Ops> const* like) {
+  std::span<op_id const> chosen;
+  if (like) chosen = like->fused;
+  auto fused = fuse_updates(p.program, like ? &chosen : nullptr);
+  if (fused.fused.empty()) return;
+  p.fused = std::move(fused.fused);
   p.program = std::move(fused.program);
   p.loss = fused.value[p.loss];
   for (auto& r : p.residents) r.value = fused.value[r.value];
+  for (auto& o : p.outputs) o.value = fused.value[o.value];
   for (auto* list : {&p.inputs, &p.weights, &p.gradients})
     for (auto& v : *list) v = fused.value[v];
 }
 
-}  // namespace detail
-
-/// The program of one training step. The sample is a tensor or a pair, tuple or plain struct of tensors: its types count,
-/// not its data, and nothing is allocated. Weights that reach the loss are updated in the model's own memory when the
-/// program runs; the others are left alone.
-/// Throws neap::error with the user's place for mistakes in the model.
-template <class Ops = standard_operators, class Model, class Sample, class Loss, optimizer Optimizer>
-training_program<Ops> training_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
-                                    training_options options = {},
-                                    std::source_location at = std::source_location::current()) {
+template <class Ops, class Model, class Sample, class Loss, class Optimizer>
+training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
+                                  training_state& state, training_options const& options, std::source_location at,
+                                  training_program<Ops> const* like = nullptr) {
   caller_scope const here(at);
-  training_state fresh;
-  training_state& state = options.state ? *options.state : fresh;
+  auto numbers = std::make_shared<step_numbers>(optimizer, options.groups, options.loss_scale, state.counter());
   tracer t(operator_table(Ops::facets), at);
-  detail::name_tensors(t, model);
+  name_tensors(t, model);
   t.set_name(state.counter(), "step");
+  numbers->each_source([&](tensor const& x, std::string const& name) { t.set_name(x, name); });
   for (auto const& w : named_tensors(model, role::weight)) {
     auto const& states = state.of(w.tensor, Optimizer::states.size());
     for (std::size_t k = 0; k < Optimizer::states.size(); ++k)
       t.set_name(states[k], w.name + "." + std::string(Optimizer::states[k]));
   }
-  auto const inputs = detail::as_inputs(t, sample);
-  auto made = detail::take_step(model, inputs, loss, optimizer, state, options, at);
+  auto const inputs = as_inputs(t, sample);
+  auto made = take_step(model, inputs, loss, optimizer, state, options, *numbers, at);
 
   training_program<Ops> p;
   p.loss = t.keep(made.loss, role::loss);
+  for (auto const& o : made.outputs) p.outputs.push_back({o.name, t.keep(o.tensor, role::output)});
   p.residents = t.residents();
   for (auto const& w : made.weights)
     for (auto const& r : p.residents)
@@ -115,18 +163,69 @@ training_program<Ops> training_step(Model& model, Sample const& sample, Loss con
     for (auto const& g : made.gradients) p.gradients.push_back(t.keep(g, role::gradient));
   p.inputs = t.inputs();
   p.program = basic_graph<Ops>(t.finish());
-  if (options.fuse_updates) detail::fuse_updates_of(p);
+  if (options.fuse_updates) fuse_updates_of(p, like);
+  p.numbers = std::move(numbers);
+  p.set({}, at);
+  return p;
+}
+
+template <class Ops, class Model, class Sample, class Loss, class Optimizer>
+class recipe_of final : public step_recipe<Ops> {
+ public:
+  recipe_of(Model& model, Loss const& loss, Optimizer const& optimizer, training_state state,
+            training_options const& options)
+      : model_(&model),
+        loss_(loss),
+        optimizer_(optimizer),
+        state_(std::move(state)),
+        options_(options) {}
+  training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
+                                   std::source_location at) const override {
+    if (type != &sample_type<Sample>)
+      throw error(context_access::place(at), "trainer: the batch is of another C++ type than the sample");
+    auto state = state_;  // the same states
+    auto p =
+        traced_step<Ops>(*model_, *static_cast<Sample const*>(sample), loss_, optimizer_, state, options_, at, &like);
+    p.recipe = std::make_shared<recipe_of>(*this);
+    return p;
+  }
+
+ private:
+  Model* model_;
+  Loss loss_;
+  Optimizer optimizer_;
+  training_state state_;
+  training_options options_;
+};
+
+}  // namespace detail
+
+/// The program of one training step. The sample is a tensor or a pair, tuple or plain struct of tensors: its types count,
+/// not its data, and nothing large is allocated. Weights that reach the loss are updated in the model's own memory when
+/// the program runs; the others are left alone. The model outlives the program and its trainers, and stays where it is.
+/// Throws neap::error with the user's place for mistakes in the model.
+template <class Ops = standard_operators, class Model, class Sample, class Loss, optimizer Optimizer>
+training_program<Ops> training_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
+                                    training_options options = {},
+                                    std::source_location at = std::source_location::current()) {
+  training_state fresh;
+  training_state& state = options.state ? *options.state : fresh;
+  auto p = detail::traced_step<Ops>(model, sample, loss, optimizer, state, options, at);
+  p.recipe =
+      std::make_shared<detail::recipe_of<Ops, Model, Sample, Loss, Optimizer>>(model, loss, optimizer, state, options);
   return p;
 }
 
 /// Takes one training step at once, of the weights that reach the loss; the loss before the update. `state` goes on from
-/// step to step.
+/// step to step; `settings` stand for the optimizer's numbers in this step.
 template <class Model, class Sample, class Loss, optimizer Optimizer>
 tensor eager_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
-                  training_state& state, training_options const& options = {},
+                  training_state& state, training_options const& options = {}, step_settings const& settings = {},
                   std::source_location at = std::source_location::current()) {
   caller_scope const here(at);
-  return detail::take_step(model, sample, loss, optimizer, state, options, at).loss.detach();
+  detail::step_numbers numbers(optimizer, options.groups, options.loss_scale, state.counter());
+  numbers.set(settings, at);
+  return detail::take_step(model, sample, loss, optimizer, state, options, numbers, at).loss.detach();
 }
 
 }  // namespace neap::inline v0

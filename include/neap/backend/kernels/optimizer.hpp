@@ -37,6 +37,17 @@ struct momentum_step {
   }
 };
 
+struct lion_step {
+  double rate, beta1, beta2, decay;
+  template <class C>
+  NEAP_HD std::array<C, 2> operator()(C p, C m, C g) const {
+    C const d = static_cast<C>(beta1) * m + static_cast<C>(1 - beta1) * g;
+    C const sign = static_cast<C>(d > C(0)) - static_cast<C>(d < C(0));
+    return {p - static_cast<C>(rate) * (sign + static_cast<C>(decay) * p),
+            static_cast<C>(beta2) * m + static_cast<C>(1 - beta2) * g};
+  }
+};
+
 struct adam_step {
   double beta1, beta2, epsilon;
   double coupled_decay;    // adam: added to the gradient
@@ -68,6 +79,15 @@ void momentum_update(Backend& b, tensor_ref const& weight, tensor_ref const& vel
                      double rate, double beta, bool nesterov = false, double decay = 0, double damping = 0) {
   map(b, detail::momentum_step{rate, beta, damping, decay, nesterov}, std::array<tensor_ref, 2>{weight, velocity},
       weight, velocity, gradient);
+}
+
+/// weight -= rate * (sign(beta1 * momentum + (1 - beta1) * gradient) + decay * weight), and then momentum = beta2 *
+/// momentum + (1 - beta2) * gradient (Lion, Chen et al. 2023).
+template <class Backend>
+void lion_update(Backend& b, tensor_ref const& weight, tensor_ref const& momentum, tensor_ref const& gradient,
+                 double rate, double beta1, double beta2, double decay) {
+  map(b, detail::lion_step{rate, beta1, beta2, decay}, std::array<tensor_ref, 2>{weight, momentum}, weight, momentum,
+      gradient);
 }
 
 struct adam_options {

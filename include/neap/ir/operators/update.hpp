@@ -1,5 +1,8 @@
 // Updates in place: optimizers, the step counter, gradient accumulation; and what clipping by the global norm needs. An
 // update's outputs are the next versions of its inputs' storages; it has no gradient.
+//
+// An optimizer's numbers (rate, decay...) are attributes, or elements of one more input, an f64 vector in the attributes'
+// order: then they may be others in each run of the same program.
 #pragma once
 
 #include <neap/backend/kernels/copy.hpp>
@@ -19,6 +22,16 @@ inline void require_states(shape_context& c, int count) {
 inline void require_step(shape_context& c, int i) {
   c.require(c.in(i) == tensor_type{dtype::i64, {}}, "the step must be an i64 scalar, was given ", c.in(i));
 }
+/// The numbers of an optimizer as its last input, where it has one more than `arity`.
+inline void require_settings(shape_context& c, int arity, std::int64_t count) {
+  c.require_arity(arity, arity + 1);
+  if (c.arity() > arity)
+    c.require(c.in(arity) == tensor_type{dtype::f64, {count}}, "the settings must be ", count,
+              " numbers of f64, was given ", c.in(arity));
+}
+inline double const* settings(kernel_arguments const& a, std::size_t arity) {
+  return a.in.size() > arity ? a.in[arity].as<double const>() : nullptr;
+}
 inline void relate_states(dim_context& c, int count) {
   for (int i = 0; i < count; ++i)
     for (int j = 0; j < c.output_count(); ++j) c.aligned(i, j);
@@ -34,14 +47,15 @@ struct sgd {
     return std::array{field<&sgd::rate>("rate"), field<&sgd::weight_decay>("weight_decay")};
   }
   void infer(shape_context& c) const {
-    c.require_arity(2, 2);
+    detail::require_settings(c, 2, 2);
     detail::require_states(c, 2);
     c.update(0);
   }
   void relate(dim_context& c) const { detail::relate_states(c, 2); }
 };
 template <class Backend>
-void run(Backend& b, sgd const& op, kernel_arguments const& a) {
+void run(Backend& b, sgd op, kernel_arguments const& a) {
+  if (auto const* s = detail::settings(a, 2)) op.rate = s[0], op.weight_decay = s[1];
   neap::sgd_update(b, a.in[0], a.in[1], op.rate, op.weight_decay);
 }
 
@@ -57,14 +71,15 @@ struct momentum {
                       field<&momentum::nesterov>("nesterov")};
   }
   void infer(shape_context& c) const {
-    c.require_arity(3, 3);
+    detail::require_settings(c, 3, 4);
     detail::require_states(c, 3);
     c.update(0), c.update(2);
   }
   void relate(dim_context& c) const { detail::relate_states(c, 3); }
 };
 template <class Backend>
-void run(Backend& b, momentum const& op, kernel_arguments const& a) {
+void run(Backend& b, momentum op, kernel_arguments const& a) {
+  if (auto const* s = detail::settings(a, 3)) op.rate = s[0], op.beta = s[1], op.damping = s[2], op.weight_decay = s[3];
   neap::momentum_update(b, a.in[0], a.in[2], a.in[1], op.rate, op.beta, op.nesterov, op.weight_decay, op.damping);
 }
 
@@ -77,7 +92,7 @@ namespace detail {
                       field<&self::eps>("eps"), field<&self::weight_decay>("weight_decay")};                  \
   }                                                                                                           \
   void infer(shape_context& c) const {                                                                        \
-    c.require_arity(5, 5);                                                                                    \
+    detail::require_settings(c, 5, 5);                                                                        \
     detail::require_states(c, 4);                                                                             \
     detail::require_step(c, 4);                                                                               \
     c.update(0), c.update(2), c.update(3);                                                                    \
@@ -96,15 +111,45 @@ struct adamw {
   NEAP_ADAM_FACETS(adamw)
 };
 #undef NEAP_ADAM_FACETS
+namespace detail {
+template <class Op>
+adam_options adam_numbers(Op const& op, kernel_arguments const& a) {
+  if (auto const* s = settings(a, 5)) return {s[0], s[1], s[2], s[3], s[4]};
+  return {op.rate, op.beta1, op.beta2, op.eps, op.weight_decay};
+}
+}  // namespace detail
 template <class Backend>
 void run(Backend& b, adam const& op, kernel_arguments const& a) {
   neap::adam_update(b, a.in[0], a.in[2], a.in[3], a.in[1], *a.in[4].as<std::int64_t const>(),
-                    {op.rate, op.beta1, op.beta2, op.eps, op.weight_decay});
+                    detail::adam_numbers(op, a));
 }
 template <class Backend>
 void run(Backend& b, adamw const& op, kernel_arguments const& a) {
   neap::adamw_update(b, a.in[0], a.in[2], a.in[3], a.in[1], *a.in[4].as<std::int64_t const>(),
-                     {op.rate, op.beta1, op.beta2, op.eps, op.weight_decay});
+                     detail::adam_numbers(op, a));
+}
+
+/// w, g, m -> w, m: Lion (Chen et al. 2023). w - rate * (sign(beta1 m + (1 - beta1) g) + weight_decay w), and then
+/// m = beta2 m + (1 - beta2) g.
+struct lion {
+  static constexpr std::string_view name = "lion";
+  static constexpr double flops = 10;
+  double rate = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
+  static constexpr auto attributes() {
+    return std::array{field<&lion::rate>("rate"), field<&lion::beta1>("beta1"), field<&lion::beta2>("beta2"),
+                      field<&lion::weight_decay>("weight_decay")};
+  }
+  void infer(shape_context& c) const {
+    detail::require_settings(c, 3, 4);
+    detail::require_states(c, 3);
+    c.update(0), c.update(2);
+  }
+  void relate(dim_context& c) const { detail::relate_states(c, 3); }
+};
+template <class Backend>
+void run(Backend& b, lion op, kernel_arguments const& a) {
+  if (auto const* s = detail::settings(a, 3)) op.rate = s[0], op.beta1 = s[1], op.beta2 = s[2], op.weight_decay = s[3];
+  neap::lion_update(b, a.in[0], a.in[2], a.in[1], op.rate, op.beta1, op.beta2, op.weight_decay);
 }
 
 /// step -> step + 1.

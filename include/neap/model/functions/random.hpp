@@ -2,25 +2,32 @@
 #pragma once
 
 #include <neap/ir/operators/dropout.hpp>
-#include <neap/model/apply.hpp>
+#include <neap/model/functions/elementwise.hpp>
 
 namespace neap::inline v0 {
 
 /// The number of the running step, as a tensor that the program increments before it is first read: training counts from
-/// 1. Steps in which nobody asks for it leave it alone.
+/// 1.
 class step_clock {
  public:
-  /// `counter` is an i64 scalar that lives as long as the training.
-  explicit step_clock(tensor counter) : counter_(std::move(counter)) {}
+  /// `counter` is an i64 scalar that lives as long as the training. `seed`, if given, is another one: what it holds in a
+  /// step is added to the number that dropout draws by.
+  explicit step_clock(tensor counter, tensor seed = {}) : counter_(std::move(counter)), seed_(std::move(seed)) {}
   tensor const& now(std::source_location at = std::source_location::current()) {
     if (!ticked_) apply(op::increment{}, {counter_}, at);
     ticked_ = true;
     return counter_;
   }
+  /// What random operators of this step depend on.
+  tensor const& draws(std::source_location at = std::source_location::current()) {
+    if (seed_.is_empty()) return now(at);
+    if (draws_.is_empty()) draws_ = apply(op::add{}, {now(at), seed_}, at);
+    return draws_;
+  }
   bool is_used() const { return ticked_; }
 
  private:
-  tensor counter_;
+  tensor counter_, seed_, draws_;
   bool ticked_ = false;
 };
 
@@ -46,7 +53,7 @@ inline tensor dropout(tensor const& x, double p, std::source_location at = std::
   if (p == 0 || !context_access::is_training()) return x;
   auto* clock = static_cast<step_clock*>(context_access::clock());
   auto const key = static_cast<std::int64_t>(eager_context::current().draw());
-  tensor const step = clock ? clock->now() : detail::make_copy(std::vector<std::int64_t>{0}, {}, at);
+  tensor const step = clock ? clock->draws() : detail::make_copy(std::vector<std::int64_t>{0}, {}, at);
   return apply(op::dropout{p, key}, {x, step});
 }
 

@@ -1,0 +1,150 @@
+// What trainer and evaluator share: a planned program bound to a model's memory, run on batches; and the same program for
+// batches of other sizes, each planned when it first comes (or before, by prepare), all in one arena.
+#pragma once
+
+#include <neap/execute/executable.hpp>
+#include <neap/execute/plan_like.hpp>
+#include <neap/model/program.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+/// A program traced for one sample and planned, with its inputs and kept values in the plan's terms.
+template <class Program, class Ops, class Backend>
+class bound_program {
+ public:
+  bound_program(Program p, plan<basic_graph<Ops>> const& planned, Backend& backend, execution_options const& options,
+                std::source_location at)
+      : step(std::move(p)) {
+    auto const refuse = [&](std::string const& what) { throw error(context_access::place(at), what); };
+    if (planned.original != step.program.digest()) refuse("the plan is not one of this program");
+    std::vector<source_binding> bindings;
+    for (auto const& r : step.residents)
+      bindings.push_back({counterpart(step.program.sources(), planned.graph.sources(), r.value), r.memory()});
+    for (auto v : step.inputs) {
+      inputs.push_back(counterpart(step.program.sources(), planned.graph.sources(), v));
+      types.push_back(step.program.type(v));
+    }
+    with_place(at, [&] { run = std::make_unique<executable<Ops, Backend>>(planned, bindings, backend, options); });
+  }
+
+  /// Where a kept value of the program is after a run.
+  tensor_ref value(value_id v) const {
+    return run->value(counterpart(step.program.kept(), run->planned().graph.kept(), v));
+  }
+
+  Program step;
+  std::vector<value_id> inputs;
+  std::vector<tensor_type> types;
+  std::unique_ptr<executable<Ops, Backend>> run;
+
+ private:
+  /// Sources stand in the same order in a program and in its plans, and so do kept values; ids may differ.
+  static value_id counterpart(std::span<value_id const> from, std::span<value_id const> to, value_id v) {
+    for (std::size_t i = 0; i < from.size(); ++i)
+      if (from[i] == v) return to[i];
+    throw error("the plan is not one of this program");
+  }
+};
+
+/// Runs a program on batches. `Program` has program, residents, inputs and recipe.
+template <class Program, class Ops, class Backend>
+class batch_runner {
+ public:
+  using bound = bound_program<Program, Ops, Backend>;
+
+  batch_runner(Program const& step, plan<basic_graph<Ops>> const& p, Backend& backend, execution_options const& options,
+               std::string_view who, std::source_location at)
+      : backend_(&backend),
+        options_(options),
+        who_(who) {
+    sizes_.push_back(std::make_unique<bound>(step, p, backend, options, at));
+    auto const& first = *sizes_.front()->run;
+    options_.memory = {first.arena_data(), static_cast<std::size_t>(first.arena_bytes())};
+  }
+
+  /// The program for a batch's types, its inputs bound to the batch's memory.
+  template <class Sample>
+  bound& bind(Sample const& batch, std::source_location at) {
+    std::vector<tensor> given;
+    tensors_of(batch, given);
+    auto& b = size_of(batch, given, at);
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      tensor const& x = given[k];
+      if (!x.layout(at).is_dense()) refuse(at, "tensor " + std::to_string(k) + " of the batch is not dense");
+      b.run->bind(b.inputs[k], x.ref(at).data);
+    }
+    return b;
+  }
+  /// Traces and plans the program for samples of these types, if it is not there yet.
+  template <class Sample>
+  bound& prepare(Sample const& sample, std::source_location at) {
+    std::vector<tensor> given;
+    tensors_of(sample, given);
+    return size_of(sample, given, at);
+  }
+  /// Takes a plan for another size that somebody else made.
+  void add(Program const& step, plan<basic_graph<Ops>> const& p, std::source_location at) {
+    sizes_.push_back(std::make_unique<bound>(step, p, *backend_, fitting(p, at), at));
+  }
+
+  bound const& first() const { return *sizes_.front(); }
+  std::vector<std::unique_ptr<bound>> const& sizes() const { return sizes_; }
+
+ private:
+  [[noreturn]] void refuse(std::source_location at, std::string const& what) const {
+    throw error(context_access::place(at), std::string(who_) + ": " + what);
+  }
+  template <class Sample>
+  static void tensors_of(Sample const& batch, std::vector<tensor>& given) {
+    Sample handles = batch;
+    for_each_tensor(handles, [&](tensor const& x, auto const&) {
+      if (!x.is_empty()) given.push_back(x);
+    });
+  }
+  execution_options const& fitting(plan<basic_graph<Ops>> const& p, std::source_location at) const {
+    auto const needed = p.arena_bytes - p.resident_bytes;
+    if (needed > static_cast<bytes_t>(options_.memory.size()))
+      refuse(at, "a batch of this size needs " + std::to_string(needed) + " bytes beside what is resident, there are " +
+                     std::to_string(options_.memory.size()) +
+                     ": plan the largest batch first, or give a plan by add()");
+    return options_;
+  }
+
+  template <class Sample>
+  bound& size_of(Sample const& batch, std::vector<tensor> const& given, std::source_location at) {
+    auto const& sample = first().types;
+    if (given.size() != sample.size())
+      refuse(at, "the batch has " + std::to_string(given.size()) + " tensors, the sample had " +
+                     std::to_string(sample.size()));
+    for (auto const& s : sizes_) {
+      bool same = true;
+      for (std::size_t k = 0; k < given.size(); ++k) same = same && given[k].type(at) == s->types[k];
+      if (same) return *s;
+    }
+    for (std::size_t k = 0; k < given.size(); ++k) {
+      auto const &x = given[k].type(), &s = sample[k];
+      bool fits = x.element == s.element && x.rank() == s.rank();
+      if (!fits || !first().step.recipe)
+        refuse(at, "tensor " + std::to_string(k) + " of the batch is " + to_string(x) + ", the sample's was " +
+                       to_string(s));
+    }
+    auto step = first().step.recipe->for_sample(&batch, &sample_type<Sample>, first().step, at);
+    auto const& like = first().run->planned();
+    auto p = plan_like(like, first().step.program, step.program);
+    if (!p) p = plan_in_order(step.program, like.options);
+    sizes_.push_back(std::make_unique<bound>(std::move(step), *p, *backend_, fitting(*p, at), at));
+    return *sizes_.back();
+  }
+
+  Backend* backend_;
+  execution_options options_;
+  std::string_view who_;
+  std::vector<std::unique_ptr<bound>> sizes_;  // the first is the one that was given
+};
+
+}  // namespace neap::inline v0::detail

@@ -1,0 +1,136 @@
+// A plan for a program of other sizes, after the plan of one that it equals otherwise: the same order, recomputation and
+// transfers, other bytes. The last, smaller batch of an epoch is planned so in the time of a simulation.
+#pragma once
+
+#include <neap/ir/editor.hpp>
+#include <neap/ir/operators/transfer.hpp>
+#include <neap/memory/make_plan.hpp>
+#include <neap/schedule/memory_greedy.hpp>
+#include <neap/simulate/roofline.hpp>
+#include <neap/simulate/simulator.hpp>
+
+#include <optional>
+#include <vector>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+/// Whether two graphs have the same operators between the same values; attributes and sizes may differ.
+inline bool is_like(op_graph const& a, op_graph const& b) {
+  if (a.op_count() != b.op_count() || a.value_count() != b.value_count() || a.storage_count() != b.storage_count() ||
+      !std::equal(a.kept().begin(), a.kept().end(), b.kept().begin(), b.kept().end()))
+    return false;
+  for (auto o : a.ops())
+    if (&a.facets(o) != &b.facets(o) || a.origin(o) != b.origin(o) ||
+        !std::equal(a.inputs(o).begin(), a.inputs(o).end(), b.inputs(o).begin(), b.inputs(o).end()) ||
+        a.outputs(o).size() != b.outputs(o).size() || (!a.outputs(o).empty() && a.output(o) != b.output(o)))
+      return false;
+  for (auto v : a.values())
+    if (a.producer(v) != b.producer(v) || a.storage(v) != b.storage(v) || a.role(v) != b.role(v) ||
+        a.record(v).alias != b.record(v).alias || a.record(v).of != b.record(v).of ||
+        a.type(v).element != b.type(v).element)
+      return false;
+  return true;
+}
+
+/// `planned`, a graph that was made of `from` by copies and transfers of its ops, with the sizes of `to` in place of those
+/// of `from`.
+inline op_graph resized(op_graph const& planned, op_graph const& from, op_graph const& to) {
+  // Ops of `from` by origin: a planned op says whose copy it is.
+  table<op_id, op_id> of(from.origin_count(), nothing<op_id>);
+  for (auto o : from.ops()) of[from.origin(o)] = o;
+  graph_editor edit(planned.facet_table());
+  edit.derive_all();
+  table<value_id, tensor_layout> layout(planned.value_count(), tensor_layout{});
+  table<value_id, bytes_t> bytes(planned.value_count(), -1);
+  std::size_t source = 0;
+  // Sizes first: an op may read what a later one makes.
+  for (auto v : planned.values()) {
+    auto const p = planned.producer(v);
+    if (p == nothing<op_id>) {
+      auto const s = to.sources()[source++];
+      layout[v] = to.layout(s), bytes[v] = to.bytes(to.storage(s));
+    } else if (!planned.as<op::store>(p) && !planned.as<op::load>(p)) {
+      auto const w = to.output(of[planned.origin(p)], static_cast<int>(index(v) - index(planned.output(p))));
+      layout[v] = to.layout(w);
+      if (planned.record(v).alias == alias_kind::fresh) bytes[v] = to.bytes(to.storage(w));
+    }
+  }
+  for (bool again = true; again;) {  // transfers move what they are given: from the stored value on
+    again = false;
+    for (auto o : planned.ops())
+      if ((planned.as<op::store>(o) || planned.as<op::load>(o)) && bytes[planned.output(o)] < 0) {
+        auto const x = planned.inputs(o)[0];
+        auto const p = planned.producer(x);
+        bool const is_transfer = p != nothing<op_id> && (planned.as<op::store>(p) || planned.as<op::load>(p));
+        if (is_transfer && bytes[planned.output(p)] < 0) {
+          again = true;
+          continue;
+        }
+        layout[planned.output(o)] = layout[x];
+        if (planned.as<op::store>(o)) {
+          bytes[planned.output(o)] = 0;
+        } else {  // as many as its store was given
+          auto const kept = planned.inputs(p)[0];
+          auto const first = planned.record(planned.storage(kept)).first;
+          bytes[planned.output(o)] = bytes[first];
+        }
+      }
+  }
+  op_id next = id_at<op_id>(0);
+  plain_vector<output_rule> rules;
+  source = 0;
+  auto const put = [&](op_id o) {
+    rules.clear();
+    for (auto v : planned.outputs(o)) {
+      auto const& r = planned.record(v);
+      rules.push_back({layout[v], r.alias, r.of, r.alias == alias_kind::fresh ? bytes[v] : -1});
+    }
+    operator_view what = planned.view(o);
+    if (!planned.as<op::store>(o) && !planned.as<op::load>(o)) what = to.view(of[planned.origin(o)]);
+    auto const made = edit.add_given(what, planned.inputs(o), span_of(rules), planned.target(o));
+    edit.set_name(made, planned.name(o));
+    edit.set_origin(made, planned.origin(o));
+    for (auto v : planned.outputs(o)) {
+      edit.set_name(v, planned.name(v));
+      edit.set_role(v, planned.role(v));
+    }
+  };
+  for (auto v : planned.values()) {
+    auto const p = planned.producer(v);
+    if (p != nothing<op_id>) {
+      while (index(next) <= index(p)) put(next), next = id_at<op_id>(index(next) + 1);
+      continue;
+    }
+    auto const first = planned.record(planned.storage(v)).first;
+    if (first == v) edit.add_source_at(planned.role(v), layout[v], planned.name(v), bytes[v]);
+    else edit.add_source_view(first, layout[v], planned.name(v));
+  }
+  while (index(next) < planned.op_count()) put(next), next = id_at<op_id>(index(next) + 1);
+  for (auto v : planned.kept()) edit.keep(v, planned.role(v));
+  edit.set_origin_count(planned.origin_count());
+  return std::move(edit).finish();
+}
+
+}  // namespace detail
+
+/// A plan of `to` by the order of `like`, a plan of `from`; nothing if the programs differ in more than sizes.
+template <class Ops>
+std::optional<plan<basic_graph<Ops>>> plan_like(plan<basic_graph<Ops>> const& like, basic_graph<Ops> const& from,
+                                                basic_graph<Ops> const& to) {
+  if (like.original != from.digest() || !detail::is_like(from, to)) return std::nullopt;
+  candidate<basic_graph<Ops>> c{basic_graph<Ops>(detail::resized(like.graph, from, to)), like.order(), {}};
+  c.result = simulate(c.graph, c.order, roofline::host(1), like.options);
+  return make_plan(std::move(c), to, like.options);
+}
+
+/// A plan in the best order found without a search: nothing is computed again or moved.
+template <class Ops>
+plan<basic_graph<Ops>> plan_in_order(basic_graph<Ops> const& g, memory_options const& options = {}) {
+  candidate<basic_graph<Ops>> c{g, memory_greedy{}(g, options), {}};
+  c.result = simulate(c.graph, c.order, roofline::host(1), options);
+  return make_plan(std::move(c), g, options);
+}
+
+}  // namespace neap::inline v0

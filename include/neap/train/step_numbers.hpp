@@ -1,0 +1,174 @@
+// The numbers of a training step that may be others in each step: the optimizer's (rate, decay...), by groups of weights,
+// the scale of the loss, a seed of dropout's draws. The program reads them as tensors; before each step they are written
+// there, from schedules and from what the caller says of this one step:
+//
+//   run(batch, {.rate = 1e-4});
+#pragma once
+
+#include <neap/core/philox.hpp>
+#include <neap/model/functions/random.hpp>
+#include <neap/model/parameter.hpp>
+#include <neap/train/scheduled.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// What one step shall use instead of what the optimizer and its schedules say. A rate stands for the base rate: groups
+/// multiply it by their factors, and groups with a rate of their own keep it.
+struct step_settings {
+  std::optional<double> rate{}, momentum{}, weight_decay{}, loss_scale{};
+  std::optional<std::uint64_t> seed{};  // of dropout's draws in this step: the same seed and step draw the same
+};
+
+/// Weights with numbers of their own.
+struct parameter_group {
+  std::string match;                        // of their paths; * stands for any characters: "*.bias", "head.*"
+  std::optional<scheduled> rate{};          // instead of the optimizer's
+  double rate_factor = 1;                   // times the optimizer's
+  std::optional<scheduled> weight_decay{};  // instead of the optimizer's
+};
+
+namespace detail {
+
+/// Whether a path matches a pattern in which * stands for any characters.
+inline bool matches(std::string_view pattern, std::string_view path) {
+  std::size_t p = 0, t = 0, star = pattern.npos, from = 0;
+  while (t < path.size()) {
+    if (p < pattern.size() && pattern[p] == '*') star = p++, from = t;
+    else if (p < pattern.size() && pattern[p] == path[t]) ++p, ++t;
+    else if (star != pattern.npos) p = star + 1, t = ++from;
+    else return false;
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+template <class Optimizer>
+concept has_numbers = requires(Optimizer const& o) {
+  Optimizer::numbers.size();
+  o.values();
+};
+
+/// Made once for a training step; the program's sources hold what set() writes.
+class step_numbers {
+ public:
+  /// `groups`: the first whose pattern matches a weight's path counts. `loss_scale` 0: the loss is not scaled.
+  template <class Optimizer>
+  step_numbers(Optimizer const& o, std::span<parameter_group const> groups, double loss_scale, tensor counter)
+      : counter_(std::move(counter)),
+        seed_(number(dtype::i64)),
+        loss_scale_(loss_scale) {
+    std::vector<scheduled> values;
+    if constexpr (has_numbers<Optimizer>) {
+      for (std::string_view n : Optimizer::numbers) names_.push_back(n);
+      for (auto const& v : o.values()) values.push_back(v);
+    }
+    groups_.push_back({"", values, {}, 1, false});
+    for (auto const& g : groups) {
+      group mine{g.match, values, {}, g.rate_factor, false};
+      for (std::size_t k = 0; k < names_.size(); ++k) {
+        if (names_[k] == "rate" && g.rate) mine.values[k] = *g.rate, mine.own_rate = true;
+        if (names_[k] == "weight_decay" && g.weight_decay) mine.values[k] = *g.weight_decay, mine.own_decay = true;
+      }
+      groups_.push_back(std::move(mine));
+    }
+    for (auto& g : groups_) g.numbers = number(dtype::f64, {static_cast<std::int64_t>(names_.size())});
+    if (scales_loss()) scale32_ = number(dtype::f32), scale64_ = number(dtype::f64), unscale_ = number(dtype::f64);
+  }
+
+  tensor const& counter() const { return counter_; }
+  tensor const& seed() const { return seed_; }
+  bool scales_loss() const { return loss_scale_ != 0; }
+  /// The loss's scale as a number of the loss's type, and what gradients are multiplied by.
+  tensor const& scale(dtype t) const { return t == dtype::f64 ? scale64_ : scale32_; }
+  tensor const& unscale() const { return unscale_; }
+  /// The numbers of the group of a weight, in the optimizer's order.
+  tensor const& of(std::string_view path) {
+    for (std::size_t i = 1; i < groups_.size(); ++i)
+      if (matches(groups_[i].match, path)) return groups_[i].used = true, groups_[i].numbers;
+    return groups_.front().numbers;
+  }
+  /// The pattern of a group that no weight has been found in; empty if there is none.
+  std::string_view unused_group() const {
+    for (std::size_t i = 1; i < groups_.size(); ++i)
+      if (!groups_[i].used) return groups_[i].match.empty() ? "(empty)" : std::string_view(groups_[i].match);
+    return {};
+  }
+  template <class F>
+  void each_source(F const& f) const {
+    for (auto const& g : groups_) f(g.numbers, g.match.empty() ? "numbers" : "numbers." + g.match);
+    f(seed_, std::string("seed"));
+    if (scales_loss())
+      f(scale32_, std::string("loss_scale")), f(scale64_, std::string("loss_scale")),
+          f(unscale_, std::string("loss_unscale"));
+  }
+
+  /// Writes the numbers of the next step, by the counter of those that were taken. Throws neap::error for settings that
+  /// the step has no use for.
+  void set(step_settings const& s, std::source_location at) const {
+    auto const refuse = [&](std::string const& what) { throw error(context_access::place(at), what); };
+    auto const step = *reinterpret_cast<std::int64_t const*>(counter_.storage()->data()) + 1;
+    bool rate = !s.rate, momentum = !s.momentum, decay = !s.weight_decay;
+    for (auto const& g : groups_) {
+      auto* const to = reinterpret_cast<double*>(g.numbers.storage()->data());
+      for (std::size_t k = 0; k < names_.size(); ++k) {
+        double x = g.values[k].at(step);
+        if (names_[k] == "rate") {
+          if (s.rate && !g.own_rate) x = *s.rate;
+          x *= g.own_rate ? 1 : g.rate_factor;
+          rate = true;
+        }
+        if (names_[k] == "momentum" && s.momentum) x = *s.momentum, momentum = true;
+        if (names_[k] == "weight_decay") {
+          if (s.weight_decay && !g.own_decay) x = *s.weight_decay;
+          decay = true;
+        }
+        to[k] = x;
+      }
+    }
+    for (auto [used, name] : {std::pair{rate, "rate"}, {momentum, "momentum"}, {decay, "weight_decay"}})
+      if (!used) refuse(std::string("the optimizer of this step has no ") + name);
+    if (s.loss_scale && !scales_loss())
+      refuse("this step was made without a loss scale: give training_options{.loss_scale = ...}");
+    if (scales_loss()) {
+      double const x = s.loss_scale.value_or(loss_scale_);
+      if (!(x > 0)) refuse("the loss scale must be above 0, was given " + std::to_string(x));
+      *reinterpret_cast<float*>(scale32_.storage()->data()) = static_cast<float>(x);
+      *reinterpret_cast<double*>(scale64_.storage()->data()) = x;
+      *reinterpret_cast<double*>(unscale_.storage()->data()) = 1 / x;
+    }
+    std::int64_t draws = 0;  // what is added to the number of the step
+    if (s.seed) {
+      auto const four = philox{*s.seed}(0, 2);
+      draws = static_cast<std::int64_t>((four[0] | std::uint64_t{four[1]} << 32) >> 2);
+    }
+    *reinterpret_cast<std::int64_t*>(seed_.storage()->data()) = draws;
+  }
+
+ private:
+  struct group {
+    std::string match;
+    std::vector<scheduled> values;
+    tensor numbers{};
+    double rate_factor = 1;
+    bool own_rate = false, own_decay = false, used = false;
+  };
+  static tensor number(dtype t, shape const& s = {}) {
+    return make_owned({t, s}, initialiser::constant(0), role::state);
+  }
+
+  std::vector<std::string_view> names_;
+  std::vector<group> groups_;  // the first is of all that are in no other
+  tensor counter_, seed_, scale32_, scale64_, unscale_;
+  double loss_scale_;
+};
+
+}  // namespace detail
+
+}  // namespace neap::inline v0

@@ -1,0 +1,295 @@
+// A trainer beside eager steps: rates and other numbers in each step, groups, outputs, batches of other sizes.
+#include <neap/execute/trainer.hpp>
+
+#include <doctest/doctest.h>
+#include <neap/memory/make_plan.hpp>
+#include <neap/model/model.hpp>
+#include <neap/mutate/chain.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/optimize/optimize.hpp>
+#include <neap/verify/plan_verifier.hpp>
+
+#include "../support/message.hpp"
+
+#include <string>
+#include <vector>
+
+using namespace neap;
+using neap::testing::message_of;
+
+namespace {
+
+struct network {
+  nn::linear in{12, 24}, middle{24, 24}, out{24, 5};
+  nn::layer_norm norm{24};
+  nn::dropout drop{0.3};
+  tensor operator()(tensor x) const {
+    x = drop(gelu(norm(in(flatten(x, 1)))));
+    return out(relu(middle(x)));
+  }
+};
+
+std::pair<tensor, tensor> batch(std::int64_t n, std::uint64_t seed) {
+  std::vector<std::int64_t> labels;
+  for (std::int64_t i = 0; i < n; ++i) labels.push_back((i * 7 + static_cast<std::int64_t>(seed)) % 5);
+  return {tensor::randn({n, 3, 4}, seed), tensor::from(labels, {n})};
+}
+std::vector<float> weights_of(network& n) {
+  std::vector<float> all;
+  for (auto const& w : named_tensors(n, role::weight))
+    for (auto x : w.tensor.values<float>()) all.push_back(x);
+  return all;
+}
+
+template <class Ops>
+plan<basic_graph<Ops>> plan_of(training_program<Ops> const& step, double ratio) {
+  search_options few;
+  few.iterations = 60;
+  auto const found = optimize(step, chain(rematerialize{}, neap::swap{1e9}), few, memory_limit::of_original(ratio));
+  REQUIRE(verify_plan(step.program, found.placed).ok());
+  return found.placed;
+}
+
+/// Steps of two equal models, one planned, one eager, with the same settings.
+template <class Optimizer>
+void check_steps(Optimizer const& optimizer, training_options const& options,
+                 std::vector<step_settings> const& settings) {
+  eager_context const context{{.threads = 1}};
+  network planned, eager;
+  initialise(planned, 3), initialise(eager, 3);
+  auto const step = training_step(planned, batch(8, 0), cross_entropy{}, optimizer, options);
+  host_backend backend(1);
+  trainer run(step, plan_of(step, 0.7), backend);
+  training_state state;
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    auto const b = batch(8, i);
+    double const e =
+        eager_step(eager, b, cross_entropy{}, optimizer, state, options, settings[i]).template item<double>();
+    CHECK(run(b, settings[i]) == e);
+    CHECK(weights_of(planned) == weights_of(eager));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("numbers of each step, scheduled or said, are those of eager steps, in all optimizers") {
+  auto const rate = scheduled::cosine(0.05, 0.001, 5).warm_up(2);
+  std::vector<step_settings> const some{{}, {.rate = 0.02}, {}, {.rate = 0.01, .weight_decay = 0.1}, {.seed = 9}, {}};
+  check_steps(sgd{.rate = rate}, {}, some);
+  check_steps(momentum{.rate = rate}, {}, {{}, {.momentum = 0.5}, {.rate = 0.1, .momentum = 0.1}});
+  check_steps(nesterov{.rate = rate}, {.clip_norm = 0.5}, some);
+  check_steps(adam{.rate = rate}, {.micro_batches = 2}, some);
+  check_steps(adamw{.rate = rate, .beta1 = [](std::int64_t s) { return s > 2 ? 0.9 : 0.8; }}, {}, some);
+  check_steps(lion{.rate = rate}, {}, some);
+}
+
+TEST_CASE("a said rate is the rate: a step at rate 0 moves nothing, and a seed draws otherwise") {
+  eager_context const context{{.threads = 1}};
+  network m;
+  auto const step = training_step(m, batch(8, 0), cross_entropy{}, sgd{.rate = 0.5});
+  host_backend backend(1);
+  trainer run(step, plan_in_order(step.program), backend);
+  auto const before = weights_of(m);
+  double const a = run(batch(8, 0), {.rate = 0});
+  CHECK(weights_of(m) == before);
+  double const b = run(batch(8, 0), {.rate = 0});
+  CHECK(a != b);  // the step's number counts for dropout
+  CHECK(run(batch(8, 0), {.rate = 0, .seed = 4}) != run(batch(8, 0), {.rate = 0, .seed = 5}));
+  run(batch(8, 0));
+  CHECK(weights_of(m) != before);
+}
+
+TEST_CASE("one plan serves all rates") {
+  network a, b;
+  auto const first = training_step(a, batch(8, 0), cross_entropy{}, adamw{.rate = 0.1});
+  auto const second = training_step(b, batch(8, 0), cross_entropy{}, adamw{.rate = 0.2, .weight_decay = 0});
+  CHECK(first.program.digest() == second.program.digest());
+}
+
+TEST_CASE("groups of weights have their own rate and decay, by hand and planned") {
+  eager_context const context{{.threads = 1}};
+  training_options options;
+  options.groups = {
+      {.match = "*.bias", .weight_decay = 0}, {.match = "in.*", .rate_factor = 0.5}, {.match = "out.*", .rate = 0.0}};
+  check_steps(adamw{.rate = 0.05, .weight_decay = 0.3}, options, {{}, {.rate = 0.1}, {}});
+
+  network m;
+  m.drop.p = 0;
+  initialise(m, 3);
+  network other = m;
+  training_state state;
+  auto const b = batch(8, 1);
+  auto loss = cross_entropy{}(m(b.first), b.second);
+  auto const g = grad(loss, {m.in.weight, m.in.bias, m.middle.weight});
+  auto const w = m.in.weight.values<double>(), bias = m.in.bias.values<double>(), out = m.out.weight.values<double>();
+  eager_step(other, b, cross_entropy{}, sgd{.rate = 0.1, .weight_decay = 0.2}, state, options);
+  auto const w1 = other.in.weight.values<double>(), b1 = other.in.bias.values<double>();
+  for (std::size_t i = 0; i < w.size(); ++i)
+    CHECK(w1[i] == doctest::Approx(w[i] - 0.05 * (g[0].values<double>()[i] + 0.2 * w[i])).epsilon(1e-5));
+  for (std::size_t i = 0; i < bias.size(); ++i)  // the first group that matches counts: no factor
+    CHECK(b1[i] == doctest::Approx(bias[i] - 0.1 * g[1].values<double>()[i]).epsilon(1e-5));
+  CHECK(other.out.weight.values<double>() == out);
+}
+
+TEST_CASE("a scaled loss gives the same weights where the scale is a power of two, and reports the loss itself") {
+  eager_context const context{{.threads = 1}};
+  auto const after = [&](double scale, step_settings const& s) {
+    network m;
+    initialise(m, 3);
+    training_options o;
+    o.loss_scale = scale;
+    auto const step = training_step(m, batch(8, 0), cross_entropy{}, sgd{.rate = 0.1}, o);
+    host_backend backend(1);
+    trainer run(step, plan_of(step, 0.8), backend);
+    std::vector<float> all{static_cast<float>(run(batch(8, 0), s))};
+    for (auto x : weights_of(m)) all.push_back(x);
+    return all;
+  };
+  auto const plain = after(0, {});
+  CHECK(after(1024, {}) == plain);
+  CHECK(after(1024, {.loss_scale = 65536}) == plain);
+  check_steps(adamw{.rate = 0.05}, {.loss_scale = 3}, {{}, {.loss_scale = 7}});
+}
+
+namespace {
+struct told {
+  tensor loss, logits, accuracy;
+};
+struct telling {
+  told operator()(network const& net, std::pair<tensor, tensor> const& b) const {
+    tensor const logits = net(b.first), loss = cross_entropy{}(logits, b.second);
+    no_gradient const off;
+    tensor const hits = cast(apply(op::equal{}, {arg_max(logits), b.second}), dtype::f32);
+    return {loss, logits, mean(hits)};
+  }
+};
+}  // namespace
+
+TEST_CASE("named outputs: what the loss told besides") {
+  eager_context const context{{.threads = 1}};
+  for (std::int64_t parts : {1, 2}) {
+    network m;
+    m.drop.p = 0;
+    initialise(m, 3);
+    network other = m;
+    auto const b = batch(8, 2);
+    training_options o;
+    o.micro_batches = parts;
+    auto const step = training_step(m, b, telling{}, sgd{.rate = 0.1}, o);
+    host_backend backend(1);
+    trainer run(step, plan_of(step, 0.6), backend);
+    auto const expected = telling{}(other, b);
+    CHECK(run(b) == doctest::Approx(expected.loss.item<double>()).epsilon(1e-6));
+    CHECK(run.output("logits").shape() == shape{8, 5});
+    if (parts == 1) CHECK(run.output("logits").values<float>() == expected.logits.values<float>());
+    CHECK(run.output("accuracy").item<double>() == doctest::Approx(expected.accuracy.item<double>()));
+    auto const text = message_of([&] { run.output("logit"); });
+    CHECK(text.starts_with("trainer.cpp:"));
+    CHECK(text.ends_with("trainer: the step has no output \"logit\"; it has logits, accuracy"));
+  }
+  network m;
+  auto const step = training_step(m, batch(8, 2), cross_entropy{}, sgd{}, {.keep_prediction = true});
+  host_backend backend(1);
+  trainer run(step, plan_in_order(step.program), backend);
+  run(batch(8, 2));
+  CHECK(run.output("prediction").shape() == shape{8, 5});
+}
+
+TEST_CASE("smaller batches run in the same arena, under plans after the first one, with the bits of eager steps") {
+  eager_context const context{{.threads = 1}};
+  for (double ratio : {1.0, 0.6, 0.3}) {
+    network planned, eager;
+    initialise(planned, 3), initialise(eager, 3);
+    adamw const optimizer{.rate = 0.01};
+    auto const step = training_step(planned, batch(16, 0), cross_entropy{}, optimizer);
+    host_backend backend(1);
+    trainer run(step, plan_of(step, ratio), backend);
+    training_state state;
+    std::uint64_t seed = 0;
+    for (std::int64_t n : {16, 5, 16, 1, 5, 15, 2}) {
+      CAPTURE(n);
+      auto const b = batch(n, ++seed);
+      CHECK(run(b) == eager_step(eager, b, cross_entropy{}, optimizer, state).item<double>());
+      CHECK(weights_of(planned) == weights_of(eager));
+      auto const& p = run.last_program();
+      CHECK(p.planned().arena_bytes <= run.program().planned().arena_bytes);
+      CHECK(p.arena_data() == run.program().arena_data());
+      CHECK(p.high_water_bytes() == p.planned().arena_bytes);
+    }
+    CHECK(run.size_count() == 5);
+    run.prepare(batch(7, 0));
+    CHECK(run.size_count() == 6);
+    auto const text = message_of([&] { run(batch(64, 0)); });
+    CHECK(text.starts_with("trainer.cpp:"));
+    CHECK(text.find("trainer: a batch of this size needs ") != std::string::npos);
+    CHECK(weights_of(planned) == weights_of(eager));
+  }
+}
+
+TEST_CASE("a plan after another one is right, and keeps its copies and transfers") {
+  network m;
+  auto const step = training_step(m, batch(16, 0), cross_entropy{}, adamw{});
+  auto const small = training_step(m, batch(6, 0), cross_entropy{}, adamw{});
+  int same = 0, copies = 0;
+  for (double ratio : {1.0, 0.8, 0.6, 0.4, 0.2}) {
+    auto const p = plan_of(step, ratio);
+    auto const q = plan_like(p, step.program, small.program);
+    if (!q) continue;
+    ++same;
+    auto const verdict = verify_plan(small.program, *q);
+    CHECK_MESSAGE(verdict.ok(), verdict.message());
+    CHECK(q->graph.op_count() == p.graph.op_count());
+    copies += p.graph.op_count() > step.program.op_count();
+  }
+  CHECK(same == 5);
+  CHECK(copies > 1);
+}
+
+TEST_CASE("mistakes with batches and settings name the user's line") {
+  eager_context const context{{.threads = 1}};
+  network m;
+  auto const step = training_step(m, batch(8, 0), cross_entropy{}, sgd{});
+  host_backend backend(1);
+  trainer run(step, plan_in_order(step.program), backend);
+  int line = 0;
+  auto const check = [&](std::string const& text, auto const& f) {
+    auto const told = message_of(f);
+    CAPTURE(told);
+    CHECK(told.starts_with("trainer.cpp:" + std::to_string(line) + ": "));
+    CHECK(told.find(text) != std::string::npos);
+  };
+  auto const b = batch(8, 0);
+  check("the batch has 1 tensors, the sample had 2", [&] {
+    line = __LINE__ + 1;
+    run(b.first);
+  });
+  check("tensor 0 of the batch is i64[8], the sample's was f32[8,3,4]", [&] {
+    line = __LINE__ + 1;
+    run(std::pair{b.second, b.second});
+  });
+  check("tensor 0 of the batch is not dense", [&] {
+    line = __LINE__ + 1;
+    run(std::pair{permute(tensor::randn({8, 4, 3}, 1), {0, 2, 1}), b.second});
+  });
+  check("the optimizer of this step has no momentum", [&] {
+    line = __LINE__ + 1;
+    run(b, {.momentum = 0.5});
+  });
+  check("without a loss scale", [&] {
+    line = __LINE__ + 1;
+    run(b, {.loss_scale = 2});
+  });
+  training_options bad;
+  bad.groups = {{.match = "encoder.*"}};
+  check("no weight of the model is in the group \"encoder.*\"", [&] {
+    line = __LINE__ + 1;
+    training_step(m, b, cross_entropy{}, sgd{}, bad);
+  });
+  auto const other = training_step(m, batch(9, 0), cross_entropy{}, sgd{});
+  auto const wrong = plan_in_order(other.program);
+  check("the plan is not one of this program", [&] {
+    line = __LINE__ + 1;
+    trainer(step, wrong, backend);
+  });
+}
