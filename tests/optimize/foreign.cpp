@@ -65,7 +65,7 @@ TEST_CASE("the image of a graph is a graph, with the same ops, peak and latency"
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
     engine::truth t;
-    auto const g = engine::random_net(seed, t);
+    auto const g = engine::random_net(seed, t, {.streams = seed % 2 == 1});
     auto const image = image_of(g, [&](op_id o) { return g.ops[index(o)].seconds; });
     auto const valid = verify(image.program);
     REQUIRE_MESSAGE(valid.ok(), valid.message());
@@ -179,6 +179,74 @@ TEST_CASE("a ladder fits where its ops may run again, and not where they may not
   CHECK(count(d.placed, foreign_step::load) > 0);
   auto const twice = [](engine::net const&, op_id) { return 2e-3; };
   CHECK(optimize(free, rematerialize{}, limited(0.9, 20), twice).original.latency == doctest::Approx(96e-3));
+}
+
+TEST_CASE("the check of plans finds what is wrong with them") {
+  std::size_t found[8] = {}, tried[8] = {};
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    engine::truth t;
+    auto const g = engine::random_net(seed, t);
+    auto const right = optimize(g, moves, limited(0.6, 30), engine_cost{}).placed;
+    REQUIRE(faults(g, t, right) == "");
+    auto const plant = [&](int kind, auto const& change) {
+      auto p = right;
+      if (!change(p) || p == right) return;
+      ++tried[kind], found[kind] += faults(g, t, p, seconds_of_transfer) != "";
+    };
+    for (std::size_t i = 0; i < right.steps.size(); ++i) {
+      plant(0, [&](auto& p) { return p.steps.erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i)), true; });
+      plant(1, [&](auto& p) { return p.steps[i].end += 1e-3, true; });
+      plant(2, [&](auto& p) { return ++p.steps[i].copy, p.steps[i].kind == foreign_step::compute; });
+      plant(3, [&](auto& p) {  // reads another instance
+        auto& in = p.steps[i].inputs;
+        if (in.empty() || in[0].buffer == no_id || p.buffers.size() < 2) return false;
+        in[0].buffer = (in[0].buffer + 1) % static_cast<std::uint32_t>(p.buffers.size());
+        return true;
+      });
+    }
+    for (std::size_t i = 0; i < right.buffers.size(); ++i) {
+      plant(4, [&](auto& p) { return p.buffers[i].offset += 64, true; });
+      plant(5, [&](auto& p) { return p.buffers[i].last > p.buffers[i].first && p.buffers[i].last--; });
+      plant(6, [&](auto& p) { return p.buffers.erase(p.buffers.begin() + static_cast<std::ptrdiff_t>(i)), true; });
+    }
+    plant(7, [&](auto& p) { return p.arena_bytes += 64, true; });
+    plant(7, [&](auto& p) { return p.peak_bytes -= 64, true; });
+  }
+  for (int kind = 0; kind < 8; ++kind) {
+    CAPTURE(kind);
+    CHECK(tried[kind] > 50);
+    // A buffer may lie somewhere else, or end later than its last reader, without harm.
+    CHECK(static_cast<double>(found[kind]) >= (kind == 4 || kind == 5 ? 0.5 : 1.0) * static_cast<double>(tried[kind]));
+  }
+}
+
+TEST_CASE("costs of ops and of transfers may be said apart") {
+  auto const g = ladder(16, false);
+  auto const link = [](foreign_graph const&, op_id) { return 5e-4; };
+  auto const op = [](engine::net const&, op_id) { return 2e-3; };
+  for (bool own : {true, false}) {
+    auto const found = own ? optimize(g, neap::swap{}, limited(0.6, 100), link)
+                           : optimize(g, neap::swap{}, op, limited(0.6, 100), link);
+    CHECK(count(found.placed, foreign_step::store) > 0);
+    for (auto const& s : found.placed.steps) {
+      bool const moves_bytes = s.kind != foreign_step::compute;
+      CHECK(s.end - s.start == doctest::Approx(moves_bytes ? 5e-4 : own ? 1e-3 : 2e-3));
+    }
+  }
+}
+
+TEST_CASE("a graph without ops, and one of ops without values, are planned as they are") {
+  engine::truth t;
+  engine::net none;
+  auto const a = optimize(none, rematerialize{}, memory_limit(0));
+  CHECK(a.fits);
+  CHECK(a.placed.steps.empty());
+  engine::net bare;
+  bare.ops.resize(3);
+  bare.ops[0].after = {2};
+  auto const b = optimize(bare, moves, memory_limit(0));
+  CHECK(b.fits);
+  CHECK(faults(bare, t, b.placed) == "");
 }
 
 TEST_CASE("schedules, schedulers and mutators of one's own go with foreign graphs") {

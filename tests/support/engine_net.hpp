@@ -23,6 +23,7 @@ struct net {
     std::int64_t workspace = 0;
     double seconds = 0;
     bool view = false, again = false;
+    neap::op_stream stream = neap::op_stream::compute;
   };
   std::vector<op> ops;
   std::vector<number> lies_in;  // of each value: its storage
@@ -44,6 +45,7 @@ struct truth {
 struct options {
   int least_ops = 10, most_ops = 40;
   bool may_repeat = true;  // some ops may run again
+  bool streams = false;    // some ops are transfers of the engine's own
 };
 
 inline constexpr number none = 0xffffffffu;
@@ -144,6 +146,7 @@ inline net random_net(std::uint64_t seed, truth& t, options o = {}) {
         auto const v = make(s, none);
         if (chance(6)) make(s, v);
       }
+      if (o.streams && chance(20)) x.stream = chance(50) ? neap::op_stream::to_host : neap::op_stream::to_device;
       if (chance(25)) x.workspace = 1 + below(400);
       for (number i = 0; i < x.in.size(); ++i)
         for (number j = 0; j < x.out.size(); ++j)
@@ -463,6 +466,7 @@ struct neap::graph_traits<engine::net> {
   static bool is_recomputable(G const& g, op_id o) { return g.ops[index(o)].again; }
   static bytes_t workspace(G const& g, op_id o) { return g.ops[index(o)].workspace; }
   static double seconds(G const& g, op_id o) { return g.ops[index(o)].seconds; }
+  static op_stream stream(G const& g, op_id o) { return g.ops[index(o)].stream; }
   static bool may_take_over(G const& g, op_id o, std::size_t input, std::size_t output) {
     std::pair const wanted{static_cast<engine::number>(input), static_cast<engine::number>(output)};
     auto const& all = g.ops[index(o)].takeovers;

@@ -70,7 +70,7 @@ constexpr decltype(auto) option_among(Otherwise const& otherwise, First const& f
 template <class G, class Searched, class Option>
 void set_option(search_options& to, schedule& order, Option const& o) {
   constexpr bool known = plain_option<Option> || progress_option<Option> || settable_option<Option> ||
-                         cost_option<Option, G> || scheduler_option<Option, Searched>;
+                         cost_option<Option, G> || cost_option<Option, Searched> || scheduler_option<Option, Searched>;
   if constexpr (!known && !std::same_as<G, Searched>) {
     static_assert(!scheduler_for<Option, G>,
                   "neap: this scheduler takes the foreign graph, and cannot order what a search makes of it: write  "
@@ -153,7 +153,9 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
 /// mutation gives what is no order of the graph.
 ///
 /// A graph of another type is searched through its graph_traits; the answer then is an optimized_foreign, in that
-/// graph's own ids (optimize/foreign.hpp).
+/// graph's own ids (optimize/foreign.hpp). A cost model of it says what its ops cost (default: its own seconds, else the
+/// roofline); stores and loads, which it does not know, cost what a model that also takes a foreign_graph says, or a
+/// second one that takes only that (default: the link of a 2-core host's roofline).
 template <class P, class Moves, class... Option>
 auto optimize(P const& step, Moves const& moves, Option const&... option) {
   using G = detail::graph_type_in<P>;
