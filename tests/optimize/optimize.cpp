@@ -1,6 +1,7 @@
 #include <neap/optimize/optimize.hpp>
 
 #include <neap/mutate/chain.hpp>
+#include <neap/mutate/from_range.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
@@ -220,4 +221,214 @@ TEST_CASE("transfers of the answer are placed anew where that is quicker, and ne
   ro.least_ops = 30;
   for (std::uint64_t seed = 0; seed < 40; ++seed) check(random_graph(seed, ro), 0.7);
   CHECK(moved > 0);
+}
+
+namespace {
+
+/// A user's mutation: one op runs earlier, and so does nothing else.
+struct earlier {
+  std::uint32_t from = 0, to = 0;
+  friend bool operator==(earlier const&, earlier const&) = default;
+  template <class G>
+  std::optional<edited<G>> apply(candidate<G> const& c) const {
+    auto s = c.order;
+    std::rotate(s.order.begin() + to, s.order.begin() + from, s.order.begin() + from + 1);
+    if (!check_order(c.graph, s)) return std::nullopt;
+    return edited<G>{c.graph, std::move(s)};
+  }
+  template <class G>
+  std::string describe(candidate<G> const&) const {
+    return "position " + std::to_string(from) + " to " + std::to_string(to);
+  }
+};
+
+/// A user's mutator: all such moves.
+inline constexpr auto reorder = from_range([](auto const& c) {
+  std::vector<earlier> all;
+  for (std::uint32_t p = 1; p < c.order.size(); ++p)
+    for (std::uint32_t q = 0; q < p; ++q) all.push_back({p, q});
+  return all;
+});
+
+/// Pairs of a large value and its small digest; in the order of the ids all large ones wait for their digests.
+toy_graph wide(int n) {
+  graph_editor e{toy_operators::facets};
+  auto const x = e.add_source(role::input, {dtype::f32, {64, 64}});
+  std::vector<value_id> large;
+  for (int i = 0; i < n; ++i) large.push_back(e.add(toy::matmul{}, {x, x})[0]);
+  for (auto v : large) e.keep(e.add(toy::column_sum{}, {v})[0], role::output);
+  return toy_graph(std::move(e).finish());
+}
+
+/// neap's own as a user would wrap it. Counts its calls.
+struct counted_greedy {
+  int* calls = nullptr;
+  template <class G>
+  schedule operator()(G const& g) const {
+    if (calls) ++*calls;
+    return memory_greedy{}(g);
+  }
+};
+
+/// The greatest id that can run runs first.
+struct last_first {
+  template <class G>
+  schedule operator()(G const& g) const {
+    flow_facts const facts(g, no_cost{});
+    table<op_id, std::uint64_t> rank(facts.op_count());
+    for (auto o : id_range<op_id>(facts.op_count())) rank[o] = facts.op_count() - index(o);
+    return neap::detail::order_by_rank(facts, rank);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a user's mutator that only reorders is searched, however many orders one graph has") {
+  auto const g = wide(5);
+  auto const order = given_order{}(g);
+  search_options o;
+  o.memory_at_most = memory_limit::of_original(0.5);
+  o.iterations = 5000;
+  o.width = 1000;
+  // Nothing but the user's orders to start from, so that what is found is the mutator's.
+  auto const found = optimize_from(g, reorder, unit_cost{}, order, {}, o);
+  CHECK(found.fits);
+  CHECK(found.best.graph.digest() == g.digest());
+  CHECK(found.best.order != order);
+  CHECK(found.best.result.peak_bytes <= found.original.peak_bytes / 2);
+  CHECK(found.steps.size() >= 2);
+  CHECK(found.steps.front().starts_with("position "));
+  CHECK(verify_plan(g, found.placed).ok());
+}
+
+TEST_CASE("two candidates are one if graph and order are the same, however they are numbered") {
+  int distinct = 0, renamed = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    random_graph_options ro;
+    ro.copies = seed % 3;
+    ro.swaps = seed % 2;
+    auto const g = random_graph(seed, ro);
+    auto const order = reverse_post_order{}(g);
+    seen_candidates seen;
+    using answer = seen_candidates::answer;
+    CHECK(seen.add(g, order) == answer::first);
+    CHECK(seen.add(g, order) == answer::again);
+
+    // The same under other numbers; origins tell who is who where no two ops share one.
+    toy_graph const h{renumbered(g, seed + 1000)};
+    std::vector<std::uint32_t> new_id(g.origin_count(), no_id);
+    bool unique = true;
+    for (auto x : h.ops()) {
+      unique = unique && new_id[index(h.origin(x))] == no_id;
+      new_id[index(h.origin(x))] = static_cast<std::uint32_t>(index(x));
+    }
+    if (unique) {
+      schedule same;
+      for (auto x : order) same.order.push_back(op_id{new_id[index(g.origin(x))]});
+      CHECK(seen.add(h, same) == answer::again);
+      ++renamed;
+    }
+
+    // Another order is another candidate, and what is none is told.
+    for (std::size_t p = 1; p < order.size(); ++p) {
+      auto other = order;
+      std::swap(other.order[p - 1], other.order[p]);
+      bool const valid = check_order(g, other).ok();
+      auto const met = seen.add(g, other);
+      CHECK((met == answer::no_order) == !valid);
+      if (valid && order[p] != order[p - 1]) distinct += met == answer::first;
+      auto twice = order;
+      twice.order[p] = twice.order[p - 1];
+      CHECK(seen.add(g, twice) == answer::no_order);
+    }
+    auto cut = order;
+    if (cut.size() == 0) continue;
+    cut.order.pop_back();
+    CHECK(seen.add(g, cut) == answer::no_order);
+  }
+  CHECK(distinct > 500);
+  CHECK(renamed > 50);
+
+  // Two copies of one op, read by different ops: which of them comes first makes two candidates.
+  graph_editor e{toy_operators::facets};
+  auto const x = e.add_source(role::input, {dtype::f32, {4, 4}});
+  auto const a = e.add(toy::unary{1}, {x})[0];
+  auto const b = e.output(e.clone(e.graph().producer(a)));
+  e.keep(e.add(toy::unary{2}, {a})[0], role::output);
+  e.keep(e.add(toy::unary{3}, {b})[0], role::output);
+  toy_graph const twins(std::move(e).finish());
+  seen_candidates seen;
+  CHECK(seen.add(twins, {{op_id{0}, op_id{1}, op_id{2}, op_id{3}}}) == seen_candidates::answer::first);
+  CHECK(seen.add(twins, {{op_id{1}, op_id{0}, op_id{2}, op_id{3}}}) == seen_candidates::answer::first);
+}
+
+TEST_CASE("a user's scheduler orders every mutated graph, wherever it stands among the options") {
+  auto const g = ladder(12);
+  for (int place = 0; place < 3; ++place) {
+    int calls = 0;
+    counted_greedy const mine{&calls};
+    auto const o = limited(0.6, 200);
+    auto const found = place == 0   ? optimize(g, rematerialize{}, mine, o, unit_cost{})
+                       : place == 1 ? optimize(g, rematerialize{}, o, mine, unit_cost{})
+                                    : optimize(g, rematerialize{}, unit_cost{}, o, mine);
+    CHECK(calls > 1);
+    CHECK(verify_plan(g, found.placed).ok());
+    REQUIRE(!found.steps.empty());
+    CHECK(found.best.order == memory_greedy{}(found.best.graph));
+    CHECK(found.candidates <= static_cast<std::size_t>(calls) + 3);  // the original and the orders to start from
+  }
+  // One that takes the graph's own type, as a lambda; and neap's own.
+  auto const plain = [](toy_graph const& x) { return given_order{}(x); };
+  CHECK(optimize(g, rematerialize{}, limited(0.6, 100), unit_cost{}, plain).candidates > 1);
+  auto const greedy = optimize(g, moves, limited(0.6, 100), unit_cost{}, memory_greedy{});
+  CHECK(verify_plan(g, greedy.placed).ok());
+  CHECK(check_order(greedy.best.graph, greedy.best.order).ok());
+  // A callback that takes anything is no scheduler.
+  std::size_t told = 0;
+  (void)optimize(g, rematerialize{}, limited(0.6, 100), unit_cost{}, [&](auto const& p) { told += p.candidates; });
+  CHECK(told > 0);
+}
+
+TEST_CASE("a scheduler's order is one more to start from") {
+  auto const g = wide(6);
+  auto const nothing_to_do = from_range([](auto const&) { return std::vector<earlier>{}; });
+  auto const found = optimize(g, nothing_to_do, limited(0.01), unit_cost{}, last_first{});
+  auto const mine = simulate(g, last_first{}(g), unit_cost{});
+  CHECK(found.best.result.peak_bytes <= mine.peak_bytes);
+  CHECK(found.candidates >= 2);
+}
+
+TEST_CASE("a wrong order of a scheduler or of a mutation is an error that says so") {
+  auto const g = ladder(8);
+  auto const backwards = [](toy_graph const& x) {
+    auto s = given_order{}(x);
+    std::reverse(s.order.begin(), s.order.end());
+    return s;
+  };
+  CHECK(message_of([&] {
+          optimize(g, moves, limited(0.6), unit_cost{}, backwards);
+        }).starts_with("optimize: the scheduler's order is wrong: schedule: op "));
+  auto const forgets = [&](toy_graph const& x) {  // right for the program, wrong for what is made of it
+    auto s = given_order{}(x);
+    if (x.op_count() > g.op_count()) s.order.pop_back();
+    return s;
+  };
+  auto const message = message_of([&] { optimize(g, rematerialize{}, limited(0.6), unit_cost{}, forgets); });
+  CHECK(message.starts_with("optimize: the scheduler's order is wrong after \"recompute "));
+  CHECK(message.ends_with(": schedule: 16 positions for 17 ops"));
+
+  struct swapped {
+    bool operator==(swapped const&) const = default;
+    std::optional<edited<toy_graph>> apply(candidate<toy_graph> const& c) const {
+      auto s = c.order;
+      std::swap(s.order.front(), s.order.back());
+      return edited<toy_graph>{c.graph, s};
+    }
+    std::string describe(candidate<toy_graph> const&) const { return "first and last change places"; }
+  };
+  auto const bad = from_range([](auto const&) { return std::vector<swapped>{{}}; });
+  CHECK(message_of([&] {
+          optimize(g, bad, limited(0.6), unit_cost{});
+        }).starts_with("optimize: the mutation \"first and last change places\" gives a wrong order: schedule: op "));
 }

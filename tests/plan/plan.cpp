@@ -1,6 +1,7 @@
 #include <neap/plan/plan.hpp>
 
 #include <neap/plan/candidate.hpp>
+#include <neap/plan/foreign_plan.hpp>
 #include <neap/plan/limits.hpp>
 #include <neap/plan/live_range.hpp>
 
@@ -8,6 +9,7 @@
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/simulator.hpp>
 
+#include "../support/engine_net.hpp"
 #include "../support/random_graph.hpp"
 
 #include <doctest/doctest.h>
@@ -22,6 +24,7 @@ namespace {
 template <class T>
 concept value = std::regular<T>;
 static_assert(value<schedule> && value<live_range> && value<plan_step> && value<plan_buffer> && value<transfer_wait>);
+static_assert(value<foreign_plan> && value<foreign_step> && value<foreign_buffer> && value<foreign_value>);
 static_assert(std::copyable<plan<testing::toy_graph>> && std::copyable<simulation>);
 static_assert(memory_limit(100).resolve(1000) == 100);
 static_assert(memory_limit::of_original(0.25).resolve(1000) == 250);
@@ -87,4 +90,30 @@ TEST_CASE("waits: what a load brings, what a store frees, and the end") {
   auto const cost = [](op_graph const& graph, op_id o) { return graph.as<op::store>(o) ? 1.5 : 1.0; };
   auto const p = make_plan(candidate<testing::toy_graph>{g, order, simulate(g, order, cost)}, g);
   CHECK(p.waits == std::vector<transfer_wait>{{4, 1}, {6, 5}});
+}
+
+TEST_CASE("a graph that cannot be copied is placed where it stands, in its own ids") {
+  static_assert(!std::copyable<engine::net>);
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    engine::truth t;
+    auto const g = engine::random_net(seed, t);
+    auto const order = reverse_post_order{}(g);
+    auto const s = simulate(g, order, given_latencies{});
+    auto const p = make_plan(g, order, s);
+    CHECK(p.order() == order);
+    CHECK(p.peak_bytes == s.peak_bytes);
+    CHECK(p.latency == s.latency);
+    CHECK(p.lower_bound_bytes <= p.peak_bytes);
+    CHECK(p.arena_bytes >= p.peak_bytes);
+    for (auto const& b : p.buffers) {
+      CHECK(b.offset + b.bytes <= p.arena_bytes);
+      CHECK(b.resident == static_cast<bool>(g.resident[index(b.storage)]));
+      if (!b.resident) CHECK(live_range{b.first, b.last} == s.live[b.storage]);
+      for (auto const& c : p.buffers)
+        if (&b != &c && b.offset < c.offset + c.bytes && c.offset < b.offset + b.bytes &&
+            live_range{b.first, b.last}.overlaps({c.first, c.last}))
+          CHECK((b.takes_over == c.storage || c.takes_over == b.storage));
+    }
+  }
 }

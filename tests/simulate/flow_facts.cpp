@@ -1,5 +1,6 @@
 #include <neap/simulate/flow_facts.hpp>
 
+#include "../support/engine_net.hpp"
 #include "../support/random_graph.hpp"
 
 #include <doctest/doctest.h>
@@ -170,4 +171,18 @@ TEST_CASE("an op of very many arguments touches each storage once") {
   CHECK(facts.makes(all).size() == 1);
   CHECK(facts.after(all).size() == 80);
   check_facts(facts, g, memory_options{});
+}
+
+TEST_CASE("a value that an op reads twice is taken over only where both arguments allow it") {
+  engine::net g;  // value 0 is given and freed; op 0 makes value 1 from 0 and 0
+  g.lies_in = {0, 1};
+  g.bytes = {64, 64};
+  g.resident = {0, 0};
+  g.swappable = {1, 1};
+  g.ops.emplace_back();
+  g.ops[0].in = {0, 0}, g.ops[0].out = {1};
+  g.ops[0].takeovers = {{0, 0}};
+  CHECK(flow_facts(g, no_cost{}).takeovers().empty());
+  g.ops[0].takeovers = {{0, 0}, {1, 0}};
+  CHECK(!flow_facts(g, no_cost{}).takeovers().empty());
 }

@@ -15,7 +15,8 @@
 //     static auto kept(my_graph const&);                       // values that live to the end; default: those nobody reads
 //     static auto order_after(my_graph const&, op_id);         // ops that must run before; default: none
 //     static bool is_view(my_graph const&, op_id);             // costs nothing; default: false
-//     static bool is_recomputable(my_graph const&, op_id);     // default: false
+//     static bool is_recomputable(my_graph const&, op_id);     // may run again, with the same result; default: false
+//     static bool is_swappable(my_graph const&, storage_id);   // may be stored outside and loaded again; default: true
 //     static bool may_take_over(my_graph const&, op_id, std::size_t input, std::size_t output);  // default: false
 //     static bool takes_over(my_graph const&, op_id);          // false: may_take_over is false throughout; default: true
 //     static op_id producer(my_graph const&, value_id);        // nothing<op_id> if none; default: found in all outputs
@@ -24,6 +25,7 @@
 //     static work cost(my_graph const&, op_id);                // default: bytes of its values
 //     static double seconds(my_graph const&, op_id);           // a given latency, negative if none; default: -1
 //     static op_stream stream(my_graph const&, op_id);         // default: compute
+//     static std::string_view name(my_graph const&, op_id);    // for messages and pictures; default: none
 //   };
 #pragma once
 
@@ -36,6 +38,7 @@
 #include <cstddef>
 #include <new>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -197,6 +200,12 @@ bool is_recomputable(G const& g, op_id o) {
     return detail::traits_of<G>::is_recomputable(g, o);
   else return false;
 }
+/// Whether a search that swaps may store this storage outside and load it again elsewhere.
+template <class G>
+bool is_swappable(G const& g, storage_id s) {
+  if constexpr (requires { detail::traits_of<G>::is_swappable(g, s); }) return detail::traits_of<G>::is_swappable(g, s);
+  else return true;
+}
 template <class G>
 bool may_take_over(G const& g, op_id o, std::size_t input, std::size_t output) {
   if constexpr (requires { detail::traits_of<G>::may_take_over(g, o, input, output); })
@@ -235,6 +244,12 @@ template <class G>
 op_stream stream(G const& g, op_id o) {
   if constexpr (requires { detail::traits_of<G>::stream(g, o); }) return detail::traits_of<G>::stream(g, o);
   else return op_stream::compute;
+}
+/// What people call an op where it comes from; empty if nothing.
+template <class G>
+std::string_view name(G const& g, op_id o) {
+  if constexpr (requires { detail::traits_of<G>::name(g, o); }) return detail::traits_of<G>::name(g, o);
+  else return {};
 }
 /// Inputs, outputs and order_after of all ops together, or more. O(ops + edges).
 template <class G>

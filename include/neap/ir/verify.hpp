@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/ir/editor.hpp>
+#include <neap/ir/foreign.hpp>
 #include <neap/ir/traversal.hpp>
 
 #include <algorithm>
@@ -222,12 +223,12 @@ class graph_checker {
     }
   }
 
-  /// Shape rules give what the graph has; updates read nothing else of what they overwrite. (Opaque ops have none; inside
+  /// Shape rules give what the graph has; updates read nothing else of what they overwrite. (Opaque and foreign ops have none; inside
   /// a region ops see slices.)
   void types() const {
     std::vector<tensor_layout> layouts;
     for (auto o : g_.ops()) {
-      if (g_.as<op::opaque>(o) || g_.ops_[o].region != nothing<region_id>) continue;
+      if (g_.as<op::opaque>(o) || g_.as<op::foreign>(o) || g_.ops_[o].region != nothing<region_id>) continue;
       layouts.clear();
       for (auto v : g_.inputs(o)) layouts.push_back(g_.layout(v));
       shape_context shapes(g_.facets(o).name, layouts);

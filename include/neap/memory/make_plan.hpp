@@ -2,6 +2,10 @@
 //
 //   plan<graph> p = make_plan(found.best, original);
 //   verify_plan(original, p);                              // neap/verify/plan_verifier.hpp
+//
+// A graph that stays where it is, anybody's, is not copied:
+//
+//   placed_steps p = make_plan(engine_graph, order, simulate(engine_graph, order, cost));
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
@@ -50,15 +54,14 @@ inline std::vector<transfer_wait> transfer_waits(flow_facts const& facts, schedu
 
 }  // namespace detail
 
-/// Places everything that lives during a candidate's schedule. `original` is the graph that the user gave: the plan
-/// carries its digest and a lower bound proved on it. `options` are those that the candidate was simulated with.
-/// Throws neap::error if the planner finds no place (the standard planners always do, but for sizes that overflow).
+/// Places everything that lives during a schedule of a graph; `s` is what a simulator says of it, `options` are those that
+/// it was simulated with. The graph is only read. Throws neap::error if the planner finds no place (the standard planners
+/// always do, but for sizes that overflow). O(ops + edges) beside the planner.
 template <dataflow_graph G, memory_planner P = default_planner>
-plan<G> make_plan(candidate<G> c, G const& original, memory_options options = {}, P const& planner = {}) {
-  plan<G> out;
-  flow_facts const facts(c.graph, no_cost{}, options);
-  auto const& order = c.order;
-  auto const& s = c.result;
+placed_steps make_plan(G const& g, schedule const& order, simulation const& s, memory_options options = {},
+                       P const& planner = {}) {
+  placed_steps out;
+  flow_facts const facts(g, no_cost{}, options);
   auto const n = static_cast<std::uint32_t>(order.size());
   auto const l = lifetimes(facts, order, s);
   memory_plan const placed = planner(memory_problem(l.records));
@@ -69,8 +72,7 @@ plan<G> make_plan(candidate<G> c, G const& original, memory_options options = {}
   out.arena_bytes = checked_add(facts.resident_bytes(), placed.arena_bytes);
   out.peak_bytes = s.peak_bytes;
   out.latency = s.latency;
-  out.lower_bound_bytes = peak_lower_bound(original, options).bytes;
-  if constexpr (requires { original.digest(); }) out.original = original.digest();
+  out.lower_bound_bytes = peak_lower_bound(g, options).bytes;
 
   out.steps.reserve(n);
   for (std::uint32_t p = 0; p < n; ++p) {
@@ -104,6 +106,17 @@ plan<G> make_plan(candidate<G> c, G const& original, memory_options options = {}
     if (b.bytes > 0 && (b.resident || l.record_of[t] != lifetime_records::none)) out.buffers.push_back(b);
   }
   out.waits = detail::transfer_waits(facts, order, s);
+  return out;
+}
+
+/// The same for a candidate, whose graph the plan keeps. `original` is the graph that the user gave: the plan carries its
+/// digest and a lower bound proved on it.
+template <dataflow_graph G, memory_planner P = default_planner>
+plan<G> make_plan(candidate<G> c, G const& original, memory_options options = {}, P const& planner = {}) {
+  plan<G> out;
+  static_cast<placed_steps&>(out) = make_plan(c.graph, c.order, c.result, options, planner);
+  out.lower_bound_bytes = peak_lower_bound(original, options).bytes;
+  if constexpr (requires { original.digest(); }) out.original = original.digest();
   out.graph = std::move(c.graph);
   return out;
 }

@@ -46,10 +46,11 @@ struct replay_facts {
 };
 
 /// Plans which ops to copy so that values of a graph can be read again at position `resume`; then does it.
+template <class G>
 class late_readers {
  public:
-  late_readers(op_graph const& g, replay_facts const& facts, simulation const& result, storage_id away,
-               std::uint32_t resume, std::size_t most_ops, double keep_ratio)
+  late_readers(G const& g, replay_facts const& facts, simulation const& result, storage_id away, std::uint32_t resume,
+               std::size_t most_ops, double keep_ratio)
       : g_(g),
         facts_(facts),
         result_(result),
@@ -134,7 +135,7 @@ class late_readers {
       know(v, twin);
       return true;
     }
-    if (!graph_traits<op_graph>::is_recomputable(g_, o)) return false;
+    if (!graph_traits<G>::is_recomputable(g_, o)) return false;
     for (auto in : g_.inputs(o))
       if (!available(in, depth + 1)) return false;
     if (copied_.size() >= most_ops_) return false;
@@ -156,7 +157,7 @@ class late_readers {
     return nothing<value_id>;
   }
 
-  op_graph const& g_;
+  G const& g_;
   replay_facts const& facts_;
   simulation const& result_;
   storage_id away_;

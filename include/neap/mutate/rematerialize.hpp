@@ -38,7 +38,7 @@ struct recompute {
   template <class G>
   std::string describe(candidate<G> const& c) const {
     auto const o = c.graph.producer(c.graph.record(storage).first);
-    return "recompute " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(o)) + " (" +
+    return "recompute " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(c.graph.origin(o))) + " (" +
            std::to_string(c.graph.bytes(storage)) + " bytes) before position " + std::to_string(resume);
   }
 };

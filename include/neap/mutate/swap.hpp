@@ -21,6 +21,7 @@ struct swap_out {
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c) const {
     auto const& g = c.graph;
+    if (!flow::is_swappable(g, storage)) return std::nullopt;
     value_id const whole = g.record(storage).first;
     op_id const producer = g.producer(whole);
     if (g.layout(whole) != tensor_layout::dense(g.type(whole)) || g.bytes(storage) != g.type(whole).bytes())
@@ -65,7 +66,7 @@ struct swap_out {
   template <class G>
   std::string describe(candidate<G> const& c) const {
     auto const o = c.graph.producer(c.graph.record(storage).first);
-    return "swap " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(o)) + " (" +
+    return "swap " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(c.graph.origin(o))) + " (" +
            std::to_string(c.graph.bytes(storage)) + " bytes), back before position " + std::to_string(resume);
   }
 
@@ -90,6 +91,7 @@ struct make_swap_out {
   /// Bytes times idle seconds.
   template <class G>
   double score(candidate<G> const& c, replay_facts const&, gap const& g) const {
+    if (!flow::is_swappable(c.graph, g.storage)) return 0;
     return static_cast<double>(c.graph.bytes(g.storage)) * (c.result.start[g.resume] - c.result.end[g.left]);
   }
 };

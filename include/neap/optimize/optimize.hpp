@@ -1,301 +1,23 @@
-// optimize: from a graph, a pipeline of mutators and limits to the best candidate found, by best-first search with dives.
-//
-// A dive starts at a candidate, judges the first `width` mutations its pipeline yields, and goes on with the one that
-// brings memory towards the target at the lowest price in time; the others wait in a queue, cheapest estimate first.
-// When a dive has reached the target or a dead end, the best of the queue starts the next one. A candidate that cannot
-// beat the best found is dropped, and so is a graph that was seen before (by digest). Every number comes from the
-// simulator, from scratch. Relaxed best-first as in MAGIS (ASPLOS'24), with bytes above the target summed over positions
-// in place of the bare peak, so that progress shows before the peak falls.
-//
-// With a latency limit alone, the target moves: each time it is reached it is lowered by 2 %, as far as the limit allows.
-//
-// At the end the transfers of the best candidate are placed anew (schedule/refine.hpp), if that makes it quicker.
-//
-// The answer is the same for the same options as long as the iterations, not the clock, end the search.
+// optimize: from a graph, a pipeline of mutators and limits to the best candidate found. How it searches stands in
+// best_first.hpp, what it asks and answers in search_options.hpp; graphs that somebody else owns come in by foreign.hpp.
 #pragma once
 
-#include <neap/core/number_set.hpp>
-#include <neap/core/plain_vector.hpp>
-#include <neap/memory/make_plan.hpp>
 #include <neap/mutate/mutator.hpp>
-#include <neap/optimize/objective.hpp>
+#include <neap/optimize/best_first.hpp>
+#include <neap/optimize/foreign.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/schedule/order.hpp>
-#include <neap/schedule/refine.hpp>
 #include <neap/simulate/cost_model.hpp>
-#include <neap/simulate/lower_bound.hpp>
 #include <neap/simulate/roofline.hpp>
-#include <neap/simulate/simulator.hpp>
 
-#include <algorithm>
-#include <cmath>
-#include <memory>
+#include <concepts>
+#include <span>
 #include <vector>
 
 namespace neap::inline v0 {
 
 namespace detail {
-
-template <class G, class Moves, class Cost>
-class best_first {
- public:
-  best_first(G const& program, Moves const& moves, Cost const& cost, search_options const& options)
-      : moves_(moves),
-        cost_(cost),
-        options_(options),
-        graph_(program),
-        begin_(clock::now()) {}
-
-  optimized<G> run(schedule const& original, std::span<schedule const> seeds) {
-    out_.original = judge(graph_, original);
-    goal_ = objective::resolve(options_.memory_at_most, options_.latency_at_most, out_.original);
-    out_.memory_limit_bytes = goal_.memory;
-    out_.latency_limit_seconds = goal_.latency;
-    auto bound = peak_lower_bound(graph_, facts_);
-    out_.lower_bound_bytes = bound.bytes;
-    for (auto const& f : bound.forcing) out_.forcing.push_back({f.op, name_of_op(f.op), f.bytes});
-
-    // Each order to start from gets a dive: later the queue would forget those that are far from the target.
-    target_ = goal_.limits_memory ? within_reach(goal_.memory) : out_.original.peak_bytes;
-    offer(make_node(nullptr, graph_, original, out_.original));
-    for (auto const& s : seeds) {
-      auto result = judge(graph_, s);
-      offer(make_node(step(nullptr, "another order"), graph_, s, std::move(result)));
-    }
-    auto starts = queue_;
-    std::stable_sort(starts.begin(), starts.end(),
-                     [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
-    for (auto const& n : starts)
-      if (!n->expanded && !is_free()) dive(n);
-    search();
-    place();
-    refine_answer();
-    out_.best = std::move(best_->state);
-    for (auto const* t = best_->path.get(); t; t = t->before.get()) out_.steps.push_back(t->how);
-    std::reverse(out_.steps.begin(), out_.steps.end());
-    out_.seconds = elapsed();
-    return std::move(out_);
-  }
-
- private:
-  using clock = std::chrono::steady_clock;
-  /// The mutations that led to a candidate, last one first; shared by its descendants while the search runs.
-  struct trail {
-    std::shared_ptr<trail const> before;
-    std::string how;
-  };
-  struct node {
-    std::shared_ptr<trail const> path;
-    candidate<G> state;
-    double excess = 0;  // bytes above the target, summed over positions
-    bool expanded = false;
-  };
-  using node_ptr = std::shared_ptr<node>;
-
-  static std::shared_ptr<trail const> step(std::shared_ptr<trail const> before, std::string how) {
-    return std::make_shared<trail const>(trail{std::move(before), std::move(how)});
-  }
-  double elapsed() const { return std::chrono::duration<double>(clock::now() - begin_).count(); }
-  bool out_of_time() const {
-    return out_.candidates >= options_.iterations || options_.stop.stop_requested() ||
-           !(elapsed() < options_.time.limit.count());
-  }
-  std::string name_of_op(op_id o) const {
-    std::string s(graph_.facets(o).name);
-    if (auto const* x = graph_.template as<op::opaque>(o)) s = std::string(graph_.text(x->target));
-    if (auto const n = graph_.name(o); !n.empty()) s += " " + std::string(n);
-    return s + " #" + std::to_string(index(o));
-  }
-
-  simulation judge(G const& g, schedule const& order) {
-    facts_.assign(g, cost_, options_.memory);
-    ++out_.candidates;
-    return simulator_(facts_, order);
-  }
-  node_ptr make_node(std::shared_ptr<trail const> path, G g, schedule order, simulation result) {
-    auto n = std::make_shared<node>();
-    n->path = std::move(path);
-    n->state = {std::move(g), std::move(order), std::move(result)};
-    n->excess = excess_bytes(n->state.result, target_);
-    return n;
-  }
-
-  /// A candidate enters the search: perhaps it is the best so far, and it waits to be expanded.
-  void offer(node_ptr const& n) {
-    consider(n);
-    queue_.push_back(n);
-  }
-  void consider(node_ptr const& n) {
-    auto const& r = n->state.result;
-    if (best_) {
-      bool const fits = goal_.fits(r), best_fits = goal_.fits(best_->state.result);
-      if (best_fits ? !fits || !goal_.better(r, best_->state.result)
-                    : !fits && (r.latency > goal_.latency || r.peak_bytes >= best_->state.result.peak_bytes))
-        return;
-    }
-    best_ = n;
-    search_progress p{r.peak_bytes, r.latency, goal_.fits(r), out_.lower_bound_bytes, out_.candidates, elapsed()};
-    out_.history.push_back(p);
-    if (options_.progress) options_.progress(p);
-  }
-
-  /// What a candidate may come to cost: its latency, and the price of the bytes that are still above the target.
-  double estimate(node const& n) const { return n.state.result.latency + price_ * n.excess; }
-
-  bool hopeless(node const& n) const {
-    if (n.state.result.latency > goal_.latency) return true;
-    if (goal_.limits_memory && goal_.fits(best_->state.result))
-      return n.state.result.latency >= best_->state.result.latency;
-    return false;
-  }
-
-  void search() {
-    while (!out_of_time() && !is_free()) {
-      auto next = take_from_queue();
-      if (!next) return;
-      dive(next);
-    }
-  }
-  /// The best candidate fits and cost nothing: nothing is to be gained.
-  bool is_free() const {
-    return goal_.limits_memory && best_->state.result.latency <= out_.original.latency &&
-           goal_.fits(best_->state.result);
-  }
-
-  /// Addresses for the best candidate. Where they need more than the peak and that is over the limit, the search goes on
-  /// with a limit that is lower by as much.
-  void place() {
-    for (int tries = 0;; ++tries) {
-      out_.placed = make_plan(best_->state, graph_, options_.memory);
-      out_.fits = out_.placed.arena_bytes <= out_.memory_limit_bytes && goal_.fits(best_->state.result);
-      bytes_t const over = out_.placed.arena_bytes - out_.memory_limit_bytes;
-      if (out_.fits || over <= 0 || !goal_.fits(best_->state.result) || tries == 4 || out_of_time()) return;
-      goal_.memory -= over;
-      target_ = within_reach(goal_.memory);
-      for (auto& q : queue_) q->excess = excess_bytes(q->state.result, target_);
-      best_->expanded = false;
-      best_->excess = excess_bytes(best_->state.result, target_);
-      queue_.push_back(best_);
-      seen_ = {}, digests_.clear();
-      search();
-    }
-  }
-
-  /// Loads and stores of the answer move to where their transfers are hidden best, if that costs no memory: neither the
-  /// peak nor the latency rises, and the arena stays within what it is or what is allowed.
-  void refine_answer() {
-    auto const& now = best_->state;
-    facts_.assign(now.graph, cost_, options_.memory);
-    if (!facts_.has_transfers()) return;
-    candidate<G> c{now.graph, refine{}(facts_, now.order), {}};
-    simulator_(facts_, c.order, c.result);
-    if (c.result.latency >= now.result.latency || c.result.peak_bytes > now.result.peak_bytes) return;
-    auto placed = make_plan(c, graph_, options_.memory);
-    if (placed.arena_bytes > std::max(out_.placed.arena_bytes, goal_.limits_memory ? out_.memory_limit_bytes : 0))
-      return;
-    out_.placed = std::move(placed);
-    best_ = make_node(step(best_->path, "loads and stores where they are hidden"), std::move(c.graph),
-                      std::move(c.order), std::move(c.result));
-    out_.fits = out_.placed.arena_bytes <= out_.memory_limit_bytes && goal_.fits(best_->state.result);
-  }
-
-  node_ptr take_from_queue() {
-    std::erase_if(queue_, [&](node_ptr const& n) { return n->expanded || hopeless(*n); });
-    if (queue_.empty()) return nullptr;
-    auto const at = std::min_element(queue_.begin(), queue_.end(),
-                                     [&](node_ptr const& a, node_ptr const& b) { return estimate(*a) < estimate(*b); });
-    auto n = *at;
-    queue_.erase(at);
-    return n;
-  }
-
-  void dive(node_ptr n) {
-    while (n && !out_of_time() && !hopeless(*n)) {
-      if (n->excess <= 0) {
-        if (goal_.limits_memory || n->state.result.peak_bytes > target_) return;
-        lower_target(n->state.result.peak_bytes);
-        n->excess = excess_bytes(n->state.result, target_);
-      }
-      n = expand(n);
-    }
-  }
-  /// What nobody can reach is no target: bytes below the bound would be paid for dearly and in vain.
-  bytes_t within_reach(bytes_t limit) const { return std::max(limit, out_.lower_bound_bytes); }
-  void lower_target(bytes_t reached) {
-    target_ = reached - std::max<bytes_t>(reached / 50, 1);
-    for (auto& q : queue_) q->excess = excess_bytes(q->state.result, target_);
-  }
-
-  /// Judges the candidate's mutations; the one that buys memory most cheaply, if any buys some.
-  node_ptr expand(node_ptr const& n) {
-    n->expanded = true;
-    auto const& from = n->state;
-    auto stream = moves_(from);
-    std::vector<node_ptr> children;
-    node_ptr cheapest;
-    double best_ratio = 0, best_price = 0;
-    for (std::size_t tries = 0; tries < options_.width && !out_of_time(); ++tries) {
-      auto m = stream.next();
-      if (!m) break;
-      auto e = apply_mutation(*m, from);
-      if (!e || !is_first(e->graph.digest())) continue;
-      auto result = judge(e->graph, e->order);
-      auto child =
-          make_node(step(n->path, describe(*m, from)), std::move(e->graph), std::move(e->order), std::move(result));
-      consider(child);
-      double const gained = n->excess - child->excess;
-      if (gained <= 0 || hopeless(*child)) continue;
-      double const paid = std::max(0.0, child->state.result.latency - from.result.latency);
-      double const ratio = gained / (paid + 1e-5 * out_.original.latency);
-      if (ratio > best_ratio) {
-        best_ratio = ratio;
-        best_price = paid / gained;
-        cheapest = child;
-      }
-      children.push_back(std::move(child));
-    }
-    price_ = std::max(price_, best_price);
-    for (auto& c : children)
-      if (c != cheapest) queue_.push_back(std::move(c));
-    trim_queue();
-    return cheapest;
-  }
-
-  /// Whether no graph of this digest was asked for before.
-  bool is_first(digest d) {
-    auto const before = digests_.size();
-    seen_.find_or_add(
-        digest_hash{}(d), [&](std::uint32_t n) { return digests_[n] == d; },
-        [&] { return digests_.push_back(d), before; });
-    return digests_.size() > before;
-  }
-
-  /// The queue holds whole candidates: only the most promising ones stay.
-  void trim_queue() {
-    std::size_t const most = 64;
-    if (queue_.size() <= 2 * most) return;
-    std::nth_element(queue_.begin(), queue_.begin() + most, queue_.end(),
-                     [&](node_ptr const& a, node_ptr const& b) { return estimate(*a) < estimate(*b); });
-    queue_.resize(most);
-  }
-
-  Moves const& moves_;
-  Cost const& cost_;
-  search_options const& options_;
-  G const& graph_;
-  clock::time_point begin_;
-  flow_facts facts_;
-  simulator simulator_;
-  objective goal_;
-  bytes_t target_ = 0;
-  double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
-  std::vector<node_ptr> queue_;
-  node_ptr best_;
-  number_set seen_;  // rows of digests_
-  plain_vector<digest> digests_;
-  optimized<G> out_;
-};
 
 template <class T>
 decltype(auto) graph_in(T const& x) {
@@ -305,21 +27,69 @@ decltype(auto) graph_in(T const& x) {
 template <class P>
 using graph_type_in = std::remove_cvref_t<decltype(graph_in(std::declval<P const&>()))>;
 
-/// The first option that is a cost model of G, or otherwise.
-template <class G, class Otherwise>
-constexpr Otherwise const& cost_among(Otherwise const& otherwise) {
+// What kind of option something is. A scheduler and a progress callback may both be callable with anything (a template
+// operator), so what gives a schedule is no callback; a cost model is called with an op beside the graph.
+template <class O>
+concept plain_option = std::same_as<O, schedule> || std::same_as<O, search_options>;
+template <class O>
+concept progress_option = !plain_option<O> && requires(O& f, search_progress const& p) {
+  f(p);
+  requires !std::same_as<decltype(f(p)), schedule>;
+};
+template <class O>
+concept settable_option = !progress_option<O> && !std::invocable<O const&, search_progress const&> &&
+                          requires(search_options& to, O const& o) { to.set(o); };
+template <class O, class G>
+concept cost_option = !plain_option<O> && cost_model_for<O, G>;
+template <class O, class G>
+concept scheduler_option =
+    !plain_option<O> && !progress_option<O> && !settable_option<O> && !cost_option<O, G> && scheduler_for<O, G>;
+
+template <class G>
+struct is_cost {
+  template <class O>
+  static constexpr bool holds = cost_option<O, G>;
+};
+template <class G>
+struct is_scheduler {
+  template <class O>
+  static constexpr bool holds = scheduler_option<O, G>;
+};
+/// The first option that is of a kind, or otherwise.
+template <class Kind, class Otherwise>
+constexpr Otherwise const& option_among(Otherwise const& otherwise) {
   return otherwise;
 }
-template <class G, class Otherwise, class First, class... Rest>
-constexpr decltype(auto) cost_among(Otherwise const& otherwise, First const& first, Rest const&... rest) {
-  if constexpr (cost_model_for<First, G>) return (first);
-  else return cost_among<G>(otherwise, rest...);
+template <class Kind, class Otherwise, class First, class... Rest>
+constexpr decltype(auto) option_among(Otherwise const& otherwise, First const& first, Rest const&... rest) {
+  if constexpr (Kind::template holds<First>) return (first);
+  else return option_among<Kind>(otherwise, rest...);
 }
 
-template <class G, class Option>
+/// `G` is the graph that costs are of; `Searched` the one that is searched.
+template <class G, class Searched, class Option>
 void set_option(search_options& to, schedule& order, Option const& o) {
+  constexpr bool known = plain_option<Option> || progress_option<Option> || settable_option<Option> ||
+                         cost_option<Option, G> || cost_option<Option, Searched> || scheduler_option<Option, Searched>;
+  if constexpr (!known && !std::same_as<G, Searched>) {
+    static_assert(!scheduler_for<Option, G>,
+                  "neap: this scheduler takes the foreign graph, and cannot order what a search makes of it: write  "
+                  "neap::schedule operator()(neap::foreign_graph const&) const");
+    static_assert(
+        scheduler_for<Option, G> || known,
+        "neap: optimize does not know this option. It takes limits, a time_budget, memory_options, "
+        "search_options, a std::stop_token, a callback void(neap::search_progress const&), a schedule, a cost "
+        "model  double operator()(G const&, neap::op_id) const  of the foreign graph G, and a scheduler  "
+        "neap::schedule operator()(neap::foreign_graph const&) const");
+  } else {
+    static_assert(known,
+                  "neap: optimize does not know this option. It takes limits, a time_budget, memory_options, "
+                  "search_options, a std::stop_token, a callback void(neap::search_progress const&), a schedule, "
+                  "a cost model  double operator()(G const&, neap::op_id) const  and a scheduler  "
+                  "neap::schedule operator()(G const&) const  of the graph's type G");
+  }
   if constexpr (std::same_as<Option, schedule>) order = o;
-  else if constexpr (!cost_model_for<Option, G> && !std::same_as<Option, search_options>) to.set(o);
+  else if constexpr (progress_option<Option> || settable_option<Option>) to.set(o);
 }
 template <class Option>
 void set_all_options(search_options& to, Option const& o) {
@@ -328,43 +98,92 @@ void set_all_options(search_options& to, Option const& o) {
 
 }  // namespace detail
 
-/// Searches with everything given: a cost model, the order that ratios refer to, and other orders to start from.
-/// `moves` is a mutator of candidates over G. Throws neap::error if `original` or one of `seeds` is no order of the graph.
-template <class G, class Moves, class Cost>
+/// Searches with everything given: a cost model, the order that ratios refer to, other orders to start from, and who
+/// orders mutated graphs (as_mutated{}: each mutation does). `moves` is a mutator of candidates over G. Throws
+/// neap::error if an order is wrong: `original`, one of `seeds`, a scheduler's or a mutation's.
+template <class G, class Moves, class Cost, class Scheduler = as_mutated>
   requires cost_model_for<Cost, G>
 optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cost, schedule const& original,
-                           std::span<schedule const> seeds, search_options const& options) {
+                           std::span<schedule const> seeds, search_options const& options,
+                           Scheduler const& scheduler = {}) {
   detail::check_leaf<Moves, G>();
   auto const check = [&](schedule const& s) {
     if (auto const valid = check_order(program, s); !valid) throw error("optimize: " + valid.message());
   };
   check(original);
   for (auto const& s : seeds) check(s);
-  return detail::best_first<G, Moves, Cost>(program, moves, cost, options).run(original, seeds);
+  return detail::best_first<G, Moves, Cost, Scheduler>(program, moves, cost, scheduler, options).run(original, seeds);
 }
+
+namespace detail {
+
+inline constexpr as_mutated no_scheduler{};
+
+/// Searches from the original order, which is the order of the ids if none is given, from the memory-greedy one, and from
+/// the scheduler's.
+template <class G, class Moves, class Cost, class Scheduler>
+optimized<G> search(G const& program, Moves const& moves, Cost const& cost, schedule& original,
+                    search_options const& options, Scheduler const& scheduler) {
+  if (original.order.empty()) original = given_order{}(program);
+  std::vector<schedule> seeds{memory_greedy{}(program, options.memory)};
+  if constexpr (!std::same_as<Scheduler, as_mutated>) {
+    seeds.push_back(scheduler(program));
+    if (auto const valid = check_order(program, seeds.back()); !valid)
+      throw error("optimize: the scheduler's order is wrong: " + valid.message());
+  }
+  return optimize_from(program, moves, cost, original, seeds, options, scheduler);
+}
+
+}  // namespace detail
 
 /// Searches for the best candidate of a graph (or of a training step) under limits:
 ///
 ///   auto found = optimize(step, moves, memory_limit{2_GiB}, time_budget{30s});
 ///
-/// Options, in any order: memory_limit, latency_limit, time_budget, memory_options, std::stop_token, a progress callback
-/// (void(search_progress const&)), a schedule (the order that ratios refer to; default: the order of the ids), a cost
-/// model (default: the graph's own latencies, else the roofline of a 2-core host), or search_options (all of them; the
-/// others given beside it count more). A limit that nobody can meet is no error: the answer says so. Throws neap::error
-/// if the schedule is no order of the graph.
+/// Options, in any order:
+///   - memory_limit, latency_limit, time_budget, memory_options, std::stop_token;
+///   - a progress callback, void(search_progress const&);
+///   - a schedule: the order that ratios refer to (default: the order of the ids);
+///   - a scheduler, `schedule operator()(G const&) const`: its order of the graph is one more to start from, and every
+///     mutated graph runs in its order (default: in the one that the mutation gives). One that takes any graph says
+///     that it returns a schedule (`template <class G> schedule operator()(G const&) const`);
+///   - a cost model (default: the graph's own latencies, else the roofline of a 2-core host);
+///   - search_options: all of them; the others given beside it count more.
+/// A limit that nobody can meet is no error: the answer says so. Throws neap::error if a schedule, a scheduler or a
+/// mutation gives what is no order of the graph.
+///
+/// A graph of another type is searched through its graph_traits; the answer then is an optimized_foreign, in that
+/// graph's own ids (optimize/foreign.hpp). A cost model of it says what its ops cost (default: its own seconds, else the
+/// roofline); stores and loads, which it does not know, cost what a model that also takes a foreign_graph says, or a
+/// second one that takes only that (default: the link of a 2-core host's roofline).
 template <class P, class Moves, class... Option>
 auto optimize(P const& step, Moves const& moves, Option const&... option) {
   using G = detail::graph_type_in<P>;
-  G const& program = detail::graph_in(step);
   search_options options;
   schedule original;
   (detail::set_all_options(options, option), ...);  // first: the others are changes to it, wherever they stand
-  (detail::set_option<G>(options, original, option), ...);
   given_or<roofline> const otherwise{roofline::host(2)};
-  auto const& cost = detail::cost_among<G>(otherwise, option...);
-  if (original.order.empty()) original = given_order{}(program);
-  schedule const seeds[] = {memory_greedy{}(program, options.memory)};
-  return optimize_from(program, moves, cost, original, seeds, options);
+  if constexpr (std::derived_from<G, op_graph>) {
+    G const& program = detail::graph_in(step);
+    (detail::set_option<G, G>(options, original, option), ...);
+    auto const& cost = detail::option_among<detail::is_cost<G>>(otherwise, option...);
+    auto const& scheduler = detail::option_among<detail::is_scheduler<G>>(detail::no_scheduler, option...);
+    return detail::search(program, moves, cost, original, options, scheduler);
+  } else if constexpr (detail::is_foreign_graph<G>()) {
+    if constexpr (detail::moves_foreign<Moves>()) {
+      G const& owner = detail::graph_in(step);
+      (detail::set_option<G, foreign_graph>(options, original, option), ...);
+      auto const& cost = detail::option_among<detail::is_cost<G>>(otherwise, option...);
+      auto const& transfers = detail::option_among<detail::is_cost<foreign_graph>>(otherwise, option...);
+      auto const& scheduler =
+          detail::option_among<detail::is_scheduler<foreign_graph>>(detail::no_scheduler, option...);
+      auto const image = image_of(owner, [&](op_id o) { return static_cast<seconds_t>(cost(owner, o)); });
+      auto found = detail::search(image.program, moves, detail::image_cost{transfers}, original, options, scheduler);
+      auto told = detail::tell_owner(owner, image, std::move(found));
+      told.original = simulate(owner, original, cost, options.memory);
+      return told;
+    }
+  }
 }
 
 }  // namespace neap::inline v0

@@ -94,41 +94,50 @@ inline std::pair<std::string, std::string> times_told_apart(seconds_t a, seconds
 }
 }  // namespace detail
 
-/// A search's answer.
-template <class G>
-struct optimized {
-  candidate<G> best;    // the best that fits; if none does, the one nearest to fitting
-  plan<G> placed;       // best with addresses
+/// What a search's answer says beside the plan.
+struct search_outcome {
   simulation original;  // of the graph as it came, in its own order
-  bool fits = false;    // best meets every limit, with addresses: the arena is within the memory limit
+  bool fits = false;    // the best meets every limit, with addresses: the arena is within the memory limit
   bytes_t memory_limit_bytes = INT64_MAX;
   seconds_t latency_limit_seconds = 1e300;
   bytes_t lower_bound_bytes = 0;         // proved: no order, recomputation or swapping of these ops gets below
   std::vector<forcing_op> forcing;       // the ops that make the bound
   std::vector<search_progress> history;  // each time the best changed
-  std::vector<std::string> steps;        // the mutations that lead from the original to best
+  std::vector<std::string> steps;        // the mutations that lead from the original to the best
   std::size_t candidates = 0;            // judged
   double seconds = 0;                    // taken by the search
 
-  /// One line for a person where `fits` is false; empty otherwise.
-  std::string why_not() const {
+ protected:
+  /// Why the best plan does not fit: it needs `arena`, of which `resident` is there before and after, and takes `latency`.
+  std::string why_not(bytes_t arena, bytes_t resident, seconds_t latency) const {
     if (fits) return {};
     std::string s = "no plan fits: ";
-    bool const slow = best.result.latency > latency_limit_seconds * (1 + 1e-12);  // as a search counts
-    bool const large = placed.arena_bytes > memory_limit_bytes || !slow;
+    bool const slow = latency > latency_limit_seconds * (1 + 1e-12);  // as a search counts
+    bool const large = arena > memory_limit_bytes || !slow;
     if (large) {
       s += "the limit is " + std::to_string(memory_limit_bytes) + " bytes, the best plan found needs " +
-           std::to_string(placed.arena_bytes) + ", proved to be at least " + std::to_string(lower_bound_bytes);
+           std::to_string(arena) + ", proved to be at least " + std::to_string(lower_bound_bytes);
       for (std::size_t i = 0; i < forcing.size() && i < 3; ++i)
         s += (i ? ", " : "; forced by ") + forcing[i].what + " (" + std::to_string(forcing[i].bytes) + " bytes)";
-      if (forcing.empty() && placed.resident_bytes > 0)
-        s += "; forced by what is always there: weights, inputs, states";
+      if (forcing.empty() && resident > 0) s += "; forced by what is always there: weights, inputs, states";
     }
     if (slow) {
-      auto const [limit, takes] = detail::times_told_apart(latency_limit_seconds, best.result.latency);
+      auto const [limit, takes] = detail::times_told_apart(latency_limit_seconds, latency);
       s += (large ? "; and the latency limit is " : "the limit is ") + limit + ", the best plan found takes " + takes;
     }
     return s;
+  }
+};
+
+/// A search's answer.
+template <class G>
+struct optimized : search_outcome {
+  candidate<G> best;  // the best that fits; if none does, the one nearest to fitting
+  plan<G> placed;     // best with addresses
+
+  /// One line for a person where `fits` is false; empty otherwise.
+  std::string why_not() const {
+    return search_outcome::why_not(placed.arena_bytes, placed.resident_bytes, best.result.latency);
   }
 };
 

@@ -47,12 +47,10 @@ struct transfer_wait {
   friend auto operator<=>(transfer_wait const&, transfer_wait const&) = default;
 };
 
-template <class G>
-struct plan {
+/// Steps and addresses of a graph that stands elsewhere: ids are that graph's.
+struct placed_steps {
   static constexpr std::uint32_t no_buffer = 0xffffffffu;
 
-  G graph;          // with its copies, stores and loads
-  digest original;  // of the graph that the user gave; ids in op_record::origin are that graph's
   memory_options options;
   std::vector<plan_step> steps;      // in issue order
   std::vector<plan_buffer> buffers;  // ascending by storage; storages of no device bytes have none
@@ -70,6 +68,13 @@ struct plan {
     for (auto const& x : steps) s.order.push_back(x.op);
     return s;
   }
+};
+
+template <class G>
+struct plan : placed_steps {
+  G graph;          // with its copies, stores and loads
+  digest original;  // of the graph that the user gave; ids in op_record::origin are that graph's
+
   /// For each storage the index of its buffer, or no_buffer.
   table<storage_id, std::uint32_t> buffer_of() const {
     table<storage_id, std::uint32_t> t(flow::storage_count(graph), no_buffer);

@@ -178,7 +178,6 @@ void flow_facts::find_takeovers(G const& g, op_id o) {
   for (value_id out : outs) {
     auto const to = flow::storage(g, out);
     auto const bytes = bytes_[to];
-    std::size_t i = 0;
     if (maker(to) == o && bytes != 0)
       for (value_id arg : in) {
         auto const from = flow::storage(g, arg);
@@ -186,14 +185,12 @@ void flow_facts::find_takeovers(G const& g, op_id o) {
           bool all = true;
           std::size_t k = 0;
           for (value_id other : in) {  // another argument may look at the same storage in another way
-            if (flow::storage(g, other) == from && (k == i || other != arg))
-              all = all && flow::may_take_over(g, o, k, j);
+            if (flow::storage(g, other) == from) all = all && flow::may_take_over(g, o, k, j);
             ++k;
           }
           for (value_id other : outs) all = all && flow::storage(g, other) != from;  // not one that is written in place
           if (all) takeovers_.push_back({from, to});
         }
-        ++i;
       }
     ++j;
   }

@@ -37,7 +37,9 @@ bytes_t least_bytes(G const& g, flow_facts const& facts, value_id v) {
 /// Whether any plan could put output j in the place of input i: of it, or of a copy of it.
 template <class G>
 bool might_take_over(G const& g, op_id o, std::size_t i, std::size_t j) {
-  if constexpr (std::derived_from<G, op_graph>) {
+  if constexpr (requires { traits_of<G>::might_take_over(g, o, i, j); }) {
+    return traits_of<G>::might_take_over(g, o, i, j);
+  } else if constexpr (std::derived_from<G, op_graph>) {
     auto const* x = g.template as<op::opaque>(o);
     return x ? x->pointwise : g.facets(o).elementwise;
   } else {

@@ -1,0 +1,54 @@
+// An op of a graph that somebody else owns, in neap's image of that graph (ir/foreign_graph.hpp): all that its
+// graph_traits say of it, as attributes, so that copies carry it along. Its outputs are given when it is added.
+#pragma once
+
+#include <neap/ir/operator.hpp>
+
+#include <array>
+
+namespace neap::inline v0::op {
+
+struct foreign {
+  static constexpr std::string_view name = "op";
+
+  std::int64_t id = 0;               // of the op, in the foreign graph
+  std::int64_t inputs = 0;           // how many of the arguments are the foreign graph's; neap has added the others
+  std::int64_t outputs = 0;          // the same of the outputs
+  std::int64_t stream = 0;           // op_stream
+  std::int64_t workspace_bytes = 0;  // not rounded
+  std::int64_t takes_over = 0;       // bit pair(input, output): the output may be put where the input dies
+  std::int64_t stays = 0;            // bit j: the storage of output j may not be swapped
+  double seconds = 0;                // by the cost model of the foreign graph
+  bool recomputable = false;         // may run again
+  bool view = false;                 // computes nothing
+
+  static constexpr auto attributes() {
+    return std::array{field<&foreign::id>("id"),
+                      field<&foreign::inputs>("inputs"),
+                      field<&foreign::outputs>("outputs"),
+                      field<&foreign::stream>("stream"),
+                      field<&foreign::workspace_bytes>("workspace_bytes"),
+                      field<&foreign::takes_over>("takes_over"),
+                      field<&foreign::stays>("stays"),
+                      field<&foreign::seconds>("seconds"),
+                      field<&foreign::recomputable>("recomputable"),
+                      field<&foreign::view>("view")};
+  }
+  void infer(shape_context& c) const { c.require(false, "a foreign op's outputs must be given"); }
+  void relate(dim_context&) const {}
+  work cost(work_context const&) const { return {}; }
+  bytes_t workspace(work_context const&) const { return workspace_bytes; }
+
+  /// What is said of few inputs and outputs fits into the bits; of others it is "no".
+  static constexpr std::size_t bits = 63;
+  std::size_t pair(std::size_t input, std::size_t output) const {
+    return input * static_cast<std::size_t>(outputs) + output;
+  }
+  bool may_take_over(std::size_t input, std::size_t output) const {
+    return input < static_cast<std::size_t>(inputs) && output < static_cast<std::size_t>(outputs) &&
+           pair(input, output) < bits && (takes_over >> pair(input, output) & 1) != 0;
+  }
+  bool may_leave(std::size_t output) const { return output < bits && (stays >> output & 1) == 0; }
+};
+
+}  // namespace neap::inline v0::op

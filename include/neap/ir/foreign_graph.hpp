@@ -1,0 +1,366 @@
+// The image of a graph that somebody else owns: an op_graph whose ops carry what the owner's graph_traits say of them
+// (op::foreign), so that the search can copy and edit it while the owner's graph is only read, once.
+//
+//   auto const image = image_of(engine_graph, [&](op_id o) { return seconds of o; });
+//   image.program                                       // ops have the ids that the engine gives them
+//
+// How the traits are understood:
+//   - A value lies in a storage. The first value of a storage is made by an op, or by none (a source). Every other value
+//     on it comes from an op that reads one of the storage's values: of an op that says is_view, it is a view; of any
+//     other op, a write in place, which makes the storage's next version. Whoever reads a version runs before the op that
+//     overwrites it. A storage that is resident, or has a source, may also be written unread, once.
+//   - order_after beyond that is an edge like any other. An op that another one must follow in this way has an effect
+//     that values do not show: it never runs again, whatever is_recomputable says.
+//   - A storage with a source that is not resident is there from the beginning and freed after its last reader.
+#pragma once
+
+#include <neap/core/plain_vector.hpp>
+#include <neap/ir/dataflow.hpp>
+#include <neap/ir/editor.hpp>
+#include <neap/ir/foreign.hpp>
+#include <neap/ir/traversal.hpp>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace neap::inline v0 {
+
+struct foreign_operators : operator_set<op::foreign, op::store, op::load> {};
+
+/// What a search over a foreign graph edits; mutators of one's own take candidates of it. `g.as<op::foreign>(o)->id` is
+/// the owner's op; stores and loads are added by the search.
+using foreign_graph = basic_graph<foreign_operators>;
+
+template <>
+struct graph_traits<foreign_graph> : graph_traits<op_graph> {
+  using base = graph_traits<op_graph>;
+  static op::foreign const* foreign(op_graph const& g, op_id o) { return g.as<op::foreign>(o); }
+
+  /// Sources that are there at first, but not after their last reader, have the role of an input.
+  static bool is_resident(op_graph const& g, storage_id s) {
+    return g.is_resident(s) && g.role(g.record(s).first) != role::input;
+  }
+  static bool is_view(op_graph const& g, op_id o) { return foreign(g, o) && foreign(g, o)->view; }
+  static bool is_recomputable(op_graph const& g, op_id o) {
+    return foreign(g, o) && foreign(g, o)->recomputable && base::is_recomputable(g, o);
+  }
+  static bool is_swappable(op_graph const& g, storage_id s) {
+    auto const v = g.record(s).first;
+    auto const maker = g.producer(v);
+    auto const* x = maker == nothing<op_id> ? nullptr : foreign(g, maker);
+    return !x || x->may_leave(index(v) - index(g.outputs(maker).front()));
+  }
+  static bool takes_over(op_graph const& g, op_id o) { return foreign(g, o) && foreign(g, o)->takes_over != 0; }
+  static bool may_take_over(op_graph const& g, op_id o, std::size_t input, std::size_t output) {
+    return g.record(g.outputs(o)[output]).alias == alias_kind::fresh && might_take_over(g, o, input, output);
+  }
+  static bool might_take_over(op_graph const& g, op_id o, std::size_t input, std::size_t output) {
+    return foreign(g, o) && foreign(g, o)->may_take_over(input, output);
+  }
+  static bytes_t workspace(op_graph const& g, op_id o) { return foreign(g, o) ? foreign(g, o)->workspace_bytes : 0; }
+  static double seconds(op_graph const& g, op_id o) { return foreign(g, o) ? foreign(g, o)->seconds : -1.0; }
+  static op_stream stream(op_graph const& g, op_id o) {
+    auto const* x = foreign(g, o);
+    return x ? static_cast<op_stream>(x->stream) : base::stream(g, o);
+  }
+};
+
+/// A foreign graph's image, and whose its sources are.
+struct foreign_image {
+  struct source {
+    storage_id storage = nothing<storage_id>;  // the owner's
+    value_id value = nothing<value_id>;        // the owner's; nothing: a resident storage that only ops put values on
+  };
+  foreign_graph program;
+  std::vector<source> sources;  // by value id of `program`: sources come first
+};
+
+namespace detail {
+
+/// Reads a graph through its traits once; refuses what makes no sense with neap::error.
+template <class G, class Seconds>
+class foreign_reader {
+ public:
+  foreign_reader(G const& g, Seconds const& seconds)
+      : g_(g),
+        seconds_(seconds),
+        op_count_(flow::op_count(g)),
+        value_count_(flow::value_count(g)),
+        storage_count_(flow::storage_count(g)) {}
+
+  foreign_image read() {
+    read_storages();
+    read_ops();
+    for (auto o : topological_order(g_)) place_outputs(o);
+    find_edges();
+    add_sources();
+    number_values();
+    for (auto o : id_range<op_id>(op_count_)) add_op(o);
+    keep();
+    image_.program = foreign_graph(std::move(edit_).finish());
+    if (auto const cycle = find_cycle(image_.program); !cycle.empty())
+      refuse(say(cycle.front()) + " waits for itself, since who reads a value runs before the op that overwrites it");
+    return std::move(image_);
+  }
+
+ private:
+  enum class way : std::uint8_t { fresh, view, write, sibling };
+  struct value {
+    op_id producer = nothing<op_id>;
+    way how = way::fresh;
+    std::int32_t of = -1;       // the argument that is viewed or written; of a sibling: the earlier output
+    std::uint32_t version = 0;  // of its storage
+    value_id image = nothing<value_id>;
+  };
+  struct storage_facts {
+    bytes_t bytes = 0;
+    bool resident = false, used = false;
+    value_id source = nothing<value_id>;                    // the first one of the owner's
+    op_id maker = nothing<op_id>, writer = nothing<op_id>;  // the op that puts the first value on it; the last version
+    std::uint32_t versions = 0;
+    value_id image = nothing<value_id>;   // of the first source
+    value_id newest = nothing<value_id>;  // of the first value of the newest version
+  };
+  struct op_facts {
+    std::vector<storage_id> unread;  // storages written without being read: hidden arguments
+    std::vector<op_id> follows;      // ops that it must follow, by no value: hidden arguments too
+    bool followed = false;           // somebody's `follows` has it: a hidden output
+    value_id token = nothing<value_id>;
+  };
+
+  [[noreturn]] static void refuse(std::string const& what) { throw error("foreign graph: " + what); }
+  static std::string say(op_id o) { return "op " + std::to_string(index(o)); }
+  static std::string say(value_id v) { return "value " + std::to_string(index(v)); }
+  static std::string say(storage_id s) { return "storage " + std::to_string(index(s)); }
+
+  value& of(value_id v) { return values_[v]; }
+  storage_facts& under(value_id v) { return storages_[flow::storage(g_, v)]; }
+
+  void read_storages() {
+    values_.resize(value_count_), storages_.resize(storage_count_), ops_.resize(op_count_);
+    bytes_t total = 0;
+    for (auto s : id_range<storage_id>(storage_count_)) {
+      auto const bytes = flow::bytes(g_, s);
+      if (bytes < 0 || __builtin_add_overflow(total, bytes, &total) || total > INT64_MAX / 4)
+        refuse(say(s) + " has " + std::to_string(bytes) + " bytes");
+      storages_[s].bytes = bytes;
+    }
+    for (auto v : id_range<value_id>(value_count_))
+      if (auto const s = flow::storage(g_, v); index(s) >= storage_count_)
+        refuse(say(v) + " lies in " + say(s) + ", and there are " + std::to_string(storage_count_));
+    for (std::size_t s = 0; auto r : flow::residents(g_)) storages_[id_at<storage_id>(s++)].resident = r;
+  }
+  void check(op_id o, value_id v, char const* does) const {
+    if (index(v) >= value_count_) refuse(say(o) + does + say(v) + ", and there are " + std::to_string(value_count_));
+  }
+  void read_ops() {
+    for (auto o : id_range<op_id>(op_count_)) {
+      for (value_id v : flow::inputs(g_, o)) check(o, v, " reads ");
+      for (value_id v : flow::outputs(g_, o)) {
+        check(o, v, " makes ");
+        if (auto& by = of(v).producer; by != nothing<op_id>)
+          refuse(say(v) + " is made by " + say(by) + (by == o ? ", twice" : " and by " + say(o)));
+        of(v).producer = o;
+      }
+      for (op_id b : flow::order_after(g_, o))
+        if (index(b) >= op_count_ || b == o) refuse(say(o) + " must run after " + say(b));
+    }
+    for (auto v : id_range<value_id>(value_count_))
+      if (of(v).producer == nothing<op_id>) {
+        auto& s = under(v);
+        if (s.source == nothing<value_id>) s.source = v;
+      }
+    if (auto const cycle = find_cycle(g_); !cycle.empty()) refuse(say(cycle.front()) + " waits for itself");
+  }
+
+  /// What each output of an op is on its storage. Ops come in a valid order.
+  void place_outputs(op_id o) {
+    bool const is_view = flow::is_view(g_, o);
+    std::int32_t j = 0;
+    auto&& outs = flow::outputs(g_, o);
+    for (value_id v : outs) {
+      auto const id = flow::storage(g_, v);
+      auto& s = storages_[id];
+      auto& me = of(v);
+      std::int32_t k = 0;
+      for (value_id earlier : outs) {
+        if (k == j) break;
+        if (flow::storage(g_, earlier) == id) {
+          me.how = way::sibling, me.of = k, me.version = of(earlier).version;
+          break;
+        }
+        ++k;
+      }
+      if (me.how != way::sibling) place(o, v, id, s, me, is_view);
+      ++j;
+    }
+  }
+  void place(op_id o, value_id v, storage_id id, storage_facts& s, value& me, bool is_view) {
+    std::int32_t i = 0, from = -1;
+    for (value_id in : flow::inputs(g_, o)) {
+      if (flow::storage(g_, in) == id && (from < 0 || of(in).version > me.version))
+        from = i, me.version = of(in).version;
+      ++i;
+    }
+    if (from < 0) {
+      if (s.source == nothing<value_id> && !s.resident) {
+        if (s.maker != nothing<op_id>)
+          refuse(say(o) + " puts " + say(v) + " on " + say(id) + ", which " + say(s.maker) + " makes and " + say(o) +
+                 " does not read");
+        s.maker = o;
+        return;
+      }
+      from = i + static_cast<std::int32_t>(ops_[o].unread.size());
+      ops_[o].unread.push_back(id);
+    }
+    me.of = from;
+    me.how = is_view ? way::view : way::write;
+    if (is_view) return;
+    if (me.version != s.versions)
+      refuse(say(s.writer) + " and " + say(o) + " both overwrite one version of " + say(id));
+    me.version = ++s.versions;
+    s.writer = o;
+  }
+
+  /// Ops that an op must follow beyond what its values say.
+  void find_edges() {
+    std::vector<storage_id> written;
+    for (auto o : id_range<op_id>(op_count_)) {
+      written.clear();
+      for (value_id v : flow::outputs(g_, o))
+        if (of(v).how == way::write) written.push_back(flow::storage(g_, v));
+      for (op_id b : flow::order_after(g_, o)) {
+        bool known = false;
+        for (value_id v : flow::inputs(g_, o)) known = known || of(v).producer == b;
+        for (value_id v : flow::inputs(g_, b))
+          for (auto s : written) known = known || flow::storage(g_, v) == s;
+        for (auto f : ops_[o].follows) known = known || f == b;
+        if (known) continue;
+        ops_[o].follows.push_back(b);
+        ops_[b].followed = true;
+      }
+    }
+  }
+
+  static tensor_layout layout(bytes_t n) { return tensor_layout::dense({dtype::u8, {n}}); }
+
+  void add_sources() {
+    auto const add = [&](storage_id id, value_id v) {
+      auto& s = storages_[id];
+      auto const r = s.resident ? role::buffer : role::input;
+      auto const image = s.image == nothing<value_id> ? edit_.add_source_at(r, layout(s.bytes), {}, s.bytes)
+                                                      : edit_.add_source_view(s.image, layout(s.bytes));
+      if (s.image == nothing<value_id>) s.image = image;
+      image_.sources.push_back({id, v});
+      return image;
+    };
+    for (auto v : id_range<value_id>(value_count_))
+      if (of(v).producer == nothing<op_id>) of(v).image = add(flow::storage(g_, v), v);
+    for (auto id : id_range<storage_id>(storage_count_))
+      if (storages_[id].resident && storages_[id].image == nothing<value_id>) add(id, nothing<value_id>);
+  }
+  /// Ops are added in the order of their ids, and may read what comes later.
+  void number_values() {
+    std::size_t next = image_.sources.size();
+    for (auto o : id_range<op_id>(op_count_)) {
+      for (value_id v : flow::outputs(g_, o)) of(v).image = id_at<value_id>(next++);
+      if (ops_[o].followed) ops_[o].token = id_at<value_id>(next++);
+    }
+    for (auto v : id_range<value_id>(value_count_))
+      if (auto& s = under(v); s.newest == nothing<value_id> && of(v).version == s.versions) s.newest = of(v).image;
+  }
+
+  void add_op(op_id o) {
+    auto const& me = ops_[o];
+    arguments_.clear(), rules_.clear();
+    for (value_id v : flow::inputs(g_, o)) arguments_.push_back(of(v).image);
+    op::foreign x;
+    x.inputs = static_cast<std::int64_t>(arguments_.size());
+    for (auto s : me.unread) arguments_.push_back(storages_[s].image);
+    for (auto b : me.follows) arguments_.push_back(ops_[b].token);
+    for (value_id v : flow::outputs(g_, o)) {
+      auto const& it = of(v);
+      bool const shares = it.how != way::fresh;
+      auto const kind = it.how == way::write ? alias_kind::update : shares ? alias_kind::view : alias_kind::fresh;
+      auto const bytes = under(v).bytes;
+      rules_.push_back({layout(bytes), kind, it.how == way::sibling ? -2 - it.of : it.of, bytes});
+    }
+    x.outputs = static_cast<std::int64_t>(rules_.size());
+    if (me.followed) rules_.push_back({layout(0), alias_kind::fresh, -1, 0});
+    describe(o, x);
+    edit_.add_given(view_of(x), span_of(arguments_), {rules_.data(), rules_.size()});
+    if (auto const name = flow::name(g_, o); !name.empty()) edit_.set_name(o, name);
+  }
+  /// Every output on the storage that is put there must allow it; the image asks the first one alone.
+  bool may_take_over(op_id o, std::size_t i, std::size_t j) const {
+    std::size_t k = 0;
+    auto&& outs = flow::outputs(g_, o);
+    storage_id to = nothing<storage_id>;
+    for (value_id v : outs)
+      if (k++ == j) to = flow::storage(g_, v);
+    bool all = true;
+    k = 0;
+    for (value_id v : outs) {
+      if (flow::storage(g_, v) == to) all = all && flow::may_take_over(g_, o, i, k);
+      ++k;
+    }
+    return all;
+  }
+  void describe(op_id o, op::foreign& x) {
+    x.id = static_cast<std::int64_t>(index(o));
+    x.view = flow::is_view(g_, o);
+    x.stream = static_cast<std::int64_t>(flow::stream(g_, o));
+    x.recomputable = flow::is_recomputable(g_, o) && flow::stream(g_, o) == op_stream::compute && !ops_[o].followed;
+    x.workspace_bytes = flow::workspace(g_, o);
+    if (x.workspace_bytes < 0 || x.workspace_bytes > INT64_MAX / 4)
+      refuse(say(o) + " needs a workspace of " + std::to_string(x.workspace_bytes) + " bytes");
+    x.seconds = static_cast<double>(seconds_(o));
+    if (!(x.seconds >= 0) || std::isinf(x.seconds) || std::isnan(flow::seconds(g_, o)))
+      refuse(say(o) + " takes " + std::to_string(x.seconds) + " seconds");
+    auto const n = static_cast<std::size_t>(x.inputs), m = static_cast<std::size_t>(x.outputs);
+    if (flow::takes_over(g_, o))
+      for (std::size_t i = 0; i < n && m > 0 && x.pair(i, 0) < op::foreign::bits; ++i)
+        for (std::size_t j = 0; j < m && x.pair(i, j) < op::foreign::bits; ++j)
+          if (may_take_over(o, i, j)) x.takes_over |= std::int64_t{1} << x.pair(i, j);
+    std::size_t j = 0;
+    for (value_id v : flow::outputs(g_, o)) {
+      if (j < op::foreign::bits && !flow::is_swappable(g_, flow::storage(g_, v))) x.stays |= std::int64_t{1} << j;
+      ++j;
+    }
+  }
+
+  /// A storage that is kept lives to the end with its newest value.
+  void keep() {
+    for (value_id v : flow::kept(g_)) {
+      if (index(v) >= value_count_) refuse(say(v) + " is kept, and there are " + std::to_string(value_count_));
+      auto const& s = under(v);
+      if (s.resident) continue;
+      auto const image = of(v).version == s.versions ? of(v).image : s.newest;
+      if (!edit_.graph().is_kept(image)) edit_.keep(image, role::output);
+    }
+  }
+
+  G const& g_;
+  Seconds const& seconds_;
+  std::size_t op_count_, value_count_, storage_count_;
+  table<value_id, value> values_;
+  table<storage_id, storage_facts> storages_;
+  table<op_id, op_facts> ops_;
+  graph_editor edit_{operator_table(foreign_operators::facets)};
+  foreign_image image_;
+  plain_vector<value_id> arguments_;
+  std::vector<output_rule> rules_;
+};
+
+}  // namespace detail
+
+/// The image of a graph; `seconds(op)` is what each op takes. Throws neap::error where the graph makes no sense: ids out
+/// of range, a value made twice, two ops that overwrite one version of a storage, ops that wait for each other, sizes and
+/// times that are none. O(ops + edges).
+template <dataflow_graph G, class Seconds>
+foreign_image image_of(G const& g, Seconds const& seconds) {
+  return detail::foreign_reader<G, Seconds>(g, seconds).read();
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,311 @@
+// The search behind optimize: best-first with dives.
+//
+// A dive starts at a candidate, judges the first `width` mutations its pipeline yields, and goes on with the one that
+// brings memory towards the target at the lowest price in time; the others wait in a queue, cheapest estimate first.
+// When a dive has reached the target or a dead end, the best of the queue starts the next one. A candidate that cannot
+// beat the best found is dropped, and so is one that was seen before: the same graph in the same order. Every number
+// comes from the simulator, from scratch. Relaxed best-first as in MAGIS (ASPLOS'24), with bytes above the target summed
+// over positions in place of the bare peak, so that progress shows before the peak falls.
+//
+// With a latency limit alone, the target moves: each time it is reached it is lowered by 2 %, as far as the limit allows.
+//
+// At the end the transfers of the best candidate are placed anew (schedule/refine.hpp), if that makes it quicker, unless
+// the user's scheduler has placed them.
+//
+// The answer is the same for the same options as long as the iterations, not the clock, end the search.
+#pragma once
+
+#include <neap/core/plain_vector.hpp>
+#include <neap/memory/make_plan.hpp>
+#include <neap/mutate/mutator.hpp>
+#include <neap/optimize/objective.hpp>
+#include <neap/optimize/search_options.hpp>
+#include <neap/optimize/seen_candidates.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/schedule/refine.hpp>
+#include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/lower_bound.hpp>
+#include <neap/simulate/simulator.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// In place of a scheduler: mutated graphs run in the order that their mutation gives them.
+struct as_mutated {};
+
+namespace detail {
+
+template <class G, class Moves, class Cost, class Scheduler>
+class best_first {
+ public:
+  best_first(G const& program, Moves const& moves, Cost const& cost, Scheduler const& scheduler,
+             search_options const& options)
+      : moves_(moves),
+        cost_(cost),
+        scheduler_(scheduler),
+        options_(options),
+        graph_(program),
+        begin_(clock::now()) {}
+
+  optimized<G> run(schedule const& original, std::span<schedule const> seeds) {
+    out_.original = judge(graph_, original);
+    goal_ = objective::resolve(options_.memory_at_most, options_.latency_at_most, out_.original);
+    out_.memory_limit_bytes = goal_.memory;
+    out_.latency_limit_seconds = goal_.latency;
+    auto bound = peak_lower_bound(graph_, facts_);
+    out_.lower_bound_bytes = bound.bytes;
+    for (auto const& f : bound.forcing) out_.forcing.push_back({f.op, name_of_op(f.op), f.bytes});
+
+    // Each order to start from gets a dive: later the queue would forget those that are far from the target.
+    target_ = goal_.limits_memory ? within_reach(goal_.memory) : out_.original.peak_bytes;
+    offer(make_node(nullptr, graph_, original, out_.original));
+    (void)seen_.add(graph_, original);
+    for (auto const& s : seeds) {
+      if (seen_.add(graph_, s) != seen_candidates::answer::first) continue;
+      auto result = judge(graph_, s);
+      offer(make_node(step(nullptr, "another order"), graph_, s, std::move(result)));
+    }
+    auto starts = queue_;
+    std::stable_sort(starts.begin(), starts.end(),
+                     [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
+    for (auto const& n : starts)
+      if (!n->expanded && !is_free()) dive(n);
+    search();
+    place();
+    refine_answer();
+    out_.best = std::move(best_->state);
+    for (auto const* t = best_->path.get(); t; t = t->before.get()) out_.steps.push_back(t->how);
+    std::reverse(out_.steps.begin(), out_.steps.end());
+    out_.seconds = elapsed();
+    return std::move(out_);
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static constexpr bool reorders = !std::is_same_v<Scheduler, as_mutated>;
+  /// The mutations that led to a candidate, last one first; shared by its descendants while the search runs.
+  struct trail {
+    std::shared_ptr<trail const> before;
+    std::string how;
+  };
+  struct node {
+    std::shared_ptr<trail const> path;
+    candidate<G> state;
+    double excess = 0;  // bytes above the target, summed over positions
+    bool expanded = false;
+  };
+  using node_ptr = std::shared_ptr<node>;
+
+  static std::shared_ptr<trail const> step(std::shared_ptr<trail const> before, std::string how) {
+    return std::make_shared<trail const>(trail{std::move(before), std::move(how)});
+  }
+  double elapsed() const { return std::chrono::duration<double>(clock::now() - begin_).count(); }
+  bool out_of_time() const {
+    return out_.candidates >= options_.iterations || options_.stop.stop_requested() ||
+           !(elapsed() < options_.time.limit.count());
+  }
+  std::string name_of_op(op_id o) const {
+    std::string s(graph_.facets(o).name);
+    if (auto const* x = graph_.template as<op::opaque>(o)) s = std::string(graph_.text(x->target));
+    if (auto const n = graph_.name(o); !n.empty()) s += " " + std::string(n);
+    return s + " #" + std::to_string(index(o));
+  }
+
+  simulation judge(G const& g, schedule const& order) {
+    facts_.assign(g, cost_, options_.memory);
+    ++out_.candidates;
+    return simulator_(facts_, order);
+  }
+  node_ptr make_node(std::shared_ptr<trail const> path, G g, schedule order, simulation result) {
+    auto n = std::make_shared<node>();
+    n->path = std::move(path);
+    n->state = {std::move(g), std::move(order), std::move(result)};
+    n->excess = excess_bytes(n->state.result, target_);
+    return n;
+  }
+
+  /// A candidate enters the search: perhaps it is the best so far, and it waits to be expanded.
+  void offer(node_ptr const& n) {
+    consider(n);
+    queue_.push_back(n);
+  }
+  void consider(node_ptr const& n) {
+    auto const& r = n->state.result;
+    if (best_) {
+      bool const fits = goal_.fits(r), best_fits = goal_.fits(best_->state.result);
+      if (best_fits ? !fits || !goal_.better(r, best_->state.result)
+                    : !fits && (r.latency > goal_.latency || r.peak_bytes >= best_->state.result.peak_bytes))
+        return;
+    }
+    best_ = n;
+    search_progress p{r.peak_bytes, r.latency, goal_.fits(r), out_.lower_bound_bytes, out_.candidates, elapsed()};
+    out_.history.push_back(p);
+    if (options_.progress) options_.progress(p);
+  }
+
+  /// What a candidate may come to cost: its latency, and the price of the bytes that are still above the target.
+  double estimate(node const& n) const { return n.state.result.latency + price_ * n.excess; }
+
+  bool hopeless(node const& n) const {
+    if (n.state.result.latency > goal_.latency) return true;
+    if (goal_.limits_memory && goal_.fits(best_->state.result))
+      return n.state.result.latency >= best_->state.result.latency;
+    return false;
+  }
+
+  void search() {
+    while (!out_of_time() && !is_free()) {
+      auto next = take_from_queue();
+      if (!next) return;
+      dive(next);
+    }
+  }
+  /// The best candidate fits and cost nothing: nothing is to be gained.
+  bool is_free() const {
+    return goal_.limits_memory && best_->state.result.latency <= out_.original.latency &&
+           goal_.fits(best_->state.result);
+  }
+
+  /// Addresses for the best candidate. Where they need more than the peak and that is over the limit, the search goes on
+  /// with a limit that is lower by as much.
+  void place() {
+    for (int tries = 0;; ++tries) {
+      out_.placed = make_plan(best_->state, graph_, options_.memory);
+      out_.fits = out_.placed.arena_bytes <= out_.memory_limit_bytes && goal_.fits(best_->state.result);
+      bytes_t const over = out_.placed.arena_bytes - out_.memory_limit_bytes;
+      if (out_.fits || over <= 0 || !goal_.fits(best_->state.result) || tries == 4 || out_of_time()) return;
+      goal_.memory -= over;
+      target_ = within_reach(goal_.memory);
+      for (auto& q : queue_) q->excess = excess_bytes(q->state.result, target_);
+      best_->expanded = false;
+      best_->excess = excess_bytes(best_->state.result, target_);
+      queue_.push_back(best_);
+      seen_.clear();
+      search();
+    }
+  }
+
+  /// Loads and stores of the answer move to where their transfers are hidden best, if that costs no memory: neither the
+  /// peak nor the latency rises, and the arena stays within what it is or what is allowed.
+  void refine_answer() {
+    if (reorders) return;
+    auto const& now = best_->state;
+    facts_.assign(now.graph, cost_, options_.memory);
+    if (!facts_.has_transfers()) return;
+    candidate<G> c{now.graph, refine{}(facts_, now.order), {}};
+    simulator_(facts_, c.order, c.result);
+    if (c.result.latency >= now.result.latency || c.result.peak_bytes > now.result.peak_bytes) return;
+    auto placed = make_plan(c, graph_, options_.memory);
+    if (placed.arena_bytes > std::max(out_.placed.arena_bytes, goal_.limits_memory ? out_.memory_limit_bytes : 0))
+      return;
+    out_.placed = std::move(placed);
+    best_ = make_node(step(best_->path, "loads and stores where they are hidden"), std::move(c.graph),
+                      std::move(c.order), std::move(c.result));
+    out_.fits = out_.placed.arena_bytes <= out_.memory_limit_bytes && goal_.fits(best_->state.result);
+  }
+
+  node_ptr take_from_queue() {
+    std::erase_if(queue_, [&](node_ptr const& n) { return n->expanded || hopeless(*n); });
+    if (queue_.empty()) return nullptr;
+    auto const at = std::min_element(queue_.begin(), queue_.end(),
+                                     [&](node_ptr const& a, node_ptr const& b) { return estimate(*a) < estimate(*b); });
+    auto n = *at;
+    queue_.erase(at);
+    return n;
+  }
+
+  void dive(node_ptr n) {
+    while (n && !out_of_time() && !hopeless(*n)) {
+      if (n->excess <= 0) {
+        if (goal_.limits_memory || n->state.result.peak_bytes > target_) return;
+        lower_target(n->state.result.peak_bytes);
+        n->excess = excess_bytes(n->state.result, target_);
+      }
+      n = expand(n);
+    }
+  }
+  /// What nobody can reach is no target: bytes below the bound would be paid for dearly and in vain.
+  bytes_t within_reach(bytes_t limit) const { return std::max(limit, out_.lower_bound_bytes); }
+  void lower_target(bytes_t reached) {
+    target_ = reached - std::max<bytes_t>(reached / 50, 1);
+    for (auto& q : queue_) q->excess = excess_bytes(q->state.result, target_);
+  }
+
+  /// Judges the candidate's mutations; the one that buys memory most cheaply, if any buys some.
+  node_ptr expand(node_ptr const& n) {
+    n->expanded = true;
+    auto const& from = n->state;
+    auto stream = moves_(from);
+    std::vector<node_ptr> children;
+    node_ptr cheapest;
+    double best_ratio = 0, best_price = 0;
+    for (std::size_t tries = 0; tries < options_.width && !out_of_time(); ++tries) {
+      auto m = stream.next();
+      if (!m) break;
+      auto e = apply_mutation(*m, from);
+      if (!e) continue;
+      if constexpr (reorders) e->order = scheduler_(e->graph);
+      auto const met = seen_.add(e->graph, e->order);
+      if (met == seen_candidates::answer::no_order) refuse_order(e->graph, e->order, describe(*m, from));
+      if (met == seen_candidates::answer::again) continue;
+      auto result = judge(e->graph, e->order);
+      auto child =
+          make_node(step(n->path, describe(*m, from)), std::move(e->graph), std::move(e->order), std::move(result));
+      consider(child);
+      double const gained = n->excess - child->excess;
+      if (gained <= 0 || hopeless(*child)) continue;
+      double const paid = std::max(0.0, child->state.result.latency - from.result.latency);
+      double const ratio = gained / (paid + 1e-5 * out_.original.latency);
+      if (ratio > best_ratio) {
+        best_ratio = ratio;
+        best_price = paid / gained;
+        cheapest = child;
+      }
+      children.push_back(std::move(child));
+    }
+    price_ = std::max(price_, best_price);
+    for (auto& c : children)
+      if (c != cheapest) queue_.push_back(std::move(c));
+    trim_queue();
+    return cheapest;
+  }
+
+  [[noreturn]] static void refuse_order(G const& g, schedule const& order, std::string const& mutation) {
+    auto const why = check_order(g, order).message();
+    if (reorders) throw error("optimize: the scheduler's order is wrong after \"" + mutation + "\": " + why);
+    throw error("optimize: the mutation \"" + mutation + "\" gives a wrong order: " + why);
+  }
+
+  /// The queue holds whole candidates: only the most promising ones stay.
+  void trim_queue() {
+    std::size_t const most = 64;
+    if (queue_.size() <= 2 * most) return;
+    std::nth_element(queue_.begin(), queue_.begin() + most, queue_.end(),
+                     [&](node_ptr const& a, node_ptr const& b) { return estimate(*a) < estimate(*b); });
+    queue_.resize(most);
+  }
+
+  Moves const& moves_;
+  Cost const& cost_;
+  Scheduler const& scheduler_;
+  search_options const& options_;
+  G const& graph_;
+  clock::time_point begin_;
+  flow_facts facts_;
+  simulator simulator_;
+  objective goal_;
+  bytes_t target_ = 0;
+  double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
+  std::vector<node_ptr> queue_;
+  node_ptr best_;
+  seen_candidates seen_;
+  optimized<G> out_;
+};
+
+}  // namespace detail
+
+}  // namespace neap::inline v0

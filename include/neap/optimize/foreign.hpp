@@ -1,0 +1,175 @@
+// The second door: a graph that somebody else owns is searched in its image (ir/foreign_graph.hpp), which is made once
+// from its graph_traits, and the plan found is told in the owner's ids.
+//
+//   auto found = optimize(engine_graph, rematerialize{}, memory_limit{2_GiB});
+//   for (auto const& step : found.placed.steps) ...                            // plan/foreign_plan.hpp
+//
+// What runs again is what graph_traits call is_recomputable, views too; what is stored and loaded is what a `swap` among
+// the mutators finds and is_swappable does not forbid. Mutators and schedulers of one's own work on the image: a
+// candidate<foreign_graph>, whose ops tell the owner's by `c.graph.as<op::foreign>(o)->id`.
+#pragma once
+
+#include <neap/core/plain_vector.hpp>
+#include <neap/ir/foreign_graph.hpp>
+#include <neap/mutate/mutator.hpp>
+#include <neap/optimize/search_options.hpp>
+#include <neap/plan/foreign_plan.hpp>
+#include <neap/simulate/cost_model.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// A search's answer for a graph that somebody else owns.
+struct optimized_foreign : search_outcome {
+  foreign_plan placed;  // the best that fits; if none does, the one nearest to fitting
+
+  /// One line for a person where `fits` is false; empty otherwise.
+  std::string why_not() const {
+    return search_outcome::why_not(placed.arena_bytes, placed.resident_bytes, placed.latency);
+  }
+};
+
+namespace detail {
+
+/// What the ops of an image cost: what the owner's cost model said of them; stores and loads by `transfers`.
+template <class C>
+struct image_cost {
+  C const& transfers;
+  seconds_t operator()(foreign_graph const& g, op_id o) const {
+    auto const* x = g.as<op::foreign>(o);
+    return x ? x->seconds : static_cast<seconds_t>(transfers(g, o));
+  }
+};
+template <class C>
+image_cost(C const&) -> image_cost<C>;
+
+/// One static_assert a trait, so that the first line of the error says what is missing.
+template <class G>
+constexpr bool is_foreign_graph() {
+  constexpr bool adapted = requires { sizeof(graph_traits<G>); };
+  static_assert(adapted,
+                "neap: optimize is given neither a neap graph nor a training step, nor a type that "
+                "neap::graph_traits<G> adapts (see neap/ir/dataflow.hpp)");
+  if constexpr (adapted) {
+    static_assert(has_counts<G>,
+                  "neap: graph_traits of this graph lacks one of  static std::size_t op_count(G const&), "
+                  "value_count(G const&), storage_count(G const&)");
+    static_assert(has_edges<G>,
+                  "neap: graph_traits of this graph lacks one of  static auto inputs(G const&, "
+                  "neap::op_id), outputs(G const&, neap::op_id)  returning ranges of neap::value_id");
+    static_assert(has_storages<G>,
+                  "neap: graph_traits of this graph lacks one of  static neap::storage_id "
+                  "storage(G const&, neap::value_id), static neap::bytes_t bytes(G const&, "
+                  "neap::storage_id)");
+  }
+  return adapted && dataflow_graph<G>;
+}
+
+/// Asked of the mutators before anything is built.
+template <class Moves>
+constexpr bool moves_foreign() {
+  static_assert(mutator_for<Moves, foreign_graph>,
+                "neap: a mutator of a foreign graph works on its image: it lacks  auto operator()"
+                "(neap::candidate<neap::foreign_graph> const&) const  returning a stream with  std::optional<Mutation> "
+                "next()");
+  return mutator_for<Moves, foreign_graph>;
+}
+
+/// Tells a plan of an image in the owner's ids.
+template <class G>
+class foreign_teller {
+ public:
+  foreign_teller(G const& owner, foreign_image const& image, plan<foreign_graph> const& p)
+      : owner_(owner),
+        image_(image),
+        plan_(p),
+        g_(p.graph),
+        step_of_(positions(p.order())),
+        buffer_of_(p.buffer_of()) {}
+
+  foreign_plan tell() const {
+    foreign_plan out;
+    out.options = plan_.options;
+    out.waits = plan_.waits;
+    out.peak_bytes = plan_.peak_bytes;
+    out.resident_bytes = plan_.resident_bytes;
+    out.arena_bytes = plan_.arena_bytes;
+    out.lower_bound_bytes = plan_.lower_bound_bytes;
+    out.latency = plan_.latency;
+    out.buffers.reserve(plan_.buffers.size());
+    for (auto const& b : plan_.buffers)
+      out.buffers.push_back({storage_of(g_.record(b.storage).first), b.offset, b.bytes, b.first, b.last,
+                             b.takes_over == nothing<storage_id> ? std::uint32_t{no_id} : buffer_of_[b.takes_over],
+                             b.resident});
+    plain_vector<std::uint32_t> runs(flow::op_count(owner_));
+    out.steps.reserve(plan_.steps.size());
+    for (auto const& s : plan_.steps) out.steps.push_back(step(s, runs));
+    return out;
+  }
+
+ private:
+  foreign_step step(plan_step const& s, plain_vector<std::uint32_t>& runs) const {
+    foreign_step t;
+    t.stream = s.stream;
+    t.start = s.start, t.end = s.end;
+    t.workspace_bytes = s.workspace_bytes, t.workspace_offset = s.workspace_offset;
+    if (auto const* x = g_.as<op::foreign>(s.op)) {
+      t.op = id_at<op_id>(static_cast<std::size_t>(x->id));
+      t.copy = runs[index(t.op)]++;
+      std::size_t i = 0, j = 0;
+      for (value_id v : flow::inputs(owner_, t.op)) t.inputs.push_back(instance(g_.inputs(s.op)[i++], v));
+      for (value_id v : flow::outputs(owner_, t.op)) t.outputs.push_back(instance(g_.outputs(s.op)[j++], v));
+    } else if (g_.as<op::store>(s.op)) {
+      t.kind = foreign_step::store;
+      t.inputs.push_back(instance(g_.inputs(s.op)[0]));
+    } else {
+      t.kind = foreign_step::load;
+      t.stored_by = step_of_[g_.producer(g_.inputs(s.op)[0])];
+      t.outputs.push_back(instance(g_.output(s.op)));
+    }
+    return t;
+  }
+  foreign_value instance(value_id v) const { return instance(v, owners(v)); }
+  foreign_value instance(value_id v, value_id owners) const {
+    auto const p = g_.producer(v);
+    return {owners, p == nothing<op_id> ? std::uint32_t{no_id} : step_of_[p], buffer_of_[g_.storage(v)]};
+  }
+  /// The owner's value that one of the image's is an instance of; nothing for what only the image has.
+  value_id owners(value_id v) const {
+    auto const p = g_.producer(v);
+    if (p == nothing<op_id>) return image_.sources[index(v)].value;
+    auto const* x = g_.as<op::foreign>(p);
+    if (!x) return owners(g_.inputs(p)[0]);  // a load is what was stored, a store's result what it stores
+    auto j = index(v) - index(g_.outputs(p).front());
+    for (value_id out : flow::outputs(owner_, id_at<op_id>(static_cast<std::size_t>(x->id))))
+      if (j-- == 0) return out;
+    return nothing<value_id>;
+  }
+  storage_id storage_of(value_id first) const {
+    if (g_.producer(first) == nothing<op_id>) return image_.sources[index(first)].storage;
+    return flow::storage(owner_, owners(first));
+  }
+
+  G const& owner_;
+  foreign_image const& image_;
+  plan<foreign_graph> const& plan_;
+  foreign_graph const& g_;
+  table<op_id, std::uint32_t> step_of_;
+  table<storage_id, std::uint32_t> buffer_of_;
+};
+
+/// The plan of an image, and all that a search says, for the image's owner. `original` is of the owner's graph.
+template <class G>
+optimized_foreign tell_owner(G const& owner, foreign_image const& image, optimized<foreign_graph>&& found) {
+  optimized_foreign out;
+  static_cast<search_outcome&>(out) = std::move(static_cast<search_outcome&>(found));
+  out.placed = foreign_teller<G>(owner, image, found.placed).tell();
+  return out;
+}
+
+}  // namespace detail
+
+}  // namespace neap::inline v0

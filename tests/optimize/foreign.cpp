@@ -1,0 +1,332 @@
+#include <neap/optimize/foreign.hpp>
+
+#include <neap/ir/verify.hpp>
+#include <neap/mutate/chain.hpp>
+#include <neap/mutate/from_range.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
+#include <neap/optimize/optimize.hpp>
+
+#include "../support/engine_net.hpp"
+#include "../support/message.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace neap;
+
+namespace {
+
+double seconds_of_transfer(std::int64_t bytes) { return 1e-5 + 2e-6 * static_cast<double>(bytes); }
+
+/// The engine's own seconds; transfers by a link of its own.
+struct engine_cost {
+  double operator()(engine::net const& g, op_id o) const { return g.ops[index(o)].seconds; }
+  double operator()(foreign_graph const& g, op_id o) const {
+    auto const v = g.as<op::store>(o) ? g.inputs(o)[0] : g.output(o);
+    return seconds_of_transfer(g.bytes(g.as<op::store>(o) ? g.storage(v) : g.storage(v)));
+  }
+};
+
+constexpr auto moves = zip(rematerialize{} | truncate(16), neap::swap{5e5} | truncate(16));
+
+search_options limited(double ratio, std::size_t iterations) {
+  search_options o;
+  o.memory_at_most = memory_limit::of_original(ratio);
+  o.iterations = iterations;
+  o.time = time_budget(std::chrono::seconds(60));
+  return o;
+}
+
+std::string faults(engine::net const& g, engine::truth const& t, foreign_plan const& p,
+                   double (*transfers)(std::int64_t) = nullptr) {
+  return engine::plan_check{
+      .g = g, .t = t, .p = p, .transfer_seconds = transfers, .fault = {}, .content = {}, .filled = {}}
+      .run();
+}
+
+std::size_t count(foreign_plan const& p, foreign_step::kind_of_step kind) {
+  std::size_t n = 0;
+  for (auto const& s : p.steps) n += s.kind == kind;
+  return n;
+}
+std::size_t repeats(foreign_plan const& p) {
+  std::size_t n = 0;
+  for (auto const& s : p.steps) n += s.copy > 0;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("the image of a graph is a graph, with the same ops, peak and latency") {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    CAPTURE(seed);
+    engine::truth t;
+    auto const g = engine::random_net(seed, t, {.streams = seed % 2 == 1});
+    auto const image = image_of(g, [&](op_id o) { return g.ops[index(o)].seconds; });
+    auto const valid = verify(image.program);
+    REQUIRE_MESSAGE(valid.ok(), valid.message());
+    REQUIRE(image.program.op_count() == g.ops.size());
+    for (auto o : image.program.ops())
+      CHECK(image.program.as<op::foreign>(o)->id == static_cast<std::int64_t>(index(o)));
+    for (auto const& order : {given_order{}(image.program), memory_greedy{}(image.program)})
+      for (bool takeover : {false, true}) {
+        REQUIRE(check_order(g, order).ok());
+        auto const here = simulate(image.program, order, given_latencies{}, {.alignment = 64, .takeover = takeover});
+        auto const there = simulate(g, order, given_latencies{}, {.alignment = 64, .takeover = takeover});
+        CHECK(here.peak_bytes == there.peak_bytes);
+        CHECK(here.bytes_at == there.bytes_at);
+        CHECK(here.resident_bytes == there.resident_bytes);
+        CHECK(here.latency == there.latency);
+      }
+  }
+}
+
+TEST_CASE("every plan of a foreign graph is right, at several limits, with and without leave to run ops again") {
+  std::size_t again = 0, stored = 0, fits = 0, smaller = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    engine::truth t;
+    auto const g = engine::random_net(seed, t, {.least_ops = 10, .most_ops = 40, .may_repeat = seed % 4 != 0});
+    for (double ratio : {0.9, 0.7, 0.5}) {
+      CAPTURE(ratio);
+      auto const found = optimize(g, moves, limited(ratio, 50), engine_cost{});
+      auto const fault = faults(g, t, found.placed, seconds_of_transfer);
+      REQUIRE_MESSAGE(fault.empty(), fault);
+      CHECK(found.fits == (found.placed.arena_bytes <= found.memory_limit_bytes));
+      CHECK(found.why_not().empty() == found.fits);
+      CHECK(found.placed.peak_bytes <= found.original.peak_bytes);
+      CHECK(found.lower_bound_bytes <= found.placed.peak_bytes);
+      CHECK(found.memory_limit_bytes == memory_limit::of_original(ratio).resolve(found.original.peak_bytes));
+      if (seed % 4 == 0) CHECK(repeats(found.placed) == 0);
+      again += repeats(found.placed), stored += count(found.placed, foreign_step::store);
+      fits += found.fits, smaller += found.placed.peak_bytes < found.original.peak_bytes;
+    }
+  }
+  CHECK(again > 50);
+  CHECK(stored > 100);
+  CHECK(fits > 100);
+  CHECK(smaller > 300);
+}
+
+TEST_CASE("recomputation alone moves nothing; swapping alone repeats views only; memory is counted as asked") {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    engine::truth t;
+    auto const g = engine::random_net(seed, t);
+    auto const only = optimize(g, rematerialize{}, limited(0.6, 40), engine_cost{});
+    CHECK(faults(g, t, only.placed) == "");
+    CHECK(count(only.placed, foreign_step::store) + count(only.placed, foreign_step::load) == 0);
+    auto const swaps = optimize(g, neap::swap{5e5}, limited(0.6, 40), engine_cost{}, memory_options{16, false});
+    CHECK(faults(g, t, swaps.placed, seconds_of_transfer) == "");
+    CHECK(swaps.placed.options == memory_options{16, false});
+    for (auto const& b : swaps.placed.buffers) CHECK(b.takes_over == no_id);
+    for (auto const& s : swaps.placed.steps)
+      if (s.copy > 0) CHECK(g.ops[index(s.op)].view);
+    auto const quick = optimize(g, moves, latency_limit::of_original(1.2), engine_cost{}, limited(1, 60));
+    CHECK(faults(g, t, quick.placed, seconds_of_transfer) == "");
+    CHECK(quick.placed.latency <= 1.2 * quick.original.latency * (1 + 1e-9));
+  }
+}
+
+namespace {
+
+/// Layers forward and back: what each made is read again in turn, the last one first.
+engine::net ladder(engine::number depth, bool again) {
+  engine::net g;
+  auto const value = [&](std::int64_t bytes, bool resident) {
+    g.lies_in.push_back(static_cast<engine::number>(g.bytes.size()));
+    g.bytes.push_back(bytes), g.resident.push_back(resident), g.swappable.push_back(1);
+    return static_cast<engine::number>(g.lies_in.size() - 1);
+  };
+  auto at = value(1024, true);
+  std::vector<engine::number> made;
+  auto const op = [&](std::vector<engine::number> in) {
+    engine::net::op x;
+    x.in = std::move(in), x.out = {value(1024, false)}, x.seconds = 1e-3, x.again = again;
+    at = x.out[0];
+    g.ops.push_back(std::move(x));
+  };
+  for (engine::number i = 0; i < depth; ++i) op({at}), made.push_back(at);
+  for (auto i = depth; i-- > 0;) op({at, made[i]});
+  g.kept = {at};
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("a ladder fits where its ops may run again, and not where they may not; limits in bytes and in ratios") {
+  auto const free = ladder(24, true), stiff = ladder(24, false);
+  auto const few = limited(1, 800);
+  auto const a = optimize(free, rematerialize{}, memory_limit::of_original(0.5), few);
+  CHECK(a.fits);
+  CHECK(a.placed.arena_bytes <= a.original.peak_bytes / 2);
+  CHECK(repeats(a.placed) > 0);
+  CHECK(!a.steps.empty());
+  CHECK(a.steps.front().starts_with("recompute op #"));
+  CHECK(a.original.latency == doctest::Approx(48e-3));  // the graph's own seconds
+  auto const b = optimize(free, rematerialize{}, few, memory_limit(a.original.peak_bytes / 2));
+  CHECK(b.placed == a.placed);
+  auto const c = optimize(stiff, rematerialize{}, few, memory_limit::of_original(0.5));
+  CHECK(!c.fits);
+  CHECK(repeats(c.placed) == 0);
+  CHECK(c.why_not().starts_with("no plan fits: the limit is 13312 bytes, the best plan found needs "));
+  auto const d = optimize(stiff, neap::swap{}, few, memory_limit::of_original(0.5));
+  CHECK(d.fits);
+  CHECK(count(d.placed, foreign_step::load) > 0);
+  auto const twice = [](engine::net const&, op_id) { return 2e-3; };
+  CHECK(optimize(free, rematerialize{}, limited(0.9, 20), twice).original.latency == doctest::Approx(96e-3));
+}
+
+TEST_CASE("the check of plans finds what is wrong with them") {
+  std::size_t found[8] = {}, tried[8] = {};
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    engine::truth t;
+    auto const g = engine::random_net(seed, t);
+    auto const right = optimize(g, moves, limited(0.6, 30), engine_cost{}).placed;
+    REQUIRE(faults(g, t, right) == "");
+    auto const plant = [&](int kind, auto const& change) {
+      auto p = right;
+      if (!change(p) || p == right) return;
+      ++tried[kind], found[kind] += faults(g, t, p, seconds_of_transfer) != "";
+    };
+    for (std::size_t i = 0; i < right.steps.size(); ++i) {
+      plant(0, [&](auto& p) { return p.steps.erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i)), true; });
+      plant(1, [&](auto& p) { return p.steps[i].end += 1e-3, true; });
+      plant(2, [&](auto& p) { return ++p.steps[i].copy, p.steps[i].kind == foreign_step::compute; });
+      plant(3, [&](auto& p) {  // reads another instance
+        auto& in = p.steps[i].inputs;
+        if (in.empty() || in[0].buffer == no_id || p.buffers.size() < 2) return false;
+        in[0].buffer = (in[0].buffer + 1) % static_cast<std::uint32_t>(p.buffers.size());
+        return true;
+      });
+    }
+    for (std::size_t i = 0; i < right.buffers.size(); ++i) {
+      plant(4, [&](auto& p) { return p.buffers[i].offset += 64, true; });
+      plant(5, [&](auto& p) { return p.buffers[i].last > p.buffers[i].first && p.buffers[i].last--; });
+      plant(6, [&](auto& p) { return p.buffers.erase(p.buffers.begin() + static_cast<std::ptrdiff_t>(i)), true; });
+    }
+    plant(7, [&](auto& p) { return p.arena_bytes += 64, true; });
+    plant(7, [&](auto& p) { return p.peak_bytes -= 64, true; });
+  }
+  for (int kind = 0; kind < 8; ++kind) {
+    CAPTURE(kind);
+    CHECK(tried[kind] > 50);
+    // A buffer may lie somewhere else, or end later than its last reader, without harm.
+    CHECK(static_cast<double>(found[kind]) >= (kind == 4 || kind == 5 ? 0.5 : 1.0) * static_cast<double>(tried[kind]));
+  }
+}
+
+TEST_CASE("costs of ops and of transfers may be said apart") {
+  auto const g = ladder(16, false);
+  auto const link = [](foreign_graph const&, op_id) { return 5e-4; };
+  auto const op = [](engine::net const&, op_id) { return 2e-3; };
+  for (bool own : {true, false}) {
+    auto const found = own ? optimize(g, neap::swap{}, limited(0.6, 100), link)
+                           : optimize(g, neap::swap{}, op, limited(0.6, 100), link);
+    CHECK(count(found.placed, foreign_step::store) > 0);
+    for (auto const& s : found.placed.steps) {
+      bool const moves_bytes = s.kind != foreign_step::compute;
+      CHECK(s.end - s.start == doctest::Approx(moves_bytes ? 5e-4 : own ? 1e-3 : 2e-3));
+    }
+  }
+}
+
+TEST_CASE("a graph without ops, and one of ops without values, are planned as they are") {
+  engine::truth t;
+  engine::net none;
+  auto const a = optimize(none, rematerialize{}, memory_limit(0));
+  CHECK(a.fits);
+  CHECK(a.placed.steps.empty());
+  engine::net bare;
+  bare.ops.resize(3);
+  bare.ops[0].after = {2};
+  auto const b = optimize(bare, moves, memory_limit(0));
+  CHECK(b.fits);
+  CHECK(faults(bare, t, b.placed) == "");
+}
+
+TEST_CASE("schedules, schedulers and mutators of one's own go with foreign graphs") {
+  auto const g = ladder(8, true);
+  schedule order;
+  for (engine::number i = 0; i < 16; ++i) order.order.push_back(op_id{i});
+  int calls = 0;
+  auto const mine = [&](foreign_graph const& x) {
+    ++calls;
+    return reverse_post_order{}(x);
+  };
+  auto const found = optimize(g, rematerialize{}, mine, limited(0.7, 100), order);
+  CHECK(calls > 1);
+  engine::truth t;
+  for (engine::number v = 0; v < g.lies_in.size(); ++v) t.root.push_back(v);
+  CHECK(faults(g, t, found.placed) == "");
+
+  // The user's own: runs op 3 again before its last reader, whatever that costs.
+  struct repeat_three {
+    std::uint32_t resume = 0;
+    bool operator==(repeat_three const&) const = default;
+    std::optional<edited<foreign_graph>> apply(candidate<foreign_graph> const& c) const {
+      for (auto o : c.graph.ops()) {
+        auto const* x = c.graph.as<op::foreign>(o);
+        if (!x || x->id != 3 || c.graph.uses(c.graph.output(o)).size() < 2) continue;
+        graph_editor edit{c.graph};
+        auto const copy = edit.clone(o);
+        auto const late = c.graph.uses(c.graph.output(o)).back().op;
+        op_id const readers[] = {late};
+        edit.replace_uses(c.graph.output(o), edit.output(copy), readers);
+        foreign_graph out(std::move(edit).finish());
+        auto s = complete_order(out, c.order);
+        return edited<foreign_graph>{std::move(out), std::move(s)};
+      }
+      return std::nullopt;
+    }
+    std::string describe(candidate<foreign_graph> const&) const { return "op 3 again"; }
+  };
+  auto const own = from_range([](candidate<foreign_graph> const&) { return std::vector<repeat_three>{{}}; });
+  auto const with = optimize(g, chain(own, rematerialize{}), limited(0.4, 300));
+  CHECK(faults(g, t, with.placed) == "");
+
+  auto backwards = order;
+  std::reverse(backwards.order.begin(), backwards.order.end());
+  CHECK(testing::message_of([&] { optimize(g, rematerialize{}, backwards); }).starts_with("optimize: schedule: op "));
+  auto const bad = [](foreign_graph const&) { return schedule{}; };
+  CHECK(testing::message_of([&] { optimize(g, rematerialize{}, bad); }) ==
+        "optimize: the scheduler's order is wrong: schedule: 0 positions for 16 ops");
+}
+
+TEST_CASE("graphs that make no sense are refused with the place") {
+  auto const message = [](auto const& change) {
+    auto g = ladder(2, true);  // ops 0 to 3; value 0 is given, op i makes value i + 1
+    change(g);
+    return testing::message_of([&] { optimize(g, rematerialize{}, memory_limit(1)); });
+  };
+  CHECK(message([](auto&) {}) == "no error");
+  CHECK(message([](auto& g) { g.ops[1].in[0] = 9; }) == "foreign graph: op 1 reads value 9, and there are 5");
+  CHECK(message([](auto& g) { g.ops[1].out[0] = 9; }) == "foreign graph: op 1 makes value 9, and there are 5");
+  CHECK(message([](auto& g) { g.ops[1].out[0] = 1; }) == "foreign graph: value 1 is made by op 0 and by op 1");
+  CHECK(message([](auto& g) { g.ops[1].out = {2, 2}; }) == "foreign graph: value 2 is made by op 1, twice");
+  CHECK(message([](auto& g) { g.lies_in[2] = 7; }) == "foreign graph: value 2 lies in storage 7, and there are 5");
+  CHECK(message([](auto& g) { g.bytes[2] = -5; }) == "foreign graph: storage 2 has -5 bytes");
+  CHECK(message([](auto& g) { g.bytes[2] = g.bytes[3] = INT64_MAX / 5; }).starts_with("foreign graph: storage 3 has "));
+  CHECK(message([](auto& g) { g.ops[2].workspace = -1; }) == "foreign graph: op 2 needs a workspace of -1 bytes");
+  CHECK(message([](auto& g) { g.ops[2].seconds = std::nan(""); }).starts_with("foreign graph: op 2 takes "));
+  CHECK(message([](auto& g) { g.ops[2].after = {8}; }) == "foreign graph: op 2 must run after op 8");
+  CHECK(message([](auto& g) { g.ops[2].after = {2}; }) == "foreign graph: op 2 must run after op 2");
+  CHECK(message([](auto& g) { g.kept = {12}; }) == "foreign graph: value 12 is kept, and there are 5");
+  CHECK(message([](auto& g) { g.ops[0].in = {4}; }).ends_with(" waits for itself"));
+  CHECK(message([](auto& g) {
+          g.lies_in[3] = 1;
+          g.ops[2].in = {2};
+        }) == "foreign graph: op 2 puts value 3 on storage 1, which op 0 makes and op 2 does not read");
+  // op 2 overwrites what op 1 made; op 3 reads both: the old bytes after they are gone
+  CHECK(message([](auto& g) {
+          g.lies_in[3] = 2, g.ops[3].in[1] = 2;
+        }).find("waits for itself, since who reads a value runs before") != std::string::npos);
+  CHECK(message([](auto& g) {
+          g.lies_in[3] = g.lies_in[2] = 1;
+          g.ops[2].in = {1};
+        }) == "foreign graph: op 1 and op 2 both overwrite one version of storage 1");
+}
