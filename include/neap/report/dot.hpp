@@ -4,8 +4,9 @@
 // boxes carry their positions, and ops that compute again what an earlier one has computed are told.
 //
 // A graph of thousands of ops cannot be read box by box, and Graphviz would need hours: beyond `most_boxes` ops that
-// follow one another within a part of the step are drawn as one box, with what goes from box to box in one edge, and the
-// title says so. Recomputed ops and transfers keep boxes of their own as long as there is room.
+// follow one another within a part of the step are drawn as one box, with what goes from box to box in one edge and the
+// sources told in the boxes, and the title says so. Recomputed ops and transfers keep boxes of their own as long as there
+// is room; then boxes that have some get a red or violet frame.
 #pragma once
 
 #include <neap/ir/graph.hpp>
@@ -28,7 +29,7 @@ namespace neap::inline v0 {
 
 struct dot_options {
   std::string title = "One training step";
-  std::size_t most_boxes = 600;  // for ops; with more ops, neighbours share a box
+  std::size_t most_boxes = 120;  // with more ops, neighbours share a box
 };
 
 namespace detail {
@@ -136,8 +137,8 @@ class dot_writer {
     std::array<bool, box_looks.size()> there{};
     for (auto o : order_) there[static_cast<std::size_t>(kinds_[o])] = true;
     std::array<bool, role_fill.size()> roles{};
-    for (auto v : g_.sources()) roles[static_cast<std::size_t>(g_.role(v))] = true;
-    for (auto v : g_.kept()) roles[static_cast<std::size_t>(g_.role(v))] = true;
+    for (auto v : g_.sources()) roles[static_cast<std::size_t>(g_.role(v))] = !is_merged();
+    for (auto v : g_.kept()) roles[static_cast<std::size_t>(g_.role(v))] = !is_merged();
     s_ += "  subgraph cluster_legend {\n    label=\"Legend\"; fontsize=13; color=\"#b9c0ca\";\n";
     std::string before;
     auto const entry = [&](std::string const& name, std::string const& label, std::string const& style) {
@@ -212,7 +213,7 @@ class dot_writer {
 
   /// What several values between two boxes come to.
   struct bundle {
-    std::string from, to;
+    std::size_t from, to;  // boxes
     std::size_t values = 0;
     bytes_t bytes = 0;
   };
@@ -234,60 +235,66 @@ class dot_writer {
       for (std::size_t k = 0; k < boxes_; ++k) {
         auto const& b = boxes[k];
         if (parts_[b.first] != part) continue;
+        bool again = false, moved = false;
+        for (auto o : b.ops) {
+          again |= kinds_[o] == box_kind::recomputed;
+          moved |= kinds_[o] == box_kind::store || kinds_[o] == box_kind::load;
+        }
+        bool const many = b.ops.size() > 1;  // then the frame tells
         s_ += "    b" + std::to_string(k) + " [label=" + quoted(label_of(b)) + ", " +
-              box_looks[static_cast<std::size_t>(look_of(b))].style + "];\n";
+              box_looks[static_cast<std::size_t>(look_of(b))].style +
+              (many && again   ? ", penwidth=3, color=\"#c8553d\""
+               : many && moved ? ", penwidth=3, color=\"#6a51a3\""
+                               : "") +
+              "];\n";
       }
     });
+    // What goes from box to box; sources and kept values are told in the boxes, or their edges would hide all others.
     std::vector<bundle> edges;
     std::vector<std::uint8_t> seen(g_.value_count());  // a value counts once a box that reads it
-    struct ends {
-      std::string name, label;
-      role r;
-      std::size_t values;
-      bytes_t bytes;
-    };
-    std::vector<ends> outside;
-    auto const outside_of = [&](role r, char const* prefix, std::size_t k, value_id v) {
-      std::string const name = prefix + std::to_string(static_cast<int>(r)) + "_" + std::to_string(k);
-      auto it = std::find_if(outside.rbegin(), outside.rend(), [&](ends const& e) { return e.name == name; });
-      if (it == outside.rend()) outside.push_back({name, "", r, 0, 0}), it = outside.rbegin();
-      ++it->values, it->bytes += bytes_of(v);
-      return name;
-    };
-    // A source stands with the others of its role that the same box reads first.
-    std::vector<std::string> source_at(g_.value_count());
     for (std::size_t k = 0; k < boxes_; ++k) {
       std::vector<value_id> read;
       for (auto o : boxes[k].ops)
         for (auto v : g_.inputs(o))
-          if (!seen[index(v)]) seen[index(v)] = 1, read.push_back(v);
-      std::size_t const begin = edges.size();
+          if (auto const p = g_.producer(v); p != nothing<op_id> && box_of_[p] != k && !seen[index(v)])
+            seen[index(v)] = 1, read.push_back(v);
+      auto const begin = static_cast<std::ptrdiff_t>(edges.size());
       for (auto v : read) {
         seen[index(v)] = 0;
-        auto const p = g_.producer(v);
-        if (p != nothing<op_id> && box_of_[p] == k) continue;
-        if (p == nothing<op_id> && source_at[index(v)].empty()) source_at[index(v)] = outside_of(g_.role(v), "s", k, v);
-        std::string const from = p == nothing<op_id> ? source_at[index(v)] : "b" + std::to_string(box_of_[p]);
-        auto it = std::find_if(edges.begin() + static_cast<std::ptrdiff_t>(begin), edges.end(),
-                               [&](bundle const& e) { return e.from == from; });
-        if (it == edges.end()) it = edges.insert(it, bundle{from, "b" + std::to_string(k)});
+        auto const from = box_of_[g_.producer(v)];
+        auto it = std::find_if(edges.begin() + begin, edges.end(), [&](bundle const& e) { return e.from == from; });
+        if (it == edges.end()) it = edges.insert(it, bundle{from, k});
         ++it->values, it->bytes += bytes_of(v);
       }
     }
-    for (auto v : g_.kept())
-      if (auto const p = g_.producer(v); p != nothing<op_id>) {
-        auto const from = "b" + std::to_string(box_of_[p]);
-        auto const name = outside_of(g_.role(v), "k", box_of_[p], v);
-        if (edges.empty() || edges.back().to != name) edges.push_back({from, name});
-        ++edges.back().values, edges.back().bytes += bytes_of(v);
-      }
-    for (auto const& e : outside)
-      s_ += "  " + e.name +
-            " [shape=ellipse, label=" + quoted(counted(e.values, name_of(e.r)) + "\n" + bytes_text(e.bytes)) +
-            ", fillcolor=\"" + role_fill[static_cast<std::size_t>(e.r)] + "\"];\n";
     for (auto const& e : edges)
-      s_ += "  " + e.from + " -> " + e.to +
+      s_ += "  b" + std::to_string(e.from) + " -> b" + std::to_string(e.to) +
             " [label=" + quoted(counted(e.values, "value") + "\n" + bytes_text(e.bytes)) + "];\n";
+  }
+
+  /// "reads 12 weights, 1.50 MiB" and "keeps 2 gradients, 8.00 MiB".
+  std::string outside_of(box const& b) const {
+    std::array<std::size_t, role_fill.size()> count{};
+    std::array<bytes_t, role_fill.size()> bytes{};
+    std::vector<value_id> read;
+    auto const add = [&](value_id v) {
+      ++count[static_cast<std::size_t>(g_.role(v))], bytes[static_cast<std::size_t>(g_.role(v))] += bytes_of(v);
+    };
+    for (auto o : b.ops) {
+      for (auto v : g_.inputs(o))
+        if (g_.producer(v) == nothing<op_id>) read.push_back(v);
+      for (auto v : g_.outputs(o))
+        if (g_.is_kept(v)) add(v);
+    }
+    std::sort(read.begin(), read.end());
+    read.erase(std::unique(read.begin(), read.end()), read.end());
+    for (auto v : read) add(v);
+    std::string t;
+    for (std::size_t r = 0; r < count.size(); ++r)
+      if (count[r] > 0)
+        t += std::string("\n") + (is_source(static_cast<role>(r)) ? "reads " : "keeps ") +
+             counted(count[r], name_of(static_cast<role>(r))) + ", " + bytes_text(bytes[r]);
+    return t;
   }
 
   box_kind look_of(box const& b) const {
@@ -303,7 +310,7 @@ class dot_writer {
     if (b.ops.size() == 1)
       return where + operator_label(g_, b.first) +
              (g_.name(b.first).empty() ? "" : "\n" + std::string(g_.name(b.first))) +
-             (again_[b.first] ? "\ncomputed again" : "");
+             (again_[b.first] ? "\ncomputed again" : "") + outside_of(b);
     std::vector<std::pair<std::string, std::size_t>> what;
     std::size_t again = 0, moved = 0, views = 0;
     for (auto o : b.ops) {
@@ -328,7 +335,7 @@ class dot_writer {
     if (views) t += "\n" + counted(views, "view");
     if (again) t += "\n" + std::to_string(again) + " computed again";
     if (moved) t += "\n" + std::to_string(moved) + " moved";
-    return t;
+    return t + outside_of(b);
   }
 
   op_graph const& g_;

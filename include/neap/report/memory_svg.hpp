@@ -180,13 +180,13 @@ inline std::string svg_peak(memory_curve const& c, double px, double wide, doubl
   std::string s = svg_text(px, py,
                            fitted("At the peak, " + c.label + ": while " + n.peak_op + " runs (position " +
                                       std::to_string(n.peak_position) + ")",
-                                  wide, 13),
-                           "font-weight=\"bold\"");
+                                  wide, 12),
+                           "font-size=\"12\" font-weight=\"bold\"");
   auto const row = [&](bytes_t bytes, std::string_view name, std::string_view about, char const* number = svg_number) {
     py += svg_line;
     s += svg_text(px + 66, py, bytes_text(bytes), number);
-    s += svg_text(px + 76, py, fitted(name, 172, 11), svg_small);
-    s += svg_text(px + 256, py, fitted(about, wide - 256, 11), "font-size=\"11\" fill=\"#4a5260\"");
+    s += svg_text(px + 76, py, fitted(name, 150, 11), svg_small);
+    s += svg_text(px + 232, py, fitted(about, wide - 232, 11), "font-size=\"11\" fill=\"#4a5260\"");
   };
   std::size_t const shown = n.peak.size() <= rows ? n.peak.size() : rows - 1;
   bytes_t sum = 0, rest = 0;
@@ -196,7 +196,7 @@ inline std::string svg_peak(memory_curve const& c, double px, double wide, doubl
     sum += n.peak[i].bytes;
   }
   if (shown < n.peak.size()) row(rest, "and " + std::to_string(n.peak.size() - shown) + " smaller ones", "");
-  s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#b9c0ca\"/>\n", px, py + 5, px + 248,
+  s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#b9c0ca\"/>\n", px, py + 5, px + 224,
              py + 5);
   row(sum, "in all", "", "font-size=\"11\" fill=\"#1b2230\" text-anchor=\"end\" font-weight=\"bold\"");
   return s;
@@ -223,7 +223,7 @@ inline std::string svg_event_table(memory_curve const& c, memory_event::kind wha
   std::size_t left_out = 0;
   bytes_t left_bytes = 0;
   if (list.size() > rows) {
-    title += "; the largest:";
+    title += ", the largest:";
     std::stable_sort(list.begin(), list.end(),
                      [](memory_event const* a, memory_event const* b) { return a->bytes > b->bytes; });
     for (std::size_t i = rows; i < list.size(); ++i) ++left_out, left_bytes += list[i]->bytes;
@@ -231,7 +231,7 @@ inline std::string svg_event_table(memory_curve const& c, memory_event::kind wha
   }
   std::string s = print("<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" fill=\"%s\"/>\n", px, py - 9,
                         event_color[static_cast<std::size_t>(what)]);
-  s += svg_text(px + 16, py, fitted(title, wide - 16, 13), "font-weight=\"bold\"");
+  s += svg_text(px + 16, py, fitted(title, wide - 16, 12), "font-size=\"12\" font-weight=\"bold\"");
   for (auto const* e : list) {
     py += svg_line;
     s += svg_text(px + 62, py, bytes_text(e->bytes), svg_number);
@@ -258,7 +258,8 @@ inline std::string svg_notes(svg_plot const& plot, std::vector<memory_curve> con
     s += marks + svg_text(plot.right + 8, py + 10.5, about, "font-size=\"11\" fill=\"#4a5260\"");
     py += 18;
   };
-  if (!c.notes.parts.empty()) lane("runs", svg_parts(plot, c, py), fitted(c.label, plot.width - plot.right - 20, 11));
+  if (!c.notes.parts.empty())
+    lane("part of step", svg_parts(plot, c, py), fitted(c.label, plot.width - plot.right - 20, 11));
   std::vector<memory_event::kind> kinds;
   for (std::size_t k = 0; k < memory_event_kinds; ++k) {
     auto const what = static_cast<memory_event::kind>(k);
@@ -268,7 +269,7 @@ inline std::string svg_notes(svg_plot const& plot, std::vector<memory_curve> con
     lane(event_name[k], svg_events(plot, c, what, py), events_in_all(c, what));
   }
   if (kinds.empty() && curves.size() > 1 && !c.notes.peak.empty()) {
-    s += svg_text(plot.left, py + 10.5, "Nothing is recomputed and nothing moved out: the two differ in order alone.",
+    s += svg_text(plot.left, py + 10.5, "Nothing is recomputed and nothing moved out: only the order may differ.",
                   svg_grey);
     py += 18;
   }

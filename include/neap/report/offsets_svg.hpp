@@ -37,6 +37,7 @@ struct offsets_picture {
   std::string unit = "moment";                           ///< what a number of the time axis is called
   std::vector<std::string> names{};                      ///< of the records, or empty
   bytes_t resident_bytes = 0;  ///< beside the records; told in words, or drawn beneath them if `residents` are given
+  std::int64_t from = INT64_MAX, to = INT64_MIN;  ///< times that are drawn in any case, half-open
   std::vector<resident_block> residents{};  ///< ascending by offset, in [0, resident_bytes): the arena is theirs, too
   bytes_t limit = -1;                       ///< drawn as a line; negative: none
 };
@@ -54,7 +55,7 @@ inline constexpr std::array<size_class, 7> size_classes{{{std::int64_t{1} << 10,
                                                          {std::int64_t{1} << 19, "#8fb44f"},
                                                          {std::int64_t{1} << 22, "#e0b03f"},
                                                          {std::int64_t{1} << 25, "#d97b3a"},
-                                                         {INT64_MAX, "#a8507a"}}};
+                                                         {INT64_MAX, "#c98bab"}}};
 
 inline std::size_t size_class_of(std::int64_t bytes) {
   std::size_t k = 0;
@@ -105,18 +106,21 @@ struct offsets_axis {
 
 /// A name in a rectangle: upright where that gives it more room; nothing where there is too little.
 inline std::string svg_name_in(double px, double py, double wide, double high, std::string_view name) {
-  bool const upright = high > wide && text_width(name, 11) > wide - 8;
-  auto const text = fitted(name, (upright ? high : wide) - 8, 11);
-  if (text.empty() || (upright ? wide : high) < 12) return "";
-  double const cx = px + wide / 2, cy = py + high / 2;
-  std::string const how = "text-anchor=\"middle\" font-size=\"11\" fill=\"#1b2230\"";
-  if (!upright) return svg_text(cx, cy + 4, text, how);
-  return svg_text(cx + 4, cy, text, how + print(" transform=\"rotate(-90 %.1f %.1f)\"", cx + 4, cy));
+  double const lying = std::min(11.0, high - 1.5), standing = std::min(11.0, wide - 1.5);
+  bool const upright = high > wide && text_width(name, lying) > wide - 6;
+  double const font = upright ? standing : lying;
+  if (font < 7) return "";
+  auto const text = fitted(name, (upright ? high : wide) - 6, font);
+  if (text.empty()) return "";
+  double const cx = px + wide / 2 + (upright ? 0.36 * font : 0), cy = py + high / 2 + (upright ? 0 : 0.36 * font);
+  std::string how = print("text-anchor=\"middle\" font-size=\"%.1f\" fill=\"#1b2230\"", font);
+  if (upright) how += print(" transform=\"rotate(-90 %.1f %.1f)\"", cx, cy);
+  return svg_text(cx, cy, text, how);
 }
 
 /// The residents, each over the whole width; those lower than a pixel drawn as one with their neighbours.
 inline std::string svg_residents(offsets_picture const& about, offsets_axis const& axis, double left, double right) {
-  std::string s = "<g fill=\"#c9ced6\" stroke=\"#8d95a1\" stroke-width=\"0.5\">\n", names;
+  std::string s = "<g fill=\"#d9d4cc\" stroke=\"#9b948a\" stroke-width=\"0.5\">\n", names;
   for (std::size_t i = 0, end = 0; i < about.residents.size(); i = end) {
     auto const& r = about.residents[i];
     bytes_t bytes = r.bytes;
@@ -158,12 +162,16 @@ inline std::string offsets_svg(offsets_picture const& about, memory_problem cons
     any = true;
     holes |= !p.gap_begin.empty() && p.gap_begin[i + 1] > p.gap_begin[i];
   }
+  if (about.from < about.to) {
+    first = any ? std::min(first, about.from) : about.from;
+    last = any ? std::max(last, about.to) : about.to;
+  }
   auto const bytes = detail::bytes_text;
   bool const based = !about.residents.empty();
   bytes_t const base = based ? about.resident_bytes : 0;
 
-  std::string words = "Each rectangle is one of " + std::to_string(p.count()) +
-                      " records: as wide as its life, as high as its size, at its place in the arena.";
+  std::string words = "Each rectangle is one of " + std::to_string(p.count()) + (based ? " buffers" : " records") +
+                      ": as wide as its life, as high as its size, at its place.";
   if (based) words += " Grey, beneath: " + bytes(base) + " of weights and inputs, always there.";
   else if (about.resident_bytes > 0)
     words += " Beside it lie " + bytes(about.resident_bytes) + " of weights and inputs, always there.";
@@ -189,12 +197,12 @@ inline std::string offsets_svg(offsets_picture const& about, memory_problem cons
     if (in_class[k] > 0)
       legend.add(print("fill=\"%s\" stroke=\"#2b3340\" stroke-width=\"0.6\"", detail::size_classes[k].color),
                  detail::size_class_name(k));
-  if (based) legend.add("fill=\"#c9ced6\" stroke=\"#8d95a1\"", "resident: weights, states, inputs");
+  if (based) legend.add("fill=\"#d9d4cc\" stroke=\"#9b948a\"", "resident: weights, states, inputs");
   legend.add("fill=\"#f6d5d2\"", "free below something in use");
   if (holes) legend.add("fill=\"none\" stroke=\"#2b3340\" stroke-dasharray=\"3 2\"", "gap in a life: bytes lent out");
   if (!p.fixed.empty()) legend.add("fill=\"none\" stroke=\"#111111\" stroke-width=\"2\"", "fixed");
 
-  double const top = legend.bottom() + 20, bottom = top + 438, height = bottom + 74;
+  double const top = legend.bottom() + 20, bottom = top + 438;
   auto const arena = static_cast<double>(base) + static_cast<double>(plan.arena_bytes);
   bool const far = static_cast<double>(about.limit) > 2 * arena;
   double const reach =
@@ -204,8 +212,7 @@ inline std::string offsets_svg(offsets_picture const& about, memory_problem cons
   auto const x = [&](std::int64_t t) { return left + (right - left) * static_cast<double>(t - first) / span; };
   auto const y = [&](std::int64_t b) { return axis.y(static_cast<double>(base) + static_cast<double>(b)); };
 
-  std::string s = detail::svg_begin(width, height, about.title);
-  s += svg_text(24, 56, words, svg_grey) + svg_text(24, 76, sentence, svg_grey) + legend.text();
+  std::string s = svg_text(24, 56, words, svg_grey) + svg_text(24, 76, sentence, svg_grey) + legend.text();
 
   detail::byte_unit const unit(reach);  // axes
   double const step = std::max(detail::axis_step(axis.to_scale ? reach : 1.4 * (reach - axis.base), unit.bytes), 1.0);
@@ -249,7 +256,9 @@ inline std::string offsets_svg(offsets_picture const& about, memory_problem cons
   for (std::size_t k = 0; k < in_class.size(); ++k) {
     if (in_class[k] == 0) continue;
     s += print("<g fill=\"%s\" stroke=\"#2b3340\" stroke-width=\"%s\">\n", detail::size_classes[k].color,
-               p.count() > 2000 ? "0.15" : "0.6");
+               p.count() > 600   ? "0.12"
+               : p.count() > 150 ? "0.3"
+                                 : "0.6");
     for (std::size_t i = 0; i < p.count(); ++i) {
       if (!p.occupies(i) || detail::size_class_of(p.size[i]) != k) continue;
       p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t a, std::int64_t b) {
@@ -274,26 +283,6 @@ inline std::string offsets_svg(offsets_picture const& about, memory_problem cons
                    y(plan.offsets[i]) - y(plan.offsets[i] + p.size[i]));
     s += "</g>\n";
   }
-  // Names, where there is room for them, on the largest.
-  struct named_piece {
-    double px, py, wide, high;
-    std::size_t record;
-  };
-  std::vector<named_piece> pieces;
-  for (std::size_t i = 0; i < std::min(p.count(), about.names.size()); ++i) {
-    if (!p.occupies(i)) continue;
-    named_piece best{0, 0, 0, 0, i};
-    p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t from, std::int64_t to) {
-      double const wide = x(hi) - x(lo), py = y(plan.offsets[i] + to), high = y(plan.offsets[i] + from) - py;
-      if (wide * high > best.wide * best.high) best = {x(lo), py, wide, high, i};
-    });
-    if (std::min(best.wide, best.high) >= 12) pieces.push_back(best);
-  }
-  std::stable_sort(pieces.begin(), pieces.end(),
-                   [](named_piece const& a, named_piece const& c) { return a.wide * a.high > c.wide * c.high; });
-  if (pieces.size() > 400) pieces.resize(400);
-  for (auto const& r : pieces) s += detail::svg_name_in(r.px, r.py, r.wide, r.high, about.names[r.record]);
-
   // The time that holds the bound, and the levels.
   s += print("<line x1=\"%.2f\" y1=\"%.1f\" x2=\"%.2f\" y2=\"%.1f\" stroke=\"#1b2230\" stroke-dasharray=\"2 3\"/>\n",
              x(report.load_moment), top, x(report.load_moment), bottom);
@@ -318,7 +307,56 @@ inline std::string offsets_svg(offsets_picture const& about, memory_problem cons
   if (plan.lower_bound_bytes != plan.arena_bytes && plan.lower_bound_bytes != report.largest_load)
     level(base + plan.lower_bound_bytes, "proved: no arena is smaller", "#a8641d");
   if (about.limit > 0) level(about.limit, far ? "limit, above the picture" : "limit", "#c0392b");
-  return s + detail::svg_levels(levels, right, top, bottom) + "</svg>\n";
+
+  // Names, where there is room for them, on the largest.
+  struct named_piece {
+    double px, py, wide, high;
+    std::size_t record;
+  };
+  std::vector<named_piece> pieces;
+  for (std::size_t i = 0; i < std::min(p.count(), about.names.size()); ++i) {
+    if (!p.occupies(i)) continue;
+    named_piece best{0, 0, 0, 0, i};
+    p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t from, std::int64_t to) {
+      double const wide = x(hi) - x(lo), py = y(plan.offsets[i] + to), high = y(plan.offsets[i] + from) - py;
+      if (wide * high > best.wide * best.high) best = {x(lo), py, wide, high, i};
+    });
+    if (std::min(best.wide, best.high) >= 8) pieces.push_back(best);
+  }
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](named_piece const& a, named_piece const& c) { return a.wide * a.high > c.wide * c.high; });
+  if (pieces.size() > 400) pieces.resize(400);
+  for (auto const& r : pieces) s += detail::svg_name_in(r.px, r.py, r.wide, r.high, about.names[r.record]);
+
+  // What is in use at that time, the largest first.
+  std::vector<std::size_t> there;
+  bytes_t rest = 0;
+  for (std::size_t i = 0; i < std::min(p.count(), about.names.size()); ++i)
+    if (p.occupies(i) && p.lower[i] <= report.load_moment && report.load_moment < p.upper[i]) there.push_back(i);
+  std::stable_sort(there.begin(), there.end(), [&](std::size_t a, std::size_t c) { return p.size[a] > p.size[c]; });
+  for (std::size_t k = 12; k < there.size(); ++k) rest += p.size[there[k]];
+  auto const more = there.size() > 12 ? there.size() - 12 : 0;
+  if (more) there.resize(12);
+  double py = bottom + 78;
+  if (!there.empty()) {
+    s += svg_text(24, py,
+                  "In use at " + about.unit + " " + std::to_string(report.load_moment) + ", the largest first" +
+                      (more ? "; and " + std::to_string(more) + " more of " + bytes(rest) : std::string()),
+                  "font-weight=\"bold\"");
+    std::size_t const rows = (there.size() + 1) / 2;
+    for (std::size_t k = 0; k < there.size(); ++k) {
+      auto const i = there[k];
+      double const px = k < rows ? 24 : 562, at = py + 17 * static_cast<double>(1 + k % rows);
+      s += svg_text(px + 66, at, bytes(p.size[i]), "font-size=\"11\" fill=\"#1b2230\" text-anchor=\"end\"");
+      s += svg_text(px + 76, at, detail::fitted(about.names[i], 200, 11), "font-size=\"11\" fill=\"#1b2230\"");
+      s += svg_text(px + 284, at,
+                    "at " + bytes(base + plan.offsets[i]) + ", " + about.unit + "s " + std::to_string(p.lower[i]) +
+                        " to " + std::to_string(p.upper[i] - 1),
+                    "font-size=\"11\" fill=\"#4a5260\"");
+    }
+    py += 17 * static_cast<double>(rows) + 14;
+  }
+  return detail::svg_begin(width, py, about.title) + s + detail::svg_levels(levels, right, top, bottom) + "</svg>\n";
 }
 
 /// What the picture of a plan shows beside its records, which are those of records_of(plan): their names, and residents
@@ -328,6 +366,7 @@ offsets_picture picture_of(plan<G> const& p, std::string title) {
   offsets_picture out;
   out.title = std::move(title);
   out.time = "position in the schedule", out.unit = "position";
+  out.from = 0, out.to = static_cast<std::int64_t>(p.steps.size());
   out.resident_bytes = p.resident_bytes;
   for (auto const& b : p.buffers) {
     if (b.bytes == 0) continue;
