@@ -1,16 +1,22 @@
 #include <neap/report/offsets_svg.hpp>
 
 #include "../support/opaque_graph.hpp"
+#include "../support/svg.hpp"
 
 #include <doctest/doctest.h>
 
+#include <neap/memory/make_plan.hpp>
 #include <neap/memory/planner.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/simulator.hpp>
 
 #include <cmath>
 #include <random>
 #include <vector>
 
 using namespace neap;
+using namespace neap::testing;
 
 namespace {
 
@@ -74,7 +80,7 @@ TEST_CASE("what the picture says of the plan") {
   auto const lost = offsets_svg({.title = "a <b> & c", .names = {"one&", "two"}, .resident_bytes = 7 << 20}, records,
                                 at({0, 4 << 20}, (4 << 20) + 1024, 3 << 20));
   for (auto const* text : {"a &lt;b&gt; &amp; c", "one&amp;", "no arena can be below 3.00 MiB",
-                           "1.00 MiB (33 %) are lost to fragmentation", "Beneath lie 7.00 MiB of weights and inputs",
+                           "1.00 MiB (33 %) are lost to fragmentation", "Beside it lie 7.00 MiB of weights and inputs",
                            "1 KiB to 8 KiB", "512 KiB to 4 MiB", "proved: no arena is smaller", "most in use at once"})
     CHECK_MESSAGE(lost.find(text) != lost.npos, text);
   auto tight = at({0, 3 << 20}, (3 << 20) + 1024, (3 << 20) + 1024);
@@ -126,7 +132,70 @@ TEST_CASE("random plans: within the frame, numbers that are numbers; nothing, on
       CHECK(b.x >= 91.98);
       CHECK(b.x + b.width <= 872.02);
       CHECK(b.y >= 128);
-      CHECK(b.y + b.height <= 566.02);
+      CHECK(b.y + b.height <= frame_of(svg).height - 60);
     }
   }
+}
+
+TEST_CASE(
+    "the picture of a plan: its arena and peak, residents beneath at their places, every buffer by name, the limit") {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    auto const g = opaque_graph(seed);
+    auto const order = given_order{}(g);
+    auto const p = make_plan(candidate<graph>{g, order, simulate(g, order, given_latencies{})}, g);
+    auto const limit = p.arena_bytes + 64;
+    auto const svg = offsets_svg(p, "plan <" + std::to_string(seed) + ">", limit);
+    CHECK(is_xml(svg));
+    CHECK(texts_outside(svg) == std::vector<std::string>{});
+    CHECK(svg.find("moment") == svg.npos);
+    CHECK(has_text(svg, "limit"));
+    auto const text = [](bytes_t b) { return readable_bytes(static_cast<double>(b)); };
+    CHECK(svg.find("The arena is " + text(p.arena_bytes)) != svg.npos);
+    auto const all = texts(svg);
+    std::string arena;  // the level's number stands before its name
+    for (std::size_t i = 1; i < all.size(); ++i)
+      if (all[i].text == "arena" || all[i].text.starts_with("arena;")) arena = all[i - 1].text;
+    CHECK(arena == text(p.arena_bytes));
+    std::size_t told = 0;
+    auto const drawn = titles(svg);
+    for (auto const& b : p.buffers) {
+      auto const name = (b.resident ? std::string(name_of(p.graph.role(p.graph.record(b.storage).first))) + " " : "") +
+                        value_label(p.graph, p.graph.record(b.storage).first);
+      auto const at = name + ": " + text(b.bytes) + " at " + std::to_string(b.offset) + ",";
+      for (auto const& t : drawn) told += t.starts_with(at);
+    }
+    CHECK(told == p.buffers.size());
+  }
+}
+
+TEST_CASE("residents that are most of the arena are drawn lower than to scale, and told so; positions still ascend") {
+  std::vector<usage_record> const records{{.upper = 2, .size = 100}, {.lower = 1, .upper = 3, .size = 50}};
+  offsets_picture about{.title = "t", .names = {"a", "b"}, .resident_bytes = 5000, .residents = {{"w", 0, 5000}}};
+  auto const svg = offsets_svg(about, records, at({0, 100}, 150, 150));
+  CHECK(svg.find("drawn lower than to scale") != svg.npos);
+  auto const b = boxes(svg);
+  REQUIRE(b.size() == 3);
+  CHECK(b[0].height == doctest::Approx(0.3 * 438).epsilon(0.001));
+  CHECK(b[1].height == doctest::Approx(2 * b[2].height).epsilon(0.001));
+  CHECK(b[1].y + b[1].height == doctest::Approx(b[0].y).epsilon(0.001));
+  CHECK(has_text(svg, "5.03 KiB"));  // the arena: residents and records
+  about.resident_bytes = 30, about.residents = {{"w", 0, 30}};
+  CHECK(offsets_svg(about, records, at({0, 100}, 150, 150)).find("drawn lower than to scale") == svg.npos);
+}
+
+TEST_CASE("all size classes at once: the legend stays in the frame; ten thousand records: names on the largest only") {
+  std::vector<usage_record> records;
+  offsets_picture about{.title = "t"};
+  for (int i = 0; i < 10000; ++i) {
+    usage_record r;
+    r.lower = i, r.upper = i + 40, r.size = std::int64_t{1} << (i % 28);
+    records.push_back(r);
+    about.names.push_back("tensor<" + std::to_string(i) + ">");
+  }
+  auto const svg = offsets_svg(about, records, default_planner{}(records));
+  CHECK(texts_outside(svg) == std::vector<std::string>{});
+  for (std::size_t k = 0; k < detail::size_classes.size(); ++k) CHECK(has_text(svg, detail::size_class_name(k)));
+  CHECK(boxes(svg).size() == 10000);
+  CHECK(texts(svg).size() < 600);
+  CHECK(svg.size() < 2500000);
 }
