@@ -315,9 +315,10 @@ inline std::string memory_svg(std::string const& title, std::vector<memory_curve
   std::string notes;
   if (!curves.empty()) notes = detail::svg_notes(plot, curves, height);
   std::string s = detail::svg_begin(plot.width, height + 14, title);
-  s += svg_text(
-      24, 56, curves.size() < 2 ? "From left to right one training step." : detail::svg_sentence(curves[0], curves[1]),
-      detail::svg_grey);
+  s += svg_text(24, 56,
+                curves.size() < 2 ? "From left to right one training step."
+                                  : detail::fitted(detail::svg_sentence(curves[0], curves[1]), plot.width - 48, 13),
+                detail::svg_grey);
   detail::svg_legend legend(plot.left, plot.right, 72);
   for (std::size_t i = 0; i < curves.size(); ++i)
     legend.add(print("fill=\"%s\" stroke=\"%s\"", fill[i % 4], line[i % 4]),
@@ -365,7 +366,7 @@ inline std::string memory_svg(std::string const& title, std::vector<memory_curve
     auto const b = static_cast<double>(curves[0].resident_bytes);
     s += print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#1b2230\" fill-opacity=\"0.22\"/>\n",
                plot.left, plot.y(b), plot.right - plot.left, plot.bottom - plot.y(b));
-    levels.push_back({b, "weights and inputs, always there", "#3b4250", plot.y(b)});
+    levels.push_back({b, "always there: weights, inputs", "#3b4250", plot.y(b)});
   }
   if (limit > 0) {
     double const py = far ? plot.top : plot.y(static_cast<double>(limit));

@@ -192,7 +192,10 @@ inline std::string offsets_svg(offsets_picture const& about, memory_problem cons
   std::array<std::size_t, detail::size_classes.size()> in_class{};
   for (std::size_t i = 0; i < p.count(); ++i)
     if (p.occupies(i)) ++in_class[detail::size_class_of(p.size[i])];
-  detail::svg_legend legend(left, width - 24, 90);
+  double head = 56;
+  std::string s = detail::svg_paragraph(24, head, width - 48, words, svg_grey);
+  s += detail::svg_paragraph(24, head, width - 48, sentence, svg_grey);
+  detail::svg_legend legend(left, width - 24, head - 6);
   for (std::size_t k = 0; k < in_class.size(); ++k)
     if (in_class[k] > 0)
       legend.add(print("fill=\"%s\" stroke=\"#2b3340\" stroke-width=\"0.6\"", detail::size_classes[k].color),
@@ -212,7 +215,7 @@ inline std::string offsets_svg(offsets_picture const& about, memory_problem cons
   auto const x = [&](std::int64_t t) { return left + (right - left) * static_cast<double>(t - first) / span; };
   auto const y = [&](std::int64_t b) { return axis.y(static_cast<double>(base) + static_cast<double>(b)); };
 
-  std::string s = svg_text(24, 56, words, svg_grey) + svg_text(24, 76, sentence, svg_grey) + legend.text();
+  s += legend.text();
 
   detail::byte_unit const unit(reach);  // axes
   double const step = std::max(detail::axis_step(axis.to_scale ? reach : 1.4 * (reach - axis.base), unit.bytes), 1.0);
@@ -299,7 +302,7 @@ inline std::string offsets_svg(offsets_picture const& about, memory_problem cons
   };
   std::string const in_use = based ? "peak, most in use at once" : "most in use at once";
   if (plan.arena_bytes == report.largest_load) {
-    level(base + plan.arena_bytes, "arena; " + in_use, "#1b2230");
+    level(base + plan.arena_bytes, based ? "arena; equals the peak" : "arena; most in use at once", "#1b2230");
   } else {
     level(base + plan.arena_bytes, "arena", "#1b2230");
     level(base + report.largest_load, in_use, "#1d5f6c");

@@ -105,6 +105,23 @@ inline std::string svg_text(double px, double py, std::string_view text, std::st
   return print("<text x=\"%.1f\" y=\"%.1f\" ", px, py) + std::string(more) + ">" + xml_text(text) + "</text>\n";
 }
 
+/// A text in as many lines as it needs, each at most `wide` pixels; moves `py` below the last.
+inline std::string svg_paragraph(double px, double& py, double wide, std::string_view text, std::string_view more) {
+  std::string s;
+  while (!text.empty()) {
+    std::size_t end = text.size();
+    while (text_width(text.substr(0, end), 13) > wide) {
+      auto const space = text.substr(0, end).rfind(' ');
+      if (space == text.npos || space == 0) break;
+      end = space;
+    }
+    s += svg_text(px, py, fitted(text.substr(0, end), wide, 13), more);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    py += 20;
+  }
+  return s;
+}
+
 /// The beginning of a picture, with its title; the caller writes "</svg>\n" at the end.
 inline std::string svg_begin(double width, double height, std::string_view title) {
   return print(
