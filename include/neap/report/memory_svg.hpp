@@ -223,7 +223,7 @@ inline std::string svg_event_table(memory_curve const& c, memory_event::kind wha
   std::size_t left_out = 0;
   bytes_t left_bytes = 0;
   if (list.size() > rows) {
-    title += ", the largest:";
+    title += ", largest:";
     std::stable_sort(list.begin(), list.end(),
                      [](memory_event const* a, memory_event const* b) { return a->bytes > b->bytes; });
     for (std::size_t i = rows; i < list.size(); ++i) ++left_out, left_bytes += list[i]->bytes;
