@@ -107,7 +107,7 @@ TEST_CASE("show: addresses over time, of a plan") {
   auto const a = run_neap({"show", graph, at / "p", "--format", "offsets"});
   CHECK(a.code == 0);
   CHECK(is_xml(a.out));
-  for (auto const* word : {"mlp4-1024-b256", "position in the schedule", "of weights and inputs", "The arena is"})
+  for (auto const* word : {"mlp4-1024-b256", "position in the schedule", "Grey, beneath", "The arena is"})
     CHECK_MESSAGE(a.out.find(word) != a.out.npos, word);
   // the arena that the plan command printed: "arena  34.0 MiB   resident 17.0 MiB"
   auto const line = told.out.substr(told.out.find("arena"));

@@ -59,6 +59,7 @@ inline memory_notes notes_on(op_graph const& g, schedule const& order, simulatio
   for (auto t : g.storages())
     if (auto const from = s.takes_over[t]; from != nothing<storage_id> && s.live[t].first == now)
       taken_over[index(from)] = 1;
+  std::vector<storage_id> alive;
   std::vector<peak_part> tensors;
   for (auto t : g.storages()) {
     auto const first = g.record(t).first;
@@ -67,11 +68,20 @@ inline memory_notes notes_on(op_graph const& g, schedule const& order, simulatio
       of_role[static_cast<int>(g.role(first))] += facts.bytes(t);
       ++count_of_role[static_cast<int>(g.role(first))];
     } else if (s.live[t].first <= now && now <= s.live[t].last && !taken_over[index(t)]) {
-      auto const p = g.producer(first);
-      tensors.push_back({peak_part::kind::tensor, value_label(g, first),
-                         (p == nothing<op_id> ? "" : operator_label(g, p) + " ") + to_string(g.type(first)),
-                         facts.bytes(t)});
+      alive.push_back(t);
     }
+  }
+  // Of equal bytes the older first: numbers of storages change when a plan is written and read.
+  std::stable_sort(alive.begin(), alive.end(), [&](storage_id a, storage_id b) {
+    return s.live[a].first != s.live[b].first ? s.live[a].first < s.live[b].first
+                                              : g.record(a).first < g.record(b).first;
+  });
+  for (auto t : alive) {
+    auto const first = g.record(t).first;
+    auto const p = g.producer(first);
+    tensors.push_back({peak_part::kind::tensor, value_label(g, first),
+                       (p == nothing<op_id> ? "" : operator_label(g, p) + " ") + to_string(g.type(first)),
+                       facts.bytes(t)});
   }
   if (auto const bytes = facts.workspace(order[now]); bytes > 0)
     tensors.push_back(
