@@ -49,7 +49,7 @@ std::string name_of(std::string const& path) { return printable(path.substr(path
 struct problem_file {
   neap::allocation_file file;
   neap::bytes_t resident_bytes = 0;  // of a graph, beside the records
-  std::string time = "time, in moments of the problem";
+  std::string time = "time, in moments of the problem", unit = "moment";
 };
 
 /// A name that can stand in a CSV.
@@ -71,7 +71,8 @@ problem_file records_of(options const& given, std::string const& text) {
   auto l = in_waves ? neap::lifetimes(facts, g.order,
                                       value_or_refuse(neap::waves(facts, g.order, given.at_once.value_or(INT64_MAX))))
                     : neap::lifetimes(facts, g.order, neap::simulator{}(facts, g.order));
-  out.time = in_waves ? "time, in steps of ops that may run at once" : "position in the graph's order";
+  out.time = in_waves ? "time, in waves of ops that may run at once" : "position in the graph's order";
+  out.unit = in_waves ? "wave" : "position";
   out.file.ids.resize(l.records.size());
   auto const call = [&](std::uint32_t record, std::string const& name) {
     if (record != neap::lifetime_records::none && out.file.ids[record].empty()) out.file.ids[record] = name;
@@ -130,6 +131,7 @@ int run(options const& o) {
   if (placed && !o.picture.empty())
     or_refuse(neap::write_file(o.picture, neap::offsets_svg({.title = "Offsets over time: " + name_of(o.problem),
                                                              .time = given.time,
+                                                             .unit = given.unit,
                                                              .names = file->ids,
                                                              .resident_bytes = given.resident_bytes},
                                                             problem, plan)));
@@ -165,12 +167,12 @@ int run(options const& o) {
                 optimal ? "proved optimal" : "not proved optimal", static_cast<long long>(plan.lower_bound_bytes),
                 seconds);
     std::printf(
-        "%s in use at most (moment %lld), %.4f of that in the arena; %s free below something in use at worst "
-        "(moment %lld), %.1f %% over all moments\n",
-        neap::readable_bytes(static_cast<double>(report.largest_load)).c_str(),
+        "%s in use at most (%s %lld), %.4f of that in the arena; %s free below something in use at worst "
+        "(%s %lld), %.1f %% over all %ss\n",
+        neap::readable_bytes(static_cast<double>(report.largest_load)).c_str(), given.unit.c_str(),
         static_cast<long long>(report.load_moment), report.ratio(),
-        neap::readable_bytes(static_cast<double>(report.worst_free)).c_str(),
-        static_cast<long long>(report.worst_moment), 100 * (1 - report.used_share));
+        neap::readable_bytes(static_cast<double>(report.worst_free)).c_str(), given.unit.c_str(),
+        static_cast<long long>(report.worst_moment), 100 * (1 - report.used_share), given.unit.c_str());
   }
   if (!fits)
     complain(o.problem + ": no plan fits: " +

@@ -114,17 +114,20 @@ int run(options const& o) {
   auto const verdict = neap::verify_plan(g.program, p);
   if (!verdict.ok()) throw refused{"internal: the plan found is not right: " + verdict.message()};
 
+  neap::bytes_t const memory_limit =
+      search.memory_at_most.resolve(found.original.peak_bytes) == INT64_MAX ? -1 : found.memory_limit_bytes;
+  neap::seconds_t const latency_limit = o.latency.empty() ? -1 : found.latency_limit_seconds;
   if (!o.out.empty()) {
-    neap::plan_source const from{g.name, o.input.optimizer, o.input.magis};
+    neap::plan_source const from{g.name, o.input.optimizer, o.input.magis, memory_limit, latency_limit};
     or_refuse(neap::write_file(o.out, neap::plan_json(p, from)));
   }
   if (!o.svg.empty())
     or_refuse(neap::write_file(
-        o.svg,
-        neap::memory_svg(
-            "Memory of one training step: " + g.name,
-            {neap::curve_of("as it came", found.original), neap::curve_of("planned", found.best.result)},
-            search.memory_at_most.resolve(found.original.peak_bytes) == INT64_MAX ? -1 : found.memory_limit_bytes)));
+        o.svg, neap::memory_svg(
+                   "Memory of one training step: " + g.name,
+                   {neap::curve_of("as it came", g.program, g.order, found.original, search.memory),
+                    neap::curve_of("planned", found.best.graph, found.best.order, found.best.result, search.memory)},
+                   memory_limit)));
   if (!o.csv.empty()) {
     neap::results_row row;
     row.name = g.name;

@@ -20,6 +20,7 @@ namespace {
 struct options {
   graph_input input;
   std::string plan, format = "svg", out;
+  std::size_t boxes = neap::dot_options{}.most_boxes;
 };
 
 int run(options const& o) {
@@ -39,14 +40,12 @@ int run(options const& o) {
   std::string picture;
   if (o.format == "dot") {
     auto const order = p ? p->planned.order() : g.order;
-    picture = neap::to_dot(p ? p->planned.graph : g.program, &order);
+    picture = neap::to_dot(
+        p ? p->planned.graph : g.program, &order,
+        {.title = (p ? "One planned training step: " : "One training step: ") + g.name, .most_boxes = o.boxes});
   } else if (o.format == "offsets") {
     if (!p) throw refused{"--format offsets: needs a plan of the graph"};
-    auto const placed = neap::records_of(p->planned);
-    picture = neap::offsets_svg({.title = "Offsets in one training step: " + g.name,
-                                 .time = "position in the schedule",
-                                 .resident_bytes = p->planned.resident_bytes},
-                                placed.records, placed.placed);
+    picture = neap::offsets_svg(p->planned, "Offsets in one training step: " + g.name, p->memory_limit_bytes);
   } else {
     neap::given_or<neap::roofline> const given{neap::roofline::h100_like()};
     neap::table<neap::op_id, double> known(g.program.op_count(), -1.0);  // a plan knows the times it was made with
@@ -61,16 +60,17 @@ int run(options const& o) {
     };
     auto const options = p ? p->planned.options : neap::memory_options{};
     std::vector<neap::memory_curve> curves{
-        neap::curve_of("as it came", neap::simulate(g.program, g.order, cost, options))};
+        neap::curve_of("as it came", g.program, g.order, neap::simulate(g.program, g.order, cost, options), options)};
     if (p) {
-      auto s = neap::simulate(p->planned.graph, p->planned.order(), cost, options);
+      auto const order = p->planned.order();
+      auto s = neap::simulate(p->planned.graph, order, cost, options);
       for (std::size_t i = 0; i < s.start.size(); ++i) {  // the plan's own times
         s.start[i] = p->planned.steps[i].start;
         s.end[i] = p->planned.steps[i].end;
       }
-      curves.push_back(neap::curve_of("planned", s));
+      curves.push_back(neap::curve_of("planned", p->planned.graph, order, s, options));
     }
-    picture = neap::memory_svg("Memory of one training step: " + g.name, curves);
+    picture = neap::memory_svg("Memory of one training step: " + g.name, curves, p ? p->memory_limit_bytes : -1);
   }
   if (o.out.empty()) std::fwrite(picture.data(), 1, picture.size(), stdout);
   else or_refuse(neap::write_file(o.out, picture));
@@ -86,6 +86,11 @@ void add_show(CLI::App& app, int& exit) {
   o->input.add_to(*command);
   command->add_option("PLAN", o->plan, "a plan of the graph");
   command->add_option("--format", o->format)->check(CLI::IsMember({"dot", "svg", "offsets"}))->capture_default_str();
+  command
+      ->add_option("--boxes", o->boxes,
+                   "of dot: at most about so many ops as boxes of their own, else neighbours as one")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
+      ->capture_default_str();
   command->add_option("--out", o->out, "the file; default: standard output");
   command->callback([o, &exit] { exit = run(*o); });
 }

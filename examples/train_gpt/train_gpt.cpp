@@ -338,9 +338,11 @@ int train(options const& o) {
   row.simulated_original = {plain.latency, plain.peak_bytes};
   for (auto const& s :
        {append_results(o.out + "/results.csv", row),
-        write_file(o.out + "/memory.svg",
-                   memory_svg("Memory of one training step of a small GPT",
-                              {curve_of("without a plan", plain), curve_of("planned", found.best.result)}, limit))})
+        write_file(o.out + "/memory.svg", memory_svg("Memory of one training step of a small GPT",
+                                                     {curve_of("without a plan", program, order, plain, plainly),
+                                                      curve_of("planned", found.best.graph, found.best.order,
+                                                               found.best.result, found.placed.options)},
+                                                     limit))})
     if (!s) refuse(s.message());
   std::printf("  written                   %s/results.csv, %s/memory.svg\n", o.out.c_str(), o.out.c_str());
 

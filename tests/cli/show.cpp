@@ -26,17 +26,101 @@ TEST_CASE("show: SVG of a graph and of a plan is XML and names what is seen") {
     return s.substr(s.find("<path"), s.find("/>", s.find("<path")) - s.find("<path"));
   };
   CHECK(path(shown) == path(drawn));
+  // and what it told: the limit, the peak's tensors, what is recomputed and moved
+  auto const words = [](std::string const& s) {
+    std::vector<std::string> all;
+    for (auto const& t : neap::testing::texts(s)) all.push_back(t.text);
+    return all;
+  };
+  CHECK(words(shown) == words(drawn));
+  CHECK(neap::testing::has_text(shown, "limit"));
+  CHECK(neap::testing::texts_outside(shown) == std::vector<std::string>{});
+}
+
+TEST_CASE("show: what is recomputed and moved is the plan's, by number and by name") {
+  scratch const at;
+  auto const graph = graph_file("gpt-d256-l4-b8-t128");
+  auto const told =
+      run_neap({"plan", graph, "--memory-limit", "0.7", "--iterations", "400", "--json", "--out", at / "p"});
+  auto const plan = told.object();
+  auto const svg = run_neap({"show", graph, at / "p"}).out;
+  CHECK(is_xml(svg));
+  CHECK(neap::testing::texts_outside(svg) == std::vector<std::string>{});
+  auto const file = json::parse(read_bytes(at / "p"));
+  std::vector<std::string> names;  // of nodes whose origin an earlier one had, views left out
+  std::vector<bool> seen(100000);
+  for (auto const& n : file["nodes"]) {
+    auto const origin = n["origin"].get<std::int64_t>();
+    if (origin < 0) continue;
+    bool view = false;
+    for (auto const& f : n["flags"]) view |= f == "view";
+    if (seen[static_cast<std::size_t>(origin)] && !view) names.push_back(n["name"]);
+    seen[static_cast<std::size_t>(origin)] = true;
+  }
+  CHECK(plan["recomputed_ops"] == names.size());
+  REQUIRE(names.size() + plan["stores"].get<std::size_t>() > 0);
+  auto const shown = [&](std::string const& what) {  // the number after "Recomputed: "
+    for (auto const& t : neap::testing::texts(svg))
+      if (t.text.starts_with(what + ": ")) return std::stoul(t.text.substr(what.size() + 2));
+    return 0ul;
+  };
+  CHECK(shown("Recomputed") == names.size());
+  CHECK(shown("Moved out") == plan["stores"].get<std::size_t>());
+  CHECK(shown("Brought in") == plan["loads"].get<std::size_t>());
+  std::string all;
+  for (auto const& t : neap::testing::titles(svg)) all += t + "\n";
+  if (all.find("; and ") == all.npos)
+    for (auto const& n : names) CHECK_MESSAGE(all.find(n + " (") != all.npos, n);
+}
+
+TEST_CASE("show: a plan that was made before limits were told has no line, and one above its limit keeps it") {
+  scratch const at;
+  auto const graph = graph_file("mlp4-1024-b256");
+  CHECK(run_neap({"plan", graph, "--memory-limit", "0.8", "--iterations", "50", "--out", at / "p"}).code == 1);
+  auto text = read_bytes(at / "p");
+  CHECK(json::parse(text)["limits"]["memory_bytes"].is_number());
+  for (auto const* format : {"svg", "offsets"})
+    CHECK(neap::testing::has_text(run_neap({"show", graph, at / "p", "--format", format}).out, "limit"));
+  auto const begin = text.find("\"limits\":{"), end = text.find("},", begin);
+  text.erase(begin, text.find('"', end) - begin);
+  write_bytes(at / "q", sealed(text));
+  CHECK(run_neap({"verify", graph, at / "q"}).code == 0);
+  for (auto const* format : {"svg", "offsets"}) {
+    auto const a = run_neap({"show", graph, at / "q", "--format", format});
+    CHECK(a.code == 0);
+    CHECK(a.out.find("limit") == a.out.npos);
+  }
+  for (auto const* bad : {"-5", "\"much\"", "1.5"}) {
+    auto wrong = read_bytes(at / "p");
+    auto const from = wrong.find("\"memory_bytes\":") + 15, to = wrong.find_first_of(",}", from);
+    wrong.replace(from, to - from, bad);
+    write_bytes(at / "r", sealed(wrong));
+    CHECK(run_neap({"show", graph, at / "r"}).refusal().find("limits.memory_bytes") != std::string::npos);
+  }
 }
 
 TEST_CASE("show: addresses over time, of a plan") {
   scratch const at;
   auto const graph = graph_file("mlp4-1024-b256");
-  CHECK(run_neap({"plan", graph, "--memory-limit", "1", "--iterations", "50", "--out", at / "p"}).code == 0);
+  auto const told = run_neap({"plan", graph, "--memory-limit", "1", "--iterations", "50", "--out", at / "p"});
+  CHECK(told.code == 0);
   auto const a = run_neap({"show", graph, at / "p", "--format", "offsets"});
   CHECK(a.code == 0);
   CHECK(is_xml(a.out));
-  for (auto const* word : {"mlp4-1024-b256", "position in the schedule", "of weights and inputs", "The arena is"})
+  for (auto const* word : {"mlp4-1024-b256", "position in the schedule", "Grey, beneath", "The arena is"})
     CHECK_MESSAGE(a.out.find(word) != a.out.npos, word);
+  // the arena that the plan command printed: "arena  34.0 MiB   resident 17.0 MiB"
+  auto const line = told.out.substr(told.out.find("arena"));
+  auto const number = line.find_first_of("0123456789");
+  auto const arena = line.substr(number, line.find("B", number) + 1 - number);
+  CHECK(a.out.find("The arena is " + arena) != a.out.npos);
+  CHECK(neap::testing::has_text(a.out, arena));
+  CHECK(a.out.find("moment") == a.out.npos);
+  for (auto const& n : {"mm_1", "relu_2"}) CHECK_MESSAGE(neap::testing::has_text(a.out, n), n);
+  auto const titles = neap::testing::titles(a.out);
+  auto const buffers = json::parse(read_bytes(at / "p"))["buffers"];
+  CHECK(titles.size() > buffers.size() / 2);
+  CHECK(neap::testing::texts_outside(a.out) == std::vector<std::string>{});
   CHECK(run_neap({"show", graph, "--format", "offsets"}).refusal().find("needs a plan") != std::string::npos);
 }
 
@@ -52,6 +136,8 @@ TEST_CASE("show: DOT that Graphviz accepts") {
     CHECK(text.starts_with("digraph neap {"));
     CHECK(text.ends_with("}\n"));
     CHECK(text.find("aten.mm.default") != text.npos);
+    CHECK(text.find("cluster_backward") != text.npos);
+    CHECK(text.find("4.00 MiB") != text.npos);
     if (graphviz) CHECK(std::system(("dot -Tsvg '" + (at / "g.dot") + "' -o '" + (at / "g.svg") + "'").c_str()) == 0);
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../support/files.hpp"
+#include "../support/svg.hpp"
 
 #include <neap/core/digest.hpp>
 
@@ -28,6 +29,7 @@ namespace neap_cli_test {
 
 using json = nlohmann::json;
 
+using neap::testing::is_xml;
 using neap::testing::read_bytes;
 using neap::testing::scratch;
 using neap::testing::write_bytes;
@@ -98,40 +100,6 @@ inline std::string graph_file(std::string const& name) {
 inline std::string sealed(std::string text) {
   text.resize(text.rfind("\"checksum\":\""));
   return text + "\"checksum\":\"" + neap::to_hex(neap::digest{}.mix(std::string_view(text))) + "\"}\n";
-}
-
-/// Whether a text is XML as far as tags, attributes, and characters go.
-inline bool is_xml(std::string const& s) {
-  std::vector<std::string> open;
-  std::size_t elements = 0;
-  for (std::size_t i = 0; i < s.size();) {
-    auto const c = static_cast<unsigned char>(s[i]);
-    if (c < 0x20 && c != '\n' && c != '\t') return false;
-    if (c == '&') {
-      auto const end = s.find(';', i);
-      auto const name = s.substr(i, end - i);
-      if (name != "&lt" && name != "&gt" && name != "&amp" && name != "&quot") return false;
-      i = end;
-    } else if (c == '<') {
-      auto const end = s.find('>', i);
-      if (end == s.npos) return false;
-      auto tag = s.substr(i + 1, end - i - 1);
-      if (tag.empty() || tag.find('<') != tag.npos) return false;
-      if (tag[0] == '/') {
-        if (open.empty() || open.back() != tag.substr(1)) return false;
-        open.pop_back();
-      } else {
-        if (std::count(tag.begin(), tag.end(), '"') % 2) return false;
-        ++elements;
-        if (tag.back() != '/') open.push_back(tag.substr(0, tag.find(' ')));
-      }
-      i = end;
-    } else if (c == '>') {
-      return false;
-    }
-    ++i;
-  }
-  return open.empty() && elements > 0;
 }
 
 }  // namespace neap_cli_test

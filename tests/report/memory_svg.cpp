@@ -1,17 +1,24 @@
 #include <neap/report/memory_svg.hpp>
 
 #include "../support/opaque_graph.hpp"
+#include "../support/svg.hpp"
 
 #include <doctest/doctest.h>
 
+#include <neap/schedule/order.hpp>
+#include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/simulator.hpp>
+
 #include <cmath>
+#include <set>
 
 using namespace neap;
+using namespace neap::testing;
 
 namespace {
 
 memory_curve steps(std::string label, std::vector<bytes_t> bytes, bytes_t resident = 0) {
-  memory_curve c{std::move(label), std::move(bytes), {}, {}, resident};
+  memory_curve c{std::move(label), std::move(bytes), {}, {}, resident, {}};
   for (std::size_t i = 0; i < c.bytes_at.size(); ++i) {
     c.start.push_back(static_cast<double>(i) * 1e-3);
     c.end.push_back(static_cast<double>(i + 1) * 1e-3);
@@ -142,4 +149,88 @@ TEST_CASE("nothing, zeros, one position, the largest sizes") {
   CHECK(large.find("nan") == large.npos);
   CHECK(large.find("inf") == large.npos);
   CHECK(std::count(large.begin(), large.end(), '\n') < 60);
+}
+
+TEST_CASE("a limit is a line; one far above is named and leaves the curves their height") {
+  auto const c = steps("x", {100, 400, 200, 300});
+  auto const near = memory_svg("t", {c}, 500), far = memory_svg("t", {c}, 100000);
+  CHECK(near.find("stroke=\"#c0392b\" stroke-width=\"1.6\"") != near.npos);
+  CHECK(has_text(near, "limit"));
+  CHECK(far.find("stroke=\"#c0392b\" stroke-width=\"1.6\"") == far.npos);
+  CHECK(has_text(far, "limit, above the picture"));
+  CHECK(corners(far) == corners(memory_svg("t", {c})));
+  CHECK(memory_svg("t", {c}).find("limit") == near.npos);
+}
+
+TEST_CASE("the table of the peak: largest first, all bytes told, the sum is the peak") {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    auto const g = opaque_graph(seed, 30);
+    auto const order = given_order{}(g);
+    auto const s = simulate(g, order, given_latencies{});
+    auto const c = curve_of("as it came", g, order, s);
+    auto const svg = memory_svg("t", {c});
+    CHECK(is_xml(svg));
+    CHECK(texts_outside(svg) == std::vector<std::string>{});
+    auto const all = texts(svg);
+    std::size_t i = 0;
+    while (i < all.size() && !all[i].text.starts_with("At the peak, as it came")) ++i;
+    REQUIRE(i < all.size());
+    // rows of bytes, name, about; the last is the sum
+    std::vector<std::string> rows;
+    for (++i; i + 1 < all.size() && (rows.empty() || all[i - 2].text != "in all"); i += 3)
+      rows.push_back(all[i].text + " " + all[i + 1].text);
+    for (std::size_t k = 0; k + 2 < rows.size() && k < c.notes.peak.size(); ++k)
+      CHECK(rows[k] == readable_bytes(static_cast<double>(c.notes.peak[k].bytes)) + " " +
+                           detail::fitted(c.notes.peak[k].name, 150, 11));
+    CHECK(rows.back() == readable_bytes(static_cast<double>(s.peak_bytes)) + " in all");
+    CHECK(rows.size() <= 15);
+    if (c.notes.peak.size() > 14)
+      CHECK(rows[rows.size() - 2].find("and " + std::to_string(c.notes.peak.size() - 13) + " smaller ones") !=
+            std::string::npos);
+  }
+}
+
+TEST_CASE("every recomputed op and transfer is told where it happens; what is narrow shares a mark and is counted") {
+  auto c = steps("planned", std::vector<bytes_t>(40, 100));
+  for (std::uint32_t i = 10; i < 40; i += 3)
+    c.notes.events.push_back({static_cast<memory_event::kind>(i % 2 + (i > 30)), "<t" + std::to_string(i) + ">", "op",
+                              10 + i, i, c.start[i], c.end[i]});
+  c.notes.peak.push_back({peak_part::kind::tensor, "x & y", "op", 100});
+  c.notes.parts.assign(40, step_part::forward);
+  for (std::size_t i = 20; i < 40; ++i) c.notes.parts[i] = step_part::backward;
+  auto svg = memory_svg("t", {steps("as it came", {100}), c});
+  CHECK(is_xml(svg));
+  CHECK(texts_outside(svg) == std::vector<std::string>{});
+  std::multiset<std::string> told;
+  for (auto const& t : titles(svg)) told.insert(t);
+  for (auto const& e : c.notes.events) CHECK(told.count(detail::event_text(e)) == 1);
+  CHECK(told.size() == c.notes.events.size() + 2);
+  CHECK(told.count("forward") == 1);
+  CHECK(told.count("backward") == 1);
+  CHECK(has_text(svg, "<t10>"));
+  CHECK(has_text(svg, "x & y"));
+
+  auto many = steps("planned", std::vector<bytes_t>(100000, 100));
+  for (std::uint32_t i = 0; i < 100000; i += 2)
+    many.notes.events.push_back(
+        {memory_event::kind::recomputed, "t" + std::to_string(i), "op", 1 + i % 7, i, many.start[i], many.end[i]});
+  svg = memory_svg("t", {many});
+  CHECK(svg.size() < 700000);
+  CHECK(has_text(svg, "50000 ops, " + readable_bytes(199996)));
+  std::size_t counted = 0;
+  for (auto const& t : titles(svg)) {
+    auto const more = t.rfind("; and ");
+    counted += static_cast<std::size_t>(std::count(t.begin(), t.end(), ';')) +
+               (more == t.npos ? 1 : std::stoul(t.substr(more + 6)));
+  }
+  CHECK(counted == 50000);
+}
+
+TEST_CASE("long names and long labels stay in the frame") {
+  std::string const name(300, 'w');
+  auto c = steps(name, {100, 200});
+  c.notes.peak.push_back({peak_part::kind::tensor, name, name, 200});
+  c.notes.peak_op = name;
+  c.notes.events.push_back({memory_event::kind::stored, name, name, 5, 1, c.start[1], c.end[1]});
+  CHECK(texts_outside(memory_svg(name, {c})) == std::vector<std::string>{});
 }

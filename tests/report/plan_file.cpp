@@ -72,6 +72,18 @@ TEST_CASE("the checksum is of all the text before it, and one character changes 
   CHECK(text.substr(at).find(to_hex(digest{}.mix(std::string_view(other).substr(0, at)))) == text.npos);
 }
 
+TEST_CASE("limits are told where there were some") {
+  auto const p = plan_of(opaque_graph(2));
+  plan_source from{"n"};
+  CHECK(!nlohmann::json::parse(plan_json(p, from)).contains("limits"));
+  from.memory_limit_bytes = 12345;
+  CHECK(nlohmann::json::parse(plan_json(p, from))["limits"] == nlohmann::json{{"memory_bytes", 12345}});
+  from.latency_limit_seconds = 0.25;
+  auto const both = nlohmann::json::parse(plan_json(p, from))["limits"];
+  CHECK(both["memory_bytes"] == 12345);
+  CHECK(both["latency_us"] == 250000.0);
+}
+
 TEST_CASE("equal plans are equal bytes") {
   CHECK(plan_json(plan_of(opaque_graph(5)), {}) == plan_json(plan_of(opaque_graph(5)), {}));
   CHECK(plan_json(plan_of(opaque_graph(5)), {}) != plan_json(plan_of(opaque_graph(6)), {}));

@@ -19,12 +19,14 @@
 
 namespace neap::inline v0::io {
 
-/// A plan and how its graph file was read.
+/// A plan, how its graph file was read, and the limits that were asked for; negative: none.
 struct plan_file {
   plan<graph> planned;
   std::string name;
   bool optimizer = false;
   std::string magis;
+  bytes_t memory_limit_bytes = -1;
+  seconds_t latency_limit_seconds = -1;
 };
 
 namespace detail {
@@ -49,6 +51,11 @@ class plan_reader {
     p.resident_bytes = root_["resident_bytes"].integer(0);
     p.lower_bound_bytes = root_["lower_bound_bytes"].integer(0);
     p.latency = seconds(root_["latency_us"]);
+    if (root_.has("limits")) {
+      auto const limits = root_["limits"];
+      if (limits.has("memory_bytes")) out_.memory_limit_bytes = limits["memory_bytes"].integer(0);
+      if (limits.has("latency_us")) out_.latency_limit_seconds = seconds(limits["latency_us"]);
+    }
     read_graph();
     read_steps();
     read_buffers();

@@ -1,15 +1,24 @@
 // A picture of memory over time, for a person who knows nothing of the program: the step without a plan behind, the
 // planned one in front, the limit as a line, one sentence that says what is to be seen. What a level means is written at
 // its height beside the plot, so that no label ever lies on a curve.
+//
+// Curves that know their graph tell more: beneath the plot, which part of the step runs when, what is recomputed, moved
+// out and brought in, and when; under it, tables of the tensors that make the peak and of the largest of these events.
+// Everything drawn has its name as a title, which viewers show under the pointer. Events that would be narrower than
+// two pixels are drawn as one, so that the file stays below 200 KB whatever the plan.
 #pragma once
 
 #include <neap/plan/simulation.hpp>
+#include <neap/report/memory_notes.hpp>
+#include <neap/report/svg.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <cstdio>
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -19,70 +28,26 @@ struct memory_curve {
   std::vector<bytes_t> bytes_at;
   std::vector<seconds_t> start, end;  // of each position
   bytes_t resident_bytes = 0;
+  memory_notes notes{};  // empty: the curve is drawn alone
 
   bytes_t peak_bytes() const { return bytes_at.empty() ? 0 : *std::max_element(bytes_at.begin(), bytes_at.end()); }
   seconds_t latency() const { return end.empty() ? 0 : *std::max_element(end.begin(), end.end()); }
 };
 
 inline memory_curve curve_of(std::string label, simulation const& s) {
-  return {std::move(label), s.bytes_at, s.start, s.end, s.resident_bytes};
+  return {std::move(label), s.bytes_at, s.start, s.end, s.resident_bytes, {}};
 }
-
-/// "1.50 GiB".
-inline std::string readable_bytes(double b) {
-  char const* const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  int u = 0;
-  while (b >= 1024 && u < 5) b /= 1024, ++u;
-  char text[48];
-  std::snprintf(text, sizeof text, u == 0 ? "%.0f %s" : b < 10 ? "%.2f %s" : "%.1f %s", b, unit[u]);
-  return text;
-}
-
-/// "12.3 ms".
-inline std::string readable_seconds(double s) {
-  char text[48];
-  if (s < 1e-3) std::snprintf(text, sizeof text, "%.3g us", s * 1e6);
-  else if (s < 1) std::snprintf(text, sizeof text, "%.3g ms", s * 1e3);
-  else std::snprintf(text, sizeof text, "%.3g s", s);
-  return text;
+/// With what makes the peak, and what is recomputed and moved. `s` is what a simulator says of the schedule under
+/// `options`.
+inline memory_curve curve_of(std::string label, op_graph const& g, schedule const& order, simulation const& s,
+                             memory_options options = {}) {
+  return {std::move(label), s.bytes_at, s.start, s.end, s.resident_bytes, notes_on(g, order, s, options)};
 }
 
 namespace detail {
 
-/// Fit for XML: marks escaped, control characters blank.
-inline std::string xml_text(std::string_view s) {
-  std::string out;
-  for (char c : s) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  return out;
-}
-
-/// printf into a string; for short texts.
-template <class... A>
-std::string print(char const* format, A... a) {
-  char text[512];
-  std::snprintf(text, sizeof text, format, a...);
-  return text;
-}
-
-/// The step between the marks of an axis: 1, 2 or 5 times a power of ten of `unit`, 4 to 9 marks up to `top`.
-inline double axis_step(double top, double unit) {
-  double step = unit;
-  while (step > top / 9) step /= 10;
-  for (int k = 0; step * 9 < top; ++k) step *= k % 3 == 1 ? 2.5 : 2;
-  return step;
-}
-
-/// "150 MiB", "0.4 ms": a multiple of an axis' step, in the unit of its top.
-inline std::string axis_text(double x, double unit, char const* name) { return print("%.6g %s", x / unit, name); }
-
 struct svg_plot {
-  static constexpr double width = 1100, height = 540, left = 92, right = 880, top = 104, bottom = 470;
+  static constexpr double width = 1100, left = 92, right = 880, top = 104, bottom = 470;
   static constexpr int columns = 1576;  // two a pixel
   double seconds, bytes;                // what the right and the upper edge stand for
 
@@ -123,27 +88,6 @@ struct svg_plot {
   }
 };
 
-inline std::string svg_text(double px, double py, std::string_view text, char const* more = "") {
-  return print("<text x=\"%.1f\" y=\"%.1f\" %s>", px, py, more) + xml_text(text) + "</text>\n";
-}
-
-/// A level that is named beside the plot.
-struct svg_level {
-  double bytes;
-  std::string what, color;
-  double at = 0;  // where its name stands
-};
-
-/// Names keep their height as far as they can, and 32 pixels from one another.
-inline void part_levels(std::vector<svg_level>& levels, svg_plot const& plot) {
-  for (std::size_t i = 1; i < levels.size(); ++i)  // few: the highest first, equal ones as they came
-    for (std::size_t k = i; k > 0 && levels[k - 1].bytes < levels[k].bytes; --k) std::swap(levels[k - 1], levels[k]);
-  double at = plot.top - 8;
-  for (auto& l : levels) l.at = at = std::max(plot.y(l.bytes), at + (&l == levels.data() ? 0 : 32));
-  double floor = plot.bottom;
-  for (std::size_t i = levels.size(); i-- > 0; floor = levels[i].at - 32) levels[i].at = std::min(levels[i].at, floor);
-}
-
 /// "From left to right one training step. Planned: 144 MiB at the peak instead of 206 MiB (70 %), 1.71 ms instead of..."
 inline std::string svg_sentence(memory_curve const& before, memory_curve const& after) {
   auto const ratio = [](double a, double b) { return b > 0 ? print(" (%.3g %%)", 100 * a / b) : std::string(); };
@@ -157,57 +101,248 @@ inline std::string svg_sentence(memory_curve const& before, memory_curve const& 
          ratio(after.latency(), before.latency()) + ".";
 }
 
+inline constexpr std::array<char const*, step_part_count> part_color{"#9db8d9", "#e0b787", "#a9c79a"};
+inline constexpr std::array<char const*, memory_event_kinds> event_color{"#c8553d", "#6a51a3", "#3b7dc4"};
+inline constexpr std::array<char const*, memory_event_kinds> event_name{"recomputed", "moved out", "brought in"};
+
+/// Which part of the step runs when: a band a run of positions, to the pixel.
+inline std::string svg_parts(svg_plot const& plot, memory_curve const& c, double py) {
+  auto const columns = static_cast<std::size_t>(plot.right - plot.left);
+  std::vector<std::array<double, step_part_count>> share(columns);  // of each pixel's time
+  for (std::size_t i = 0; i < c.notes.parts.size(); ++i) {
+    double const from = plot.x(c.start[i]) - plot.left, to = plot.x(c.end[i]) - plot.left;
+    for (auto k = static_cast<std::size_t>(std::max(from, 0.0)); k < columns && static_cast<double>(k) < to; ++k)
+      share[k][static_cast<std::size_t>(c.notes.parts[i])] +=
+          std::min(to, static_cast<double>(k) + 1) - std::max(from, static_cast<double>(k));
+  }
+  std::string s;
+  std::size_t const none = step_part_count;
+  auto const at = [&](std::size_t k) {
+    if (k >= columns) return none;
+    auto const most = std::max_element(share[k].begin(), share[k].end());
+    return *most > 0 ? static_cast<std::size_t>(most - share[k].begin()) : none;
+  };
+  for (std::size_t begin = 0, end = 0; begin < columns; begin = end) {
+    auto const part = at(begin);
+    while (end < columns && at(end) == part) ++end;
+    if (part == none) continue;
+    auto const name = name_of(static_cast<step_part>(part));
+    double const px = plot.left + static_cast<double>(begin), wide = static_cast<double>(end - begin);
+    s += print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"13\" fill=\"%s\"><title>", px, py, wide,
+               part_color[part]) +
+         std::string(name) + "</title></rect>\n";
+    if (wide > 8 + text_width(name, 11))
+      s += svg_text(px + wide / 2, py + 10.5, name, "text-anchor=\"middle\" font-size=\"11\" fill=\"#1b2230\"");
+  }
+  return s;
+}
+
+/// "relu_2 (aten.relu.default): 1.00 MiB, 1.2 ms to 1.25 ms, position 93".
+inline std::string event_text(memory_event const& e) {
+  return e.name + " (" + e.about + "): " + bytes_text(e.bytes) + ", " + readable_seconds(e.start) + " to " +
+         readable_seconds(e.end) + ", position " + std::to_string(e.position);
+}
+
+/// The events of one kind, each where it happens.
+inline std::string svg_events(svg_plot const& plot, memory_curve const& c, memory_event::kind what, double py) {
+  std::string s;
+  double from = 0, to = -1;
+  std::vector<memory_event const*> drawn;  // as one mark
+  auto const draw = [&] {
+    if (drawn.empty()) return;
+    s += print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"13\" fill=\"%s\"><title>", from, py, to - from,
+               event_color[static_cast<std::size_t>(what)]);
+    for (std::size_t i = 0; i < drawn.size() && i < 6; ++i) s += (i ? "; " : "") + xml_text(event_text(*drawn[i]));
+    if (drawn.size() > 6) s += "; and " + std::to_string(drawn.size() - 6) + " more";
+    s += "</title></rect>\n";
+    drawn.clear();
+  };
+  for (auto const& e : c.notes.events) {
+    if (e.what != what) continue;
+    double const x0 = plot.x(e.start), x1 = std::max(plot.x(e.end) - 0.5, x0 + 1.5);
+    if (x0 >= to || (x1 - x0 > 2 && to - from > 2)) draw();
+    if (drawn.empty()) from = x0, to = x1;
+    from = std::min(from, x0), to = std::max(to, x1);
+    drawn.push_back(&e);
+  }
+  draw();
+  return s;
+}
+
+inline constexpr double svg_line = 17;  // from one row of a table to the next
+inline constexpr char const* svg_small = "font-size=\"11\" fill=\"#1b2230\"";
+inline constexpr char const* svg_number = "font-size=\"11\" fill=\"#1b2230\" text-anchor=\"end\"";
+
+/// What makes a curve's peak: residents by role, then the largest tensors; in all `rows` rows at most, and the sum.
+/// Moves `py` below the table.
+inline std::string svg_peak(memory_curve const& c, double px, double wide, double& py, std::size_t rows = 14) {
+  auto const& n = c.notes;
+  std::string s = svg_text(px, py,
+                           fitted("At the peak, " + c.label + ": while " + n.peak_op + " runs (position " +
+                                      std::to_string(n.peak_position) + ")",
+                                  wide, 12),
+                           "font-size=\"12\" font-weight=\"bold\"");
+  auto const row = [&](bytes_t bytes, std::string_view name, std::string_view about, char const* number = svg_number) {
+    py += svg_line;
+    s += svg_text(px + 66, py, bytes_text(bytes), number);
+    s += svg_text(px + 76, py, fitted(name, 150, 11), svg_small);
+    s += svg_text(px + 232, py, fitted(about, wide - 232, 11), "font-size=\"11\" fill=\"#4a5260\"");
+  };
+  std::size_t const shown = n.peak.size() <= rows ? n.peak.size() : rows - 1;
+  bytes_t sum = 0, rest = 0;
+  for (std::size_t i = 0; i < n.peak.size(); ++i) {
+    if (i < shown) row(n.peak[i].bytes, n.peak[i].name, n.peak[i].about);
+    else rest += n.peak[i].bytes;
+    sum += n.peak[i].bytes;
+  }
+  if (shown < n.peak.size()) row(rest, "and " + std::to_string(n.peak.size() - shown) + " smaller ones", "");
+  s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#b9c0ca\"/>\n", px, py + 5, px + 224,
+             py + 5);
+  row(sum, "in all", "", "font-size=\"11\" fill=\"#1b2230\" text-anchor=\"end\" font-weight=\"bold\"");
+  return s;
+}
+
+/// "24 ops, 1.20 GiB".
+inline std::string events_in_all(memory_curve const& c, memory_event::kind what) {
+  std::size_t count = 0;
+  bytes_t bytes = 0;
+  for (auto const& e : c.notes.events)
+    if (e.what == what) ++count, bytes += e.bytes;
+  return counted(count, what == memory_event::kind::recomputed ? "op" : "tensor") + ", " + bytes_text(bytes);
+}
+
+/// The events of one kind: all of them in order, or the `rows` largest. Moves `py` below the table.
+inline std::string svg_event_table(memory_curve const& c, memory_event::kind what, double px, double wide, double& py,
+                                   std::size_t rows = 10) {
+  std::vector<memory_event const*> list;
+  for (auto const& e : c.notes.events)
+    if (e.what == what) list.push_back(&e);
+  std::string title = event_name[static_cast<std::size_t>(what)];
+  title[0] = static_cast<char>(title[0] - 'a' + 'A');
+  title += ": " + events_in_all(c, what);
+  std::size_t left_out = 0;
+  bytes_t left_bytes = 0;
+  if (list.size() > rows) {
+    title += ", largest:";
+    std::stable_sort(list.begin(), list.end(),
+                     [](memory_event const* a, memory_event const* b) { return a->bytes > b->bytes; });
+    for (std::size_t i = rows; i < list.size(); ++i) ++left_out, left_bytes += list[i]->bytes;
+    list.resize(rows);
+  }
+  std::string s = print("<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" fill=\"%s\"/>\n", px, py - 9,
+                        event_color[static_cast<std::size_t>(what)]);
+  s += svg_text(px + 16, py, fitted(title, wide - 16, 12), "font-size=\"12\" font-weight=\"bold\"");
+  for (auto const* e : list) {
+    py += svg_line;
+    s += svg_text(px + 62, py, bytes_text(e->bytes), svg_number);
+    s += svg_text(px + 70, py, fitted(e->name, wide - 70 - 74, 11), svg_small);
+    s += svg_text(px + wide, py, "at " + readable_seconds(e->start),
+                  "font-size=\"11\" fill=\"#4a5260\" text-anchor=\"end\"");
+  }
+  if (left_out > 0) {
+    py += svg_line;
+    s += svg_text(px + 62, py, bytes_text(left_bytes), svg_number);
+    s += svg_text(px + 70, py, "and " + std::to_string(left_out) + " more", svg_small);
+  }
+  return s;
+}
+
+/// All that stands beneath the plot; moves `py` to its end.
+inline std::string svg_notes(svg_plot const& plot, std::vector<memory_curve> const& curves, double& py) {
+  std::string s;
+  auto const& c = curves.back();
+  auto const lane = [&](std::string_view name, std::string const& marks, std::string const& about) {
+    s += print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"13\" fill=\"#f0f2f5\"/>\n", plot.left, py,
+               plot.right - plot.left);
+    s += svg_text(plot.left - 7, py + 10.5, name, "text-anchor=\"end\" font-size=\"11\" fill=\"#4a5260\"");
+    s += marks + svg_text(plot.right + 8, py + 10.5, about, "font-size=\"11\" fill=\"#4a5260\"");
+    py += 18;
+  };
+  if (!c.notes.parts.empty())
+    lane("part of step", svg_parts(plot, c, py), fitted(c.label, plot.width - plot.right - 20, 11));
+  std::vector<memory_event::kind> kinds;
+  for (std::size_t k = 0; k < memory_event_kinds; ++k) {
+    auto const what = static_cast<memory_event::kind>(k);
+    if (std::none_of(c.notes.events.begin(), c.notes.events.end(), [&](auto const& e) { return e.what == what; }))
+      continue;
+    kinds.push_back(what);
+    lane(event_name[k], svg_events(plot, c, what, py), events_in_all(c, what));
+  }
+  if (kinds.empty() && curves.size() > 1 && !c.notes.peak.empty()) {
+    s += svg_text(plot.left, py + 10.5, "Nothing is recomputed and nothing moved out: only the order may differ.",
+                  svg_grey);
+    py += 18;
+  }
+  double const tables = py + 22;
+  double px = 24;
+  for (auto const& x : curves) {
+    if (x.notes.peak.empty() || (&x != &curves.front() && &x != &c)) continue;
+    double end = tables;
+    s += svg_peak(x, px, 514, end);
+    py = std::max(py, end);
+    px += 538;
+  }
+  double const below = py + 32;
+  px = 24;
+  for (auto what : kinds) {
+    double end = below;
+    s += svg_event_table(c, what, px, 336, end);
+    py = std::max(py, end);
+    px += 358;
+  }
+  return s;
+}
+
 }  // namespace detail
 
-/// The picture. The first curve is drawn behind (the original), the others in front of it. `limit` < 0: none.
-/// O(positions).
+/// The picture. The first curve is drawn behind (the original), the others in front of it; what is told beneath the plot
+/// is of the last. `limit` < 0: none; one that is more than twice what is drawn is named, not drawn. O(n log n).
 inline std::string memory_svg(std::string const& title, std::vector<memory_curve> const& curves, bytes_t limit = -1) {
   using detail::print;
   using detail::svg_text;
-  double seconds = 0, top = static_cast<double>(std::max<bytes_t>(limit, 0));
+  double seconds = 0, top = 0;
   for (auto const& c : curves) {
     top = std::max(top, static_cast<double>(c.peak_bytes()));
     seconds = std::max(seconds, c.latency());
   }
+  bool const far = static_cast<double>(limit) > 2 * top;
+  if (!far) top = std::max(top, static_cast<double>(limit));
   detail::svg_plot const plot(seconds, top * 1.03);
   char const* const fill[] = {"#ccd1d9", "#2f7d8c", "#d98b3a", "#7a5aa8"};
   char const* const line[] = {"#6b7482", "#1d5f6c", "#a8641d", "#573c82"};
-  char const* const grey = "fill=\"#4a5260\"";
 
-  std::string s = print(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" "
-      "font-size=\"13\">\n<rect width=\"%.0f\" height=\"%.0f\" fill=\"#ffffff\"/>\n",
-      plot.width, plot.height, plot.width, plot.height);
-  s += svg_text(24, 32, title, "font-size=\"19\" font-weight=\"bold\"");
-  s += svg_text(
-      24, 56, curves.size() < 2 ? "From left to right one training step." : detail::svg_sentence(curves[0], curves[1]),
-      grey);
-  double legend = plot.left;
-  for (std::size_t i = 0; i < curves.size(); ++i) {
-    s += print("<rect x=\"%.1f\" y=\"72\" width=\"13\" height=\"13\" fill=\"%s\" stroke=\"%s\"/>\n", legend,
-               fill[i % 4], line[i % 4]);
-    s += svg_text(legend + 19, 83, "memory in use, " + curves[i].label);
-    legend += 52 + 7.2 * static_cast<double>(curves[i].label.size() + 15);
-  }
+  double height = plot.bottom + 62;
+  std::string notes;
+  if (!curves.empty()) notes = detail::svg_notes(plot, curves, height);
+  std::string s = detail::svg_begin(plot.width, height + 14, title);
+  s += svg_text(24, 56,
+                curves.size() < 2 ? "From left to right one training step."
+                                  : detail::fitted(detail::svg_sentence(curves[0], curves[1]), plot.width - 48, 13),
+                detail::svg_grey);
+  detail::svg_legend legend(plot.left, plot.right, 72);
+  for (std::size_t i = 0; i < curves.size(); ++i)
+    legend.add(print("fill=\"%s\" stroke=\"%s\"", fill[i % 4], line[i % 4]),
+               detail::fitted("memory in use, " + curves[i].label, 380, 11));
+  s += legend.text();
 
-  char const* const byte_units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};  // axes
-  int u = 0;
-  double unit = 1;
-  while (plot.bytes >= 2 * 1024 * unit && u < 5) unit *= 1024, ++u;
-  double const step = std::max(detail::axis_step(plot.bytes, unit), 1.0);
+  detail::byte_unit const unit(plot.bytes);  // axes
+  double const step = std::max(detail::axis_step(plot.bytes, unit.bytes), 1.0);
   for (double b = 0; b <= plot.bytes; b += step) {
     s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#e6e9ee\"/>\n", plot.left, plot.y(b),
                plot.right, plot.y(b));
-    s += svg_text(plot.left - 7, plot.y(b) + 4, detail::axis_text(b, unit, byte_units[u]),
+    s += svg_text(plot.left - 7, plot.y(b) + 4, detail::axis_text(b, unit.bytes, unit.name),
                   "text-anchor=\"end\" fill=\"#4a5260\"");
   }
   double const time_unit = plot.seconds < 2e-3 ? 1e-6 : plot.seconds < 2 ? 1e-3 : 1;
   char const* const time_name = plot.seconds < 2e-3 ? "us" : plot.seconds < 2 ? "ms" : "s";
   double const tick = detail::axis_step(plot.seconds, time_unit);
-  for (int k = 0; k * tick <= plot.seconds * 1.0001; ++k)
+  for (int k = 0; k * tick <= plot.seconds * 1.0001; ++k) {
+    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#4a5260\"/>\n", plot.x(k * tick),
+               plot.bottom, plot.x(k * tick), plot.bottom + 5);
     s += svg_text(plot.x(k * tick), plot.bottom + 20, detail::axis_text(k * tick, time_unit, time_name),
                   "text-anchor=\"middle\" fill=\"#4a5260\"");
-  s += svg_text((plot.left + plot.right) / 2, plot.bottom + 46, "time within the step",
+  }
+  s += svg_text((plot.left + plot.right) / 2, plot.bottom + 44, "time within the step",
                 "text-anchor=\"middle\" fill=\"#4a5260\"");
 
   std::vector<detail::svg_level> levels;
@@ -225,29 +360,22 @@ inline std::string memory_svg(std::string const& title, std::vector<memory_curve
                py, plot.right, py, line[i % 4]);
     s += print("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"#ffffff\" stroke=\"%s\" stroke-width=\"2\"/>\n", px, py,
                line[i % 4]);
-    levels.push_back({*at, "peak, " + curves[i].label, line[i % 4]});
+    levels.push_back({*at, detail::fitted("peak, " + curves[i].label, 190, 11), line[i % 4], py});
   }
   if (!curves.empty() && curves[0].resident_bytes > 0) {
     auto const b = static_cast<double>(curves[0].resident_bytes);
     s += print("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"#1b2230\" fill-opacity=\"0.22\"/>\n",
                plot.left, plot.y(b), plot.right - plot.left, plot.bottom - plot.y(b));
-    levels.push_back({b, "weights and inputs, always there", "#3b4250"});
+    levels.push_back({b, "always there: weights, inputs", "#3b4250", plot.y(b)});
   }
   if (limit > 0) {
-    double const py = plot.y(static_cast<double>(limit));
-    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#c0392b\" stroke-width=\"1.6\"/>\n",
-               plot.left, py, plot.right, py);
-    levels.push_back({static_cast<double>(limit), "limit", "#c0392b"});
+    double const py = far ? plot.top : plot.y(static_cast<double>(limit));
+    if (!far)
+      s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#c0392b\" stroke-width=\"1.6\"/>\n",
+                 plot.left, py, plot.right, py);
+    levels.push_back({static_cast<double>(limit), far ? "limit, above the picture" : "limit", "#c0392b", py});
   }
-  detail::part_levels(levels, plot);
-  for (auto const& l : levels) {
-    s += print("<path d=\"M%.1f %.1fL%.1f %.1f\" fill=\"none\" stroke=\"%s\"/>\n", plot.right, plot.y(l.bytes),
-               plot.right + 18, l.at, l.color.c_str());
-    s += svg_text(plot.right + 23, l.at + 1, readable_bytes(l.bytes),
-                  ("font-weight=\"bold\" fill=\"" + l.color + "\"").c_str());
-    s += svg_text(plot.right + 23, l.at + 14, l.what, ("font-size=\"11\" fill=\"" + l.color + "\"").c_str());
-  }
-  return s + "</svg>\n";
+  return s + detail::svg_levels(levels, plot.right, plot.top, plot.bottom) + notes + "</svg>\n";
 }
 
 }  // namespace neap::inline v0

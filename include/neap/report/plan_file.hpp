@@ -7,6 +7,8 @@
 //   buffers     {value, pool, offset, bytes, first, last, resident, takes_over?}: value is the storage's first tensor
 //   waits       [step, transfer step]
 //   peak_bytes, arena_bytes, resident_bytes, lower_bound_bytes, latency_us
+//   limits      {memory_bytes?, latency_us?}: what was asked for, where it was; a plan that found nothing better may be
+//               above. Readers need not know it.
 //   checksum    of all the text before it
 //
 // Numbers read back as they were, to the bit; attributes that are not finite are the texts "inf", "-inf", "nan", "-nan".
@@ -24,11 +26,13 @@
 
 namespace neap::inline v0 {
 
-/// How the graph file was read, so that a reader of the plan reads it the same way.
+/// How the graph file was read, so that a reader of the plan reads it the same way; and the limits asked for.
 struct plan_source {
   std::string name;
-  bool optimizer = false;       // with the update nodes of a neap-graph
-  std::string magis = "magis";  // how memory of a MAGIS file is counted: "magis" or "aliased"
+  bool optimizer = false;           // with the update nodes of a neap-graph
+  std::string magis = "magis";      // how memory of a MAGIS file is counted: "magis" or "aliased"
+  bytes_t memory_limit_bytes = -1;  // negative: none
+  seconds_t latency_limit_seconds = -1;
 };
 
 namespace detail {
@@ -96,6 +100,13 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
        ",\"resident_bytes\":" + std::to_string(p.resident_bytes) +
        ",\"lower_bound_bytes\":" + std::to_string(p.lower_bound_bytes) +
        ",\"latency_us\":" + json_number(p.latency * 1e6) + ",\n";
+  if (from.memory_limit_bytes >= 0 || from.latency_limit_seconds >= 0) {
+    bool const memory = from.memory_limit_bytes >= 0, latency = from.latency_limit_seconds >= 0;
+    s += std::string("\"limits\":{") +
+         (memory ? "\"memory_bytes\":" + std::to_string(from.memory_limit_bytes) : std::string()) +
+         (memory && latency ? "," : "") +
+         (latency ? "\"latency_us\":" + json_number(from.latency_limit_seconds * 1e6) : std::string()) + "},\n";
+  }
   auto const rows = [&](char const* key, std::size_t n, auto&& row_text) {
     s += "\"" + std::string(key) + "\":[";
     for (std::size_t i = 0; i < n; ++i) s += (i ? ",\n" : "\n") + row_text(i);

@@ -1,0 +1,125 @@
+// What a picture of memory tells beside the curve: which tensors make the peak, what is recomputed, moved out and brought
+// back and when, and which part of the step runs when.
+#pragma once
+
+#include <neap/plan/simulation.hpp>
+#include <neap/report/labels.hpp>
+#include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/flow_facts.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// What is there at the peak. A buffer that an output takes over is the output's.
+struct peak_part {
+  enum class kind : std::uint8_t { tensor, workspace, resident };
+  kind what = kind::tensor;
+  std::string name;   // of the tensor; "12 weights" for residents, which are counted together by role
+  std::string about;  // the operator that makes it, and its type: "aten.relu.default f32[256,1024]"
+  bytes_t bytes = 0;  // rounded up, as the simulator counts
+};
+
+/// An op that is there to save memory.
+struct memory_event {
+  enum class kind : std::uint8_t { recomputed, stored, loaded };
+  kind what = kind::recomputed;
+  std::string name;            // of the op computed again, or of the tensor moved
+  std::string about;           // its operator
+  bytes_t bytes = 0;           // made or moved
+  std::uint32_t position = 0;  // in the schedule
+  seconds_t start = 0, end = 0;
+};
+inline constexpr std::size_t memory_event_kinds = 3;
+
+struct memory_notes {
+  std::uint32_t peak_position = 0;
+  std::string peak_op;               // what runs at the peak
+  std::vector<peak_part> peak;       // residents, then the rest, the largest first; all bytes together are the peak
+  std::vector<memory_event> events;  // in the order of the schedule
+  std::vector<step_part> parts;      // of each position; empty where there is one part only
+};
+
+/// The notes on a schedule of `g` and what a simulator says of it under `options`. O(n log n).
+inline memory_notes notes_on(op_graph const& g, schedule const& order, simulation const& s,
+                             memory_options options = {}) {
+  memory_notes out;
+  if (order.size() == 0) return out;
+  flow_facts const facts(g, no_cost{}, options);
+  auto const now = out.peak_position = s.peak_position;
+  out.peak_op = op_label(g, order[now]);
+
+  bytes_t of_role[16] = {};
+  std::size_t count_of_role[16] = {};
+  std::vector<std::uint8_t> taken_over(g.storage_count());
+  for (auto t : g.storages())
+    if (auto const from = s.takes_over[t]; from != nothing<storage_id> && s.live[t].first == now)
+      taken_over[index(from)] = 1;
+  std::vector<storage_id> alive;
+  std::vector<peak_part> tensors;
+  for (auto t : g.storages()) {
+    auto const first = g.record(t).first;
+    if (facts.bytes(t) == 0) continue;
+    if (facts.is_resident(t)) {
+      of_role[static_cast<int>(g.role(first))] += facts.bytes(t);
+      ++count_of_role[static_cast<int>(g.role(first))];
+    } else if (s.live[t].first <= now && now <= s.live[t].last && !taken_over[index(t)]) {
+      alive.push_back(t);
+    }
+  }
+  // Of equal bytes the older first: numbers of storages change when a plan is written and read.
+  std::stable_sort(alive.begin(), alive.end(), [&](storage_id a, storage_id b) {
+    return s.live[a].first != s.live[b].first ? s.live[a].first < s.live[b].first
+                                              : g.record(a).first < g.record(b).first;
+  });
+  for (auto t : alive) {
+    auto const first = g.record(t).first;
+    auto const p = g.producer(first);
+    tensors.push_back({peak_part::kind::tensor, value_label(g, first),
+                       (p == nothing<op_id> ? "" : operator_label(g, p) + " ") + to_string(g.type(first)),
+                       facts.bytes(t)});
+  }
+  if (auto const bytes = facts.workspace(order[now]); bytes > 0)
+    tensors.push_back(
+        {peak_part::kind::workspace, out.peak_op, "workspace of " + operator_label(g, order[now]), bytes});
+  std::stable_sort(tensors.begin(), tensors.end(),
+                   [](peak_part const& a, peak_part const& b) { return a.bytes > b.bytes; });
+  for (int r = 0; r < 16; ++r)
+    if (count_of_role[r] > 0)
+      out.peak.push_back({peak_part::kind::resident,
+                          std::to_string(count_of_role[r]) + " " + std::string(name_of(static_cast<role>(r))) +
+                              (count_of_role[r] > 1 ? "s" : ""),
+                          "always there", of_role[r]});
+  out.peak.insert(out.peak.end(), tensors.begin(), tensors.end());
+
+  auto const again = recomputed_ops(g, order);
+  auto const parts = parts_of(g, order);
+  bool several = false;
+  for (std::uint32_t p = 0; p < order.size(); ++p) {
+    auto const o = order[p];
+    out.parts.push_back(parts[o]);
+    several |= parts[o] != out.parts[0];
+    auto const stream = facts.stream(o);
+    if (stream == op_stream::compute && !again[o]) continue;
+    memory_event e;
+    e.position = p, e.start = s.start[p], e.end = s.end[p];
+    if (stream == op_stream::compute) {
+      e.name = op_label(g, o), e.about = operator_label(g, o);
+      for (auto t : facts.makes(o)) e.bytes += facts.bytes(t);
+    } else {
+      bool const out_of = stream == op_stream::to_host;
+      auto const v = out_of ? g.inputs(o)[0] : g.output(o);
+      e.what = out_of ? memory_event::kind::stored : memory_event::kind::loaded;
+      e.name = value_label(g, v), e.about = to_string(g.type(v)), e.bytes = facts.bytes(g.storage(v));
+    }
+    out.events.push_back(std::move(e));
+  }
+  if (!several) out.parts.clear();
+  return out;
+}
+
+}  // namespace neap::inline v0
