@@ -70,22 +70,17 @@ class batch_runner {
   /// The program for a batch's types, its inputs bound to the batch's memory.
   template <class Sample>
   bound& bind(Sample const& batch, std::source_location at) {
-    std::vector<tensor> given;
-    tensors_of(batch, given);
-    auto& b = size_of(batch, given, at);
-    for (std::size_t k = 0; k < given.size(); ++k) {
-      tensor const& x = given[k];
+    auto& b = size_of(batch, at);
+    each_tensor(batch, [&](std::size_t k, tensor const& x) {
       if (!x.layout(at).is_dense()) refuse(at, "tensor " + std::to_string(k) + " of the batch is not dense");
       b.run->bind(b.inputs[k], x.ref(at).data);
-    }
+    });
     return b;
   }
   /// Traces and plans the program for samples of these types, if it is not there yet.
   template <class Sample>
   bound& prepare(Sample const& sample, std::source_location at) {
-    std::vector<tensor> given;
-    tensors_of(sample, given);
-    return size_of(sample, given, at);
+    return size_of(sample, at);
   }
   /// Takes a plan for another size that somebody else made.
   void add(Program const& step, plan<basic_graph<Ops>> const& p, std::source_location at) {
@@ -99,12 +94,15 @@ class batch_runner {
   [[noreturn]] void refuse(std::source_location at, std::string const& what) const {
     throw error(context_access::place(at), std::string(who_) + ": " + what);
   }
-  template <class Sample>
-  static void tensors_of(Sample const& batch, std::vector<tensor>& given) {
+  /// f(number, tensor) for the batch's tensors. Takes no memory.
+  template <class Sample, class F>
+  static std::size_t each_tensor(Sample const& batch, F const& f) {
+    std::size_t k = 0;
     Sample handles = batch;
     for_each_tensor(handles, [&](tensor const& x, auto const&) {
-      if (!x.is_empty()) given.push_back(x);
+      if (!x.is_empty()) f(k++, x);
     });
+    return k;
   }
   execution_options const& fitting(plan<basic_graph<Ops>> const& p, std::source_location at) const {
     auto const needed = p.arena_bytes - p.resident_bytes;
@@ -116,23 +114,23 @@ class batch_runner {
   }
 
   template <class Sample>
-  bound& size_of(Sample const& batch, std::vector<tensor> const& given, std::source_location at) {
+  bound& size_of(Sample const& batch, std::source_location at) {
     auto const& sample = first().types;
-    if (given.size() != sample.size())
-      refuse(at, "the batch has " + std::to_string(given.size()) + " tensors, the sample had " +
-                     std::to_string(sample.size()));
     for (auto const& s : sizes_) {
       bool same = true;
-      for (std::size_t k = 0; k < given.size(); ++k) same = same && given[k].type(at) == s->types[k];
+      auto const n = each_tensor(batch, [&](std::size_t k, tensor const& x) {
+        same = same && k < s->types.size() && x.type(at) == s->types[k];
+      });
+      if (n != sample.size())
+        refuse(at, "the batch has " + std::to_string(n) + " tensors, the sample had " + std::to_string(sample.size()));
       if (same) return *s;
     }
-    for (std::size_t k = 0; k < given.size(); ++k) {
-      auto const &x = given[k].type(), &s = sample[k];
-      bool fits = x.element == s.element && x.rank() == s.rank();
-      if (!fits || !first().step.recipe)
-        refuse(at, "tensor " + std::to_string(k) + " of the batch is " + to_string(x) + ", the sample's was " +
+    each_tensor(batch, [&](std::size_t k, tensor const& x) {
+      auto const& s = sample[k];
+      if (x.element() != s.element || x.rank() != s.rank() || (!first().step.recipe && !(x.type() == s)))
+        refuse(at, "tensor " + std::to_string(k) + " of the batch is " + to_string(x.type()) + ", the sample's was " +
                        to_string(s));
-    }
+    });
     auto step = first().step.recipe->for_sample(&batch, &sample_type<Sample>, first().step, at);
     auto const& like = first().run->planned();
     auto p = plan_like(like, first().step.program, step.program);
