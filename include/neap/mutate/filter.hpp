@@ -33,8 +33,8 @@ struct filtered {
   Keep keep;
   template <class G>
   constexpr auto operator()(candidate<G> const& c) const {
-    detail::check_leaf<M, G>();
-    return detail::filter_stream<G, stream_of<M, G>, Keep>(leaf(c), keep, c);
+    if constexpr (detail::check_leaf<M, G>()) return detail::filter_stream<G, stream_of<M, G>, Keep>(leaf(c), keep, c);
+    else return detail::no_stream{};
   }
 };
 

@@ -114,13 +114,29 @@ constexpr Sum widen(M&& m) {
   }
 }
 
-/// Asked of every leaf of a combinator, so that a bad one is named where it stands.
+/// Asked of every leaf of a combinator, so that a bad one is named where it stands; whether it is a mutator.
 template <class M, class G>
-constexpr void check_leaf() {
+constexpr bool check_leaf() {
   static_assert(mutator_for<M, G>,
                 "neap: this leaf of a pipeline is not a mutator: it lacks  auto operator()(neap::candidate<G> const&) "
                 "const  returning a stream with  std::optional<Mutation> next()");
+  return mutator_for<M, G>;
 }
+/// In place of the stream of a pipeline with a bad leaf: the leaf's message is the first then, and the only one.
+struct no_stream {
+  struct no_mutation {
+    friend bool operator==(no_mutation const&, no_mutation const&) = default;
+    template <class G>
+    std::optional<edited<G>> apply(candidate<G> const&) const {
+      return std::nullopt;
+    }
+    template <class G>
+    std::string describe(candidate<G> const&) const {
+      return {};
+    }
+  };
+  std::optional<no_mutation> next() { return std::nullopt; }
+};
 
 }  // namespace detail
 

@@ -52,8 +52,8 @@ struct sampled {
   std::uint64_t seed;
   template <class G>
   auto operator()(candidate<G> const& c) const {
-    detail::check_leaf<M, G>();
-    return detail::sample_stream<stream_of<M, G>>(leaf(c), count, seed);
+    if constexpr (detail::check_leaf<M, G>()) return detail::sample_stream<stream_of<M, G>>(leaf(c), count, seed);
+    else return detail::no_stream{};
   }
 };
 

@@ -31,8 +31,8 @@ struct truncated {
   std::size_t count;
   template <class G>
   constexpr auto operator()(candidate<G> const& c) const {
-    detail::check_leaf<M, G>();
-    return detail::truncate_stream<stream_of<M, G>>(leaf(c), count);
+    if constexpr (detail::check_leaf<M, G>()) return detail::truncate_stream<stream_of<M, G>>(leaf(c), count);
+    else return detail::no_stream{};
   }
 };
 

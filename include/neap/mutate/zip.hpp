@@ -54,8 +54,8 @@ struct zipped {
   std::tuple<M...> leaves;
   template <class G>
   constexpr auto operator()(candidate<G> const& c) const {
-    (detail::check_leaf<M, G>(), ...);
-    return detail::zip_stream<G, M...>(leaves, c);
+    if constexpr ((detail::check_leaf<M, G>() && ...)) return detail::zip_stream<G, M...>(leaves, c);
+    else return detail::no_stream{};
   }
 };
 
