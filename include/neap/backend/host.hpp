@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/backend/block.hpp>
+#include <neap/backend/types.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -112,6 +113,13 @@ class thread_team {
 
 }  // namespace detail
 
+namespace detail {
+/// A kernel whose tensors are of a type that it does not compute in: K::element is bf16 or f16.
+template <class K>
+concept computes_elsewhere =
+    requires { typename K::element; } && !std::is_same_v<typename K::element, compute_t<typename K::element>>;
+}  // namespace detail
+
 /// Runs kernels on this machine's cores.
 class host_backend {
  public:
@@ -132,7 +140,13 @@ class host_backend {
   template <class K>
   void launch(std::int64_t blocks, K const& kernel, std::int64_t block_work = 0) {
     launch_erased(
-        blocks, [](void const* k, host_block& b) { (*static_cast<K const*>(k))(b); }, &kernel, block_work);
+        blocks,
+        [](void const* k, std::int64_t id, int worker) {
+          std::conditional_t<detail::computes_elsewhere<K>, host_block_in_order, host_block> b;
+          b.id = id, b.worker = worker;
+          (*static_cast<K const*>(k))(b);
+        },
+        &kernel, block_work);
   }
 
   /// f(begin, end) or f(begin, end, worker) over consecutive ranges of `grain` indices (the last may be shorter) that
@@ -161,15 +175,12 @@ class host_backend {
   static constexpr std::int64_t small_work = 16384;  // elements
 
   // What follows is compiled once, not for each kernel: kernels come as a function and what it is called on.
-  using block_call = void (*)(void const* kernel, host_block& b);
+  using block_call = void (*)(void const* kernel, std::int64_t id, int worker);
   using range_call = void (*)(void const* context, std::int64_t begin, std::int64_t end, int worker);
 
   void launch_erased(std::int64_t blocks, block_call call, void const* kernel, std::int64_t block_work) {
     auto const run_blocks = [call, kernel](std::int64_t first, std::int64_t last, int worker) {
-      for (std::int64_t id = first; id < last; ++id) {
-        host_block b{id, worker};
-        call(kernel, b);
-      }
+      for (std::int64_t id = first; id < last; ++id) call(kernel, id, worker);
     };
     if (block_work > 0 && blocks <= small_work / block_work) return run_blocks(0, blocks, 0);
     in_pieces(blocks, run_blocks);

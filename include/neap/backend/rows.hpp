@@ -10,23 +10,30 @@
 
 namespace neap::inline v0::detail {
 
-/// Row r of a tensor of T.
-template <class T>
-struct row_view {
-  T* data = nullptr;
+/// Where the rows of a tensor begin, in elements.
+struct row_layout {
+  void* data = nullptr;
   int rank = 0;  // of the leading axes, joined where strides allow
   std::int64_t dims[max_rank]{}, strides[max_rank]{};
 
-  NEAP_HD T* operator()(std::int64_t row) const {
-    if (rank == 1) return data + row * strides[0];
+  NEAP_HD std::int64_t offset(std::int64_t row) const { return rank == 1 ? row * strides[0] : offset_along_axes(row); }
+  NEAP_HD explicit operator bool() const { return data != nullptr; }
+
+ private:
+  NEAP_HD __attribute__((noinline)) std::int64_t offset_along_axes(std::int64_t row) const {
     std::int64_t offset = 0;
     for (int axis = rank - 1; axis >= 0; --axis) {
       offset += row % dims[axis] * strides[axis];
       row /= dims[axis];
     }
-    return data + offset;
+    return offset;
   }
-  NEAP_HD explicit operator bool() const { return data != nullptr; }
+};
+
+/// Row r of a tensor of T.
+template <class T>
+struct row_view : row_layout {
+  NEAP_HD T* operator()(std::int64_t row) const { return static_cast<T*>(data) + offset(row); }
 };
 
 /// How many rows a tensor of rank 1 or more has; they may have no elements.
@@ -36,18 +43,16 @@ inline std::int64_t row_count(shape const& dims) {
   return n;
 }
 
-/// The rows of x, whose last axis must be contiguous; a tensor without data gives a view without data.
-template <class T>
-row_view<T> rows_of(tensor_ref const& x, char const* kernel) {
+/// What rows_of and vector_of check and find out, compiled once for all types.
+__attribute__((noinline)) inline row_layout rows_of_type(tensor_ref const& x, dtype wanted, char const* kernel) {
   if (!x.data) return {};
   auto const fail = [&](std::string const& why) { throw error(std::string(kernel) + ": " + why); };
-  if (x.element != dtype_of<std::remove_const_t<T>>)
-    fail(std::string(name_of(x.element)) + " where " + std::string(name_of(dtype_of<std::remove_const_t<T>>)) +
-         " is expected");
+  if (x.element != wanted)
+    fail(std::string(name_of(x.element)) + " where " + std::string(name_of(wanted)) + " is expected");
   if (x.rank() == 0) fail("a tensor of rank 0 has no rows");
   int const last = x.rank() - 1;
   if (x.dims[last] > 1 && x.strides[last] != 1 && x.count() > 0) fail("the last axis must be contiguous");
-  row_view<T> v{x.as<T>(), 0, {}, {}};
+  row_layout v{x.data, 0, {}, {}};
   for (int axis = 0; axis < last; ++axis) {
     if (x.dims[axis] == 1) continue;
     if (v.rank > 0 && v.strides[v.rank - 1] == x.strides[axis] * x.dims[axis]) {
@@ -61,19 +66,28 @@ row_view<T> rows_of(tensor_ref const& x, char const* kernel) {
   if (v.rank == 0) v.rank = 1, v.dims[0] = 1, v.strides[0] = 0;
   return v;
 }
+__attribute__((noinline)) inline void* vector_of_type(tensor_ref const& x, dtype wanted, std::int64_t count,
+                                                      char const* kernel) {
+  if (!x.data) return nullptr;
+  if (x.element != wanted || x.count() != count || !x.is_dense())
+    throw error(std::string(kernel) + ": " + to_string(tensor_type{x.element, x.dims}) + " where " +
+                std::to_string(count) + " contiguous " + std::string(name_of(wanted)) + " are expected");
+  return x.data;
+}
+
+/// The rows of x, whose last axis must be contiguous; a tensor without data gives a view without data.
+template <class T>
+row_view<T> rows_of(tensor_ref const& x, char const* kernel) {
+  return row_view<T>{rows_of_type(x, dtype_of<std::remove_const_t<T>>, kernel)};
+}
 
 /// A contiguous tensor of T, or nullptr; `count` is how many elements it must have.
 template <class T>
 T* vector_of(tensor_ref const& x, std::int64_t count, char const* kernel) {
-  if (!x.data) return nullptr;
-  if (x.element != dtype_of<std::remove_const_t<T>> || x.count() != count || !x.is_dense())
-    throw error(std::string(kernel) + ": " + to_string(tensor_type{x.element, x.dims}) + " where " +
-                std::to_string(count) + " contiguous " + std::string(name_of(dtype_of<std::remove_const_t<T>>)) +
-                " are expected");
-  return x.as<T>();
+  return static_cast<T*>(vector_of_type(x, dtype_of<std::remove_const_t<T>>, count, kernel));
 }
 
-inline void expect_same_shape(tensor_ref const& a, tensor_ref const& b, char const* kernel) {
+__attribute__((noinline)) inline void expect_same_shape(tensor_ref const& a, tensor_ref const& b, char const* kernel) {
   if (b.data && !(a.dims == b.dims))
     throw error(std::string(kernel) + ": shapes differ: " + to_string(a.dims) + " and " + to_string(b.dims));
 }

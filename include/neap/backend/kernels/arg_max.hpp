@@ -14,6 +14,7 @@ namespace detail {
 /// One block a line: the largest element, then the first place that equals it. `stride` is the line's.
 template <class T>
 struct arg_max_lines {
+  using element = T;
   using C = compute_t<T>;
   row_view<T const> lines;
   std::int64_t* out;

@@ -21,6 +21,7 @@ namespace detail {
 
 template <class T>
 struct cross_entropy_rows {
+  using element = T;
   using C = compute_t<T>;
   row_view<T const> logit_rows;
   std::int64_t const* target;
@@ -71,6 +72,7 @@ struct sum_losses {
 
 template <class T>
 struct cross_entropy_backward_rows {
+  using element = T;
   using C = compute_t<T>;
   row_view<T> dlogit_rows;
   row_view<T const> logit_rows;
@@ -176,6 +178,7 @@ namespace detail {
 /// One block a chunk of the elements: the chunk's sum of squared differences.
 template <class T>
 struct squared_error_chunks {
+  using element = T;
   using C = compute_t<T>;
   static constexpr std::int64_t chunk = 16384;
   T const *x, *y;

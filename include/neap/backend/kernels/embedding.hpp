@@ -40,6 +40,7 @@ struct pick_rows {
 /// One block a row of the table: the sum of the gradients at the positions that picked it.
 template <class T>
 struct add_picked_rows {
+  using element = T;
   using C = compute_t<T>;
   static constexpr std::int64_t tile = 256;
   row_view<T const> dy;

@@ -16,6 +16,7 @@ namespace detail {
 
 template <class T>
 struct group_norm_groups {
+  using element = T;
   using C = compute_t<T>;
   T const* x;
   T* y;
@@ -56,6 +57,7 @@ struct group_norm_groups {
 
 template <class T>
 struct group_norm_backward_groups {
+  using element = T;
   using C = compute_t<T>;
   T const *dy, *x;
   T* dx;                 // may be null

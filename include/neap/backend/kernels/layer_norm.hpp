@@ -16,6 +16,7 @@ namespace detail {
 
 template <class T, bool Centred>
 struct norm_rows {
+  using element = T;
   using C = compute_t<T>;
   row_view<T const> x_rows;
   row_view<T> y_rows;
@@ -58,6 +59,7 @@ struct norm_rows {
 /// One block a group of rows: dx of each row, and the group's part of dweight and dbias.
 template <class T, bool Centred>
 struct norm_backward_rows {
+  using element = T;
   using C = compute_t<T>;
   row_view<T const> dy_rows, x_rows;
   row_view<T> dx_rows;   // may be null

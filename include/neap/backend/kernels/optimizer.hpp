@@ -110,6 +110,7 @@ namespace detail {
 /// One block a chunk: its sum of squares.
 template <class T>
 struct square_chunks {
+  using element = T;
   using C = compute_t<T>;
   static constexpr std::int64_t chunk = 16384;
   T const* x;

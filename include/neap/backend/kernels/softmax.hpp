@@ -16,6 +16,7 @@ namespace detail {
 /// y = e^(x - max) / sum, or x - max - log(sum).
 template <class T, bool Log>
 struct softmax_rows {
+  using element = T;
   using C = compute_t<T>;
   row_view<T const> x_rows;
   row_view<T> y_rows;
@@ -56,6 +57,7 @@ struct softmax_rows {
 /// dx = y (dy - sum(y dy)), or dy - e^y sum(dy).
 template <class T, bool Log>
 struct softmax_backward_rows {
+  using element = T;
   using C = compute_t<T>;
   row_view<T const> dy_rows, y_rows;
   row_view<T> dx_rows;
