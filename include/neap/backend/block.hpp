@@ -116,8 +116,8 @@ struct host_block {
   }
 };
 
-/// A host_block that takes one element after another, with the same results: for kernels on bf16 and f16, which the host
-/// stores and converts but has no instructions for. Lanes would cost their compilation more than that of f32 and f64.
+/// A host_block that takes one element after another, with the same results: for kernels on types that the host stores
+/// and converts but does not compute in (bf16 and f16). Lanes would cost their compilation more than that of f32 and f64.
 struct host_block_in_order : host_block {
   NEAP_HD_CHECK_OFF
   template <class F>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <neap/backend/block.hpp>
-#include <neap/backend/types.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -114,10 +113,12 @@ class thread_team {
 }  // namespace detail
 
 namespace detail {
-/// A kernel whose tensors are of a type that it does not compute in: K::element is bf16 or f16.
+/// A kernel on elements that it computes with in another type.
 template <class K>
-concept computes_elsewhere =
-    requires { typename K::element; } && !std::is_same_v<typename K::element, compute_t<typename K::element>>;
+concept computes_elsewhere = requires {
+  typename K::element;
+  typename K::C;
+} && !std::is_same_v<typename K::element, typename K::C>;
 }  // namespace detail
 
 /// Runs kernels on this machine's cores.

@@ -6,6 +6,7 @@
 #include <neap/backend/rows.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace neap::inline v0 {
 
@@ -15,7 +16,7 @@ namespace detail {
 template <class T>
 struct arg_max_lines {
   using element = T;
-  using C = compute_t<T>;
+  using C = std::conditional_t<std::is_integral_v<T>, std::int64_t, compute_t<T>>;
   row_view<T const> lines;
   std::int64_t* out;
   std::int64_t length, stride;

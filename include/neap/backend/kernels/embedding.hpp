@@ -4,6 +4,7 @@
 #pragma once
 
 #include <neap/backend/host.hpp>
+#include <neap/backend/kernels/copy.hpp>
 #include <neap/backend/rows.hpp>
 #include <neap/core/units.hpp>
 
@@ -127,10 +128,11 @@ void embedding(Backend& b, tensor_ref const& out, tensor_ref const& table, tenso
   detail::expect(out.count() == n * columns, "embedding: the result needs a row for each index");
   auto const* const at = detail::vector_of<std::int64_t const>(index, n, name);
   if constexpr (Backend::addresses_host_memory) detail::check_indices(at, n, table.dims[0], name);
-  with_type(table.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    b.launch(n, detail::pick_rows<T>{detail::rows_of<T const>(table, name), detail::rows_of<T>(out, name), at, columns},
-             columns);
+  auto const from = detail::rows_of_type(table, table.element, name),
+             to = detail::rows_of_type(out, table.element, name);
+  detail::with_element_size(table.element, [&](auto tag) {
+    using U = typename decltype(tag)::type;
+    b.launch(n, detail::pick_rows<U>{{from}, {to}, at, columns}, columns);
   });
 }
 
