@@ -32,9 +32,9 @@ struct row_layout {
 
 /// Row r of a tensor of T.
 template <class T>
-struct row_view : row_layout {
-  NEAP_HD T* operator()(std::int64_t row) const { return static_cast<T*>(data) + offset(row); }
-};
+NEAP_HD NEAP_INLINE T* row_at(row_layout const& rows, std::int64_t r) {
+  return static_cast<T*>(rows.data) + rows.offset(r);
+}
 
 /// How many rows a tensor of rank 1 or more has; they may have no elements.
 inline std::int64_t row_count(shape const& dims) {
@@ -43,8 +43,9 @@ inline std::int64_t row_count(shape const& dims) {
   return n;
 }
 
-/// What rows_of and vector_of check and find out, compiled once for all types.
-__attribute__((noinline)) inline row_layout rows_of_type(tensor_ref const& x, dtype wanted, char const* kernel) {
+/// The rows of x, whose elements must be `wanted` and whose last axis contiguous; without data if x is without. Kernels take
+/// rows and vectors as addresses, so that checking them is compiled once for all element types.
+__attribute__((noinline)) inline row_layout rows_of(tensor_ref const& x, dtype wanted, char const* kernel) {
   if (!x.data) return {};
   auto const fail = [&](std::string const& why) { throw error(std::string(kernel) + ": " + why); };
   if (x.element != wanted)
@@ -66,8 +67,9 @@ __attribute__((noinline)) inline row_layout rows_of_type(tensor_ref const& x, dt
   if (v.rank == 0) v.rank = 1, v.dims[0] = 1, v.strides[0] = 0;
   return v;
 }
-__attribute__((noinline)) inline void* vector_of_type(tensor_ref const& x, dtype wanted, std::int64_t count,
-                                                      char const* kernel) {
+/// The address of a contiguous tensor, or nullptr; `count` is how many elements it must have.
+__attribute__((noinline)) inline void* vector_of(tensor_ref const& x, dtype wanted, std::int64_t count,
+                                                 char const* kernel) {
   if (!x.data) return nullptr;
   if (x.element != wanted || x.count() != count || !x.is_dense())
     throw error(std::string(kernel) + ": " + to_string(tensor_type{x.element, x.dims}) + " where " +
@@ -75,16 +77,9 @@ __attribute__((noinline)) inline void* vector_of_type(tensor_ref const& x, dtype
   return x.data;
 }
 
-/// The rows of x, whose last axis must be contiguous; a tensor without data gives a view without data.
-template <class T>
-row_view<T> rows_of(tensor_ref const& x, char const* kernel) {
-  return row_view<T>{rows_of_type(x, dtype_of<std::remove_const_t<T>>, kernel)};
-}
-
-/// A contiguous tensor of T, or nullptr; `count` is how many elements it must have.
 template <class T>
 T* vector_of(tensor_ref const& x, std::int64_t count, char const* kernel) {
-  return static_cast<T*>(vector_of_type(x, dtype_of<std::remove_const_t<T>>, count, kernel));
+  return static_cast<T*>(vector_of(x, dtype_of<std::remove_const_t<T>>, count, kernel));
 }
 
 __attribute__((noinline)) inline void expect_same_shape(tensor_ref const& a, tensor_ref const& b, char const* kernel) {
@@ -103,8 +98,10 @@ struct row_groups {
 };
 
 /// Adds the groups' partial sums: out[i] = partial[0][i] + partial[1][i] + ..., one block a tile of columns.
-template <class C, class T>
+template <class T>
 struct add_groups {
+  using element = T;
+  using C = compute_t<T>;
   static constexpr std::int64_t tile = 256;
   C const* partial;  // [groups, stride]
   std::int64_t groups, stride, columns;
@@ -123,7 +120,21 @@ struct add_groups {
     T* const y = out + first;
     b.each(n, [=](std::int64_t i) { y[i] = convert<T>(total[i]); });
   }
-  std::int64_t blocks() const { return (columns + tile - 1) / tile; }
 };
+
+/// out = the sums of `groups` partial results from `partial` on, each `stride` after the last, in type t; nothing where
+/// out has no data.
+template <class Backend>
+__attribute__((noinline)) void add_partial_groups(Backend& b, void const* partial, std::int64_t groups,
+                                                  std::int64_t stride, tensor_ref const& out, dtype t,
+                                                  std::int64_t columns, char const* kernel) {
+  if (!out.data) return;
+  void* const to = vector_of(out, t, columns, kernel);
+  with_floating(t, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    add_groups<T> const k{static_cast<compute_t<T> const*>(partial), groups, stride, columns, static_cast<T*>(to)};
+    b.launch((columns + k.tile - 1) / k.tile, k, groups * k.tile);
+  });
+}
 
 }  // namespace neap::inline v0::detail

@@ -17,13 +17,13 @@ template <class T>
 struct arg_max_lines {
   using element = T;
   using C = std::conditional_t<std::is_integral_v<T>, std::int64_t, compute_t<T>>;
-  row_view<T const> lines;
+  row_layout lines;
   std::int64_t* out;
   std::int64_t length, stride;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    T const* const x = lines(b.id);
+    T const* const x = row_at<T const>(lines, b.id);
     std::int64_t const s = stride;
     C const low = lowest_of<C>;
     C top;
@@ -60,11 +60,10 @@ void arg_max(Backend& b, tensor_ref const& out, tensor_ref const& x, int axis = 
   std::int64_t const length = x.dims[axis], stride = x.strides[axis], lines = x.count() / length;
   starts.dims.erase(axis), starts.strides.erase(axis);
   starts.dims.push_back(1), starts.strides.push_back(1);
+  detail::row_layout const rows = detail::rows_of(starts, x.element, "arg_max");
+  auto* const to = detail::vector_of<std::int64_t>(out, lines, "arg_max");
   with_type(x.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    detail::arg_max_lines<T> const kernel{detail::rows_of<T const>(starts, "arg_max"),
-                                          detail::vector_of<std::int64_t>(out, lines, "arg_max"), length, stride};
-    b.launch(lines, kernel, length);
+    b.launch(lines, detail::arg_max_lines<typename decltype(tag)::type>{rows, to, length, stride}, length);
   });
 }
 

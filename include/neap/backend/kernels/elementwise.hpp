@@ -31,11 +31,11 @@ struct map_functor {
   map_loop_type<std::int64_t> in_integers;  // nullptr: integers are computed in float
 };
 
-using operands = std::initializer_list<tensor_ref const*>;
+using map_refs = std::initializer_list<tensor_ref const*>;
 inline constexpr int map_inputs = 6, map_outputs = 3;  // at most
 
 /// What a map's inputs are computed in: f64 if one is, else f32 if one is floating, else i64 if the functor wants it.
-inline dtype compute_dtype(operands in, bool integral) {
+inline dtype compute_dtype(map_refs in, bool integral) {
   bool floating = false;
   for (auto const* x : in) {
     if (x->element == dtype::f64) return dtype::f64;
@@ -116,7 +116,7 @@ map_functor map_functor_of(F const& f) {
 }
 
 template <class C, class Backend>
-void map_as(Backend& b, void const* f, map_loop_type<C> loop, std::span<tensor_ref const> out, operands in) {
+void map_as(Backend& b, void const* f, map_loop_type<C> loop, std::span<tensor_ref const> out, map_refs in) {
   map_plan<C> plan{static_cast<int>(in.size()), static_cast<int>(out.size()), f, loop, {}, {}};
   for (std::size_t i = 0; i < in.size(); ++i) plan.in[i] = view_through(out[0].dims, *in.begin()[i]);
   for (std::size_t k = 0; k < out.size(); ++k) plan.out[k] = view_through(out[0].dims, out[k]);
@@ -124,7 +124,7 @@ void map_as(Backend& b, void const* f, map_loop_type<C> loop, std::span<tensor_r
 }
 
 template <class Backend>
-void map_erased(Backend& b, map_functor const& f, std::span<tensor_ref const> out, operands in) {
+void map_erased(Backend& b, map_functor const& f, std::span<tensor_ref const> out, map_refs in) {
   switch (compute_dtype(in, f.in_integers)) {
     case dtype::f64: return map_as<double>(b, f.f, f.in_double, out, in);
     case dtype::i64: return map_as<std::int64_t>(b, f.f, f.in_integers, out, in);
