@@ -103,9 +103,11 @@ __attribute__((noinline)) void convert_run(void* out, std::int64_t to_stride, vo
                                            std::int64_t n) {
   To* const to = static_cast<To*>(out);
   From const* const from = static_cast<From const*>(in);
-  if (to_stride == 1 && from_stride == 1) host_block{}.each(n, [=](std::int64_t i) { to[i] = convert<To>(from[i]); });
-  else
-    for (std::int64_t i = 0; i < n; ++i) to[i * to_stride] = convert<To>(from[i * from_stride]);
+  // Lanes where it is worth compiling them: for what stays as it is and to and from float.
+  if constexpr (std::is_same_v<To, From> || std::is_same_v<To, float> || std::is_same_v<From, float>)
+    if (to_stride == 1 && from_stride == 1)
+      return host_block{}.each(n, [=](std::int64_t i) { to[i] = convert<To>(from[i]); });
+  for (std::int64_t i = 0; i < n; ++i) to[i * to_stride] = convert<To>(from[i * from_stride]);
 }
 template <class C>
 __attribute__((noinline)) void fill_run(C* to, std::int64_t n) {
