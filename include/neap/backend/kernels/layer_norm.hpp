@@ -21,9 +21,10 @@ struct norm_operands {
   void const *weight, *bias;  // [columns], may be null
   std::int64_t columns;
   double epsilon;
+  bool centred;  // else the mean is taken to be 0 (rms_norm)
 };
 
-template <class T, bool Centred>
+template <class T>
 struct norm_rows {
   using element = T;
   using C = compute_t<T>;
@@ -35,10 +36,11 @@ struct norm_rows {
     T* const y = row_at<T>(o.y, b.id);
     std::int64_t const columns = o.columns;
     C const n = static_cast<C>(columns);
-    C const m = Centred ? b.reduce_each(
-                              columns, C(0), [=](std::int64_t i) { return static_cast<C>(x[i]); }, sum_op{}) /
-                              n
-                        : C(0);
+    C m = C(0);
+    if (o.centred)
+      m = b.reduce_each(
+              columns, C(0), [=](std::int64_t i) { return static_cast<C>(x[i]); }, sum_op{}) /
+          n;
     C const squares = b.reduce_each(
         columns, C(0),
         [=](std::int64_t i) {
@@ -68,8 +70,9 @@ struct norm_backward_operands {
   void const* weight;       // [columns], may be null
   void *dweight, *dbias;    // [groups, columns] of what is computed in, may be null
   std::int64_t rows, columns, group;
+  bool centred;
 };
-template <class T, bool Centred>
+template <class T>
 struct norm_backward_rows {
   using element = T;
   using C = compute_t<T>;
@@ -86,7 +89,7 @@ struct norm_backward_rows {
     for (std::int64_t row = b.id * group; row < end; ++row) {
       T const *const dy = row_at<T const>(o.dy, row), *const x = row_at<T const>(o.x, row);
       T const* const w = static_cast<T const*>(o.weight);
-      C const m = Centred ? static_cast<C const*>(o.mean)[row] : C(0), r = static_cast<C const*>(o.rstd)[row];
+      C const m = o.centred ? static_cast<C const*>(o.mean)[row] : C(0), r = static_cast<C const*>(o.rstd)[row];
       if (dw && dc) {
         b.each(columns, [=](std::int64_t i) {
           C const g = dy[i];
@@ -110,10 +113,11 @@ struct norm_backward_rows {
   NEAP_HD NEAP_INLINE void row_gradient(Block& b, T* dx, T const* x, C m, C r, G const& g) const {
     std::int64_t const columns = o.columns;
     C const n = static_cast<C>(columns);
-    C const a = Centred ? b.reduce_each(
-                              columns, C(0), [=](std::int64_t i) { return g(i); }, sum_op{}) /
-                              n
-                        : C(0);
+    C a = C(0);
+    if (o.centred)
+      a = b.reduce_each(
+              columns, C(0), [=](std::int64_t i) { return g(i); }, sum_op{}) /
+          n;
     C const s = b.reduce_each(
                     columns, C(0), [=](std::int64_t i) { return g(i) * ((static_cast<C>(x[i]) - m) * r); }, sum_op{}) /
                 n;
@@ -124,9 +128,9 @@ struct norm_backward_rows {
   }
 };
 
-template <bool Centred, class Backend>
-void run_norm(Backend& b, tensor_ref const& y, tensor_ref const& mean, tensor_ref const& rstd, tensor_ref const& x,
-              tensor_ref const& weight, tensor_ref const& bias, double epsilon, char const* name) {
+template <class Backend>
+void run_norm(Backend& b, bool centred, tensor_ref const& y, tensor_ref const& mean, tensor_ref const& rstd,
+              tensor_ref const& x, tensor_ref const& weight, tensor_ref const& bias, double epsilon, char const* name) {
   expect_same_shape(y, x, name);
   dtype const t = x.element, c = computed_in(t);
   std::int64_t const columns = x.extent(-1), rows = row_count(x.dims);
@@ -137,16 +141,16 @@ void run_norm(Backend& b, tensor_ref const& y, tensor_ref const& mean, tensor_re
                                vector_of(weight, t, columns, name),
                                vector_of(bias, t, columns, name),
                                columns,
-                               epsilon};
+                               epsilon,
+                               centred};
   expect(!bias.data || weight.data, "a norm with a bias needs a weight");
-  with_floating(t,
-                [&](auto tag) { b.launch(rows, norm_rows<typename decltype(tag)::type, Centred>{operands}, columns); });
+  with_floating(t, [&](auto tag) { b.launch(rows, norm_rows<typename decltype(tag)::type>{operands}, columns); });
 }
 
-template <bool Centred, class Backend>
-void run_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweight, tensor_ref const& dbias,
-                       tensor_ref const& dy, tensor_ref const& x, tensor_ref const& mean, tensor_ref const& rstd,
-                       tensor_ref const& weight, void* workspace, char const* name) {
+template <class Backend>
+void run_norm_backward(Backend& b, bool centred, tensor_ref const& dx, tensor_ref const& dweight,
+                       tensor_ref const& dbias, tensor_ref const& dy, tensor_ref const& x, tensor_ref const& mean,
+                       tensor_ref const& rstd, tensor_ref const& weight, void* workspace, char const* name) {
   expect_same_shape(dy, x, name);
   expect_same_shape(dy, dx, name);
   dtype const t = x.element, c = computed_in(t);
@@ -165,9 +169,10 @@ void run_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweig
                                         dc,
                                         rows,
                                         columns,
-                                        groups.size};
+                                        groups.size,
+                                        centred};
   with_floating(t, [&](auto tag) {
-    b.launch(groups.count, norm_backward_rows<typename decltype(tag)::type, Centred>{operands}, groups.size * columns);
+    b.launch(groups.count, norm_backward_rows<typename decltype(tag)::type>{operands}, groups.size * columns);
   });
   add_partial_groups(b, dw, groups.count, columns, dweight, t, columns, name);
   add_partial_groups(b, dc, groups.count, columns, dbias, t, columns, name);
@@ -187,7 +192,7 @@ inline bytes_t norm_backward_bytes(tensor_type const& x, int parameters) {
 template <class Backend>
 void layer_norm(Backend& b, tensor_ref const& y, tensor_ref const& mean, tensor_ref const& rstd, tensor_ref const& x,
                 tensor_ref const& weight, tensor_ref const& bias, double epsilon) {
-  detail::run_norm<true>(b, y, mean, rstd, x, weight, bias, epsilon, "layer_norm");
+  detail::run_norm(b, true, y, mean, rstd, x, weight, bias, epsilon, "layer_norm");
 }
 
 /// Bytes of workspace of layer_norm_backward for an x of this type.
@@ -198,7 +203,7 @@ template <class Backend>
 void layer_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweight, tensor_ref const& dbias,
                          tensor_ref const& dy, tensor_ref const& x, tensor_ref const& mean, tensor_ref const& rstd,
                          tensor_ref const& weight, void* workspace) {
-  detail::run_norm_backward<true>(b, dx, dweight, dbias, dy, x, mean, rstd, weight, workspace, "layer_norm_backward");
+  detail::run_norm_backward(b, true, dx, dweight, dbias, dy, x, mean, rstd, weight, workspace, "layer_norm_backward");
 }
 
 }  // namespace neap::inline v0
