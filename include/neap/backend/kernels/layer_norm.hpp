@@ -121,6 +121,13 @@ struct norm_backward_rows {
     C const s = b.reduce_each(
                     columns, C(0), [=](std::int64_t i) { return g(i) * ((static_cast<C>(x[i]) - m) * r); }, sum_op{}) /
                 n;
+    if (!o.centred) {  // not a - 0: where products and sums are fused, that rounds otherwise
+      b.each(columns, [=](std::int64_t i) {
+        C const h = static_cast<C>(x[i]) * r;
+        dx[i] = convert<T>(r * (g(i) - h * s));
+      });
+      return;
+    }
     b.each(columns, [=](std::int64_t i) {
       C const h = (static_cast<C>(x[i]) - m) * r;
       dx[i] = convert<T>(r * (g(i) - a - h * s));
