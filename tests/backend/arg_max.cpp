@@ -48,4 +48,13 @@ TEST_CASE("NaN is the largest; an empty axis is refused") {
   arg_max(b, out, x);
   CHECK(values(out)[0] == 0);
   CHECK_THROWS_AS(arg_max(b, out, empty), error);
+  owned small{dtype::bf16, {200}};
+  for (int at : {199, 130, 7}) {  // of equals the first, a NaN above all
+    small.ref.as<bf16>()[at] = bf16(3.f);
+    arg_max(b, out, small);
+    CHECK(values(out)[0] == at);
+  }
+  small.ref.as<bf16>()[150] = bf16(NAN), small.ref.as<bf16>()[160] = bf16(INFINITY);
+  arg_max(b, out, small);
+  CHECK(values(out)[0] == 150);
 }

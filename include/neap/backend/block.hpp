@@ -100,13 +100,38 @@ struct host_block {
     }
     int const rest = static_cast<int>(n - i);
     for (int j = 0; j < rest; ++j) part[j] = op(part[j], static_cast<T>(f(i + j)));
-    for (int half = lanes / 2; half > 0; half /= 2)
-      for (int j = 0; j < half; ++j) part[j] = op(part[j], part[j + half]);
-    return part[0];
+    return combined(part, op);
   }
 
   /// All threads of the block get here before any goes on.
   NEAP_HD void sync() const {}
+
+ protected:
+  NEAP_HD_CHECK_OFF
+  template <class T, class Op>
+  NEAP_HD NEAP_INLINE static T combined(T (&part)[lanes], Op const& op) {
+    for (int half = lanes / 2; half > 0; half /= 2)
+      for (int j = 0; j < half; ++j) part[j] = op(part[j], part[j + half]);
+    return part[0];
+  }
+};
+
+/// A host_block that takes one element after another, with the same results: for kernels on types that the host stores
+/// and converts but does not compute in (bf16 and f16). Lanes would cost their compilation more than that of f32 and f64.
+struct host_block_in_order : host_block {
+  NEAP_HD_CHECK_OFF
+  template <class F>
+  NEAP_HD NEAP_INLINE void each(std::int64_t n, F&& f) const {
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  }
+  NEAP_HD_CHECK_OFF
+  template <class T, class F, class Op>
+  NEAP_HD NEAP_INLINE T reduce_each(std::int64_t n, T init, F&& f, Op const& op) const {
+    T part[lanes];
+    for (T& p : part) p = init;
+    for (std::int64_t i = 0; i < n; ++i) part[i % lanes] = op(part[i % lanes], static_cast<T>(f(i)));
+    return combined(part, op);
+  }
 };
 
 }  // namespace neap::inline v0

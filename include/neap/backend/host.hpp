@@ -48,18 +48,17 @@ class thread_team {
   }
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// f(piece, worker) for piece in [0, pieces), each once; returns when all are done. From inside a job, or while
-  /// another thread runs one, the caller does the work alone.
-  template <class F>
-  void run(std::uint32_t pieces, F const& f) {
+  using piece_call = void (*)(void const* context, std::uint32_t piece, int worker);
+
+  /// call(context, piece, worker) for piece in [0, pieces), each once; returns when all are done. From inside a job, or
+  /// while another thread runs one, the caller does the work alone.
+  void run(std::uint32_t pieces, piece_call call, void const* context) {
     if (workers_.empty() || pieces <= 1 || busy_.exchange(true, std::memory_order_acquire)) {
-      for (std::uint32_t p = 0; p < pieces; ++p) f(p, 0);
+      for (std::uint32_t p = 0; p < pieces; ++p) call(context, p, 0);
       return;
     }
-    context_ = &f;
-    call_ = [](void const* context, std::uint32_t piece, int worker) {
-      (*static_cast<F const*>(context))(piece, worker);
-    };
+    context_ = context;
+    call_ = call;
     unfinished_.store(pieces, std::memory_order_relaxed);
     auto const job = (ticket_.load(std::memory_order_relaxed) / one_job + 1) * one_job;
     ticket_.store(job + pieces, std::memory_order_release);
@@ -107,10 +106,19 @@ class thread_team {
   alignas(64) std::atomic<bool> stop_{false};
   std::atomic<bool> busy_{false};
   void const* context_ = nullptr;
-  void (*call_)(void const*, std::uint32_t, int) = nullptr;
+  piece_call call_ = nullptr;
   std::vector<std::thread> workers_;
 };
 
+}  // namespace detail
+
+namespace detail {
+/// A kernel on elements that it computes with in another type.
+template <class K>
+concept computes_elsewhere = requires {
+  typename K::element;
+  typename K::C;
+} && !std::is_same_v<typename K::element, typename K::C>;
 }  // namespace detail
 
 /// Runs kernels on this machine's cores.
@@ -132,27 +140,28 @@ class host_backend {
   /// worth waking a thread for stay on the caller's.
   template <class K>
   void launch(std::int64_t blocks, K const& kernel, std::int64_t block_work = 0) {
-    if (block_work > 0 && blocks <= small_work / block_work) {
-      for (std::int64_t id = 0; id < blocks; ++id) run_block(kernel, id, 0);
-      return;
-    }
-    in_pieces(blocks, [&](std::int64_t first, std::int64_t last, int worker) {
-      for (std::int64_t id = first; id < last; ++id) run_block(kernel, id, worker);
-    });
+    launch_erased(
+        blocks,
+        [](void const* k, std::int64_t id, int worker) {
+          std::conditional_t<detail::computes_elsewhere<K>, host_block_in_order, host_block> b;
+          b.id = id, b.worker = worker;
+          (*static_cast<K const*>(k))(b);
+        },
+        &kernel, block_work);
   }
 
   /// f(begin, end) or f(begin, end, worker) over consecutive ranges of `grain` indices (the last may be shorter) that
   /// cover [0, n). The ranges do not depend on the number of threads.
   template <class F>
   void parallel_for(std::int64_t n, std::int64_t grain, F const& f) {
-    std::int64_t const ranges = (n + grain - 1) / grain;
-    in_pieces(ranges, [&](std::int64_t first, std::int64_t last, int worker) {
-      for (std::int64_t r = first; r < last; ++r) {
-        std::int64_t const begin = r * grain, end = std::min(n, begin + grain);
-        if constexpr (std::is_invocable_v<F const&, std::int64_t, std::int64_t, int>) f(begin, end, worker);
-        else f(begin, end);
-      }
-    });
+    parallel_for_erased(
+        n, grain,
+        [](void const* context, std::int64_t begin, std::int64_t end, [[maybe_unused]] int worker) {
+          F const& body = *static_cast<F const*>(context);
+          if constexpr (requires { body(begin, end, worker); }) body(begin, end, worker);
+          else body(begin, end);
+        },
+        &f);
   }
 
   /// f(i) for i in [0, n); calls must not depend on one another.
@@ -166,10 +175,21 @@ class host_backend {
  private:
   static constexpr std::int64_t small_work = 16384;  // elements
 
-  template <class K>
-  static void run_block(K const& kernel, std::int64_t id, int worker) {
-    host_block b{id, worker};
-    kernel(b);
+  // What follows is compiled once, not for each kernel: kernels come as a function and what it is called on.
+  using block_call = void (*)(void const* kernel, std::int64_t id, int worker);
+  using range_call = void (*)(void const* context, std::int64_t begin, std::int64_t end, int worker);
+
+  void launch_erased(std::int64_t blocks, block_call call, void const* kernel, std::int64_t block_work) {
+    auto const run_blocks = [call, kernel](std::int64_t first, std::int64_t last, int worker) {
+      for (std::int64_t id = first; id < last; ++id) call(kernel, id, worker);
+    };
+    if (block_work > 0 && blocks <= small_work / block_work) return run_blocks(0, blocks, 0);
+    in_pieces(blocks, run_blocks);
+  }
+  void parallel_for_erased(std::int64_t n, std::int64_t grain, range_call call, void const* context) {
+    in_pieces((n + grain - 1) / grain, [=](std::int64_t first, std::int64_t last, int worker) {
+      for (std::int64_t r = first; r < last; ++r) call(context, r * grain, std::min(n, (r + 1) * grain), worker);
+    });
   }
 
   // f(first, last, worker) over consecutive ranges that cover [0, n): a few for each thread, so that a busy core does
@@ -179,8 +199,15 @@ class host_backend {
     if (n <= 0) return;
     std::int64_t const pieces = threads() == 1 ? 1 : std::min<std::int64_t>(n, threads() * 4);
     if (pieces == 1) return f(std::int64_t{0}, n, 0);
-    team_->run(static_cast<std::uint32_t>(pieces),
-               [&](std::uint32_t piece, int worker) { f(n * piece / pieces, n * (piece + 1) / pieces, worker); });
+    auto const run_piece = [&](std::uint32_t piece, int worker) {
+      f(n * piece / pieces, n * (piece + 1) / pieces, worker);
+    };
+    team_->run(
+        static_cast<std::uint32_t>(pieces),
+        [](void const* context, std::uint32_t piece, int worker) {
+          (*static_cast<decltype(run_piece)*>(context))(piece, worker);
+        },
+        &run_piece);
   }
 
   std::unique_ptr<detail::thread_team> team_;

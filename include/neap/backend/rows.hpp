@@ -10,24 +10,31 @@
 
 namespace neap::inline v0::detail {
 
-/// Row r of a tensor of T.
-template <class T>
-struct row_view {
-  T* data = nullptr;
+/// Where the rows of a tensor begin, in elements.
+struct row_layout {
+  void* data = nullptr;
   int rank = 0;  // of the leading axes, joined where strides allow
   std::int64_t dims[max_rank]{}, strides[max_rank]{};
 
-  NEAP_HD T* operator()(std::int64_t row) const {
-    if (rank == 1) return data + row * strides[0];
+  NEAP_HD std::int64_t offset(std::int64_t row) const { return rank == 1 ? row * strides[0] : offset_along_axes(row); }
+  NEAP_HD explicit operator bool() const { return data != nullptr; }
+
+ private:
+  NEAP_HD __attribute__((noinline)) std::int64_t offset_along_axes(std::int64_t row) const {
     std::int64_t offset = 0;
     for (int axis = rank - 1; axis >= 0; --axis) {
       offset += row % dims[axis] * strides[axis];
       row /= dims[axis];
     }
-    return data + offset;
+    return offset;
   }
-  NEAP_HD explicit operator bool() const { return data != nullptr; }
 };
+
+/// Row r of a tensor of T.
+template <class T>
+NEAP_HD NEAP_INLINE T* row_at(row_layout const& rows, std::int64_t r) {
+  return static_cast<T*>(rows.data) + rows.offset(r);
+}
 
 /// How many rows a tensor of rank 1 or more has; they may have no elements.
 inline std::int64_t row_count(shape const& dims) {
@@ -36,18 +43,17 @@ inline std::int64_t row_count(shape const& dims) {
   return n;
 }
 
-/// The rows of x, whose last axis must be contiguous; a tensor without data gives a view without data.
-template <class T>
-row_view<T> rows_of(tensor_ref const& x, char const* kernel) {
+/// The rows of x, whose elements must be `wanted` and whose last axis contiguous; without data if x is without. Kernels take
+/// rows and vectors as addresses, so that checking them is compiled once for all element types.
+__attribute__((noinline)) inline row_layout rows_of(tensor_ref const& x, dtype wanted, char const* kernel) {
   if (!x.data) return {};
   auto const fail = [&](std::string const& why) { throw error(std::string(kernel) + ": " + why); };
-  if (x.element != dtype_of<std::remove_const_t<T>>)
-    fail(std::string(name_of(x.element)) + " where " + std::string(name_of(dtype_of<std::remove_const_t<T>>)) +
-         " is expected");
+  if (x.element != wanted)
+    fail(std::string(name_of(x.element)) + " where " + std::string(name_of(wanted)) + " is expected");
   if (x.rank() == 0) fail("a tensor of rank 0 has no rows");
   int const last = x.rank() - 1;
   if (x.dims[last] > 1 && x.strides[last] != 1 && x.count() > 0) fail("the last axis must be contiguous");
-  row_view<T> v{x.as<T>(), 0, {}, {}};
+  row_layout v{x.data, 0, {}, {}};
   for (int axis = 0; axis < last; ++axis) {
     if (x.dims[axis] == 1) continue;
     if (v.rank > 0 && v.strides[v.rank - 1] == x.strides[axis] * x.dims[axis]) {
@@ -61,19 +67,22 @@ row_view<T> rows_of(tensor_ref const& x, char const* kernel) {
   if (v.rank == 0) v.rank = 1, v.dims[0] = 1, v.strides[0] = 0;
   return v;
 }
-
-/// A contiguous tensor of T, or nullptr; `count` is how many elements it must have.
-template <class T>
-T* vector_of(tensor_ref const& x, std::int64_t count, char const* kernel) {
+/// The address of a contiguous tensor, or nullptr; `count` is how many elements it must have.
+__attribute__((noinline)) inline void* vector_of(tensor_ref const& x, dtype wanted, std::int64_t count,
+                                                 char const* kernel) {
   if (!x.data) return nullptr;
-  if (x.element != dtype_of<std::remove_const_t<T>> || x.count() != count || !x.is_dense())
+  if (x.element != wanted || x.count() != count || !x.is_dense())
     throw error(std::string(kernel) + ": " + to_string(tensor_type{x.element, x.dims}) + " where " +
-                std::to_string(count) + " contiguous " + std::string(name_of(dtype_of<std::remove_const_t<T>>)) +
-                " are expected");
-  return x.as<T>();
+                std::to_string(count) + " contiguous " + std::string(name_of(wanted)) + " are expected");
+  return x.data;
 }
 
-inline void expect_same_shape(tensor_ref const& a, tensor_ref const& b, char const* kernel) {
+template <class T>
+T* vector_of(tensor_ref const& x, std::int64_t count, char const* kernel) {
+  return static_cast<T*>(vector_of(x, dtype_of<std::remove_const_t<T>>, count, kernel));
+}
+
+__attribute__((noinline)) inline void expect_same_shape(tensor_ref const& a, tensor_ref const& b, char const* kernel) {
   if (b.data && !(a.dims == b.dims))
     throw error(std::string(kernel) + ": shapes differ: " + to_string(a.dims) + " and " + to_string(b.dims));
 }
@@ -89,8 +98,10 @@ struct row_groups {
 };
 
 /// Adds the groups' partial sums: out[i] = partial[0][i] + partial[1][i] + ..., one block a tile of columns.
-template <class C, class T>
+template <class T>
 struct add_groups {
+  using element = T;
+  using C = compute_t<T>;
   static constexpr std::int64_t tile = 256;
   C const* partial;  // [groups, stride]
   std::int64_t groups, stride, columns;
@@ -109,7 +120,21 @@ struct add_groups {
     T* const y = out + first;
     b.each(n, [=](std::int64_t i) { y[i] = convert<T>(total[i]); });
   }
-  std::int64_t blocks() const { return (columns + tile - 1) / tile; }
 };
+
+/// out = the sums of `groups` partial results from `partial` on, each `stride` after the last, in type t; nothing where
+/// out has no data.
+template <class Backend>
+__attribute__((noinline)) void add_partial_groups(Backend& b, void const* partial, std::int64_t groups,
+                                                  std::int64_t stride, tensor_ref const& out, dtype t,
+                                                  std::int64_t columns, char const* kernel) {
+  if (!out.data) return;
+  void* const to = vector_of(out, t, columns, kernel);
+  with_floating(t, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    add_groups<T> const k{static_cast<compute_t<T> const*>(partial), groups, stride, columns, static_cast<T*>(to)};
+    b.launch((columns + k.tile - 1) / k.tile, k, groups * k.tile);
+  });
+}
 
 }  // namespace neap::inline v0::detail

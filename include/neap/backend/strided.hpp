@@ -94,40 +94,59 @@ NEAP_INLINE void for_each_run(strided const& v, std::int64_t begin, std::int64_t
   }
 }
 
+/// n elements converted from one array to another; strides in elements. One of them is 1, where from_stride may be 0.
+using convert_run_type = void (*)(void* to, std::int64_t to_stride, void const* from, std::int64_t from_stride,
+                                  std::int64_t n);
+
+template <class To, class From>
+__attribute__((noinline)) void convert_run(void* out, std::int64_t to_stride, void const* in, std::int64_t from_stride,
+                                           std::int64_t n) {
+  To* const to = static_cast<To*>(out);
+  From const* const from = static_cast<From const*>(in);
+  // Lanes where it is worth compiling them: for what stays as it is and to and from float.
+  if constexpr (std::is_same_v<To, From> || std::is_same_v<To, float> || std::is_same_v<From, float>)
+    if (to_stride == 1 && from_stride == 1)
+      return host_block{}.each(n, [=](std::int64_t i) { to[i] = convert<To>(from[i]); });
+  for (std::int64_t i = 0; i < n; ++i) to[i * to_stride] = convert<To>(from[i * from_stride]);
+}
+template <class C>
+__attribute__((noinline)) void fill_run(C* to, std::int64_t n) {
+  C const x = to[0];
+  host_block{}.each(n, [=](std::int64_t i) { to[i] = x; });
+}
+
+/// How elements of type t become C, and C becomes elements of type t. Throws neap::error for types kernels do not know.
+template <class C>
+convert_run_type conversion_from(dtype t) {
+  return with_type(t, [](auto tag) -> convert_run_type { return &convert_run<C, typename decltype(tag)::type>; });
+}
+template <class C>
+convert_run_type conversion_to(dtype t) {
+  return with_type(t, [](auto tag) -> convert_run_type { return &convert_run<typename decltype(tag)::type, C>; });
+}
+
 /// Copies n elements from linear index `begin` on into a buffer of another type.
 template <class C>
 __attribute__((noinline)) void gather(strided const& v, std::int64_t begin, std::int64_t n, C* to) {
-  with_type(v.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T const* const from = reinterpret_cast<T const*>(v.data);
-    for_each_run(v, begin, n, [&](std::int64_t offset, std::int64_t length, std::int64_t stride) {
-      T const* const p = from + offset;
-      if (stride == 1) {
-        host_block{}.each(length, [&](std::int64_t i) { to[i] = convert<C>(p[i]); });
-      } else if (stride == 0) {
-        C const x = convert<C>(*p);
-        host_block{}.each(length, [&](std::int64_t i) { to[i] = x; });
-      } else {
-        for (std::int64_t i = 0; i < length; ++i) to[i] = convert<C>(p[i * stride]);
-      }
-      to += length;
-    });
+  auto const converted = conversion_from<C>(v.element);
+  for_each_run(v, begin, n, [&](std::int64_t offset, std::int64_t length, std::int64_t stride) {
+    if (stride != 0) {
+      converted(to, 1, v.at(offset), stride, length);
+    } else {
+      converted(to, 1, v.at(offset), 1, 1);
+      fill_run(to, length);
+    }
+    to += length;
   });
 }
 
 /// The way back.
 template <class C>
 __attribute__((noinline)) void scatter(strided const& v, std::int64_t begin, std::int64_t n, C const* from) {
-  with_type(v.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* const to = reinterpret_cast<T*>(v.data);
-    for_each_run(v, begin, n, [&](std::int64_t offset, std::int64_t length, std::int64_t stride) {
-      T* const p = to + offset;
-      if (stride == 1) host_block{}.each(length, [&](std::int64_t i) { p[i] = convert<T>(from[i]); });
-      else
-        for (std::int64_t i = 0; i < length; ++i) p[i * stride] = convert<T>(from[i]);
-      from += length;
-    });
+  auto const converted = conversion_to<C>(v.element);
+  for_each_run(v, begin, n, [&](std::int64_t offset, std::int64_t length, std::int64_t stride) {
+    converted(v.at(offset), stride, from, 1, length);
+    from += length;
   });
 }
 

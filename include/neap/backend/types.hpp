@@ -91,6 +91,9 @@ struct compute_type<f16> {
 template <class T>
 using compute_t = typename detail::compute_type<T>::type;
 
+/// The same of a floating dtype.
+constexpr dtype computed_in(dtype t) { return t == dtype::f64 ? dtype::f64 : dtype::f32; }
+
 /// The dtype of a C++ element type.
 template <class T>
 inline constexpr dtype dtype_of = std::is_same_v<T, double>         ? dtype::f64

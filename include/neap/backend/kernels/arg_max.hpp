@@ -5,6 +5,7 @@
 #include <neap/backend/math.hpp>
 #include <neap/backend/rows.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace neap::inline v0 {
@@ -14,33 +15,59 @@ namespace detail {
 /// One block a line: the largest element, then the first place that equals it. `stride` is the line's.
 template <class T>
 struct arg_max_lines {
-  using C = compute_t<T>;
-  row_view<T const> lines;
+  row_layout lines;
   std::int64_t* out;
   std::int64_t length, stride;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    T const* const x = lines(b.id);
+    T const* const x = row_at<T const>(lines, b.id);
     std::int64_t const s = stride;
-    C const low = lowest_of<C>;
-    C top;
+    T const low = lowest_of<T>;
+    T top;
     if (s == 1)
       top = b.reduce_each(
-          length, low, [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
+          length, low, [=](std::int64_t i) { return x[i]; }, max_op{});
     else
       top = b.reduce_each(
-          length, low, [=](std::int64_t i) { return static_cast<C>(x[i * s]); }, max_op{});
+          length, low, [=](std::int64_t i) { return x[i * s]; }, max_op{});
     bool const is_nan = top != top;
     std::int64_t const behind = length;
     std::int64_t const place = b.reduce_each(
         length, behind,
         [=](std::int64_t i) {
-          C const v = static_cast<C>(x[i * s]);
+          T const v = x[i * s];
           bool const hit = is_nan ? v != v : v == top;
           return hit ? i : behind;
         },
         min_op{});
+    out[b.id] = place;
+  }
+};
+
+/// The same of small types, whose elements are all exact in double: in one pass, one element after another.
+struct arg_max_converted_lines {
+  row_layout lines;
+  bytes_t element_bytes;
+  convert_run_type to_double;
+  std::int64_t* out;
+  std::int64_t length, stride;
+
+  template <class Block>
+  void operator()(Block& b) const {
+    constexpr std::int64_t chunk = 64;
+    double values[chunk], top = 0;
+    std::int64_t place = -1;
+    auto const* const line = static_cast<std::byte const*>(lines.data) + lines.offset(b.id) * element_bytes;
+    for (std::int64_t at = 0; at < length; at += chunk) {
+      std::int64_t const n = length - at < chunk ? length - at : chunk;
+      to_double(values, 1, line + at * stride * element_bytes, stride, n);
+      for (std::int64_t i = 0; i < n; ++i) {
+        double const v = values[i];
+        if (place >= 0 && !(v > top) && !(v != v && top == top)) continue;
+        top = v, place = at + i;
+      }
+    }
     out[b.id] = place;
   }
 };
@@ -58,12 +85,21 @@ void arg_max(Backend& b, tensor_ref const& out, tensor_ref const& x, int axis = 
   std::int64_t const length = x.dims[axis], stride = x.strides[axis], lines = x.count() / length;
   starts.dims.erase(axis), starts.strides.erase(axis);
   starts.dims.push_back(1), starts.strides.push_back(1);
-  with_type(x.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    detail::arg_max_lines<T> const kernel{detail::rows_of<T const>(starts, "arg_max"),
-                                          detail::vector_of<std::int64_t>(out, lines, "arg_max"), length, stride};
-    b.launch(lines, kernel, length);
-  });
+  detail::row_layout const rows = detail::rows_of(starts, x.element, "arg_max");
+  auto* const to = detail::vector_of<std::int64_t>(out, lines, "arg_max");
+  auto const run = [&](auto tag) {
+    b.launch(lines, detail::arg_max_lines<typename decltype(tag)::type>{rows, to, length, stride}, length);
+  };
+  switch (x.element) {
+    case dtype::f64: return run(type_tag<double>{});
+    case dtype::f32: return run(type_tag<float>{});
+    case dtype::i64: return run(type_tag<std::int64_t>{});
+    default:
+      b.launch(lines,
+               detail::arg_max_converted_lines{rows, size_of(x.element), detail::conversion_from<double>(x.element), to,
+                                               length, stride},
+               length);
+  }
 }
 
 }  // namespace neap::inline v0

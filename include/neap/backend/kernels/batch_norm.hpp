@@ -75,6 +75,7 @@ NEAP_HD NEAP_INLINE void channel_each(Block& b, channel_shape const& s, F const&
 /// y from mean and rstd; `scale` and `shift` are worked out for each channel once.
 template <class T>
 struct channel_affine {
+  using element = T;
   using C = compute_t<T>;
   channel_shape s;
   T const* x;
@@ -116,6 +117,7 @@ struct channel_affine {
 
 template <class T>
 struct batch_norm_channels {
+  using element = T;
   using C = compute_t<T>;
   channel_affine<T> affine;
   C *mean, *rstd;
@@ -156,6 +158,7 @@ struct batch_norm_channels {
 
 template <class T>
 struct batch_norm_backward_channels {
+  using element = T;
   using C = compute_t<T>;
   channel_shape s;
   T const *dy, *x;
@@ -201,6 +204,7 @@ struct batch_norm_backward_channels {
 
 template <class T>
 struct batch_norm_inference_channels {
+  using element = T;
   using C = compute_t<T>;
   channel_affine<T> affine;
   C const* variance;

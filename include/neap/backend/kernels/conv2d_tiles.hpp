@@ -190,16 +190,20 @@ NEAP_INLINE void run_tile(weight_tile<T> const& tile) {
   }
 }
 
-// How large the tiles of an instruction set are: A of 8, 4, 2, 1 rows (at most `rows`), B of 3, 2, 1.
+// How large the tiles of an instruction set are: A of 8, 4, 2, 1 rows (at most `rows`), B of 3, 2, 1. Doubles, which are for
+// checking gradients, do without tiles of 512 bits: each set takes a compiler half a second.
 template <class T>
 struct tile_set {
   vector_set vectors;
   int lanes, rows;
 
-  explicit tile_set(vector_set v) : vectors(v), lanes(16 / sizeof(T)), rows(4) {
+  explicit tile_set(vector_set v)
+      : vectors(v == vector_set::avx512 && sizeof(T) == 8 ? vector_set::avx2 : v),
+        lanes(16 / sizeof(T)),
+        rows(4) {
 #if defined(__x86_64__)
-    if (v == vector_set::avx512) lanes = 64 / sizeof(T), rows = 8;
-    else if (v == vector_set::avx2) lanes = 32 / sizeof(T);
+    if (vectors == vector_set::avx512) lanes = 64 / sizeof(T), rows = 8;
+    else if (vectors == vector_set::avx2) lanes = 32 / sizeof(T);
 #endif
   }
   int rows_for(std::int64_t left) const {
@@ -242,11 +246,13 @@ NEAP_TARGET_AVX512 void tile_avx512(Tile const& t) {
 template <class T>
 tile_kernels<T> const& kernels_of(tile_set<T> const& tiles) {
 #if defined(__x86_64__)
-  static constexpr tile_kernels<T> avx512{NEAP_TILE_TABLE(tile_avx512, correlation_tile<T>, 8),
-                                          NEAP_TILE_TABLE(tile_avx512, weight_tile<T>, 8)};
+  if constexpr (sizeof(T) == 4) {
+    static constexpr tile_kernels<T> avx512{NEAP_TILE_TABLE(tile_avx512, correlation_tile<T>, 8),
+                                            NEAP_TILE_TABLE(tile_avx512, weight_tile<T>, 8)};
+    if (tiles.vectors == vector_set::avx512) return avx512;
+  }
   static constexpr tile_kernels<T> avx2{NEAP_TILE_TABLE(tile_avx2, correlation_tile<T>, 4),
                                         NEAP_TILE_TABLE(tile_avx2, weight_tile<T>, 4)};
-  if (tiles.vectors == vector_set::avx512) return avx512;
   if (tiles.vectors == vector_set::avx2) return avx2;
 #endif
   static_cast<void>(tiles);

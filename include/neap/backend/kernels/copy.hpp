@@ -7,6 +7,7 @@
 #include <neap/backend/strided.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -148,11 +149,9 @@ void copy(Backend& b, tensor_ref const& out, tensor_ref const& in) {
 /// Every element of out becomes `value`.
 template <class Backend>
 void fill(Backend& b, tensor_ref const& out, double value) {
-  with_type(out.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T const x = detail::convert<T>(value);
-    copy(b, out, tensor_ref{const_cast<T*>(&x), out.element, {}, {}});
-  });
+  alignas(8) std::byte x[8];
+  detail::conversion_to<double>(out.element)(x, 1, &value, 1, 1);
+  copy(b, out, tensor_ref{x, out.element, {}, {}});
 }
 
 /// The part [begin, begin + length) of an axis, as a view.

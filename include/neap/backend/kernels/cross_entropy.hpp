@@ -21,74 +21,93 @@ namespace detail {
 
 template <class T>
 struct cross_entropy_rows {
+  using element = T;
   using C = compute_t<T>;
-  row_view<T const> logit_rows;
+  row_layout logit_rows;
   std::int64_t const* target;
-  C* loss;       // [rows]
-  C* logsumexp;  // [rows], may be null
+  void* loss;       // [rows] of what is computed in
+  void* logsumexp;  // the same, may be null
   std::int64_t columns, ignore_index;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    T const* const x = logit_rows(b.id);
+    T const* const x = row_at<T const>(logit_rows, b.id);
     C const top = b.reduce_each(
         columns, lowest_of<C>, [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
     C const sum = b.reduce_each(
         columns, C(0), [=](std::int64_t i) { return math::exp(static_cast<C>(x[i]) - top); }, sum_op{});
     C const lse = top + math::log(sum);
     std::int64_t const t = target[b.id];
-    if (logsumexp) logsumexp[b.id] = lse;
-    loss[b.id] = t == ignore_index ? C(0) : lse - static_cast<C>(x[t]);
+    if (logsumexp) static_cast<C*>(logsumexp)[b.id] = lse;
+    static_cast<C*>(loss)[b.id] = t == ignore_index ? C(0) : lse - static_cast<C>(x[t]);
   }
 };
 
-/// The sum of the rows' losses, and how many rows count; one block.
-template <class C, class T>
+/// The sum of the rows' losses, and how many rows count; one block. C is what is computed in.
+template <class C>
 struct sum_losses {
-  C const* loss;
+  void const* loss;
   std::int64_t const* target;  // may be null: all count
-  T* out;                      // may be null
-  C* counted;                  // may be null
+  void* out;                   // of the floating type `out_type`; may be null
+  dtype out_type;
+  void* counted;  // may be null
   std::int64_t rows, ignore_index;
-  bool mean;
+  double divisor;  // of the sum; 0: the number of rows that count
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    C const* const l = loss;
+    C const* const l = static_cast<C const*>(loss);
     std::int64_t const* const t = target;
     std::int64_t const ignored = ignore_index;
     C const n = t ? static_cast<C>(b.reduce_each(
                         rows, std::int64_t{0},
                         [=](std::int64_t i) { return static_cast<std::int64_t>(t[i] != ignored); }, sum_op{}))
                   : static_cast<C>(rows);
-    if (counted) *counted = n;
+    if (counted) *static_cast<C*>(counted) = n;
     if (!out) return;
     C const sum = b.reduce_each(
         rows, C(0), [=](std::int64_t i) { return l[i]; }, sum_op{});
-    *out = convert<T>(mean ? sum / n : sum);
+    C const result = sum / (divisor == 0 ? n : static_cast<C>(divisor));
+    switch (out_type) {
+      case dtype::f64: *static_cast<double*>(out) = convert<double>(result); break;
+      case dtype::f32: *static_cast<float*>(out) = convert<float>(result); break;
+      case dtype::bf16: *static_cast<bf16*>(out) = convert<bf16>(result); break;
+      default: *static_cast<f16*>(out) = convert<f16>(result);
+    }
   }
 };
+template <class Backend>
+void run_sum_losses(Backend& b, dtype computed, void const* loss, std::int64_t const* target, void* out, dtype out_type,
+                    void* counted, std::int64_t rows, std::int64_t ignore_index, double divisor) {
+  auto const run = [&](auto tag) {
+    b.launch(
+        1, sum_losses<typename decltype(tag)::type>{loss, target, out, out_type, counted, rows, ignore_index, divisor},
+        rows);
+  };
+  if (computed == dtype::f64) run(type_tag<double>{});
+  else run(type_tag<float>{});
+}
 
 template <class T>
 struct cross_entropy_backward_rows {
+  using element = T;
   using C = compute_t<T>;
-  row_view<T> dlogit_rows;
-  row_view<T const> logit_rows;
+  row_layout dlogit_rows, logit_rows;
   std::int64_t const* target;
-  C const* logsumexp;
-  T const* dloss;    // one, or one a row
-  C const* counted;  // null unless the loss is a mean
+  void const* logsumexp;  // of what is computed in
+  void const* dloss;      // one, or one a row
+  void const* counted;    // of what is computed in; null unless the loss is a mean
   std::int64_t columns, ignore_index;
   bool each_row;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    T const* const x = logit_rows(b.id);
-    T* const dx = dlogit_rows(b.id);
+    T const* const x = row_at<T const>(logit_rows, b.id);
+    T* const dx = row_at<T>(dlogit_rows, b.id);
     std::int64_t const t = target[b.id];
-    C const lse = logsumexp[b.id];
-    C g = static_cast<C>(dloss[each_row ? b.id : 0]);
-    if (counted) g /= *counted;
+    C const lse = static_cast<C const*>(logsumexp)[b.id];
+    C g = static_cast<C>(static_cast<T const*>(dloss)[each_row ? b.id : 0]);
+    if (counted) g /= *static_cast<C const*>(counted);
     if (t == ignore_index) {
       b.each(columns, [=](std::int64_t i) { dx[i] = convert<T>(C(0)); });
       return;
@@ -123,22 +142,21 @@ inline bytes_t cross_entropy_workspace(tensor_type const& logits) {
 template <class Backend>
 void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const& logsumexp, tensor_ref const& logits,
                            tensor_ref const& target, loss_reduction how, std::int64_t ignore_index, void* workspace) {
-  with_floating(logits.element, [&](auto tag) {
+  char const* const name = "cross_entropy";
+  dtype const element = logits.element, c = computed_in(element);
+  std::int64_t const columns = logits.extent(-1), rows = detail::row_count(logits.dims);
+  auto const* const t = detail::vector_of<std::int64_t const>(target, rows, name);
+  if constexpr (Backend::addresses_host_memory) detail::check_targets(t, rows, columns, ignore_index);
+  detail::row_layout const from = detail::rows_of(logits, element, name);
+  void* const losses = how == loss_reduction::none ? detail::vector_of(loss, c, rows, name) : workspace;
+  void* const saved = detail::vector_of(logsumexp, c, rows, name);
+  with_floating(element, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using C = compute_t<T>;
-    char const* const name = "cross_entropy";
-    std::int64_t const columns = logits.extent(-1), rows = detail::row_count(logits.dims);
-    auto const* const t = detail::vector_of<std::int64_t const>(target, rows, name);
-    if constexpr (Backend::addresses_host_memory) detail::check_targets(t, rows, columns, ignore_index);
-    C* const losses = how == loss_reduction::none ? detail::vector_of<C>(loss, rows, name) : static_cast<C*>(workspace);
-    detail::cross_entropy_rows<T> const kernel{detail::rows_of<T const>(logits, name),      t,       losses,
-                                               detail::vector_of<C>(logsumexp, rows, name), columns, ignore_index};
-    b.launch(rows, kernel, columns);
-    if (how == loss_reduction::none) return;
-    detail::sum_losses<C, T> const sum{
-        losses, t, detail::vector_of<T>(loss, 1, name), nullptr, rows, ignore_index, how == loss_reduction::mean};
-    b.launch(1, sum, rows);
+    b.launch(rows, detail::cross_entropy_rows<T>{from, t, losses, saved, columns, ignore_index}, columns);
   });
+  if (how == loss_reduction::none) return;
+  detail::run_sum_losses(b, c, losses, t, detail::vector_of(loss, element, 1, name), element, nullptr, rows,
+                         ignore_index, how == loss_reduction::mean ? 0 : 1);
 }
 
 /// dlogits = (softmax(logits) - [class is target]) * dloss, 0 in ignored rows; dloss is one number, or one a row for
@@ -148,26 +166,23 @@ void cross_entropy_backward(Backend& b, tensor_ref const& dlogits, tensor_ref co
                             tensor_ref const& logsumexp, tensor_ref const& target, loss_reduction how,
                             std::int64_t ignore_index, void* workspace) {
   detail::expect_same_shape(dlogits, logits, "cross_entropy_backward");
-  with_floating(logits.element, [&](auto tag) {
+  char const* const name = "cross_entropy_backward";
+  dtype const element = logits.element, c = computed_in(element);
+  std::int64_t const columns = logits.extent(-1), rows = detail::row_count(logits.dims);
+  auto const* const t = detail::vector_of<std::int64_t const>(target, rows, name);
+  if constexpr (Backend::addresses_host_memory) detail::check_targets(t, rows, columns, ignore_index);
+  void* const counted = how == loss_reduction::mean ? workspace : nullptr;
+  if (counted) detail::run_sum_losses(b, c, nullptr, t, nullptr, c, counted, rows, ignore_index, 1);
+  bool const each_row = how == loss_reduction::none;
+  detail::row_layout const to = detail::rows_of(dlogits, element, name);
+  detail::row_layout const from = detail::rows_of(logits, element, name);
+  void const* const saved = detail::vector_of(logsumexp, c, rows, name);
+  void const* const g = detail::vector_of(dloss, element, each_row ? rows : 1, name);
+  with_floating(element, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using C = compute_t<T>;
-    char const* const name = "cross_entropy_backward";
-    std::int64_t const columns = logits.extent(-1), rows = detail::row_count(logits.dims);
-    auto const* const t = detail::vector_of<std::int64_t const>(target, rows, name);
-    if constexpr (Backend::addresses_host_memory) detail::check_targets(t, rows, columns, ignore_index);
-    C* const counted = how == loss_reduction::mean ? static_cast<C*>(workspace) : nullptr;
-    if (counted) b.launch(1, detail::sum_losses<C, T>{nullptr, t, nullptr, counted, rows, ignore_index, false}, rows);
-    bool const each_row = how == loss_reduction::none;
-    detail::cross_entropy_backward_rows<T> const kernel{detail::rows_of<T>(dlogits, name),
-                                                        detail::rows_of<T const>(logits, name),
-                                                        t,
-                                                        detail::vector_of<C const>(logsumexp, rows, name),
-                                                        detail::vector_of<T const>(dloss, each_row ? rows : 1, name),
-                                                        counted,
-                                                        columns,
-                                                        ignore_index,
-                                                        each_row};
-    b.launch(rows, kernel, columns);
+    b.launch(rows,
+             detail::cross_entropy_backward_rows<T>{to, from, t, saved, g, counted, columns, ignore_index, each_row},
+             columns);
   });
 }
 
@@ -176,16 +191,17 @@ namespace detail {
 /// One block a chunk of the elements: the chunk's sum of squared differences.
 template <class T>
 struct squared_error_chunks {
+  using element = T;
   using C = compute_t<T>;
   static constexpr std::int64_t chunk = 16384;
-  T const *x, *y;
-  C* partial;
+  void const *x, *y;
+  void* partial;  // of what is computed in
   std::int64_t n;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     std::int64_t const first = b.id * chunk;
-    T const *const p = x + first, *const q = y + first;
+    T const *const p = static_cast<T const*>(x) + first, *const q = static_cast<T const*>(y) + first;
     C const sum = b.reduce_each(
         n - first < chunk ? n - first : chunk, C(0),
         [=](std::int64_t i) {
@@ -193,7 +209,7 @@ struct squared_error_chunks {
           return d * d;
         },
         sum_op{});
-    partial[b.id] = sum;
+    static_cast<C*>(partial)[b.id] = sum;
   }
 };
 
@@ -223,22 +239,17 @@ template <class Backend>
 void mse_forward(Backend& b, tensor_ref const& loss, tensor_ref const& x, tensor_ref const& y, loss_reduction how,
                  void* workspace) {
   if (how == loss_reduction::none) return map(b, detail::squared_difference{}, loss, x, y);
-  with_floating(x.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using C = compute_t<T>;
-    std::int64_t const n = x.count();
-    detail::squared_error_chunks<T> const kernel{detail::vector_of<T const>(x, n, "mse"),
-                                                 detail::vector_of<T const>(y, n, "mse"), static_cast<C*>(workspace),
-                                                 n};
-    std::int64_t const blocks = (n + kernel.chunk - 1) / kernel.chunk;
-    b.launch(blocks, kernel, kernel.chunk);
-    // The mean is over the elements, not the chunks.
-    T* const out = detail::vector_of<T>(loss, 1, "mse");
-    b.launch(1, detail::sum_losses<C, C>{kernel.partial, nullptr, kernel.partial, nullptr, blocks, 0, false}, blocks);
-    C const divisor = how == loss_reduction::mean ? static_cast<C>(n) : C(1);
-    C const* const sum = kernel.partial;
-    b.elementwise(1, [=](std::int64_t) { *out = detail::convert<T>(*sum / divisor); });
+  dtype const element = x.element, c = computed_in(element);
+  std::int64_t const n = x.count();
+  void const *const p = detail::vector_of(x, element, n, "mse"), *const q = detail::vector_of(y, element, n, "mse");
+  constexpr std::int64_t chunk = detail::squared_error_chunks<float>::chunk;
+  std::int64_t const blocks = (n + chunk - 1) / chunk;
+  with_floating(element, [&](auto tag) {
+    b.launch(blocks, detail::squared_error_chunks<typename decltype(tag)::type>{p, q, workspace, n}, chunk);
   });
+  // The mean is over the elements, not the chunks.
+  detail::run_sum_losses(b, c, workspace, nullptr, detail::vector_of(loss, element, 1, "mse"), element, nullptr, blocks,
+                         0, how == loss_reduction::mean ? static_cast<double>(n) : 1);
 }
 
 /// dx = 2 (x - y) * dloss, over the number of elements if the loss is a mean; dloss is one number, or one an element.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <neap/backend/host.hpp>
+#include <neap/backend/kernels/copy.hpp>
 #include <neap/backend/rows.hpp>
 #include <neap/core/units.hpp>
 
@@ -25,14 +26,13 @@ inline void check_indices(std::int64_t const* index, std::int64_t n, std::int64_
 /// One block an index: copies a row.
 template <class T>
 struct pick_rows {
-  row_view<T const> table;
-  row_view<T> out;
+  row_layout table, out;
   std::int64_t const* index;
   std::int64_t columns;
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    T const* const from = table(index[b.id]);
-    T* const to = out(b.id);
+    T const* const from = row_at<T const>(table, index[b.id]);
+    T* const to = row_at<T>(out, b.id);
     b.each(columns, [=](std::int64_t i) { to[i] = from[i]; });
   }
 };
@@ -40,16 +40,17 @@ struct pick_rows {
 /// One block a row of the table: the sum of the gradients at the positions that picked it.
 template <class T>
 struct add_picked_rows {
+  using element = T;
   using C = compute_t<T>;
   static constexpr std::int64_t tile = 256;
-  row_view<T const> dy;
-  T* dtable;  // [rows, columns]
+  row_layout dy;
+  void* dtable;  // [rows, columns]
   std::int64_t const *begin, *position;
   std::int64_t columns;
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     std::int64_t const first = begin[b.id], last = begin[b.id + 1];
-    T* const to = dtable + b.id * columns;
+    T* const to = static_cast<T*>(dtable) + b.id * columns;
     if (first == last) {
       b.each(columns, [=](std::int64_t i) { to[i] = convert<T>(C(0)); });
       return;
@@ -58,10 +59,10 @@ struct add_picked_rows {
     C* const total = sums;
     for (std::int64_t c = 0; c < columns; c += tile) {
       std::int64_t const n = columns - c < tile ? columns - c : tile;
-      T const* const start = dy(position[first]) + c;
+      T const* const start = row_at<T const>(dy, position[first]) + c;
       b.each(n, [=](std::int64_t i) { total[i] = static_cast<C>(start[i]); });
       for (std::int64_t k = first + 1; k < last; ++k) {
-        T const* const g = dy(position[k]) + c;
+        T const* const g = row_at<T const>(dy, position[k]) + c;
         b.each(n, [=](std::int64_t i) { total[i] += static_cast<C>(g[i]); });
       }
       b.each(n, [=](std::int64_t i) { to[c + i] = convert<T>(total[i]); });
@@ -126,10 +127,11 @@ void embedding(Backend& b, tensor_ref const& out, tensor_ref const& table, tenso
   detail::expect(out.count() == n * columns, "embedding: the result needs a row for each index");
   auto const* const at = detail::vector_of<std::int64_t const>(index, n, name);
   if constexpr (Backend::addresses_host_memory) detail::check_indices(at, n, table.dims[0], name);
-  with_type(table.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    b.launch(n, detail::pick_rows<T>{detail::rows_of<T const>(table, name), detail::rows_of<T>(out, name), at, columns},
-             columns);
+  detail::row_layout const from = detail::rows_of(table, table.element, name);
+  detail::row_layout const to = detail::rows_of(out, table.element, name);
+  detail::with_element_size(table.element, [&](auto tag) {
+    using U = typename decltype(tag)::type;
+    b.launch(n, detail::pick_rows<U>{from, to, at, columns}, columns);
   });
 }
 
@@ -156,12 +158,11 @@ void embedding_backward(Backend& b, tensor_ref const& dtable, tensor_ref const& 
   auto* const position = begin + rows + 1;
   sort(b, position_order{at, n, rows, begin, position, position + n,
                          embedding_backward_workspace(rows, n) - (rows + 1 + n) * 8});
+  detail::row_layout const gradients = detail::rows_of(dy, dtable.element, name);
+  void* const sums = detail::vector_of(dtable, dtable.element, rows * columns, name);
   with_floating(dtable.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    detail::add_picked_rows<T> const kernel{detail::rows_of<T const>(dy, name),
-                                            detail::vector_of<T>(dtable, rows * columns, name), begin, position,
-                                            columns};
-    b.launch(rows, kernel, columns);
+    b.launch(rows, detail::add_picked_rows<T>{gradients, sums, begin, position, columns}, columns);
   });
 }
 

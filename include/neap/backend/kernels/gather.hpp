@@ -76,6 +76,7 @@ struct gather_kernel {
 
 template <class T>
 struct scatter_add_kernel {
+  using element = T;
   using C = compute_t<T>;
   gather_lines w;
   std::int64_t const* index;

@@ -8,27 +8,33 @@
 #include <neap/backend/rows.hpp>
 #include <neap/core/units.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace neap::inline v0 {
 
 namespace detail {
 
+struct group_norm_operands {
+  void const* x;
+  void* y;
+  void *mean, *rstd;                  // [N, groups] of what is computed in, may be null
+  void const *weight, *bias;          // [C], may be null
+  std::int64_t groups, width, plane;  // width: channels of a group
+  double epsilon;
+};
 template <class T>
 struct group_norm_groups {
+  using element = T;
   using C = compute_t<T>;
-  T const* x;
-  T* y;
-  C *mean, *rstd;                     // [N, groups], may be null
-  T const *weight, *bias;             // [C], may be null
-  std::int64_t groups, width, plane;  // width: channels of a group
-  C epsilon;
+  group_norm_operands o;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    std::int64_t const length = width * plane;
-    T const* const from = x + b.id * length;
-    T* const to = y + b.id * length;
+    std::int64_t const groups = o.groups, width = o.width, plane = o.plane, length = width * plane;
+    T const *const weight = static_cast<T const*>(o.weight), *const bias = static_cast<T const*>(o.bias);
+    T const* const from = static_cast<T const*>(o.x) + b.id * length;
+    T* const to = static_cast<T*>(o.y) + b.id * length;
     C const n = static_cast<C>(length);
     C const m = b.reduce_each(
                     length, C(0), [=](std::int64_t i) { return static_cast<C>(from[i]); }, sum_op{}) /
@@ -40,9 +46,9 @@ struct group_norm_groups {
           return d * d;
         },
         sum_op{});
-    C const r = math::rsqrt(squares / n + epsilon);
-    if (mean) mean[b.id] = m;
-    if (rstd) rstd[b.id] = r;
+    C const r = math::rsqrt(squares / n + static_cast<C>(o.epsilon));
+    if (o.mean) static_cast<C*>(o.mean)[b.id] = m;
+    if (o.rstd) static_cast<C*>(o.rstd)[b.id] = r;
     for (std::int64_t k = 0; k < width; ++k) {
       std::int64_t const channel = b.id % groups * width + k;
       C const scale = r * (weight ? static_cast<C>(weight[channel]) : C(1));
@@ -54,23 +60,30 @@ struct group_norm_groups {
   }
 };
 
+struct group_norm_backward_operands {
+  void const *dy, *x;
+  void* dx;                 // may be null
+  void const *mean, *rstd;  // [N, groups] of what is computed in
+  void const* weight;       // [C], may be null
+  void* sums;               // [N, 2, C] of what is computed in: of dy * normalised x, and of dy, over each plane
+  std::int64_t groups, width, plane;
+};
 template <class T>
 struct group_norm_backward_groups {
+  using element = T;
   using C = compute_t<T>;
-  T const *dy, *x;
-  T* dx;                 // may be null
-  C const *mean, *rstd;  // [N, groups]
-  T const* weight;       // [C], may be null
-  C* sums;               // [N, 2, C]: of dy * normalised x, and of dy, over each plane
-  std::int64_t groups, width, plane;
+  group_norm_backward_operands o;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
+    std::int64_t const groups = o.groups, width = o.width, plane = o.plane;
     std::int64_t const length = width * plane, channels = groups * width;
     std::int64_t const sample = b.id / groups, first = b.id % groups * width;
-    T const *const g = dy + b.id * length, *const from = x + b.id * length;
-    C const m = mean[b.id], r = rstd[b.id];
-    C* const by_normal = sums + sample * 2 * channels + first;
+    T const* const weight = static_cast<T const*>(o.weight);
+    T const* const g = static_cast<T const*>(o.dy) + b.id * length;
+    T const* const from = static_cast<T const*>(o.x) + b.id * length;
+    C const m = static_cast<C const*>(o.mean)[b.id], r = static_cast<C const*>(o.rstd)[b.id];
+    C* const by_normal = static_cast<C*>(o.sums) + sample * 2 * channels + first;
     C* const plain = by_normal + channels;
     C a = C(0), s = C(0);
     for (std::int64_t k = 0; k < width; ++k) {
@@ -86,9 +99,9 @@ struct group_norm_backward_groups {
       a += w * gs;
       s += w * gh;
     }
-    if (!dx) return;
+    if (!o.dx) return;
     C const n = static_cast<C>(length), mean_g = a / n, mean_gh = s / n;
-    T* const to = dx + b.id * length;
+    T* const to = static_cast<T*>(o.dx) + b.id * length;
     for (std::int64_t k = 0; k < width; ++k) {
       T const *const gk = g + k * plane, *const xk = from + k * plane;
       T* const dk = to + k * plane;
@@ -117,20 +130,19 @@ void group_norm(Backend& b, tensor_ref const& y, tensor_ref const& mean, tensor_
   detail::expect_same_shape(y, x, name);
   detail::channel_shape const s{x, name};
   std::int64_t const width = detail::group_width(s, groups);
-  with_floating(x.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using C = compute_t<T>;
-    detail::group_norm_groups<T> const kernel{detail::vector_of<T const>(x, s.count(), name),
-                                              detail::vector_of<T>(y, s.count(), name),
-                                              detail::vector_of<C>(mean, s.batch * groups, name),
-                                              detail::vector_of<C>(rstd, s.batch * groups, name),
-                                              detail::vector_of<T const>(weight, s.channels, name),
-                                              detail::vector_of<T const>(bias, s.channels, name),
-                                              groups,
-                                              width,
-                                              s.plane,
-                                              static_cast<C>(epsilon)};
-    b.launch(s.batch * groups, kernel, width * s.plane);
+  dtype const t = x.element, c = computed_in(t);
+  detail::group_norm_operands const operands{detail::vector_of(x, t, s.count(), name),
+                                             detail::vector_of(y, t, s.count(), name),
+                                             detail::vector_of(mean, c, s.batch * groups, name),
+                                             detail::vector_of(rstd, c, s.batch * groups, name),
+                                             detail::vector_of(weight, t, s.channels, name),
+                                             detail::vector_of(bias, t, s.channels, name),
+                                             groups,
+                                             width,
+                                             s.plane,
+                                             epsilon};
+  with_floating(t, [&](auto tag) {
+    b.launch(s.batch * groups, detail::group_norm_groups<typename decltype(tag)::type>{operands}, width * s.plane);
   });
 }
 
@@ -149,30 +161,25 @@ void group_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dwe
   detail::expect_same_shape(dy, dx, name);
   detail::channel_shape const s{x, name};
   std::int64_t const width = detail::group_width(s, groups);
-  with_floating(x.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using C = compute_t<T>;
-    C* const sums = static_cast<C*>(workspace);
-    detail::group_norm_backward_groups<T> const kernel{detail::vector_of<T const>(dy, s.count(), name),
-                                                       detail::vector_of<T const>(x, s.count(), name),
-                                                       detail::vector_of<T>(dx, s.count(), name),
-                                                       detail::vector_of<C const>(mean, s.batch * groups, name),
-                                                       detail::vector_of<C const>(rstd, s.batch * groups, name),
-                                                       detail::vector_of<T const>(weight, s.channels, name),
-                                                       sums,
-                                                       groups,
-                                                       width,
-                                                       s.plane};
-    b.launch(s.batch * groups, kernel, width * s.plane);
-    std::int64_t const n = s.channels;
-    auto const add = [&](C const* partial, tensor_ref const& out) {
-      if (!out.data) return;
-      detail::add_groups<C, T> const k{partial, s.batch, 2 * n, n, detail::vector_of<T>(out, n, name)};
-      b.launch(k.blocks(), k, s.batch * k.tile);
-    };
-    add(sums, dweight);
-    add(sums + n, dbias);
+  dtype const t = x.element, c = computed_in(t);
+  detail::group_norm_backward_operands const operands{detail::vector_of(dy, t, s.count(), name),
+                                                      detail::vector_of(x, t, s.count(), name),
+                                                      detail::vector_of(dx, t, s.count(), name),
+                                                      detail::vector_of(mean, c, s.batch * groups, name),
+                                                      detail::vector_of(rstd, c, s.batch * groups, name),
+                                                      detail::vector_of(weight, t, s.channels, name),
+                                                      workspace,
+                                                      groups,
+                                                      width,
+                                                      s.plane};
+  with_floating(t, [&](auto tag) {
+    b.launch(s.batch * groups, detail::group_norm_backward_groups<typename decltype(tag)::type>{operands},
+             width * s.plane);
   });
+  std::int64_t const n = s.channels;
+  auto const* const sums = static_cast<std::byte const*>(workspace);
+  detail::add_partial_groups(b, sums, s.batch, 2 * n, dweight, t, n, name);
+  detail::add_partial_groups(b, sums + n * size_of(c), s.batch, 2 * n, dbias, t, n, name);
 }
 
 }  // namespace neap::inline v0

@@ -8,31 +8,39 @@
 #include <neap/backend/rows.hpp>
 #include <neap/core/units.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace neap::inline v0 {
 
 namespace detail {
 
-template <class T, bool Centred>
-struct norm_rows {
-  using C = compute_t<T>;
-  row_view<T const> x_rows;
-  row_view<T> y_rows;
-  C *mean, *rstd;          // [rows], may be null
-  T const *weight, *bias;  // [columns], may be null
+struct norm_operands {
+  row_layout x, y;
+  void *mean, *rstd;          // [rows] of what is computed in, may be null
+  void const *weight, *bias;  // [columns], may be null
   std::int64_t columns;
-  C epsilon;
+  double epsilon;
+  bool centred;  // else the mean is taken to be 0 (rms_norm)
+};
+
+template <class T>
+struct norm_rows {
+  using element = T;
+  using C = compute_t<T>;
+  norm_operands o;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    T const* const x = x_rows(b.id);
-    T* const y = y_rows(b.id);
+    T const* const x = row_at<T const>(o.x, b.id);
+    T* const y = row_at<T>(o.y, b.id);
+    std::int64_t const columns = o.columns;
     C const n = static_cast<C>(columns);
-    C const m = Centred ? b.reduce_each(
-                              columns, C(0), [=](std::int64_t i) { return static_cast<C>(x[i]); }, sum_op{}) /
-                              n
-                        : C(0);
+    C m = C(0);
+    if (o.centred)
+      m = b.reduce_each(
+              columns, C(0), [=](std::int64_t i) { return static_cast<C>(x[i]); }, sum_op{}) /
+          n;
     C const squares = b.reduce_each(
         columns, C(0),
         [=](std::int64_t i) {
@@ -40,10 +48,10 @@ struct norm_rows {
           return d * d;
         },
         sum_op{});
-    C const r = math::rsqrt(squares / n + epsilon);
-    if (mean) mean[b.id] = m;
-    if (rstd) rstd[b.id] = r;
-    T const *const w = weight, *const c = bias;
+    C const r = math::rsqrt(squares / n + static_cast<C>(o.epsilon));
+    if (o.mean) static_cast<C*>(o.mean)[b.id] = m;
+    if (o.rstd) static_cast<C*>(o.rstd)[b.id] = r;
+    T const *const w = static_cast<T const*>(o.weight), *const c = static_cast<T const*>(o.bias);
     if (w && c)
       b.each(columns, [=](std::int64_t i) {
         y[i] = convert<T>((static_cast<C>(x[i]) - m) * r * static_cast<C>(w[i]) + static_cast<C>(c[i]));
@@ -56,26 +64,32 @@ struct norm_rows {
 };
 
 /// One block a group of rows: dx of each row, and the group's part of dweight and dbias.
-template <class T, bool Centred>
-struct norm_backward_rows {
-  using C = compute_t<T>;
-  row_view<T const> dy_rows, x_rows;
-  row_view<T> dx_rows;   // may be null
-  C const *mean, *rstd;  // [rows]
-  T const* weight;       // [columns], may be null
-  C *dweight, *dbias;    // [groups, columns], may be null
+struct norm_backward_operands {
+  row_layout dy, x, dx;     // dx may be null
+  void const *mean, *rstd;  // [rows] of what is computed in
+  void const* weight;       // [columns], may be null
+  void *dweight, *dbias;    // [groups, columns] of what is computed in, may be null
   std::int64_t rows, columns, group;
+  bool centred;
+};
+template <class T>
+struct norm_backward_rows {
+  using element = T;
+  using C = compute_t<T>;
+  norm_backward_operands o;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    C* const dw = dweight ? dweight + b.id * columns : nullptr;
-    C* const dc = dbias ? dbias + b.id * columns : nullptr;
+    std::int64_t const columns = o.columns, rows = o.rows, group = o.group;
+    C* const dw = o.dweight ? static_cast<C*>(o.dweight) + b.id * columns : nullptr;
+    C* const dc = o.dbias ? static_cast<C*>(o.dbias) + b.id * columns : nullptr;
     if (dw) b.each(columns, [=](std::int64_t i) { dw[i] = C(0); });
     if (dc) b.each(columns, [=](std::int64_t i) { dc[i] = C(0); });
     std::int64_t const end = (b.id + 1) * group < rows ? (b.id + 1) * group : rows;
     for (std::int64_t row = b.id * group; row < end; ++row) {
-      T const *const dy = dy_rows(row), *const x = x_rows(row), *const w = weight;
-      C const m = Centred ? mean[row] : C(0), r = rstd[row];
+      T const *const dy = row_at<T const>(o.dy, row), *const x = row_at<T const>(o.x, row);
+      T const* const w = static_cast<T const*>(o.weight);
+      C const m = o.centred ? static_cast<C const*>(o.mean)[row] : C(0), r = static_cast<C const*>(o.rstd)[row];
       if (dw && dc) {
         b.each(columns, [=](std::int64_t i) {
           C const g = dy[i];
@@ -87,8 +101,8 @@ struct norm_backward_rows {
       } else if (dc) {
         b.each(columns, [=](std::int64_t i) { dc[i] += static_cast<C>(dy[i]); });
       }
-      if (!dx_rows) continue;
-      T* const dx = dx_rows(row);
+      if (!o.dx) continue;
+      T* const dx = row_at<T>(o.dx, row);
       if (w) row_gradient(b, dx, x, m, r, [=](std::int64_t i) { return static_cast<C>(dy[i]) * static_cast<C>(w[i]); });
       else row_gradient(b, dx, x, m, r, [=](std::int64_t i) { return static_cast<C>(dy[i]); });
     }
@@ -97,14 +111,23 @@ struct norm_backward_rows {
   // dx = r (g - mean(g) - h mean(g h)) with h = (x - m) r and g = dy * weight; without mean(g) if not centred.
   template <class Block, class G>
   NEAP_HD NEAP_INLINE void row_gradient(Block& b, T* dx, T const* x, C m, C r, G const& g) const {
+    std::int64_t const columns = o.columns;
     C const n = static_cast<C>(columns);
-    C const a = Centred ? b.reduce_each(
-                              columns, C(0), [=](std::int64_t i) { return g(i); }, sum_op{}) /
-                              n
-                        : C(0);
+    C a = C(0);
+    if (o.centred)
+      a = b.reduce_each(
+              columns, C(0), [=](std::int64_t i) { return g(i); }, sum_op{}) /
+          n;
     C const s = b.reduce_each(
                     columns, C(0), [=](std::int64_t i) { return g(i) * ((static_cast<C>(x[i]) - m) * r); }, sum_op{}) /
                 n;
+    if (!o.centred) {  // not a - 0: where products and sums are fused, that rounds otherwise
+      b.each(columns, [=](std::int64_t i) {
+        C const h = static_cast<C>(x[i]) * r;
+        dx[i] = convert<T>(r * (g(i) - h * s));
+      });
+      return;
+    }
     b.each(columns, [=](std::int64_t i) {
       C const h = (static_cast<C>(x[i]) - m) * r;
       dx[i] = convert<T>(r * (g(i) - a - h * s));
@@ -112,61 +135,54 @@ struct norm_backward_rows {
   }
 };
 
-template <bool Centred, class Backend>
-void run_norm(Backend& b, tensor_ref const& y, tensor_ref const& mean, tensor_ref const& rstd, tensor_ref const& x,
-              tensor_ref const& weight, tensor_ref const& bias, double epsilon, char const* name) {
+template <class Backend>
+void run_norm(Backend& b, bool centred, tensor_ref const& y, tensor_ref const& mean, tensor_ref const& rstd,
+              tensor_ref const& x, tensor_ref const& weight, tensor_ref const& bias, double epsilon, char const* name) {
   expect_same_shape(y, x, name);
-  with_floating(x.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using C = compute_t<T>;
-    std::int64_t const columns = x.extent(-1), rows = row_count(x.dims);
-    norm_rows<T, Centred> const kernel{rows_of<T const>(x, name),
-                                       rows_of<T>(y, name),
-                                       vector_of<C>(mean, rows, name),
-                                       vector_of<C>(rstd, rows, name),
-                                       vector_of<T const>(weight, columns, name),
-                                       vector_of<T const>(bias, columns, name),
-                                       columns,
-                                       static_cast<C>(epsilon)};
-    expect(!bias.data || weight.data, "a norm with a bias needs a weight");
-    b.launch(rows, kernel, columns);
-  });
+  dtype const t = x.element, c = computed_in(t);
+  std::int64_t const columns = x.extent(-1), rows = row_count(x.dims);
+  norm_operands const operands{rows_of(x, t, name),
+                               rows_of(y, t, name),
+                               vector_of(mean, c, rows, name),
+                               vector_of(rstd, c, rows, name),
+                               vector_of(weight, t, columns, name),
+                               vector_of(bias, t, columns, name),
+                               columns,
+                               epsilon,
+                               centred};
+  expect(!bias.data || weight.data, "a norm with a bias needs a weight");
+  with_floating(t, [&](auto tag) { b.launch(rows, norm_rows<typename decltype(tag)::type>{operands}, columns); });
 }
 
-template <bool Centred, class Backend>
-void run_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweight, tensor_ref const& dbias,
-                       tensor_ref const& dy, tensor_ref const& x, tensor_ref const& mean, tensor_ref const& rstd,
-                       tensor_ref const& weight, void* workspace, char const* name) {
+template <class Backend>
+void run_norm_backward(Backend& b, bool centred, tensor_ref const& dx, tensor_ref const& dweight,
+                       tensor_ref const& dbias, tensor_ref const& dy, tensor_ref const& x, tensor_ref const& mean,
+                       tensor_ref const& rstd, tensor_ref const& weight, void* workspace, char const* name) {
   expect_same_shape(dy, x, name);
   expect_same_shape(dy, dx, name);
-  with_floating(x.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using C = compute_t<T>;
-    std::int64_t const columns = x.extent(-1), rows = row_count(x.dims);
-    row_groups const groups{rows};
-    C* const dw = dweight.data ? static_cast<C*>(workspace) : nullptr;
-    C* const dc = dbias.data ? static_cast<C*>(workspace) + (dw ? groups.count * columns : 0) : nullptr;
-    norm_backward_rows<T, Centred> const kernel{rows_of<T const>(dy, name),
-                                                rows_of<T const>(x, name),
-                                                rows_of<T>(dx, name),
-                                                vector_of<C const>(mean, rows, name),
-                                                vector_of<C const>(rstd, rows, name),
-                                                vector_of<T const>(weight, columns, name),
-                                                dw,
-                                                dc,
-                                                rows,
-                                                columns,
-                                                groups.size};
-    b.launch(groups.count, kernel, groups.size * columns);
-    if (dw) {
-      add_groups<C, T> const add{dw, groups.count, columns, columns, vector_of<T>(dweight, columns, name)};
-      b.launch(add.blocks(), add, groups.count * add.tile);
-    }
-    if (dc) {
-      add_groups<C, T> const add{dc, groups.count, columns, columns, vector_of<T>(dbias, columns, name)};
-      b.launch(add.blocks(), add, groups.count * add.tile);
-    }
+  dtype const t = x.element, c = computed_in(t);
+  std::int64_t const columns = x.extent(-1), rows = row_count(x.dims);
+  row_groups const groups{rows};
+  auto* const part = static_cast<std::byte*>(workspace);
+  std::byte* const dw = dweight.data ? part : nullptr;
+  std::byte* const dc = dbias.data ? part + (dw ? groups.count * columns * size_of(c) : 0) : nullptr;
+  norm_backward_operands const operands{rows_of(dy, t, name),
+                                        rows_of(x, t, name),
+                                        rows_of(dx, t, name),
+                                        vector_of(mean, c, rows, name),
+                                        vector_of(rstd, c, rows, name),
+                                        vector_of(weight, t, columns, name),
+                                        dw,
+                                        dc,
+                                        rows,
+                                        columns,
+                                        groups.size,
+                                        centred};
+  with_floating(t, [&](auto tag) {
+    b.launch(groups.count, norm_backward_rows<typename decltype(tag)::type>{operands}, groups.size * columns);
   });
+  add_partial_groups(b, dw, groups.count, columns, dweight, t, columns, name);
+  add_partial_groups(b, dc, groups.count, columns, dbias, t, columns, name);
 }
 
 inline bytes_t norm_backward_bytes(tensor_type const& x, int parameters) {
@@ -183,7 +199,7 @@ inline bytes_t norm_backward_bytes(tensor_type const& x, int parameters) {
 template <class Backend>
 void layer_norm(Backend& b, tensor_ref const& y, tensor_ref const& mean, tensor_ref const& rstd, tensor_ref const& x,
                 tensor_ref const& weight, tensor_ref const& bias, double epsilon) {
-  detail::run_norm<true>(b, y, mean, rstd, x, weight, bias, epsilon, "layer_norm");
+  detail::run_norm(b, true, y, mean, rstd, x, weight, bias, epsilon, "layer_norm");
 }
 
 /// Bytes of workspace of layer_norm_backward for an x of this type.
@@ -194,7 +210,7 @@ template <class Backend>
 void layer_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweight, tensor_ref const& dbias,
                          tensor_ref const& dy, tensor_ref const& x, tensor_ref const& mean, tensor_ref const& rstd,
                          tensor_ref const& weight, void* workspace) {
-  detail::run_norm_backward<true>(b, dx, dweight, dbias, dy, x, mean, rstd, weight, workspace, "layer_norm_backward");
+  detail::run_norm_backward(b, true, dx, dweight, dbias, dy, x, mean, rstd, weight, workspace, "layer_norm_backward");
 }
 
 }  // namespace neap::inline v0

@@ -130,14 +130,15 @@ namespace detail {
 /// One block a chunk: its sum of squares.
 template <class T>
 struct square_chunks {
+  using element = T;
   using C = compute_t<T>;
   static constexpr std::int64_t chunk = 16384;
-  T const* x;
+  void const* x;
   double* partial;
   std::int64_t n;
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    T const* const p = x + b.id * chunk;
+    T const* const p = static_cast<T const*>(x) + b.id * chunk;
     std::int64_t const left = n - b.id * chunk;
     C const sum = b.reduce_each(
         left < chunk ? left : chunk, C(0),
@@ -183,14 +184,15 @@ template <class Backend>
 void add_sum_of_squares(Backend& b, tensor_ref const& total, tensor_ref const& x, void* workspace) {
   char const* const name = "add_sum_of_squares";
   double* const sum = detail::vector_of<double>(total, 1, name);
+  std::int64_t const n = x.count();
+  constexpr std::int64_t chunk = detail::square_chunks<float>::chunk;
+  std::int64_t const blocks = (n + chunk - 1) / chunk;
+  void const* const from = detail::vector_of(x, x.element, n, name);
+  auto* const partial = static_cast<double*>(workspace);
   with_floating(x.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    std::int64_t const n = x.count();
-    detail::square_chunks<T> const kernel{detail::vector_of<T const>(x, n, name), static_cast<double*>(workspace), n};
-    std::int64_t const blocks = (n + kernel.chunk - 1) / kernel.chunk;
-    b.launch(blocks, kernel, kernel.chunk);
-    b.launch(1, detail::add_partials{kernel.partial, blocks, sum}, blocks);
+    b.launch(blocks, detail::square_chunks<typename decltype(tag)::type>{from, partial, n}, chunk);
   });
+  b.launch(1, detail::add_partials{partial, blocks, sum}, blocks);
 }
 
 /// scale = min(1, max_norm / (sqrt(total) + 1e-6)): what clip_gradient multiplies by. total is one f64, scale one number
@@ -198,14 +200,16 @@ void add_sum_of_squares(Backend& b, tensor_ref const& total, tensor_ref const& x
 template <class Backend>
 void clip_scale(Backend& b, tensor_ref const& scale, tensor_ref const& total, double max_norm) {
   double const* const from = detail::vector_of<double const>(total, 1, "clip_scale");
-  with_floating(scale.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* const to = detail::vector_of<T>(scale, 1, "clip_scale");
-    b.elementwise(1, [=](std::int64_t) {
-      double const s = max_norm / (math::sqrt(*from) + 1e-6);
-      *to = detail::convert<T>(s >= 1 ? 1.0 : s);  // a NaN stays
-    });
-  });
+  detail::expect(is_floating(scale.element), "clip_scale: the scale needs a floating type");
+  void* const to = detail::vector_of(scale, scale.element, 1, "clip_scale");
+  auto const stored = detail::conversion_to<double>(scale.element);
+  b.launch(
+      1,
+      [=](auto&) {
+        double const wanted = max_norm / (math::sqrt(*from) + 1e-6), s = wanted >= 1 ? 1.0 : wanted;  // a NaN stays
+        stored(to, 1, &s, 1, 1);
+      },
+      1);
 }
 
 /// gradient *= scale, one number where the gradient is.

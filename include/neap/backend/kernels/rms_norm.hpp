@@ -11,7 +11,7 @@ namespace neap::inline v0 {
 template <class Backend>
 void rms_norm(Backend& b, tensor_ref const& y, tensor_ref const& rstd, tensor_ref const& x, tensor_ref const& weight,
               double epsilon) {
-  detail::run_norm<false>(b, y, {}, rstd, x, weight, {}, epsilon, "rms_norm");
+  detail::run_norm(b, false, y, {}, rstd, x, weight, {}, epsilon, "rms_norm");
 }
 
 /// Bytes of workspace of rms_norm_backward for an x of this type.
@@ -21,7 +21,7 @@ inline bytes_t rms_norm_backward_workspace(tensor_type const& x) { return detail
 template <class Backend>
 void rms_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweight, tensor_ref const& dy,
                        tensor_ref const& x, tensor_ref const& rstd, tensor_ref const& weight, void* workspace) {
-  detail::run_norm_backward<false>(b, dx, dweight, {}, dy, x, {}, rstd, weight, workspace, "rms_norm_backward");
+  detail::run_norm_backward(b, false, dx, dweight, {}, dy, x, {}, rstd, weight, workspace, "rms_norm_backward");
 }
 
 }  // namespace neap::inline v0

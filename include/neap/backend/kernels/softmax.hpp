@@ -16,15 +16,15 @@ namespace detail {
 /// y = e^(x - max) / sum, or x - max - log(sum).
 template <class T, bool Log>
 struct softmax_rows {
+  using element = T;
   using C = compute_t<T>;
-  row_view<T const> x_rows;
-  row_view<T> y_rows;
+  row_layout x_rows, y_rows;
   std::int64_t columns;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    T const* const x = x_rows(b.id);
-    T* const y = y_rows(b.id);
+    T const* const x = row_at<T const>(x_rows, b.id);
+    T* const y = row_at<T>(y_rows, b.id);
     C const top = b.reduce_each(
         columns, lowest_of<C>, [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
     // A row of nothing but -inf has no distribution: NaN, as the formula says.
@@ -56,16 +56,16 @@ struct softmax_rows {
 /// dx = y (dy - sum(y dy)), or dy - e^y sum(dy).
 template <class T, bool Log>
 struct softmax_backward_rows {
+  using element = T;
   using C = compute_t<T>;
-  row_view<T const> dy_rows, y_rows;
-  row_view<T> dx_rows;
+  row_layout dy_rows, y_rows, dx_rows;
   std::int64_t columns;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    T const* const dy = dy_rows(b.id);
-    T const* const y = y_rows(b.id);
-    T* const dx = dx_rows(b.id);
+    T const* const dy = row_at<T const>(dy_rows, b.id);
+    T const* const y = row_at<T const>(y_rows, b.id);
+    T* const dx = row_at<T>(dx_rows, b.id);
     C const sum = b.reduce_each(
         columns, C(0),
         [=](std::int64_t i) {
@@ -84,10 +84,10 @@ struct softmax_backward_rows {
 template <bool Log, class Backend>
 void run_softmax(Backend& b, tensor_ref const& y, tensor_ref const& x, char const* name) {
   expect_same_shape(y, x, name);
+  row_layout const from = rows_of(x, x.element, name), to = rows_of(y, x.element, name);
+  std::int64_t const columns = x.extent(-1), rows = x.count() > 0 ? x.count() / columns : 0;
   with_floating(x.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    softmax_rows<T, Log> const kernel{rows_of<T const>(x, name), rows_of<T>(y, name), x.extent(-1)};
-    if (x.count() > 0) b.launch(x.count() / kernel.columns, kernel, kernel.columns);
+    b.launch(rows, softmax_rows<typename decltype(tag)::type, Log>{from, to, columns}, columns);
   });
 }
 
@@ -96,11 +96,11 @@ void run_softmax_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dy
                           char const* name) {
   expect_same_shape(dx, dy, name);
   expect_same_shape(dx, y, name);
-  with_floating(y.element, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    softmax_backward_rows<T, Log> const kernel{rows_of<T const>(dy, name), rows_of<T const>(y, name),
-                                               rows_of<T>(dx, name), y.extent(-1)};
-    if (y.count() > 0) b.launch(y.count() / kernel.columns, kernel, kernel.columns);
+  dtype const t = y.element;
+  row_layout const g = rows_of(dy, t, name), from = rows_of(y, t, name), to = rows_of(dx, t, name);
+  std::int64_t const columns = y.extent(-1), rows = y.count() > 0 ? y.count() / columns : 0;
+  with_floating(t, [&](auto tag) {
+    b.launch(rows, softmax_backward_rows<typename decltype(tag)::type, Log>{g, from, to, columns}, columns);
   });
 }
 
