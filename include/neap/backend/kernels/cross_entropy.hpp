@@ -27,6 +27,7 @@ struct cross_entropy_rows {
   C* loss;       // [rows]
   C* logsumexp;  // [rows], may be null
   std::int64_t columns, ignore_index;
+  C smoothing;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
@@ -38,7 +39,17 @@ struct cross_entropy_rows {
     C const lse = top + math::log(sum);
     std::int64_t const t = target[b.id];
     if (logsumexp) logsumexp[b.id] = lse;
-    loss[b.id] = t == ignore_index ? C(0) : lse - static_cast<C>(x[t]);
+    if (t == ignore_index) {
+      loss[b.id] = C(0);
+      return;
+    }
+    C expected = static_cast<C>(x[t]);
+    if (smoothing != C(0)) {
+      C const all = b.reduce_each(
+          columns, C(0), [=](std::int64_t i) { return static_cast<C>(x[i]); }, sum_op{});
+      expected = (C(1) - smoothing) * expected + smoothing / static_cast<C>(columns) * all;
+    }
+    loss[b.id] = lse - expected;
   }
 };
 
@@ -80,6 +91,7 @@ struct cross_entropy_backward_rows {
   C const* counted;  // null unless the loss is a mean
   std::int64_t columns, ignore_index;
   bool each_row;
+  C smoothing;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
@@ -93,11 +105,12 @@ struct cross_entropy_backward_rows {
       b.each(columns, [=](std::int64_t i) { dx[i] = convert<T>(C(0)); });
       return;
     }
-    C const at_target = static_cast<C>(x[t]);
+    C const at_target = static_cast<C>(x[t]), of_target = C(1) - smoothing,
+            of_each = smoothing / static_cast<C>(columns);
     b.sync();
-    b.each(columns, [=](std::int64_t i) { dx[i] = convert<T>(math::exp(static_cast<C>(x[i]) - lse) * g); });
+    b.each(columns, [=](std::int64_t i) { dx[i] = convert<T>((math::exp(static_cast<C>(x[i]) - lse) - of_each) * g); });
     b.sync();
-    b.each(1, [=](std::int64_t) { dx[t] = convert<T>((math::exp(at_target - lse) - C(1)) * g); });
+    b.each(1, [=](std::int64_t) { dx[t] = convert<T>((math::exp(at_target - lse) - of_each - of_target) * g); });
   }
 };
 
@@ -118,11 +131,12 @@ inline bytes_t cross_entropy_workspace(tensor_type const& logits) {
 
 /// loss = logsumexp(row) - row[target], over logits [..., classes] and i64 targets [...]: one a row (none, f32 or f64 as
 /// the logits are computed in), or the mean or sum in the logits' type over the rows whose target is not `ignore_index`
-/// (the mean over no rows is NaN). Saves logsumexp [rows] in f32 (f64 for f64) if it has data. Throws neap::error if
+/// (the mean over no rows is NaN). With a smoothing s the target is 1 - s of its class and s / classes of each. Saves logsumexp [rows] in f32 (f64 for f64) if it has data. Throws neap::error if
 /// a target is no class, where the backend's memory is the host's.
 template <class Backend>
 void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const& logsumexp, tensor_ref const& logits,
-                           tensor_ref const& target, loss_reduction how, std::int64_t ignore_index, void* workspace) {
+                           tensor_ref const& target, loss_reduction how, std::int64_t ignore_index, void* workspace,
+                           double smoothing = 0) {
   with_floating(logits.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
@@ -131,8 +145,13 @@ void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const&
     auto const* const t = detail::vector_of<std::int64_t const>(target, rows, name);
     if constexpr (Backend::addresses_host_memory) detail::check_targets(t, rows, columns, ignore_index);
     C* const losses = how == loss_reduction::none ? detail::vector_of<C>(loss, rows, name) : static_cast<C*>(workspace);
-    detail::cross_entropy_rows<T> const kernel{detail::rows_of<T const>(logits, name),      t,       losses,
-                                               detail::vector_of<C>(logsumexp, rows, name), columns, ignore_index};
+    detail::cross_entropy_rows<T> const kernel{detail::rows_of<T const>(logits, name),
+                                               t,
+                                               losses,
+                                               detail::vector_of<C>(logsumexp, rows, name),
+                                               columns,
+                                               ignore_index,
+                                               static_cast<C>(smoothing)};
     b.launch(rows, kernel, columns);
     if (how == loss_reduction::none) return;
     detail::sum_losses<C, T> const sum{
@@ -141,12 +160,12 @@ void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const&
   });
 }
 
-/// dlogits = (softmax(logits) - [class is target]) * dloss, 0 in ignored rows; dloss is one number, or one a row for
+/// dlogits = (softmax(logits) - [class is target], smoothed) * dloss, 0 in ignored rows; dloss is one number, or one a row for
 /// loss_reduction::none, in the logits' type. dlogits may be logits.
 template <class Backend>
 void cross_entropy_backward(Backend& b, tensor_ref const& dlogits, tensor_ref const& dloss, tensor_ref const& logits,
                             tensor_ref const& logsumexp, tensor_ref const& target, loss_reduction how,
-                            std::int64_t ignore_index, void* workspace) {
+                            std::int64_t ignore_index, void* workspace, double smoothing = 0) {
   detail::expect_same_shape(dlogits, logits, "cross_entropy_backward");
   with_floating(logits.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -166,7 +185,8 @@ void cross_entropy_backward(Backend& b, tensor_ref const& dlogits, tensor_ref co
                                                         counted,
                                                         columns,
                                                         ignore_index,
-                                                        each_row};
+                                                        each_row,
+                                                        static_cast<C>(smoothing)};
     b.launch(rows, kernel, columns);
   });
 }

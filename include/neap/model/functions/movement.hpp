@@ -148,6 +148,16 @@ inline tensor pad(tensor const& x, std::int64_t axis, std::int64_t before, std::
                   std::source_location at = std::source_location::current()) {
   return apply(op::pad{axis, before, after, value}, {x}, at);
 }
+/// x with zeros above a diagonal of the last two axes; diagonal d holds the elements (i, i + d). A NaN above it is gone.
+inline tensor tril(tensor const& x, std::int64_t diagonal = 0,
+                   std::source_location at = std::source_location::current()) {
+  return apply(op::triangle{diagonal, false}, {x}, at);
+}
+/// x with zeros below a diagonal.
+inline tensor triu(tensor const& x, std::int64_t diagonal = 0,
+                   std::source_location at = std::source_location::current()) {
+  return apply(op::triangle{diagonal, true}, {x}, at);
+}
 /// A tensor of one value, made anew: in a trace, by an op.
 inline tensor fill(shape const& dims, double value, dtype element = dtype::f32,
                    std::source_location at = std::source_location::current()) {
