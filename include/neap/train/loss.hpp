@@ -1,5 +1,5 @@
-// Losses as values: cross_entropy{}, binary_cross_entropy_with_logits{}, mse{}, huber{}, or any callable. A loss is called with what the model made of the sample and
-// the sample's last tensor; one that takes (model, sample) does all by itself.
+// Losses as values: cross_entropy{}, mse{}, huber{}, binary_cross_entropy_with_logits{}, or any callable. A loss is called
+// with what the model made of the sample and the sample's last tensor; one that takes (model, sample) does all by itself.
 //
 //   neap::training_step(net, std::pair{images, labels}, neap::cross_entropy{}, ...);
 //   neap::training_step(net, batch, [](auto& net, auto const& batch) { return neap::mse{}(net(batch.x), batch.y) * 2; }, ...);
