@@ -147,3 +147,22 @@ TEST_CASE("activations and their slopes agree") {
     CHECK(math::gelu_tanh(x) == doctest::Approx(math::gelu(x)).epsilon(2e-3));
   }
 }
+
+TEST_CASE("whole numbers") {
+  auto const same = [](auto x) {
+    CHECK(units(math::floor(x), std::floor(static_cast<long double>(x))) == 0);
+    CHECK(units(math::round(x), std::nearbyint(static_cast<long double>(x))) == 0);
+    CHECK(std::signbit(math::round(x)) == std::signbit(x));
+    CHECK(math::sin(x) == std::sin(x));
+    CHECK(math::cos(x) == std::cos(x));
+  };
+  for (double x :
+       {0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 0.49999999999999994, 4503599627370495.5, 4503599627370497.0, 1e300})
+    same(x), same(-x);
+  for (float x : {0.f, 0.5f, 1.5f, 2.5f, 0.49999997f, 4194303.5f, 4194304.5f, 8388607.5f, 8388609.f, 1e38f})
+    same(x), same(-x);
+  float const infinite = std::numeric_limits<float>::infinity();
+  CHECK(math::floor(infinite) == infinite);
+  CHECK(math::round(-infinite) == -infinite);
+  CHECK(std::isnan(math::floor(std::numeric_limits<double>::quiet_NaN())));
+}

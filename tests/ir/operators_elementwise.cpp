@@ -97,6 +97,18 @@ TEST_CASE("scalar functions of one tensor") {
   unary(op::gelu{true}, [](double x) {
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
   });
+  unary(
+      op::sin{}, [](double x) { return std::sin(x); }, -9, 9);
+  unary(
+      op::cos{}, [](double x) { return std::cos(x); }, -9, 9);
+  unary(op::sign{}, [](double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; });
+  unary(
+      op::floor{}, [](double x) { return std::floor(x); }, -9, 9);
+  unary(
+      op::round{}, [](double x) { return std::nearbyint(x); }, -9, 9);
+  unary(op::clamp{-0.5, 1}, [](double x) { return std::min(std::max(x, -0.5), 1.0); });
+  unary(op::clamp{0.25}, [](double x) { return std::max(x, 0.25); });
+  unary(op::clamp{}, [](double x) { return x; });
   unary(op::leaky_relu{0.1}, [](double x) { return x > 0 ? x : 0.1 * x; });
   unary(op::leaky_relu{-0.5}, [](double x) { return x > 0 ? x : -0.5 * x; });
   unary(op::add_scalar{0.75}, [](double x) { return x + 0.75; });
@@ -115,7 +127,8 @@ TEST_CASE("slopes of scalar functions") {
   slope_of(op::square_grad{}), slope_of(op::tanh_grad{}, -1, 1), slope_of(op::sigmoid_grad{}, 0, 1);
   slope_of(op::relu_grad{}), slope_of(op::silu_grad{}), slope_of(op::erf_grad{}), slope_of(op::softplus_grad{});
   slope_of(op::gelu_grad{}), slope_of(op::gelu_grad{true}), slope_of(op::leaky_relu_grad{0.1});
-  slope_of(op::pow_scalar_grad{2.5}, 0.1, 2);
+  slope_of(op::pow_scalar_grad{2.5}, 0.1, 2), slope_of(op::sin_grad{}), slope_of(op::cos_grad{});
+  slope_of(op::clamp_grad{op::clamp{-1, 1.5}});
 }
 
 TEST_CASE("x^0 is 1 everywhere, and its slope 0") {
@@ -142,6 +155,11 @@ TEST_CASE("a tensor of integers and a number") {
     operator_checks const exact{.tolerance = 0, .f32_tolerance = 0};
     check_operator(op::add_scalar{3}, {{{4, 5}, 0, 40, element}}, by_value([](double x) { return x + 3; }), exact);
     check_operator(op::mul_scalar{2}, {{{4, 5}, 0, 40, element}}, by_value([](double x) { return x * 2; }), exact);
+    check_operator(op::clamp{3, 30}, {{{4, 5}, 0, 40, element}},
+                   by_value([](double x) { return std::min(std::max(x, 3.0), 30.0); }), exact);
+    check_operator(op::clamp{.high = 7}, {{{4, 5}, 0, 40, element}},
+                   by_value([](double x) { return std::min(x, 7.0); }), exact);
+    check_operator(op::sign{}, {{{4, 5}, 0, 3, element}}, by_value([](double x) { return x > 0; }), exact);
   }
   check_operator(op::mul_scalar{-1}, {{{7}, -9e15, 9e15, dtype::i64}}, [](arrays const& in) {
     std::vector<double> y;
@@ -198,6 +216,20 @@ TEST_CASE("a mistake is told with the operator and the shapes") {
   CHECK(message_of([&] { e.add(op::add_scalar{0.5}, {i}); }) ==
         "add_scalar: 0.500000 is no integer, but the tensor is i64[64]: cast it to a floating type first");
   CHECK(message_of([&] { e.add(op::mul_scalar{1e300}, {i}); }).find("mul_scalar: ") == 0);
+  CHECK(message_of([&] {
+          e.add(op::clamp{2, 1}, {a});
+        }) == "clamp: the bounds are not in order, 2.000000 and 1.000000");
+  CHECK(message_of([&] { e.add(op::clamp{0.5}, {i}); }) ==
+        "clamp: the bound 0.500000 is no i64, but the tensor is i64[64]: cast it first");
+  auto const bytes = e.add_source(role::input, {dtype::u8, {3}}),
+             truths = e.add_source(role::input, {dtype::boolean, {3}});
+  CHECK(message_of([&] {
+          e.add(op::clamp{0, 256}, {bytes});
+        }) == "clamp: the bound 256.000000 is no u8, but the tensor is u8[3]: cast it first");
+  CHECK(message_of([&] {
+          e.add(op::clamp{0, 1}, {truths});
+        }) == "clamp: needs numbers, was given bool[3]: cast it first");
+  CHECK(message_of([&] { e.add(op::floor{}, {i}); }) == "floor: needs a floating type, was given i64[64]");
   auto const b1 = e.add_source(role::input, {dtype::boolean, {4}});
   CHECK(message_of([&] { e.add(op::mul_scalar{2}, {b1}); }) ==
         "mul_scalar: needs numbers, was given bool[4]: cast it first");

@@ -29,6 +29,26 @@ TEST_CASE("copies, casts and fills") {
   });
 }
 
+TEST_CASE("matrices with zeros on one side of a diagonal") {
+  random_stream draw(23, 1);
+  for (shape dims : {shape{4, 6}, shape{2, 6, 4}, shape{1, 1}, shape{3, 0}, shape{0, 4, 4}, shape{2, 300, 200},
+                     random_shape(draw, 2, 5)})
+    for (std::int64_t d : {-1000, -4, -2, -1, 0, 1, 3, 6, 1000})
+      for (bool upper : {false, true}) {
+        int const cuts = check_operator(op::triangle{d, upper}, {{dims}}, [&](arrays const& in) {
+          std::vector<double> y = in[0].values();
+          auto const columns = dims[dims.rank() - 1], rows = dims[dims.rank() - 2];
+          for (std::int64_t i = 0; i < in[0].count(); ++i) {
+            auto const r = i / columns % rows, c = i % columns;
+            if (upper ? c < r + d : c > r + d) y[static_cast<std::size_t>(i)] = 0;
+          }
+          return numbers{y};
+        });
+        if (dims == shape{2, 6, 4}) CHECK(cuts == 1);
+      }
+  check_operator(op::triangle{}, {{{4, 4}, -9, 9, dtype::i32}}, {}, {.tolerance = 0, .f32_tolerance = 0});
+}
+
 TEST_CASE("views see what they say") {
   check_operator(op::reshape{{6, 5}}, {{{5, 6}}}, same);
   check_operator(op::reshape{{2, 15}}, {{{5, 6}}}, same);

@@ -102,3 +102,40 @@ TEST_CASE("the place of the largest element") {
                    },
                    {.gradient = false});
 }
+
+TEST_CASE("running sums") {
+  struct summed {
+    shape x;
+    std::int64_t axis;
+  };
+  std::vector<summed> cases{{{4, 6}, 1},    {{4, 6}, 0},      {{4, 6}, -2},      {{7}, 0},        {{2, 3, 4}, 1},
+                            {{2, 1000}, 1}, {{1000, 2}, 0},   {{3, 10, 300}, 1}, {{2, 0, 3}, 0},  {{2, 0, 3}, 1},
+                            {{1, 1}, 0},    {{2, 257, 3}, 1}, {{513, 257}, 0},   {{40, 256}, -1}, {{2, 3, 4, 5}, -3}};
+  std::uint64_t seed = 0;
+  for (auto const& c : cases)
+    for (bool reverse : {false, true})
+      for (auto element : {dtype::f64, dtype::i32, dtype::boolean}) {
+        int const k = static_cast<int>(c.axis < 0 ? c.axis + c.x.rank() : c.axis);
+        int const cuts = check_operator(
+            op::cumsum{c.axis, reverse},
+            {{c.x, element == dtype::boolean ? 0.0 : -9.0, element == dtype::boolean ? 2.0 : 9.0, element}},
+            [&](arrays const& in) {
+              std::int64_t inner = 1;
+              for (int i = k + 1; i < c.x.rank(); ++i) inner *= c.x[i];
+              std::vector<double> y = in[0].values();
+              auto const n = static_cast<std::int64_t>(y.size());
+              auto const at = [&](std::int64_t i) -> double& { return y[static_cast<std::size_t>(i)]; };
+              for (std::int64_t i = 0; !reverse && i < n; ++i)
+                if (i / inner % c.x[k] > 0) at(i) += at(i - inner);
+              for (std::int64_t i = n - 1; reverse && i >= 0; --i)
+                if (i / inner % c.x[k] < c.x[k] - 1) at(i) += at(i + inner);
+              return numbers{y};
+            },
+            {}, ++seed);
+        if (c.x == shape{2, 3, 4}) CHECK(cuts == 2);
+      }
+  graph_editor e{operator_table(standard_operators::facets)};
+  auto const mask = e.add_source(role::input, {dtype::boolean, {4}});
+  CHECK(e.graph().type(e.add(op::cumsum{0}, {mask})[0]).element == dtype::i64);
+  CHECK(message_of([&] { e.add(op::cumsum{1}, {mask}); }) == "cumsum: no axis 1 in bool[4]");
+}

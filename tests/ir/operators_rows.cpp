@@ -2,6 +2,7 @@
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/softmax.hpp>
 
+#include "../support/message.hpp"
 #include "../support/operator_check.hpp"
 
 using namespace neap;
@@ -139,4 +140,70 @@ TEST_CASE("losses") {
     });
     check_operator(op::mse_grad{}, {{{}}, {x}, {x}});
   }
+}
+
+TEST_CASE("smoothed targets") {
+  for (bool per_row : {false, true})
+    for (double smoothing : {0.1, 0.5, 1.0})
+      for (shape rows : {shape{4}, shape{2, 3}}) {
+        shape logits = rows;
+        logits.push_back(40);
+        check_operator(op::cross_entropy{2, per_row, smoothing}, {{logits, -2, 2}, {rows, 0, 40, dtype::i64}},
+                       [&](arrays const& in) {
+                         std::vector<double> loss, lse;
+                         double sum = 0, count = 0;
+                         by_rows(in[0], [&](auto row, auto r) {
+                           lse.push_back(logsumexp(row));
+                           auto const t = static_cast<std::size_t>(in[1][r]);
+                           double one = 0;
+                           for (std::size_t k = 0; k < row.size(); ++k)
+                             one -= (row[k] - lse.back()) * (smoothing / 40 + (k == t ? 1 - smoothing : 0));
+                           loss.push_back(t == 2 ? 0 : one);
+                           sum += loss.back(), count += t != 2;
+                           return row;
+                         });
+                         return numbers{per_row ? loss : std::vector{sum / count}, lse};
+                       },
+                       {.f32_tolerance = 1e-3});
+        check_operator(op::cross_entropy_grad{2, per_row, smoothing},
+                       {{per_row ? rows : shape{}}, {logits, -2, 2}, {rows, 0, 40, dtype::i64}, {rows, 1, 3}});
+      }
+  graph_editor e{operator_table(standard_operators::facets)};
+  auto const x = e.add_source(role::input, {dtype::f32, {2, 3}}), t = e.add_source(role::input, {dtype::i64, {2}});
+  CHECK(message_of([&] {
+          e.add(op::cross_entropy{-100, false, 1.5}, {x, t});
+        }) == "cross_entropy: the smoothing must be in [0, 1], was given 1.500000");
+}
+
+TEST_CASE("losses of single elements") {
+  auto const each = [](auto const& f) {
+    return [f](arrays const& in) {
+      std::vector<double> y;
+      for (std::int64_t i = 0; i < in[0].count(); ++i) y.push_back(f(in[0][i], in[1][i]));
+      return numbers{y};
+    };
+  };
+  for (shape x : {shape{4, 6}, shape{}, shape{3, 50}, shape{0, 3}}) {
+    auto const entropy = [](double p, double t) { return -t * std::log(p) - (1 - t) * std::log(1 - p); };
+    check_operator(op::binary_cross_entropy{}, {{x, -5, 5}, {x, 0, 1}},
+                   each([&](double v, double t) { return entropy(1 / (1 + std::exp(-v)), t); }));
+    check_operator(op::binary_cross_entropy{true}, {{x, 0.02, 0.98}, {x, 0, 1}}, each(entropy));
+    check_operator(op::binary_cross_entropy_grad{}, {{x}, {x, -5, 5}, {x, 0, 1}});
+    check_operator(op::binary_cross_entropy_grad{true}, {{x}, {x, 0.02, 0.98}, {x, 0, 1}});
+    for (double delta : {0.3, 1.0, 1e300})
+      CHECK(check_operator(op::huber{delta}, {{x}, {x}}, each([&](double a, double b) {
+                             double const d = std::abs(a - b);
+                             return d <= delta ? d * d / 2 : delta * (d - delta / 2);
+                           }),
+                           {.f32 = delta < 1e30}) == (x == shape{4, 6}    ? 4
+                                                      : x == shape{3, 50} ? 2
+                                                                          : 0));
+  }
+  graph_editor e{operator_table(standard_operators::facets)};
+  auto const x = e.add_source(role::input, {dtype::f32, {4, 1}}), t = e.add_source(role::input, {dtype::f32, {4}});
+  CHECK(message_of([&] {
+          e.add(op::binary_cross_entropy{}, {x, t});
+        }) == "binary_cross_entropy: types differ, f32[4,1] and f32[4]");
+  CHECK(message_of([&] { e.add(op::huber{}, {x, t}); }) == "huber: types differ, f32[4,1] and f32[4]");
+  CHECK(message_of([&] { e.add(op::huber{0}, {x, x}); }) == "huber: delta must be above 0, was given 0.000000");
 }

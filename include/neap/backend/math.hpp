@@ -262,6 +262,18 @@ NEAP_HD NEAP_INLINE T sqrt_lanes(T x) {
   return pick(x < T(0), quiet_nan_of<T>, pick(itself, x, root));
 }
 
+/// The nearest whole number, the even one of two.
+template <class T>
+NEAP_HD NEAP_INLINE T round_lanes(T x) {
+  T const all_whole = T(bits_t<T>{1} << float_bits<T>::mantissa), a = magnitude(x);
+  return pick(a < all_whole, with_sign((a + all_whole) - all_whole, x), x);
+}
+template <class T>
+NEAP_HD NEAP_INLINE T floor_lanes(T x) {
+  T const nearest = round_lanes(x);
+  return nearest - pick(nearest > x, T(1), T(0));
+}
+
 }  // namespace detail
 
 /// The functions for kernels: float and double alike, as in <cmath> but for the name. Call them qualified.
@@ -282,6 +294,11 @@ NEAP_MATH(log, ::log, detail::log_lanes)
 NEAP_MATH(log1p, ::log1p, detail::log1p_lanes)
 NEAP_MATH(tanh, ::tanh, detail::tanh_lanes)
 NEAP_MATH(sqrt, ::sqrt, detail::sqrt_lanes)
+NEAP_MATH(round, ::rint, detail::round_lanes)
+NEAP_MATH(floor, ::floor, detail::floor_lanes)
+// Not vectorised, but right for all arguments.
+NEAP_MATH(sin, ::sin, std::sin)
+NEAP_MATH(cos, ::cos, std::cos)
 #undef NEAP_MATH
 
 NEAP_HD NEAP_INLINE float erf(float x) {

@@ -32,28 +32,32 @@ using relu_grad = grad_of<struct relu>;
 using silu_grad = grad_of<struct silu>;
 using erf_grad = grad_of<struct erf>;
 using softplus_grad = grad_of<struct softplus>;
+using sin_grad = grad_of<struct sin>;
+using cos_grad = grad_of<struct cos>;
+using clamp_grad = grad_of<struct clamp>;
 
 /// A name with `struct` before it is declared here, and defined in ir/operators.
 using standard_list = type_list<
     struct opaque, struct store, struct load,
     // movement
     struct copy, struct cast, struct fill, struct reshape, struct permute, struct slice, struct split, struct pad,
-    struct concat, struct broadcast_to, struct sum_to,
+    struct concat, struct broadcast_to, struct sum_to, struct triangle,
     // scalar functions
     struct neg, struct exp, struct log, struct sqrt, struct rsqrt, struct reciprocal, struct abs, struct square,
     struct tanh, struct sigmoid, struct relu, struct gelu, struct silu, struct erf, struct softplus, struct leaky_relu,
     struct add_scalar, struct mul_scalar, struct pow_scalar, exp_grad, log_grad, sqrt_grad, rsqrt_grad, reciprocal_grad,
     abs_grad, square_grad, tanh_grad, sigmoid_grad, relu_grad, struct gelu_grad, silu_grad, erf_grad, softplus_grad,
-    struct leaky_relu_grad, struct pow_scalar_grad,
+    struct leaky_relu_grad, struct pow_scalar_grad, struct sin, struct cos, struct sign, struct floor, struct round,
+    struct clamp, sin_grad, cos_grad, clamp_grad,
     // arithmetic, comparison, choice
     struct add, struct sub, struct mul, struct div, struct maximum, struct minimum, struct pow_op, struct greater,
     struct greater_equal, struct less, struct less_equal, struct equal, struct not_equal, struct where,
     // products and reductions
-    struct matmul, struct sum, struct mean, struct max_reduce, struct min_reduce, struct arg_max,
+    struct matmul, struct sum, struct mean, struct max_reduce, struct min_reduce, struct arg_max, struct cumsum,
     // rows
     struct softmax, struct softmax_grad, struct log_softmax, struct log_softmax_grad, struct layer_norm,
     struct layer_norm_grad, struct rms_norm, struct rms_norm_grad, struct cross_entropy, struct cross_entropy_grad,
-    struct mse, struct mse_grad,
+    struct mse, struct mse_grad, struct binary_cross_entropy, struct binary_cross_entropy_grad, struct huber,
     // networks
     struct dropout, struct dropout_grad, struct conv2d, struct conv2d_grad_input, struct conv2d_grad_weight,
     struct attention, struct attention_grad,
@@ -61,7 +65,8 @@ using standard_list = type_list<
     struct batch_norm, struct batch_norm_grad, struct batch_norm_update, struct batch_norm_inference, struct group_norm,
     struct group_norm_grad, struct max_pool2d, struct max_pool2d_grad, struct avg_pool2d, struct avg_pool2d_grad,
     struct adaptive_avg_pool2d, struct adaptive_avg_pool2d_grad, struct interpolate, struct interpolate_grad,
-    struct embedding, struct embedding_grad, struct gather, struct scatter_add,
+    struct embedding, struct embedding_grad, struct gather, struct scatter_add, struct index_select, struct index_add,
+    struct one_hot, struct topk,
     // updates
     struct sgd, struct momentum, struct adam, struct adamw, struct lion, struct increment, struct accumulate,
     struct reset, struct sum_squares, struct clip_factor, struct scale_by, matmul_update<struct sgd>,

@@ -1,5 +1,5 @@
-// Losses as values: cross_entropy{}, mse{}, or any callable. A loss is called with what the model made of the sample and
-// the sample's last tensor; one that takes (model, sample) does all by itself.
+// Losses as values: cross_entropy{}, mse{}, huber{}, binary_cross_entropy_with_logits{}, or any callable. A loss is called
+// with what the model made of the sample and the sample's last tensor; one that takes (model, sample) does all by itself.
 //
 //   neap::training_step(net, std::pair{images, labels}, neap::cross_entropy{}, ...);
 //   neap::training_step(net, batch, [](auto& net, auto const& batch) { return neap::mse{}(net(batch.x), batch.y) * 2; }, ...);
@@ -10,6 +10,7 @@
 //   struct told { neap::tensor loss, logits, penalty; };
 #pragma once
 
+#include <neap/model/functions/losses.hpp>
 #include <neap/model/functions/rows.hpp>
 #include <neap/model/parameters.hpp>
 
@@ -20,11 +21,13 @@
 namespace neap::inline v0 {
 
 /// The mean over rows of -log softmax(logits)[target]; rows whose target is `ignored` do not count.
+/// With label smoothing s the target is 1 - s of the class and s / classes of each.
 struct cross_entropy {
   std::int64_t ignored = -100;
+  double label_smoothing = 0;
   tensor operator()(tensor const& logits, tensor const& targets,
                     std::source_location at = std::source_location::current()) const {
-    return cross_entropy_loss(logits, targets, ignored, at);
+    return cross_entropy_loss(logits, targets, ignored, label_smoothing, at);
   }
 };
 
@@ -33,6 +36,38 @@ struct mse {
   tensor operator()(tensor const& prediction, tensor const& target,
                     std::source_location at = std::source_location::current()) const {
     return mse_loss(prediction, target, at);
+  }
+};
+
+/// The mean of -t log p - (1 - t) log(1 - p), p = sigmoid(logit); targets in [0, 1], booleans or whole numbers 0 and 1.
+struct binary_cross_entropy_with_logits {
+  tensor operator()(tensor const& logits, tensor const& targets,
+                    std::source_location at = std::source_location::current()) const {
+    return binary_cross_entropy_with_logits_loss(logits, targets, loss_reduction::mean, at);
+  }
+};
+/// The same of probabilities; with logits it is exact where these are large.
+struct binary_cross_entropy {
+  tensor operator()(tensor const& probabilities, tensor const& targets,
+                    std::source_location at = std::source_location::current()) const {
+    return binary_cross_entropy_loss(probabilities, targets, loss_reduction::mean, at);
+  }
+};
+
+/// The mean of d^2 / 2 of each difference d up to delta in absolute value, beyond it of delta (|d| - delta / 2).
+struct huber {
+  double delta = 1;
+  tensor operator()(tensor const& prediction, tensor const& target,
+                    std::source_location at = std::source_location::current()) const {
+    return huber_loss(prediction, target, delta, loss_reduction::mean, at);
+  }
+};
+/// The mean of d^2 / (2 beta) up to beta in absolute value, beyond it of |d| - beta / 2.
+struct smooth_l1 {
+  double beta = 1;
+  tensor operator()(tensor const& prediction, tensor const& target,
+                    std::source_location at = std::source_location::current()) const {
+    return smooth_l1_loss(prediction, target, beta, loss_reduction::mean, at);
   }
 };
 

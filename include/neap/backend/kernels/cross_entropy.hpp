@@ -28,6 +28,7 @@ struct cross_entropy_rows {
   void* loss;       // [rows] of what is computed in
   void* logsumexp;  // the same, may be null
   std::int64_t columns, ignore_index;
+  double smoothing;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
@@ -39,7 +40,18 @@ struct cross_entropy_rows {
     C const lse = top + math::log(sum);
     std::int64_t const t = target[b.id];
     if (logsumexp) static_cast<C*>(logsumexp)[b.id] = lse;
-    static_cast<C*>(loss)[b.id] = t == ignore_index ? C(0) : lse - static_cast<C>(x[t]);
+    C& result = static_cast<C*>(loss)[b.id];
+    if (t == ignore_index) {
+      result = C(0);
+      return;
+    }
+    C expected = static_cast<C>(x[t]);
+    if (C const s = static_cast<C>(smoothing); s != C(0)) {
+      C const all = b.reduce_each(
+          columns, C(0), [=](std::int64_t i) { return static_cast<C>(x[i]); }, sum_op{});
+      expected = (C(1) - s) * expected + s / static_cast<C>(columns) * all;
+    }
+    result = lse - expected;
   }
 };
 
@@ -99,6 +111,7 @@ struct cross_entropy_backward_rows {
   void const* counted;    // of what is computed in; null unless the loss is a mean
   std::int64_t columns, ignore_index;
   bool each_row;
+  double smoothing;
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
@@ -112,11 +125,12 @@ struct cross_entropy_backward_rows {
       b.each(columns, [=](std::int64_t i) { dx[i] = convert<T>(C(0)); });
       return;
     }
-    C const at_target = static_cast<C>(x[t]);
+    C const at_target = static_cast<C>(x[t]), of_target = C(1) - static_cast<C>(smoothing),
+            of_each = static_cast<C>(smoothing) / static_cast<C>(columns);
     b.sync();
-    b.each(columns, [=](std::int64_t i) { dx[i] = convert<T>(math::exp(static_cast<C>(x[i]) - lse) * g); });
+    b.each(columns, [=](std::int64_t i) { dx[i] = convert<T>((math::exp(static_cast<C>(x[i]) - lse) - of_each) * g); });
     b.sync();
-    b.each(1, [=](std::int64_t) { dx[t] = convert<T>((math::exp(at_target - lse) - C(1)) * g); });
+    b.each(1, [=](std::int64_t) { dx[t] = convert<T>((math::exp(at_target - lse) - of_each - of_target) * g); });
   }
 };
 
@@ -137,11 +151,13 @@ inline bytes_t cross_entropy_workspace(tensor_type const& logits) {
 
 /// loss = logsumexp(row) - row[target], over logits [..., classes] and i64 targets [...]: one a row (none, f32 or f64 as
 /// the logits are computed in), or the mean or sum in the logits' type over the rows whose target is not `ignore_index`
-/// (the mean over no rows is NaN). Saves logsumexp [rows] in f32 (f64 for f64) if it has data. Throws neap::error if
-/// a target is no class, where the backend's memory is the host's.
+/// (the mean over no rows is NaN). With a smoothing s the target is 1 - s of its class and s / classes of each. Saves
+/// logsumexp [rows] in f32 (f64 for f64) if it has data. Throws neap::error if a target is no class, where the backend's
+/// memory is the host's.
 template <class Backend>
 void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const& logsumexp, tensor_ref const& logits,
-                           tensor_ref const& target, loss_reduction how, std::int64_t ignore_index, void* workspace) {
+                           tensor_ref const& target, loss_reduction how, std::int64_t ignore_index, void* workspace,
+                           double smoothing = 0) {
   char const* const name = "cross_entropy";
   dtype const element = logits.element, c = computed_in(element);
   std::int64_t const columns = logits.extent(-1), rows = detail::row_count(logits.dims);
@@ -152,19 +168,19 @@ void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const&
   void* const saved = detail::vector_of(logsumexp, c, rows, name);
   with_floating(element, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    b.launch(rows, detail::cross_entropy_rows<T>{from, t, losses, saved, columns, ignore_index}, columns);
+    b.launch(rows, detail::cross_entropy_rows<T>{from, t, losses, saved, columns, ignore_index, smoothing}, columns);
   });
   if (how == loss_reduction::none) return;
   detail::run_sum_losses(b, c, losses, t, detail::vector_of(loss, element, 1, name), element, nullptr, rows,
                          ignore_index, how == loss_reduction::mean ? 0 : 1);
 }
 
-/// dlogits = (softmax(logits) - [class is target]) * dloss, 0 in ignored rows; dloss is one number, or one a row for
+/// dlogits = (softmax(logits) - [class is target], smoothed) * dloss, 0 in ignored rows; dloss is one number, or one a row for
 /// loss_reduction::none, in the logits' type. dlogits may be logits.
 template <class Backend>
 void cross_entropy_backward(Backend& b, tensor_ref const& dlogits, tensor_ref const& dloss, tensor_ref const& logits,
                             tensor_ref const& logsumexp, tensor_ref const& target, loss_reduction how,
-                            std::int64_t ignore_index, void* workspace) {
+                            std::int64_t ignore_index, void* workspace, double smoothing = 0) {
   detail::expect_same_shape(dlogits, logits, "cross_entropy_backward");
   char const* const name = "cross_entropy_backward";
   dtype const element = logits.element, c = computed_in(element);
@@ -181,7 +197,8 @@ void cross_entropy_backward(Backend& b, tensor_ref const& dlogits, tensor_ref co
   with_floating(element, [&](auto tag) {
     using T = typename decltype(tag)::type;
     b.launch(rows,
-             detail::cross_entropy_backward_rows<T>{to, from, t, saved, g, counted, columns, ignore_index, each_row},
+             detail::cross_entropy_backward_rows<T>{to, from, t, saved, g, counted, columns, ignore_index, each_row,
+                                                    smoothing},
              columns);
   });
 }

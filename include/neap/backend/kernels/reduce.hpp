@@ -236,6 +236,7 @@ void reduce_axes(Backend& b, reduction kind, tensor_ref const& out, tensor_ref c
                  void* workspace) {
   auto const p = plan_reduction(in, reduces);
   expect(out.count() == p.outputs, "reduce: the result has the wrong number of elements");
+  if (p.terms == 0 && kind == reduction::max && out.element == dtype::boolean) kind = reduction::sum;  // false
   double const divisor = kind == reduction::mean ? static_cast<double>(p.terms) : 1;
   auto const run = [&](auto tag) {
     using C = typename decltype(tag)::type;
@@ -279,7 +280,7 @@ inline bytes_t reduce_workspace(tensor_type const& in, dtype out, std::span<int 
 
 /// out = the reduction of `in` over `axes`; out has the kept extents in order, with or without ones for the others.
 /// Computed in float (f32, bf16, f16), double (f64, or integers to floating), int64 (integers). Over no elements: 0 for
-/// sum, 1 for product, -inf and inf for max and min, NaN for mean. `out` is dense; an f64 one makes any sum double.
+/// sum, 1 for product, -inf and inf for max and min (false and true), NaN for mean. `out` is dense; an f64 one makes any sum double.
 template <class Backend>
 void reduce(Backend& b, reduction kind, tensor_ref const& out, tensor_ref const& in, std::span<int const> axes,
             void* workspace) {

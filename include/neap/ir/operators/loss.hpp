@@ -1,5 +1,6 @@
-// Losses: cross-entropy over logits and class numbers, the mean squared error. Each is one operator, so that neither
-// probabilities nor differences are kept: cross-entropy keeps one number a row for its gradient.
+// Losses: cross-entropy over logits and class numbers, the mean squared error; and of single elements the binary
+// cross-entropy and Huber's. Each is one operator, so that neither probabilities nor differences are kept: cross-entropy
+// keeps one number a row for its gradient.
 #pragma once
 
 #include <neap/backend/kernels/cross_entropy.hpp>
@@ -28,9 +29,11 @@ struct cross_entropy_grad {
   static constexpr double flops = 10;
   std::int64_t ignore_index = -100;
   bool per_row = false;
+  double smoothing = 0;
   static constexpr auto attributes() {
     return std::array{field<&cross_entropy_grad::ignore_index>("ignore_index"),
-                      field<&cross_entropy_grad::per_row>("per_row")};
+                      field<&cross_entropy_grad::per_row>("per_row"),
+                      field<&cross_entropy_grad::smoothing>("smoothing")};
   }
   void infer(shape_context& c) const {
     c.require_arity(4, 4);
@@ -55,12 +58,15 @@ struct cross_entropy {
   static constexpr std::string_view name = "cross_entropy";
   std::int64_t ignore_index = -100;
   bool per_row = false;
+  double smoothing = 0;  // the share of the target that all classes have alike
   static constexpr auto attributes() {
-    return std::array{field<&cross_entropy::ignore_index>("ignore_index"), field<&cross_entropy::per_row>("per_row")};
+    return std::array{field<&cross_entropy::ignore_index>("ignore_index"), field<&cross_entropy::per_row>("per_row"),
+                      field<&cross_entropy::smoothing>("smoothing")};
   }
   void infer(shape_context& c) const {
     c.require_arity(2, 2);
     detail::require_targets(c, 0, 1);
+    c.require(smoothing >= 0 && smoothing <= 1, "the smoothing must be in [0, 1], was given ", smoothing);
     auto const element = detail::statistic(c.in(0).element);
     if (per_row) c.fresh(tensor_type{element, c.in(1).dims});
     else c.fresh(tensor_type{c.in(0).element, {}});
@@ -84,7 +90,7 @@ struct cross_entropy {
     value_id dx = nothing<value_id>;
     if (of_loss != nothing<value_id>) {
       value_id const g = detail::in_element(c, dense(c, of_loss), x.element);
-      dx = c.emit(cross_entropy_grad{ignore_index, per_row}, {g, c.in(0), c.in(1), c.out(1)});
+      dx = c.emit(cross_entropy_grad{ignore_index, per_row, smoothing}, {g, c.in(0), c.in(1), c.out(1)});
     }
     if (of_sums != nothing<value_id>) {  // logsumexp's slope is softmax, in ignored rows too
       value_id const g = detail::in_element(c, detail::along_rows(c, of_sums), x.element);
@@ -97,12 +103,12 @@ struct cross_entropy {
 template <class Backend>
 void run(Backend& b, cross_entropy const& op, kernel_arguments const& a) {
   neap::cross_entropy_forward(b, a.out[0], a.out[1], a.in[0], a.in[1], detail::loss_form(op.per_row), op.ignore_index,
-                              a.workspace);
+                              a.workspace, op.smoothing);
 }
 template <class Backend>
 void run(Backend& b, cross_entropy_grad const& op, kernel_arguments const& a) {
   neap::cross_entropy_backward(b, a.out[0], a.in[0], a.in[1], a.in[3], a.in[2], detail::loss_form(op.per_row),
-                               op.ignore_index, a.workspace);
+                               op.ignore_index, a.workspace, op.smoothing);
 }
 
 /// g, x, y -> the gradient of mse to x, written over x or y where these die.
@@ -152,5 +158,103 @@ template <class Backend>
 void run(Backend& b, mse_grad const&, kernel_arguments const& a) {
   neap::mse_backward(b, a.out[0], a.in[0], a.in[1], a.in[2], loss_reduction::mean);
 }
+
+/// g, x, targets -> the gradient of binary_cross_entropy to x.
+struct binary_cross_entropy_grad {
+  static constexpr std::string_view name = "binary_cross_entropy_grad";
+  static constexpr double flops = 12;
+  bool of_probabilities = false;
+  static constexpr auto attributes() {
+    return std::array{field<&binary_cross_entropy_grad::of_probabilities>("of_probabilities")};
+  }
+  NEAP_SCALAR_FACETS(3, true)
+};
+/// x, targets in [0, 1] -> -t log p - (1 - t) log(1 - p) of each element, where p is sigmoid(x), or x itself; then its
+/// logarithms are at least -100, and a p outside [0, 1] gives a NaN.
+struct binary_cross_entropy {
+  static constexpr std::string_view name = "binary_cross_entropy";
+  static constexpr bool elementwise = true;
+  static constexpr double flops = 20;
+  bool of_probabilities = false;
+  static constexpr auto attributes() {
+    return std::array{field<&binary_cross_entropy::of_probabilities>("of_probabilities")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    detail::require_floating(c, 0);
+    detail::require_same_type(c, 0, 1);  // a column and a row would broadcast to a table
+    c.fresh(c.in(0));
+  }
+  void relate(dim_context& c) const { detail::relate_all_aligned(c); }
+  void gradient(gradient_context& c) const {
+    if (c.wants(0)) c.give(0, c.emit(binary_cross_entropy_grad{of_probabilities}, {c.grad(), c.in(0), c.in(1)}));
+    if (!c.wants(1)) return;
+    if (!of_probabilities) return c.give(1, c.emit(neg{}, {c.emit(mul{}, {c.grad(), c.in(0)})}));
+    value_id const rest = c.emit(add_scalar{1}, {c.emit(neg{}, {c.in(0)})});
+    auto const bounded_log = [&](value_id p) { return c.emit(clamp{-100}, {c.emit(log{}, {p})}); };
+    c.give(1, c.emit(mul{}, {c.grad(), c.emit(sub{}, {bounded_log(rest), bounded_log(c.in(0))})}));
+  }
+};
+namespace detail {
+/// Written so that a loss near 0 keeps its digits.
+template <bool OfProbabilities>
+struct binary_cross_entropy_function {
+  template <class T>
+  NEAP_HD T operator()(T x, T t) const {
+    if constexpr (OfProbabilities) {
+      T const log_rest = neap::detail::pick(x == T(1), T(-100), math::log1p(-x));
+      return -(t * math::max(math::log(x), T(-100)) + (T(1) - t) * math::max(log_rest, T(-100)));
+    } else {
+      T const beyond = neap::detail::pick(x > T(0), x * (T(1) - t), -x * t);
+      return beyond + math::log1p(math::exp(-math::abs(x)));
+    }
+  }
+  template <class T>
+  NEAP_HD T operator()(T g, T x, T t) const {
+    if constexpr (OfProbabilities) return g * (x - t) / math::max(x * (T(1) - x), T(1e-12));
+    else return g * (math::sigmoid(x) - t);
+  }
+};
+}  // namespace detail
+template <class Backend>
+void run(Backend& b, binary_cross_entropy const& op, kernel_arguments const& a) {
+  if (op.of_probabilities) neap::map(b, detail::binary_cross_entropy_function<true>{}, a.out[0], a.in[0], a.in[1]);
+  else neap::map(b, detail::binary_cross_entropy_function<false>{}, a.out[0], a.in[0], a.in[1]);
+}
+template <class Backend>
+void run(Backend& b, binary_cross_entropy_grad const& op, kernel_arguments const& a) {
+  if (op.of_probabilities)
+    neap::map(b, detail::binary_cross_entropy_function<true>{}, a.out[0], a.in[0], a.in[1], a.in[2]);
+  else neap::map(b, detail::binary_cross_entropy_function<false>{}, a.out[0], a.in[0], a.in[1], a.in[2]);
+}
+
+/// x, y -> d^2 / 2 of each difference d = x - y up to delta in absolute value, beyond it delta (|d| - delta / 2).
+struct huber {
+  static constexpr std::string_view name = "huber";
+  static constexpr int map_inputs = 2;
+  static constexpr bool elementwise = true;
+  static constexpr double flops = 6;
+  double delta = 1;
+  static constexpr auto attributes() { return std::array{field<&huber::delta>("delta")}; }
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    detail::require_floating(c, 0);
+    detail::require_same_type(c, 0, 1);
+    c.require(delta > 0, "delta must be above 0, was given ", delta);
+    c.fresh(c.in(0));
+  }
+  void relate(dim_context& c) const { detail::relate_all_aligned(c); }
+  template <class T>
+  NEAP_HD T operator()(T x, T y) const {
+    T const d = x - y, a = math::abs(d), limit = T(delta);
+    return neap::detail::pick(a <= limit, T(0.5) * d * d, limit * (a - T(0.5) * limit));
+  }
+  void gradient(gradient_context& c) const {
+    value_id const slope = c.emit(clamp{-delta, delta}, {c.emit(sub{}, {c.in(0), c.in(1)})});
+    value_id const g = c.emit(mul{}, {c.grad(), slope});
+    if (c.wants(0)) c.give(0, g);
+    if (c.wants(1)) c.give(1, c.emit(neg{}, {g}));
+  }
+};
 
 }  // namespace neap::inline v0::op

@@ -4,6 +4,7 @@
 
 #include <neap/backend/kernels/copy.hpp>
 #include <neap/backend/kernels/reduce.hpp>
+#include <neap/backend/kernels/triangle.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/operators/common.hpp>
 
@@ -307,6 +308,29 @@ inline void sum_to::gradient(gradient_context& c) const {
 }
 inline value_id reduced_to(gradient_context& c, value_id g, shape const& dims) {
   return c.type(g).dims == dims ? g : c.emit(sum_to{dims}, {g});
+}
+
+/// x with zeros below a diagonal of the last two axes (upper), or above it; diagonal d holds the elements (i, i + d).
+struct triangle {
+  static constexpr std::string_view name = "triangle";
+  static constexpr bool elementwise = true;
+  static constexpr double flops = 0;
+  std::int64_t diagonal = 0;
+  bool upper = false;
+  static constexpr auto attributes() {
+    return std::array{field<&triangle::diagonal>("diagonal"), field<&triangle::upper>("upper")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    detail::require_rank(c, 0, 2, "x");
+    c.fresh(c.in(0));
+  }
+  void relate(dim_context& c) const { detail::relate_leading(c, 0, 0, 2); }
+  void gradient(gradient_context& c) const { c.give(0, c.emit(triangle{diagonal, upper}, {c.grad()})); }
+};
+template <class Backend>
+void run(Backend& b, triangle const& op, kernel_arguments const& a) {
+  neap::triangle(b, a.out[0], a.in[0], op.diagonal, op.upper);
 }
 
 /// Views have no work at all; nobody runs them.

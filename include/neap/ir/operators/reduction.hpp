@@ -1,7 +1,8 @@
-// Reductions over axes, and the place of the largest element.
+// Reductions over axes, running sums, and the place of the largest element.
 #pragma once
 
 #include <neap/backend/kernels/arg_max.hpp>
+#include <neap/backend/kernels/cumsum.hpp>
 #include <neap/backend/kernels/reduce.hpp>
 #include <neap/ir/operators/binary.hpp>
 
@@ -168,6 +169,33 @@ struct arg_max {
 template <class Backend>
 void run(Backend& b, arg_max const& op, kernel_arguments const& a) {
   neap::arg_max(b, a.out[0], a.in[0], static_cast<int>(op.axis));
+}
+
+/// The sums of the first elements along an axis, up to each; from the end back if `reverse`. Of integers and booleans as
+/// i64.
+struct cumsum {
+  static constexpr std::string_view name = "cumsum";
+  std::int64_t axis = -1;
+  bool reverse = false;
+  static constexpr auto attributes() {
+    return std::array{field<&cumsum::axis>("axis"), field<&cumsum::reverse>("reverse")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    detail::require_axis(c, 0, axis);
+    auto const& x = c.in(0);
+    c.fresh(tensor_type{is_floating(x.element) ? x.element : dtype::i64, x.dims});
+  }
+  void relate(dim_context& c) const {
+    int const k = detail::plain_axis(axis, c.in(0).rank());
+    for (int i = 0; i < c.in(0).rank(); ++i)
+      if (i != k) c.same(0, i, 0, i);
+  }
+  void gradient(gradient_context& c) const { c.give(0, c.emit(cumsum{axis, !reverse}, {c.grad()})); }
+};
+template <class Backend>
+void run(Backend& b, cumsum const& op, kernel_arguments const& a) {
+  neap::cumsum(b, a.out[0], a.in[0], detail::plain_axis(op.axis, a.in[0].rank()), op.reverse);
 }
 
 }  // namespace neap::inline v0::op

@@ -225,6 +225,60 @@ struct softplus : unary<softplus> {
     return math::sigmoid(x);
   }
 };
+struct sin : unary<sin> {
+  static constexpr std::string_view name = "sin";
+  static constexpr double flops = 12;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::sin(x);
+  }
+  template <class T>
+  NEAP_HD T slope(T x) const {
+    return math::cos(x);
+  }
+};
+struct cos : unary<cos> {
+  static constexpr std::string_view name = "cos";
+  static constexpr double flops = 12;
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::cos(x);
+  }
+  template <class T>
+  NEAP_HD T slope(T x) const {
+    return -math::sin(x);
+  }
+};
+
+// ---------------------------------------------------------------------------------- steps: no slope anywhere
+
+/// -1, 0 or 1; a NaN stays one.
+struct sign : scalar_function<1, false> {
+  static constexpr std::string_view name = "sign";
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return neap::detail::pick(x != x, x, static_cast<T>(T(x > T(0)) - T(x < T(0))));
+  }
+  void gradient(gradient_context& c) const { c.grad(); }  // zeros
+};
+/// The largest whole number that is not above x.
+struct floor : scalar_function<1, true> {
+  static constexpr std::string_view name = "floor";
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::floor(x);
+  }
+  void gradient(gradient_context& c) const { c.grad(); }
+};
+/// The nearest whole number, the even one of two.
+struct round : scalar_function<1, true> {
+  static constexpr std::string_view name = "round";
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::round(x);
+  }
+  void gradient(gradient_context& c) const { c.grad(); }
+};
 
 // ---------------------------------------------------------------------------------- with attributes
 
@@ -345,6 +399,58 @@ struct mul_scalar {
     return x * static_cast<T>(value);
   }
   void gradient(gradient_context& c) const { c.give(0, c.emit(mul_scalar{value}, {c.grad()})); }
+};
+
+namespace detail {
+/// Whether an element type has this number: a floating type has all (rounded), others have whole ones in their range.
+inline bool has_number(dtype t, double x) {
+  double const low = t == dtype::i64 ? -0x1p63 : t == dtype::i32 ? -0x1p31 : 0;
+  double const behind = t == dtype::i64 ? 0x1p63 : t == dtype::i32 ? 0x1p31 : t == dtype::boolean ? 2 : 256;
+  return is_floating(t) || (x >= low && x < behind && x == static_cast<double>(static_cast<std::int64_t>(x)));
+}
+}  // namespace detail
+
+/// x, or the bound that it is beyond; a NaN stays one. Of integers, bounds are whole numbers or infinite. The slope at a
+/// bound is 0, so that the gradient reads the result.
+struct clamp {
+  static constexpr std::string_view name = "clamp";
+  static constexpr bool slope_of_result = true;
+  static constexpr double flops = 2;
+  double low = -neap::detail::infinity_of<double>, high = neap::detail::infinity_of<double>;
+  static constexpr auto attributes() { return std::array{field<&clamp::low>("low"), field<&clamp::high>("high")}; }
+  static constexpr int map_inputs = 1;
+  static constexpr bool elementwise = true, integral = true;
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    auto const& x = c.in(0);
+    c.require(low <= high, "the bounds are not in order, ", low, " and ", high);
+    c.require(x.element != dtype::boolean, "needs numbers, was given ", x, ": cast it first");
+    auto const require_bound = [&](double bound) {
+      c.require(detail::has_number(x.element, bound), "the bound ", bound, " is no ", x.element, ", but the tensor is ",
+                x, ": cast it first");
+    };
+    if (low != -neap::detail::infinity_of<double>) require_bound(low);
+    if (high != neap::detail::infinity_of<double>) require_bound(high);
+    c.fresh(x);
+  }
+  void relate(dim_context& c) const { detail::relate_all_aligned(c); }
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::min(math::max(x, as<T>(low)), as<T>(high));
+  }
+  template <class T>
+  NEAP_HD T slope(T y) const {
+    return T((y > T(low)) & (y < T(high)));
+  }
+  void gradient(gradient_context& c) const { c.give(0, c.emit(grad_of<clamp>(*this), {c.grad(), c.out(0)})); }
+
+ private:
+  template <class T>
+  NEAP_HD static T as(double bound) {
+    if constexpr (std::is_integral_v<T>)
+      return bound >= 0x1p63 ? INT64_MAX : bound < -0x1p63 ? INT64_MIN : static_cast<T>(bound);
+    else return T(bound);
+  }
 };
 
 namespace detail {

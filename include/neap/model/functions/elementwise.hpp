@@ -6,7 +6,7 @@
 
 #include <neap/ir/operators/binary.hpp>
 #include <neap/ir/operators/unary.hpp>
-#include <neap/model/apply.hpp>
+#include <neap/model/functions/comparison.hpp>
 
 namespace neap::inline v0 {
 
@@ -56,8 +56,26 @@ NEAP_FUNCTION_OF_ONE(relu)
 NEAP_FUNCTION_OF_ONE(silu)
 NEAP_FUNCTION_OF_ONE(erf)
 NEAP_FUNCTION_OF_ONE(softplus)
+NEAP_FUNCTION_OF_ONE(sin)
+NEAP_FUNCTION_OF_ONE(cos)
+NEAP_FUNCTION_OF_ONE(sign)
+NEAP_FUNCTION_OF_ONE(floor)
+NEAP_FUNCTION_OF_ONE(round)
 #undef NEAP_FUNCTION_OF_ONE
 
+/// The smallest whole number that is not below x. Steps (sign, floor, ceil, round) have slope 0 everywhere.
+inline tensor ceil(tensor const& x, std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  return neg(floor(neg(x)));
+}
+/// x, or the bound that it is beyond; a NaN stays one. Options: clamp(x, {.low = 0}). The slope at a bound is 0.
+inline tensor clamp(tensor const& x, op::clamp how, std::source_location at = std::source_location::current()) {
+  return apply(how, {x}, at);
+}
+inline tensor clamp(tensor const& x, double low, double high,
+                    std::source_location at = std::source_location::current()) {
+  return apply(op::clamp{low, high}, {x}, at);
+}
 /// x * Phi(x); `tanh_form`: GPT-2's approximation of it.
 inline tensor gelu(tensor const& x, bool tanh_form, std::source_location at = std::source_location::current()) {
   return apply(op::gelu{tanh_form}, {x}, at);
@@ -79,18 +97,6 @@ inline tensor add(tensor const& a, tensor const& b, std::source_location at = st
 }
 inline tensor mul(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
   return apply(op::mul{}, {a, b}, at);
-}
-/// The larger of both, elementwise; a NaN wins.
-inline tensor maximum(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
-  return apply(op::maximum{}, {a, b}, at);
-}
-inline tensor minimum(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
-  return apply(op::minimum{}, {a, b}, at);
-}
-/// a where condition (bool), else b.
-inline tensor where(tensor const& condition, tensor const& a, tensor const& b,
-                    std::source_location at = std::source_location::current()) {
-  return apply(op::where{}, {condition, a, b}, at);
 }
 
 }  // namespace neap::inline v0

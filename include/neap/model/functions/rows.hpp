@@ -43,11 +43,11 @@ inline tensor rms_norm(tensor const& x, tensor const& weight, double epsilon = 1
 }
 
 /// The mean over rows of -log softmax(logits)[target]: logits (..., classes), targets (...) of i64. Rows whose target is
-/// `ignored` do not count.
+/// `ignored` do not count. With a smoothing s in [0, 1] the target is 1 - s of the class and s / classes of each.
 inline tensor cross_entropy_loss(tensor const& logits, tensor const& targets, std::int64_t ignored = -100,
-                                 std::source_location at = std::source_location::current()) {
+                                 double smoothing = 0, std::source_location at = std::source_location::current()) {
   place_scope const here(at);
-  return apply(op::cross_entropy{ignored}, {detail::rows(logits), contiguous(targets)});
+  return apply(op::cross_entropy{ignored, false, smoothing}, {detail::rows(logits), contiguous(targets)});
 }
 /// The mean of (x - y)^2.
 inline tensor mse_loss(tensor const& x, tensor const& y, std::source_location at = std::source_location::current()) {

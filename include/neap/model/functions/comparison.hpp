@@ -1,0 +1,95 @@
+// Comparisons, choice and logical functions: booleans, elementwise, between tensors that broadcast to one shape, or a
+// tensor and a number of its element type. A NaN is not equal to anything, itself included, and neither above nor below.
+// No gradient goes through a comparison.
+#pragma once
+
+#include <neap/ir/operators/binary.hpp>
+#include <neap/model/apply.hpp>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+/// A number as a scalar of x's element type.
+inline tensor number_beside(char const* name, tensor const& x, double number, std::source_location at) {
+  with_place(at, [&] {
+    shape_context(name, {}).require(op::detail::has_number(x.element(), number), number, " is no ", x.element(),
+                                    ", but the tensor is ", x.type(), ": cast it first");
+  });
+  return apply(op::fill{{}, x.element(), number}, {}, at);
+}
+/// An operator of `first` (or nothing) and two tensors, one of which may be a number.
+inline tensor apply_operands(operator_view op, tensor const* first, operand const& a, operand const& b,
+                             std::source_location at) {
+  char const* const name = op.facets->name.data();  // a literal
+  if (!a.is_tensor() && !b.is_tensor())
+    throw error(context_access::place(at), std::string(name) + ": one of both must be a tensor");
+  std::vector<tensor> in;
+  if (first) in.push_back(*first);
+  in.push_back(a.is_tensor() ? a.get() : number_beside(name, b.get(), a.number(), at));
+  in.push_back(b.is_tensor() ? b.get() : number_beside(name, a.get(), b.number(), at));
+  return apply_view(op, span_of(in), at).front();
+}
+
+inline void require_booleans(char const* name, tensor const& x, std::source_location at) {
+  with_place(at, [&] {
+    shape_context(name, {}).require(x.element() == dtype::boolean, "needs booleans, was given ", x.type(),
+                                    ": compare it first");
+  });
+}
+/// An operator of two tensors of booleans, under the name that the user knows.
+inline tensor apply_logical(char const* name, operator_view op, tensor const& a, tensor const& b,
+                            std::source_location at) {
+  tensor const both[] = {a, b};
+  for (auto const& x : both) require_booleans(name, x, at);
+  with_place(at, [&] {
+    tensor_layout const layouts[] = {a.layout(), b.layout()};
+    shape_context c(name, layouts);
+    op::detail::broadcast(c);
+  });
+  return apply_view(op, both, at).front();
+}
+
+}  // namespace detail
+
+#define NEAP_COMPARISON_FUNCTION(NAME)                                                                                \
+  inline tensor NAME(operand const& a, operand const& b, std::source_location at = std::source_location::current()) { \
+    return detail::apply_operands(view_of(op::NAME{}), nullptr, a, b, at);                                            \
+  }
+/// Where a is above b: greater(x, y), greater(x, 0); and likewise the others.
+NEAP_COMPARISON_FUNCTION(greater)
+NEAP_COMPARISON_FUNCTION(greater_equal)
+NEAP_COMPARISON_FUNCTION(less)
+NEAP_COMPARISON_FUNCTION(less_equal)
+NEAP_COMPARISON_FUNCTION(equal)
+NEAP_COMPARISON_FUNCTION(not_equal)
+/// The larger of both; a NaN wins.
+NEAP_COMPARISON_FUNCTION(maximum)
+/// The smaller of both; a NaN wins.
+NEAP_COMPARISON_FUNCTION(minimum)
+#undef NEAP_COMPARISON_FUNCTION
+
+/// a where condition (bool), else b: where(greater(x, 0), x, 0).
+inline tensor where(tensor const& condition, operand const& a, operand const& b,
+                    std::source_location at = std::source_location::current()) {
+  return detail::apply_operands(view_of(op::where{}), &condition, a, b, at);
+}
+
+// Logical functions take booleans only: greater(x, 0) or not_equal(x, 0) makes them of numbers.
+
+inline tensor logical_and(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
+  return detail::apply_logical("logical_and", view_of(op::minimum{}), a, b, at);
+}
+inline tensor logical_or(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
+  return detail::apply_logical("logical_or", view_of(op::maximum{}), a, b, at);
+}
+inline tensor logical_xor(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {
+  return detail::apply_logical("logical_xor", view_of(op::not_equal{}), a, b, at);
+}
+inline tensor logical_not(tensor const& x, std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  detail::require_booleans("logical_not", x, at);
+  return equal(x, 0);
+}
+
+}  // namespace neap::inline v0

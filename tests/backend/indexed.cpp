@@ -1,0 +1,55 @@
+#include <neap/backend/kernels/indexed.hpp>
+
+#include "testing.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace neap;
+using namespace neap_test;
+
+namespace {
+struct plus {
+  static constexpr bool integral = true;
+  template <class T>
+  T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+}  // namespace
+
+TEST_CASE("parts picked and added to: any type, layout and axis, on any number of threads") {
+  random_stream r{6};
+  host_backend one{1}, many{3};
+  for (int round = 0; round < 200; ++round) {
+    dtype const t = all_types[round % 7];  // sums of booleans are none
+    shape dims = random_shape(r, 2, 9);
+    dims.push_back(1 + r.below(round % 3 ? 9 : 4000));
+    int const axis = static_cast<int>(r.below(static_cast<std::uint32_t>(dims.rank())));
+    std::int64_t const n = 1 + r.below(12);
+    shape part = dims;
+    part[axis] = n;
+    auto const x = random_view(t, dims, r, false, true, 0, 9), source = random_view(t, part, r, false, true, 0, 9),
+               index = random_view(dtype::i64, {n}, r, false, true, 0, static_cast<double>(dims[axis]));
+    owned picked{t, part}, picked2{t, part}, sums{t, dims}, sums2{t, dims};
+    index_select(one, picked, x, index, axis);
+    index_select(many, picked2, x, index, axis);
+    CHECK(same_bits(picked, picked2));
+    index_add(one, plus{}, sums, x, index, source, axis);
+    index_add(many, plus{}, sums2, x, index, source, axis);
+    CHECK(same_bits(sums, sums2));
+
+    auto const xv = values(x), iv = values(index), sv = values(source);
+    std::vector<double> expected, total = xv;
+    std::int64_t inner = 1;
+    for (int a = axis + 1; a < dims.rank(); ++a) inner *= dims[a];
+    for (std::size_t i = 0; i < sv.size(); ++i) {
+      auto const k = static_cast<std::int64_t>(i);
+      auto const number = static_cast<std::int64_t>(iv[static_cast<std::size_t>(k / inner % n)]);
+      auto const at = static_cast<std::size_t>((k / inner / n * dims[axis] + number) * inner + k % inner);
+      expected.push_back(xv[at]);
+      total[at] += sv[i];
+    }
+    CHECK(values(picked) == expected);
+    CHECK(near(sums, total, 20 * tolerance(t)));
+  }
+}
