@@ -61,7 +61,8 @@ using standard_list = type_list<
     struct batch_norm, struct batch_norm_grad, struct batch_norm_update, struct batch_norm_inference, struct group_norm,
     struct group_norm_grad, struct max_pool2d, struct max_pool2d_grad, struct avg_pool2d, struct avg_pool2d_grad,
     struct adaptive_avg_pool2d, struct adaptive_avg_pool2d_grad, struct interpolate, struct interpolate_grad,
-    struct embedding, struct embedding_grad, struct gather, struct scatter_add,
+    struct embedding, struct embedding_grad, struct gather, struct scatter_add, struct index_select, struct index_add,
+    struct one_hot, struct topk,
     // updates
     struct sgd, struct momentum, struct adam, struct adamw, struct lion, struct increment, struct accumulate,
     struct reset, struct sum_squares, struct clip_factor, struct scale_by, matmul_update<struct sgd>,

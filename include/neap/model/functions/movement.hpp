@@ -122,6 +122,27 @@ inline tensor concat(std::vector<tensor> const& parts, std::int64_t axis = 0,
                      std::source_location at = std::source_location::current()) {
   return apply_all(op::concat{axis}, std::span<tensor const>(parts), at).front();
 }
+/// One beside another along a new axis: parts of one shape; the axis counts in the result.
+inline tensor stack(std::vector<tensor> const& parts, std::int64_t axis = 0,
+                    std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  if (parts.empty()) throw error(context_access::place(at), "stack: needs at least one tensor");
+  tensor const& first = parts[0];
+  int const rank = first.rank(), k = static_cast<int>(axis < 0 ? axis + rank + 1 : axis);
+  if (k < 0 || k > rank)
+    throw error(context_access::place(at),
+                "stack: no place " + std::to_string(axis) + " for a new axis in " + to_string(first.type()));
+  for (auto const& part : parts)
+    if (part.shape() != first.shape())
+      throw error(context_access::place(at),
+                  "stack: shapes differ, " + to_string(first.shape()) + " and " + to_string(part.shape()));
+  shape dims = first.shape();
+  detail::with_place(at, [&] { dims.insert(k, static_cast<std::int64_t>(parts.size())); });
+  if (k < rank) return reshape(concat(parts, k), dims);  // without a copy of parts that are views
+  std::vector<tensor> columns;
+  for (auto const& part : parts) columns.push_back(unsqueeze(part, -1));
+  return concat(columns, -1);
+}
 /// `before` and `after` elements of `value` around an axis.
 inline tensor pad(tensor const& x, std::int64_t axis, std::int64_t before, std::int64_t after, double value = 0,
                   std::source_location at = std::source_location::current()) {

@@ -1,4 +1,5 @@
-// Elements by whole numbers: rows of a table, places along an axis, the place of the largest.
+// Elements by whole numbers (i64): rows of a table, places along an axis, the places of the largest. A number that is
+// outside throws neap::error when the step runs.
 #pragma once
 
 #include <neap/ir/operators/picking.hpp>
@@ -23,6 +24,46 @@ inline tensor gather(tensor const& x, tensor const& index, std::int64_t axis = 0
 inline tensor arg_max(tensor const& x, std::int64_t axis = -1,
                       std::source_location at = std::source_location::current()) {
   return apply(op::arg_max{axis}, {x}, at);
+}
+/// Parts of x by their numbers along an axis: y[..., i, ...] = x[..., index[i], ...]; index (n).
+inline tensor index_select(tensor const& x, tensor const& index, std::int64_t axis = 0,
+                           std::source_location at = std::source_location::current()) {
+  return apply(op::index_select{axis}, {x, index}, at);
+}
+/// x with source[..., i, ...] added to its part index[i] along an axis, in the order of i: numbers may repeat.
+inline tensor index_add(tensor const& x, tensor const& index, tensor const& source, std::int64_t axis = 0,
+                        std::source_location at = std::source_location::current()) {
+  return apply(op::index_add{axis}, {x, index, source}, at);
+}
+/// ids (...) -> (..., classes): 1 at each id's place, else 0.
+inline tensor one_hot(tensor const& ids, std::int64_t classes, dtype element = dtype::f32,
+                      std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  return apply(op::one_hot{classes, element}, {contiguous(ids)});
+}
+
+/// Elements in order along an axis, and the places that they have in what was ordered.
+struct ordered {
+  tensor values, places;
+};
+/// The k largest elements along an axis, the largest first; of equals the one at the lower place, and a NaN is larger
+/// than all. Options: {.axis = 0, .largest = false}. The gradient goes to the elements that were taken.
+inline ordered topk(tensor const& x, std::int64_t k, op::topk how = {},
+                    std::source_location at = std::source_location::current()) {
+  how.k = k;
+  auto out = apply_all(how, {x}, at);
+  return {std::move(out[0]), std::move(out[1])};
+}
+/// All elements along an axis from the smallest to the largest, or the other way round; equal ones keep their order.
+inline ordered sort(tensor const& x, std::int64_t axis = -1, bool descending = false,
+                    std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  return topk(x, x.size(detail::axis_of(x, axis, "sort", at)), {.axis = axis, .largest = descending});
+}
+/// The places of sort.
+inline tensor arg_sort(tensor const& x, std::int64_t axis = -1, bool descending = false,
+                       std::source_location at = std::source_location::current()) {
+  return sort(x, axis, descending, at).places;
 }
 
 }  // namespace neap::inline v0
