@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/model/functions/attention.hpp>
+#include <neap/model/functions/convolution.hpp>
 #include <neap/model/functions/elementwise.hpp>
 #include <neap/model/functions/images.hpp>
 #include <neap/model/functions/matrix.hpp>

@@ -1,5 +1,5 @@
-// The blocks of transformers: a perceptron of two layers, and attention and perceptron with residual connections, the
-// norms before them (GPT-2, ViT) or after them (BERT).
+// The blocks of transformers: perceptrons of two layers and gated ones, and attention and perceptron with residual
+// connections, the norms before them (GPT-2, ViT) or after them (BERT).
 #pragma once
 
 #include <neap/model/nn/activation.hpp>
@@ -29,6 +29,25 @@ struct mlp_block {
   static constexpr std::array neap_names{"up", "down"};
 };
 
+/// down(silu(gate(x)) * up(x)), without biases (Shazeer 2020).
+struct gated_mlp {
+  linear gate, up, down;
+
+  gated_mlp() = default;
+  gated_mlp(std::int64_t width, std::int64_t hidden, std::source_location at = std::source_location::current())
+      : gate(width, hidden, {.bias = false}, at),
+        up(width, hidden, {.bias = false}, at),
+        down(hidden, width, {.bias = false}, at) {}
+
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    return down(neap::silu(gate(x)) * up(x));
+  }
+
+  friend auto neap_fields(gated_mlp& self) { return std::tie(self.gate, self.up, self.down); }
+  static constexpr std::array neap_names{"gate", "up", "down"};
+};
+
 struct transformer_options {
   bool norm_first = true;  // norms before attention and perceptron; else after the residual sums
   double dropout = 0;
@@ -55,14 +74,13 @@ struct transformer_block {
   /// x (b, t, d) -> (b, t, d)
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    auto const call = [&](auto const& module, tensor const& v) { return module(v); };
     auto const drop = [&](tensor const& v) { return neap::dropout(v, options.dropout); };
     if (options.norm_first) {
-      x = neap::add(x, drop(call(attention, call(norm1, x))));
-      return neap::add(x, drop(call(mlp, call(norm2, x))));
+      x = x + drop(attention(norm1(x)));
+      return x + drop(mlp(norm2(x)));
     }
-    x = call(norm1, neap::add(x, drop(call(attention, x))));
-    return call(norm2, neap::add(x, drop(call(mlp, x))));
+    x = norm1(x + drop(attention(x)));
+    return norm2(x + drop(mlp(x)));
   }
 
   friend auto neap_fields(transformer_block& self) {
