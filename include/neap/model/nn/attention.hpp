@@ -24,13 +24,14 @@ struct multi_head_attention {
   multi_head_attention() = default;
   multi_head_attention(std::int64_t width, std::int64_t heads_, attention_options o = {},
                        std::source_location at = std::source_location::current())
-      : qkv(width, 3 * width, {.bias = o.bias}, at),
-        out(width, width, {.bias = o.bias}, at),
-        heads(heads_),
+      : heads(heads_),
         options(o) {
+    place_scope const here(at);
     if (heads < 1 || width % heads != 0)
       throw error(context_access::place(at), "multi_head_attention: width " + std::to_string(width) +
                                                  " does not divide into " + std::to_string(heads) + " heads");
+    qkv = linear(width, 3 * width, {.bias = o.bias});
+    out = linear(width, width, {.bias = o.bias});
   }
 
   /// x (b, t, d) -> (b, t, d)

@@ -16,9 +16,10 @@ struct conv1d {
   conv1d(std::int64_t in, std::int64_t out, std::int64_t size, conv1d_options o = {},
          std::source_location at = std::source_location::current())
       : options(o) {
-    auto const c = neap::detail::of_a_group("conv1d", in, o.groups, in, out, at);
-    weight = parameter({out, c, size}, initialiser::fan_in(c * size), o.element, at);
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size), o.element, at);
+    place_scope const here(at);
+    auto const c = neap::detail::of_a_group("conv1d", in, o.groups, in, out);
+    weight = parameter({out, c, size}, initialiser::fan_in(c * size), o.element);
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size), o.element);
   }
 
   /// x (n, in, l) -> (n, out, l')

@@ -13,9 +13,9 @@ namespace neap::inline v0 {
 namespace detail {
 /// The channels of one group, of `channels`. Throws neap::error if those of input and output do not divide into groups.
 inline std::int64_t of_a_group(char const* who, std::int64_t channels, std::int64_t groups, std::int64_t in,
-                               std::int64_t out, std::source_location at) {
+                               std::int64_t out) {
   if (groups < 1 || in % groups != 0 || out % groups != 0)
-    throw error(context_access::place(at), std::string(who) + ": " + std::to_string(in) + " and " +
+    throw error(context_access::place({}), std::string(who) + ": " + std::to_string(in) + " and " +
                                                std::to_string(out) + " channels do not divide into " +
                                                std::to_string(groups) + " groups");
   return channels / groups;
@@ -39,9 +39,10 @@ struct conv2d {
   conv2d(std::int64_t in, std::int64_t out, std::int64_t size, conv2d_options o = {},
          std::source_location at = std::source_location::current())
       : options(o) {
-    auto const c = neap::detail::of_a_group("conv2d", in, o.groups, in, out, at);
-    weight = parameter({out, c, size, size}, initialiser::fan_in(c * size * size), o.element, at);
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size * size), o.element, at);
+    place_scope const here(at);
+    auto const c = neap::detail::of_a_group("conv2d", in, o.groups, in, out);
+    weight = parameter({out, c, size, size}, initialiser::fan_in(c * size * size), o.element);
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size * size), o.element);
   }
 
   /// x (n, in, h, w) -> (n, out, h', w')

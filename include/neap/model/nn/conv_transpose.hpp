@@ -21,9 +21,10 @@ struct conv_transpose2d {
   conv_transpose2d(std::int64_t in, std::int64_t out, std::int64_t size, conv_transpose_options o = {},
                    std::source_location at = std::source_location::current())
       : options(o) {
-    auto const c = neap::detail::of_a_group("conv_transpose2d", out, o.groups, in, out, at);
-    weight = parameter({in, c, size, size}, initialiser::fan_in(c * size * size), o.element, at);
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size * size), o.element, at);
+    place_scope const here(at);
+    auto const c = neap::detail::of_a_group("conv_transpose2d", out, o.groups, in, out);
+    weight = parameter({in, c, size, size}, initialiser::fan_in(c * size * size), o.element);
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size * size), o.element);
   }
 
   /// x (n, in, h, w) -> (n, out, h', w')
@@ -51,9 +52,10 @@ struct conv_transpose1d {
   conv_transpose1d(std::int64_t in, std::int64_t out, std::int64_t size, conv_transpose_options o = {},
                    std::source_location at = std::source_location::current())
       : options(o) {
-    auto const c = neap::detail::of_a_group("conv_transpose1d", out, o.groups, in, out, at);
-    weight = parameter({in, c, size}, initialiser::fan_in(c * size), o.element, at);
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size), o.element, at);
+    place_scope const here(at);
+    auto const c = neap::detail::of_a_group("conv_transpose1d", out, o.groups, in, out);
+    weight = parameter({in, c, size}, initialiser::fan_in(c * size), o.element);
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size), o.element);
   }
 
   /// x (n, in, l) -> (n, out, l')

@@ -3,12 +3,12 @@
 //
 // The form is dense and exact: each expert computes all tokens, and a table of weights that is 0 for those not chosen joins
 // their outputs. Shapes depend on no data, so it is traced and planned like everything else, and no token is dropped; it
-// costs count / k times the products that only the chosen ones would.
+// costs count / k times the products that only the chosen ones would. An expert whose output is not finite spoils tokens
+// that did not choose it, too.
 #pragma once
 
 #include <neap/model/nn/transformer.hpp>
 
-#include <limits>
 #include <vector>
 
 namespace neap::inline v0::nn {
@@ -34,16 +34,19 @@ struct mixture_of_experts {
 
   /// x (..., width) -> (..., width). Where `balance` is given, the load-balancing loss (Fedus et al. 2022) is added to it:
   /// count times the sum over experts of the share of choices that fell on each times its mean probability. It is 1 where
-  /// all experts are chosen equally often, more where they are not; only the probabilities have a gradient.
+  /// the router prefers none, and grows with its preferences up to count; only the probabilities have a gradient.
   tensor operator()(tensor const& x, tensor* balance = nullptr,
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    tensor const logits = router(x), places = best(logits);
+    tensor const logits = router(x);
+    auto const [numbers, places] = topk(logits, chosen);  // (..., chosen)
     if (balance) {
       tensor const loss = imbalance(logits, places);
       *balance = balance->is_empty() ? loss : *balance + loss;
     }
-    std::vector<tensor> const weights = split(spread(neap::softmax(gather(logits, places, -1)), places), count(), -1);
+    // (..., count): each number at its expert's place, 0 at the others'
+    tensor const table = apply(op::scatter_add{-1, count()}, {softmax(numbers), places});
+    std::vector<tensor> const weights = split(table, count(), -1);
     tensor y = weights[0] * experts[0](x);
     for (std::size_t i = 1; i < experts.size(); ++i) y = y + weights[i] * experts[i](x);
     return y;
@@ -54,25 +57,11 @@ struct mixture_of_experts {
 
  private:
   std::int64_t count() const { return static_cast<std::int64_t>(experts.size()); }
-  /// (..., count) -> (..., chosen) of i64: the places of the largest.
-  tensor best(tensor const& logits) const {
-    std::vector<tensor> places;
-    for (tensor left = logits; static_cast<std::int64_t>(places.size()) < chosen;) {
-      tensor const place = unsqueeze(arg_max(left), -1);
-      places.push_back(place);
-      left = left + spread(fill(place.shape(), -std::numeric_limits<double>::infinity(), left.element()), place);
-    }
-    return concat(places, -1);
-  }
-  /// (..., chosen) -> (..., count): each number at its expert's place, 0 at the others'.
-  tensor spread(tensor const& x, tensor const& places) const {
-    return apply(op::scatter_add{-1, count()}, {x, places});
-  }
   tensor imbalance(tensor const& logits, tensor const& places) const {
-    auto const over_tokens = [&](tensor const& x) { return mean(reshape(x, {x.count() / count(), count()}), {0}); };
-    double const share = 1.0 / static_cast<double>(chosen);
-    tensor const choices = over_tokens(spread(fill(places.shape(), share, logits.element()), places));
-    return sum(choices * over_tokens(neap::softmax(logits))) * count();
+    auto const by_expert = [&](tensor const& x) { return mean(reshape(x, {x.count() / count(), count()}), {0}); };
+    tensor const share = by_expert(one_hot(places, count(), logits.element())),
+                 probability = by_expert(softmax(logits));
+    return sum(share * probability) * count();
   }
 };
 

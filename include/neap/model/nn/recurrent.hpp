@@ -37,9 +37,11 @@ struct lstm_cell {
 
   lstm_cell() = default;
   lstm_cell(std::int64_t in, std::int64_t width, dtype element = dtype::f32,
-            std::source_location at = std::source_location::current())
-      : input(in, 4 * width, {.element = element}, at),
-        state(width, 4 * width, {.bias = false, .element = element}, at) {}
+            std::source_location at = std::source_location::current()) {
+    place_scope const here(at);
+    input = linear(in, 4 * width, {.element = element});
+    state = linear(width, 4 * width, {.bias = false, .element = element});
+  }
 
   /// x (b, in), s of (b, width)
   lstm_state operator()(tensor const& x, lstm_state const& s,
@@ -78,9 +80,11 @@ struct gru_cell {
 
   gru_cell() = default;
   gru_cell(std::int64_t in, std::int64_t width, dtype element = dtype::f32,
-           std::source_location at = std::source_location::current())
-      : input(in, 3 * width, {.element = element}, at),
-        state(width, 3 * width, {.element = element}, at) {}
+           std::source_location at = std::source_location::current()) {
+    place_scope const here(at);
+    input = linear(in, 3 * width, {.element = element});
+    state = linear(width, 3 * width, {.element = element});
+  }
 
   /// x (b, in), h (b, width) -> (b, width)
   tensor operator()(tensor const& x, tensor const& h, std::source_location at = std::source_location::current()) const {
@@ -129,8 +133,9 @@ struct recurrent {
   recurrent(std::int64_t in, std::int64_t width, recurrent_options o = {},
             std::source_location at = std::source_location::current())
       : dropout(o.dropout) {
+    place_scope const here(at);
     if (o.layers < 1) throw error(context_access::place(at), std::string(Cell::name) + ": needs at least one layer");
-    for (std::int64_t i = 0; i < o.layers; ++i) layers.emplace_back(i == 0 ? in : width, width, o.element, at);
+    for (std::int64_t i = 0; i < o.layers; ++i) layers.emplace_back(i == 0 ? in : width, width, o.element);
   }
 
   /// x (b, t, in), at least one step, and the states to start from: none are zeros.
@@ -152,9 +157,9 @@ struct recurrent {
       std::vector<tensor> all;
       for (auto const& seen : split(layers[i].input(r.output), steps)) {
         s = layers[i].step(squeeze(seen, 0), s);
-        all.push_back(unsqueeze(output_of(s), 0));
+        all.push_back(output_of(s));
       }
-      r.output = concat(all);
+      r.output = stack(all);
       r.last.push_back(s);
     }
     r.output = transpose(r.output, 0, 1);

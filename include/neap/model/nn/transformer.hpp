@@ -16,9 +16,11 @@ struct mlp_block {
   mlp_block() = default;
   mlp_block(std::int64_t width, std::int64_t hidden, bool tanh_form_ = false,
             std::source_location at = std::source_location::current())
-      : up(width, hidden, {}, at),
-        down(hidden, width, {}, at),
-        tanh_form(tanh_form_) {}
+      : tanh_form(tanh_form_) {
+    place_scope const here(at);
+    up = linear(width, hidden);
+    down = linear(hidden, width);
+  }
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
@@ -34,10 +36,12 @@ struct gated_mlp {
   linear gate, up, down;
 
   gated_mlp() = default;
-  gated_mlp(std::int64_t width, std::int64_t hidden, std::source_location at = std::source_location::current())
-      : gate(width, hidden, {.bias = false}, at),
-        up(width, hidden, {.bias = false}, at),
-        down(hidden, width, {.bias = false}, at) {}
+  gated_mlp(std::int64_t width, std::int64_t hidden, std::source_location at = std::source_location::current()) {
+    place_scope const here(at);
+    gate = linear(width, hidden, {.bias = false});
+    up = linear(width, hidden, {.bias = false});
+    down = linear(hidden, width, {.bias = false});
+  }
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
@@ -65,11 +69,13 @@ struct transformer_block {
   transformer_block() = default;
   transformer_block(std::int64_t width, std::int64_t heads, std::int64_t hidden, transformer_options o = {},
                     std::source_location at = std::source_location::current())
-      : norm1(width, o.epsilon, dtype::f32, at),
-        norm2(width, o.epsilon, dtype::f32, at),
-        attention(width, heads, o.attention, at),
-        mlp(width, hidden, o.tanh_form, at),
-        options(o) {}
+      : options(o) {
+    place_scope const here(at);
+    norm1 = layer_norm(width, o.epsilon);
+    norm2 = layer_norm(width, o.epsilon);
+    attention = multi_head_attention(width, heads, o.attention);
+    mlp = mlp_block(width, hidden, o.tanh_form);
+  }
 
   /// x (b, t, d) -> (b, t, d)
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {

@@ -53,9 +53,9 @@ struct llama_block {
   }
 
   friend auto neap_fields(llama_block& self) {
-    auto& [norm1, norm2, attention, mlp] = self;
-    return std::tie(norm1, attention.query, attention.key, attention.value, attention.out, norm2, mlp.gate, mlp.up,
-                    mlp.down);
+    auto& a = self.attention;
+    auto& m = self.mlp;
+    return std::tie(self.norm1, a.query, a.key, a.value, a.out, self.norm2, m.gate, m.up, m.down);
   }
   static constexpr std::array neap_names{"norm1", "query", "key", "value", "out", "norm2", "gate", "up", "down"};
 };

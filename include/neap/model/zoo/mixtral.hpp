@@ -45,6 +45,11 @@ struct mixtral_block {
     x = x + attention(norm1(x), turn);
     return x + mixture(norm2(x), balance);
   }
+
+  friend auto neap_fields(mixtral_block& self) {
+    return std::tie(self.norm1, self.attention, self.norm2, self.mixture);
+  }
+  static constexpr std::array neap_names{"norm1", "attention", "norm2", "mixture"};
 };
 
 struct mixtral {
@@ -60,7 +65,7 @@ struct mixtral {
     place_scope const here(at);
     tokens = nn::embedding(c.vocabulary, c.width, 0.02);
     for (std::int64_t i = 0; i < c.layers; ++i) blocks.emplace_back(c);
-    turn = nn::rotary(c.context, c.width / c.heads, c.rotary_base);
+    turn = nn::rotary(c.context, c.heads > 0 ? c.width / c.heads : 0, c.rotary_base);
     norm = nn::rms_norm(c.width, c.epsilon);
     head = nn::linear(c.width, c.vocabulary, {.bias = false});
   }
