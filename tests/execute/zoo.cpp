@@ -182,7 +182,7 @@ TEST_CASE("mixtral, with and without the load-balancing loss") {
     return cross_entropy{}(logits, sample.second) + 0.02 * balance;
   });
 }
-TEST_CASE("lstm") { check_training(zoo::lstm(zoo::lstm_config::toy()), text(), cross_entropy{}); }
+TEST_CASE("lstm") { check_training(zoo::lstm(zoo::lstm_config::toy()), text(), cross_entropy{}, 16); }
 TEST_CASE("gru, convolutions of sequences and transposed ones") {
   struct {
     nn::embedding tokens{16, 8};

@@ -20,8 +20,6 @@ namespace {
 
 using numbers = std::vector<double>;
 
-tensor f64(shape const& s, std::uint64_t seed) { return tensor::randn(s, seed, dtype::f64); }
-
 void check_place(std::string const& what, int line, std::string_view text) {
   CAPTURE(what);
   CHECK(what.starts_with("grouped_query_attention.cpp:" + std::to_string(line) + ": "));
@@ -138,15 +136,11 @@ TEST_CASE("what grouped-query attention and rotary positions cannot take is told
     check_place(message_of([&] { nn::grouped_query_attention(16, heads, 3); }), __LINE__,
                 "width must divide into heads, and heads into heads of keys, not 16 into " + std::to_string(heads));
   nn::grouped_query_attention const m(8, 2, 1);
-  check_place(message_of([&] {
-                m(tensor::ones({4, 8}));
-              }),
-              __LINE__, "takes (batch, tokens, width), was given f32[4,8]");
+  tensor const flat = tensor::ones({4, 8}), five = tensor::ones({1, 5, 8}), broad = tensor::ones({1, 1, 4, 6});
+  check_place(message_of([&] { m(flat); }), __LINE__, "takes (batch, tokens, width), was given f32[4,8]");
   nn::rotary const turn(4, 4);
-  check_place(message_of([&] {
-                m(tensor::ones({1, 5, 8}), turn);
-              }),
-              __LINE__, "rotary: has angles for [4,4] tokens and widths, was given f32[1,2,5,4]");
-  check_place(message_of([&] { turn(tensor::ones({1, 1, 4, 6})); }), __LINE__, "rotary: has angles for [4,4]");
+  check_place(message_of([&] { m(five, turn); }), __LINE__,
+              "rotary: has angles for [4,4] tokens and widths, was given f32[1,2,5,4]");
+  check_place(message_of([&] { turn(broad); }), __LINE__, "rotary: has angles for [4,4]");
   check_place(message_of([&] { nn::rotary(4, 3); }), __LINE__, "the width of a head must be even, not 3");
 }

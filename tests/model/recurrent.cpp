@@ -209,10 +209,8 @@ TEST_CASE("what a recurrent network cannot take is told with the line") {
               "lstm: takes (batch, at least one step, width), was given f32[2,4]");
   check_place(message_of([&] { gru(tensor::ones({2, 0, 3})); }), __LINE__, "gru: takes (batch, at least one step");
   check_place(message_of([&] { gru(x, {h}); }), __LINE__, "gru: has 2 layers, was given states of 1");
-  check_place(message_of([&] {
-                lstm(x, {{h, wrong}});
-              }),
-              __LINE__, "lstm: the state must have shape [2,4], was given f32[2,5]");
+  nn::lstm::states const bad{{h, wrong}};
+  check_place(message_of([&] { lstm(x, bad); }), __LINE__, "lstm: the state must have shape [2,4], was given f32[2,5]");
   check_place(message_of([&] { gru.layers[0](select(x, 1, 0), wrong); }), __LINE__,
               "gru: the state must have shape [2,4], was given f32[2,5]");
   check_place(message_of([&] { lstm(tensor::ones({2, 5, 6})); }), __LINE__, "matmul: inner extents differ");

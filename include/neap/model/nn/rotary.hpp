@@ -45,7 +45,8 @@ struct rotary {
       throw error(context_access::place(at), "rotary: has angles for " + to_string(cosine.shape()) +
                                                  " tokens and widths, was given " + to_string(x.type()));
     tensor const swapped = concat({slice(x, 3, d / 2, d), slice(x, 3, 0, d / 2)}, 3);
-    return x * slice(cosine, 0, 0, t) + swapped * slice(sine, 0, 0, t);
+    auto const angles = [&](tensor const& table) { return cast(slice(table, 0, 0, t), x.element()); };
+    return x * angles(cosine) + swapped * angles(sine);
   }
 
   friend auto neap_fields(rotary& self) { return std::tie(self.cosine, self.sine); }
