@@ -5,6 +5,8 @@
 #include <neap/model/zoo/densenet.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/model/zoo/llama.hpp>
+#include <neap/model/zoo/lstm.hpp>
+#include <neap/model/zoo/mixtral.hpp>
 #include <neap/model/zoo/mlp.hpp>
 #include <neap/model/zoo/resnet.hpp>
 #include <neap/model/zoo/unet.hpp>
@@ -172,6 +174,30 @@ TEST_CASE("gpt") {
 }
 TEST_CASE("vit") { check_training(zoo::vit(zoo::vit_config::toy()), images(), cross_entropy{}); }
 TEST_CASE("llama") { check_training(zoo::llama(zoo::llama_config::toy()), text(), cross_entropy{}); }
+TEST_CASE("mixtral, with and without the load-balancing loss") {
+  check_training(zoo::mixtral(zoo::mixtral_config::toy()), text(), cross_entropy{});
+  check_training(zoo::mixtral(zoo::mixtral_config::toy()), text(), [](auto const& model, auto const& sample) {
+    tensor balance;
+    tensor const logits = model(sample.first, &balance);
+    return cross_entropy{}(logits, sample.second) + 0.02 * balance;
+  });
+}
+TEST_CASE("lstm") { check_training(zoo::lstm(zoo::lstm_config::toy()), text(), cross_entropy{}, 16); }
+TEST_CASE("gru, convolutions of sequences and transposed ones") {
+  struct {
+    nn::embedding tokens{16, 8};
+    nn::conv1d narrow{8, 12, 3, {.stride = 2, .padding = 1}};
+    nn::gru recurrent{12, 12, {.layers = 2, .dropout = 0.1}};
+    nn::conv_transpose1d wide{12, 16, 4, {.stride = 2, .padding = 1}};
+
+    tensor operator()(tensor const& ids) const {
+      tensor const x = relu(narrow(transpose(tokens(ids), 1, 2)));  // (b, 12, t / 2)
+      tensor const y = recurrent(transpose(x, 1, 2)).output;        // (b, t / 2, 12)
+      return transpose(wide(transpose(y, 1, 2)), 1, 2);             // (b, t, 16)
+    }
+  } model;
+  check_training(model, text(), cross_entropy{});
+}
 
 TEST_CASE("the real sizes are traced with types only, and count the weights that their papers do") {
   auto const check = [](auto model, tensor const& x, tensor const& y, std::int64_t weights) {
@@ -193,4 +219,6 @@ TEST_CASE("the real sizes are traced with types only, and count the weights that
   check(zoo::vit(zoo::vit_config::base()), image, label, 86'567'656);
   check(zoo::gpt(zoo::gpt_config::gpt2()), ids, ids, 124'439'808);
   check(zoo::llama(zoo::llama_config::llama7b()), ids, ids, 6'738'415'616);
+  check(zoo::mixtral(zoo::mixtral_config::mixtral8x7b()), ids, ids, 46'702'792'704);
+  check(zoo::lstm(zoo::lstm_config::medium()), ids, ids, 19'775'200);
 }

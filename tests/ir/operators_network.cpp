@@ -35,6 +35,26 @@ numbers convolved(arrays const& in, op::conv2d const& op, shape const& y) {
         }
   return {out};
 }
+/// Each element of dy sent back to the elements of x that it was made of: dx, of shape `x`.
+numbers sent_back(arrays const& in, op::conv2d const& op, shape const& x) {
+  auto const &y = in[0].layout.type.dims, &w = in[1].layout.type.dims;
+  std::vector<double> out(static_cast<std::size_t>(elements(x)));
+  for (std::int64_t n = 0; n < y[0]; ++n)
+    for (std::int64_t o = 0; o < y[1]; ++o)
+      for (std::int64_t i = 0; i < y[2]; ++i)
+        for (std::int64_t j = 0; j < y[3]; ++j)
+          for (std::int64_t c = 0; c < w[1]; ++c)
+            for (std::int64_t a = 0; a < w[2]; ++a)
+              for (std::int64_t b = 0; b < w[3]; ++b) {
+                auto const h = i * op.stride[0] + a * op.dilation[0] - op.padding[0],
+                           v = j * op.stride[1] + b * op.dilation[1] - op.padding[1];
+                if (h < 0 || v < 0 || h >= x[2] || v >= x[3]) continue;
+                auto const channel = o / (y[1] / op.groups) * w[1] + c;
+                out[static_cast<std::size_t>(((n * x[1] + channel) * x[2] + h) * x[3] + v)] +=
+                    in[0].at({n, o, i, j}) * in[1].at({o, c, a, b});
+              }
+  return {out};
+}
 }  // namespace
 
 TEST_CASE("convolution and its gradients") {
@@ -54,7 +74,8 @@ TEST_CASE("convolution and its gradients") {
     shape const y = conv2d_shape(c.x, c.w, op::detail::options_of(c.op));
     int const cuts = check_operator(c.op, in, [&](arrays const& a) { return convolved(a, c.op, y); });
     if (&c == cases) CHECK(cuts == 4);  // samples, filters, channels of both
-    check_operator(op::conv2d_grad_input{c.x, c.op.stride, c.op.padding, c.op.dilation, c.op.groups}, {{y}, {c.w}});
+    check_operator(op::conv2d_grad_input{c.x, c.op.stride, c.op.padding, c.op.dilation, c.op.groups}, {{y}, {c.w}},
+                   [&](arrays const& a) { return sent_back(a, c.op, c.x); });
     check_operator(op::conv2d_grad_weight{c.w, c.op.stride, c.op.padding, c.op.dilation, c.op.groups}, {{c.x}, {y}});
   }
 }

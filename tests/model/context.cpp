@@ -3,6 +3,8 @@
 #include <neap/model/model.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/model/zoo/llama.hpp>
+#include <neap/model/zoo/lstm.hpp>
+#include <neap/model/zoo/mixtral.hpp>
 #include <neap/model/zoo/mlp.hpp>
 #include <neap/model/zoo/vit.hpp>
 
@@ -104,14 +106,21 @@ TEST_CASE("models of the zoo name the line that made or called them") {
   check(message_of([&] { zoo::llama m(llama); }), __LINE__, "llama: width must divide into heads");
   llama.heads = 4, llama.key_heads = 0;
   check(message_of([&] { zoo::llama m(llama); }), __LINE__, "llama: width must divide into heads");
-  check(message_of([&] { zoo::llama_block m(llama); }), __LINE__, "llama: width must divide into heads");
+  check(message_of([&] { zoo::llama_block m(llama); }), __LINE__, "attention: width must divide into heads");
   llama.heads = llama.key_heads = 16;
   check(message_of([&] { zoo::llama m(llama); }), __LINE__, "the width of a head must be even, not 1");
   zoo::llama_config const toy = zoo::llama_config::toy();
   zoo::llama_block const block(toy);
-  check(message_of([&] { zoo::rotary turn(-1, 4, 10); }), __LINE__, "rotary: a context of -1 tokens");
-  zoo::rotary const turn(8, 4, 10);
+  check(message_of([&] { nn::rotary turn(-1, 4, 10); }), __LINE__, "rotary: a context of -1 tokens");
+  nn::rotary const turn(8, 4, 10);
   check(message_of([&] { block(ones({4, 16}), turn); }), __LINE__, "takes (batch, tokens, width), was given f32[4,16]");
+  auto mixtral = zoo::mixtral_config::toy();
+  mixtral.chosen = 5;
+  check(message_of([&] { zoo::mixtral m(mixtral); }), __LINE__, "cannot choose 5 of 4 experts");
+  mixtral.layers = 0, mixtral.heads = 0;
+  check(message_of([&] { zoo::mixtral m(mixtral); }), __LINE__, "the width of a head must be even, not 0");
+  zoo::lstm const lstm(zoo::lstm_config::toy());
+  check(message_of([&] { lstm(tensor::from({1, 2}, {2})); }), __LINE__, "numbers must be i64, was given i32[2]");
   auto gpt = zoo::gpt_config::toy();
   gpt.heads = 3;
   check(message_of([&] { zoo::gpt m(gpt); }), __LINE__, "width 16 does not divide into 3 heads");

@@ -1,5 +1,7 @@
 // Two-dimensional convolution of [N, C, H, W] and its two gradients. The shift is an optional third input rather than a
 // broadcast addition: the kernel starts its sums from it, so that neither time nor a second tensor is spent on it.
+// Convolution is linear in each of x and w, so each of the three operators has the other two as its gradients; the gradient
+// to the input, taken by itself, is the transposed convolution.
 #pragma once
 
 #include <neap/backend/kernels/conv2d.hpp>
@@ -70,6 +72,7 @@ struct conv2d_grad_input {
     return neap::conv2d_input_gradient_workspace(c.out[0].type.dims, c.in[1].type.dims, detail::options_of(*this),
                                                  c.out[0].type.element, detail::planned_threads());
   }
+  void gradient(gradient_context& c) const;
 };
 /// x, dy -> dw, whose shape is `dims`.
 struct conv2d_grad_weight {
@@ -95,6 +98,7 @@ struct conv2d_grad_weight {
     return neap::conv2d_weight_gradient_workspace(c.in[0].type.dims, c.out[0].type.dims, detail::options_of(*this),
                                                   c.in[0].type.element, detail::planned_threads());
   }
+  void gradient(gradient_context& c) const;
 };
 /// x [N, C, H, W], w [O, C / groups, KH, KW], [b [O]] -> y [N, O, OH, OW].
 struct conv2d {
@@ -135,6 +139,17 @@ struct conv2d {
   }
 };
 #undef NEAP_CONV2D_ATTRIBUTES
+
+inline void conv2d_grad_input::gradient(gradient_context& c) const {
+  if (c.wants(0)) c.give(0, c.emit(conv2d{stride, padding, dilation, groups}, {c.grad(), c.in(1)}));
+  if (c.wants(1))
+    c.give(1, c.emit(conv2d_grad_weight{c.type(c.in(1)).dims, stride, padding, dilation, groups}, {c.grad(), c.in(0)}));
+}
+inline void conv2d_grad_weight::gradient(gradient_context& c) const {
+  if (c.wants(0))
+    c.give(0, c.emit(conv2d_grad_input{c.type(c.in(0)).dims, stride, padding, dilation, groups}, {c.in(1), c.grad()}));
+  if (c.wants(1)) c.give(1, c.emit(conv2d{stride, padding, dilation, groups}, {c.in(0), c.grad()}));
+}
 
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, conv2d const& op, kernel_arguments const& a) {

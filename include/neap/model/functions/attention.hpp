@@ -24,14 +24,14 @@ inline tensor plain_attention(tensor const& q, tensor const& k, tensor const& v,
                               double dropped = 0, std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   double const scale = how.scale != 0 ? how.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
-  tensor s = apply(op::mul_scalar{scale}, {matmul(q, k, {.transpose_b = true})});
+  tensor s = matmul(q, k, {.transpose_b = true}) * scale;
   if (how.causal) {
     auto const t = s.size(-2), n = s.size(-1);
     std::vector<float> later(static_cast<std::size_t>(t * n), 0.f);
     for (std::int64_t i = 0; i < t; ++i)
       for (std::int64_t j = i + 1; j < n; ++j)
         later[static_cast<std::size_t>(i * n + j)] = -std::numeric_limits<float>::infinity();
-    s = add(s, cast(constant(detail::make_copy(later, {t, n}, at)), s.element()));
+    s = s + cast(constant(detail::make_copy(later, {t, n}, at)), s.element());
   }
   return matmul(dropout(softmax(s), dropped), v);
 }

@@ -1,22 +1,13 @@
-// Functions of images (n, c, h, w): convolution, pooling, resizing, and norms over channels. The operators' attributes are
-// the options, pairs of numbers being (rows, columns): conv2d(x, w, b, {.stride = {2, 2}, .padding = {1, 1}}).
+// Functions of images (n, c, h, w): pooling, resizing, and norms over channels. The operators' attributes are the options,
+// pairs of numbers being (rows, columns): max_pool2d(x, {.window = {2, 2}, .stride = {2, 2}}).
 #pragma once
 
 #include <neap/ir/operators/channel_norm.hpp>
-#include <neap/ir/operators/conv2d.hpp>
 #include <neap/ir/operators/image.hpp>
 #include <neap/model/functions/movement.hpp>
 
 namespace neap::inline v0 {
 
-/// x (n, c, h, w), weight (o, c / groups, kh, kw), bias (o) or empty -> (n, o, h', w')
-inline tensor conv2d(tensor const& x, tensor const& weight, tensor const& bias, op::conv2d how = {},
-                     std::source_location at = std::source_location::current()) {
-  place_scope const here(at);
-  tensor const image = contiguous(x);
-  if (bias.is_empty()) return apply(how, {image, weight});
-  return apply(how, {image, weight, bias});
-}
 /// The largest element, or the mean, of each window.
 inline tensor max_pool2d(tensor const& x, op::max_pool2d how = {},
                          std::source_location at = std::source_location::current()) {

@@ -26,7 +26,7 @@ inline tensor linear(tensor const& x, tensor const& weight, tensor const& bias,
                      std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   tensor const y = matmul(x, weight, {.transpose_b = true});
-  return bias.is_empty() ? y : add(y, bias);
+  return bias.is_empty() ? y : y + bias;
 }
 
 }  // namespace neap::inline v0

@@ -24,13 +24,14 @@ struct multi_head_attention {
   multi_head_attention() = default;
   multi_head_attention(std::int64_t width, std::int64_t heads_, attention_options o = {},
                        std::source_location at = std::source_location::current())
-      : qkv(width, 3 * width, {.bias = o.bias}, at),
-        out(width, width, {.bias = o.bias}, at),
-        heads(heads_),
+      : heads(heads_),
         options(o) {
+    place_scope const here(at);
     if (heads < 1 || width % heads != 0)
       throw error(context_access::place(at), "multi_head_attention: width " + std::to_string(width) +
                                                  " does not divide into " + std::to_string(heads) + " heads");
+    qkv = linear(width, 3 * width, {.bias = o.bias});
+    out = linear(width, width, {.bias = o.bias});
   }
 
   /// x (b, t, d) -> (b, t, d)
@@ -39,14 +40,12 @@ struct multi_head_attention {
     neap::detail::require_rank(x, 3, "multi_head_attention: takes (batch, tokens, width)", at);
     auto const b = x.size(0), t = x.size(1), d = x.size(2);
     // (b, t, 3 h, d / h): three parts of h heads; a part by heads is a view (b, h, t, d / h)
-    tensor const packed = neap::reshape(qkv(x), {b, t, 3 * heads, d / heads});
-    std::vector<tensor> parts = neap::split(packed, 3, 2);
-    for (auto& part : parts) part = neap::permute(part, {0, 2, 1, 3});
-    tensor const y = options.fused ? neap::attention(parts[0], parts[1], parts[2], {.causal = options.causal})
-                                   : neap::plain_attention(parts[0], parts[1], parts[2], {.causal = options.causal},
-                                                           options.dropout);
-    tensor const joined = neap::reshape(neap::permute(y, {0, 2, 1, 3}), {b, t, d});
-    return out(joined);
+    std::vector<tensor> parts = split(reshape(qkv(x), {b, t, 3 * heads, d / heads}), 3, 2);
+    for (auto& part : parts) part = permute(part, {0, 2, 1, 3});
+    tensor const y = options.fused
+                         ? attention(parts[0], parts[1], parts[2], {.causal = options.causal})
+                         : plain_attention(parts[0], parts[1], parts[2], {.causal = options.causal}, options.dropout);
+    return out(reshape(permute(y, {0, 2, 1, 3}), {b, t, d}));
   }
 
   friend auto neap_fields(multi_head_attention& self) { return std::tie(self.qkv, self.out); }

@@ -5,9 +5,24 @@
 #include <neap/model/parameter.hpp>
 
 #include <array>
+#include <string>
 #include <tuple>
 
-namespace neap::inline v0::nn {
+namespace neap::inline v0 {
+
+namespace detail {
+/// The channels of one group, of `channels`. Throws neap::error if those of input and output do not divide into groups.
+inline std::int64_t of_a_group(char const* who, std::int64_t channels, std::int64_t groups, std::int64_t in,
+                               std::int64_t out) {
+  if (groups < 1 || in % groups != 0 || out % groups != 0)
+    throw error(context_access::place({}), std::string(who) + ": " + std::to_string(in) + " and " +
+                                               std::to_string(out) + " channels do not divide into " +
+                                               std::to_string(groups) + " groups");
+  return channels / groups;
+}
+}  // namespace detail
+
+namespace nn {
 
 struct conv2d_options {
   std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
@@ -23,10 +38,11 @@ struct conv2d {
   conv2d() = default;
   conv2d(std::int64_t in, std::int64_t out, std::int64_t size, conv2d_options o = {},
          std::source_location at = std::source_location::current())
-      : weight({out, of_a_group(in, out, o.groups, at), size, size},
-               initialiser::fan_in(of_a_group(in, out, o.groups, at) * size * size), o.element, at),
-        options(o) {
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(in / o.groups * size * size), o.element, at);
+      : options(o) {
+    place_scope const here(at);
+    auto const c = neap::detail::of_a_group("conv2d", in, o.groups, in, out);
+    weight = parameter({out, c, size, size}, initialiser::fan_in(c * size * size), o.element);
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size * size), o.element);
   }
 
   /// x (n, in, h, w) -> (n, out, h', w')
@@ -42,15 +58,7 @@ struct conv2d {
 
   friend auto neap_fields(conv2d& self) { return std::tie(self.weight, self.bias); }
   static constexpr std::array neap_names{"weight", "bias"};
-
- private:
-  /// The input channels of one group.
-  static std::int64_t of_a_group(std::int64_t in, std::int64_t out, std::int64_t groups, std::source_location at) {
-    if (groups < 1 || in % groups != 0 || out % groups != 0)
-      throw error(context_access::place(at), "conv2d: " + std::to_string(in) + " and " + std::to_string(out) +
-                                                 " channels do not divide into " + std::to_string(groups) + " groups");
-    return in / groups;
-  }
 };
 
-}  // namespace neap::inline v0::nn
+}  // namespace nn
+}  // namespace neap::inline v0

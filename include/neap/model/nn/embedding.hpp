@@ -14,8 +14,10 @@ struct embedding {
 
   embedding() = default;
   embedding(std::int64_t rows, std::int64_t width, double deviation = 1.0, dtype element = dtype::f32,
-            std::source_location at = std::source_location::current())
-      : weight({rows, width}, initialiser::normal(0, deviation), element, at) {}
+            std::source_location at = std::source_location::current()) {
+    place_scope const here(at);
+    weight = parameter({rows, width}, initialiser::normal(0, deviation), element);
+  }
 
   /// ids (...) of i64 -> (..., width)
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {

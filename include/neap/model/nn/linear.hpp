@@ -20,9 +20,10 @@ struct linear {
 
   linear() = default;
   linear(std::int64_t in, std::int64_t out, linear_options o = {},
-         std::source_location at = std::source_location::current())
-      : weight({out, in}, initialiser::fan_in(in), o.element, at) {
-    if (o.bias) bias = parameter({out}, initialiser::fan_in(in), o.element, at);
+         std::source_location at = std::source_location::current()) {
+    place_scope const here(at);
+    weight = parameter({out, in}, initialiser::fan_in(in), o.element);
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(in), o.element);
   }
 
   /// x (..., in) -> (..., out)

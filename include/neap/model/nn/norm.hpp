@@ -18,9 +18,11 @@ struct layer_norm {
   layer_norm() = default;
   explicit layer_norm(std::int64_t width, double eps = 1e-5, dtype element = dtype::f32,
                       std::source_location at = std::source_location::current())
-      : weight({width}, initialiser::constant(1), element, at),
-        bias({width}, initialiser::constant(0), element, at),
-        epsilon(eps) {}
+      : epsilon(eps) {
+    place_scope const here(at);
+    weight = parameter({width}, initialiser::constant(1), element);
+    bias = parameter({width}, initialiser::constant(0), element);
+  }
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
@@ -38,8 +40,10 @@ struct rms_norm {
   rms_norm() = default;
   explicit rms_norm(std::int64_t width, double eps = 1e-6, dtype element = dtype::f32,
                     std::source_location at = std::source_location::current())
-      : weight({width}, initialiser::constant(1), element, at),
-        epsilon(eps) {}
+      : epsilon(eps) {
+    place_scope const here(at);
+    weight = parameter({width}, initialiser::constant(1), element);
+  }
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
@@ -58,10 +62,12 @@ struct group_norm {
   group_norm() = default;
   group_norm(std::int64_t groups_, std::int64_t channels, double eps = 1e-5, dtype element = dtype::f32,
              std::source_location at = std::source_location::current())
-      : weight({channels}, initialiser::constant(1), element, at),
-        bias({channels}, initialiser::constant(0), element, at),
-        groups(groups_),
-        epsilon(eps) {}
+      : groups(groups_),
+        epsilon(eps) {
+    place_scope const here(at);
+    weight = parameter({channels}, initialiser::constant(1), element);
+    bias = parameter({channels}, initialiser::constant(0), element);
+  }
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
@@ -81,12 +87,14 @@ struct batch_norm2d {
   batch_norm2d() = default;
   explicit batch_norm2d(std::int64_t channels, double eps = 1e-5, double momentum_ = 0.1, dtype element = dtype::f32,
                         std::source_location at = std::source_location::current())
-      : weight({channels}, initialiser::constant(1), element, at),
-        bias({channels}, initialiser::constant(0), element, at),
-        running_mean({channels}, initialiser::constant(0), element, at),
-        running_variance({channels}, initialiser::constant(1), element, at),
-        epsilon(eps),
-        momentum(momentum_) {}
+      : epsilon(eps),
+        momentum(momentum_) {
+    place_scope const here(at);
+    weight = parameter({channels}, initialiser::constant(1), element);
+    bias = parameter({channels}, initialiser::constant(0), element);
+    running_mean = buffer({channels}, initialiser::constant(0), element);
+    running_variance = buffer({channels}, initialiser::constant(1), element);
+  }
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);

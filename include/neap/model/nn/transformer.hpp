@@ -1,5 +1,5 @@
-// The blocks of transformers: a perceptron of two layers, and attention and perceptron with residual connections, the
-// norms before them (GPT-2, ViT) or after them (BERT).
+// The blocks of transformers: perceptrons of two layers and gated ones, and attention and perceptron with residual
+// connections, the norms before them (GPT-2, ViT) or after them (BERT).
 #pragma once
 
 #include <neap/model/nn/activation.hpp>
@@ -16,9 +16,11 @@ struct mlp_block {
   mlp_block() = default;
   mlp_block(std::int64_t width, std::int64_t hidden, bool tanh_form_ = false,
             std::source_location at = std::source_location::current())
-      : up(width, hidden, {}, at),
-        down(hidden, width, {}, at),
-        tanh_form(tanh_form_) {}
+      : tanh_form(tanh_form_) {
+    place_scope const here(at);
+    up = linear(width, hidden);
+    down = linear(hidden, width);
+  }
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
@@ -27,6 +29,27 @@ struct mlp_block {
 
   friend auto neap_fields(mlp_block& self) { return std::tie(self.up, self.down); }
   static constexpr std::array neap_names{"up", "down"};
+};
+
+/// down(silu(gate(x)) * up(x)), without biases (Shazeer 2020).
+struct gated_mlp {
+  linear gate, up, down;
+
+  gated_mlp() = default;
+  gated_mlp(std::int64_t width, std::int64_t hidden, std::source_location at = std::source_location::current()) {
+    place_scope const here(at);
+    gate = linear(width, hidden, {.bias = false});
+    up = linear(width, hidden, {.bias = false});
+    down = linear(hidden, width, {.bias = false});
+  }
+
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    return down(neap::silu(gate(x)) * up(x));
+  }
+
+  friend auto neap_fields(gated_mlp& self) { return std::tie(self.gate, self.up, self.down); }
+  static constexpr std::array neap_names{"gate", "up", "down"};
 };
 
 struct transformer_options {
@@ -46,23 +69,24 @@ struct transformer_block {
   transformer_block() = default;
   transformer_block(std::int64_t width, std::int64_t heads, std::int64_t hidden, transformer_options o = {},
                     std::source_location at = std::source_location::current())
-      : norm1(width, o.epsilon, dtype::f32, at),
-        norm2(width, o.epsilon, dtype::f32, at),
-        attention(width, heads, o.attention, at),
-        mlp(width, hidden, o.tanh_form, at),
-        options(o) {}
+      : options(o) {
+    place_scope const here(at);
+    norm1 = layer_norm(width, o.epsilon);
+    norm2 = layer_norm(width, o.epsilon);
+    attention = multi_head_attention(width, heads, o.attention);
+    mlp = mlp_block(width, hidden, o.tanh_form);
+  }
 
   /// x (b, t, d) -> (b, t, d)
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
-    auto const call = [&](auto const& module, tensor const& v) { return module(v); };
     auto const drop = [&](tensor const& v) { return neap::dropout(v, options.dropout); };
     if (options.norm_first) {
-      x = neap::add(x, drop(call(attention, call(norm1, x))));
-      return neap::add(x, drop(call(mlp, call(norm2, x))));
+      x = x + drop(attention(norm1(x)));
+      return x + drop(mlp(norm2(x)));
     }
-    x = call(norm1, neap::add(x, drop(call(attention, x))));
-    return call(norm2, neap::add(x, drop(call(mlp, x))));
+    x = norm1(x + drop(attention(x)));
+    return norm2(x + drop(mlp(x)));
   }
 
   friend auto neap_fields(transformer_block& self) {

@@ -36,17 +36,15 @@ struct bert {
   parameter head_bias;
   bert_config config;
 
-  explicit bert(bert_config const& c = {}, std::source_location at = std::source_location::current())
-      : bert(c, place_scope(at)) {}
-  bert(bert_config const& c, place_scope const&)
-      : tokens(c.vocabulary, c.width, 0.02),
-        positions(c.context, c.width, 0.02),
-        segments(c.segments, c.width, 0.02),
-        norm(c.width, 1e-12),
-        transform(c.width, c.width),
-        head_norm(c.width, 1e-12),
-        head_bias({c.vocabulary}),
-        config(c) {
+  explicit bert(bert_config const& c = {}, std::source_location at = std::source_location::current()) : config(c) {
+    place_scope const here(at);
+    tokens = nn::embedding(c.vocabulary, c.width, 0.02);
+    positions = nn::embedding(c.context, c.width, 0.02);
+    segments = nn::embedding(c.segments, c.width, 0.02);
+    norm = nn::layer_norm(c.width, 1e-12);
+    transform = nn::linear(c.width, c.width);
+    head_norm = nn::layer_norm(c.width, 1e-12);
+    head_bias = parameter({c.vocabulary});
     nn::transformer_options o;
     o.norm_first = false;
     o.dropout = c.dropout;
@@ -62,9 +60,8 @@ struct bert {
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw error(context_access::place(at), "bert: takes (batch, at most " + std::to_string(config.context) +
                                                  " tokens), was given " + to_string(ids.type()));
-    tensor x = tokens(ids);
-    x = add(x, slice(positions.weight, 0, 0, ids.size(1)));
-    x = add(x, segment_ids.is_empty() ? slice(segments.weight, 0, 0, 1) : segments(segment_ids));
+    tensor x = tokens(ids) + slice(positions.weight, 0, 0, ids.size(1));
+    x = x + (segment_ids.is_empty() ? slice(segments.weight, 0, 0, 1) : segments(segment_ids));
     x = dropout(norm(x), config.dropout);
     for (auto const& b : blocks) x = b(x);
     x = head_norm(gelu(transform(x)));

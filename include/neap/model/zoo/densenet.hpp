@@ -39,10 +39,7 @@ struct densenet {
     unit(std::int64_t in, std::int64_t out, std::int64_t size)
         : norm(in),
           conv(in, out, size, {.padding = size / 2, .bias = false}) {}
-    tensor operator()(tensor const& x) const {
-      tensor const y = relu(norm(x));
-      return conv(y);
-    }
+    tensor operator()(tensor const& x) const { return conv(relu(norm(x))); }
     friend auto neap_fields(unit& self) { return std::tie(self.norm, self.conv); }
     static constexpr std::array neap_names{"norm", "conv"};
   };
@@ -62,11 +59,10 @@ struct densenet {
   densenet_config config;
 
   explicit densenet(densenet_config const& c = {}, std::source_location at = std::source_location::current())
-      : densenet(c, place_scope(at)) {}
-  densenet(densenet_config const& c, place_scope const&)
-      : stem(c.channels, c.stem, c.small_images ? 3 : 7,
-             {.stride = c.small_images ? 1 : 2, .padding = c.small_images ? 1 : 3, .bias = false}),
-        config(c) {
+      : config(c) {
+    place_scope const here(at);
+    stem = c.small_images ? nn::conv2d(c.channels, c.stem, 3, {.padding = 1, .bias = false})
+                          : nn::conv2d(c.channels, c.stem, 7, {.stride = 2, .padding = 3, .bias = false});
     if (!c.small_images) stem_norm.emplace(c.stem);
     std::int64_t width = c.stem;
     for (std::size_t s = 0; s < c.layers.size(); ++s) {
@@ -93,10 +89,7 @@ struct densenet {
     }
     for (auto const& s : stages) {
       std::vector<tensor> all{x};
-      for (auto const& l : s.layers) {
-        tensor const joined = all.size() == 1 ? x : concat(all, 1);
-        all.push_back(l.grow(l.reduce(joined)));
-      }
+      for (auto const& l : s.layers) all.push_back(l.grow(l.reduce(all.size() == 1 ? x : concat(all, 1))));
       x = concat(all, 1);
       if (s.transition) x = avg_pool2d((*s.transition)(x), {.window = {2, 2}, .stride = {2, 2}});
     }

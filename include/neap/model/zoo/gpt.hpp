@@ -29,13 +29,11 @@ struct gpt {
   parameter head;  // (vocabulary, width); empty: the tokens' embedding
   gpt_config config;
 
-  explicit gpt(gpt_config const& c = {}, std::source_location at = std::source_location::current())
-      : gpt(c, place_scope(at)) {}
-  gpt(gpt_config const& c, place_scope const&)
-      : tokens(c.vocabulary, c.width, 0.02),
-        positions(c.context, c.width, 0.02),
-        norm(c.width),
-        config(c) {
+  explicit gpt(gpt_config const& c = {}, std::source_location at = std::source_location::current()) : config(c) {
+    place_scope const here(at);
+    tokens = nn::embedding(c.vocabulary, c.width, 0.02);
+    positions = nn::embedding(c.context, c.width, 0.02);
+    norm = nn::layer_norm(c.width);
     nn::transformer_options o;
     o.dropout = c.dropout;
     o.tanh_form = true;
@@ -59,12 +57,9 @@ struct gpt {
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw error(context_access::place(at), "gpt: takes (batch, at most " + std::to_string(config.context) +
                                                  " tokens), was given " + to_string(ids.type()));
-    tensor x = tokens(ids);
-    x = add(x, slice(positions.weight, 0, 0, ids.size(1)));
-    x = dropout(x, config.dropout);
+    tensor x = dropout(tokens(ids) + slice(positions.weight, 0, 0, ids.size(1)), config.dropout);
     for (auto const& b : blocks) x = b(x);
-    x = norm(x);
-    return linear(x, head.is_empty() ? tokens.weight : head, {});
+    return linear(norm(x), head.is_empty() ? tokens.weight : head, {});
   }
 
   friend auto neap_fields(gpt& self) {

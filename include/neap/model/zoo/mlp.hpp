@@ -15,9 +15,8 @@ struct mlp_config {
 struct mlp {
   std::vector<nn::linear> layers;
 
-  explicit mlp(mlp_config const& c = {}, std::source_location at = std::source_location::current())
-      : mlp(c, place_scope(at)) {}
-  mlp(mlp_config const& c, place_scope const&) {
+  explicit mlp(mlp_config const& c = {}, std::source_location at = std::source_location::current()) {
+    place_scope const here(at);
     for (std::size_t i = 0; i + 1 < c.widths.size(); ++i) layers.emplace_back(c.widths[i], c.widths[i + 1]);
   }
 

@@ -63,8 +63,7 @@ struct resnet {
         y = units[i](y);
         if (i + 1 < units.size()) y = relu(y);
       }
-      tensor const s = shortcut ? (*shortcut)(x) : x;
-      return relu(add(y, s));
+      return relu(y + (shortcut ? (*shortcut)(x) : x));
     }
   };
 
@@ -73,11 +72,9 @@ struct resnet {
   nn::linear head;
   resnet_config config;
 
-  explicit resnet(resnet_config const& c = {}, std::source_location at = std::source_location::current())
-      : resnet(c, place_scope(at)) {}
-  resnet(resnet_config const& c, place_scope const&)
-      : stem(c.channels, c.width, c.small_images ? 3 : 7, c.small_images ? 1 : 2),
-        config(c) {
+  explicit resnet(resnet_config const& c = {}, std::source_location at = std::source_location::current()) : config(c) {
+    place_scope const here(at);
+    stem = unit(c.channels, c.width, c.small_images ? 3 : 7, c.small_images ? 1 : 2);
     std::int64_t in = c.width;
     for (std::size_t s = 0; s < c.blocks.size(); ++s)
       for (std::int64_t i = 0; i < c.blocks[s]; ++i) {

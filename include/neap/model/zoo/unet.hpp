@@ -51,9 +51,8 @@ struct unet {
   std::vector<double_conv> down, up;  // down[i] at height i; up[i] makes height i from i + 1
   nn::conv2d head;
 
-  explicit unet(unet_config const& c = {}, std::source_location at = std::source_location::current())
-      : unet(c, place_scope(at)) {}
-  unet(unet_config const& c, place_scope const&) {
+  explicit unet(unet_config const& c = {}, std::source_location at = std::source_location::current()) {
+    place_scope const here(at);
     for (int i = 0; i <= c.depth; ++i) down.emplace_back(i == 0 ? c.channels : c.width << (i - 1), c.width << i);
     for (int i = 0; i < c.depth; ++i) up.emplace_back((c.width << i) + (c.width << (i + 1)), c.width << i);
     head = nn::conv2d(c.width, c.classes, 1);
@@ -81,14 +80,13 @@ struct unet_plus_plus {
   std::vector<std::vector<double_conv>> nodes;  // nodes[i][j]
   nn::conv2d head;
 
-  explicit unet_plus_plus(unet_config const& c = {}, std::source_location at = std::source_location::current())
-      : unet_plus_plus(c, place_scope(at)) {}
-  unet_plus_plus(unet_config const& c, place_scope const&) {
+  explicit unet_plus_plus(unet_config const& c = {}, std::source_location at = std::source_location::current()) {
+    place_scope const here(at);
     for (int i = 0; i <= c.depth; ++i) {
-      std::int64_t const here = c.width << i;
+      std::int64_t const width = c.width << i;
       nodes.emplace_back();
       for (int j = 0; i + j <= c.depth; ++j)
-        nodes.back().emplace_back(j > 0 ? j * here + 2 * here : i == 0 ? c.channels : here / 2, here);
+        nodes.back().emplace_back(j > 0 ? j * width + 2 * width : i == 0 ? c.channels : width / 2, width);
     }
     head = nn::conv2d(c.width, c.classes, 1);
   }

@@ -48,9 +48,8 @@ struct vgg {
   nn::linear fc1, fc2, head;
   vgg_config config;
 
-  explicit vgg(vgg_config const& c = {}, std::source_location at = std::source_location::current())
-      : vgg(c, place_scope(at)) {}
-  vgg(vgg_config const& c, place_scope const&) : config(c) {
+  explicit vgg(vgg_config const& c = {}, std::source_location at = std::source_location::current()) : config(c) {
+    place_scope const here(at);
     std::int64_t in = c.channels;
     for (auto const& stage : c.stages)
       for (std::size_t i = 0; i < stage.size(); ++i) {
@@ -73,12 +72,9 @@ struct vgg {
       x = relu(x);
       if (l.pool_after) x = max_pool2d(x, {.window = {2, 2}, .stride = {2, 2}});
     }
-    x = adaptive_avg_pool2d(x, config.pooled, config.pooled);
-    x = flatten(x, 1);
-    for (auto const* fc : {&fc1, &fc2}) {
-      x = relu((*fc)(x));
-      x = dropout(x, config.dropout);
-    }
+    x = flatten(adaptive_avg_pool2d(x, config.pooled, config.pooled), 1);
+    x = dropout(relu(fc1(x)), config.dropout);
+    x = dropout(relu(fc2(x)), config.dropout);
     return head(x);
   }
 

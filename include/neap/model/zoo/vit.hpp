@@ -38,15 +38,13 @@ struct vit {
   nn::linear head;
   vit_config config;
 
-  explicit vit(vit_config const& c = {}, std::source_location at = std::source_location::current())
-      : vit(c, place_scope(at)) {}
-  vit(vit_config const& c, place_scope const&)
-      : patches(c.channels, c.width, c.patch, {.stride = c.patch}),
-        class_token({1, 1, c.width}, initialiser::normal(0, 0.02)),
-        positions({1, 1 + c.patch_count(), c.width}, initialiser::normal(0, 0.02)),
-        norm(c.width, 1e-6),
-        head(c.width, c.classes),
-        config(c) {
+  explicit vit(vit_config const& c = {}, std::source_location at = std::source_location::current()) : config(c) {
+    place_scope const here(at);
+    patches = nn::conv2d(c.channels, c.width, c.patch, {.stride = c.patch});
+    class_token = parameter({1, 1, c.width}, initialiser::normal(0, 0.02));
+    positions = parameter({1, 1 + c.patch_count(), c.width}, initialiser::normal(0, 0.02));
+    norm = nn::layer_norm(c.width, 1e-6);
+    head = nn::linear(c.width, c.classes);
     nn::transformer_options o;
     o.dropout = c.dropout;
     o.epsilon = 1e-6;
@@ -62,10 +60,9 @@ struct vit {
     x = patches(x);                         // (n, width, p, p)
     x = permute(flatten(x, 2), {0, 2, 1});  // (n, p * p, width)
     x = concat({broadcast_to(class_token, {n, 1, config.width}), x}, 1);
-    x = dropout(add(x, positions), config.dropout);
+    x = dropout(x + positions, config.dropout);
     for (auto const& b : blocks) x = b(x);
-    x = select(norm(x), 1, 0);
-    return head(x);
+    return head(select(norm(x), 1, 0));
   }
 
   friend auto neap_fields(vit& self) {

@@ -1,0 +1,126 @@
+// Convolutions of images (n, c, h, w) and of sequences (n, c, l), and their transposes, which go from the result's extents
+// back to the input's and so enlarge by their stride. For images the options are pairs of numbers, (rows, columns):
+// conv2d(x, w, b, {.stride = {2, 2}, .padding = {1, 1}}). A sequence is an image of one row.
+#pragma once
+
+#include <neap/ir/operators/conv2d.hpp>
+#include <neap/model/functions/elementwise.hpp>
+#include <neap/model/functions/movement.hpp>
+
+#include <string>
+
+namespace neap::inline v0 {
+
+struct conv1d_form {
+  std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+};
+struct conv_transpose2d_form {
+  extents stride{1, 1}, padding{0, 0}, output_padding{0, 0}, dilation{1, 1};
+  std::int64_t groups = 1;
+};
+struct conv_transpose1d_form {
+  std::int64_t stride = 1, padding = 0, output_padding = 0, dilation = 1, groups = 1;
+};
+
+/// x (n, c, h, w), weight (o, c / groups, kh, kw), bias (o) or empty -> (n, o, h', w')
+inline tensor conv2d(tensor const& x, tensor const& weight, tensor const& bias, op::conv2d how = {},
+                     std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  tensor const image = contiguous(x);
+  if (bias.is_empty()) return apply(how, {image, weight});
+  return apply(how, {image, weight, bias});
+}
+
+/// x (n, c, l), weight (o, c / groups, k), bias (o) or empty -> (n, o, l')
+inline tensor conv1d(tensor const& x, tensor const& weight, tensor const& bias, conv1d_form how = {},
+                     std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  detail::require_rank(x, 3, "conv1d: takes (batch, channels, length)", at);
+  detail::require_rank(weight, 3, "conv1d: the filter takes (filters, channels of a group, length)", at);
+  auto const refuse = [&](char const* why) {
+    throw error(context_access::place(at), std::string("conv1d: ") + why + ", " + to_string(x.shape()) +
+                                               " with filter " + to_string(weight.shape()) + " and groups " +
+                                               std::to_string(how.groups));
+  };
+  if (how.groups < 1 || weight.size(0) % how.groups != 0 || x.size(1) % how.groups != 0 ||
+      x.size(1) / how.groups != weight.size(1))
+    refuse("channels do not fit the groups");
+  if (how.stride < 1 || how.dilation < 1 || how.padding < 0)
+    refuse("stride and dilation must be positive, padding not negative");
+  if (weight.size(2) < 1 || (x.size(2) + 2 * how.padding - 1) / how.dilation < weight.size(2) - 1)
+    refuse("the filter is larger than the padded input, or has no length");
+  tensor const y = conv2d(
+      unsqueeze(x, 2), unsqueeze(weight, 2), bias,
+      {.stride = {1, how.stride}, .padding = {0, how.padding}, .dilation = {1, how.dilation}, .groups = how.groups});
+  return squeeze(y, 2);
+}
+
+namespace detail {
+/// A transposed convolution along the axes of x behind the second: one or two, of which `how` tells as many numbers.
+inline tensor conv_transpose(std::string const& who, tensor const& x, tensor const& weight, tensor const& bias,
+                             conv_transpose2d_form how, std::source_location at) {
+  auto const refuse = [&](std::string const& why) {
+    throw error(context_access::place(at),
+                who + ": " + why + ", " + to_string(x.type()) + " with filter " + to_string(weight.type()));
+  };
+  if (weight.rank() != x.rank()) refuse("the filter needs as many axes as the input");
+  if (weight.element() != x.element()) refuse("element types differ");
+  if (how.groups < 1 || x.size(1) % how.groups != 0)
+    refuse(std::to_string(how.groups) + " groups do not divide the channels");
+  if (weight.size(0) != x.size(1)) refuse("the filter does not take the input's channels");
+  shape dims{x.size(0), weight.size(1) * how.groups};
+  if (!bias.is_empty() && bias.shape() != shape{dims[1]})
+    refuse("the shift must have shape " + to_string(shape{dims[1]}) + ", was given " + to_string(bias.shape()));
+  int const axes = x.rank() - 2;
+  for (auto const* each : {&how.stride, &how.padding, &how.output_padding, &how.dilation})
+    if (each->rank() != axes) refuse("options take two numbers each, for rows and columns");
+  for (int k = 0; k < axes; ++k) {
+    auto const stride = how.stride[k], padding = how.padding[k], dilation = how.dilation[k],
+               more = how.output_padding[k];
+    if (stride < 1 || dilation < 1 || padding < 0) refuse("stride and dilation must be positive, padding not negative");
+    if (more < 0 || more >= stride)
+      refuse("output_padding must be at least 0 and less than the stride " + std::to_string(stride) + ", not " +
+             std::to_string(more));
+    std::int64_t whole = 0;
+    with_place(at, [&] {
+      whole = checked_add(checked_mul(x.size(2 + k) - 1, stride), checked_mul(weight.size(2 + k) - 1, dilation));
+      whole = checked_add(whole, 1 + more);
+    });
+    if (x.size(2 + k) < 1 || weight.size(2 + k) < 1 || whole / 2 < padding || whole - 2 * padding < 1)
+      refuse("nothing is left beside a padding of " + std::to_string(padding));
+    dims.push_back(whole - 2 * padding);
+  }
+
+  auto const by_rows = [&](tensor const& t) { return axes == 1 ? unsqueeze(t, 2) : t; };
+  if (axes == 1) {
+    dims.insert(2, 1);
+    how.stride.insert(0, 1), how.padding.insert(0, 0), how.dilation.insert(0, 1);
+  }
+  tensor y = apply(op::conv2d_grad_input{dims, how.stride, how.padding, how.dilation, how.groups},
+                   {by_rows(contiguous(x)), by_rows(weight)});
+  if (!bias.is_empty()) y = y + reshape(bias, {dims[1], 1, 1});
+  return axes == 1 ? squeeze(y, 2) : y;
+}
+}  // namespace detail
+
+/// x (n, c, h, w), weight (c, o / groups, kh, kw), bias (o) or empty -> (n, o, h', w') with
+/// h' = (h - 1) stride + (kh - 1) dilation + 1 - 2 padding + output_padding. conv2d of the same options takes h' back to
+/// h, for any output_padding below the stride; the forward of one is the gradient of the other.
+inline tensor conv_transpose2d(tensor const& x, tensor const& weight, tensor const& bias,
+                               conv_transpose2d_form const& how = {},
+                               std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  detail::require_rank(x, 4, "conv_transpose2d: takes (batch, channels, rows, columns)", at);
+  return detail::conv_transpose("conv_transpose2d", x, weight, bias, how, at);
+}
+/// x (n, c, l), weight (c, o / groups, k), bias (o) or empty -> (n, o, l'), likewise.
+inline tensor conv_transpose1d(tensor const& x, tensor const& weight, tensor const& bias,
+                               conv_transpose1d_form how = {},
+                               std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  detail::require_rank(x, 3, "conv_transpose1d: takes (batch, channels, length)", at);
+  return detail::conv_transpose("conv_transpose1d", x, weight, bias,
+                                {{how.stride}, {how.padding}, {how.output_padding}, {how.dilation}, how.groups}, at);
+}
+
+}  // namespace neap::inline v0

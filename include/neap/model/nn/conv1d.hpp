@@ -1,0 +1,37 @@
+// A convolution over sequences in (batch, channels, length).
+#pragma once
+
+#include <neap/model/nn/conv2d.hpp>
+
+namespace neap::inline v0::nn {
+
+using conv1d_options = conv2d_options;
+
+struct conv1d {
+  parameter weight;  // (out, in / groups, size)
+  parameter bias;    // (out); empty without bias
+  conv1d_options options;
+
+  conv1d() = default;
+  conv1d(std::int64_t in, std::int64_t out, std::int64_t size, conv1d_options o = {},
+         std::source_location at = std::source_location::current())
+      : options(o) {
+    place_scope const here(at);
+    auto const c = neap::detail::of_a_group("conv1d", in, o.groups, in, out);
+    weight = parameter({out, c, size}, initialiser::fan_in(c * size), o.element);
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size), o.element);
+  }
+
+  /// x (n, in, l) -> (n, out, l')
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    auto const& o = options;
+    return neap::conv1d(x, weight, bias,
+                        {.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups});
+  }
+
+  friend auto neap_fields(conv1d& self) { return std::tie(self.weight, self.bias); }
+  static constexpr std::array neap_names{"weight", "bias"};
+};
+
+}  // namespace neap::inline v0::nn

@@ -1,0 +1,77 @@
+// Transposed convolutions over images in (batch, channels, height, width) and sequences in (batch, channels, length): they
+// enlarge by their stride, with weights, where a convolution of the same options shrinks.
+#pragma once
+
+#include <neap/model/nn/conv2d.hpp>
+
+namespace neap::inline v0::nn {
+
+struct conv_transpose_options {
+  std::int64_t stride = 1, padding = 0, output_padding = 0, dilation = 1, groups = 1;
+  bool bias = true;
+  dtype element = dtype::f32;
+};
+
+struct conv_transpose2d {
+  parameter weight;  // (in, out / groups, size, size)
+  parameter bias;    // (out); empty without bias
+  conv_transpose_options options;
+
+  conv_transpose2d() = default;
+  conv_transpose2d(std::int64_t in, std::int64_t out, std::int64_t size, conv_transpose_options o = {},
+                   std::source_location at = std::source_location::current())
+      : options(o) {
+    place_scope const here(at);
+    auto const c = neap::detail::of_a_group("conv_transpose2d", out, o.groups, in, out);
+    weight = parameter({in, c, size, size}, initialiser::fan_in(c * size * size), o.element);
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size * size), o.element);
+  }
+
+  /// x (n, in, h, w) -> (n, out, h', w')
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    auto const& o = options;
+    return neap::conv_transpose2d(x, weight, bias,
+                                  {.stride = {o.stride, o.stride},
+                                   .padding = {o.padding, o.padding},
+                                   .output_padding = {o.output_padding, o.output_padding},
+                                   .dilation = {o.dilation, o.dilation},
+                                   .groups = o.groups});
+  }
+
+  friend auto neap_fields(conv_transpose2d& self) { return std::tie(self.weight, self.bias); }
+  static constexpr std::array neap_names{"weight", "bias"};
+};
+
+struct conv_transpose1d {
+  parameter weight;  // (in, out / groups, size)
+  parameter bias;    // (out); empty without bias
+  conv_transpose_options options;
+
+  conv_transpose1d() = default;
+  conv_transpose1d(std::int64_t in, std::int64_t out, std::int64_t size, conv_transpose_options o = {},
+                   std::source_location at = std::source_location::current())
+      : options(o) {
+    place_scope const here(at);
+    auto const c = neap::detail::of_a_group("conv_transpose1d", out, o.groups, in, out);
+    weight = parameter({in, c, size}, initialiser::fan_in(c * size), o.element);
+    if (o.bias) bias = parameter({out}, initialiser::fan_in(c * size), o.element);
+  }
+
+  /// x (n, in, l) -> (n, out, l')
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    auto const& o = options;
+    return neap::conv_transpose1d(x, weight, bias,
+                                  {.stride = o.stride,
+                                   .padding = o.padding,
+                                   .output_padding = o.output_padding,
+                                   .dilation = o.dilation,
+                                   .groups = o.groups});
+  }
+
+  friend auto neap_fields(conv_transpose1d& self) { return std::tie(self.weight, self.bias); }
+  static constexpr std::array neap_names{"weight", "bias"};
+};
+
+}  // namespace neap::inline v0::nn

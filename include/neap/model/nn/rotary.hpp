@@ -1,0 +1,56 @@
+// Rotary positions (Su et al. 2021): pairs of elements of queries and keys, half a head apart, are turned by angles that
+// grow with the token's place, so that their products depend on distances alone.
+#pragma once
+
+#include <neap/model/functions.hpp>
+#include <neap/model/parameter.hpp>
+
+#include <array>
+#include <cmath>
+#include <tuple>
+#include <vector>
+
+namespace neap::inline v0::nn {
+
+struct rotary {
+  tensor cosine, sine;  // (context, width of a head): constants
+
+  rotary() = default;
+  rotary(std::int64_t context, std::int64_t head, double base = 10000,
+         std::source_location at = std::source_location::current()) {
+    if (context < 0)
+      throw error(context_access::place(at), "rotary: a context of " + std::to_string(context) + " tokens");
+    if (head < 2 || head % 2 != 0)
+      throw error(context_access::place(at), "rotary: the width of a head must be even, not " + std::to_string(head));
+    std::vector<float> c, s;
+    for (std::int64_t t = 0; t < context; ++t)
+      for (std::int64_t i = 0; i < head; ++i) {
+        double const angle = static_cast<double>(t) *
+                             std::pow(base, -2.0 * static_cast<double>(i % (head / 2)) / static_cast<double>(head));
+        c.push_back(static_cast<float>(std::cos(angle)));
+        s.push_back(static_cast<float>(i < head / 2 ? -std::sin(angle) : std::sin(angle)));
+      }
+    cosine = neap::constant(neap::detail::make_copy(c, {context, head}, at));
+    sine = neap::constant(neap::detail::make_copy(s, {context, head}, at));
+  }
+
+  bool is_empty() const { return cosine.is_empty(); }
+
+  /// x (b, h, t, d): x * cos + (second half, first half) * (-sin, sin)
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    neap::detail::require_rank(x, 4, "rotary: takes (batch, heads, tokens, width)", at);
+    auto const t = x.size(2), d = x.size(3);
+    if (t > cosine.size(0) || d != cosine.size(1))
+      throw error(context_access::place(at), "rotary: has angles for " + to_string(cosine.shape()) +
+                                                 " tokens and widths, was given " + to_string(x.type()));
+    tensor const swapped = concat({slice(x, 3, d / 2, d), slice(x, 3, 0, d / 2)}, 3);
+    auto const angles = [&](tensor const& table) { return cast(slice(table, 0, 0, t), x.element()); };
+    return x * angles(cosine) + swapped * angles(sine);
+  }
+
+  friend auto neap_fields(rotary& self) { return std::tie(self.cosine, self.sine); }
+  static constexpr std::array neap_names{"cosine", "sine"};
+};
+
+}  // namespace neap::inline v0::nn
