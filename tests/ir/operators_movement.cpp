@@ -151,6 +151,19 @@ TEST_CASE("concatenation, padding, sums to a shape") {
   CHECK(check_operator(op::sum_to{{}}, {{{4, 6}}}) == 2);
 }
 
+TEST_CASE("a view of any part of a storage") {
+  graph_editor e{operator_table(standard_operators::facets)};
+  auto const a = e.add_source(role::input, {dtype::f32, {4, 6}});
+  auto const part = e.add(op::slice{1, 2, 3}, {a})[0];
+  auto const v = e.add(op::as_strided{{3, 2}, {1, 6}, 7}, {part})[0];
+  CHECK(e.layout_of(v) == tensor_layout{{dtype::f32, {3, 2}}, {1, 6}, 7});
+  CHECK(e.graph().storage(v) == e.graph().storage(a));
+  CHECK(e.graph().record(v).alias == alias_kind::view);
+  CHECK(message_of([&] {
+          e.add(op::as_strided{{3, 2}, {1}, 0}, {a});
+        }) == "as_strided: no view of extents [3,2], strides [1] and offset 0");
+}
+
 TEST_CASE("what cannot be moved is told") {
   graph_editor e{operator_table(standard_operators::facets)};
   auto const a = e.add_source(role::input, {dtype::f32, {4, 6}});

@@ -114,12 +114,15 @@ TEST_CASE("initialise makes equal models of equal seeds") {
   struct net {
     nn::linear a{4, 3}, b{3, 4};
     nn::batch_norm2d n{2};
+    buffer table{{5}, initialiser::uniform(-1, 1)};
   } x, y;
   CHECK(x.a.weight.values<float>() != y.a.weight.values<float>());
+  CHECK(x.table.values<float>() != y.table.values<float>());
   initialise(x, 9);
   initialise(y, 9);
   CHECK(x.a.weight.values<float>() == y.a.weight.values<float>());
   CHECK(x.b.bias.values<float>() == y.b.bias.values<float>());
+  CHECK(x.table.values<float>() == y.table.values<float>());
   CHECK(x.a.weight.values<float>() != x.b.weight.values<float>());
   initialise(y, 10);
   CHECK(x.a.weight.values<float>() != y.a.weight.values<float>());

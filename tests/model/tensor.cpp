@@ -101,6 +101,8 @@ TEST_CASE("views share data") {
   CHECK(slice(x, 1, 1, -1).values<int>() == std::vector<int>{1, 4});
   CHECK(select(x, 0, -1).values<int>() == std::vector<int>{3, 4, 5});
   CHECK(split(x, 3, 1)[2].values<int>() == std::vector<int>{2, 5});
+  auto const rows = tensor::from(std::vector<std::int64_t>{2, 0}, {2});
+  CHECK(embedding(transpose(cast(x, dtype::f32)), rows).values<int>() == std::vector<int>{2, 5, 0, 3});
   CHECK(broadcast_to(slice(x, 0, 0, 1), {2, 3}).values<int>() == std::vector<int>{0, 1, 2, 0, 1, 2});
   CHECK(concat({x, x}, 1).values<int>() == std::vector<int>{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5});
   CHECK(unsqueeze(x, 1).shape() == shape{2, 1, 3});

@@ -197,6 +197,42 @@ TEST_CASE("empty tensors, and those of ended traces, are refused with the place"
   CHECK(what.find("belongs to a trace that has ended") != std::string::npos);
 }
 
+TEST_CASE("in a trace too, a gradient is of the weights that the loss was computed with, or is refused") {
+  parameter const w({2}, initialiser::constant(1));
+  auto const b = buffer({2}, initialiser::constant(1));
+  auto const change = [](tensor const& t, tensor const& by) { (void)apply(op::accumulate{}, {t, by}); };
+  auto const gradient = [&](auto const& loss) {
+    return message_of([&] { (void)trace([&](tensor const& x) { return grad(loss(x), {w})[0]; }, tensor::ones({2})); });
+  };
+  CHECK(gradient([&](tensor const& x) { return change(w, x), sum(w * x); }) == "no error");
+  CHECK(gradient([&](tensor const& x) { return change(slice(w, 0, 0, 1), slice(x, 0, 0, 1)), sum(w * x); }) ==
+        "no error");
+  CHECK(gradient([&](tensor const& x) { return change(b, w * x), sum((b + x) * w); }) == "no error");
+  auto const refused = [&](auto const& loss) {
+    auto const what = gradient(loss);
+    CAPTURE(what);
+    CHECK(what.starts_with("grad.cpp:"));
+    CHECK(what.find("was changed in place after an earlier use") != std::string::npos);
+  };
+  refused([&](tensor const& x) {
+    tensor const before = sum(w * x);
+    change(w, x);
+    return before + sum(w * x);
+  });
+  refused([&](tensor const& x) {
+    tensor const y = w * x;
+    change(y, x);
+    return sum(y * x);
+  });
+}
+
+TEST_CASE("whole numbers and truth values have no history") {
+  auto const w = tensor::ones({3}).with_gradient();
+  CHECK((w * 2).wants_gradient());
+  CHECK_FALSE(apply(op::greater{}, {w, w * 2}).wants_gradient());
+  CHECK_FALSE(cast(arg_max(w), dtype::f32).wants_gradient());
+}
+
 TEST_CASE("in a trace, gradients are ops of the program, and differentiate again") {
   auto const x = tensor::from({1.f, 2.f, 3.f}, {3});
   auto const p = trace(

@@ -22,8 +22,7 @@ class program_runner {
   /// One step; inputs in the program's order. The loss.
   double operator()(std::vector<neap::tensor> const& inputs) {
     auto const& g = p_.program;
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      bound_[neap::index(g.storage(p_.inputs[i]))] = inputs[i].storage()->data();
+    for (std::size_t i = 0; i < inputs.size(); ++i) bound_[neap::index(g.storage(p_.inputs[i]))] = inputs[i].ref().data;
     for (auto o : g.ops()) {
       std::vector<neap::tensor_ref> refs;
       std::vector<neap::tensor_layout> layouts;
@@ -59,13 +58,13 @@ class program_runner {
     return all;
   }
 
- private:
   neap::tensor_ref ref(neap::value_id v) {
     auto const s = neap::index(p_.program.storage(v));
     auto const it = bound_.find(s);
     return neap::tensor_ref::place(it != bound_.end() ? it->second : own_[s]->data(), p_.program.layout(v));
   }
 
+ private:
   neap::training_program<Ops> const& p_;
   std::vector<std::unique_ptr<neap::detail::tensor_storage>> own_;
   std::map<std::size_t, void*> bound_;

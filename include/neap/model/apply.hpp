@@ -82,7 +82,10 @@ inline std::vector<tensor> run_eagerly(operator_view op, std::span<tensor const>
       if (rules[j].alias == alias_kind::update) n->out[j].storage->written();
   }
   for (auto& o : n->out) o.version = o.storage->version();
-  if (wanted && context_access::is_recording()) {  // operators without a gradient too: grad says so where one is asked
+  bool slopes = false;  // whole numbers and truth values have none
+  for (auto const& r : rules) slopes = slopes || is_floating(r.layout.type.element);
+  if (wanted && slopes &&
+      context_access::is_recording()) {  // operators without a gradient too: grad says so where one is asked
     n->wants_gradient = true;
     n->facets = op.facets;
     n->order = context_access::next_order();

@@ -69,16 +69,16 @@ std::int64_t parameter_count(Model& model) {
   return n;
 }
 
-/// Draws all random initial values again, from a seed: weight number k of the model uses stream k. Equal models of
-/// equal seeds are equal, whatever was made before them.
+/// Draws all random initial values again, from a seed: weight number k of the model uses stream k, buffers the streams
+/// after those. Equal models of equal seeds are equal, whatever was made before them.
 template <class Model>
 void initialise(Model& model, std::uint64_t seed) {
   std::uint64_t k = 0;
-  for (auto& t : parameters(model)) {
-    auto const& first = t.storage()->first_values();
-    t.storage()->restart(first.is_random() ? first.with_seed(seed, ++k) : first);
-  }
-  for (auto& t : buffers(model)) t.storage()->restart(t.storage()->first_values());
+  for (auto const& all : {parameters(model), buffers(model)})
+    for (auto const& t : all) {
+      auto const& first = t.storage()->first_values();
+      t.storage()->restart(first.is_random() ? first.with_seed(seed, ++k) : first);
+    }
 }
 
 /// Gives all floating weights and buffers another element type; initial values are drawn again.

@@ -8,6 +8,7 @@
 #include <neap/model/initialise.hpp>
 
 #include <cstddef>
+#include <cstring>
 #include <new>
 #include <string>
 
@@ -43,6 +44,13 @@ class tensor_storage {
   neap::role role() const { return role_; }
   void set_role(neap::role r) { role_ = r; }
   initialiser const& first_values() const { return first_; }
+  /// Whether the data are what `first_values` says. O(elements), if anybody has asked for them.
+  bool is_as_made() const {
+    if (!data_ || first_.how == initialiser::kind::none) return !data_;
+    byte_block made(static_cast<std::size_t>(bytes_ > 0 ? bytes_ : 1), 64);
+    write_initial(made.data(), type_.element, type_.count(), first_);
+    return std::memcmp(made.data(), data_, static_cast<std::size_t>(bytes_)) == 0;
+  }
   /// Forgets the data; the next who asks finds them as `first` says.
   void restart(initialiser const& first) {
     first_ = first;

@@ -54,6 +54,7 @@ inline tensor subtract_operands(operand const& a, operand const& b);
 inline tensor multiply_operands(operand const& a, operand const& b);
 inline tensor divide_operands(operand const& a, operand const& b);
 inline tensor negate_operand(operand const& a);
+inline tensor leaf_in_trace(tensor const& t, std::source_location at);
 
 template <class>
 inline constexpr bool never = false;
@@ -133,7 +134,7 @@ class tensor : public tensor_makers<tensor> {
   template <class T>
   std::vector<T> values(std::source_location at = std::source_location::current()) const;
 
-  /// The same data, as a leaf whose gradient can be asked.
+  /// The same data, as a leaf whose gradient can be asked; no gradient goes through it to what it was computed from.
   tensor with_gradient(std::source_location at = std::source_location::current()) const;
   /// The same data, as a leaf without history.
   tensor detach(std::source_location at = std::source_location::current()) const;
@@ -212,6 +213,10 @@ inline tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout const& 
   throw error(context_access::place(at), "this tensor is empty: it was never given a value");
 }
 
+[[noreturn]] inline void no_trace(std::source_location at) {
+  throw error(context_access::place(at), "this tensor belongs to a trace that has ended");
+}
+
 /// A storage for a dense tensor, with the place of whoever asks for one that cannot be.
 inline std::shared_ptr<tensor_storage> make_storage(tensor_type const& t, initialiser const& first, role r,
                                                     std::source_location at) {
@@ -278,6 +283,8 @@ T element_as(void const* data, dtype t, std::int64_t i) {
 template <class Tensor>
 Tensor tensor_makers<Tensor>::lazy(tensor_type const& t, initialiser const& first, role r, place at) {
   detail::computes<Tensor>();
+  // Random numbers that are made inside a trace are the same in every step.
+  if (r == role::activation && first.is_random() && context_access::trace()) r = role::constant;
   return detail::make_leaf(detail::make_storage(t, first, r, at), tensor_layout::dense(t));
 }
 template <class Tensor>
@@ -358,12 +365,14 @@ std::vector<T> tensor::values(std::source_location at) const {
 
 inline tensor tensor::with_gradient(std::source_location at) const {
   if (!node_) detail::no_tensor(at);
-  if (!storage()) return *this;
+  if (context_access::trace()) return detail::leaf_in_trace(*this, at);
+  if (is_traced()) detail::no_trace(at);
   return detail::make_leaf(storage(), layout(), true);
 }
 inline tensor tensor::detach(std::source_location at) const {
   if (!node_) detail::no_tensor(at);
-  if (is_traced()) throw error(context_access::place(at), "detach: not available in a trace yet");
+  if (context_access::trace()) return detail::leaf_in_trace(*this, at);
+  if (is_traced()) detail::no_trace(at);
   return detail::make_leaf(storage(), layout());
 }
 

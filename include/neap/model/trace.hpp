@@ -3,9 +3,9 @@
 // graph's sources: weights, states, buffers and constants, by what they were made as. A view of a weight that was made
 // before the trace is made in it again, so that gradients find the weight.
 //
-// An in-place update makes a new value of what it writes, and tensors that look at the old one stand for the new one from
-// then on, as they do when operators run at once. Only what sees another part of it than was updated cannot be read again:
-// that is refused.
+// An in-place update makes a new value of what it writes, and tensors that look at the same storage, at whatever part of
+// it, stand for what is there from then on, as they do when operators run at once. As there, no gradient goes through what
+// is read so, but for weights, which are leaves: a tensor's history is that of the handle, not that of the memory.
 //
 //   neap::tracer t{neap::graph{}.facet_table()};
 //   auto y = model(t.input(sample));
@@ -95,29 +95,44 @@ class tracer {
   /// The value of a tensor in this program; eager tensors become sources. Throws neap::error if it cannot be one.
   value_id value(tensor const& t, std::source_location at = std::source_location::current()) {
     if (t.is_empty()) detail::no_tensor(at);
+    auto const& g = edit_.graph();
     if (t.is_traced()) {
       if (t.node()->trace != token_) throw error(context_access::place(at), "this tensor belongs to another trace");
-      return newest(t.node()->out[t.output()].value, at);
+      value_id const v = t.node()->out[t.output()].value;
+      auto const last = last_update(v);
+      if (last == nothing<value_id> || g.record(v).version == g.record(g.storage(v)).updates) return v;
+      if (!is_floating(g.type(v).element) && g.layout(last) == g.layout(v)) return last;
+      value_id const now = look(last, g.layout(v));
+      outdated_.push_back({v, now});
+      return now;
     }
     auto const* n = t.node().get();
     if (n->facets && detail::viewed_input(*n, t.output()) >= 0) return view_again(t, at);
     auto const* s = t.storage().get();
     auto known = known_.find(s);
     if (known == number_map::none) known = know(t, add_source(t, at));
+    value_id const first{known};
     bool const whole = t.layout() == tensor_layout::dense(s->type());
     bool const detached = s->role() == role::weight && !t.wants_gradient();
-    if (whole && !detached) return newest(value_id{known}, at);
+    if (auto const last = last_update(first); last != nothing<value_id>) {
+      bool const same = g.layout(last) == t.layout();
+      if (same && (!is_floating(g.type(last).element) || t.wants_gradient())) return last;
+      value_id const now = look(last, t.layout(), !t.wants_gradient());
+      if (t.wants_gradient()) updated_.set(index(g.storage(now)), static_cast<std::uint32_t>(index(now)));
+      return now;
+    }
+    if (whole && !detached) return first;
     // A view without history is a source of its own on the same storage: no gradient goes through it.
-    if (auto const seen = views_.find(n); seen != number_map::none) return newest(value_id{seen}, at);
-    auto const& g = edit_.graph();
-    if (auto const last = updated_.find(index(g.storage(value_id{known}))); last != number_map::none)
-      return same_part(value_id{last}, t.layout(), at);
-    if (g.producer(value_id{known}) != nothing<op_id>)
-      throw error(context_access::place(at), "the traced program reads a view, " + to_string(t.type()) +
-                                                 ", of a constant that it makes itself: make the view in the program");
-    value_id const v = edit_.add_source_view(value_id{known}, t.layout());
+    if (auto const seen = views_.find(n); seen != number_map::none) return value_id{seen};
+    value_id const v =
+        g.producer(first) != nothing<op_id> ? look(first, t.layout()) : edit_.add_source_view(first, t.layout());
     keep_view(t, v);
     return v;
+  }
+  /// What a tensor shows now, as a value that no gradient goes through.
+  tensor leaf(tensor const& t, std::source_location at) {
+    value_id const v = value(t, at);
+    return wrap(look(v, edit_.layout_of(v)));
   }
   /// Whether the program has read an eager tensor so far.
   bool reads(tensor const& t) const { return t.storage() && known_.contains(t.storage().get()); }
@@ -150,6 +165,8 @@ class tracer {
   std::vector<value_id> const& inputs() const { return inputs_; }
   /// What was made while nothing was recorded (no_gradient, evaluation): no gradient goes through it.
   std::vector<value_id> const& unrecorded() const { return unrecorded_; }
+  /// Tensors of the program whose memory was updated in place before they were read: what they were, what was read.
+  std::vector<std::pair<value_id, value_id>> const& outdated() const { return outdated_; }
   /// All sources but the inputs, in the order in which the program first read them.
   std::vector<resident> const& residents() const { return residents_; }
 
@@ -184,21 +201,16 @@ class tracer {
     views_.set(t.node().get(), static_cast<std::uint32_t>(index(first)));
     holders_.push_back(t);
   }
-  /// The value that stands where v stood, after the updates in place so far.
-  value_id newest(value_id v, std::source_location at) {
-    auto const& g = edit_.graph();
-    auto const s = g.storage(v);
-    auto const last = updated_.find(index(s));
-    if (last == number_map::none || g.record(v).version == g.record(s).updates) return v;
-    return same_part(value_id{last}, g.layout(v), at);
+  /// The last update of v's storage; nothing if there was none.
+  value_id last_update(value_id v) const {
+    auto const last = updated_.find(index(edit_.graph().storage(v)));
+    return last == number_map::none ? nothing<value_id> : value_id{last};
   }
-  value_id same_part(value_id last, tensor_layout const& part, std::source_location at) {
-    auto const& g = edit_.graph();
-    if (g.layout(last) == part) return last;
-    throw error(context_access::place(at),
-                "the traced program reads " + to_string(part.type) + " whose data were updated in place through " +
-                    to_string(g.type(last)) +
-                    ", another view of them: that is not traced yet. Update the whole, or make views after the update");
+  /// A part of v's storage as it is now. No gradient goes through it, if it is `fixed`.
+  value_id look(value_id v, tensor_layout const& part, bool fixed = true) {
+    value_id const now = edit_.add(op::as_strided{part.type.dims, part.strides, part.offset}, {v}).front();
+    if (fixed) unrecorded_.push_back(now);
+    return now;
   }
 
   void stop() {
@@ -207,9 +219,9 @@ class tracer {
 
   value_id add_source(tensor const& t, std::source_location at) {
     auto const& s = *t.storage();
-    // Nobody has touched its data: they are made in the program, where they take memory only while they are needed.
+    // Its data are as they were made: they are made in the program, where they take memory only while they are needed.
     if (auto const& first = s.first_values();
-        s.role() == role::activation && !s.is_allocated() && first.how == initialiser::kind::constant)
+        s.role() == role::activation && first.how == initialiser::kind::constant && s.is_as_made())
       return edit_.add(op::fill{s.type().dims, s.type().element, first.a}, {}).front();
     if (!is_source(s.role())) {
       throw error(context_access::place(at),
@@ -234,7 +246,12 @@ class tracer {
   std::vector<tensor> holders_;                             // keeps those addresses their own
   std::vector<std::pair<void const*, std::string>> names_;  // the first one counts
   std::vector<value_id> inputs_, unrecorded_;
+  std::vector<std::pair<value_id, value_id>> outdated_;
   std::vector<resident> residents_;
 };
+
+namespace detail {
+inline tensor leaf_in_trace(tensor const& t, std::source_location at) { return tracer::active()->leaf(t, at); }
+}  // namespace detail
 
 }  // namespace neap::inline v0

@@ -12,18 +12,22 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
 
 /// Adds to the graph under edit what computes d loss / d v for each wanted value v (for a loss of several elements: of
 /// their sum), and gives those gradients in the order of `wanted`. A value that does not reach the loss gets zeros, or
-/// nothing<value_id> where `zeros` is false. No gradient goes through the values of `fixed`.
+/// nothing<value_id> where `zeros` is false. No gradient goes through the values of `fixed`. `outdated`: pairs of a value
+/// that was meant and a fixed one that was read in its place, because its memory had been updated: refused where a
+/// gradient would have to go through the first.
 /// Contributions of several readers are added in falling order of the readers' ids, so the sum is always the same.
 /// Ops must be numbered in an order in which they can run, as tracing and recording number them. Throws neap::error if
 /// an op on the way has no gradient or updates in place. O(ops + edges) rules, each op's at most once.
 inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, std::span<value_id const> wanted,
-                                           bool zeros = true, std::span<value_id const> fixed = {}) {
+                                           bool zeros = true, std::span<value_id const> fixed = {},
+                                           std::span<std::pair<value_id, value_id> const> outdated = {}) {
   std::size_t const ops = edit.graph().op_count(), values = edit.graph().value_count();
   plain_vector<bool> needed(values), stops(values);  // depends on a wanted value; is fixed
   for (auto v : fixed) stops[index(v)] = true;
@@ -39,7 +43,7 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
     }
     if (any)
       for (auto v : edit.graph().outputs(o))
-        needed[index(v)] = is_floating(edit.graph().type(v).element) && !stops[index(v)];
+        needed[index(v)] |= is_floating(edit.graph().type(v).element) && !stops[index(v)];
   }
 
   plain_vector<value_id> gradient(values, nothing<value_id>);
@@ -95,6 +99,9 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
     }
   }
 
+  for (auto const& [meant, read] : outdated)
+    if (needed[index(meant)] && gradient[index(read)] != nothing<value_id>)
+      throw error("grad: " + to_string(type_of(meant)) + " was changed in place after an earlier use");
   std::vector<value_id> result;
   for (auto v : wanted)
     result.push_back(zeros && gradient[index(v)] == nothing<value_id> ? filled(v, 0) : gradient[index(v)]);

@@ -192,6 +192,20 @@ inline std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, re
   return out;
 }
 
+/// Adds to `all` what a source that became v by updates in place was before, and to `fixed` v, if it did.
+inline void earlier_values(op_graph const& g, value_id v, std::vector<value_id>& all, std::vector<value_id>& fixed) {
+  auto const s = g.storage(v);
+  if (g.producer(v) == nothing<op_id> || g.producer(g.record(s).first) != nothing<op_id>) return;
+  if (g.record(v).version == 0) return;
+  fixed.push_back(v);
+  for (std::size_t i = 0; i < index(v); ++i)
+    if (value_id const u = id_at<value_id>(i); g.storage(u) == s && g.record(u).version < g.record(v).version)
+      if (g.producer(u) == nothing<op_id> || g.record(u).alias == alias_kind::update) {
+        all.push_back(u);
+        if (g.producer(u) != nothing<op_id>) fixed.push_back(u);
+      }
+}
+
 /// grad; a tensor that does not reach the loss gets zeros or, without them, an empty tensor.
 inline std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, bool zeros,
                                      std::source_location at) {
@@ -199,13 +213,29 @@ inline std::vector<tensor> gradients(tensor const& loss, std::span<tensor const>
   if (loss.count() != 1)
     throw error(context_access::place(at), "grad: the loss must be one number, this is " + to_string(loss.type()));
   if (auto* t = tracer::active()) {
-    std::vector<value_id> sources;
-    for (auto const& x : wrt) sources.push_back(t->value(x, at));
+    std::vector<value_id> wanted;
+    for (auto const& x : wrt) wanted.push_back(t->value(x, at));
     std::vector<tensor> out;
     value_id const of = t->value(loss, at);
     detail::with_place(at, [&] {
-      for (auto g : differentiate(t->editor(), of, sources, zeros, t->unrecorded()))
-        out.push_back(g == nothing<value_id> ? tensor() : t->wrap(g));
+      // Of a leaf that was updated in place, what is there now; what was read of it before has no part in that.
+      auto fixed = t->unrecorded();
+      auto all = wanted;
+      for (auto v : wanted) earlier_values(t->editor().graph(), v, all, fixed);
+      auto const found = differentiate(t->editor(), of, all, false, fixed, t->outdated());
+      for (std::size_t i = wanted.size(); i < all.size(); ++i)
+        if (found[i] != nothing<value_id>)
+          throw error("grad: " + to_string(t->editor().graph().type(all[i])) +
+                      " was changed in place after an earlier use");
+      for (std::size_t i = 0; i < wanted.size(); ++i)
+        if (found[i] != nothing<value_id>) {
+          out.push_back(t->wrap(found[i]));
+        } else if (zeros) {
+          auto const x = t->editor().layout_of(wanted[i]).type;
+          out.push_back(t->wrap(t->editor().add(op::fill{x.dims, x.element, 0}, {}).front()));
+        } else {
+          out.emplace_back();
+        }
     });
     return out;
   }

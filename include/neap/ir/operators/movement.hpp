@@ -333,10 +333,30 @@ void run(Backend& b, triangle const& op, kernel_arguments const& a) {
   neap::triangle(b, a.out[0], a.in[0], op.diagonal, op.upper);
 }
 
+/// A view of x's storage with any extents and strides, from any element on: what traces make of tensors that look at
+/// other parts of a storage than was updated last. It has no gradient.
+struct as_strided {
+  static constexpr std::string_view name = "as_strided";
+  static constexpr double flops = 0;
+  extents dims, strides;
+  std::int64_t offset = 0;  // of the first element in the storage, in elements
+  static constexpr auto attributes() {
+    return std::array{field<&as_strided::dims>("dims"), field<&as_strided::strides>("strides"),
+                      field<&as_strided::offset>("offset")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    c.require(dims.rank() == strides.rank() && offset >= 0, "no view of extents ", dims, ", strides ", strides,
+              " and offset ", offset);
+    c.view(0, {{c.in(0).element, dims}, strides, offset});
+  }
+  void relate(dim_context&) const {}
+};
+
 /// Views have no work at all; nobody runs them.
 template <class Op>
 concept view_operator = std::is_same_v<Op, reshape> || std::is_same_v<Op, permute> || std::is_same_v<Op, slice> ||
-                        std::is_same_v<Op, broadcast_to>;
+                        std::is_same_v<Op, broadcast_to> || std::is_same_v<Op, as_strided>;
 template <class Backend, view_operator Op>
 void run(Backend&, Op const&, kernel_arguments const&) {}
 

@@ -4,7 +4,7 @@
 
 #include <neap/ir/operators/picking.hpp>
 #include <neap/ir/operators/reduction.hpp>
-#include <neap/model/functions/movement.hpp>
+#include <neap/model/functions/rows.hpp>
 
 namespace neap::inline v0 {
 
@@ -12,7 +12,7 @@ namespace neap::inline v0 {
 inline tensor embedding(tensor const& table, tensor const& ids,
                         std::source_location at = std::source_location::current()) {
   place_scope const here(at);
-  return apply(op::embedding{}, {table, contiguous(ids)});
+  return apply(op::embedding{}, {detail::rows(table), contiguous(ids)});
 }
 /// y[..., k, ...] = x[..., index[..., k, ...], ...] along an axis; index of i64, of y's shape.
 inline tensor gather(tensor const& x, tensor const& index, std::int64_t axis = 0,

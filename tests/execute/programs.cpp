@@ -1,0 +1,276 @@
+// Whatever runs eagerly runs traced and planned, to the last bit: random programs of the DSL (tests/support/random_program.hpp)
+// train a few steps eagerly, op by op in the traced order, and by plans under several limits, with takeover and without, on
+// one thread and two; losses, gradients, weights, buffers, optimizer states and the batch itself are the same each time.
+//
+//   NEAP_PROGRAMS=20000 test_execute --source-file='*programs.cpp'     more of them
+//   NEAP_PROGRAM=1234 test_execute --source-file='*programs.cpp'       that one
+#include <neap/execute/trainer.hpp>
+
+#include "../support/random_program.hpp"
+
+#include <neap/ir/text.hpp>
+#include <neap/ir/verify.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
+#include <neap/optimize/optimize.hpp>
+#include <neap/verify/plan_verifier.hpp>
+
+#include "../support/sanitized.hpp"
+#include "../train/run_program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+using bytes = std::vector<std::byte>;
+
+constexpr int steps = 3;
+
+bytes bytes_of(tensor_ref const& t) {
+  bytes b;
+  auto const size = static_cast<std::size_t>(size_of(t.element));
+  extents i = extents::filled(t.rank(), 0);
+  for (std::int64_t n = t.count(); n > 0; --n) {
+    std::int64_t at = 0;
+    for (int k = 0; k < t.rank(); ++k) at += i[k] * t.strides[k];
+    auto const* from = static_cast<std::byte const*>(t.data) + at * static_cast<std::int64_t>(size);
+    b.insert(b.end(), from, from + size);
+    for (int k = t.rank() - 1; k >= 0 && ++i[k] == t.dims[k]; --k) i[k] = 0;
+  }
+  return b;
+}
+
+/// An optimizer that hands out the gradients it is given when steps are taken at once.
+template <class Optimizer>
+struct watched {
+  Optimizer how;
+  std::vector<bytes>* seen = nullptr;
+  static constexpr auto states = Optimizer::states;
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, step_clock& clock) const {
+    if (!g.is_traced()) seen->push_back(bytes_of(g.ref()));
+    how.update(w, g, s, clock);
+  }
+};
+
+/// What is compared, after each step.
+struct outcome {
+  bytes loss;
+  std::vector<bytes> gradients;                       // where they are kept
+  std::vector<std::pair<std::string, bytes>> memory;  // weights, buffers, states, the batch
+};
+using trail = std::vector<outcome>;
+
+template <class Optimizer>
+void note_memory(outcome& o, random_program& model, training_state& state, std::vector<tensor> const& batch) {
+  for_each_tensor(model, [&](tensor const& t, std::string const& path) {
+    if (!t.is_empty()) o.memory.emplace_back(path, bytes_of(t.ref()));
+  });
+  for (auto const& [name, w] : named_tensors(model, role::weight)) {
+    auto const& states = state.of(w, Optimizer::states.size());
+    for (std::size_t k = 0; k < Optimizer::states.size(); ++k)
+      o.memory.emplace_back(name + "." + std::string(Optimizer::states[k]), bytes_of(states[k].ref()));
+  }
+  o.memory.emplace_back("step", bytes_of(state.counter().ref()));
+  for (auto const& x : batch) o.memory.emplace_back("batch", bytes_of(x.ref()));
+}
+
+/// Where two runs part; empty if nowhere.
+std::string difference(trail const& a, trail const& b, bool gradients) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    auto const where = " of step " + std::to_string(i);
+    if (a[i].loss != b[i].loss) return "the loss" + where;
+    if (gradients && a[i].gradients.size() != b[i].gradients.size()) return "the number of gradients" + where;
+    for (std::size_t k = 0; gradients && k < a[i].gradients.size(); ++k)
+      if (a[i].gradients[k] != b[i].gradients[k]) return "gradient " + std::to_string(k) + where;
+    if (a[i].memory.size() != b[i].memory.size()) return "the number of tensors" + where;
+    for (std::size_t k = 0; k < a[i].memory.size(); ++k)
+      if (a[i].memory[k].second != b[i].memory[k].second) return a[i].memory[k].first + where;
+  }
+  return {};
+}
+
+template <class Sample>
+Sample sample_of(std::vector<tensor> const& x) {
+  if constexpr (std::is_same_v<Sample, std::pair<tensor, tensor>>) return {x[0], x[1]};
+  else if constexpr (std::is_same_v<Sample, std::tuple<tensor, tensor, tensor>>) return {x[0], x[1], x[2]};
+  else if constexpr (std::is_same_v<Sample, record_sample>) return {x[0], x[1], {x.begin() + 2, x.end()}};
+  else return x;
+}
+constexpr auto run_model = [](random_program& model, auto const& sample) {
+  auto copy = sample;
+  std::vector<tensor> all;
+  for_each_tensor(copy, [&](tensor const& t, std::string const&) { all.push_back(t); });
+  return model(all);
+};
+
+constexpr auto moves = zip(rematerialize{} | truncate(16), neap::swap{1e9} | truncate(6));
+
+struct planning {
+  double limit;
+  bool takeover;
+  int threads;
+};
+constexpr planning plannings[] = {{0.8, true, 1},  {0.6, false, 2},  {0.4, true, 2}, {0.05, true, 1},
+                                  {0.4, false, 1}, {0.05, false, 2}, {0.6, true, 2}, {0.8, false, 1}};
+
+struct tally {
+  std::size_t programs = 0, refused_at_once = 0, copies = 0, transfers = 0, finite = 0;
+};
+
+template <class Sample, class Optimizer>
+std::string run_one(program_form const& f, Optimizer const& how, std::size_t plans, tally& seen) {
+  auto const batches = [&] {
+    std::vector<std::vector<tensor>> all;
+    for (int i = 0; i < steps; ++i) all.push_back(random_batch(f, static_cast<std::uint64_t>(i)));
+    return all;
+  };
+  host_backend one(1), two(2);
+
+  trail eager;
+  try {
+    std::vector<bytes> gradients;
+    watched<Optimizer> const optimizer{how, &gradients};
+    random_program model(f);
+    training_state state;
+    for (auto const& b : batches()) {
+      gradients.clear();
+      tensor const l = eager_step(model, sample_of<Sample>(b), run_model, optimizer, state, f.options);
+      if (std::isfinite(l.template item<double>())) ++seen.finite;
+      else if (std::getenv("NEAP_SHOW")) MESSAGE("not finite: ", f.seed);
+      eager.push_back({bytes_of(l.ref()), gradients, {}});
+      note_memory<Optimizer>(eager.back(), model, state, b);
+    }
+  } catch (error const& e) {
+    ++seen.refused_at_once;
+    return std::string("eagerly: ") + e.what();
+  }
+
+  digest traced{};
+  auto const with_program = [&](auto const& run) -> trail {
+    random_program model(f);
+    training_state state;
+    auto options = f.options;
+    options.state = &state;
+    auto const program =
+        training_step(model, sample_of<Sample>(random_batch(f, 0)), run_model, watched<Optimizer>{how}, options);
+    if (auto const valid = verify(program.program); !valid.ok()) throw error("verify: " + valid.message());
+    if (std::getenv("NEAP_SHOW")) { std::puts(to_text(program.program).c_str()); }
+    if (traced == digest{}) traced = program.program.digest();
+    if (!(traced == program.program.digest())) throw error("traced again, the program is another");
+    trail t;
+    run(program, [&](auto const& step, auto const& gradient) {
+      for (auto const& b : batches()) {
+        bytes const l = step(b);
+        t.push_back({l, {}, {}});
+        for (std::size_t k = 0; k < program.gradients.size(); ++k) t.back().gradients.push_back(gradient(k));
+        note_memory<Optimizer>(t.back(), model, state, b);
+      }
+    });
+    return t;
+  };
+  try {
+    trail const in_order = with_program([&](auto const& program, auto const& each) {
+      support::program_runner run(program);
+      each([&](auto const& b) { return run(b), bytes_of(run.ref(program.loss)); },
+           [&](std::size_t k) { return bytes_of(run.ref(program.gradients[k])); });
+    });
+    if (auto const d = difference(eager, in_order, f.options.keep_gradients); !d.empty()) return "traced: " + d;
+    for (std::size_t i = 0; i < plans; ++i) {
+      auto const& how_planned = plannings[(f.seed + 3 * i) % std::size(plannings)];
+      auto const name = "planned at " + std::to_string(how_planned.limit) +
+                        (how_planned.takeover ? "" : " without takeover") + " on " +
+                        std::to_string(how_planned.threads) + ": ";
+      std::string wrong;
+      try {
+        trail const planned = with_program([&](auto const& program, auto const& each) {
+          search_options o;
+          o.memory_at_most = memory_limit::of_original(how_planned.limit);
+          o.memory.takeover = how_planned.takeover;
+          o.iterations = 24;
+          auto const found = optimize(program, moves, o);
+          auto const verdict = verify_plan(program.program, found.placed);
+          if (!verdict.ok()) throw error(verdict.message());
+          auto const& g = found.placed.graph;
+          for (auto x : g.ops()) {
+            seen.copies += g.origin(x) != x && !g.template as<op::load>(x);
+            seen.transfers += g.template as<op::store>(x) != nullptr;
+          }
+          trainer run(program, found.placed, how_planned.threads == 1 ? one : two);
+          auto const kept = [&](value_id v) {
+            auto const from = program.program.kept();
+            for (std::size_t k = 0; k < from.size(); ++k)
+              if (from[k] == v) return bytes_of(run.program().value(g.kept()[k]));
+            throw error("a value is not kept");
+          };
+          each([&](auto const& b) { return (void)run(sample_of<Sample>(b)), kept(program.loss); },
+               [&](std::size_t k) { return kept(program.gradients[k]); });
+          if (run.program().high_water_bytes() != found.placed.arena_bytes)
+            throw error("the high water is not the arena");
+        });
+        wrong = difference(eager, planned, f.options.keep_gradients);
+      } catch (error const& e) { wrong = e.what(); }
+      if (!wrong.empty()) return name + wrong;
+    }
+  } catch (error const& e) { return std::string("traced: ") + e.what(); }
+  return {};
+}
+
+template <class Sample>
+std::string run_sample(program_form const& f, std::size_t plans, tally& seen) {
+  switch (f.optimizer) {
+    case 0: return run_one<Sample>(f, sgd{.rate = 0.05, .weight_decay = 0.01}, plans, seen);
+    case 1: return run_one<Sample>(f, momentum{.rate = 0.02, .damping = 0.1}, plans, seen);
+    case 2: return run_one<Sample>(f, momentum{.rate = 0.02, .weight_decay = 0.01, .nesterov = true}, plans, seen);
+    case 3: return run_one<Sample>(f, adam{.rate = 0.01, .weight_decay = 0.01}, plans, seen);
+    default: return run_one<Sample>(f, adamw{.rate = 0.01}, plans, seen);
+  }
+}
+
+std::string run_program(program_form const& f, std::size_t plans, tally& seen) {
+  ++seen.programs;
+  switch (f.sample) {
+    case program_form::sample_kind::pair: return run_sample<std::pair<tensor, tensor>>(f, plans, seen);
+    case program_form::sample_kind::tuple: return run_sample<std::tuple<tensor, tensor, tensor>>(f, plans, seen);
+    case program_form::sample_kind::record: return run_sample<record_sample>(f, plans, seen);
+    default: return run_sample<std::vector<tensor>>(f, plans, seen);
+  }
+}
+
+std::uint64_t number_from(char const* name, std::uint64_t otherwise) {
+  char const* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+/// A share of the programs, by the remainder of their seeds: cases run at once by ctest.
+void run_programs(std::uint64_t first, std::uint64_t count) {
+  eager_context const context{{.seed = 1, .threads = 2}};
+  tally seen;
+  auto const check = [&](std::uint64_t seed, std::size_t plans) {
+    CAPTURE(seed);
+    auto const wrong = run_program(random_form(seed), plans, seen);
+    CHECK_MESSAGE(wrong.empty(), wrong);
+  };
+  if (auto const one = number_from("NEAP_PROGRAM", 0)) return check(one, std::size(plannings));
+  for (std::uint64_t seed = first; seed < first + count; ++seed) check(seed, 2);
+  MESSAGE(seen.programs, " programs, ", seen.copies, " copies, ", seen.transfers, " transfers, ", seen.finite,
+          " finite steps");
+  CHECK(seen.copies > seen.programs / 4);
+  CHECK(seen.transfers > seen.programs / 4);
+  CHECK(seen.finite == steps * seen.programs);
+}
+
+}  // namespace
+
+TEST_CASE("random programs of the DSL: eager, traced and planned to the last bit") {
+  run_programs(number_from("NEAP_FIRST_PROGRAM", 1), number_from("NEAP_PROGRAMS", sanitized ? 60 : 2000));
+}
