@@ -28,7 +28,7 @@ namespace neap::inline v0 {
 /// An element type of the format.
 struct safetensors_element {
   std::string_view name;
-  int bits;                   // of one element
+  int bits = 0;               // of one element
   std::optional<dtype> type;  // neap's, where it has it
 };
 inline constexpr std::array<safetensors_element, 20> safetensors_elements{{
@@ -187,12 +187,13 @@ class safetensors_reader {
     auto const is_digit = [&] { return at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; };
     next();
     if (!is_digit()) fail("must be a whole number of at least 0");
-    bool const zero = text_[at_] == '0';
+    std::size_t const first = at_;
     std::int64_t n = 0;
     for (; is_digit(); ++at_)
       if (__builtin_mul_overflow(n, std::int64_t{10}, &n) ||
-          __builtin_add_overflow(n, std::int64_t{text_[at_] - '0'}, &n) || (zero && n > 0))
+          __builtin_add_overflow(n, std::int64_t{text_[at_] - '0'}, &n))
         fail("must be a whole number below 2^63");
+    if (text_[first] == '0' && at_ > first + 1) fail("a whole number does not begin with 0");
     if (at_ < text_.size() && (text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E'))
       fail("must be a whole number, without a point or an exponent");
     return n;
