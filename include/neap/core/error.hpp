@@ -42,7 +42,7 @@ class result {
   bool ok() const { return state_.index() == 0; }
   T& value() & { return check(), std::get<0>(state_); }
   T const& value() const& { return check(), std::get<0>(state_); }
-  T&& value() && { return check(), std::get<0>(std::move(state_)); }
+  T value() && { return check(), std::get<0>(std::move(state_)); }  // safe in a range-for
   T& operator*() & { return value(); }
   T const& operator*() const& { return value(); }
   T* operator->() { return &value(); }
