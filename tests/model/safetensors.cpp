@@ -143,7 +143,7 @@ TEST_CASE("damaged files: each fault one line with the file, and the tensor wher
   CHECK(message(std::string("\x20\0\0\0\0\0\0\0{}", 10)) ==
         path + ": the header has 32 bytes, the file 10: it is cut off, or no safetensors file");
   CHECK(message(file_of(info, "1234567")) ==
-        path + ": tensor \"w\": data_offsets: end at 8, the file has 7 bytes of data: it is cut off");
+        path + ": tensor \"w\": data_offsets: [0,8] end behind the file's 7 bytes of data: it is cut off");
   CHECK(message(file_of(info, "123456789")) == path + ": the last 1 of 9 bytes of data are no tensor's");
   CHECK(message(file_of(info + ",", "12345678")) == path + ": header, byte 53: tensor \"w\": must be \"");
   CHECK(message(file_of("\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]", "12")) ==

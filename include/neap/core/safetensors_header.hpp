@@ -12,9 +12,9 @@
 
 #include <neap/core/error.hpp>
 #include <neap/core/json_text.hpp>
+#include <neap/core/number_map.hpp>
 #include <neap/core/tensor_type.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -47,8 +47,11 @@ struct safetensors_entry {
   std::uint64_t begin = 0, end = 0;  // its bytes, half-open, counted from the end of the header
 
   std::uint64_t bytes() const { return end - begin; }
-  bool is(tensor_type const& t) const {
-    return element.type == t.element && std::equal(dims.begin(), dims.end(), t.dims.begin(), t.dims.end());
+  bool has_shape(shape const& s) const {
+    if (dims.size() != static_cast<std::size_t>(s.rank())) return false;
+    for (int i = 0; i < s.rank(); ++i)
+      if (dims[static_cast<std::size_t>(i)] != s[i]) return false;
+    return true;
   }
 };
 /// "f32[32,64]"; element types that neap has not, as the file says them.
@@ -62,17 +65,42 @@ inline std::string to_string(safetensors_entry const& e) {
 /// Texts that a file carries beside its tensors: key and text.
 using safetensors_metadata = std::vector<std::pair<std::string, std::string>>;
 
-struct safetensors_header {
-  std::vector<safetensors_entry> tensors;  // as their bytes follow one another
-  safetensors_metadata metadata;           // in the file's order
-
-  /// The tensor of a name, or nullptr. O(log n).
-  safetensors_entry const* find(std::string_view name) const {
-    auto const at = std::lower_bound(by_name.begin(), by_name.end(), name,
-                                     [&](std::uint32_t i, std::string_view n) { return tensors[i].name < n; });
-    return at != by_name.end() && tensors[*at].name == name ? &tensors[*at] : nullptr;
+namespace detail {
+/// Names and their rows. (Sorting would do, and takes longer to compile than all the rest.)
+class name_rows {
+ public:
+  std::size_t size() const { return names_.size(); }
+  /// The row of a name, number_map::none if it has none. O(1) expected, like add.
+  std::uint32_t find(std::string_view name) const {
+    for (std::uint64_t key = hash(name);; ++key)
+      if (auto const row = rows_.find(key); row == number_map::none || names_[row] == name) return row;
   }
-  std::vector<std::uint32_t> by_name;  // rows of `tensors`, sorted by name
+  /// Gives a name the next row; false if it has one.
+  bool add(std::string_view name) {
+    if (find(name) != number_map::none) return false;
+    std::uint64_t key = hash(name);
+    while (!rows_.add(key, static_cast<std::uint32_t>(names_.size()))) ++key;
+    names_.emplace_back(name);
+    return true;
+  }
+
+ private:
+  static std::uint64_t hash(std::string_view name) { return std::hash<std::string_view>{}(name); }
+  number_map rows_;  // hashes, or the next free numbers
+  std::vector<std::string> names_;
+};
+}  // namespace detail
+
+struct safetensors_header {
+  std::vector<safetensors_entry> tensors;  // in the file's order, like the metadata
+  safetensors_metadata metadata;
+  detail::name_rows rows;  // of the tensors
+
+  /// The tensor of a name, or nullptr. O(1) expected.
+  safetensors_entry const* find(std::string_view name) const {
+    auto const row = rows.find(name);
+    return row == number_map::none ? nullptr : &tensors[row];
+  }
 };
 
 /// Longer headers are refused, as the format's own library does.
@@ -255,10 +283,9 @@ class safetensors_reader {
     members([&](std::string const& key) {
       if (key == "dtype" && !std::exchange(has_type, true)) {
         auto const word = text();
-        auto const known = std::find_if(safetensors_elements.begin(), safetensors_elements.end(),
-                                        [&](auto const& x) { return x.name == word; });
-        if (known == safetensors_elements.end()) fail("dtype: " + quoted(word) + " is not known");
-        e.element = *known;
+        for (auto const& known : safetensors_elements)
+          if (known.name == word) e.element = known;
+        if (e.element.bits == 0) fail("dtype: " + quoted(word) + " is not known");
       } else if (key == "shape" && !std::exchange(has_shape, true)) {
         e.dims = numbers();
       } else if (key == "data_offsets" && !std::exchange(has_offsets, true)) {
@@ -293,48 +320,65 @@ inline std::optional<std::uint64_t> bytes_of(safetensors_entry const& e) {
 
 }  // namespace detail
 
+namespace detail {
+/// Every byte of the data must be one tensor's, and no other's.
+inline status check_places(std::vector<safetensors_entry> const& all, std::uint64_t data_bytes) {
+  auto const refuse = [](safetensors_entry const& e, std::string const& why) {
+    return failure{"tensor " + quoted(e.name) + ": data_offsets: [" + std::to_string(e.begin) + "," +
+                   std::to_string(e.end) + "] " + why};
+  };
+  number_map begins;  // where each tensor that has bytes begins
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto const& e = all[i];
+    if (e.end > data_bytes)
+      return refuse(e, "end behind the file's " + std::to_string(data_bytes) + " bytes of data: it is cut off");
+    if (e.bytes() > 0 && !begins.add(e.begin, static_cast<std::uint32_t>(i)))
+      return refuse(e, "share bytes with another tensor");
+  }
+  std::uint64_t at = 0;  // from one to the next
+  std::vector<char> seen(all.size());
+  while (begins.contains(at)) {
+    auto const row = begins.find(at);
+    seen[row] = 1;
+    at = all[row].end;
+  }
+  safetensors_entry const* next = nullptr;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (seen[i] || all[i].bytes() == 0) continue;
+    if (all[i].begin < at) return refuse(all[i], "share bytes with another tensor");
+    if (!next || all[i].begin < next->begin) next = &all[i];
+  }
+  if (next) return failure{"bytes " + std::to_string(at) + " to " + std::to_string(next->begin) + " are no tensor's"};
+  if (at != data_bytes)
+    return failure{"the last " + std::to_string(data_bytes - at) + " of " + std::to_string(data_bytes) +
+                   " bytes of data are no tensor's"};
+  for (auto const& e : all)
+    if (e.bytes() == 0 && e.begin != data_bytes && !begins.contains(e.begin))
+      return refuse(e, "lie within another tensor");
+  return {};
+}
+}  // namespace detail
+
 /// Reads the JSON of a file in which `data_bytes` bytes follow it. Refuses, with one line that says what and where, all
-/// that is not exactly such a header. O(n log n).
+/// that is not exactly such a header. Linear in its length.
 inline result<safetensors_header> parse_safetensors_header(std::string_view json, std::uint64_t data_bytes) {
   using detail::quoted;
   safetensors_header h;
   try {
     h = detail::safetensors_reader(json).header();
   } catch (error const& e) { return failure{e.what()}; }
-  auto& all = h.tensors;
-  for (auto const& e : all) {
+  for (auto const& e : h.tensors) {
     auto const bytes = detail::bytes_of(e);
     if (!bytes || *bytes != e.bytes())
       return failure{"tensor " + quoted(e.name) + ": data_offsets: [" + std::to_string(e.begin) + "," +
                      std::to_string(e.end) + "] are " + std::to_string(e.bytes()) + " bytes, " + to_string(e) +
                      (bytes ? " has " + std::to_string(*bytes) : " has no such number")};
+    if (!h.rows.add(e.name)) return failure{"tensor " + quoted(e.name) + " comes twice"};
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](auto const& a, auto const& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
-  for (std::size_t i = 0; i < all.size(); ++i) h.by_name.push_back(static_cast<std::uint32_t>(i));
-  std::sort(h.by_name.begin(), h.by_name.end(), [&](auto a, auto b) { return all[a].name < all[b].name; });
-  for (std::size_t i = 1; i < h.by_name.size(); ++i)
-    if (all[h.by_name[i - 1]].name == all[h.by_name[i]].name)
-      return failure{"tensor " + quoted(all[h.by_name[i]].name) + " comes twice"};
-  std::uint64_t end = 0;
-  for (auto const& e : all) {
-    auto const where = "tensor " + quoted(e.name) + ": data_offsets: ";
-    if (e.begin < end) return failure{where + "begin in the middle of another tensor, at " + std::to_string(e.begin)};
-    if (e.begin > end)
-      return failure{where + "bytes " + std::to_string(end) + " to " + std::to_string(e.begin) + " are no tensor's"};
-    if (e.end > data_bytes)
-      return failure{where + "end at " + std::to_string(e.end) + ", the file has " + std::to_string(data_bytes) +
-                     " bytes of data: it is cut off"};
-    end = e.end;
-  }
-  if (end != data_bytes)
-    return failure{"the last " + std::to_string(data_bytes - end) + " of " + std::to_string(data_bytes) +
-                   " bytes of data are no tensor's"};
-  std::vector<std::string_view> keys;
-  for (auto const& [key, text] : h.metadata) keys.push_back(key);
-  std::sort(keys.begin(), keys.end());
-  if (auto const twice = std::adjacent_find(keys.begin(), keys.end()); twice != keys.end())
-    return failure{"__metadata__: " + quoted(*twice) + " comes twice"};
+  detail::name_rows keys;
+  for (auto const& [key, text] : h.metadata)
+    if (!keys.add(key)) return failure{"__metadata__: " + quoted(key) + " comes twice"};
+  if (auto s = detail::check_places(h.tensors, data_bytes); !s) return failure{s.message()};
   return h;
 }
 

@@ -133,16 +133,17 @@ inline void write_elements(file_writer& out, tensor const& t) {
 /// Writes dense tensors to a file: beside its place, synced, then renamed, so that the old one stands until the new one is
 /// whole. Larger elements come first, as the format's own library has it, which keeps them aligned. Refused are names that
 /// come twice or are not UTF-8, views that are not dense, and tensors of a trace.
-[[nodiscard]] inline status write_safetensors(std::string const& path, std::vector<named_tensor> tensors,
+[[nodiscard]] inline status write_safetensors(std::string const& path, std::vector<named_tensor> const& tensors,
                                               safetensors_metadata const& metadata = {}) {
   using detail::quoted;
-  std::stable_sort(tensors.begin(), tensors.end(), [](auto const& a, auto const& b) {
-    auto const size = [](tensor const& t) { return t.is_empty() ? 0 : size_of(t.element()); };
-    return size(a.tensor) > size(b.tensor);
-  });
+  std::vector<named_tensor> all;  // by size of their elements
+  for (bytes_t size : {8, 4, 2, 1, 0})
+    for (auto const& n : tensors)
+      if (size == (n.tensor.is_empty() ? 0 : size_of(n.tensor.element()))) all.push_back(n);
   std::vector<safetensors_entry> entries;
+  detail::name_rows names, keys;
   std::uint64_t end = 0;
-  for (auto const& [name, t] : tensors) {
+  for (auto const& [name, t] : all) {
     auto const refuse = [&](char const* why) {
       return failure{path + ": cannot be written: tensor " + quoted(name) + " " + why};
     };
@@ -150,27 +151,20 @@ inline void write_elements(file_writer& out, tensor const& t) {
     if (t.is_traced()) return refuse("belongs to a trace, and has no data");
     if (!t.layout().is_dense()) return refuse("is a view that is not dense: neap::contiguous makes one that is");
     if (name == "__metadata__" || !detail::is_utf8(name)) return refuse("has a name that the format cannot have");
-    auto const element = std::find_if(safetensors_elements.begin(), safetensors_elements.end(),
-                                      [&](auto const& x) { return x.type == t.element(); });
+    if (!names.add(name)) return failure{path + ": cannot be written: two tensors are named " + quoted(name)};
+    safetensors_element element;
+    for (auto const& known : safetensors_elements)
+      if (known.type == t.element()) element = known;
     auto const dims = t.shape();
     auto const bytes = static_cast<std::uint64_t>(t.type().bytes());
-    entries.push_back({name, *element, {dims.begin(), dims.end()}, end, end + bytes});
+    entries.push_back({name, element, {dims.begin(), dims.end()}, end, end + bytes});
     end += bytes;
   }
-  std::vector<std::string_view> names;
-  for (auto const& e : entries) names.push_back(e.name);
-  std::sort(names.begin(), names.end());
-  if (auto const twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    return failure{path + ": cannot be written: two tensors are named " + quoted(*twice)};
-  std::vector<std::string_view> keys;
   for (auto const& [key, text] : metadata) {
     if (!detail::is_utf8(key) || !detail::is_utf8(text))
       return failure{path + ": cannot be written: the metadata " + quoted(key) + " are not UTF-8"};
-    keys.push_back(key);
+    if (!keys.add(key)) return failure{path + ": cannot be written: the metadata have two texts " + quoted(key)};
   }
-  std::sort(keys.begin(), keys.end());
-  if (auto const twice = std::adjacent_find(keys.begin(), keys.end()); twice != keys.end())
-    return failure{path + ": cannot be written: the metadata have two texts " + quoted(*twice)};
   auto const head = safetensors_head(entries, metadata);
   if (head.size() - 8 > most_header_bytes)
     return failure{path + ": cannot be written: the names and metadata take more than " +
@@ -178,7 +172,7 @@ inline void write_elements(file_writer& out, tensor const& t) {
   file_writer out(path);
   out.write(head);
   try {
-    for (auto const& [name, t] : tensors)
+    for (auto const& [name, t] : all)
       if (out.ok()) detail::write_elements(out, t);
   } catch (std::bad_alloc const&) { return failure{path + ": cannot be written: no memory for one tensor"}; }
   return out.finish();

@@ -10,7 +10,6 @@
 
 #include <neap/model/safetensors.hpp>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,14 +80,13 @@ struct load_plan {
 
 /// Compares a file's names and types with the targets'; passed over is what begins with `passed_over`, if that is
 /// something. Tells all that does not fit in one message.
-inline result<load_plan> plan_load(safetensors_file const& file, std::vector<load_target> const& targets,
-                                   load_options const& options, std::string_view passed_over) {
-  load_plan p;
+inline status plan_load(safetensors_file const& file, std::vector<load_target> const& targets,
+                        load_options const& options, std::string_view passed_over, load_plan& p) {
   p.report.metadata = file.header().metadata;
   name_list missing("missing"), extra("not in the model"), other("of another type");
   auto const& all = file.header().tensors;
   std::vector<char> used(all.size());
-  std::vector<std::pair<std::string_view, std::string_view>> tied;  // a name that was not needed, the one that was
+  std::vector<std::pair<std::string, std::string>> tied;  // a name that was not needed, the one that was
   for (std::size_t i = 0; i < targets.size(); ++i) {
     auto const& [names, holder] = targets[i];
     safetensors_entry const* e = nullptr;
@@ -104,17 +102,17 @@ inline result<load_plan> plan_load(safetensors_file const& file, std::vector<loa
     }
     used[static_cast<std::size_t>(e - all.data())] = 1;
     auto const type = holder.type();
-    bool const same_shape = std::equal(e->dims.begin(), e->dims.end(), type.dims.begin(), type.dims.end());
     bool const may_cast = options.cast && e->element.type && is_floating(*e->element.type) && is_floating(type.element);
-    if (same_shape && (e->element.type == type.element || may_cast)) p.moves.emplace_back(i, e);
+    if (e->has_shape(type.dims) && (e->element.type == type.element || may_cast)) p.moves.emplace_back(i, e);
     else other.add(e->name, " is " + to_string(*e) + " in the file, " + to_string(type) + " in the model");
   }
   for (auto const& e : all) {
     if (used[static_cast<std::size_t>(&e - all.data())]) continue;
     if (!passed_over.empty() && e.name.starts_with(passed_over)) continue;
-    auto const first = std::find_if(tied.begin(), tied.end(), [&](auto const& t) { return t.first == e.name; });
-    extra.add(e.name, " " + to_string(e) +
-                          (first != tied.end() ? ", which is tied to " + quoted(first->second) + " here" : ""));
+    std::string what = " " + to_string(e);
+    for (auto const& [name, first] : tied)
+      if (name == e.name) what += ", which is tied to " + quoted(first) + " here";
+    extra.add(e.name, what);
     p.report.extra.push_back(e.name);
   }
   std::string wrong;
@@ -123,22 +121,22 @@ inline result<load_plan> plan_load(safetensors_file const& file, std::vector<loa
   other.append_to(wrong);
   if (!wrong.empty()) return file.refuse("does not fit the model: " + wrong);
   for (auto const& [row, e] : p.moves)
-    if (auto s = check_elements(file, *e); !s) return failure{s.message()};
-  return p;
+    if (auto s = check_elements(file, *e); !s) return s;
+  return {};
 }
 
 /// `count` floating elements as those of another type.
 inline void cast_elements(void const* from, dtype f, void* to, dtype t, std::size_t count) {
-  with_floating(f, [&](auto a) {
-    with_floating(t, [&](auto b) {
-      using To = typename decltype(b)::type;
-      auto const* x = static_cast<typename decltype(a)::type const*>(from);
-      for (std::size_t i = 0; i < count; ++i) {
-        if constexpr (sizeof(To) == 2) static_cast<To*>(to)[i] = To(static_cast<float>(x[i]));
-        else static_cast<To*>(to)[i] = static_cast<To>(x[i]);
-      }
-    });
-  });
+  for (std::size_t i = 0; i < count; ++i) {
+    auto const x = element_as<double>(from, f, static_cast<std::int64_t>(i));
+    auto const y = static_cast<float>(x);
+    switch (t) {
+      case dtype::f64: static_cast<double*>(to)[i] = x; break;
+      case dtype::f32: static_cast<float*>(to)[i] = y; break;
+      case dtype::bf16: static_cast<bf16*>(to)[i] = bf16(y); break;
+      default: static_cast<f16*>(to)[i] = f16(y);
+    }
+  }
 }
 
 /// Reads what was planned into the targets' own memory. Only a disk that fails here leaves a part of them loaded, and
@@ -207,10 +205,11 @@ template <class Model>
   auto const file = safetensors_file::open(path);
   if (!file) return failure{file.message()};
   auto const targets = detail::load_targets(model);
-  auto planned = detail::plan_load(*file, targets, options, detail::training_prefix);
-  if (!planned) return failure{planned.message()};
-  if (auto s = detail::run_load(*file, targets, *planned); !s) return failure{s.message()};
-  return std::move(planned->report);
+  detail::load_plan p;
+  auto done = detail::plan_load(*file, targets, options, detail::training_prefix, p);
+  if (done) done = detail::run_load(*file, targets, p);
+  if (!done) return failure{done.message()};
+  return std::move(p.report);
 }
 
 }  // namespace neap::inline v0

@@ -90,12 +90,13 @@ template <class Model>
   std::vector<weight_states> rows;
   training_state like;
   for (auto const& w : named_tensors(model, role::weight)) {
-    auto const& target = *std::find_if(targets.begin(), targets.end(),
-                                       [&](auto const& t) { return t.holder.storage() == w.tensor.storage(); });
-    auto const names = target.names;
+    std::vector<std::string> names;
+    for (auto const& t : targets)
+      if (t.holder.storage() == w.tensor.storage()) names = t.names;
     auto const is_there = [&](std::size_t k) {
-      return std::any_of(names.begin(), names.end(),
-                         [&](auto const& name) { return file->header().find(detail::state_name(k, name)) != nullptr; });
+      for (auto const& name : names)
+        if (file->header().find(detail::state_name(k, name))) return true;
+      return false;
     };
     weight_states r{w.tensor, 0, targets.size()};
     while (is_there(r.count)) ++r.count;
@@ -110,20 +111,20 @@ template <class Model>
     }
     rows.push_back(std::move(r));
   }
-  auto planned = detail::plan_load(*file, targets, options, {});
-  if (!planned) return failure{planned.message()};
+  detail::load_plan p;
+  if (auto s = detail::plan_load(*file, targets, options, {}, p); !s) return failure{s.message()};
   for (auto const& r : rows) {
     auto const& states = state.of(r.weight, r.count);
     for (std::size_t k = 0; k < r.count; ++k) targets[r.first_row + k].holder = states[k];
   }
-  if (auto s = detail::run_load(*file, targets, *planned); !s) return failure{s.message()};
+  if (auto s = detail::run_load(*file, targets, p); !s) return failure{s.message()};
   if (file->header().find(prefix + "step"))
     for (auto const& r : rows) {
       auto const& states = state.of(r.weight, r.count);
       for (std::size_t k = r.count; k < states.size(); ++k) states[k].storage()->restart(initialiser::constant(0));
     }
   detail::set_random_position(random);
-  return std::move(planned->report);
+  return std::move(p.report);
 }
 
 }  // namespace neap::inline v0
