@@ -109,6 +109,7 @@ TEST_CASE("a resumed run gives the bits of one that went on") {
   SUBCASE("adamw") { check_resume(adamw{.rate = 0.01}); }
   SUBCASE("momentum") { check_resume(momentum{.rate = 0.05}); }
   SUBCASE("sgd") { check_resume(sgd{.rate = 0.05}); }
+  SUBCASE("rates by step") { check_resume(adamw{.rate = scheduled::cosine(0.02, 0.001, 4)}); }
 }
 
 TEST_CASE("a trainer goes on from a file where it is, and so does a program that was given no state") {
