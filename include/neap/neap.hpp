@@ -1,6 +1,7 @@
 // What a host program needs: models and training steps, planning under a memory or latency limit, execution, reports.
-// Apart are graph files (neap/import, two more libraries) and what few programs need: the zoo, the exact memory planner
-// and its relatives, graphs as text, traversals, the verifiers of graphs and plans, measured cost tables.
+// Apart are graph files (neap/import, two more libraries), saved models and trainings (neap/train/checkpoint.hpp), and
+// what few programs need: the zoo, the exact memory planner and its relatives, graphs as text, traversals, the verifiers
+// of graphs and plans, measured cost tables.
 #pragma once
 
 #include <neap/core/version.hpp>

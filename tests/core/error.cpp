@@ -37,4 +37,6 @@ TEST_CASE("a status is good unless it says why not") {
   status const bad = failure{"disk full"};
   CHECK_FALSE(bad);
   CHECK(bad.message() == "disk full");
+  CHECK_THROWS_WITH(bad.value(), "disk full");
+  CHECK_NOTHROW(status{}.value());
 }

@@ -42,7 +42,7 @@ class result {
   bool ok() const { return state_.index() == 0; }
   T& value() & { return check(), std::get<0>(state_); }
   T const& value() const& { return check(), std::get<0>(state_); }
-  T&& value() && { return check(), std::get<0>(std::move(state_)); }
+  T value() && { return check(), std::get<0>(std::move(state_)); }  // safe in a range-for
   T& operator*() & { return value(); }
   T const& operator*() const& { return value(); }
   T* operator->() { return &value(); }
@@ -57,7 +57,7 @@ class result {
   std::variant<T, failure> state_;
 };
 
-/// Success, or why not.
+/// Success, or why not. `value()` on a failure throws neap::error with its message.
 class status {
  public:
   status() = default;
@@ -65,6 +65,9 @@ class status {
   explicit operator bool() const { return ok_; }
   bool ok() const { return ok_; }
   std::string const& message() const { return message_; }
+  void value() const {
+    if (!ok_) throw error(message_);
+  }
 
  private:
   std::string message_;

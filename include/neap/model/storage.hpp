@@ -34,7 +34,12 @@ class tensor_storage {
 
   /// The first byte; allocates and fills at the first call. Throws neap::error if there is no memory.
   std::byte* data() {
-    if (!data_) allocate();
+    if (!data_) allocate(first_);
+    return data_;
+  }
+  /// The same for somebody who writes all of it before anybody reads: nothing is filled.
+  std::byte* data_to_overwrite() {
+    if (!data_) allocate({});
     return data_;
   }
   bool is_allocated() const { return data_ != nullptr; }
@@ -62,14 +67,14 @@ class tensor_storage {
   void written() { ++version_; }
 
  private:
-  void allocate() {
+  void allocate(initialiser const& first) {
     try {
       owned_ = byte_block(static_cast<std::size_t>(bytes_ > 0 ? bytes_ : 1), 64);
     } catch (std::bad_alloc const&) {
       throw error("no memory for a tensor of " + std::to_string(bytes_) + " bytes, " + to_string(type_));
     }
     data_ = owned_.data();
-    write_initial(data_, type_.element, type_.count(), first_);
+    write_initial(data_, type_.element, type_.count(), first);
   }
 
   tensor_type type_;

@@ -14,6 +14,7 @@
 // Numbers read back as they were, to the bit; attributes that are not finite are the texts "inf", "-inf", "nan", "-nan".
 #pragma once
 
+#include <neap/core/json_text.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/plan/plan.hpp>
 
@@ -37,23 +38,6 @@ struct plan_source {
 
 namespace detail {
 
-inline std::string json_text(std::string_view s) {
-  std::string out = "\"";
-  for (char c : s) {
-    auto const u = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (u < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", u);
-      out += code;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 /// A number that reads back as itself: "-0" would be an integer, and what is not finite is a text.
 inline std::string json_number(double x) {
   std::string const minus = std::signbit(x) ? "-" : "";

@@ -60,6 +60,7 @@ struct training_program {
   std::vector<value_id> weights;     // the trained ones, as they are before the step
   std::vector<op_id> fused;          // updates that were made one with their gradient's product, by their ids before
   std::vector<value_id> gradients;   // of these weights, if they are kept; after clipping
+  training_state state;              // what the step goes on with: save and load it with the model
   std::shared_ptr<detail::step_numbers const> numbers;     // the optimizer's, written anew for each step
   std::shared_ptr<detail::step_recipe<Ops> const> recipe;  // none where the program was not made from a model
 
@@ -163,6 +164,7 @@ training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const
     for (auto const& g : made.gradients) p.gradients.push_back(t.keep(g, role::gradient));
   p.inputs = t.inputs();
   p.program = basic_graph<Ops>(t.finish());
+  p.state = state;
   if (options.fuse_updates) fuse_updates_of(p, like);
   p.numbers = std::move(numbers);
   p.set({}, at);

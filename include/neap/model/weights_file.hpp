@@ -1,0 +1,215 @@
+// A model's weights and buffers in a file, by their paths ("layers.3.up.weight"): safetensors, which other tools read.
+//
+//   neap::save(model, "model.safetensors").value();   // value() throws neap::error where it did not go well
+//   neap::load(model, "model.safetensors").value();
+//
+// Tied weights are one tensor of the file, under the first of their paths; a file that has them under another one of them
+// is read all the same. Plain tensors and views that a model holds are not saved: they are made from something else. What
+// a training keeps beside the model is in train/checkpoint.hpp; its files are files of the model as well.
+#pragma once
+
+#include <neap/model/safetensors.hpp>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+struct load_options {
+  bool allow_missing = false;  // what the file lacks stays as it is
+  bool allow_extra = false;    // what the model lacks is passed over
+  bool cast = false;           // floating elements become those of the model, rounded to nearest (f64 by way of f32)
+};
+
+/// What was in the file, besides what was loaded.
+struct load_report {
+  std::vector<std::string> missing, extra;  // where they are allowed
+  safetensors_metadata metadata;
+};
+
+namespace detail {
+
+/// Where the names of what a training keeps begin: no path of a model has a slash, unless a map's key has.
+inline constexpr std::string_view training_prefix = "training_state/";
+
+/// One tensor of a program and the names that it may have in a file, the first one in files that we write.
+struct load_target {
+  std::vector<std::string> names;
+  tensor holder;
+};
+
+template <class Model>
+std::vector<load_target> load_targets(Model& model) {
+  std::vector<load_target> all;
+  for (auto r : {role::weight, role::buffer})
+    for (auto& n : named_tensors(model, r)) all.push_back({{std::move(n.name)}, std::move(n.tensor)});
+  for_each_tensor(model, [&](tensor& t, std::string const& path) {  // other names of tied ones
+    if (t.is_empty() || t.is_traced() || t.layout() != tensor_layout::dense(t.storage()->type())) return;
+    for (auto& x : all)
+      if (x.holder.storage() == t.storage() && x.names.front() != path) x.names.push_back(path);
+  });
+  return all;
+}
+
+/// "missing "a" f32[2], "b" f32[3] and 7 more".
+class name_list {
+ public:
+  explicit name_list(char const* what) : text_(what) {}
+  void add(std::string const& name, std::string const& more) {
+    if (++count_ <= shown) text_ += (count_ > 1 ? ", " : " ") + quoted(name) + more;
+  }
+  void append_to(std::string& all) const {
+    if (count_ == 0) return;
+    all += (all.empty() ? "" : "; ") + text_;
+    if (count_ > shown) all += " and " + std::to_string(count_ - shown) + " more";
+  }
+
+ private:
+  static constexpr std::size_t shown = 4;
+  std::string text_;
+  std::size_t count_ = 0;
+};
+
+/// Which of a file's tensors goes where.
+struct load_plan {
+  std::vector<std::pair<std::size_t, safetensors_entry const*>> moves;  // row of the targets, tensor of the file
+  load_report report;
+};
+
+/// Compares a file's names and types with the targets'; passed over is what begins with `passed_over`, if that is
+/// something. Tells all that does not fit in one message.
+inline status plan_load(safetensors_file const& file, std::vector<load_target> const& targets,
+                        load_options const& options, std::string_view passed_over, load_plan& p) {
+  p.report.metadata = file.header().metadata;
+  name_list missing("missing"), extra("not in the model"), other("of another type");
+  auto const& all = file.header().tensors;
+  std::vector<char> used(all.size());
+  std::vector<std::pair<std::string, std::string>> tied;  // a name that was not needed, the one that was
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    auto const& [names, holder] = targets[i];
+    safetensors_entry const* e = nullptr;
+    for (auto const& name : names)
+      if (auto const* found = file.header().find(name)) {
+        if (e) tied.emplace_back(name, e->name);
+        else e = found;
+      }
+    if (!e) {
+      missing.add(names.front(), " " + to_string(holder.type()));
+      p.report.missing.push_back(names.front());
+      continue;
+    }
+    used[static_cast<std::size_t>(e - all.data())] = 1;
+    auto const type = holder.type();
+    bool const may_cast = options.cast && e->element.type && is_floating(*e->element.type) && is_floating(type.element);
+    if (e->has_shape(type.dims) && (e->element.type == type.element || may_cast)) p.moves.emplace_back(i, e);
+    else other.add(e->name, " is " + to_string(*e) + " in the file, " + to_string(type) + " in the model");
+  }
+  for (auto const& e : all) {
+    if (used[static_cast<std::size_t>(&e - all.data())]) continue;
+    if (!passed_over.empty() && e.name.starts_with(passed_over)) continue;
+    std::string what = " " + to_string(e);
+    for (auto const& [name, first] : tied)
+      if (name == e.name) what += ", which is tied to " + quoted(first) + " here";
+    extra.add(e.name, what);
+    p.report.extra.push_back(e.name);
+  }
+  std::string wrong;
+  if (!options.allow_missing) missing.append_to(wrong);
+  if (!options.allow_extra) extra.append_to(wrong);
+  other.append_to(wrong);
+  if (!wrong.empty()) return file.refuse("does not fit the model: " + wrong);
+  for (auto const& [row, e] : p.moves)
+    if (auto s = check_elements(file, *e); !s) return s;
+  return {};
+}
+
+/// `count` floating elements as those of another type.
+inline void cast_elements(void const* from, dtype f, void* to, dtype t, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    auto const x = element_as<double>(from, f, static_cast<std::int64_t>(i));
+    auto const y = static_cast<float>(x);
+    switch (t) {
+      case dtype::f64: static_cast<double*>(to)[i] = x; break;
+      case dtype::f32: static_cast<float*>(to)[i] = y; break;
+      case dtype::bf16: static_cast<bf16*>(to)[i] = bf16(y); break;
+      default: static_cast<f16*>(to)[i] = f16(y);
+    }
+  }
+}
+
+/// Reads what was planned into the targets' own memory. Only a disk that fails here leaves a part of them loaded, and
+/// then the message says so.
+inline status run_load(safetensors_file const& file, std::vector<load_target> const& targets, load_plan const& p) {
+  std::vector<std::shared_ptr<tensor_storage>> fresh;  // without data so far
+  auto const give_back = [&](std::size_t from) {
+    for (std::size_t i = from; i < fresh.size(); ++i) fresh[i]->restart(initialiser(fresh[i]->first_values()));
+  };
+  try {  // memory for all comes first
+    for (auto const& [row, e] : p.moves) {
+      auto const& s = targets[row].holder.storage();
+      if (s->is_allocated()) continue;
+      (void)s->data_to_overwrite();
+      fresh.push_back(s);
+    }
+  } catch (error const& why) {
+    give_back(0);
+    return file.refuse(why.what());
+  }
+  std::size_t loaded = 0, filled = 0;
+  for (auto const& [row, e] : p.moves) {
+    auto& s = *targets[row].holder.storage();
+    auto const to = s.type().element;
+    status done;
+    if (e->element.type == to) {
+      done = file.read(*e, s.data());
+    } else {
+      auto const from = *e->element.type;
+      auto* at = s.data();
+      done = file.read_in_parts(*e, [&](std::span<std::byte const> part) {
+        auto const n = part.size() / static_cast<std::size_t>(size_of(from));
+        cast_elements(part.data(), from, at, to, n);
+        at += n * static_cast<std::size_t>(size_of(to));
+        return true;
+      });
+    }
+    s.written();
+    if (!done) {
+      give_back(filled);
+      return failure{done.message() + "; " + std::to_string(loaded) + " of " + std::to_string(p.moves.size()) +
+                     " tensors were loaded before it"};
+    }
+    ++loaded;
+    if (filled < fresh.size() && fresh[filled].get() == &s) ++filled;
+  }
+  return {};
+}
+
+}  // namespace detail
+
+/// Writes a model's weights and buffers, and texts of your own beside them ({{"epoch", "3"}}). The old file stands until
+/// the new one is whole; nothing in the model changes, and what was never touched takes no memory.
+template <class Model>
+[[nodiscard]] status save(Model& model, std::string const& path, safetensors_metadata const& metadata = {}) {
+  std::vector<named_tensor> all;
+  for (auto& t : detail::load_targets(model)) all.push_back({std::move(t.names.front()), std::move(t.holder)});
+  return write_safetensors(path, std::move(all), metadata);
+}
+
+/// Reads a model's weights and buffers into their own memory, so that trainers bound to it go on with them. Names and
+/// types must be the model's: what is missing, extra or of another type is told by name, and then nothing has changed. A
+/// checkpoint is read too: what it has of a training is passed over.
+template <class Model>
+[[nodiscard]] result<load_report> load(Model& model, std::string const& path, load_options const& options = {}) {
+  auto const file = safetensors_file::open(path);
+  if (!file) return failure{file.message()};
+  auto const targets = detail::load_targets(model);
+  detail::load_plan p;
+  auto done = detail::plan_load(*file, targets, options, detail::training_prefix, p);
+  if (done) done = detail::run_load(*file, targets, p);
+  if (!done) return failure{done.message()};
+  return std::move(p.report);
+}
+
+}  // namespace neap::inline v0

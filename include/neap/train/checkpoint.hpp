@@ -1,0 +1,130 @@
+// A training in a file: the model, each weight's optimizer states, the counter of steps and this thread's random numbers.
+// A run that stops after a step and goes on from the file gives the bits of one that never stopped, eager or planned.
+//
+//   neap::training_state state;
+//   neap::eager_step(model, batch, loss, optimizer, state);   // or a training_step of {.state = &state}, planned
+//   neap::save(model, state, "run.safetensors").value();
+//   neap::load(model, state, "run.safetensors").value();   // in another process, before or after the step was made
+//
+// The file has the model's tensors as neap::save(model, path) writes them, and beside them
+//
+//   training_state/step        the number of steps taken
+//   training_state/random      seed and draws of this thread's eager_context: dropout outside of steps, new weights
+//   training_state/0/PATH      the first state of the weight PATH, as the optimizer counts them; /1/PATH the second
+//
+// Rates, the seed of the steps' dropout and other options are the program's own: give the same ones again.
+#pragma once
+
+#include <neap/model/weights_file.hpp>
+#include <neap/train/optimizer.hpp>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+inline std::string state_name(std::size_t k, std::string const& weight) {
+  return std::string(training_prefix) + std::to_string(k) + "/" + weight;
+}
+
+/// Seed and draws of this thread, as they stand in a file.
+inline tensor random_position() {
+  auto& context = eager_context::current();
+  auto const now = context_access::enter(context, {});
+  context_access::enter(context, now);
+  return make_copy(std::vector<std::int64_t>{static_cast<std::int64_t>(now.seed), static_cast<std::int64_t>(now.draws)},
+                   {2}, {});
+}
+inline void set_random_position(tensor const& t) {
+  auto& context = eager_context::current();
+  auto r = context_access::enter(context, {});
+  auto const* p = static_cast<std::int64_t const*>(t.ref().data);
+  r.seed = static_cast<std::uint64_t>(p[0]), r.draws = static_cast<std::uint64_t>(p[1]);
+  context_access::enter(context, r);
+}
+
+}  // namespace detail
+
+/// Writes a model and what its training keeps, and texts of your own. `state` is what the steps go on with: what was given
+/// to eager_step, or a training_program's member of that name.
+template <class Model>
+[[nodiscard]] status save(Model& model, training_state const& state, std::string const& path,
+                          safetensors_metadata const& metadata = {}) {
+  std::string const prefix(detail::training_prefix);
+  training_state handles = state;
+  std::vector<named_tensor> all;
+  for (auto& t : detail::load_targets(model)) all.push_back({std::move(t.names.front()), std::move(t.holder)});
+  all.push_back({prefix + "step", state.counter()});
+  all.push_back({prefix + "random", detail::random_position()});
+  for (auto const& w : named_tensors(model, role::weight)) {
+    std::size_t k = 0;
+    for (auto const& s : handles.of(w.tensor, 0)) all.push_back({detail::state_name(k++, w.name), s});
+  }
+  return write_safetensors(path, std::move(all), metadata);
+}
+
+/// Reads a model and its training's state into their own memory, so that trainers bound to them go on with them, and sets
+/// this thread's random numbers. States that the file has not (it was saved before they were used) become zeros again. As
+/// in load(model, path), nothing has changed if something is missing, extra or of another type.
+template <class Model>
+[[nodiscard]] result<load_report> load(Model& model, training_state& state, std::string const& path,
+                                       load_options const& options = {}) {
+  auto const file = safetensors_file::open(path);
+  if (!file) return failure{file.message()};
+  std::string const prefix(detail::training_prefix);
+  auto targets = detail::load_targets(model);
+  auto const random = detail::random_position();
+  targets.push_back({{prefix + "step"}, state.counter()});
+  targets.push_back({{prefix + "random"}, random});
+
+  // How many states the file has of each weight; they are compared with ones that stand for them, so that a file that
+  // does not fit leaves no trace in `state`.
+  struct weight_states {
+    tensor weight;
+    std::size_t count = 0, first_row = 0;  // rows of the targets
+  };
+  std::vector<weight_states> rows;
+  training_state like;
+  for (auto const& w : named_tensors(model, role::weight)) {
+    std::vector<std::string> names;
+    for (auto const& t : targets)
+      if (t.holder.storage() == w.tensor.storage()) names = t.names;
+    auto const is_there = [&](std::size_t k) {
+      for (auto const& name : names)
+        if (file->header().find(detail::state_name(k, name))) return true;
+      return false;
+    };
+    weight_states r{w.tensor, 0, targets.size()};
+    while (is_there(r.count)) ++r.count;
+    auto const kept = state.of(w.tensor, 0).size();
+    if (r.count > 0 && kept > 0 && r.count != kept)
+      return file->refuse("does not fit the training: it has " + std::to_string(r.count) + " states of " +
+                          detail::quoted(w.name) + ", the optimizer " + std::to_string(kept));
+    for (std::size_t k = 0; k < r.count; ++k) {
+      detail::load_target t{{}, like.of(w.tensor, r.count)[k]};
+      for (auto const& name : names) t.names.push_back(detail::state_name(k, name));
+      targets.push_back(std::move(t));
+    }
+    rows.push_back(std::move(r));
+  }
+  detail::load_plan p;
+  if (auto s = detail::plan_load(*file, targets, options, {}, p); !s) return failure{s.message()};
+  for (auto const& r : rows) {
+    auto const& states = state.of(r.weight, r.count);
+    for (std::size_t k = 0; k < r.count; ++k) targets[r.first_row + k].holder = states[k];
+  }
+  if (auto s = detail::run_load(*file, targets, p); !s) return failure{s.message()};
+  if (file->header().find(prefix + "step"))
+    for (auto const& r : rows) {
+      auto const& states = state.of(r.weight, r.count);
+      for (std::size_t k = r.count; k < states.size(); ++k) states[k].storage()->restart(initialiser::constant(0));
+    }
+  detail::set_random_position(random);
+  return std::move(p.report);
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,139 @@
+// A training that stops after some steps, and goes on from its file in a model made anew, gives the bits of one that never
+// stopped: losses, weights, running statistics and states, with dropout's draws, eager and planned, and from one to the
+// other.
+#include <neap/train/checkpoint.hpp>
+
+#include <neap/execute/trainer.hpp>
+#include <neap/model/model.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
+#include <neap/optimize/optimize.hpp>
+#include <neap/train/training_step.hpp>
+
+#include "../support/files.hpp"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+struct network {
+  nn::conv2d conv{3, 8, 3, {.padding = 1}};
+  nn::batch_norm2d norm{8};
+  nn::dropout drop{0.3};
+  nn::linear out{8 * 6 * 6, 4};
+  tensor operator()(tensor const& x) const { return out(drop(flatten(relu(norm(conv(x))), 1))); }
+};
+
+std::pair<tensor, tensor> batch(int i) {
+  std::vector<std::int64_t> classes;
+  for (int k = 0; k < 8; ++k) classes.push_back((3 * k + i) % 4);
+  return {tensor::randn({8, 3, 6, 6}, 100 + static_cast<std::uint64_t>(i)), tensor::from(classes, {8})};
+}
+
+/// A run of steps, in one of two ways.
+template <class Optimizer>
+struct training {
+  network model;
+  training_state state;
+  Optimizer optimizer;
+  training_options options;
+  bool planned;
+  std::unique_ptr<trainer<standard_operators, host_backend>> run;
+
+  training(Optimizer const& o, bool with_plan, std::uint64_t seed) : optimizer(o), planned(with_plan) {
+    initialise(model, seed);
+    options = {.clip_norm = 1, .seed = 9, .state = &state};
+  }
+  double step(int i) {
+    if (!planned)
+      return eager_step(model, batch(i), cross_entropy{}, optimizer, state, options).template item<double>();
+    if (!run) make();
+    return (*run)(batch(i));
+  }
+  void make() {
+    auto const step = training_step(model, batch(0), cross_entropy{}, optimizer, options);
+    search_options search;
+    search.memory_at_most = memory_limit::of_original(0.7);
+    search.iterations = 60;
+    auto const found = optimize(step, zip(rematerialize{} | truncate(8), neap::swap{1e9} | truncate(4)), search);
+    run = std::make_unique<trainer<standard_operators, host_backend>>(step, found.placed,
+                                                                      eager_context::current().backend());
+  }
+};
+
+/// 4 steps, saved after each; each of the files goes on in the other way too, the trainer made before the load or after.
+template <class Optimizer>
+void check_resume(Optimizer const& optimizer) {
+  scratch const at;
+  for (bool planned : {false, true}) {
+    eager_context const here({.seed = 3});  // its draws are in the files
+    std::vector<double> losses;
+    training<Optimizer> whole(optimizer, planned, 1);
+    auto const file = [&](int k) { return at / (planned ? "planned" : "eager") + std::to_string(k); };
+    for (int i = 0; i < 4; ++i) {
+      REQUIRE(save(whole.model, whole.state, file(i)).ok());
+      losses.push_back(whole.step(i));
+    }
+    REQUIRE(save(whole.model, whole.state, file(4)).ok());
+    auto const end = read_bytes(file(4));
+    for (int k = 0; k < 4; ++k)
+      for (bool planned_then : {false, true})
+        for (bool make_first : {false, true}) {
+          if (make_first && !planned_then) continue;
+          CAPTURE(planned);
+          CAPTURE(k);
+          CAPTURE(planned_then);
+          CAPTURE(make_first);
+          training<Optimizer> again(optimizer, planned_then, 2);
+          if (make_first) again.make();
+          auto const loaded = load(again.model, again.state, file(k));
+          REQUIRE_MESSAGE(loaded, loaded.message());
+          for (int i = k; i < 4; ++i) CHECK(again.step(i) == losses[static_cast<std::size_t>(i)]);
+          REQUIRE(save(again.model, again.state, at / "end").ok());
+          CHECK((read_bytes(at / "end") == end));
+        }
+  }
+  CHECK((read_bytes(at / "eager4") == read_bytes(at / "planned4")));
+}
+
+}  // namespace
+
+TEST_CASE("a resumed run gives the bits of one that went on") {
+  SUBCASE("adamw") { check_resume(adamw{.rate = 0.01}); }
+  SUBCASE("momentum") { check_resume(momentum{.rate = 0.05}); }
+  SUBCASE("sgd") { check_resume(sgd{.rate = 0.05}); }
+  SUBCASE("rates by step") { check_resume(adamw{.rate = scheduled::cosine(0.02, 0.001, 4)}); }
+}
+
+TEST_CASE("a trainer goes on from a file where it is, and so does a program that was given no state") {
+  scratch const at;
+  network model;
+  initialise(model, 1);
+  auto const step = training_step(model, batch(0), cross_entropy{}, adamw{.rate = 0.01}, {.seed = 9});
+  search_options search;
+  search.iterations = 5;
+  auto const found = optimize(step, rematerialize{} | truncate(2), search);
+  trainer run(step, found.placed, eager_context::current().backend());
+  run(batch(0));
+  REQUIRE(save(model, step.state, at / "f").ok());
+  std::vector<double> losses;
+  for (int i = 1; i < 4; ++i) losses.push_back(run(batch(i)));
+  auto state = step.state;
+  REQUIRE(load(model, state, at / "f"));
+  for (int i = 1; i < 4; ++i) CHECK(run(batch(i)) == losses[static_cast<std::size_t>(i) - 1]);
+  // back to the beginning: states that the file has not are zeros again
+  network first;
+  initialise(first, 1);
+  REQUIRE(save(first, training_state{}, at / "first").ok());
+  training<adamw> eager(adamw{.rate = 0.01}, false, 1);
+  eager.options = {.seed = 9};
+  REQUIRE(load(model, state, at / "first"));
+  for (int i = 0; i < 3; ++i) CHECK(run(batch(i)) == eager.step(i));
+}
