@@ -12,6 +12,7 @@
 #pragma once
 
 #include <neap/backend/block.hpp>
+#include <neap/backend/gemm_tiles.hpp>
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/conv2d_tiles.hpp>
 #include <neap/core/error.hpp>
@@ -517,6 +518,138 @@ struct weight_gradient {
   }
 };
 
+// The weight's gradient of many channels as one matrix product, dw [O, C * taps] = g [O, pixels] x [pixels, C * taps],
+// for images of any size: pixels are cut every few units (images or strips of them), whose rows lie next to one another
+// with the same zeros between them in g and x as above. The tile's sums stay in registers for all pixels of a cut, where
+// weight_gradient adds up lanes for each.
+struct weight_product {
+  conv2d_extents e;
+  correlation_axis h, w;
+  strip_layout strip;
+  std::int64_t taps, columns, units, unit;  // unit: pixels of one, gaps included
+  std::int64_t together;                    // units of a cut
+
+  static constexpr std::int64_t block = 16, most_pixels = 256;  // channels that a strip is made for
+
+  // The shape decides, whatever machine there is: programs may be compiled with other flags than their kernels.
+  static bool suits(conv2d_extents const& e, conv2d_options const& o, dtype element) {
+    if (element != dtype::f32 || e.og < 128 || e.cg * e.kh * e.kw < 128 || e.n * e.oh * e.ow < 64) return false;
+    weight_product const p(e, o);
+    return p.unit <= most_pixels && p.units > 0;
+  }
+  weight_product(conv2d_extents const& e_, conv2d_options const& o)
+      : e(e_),
+        h(correlation_axis::forward(e.h, e.oh, e.kh, o.stride[0], o.padding[0], o.dilation[0])),
+        w(correlation_axis::forward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1])),
+        taps(e.kh * e.kw),
+        columns(e.cg * taps) {
+    strip = strip_layout::of(h, w, block, 16, sizeof(float));
+    // Strips of at most a cut's pixels.
+    std::int64_t const rows = std::clamp<std::int64_t>(most_pixels / strip.pitch, 1, std::max<std::int64_t>(e.oh, 1));
+    if (rows < strip.rows) {
+      strip.strips = (e.oh + rows - 1) / rows;
+      strip.rows = (e.oh + strip.strips - 1) / strip.strips;
+    }
+    unit = strip.rows * strip.pitch;
+    units = e.n * strip.strips;
+    together =
+        std::clamp<std::int64_t>(most_pixels / std::max<std::int64_t>(unit, 1), 1, std::max<std::int64_t>(units, 1));
+  }
+  /// Channels of x that a block of columns touches, at most.
+  std::int64_t channels() const { return std::min(e.cg, (1024 + taps - 1) / taps + 1); }
+  std::int64_t planes() const { return channels() * together * strip.channel; }
+  bytes_t scratch_bytes() const { return round_up_64((planes() + 16 * together * unit) * std::int64_t{sizeof(float)}); }
+  bytes_t workspace(int threads) const { return round_up_64(taps * 8) + threads * scratch_bytes(); }
+
+#if defined(NEAP_GEMM_TILES)
+  void run(host_backend& backend, tensor_ref const& x, tensor_ref const& dy, tensor_ref const& dw, bool accumulate,
+           void* workspace) const {
+    auto* const offsets = static_cast<std::int64_t*>(workspace);
+    auto* const scratch = static_cast<std::byte*>(workspace) + round_up_64(taps * 8);
+    tap_offsets(h, w, strip, offsets);
+    // Columns side by side, in whole panels.
+    std::int64_t const panels = (columns + gemm_tiles::columns - 1) / gemm_tiles::columns;
+    std::int64_t const parts = std::min<std::int64_t>(backend.threads(), panels);
+    backend.parallel_for(e.groups * parts, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+      for (std::int64_t id = begin; id < end; ++id) {
+        std::int64_t const g = id / parts, part = id % parts;
+        std::int64_t const first = panels * part / parts * gemm_tiles::columns;
+        std::int64_t const last = std::min(columns, panels * (part + 1) / parts * gemm_tiles::columns);
+        auto* const to = reinterpret_cast<float*>(scratch + worker * scratch_bytes());
+        gemm_tiles::run(
+            e.og, last - first, units * unit, together * unit,
+            [&](std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* packed) {
+              pack_slopes(dy, g * e.og + i, p / unit, kc / unit, mc, to + planes(), packed);
+            },
+            [&](std::int64_t p, std::int64_t j, std::int64_t kc, std::int64_t nc, float* packed) {
+              pack_pixels(x, g * e.cg, first + j, p / unit, kc / unit, nc, offsets, to, packed);
+            },
+            accumulate, dw.as<float>() + g * e.og * columns + first, columns);
+      }
+    });
+  }
+
+ private:
+  // Strips of 14 rows o of g, unit after unit.
+  void pack_slopes(tensor_ref const& dy, std::int64_t o, std::int64_t first, std::int64_t count, std::int64_t mc,
+                   float* lines, float* packed) const {
+    std::int64_t const kc = count * unit;
+    for (std::int64_t i = 0; i < mc; i += gemm_tiles::rows) {
+      std::int64_t const rows = std::min(gemm_tiles::rows, mc - i);
+      float const* from[16];
+      for (std::int64_t r = 0; r < rows; ++r) {
+        float* to = lines + r * kc;
+        from[r] = to;
+        for (std::int64_t u = first; u < first + count; ++u) {
+          std::int64_t const row = u % strip.strips * strip.rows, here = std::min(strip.rows, e.oh - row);
+          float const* const in = dy.as<float const>() + u / strip.strips * dy.strides[0] + (o + i + r) * dy.strides[1];
+          for (std::int64_t y = 0; y < strip.rows; ++y, to += strip.pitch) {
+            if (y >= here) {
+              std::fill(to, to + strip.pitch, 0.f);
+              continue;
+            }
+            float const* const at = in + (row + y) * dy.strides[2];
+            if (dy.strides[3] == 1) copy_row(at, e.ow, to);
+            else
+              for (std::int64_t k = 0; k < e.ow; ++k) to[k] = at[k * dy.strides[3]];
+            std::fill(to + e.ow, to + strip.pitch, 0.f);
+          }
+        }
+      }
+      gemm_tiles::pack_lines(from, rows, kc, rows, packed + i * kc);
+    }
+  }
+  // Panels of 32 columns (channel, tap) of x from column j on.
+  void pack_pixels(tensor_ref const& x, std::int64_t channel, std::int64_t j, std::int64_t first, std::int64_t count,
+                   std::int64_t nc, std::int64_t const* offsets, float* planes, float* packed) const {
+    std::int64_t const c0 = j / taps, channels = (j + nc - 1) / taps - c0 + 1, kc = count * unit;
+    for (std::int64_t u = 0; u < count; ++u)
+      for (std::int64_t c = 0; c < channels; ++c)
+        pack_channel(
+            h, w, strip, (first + u) % strip.strips * strip.rows,
+            x.as<float const>() + (first + u) / strip.strips * x.strides[0] + (channel + c0 + c) * x.strides[1],
+            x.strides[2], x.strides[3], planes + (u * channels + c) * strip.channel);
+    constexpr std::int64_t lanes = gemm_tiles::lanes, width = gemm_tiles::columns;
+    for (std::int64_t at = 0; at < nc; at += lanes) {
+      std::int64_t const lines = std::min(lanes, nc - at);
+      float* const to = packed + at / width * width * kc + at % width;
+      for (std::int64_t u = 0; u < count; ++u) {
+        float const* from[16];
+        for (std::int64_t l = 0; l < lines; ++l) {
+          std::int64_t const column = j + at + l;
+          from[l] = planes + (u * channels + column / taps - c0) * strip.channel + offsets[column % taps];
+        }
+        gemm_tiles::pack_lines(from, lines, unit, width, to + u * unit * width);
+      }
+    }
+    if (std::int64_t const rest = nc % width; rest > 0)  // pack_lines may have filled up lanes with what it read last
+      for (std::int64_t p = 0; p < kc; ++p)
+        std::fill(packed + nc / width * width * kc + p * width + rest,
+                  packed + nc / width * width * kc + (p + 1) * width, 0.f);
+  }
+#endif
+};
+
 // f(T{}) for the element types that convolutions compute in.
 template <class F>
 auto with_f32_or_f64(char const* what, dtype t, F&& f) {
@@ -606,8 +739,10 @@ void conv2d_input_gradient(Backend& backend, tensor_ref const& dy, tensor_ref co
 inline bytes_t conv2d_weight_gradient_workspace(shape const& x, shape const& w, conv2d_options const& o, dtype element,
                                                 int threads) {
   auto const e = detail::conv2d_extents::of(x, w, o);
+  bytes_t const product =
+      detail::weight_product::suits(e, o, element) ? detail::weight_product(e, o).workspace(threads) : 0;
   return detail::with_f32_or_f64("conv2d_weight_gradient", element, [&](auto zero) -> bytes_t {
-    return detail::weight_gradient<decltype(zero)>(e, o).workspace(threads);
+    return std::max(product, detail::weight_gradient<decltype(zero)>(e, o).workspace(threads));
   });
 }
 
@@ -617,6 +752,10 @@ void conv2d_weight_gradient(Backend& backend, tensor_ref const& x, tensor_ref co
                             conv2d_options const& o, void* workspace, bool accumulate = false) {
   detail::check_conv2d("conv2d_weight_gradient", x, dw, dy, o);
   auto const e = detail::conv2d_extents::of(x.dims, dw.dims, o);
+#if defined(NEAP_GEMM_TILES)
+  if (detail::weight_product::suits(e, o, x.element) && dw.is_dense())
+    return detail::weight_product(e, o).run(backend, x, dy, dw, accumulate, workspace);
+#endif
   detail::with_f32_or_f64("conv2d_weight_gradient", x.element, [&](auto zero) {
     detail::weight_gradient<decltype(zero)>(e, o).run(backend, x, dy, dw, accumulate, workspace);
   });
