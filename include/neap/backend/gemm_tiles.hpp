@@ -71,6 +71,10 @@ struct gemm_tiles {
     }
   }
 
+  /// As `left` of run: a matrix.
+  static void pack_left(operand a, std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* to) {
+    pack_a(a, i, p, mc, kc, to);
+  }
   /// to[p * width + i] = from[i][p] for i < count, p < kc, count and width at most 16. Writes up to 16 floats a p, in
   /// rising order, so that what is beyond `width` is written over by who packs the next.
   static void pack_lines(float const* const* from, std::int64_t count, std::int64_t kc, std::int64_t width, float* to) {

@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 namespace neap::inline v0 {
 
@@ -518,6 +519,165 @@ struct weight_gradient {
   }
 };
 
+// A strip layout whose strips have at most `most` pixels, gaps included; what is cut for matrix products.
+inline strip_layout short_strips(correlation_axis const& h, correlation_axis const& w, std::int64_t most) {
+  constexpr std::int64_t channels = 16, lanes = 16;  // that a strip is made for
+  auto s = strip_layout::of(h, w, channels, lanes, sizeof(float));
+  std::int64_t const rows = std::clamp<std::int64_t>(most / s.pitch, 1, std::max<std::int64_t>(h.out, 1));
+  if (rows < s.rows) {
+    s.strips = (h.out + rows - 1) / rows;
+    s.rows = (h.out + s.strips - 1) / s.strips;
+  }
+  return s;
+}
+
+// A correlation from and to many channels as one matrix product, y [outs, pixels] = w [outs, ins * taps] x [ins * taps,
+// pixels], for images of any size: strips of pixels with the gaps of their rows, several strips side by side. A tile
+// holds 14 channels of y, whose pixels may be those of several strips; the correlation's own holds 8 and ends with each.
+struct correlation_product {
+  correlation_axis h, w;
+  strip_layout strip;
+  std::int64_t ins, outs, groups, taps, strips, unit;  // unit: pixels of a strip, a multiple of 8
+  std::int64_t together;                               // strips side by side, for so many threads
+
+  static constexpr std::int64_t most_pixels = 512, k_step = 256, granule = 8;
+
+  // The shape decides, whatever machine there is: programs may be compiled with other flags than their kernels.
+  static bool suits(correlation_axis const& h, correlation_axis const& w, std::int64_t images, std::int64_t ins,
+                    std::int64_t outs, dtype element) {
+    std::int64_t const taps = std::int64_t{h.taps} * w.taps;
+    if (element != dtype::f32 || outs < 128 || ins * taps < 256 || images * h.out * w.out < 64) return false;
+    if (w.out + w.high - w.low > most_pixels / 2) return false;  // a row and its gap must fit
+    // Rows that fill few lanes, many planes to split, long sums without a tap to shift by. Elsewhere the correlation's own
+    // tiles were quicker.
+    return w.out <= 8 || (w.out <= 16 && (h.step * w.step > 1 || (taps == 1 && ins >= 512)));
+  }
+  correlation_product(correlation_axis const& h_, correlation_axis const& w_, std::int64_t images, std::int64_t ins_,
+                      std::int64_t outs_, std::int64_t groups_, int threads)
+      : h(h_),
+        w(w_),
+        strip(short_strips(h, w, most_pixels)),
+        ins(ins_),
+        outs(outs_),
+        groups(groups_),
+        taps(std::int64_t{h.taps} * w.taps),
+        strips(images * strip.strips),
+        unit((strip.rows * strip.pitch + granule - 1) / granule * granule) {
+    std::int64_t const side = (strips + threads - 1) / threads;
+    together = std::clamp<std::int64_t>(side, 1, std::max<std::int64_t>(most_pixels / unit, 1));
+  }
+  std::int64_t channels() const { return std::min(ins, (k_step + taps - 1) / taps + 1); }
+  std::int64_t plane_floats() const { return channels() * together * strip.channel; }
+  std::int64_t pixels() const { return (together * unit + 31) / 32 * 32; }
+  bytes_t scratch_bytes() const {
+    return round_up_64((plane_floats() + outs * pixels()) * std::int64_t{sizeof(float)});
+  }
+  /// Of as many threads as there are at most; 0 for shapes that do not suit.
+  static bytes_t workspace(correlation_axis const& h, correlation_axis const& w, std::int64_t images, std::int64_t ins,
+                           std::int64_t outs, dtype element, int threads) {
+    bytes_t most = 0;
+    if (!suits(h, w, images, ins, outs, element)) return most;
+    for (int t = 1; t <= threads; ++t) {
+      correlation_product const p(h, w, images, ins, outs, 1, t);
+      most = std::max(most, round_up_64(2 * p.taps * 8) + t * p.scratch_bytes());
+    }
+    return most;
+  }
+
+#if defined(NEAP_GEMM_TILES)
+  /// weight[o][c][i][j] by strides, those of groups in front.
+  void run(host_backend& backend, float const* weight, std::int64_t group, std::int64_t out, std::int64_t in,
+           std::int64_t row, std::int64_t column, float const* bias, std::int64_t bias_step, tensor_ref const& from,
+           tensor_ref const& to, void* workspace) const {
+    auto* const offsets = static_cast<std::int64_t*>(workspace);
+    auto* const weight_at = offsets + taps;
+    auto* const scratch = static_cast<std::byte*>(workspace) + round_up_64(2 * taps * 8);
+    tap_offsets(h, w, strip, offsets);
+    bool contiguous = in == taps;
+    for (int i = 0; i < h.taps; ++i)
+      for (int j = 0; j < w.taps; ++j) {
+        weight_at[i * w.taps + j] = h.tap[i] * row + w.tap[j] * column;
+        contiguous = contiguous && weight_at[i * w.taps + j] == i * w.taps + j;
+      }
+    std::int64_t const blocks = (strips + together - 1) / together;
+    backend.parallel_for(groups * blocks, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+      for (std::int64_t id = begin; id < end; ++id) {
+        std::int64_t const g = id / blocks, first = id % blocks * together;
+        std::int64_t const count = std::min(together, strips - first), n = count * unit;
+        auto* const planes = reinterpret_cast<float*>(scratch + worker * scratch_bytes());
+        float* const y = planes + plane_floats();
+        float const* const w0 = weight + g * group;
+        gemm_tiles::run(
+            outs, n, ins * taps, k_step,
+            [&](std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* packed) {
+              if (contiguous) return gemm_tiles::pack_left({w0, out, false}, i, p, mc, kc, packed);
+              if (taps == 1 && out == 1) return gemm_tiles::pack_left({w0, in, true}, i, p, mc, kc, packed);
+              pack_weights(w0, out, in, weight_at, i, p, mc, kc, packed);
+            },
+            [&](std::int64_t p, std::int64_t, std::int64_t kc, std::int64_t, float* packed) {
+              pack_pixels(from, g * ins, first, count, p, kc, offsets, planes, packed);
+            },
+            false, y, n);
+        for (std::int64_t o = 0; o < outs; ++o)
+          write_channel(y + o * n, first, count, bias ? bias[(g * outs + o) * bias_step] : 0.f, g * outs + o, to);
+      }
+    });
+  }
+
+ private:
+  void pack_weights(float const* weight, std::int64_t out, std::int64_t in, std::int64_t const* weight_at,
+                    std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* packed) const {
+    for (std::int64_t r = 0; r < mc; r += gemm_tiles::rows) {
+      std::int64_t const rows = std::min(gemm_tiles::rows, mc - r);
+      float* to = packed + r * kc;
+      for (std::int64_t k = p; k < p + kc; ++k) {
+        float const* const from = weight + (i + r) * out + k / taps * in + weight_at[k % taps];
+        for (std::int64_t l = 0; l < rows; ++l) *to++ = from[l * out];
+      }
+    }
+  }
+  void pack_pixels(tensor_ref const& x, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t p,
+                   std::int64_t kc, std::int64_t const* offsets, float* planes, float* packed) const {
+    std::int64_t const c0 = p / taps, here = (p + kc - 1) / taps - c0 + 1;
+    for (std::int64_t u = 0; u < count; ++u)
+      for (std::int64_t c = 0; c < here; ++c)
+        pack_channel(
+            h, w, strip, (first + u) % strip.strips * strip.rows,
+            x.as<float const>() + (first + u) / strip.strips * x.strides[0] + (channel + c0 + c) * x.strides[1],
+            x.strides[2], x.strides[3], planes + (u * here + c) * strip.channel);
+    constexpr std::int64_t width = gemm_tiles::columns;
+    for (std::int64_t k = 0; k < kc; ++k) {
+      std::int64_t const c = (p + k) / taps - c0, tap = (p + k) % taps;
+      std::int64_t q = 0;
+      for (std::int64_t u = 0; u < count; ++u) {
+        float const* const from = planes + (u * here + c) * strip.channel + offsets[tap];
+        for (std::int64_t i = 0; i < unit; i += granule, q += granule)
+          __builtin_memcpy(packed + q / width * width * kc + k * width + q % width, from + i, granule * sizeof(float));
+      }
+      for (; q % width != 0; q += granule)
+        std::fill_n(packed + q / width * width * kc + k * width + q % width, granule, 0.f);
+    }
+  }
+  void write_channel(float const* y, std::int64_t first, std::int64_t count, float bias, std::int64_t channel,
+                     tensor_ref const& to) const {
+    for (std::int64_t u = first; u < first + count; ++u, y += unit) {
+      std::int64_t const row = u % strip.strips * strip.rows, rows = std::min(strip.rows, h.out - row);
+      std::int64_t const step = w.out_step * to.strides[3];
+      float* const out =
+          to.as<float>() + u / strip.strips * to.strides[0] + channel * to.strides[1] + w.first * to.strides[3];
+      for (std::int64_t r = 0; r < rows; ++r) {
+        float const* const from = y + r * strip.pitch;
+        float* const at = out + (h.first + (row + r) * h.out_step) * to.strides[2];
+        if (step == 1)
+          for (std::int64_t c = 0; c < w.out; ++c) at[c] = from[c] + bias;
+        else
+          for (std::int64_t c = 0; c < w.out; ++c) at[c * step] = from[c] + bias;
+      }
+    }
+  }
+#endif
+};
+
 // The weight's gradient of many channels as one matrix product, dw [O, C * taps] = g [O, pixels] x [pixels, C * taps],
 // for images of any size: pixels are cut every few units (images or strips of them), whose rows lie next to one another
 // with the same zeros between them in g and x as above. The tile's sums stay in registers for all pixels of a cut, where
@@ -529,7 +689,7 @@ struct weight_product {
   std::int64_t taps, columns, units, unit;  // unit: pixels of one, gaps included
   std::int64_t together;                    // units of a cut
 
-  static constexpr std::int64_t block = 16, most_pixels = 256;  // channels that a strip is made for
+  static constexpr std::int64_t most_pixels = 256;
 
   // The shape decides, whatever machine there is: programs may be compiled with other flags than their kernels.
   static bool suits(conv2d_extents const& e, conv2d_options const& o, dtype element) {
@@ -543,13 +703,7 @@ struct weight_product {
         w(correlation_axis::forward(e.w, e.ow, e.kw, o.stride[1], o.padding[1], o.dilation[1])),
         taps(e.kh * e.kw),
         columns(e.cg * taps) {
-    strip = strip_layout::of(h, w, block, 16, sizeof(float));
-    // Strips of at most a cut's pixels.
-    std::int64_t const rows = std::clamp<std::int64_t>(most_pixels / strip.pitch, 1, std::max<std::int64_t>(e.oh, 1));
-    if (rows < strip.rows) {
-      strip.strips = (e.oh + rows - 1) / rows;
-      strip.rows = (e.oh + strip.strips - 1) / strip.strips;
-    }
+    strip = short_strips(h, w, most_pixels);
     unit = strip.rows * strip.pitch;
     units = e.n * strip.strips;
     together =
@@ -673,7 +827,8 @@ inline bytes_t conv2d_workspace(shape const& x, shape const& w, conv2d_options c
   auto const e = detail::conv2d_extents::of(x, w, o);
   return detail::with_f32_or_f64("conv2d", element, [&](auto zero) -> bytes_t {
     auto const c = detail::conv2d_forward<decltype(zero)>(e, o, false);
-    return c.weight_bytes() + c.offset_bytes() + threads * c.scratch_bytes();
+    return std::max(c.weight_bytes() + c.offset_bytes() + threads * c.scratch_bytes(),
+                    detail::correlation_product::workspace(c.h, c.w, e.n, e.cg, e.og, element, threads));
   });
 }
 
@@ -687,6 +842,13 @@ void conv2d(Backend& backend, tensor_ref const& x, tensor_ref const& w, tensor_r
   detail::with_f32_or_f64("conv2d", x.element, [&](auto zero) {
     using T = decltype(zero);
     auto const c = detail::conv2d_forward<T>(e, o, detail::dense_planes(x));
+#if defined(NEAP_GEMM_TILES)
+    if constexpr (std::is_same_v<T, float>)
+      if (detail::correlation_product::suits(c.h, c.w, e.n, e.cg, e.og, x.element))
+        return detail::correlation_product(c.h, c.w, e.n, e.cg, e.og, e.groups, backend.threads())
+            .run(backend, w.as<T const>(), e.og * w.strides[0], w.strides[0], w.strides[1], w.strides[2], w.strides[3],
+                 bias.as<T const>(), bias.rank() ? bias.strides[0] : 0, x, y, workspace);
+#endif
     auto* const at = static_cast<std::byte*>(workspace);
     auto* const packed = reinterpret_cast<T*>(at);
     auto* const offsets = reinterpret_cast<std::int64_t*>(at + c.weight_bytes());
@@ -708,6 +870,7 @@ inline bytes_t conv2d_input_gradient_workspace(shape const& x, shape const& w, c
       for (std::int64_t j = 0; j < o.stride[1]; ++j) {
         auto const c = detail::conv2d_backward<decltype(zero)>(e, o, i, j, false);
         most = std::max(most, c.weight_bytes() + c.offset_bytes() + threads * c.scratch_bytes());
+        most = std::max(most, detail::correlation_product::workspace(c.h, c.w, e.n, e.og, e.cg, element, threads));
       }
     return most;
   });
@@ -725,6 +888,15 @@ void conv2d_input_gradient(Backend& backend, tensor_ref const& dy, tensor_ref co
     for (std::int64_t i = 0; i < o.stride[0]; ++i)
       for (std::int64_t j = 0; j < o.stride[1]; ++j) {
         auto const c = detail::conv2d_backward<T>(e, o, i, j, detail::dense_planes(dy));
+#if defined(NEAP_GEMM_TILES)
+        if constexpr (std::is_same_v<T, float>)
+          if (detail::correlation_product::suits(c.h, c.w, e.n, e.og, e.cg, dx.element)) {
+            detail::correlation_product(c.h, c.w, e.n, e.og, e.cg, e.groups, backend.threads())
+                .run(backend, w.as<T const>(), e.og * w.strides[0], w.strides[1], w.strides[0], w.strides[2],
+                     w.strides[3], nullptr, 0, dy, dx, workspace);
+            continue;
+          }
+#endif
         auto* const packed = reinterpret_cast<T*>(at);
         auto* const offsets = reinterpret_cast<std::int64_t*>(at + c.weight_bytes());
         c.pack_weights(backend, w.as<T const>(), e.og * w.strides[0], w.strides[1], w.strides[0], w.strides[2],
