@@ -531,16 +531,23 @@ inline strip_layout short_strips(correlation_axis const& h, correlation_axis con
   return s;
 }
 
+// Rows of `width` elements, `pitch` apart, one behind another. Reads and writes up to 15 elements more.
+inline void join_rows(float const* from, std::int64_t rows, std::int64_t width, std::int64_t pitch, float* to) {
+  for (std::int64_t r = 0; r < rows; ++r, from += pitch, to += width)
+    for (std::int64_t i = 0; i < width; i += 16) __builtin_memcpy(to + i, from + i, 16 * sizeof(float));
+}
+
 // A correlation from and to many channels as one matrix product, y [outs, pixels] = w [outs, ins * taps] x [ins * taps,
-// pixels], for images of any size: strips of pixels with the gaps of their rows, several strips side by side. A tile
-// holds 14 channels of y, whose pixels may be those of several strips; the correlation's own holds 8 and ends with each.
+// pixels], for images of any size: strips of pixels without the gaps between their rows, several strips side by side. A
+// tile holds 14 channels of y, whose pixels may be those of several strips; the correlation's own holds 8, computes the
+// gaps too, and ends with each strip.
 struct correlation_product {
   correlation_axis h, w;
   strip_layout strip;
-  std::int64_t ins, outs, groups, taps, strips, unit;  // unit: pixels of a strip, a multiple of 8
+  std::int64_t ins, outs, groups, taps, strips, unit;  // unit: pixels of a strip
   std::int64_t together;                               // strips side by side, for so many threads
 
-  static constexpr std::int64_t most_pixels = 512, k_step = 256, granule = 8;
+  static constexpr std::int64_t most_pixels = 512, k_step = 256;
 
   // The shape decides, whatever machine there is: programs may be compiled with other flags than their kernels.
   static bool suits(correlation_axis const& h, correlation_axis const& w, std::int64_t images, std::int64_t ins,
@@ -562,7 +569,7 @@ struct correlation_product {
         groups(groups_),
         taps(std::int64_t{h.taps} * w.taps),
         strips(images * strip.strips),
-        unit((strip.rows * strip.pitch + granule - 1) / granule * granule) {
+        unit(strip.rows * w.out) {
     std::int64_t const side = (strips + threads - 1) / threads;
     together = std::clamp<std::int64_t>(side, 1, std::max<std::int64_t>(most_pixels / unit, 1));
   }
@@ -570,7 +577,7 @@ struct correlation_product {
   std::int64_t plane_floats() const { return channels() * together * strip.channel; }
   std::int64_t pixels() const { return (together * unit + 31) / 32 * 32; }
   bytes_t scratch_bytes() const {
-    return round_up_64((plane_floats() + outs * pixels()) * std::int64_t{sizeof(float)});
+    return round_up_64((plane_floats() + pixels() + 16 + outs * together * unit) * std::int64_t{sizeof(float)});
   }
   /// Of as many threads as there are at most; 0 for shapes that do not suit.
   static bytes_t workspace(correlation_axis const& h, correlation_axis const& w, std::int64_t images, std::int64_t ins,
@@ -605,7 +612,8 @@ struct correlation_product {
         std::int64_t const g = id / blocks, first = id % blocks * together;
         std::int64_t const count = std::min(together, strips - first), n = count * unit;
         auto* const planes = reinterpret_cast<float*>(scratch + worker * scratch_bytes());
-        float* const y = planes + plane_floats();
+        float* const line = planes + plane_floats();
+        float* const y = line + pixels() + 16;
         float const* const w0 = weight + g * group;
         gemm_tiles::run(
             outs, n, ins * taps, k_step,
@@ -615,7 +623,7 @@ struct correlation_product {
               pack_weights(w0, out, in, weight_at, i, p, mc, kc, packed);
             },
             [&](std::int64_t p, std::int64_t, std::int64_t kc, std::int64_t, float* packed) {
-              pack_pixels(from, g * ins, first, count, p, kc, offsets, planes, packed);
+              pack_pixels(from, g * ins, first, count, p, kc, offsets, planes, line, packed);
             },
             false, y, n);
         for (std::int64_t o = 0; o < outs; ++o)
@@ -637,7 +645,7 @@ struct correlation_product {
     }
   }
   void pack_pixels(tensor_ref const& x, std::int64_t channel, std::int64_t first, std::int64_t count, std::int64_t p,
-                   std::int64_t kc, std::int64_t const* offsets, float* planes, float* packed) const {
+                   std::int64_t kc, std::int64_t const* offsets, float* planes, float* line, float* packed) const {
     std::int64_t const c0 = p / taps, here = (p + kc - 1) / taps - c0 + 1;
     for (std::int64_t u = 0; u < count; ++u)
       for (std::int64_t c = 0; c < here; ++c)
@@ -646,16 +654,15 @@ struct correlation_product {
             x.as<float const>() + (first + u) / strip.strips * x.strides[0] + (channel + c0 + c) * x.strides[1],
             x.strides[2], x.strides[3], planes + (u * here + c) * strip.channel);
     constexpr std::int64_t width = gemm_tiles::columns;
+    std::int64_t const n = count * unit, panels = (n + width - 1) / width;
     for (std::int64_t k = 0; k < kc; ++k) {
       std::int64_t const c = (p + k) / taps - c0, tap = (p + k) % taps;
-      std::int64_t q = 0;
-      for (std::int64_t u = 0; u < count; ++u) {
-        float const* const from = planes + (u * here + c) * strip.channel + offsets[tap];
-        for (std::int64_t i = 0; i < unit; i += granule, q += granule)
-          __builtin_memcpy(packed + q / width * width * kc + k * width + q % width, from + i, granule * sizeof(float));
-      }
-      for (; q % width != 0; q += granule)
-        std::fill_n(packed + q / width * width * kc + k * width + q % width, granule, 0.f);
+      for (std::int64_t u = 0; u < count; ++u)
+        join_rows(planes + (u * here + c) * strip.channel + offsets[tap], strip.rows, w.out, strip.pitch,
+                  line + u * unit);
+      std::fill(line + n, line + panels * width, 0.f);
+      for (std::int64_t i = 0; i < panels; ++i)
+        __builtin_memcpy(packed + (i * kc + k) * width, line + i * width, width * sizeof(float));
     }
   }
   void write_channel(float const* y, std::int64_t first, std::int64_t count, float bias, std::int64_t channel,
@@ -666,7 +673,7 @@ struct correlation_product {
       float* const out =
           to.as<float>() + u / strip.strips * to.strides[0] + channel * to.strides[1] + w.first * to.strides[3];
       for (std::int64_t r = 0; r < rows; ++r) {
-        float const* const from = y + r * strip.pitch;
+        float const* const from = y + r * w.out;
         float* const at = out + (h.first + (row + r) * h.out_step) * to.strides[2];
         if (step == 1)
           for (std::int64_t c = 0; c < w.out; ++c) at[c] = from[c] + bias;
@@ -679,21 +686,21 @@ struct correlation_product {
 };
 
 // The weight's gradient of many channels as one matrix product, dw [O, C * taps] = g [O, pixels] x [pixels, C * taps],
-// for images of any size: pixels are cut every few units (images or strips of them), whose rows lie next to one another
-// with the same zeros between them in g and x as above. The tile's sums stay in registers for all pixels of a cut, where
-// weight_gradient adds up lanes for each.
+// for images of any size: pixels are cut every few units (images or strips of them). The tile's sums stay in registers for
+// all pixels of a cut, where weight_gradient adds up lanes for each.
 struct weight_product {
   conv2d_extents e;
   correlation_axis h, w;
   strip_layout strip;
-  std::int64_t taps, columns, units, unit;  // unit: pixels of one, gaps included
+  std::int64_t taps, columns, units, unit;  // unit: pixels of one
   std::int64_t together;                    // units of a cut
 
-  static constexpr std::int64_t most_pixels = 256;
+  static constexpr std::int64_t most_pixels = 256, line_floats = most_pixels + 16;
 
   // The shape decides, whatever machine there is: programs may be compiled with other flags than their kernels.
   static bool suits(conv2d_extents const& e, conv2d_options const& o, dtype element) {
     if (element != dtype::f32 || e.og < 128 || e.cg * e.kh * e.kw < 128 || e.n * e.oh * e.ow < 64) return false;
+    if (e.kh * e.kw == 1 && e.og < 256 && e.ow > 16) return false;
     weight_product const p(e, o);
     return p.unit <= most_pixels && p.units > 0;
   }
@@ -704,7 +711,7 @@ struct weight_product {
         taps(e.kh * e.kw),
         columns(e.cg * taps) {
     strip = short_strips(h, w, most_pixels);
-    unit = strip.rows * strip.pitch;
+    unit = strip.rows * e.ow;
     units = e.n * strip.strips;
     together =
         std::clamp<std::int64_t>(most_pixels / std::max<std::int64_t>(unit, 1), 1, std::max<std::int64_t>(units, 1));
@@ -712,7 +719,7 @@ struct weight_product {
   /// Channels of x that a block of columns touches, at most.
   std::int64_t channels() const { return std::min(e.cg, (1024 + taps - 1) / taps + 1); }
   std::int64_t planes() const { return channels() * together * strip.channel; }
-  bytes_t scratch_bytes() const { return round_up_64((planes() + 16 * together * unit) * std::int64_t{sizeof(float)}); }
+  bytes_t scratch_bytes() const { return round_up_64((planes() + 16 * line_floats) * std::int64_t{sizeof(float)}); }
   bytes_t workspace(int threads) const { return round_up_64(taps * 8) + threads * scratch_bytes(); }
 
 #if defined(NEAP_GEMM_TILES)
@@ -736,7 +743,7 @@ struct weight_product {
               pack_slopes(dy, g * e.og + i, p / unit, kc / unit, mc, to + planes(), packed);
             },
             [&](std::int64_t p, std::int64_t j, std::int64_t kc, std::int64_t nc, float* packed) {
-              pack_pixels(x, g * e.cg, first + j, p / unit, kc / unit, nc, offsets, to, packed);
+              pack_pixels(x, g * e.cg, first + j, p / unit, kc / unit, nc, offsets, to, to + planes(), packed);
             },
             accumulate, dw.as<float>() + g * e.og * columns + first, columns);
       }
@@ -752,21 +759,20 @@ struct weight_product {
       std::int64_t const rows = std::min(gemm_tiles::rows, mc - i);
       float const* from[16];
       for (std::int64_t r = 0; r < rows; ++r) {
-        float* to = lines + r * kc;
+        float* to = lines + r * line_floats;
         from[r] = to;
         for (std::int64_t u = first; u < first + count; ++u) {
           std::int64_t const row = u % strip.strips * strip.rows, here = std::min(strip.rows, e.oh - row);
           float const* const in = dy.as<float const>() + u / strip.strips * dy.strides[0] + (o + i + r) * dy.strides[1];
-          for (std::int64_t y = 0; y < strip.rows; ++y, to += strip.pitch) {
+          for (std::int64_t y = 0; y < strip.rows; ++y, to += e.ow) {
             if (y >= here) {
-              std::fill(to, to + strip.pitch, 0.f);
+              std::fill(to, to + e.ow, 0.f);
               continue;
             }
             float const* const at = in + (row + y) * dy.strides[2];
             if (dy.strides[3] == 1) copy_row(at, e.ow, to);
             else
               for (std::int64_t k = 0; k < e.ow; ++k) to[k] = at[k * dy.strides[3]];
-            std::fill(to + e.ow, to + strip.pitch, 0.f);
           }
         }
       }
@@ -775,7 +781,7 @@ struct weight_product {
   }
   // Panels of 32 columns (channel, tap) of x from column j on.
   void pack_pixels(tensor_ref const& x, std::int64_t channel, std::int64_t j, std::int64_t first, std::int64_t count,
-                   std::int64_t nc, std::int64_t const* offsets, float* planes, float* packed) const {
+                   std::int64_t nc, std::int64_t const* offsets, float* planes, float* buffer, float* packed) const {
     std::int64_t const c0 = j / taps, channels = (j + nc - 1) / taps - c0 + 1, kc = count * unit;
     for (std::int64_t u = 0; u < count; ++u)
       for (std::int64_t c = 0; c < channels; ++c)
@@ -787,14 +793,15 @@ struct weight_product {
     for (std::int64_t at = 0; at < nc; at += lanes) {
       std::int64_t const lines = std::min(lanes, nc - at);
       float* const to = packed + at / width * width * kc + at % width;
-      for (std::int64_t u = 0; u < count; ++u) {
-        float const* from[16];
-        for (std::int64_t l = 0; l < lines; ++l) {
-          std::int64_t const column = j + at + l;
-          from[l] = planes + (u * channels + column / taps - c0) * strip.channel + offsets[column % taps];
-        }
-        gemm_tiles::pack_lines(from, lines, unit, width, to + u * unit * width);
+      float const* from[16];
+      for (std::int64_t l = 0; l < lines; ++l) {
+        std::int64_t const column = j + at + l;
+        from[l] = buffer + l * line_floats;
+        for (std::int64_t u = 0; u < count; ++u)
+          join_rows(planes + (u * channels + column / taps - c0) * strip.channel + offsets[column % taps], strip.rows,
+                    e.ow, strip.pitch, buffer + l * line_floats + u * unit);
       }
+      gemm_tiles::pack_lines(from, lines, kc, width, to);
     }
     if (std::int64_t const rest = nc % width; rest > 0)  // pack_lines may have filled up lanes with what it read last
       for (std::int64_t p = 0; p < kc; ++p)
