@@ -7,8 +7,8 @@
 // One CSV row a model and way of running: model, way (plain: the program's own order, each result in memory of its own;
 // planned: memory_greedy's order, results taking over the memory of what dies), optimizer, threads, step_ms (median),
 // min_ms, cpu_ms (processor time of all threads, median), peak_bytes (weights, states, batch and arena). Before timing,
-// planned and plain execution are checked to give the same losses and weights, bit for bit; nothing is recomputed in
-// either. --operators prints instead what the operators cost: the sum over a step of each launch's least time.
+// planned and plain execution are checked to give the same losses and weights, bit for bit; the planner recomputes nothing
+// in either. --operators prints instead what the operators cost: the sum over a step of each launch's least time.
 #include <neap/backend/host.hpp>
 #include <neap/execute/trainer.hpp>
 #include <neap/memory/make_plan.hpp>

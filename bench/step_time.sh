@@ -1,11 +1,12 @@
 #!/bin/sh
 # Training steps of neap and of PyTorch in turn, so that both see the same machine; then the ratio of their medians.
 #
-#   bench/step_time.sh BENCH_STEP_TIME PYTHON [ROUNDS=3] [THREADS=2] [STEPS=15] [OPTIMIZER=adamw] [MODELS=mlp,cnn,gpt] > rows.csv
+#   bench/step_time.sh BENCH_STEP_TIME PYTHON [ROUNDS=3] [THREADS=2] [STEPS=15] [OPTIMIZER=adamw] [MODELS=mlp,cnn,gpt] \
+#     > rows.csv
 #
 # Rows go to standard output, with the round in front; the ratios to standard error. Of PyTorch's ways (the optimizer as
-# it is or fused, attention plain or fused, images with channels first or last, eager or compiled) the fastest counts, and for peaks the one that needs least. OPTIMIZER is adamw
-# or sgd: AdamW's two states a weight are the same bytes on both sides, and count in both peaks.
+# it is or fused, attention plain or fused, images with channels first or last, eager or compiled) the fastest counts, and
+# for peaks the one that needs least. OPTIMIZER is adamw or sgd: AdamW's two states a weight are the same bytes on both sides, and count in both peaks.
 set -eu
 bench=$1 python=$2 rounds=${3:-3} threads=${4:-2} steps=${5:-15} optimizer=${6:-adamw} models=${7:-mlp,cnn,gpt}
 here=$(dirname "$0")

@@ -2,11 +2,12 @@
 
     python step_time_torch.py [--model mlp,cnn,gpt] [--optimizer adamw|sgd] [--threads 2] [--steps 30]
 
-One CSV row a model and way: model, way (torch: eager; with -channels: channels-last images and weights; with
--sdpa: scaled_dot_product_attention instead of plain attention; with -compile: torch.compile; with -fused: the optimizer
-has fused=True), optimizer, threads, step_ms (median), min_ms, cpu_ms (processor
-time of all threads, median), peak_bytes. The peak is what the profiler saw allocated within one step beyond its start, added to what is
-resident: weights, buffers, states and batch. Gradients are freed by zero_grad before the step begins.
+One CSV row a model and way: model, way (torch: eager; with -channels: channels-last images and weights; with -sdpa:
+scaled_dot_product_attention instead of plain attention; with -compile: torch.compile; with -fused: the optimizer has
+fused=True), optimizer, threads, step_ms (median), min_ms, cpu_ms (processor time of all threads, median), peak_bytes.
+--ways takes only those whose names contain one of the given texts. The peak is what the profiler saw allocated within one
+step beyond its start, added to what is resident: weights, buffers, states and batch. Gradients are freed by zero_grad
+before the step begins.
 """
 import argparse, sys, time, warnings
 import torch, torch.nn as nn, torch.nn.functional as F
