@@ -1,19 +1,27 @@
-// The time and the peak memory of a training step on the host: forward, backward, update. Three models, the same as in
-// bench/step_time_torch.py, which measures PyTorch; bench/step_time.sh runs both in turn.
+// The time and the peak memory of a training step on the host: forward, backward, update. The models are the same as in
+// bench/step_time_torch.py, which measures PyTorch; bench/step_time.sh runs both in turn. Three small ones (mlp, cnn, gpt)
+// are written here, the others (resnet18, vit, bert, resnet50, vgg11, densenet121, unet, llama) are the zoo's.
 //
-//   bench_step_time [--model mlp,cnn,gpt] [--optimizer adamw|sgd] [--threads 2] [--steps 30] [--operators]
+//   bench_step_time [--model mlp,cnn,gpt,...] [--optimizer adamw|sgd] [--threads 2] [--steps 30] [--operators]
 //
 // One CSV row a model and way of running: model, way (plain: the program's own order, each result in memory of its own;
 // planned: memory_greedy's order, results taking over the memory of what dies), optimizer, threads, step_ms (median),
 // min_ms, cpu_ms (processor time of all threads, median), peak_bytes (weights, states, batch and arena). Before timing,
-// planned and plain execution are checked to give the same losses and weights, bit for bit; nothing is recomputed in
-// either. --operators prints instead what the operators cost: the sum over a step of each launch's least time.
+// planned and plain execution are checked to give the same losses and weights, bit for bit; the planner recomputes nothing
+// in either. --operators prints instead what the operators cost: the sum over a step of each launch's least time.
 #include <neap/backend/host.hpp>
 #include <neap/execute/trainer.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/model/model.hpp>
 #include <neap/model/nn/transformer.hpp>
+#include <neap/model/zoo/bert.hpp>
+#include <neap/model/zoo/densenet.hpp>
+#include <neap/model/zoo/llama.hpp>
 #include <neap/model/zoo/mlp.hpp>
+#include <neap/model/zoo/resnet.hpp>
+#include <neap/model/zoo/unet.hpp>
+#include <neap/model/zoo/vgg.hpp>
+#include <neap/model/zoo/vit.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/simulator.hpp>
@@ -99,6 +107,35 @@ struct gpt {
   }
   static constexpr std::array neap_names{"tokens", "positions", "blocks", "norm", "head"};
 };
+
+/// The U-Net's answer with classes last, as the loss takes them.
+struct segmenter {
+  zoo::unet net;
+  segmenter() {
+    zoo::unet_config c;
+    c.width = 32;
+    net = zoo::unet(c);
+  }
+  tensor operator()(tensor const& x) const { return permute(net(x), {0, 2, 3, 1}); }
+  friend auto neap_fields(segmenter& self) { return std::tie(self.net); }
+  static constexpr std::array neap_names{"net"};
+};
+
+zoo::vit_config narrow_vit() {
+  zoo::vit_config c;
+  c.width = 384;
+  return c;
+}
+zoo::bert_config narrow_bert() {
+  zoo::bert_config c;
+  c.width = 512, c.heads = 8, c.layers = 8, c.hidden = 3072;
+  return c;
+}
+zoo::llama_config narrow_llama() {
+  zoo::llama_config c;
+  c.vocabulary = 8192, c.context = 128, c.width = 512, c.heads = c.key_heads = 8, c.layers = 6, c.hidden = 1376;
+  return c;
+}
 
 tensor random_floats(shape const& dims) {
   tensor t = tensor::zeros(dims, dtype::f32);
@@ -304,4 +341,36 @@ int main(int argc, char** argv) {
   if (wants("gpt"))
     measure(
         "gpt", [] { return gpt(); }, std::pair{random_ids({8, 128}, 8192), random_ids({8, 128}, 8192)}, o);
+
+  auto const images = [](std::int64_t n, std::int64_t size) {
+    return std::pair{random_floats({n, 3, size, size}), random_ids({n}, 1000)};
+  };
+  using zoo::resnet_config;
+  if (wants("resnet18"))
+    measure(
+        "resnet18", [] { return zoo::resnet(resnet_config::resnet18()); }, images(16, 224), o);
+  if (wants("vit"))
+    measure(
+        "vit", [] { return zoo::vit(narrow_vit()); }, images(8, 224), o);
+  if (wants("bert"))
+    measure(
+        "bert", [] { return zoo::bert(narrow_bert()); },
+        std::pair{random_ids({8, 128}, 30522), random_ids({8, 128}, 30522)}, o);
+  if (wants("resnet50"))
+    measure(
+        "resnet50", [] { return zoo::resnet(resnet_config::resnet50()); }, images(8, 224), o);
+  if (wants("vgg11"))
+    measure(
+        "vgg11", [] { return zoo::vgg(zoo::vgg_config::vgg11()); }, images(8, 224), o);
+  if (wants("densenet121"))
+    measure(
+        "densenet121", [] { return zoo::densenet(); }, images(8, 224), o);
+  if (wants("unet"))
+    measure(
+        "unet", [] { return segmenter(); }, std::pair{random_floats({4, 3, 128, 128}), random_ids({4, 128, 128}, 2)},
+        o);
+  if (wants("llama"))
+    measure(
+        "llama", [] { return zoo::llama(narrow_llama()); },
+        std::pair{random_ids({8, 128}, 8192), random_ids({8, 128}, 8192)}, o);
 }

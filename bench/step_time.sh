@@ -1,19 +1,20 @@
 #!/bin/sh
 # Training steps of neap and of PyTorch in turn, so that both see the same machine; then the ratio of their medians.
 #
-#   bench/step_time.sh BENCH_STEP_TIME PYTHON [ROUNDS=3] [THREADS=2] [STEPS=15] [OPTIMIZER=adamw] > rows.csv
+#   bench/step_time.sh BENCH_STEP_TIME PYTHON [ROUNDS=3] [THREADS=2] [STEPS=15] [OPTIMIZER=adamw] [MODELS=mlp,cnn,gpt] \
+#     > rows.csv
 #
 # Rows go to standard output, with the round in front; the ratios to standard error. Of PyTorch's ways (the optimizer as
-# it is or fused, attention plain or fused) the fastest counts, and for peaks the one that needs least. OPTIMIZER is adamw
-# or sgd: AdamW's two states a weight are the same bytes on both sides, and count in both peaks.
+# it is or fused, attention plain or fused, images with channels first or last, eager or compiled) the fastest counts, and
+# for peaks the one that needs least. OPTIMIZER is adamw or sgd: AdamW's two states a weight are the same bytes on both sides, and count in both peaks.
 set -eu
-bench=$1 python=$2 rounds=${3:-3} threads=${4:-2} steps=${5:-15} optimizer=${6:-adamw}
+bench=$1 python=$2 rounds=${3:-3} threads=${4:-2} steps=${5:-15} optimizer=${6:-adamw} models=${7:-mlp,cnn,gpt}
 here=$(dirname "$0")
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
 echo "round,model,way,optimizer,threads,step_ms,min_ms,cpu_ms,peak_bytes"
 for round in $(seq "$rounds"); do
-  for model in mlp cnn gpt; do
+  for model in $(echo "$models" | tr , ' '); do
     for run in "$bench" "$python $here/step_time_torch.py"; do
       # shellcheck disable=SC2086
       $run --model "$model" --optimizer "$optimizer" --threads "$threads" --steps "$steps" 2>/dev/null | sed -n "2,\$s/^/$round,/p" | tee -a "$rows"

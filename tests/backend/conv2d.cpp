@@ -124,6 +124,48 @@ TEST_CASE("conv2d and its gradients agree with the definition") {
   check<float>({41, 16, 8, 8}, {64, 16, 3, 3}, {.padding = {1, 1}});  // several batches of a chunk
 }
 
+TEST_CASE("conv2d of many channels, which are matrix products where the machine has tiles for them") {
+  check<float>({3, 128, 7, 7}, {144, 128, 3, 3}, {.padding = {1, 1}});
+  check<float>({2, 132, 13, 14}, {129, 132, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}});
+  check<float>({5, 512, 9, 5}, {128, 512, 1, 1}, {});
+  check<float>({2, 140, 6, 8}, {512, 140, 1, 1}, {.stride = {2, 2}});
+  check<float>({2, 256, 7, 6}, {300, 128, 3, 2}, {.padding = {0, 1}, .groups = 2});
+  check<float>({2, 128, 12, 11}, {128, 128, 3, 3}, {.padding = {2, 3}, .dilation = {2, 3}});
+  check<float>({1, 130, 40, 20}, {128, 130, 3, 2}, {});  // strips of images
+  check<float>({2, 3, 48, 48}, {160, 3, 16, 16}, {.stride = {16, 16}});
+  neap::random_stream draw{9};
+  for (int i = 0; i < 12; ++i) {
+    conv2d_options o;
+    shape x{1 + draw.below(6), 126 + draw.below(20)}, w{126 + draw.below(20), x[1]};
+    for (std::size_t a = 0; a < 2; ++a) {
+      std::int64_t const k = 1 + draw.below(3);
+      o.stride[a] = 1 + draw.below(2), o.padding[a] = draw.below(3), o.dilation[a] = 1 + draw.below(2);
+      x.push_back(std::max<std::int64_t>(1 + draw.below(14), (k - 1) * o.dilation[a] + 1 - 2 * o.padding[a]));
+      w.push_back(k);
+    }
+    check<float>(x, w, o);
+  }
+}
+
+TEST_CASE("a weight gradient of many channels is added to what is there") {
+  shape const xs{3, 130, 7, 7}, ws{128, 130, 3, 3};
+  conv2d_options const o{.padding = {1, 1}};
+  auto x = numbers<float>(elements(xs), 1), dy = numbers<float>(3 * 128 * 7 * 7, 4);
+  std::vector<float> once(static_cast<std::size_t>(elements(ws))), twice;
+  neap::host_backend backend{2};
+  std::vector<std::byte> room(
+      static_cast<std::size_t>(neap::conv2d_weight_gradient_workspace(xs, ws, o, neap::dtype::f32, 2)));
+  auto const run = [&](std::vector<float>& dw, bool add) {
+    neap::conv2d_weight_gradient(backend, dense(x, xs), dense(dy, {3, 128, 7, 7}), dense(dw, ws), o, room.data(), add);
+  };
+  run(once, false);
+  twice = once;
+  run(twice, true);
+  std::vector<double> expected;
+  for (float v : once) expected.push_back(2 * double(v));
+  CHECK(difference(twice, expected) < 1e-5);
+}
+
 TEST_CASE("conv2d on random shapes") {
   neap::random_stream draw{7};
   for (int i = 0; i < 60; ++i) {

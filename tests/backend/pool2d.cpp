@@ -21,9 +21,14 @@ numbers draw(std::int64_t n, std::uint64_t seed) {
   return v;
 }
 neap::tensor_ref dense(numbers& v, shape d) { return {v.data(), neap::dtype::f64, d, neap::dense_strides(d)}; }
-neap::tensor_ref dense(std::vector<std::int32_t>& v, shape d) {
-  return {v.data(), neap::dtype::i32, d, neap::dense_strides(d)};
-}
+/// Places, in bytes or integers as the window asks for.
+struct places {
+  std::vector<std::int32_t> memory;
+  neap::tensor_ref at(shape d, pool2d_options const& o) {
+    memory.assign(static_cast<std::size_t>(elements(d)), -1);
+    return {memory.data(), neap::max_pool2d_place(o), d, neap::dense_strides(d)};
+  }
+};
 double dot(numbers const& a, numbers const& b) {
   double s = 0;
   for (std::size_t i = 0; i < a.size(); ++i) s += a[i] * b[i];
@@ -65,16 +70,13 @@ void check(shape xs, pool2d_options o) {
   });
   for (int threads : {1, 3}) {
     neap::host_backend host{threads};
-    numbers y(dy.size()), y2(dy.size()), dx(x.size(), 9), dx2(x.size(), 9);
-    std::vector<std::int32_t> place(dy.size());
-    neap::max_pool2d(host, dense(x, xs), dense(y, ys), dense(place, ys), o);
-    neap::max_pool2d(host, dense(x, xs), dense(y2, ys), {}, o);
+    numbers y(dy.size()), dx(x.size(), 9);
+    places kept;
+    auto const place = kept.at(ys, o);
+    neap::max_pool2d(host, dense(x, xs), dense(y, ys), place, o);
     CHECK(y == most);
-    CHECK(y2 == most);
-    neap::max_pool2d_gradient(host, dense(dy, ys), dense(place, ys), dense(dx, xs));
-    neap::max_pool2d_gradient_from_input(host, dense(x, xs), dense(dy, ys), dense(dx2, xs), o);
+    neap::max_pool2d_gradient(host, dense(dy, ys), place, dense(dx, xs), o);
     CHECK(dx == dmost);
-    CHECK(dx2 == dmost);
     neap::avg_pool2d(host, dense(x, xs), dense(y, ys), o);
     neap::avg_pool2d_gradient(host, dense(dy, ys), dense(dx, xs), o);
     double worst = 0;
@@ -113,12 +115,39 @@ TEST_CASE("pooling agrees with the definition") {
 TEST_CASE("a NaN is the maximum") {
   neap::host_backend host{1};
   numbers x{1, 2, std::numeric_limits<double>::quiet_NaN(), 3}, y{0};
-  std::vector<std::int32_t> place{0};
-  neap::max_pool2d(host, dense(x, {1, 1, 2, 2}), dense(y, {1, 1, 1, 1}), dense(place, {1, 1, 1, 1}), {});
+  places kept;
+  auto const place = kept.at({1, 1, 1, 1}, {});
+  neap::max_pool2d(host, dense(x, {1, 1, 2, 2}), dense(y, {1, 1, 1, 1}), place, {});
   CHECK(y[0] != y[0]);
-  CHECK(place[0] == 2);
-  neap::max_pool2d(host, dense(x, {1, 1, 2, 2}), dense(y, {1, 1, 1, 1}), {}, {});
-  CHECK(y[0] != y[0]);
+  CHECK(*place.as<std::uint8_t>() == 2);
+}
+
+TEST_CASE("of equal elements the first is the maximum, in long rows as at their ends") {
+  neap::host_backend host{1};
+  shape const xs{1, 1, 6, 301};
+  for (std::int64_t stride : {1, 2, 3}) {
+    pool2d_options const o{.window = {3, 3}, .stride = {stride, stride}, .padding = {1, 1}};
+    shape const ys = neap::pool2d_shape(xs, o);
+    numbers x(static_cast<std::size_t>(elements(xs)), 2), y(static_cast<std::size_t>(elements(ys)));
+    places kept;
+    auto const place = kept.at(ys, o);
+    neap::max_pool2d(host, dense(x, xs), dense(y, ys), place, o);
+    for (std::int64_t i = 0; i < ys[2]; ++i)
+      for (std::int64_t j = 0; j < ys[3]; ++j)
+        CHECK(place.as<std::uint8_t>()[i * ys[3] + j] == (i == 0 ? 3 : 0) + (j == 0 ? 1 : 0));
+  }
+}
+
+TEST_CASE("places of large windows are integers, and what is not of that type is refused") {
+  pool2d_options const large{.window = {17, 16}, .stride = {17, 16}};
+  CHECK(neap::max_pool2d_place(large) == neap::dtype::i32);
+  check({1, 2, 34, 48}, large);
+  neap::host_backend host{1};
+  numbers x(4), y(1);
+  places kept;
+  CHECK_THROWS_AS(
+      neap::max_pool2d(host, dense(x, {1, 1, 2, 2}), dense(y, {1, 1, 1, 1}), kept.at({1, 1, 1, 1}, large), {}),
+      neap::error);
 }
 
 TEST_CASE("adaptive averages: known means, and the gradient is the adjoint") {
@@ -147,7 +176,9 @@ TEST_CASE("pooling of views") {
     for (std::size_t i = 0; i < 6; ++i)
       for (std::size_t j = 0; j < 8; ++j) turned[p * 48 + j * 6 + i] = x[p * 48 + i * 8 + j];
   neap::tensor_ref const v{turned.data(), neap::dtype::f64, xs, {144, 48, 1, 6}};
-  neap::max_pool2d(host, dense(x, xs), dense(y, ys), {}, {});
-  neap::max_pool2d(host, v, dense(z, ys), {}, {});
+  places kept, kept_of_view;
+  neap::max_pool2d(host, dense(x, xs), dense(y, ys), kept.at(ys, {}), {});
+  neap::max_pool2d(host, v, dense(z, ys), kept_of_view.at(ys, {}), {});
   CHECK(y == z);
+  CHECK(kept.memory == kept_of_view.memory);
 }

@@ -131,6 +131,31 @@ TEST_CASE("slopes of scalar functions") {
   slope_of(op::clamp_grad{op::clamp{-1, 1.5}});
 }
 
+TEST_CASE("gradients that give the result too") {
+  auto const both = [](auto const& op, auto f, auto slope) {
+    for (shape const& x : {shape{3, 5}, shape{2, 70}, shape{0, 4}})
+      check_operator(op, {{x, -3, 3}, {x, -3, 3}}, [&](arrays const& in) {
+        std::vector<double> d, y;
+        for (std::int64_t i = 0; i < in[0].count(); ++i)
+          d.push_back(in[0][i] * slope(in[1][i])), y.push_back(f(in[1][i]));
+        return numbers{d, y};
+      });
+  };
+  auto const sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  both(
+      op::grad_and_result<op::silu>{}, [&](double x) { return x * sigmoid(x); },
+      [&](double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); });
+  for (bool tanh_form : {false, true}) {
+    auto const gelu = [&](double x) {
+      return 0.5 * x *
+             (1 +
+              (tanh_form ? std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)) : std::erf(x / std::sqrt(2.0))));
+    };
+    both(op::grad_and_result<op::gelu>{tanh_form}, gelu,
+         [&](double x) { return (gelu(x + 1e-6) - gelu(x - 1e-6)) / 2e-6; });
+  }
+}
+
 TEST_CASE("x^0 is 1 everywhere, and its slope 0") {
   tensor_layout const l = tensor_layout::dense({dtype::f64, {3}});
   array g(l), x(l);

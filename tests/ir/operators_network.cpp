@@ -88,21 +88,23 @@ TEST_CASE("pooling and resizing") {
     for (auto const& k : cases) {
       auto const pooled = [&](bool largest, bool all) {
         return [&k, x, largest, all](arrays const& in) {
-          std::vector<double> y;
+          std::vector<double> y, places;
           for (std::int64_t p = 0; p < x[0] * x[1]; ++p)
             for (std::int64_t i = 0; i < (x[2] + 2 * k.padding[0] - k.window[0]) / k.stride[0] + 1; ++i)
               for (std::int64_t j = 0; j < (x[3] + 2 * k.padding[1] - k.window[1]) / k.stride[1] + 1; ++j) {
-                double best = -std::numeric_limits<double>::infinity(), sum = 0, n = 0;
+                double best = -std::numeric_limits<double>::infinity(), sum = 0, n = 0, place = 0;
                 for (std::int64_t a = 0; a < k.window[0]; ++a)
                   for (std::int64_t b = 0; b < k.window[1]; ++b) {
                     auto const h = i * k.stride[0] + a - k.padding[0], v = j * k.stride[1] + b - k.padding[1];
                     if (h < 0 || v < 0 || h >= x[2] || v >= x[3]) continue;
                     double const e = in[0][p * x[2] * x[3] + h * x[3] + v];
-                    best = std::max(best, e), sum += e, ++n;
+                    if (e > best) best = e, place = static_cast<double>(a * k.window[1] + b);
+                    sum += e, ++n;
                   }
                 y.push_back(largest ? best : sum / (all ? static_cast<double>(k.window[0] * k.window[1]) : n));
+                places.push_back(place);
               }
-          return numbers{y};
+          return largest ? numbers{y, places} : numbers{y};
         };
       };
       check_operator(op::max_pool2d{k.window, k.stride, k.padding}, {{x}}, pooled(true, true));
@@ -111,7 +113,12 @@ TEST_CASE("pooling and resizing") {
       pool2d_options const o{
           {k.window[0], k.window[1]}, {k.stride[0], k.stride[1]}, {k.padding[0], k.padding[1]}, true};
       shape const y = pool2d_shape(x, o);
-      check_operator(op::max_pool2d_grad{k.window, k.stride, k.padding}, {{y}, {x}});
+      // Places that lie inside the input for every window: any without padding, the middle of three.
+      auto const taps = static_cast<double>(k.window[0] * k.window[1]);
+      if (k.padding == extents{0, 0})
+        check_operator(op::max_pool2d_grad{x, k.window, k.stride, k.padding}, {{y}, {y, 0, taps, dtype::u8, false}});
+      else if (k.window == extents{3, 3})
+        check_operator(op::max_pool2d_grad{x, k.window, k.stride, k.padding}, {{y}, {y, 4, 5, dtype::u8, false}});
       for (bool all : {false, true}) check_operator(op::avg_pool2d_grad{x, k.window, k.stride, k.padding, all}, {{y}});
     }
     check_operator(op::adaptive_avg_pool2d{}, {{x}}, [&](arrays const& in) {
@@ -169,6 +176,8 @@ TEST_CASE("batch norm and group norm") {
     check_operator(op::batch_norm{}, {{x}, {{c}}, {{c}}}, normalised(0));
     check_operator(op::batch_norm_grad{}, {{x}, {x}, {{c}}, {{c}, 0.5, 2}, {{c}}});
     check_operator(op::batch_norm_grad{}, {{x}, {x}, {{c}}, {{c}, 0.5, 2}});
+    for (bool result : {false, true})
+      check_operator(op::batch_norm_relu_grad{result}, {{x}, {x}, {{c}}, {{c}, 0.5, 2}, {{c}}, {{c}}});
     check_operator(op::group_norm{2}, {{x}}, normalised(2));
     check_operator(op::group_norm{2}, {{x}, {{c}}, {{c}}}, normalised(2));
     check_operator(op::group_norm_grad{2}, {{x}, {x}, {{x[0], 2}}, {{x[0], 2}, 0.5, 2}, {{c}}});

@@ -39,20 +39,56 @@ struct gemm_tiles {
   /// C[m, n] (rows ldc apart) = A[m, k] B[k, n], or += that.
   static void run(std::int64_t m, std::int64_t n, std::int64_t k, operand a, operand b, bool accumulate, float* c,
                   std::int64_t ldc) {
+    run(
+        m, n, k, k_block,
+        [&](std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* to) {
+          pack_a(a, i, p, mc, kc, to);
+        },
+        [&](std::int64_t p, std::int64_t j, std::int64_t kc, std::int64_t nc, float* to) {
+          pack_b(b, p, j, kc, nc, to);
+        },
+        accumulate, c, ldc);
+  }
+  /// The same for operands that pack themselves, k being cut every k_step (at most k_block): left(i, p, mc, kc, to) packs
+  /// A[i.., p..] in strips of `rows` rows, the last of what is left, and right(p, j, kc, nc, to) B[p.., j..] in panels of
+  /// `columns` columns, the last filled up with zeros; each strip and panel k by k.
+  template <class Left, class Right>
+  static void run(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t k_step, Left const& left,
+                  Right const& right, bool accumulate, float* c, std::int64_t ldc) {
     float* const packed_a = scratch();
     float* const packed_b = packed_a + m_block * k_block + 1024;
-    for (std::int64_t p = 0; p < k; p += k_block) {
-      std::int64_t const kc = std::min(k_block, k - p);
+    for (std::int64_t p = 0; p < k; p += k_step) {
+      std::int64_t const kc = std::min(k_step, k - p);
       for (std::int64_t j = 0; j < n; j += n_block) {
         std::int64_t const nc = std::min(n_block, n - j);
-        pack_b(b, p, j, kc, nc, packed_b);
+        right(p, j, kc, nc, packed_b);
         for (std::int64_t i = 0; i < m; i += m_block) {
           std::int64_t const mc = std::min(m_block, m - i);
-          pack_a(a, i, p, mc, kc, packed_a);
+          left(i, p, mc, kc, packed_a);
           block(mc, nc, kc, packed_a, packed_b, accumulate || p > 0, c + i * ldc + j, ldc);
         }
       }
     }
+  }
+
+  /// As `left` of run: a matrix.
+  static void pack_left(operand a, std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* to) {
+    pack_a(a, i, p, mc, kc, to);
+  }
+  /// to[p * width + i] = from[i][p] for i < count, p < kc, count and width at most 16. Writes up to 16 floats a p, in
+  /// rising order, so that what is beyond `width` is written over by who packs the next.
+  static void pack_lines(float const* const* from, std::int64_t count, std::int64_t kc, std::int64_t width, float* to) {
+    std::int64_t p = 0;
+    for (; p + 16 <= kc; p += 16) {
+      vec r[16];
+#pragma GCC unroll 16
+      for (std::int64_t i = 0; i < 16; ++i) r[i] = load(from[std::min(i, count - 1)] + p);
+      transpose(r);
+#pragma GCC unroll 16
+      for (std::int64_t i = 0; i < 16; ++i) store(to + (p + i) * width, r[i]);
+    }
+    for (; p < kc; ++p)
+      for (std::int64_t i = 0; i < count; ++i) to[p * width + i] = from[i][p];
   }
 
  private:

@@ -16,6 +16,8 @@ namespace op {
 
 template <class F>
 struct grad_of;
+template <class F>
+struct grad_and_result;
 template <class Update>
 struct matmul_update;
 
@@ -47,8 +49,8 @@ using standard_list = type_list<
     struct tanh, struct sigmoid, struct relu, struct gelu, struct silu, struct erf, struct softplus, struct leaky_relu,
     struct add_scalar, struct mul_scalar, struct pow_scalar, exp_grad, log_grad, sqrt_grad, rsqrt_grad, reciprocal_grad,
     abs_grad, square_grad, tanh_grad, sigmoid_grad, relu_grad, struct gelu_grad, silu_grad, erf_grad, softplus_grad,
-    struct leaky_relu_grad, struct pow_scalar_grad, struct sin, struct cos, struct sign, struct floor, struct round,
-    struct clamp, sin_grad, cos_grad, clamp_grad,
+    struct leaky_relu_grad, struct pow_scalar_grad, grad_and_result<struct gelu>, grad_and_result<struct silu>,
+    struct sin, struct cos, struct sign, struct floor, struct round, struct clamp, sin_grad, cos_grad, clamp_grad,
     // arithmetic, comparison, choice
     struct add, struct sub, struct mul, struct div, struct maximum, struct minimum, struct pow_op, struct greater,
     struct greater_equal, struct less, struct less_equal, struct equal, struct not_equal, struct where,
@@ -62,11 +64,11 @@ using standard_list = type_list<
     struct dropout, struct dropout_grad, struct conv2d, struct conv2d_grad_input, struct conv2d_grad_weight,
     struct attention, struct attention_grad,
     // norms of channels, images, picking
-    struct batch_norm, struct batch_norm_grad, struct batch_norm_update, struct batch_norm_inference, struct group_norm,
-    struct group_norm_grad, struct max_pool2d, struct max_pool2d_grad, struct avg_pool2d, struct avg_pool2d_grad,
-    struct adaptive_avg_pool2d, struct adaptive_avg_pool2d_grad, struct interpolate, struct interpolate_grad,
-    struct embedding, struct embedding_grad, struct gather, struct scatter_add, struct index_select, struct index_add,
-    struct one_hot, struct topk,
+    struct batch_norm, struct batch_norm_grad, struct batch_norm_relu_grad, struct batch_norm_update,
+    struct batch_norm_inference, struct group_norm, struct group_norm_grad, struct max_pool2d, struct max_pool2d_grad,
+    struct avg_pool2d, struct avg_pool2d_grad, struct adaptive_avg_pool2d, struct adaptive_avg_pool2d_grad,
+    struct interpolate, struct interpolate_grad, struct embedding, struct embedding_grad, struct gather,
+    struct scatter_add, struct index_select, struct index_add, struct one_hot, struct topk,
     // updates
     struct sgd, struct momentum, struct adam, struct adamw, struct lion, struct increment, struct accumulate,
     struct reset, struct sum_squares, struct clip_factor, struct scale_by, matmul_update<struct sgd>,

@@ -9,6 +9,7 @@
 #include <neap/train/accumulate.hpp>
 #include <neap/train/clip.hpp>
 #include <neap/train/fuse_updates.hpp>
+#include <neap/train/hand_back.hpp>
 #include <neap/train/optimizer.hpp>
 #include <neap/train/step_numbers.hpp>
 
@@ -22,6 +23,7 @@ struct training_options {
   bool keep_gradients = false;            // to the end of the step
   bool keep_prediction = false;           // what the model gave is the output "prediction" (losses of (model, last))
   bool fuse_updates = true;               // large weights' gradients are made and used up in parts (fuse_updates.hpp)
+  bool hand_back = true;                  // results that gradients can give again are not kept for them (hand_back.hpp)
   std::uint64_t seed = 0;                 // of dropout's draws
   double loss_scale = 0;                  // the loss is differentiated times this, gradients are divided by it; 0: not
   std::vector<parameter_group> groups{};  // weights with a rate or decay of their own; the first that matches counts
@@ -120,19 +122,28 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   return r;
 }
 
+/// The program as a pass wrote it anew.
+template <class Ops, class Pass>
+void take_rewritten(training_program<Ops>& p, Pass& made) {
+  p.program = std::move(made.program);
+  p.loss = made.value[p.loss];
+  for (auto& r : p.residents) r.value = made.value[r.value];
+  for (auto& o : p.outputs) o.value = made.value[o.value];
+  for (auto* list : {&p.inputs, &p.weights, &p.gradients})
+    for (auto& v : *list) v = made.value[v];
+}
+template <class Ops>
+void hand_back_of(training_program<Ops>& p) {
+  if (auto made = hand_back(p.program, p.loss); made.count > 0) take_rewritten(p, made);
+}
 template <class Ops>
 void fuse_updates_of(training_program<Ops>& p, training_program<Ops> const* like) {
   std::span<op_id const> chosen;
   if (like) chosen = like->fused;
-  auto fused = fuse_updates(p.program, like ? &chosen : nullptr);
-  if (fused.fused.empty()) return;
-  p.fused = std::move(fused.fused);
-  p.program = std::move(fused.program);
-  p.loss = fused.value[p.loss];
-  for (auto& r : p.residents) r.value = fused.value[r.value];
-  for (auto& o : p.outputs) o.value = fused.value[o.value];
-  for (auto* list : {&p.inputs, &p.weights, &p.gradients})
-    for (auto& v : *list) v = fused.value[v];
+  auto made = fuse_updates(p.program, like ? &chosen : nullptr);
+  if (made.fused.empty()) return;
+  p.fused = std::move(made.fused);
+  take_rewritten(p, made);
 }
 
 template <class Ops, class Model, class Sample, class Loss, class Optimizer>
@@ -165,6 +176,7 @@ training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const
   p.inputs = t.inputs();
   p.program = basic_graph<Ops>(t.finish());
   p.state = state;
+  if (options.hand_back) hand_back_of(p);
   if (options.fuse_updates) fuse_updates_of(p, like);
   p.numbers = std::move(numbers);
   p.set({}, at);

@@ -28,6 +28,18 @@ struct attention_options {
 
 namespace detail {
 
+// C = op(A) op(B), or += that, on the calling thread. These products are small: OpenBLAS spends most of its time on the
+// way to them.
+template <class T>
+void product(gemm_shape const& s, T const* a, T const* b, bool add, T* c) {
+#if defined(NEAP_GEMM_TILES)
+  if constexpr (std::is_same_v<T, float>)
+    if (s.m > 0 && s.n > 0 && s.k > 0)
+      return gemm_tiles::run(s.m, s.n, s.k, {a, s.lda, s.transpose_a}, {b, s.ldb, s.transpose_b}, add, c, s.ldc);
+#endif
+  gemm_panel<T>(s, T(1), a, b, add ? T(1) : T(0), c);
+}
+
 // A block of scores [rows, columns] turned into probabilities, in place. Row r sees `visible + r` columns if causal.
 template <class T>
 struct softmax_block {
@@ -35,6 +47,7 @@ struct softmax_block {
   std::int64_t rows, columns;
   bool causal;
   std::int64_t visible;
+  T scale;     // of the scores
   bool first;  // the first block of keys: largest, sum and out hold nothing yet
   T* largest;  // [rows] so far
   T* sum;      // [rows] of exp(score - largest)
@@ -43,7 +56,7 @@ struct softmax_block {
 };
 template <class T>
 struct slope_block {
-  T* scores;  // in: scores; out: probabilities
+  T* scores;  // in: unscaled scores; out: probabilities
   T* slopes;  // in: gradient to the probabilities; out: gradient to the unscaled scores
   std::int64_t rows, columns;
   bool causal;
@@ -56,6 +69,7 @@ struct slope_block {
 template <class T>
 NEAP_INLINE void run_block(softmax_block<T> const& b) {
   constexpr int lanes = 16;
+  T const scale = b.scale;
   for (std::int64_t r = 0; r < b.rows; ++r) {
     T* const s = b.scores + r * b.columns;
     std::int64_t const n = b.causal ? std::min(b.columns, b.visible + r) : b.columns;
@@ -68,22 +82,25 @@ NEAP_INLINE void run_block(softmax_block<T> const& b) {
     std::int64_t i = 0;
     for (; i + lanes <= n; i += lanes) {
       NEAP_LANES
-      for (int j = 0; j < lanes; ++j) part[j] = s[i + j] > part[j] ? s[i + j] : part[j];
+      for (int j = 0; j < lanes; ++j) {
+        T const v = s[i + j] * scale;
+        part[j] = v > part[j] ? v : part[j];
+      }
     }
     T most = b.first ? -std::numeric_limits<T>::infinity() : b.largest[r];
-    for (; i < n; ++i) most = s[i] > most ? s[i] : most;
+    for (; i < n; ++i) most = s[i] * scale > most ? s[i] * scale : most;
     for (int j = 0; j < lanes; ++j) most = part[j] > most ? part[j] : most;
     for (int j = 0; j < lanes; ++j) part[j] = T(0);
     for (i = 0; i + lanes <= n; i += lanes) {
       NEAP_LANES
       for (int j = 0; j < lanes; ++j) {
-        T const e = exp_lanes(s[i + j] - most);
+        T const e = exp_lanes(s[i + j] * scale - most);
         s[i + j] = e;
         part[j] += e;
       }
     }
     T sum = 0;
-    for (; i < n; ++i) sum += s[i] = exp_lanes(s[i] - most);
+    for (; i < n; ++i) sum += s[i] = exp_lanes(s[i] * scale - most);
     for (int half = lanes / 2; half > 0; half /= 2)
       for (int j = 0; j < half; ++j) part[j] += part[j + half];
     sum += part[0];
@@ -113,13 +130,13 @@ NEAP_INLINE void run_block(slope_block<T> const& b) {
     for (; i + lanes <= n; i += lanes) {
       NEAP_LANES
       for (int j = 0; j < lanes; ++j) {
-        T const p = exp_lanes(s[i + j] - log_sum);
+        T const p = exp_lanes(s[i + j] * scale - log_sum);
         s[i + j] = p;
         d[i + j] = p * (d[i + j] - delta) * scale;
       }
     }
     for (; i < n; ++i) {
-      T const p = exp_lanes(s[i] - log_sum);
+      T const p = exp_lanes(s[i] * scale - log_sum);
       s[i] = p;
       d[i] = p * (d[i] - delta) * scale;
     }
@@ -206,12 +223,13 @@ void run_attention(host_backend& backend, attention_extents const& e, tensor_ref
       std::int64_t const seen = causal ? std::min(e.keys, row + rows) : e.keys;
       for (std::int64_t key = 0; key < seen; key += e.block) {
         std::int64_t const n = std::min(e.block, seen - key);
-        gemm_panel<T>({rows, n, e.depth, false, true, q.strides[2], k.strides[2], n}, static_cast<T>(e.scale),
-                      head<T>(q, b, h, row), head<T>(k, b, kh, key), T(0), scores);
-        run_widest(softmax_block<T>{scores, rows, n, causal, row + 1 - key, key == 0, largest, sum, out, e.value_depth},
+        product<T>({rows, n, e.depth, false, true, q.strides[2], k.strides[2], n}, head<T>(q, b, h, row),
+                   head<T>(k, b, kh, key), false, scores);
+        run_widest(softmax_block<T>{scores, rows, n, causal, row + 1 - key, static_cast<T>(e.scale), key == 0, largest,
+                                    sum, out, e.value_depth},
                    vectors);
-        gemm_panel<T>({rows, e.value_depth, n, false, false, n, v.strides[2], e.value_depth}, T(1), scores,
-                      head<T>(v, b, kh, key), key == 0 ? T(0) : T(1), out);
+        product<T>({rows, e.value_depth, n, false, false, n, v.strides[2], e.value_depth}, scores,
+                   head<T>(v, b, kh, key), key != 0, out);
       }
       for (std::int64_t r = 0; r < rows; ++r) {
         T* const to = head<T>(y, b, h, row + r);
@@ -264,19 +282,18 @@ void run_attention_gradient(host_backend& backend, attention_extents const& e, t
             T const* const qb = head<T const>(q, b, h, row);
             T const* const kb = head<T const>(k, b, kh, key);
             T const* const gb = head<T const>(dy, b, h, row);
-            gemm_panel<T>({rows, n, e.depth, false, true, q.strides[2], k.strides[2], n}, static_cast<T>(e.scale), qb,
-                          kb, T(0), scores);
-            gemm_panel<T>({rows, n, e.value_depth, false, true, dy.strides[2], v.strides[2], n}, T(1), gb,
-                          head<T const>(v, b, kh, key), T(0), slopes);
+            product<T>({rows, n, e.depth, false, true, q.strides[2], k.strides[2], n}, qb, kb, false, scores);
+            product<T>({rows, n, e.value_depth, false, true, dy.strides[2], v.strides[2], n}, gb,
+                       head<T const>(v, b, kh, key), false, slopes);
             run_widest(
                 slope_block<T>{scores, slopes, rows, n, causal, row + 1 - key, log_sum, delta, static_cast<T>(e.scale)},
                 vectors);
-            gemm_panel<T>({n, e.value_depth, rows, true, false, n, dy.strides[2], dv.strides[2]}, T(1), scores, gb,
-                          T(1), head<T>(dv, b, kh, key));
-            gemm_panel<T>({n, e.depth, rows, true, false, n, q.strides[2], dk.strides[2]}, T(1), slopes, qb, T(1),
-                          head<T>(dk, b, kh, key));
-            gemm_panel<T>({rows, e.depth, n, false, false, n, k.strides[2], dq.strides[2]}, T(1), slopes, kb,
-                          key == 0 ? T(0) : T(1), head<T>(dq, b, h, row));
+            product<T>({n, e.value_depth, rows, true, false, n, dy.strides[2], dv.strides[2]}, scores, gb, true,
+                       head<T>(dv, b, kh, key));
+            product<T>({n, e.depth, rows, true, false, n, q.strides[2], dk.strides[2]}, slopes, qb, true,
+                       head<T>(dk, b, kh, key));
+            product<T>({rows, e.depth, n, false, false, n, k.strides[2], dq.strides[2]}, slopes, kb, key != 0,
+                       head<T>(dq, b, h, row));
           }
         }
     }

@@ -156,7 +156,9 @@ struct batch_norm_channels {
   }
 };
 
-template <class T>
+/// With Relu, of max(y, 0) where y is what was normalised: it is worked out again, as channel_affine does, to see where it
+/// is positive, and written to `y` on request.
+template <class T, bool Relu>
 struct batch_norm_backward_channels {
   using element = T;
   using C = compute_t<T>;
@@ -167,38 +169,107 @@ struct batch_norm_backward_channels {
   T const* weight;     // may be null
   C *sum_g, *sum_gh;   // [C] each: sums of dy, and of dy * normalised x
   T *dweight, *dbias;  // may be null
+  T const* bias;       // of Relu only
+  T* y;                // of Relu only; may be null
+
+  /// What a channel's elements are worked out with.
+  struct channel {
+    C mean, rstd, scale, shift;
+    NEAP_HD NEAP_INLINE C normalised(C x) const { return (x - mean) * rstd; }
+    NEAP_HD NEAP_INLINE C result(C x) const { return (x - mean) * scale + shift; }
+    NEAP_HD NEAP_INLINE C slope(C g, C x) const {
+      if constexpr (Relu) return g * C(result(x) > C(0));
+      else return g;
+    }
+  };
+  NEAP_HD NEAP_INLINE channel of(std::int64_t c) const {
+    C const scale = rstd[c] * (weight ? static_cast<C>(weight[c]) : C(1));
+    if constexpr (Relu) return {mean[c], rstd[c], scale, bias ? static_cast<C>(bias[c]) : C(0)};
+    else return {mean[c], rstd[c], scale, C(0)};
+  }
+  NEAP_HD NEAP_INLINE void finish(std::int64_t c, C g, C gh) const {
+    sum_g[c] = g, sum_gh[c] = gh;
+    if (dbias) dbias[c] = convert<T>(g);
+    if (dweight) dweight[c] = convert<T>(gh);
+  }
+  /// One element: everything is read before anything is written, since dx and y may lie on dy or x.
+  NEAP_HD NEAP_INLINE void element(channel const& k, C a, C h, T const* g, T const* from, T* to, T* result,
+                                   std::int64_t i) const {
+    C const v = static_cast<C>(from[i]), slope = k.slope(static_cast<C>(g[i]), v);
+    C const d = k.scale * (slope - a - k.normalised(v) * h);
+    if constexpr (Relu) {
+      if (result) {
+        T const r = math::max(convert<T>(k.result(v)), T(0));
+        to[i] = convert<T>(d);
+        result[i] = r;
+        return;
+      }
+    }
+    to[i] = convert<T>(d);
+  }
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    batch_norm_backward_channels const k = *this;
-    T const *const g = dy, *const from = x;
-    C const *const m = mean, *const r = rstd;
-    channel_sums<C>(
-        b, s, [=](std::int64_t i, std::int64_t) { return static_cast<C>(g[i]); },
-        [=](std::int64_t c, C sum) {
-          k.sum_g[c] = sum;
-          if (k.dbias) k.dbias[c] = convert<T>(sum);
-        });
-    channel_sums<C>(
-        b, s,
-        [=](std::int64_t i, std::int64_t c) {
-          return static_cast<C>(g[i]) * ((static_cast<C>(from[i]) - m[c]) * r[c]);
-        },
-        [=](std::int64_t c, C sum) {
-          k.sum_gh[c] = sum;
-          if (k.dweight) k.dweight[c] = convert<T>(sum);
-        });
-    if (!dx) return;
-    b.sync();
-    T* const to = dx;
+    batch_norm_backward_channels const self = *this;
     C const n = static_cast<C>(s.batch * s.plane);
-    T const* const w = weight;
-    C const *const a = sum_g, *const h = sum_gh;
-    channel_each(b, s, [=](std::int64_t i, std::int64_t c) {
-      C const scale = r[c] * (w ? static_cast<C>(w[c]) : C(1));
-      C const normal = (static_cast<C>(from[i]) - m[c]) * r[c];
-      to[i] = convert<T>(scale * (static_cast<C>(g[i]) - a[c] / n - normal * (h[c] / n)));
-    });
+    if (s.plane != 1) {
+      channel const k = of(b.id);
+      C g_sum = C(0), gh_sum = C(0);
+      for (std::int64_t image = 0; image < s.batch; ++image) {  // the second sum finds the plane in the cache
+        std::int64_t const at = (image * s.channels + b.id) * s.plane;
+        T const *const g = dy + at, *const from = x + at;
+        g_sum += b.reduce_each(
+            s.plane, C(0), [=](std::int64_t i) { return k.slope(static_cast<C>(g[i]), static_cast<C>(from[i])); },
+            sum_op{});
+        gh_sum += b.reduce_each(
+            s.plane, C(0),
+            [=](std::int64_t i) {
+              C const v = static_cast<C>(from[i]);
+              return k.slope(static_cast<C>(g[i]), v) * k.normalised(v);
+            },
+            sum_op{});
+      }
+      finish(b.id, g_sum, gh_sum);
+      if (!dx) return;
+      b.sync();
+      C const a = g_sum / n, h = gh_sum / n;
+      for (std::int64_t image = 0; image < s.batch; ++image) {
+        std::int64_t const at = (image * s.channels + b.id) * s.plane;
+        T const *const g = dy + at, *const from = x + at;
+        T *const to = dx + at, *const result = y ? y + at : nullptr;
+        if (result) b.each(s.plane, [=](std::int64_t i) { self.element(k, a, h, g, from, to, result, i); });
+        else b.each(s.plane, [=](std::int64_t i) { self.element(k, a, h, g, from, to, nullptr, i); });
+      }
+      return;
+    }
+    std::int64_t const first = b.id * channel_shape::tile;
+    std::int64_t const width = s.channels - first < channel_shape::tile ? s.channels - first : channel_shape::tile;
+    C g_sums[channel_shape::tile], gh_sums[channel_shape::tile];
+    C *const g_sum = g_sums, *const gh_sum = gh_sums;
+    b.each(width, [=](std::int64_t i) { g_sum[i] = gh_sum[i] = C(0); });
+    for (std::int64_t row = 0; row < s.batch; ++row) {
+      std::int64_t const at = row * s.channels + first;
+      T const *const g = dy + at, *const from = x + at;
+      b.each(width, [=](std::int64_t i) {
+        channel const k = self.of(first + i);
+        C const v = static_cast<C>(from[i]), slope = k.slope(static_cast<C>(g[i]), v);
+        g_sum[i] += slope;
+        gh_sum[i] += slope * k.normalised(v);
+      });
+    }
+    if (dx) {
+      b.sync();
+      for (std::int64_t row = 0; row < s.batch; ++row) {
+        std::int64_t const at = row * s.channels + first;
+        T const *const g = dy + at, *const from = x + at;
+        T *const to = dx + at, *const result = y ? y + at : nullptr;
+        b.each(width, [=](std::int64_t i) {
+          self.element(self.of(first + i), g_sum[i] / n, gh_sum[i] / n, g, from, to, result, i);
+        });
+      }
+    }
+    // Last: these may lie on the statistics or the weight.
+    b.each(width, [=](std::int64_t i) { self.finish(first + i, g_sum[i], gh_sum[i]); });
   }
 };
 
@@ -257,32 +328,51 @@ void batch_norm(Backend& b, tensor_ref const& y, tensor_ref const& mean, tensor_
 /// Bytes of workspace of batch_norm_backward and batch_norm_inference for an x of this type.
 inline bytes_t batch_norm_workspace(tensor_type const& x) { return checked_mul(x.dims[1], 16); }
 
-/// The gradients of batch_norm in training; those that have no data are left out. dx may be dy.
-template <class Backend>
+namespace detail {
+template <bool Relu, class Backend>
 void batch_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweight, tensor_ref const& dbias,
-                         tensor_ref const& dy, tensor_ref const& x, tensor_ref const& mean, tensor_ref const& rstd,
-                         tensor_ref const& weight, void* workspace) {
-  char const* const name = "batch_norm_backward";
-  detail::expect_same_shape(dy, x, name);
-  detail::expect_same_shape(dy, dx, name);
-  detail::channel_shape const s{x, name};
+                         tensor_ref const& y, tensor_ref const& dy, tensor_ref const& x, tensor_ref const& mean,
+                         tensor_ref const& rstd, tensor_ref const& weight, tensor_ref const& bias, void* workspace) {
+  char const* const name = Relu ? "batch_norm_relu_backward" : "batch_norm_backward";
+  for (auto const* t : {&x, &dx, &y}) expect_same_shape(dy, *t, name);
+  channel_shape const s{x, name};
   with_floating(x.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = compute_t<T>;
     C* const sums = static_cast<C*>(workspace);
-    detail::batch_norm_backward_channels<T> const kernel{s,
-                                                         detail::vector_of<T const>(dy, s.count(), name),
-                                                         detail::vector_of<T const>(x, s.count(), name),
-                                                         detail::vector_of<T>(dx, s.count(), name),
-                                                         detail::vector_of<C const>(mean, s.channels, name),
-                                                         detail::vector_of<C const>(rstd, s.channels, name),
-                                                         detail::vector_of<T const>(weight, s.channels, name),
-                                                         sums,
-                                                         sums + s.channels,
-                                                         detail::vector_of<T>(dweight, s.channels, name),
-                                                         detail::vector_of<T>(dbias, s.channels, name)};
+    batch_norm_backward_channels<T, Relu> const kernel{s,
+                                                       vector_of<T const>(dy, s.count(), name),
+                                                       vector_of<T const>(x, s.count(), name),
+                                                       vector_of<T>(dx, s.count(), name),
+                                                       vector_of<C const>(mean, s.channels, name),
+                                                       vector_of<C const>(rstd, s.channels, name),
+                                                       vector_of<T const>(weight, s.channels, name),
+                                                       sums,
+                                                       sums + s.channels,
+                                                       vector_of<T>(dweight, s.channels, name),
+                                                       vector_of<T>(dbias, s.channels, name),
+                                                       vector_of<T const>(bias, s.channels, name),
+                                                       vector_of<T>(y, s.count(), name)};
     b.launch(s.blocks(), kernel, s.block_work());
   });
+}
+}  // namespace detail
+
+/// The gradients of batch_norm in training; those that have no data are left out. dx may be dy or x.
+template <class Backend>
+void batch_norm_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweight, tensor_ref const& dbias,
+                         tensor_ref const& dy, tensor_ref const& x, tensor_ref const& mean, tensor_ref const& rstd,
+                         tensor_ref const& weight, void* workspace) {
+  detail::batch_norm_backward<false>(b, dx, dweight, dbias, {}, dy, x, mean, rstd, weight, {}, workspace);
+}
+/// The gradients of max(batch_norm(x), 0), and if y has data max(batch_norm(x), 0) itself, with the bits that the two
+/// forward kernels gave. dx and y may lie on dy and x.
+template <class Backend>
+void batch_norm_relu_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dweight, tensor_ref const& dbias,
+                              tensor_ref const& y, tensor_ref const& dy, tensor_ref const& x, tensor_ref const& mean,
+                              tensor_ref const& rstd, tensor_ref const& weight, tensor_ref const& bias,
+                              void* workspace) {
+  detail::batch_norm_backward<true>(b, dx, dweight, dbias, y, dy, x, mean, rstd, weight, bias, workspace);
 }
 
 /// Inference: y = (x - mean) / sqrt(variance + epsilon) * weight + bias with given statistics. y may be x.

@@ -1,5 +1,4 @@
-// 2-d pooling on the host over [N, C, H, W] views, f32 and f64: maximum (with the place of the maximum saved, or found
-// again from the input), average, and adaptive average, forward and backward. A plane is one task and its gradient is
+// 2-d pooling on the host over [N, C, H, W] views, f32 and f64: maximum (with the place of each maximum), average, and adaptive average, forward and backward. A plane is one task and its gradient is
 // summed in the order of the outputs, so results do not depend on threads. No workspace.
 #pragma once
 
@@ -37,6 +36,11 @@ inline shape pool2d_shape(shape const& x, pool2d_options const& o) {
     y.push_back(room / o.stride[u] + 1);
   }
   return y;
+}
+
+/// What max_pool2d keeps the places of the maxima in: a byte where a window has at most 256 elements.
+inline dtype max_pool2d_place(pool2d_options const& o) {
+  return o.window[0] * o.window[1] <= 256 ? dtype::u8 : dtype::i32;
 }
 
 namespace detail {
@@ -95,27 +99,92 @@ void clear_plane(tensor_ref const& t, T* p) {
     for (std::int64_t j = 0; j < t.dims[3]; ++j) p[j * t.strides[3]] = T(0);
 }
 
-// The place of the window's maximum: the first of equals, a NaN before anything.
-template <class T>
-std::int64_t place_of_maximum(T const* x, tensor_ref const& t, pool_span h, pool_span w) {
-  T best = x[h.begin * t.strides[2] + w.begin * t.strides[3]];
-  std::int64_t at = h.begin * t.dims[3] + w.begin;
-  for (std::int64_t i = h.begin; i < h.end; ++i)
-    for (std::int64_t j = w.begin; j < w.end; ++j) {
-      T const v = x[i * t.strides[2] + j * t.strides[3]];
-      bool const better = v > best || (v != v && best == best);
-      best = better ? v : best;
-      at = better ? i * t.dims[3] + j : at;
-    }
-  return at;
+inline window_axis pool_axis(shape const& x, pool2d_options const& o, int axis) {
+  auto const u = static_cast<std::size_t>(axis);
+  return {x[2 + axis], o.window[u], o.stride[u], o.padding[u], o.count_padding};
+}
+// f(P{}) for the type that places are kept in.
+template <class F>
+void with_place_type(char const* what, tensor_ref const& place, shape const& dims, pool2d_options const& o, F&& f) {
+  if (place.element != max_pool2d_place(o) || place.dims != dims)
+    throw error(std::string(what) + ": places are " + to_string(tensor_type{max_pool2d_place(o), dims}));
+  if (place.element == dtype::u8) return f(std::uint8_t{});
+  f(std::int32_t{});
 }
 
-// 2x2 windows at stride 2 without padding on dense rows: the form that vectorises.
-template <class T>
-void maximum_of_pairs(T const* a, T const* b, std::int64_t n, T* y) {
-  max_op const larger;
-  host_block{}.each(
-      n, [&](std::int64_t j) { y[j] = larger(larger(a[2 * j], a[2 * j + 1]), larger(b[2 * j], b[2 * j + 1])); });
+// One row of outputs [from, to) whose windows lie inside the columns of x: the largest of each window, and where it is.
+// Of equals the first counts, a NaN before anything. `x`: the element at output 0's window's first row and column.
+template <class T, class P>
+void maxima_of_row(T const* x, std::int64_t row_stride, std::int64_t step, pool_span h, std::int64_t first,
+                   std::int64_t width, std::int64_t from, std::int64_t to, T* y, P* place) {
+  constexpr std::int64_t tile = 64;
+  T best[tile];
+  std::int32_t where[tile];
+  for (std::int64_t begin = from; begin < to; begin += tile) {
+    std::int64_t const n = std::min(tile, to - begin);
+    T* const m = best;
+    std::int32_t* const at = where;
+    for (std::int64_t r = h.begin; r < h.end; ++r)
+      for (std::int64_t c = 0; c < width; ++c) {
+        T const* const in = x + (r - first) * row_stride + begin * step + c;
+        auto const tap = static_cast<std::int32_t>((r - first) * width + c);
+        auto const take = [&](auto stride) {
+          if (r == h.begin && c == 0) host_block{}.each(n, [=](std::int64_t j) { m[j] = in[j * stride], at[j] = tap; });
+          else
+            host_block{}.each(n, [=](std::int64_t j) {
+              T const v = in[j * stride], old = m[j];
+              bool const better = (v > old) | ((v != v) & (old == old));
+              m[j] = better ? v : old;
+              at[j] = better ? tap : at[j];
+            });
+        };
+        if (step == 1) take(std::integral_constant<std::int64_t, 1>{});
+        else if (step == 2) take(std::integral_constant<std::int64_t, 2>{});
+        else take(step);
+      }
+    T* const out = y + begin;
+    P* const kept = place + begin;
+    host_block{}.each(n, [=](std::int64_t j) { out[j] = m[j], kept[j] = static_cast<P>(at[j]); });
+  }
+}
+
+template <class T, class P>
+void maxima_of_plane(tensor_ref const& x, tensor_ref const& y, tensor_ref const& place, pool2d_options const& o,
+                     std::int64_t n, std::int64_t c) {
+  auto const h = pool_axis(x.dims, o, 0), w = pool_axis(x.dims, o, 1);
+  T const* const in = plane_of<T const>(x, n, c);
+  T* const out = plane_of<T>(y, n, c);
+  P* const at = plane_of<P>(place, n, c);
+  // The columns of y whose windows lie inside.
+  bool const dense = x.strides[3] == 1 && y.strides[3] == 1 && place.strides[3] == 1;
+  std::int64_t const columns = y.dims[3];
+  std::int64_t const from = dense ? std::min(columns, (w.padding + w.stride - 1) / w.stride) : columns;
+  std::int64_t const room = x.dims[3] + w.padding - w.window;
+  std::int64_t const to = dense && room >= 0 ? std::max(from, std::min(columns, room / w.stride + 1)) : from;
+  for (std::int64_t i = 0; i < y.dims[2]; ++i) {
+    auto const a = h(i);
+    std::int64_t const top = i * h.stride - h.padding;
+    auto const one = [&](std::int64_t j) {
+      auto const b = w(j);
+      std::int64_t const left = j * w.stride - w.padding;
+      T best = in[a.begin * x.strides[2] + b.begin * x.strides[3]];
+      std::int64_t tap = (a.begin - top) * w.window + b.begin - left;
+      for (std::int64_t r = a.begin; r < a.end; ++r)
+        for (std::int64_t k = b.begin; k < b.end; ++k) {
+          T const v = in[r * x.strides[2] + k * x.strides[3]];
+          bool const better = v > best || (v != v && best == best);
+          best = better ? v : best;
+          tap = better ? (r - top) * w.window + k - left : tap;
+        }
+      out[i * y.strides[2] + j * y.strides[3]] = best;
+      at[i * place.strides[2] + j * place.strides[3]] = static_cast<P>(tap);
+    };
+    for (std::int64_t j = 0; j < from; ++j) one(j);
+    if (from < to)
+      maxima_of_row(in + top * x.strides[2] - w.padding, x.strides[2], w.stride, a, top, w.window, from, to,
+                    out + i * y.strides[2], at + i * place.strides[2]);
+    for (std::int64_t j = to; j < columns; ++j) one(j);
+  }
 }
 
 template <class T, class H, class W>
@@ -161,10 +230,6 @@ void average_backward(host_backend& backend, tensor_ref const& dy, tensor_ref co
   });
 }
 
-inline window_axis pool_axis(shape const& x, pool2d_options const& o, int axis) {
-  auto const u = static_cast<std::size_t>(axis);
-  return {x[2 + axis], o.window[u], o.stride[u], o.padding[u], o.count_padding};
-}
 inline shape adaptive_shape(tensor_ref const& x, tensor_ref const& y) {
   if (x.rank() != 4 || y.rank() != 4 || x.dims[2] < 1 || x.dims[3] < 1)
     throw error("adaptive_avg_pool2d: input and result need four axes and elements");
@@ -173,84 +238,46 @@ inline shape adaptive_shape(tensor_ref const& x, tensor_ref const& y) {
 
 }  // namespace detail
 
-/// y = maximum over windows of x. `place` (i32 [N, C, OH, OW], or no data) gets the maximum's index in its plane,
-/// row * W + column: the first of equals; a NaN wins.
+/// y = maximum over windows of x, and where in its window it is: row * window columns + column, in max_pool2d_place(o).
+/// The first of equals; a NaN wins.
 template <std::same_as<host_backend> Backend>
 void max_pool2d(Backend& backend, tensor_ref const& x, tensor_ref const& y, tensor_ref const& place,
                 pool2d_options const& o) {
   detail::check_pool("max_pool2d", x, y, pool2d_shape(x.dims, o));
-  if (place.data && (place.element != dtype::i32 || place.dims != y.dims))
-    throw error("max_pool2d: places are i32 " + to_string(y.dims));
-  auto const h = detail::pool_axis(x.dims, o, 0), w = detail::pool_axis(x.dims, o, 1);
-  bool const pairs = !place.data && o.window == std::array<std::int64_t, 2>{2, 2} && o.stride == o.window &&
-                     o.padding == std::array<std::int64_t, 2>{0, 0} && x.strides[3] == 1 && y.strides[3] == 1;
   detail::with_image_type("max_pool2d", x.element, [&](auto zero) {
     using T = decltype(zero);
-    detail::each_plane(backend, y.dims, x.dims[2] * x.dims[3], [&](std::int64_t n, std::int64_t c) {
-      T const* const in = detail::plane_of<T const>(x, n, c);
-      T* const out = detail::plane_of<T>(y, n, c);
-      std::int32_t* const at = place.data ? detail::plane_of<std::int32_t>(place, n, c) : nullptr;
-      for (std::int64_t i = 0; i < y.dims[2]; ++i) {
-        if (pairs) {
-          T const* const row = in + 2 * i * x.strides[2];
-          detail::maximum_of_pairs(row, row + x.strides[2], y.dims[3], out + i * y.strides[2]);
-          continue;
-        }
-        auto const a = h(i);
-        for (std::int64_t j = 0; j < y.dims[3]; ++j) {
-          auto const p = detail::place_of_maximum(in, x, a, w(j));
-          out[i * y.strides[2] + j * y.strides[3]] = in[p / x.dims[3] * x.strides[2] + p % x.dims[3] * x.strides[3]];
-          if (at) at[i * place.strides[2] + j * place.strides[3]] = static_cast<std::int32_t>(p);
-        }
-      }
+    detail::with_place_type("max_pool2d", place, y.dims, o, [&](auto tap) {
+      detail::each_plane(backend, y.dims, x.dims[2] * x.dims[3], [&](std::int64_t n, std::int64_t c) {
+        detail::maxima_of_plane<T, decltype(tap)>(x, y, place, o, n, c);
+      });
     });
   });
 }
 
 /// dx from dy and the places that max_pool2d saved.
 template <std::same_as<host_backend> Backend>
-void max_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& place, tensor_ref const& dx) {
-  if (place.element != dtype::i32 || place.dims != dy.dims || dx.rank() != 4 || dx.element != dy.element)
-    throw error("max_pool2d_gradient: places " + to_string(place.dims) + " do not fit " + to_string(dy.dims));
+void max_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& place, tensor_ref const& dx,
+                         pool2d_options const& o) {
+  detail::check_pool("max_pool2d_gradient", dx, dy, pool2d_shape(dx.dims, o));
   detail::with_image_type("max_pool2d_gradient", dx.element, [&](auto zero) {
     using T = decltype(zero);
-    detail::each_plane(backend, dx.dims, dx.dims[2] * dx.dims[3], [&](std::int64_t n, std::int64_t c) {
-      T const* const in = detail::plane_of<T const>(dy, n, c);
-      T* const out = detail::plane_of<T>(dx, n, c);
-      std::int32_t const* const at = detail::plane_of<std::int32_t const>(place, n, c);
-      detail::clear_plane(dx, out);
-      for (std::int64_t i = 0; i < dy.dims[2]; ++i)
-        for (std::int64_t j = 0; j < dy.dims[3]; ++j) {
-          std::int64_t const p = at[i * place.strides[2] + j * place.strides[3]];
-          out[p / dx.dims[3] * dx.strides[2] + p % dx.dims[3] * dx.strides[3]] +=
-              in[i * dy.strides[2] + j * dy.strides[3]];
+    detail::with_place_type("max_pool2d_gradient", place, dy.dims, o, [&](auto tap) {
+      using P = decltype(tap);
+      detail::each_plane(backend, dx.dims, dx.dims[2] * dx.dims[3], [&](std::int64_t n, std::int64_t c) {
+        T const* const in = detail::plane_of<T const>(dy, n, c);
+        T* const out = detail::plane_of<T>(dx, n, c);
+        P const* const at = detail::plane_of<P const>(place, n, c);
+        detail::clear_plane(dx, out);
+        for (std::int64_t i = 0; i < dy.dims[2]; ++i) {
+          std::int64_t const top = i * o.stride[0] - o.padding[0];
+          for (std::int64_t j = 0; j < dy.dims[3]; ++j) {
+            std::int64_t const p = at[i * place.strides[2] + j * place.strides[3]];
+            std::int64_t const r = p / o.window[1], k = p - r * o.window[1];
+            out[(top + r) * dx.strides[2] + (j * o.stride[1] - o.padding[1] + k) * dx.strides[3]] +=
+                in[i * dy.strides[2] + j * dy.strides[3]];
+          }
         }
-    });
-  });
-}
-
-/// dx from dy and the input: nothing but x was kept.
-template <std::same_as<host_backend> Backend>
-void max_pool2d_gradient_from_input(Backend& backend, tensor_ref const& x, tensor_ref const& dy, tensor_ref const& dx,
-                                    pool2d_options const& o) {
-  detail::check_pool("max_pool2d_gradient", x, dy, pool2d_shape(x.dims, o));
-  if (dx.dims != x.dims || dx.element != x.element) throw error("max_pool2d_gradient: dx does not have x's type");
-  auto const h = detail::pool_axis(x.dims, o, 0), w = detail::pool_axis(x.dims, o, 1);
-  detail::with_image_type("max_pool2d_gradient", dx.element, [&](auto zero) {
-    using T = decltype(zero);
-    detail::each_plane(backend, dx.dims, dx.dims[2] * dx.dims[3], [&](std::int64_t n, std::int64_t c) {
-      T const* const from = detail::plane_of<T const>(x, n, c);
-      T const* const in = detail::plane_of<T const>(dy, n, c);
-      T* const out = detail::plane_of<T>(dx, n, c);
-      detail::clear_plane(dx, out);
-      for (std::int64_t i = 0; i < dy.dims[2]; ++i) {
-        auto const a = h(i);
-        for (std::int64_t j = 0; j < dy.dims[3]; ++j) {
-          auto const p = detail::place_of_maximum(from, x, a, w(j));
-          out[p / dx.dims[3] * dx.strides[2] + p % dx.dims[3] * dx.strides[3]] +=
-              in[i * dy.strides[2] + j * dy.strides[3]];
-        }
-      }
+      });
     });
   });
 }

@@ -38,6 +38,7 @@ inline value_id along_channels(gradient_context& c, value_id v, int rank) {
 /// g, x, mean, rstd, [w] -> dx, [dw, db].
 struct batch_norm_grad {
   static constexpr std::string_view name = "batch_norm_grad";
+  static constexpr bool elementwise = true;  // dx over g or x: a channel's sums are taken before
   static constexpr double flops = 12;
   void infer(shape_context& c) const {
     c.require_arity(4, 5);
@@ -47,6 +48,27 @@ struct batch_norm_grad {
     detail::require_vectors(c, 4, c.in(1).dims[1], "scale");
     c.fresh(c.in(1));
     for (int j = 0; c.arity() == 5 && j < 2; ++j) c.fresh(tensor_type{c.in(1).element, {c.in(1).dims[1]}});
+  }
+  void relate(dim_context& c) const { detail::relate_channels(c); }
+  bytes_t workspace(work_context const& c) const { return neap::batch_norm_workspace(c.in[1].type); }
+};
+/// g, x, mean, rstd, w, b -> dx, dw, db of relu(batch_norm(x)), and relu(batch_norm(x)) once more if `gives_result`: who
+/// keeps x need not keep what was made of it (train/hand_back.hpp).
+struct batch_norm_relu_grad {
+  static constexpr std::string_view name = "batch_norm_relu_grad";
+  static constexpr bool elementwise = true;
+  static constexpr double flops = 16;
+  bool gives_result = true;
+  static constexpr auto attributes() { return std::array{field<&batch_norm_relu_grad::gives_result>("gives_result")}; }
+  void infer(shape_context& c) const {
+    c.require_arity(6, 6);
+    detail::require_channels(c, 0), detail::require_channels(c, 1);
+    detail::require_same_type(c, 0, 1);
+    for (int i : {2, 3}) detail::require_dims(c, i, {c.in(1).dims[1]}, "a statistic"), detail::require_dense(c, i);
+    detail::require_vectors(c, 4, c.in(1).dims[1], "scale and shift");
+    c.fresh(c.in(1));
+    for (int j = 0; j < 2; ++j) c.fresh(tensor_type{c.in(1).element, {c.in(1).dims[1]}});
+    if (gives_result) c.fresh(c.in(1));
   }
   void relate(dim_context& c) const { detail::relate_channels(c); }
   bytes_t workspace(work_context const& c) const { return neap::batch_norm_workspace(c.in[1].type); }
@@ -83,6 +105,12 @@ template <class Backend>
 void run(Backend& b, batch_norm_grad const&, kernel_arguments const& a) {
   neap::batch_norm_backward(b, a.out[0], detail::optional(a.out, 1), detail::optional(a.out, 2), a.in[0], a.in[1],
                             a.in[2], a.in[3], detail::optional(a.in, 4), a.workspace);
+}
+
+template <class Backend>
+void run(Backend& b, batch_norm_relu_grad const&, kernel_arguments const& a) {
+  neap::batch_norm_relu_backward(b, a.out[0], a.out[1], a.out[2], detail::optional(a.out, 3), a.in[0], a.in[1], a.in[2],
+                                 a.in[3], a.in[4], a.in[5], a.workspace);
 }
 
 /// running mean, running variance, mean, rstd -> the first two, moved in place towards the batch's by `momentum`; the

@@ -92,11 +92,12 @@ inline tensor_ref optional(std::span<tensor_ref const> list, std::size_t i) {
   return i < list.size() ? list[i] : tensor_ref{};
 }
 
-/// "relu" -> "relu_grad", when compiling.
-template <class Op>
+inline constexpr std::string_view grad_suffix = "_grad", and_result = "_grad_and_result";
+/// "relu" -> "relu_grad", when compiling; or with another suffix.
+template <class Op, std::string_view const& Suffix = grad_suffix>
 struct gradient_name {
   static constexpr auto text = [] {
-    constexpr std::string_view base = Op::name, suffix = "_grad";
+    constexpr std::string_view base = Op::name, suffix = Suffix;
     std::array<char, base.size() + suffix.size()> t{};
     std::copy(base.begin(), base.end(), t.begin());
     std::copy(suffix.begin(), suffix.end(), t.begin() + base.size());

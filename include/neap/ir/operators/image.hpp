@@ -44,25 +44,28 @@ inline interpolate_options resize_options(bool bilinear, bool align_corners) {
 }
 }  // namespace detail
 
-/// g, x -> dx. The places of the maxima are found again in x: mostly x is kept for its own gradient anyway.
+/// g, the places of the maxima -> dx of the shape `dims`.
 struct max_pool2d_grad {
   static constexpr std::string_view name = "max_pool2d_grad";
-  extents window{2, 2}, stride{2, 2}, padding{0, 0};
+  extents dims, window{2, 2}, stride{2, 2}, padding{0, 0};
   static constexpr auto attributes() {
-    return std::array{field<&max_pool2d_grad::window>("window"), field<&max_pool2d_grad::stride>("stride"),
-                      field<&max_pool2d_grad::padding>("padding")};
+    return std::array{field<&max_pool2d_grad::dims>("dims"), field<&max_pool2d_grad::window>("window"),
+                      field<&max_pool2d_grad::stride>("stride"), field<&max_pool2d_grad::padding>("padding")};
   }
   void infer(shape_context& c) const {
     c.require_arity(2, 2);
-    detail::require_images(c, 1);
+    detail::require_images(c, 0);
     detail::require_windows(c, window, stride, padding);
-    detail::require_same_element(c, 0, 1);
-    detail::require_dims(c, 0, detail::pool_result(c, c.in(1).dims, detail::pool_of(*this)), "the gradient");
-    c.fresh(c.in(1));
+    c.require(dims.rank() == 4, "dims must be [N, C, H, W], was given ", dims);
+    auto const o = detail::pool_of(*this);
+    detail::require_dims(c, 0, detail::pool_result(c, dims, o), "the gradient");
+    c.require(c.in(1) == tensor_type{neap::max_pool2d_place(o), c.in(0).dims}, "places must be ",
+              tensor_type{neap::max_pool2d_place(o), c.in(0).dims}, ", was given ", c.in(1));
+    c.fresh(tensor_type{c.in(0).element, dims});
   }
   void relate(dim_context& c) const { detail::relate_planes(c); }
 };
-/// The largest element of each window; (rows, columns).
+/// The largest element of each window (rows, columns), and its place there, which the gradient reads instead of x.
 struct max_pool2d {
   static constexpr std::string_view name = "max_pool2d";
   static constexpr double flops = 4;
@@ -75,11 +78,16 @@ struct max_pool2d {
     c.require_arity(1, 1);
     detail::require_images(c, 0);
     detail::require_windows(c, window, stride, padding);
-    c.fresh(tensor_type{c.in(0).element, detail::pool_result(c, c.in(0).dims, detail::pool_of(*this))});
+    auto const o = detail::pool_of(*this);
+    shape const y = detail::pool_result(c, c.in(0).dims, o);
+    c.fresh(tensor_type{c.in(0).element, y});
+    c.fresh(tensor_type{neap::max_pool2d_place(o), y});
   }
-  void relate(dim_context& c) const { detail::relate_planes(c); }
+  void relate(dim_context& c) const {
+    for (int j = 0; j < 2; ++j) c.same(0, 0, j, 0), c.same(0, 1, j, 1);
+  }
   void gradient(gradient_context& c) const {
-    c.give(0, c.emit(max_pool2d_grad{window, stride, padding}, {c.grad(), c.in(0)}));
+    c.give(0, c.emit(max_pool2d_grad{c.type(c.in(0)).dims, window, stride, padding}, {c.grad(), c.out(1)}));
   }
 };
 
@@ -205,11 +213,11 @@ struct interpolate {
 
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, max_pool2d const& op, kernel_arguments const& a) {
-  neap::max_pool2d(b, a.in[0], a.out[0], {}, detail::pool_of(op));
+  neap::max_pool2d(b, a.in[0], a.out[0], a.out[1], detail::pool_of(op));
 }
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, max_pool2d_grad const& op, kernel_arguments const& a) {
-  neap::max_pool2d_gradient_from_input(b, a.in[1], a.in[0], a.out[0], detail::pool_of(op));
+  neap::max_pool2d_gradient(b, a.in[0], a.in[1], a.out[0], detail::pool_of(op));
 }
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, avg_pool2d const& op, kernel_arguments const& a) {

@@ -24,6 +24,12 @@ constexpr bool slope_reads_result = [] {
   if constexpr (requires { F::slope_of_result; }) return bool{F::slope_of_result};
   else return false;
 }();
+inline void infer_grad_and_result(shape_context& c) {
+  c.require_arity(2, 2);
+  require_floating(c, 0);
+  require_same_type(c, 0, 1);
+  for (int j = 0; j < 2; ++j) c.fresh(c.in(0));
+}
 }  // namespace detail
 
 /// g, v -> g * F's slope, where v is F's argument, or its result if F::slope_of_result.
@@ -45,6 +51,27 @@ struct grad_of : scalar_function<2, true> {
     return g * f.slope(v);
   }
 };
+
+/// g, x -> what grad_of<F> gives, and F(x) once more, for F whose slope reads the argument and works out most of F on the
+/// way: who keeps the argument need not keep the result (train/hand_back.hpp).
+template <class F>
+struct grad_and_result {
+  using gradient_op = grad_of<F>;
+  static constexpr std::string_view name = detail::gradient_name<F, detail::and_result>::value;
+  static constexpr double flops = gradient_op::flops;  // of each output
+  static constexpr bool elementwise = true;
+  static grad_and_result of(F const&) { return {}; }
+  void infer(shape_context& c) const { detail::infer_grad_and_result(c); }
+  void relate(dim_context& c) const { detail::relate_all_aligned(c); }
+  template <class T>
+  NEAP_HD std::array<T, 2> operator()(T g, T x) const {
+    return {g * F{}.slope(x), F{}(x)};
+  }
+};
+template <class Backend, class F>
+void run(Backend& b, grad_and_result<F> const& op, kernel_arguments const& a) {
+  neap::map(b, op, std::array<tensor_ref, 2>{a.out[0], a.out[1]}, a.in[0], a.in[1]);
+}
 
 /// y = f(x), with y's slope(x) or, if slope_of_result is set, slope(y).
 template <class Self>
@@ -319,7 +346,33 @@ struct gelu_function {
     return g * (TanhForm ? math::gelu_tanh_slope(x) : math::gelu_slope(x));
   }
 };
+template <bool TanhForm>
+struct gelu_grad_and_result {
+  template <class T>
+  NEAP_HD std::array<T, 2> operator()(T g, T x) const {
+    gelu_function<TanhForm> const f;
+    return {f(g, x), f(x)};
+  }
+};
 }  // namespace detail
+template <>
+struct grad_and_result<gelu> {
+  using gradient_op = gelu_grad;
+  static constexpr std::string_view name = detail::gradient_name<gelu, detail::and_result>::value;
+  static constexpr double flops = 13;  // of each output
+  static constexpr bool elementwise = true;
+  bool tanh_form = false;
+  static constexpr auto attributes() { return std::array{field<&grad_and_result::tanh_form>("tanh_form")}; }
+  static grad_and_result of(gelu const& f) { return {f.tanh_form}; }
+  void infer(shape_context& c) const { detail::infer_grad_and_result(c); }
+  void relate(dim_context& c) const { detail::relate_all_aligned(c); }
+};
+template <class Backend>
+void run(Backend& b, grad_and_result<gelu> const& op, kernel_arguments const& a) {
+  std::array<tensor_ref, 2> const out{a.out[0], a.out[1]};
+  if (op.tanh_form) neap::map(b, detail::gelu_grad_and_result<true>{}, out, a.in[0], a.in[1]);
+  else neap::map(b, detail::gelu_grad_and_result<false>{}, out, a.in[0], a.in[1]);
+}
 template <class Backend>
 void run(Backend& b, gelu const& op, kernel_arguments const& a) {
   if (op.tanh_form) neap::map(b, detail::gelu_function<true>{}, a.out[0], a.in[0]);

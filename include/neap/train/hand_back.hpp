@@ -1,0 +1,298 @@
+// Results that the backward part reads beside their arguments need not be kept from the forward part: the gradient of
+// gelu, silu or a normed relu works the result out for the slope's sake anyway, and hands it back where the weight's
+// gradient behind it reads it.
+//
+//     h = gelu(u)          dh = dy w^T                         h = gelu(u), dies with its last reader forward
+//     y = h w              dw = h^T dy        becomes          dh = dy w^T
+//                          du = gelu_grad(dh, u)               du, h' = gelu_grad_and_result(dh, u)
+//                                                              dw = h'^T dy
+//
+// u is kept for the slope in either form; h, which is as large, no longer is. The bits stay the same. Likewise
+// relu_grad and batch_norm_grad of relu(batch_norm(x)) become batch_norm_relu_grad, which sees in x where the relu was
+// open: then the relu's result is not kept for that either.
+//
+// A result is handed back if the gradient that hands it back needs none of its readers.
+#pragma once
+
+#include <neap/core/plain_vector.hpp>
+#include <neap/ir/editor.hpp>
+#include <neap/ir/operators/channel_norm.hpp>
+#include <neap/ir/operators/unary.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace neap::inline v0 {
+
+template <class G>
+struct handed_back {
+  G program;
+  table<value_id, value_id> value;  // of the graph that was given -> of the program; nothing<value_id>: no longer made
+  std::size_t count = 0;            // results that are no longer kept for the backward part
+};
+
+namespace detail {
+
+/// Finds the results and writes the graph anew; what is known of operators' types comes through `match`.
+class result_returner {
+ public:
+  /// `loss`: what it needs is the forward part.
+  result_returner(op_graph const& g, value_id loss)
+      : g_(g),
+        forward_(g.op_count()),
+        from_(g.value_count(), nothing<op_id>),
+        merged_(g.op_count(), no_id),
+        seen_(g.op_count(), 0) {
+    if (!g.regions().empty()) throw error("hand_back: the graph has regions");
+    for (auto o : g.ops())
+      for (auto v : g.inputs(o))
+        if (auto const p = g.producer(v); p != nothing<op_id> && p >= o)
+          throw error("hand_back: op " + std::to_string(index(o)) + " reads what a later one makes");
+    if (auto const p = g.producer(loss); p != nothing<op_id>) forward_[p] = 1;
+    for (std::size_t i = g.op_count(); i-- > 0;)
+      if (auto const o = id_at<op_id>(i); forward_[o]) each_before(o, [&](op_id p) { forward_[p] = 1; });
+  }
+
+  /// y = F(x), whose gradient is an op that can give y too.
+  template <class F>
+  void match(op_id o) {
+    using both = op::grad_and_result<F>;
+    auto const* f = g_.as<F>(o);
+    if (!f || !forward_[o]) return;
+    auto const x = g_.inputs(o)[0];
+    for (auto const u : g_.uses(x))
+      if (u.op != o && g_.as<F>(u.op)) return;
+    auto const gradient = only_late_reader<typename both::gradient_op>(x);
+    if (gradient == nothing<op_id> || !(g_.type(g_.inputs(gradient)[0]) == g_.type(x)) ||
+        !may_hand_back(g_.output(o), gradient, nothing<op_id>) || late_ == 0)
+      return;
+    replace(gradient, nothing<op_id>, nothing<op_id>, both::of(*f));
+  }
+  /// y = relu(batch_norm(x, w, b)).
+  void match_normed_relu(op_id o) {
+    if (!g_.as<op::relu>(o) || !forward_[o]) return;
+    auto const y = g_.output(o), normed = g_.inputs(o)[0];
+    auto const norm = g_.producer(normed);
+    if (norm == nothing<op_id> || !g_.as<op::batch_norm>(norm) || g_.inputs(norm).size() != 3 || g_.is_kept(normed) ||
+        g_.uses(normed).size() != 1)
+      return;
+    auto const slope = only_late_reader<op::relu_grad>(y);
+    if (slope == nothing<op_id> || !(g_.layout(g_.inputs(slope)[0]) == g_.layout(y))) return;
+    auto const g = g_.output(slope);
+    if (g_.uses(g).size() != 1 || g_.is_kept(g)) return;
+    auto const gradient = g_.uses(g)[0].op;
+    if (!g_.as<op::batch_norm_grad>(gradient) || g_.inputs(gradient).size() != 5 || g_.inputs(gradient)[0] != g ||
+        g_.inputs(gradient)[1] != g_.inputs(norm)[0] || g_.inputs(gradient)[2] != g_.output(norm, 1) ||
+        !may_hand_back(y, gradient, slope))
+      return;
+    replace(gradient, slope, norm, op::batch_norm_relu_grad{late_ > 0});
+  }
+
+  handed_back<op_graph> write() {
+    handed_back<op_graph> out{{}, table<value_id, value_id>(g_.value_count(), nothing<value_id>), found_.size()};
+    graph_editor edit(g_.facet_table());
+    for (auto v : g_.sources()) {
+      auto const& r = g_.record(v);
+      auto const s = g_.record(r.storage).first;
+      out.value[v] = r.alias == alias_kind::fresh
+                         ? edit.add_source_at(r.role, g_.layout(v), g_.name(v), g_.bytes(r.storage))
+                         : edit.add_source_view(out.value[s], g_.layout(v), g_.name(v));
+    }
+    // In the given order, but for readers of what is handed back, before which comes who hands it back.
+    late_value_.assign(g_.value_count(), nothing<value_id>);
+    table<op_id, unsigned char> put(g_.op_count());
+    for (auto last : g_.ops()) {
+      open_.clear(), open_.push_back(last);
+      while (!open_.empty()) {
+        auto const o = open_.back();
+        auto const size = open_.size();
+        if (!put[o])
+          each_before(o, [&](op_id p) {
+            if (!put[p]) open_.push_back(p);
+          });
+        if (open_.size() > size) continue;
+        open_.pop_back();
+        if (put[o]) continue;
+        put[o] = 1;
+        if (is_slope(o)) continue;
+        if (merged_[o] != no_id) write_merged(edit, out, o);
+        else write_op(edit, out, o);
+      }
+    }
+    for (auto v : g_.kept()) edit.keep(out.value[v], g_.role(v));
+    out.program = std::move(edit).finish();
+    return out;
+  }
+
+ private:
+  struct replacement {
+    op_id gradient, slope, norm;  // the slope is gone; its place and the gradient's take the new operator
+    value_id result;
+    operator_facets const* facets;
+    std::size_t attributes;  // where the new operator's lie in bytes_
+  };
+
+  bool is_slope(op_id o) const { return merged_[o] != no_id && found_[merged_[o]].slope == o; }
+  /// What must run before o, given all that was decided.
+  template <class F>
+  void each_before(op_id o, F const& f) const {
+    auto const inputs = g_.inputs(o);
+    for (std::size_t i = 0; i < (is_slope(o) ? 1 : inputs.size()); ++i) {
+      auto const p = !forward_[o] && from_[inputs[i]] != nothing<op_id> ? from_[inputs[i]] : g_.producer(inputs[i]);
+      if (p != nothing<op_id>) f(p);
+    }
+    for (auto p : g_.order_after(o)) f(p);
+  }
+  /// The one op of this kind behind the forward part that reads v as its second argument.
+  template <class Op>
+  op_id only_late_reader(value_id v) const {
+    op_id found = nothing<op_id>;
+    for (auto const u : g_.uses(v)) {
+      if (u.argument != 1 || forward_[u.op] || !g_.as<Op>(u.op)) continue;
+      if (found != nothing<op_id>) return nothing<op_id>;
+      found = u.op;
+    }
+    return found;
+  }
+
+  /// Whether all that reads y behind the forward part, but for `slope`, can wait for the gradient; late_: how many do.
+  /// values_ is then y and its views.
+  bool may_hand_back(value_id y, op_id gradient, op_id slope) {
+    auto const s = g_.storage(y);
+    if (g_.record(s).updates > 0 || g_.record(y).alias != alias_kind::fresh || merged_[gradient] != no_id) return false;
+    // What the gradient needs.
+    ++round_;
+    open_.clear(), open_.push_back(gradient);
+    while (!open_.empty()) {
+      auto const o = open_.back();
+      open_.pop_back();
+      if (seen_[o] == round_ || forward_[o]) continue;
+      seen_[o] = round_;
+      if (o == slope) {
+        if (auto const p = g_.producer(g_.inputs(o)[0]); p != nothing<op_id>) open_.push_back(p);
+      } else {
+        each_before(o, [&](op_id p) { open_.push_back(p); });
+      }
+    }
+    late_ = 0;
+    values_.clear(), values_.push_back(y);
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      if (g_.is_kept(values_[i])) return false;
+      for (auto const u : g_.uses(values_[i])) {
+        if (u.op == slope) continue;
+        if (!forward_[u.op]) {
+          if (seen_[u.op] == round_) return false;
+          ++late_;
+          continue;
+        }
+        for (auto w : g_.outputs(u.op))
+          if (g_.storage(w) == s) values_.push_back(w);
+      }
+    }
+    return true;
+  }
+  template <class Op>
+  void replace(op_id gradient, op_id slope, op_id norm, Op const& op) {
+    auto const at = bytes_.size();
+    bytes_.resize(at + (sizeof op + 15) / 16 * 16);
+    std::memcpy(bytes_.data() + at, &op, sizeof op);
+    merged_[gradient] = static_cast<std::uint32_t>(found_.size());
+    if (slope != nothing<op_id>) merged_[slope] = merged_[gradient];
+    found_.push_back({gradient, slope, norm, values_[0], &facets_of<Op>, at});
+    for (auto v : values_) from_[v] = gradient;
+  }
+
+  /// What a reader behind the forward part reads for v.
+  value_id late(graph_editor& edit, handed_back<op_graph>& out, value_id v) {
+    if (from_[v] == nothing<op_id>) return out.value[v];
+    if (late_value_[v] != nothing<value_id>) return late_value_[v];
+    auto const o = g_.producer(v);  // a view that was made forward, of what is handed back
+    plain_vector<value_id> in;
+    for (auto x : g_.inputs(o)) in.push_back(late(edit, out, x));
+    return late_value_[v] = edit.emit(g_.view(o), span_of(in))[index(v) - index(g_.output(o))];
+  }
+
+  void write_merged(graph_editor& edit, handed_back<op_graph>& out, op_id o) {
+    auto const& r = found_[merged_[o]];
+    plain_vector<value_id> in{late(edit, out, r.slope == nothing<op_id> ? g_.inputs(o)[0] : g_.inputs(r.slope)[0])};
+    for (auto v : g_.inputs(o).subspan(1)) in.push_back(late(edit, out, v));
+    if (r.norm != nothing<op_id>) in.push_back(out.value[g_.inputs(r.norm)[2]]);
+    auto const made = edit.emit({r.facets, bytes_.data() + r.attributes}, span_of(in));
+    auto const outputs = g_.outputs(o);
+    for (std::size_t j = 0; j < outputs.size(); ++j) {
+      out.value[outputs[j]] = made[j];
+      edit.set_name(made[j], g_.name(outputs[j]));
+      edit.set_role(made[j], g_.role(outputs[j]));
+    }
+    edit.set_name(edit.graph().producer(made[0]), g_.name(o));
+    if (made.size() == outputs.size()) return;
+    late_value_[r.result] = made.back();
+  }
+  void write_op(graph_editor& edit, handed_back<op_graph>& out, op_id o) {
+    inputs_.clear();
+    for (auto v : g_.inputs(o)) inputs_.push_back(forward_[o] ? out.value[v] : late(edit, out, v));
+    rules_.clear();
+    for (auto v : g_.outputs(o)) {
+      auto const& r = g_.record(v);
+      rules_.push_back({g_.layout(v), r.alias, r.of, g_.bytes(r.storage)});
+    }
+    auto const to = edit.add_given(g_.view(o), span_of(inputs_), span_of(rules_), g_.target(o));
+    edit.set_name(to, g_.name(o));
+    for (std::size_t j = 0; j < rules_.size(); ++j) {
+      auto const v = g_.output(o, static_cast<int>(j)), now = edit.output(to, static_cast<int>(j));
+      out.value[v] = now;
+      edit.set_name(now, g_.name(v));
+      edit.set_role(now, g_.role(v));
+    }
+  }
+
+  op_graph const& g_;
+  table<op_id, unsigned char> forward_;
+  table<value_id, op_id> from_;           // what is handed back, and its views: by which gradient
+  table<op_id, std::uint32_t> merged_;    // gradients and slopes that are replaced: which of found_ replaces them
+  table<op_id, std::uint32_t> seen_;      // in which round
+  table<value_id, value_id> late_value_;  // what is handed back, in the program that is written
+  std::uint32_t round_ = 0;
+  std::size_t late_ = 0;
+  plain_vector<op_id> open_;
+  plain_vector<value_id> values_, inputs_;
+  plain_vector<output_rule> rules_;
+  plain_vector<replacement> found_;
+  plain_vector<std::byte> bytes_;
+};
+
+template <class Op>
+struct hand_back_one {
+  static void match(result_returner&, op_id) {}
+};
+template <class F>
+struct hand_back_one<op::grad_and_result<F>> {
+  static void match(result_returner& r, op_id o) { r.match<F>(o); }
+};
+template <>
+struct hand_back_one<op::batch_norm_relu_grad> {
+  static void match(result_returner& r, op_id o) { r.match_normed_relu(o); }
+};
+template <class... Op>
+void match_results(result_returner& r, op_id o, type_list<Op...>) {
+  (hand_back_one<Op>::match(r, o), ...);
+}
+
+}  // namespace detail
+
+/// The program of a training step with the results handed back whose operator has its op::grad_and_result in the graph's
+/// set, and those of relu(batch_norm(x)). `loss` divides the forward part from the backward one. Throws neap::error for a
+/// graph with regions, or whose ids are not in a topological order. O(results * ops behind the forward part).
+template <class Ops>
+handed_back<basic_graph<Ops>> hand_back(basic_graph<Ops> const& g, value_id loss) {
+  detail::result_returner r(g, loss);
+  for (auto o : g.ops()) detail::match_results(r, o, typename Ops::list{});
+  auto made = r.write();
+  return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), made.count};
+}
+
+}  // namespace neap::inline v0
