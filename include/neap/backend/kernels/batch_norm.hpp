@@ -193,7 +193,7 @@ struct batch_norm_backward_channels {
     if (dweight) dweight[c] = convert<T>(gh);
   }
   /// One element: everything is read before anything is written, since dx and y may lie on dy or x.
-  NEAP_HD NEAP_INLINE void element(channel const& k, C a, C h, T const* g, T const* from, T* to, T* result,
+  NEAP_HD NEAP_INLINE void one_element(channel const& k, C a, C h, T const* g, T const* from, T* to, T* result,
                                    std::int64_t i) const {
     C const v = static_cast<C>(from[i]), slope = k.slope(static_cast<C>(g[i]), v);
     C const d = k.scale * (slope - a - k.normalised(v) * h);
@@ -237,8 +237,8 @@ struct batch_norm_backward_channels {
         std::int64_t const at = (image * s.channels + b.id) * s.plane;
         T const *const g = dy + at, *const from = x + at;
         T *const to = dx + at, *const result = y ? y + at : nullptr;
-        if (result) b.each(s.plane, [=](std::int64_t i) { self.element(k, a, h, g, from, to, result, i); });
-        else b.each(s.plane, [=](std::int64_t i) { self.element(k, a, h, g, from, to, nullptr, i); });
+        if (result) b.each(s.plane, [=](std::int64_t i) { self.one_element(k, a, h, g, from, to, result, i); });
+        else b.each(s.plane, [=](std::int64_t i) { self.one_element(k, a, h, g, from, to, nullptr, i); });
       }
       return;
     }
@@ -264,7 +264,7 @@ struct batch_norm_backward_channels {
         T const *const g = dy + at, *const from = x + at;
         T *const to = dx + at, *const result = y ? y + at : nullptr;
         b.each(width, [=](std::int64_t i) {
-          self.element(self.of(first + i), g_sum[i] / n, gh_sum[i] / n, g, from, to, result, i);
+          self.one_element(self.of(first + i), g_sum[i] / n, gh_sum[i] / n, g, from, to, result, i);
         });
       }
     }
