@@ -2,6 +2,7 @@
 
 #include <neap/model/functions/elementwise.hpp>
 #include <neap/model/functions/movement.hpp>
+#include <neap/model/functions/picking.hpp>
 #include <neap/model/parameter.hpp>
 
 #include "../support/message.hpp"

@@ -19,7 +19,6 @@ struct with_buffer {
   with_buffer() : before(slice(b, 0, 0, 2)) {}
 };
 
-tensor ones(std::int64_t n) { return tensor::ones({n}); }
 
 std::size_t count_of(op_graph const& g, std::string_view name) {
   std::size_t n = 0;

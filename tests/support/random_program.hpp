@@ -45,12 +45,13 @@ inline program_form random_form(std::uint64_t seed, std::uint32_t size = 8) {
   f.size = 1 + below(2 * size);
   f.element = below(6) == 0 ? dtype::f64 : dtype::f32;
   f.sample = static_cast<program_form::sample_kind>(below(4));
-  f.optimizer = static_cast<int>(below(5));
+  f.optimizer = static_cast<int>(below(6));
   f.options.micro_batches = below(3) == 0 ? 1 + below(3) : 1;
   f.options.clip_norm = below(3) == 0 ? 0.05 + below(20) * 0.05 : 0;
   f.options.keep_gradients = below(3) == 0;
   f.options.fuse_updates = below(4) != 0;
   f.options.seed = below(100);
+  f.options.loss_scale = below(4) == 0 ? 64 : 0;
   std::size_t count = 2;
   if (f.sample == program_form::sample_kind::tuple) count = 3;
   else if (f.sample != program_form::sample_kind::pair) count = 2 + below(3);
@@ -124,9 +125,12 @@ class random_program {
     next_ = {};
     weights_seen_ = 0;
     pool_.clear(), ids_.clear(), truths_.clear();
+    if (one_in(8)) change(inputs[0]);
     for (auto const& x : inputs) take_input(x);
     for (std::uint32_t i = 0; i < form_.size; ++i) instruction();
-    return loss(inputs);
+    tensor const l = loss(inputs);
+    pool_.clear(), ids_.clear(), truths_.clear();
+    return l;
   }
 
   friend auto neap_fields(random_program& s) {
@@ -248,6 +252,13 @@ class random_program {
 
   // ------------------------------------------------------------------ inputs
 
+  /// Writes a part of the sample itself.
+  void change(tensor const& x) {
+    if (x.element() != form_.element) return;
+    push(x * 0.5, false);
+    tensor const part = slice(x, 0, 0, 1);
+    apply(op::accumulate{}, {part, part * 0.25});
+  }
   void take_input(tensor const& x) {
     if (x.element() == dtype::boolean) truths_.push_back(x);
     else if (x.element() == dtype::i64) ids_.push_back({x, program_ids});
@@ -536,7 +547,7 @@ class random_program {
         if (n.t.count() == 0) return;
         tensor const flat = reshape(n.t, {-1});
         if (n.below > q.size(1) || flat.size(0) < q.size(0)) return;
-        tensor const l = cross_entropy_loss(q, slice(flat, 0, 0, q.size(0)), one_in(3) ? 1 : -100);
+        tensor const l = cross_entropy_loss(q, slice(flat, 0, 0, q.size(0)), one_in(3) ? program_ids : -100);
         return push(where(apply(op::greater{}, {l, l * 0.5}), l, l * 0), x.trained);
       }
       default: {
@@ -714,7 +725,7 @@ class random_program {
         apply(op::reset{}, {slice(t, 0, 0, 1)});
         return push(z * 0.25, false);
       }
-      default: {  // a weight that is only kept, beside what reads it
+      default: {  // numbers that are only read
         tensor const b = own(buffers, [&] { return buffer({2, 3}, initialiser::uniform(-1, 1), form_.element); });
         return push((one_in(2) ? mean(b) : mean(transpose(b))) + x.t, x.trained);
       }

@@ -21,7 +21,7 @@ namespace neap::inline v0 {
 /// their sum), and gives those gradients in the order of `wanted`. A value that does not reach the loss gets zeros, or
 /// nothing<value_id> where `zeros` is false. No gradient goes through the values of `fixed`. `outdated`: pairs of a value
 /// that was meant and a fixed one that was read in its place, because its memory had been updated: refused where a
-/// gradient would have to go through the first.
+/// gradient would have to go through the first; in the order of the ops that make the second.
 /// Contributions of several readers are added in falling order of the readers' ids, so the sum is always the same.
 /// Ops must be numbered in an order in which they can run, as tracing and recording number them. Throws neap::error if
 /// an op on the way has no gradient or updates in place. O(ops + edges) rules, each op's at most once.
@@ -32,6 +32,7 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
   plain_vector<bool> needed(values), stops(values);  // depends on a wanted value; is fixed
   for (auto v : fixed) stops[index(v)] = true;
   for (auto v : wanted) needed[index(v)] = true;
+  std::size_t next = 0;  // of `outdated`, which stands in the order of the ops
   for (std::size_t i = 0; i < ops; ++i) {
     op_id const o = id_at<op_id>(i);
     bool any = false;
@@ -44,6 +45,8 @@ inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, st
     if (any)
       for (auto v : edit.graph().outputs(o))
         needed[index(v)] |= is_floating(edit.graph().type(v).element) && !stops[index(v)];
+    for (; next != outdated.size() && edit.graph().producer(outdated[next].second) == o; ++next)
+      needed[index(outdated[next].second)] |= needed[index(outdated[next].first)];
   }
 
   plain_vector<value_id> gradient(values, nothing<value_id>);
