@@ -187,6 +187,19 @@ TEST_CASE("what was never given a value is told as that, with the user's file an
   check(message_of([&] { (void)parameter::holding(none); }), __LINE__);
 }
 
+TEST_CASE("a weight that starts anew draws other numbers of its own seed, unless it is given one") {
+  parameter a({4}, initialiser::uniform(-1, 1)), b({4}, initialiser::uniform(-1, 1));
+  auto const seed = a.first_values().seed;
+  CHECK(seed != b.first_values().seed);
+  for (auto* w : {&a, &b}) w->restart(initialiser::normal(0, 1));
+  CHECK(a.first_values() == initialiser::normal(0, 1).with_seed(seed, 0));
+  CHECK(a.values<float>() != b.values<float>());
+  a.restart(initialiser::normal(0, 2).with_seed(5, 3));
+  CHECK(a.first_values() == initialiser::normal(0, 2).with_seed(5, 3));
+  a.restart(initialiser::constant(7));
+  CHECK(a.values<float>() == std::vector<float>(4, 7));
+}
+
 TEST_CASE("parameters are values: a copy has data of its own, a handle has not") {
   parameter w({3}, initialiser::uniform(-1, 1));
   tensor const handle = w;

@@ -66,10 +66,11 @@ class owned_tensor : public tensor {
   void set_element(dtype t, std::source_location at = std::source_location::current()) {
     static_cast<tensor&>(*this) = detail::make_owned({t, shape(at)}, first_values(at), R, at);
   }
-  /// Other initial values, from now on.
+  /// Other initial values, from now on; random ones without a seed keep the one that this tensor has.
   void restart(initialiser const& first, std::source_location at = std::source_location::current()) {
-    if (is_empty()) detail::no_tensor(at);
-    storage()->restart(first);
+    bool const seeded = !first.is_random() || first.seed || first.stream;
+    auto const& before = first_values(at);
+    storage()->restart(seeded ? first : first.with_seed(before.seed, before.stream));
   }
   initialiser const& first_values(std::source_location at = std::source_location::current()) const {
     if (is_empty()) detail::no_tensor(at);

@@ -44,7 +44,7 @@ struct gpt {
       auto const narrow = 0.02 / std::sqrt(2.0 * static_cast<double>(c.layers));
       for (auto [l, deviation] :
            {std::pair{&b.attention.qkv, 0.02}, {&b.attention.out, narrow}, {&b.mlp.up, 0.02}, {&b.mlp.down, narrow}}) {
-        l->weight.restart(initialiser::normal(0, deviation).with_seed(l->weight.first_values().seed, 0));
+        l->weight.restart(initialiser::normal(0, deviation));
         l->bias.restart(initialiser::constant(0));
       }
     }

@@ -47,7 +47,7 @@ struct resnet {
     unit(std::int64_t in, std::int64_t out, std::int64_t size, std::int64_t stride)
         : conv(in, out, size, {.stride = stride, .padding = size / 2, .bias = false}),
           norm(out) {
-      conv.weight.restart(initialiser::he_normal(out * size * size).with_seed(conv.weight.first_values().seed, 0));
+      conv.weight.restart(initialiser::he_normal(out * size * size));
     }
     tensor operator()(tensor const& x) const { return norm(conv(x)); }
     friend auto neap_fields(unit& self) { return std::tie(self.conv, self.norm); }
