@@ -46,7 +46,7 @@ int main() {
   neap::search_options few;
   few.iterations = 100;
   auto const found = neap::optimize(step, neap::rematerialize{}, few, depth_first{}, flops_only{},
-                                    neap::memory_limit::of_original(0.7));
+                                    neap::memory_limit::of_original(0.9));
   bool const is_ours = depth_first{}(found.best.graph).order == found.best.order.order;
   std::printf("peak %.2f of the original in %.2f of its time, in %s order\n",
               static_cast<double>(found.best.result.peak_bytes) / static_cast<double>(found.original.peak_bytes),

@@ -19,7 +19,6 @@ struct with_buffer {
   with_buffer() : before(slice(b, 0, 0, 2)) {}
 };
 
-
 std::size_t count_of(op_graph const& g, std::string_view name) {
   std::size_t n = 0;
   for (auto o : g.ops()) n += g.facets(o).name == name;

@@ -194,7 +194,7 @@ struct batch_norm_backward_channels {
   }
   /// One element: everything is read before anything is written, since dx and y may lie on dy or x.
   NEAP_HD NEAP_INLINE void one_element(channel const& k, C a, C h, T const* g, T const* from, T* to, T* result,
-                                   std::int64_t i) const {
+                                       std::int64_t i) const {
     C const v = static_cast<C>(from[i]), slope = k.slope(static_cast<C>(g[i]), v);
     C const d = k.scale * (slope - a - k.normalised(v) * h);
     if constexpr (Relu) {
