@@ -228,7 +228,7 @@ namespace {
 /// A user's mutation: one op runs earlier, and so does nothing else.
 struct earlier {
   std::uint32_t from = 0, to = 0;
-  friend bool operator==(earlier const&, earlier const&) = default;
+  [[maybe_unused]] friend bool operator==(earlier const&, earlier const&) = default;
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c) const {
     auto s = c.order;

@@ -49,12 +49,12 @@ namespace detail {
 struct trace_token {};  // its address says which trace a tensor belongs to
 struct tensor_node;
 
-inline tensor add_operands(operand const& a, operand const& b);
-inline tensor subtract_operands(operand const& a, operand const& b);
-inline tensor multiply_operands(operand const& a, operand const& b);
-inline tensor divide_operands(operand const& a, operand const& b);
-inline tensor negate_operand(operand const& a);
-inline tensor leaf_in_trace(tensor const& t, std::source_location at);
+tensor add_operands(operand const& a, operand const& b);
+tensor subtract_operands(operand const& a, operand const& b);
+tensor multiply_operands(operand const& a, operand const& b);
+tensor divide_operands(operand const& a, operand const& b);
+tensor negate_operand(operand const& a);
+tensor leaf_in_trace(tensor const& t, std::source_location at);
 
 template <class>
 inline constexpr bool never = false;

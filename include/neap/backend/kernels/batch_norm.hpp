@@ -175,10 +175,10 @@ struct batch_norm_backward_channels {
   /// What a channel's elements are worked out with.
   struct channel {
     C mean, rstd, scale, shift;
-    NEAP_HD NEAP_INLINE C normalised(C x) const { return (x - mean) * rstd; }
-    NEAP_HD NEAP_INLINE C result(C x) const { return (x - mean) * scale + shift; }
-    NEAP_HD NEAP_INLINE C slope(C g, C x) const {
-      if constexpr (Relu) return g * C(result(x) > C(0));
+    NEAP_HD NEAP_INLINE C normalised(C v) const { return (v - mean) * rstd; }
+    NEAP_HD NEAP_INLINE C result(C v) const { return (v - mean) * scale + shift; }
+    NEAP_HD NEAP_INLINE C slope(C g, C v) const {
+      if constexpr (Relu) return g * C(result(v) > C(0));
       else return g;
     }
   };
