@@ -10,6 +10,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/matmul_update.hpp>
+#include <neap/train/program_copy.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -88,31 +89,24 @@ class update_fuser {
     std::sort(found_.begin(), found_.end(), [](update_to_fuse const& a, update_to_fuse const& b) {
       return a.place != b.place ? a.place < b.place : a.update < b.update;
     });
-    fused_updates<op_graph> out{{}, table<value_id, value_id>(g_.value_count(), nothing<value_id>), {}};
+    fused_updates<op_graph> out;
     for (auto const& f : found_) out.fused.push_back(f.update);
-    graph_editor edit(g_.facet_table());
-    for (auto v : g_.sources()) {
-      auto const& r = g_.record(v);
-      auto const s = g_.record(r.storage).first;
-      out.value[v] = r.alias == alias_kind::fresh
-                         ? edit.add_source_at(r.role, g_.layout(v), g_.name(v), g_.bytes(r.storage))
-                         : edit.add_source_view(out.value[s], g_.layout(v), g_.name(v));
-    }
+    program_copy copy(g_);
     auto next = found_.begin();
     for (auto o : g_.ops()) {
-      if (!gone_[o] && !pulled_[o]) put(edit, out, o, o, g_.view(o));
+      if (!gone_[o] && !pulled_[o]) put(copy, o, o, g_.view(o));
       for (; next != found_.end() && next->place == index(o); ++next) {
         for (auto v : g_.inputs(next->update))
           if (auto const p = g_.producer(v); p != nothing<op_id> && pulled_[p]) {
-            put(edit, out, p, p, g_.view(p));
+            put(copy, p, p, g_.view(p));
             pulled_[p] = false;
             gone_[p] = true;
           }
-        put(edit, out, next->update, next->product, {next->facets, bytes_.data() + next->attributes});
+        put(copy, next->update, next->product, {next->facets, bytes_.data() + next->attributes});
       }
     }
-    for (auto v : g_.kept()) edit.keep(out.value[v], g_.role(v));
-    out.program = std::move(edit).finish();
+    out.program = copy.finish();
+    out.value = std::move(copy.value);
     return out;
   }
 
@@ -135,26 +129,13 @@ class update_fuser {
     gone_[f.product] = gone_[f.update] = true;
     found_.push_back(f);
   }
-  void put(graph_editor& edit, fused_updates<op_graph>& out, op_id o, op_id product, operator_view op) {
+  void put(program_copy& copy, op_id o, op_id product, operator_view op) {
     inputs_.clear();
     for (auto v : g_.inputs(o))
       if (product != o && v == g_.inputs(o)[1])
-        for (auto x : g_.inputs(product)) inputs_.push_back(out.value[x]);
-      else inputs_.push_back(out.value[v]);
-    rules_.clear();
-    for (auto v : g_.outputs(o)) {
-      auto const& r = g_.record(v);
-      int const of = r.of >= 2 && product != o ? r.of + 1 : r.of;
-      rules_.push_back({g_.layout(v), r.alias, of, g_.bytes(r.storage)});
-    }
-    auto const to = edit.add_given(op, span_of(inputs_), span_of(rules_), g_.target(o));
-    edit.set_name(to, g_.name(o));
-    for (std::size_t j = 0; j < rules_.size(); ++j) {
-      auto const v = g_.output(o, static_cast<int>(j)), now = edit.output(to, static_cast<int>(j));
-      out.value[v] = now;
-      edit.set_name(now, g_.name(v));
-      edit.set_role(now, g_.role(v));
-    }
+        for (auto x : g_.inputs(product)) inputs_.push_back(copy.value[x]);
+      else inputs_.push_back(copy.value[v]);
+    copy.put(o, op, span_of(inputs_), product != o ? 1 : 0);
   }
 
   op_graph const& g_;
@@ -163,7 +144,6 @@ class update_fuser {
   plain_vector<update_to_fuse> found_;
   plain_vector<std::byte> bytes_;
   plain_vector<value_id> inputs_;
-  plain_vector<output_rule> rules_;
 };
 
 template <class Op>

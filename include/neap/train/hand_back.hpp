@@ -18,6 +18,7 @@
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/channel_norm.hpp>
 #include <neap/ir/operators/unary.hpp>
+#include <neap/train/program_copy.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -93,15 +94,7 @@ class result_returner {
   }
 
   handed_back<op_graph> write() {
-    handed_back<op_graph> out{{}, table<value_id, value_id>(g_.value_count(), nothing<value_id>), found_.size()};
-    graph_editor edit(g_.facet_table());
-    for (auto v : g_.sources()) {
-      auto const& r = g_.record(v);
-      auto const s = g_.record(r.storage).first;
-      out.value[v] = r.alias == alias_kind::fresh
-                         ? edit.add_source_at(r.role, g_.layout(v), g_.name(v), g_.bytes(r.storage))
-                         : edit.add_source_view(out.value[s], g_.layout(v), g_.name(v));
-    }
+    program_copy copy(g_);
     // In the given order, but for readers of what is handed back, before which comes who hands it back.
     late_value_.assign(g_.value_count(), nothing<value_id>);
     table<op_id, unsigned char> put(g_.op_count());
@@ -119,12 +112,14 @@ class result_returner {
         if (put[o]) continue;
         put[o] = 1;
         if (is_slope(o)) continue;
-        if (merged_[o] != no_id) write_merged(edit, out, o);
-        else write_op(edit, out, o);
+        if (merged_[o] != no_id) write_merged(copy, o);
+        else write_op(copy, o);
       }
     }
-    for (auto v : g_.kept()) edit.keep(out.value[v], g_.role(v));
-    out.program = std::move(edit).finish();
+    handed_back<op_graph> out;
+    out.program = copy.finish();
+    out.value = std::move(copy.value);
+    out.count = found_.size();
     return out;
   }
 
@@ -207,47 +202,31 @@ class result_returner {
   }
 
   /// What a reader behind the forward part reads for v.
-  value_id late(graph_editor& edit, handed_back<op_graph>& out, value_id v) {
-    if (from_[v] == nothing<op_id>) return out.value[v];
+  value_id late(program_copy& copy, value_id v) {
+    if (from_[v] == nothing<op_id>) return copy.value[v];
     if (late_value_[v] != nothing<value_id>) return late_value_[v];
     auto const o = g_.producer(v);  // a view that was made forward, of what is handed back
     plain_vector<value_id> in;
-    for (auto x : g_.inputs(o)) in.push_back(late(edit, out, x));
-    return late_value_[v] = edit.emit(g_.view(o), span_of(in))[index(v) - index(g_.output(o))];
+    for (auto x : g_.inputs(o)) in.push_back(late(copy, x));
+    return late_value_[v] = copy.edit.emit(g_.view(o), span_of(in))[index(v) - index(g_.output(o))];
   }
 
-  void write_merged(graph_editor& edit, handed_back<op_graph>& out, op_id o) {
+  void write_merged(program_copy& copy, op_id o) {
     auto const& r = found_[merged_[o]];
-    plain_vector<value_id> in{late(edit, out, r.slope == nothing<op_id> ? g_.inputs(o)[0] : g_.inputs(r.slope)[0])};
-    for (auto v : g_.inputs(o).subspan(1)) in.push_back(late(edit, out, v));
-    if (r.norm != nothing<op_id>) in.push_back(out.value[g_.inputs(r.norm)[2]]);
-    auto const made = edit.emit({r.facets, bytes_.data() + r.attributes}, span_of(in));
+    plain_vector<value_id> in{late(copy, r.slope == nothing<op_id> ? g_.inputs(o)[0] : g_.inputs(r.slope)[0])};
+    for (auto v : g_.inputs(o).subspan(1)) in.push_back(late(copy, v));
+    if (r.norm != nothing<op_id>) in.push_back(copy.value[g_.inputs(r.norm)[2]]);
+    auto const made = copy.edit.emit({r.facets, bytes_.data() + r.attributes}, span_of(in));
     auto const outputs = g_.outputs(o);
-    for (std::size_t j = 0; j < outputs.size(); ++j) {
-      out.value[outputs[j]] = made[j];
-      edit.set_name(made[j], g_.name(outputs[j]));
-      edit.set_role(made[j], g_.role(outputs[j]));
-    }
-    edit.set_name(edit.graph().producer(made[0]), g_.name(o));
+    for (std::size_t j = 0; j < outputs.size(); ++j) copy.stands_for(outputs[j], made[j]);
+    copy.edit.set_name(copy.edit.graph().producer(made[0]), g_.name(o));
     if (made.size() == outputs.size()) return;
     late_value_[r.result] = made.back();
   }
-  void write_op(graph_editor& edit, handed_back<op_graph>& out, op_id o) {
+  void write_op(program_copy& copy, op_id o) {
     inputs_.clear();
-    for (auto v : g_.inputs(o)) inputs_.push_back(forward_[o] ? out.value[v] : late(edit, out, v));
-    rules_.clear();
-    for (auto v : g_.outputs(o)) {
-      auto const& r = g_.record(v);
-      rules_.push_back({g_.layout(v), r.alias, r.of, g_.bytes(r.storage)});
-    }
-    auto const to = edit.add_given(g_.view(o), span_of(inputs_), span_of(rules_), g_.target(o));
-    edit.set_name(to, g_.name(o));
-    for (std::size_t j = 0; j < rules_.size(); ++j) {
-      auto const v = g_.output(o, static_cast<int>(j)), now = edit.output(to, static_cast<int>(j));
-      out.value[v] = now;
-      edit.set_name(now, g_.name(v));
-      edit.set_role(now, g_.role(v));
-    }
+    for (auto v : g_.inputs(o)) inputs_.push_back(forward_[o] ? copy.value[v] : late(copy, v));
+    copy.put(o, g_.view(o), span_of(inputs_));
   }
 
   op_graph const& g_;
@@ -260,7 +239,6 @@ class result_returner {
   std::size_t late_ = 0;
   plain_vector<op_id> open_;
   plain_vector<value_id> values_, inputs_;
-  plain_vector<output_rule> rules_;
   plain_vector<replacement> found_;
   plain_vector<std::byte> bytes_;
 };
