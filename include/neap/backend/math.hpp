@@ -318,12 +318,16 @@ NEAP_HD NEAP_INLINE T abs(T x) {
 /// The larger; a NaN wins.
 template <class T>
 NEAP_HD NEAP_INLINE T max(T a, T b) {
-  return ((b > a) | (b != b)) ? b : a;
+  auto const larger = b > a;
+  auto const nan = b != b;
+  return (larger | nan) ? b : a;
 }
 /// The smaller; a NaN wins.
 template <class T>
 NEAP_HD NEAP_INLINE T min(T a, T b) {
-  return ((b < a) | (b != b)) ? b : a;
+  auto const smaller = b < a;
+  auto const nan = b != b;
+  return (smaller | nan) ? b : a;
 }
 /// 1 / sqrt(x).
 template <class T>
