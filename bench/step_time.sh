@@ -10,6 +10,7 @@
 set -eu
 bench=$1 python=$2 rounds=${3:-3} threads=${4:-2} steps=${5:-15} optimizer=${6:-adamw} models=${7:-mlp,cnn,gpt}
 here=$(dirname "$0")
+[ -x "$bench" ] || { echo "step_time.sh: $bench is no program" >&2; exit 2; }
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
 echo "round,model,way,optimizer,threads,step_ms,min_ms,cpu_ms,peak_bytes"
