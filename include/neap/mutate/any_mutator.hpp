@@ -69,11 +69,13 @@ class any_mutator {
     detail::check_leaf<M, G>();
   }
   stream operator()(candidate<G> const& c) const { return stream(make_->streams(c)); }
+  permissions allows() const { return make_->allows(); }
 
  private:
   struct base {
     virtual ~base() = default;
     virtual std::unique_ptr<stream_base> streams(candidate<G> const&) const = 0;
+    virtual permissions allows() const = 0;
   };
   template <class M>
   struct model final : base {
@@ -81,6 +83,7 @@ class any_mutator {
     std::unique_ptr<stream_base> streams(candidate<G> const& c) const override {
       return std::make_unique<stream_model<stream_of<M, G>>>(m(c));
     }
+    permissions allows() const override { return allowed_by(m); }
     M m;
   };
   std::shared_ptr<base const> make_;

@@ -44,6 +44,9 @@ class chain_stream {
 template <class... M>
 struct chained {
   std::tuple<M...> leaves;
+  constexpr permissions allows() const {
+    return std::apply([](auto const&... m) { return (permissions{} | ... | allowed_by(m)); }, leaves);
+  }
   template <class G>
   constexpr auto operator()(candidate<G> const& c) const {
     if constexpr ((detail::check_leaf<M, G>() && ...)) return detail::chain_stream<G, M...>(leaves, c);

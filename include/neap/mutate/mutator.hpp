@@ -154,6 +154,21 @@ std::string describe(M const& m, candidate<G> const& c) {
   else return std::visit([&](auto const& x) { return std::string(x.describe(c)); }, m);
 }
 
+/// What a pipeline lets a search do beside the mutations that it yields. A leaf that yields every mutation of a kind says
+/// so in a member `permissions allows`; combinators that leave none out hand it on.
+struct permissions {
+  bool recompute = false;  // any op that may run again, as often as the search likes
+  friend constexpr permissions operator|(permissions a, permissions b) { return {a.recompute || b.recompute}; }
+  friend bool operator==(permissions, permissions) = default;
+};
+/// What a mutator allows; nothing if it does not say.
+template <class M>
+constexpr permissions allowed_by(M const& m) {
+  if constexpr (requires { permissions(m.allows()); }) return m.allows();
+  else if constexpr (requires { permissions(m.allows); }) return m.allows;
+  else return {};
+}
+
 /// A function of mutators: what stands right of `|`. `mutator | truncate(8)` is `truncate(8)(mutator)`.
 template <class F>
 struct pipe_closure {

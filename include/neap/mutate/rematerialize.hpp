@@ -95,6 +95,8 @@ struct make_recompute {
 
 /// The mutator: `recompute` for every gap at the peak whose producer can be computed again.
 struct rematerialize {
+  static constexpr permissions allows{.recompute = true};
+
   std::uint32_t most_ops = 64;
   float keep_ratio = 1.0f / 16;
 

@@ -18,6 +18,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/mutator.hpp>
+#include <neap/optimize/checkpoint_seeds.hpp>
 #include <neap/optimize/objective.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/optimize/seen_candidates.hpp>
@@ -69,6 +70,7 @@ class best_first {
       auto result = judge(graph_, s);
       offer(make_node(step(nullptr, "another order"), graph_, s, std::move(result)));
     }
+    if (allowed_by(moves_).recompute) plant();
     auto starts = queue_;
     std::stable_sort(starts.begin(), starts.end(),
                      [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
@@ -145,6 +147,23 @@ class best_first {
     search_progress p{r.peak_bytes, r.latency, goal_.fits(r), out_.lower_bound_bytes, out_.candidates, elapsed()};
     out_.history.push_back(p);
     if (options_.progress) options_.progress(p);
+  }
+
+  /// Recomputation by segments from the orders to start from: what reaches the limits, for each price the best.
+  void plant() {
+    auto const starts = queue_;
+    for (auto const& n : starts) {
+      checkpoint_seeds<G> seeds(n->state, goal_, target_);
+      auto const try_one = [&](checkpoint const& m, edited<G> e) {
+        if constexpr (reorders) e.order = scheduler_(e.graph);
+        auto result = judge(e.graph, e.order);
+        last_ = make_node(step(n->path, m.describe(n->state)), std::move(e.graph), std::move(e.order), std::move(result));
+        consider(last_);
+        return verdict{last_->state.result.peak_bytes, last_->state.result.latency};
+      };
+      seeds.run(try_one, [&] { return out_of_time(); }, [&] { queue_.push_back(last_); });
+    }
+    last_ = nullptr;
   }
 
   /// What a candidate may come to cost: its latency, and the price of the bytes that are still above the target.
@@ -302,6 +321,7 @@ class best_first {
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
   std::vector<node_ptr> queue_;
   node_ptr best_;
+  node_ptr last_;  // judged by plant()
   seen_candidates seen_;
   optimized<G> out_;
 };

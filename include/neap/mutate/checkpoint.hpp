@@ -1,0 +1,50 @@
+// checkpoint: recomputation by segments for a whole program in one mutation. It takes a budget where `rematerialize` takes
+// a value, and reaches at once what hundreds of single recomputations would; deep models have no other way down.
+#pragma once
+
+#include <neap/mutate/compute_again.hpp>
+#include <neap/mutate/mutator.hpp>
+#include <neap/mutate/recompute_choice.hpp>
+
+#include <cstdio>
+#include <limits>
+#include <string>
+
+namespace neap::inline v0 {
+
+/// Drop what costs less to compute again than its bytes are worth, in segments that fit a budget (recompute_choice.hpp).
+struct checkpoint {
+  double price = std::numeric_limits<double>::infinity();  // seconds a byte that is kept; infinite: keep what must be
+  double tail_price = 0;                                   // of what comes last before the turn
+  bytes_t budget = 0;                                      // about the peak that is wanted
+
+  friend bool operator==(checkpoint const&, checkpoint const&) = default;
+
+  template <class G>
+  std::optional<edited<G>> apply(candidate<G> const& c) const {
+    auto const ground = ground_of(c);
+    if (ground.empty()) return std::nullopt;
+    return apply(c, ground, ground.cut(price), ground.cut(tail_price));
+  }
+  /// The same where the ground and the cuts are known from other mutations of the candidate.
+  template <class G>
+  std::optional<edited<G>> apply(candidate<G> const& c, detail::recompute_ground const& ground,
+                                 detail::recompute_cut const& front, detail::recompute_cut const& tail) const {
+    auto const choice = ground.choose(front, tail, budget);
+    if (!choice.fits) return std::nullopt;
+    return detail::again_builder(c.graph, c.order, ground.turn(), choice.dropped).template build<G>();
+  }
+  template <class G>
+  static detail::recompute_ground ground_of(candidate<G> const& c) {
+    return {c.graph, c.order, c.result, [&](op_id o) { return graph_traits<G>::is_recomputable(c.graph, o); }};
+  }
+
+  template <class G>
+  std::string describe(candidate<G> const&) const {
+    char prices[80];
+    std::snprintf(prices, sizeof prices, "%.3g and %.3g s/GB", price * 1e9, tail_price * 1e9);
+    return "recompute by segments for " + std::to_string(budget) + " bytes at " + prices;
+  }
+};
+
+}  // namespace neap::inline v0

@@ -1,0 +1,102 @@
+// Many storages at once computed again: each of a set is freed after its readers up to a position, the turn, and made
+// again for those behind it, when the first of them needs it, from what is in memory or is made again itself. Each op runs
+// at most twice: what was made again stays until its last reader.
+//
+//   order   a b c d | D C B A        kept: a        dropped: b, c      turn: |
+//   new     a b c d | D b' c' C B A
+//
+// As recomputation by segments (Chen et al. 2016), for any graph: what is kept decides what the segments are.
+#pragma once
+
+#include <neap/core/plain_vector.hpp>
+#include <neap/core/span_of.hpp>
+#include <neap/ir/editor.hpp>
+#include <neap/mutate/late_readers.hpp>
+
+#include <algorithm>
+#include <optional>
+
+namespace neap::inline v0::detail {
+
+/// Drops storages at the turn. `dropped` has a flag for each storage of the graph; only storages made by ops that can run
+/// again may have it.
+class again_builder {
+ public:
+  again_builder(op_graph const& g, schedule const& order, std::uint32_t turn, plain_vector<bool> const& dropped)
+      : g_(g), order_(order), turn_(turn), dropped_(dropped), edit_(g), copy_(g.op_count(), nothing<op_id>) {
+    if (g.has_updates()) find_updates();
+  }
+
+  /// The edited graph; nothing if an op would run again that cannot, or after one of its inputs was overwritten.
+  template <class G>
+  std::optional<edited<G>> build() && {
+    order_after_.order.reserve(order_.size() + order_.size() / 2);
+    for (std::uint32_t p = 0; p < order_.size(); ++p) {
+      auto const o = order_[p];
+      if (p > turn_)
+        for (std::size_t i = 0; i < g_.inputs(o).size(); ++i) {
+          auto const v = g_.inputs(o)[i];
+          if (!is_dropped(v)) continue;
+          if (!make_again<G>(g_.producer(v))) return std::nullopt;
+          edit_.set_input(o, i, again(v));
+        }
+      order_after_.order.push_back(o);
+      for (auto v : g_.outputs(o))
+        if (g_.record(v).alias == alias_kind::update) written_[g_.storage(v)] = g_.record(v).version;
+    }
+    if (copied_.empty()) return std::nullopt;
+    return finish_edit<G>(std::move(edit_), std::move(order_after_), span_of(copied_));
+  }
+
+ private:
+  bool is_dropped(value_id v) const { return dropped_[index(g_.storage(v))] && g_.producer(v) != nothing<op_id>; }
+  value_id again(value_id v) const {
+    auto const o = g_.producer(v);
+    return edit_.output(copy_[o], static_cast<int>(index(v) - index(g_.outputs(o).front())));
+  }
+  void find_updates() { written_.assign(g_.storage_count(), 0); }
+  /// Whether an op reads a version of a storage that is not there any more.
+  bool is_stale(value_id v) const {
+    return !written_.empty() && g_.record(v).version < written_[g_.storage(v)];
+  }
+
+  /// Copies an op, and before it those whose results it reads and that are dropped. Chains may be as long as a model.
+  template <class G>
+  bool make_again(op_id wanted) {
+    open_.push_back(wanted);
+    while (!open_.empty()) {
+      auto const o = open_.back();
+      if (copy_[o] != nothing<op_id>) {
+        open_.resize(open_.size() - 1);
+        continue;
+      }
+      auto const depth = open_.size();
+      for (auto v : g_.inputs(o))
+        if (is_dropped(v) && copy_[g_.producer(v)] == nothing<op_id>) open_.push_back(g_.producer(v));
+      if (open_.size() > depth) continue;
+      if (!graph_traits<G>::is_recomputable(g_, o)) return false;
+      for (auto v : g_.inputs(o))
+        if (is_stale(v)) return false;
+      auto const copy = edit_.clone(o);
+      for (std::size_t i = 0; i < g_.inputs(o).size(); ++i)
+        if (auto const v = g_.inputs(o)[i]; is_dropped(v)) edit_.set_input(copy, i, again(v));
+      copy_[o] = copy;
+      copied_.push_back(o);
+      order_after_.order.push_back(copy);
+      open_.resize(open_.size() - 1);
+    }
+    return true;
+  }
+
+  op_graph const& g_;
+  schedule const& order_;
+  std::uint32_t turn_;
+  plain_vector<bool> const& dropped_;
+  graph_editor edit_;
+  table<op_id, op_id> copy_;
+  table<storage_id, std::uint16_t> written_;  // the version that a storage has so far; empty if nothing is updated
+  schedule order_after_;
+  plain_vector<op_id> copied_, open_;
+};
+
+}  // namespace neap::inline v0::detail
