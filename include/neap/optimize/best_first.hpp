@@ -285,6 +285,7 @@ class best_first {
         cheapest = child;
       }
       children.push_back(std::move(child));
+      if (children.size() >= 2 * most_waiting()) keep_promising(children);
     }
     price_ = std::max(price_, best_price);
     for (auto& c : children)
@@ -301,11 +302,17 @@ class best_first {
 
   /// The queue holds whole candidates: only the most promising ones stay.
   void trim_queue() {
-    std::size_t const most = 64;
-    if (queue_.size() <= 2 * most) return;
-    std::nth_element(queue_.begin(), queue_.begin() + most, queue_.end(),
+    if (queue_.size() > 2 * most_waiting()) keep_promising(queue_);
+  }
+  void keep_promising(std::vector<node_ptr>& nodes) const {
+    auto const most = static_cast<std::ptrdiff_t>(most_waiting());
+    std::nth_element(nodes.begin(), nodes.begin() + most, nodes.end(),
                      [&](node_ptr const& a, node_ptr const& b) { return estimate(*a) < estimate(*b); });
-    queue_.resize(most);
+    nodes.resize(most_waiting());
+  }
+  /// Candidates of large graphs take much memory, some 500 bytes an op.
+  std::size_t most_waiting() const {
+    return std::clamp<std::size_t>(400000 / (graph_.op_count() + 1), 2, 64);
   }
 
   Moves const& moves_;

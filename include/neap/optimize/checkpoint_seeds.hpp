@@ -26,7 +26,8 @@ class checkpoint_seeds {
       : from_(from), goal_(goal), target_(target), ground_(checkpoint::ground_of(from)) {}
 
   /// Calls `judge(mutation, edited)`, which gives a verdict, for budgets that close in on the limits, at each pair of
-  /// prices; `keep()` after each one that meets them. O(prices) candidates, a dozen at most for each.
+  /// prices that may do better than those before; `keep()` after those that a search may go on from. At most a dozen
+  /// candidates a pair.
   template <class Judge, class Stop, class Keep>
   void run(Judge&& judge, Stop&& stop, Keep&& keep) {
     if (ground_.empty()) return;
@@ -35,58 +36,77 @@ class checkpoint_seeds {
     std::vector<recompute_cut> cuts;
     cuts.push_back(ground_.cut(0));
     for (auto p : prices) cuts.push_back(ground_.cut(p));
+    auto const close = [&](std::size_t front, std::size_t tail) {
+      if (goal_.limits_memory) meet_memory(cuts[front], cuts[tail], judge, stop, keep);
+      else meet_latency(cuts[front], cuts[tail], judge, stop, keep);
+    };
     for (std::size_t k = cuts.size(); k-- > 1;) {
-      close_in(cuts[k], cuts[0], judge, stop, keep);
-      if (k > 1) close_in(cuts[k], cuts[k - 1], judge, stop, keep);
+      close(k, 0);
+      if (k > 1) close(k, k - 1);
     }
+    for (std::size_t apart = 2; apart + 1 < cuts.size(); ++apart)
+      for (std::size_t k = cuts.size(); k-- > apart + 1;) close(k, k - apart);
   }
 
  private:
-  /// Budgets from both sides of where the limit is met: with a limit of memory the largest that keeps it, which is the
-  /// quickest; with one of latency alone the smallest.
+  static constexpr int most_tries = 12;
+
+  std::optional<edited<G>> build(recompute_choice const& choice) const {
+    return again_builder(from_.graph, from_.order, ground_.turn(), choice.dropped).template build<G>();
+  }
+  seconds_t estimate(recompute_choice const& choice) const { return from_.result.latency + choice.seconds; }
+
+  /// The largest budget, which is the quickest, whose peak is within the limit.
   template <class Judge, class Stop, class Keep>
-  void close_in(recompute_cut const& front, recompute_cut const& tail, Judge&& judge, Stop&& stop, Keep&& keep) {
-    bool const memory = goal_.limits_memory;
-    bytes_t good = -1, bad = -1;  // budgets: the limit is met, is not met
-    bytes_t budget = memory ? target_ : from_.result.peak_bytes / 2;
-    bytes_t const close = std::max<bytes_t>((memory ? target_ : from_.result.peak_bytes) / 500, 1);
-    for (int tries = 0; tries < 10 && !stop(); ++tries) {
-      checkpoint const m{front.price, tail.price, budget};
+  void meet_memory(recompute_cut const& front, recompute_cut const& tail, Judge&& judge, Stop&& stop, Keep&& keep) {
+    bytes_t low = -1, high = -1;  // budgets: too small to choose by, or within the limit; above it
+    bytes_t const close = std::max<bytes_t>(target_ / 1000, 1);
+    bytes_t budget = target_;
+    for (int tries = 0; tries < most_tries && !stop(); ++tries) {
       auto const choice = ground_.choose(front, tail, budget);
       std::optional<verdict> v;
-      if (choice.fits && from_.result.latency + choice.seconds < best_latency_ * 1.05) {
-        if (auto e = again_builder(from_.graph, from_.order, ground_.turn(), choice.dropped).template build<G>())
-          v = judge(m, std::move(*e));
-      } else if (choice.fits && memory) {
-        return;  // cannot beat what is there
+      if (choice.fits) {
+        if (estimate(choice) > best_latency_ * 1.05) return;
+        if (auto e = build(choice)) v = judge(checkpoint{front.price, tail.price, budget}, std::move(*e));
       }
-      // Whether a larger budget is to be tried next.
-      bool larger;
-      if (memory) {
-        bool const met = v && v->peak <= target_;
-        if (met) {
-          if (v->latency < best_latency_) best_latency_ = v->latency, keep();
-          good = budget;
-        } else if (v) {
-          bad = budget;
-        } else {
-          good = std::max(good, budget);  // too small a budget: nothing can be chosen
-        }
-        larger = met || !v;
-        bytes_t const step = v ? (met ? target_ - v->peak : v->peak - target_) : budget / 10;
-        budget += larger ? std::max(step, close) : -std::max(step, close);
-        if (good >= 0 && bad >= 0) {
-          if (bad - good <= close) return;
-          if (budget <= good || budget >= bad) budget = good + (bad - good) / 2;
-        }
-        if (budget <= 0 || budget > from_.result.peak_bytes) return;
+      bytes_t step = std::max(budget / 10, close);
+      if (v && v->peak > target_) {
+        if (v->latency < best_latency_ && v->peak < target_ + target_ / 8) keep();
+        high = budget;
+        step = -std::max(v->peak - target_, close);
       } else {
-        bool const met = v && v->latency <= goal_.latency * (1 + 1e-12);
-        if (met) keep();
-        (met ? good : bad) = budget;
-        auto const low = bad < 0 ? 0 : bad, high = good < 0 ? from_.result.peak_bytes : good;
+        if (v) {
+          step = std::max(target_ - v->peak, close);
+          if (v->latency < best_latency_) best_latency_ = v->latency, keep();
+        }
+        low = budget;
+      }
+      budget += step;
+      if (low >= 0 && high >= 0) {
         if (high - low <= close) return;
-        budget = low + (high - low) / 2;
+        if (budget <= low || budget >= high) budget = low + (high - low) / 2;
+      }
+      if (budget <= 0 || budget > from_.result.peak_bytes) return;
+    }
+  }
+
+  /// The smallest budget whose latency is within the limit.
+  template <class Judge, class Stop, class Keep>
+  void meet_latency(recompute_cut const& front, recompute_cut const& tail, Judge&& judge, Stop&& stop, Keep&& keep) {
+    bytes_t low = 0, high = best_peak_ < 0 ? from_.result.peak_bytes : best_peak_;  // too slow, or none; quick enough
+    bytes_t const close = std::max<bytes_t>(from_.result.peak_bytes / 2000, 1);
+    for (int tries = 0; tries < most_tries && high - low > close && !stop(); ++tries) {
+      bytes_t const budget = tries == 0 ? high - close : low + (high - low) / 2;
+      auto const choice = ground_.choose(front, tail, budget);
+      std::optional<verdict> v;
+      if (choice.fits && estimate(choice) <= goal_.latency * 1.05)
+        if (auto e = build(choice)) v = judge(checkpoint{front.price, tail.price, budget}, std::move(*e));
+      if (v && v->latency <= goal_.latency * (1 + 1e-12)) {
+        if (best_peak_ < 0 || v->peak < best_peak_) best_peak_ = v->peak, keep();
+        high = budget;
+      } else {
+        if (tries == 0) return;
+        low = budget;
       }
     }
   }
@@ -95,7 +115,8 @@ class checkpoint_seeds {
   objective const& goal_;
   bytes_t target_;
   recompute_ground ground_;
-  seconds_t best_latency_ = std::numeric_limits<double>::infinity();
+  seconds_t best_latency_ = std::numeric_limits<double>::infinity();  // of those within the limit of memory
+  bytes_t best_peak_ = -1;                                            // of those within the limit of latency
 };
 
 }  // namespace neap::inline v0::detail
