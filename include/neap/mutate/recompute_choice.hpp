@@ -26,14 +26,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <vector>
 
 namespace neap::inline v0::detail {
 
 /// At one price: what runs again, what is kept.
 struct recompute_cut {
   double price = 0;           // seconds a byte; 0: all is kept; infinite: nothing that need not be
-  plain_vector<bool> again;   // by position, up to the turn
-  plain_vector<bool> keeps;   // by storage: what is read again and kept
+  plain_vector<bool> again;  // by position, up to the turn
+  plain_vector<bool> keeps;  // by storage: what is read again and kept
+  seconds_t seconds = 0;     // of what runs again
+  bytes_t bytes = 0;         // of what is kept
 };
 
 /// What a choice comes to, by its own reckoning; a simulator says it exactly.
@@ -62,19 +66,10 @@ class recompute_ground {
   /// Whether anything that waits could be computed again.
   bool empty() const { return turn_ == no_id || waiting_.empty(); }
 
-  /// Prices at which choices change, ascending: those of single storages, thinned out to about `most`.
-  plain_vector<double> prices(std::size_t most) const {
-    plain_vector<double> all, some;
-    for (auto i : waiting_)
-      if (may_[storages_[i].maker] && seconds_[storages_[i].maker] > 0)
-        all.push_back(seconds_[storages_[i].maker] / static_cast<double>(storages_[i].bytes));
-    std::sort(all.begin(), all.end());
-    for (std::size_t k = 0; k < most && !all.empty(); ++k) {
-      auto const x = all[(2 * k + 1) * all.size() / (2 * most)] * 1.001;
-      if (some.empty() || x > 1.05 * some.back()) some.push_back(x);
-    }
-    return some;
-  }
+  /// The cuts at the prices where the choice changes, from that which keeps all to that which keeps least: bytes kept
+  /// against seconds they are the corners of the lower hull. At most `most`, two at least, those that matter most first
+  /// found. A cut each.
+  std::vector<recompute_cut> hull(std::size_t most) const;
 
   recompute_cut cut(double price) const;
 
@@ -185,7 +180,7 @@ class recompute_ground {
 inline recompute_cut recompute_ground::cut(double price) const {
   recompute_cut out{price, plain_vector<bool>(turn_ + 1, false), plain_vector<bool>(storage_count_, false)};
   if (price <= 0) {
-    for (auto r : waiting_) out.keeps[index(storages_[r].id)] = true;
+    for (auto r : waiting_) out.keeps[index(storages_[r].id)] = true, out.bytes += storages_[r].bytes;
     return out;
   }
   // Nodes: source, sink, positions, storages. Capacities in parts of all seconds, so that sums stay whole and small.
@@ -208,10 +203,38 @@ inline recompute_cut recompute_ground::cut(double price) const {
     if (s.waits) network.add_edge(0, storage_node(r), min_cut::unlimited);
   }
   network.cut(0, 1);
-  for (std::uint32_t p = 0; p <= turn_; ++p) out.again[p] = network.has_source(node(p));
+  for (std::uint32_t p = 0; p <= turn_; ++p)
+    if (network.has_source(node(p))) out.again[p] = true, out.seconds += seconds_[p];
   for (std::uint32_t r = 0; r < storages_.size(); ++r)
-    out.keeps[index(storages_[r].id)] = network.has_source(storage_node(r)) && !out.again[storages_[r].maker];
+    if (network.has_source(storage_node(r)) && !out.again[storages_[r].maker])
+      out.keeps[index(storages_[r].id)] = true, out.bytes += storages_[r].bytes;
   return out;
+}
+
+inline std::vector<recompute_cut> recompute_ground::hull(std::size_t most) const {
+  std::vector<recompute_cut> found;
+  found.push_back(cut(0));
+  found.push_back(cut(std::numeric_limits<double>::infinity()));
+  plain_vector<bool> done(1, false);  // between found[k] and found[k + 1] lies no corner
+  while (found.size() < most) {
+    std::size_t best = done.size();
+    double largest = 0;
+    for (std::size_t k = 0; k < done.size(); ++k) {
+      double const area = (found[k + 1].seconds - found[k].seconds) *
+                          static_cast<double>(found[k].bytes - found[k + 1].bytes);
+      if (!done[k] && area > largest) largest = area, best = k;
+    }
+    if (best == done.size()) break;
+    auto const &a = found[best], &b = found[best + 1];
+    auto middle = cut((b.seconds - a.seconds) / static_cast<double>(a.bytes - b.bytes));
+    if (middle.bytes >= a.bytes || middle.bytes <= b.bytes) {
+      done[best] = true;
+      continue;
+    }
+    found.insert(found.begin() + static_cast<std::ptrdiff_t>(best) + 1, std::move(middle));
+    done.insert(done.data() + best, false);
+  }
+  return found;
 }
 
 inline recompute_choice recompute_ground::choose(recompute_cut const& front, recompute_cut const& tail,

@@ -70,8 +70,11 @@ class best_first {
       auto result = judge(graph_, s);
       offer(make_node(step(nullptr, "another order"), graph_, s, std::move(result)));
     }
-    if (allowed_by(moves_).recompute) plant();
     auto starts = queue_;
+    if (allowed_by(moves_).recompute) {
+      plant(starts);
+      dive_from_seeds();
+    }
     std::stable_sort(starts.begin(), starts.end(),
                      [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
     for (auto const& n : starts)
@@ -150,8 +153,7 @@ class best_first {
   }
 
   /// Recomputation by segments from the orders to start from: what reaches the limits, for each price the best.
-  void plant() {
-    auto const starts = queue_;
+  void plant(std::vector<node_ptr> const& starts) {
     for (auto const& n : starts) {
       checkpoint_seeds<G> seeds(n->state, goal_, target_);
       auto const try_one = [&](checkpoint const& m, edited<G> e) {
@@ -164,6 +166,22 @@ class best_first {
       seeds.run(try_one, [&] { return out_of_time(); }, [&] { queue_.push_back(last_); });
     }
     last_ = nullptr;
+  }
+
+  /// Single mutations from where segments have led to: down from the best, or from those that nearly fit and are quicker,
+  /// first those that may spend the most on each byte that is still too much.
+  void dive_from_seeds() {
+    if (!goal_.limits_memory) {
+      while (!best_->expanded && !out_of_time()) dive(best_);
+      return;
+    }
+    auto const spare = [&](node_ptr const& n) {
+      return n->excess > 0 ? (best_->state.result.latency - n->state.result.latency) / n->excess : -1;
+    };
+    auto seeds = queue_;
+    std::stable_sort(seeds.begin(), seeds.end(), [&](node_ptr const& a, node_ptr const& b) { return spare(a) > spare(b); });
+    for (auto const& n : seeds)
+      if (spare(n) > 0 && !n->expanded && !out_of_time()) dive(n);
   }
 
   /// What a candidate may come to cost: its latency, and the price of the bytes that are still above the target.

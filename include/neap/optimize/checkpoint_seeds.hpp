@@ -31,11 +31,7 @@ class checkpoint_seeds {
   template <class Judge, class Stop, class Keep>
   void run(Judge&& judge, Stop&& stop, Keep&& keep) {
     if (ground_.empty()) return;
-    auto prices = ground_.prices(12);
-    prices.push_back(std::numeric_limits<double>::infinity());
-    std::vector<recompute_cut> cuts;
-    cuts.push_back(ground_.cut(0));
-    for (auto p : prices) cuts.push_back(ground_.cut(p));
+    auto const cuts = ground_.hull(from_.graph.op_count() > 20000 ? 12 : 32);
     auto const close = [&](std::size_t front, std::size_t tail) {
       if (goal_.limits_memory) meet_memory(cuts[front], cuts[tail], judge, stop, keep);
       else meet_latency(cuts[front], cuts[tail], judge, stop, keep);
@@ -54,7 +50,8 @@ class checkpoint_seeds {
   std::optional<edited<G>> build(recompute_choice const& choice) const {
     return again_builder(from_.graph, from_.order, ground_.turn(), choice.dropped).template build<G>();
   }
-  seconds_t estimate(recompute_choice const& choice) const { return from_.result.latency + choice.seconds; }
+  /// At least about what a choice comes to: not all that may run again is needed.
+  seconds_t estimate(recompute_choice const& choice) const { return from_.result.latency + 0.92 * choice.seconds; }
 
   /// The largest budget, which is the quickest, whose peak is within the limit.
   template <class Judge, class Stop, class Keep>
@@ -66,7 +63,7 @@ class checkpoint_seeds {
       auto const choice = ground_.choose(front, tail, budget);
       std::optional<verdict> v;
       if (choice.fits) {
-        if (estimate(choice) > best_latency_ * 1.05) return;
+        if (estimate(choice) > best_latency_) return;
         if (auto e = build(choice)) v = judge(checkpoint{front.price, tail.price, budget}, std::move(*e));
       }
       bytes_t step = std::max(budget / 10, close);
@@ -99,7 +96,7 @@ class checkpoint_seeds {
       bytes_t const budget = tries == 0 ? high - close : low + (high - low) / 2;
       auto const choice = ground_.choose(front, tail, budget);
       std::optional<verdict> v;
-      if (choice.fits && estimate(choice) <= goal_.latency * 1.05)
+      if (choice.fits && estimate(choice) <= goal_.latency)
         if (auto e = build(choice)) v = judge(checkpoint{front.price, tail.price, budget}, std::move(*e));
       if (v && v->latency <= goal_.latency * (1 + 1e-12)) {
         if (best_peak_ < 0 || v->peak < best_peak_) best_peak_ = v->peak, keep();
