@@ -71,16 +71,23 @@ class best_first {
       offer(make_node(step(nullptr, "another order"), graph_, s, std::move(result)));
     }
     auto starts = queue_;
+    part_ = goal_.limits_memory ? 0.9 : 1;  // the rest is for addresses that need more than the peak
     if (allowed_by(moves_).recompute) {
       plant(starts);
       dive_from_seeds();
+      for (int tries = 0; tries < 3 && !place() && !out_of_time(0.6); ++tries) plant(starts);
     }
     std::stable_sort(starts.begin(), starts.end(),
                      [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
     for (auto const& n : starts)
       if (!n->expanded && !is_free()) dive(n);
     search();
-    place();
+    part_ = 1;
+    while (!place() && !out_of_time()) {
+      if (allowed_by(moves_).recompute) plant(starts);
+      search();
+    }
+    if (!out_.fits && placed_) best_ = placed_, (void)place();
     refine_answer();
     out_.best = std::move(best_->state);
     for (auto const* t = best_->path.get(); t; t = t->before.get()) out_.steps.push_back(t->how);
@@ -109,9 +116,11 @@ class best_first {
     return std::make_shared<trail const>(trail{std::move(before), std::move(how)});
   }
   double elapsed() const { return std::chrono::duration<double>(clock::now() - begin_).count(); }
-  bool out_of_time() const {
-    return out_.candidates >= options_.iterations || options_.stop.stop_requested() ||
-           !(elapsed() < options_.time.limit.count());
+  /// Whether a part of the budget is used up.
+  bool out_of_time() const { return out_of_time(part_); }
+  bool out_of_time(double part) const {
+    return static_cast<double>(out_.candidates) >= part * static_cast<double>(options_.iterations) ||
+           options_.stop.stop_requested() || !(elapsed() < part * options_.time.limit.count());
   }
   std::string name_of_op(op_id o) const {
     std::string s(graph_.facets(o).name);
@@ -163,25 +172,25 @@ class best_first {
         consider(last_);
         return verdict{last_->state.result.peak_bytes, last_->state.result.latency};
       };
-      seeds.run(try_one, [&] { return out_of_time(); }, [&] { queue_.push_back(last_); });
+      seeds.run(try_one, [&] { return out_of_time(0.25); }, [&] { queue_.push_back(last_); });
     }
     last_ = nullptr;
   }
 
-  /// Single mutations from where segments have led to: down from the best, or from those that nearly fit and are quicker,
-  /// first those that may spend the most on each byte that is still too much.
+  /// Single mutations from where segments have led to: down from the best; or from those that nearly fit, first those
+  /// that may spend the most on each byte that is still too much, the smallest if nothing fits yet.
   void dive_from_seeds() {
-    if (!goal_.limits_memory) {
-      while (!best_->expanded && !out_of_time()) dive(best_);
-      return;
-    }
-    auto const spare = [&](node_ptr const& n) {
-      return n->excess > 0 ? (best_->state.result.latency - n->state.result.latency) / n->excess : -1;
+    while (!goal_.limits_memory && !best_->expanded && !out_of_time(0.5)) dive(best_);
+    bool const fits = goal_.fits(best_->state.result);
+    auto const promise = [&](node_ptr const& n) {
+      if (n->expanded || n->excess <= 0) return 0.0;
+      return fits ? (best_->state.result.latency - n->state.result.latency) / n->excess : 1 / n->excess;
     };
     auto seeds = queue_;
-    std::stable_sort(seeds.begin(), seeds.end(), [&](node_ptr const& a, node_ptr const& b) { return spare(a) > spare(b); });
+    std::stable_sort(seeds.begin(), seeds.end(),
+                     [&](node_ptr const& a, node_ptr const& b) { return promise(a) > promise(b); });
     for (auto const& n : seeds)
-      if (spare(n) > 0 && !n->expanded && !out_of_time()) dive(n);
+      if (promise(n) > 0 && !out_of_time(0.5)) dive(n);
   }
 
   /// What a candidate may come to cost: its latency, and the price of the bytes that are still above the target.
@@ -207,23 +216,23 @@ class best_first {
            goal_.fits(best_->state.result);
   }
 
-  /// Addresses for the best candidate. Where they need more than the peak and that is over the limit, the search goes on
-  /// with a limit that is lower by as much.
-  void place() {
-    for (int tries = 0;; ++tries) {
-      out_.placed = make_plan(best_->state, graph_, options_.memory);
-      out_.fits = out_.placed.arena_bytes <= out_.memory_limit_bytes && goal_.fits(best_->state.result);
-      bytes_t const over = out_.placed.arena_bytes - out_.memory_limit_bytes;
-      if (out_.fits || over <= 0 || !goal_.fits(best_->state.result) || tries == 4 || out_of_time()) return;
-      goal_.memory -= over;
-      target_ = within_reach(goal_.memory);
-      for (auto& q : queue_) q->excess = excess_bytes(q->state.result, target_);
-      best_->expanded = false;
-      best_->excess = excess_bytes(best_->state.result, target_);
-      queue_.push_back(best_);
-      seen_.clear();
-      search();
-    }
+  /// Addresses for the best candidate. Where they need more than the peak and that is over the limit, the search is to go
+  /// on with a limit that is lower by as much: false then.
+  bool place() {
+    out_.placed = make_plan(best_->state, graph_, options_.memory);
+    bool const fits = goal_.fits(best_->state.result);
+    out_.fits = fits && out_.placed.arena_bytes <= out_.memory_limit_bytes;
+    if (out_.fits) placed_ = best_;
+    if (out_.fits || !fits || lowered_ == 4) return true;
+    ++lowered_;
+    goal_.memory -= out_.placed.arena_bytes - out_.memory_limit_bytes;
+    target_ = within_reach(goal_.memory);
+    for (auto& q : queue_) q->excess = excess_bytes(q->state.result, target_);
+    best_->expanded = false;
+    best_->excess = excess_bytes(best_->state.result, target_);
+    queue_.push_back(best_);
+    seen_.clear();
+    return false;
   }
 
   /// Loads and stores of the answer move to where their transfers are hidden best, if that costs no memory: neither the
@@ -330,7 +339,7 @@ class best_first {
   }
   /// Candidates of large graphs take much memory, some 500 bytes an op.
   std::size_t most_waiting() const {
-    return std::clamp<std::size_t>(400000 / (graph_.op_count() + 1), 2, 64);
+    return std::clamp<std::size_t>(200000 / (graph_.op_count() + 1), 2, 64);
   }
 
   Moves const& moves_;
@@ -346,7 +355,10 @@ class best_first {
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
   std::vector<node_ptr> queue_;
   node_ptr best_;
-  node_ptr last_;  // judged by plant()
+  node_ptr last_;    // judged by plant()
+  node_ptr placed_;  // the last one whose addresses fit
+  int lowered_ = 0;  // how often the limit was lowered for the sake of addresses
+  double part_ = 1;  // of the budget: what the search may use so far
   seen_candidates seen_;
   optimized<G> out_;
 };
