@@ -37,10 +37,11 @@ bool report(io::imported_graph const& g, char const* kind, double limit, double 
   if (!verdict.ok()) std::fprintf(stderr, "%s: %s\n", g.name.c_str(), verdict.message().c_str());
   auto const ratio = [](double a, double b) { return a / b; };
   std::printf("%s,%zu,%s,%.3f,%d,%.4f,%.4f,%.4f,%.3f,%.2f,%zu\n", g.name.c_str(), g.program.op_count(), kind, limit,
-              found.fits, ratio(static_cast<double>(found.best.result.peak_bytes), static_cast<double>(found.original.peak_bytes)),
+              found.fits,
+              ratio(static_cast<double>(found.best.result.peak_bytes), static_cast<double>(found.original.peak_bytes)),
               ratio(found.best.result.latency, found.original.latency),
-              ratio(static_cast<double>(found.lower_bound_bytes), static_cast<double>(found.original.peak_bytes)), first,
-              found.seconds, found.candidates);
+              ratio(static_cast<double>(found.lower_bound_bytes), static_cast<double>(found.original.peak_bytes)),
+              first, found.seconds, found.candidates);
   std::fflush(stdout);
   return verdict.ok();
 }

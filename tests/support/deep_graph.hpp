@@ -13,10 +13,10 @@ namespace neap::testing {
 
 struct deep_options {
   std::size_t layers = 200;
-  bool mixed = false;        // layers of different sizes and costs
-  std::size_t skip = 0;      // every so many layers, what went in is added to what comes out
+  bool mixed = false;         // layers of different sizes and costs
+  std::size_t skip = 0;       // every so many layers, what went in is added to what comes out
   std::size_t long_skip = 0;  // the first layers' results are read again by the last ones, so many of them (a U)
-  bool transformer = false;  // a layer is a block of attention and two products
+  bool transformer = false;   // a layer is a block of attention and two products
   std::uint64_t seed = 1;
 };
 
@@ -42,8 +42,8 @@ inline deep_model deep_graph(deep_options const& o) {
     return edit.output(edit.add_opaque(target, x, in, out));
   };
   struct saved {
-    std::vector<value_id> in;    // that the gradient reads
-    std::vector<double> costs;   // of each op's gradient
+    std::vector<value_id> in;   // that the gradient reads
+    std::vector<double> costs;  // of each op's gradient
     value_id weight = nothing<value_id>;
     std::int64_t rows = 0;
   };

@@ -23,7 +23,12 @@ namespace neap::inline v0::detail {
 class again_builder {
  public:
   again_builder(op_graph const& g, schedule const& order, std::uint32_t turn, plain_vector<bool> const& dropped)
-      : g_(g), order_(order), turn_(turn), dropped_(dropped), edit_(g), copy_(g.op_count(), nothing<op_id>) {
+      : g_(g),
+        order_(order),
+        turn_(turn),
+        dropped_(dropped),
+        edit_(g),
+        copy_(g.op_count(), nothing<op_id>) {
     if (g.has_updates()) find_updates();
   }
 
@@ -56,9 +61,7 @@ class again_builder {
   }
   void find_updates() { written_.assign(g_.storage_count(), 0); }
   /// Whether an op reads a version of a storage that is not there any more.
-  bool is_stale(value_id v) const {
-    return !written_.empty() && g_.record(v).version < written_[g_.storage(v)];
-  }
+  bool is_stale(value_id v) const { return !written_.empty() && g_.record(v).version < written_[g_.storage(v)]; }
 
   /// Copies an op, and before it those whose results it reads and that are dropped. Chains may be as long as a model.
   template <class G>

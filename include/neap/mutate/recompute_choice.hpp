@@ -33,7 +33,7 @@ namespace neap::inline v0::detail {
 
 /// At one price: what runs again, what is kept.
 struct recompute_cut {
-  double price = 0;           // seconds a byte; 0: all is kept; infinite: nothing that need not be
+  double price = 0;          // seconds a byte; 0: all is kept; infinite: nothing that need not be
   plain_vector<bool> again;  // by position, up to the turn
   plain_vector<bool> keeps;  // by storage: what is read again and kept
   seconds_t seconds = 0;     // of what runs again
@@ -169,12 +169,12 @@ class recompute_ground {
 
   std::uint32_t turn_;
   std::size_t storage_count_ = 0;
-  plain_vector<storage_row> storages_;    // that may be dropped, in the order in which they are made
-  plain_vector<std::uint32_t> waiting_;   // rows of those that are read behind the turn
-  plain_vector<std::uint32_t> row_;       // by storage
-  csr<position, std::uint32_t> reads_;    // rows of storages that a position reads
-  plain_vector<seconds_t> seconds_;       // of positions up to the turn
-  plain_vector<bool> may_;                // positions that may run again
+  plain_vector<storage_row> storages_;   // that may be dropped, in the order in which they are made
+  plain_vector<std::uint32_t> waiting_;  // rows of those that are read behind the turn
+  plain_vector<std::uint32_t> row_;      // by storage
+  csr<position, std::uint32_t> reads_;   // rows of storages that a position reads
+  plain_vector<seconds_t> seconds_;      // of positions up to the turn
+  plain_vector<bool> may_;               // positions that may run again
 };
 
 inline recompute_cut recompute_ground::cut(double price) const {
@@ -199,7 +199,8 @@ inline recompute_cut recompute_ground::cut(double price) const {
   for (std::uint32_t r = 0; r < storages_.size(); ++r) {
     auto const& s = storages_[r];
     double const costs = price * static_cast<double>(s.bytes) * unit;
-    network.add_edge(storage_node(r), node(s.maker), costs < 1e17 ? static_cast<std::int64_t>(costs) : 100000000000000000);
+    network.add_edge(storage_node(r), node(s.maker),
+                     costs < 1e17 ? static_cast<std::int64_t>(costs) : 100000000000000000);
     if (s.waits) network.add_edge(0, storage_node(r), min_cut::unlimited);
   }
   network.cut(0, 1);
@@ -220,8 +221,8 @@ inline std::vector<recompute_cut> recompute_ground::hull(std::size_t most) const
     std::size_t best = done.size();
     double largest = 0;
     for (std::size_t k = 0; k < done.size(); ++k) {
-      double const area = (found[k + 1].seconds - found[k].seconds) *
-                          static_cast<double>(found[k].bytes - found[k + 1].bytes);
+      double const area =
+          (found[k + 1].seconds - found[k].seconds) * static_cast<double>(found[k].bytes - found[k + 1].bytes);
       if (!done[k] && area > largest) largest = area, best = k;
     }
     if (best == done.size()) break;
@@ -273,7 +274,7 @@ inline recompute_choice recompute_ground::choose(recompute_cut const& front, rec
     covered.push_back(0), crossing.push_back(0), kept_here.push_back(0);
     beside = 0;
   };
-  plain_vector<bytes_t> leaves(n + 1, 0);  // bytes whose last reader that runs again stands before
+  plain_vector<bytes_t> leaves(n + 1, 0);      // bytes whose last reader that runs again stands before
   auto const close = [&](std::uint32_t end) {  // a segment [begin, end): what crosses is kept
     for (auto r = first_of[begin]; r < first_of[end]; ++r) {
       auto const& s = storages_[r];

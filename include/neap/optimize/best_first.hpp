@@ -1,4 +1,7 @@
-// The search behind optimize: best-first with dives.
+// The search behind optimize: best-first with dives, from seeds.
+//
+// Where the pipeline allows any recomputation, the orders to start from are first checkpointed whole (checkpoint_seeds.hpp),
+// with a quarter of the budget at most; what comes near to the limits is where the first dives start.
 //
 // A dive starts at a candidate, judges the first `width` mutations its pipeline yields, and goes on with the one that
 // brings memory towards the target at the lowest price in time; the others wait in a queue, cheapest estimate first.
@@ -167,12 +170,16 @@ class best_first {
       checkpoint_seeds<G> seeds(n->state, goal_, target_);
       auto const try_one = [&](checkpoint const& m, edited<G> e) {
         if constexpr (reorders) e.order = scheduler_(e.graph);
+        if (seen_.add(e.graph, e.order) == seen_candidates::answer::no_order)
+          refuse_order(e.graph, e.order, m.describe(n->state));
         auto result = judge(e.graph, e.order);
-        last_ = make_node(step(n->path, m.describe(n->state)), std::move(e.graph), std::move(e.order), std::move(result));
+        last_ =
+            make_node(step(n->path, m.describe(n->state)), std::move(e.graph), std::move(e.order), std::move(result));
         consider(last_);
         return verdict{last_->state.result.peak_bytes, last_->state.result.latency};
       };
-      seeds.run(try_one, [&] { return out_of_time(0.25); }, [&] { queue_.push_back(last_); });
+      seeds.run(
+          try_one, [&] { return out_of_time(0.25); }, [&] { queue_.push_back(last_); });
     }
     last_ = nullptr;
   }
@@ -338,9 +345,7 @@ class best_first {
     nodes.resize(most_waiting());
   }
   /// Candidates of large graphs take much memory, some 500 bytes an op.
-  std::size_t most_waiting() const {
-    return std::clamp<std::size_t>(200000 / (graph_.op_count() + 1), 2, 64);
-  }
+  std::size_t most_waiting() const { return std::clamp<std::size_t>(200000 / (graph_.op_count() + 1), 2, 64); }
 
   Moves const& moves_;
   Cost const& cost_;

@@ -23,7 +23,10 @@ class checkpoint_seeds {
  public:
   /// `target` is the peak that is wanted where the goal limits memory.
   checkpoint_seeds(candidate<G> const& from, objective const& goal, bytes_t target)
-      : from_(from), goal_(goal), target_(target), ground_(checkpoint::ground_of(from)) {}
+      : from_(from),
+        goal_(goal),
+        target_(target),
+        ground_(checkpoint::ground_of(from)) {}
 
   /// Calls `judge(mutation, edited)`, which gives a verdict, for budgets that close in on the limits, at each pair of
   /// prices that may do better than those before; `keep()` after those that a search may go on from. At most a dozen
