@@ -56,7 +56,9 @@ class best_first {
         begin_(clock::now()) {}
 
   optimized<G> run(schedule const& original, std::span<schedule const> seeds) {
+    auto const before = elapsed();
     out_.original = judge(graph_, original);
+    reserve_ = 25 * (elapsed() - before);
     goal_ = objective::resolve(options_.memory_at_most, options_.latency_at_most, out_.original);
     out_.memory_limit_bytes = goal_.memory;
     out_.latency_limit_seconds = goal_.latency;
@@ -123,7 +125,7 @@ class best_first {
   bool out_of_time() const { return out_of_time(part_); }
   bool out_of_time(double part) const {
     return static_cast<double>(out_.candidates) >= part * static_cast<double>(options_.iterations) ||
-           options_.stop.stop_requested() || !(elapsed() < part * options_.time.limit.count());
+           options_.stop.stop_requested() || !(elapsed() + reserve_ < part * options_.time.limit.count());
   }
   std::string name_of_op(op_id o) const {
     std::string s(graph_.facets(o).name);
@@ -226,6 +228,7 @@ class best_first {
   /// Addresses for the best candidate. Where they need more than the peak and that is over the limit, the search is to go
   /// on with a limit that is lower by as much: false then.
   bool place() {
+    if (out_.fits && placed_ == best_) return true;
     out_.placed = make_plan(best_->state, graph_, options_.memory);
     bool const fits = goal_.fits(best_->state.result);
     out_.fits = fits && out_.placed.arena_bytes <= out_.memory_limit_bytes;
@@ -360,10 +363,11 @@ class best_first {
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
   std::vector<node_ptr> queue_;
   node_ptr best_;
-  node_ptr last_;    // judged by plant()
-  node_ptr placed_;  // the last one whose addresses fit
-  int lowered_ = 0;  // how often the limit was lowered for the sake of addresses
-  double part_ = 1;  // of the budget: what the search may use so far
+  node_ptr last_;       // judged by plant()
+  node_ptr placed_;     // the last one whose addresses fit
+  int lowered_ = 0;     // how often the limit was lowered for the sake of addresses
+  double part_ = 1;     // of the budget: what the search may use so far
+  double reserve_ = 0;  // seconds kept back for addresses, which cost some twenty times what judging a candidate costs
   seen_candidates seen_;
   optimized<G> out_;
 };
