@@ -38,6 +38,10 @@ class rounding {
 
 }  // namespace detail
 
+/// Whether a new buffer may be put into the place of another one, as far as sizes go (in bytes, rounded up): whole buffers
+/// of equally many bytes, whatever the tensors in them take. The simulator and the lower bound ask this.
+constexpr bool fits_in_place(bytes_t of, bytes_t what) { return of == what && what != 0; }
+
 /// The input storage whose buffer an op may write its output storage to, if it dies there.
 struct takeover_candidate {
   storage_id from, to;
@@ -181,7 +185,7 @@ void flow_facts::find_takeovers(G const& g, op_id o) {
     if (maker(to) == o && bytes != 0)
       for (value_id arg : in) {
         auto const from = flow::storage(g, arg);
-        if (bytes_[from] == bytes && kinds_[from] == kind::plain) {
+        if (fits_in_place(bytes_[from], bytes) && kinds_[from] == kind::plain) {
           bool all = true;
           std::size_t k = 0;
           for (value_id other : in) {  // another argument may look at the same storage in another way

@@ -25,13 +25,27 @@ struct peak_bound {
 
 namespace detail {
 
-/// The fewest bytes that must be there for an op to read a value: a view may be loaded without the rest of its storage.
+/// How many bytes a buffer may have in which an op finds a value: those of its storage, or, where the value or one that
+/// it is a view of was stored and loaded without the rest, those of that tensor alone. Calls f with each.
+template <class G, class F>
+void each_size(G const& g, flow_facts const& facts, value_id v, F&& f) {
+  f(facts.bytes(flow::storage(g, v)));
+  if constexpr (std::derived_from<G, op_graph>) {
+    for (;;) {
+      f(align_up(g.type(v).bytes(), facts.options().alignment));
+      auto const& r = g.record(v);
+      if (r.alias == alias_kind::fresh) return;
+      if (r.producer == nothing<op_id>) v = g.record(r.storage).first;
+      else v = r.of >= 0 ? g.inputs(r.producer)[static_cast<std::size_t>(r.of)] : g.output(r.producer, -2 - r.of);
+    }
+  }
+}
+/// The fewest of them.
 template <class G>
 bytes_t least_bytes(G const& g, flow_facts const& facts, value_id v) {
-  auto const s = flow::storage(g, v);
-  if constexpr (std::derived_from<G, op_graph>)
-    return std::min(facts.bytes(s), align_up(g.type(v).bytes(), facts.options().alignment));
-  else return facts.bytes(s);
+  bytes_t least = INT64_MAX;
+  each_size(g, facts, v, [&](bytes_t n) { least = std::min(least, n); });
+  return least;
 }
 
 /// Whether any plan could put output j in the place of input i: of it, or of a copy of it.
@@ -53,11 +67,12 @@ bool might_take_over(G const& g, op_id o, std::size_t i, std::size_t j) {
 template <dataflow_graph G>
 peak_bound peak_lower_bound(G const& g, flow_facts const& facts) {
   struct part {
-    storage_id storage;
-    bytes_t bytes;
+    storage_id storage = nothing<storage_id>;
+    bytes_t bytes = 0;
+    bool may_go = false;  // an output may be put into its place
   };
   peak_bound b;
-  plain_vector<part> parts, taken;
+  plain_vector<part> parts;
   auto const add = [](plain_vector<part>& to, storage_id s, bytes_t n) {
     for (auto& p : to)
       if (p.storage == s) {
@@ -79,31 +94,37 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts) {
   bytes_t const end = facts.resident_bytes() + sum(kept);
 
   for (auto o : id_range<op_id>(facts.op_count())) {
-    parts.clear(), taken.clear();
+    parts.clear();
     for (value_id v : flow::inputs(g, o))
       if (auto const s = flow::storage(g, v); !facts.is_resident(s)) add(parts, s, detail::least_bytes(g, facts, v));
-    bytes_t saved = 0;
+    auto const inputs = parts.size();
+    bytes_t saved = 0;  // an output in the place of an input's buffer: what was counted for that input is not needed
     std::size_t j = 0;
     for (value_id out : flow::outputs(g, o)) {
       auto const to = flow::storage(g, out);
       if (facts.maker(to) == o) {
         add(parts, to, facts.bytes(to));
-        bool could = false;
+        bytes_t most = 0;
         std::size_t i = 0;
         if (facts.options().takeover)
           for (value_id in : flow::inputs(g, o)) {
-            if (!facts.is_resident(flow::storage(g, in)) && detail::least_bytes(g, facts, in) == facts.bytes(to) &&
-                detail::might_take_over(g, o, i, j)) {
-              could = true;
-              add(taken, flow::storage(g, in), facts.bytes(to));
-            }
+            bool fits = false;
+            detail::each_size(g, facts, in, [&](bytes_t n) { fits = fits || fits_in_place(n, facts.bytes(to)); });
+            if (fits && detail::might_take_over(g, o, i, j))
+              for (std::size_t k = 0; k < inputs; ++k)
+                if (parts[k].storage == flow::storage(g, in)) {
+                  most = std::max(most, parts[k].bytes);
+                  parts[k].may_go = true;
+                }
             ++i;
           }
-        if (could) saved += facts.bytes(to);
+        saved += most;
       }
       ++j;
     }
-    bytes_t const here = facts.resident_bytes() + sum(parts) + facts.workspace(o) - std::min(saved, sum(taken));
+    bytes_t all_that_may_go = 0;
+    for (auto const& p : parts) all_that_may_go += p.may_go ? p.bytes : 0;
+    bytes_t const here = facts.resident_bytes() + sum(parts) + facts.workspace(o) - std::min(saved, all_that_may_go);
     if (here < b.bytes) continue;
     if (here > b.bytes) b.forcing.clear();
     b.bytes = here;
