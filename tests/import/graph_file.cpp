@@ -12,6 +12,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <vector>
 
 using namespace neap;
 
@@ -69,6 +70,37 @@ TEST_CASE("exported graphs: the reference's peak to the byte, and its latency") 
     CHECK(s.peak_bytes == k.peak);
     CHECK(s.latency * 1e6 == doctest::Approx(k.latency_us).epsilon(1e-3));
   }
+}
+
+TEST_CASE("what a node says beyond what the reader knows belongs to its op: arguments, and keys of any name") {
+  auto const digest_with = [](nlohmann::json const& more) {
+    auto j = small();
+    j["nodes"][0].update(more);
+    auto const r = io::read_neap_graph(j, "f.json");
+    REQUIRE_MESSAGE(r.ok(), r.message());
+    return r->program.digest();
+  };
+  using nlohmann::json;
+  std::vector<digest> met;
+  for (auto const& more :
+       {json::object(), json{{"args", {"%0", 2}}}, json{{"args", {"%0", 3}}}, json{{"args", {"%0", 2.0}}},
+        json{{"args", {"%0", "2"}}}, json{{"kwargs", {{"dim", 0}}}}, json{{"kwargs", {{"dim", 1}}}},
+        json{{"kwargs", {{"dim", 1}, {"keepdim", false}}}}, json{{"args", {"%0"}}, {"kwargs", {{"dim", 1}}}},
+        json{{"padding", 1}}, json{{"args", {{1, 1}, {0, 0}}}}, json{{"args", {{1, 1, 0}, {0}}}}}) {
+    CAPTURE(more.dump());
+    auto const d = digest_with(more);
+    CHECK(std::find(met.begin(), met.end(), d) == met.end());
+    met.push_back(d);
+  }
+  // what says nothing, or nothing of the computation
+  for (auto const& more : {json{{"args", json::array()}, {"kwargs", json::object()}}, json{{"kwargs", nullptr}},
+                           json{{"scope", "model.layers.3"}}, json{{"phase", "bwd"}}, json{{"name", "another"}}})
+    CHECK(digest_with(more) == met.front());
+  auto j = small(), k = small();  // the order of keys says nothing
+  j["nodes"][0]["kwargs"] = json::parse(R"({"a": 1, "b": {"c": 2, "d": 3}})");
+  k["nodes"][0]["kwargs"] = json::parse(R"({"b": {"d": 3, "c": 2}, "a": 1})");
+  CHECK(io::read_neap_graph(j, "f")->program == io::read_neap_graph(k, "f")->program);
+  CHECK(io::read_neap_graph(j, "f")->program.details(op_id{0}) == R"({"kwargs":{"a":1,"b":{"c":2,"d":3}}})");
 }
 
 TEST_CASE("a small document, read as it says") {

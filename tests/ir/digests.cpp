@@ -152,6 +152,7 @@ struct choices {
   int axis = 0, of = 0;
   double seconds = 1;
   char const* target = "lib::f";
+  char const* details = "";
 };
 
 digest digest_of(choices const& c) {
@@ -168,7 +169,7 @@ digest digest_of(choices const& c) {
   output_rule const out[] = {{tensor_layout::dense(t), alias_kind::fresh, -1, c.bytes},
                              {tensor_layout::dense(t), alias_kind::view, c.of, -1}};
   value_id const in[] = {d, a};
-  auto const o = edit.add_opaque(c.target, f, in, out);
+  auto const o = edit.add_opaque(c.target, f, in, out, {}, c.details);
   edit.keep(edit.output(o), c.result);
   if (c.keep_hidden) edit.keep(d, role::activation);
   if (c.in_region) {
@@ -203,7 +204,9 @@ TEST_CASE("graphs that differ in one thing have different digests") {
                                  {.bytes = 1000},
                                  {.of = 1},
                                  {.seconds = 2},
-                                 {.target = "lib::g"}};
+                                 {.target = "lib::g"},
+                                 {.details = "{\"dim\":0}"},
+                                 {.details = "{\"dim\":1}"}};
   std::set<digest> met;
   for (auto const& c : all) CHECK(met.insert(digest_of(c)).second);
   CHECK(digest_of({}) == digest_of({}));

@@ -52,7 +52,8 @@ inline graph opaque_graph(std::uint64_t seed, std::size_t ops = 12) {
       case 3: o.rng = true, o.key = static_cast<std::int64_t>(i); [[fallthrough]];
       default: rules = {{layout(), alias_kind::fresh, -1, -1}};
     }
-    auto const id = edit.add_opaque("fwd." + std::to_string(below(3)), o, in, rules, "f" + std::to_string(i));
+    auto const id = edit.add_opaque("fwd." + std::to_string(below(3)), o, in, rules, "f" + std::to_string(i),
+                                    i % 3 ? "{\"args\":[\"%0\"," + std::to_string(i % 4) + "]}" : "");
     for (auto v : edit.outputs_of(id)) forward.push_back(v);
   }
   value_id gradient = forward.back();

@@ -210,7 +210,7 @@ inline op_graph renumbered(op_graph const& g, std::uint64_t seed) {
       std::vector<output_rule> rules;
       for (auto v : g.outputs(o))
         rules.push_back({g.layout(v), g.record(v).alias, g.record(v).of, g.bytes(g.storage(v))});
-      id = edit.add_opaque(g.text(x->target), *x, in, rules);
+      id = edit.add_opaque(g.target(o), *x, in, rules, {}, g.details(o));
     } else {
       edit.emit(g.view(o), in);
       id = id_at<op_id>(edit.graph().op_count() - 1);
@@ -414,7 +414,9 @@ class graph_maker {
         out.push_back({tensor_layout::dense(t), alias_kind::fresh, -1, coin(3) ? t.bytes() + below(64) : -1});
       }
     }
-    auto const o = edit_.add_opaque("lib::op" + std::to_string(below(4)), what, in, out);
+    auto const nth = edit_.graph().op_count();
+    auto const o = edit_.add_opaque("lib::op" + std::to_string(below(4)), what, in, out, {},
+                                    nth % 2 ? "{\"dim\":" + std::to_string(nth % 3) + "}" : std::string());
     if (updated != nothing<value_id>) forget_version(updated);
     auto const version = [&](value_id v) { return edit_.graph().record(v).version; };
     for (auto v : edit_.outputs_of(o))

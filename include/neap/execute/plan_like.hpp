@@ -88,8 +88,12 @@ inline op_graph resized(op_graph const& planned, op_graph const& from, op_graph 
       rules.push_back({layout[v], r.alias, r.of, r.alias == alias_kind::fresh ? bytes[v] : -1});
     }
     operator_view what = planned.view(o);
-    if (!planned.as<op::store>(o) && !planned.as<op::load>(o)) what = to.view(of[planned.origin(o)]);
-    auto const made = edit.add_given(what, planned.inputs(o), span_of(rules), planned.target(o));
+    auto details = planned.details(o);
+    if (!planned.as<op::store>(o) && !planned.as<op::load>(o)) {
+      auto const x = of[planned.origin(o)];
+      what = to.view(x), details = to.details(x);
+    }
+    auto const made = edit.add_given(what, planned.inputs(o), span_of(rules), planned.target(o), details);
     edit.set_name(made, planned.name(o));
     edit.set_origin(made, planned.origin(o));
     for (auto v : planned.outputs(o)) {

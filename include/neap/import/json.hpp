@@ -6,9 +6,11 @@
 #include <neap/core/tensor_type.hpp>
 #include <neap/core/units.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -132,6 +134,15 @@ class json_place {
     return t * 1e-6;
   }
   nlohmann::json const& raw() const { return *j_; }
+  /// The members of an object but those named and those that say nothing (null, empty), as one text: equal for equal
+  /// members in whatever order they come. Empty if there are none.
+  std::string other_members(std::initializer_list<std::string_view> named) const {
+    require(j_->is_object(), "must be an object");
+    nlohmann::json others = nlohmann::json::object();
+    for (auto const& [key, value] : j_->items())
+      if (!value.empty() && std::find(named.begin(), named.end(), key) == named.end()) others[key] = value;
+    return others.empty() ? std::string() : others.dump();
+  }
 
  private:
   static std::string plain(double x) {

@@ -99,7 +99,9 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
       rules.push_back({edit.layout_of(inputs[static_cast<std::size_t>(update_of)]), alias_kind::update, update_of, -1});
     if (update_of < 0 && memory == magis_memory::aliased && view) rules.push_back({layout, alias_kind::view, 0, -1});
     else if (update_of < 0 || memory == magis_memory::as_magis) rules.push_back({layout, alias_kind::fresh, -1, bytes});
-    op_id const o = edit.add_opaque(tag, what, inputs, rules, name);
+    bool const has_attributes = j.has("attrs") && !j["attrs"].is_null();
+    auto const details = has_attributes ? j["attrs"].other_members({"name"}) : std::string();
+    op_id const o = edit.add_opaque(tag, what, inputs, rules, name, details);
     value[i] = edit.output(o);
     auto const in_storage = static_cast<std::uint32_t>(index(edit.graph().storage(value[i])));
     if (update_of >= 0) ++writes[in_storage];

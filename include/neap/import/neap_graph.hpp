@@ -1,6 +1,7 @@
 // neap-graph, version 1: a training step exported from PyTorch (or anything else that writes the format). Operators are
 // taken as opaque: types, aliasing, cost; buffers are storages, tensors are values, and the file's order is kept. A node
-// that mutates a tensor gives it a new value: later nodes read that one.
+// that mutates a tensor gives it a new value: later nodes read that one. What a node says besides (args, kwargs) becomes
+// the op's details: nodes that differ there compute different things.
 #pragma once
 
 #include <neap/import/file.hpp>
@@ -224,7 +225,10 @@ class neap_graph_reader {
         out[k].fail("node \"" + name + "\" is flagged \"view\", and makes a buffer");
       tensors.push_back(static_cast<std::size_t>(id));
     }
-    op_id const o = edit_.add_opaque(j["op"].text(), what, inputs, rules, name);
+    // Whatever else is said of a node is a part of what it computes: args, kwargs, and what this reader does not know.
+    auto const details = j.other_members(
+        {"name", "op", "phase", "scope", "in", "out", "flags", "mutates", "flops", "read", "write", "latency_us"});
+    op_id const o = edit_.add_opaque(j["op"].text(), what, inputs, rules, name, details);
     for (std::size_t k = 0; k < tensors.size(); ++k) {
       auto& t = tensors_[tensors[k]];
       auto& b = buffers_[t.buffer];

@@ -175,7 +175,10 @@ class digest_updater {
   digest own_digest(op_id o) const {
     auto const& r = g_.ops_[o];
     digest d = r.kind < g_.table_.size() ? digest{}.mix(r.kind) : digest{}.mix(g_.facets(o).name);
-    if (auto const* x = g_.as<op::opaque>(o)) d = d.mix(g_.text(x->target));
+    if (auto const* x = g_.as<op::opaque>(o)) {
+      d = d.mix(g_.text(x->target));
+      if (x->details) d = d.mix(g_.text(x->details));
+    }
     for (auto const& a : g_.facets(o).attributes) d = detail::mix_attribute(d, a.get(g_.attributes(o)));
     d = d.mix(index(r.region));
     for (auto v : g_.outputs(o)) {

@@ -84,11 +84,12 @@ class graph_editor final : public op_emitter {
     return emit(view_of(op), inputs);
   }
   /// Adds an op whose meaning is not known, with its outputs. `of = -2 - j` shares the storage of its own output j.
+  /// `details`: its attributes besides, as one text that is equal where they are.
   op_id add_opaque(std::string_view target, op::opaque what, std::span<value_id const> inputs,
-                   std::span<output_rule const> outputs, std::string_view name = {}) {
+                   std::span<output_rule const> outputs, std::string_view name = {}, std::string_view details = {}) {
     int const kind = kind_of(&facets_of<op::opaque>);
     check_inputs(inputs);
-    what.target = intern_target(target);
+    what.target = intern_often(target), what.details = intern_often(details);
     op_id const id = append(kind, &what, inputs, outputs);
     g_.ops_[id].name = intern(name);
     return id;
@@ -96,10 +97,10 @@ class graph_editor final : public op_emitter {
   /// For readers of files: an op of any kind with its outputs given instead of inferred, whose inputs may be values
   /// that are added later. What was read must then pass verify().
   op_id add_given(operator_view op, std::span<value_id const> inputs, std::span<output_rule const> outputs,
-                  std::string_view target = {}) {
+                  std::string_view target = {}, std::string_view details = {}) {
     if (op.facets != &facets_of<op::opaque>) return append(kind_of(op.facets), op.bytes, inputs, outputs);
     auto what = *static_cast<op::opaque const*>(op.bytes);
-    what.target = intern_target(target);
+    what.target = intern_often(target), what.details = intern_often(details);
     return append(kind_of(op.facets), &what, inputs, outputs);
   }
   /// A copy of an op: same operator, attributes, key, origin, region and inputs, new outputs. In-place updates cannot
@@ -184,6 +185,15 @@ class graph_editor final : public op_emitter {
   }
   void set_name(op_id o, std::string_view name) { g_.ops_[o].name = intern(name); }
   void set_name(value_id v, std::string_view name) { g_.values_[v].name = intern(name); }
+  /// The details of an opaque op; of others there are none.
+  void set_details(op_id o, std::string_view details) {
+    auto const* x = g_.as<op::opaque>(o);
+    if (!x) return;
+    auto what = *x;
+    what.details = intern_often(details);
+    g_.ops_[o].attributes = intern(what);
+    touched_ops_.push_back(o);
+  }
   /// For readers of files; otherwise an op's origin is a number of its own, and a copy's that of its original.
   void set_origin(op_id o, op_id origin) {
     g_.ops_[o].origin = static_cast<std::uint32_t>(index(origin));
@@ -358,7 +368,7 @@ class graph_editor final : public op_emitter {
   /// The same bytes as those of an op added before by this editor: large imported graphs repeat themselves.
   std::uint32_t intern(op::opaque const& x) {
     constexpr std::size_t words = sizeof(op::opaque) / 8;
-    static_assert(sizeof(op::opaque) == 8 + 5 * sizeof(double), "compared byte by byte: no padding");
+    static_assert(sizeof(op::opaque) == 16 + 5 * sizeof(double), "compared byte by byte: no padding");
     std::uint64_t bytes[words];
     std::memcpy(bytes, &x, sizeof bytes);
     neap::digest d;
@@ -373,10 +383,10 @@ class graph_editor final : public op_emitter {
     g_.attributes_.resize((g_.attributes_.size() + 15) / 16 * 16);
     return at;
   }
-  /// What opaque operators are called comes again and again.
-  std::uint32_t intern_target(std::string_view text) {
+  /// What opaque operators are called, and their details, come again and again.
+  std::uint32_t intern_often(std::string_view text) {
     if (text.empty()) return 0;
-    return interned_targets_.find_or_add(
+    return interned_texts_.find_or_add(
         neap::digest{}.mix(text).low, [&](std::uint32_t at) { return g_.text(at) == text; },
         [&] { return intern(text); });
   }
@@ -616,7 +626,7 @@ class graph_editor final : public op_emitter {
   // scratch
   plain_vector<value_id> arguments_;
   plain_vector<tensor_layout> layouts_;
-  number_set interned_layouts_, interned_opaque_, interned_targets_;
+  number_set interned_layouts_, interned_opaque_, interned_texts_;
   std::size_t layouts_seen_ = 0;  // are in interned_layouts_
 };
 

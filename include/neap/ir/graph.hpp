@@ -138,6 +138,11 @@ class op_graph {
     auto const* x = as<op::opaque>(o);
     return x ? text(x->target) : std::string_view{};
   }
+  /// What a file says of an opaque op beyond what neap knows: its arguments that are no tensors, as one text.
+  std::string_view details(op_id o) const {
+    auto const* x = as<op::opaque>(o);
+    return x ? text(x->details) : std::string_view{};
+  }
   /// The name given by a user or a file; empty if none.
   std::string_view name(op_id o) const { return text(ops_[o].name); }
 
@@ -227,7 +232,7 @@ inline bool same_attribute(attribute_value const& a, attribute_value const& b) {
   if (auto const* x = std::get_if<dtype>(&a)) return *x == *std::get_if<dtype>(&b);
   return *std::get_if<extents>(&a) == *std::get_if<extents>(&b);
 }
-/// The same operator with the same attributes; what opaque operators are called is not looked at.
+/// The same operator with the same attributes; the texts of opaque operators are not looked at.
 inline bool same_operator(operator_view a, operator_view b) {
   if (a.facets != b.facets) return false;
   for (auto const& f : a.facets->attributes)
@@ -246,7 +251,7 @@ inline bool operator==(op_graph const& a, op_graph const& b) {
     if (r.output_count != s.output_count || (r.output_count && r.first_output != s.first_output) ||
         r.origin != s.origin || r.region != s.region || a.name(o) != b.name(o) ||
         !std::equal(a.inputs(o).begin(), a.inputs(o).end(), b.inputs(o).begin(), b.inputs(o).end()) ||
-        !detail::same_operator(a.view(o), b.view(o)) || a.target(o) != b.target(o))
+        !detail::same_operator(a.view(o), b.view(o)) || a.target(o) != b.target(o) || a.details(o) != b.details(o))
       return false;
   }
   for (auto v : a.values()) {

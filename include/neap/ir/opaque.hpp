@@ -9,12 +9,14 @@ namespace neap::inline v0::op {
 struct opaque {
   static constexpr std::string_view name = "opaque";
 
-  std::uint32_t target = 0;  // what it is called: offset in the graph's text
-  bool pointwise = false;    // may overwrite a dying input of equal size and layout
-  bool rng = false;          // draws random numbers: a copy must draw the same ones
-  bool pure = true;          // may be computed again
-  bool placeholder = false;  // stands for a tensor that is given at its place in the order; never computed again
-  std::int64_t key = 0;      // of the random draws
+  std::uint32_t target = 0;   // what it is called: offset in the graph's text
+  std::uint32_t details = 0;  // its other attributes as one text, in the same way: equal ones are equal texts; 0: none
+  bool pointwise = false;     // may overwrite a dying input of equal size and layout
+  bool rng = false;           // draws random numbers: a copy must draw the same ones
+  bool pure = true;           // may be computed again
+  bool placeholder = false;   // stands for a tensor that is given at its place in the order; never computed again
+  std::uint32_t spare = 0;    // always 0, in the place of bytes that nobody would set: ops are compared by their bytes
+  std::int64_t key = 0;       // of the random draws
   double flops = 0, read = 0, written = 0;  // operations; bytes
   double seconds = -1;                      // the time the file gives; negative: not given
 

@@ -9,7 +9,7 @@
 //     v2 f32[32,64]                                # its outputs; fresh unless said otherwise
 //   op o1 permute {axes=[1,0]} (v2) origin o7 region r0
 //     v3 view 0 f32[64,32] strides [1,64]          # a view of argument 0; `update 0`: its next version; `own 0`: of
-//   op o2 opaque "aten::foo" {pure=false} (v3)     #   the op's own output 0
+//   op o2 opaque "aten::foo" {pure=false} (v3)     #   the op's own output 0; details: a text after the first
 //     v4 f32[8] bytes 64 gradient "g"              # storage of other than dense size; role; name
 //   keep v4
 //   region r0 parts 2 extent 64
@@ -133,6 +133,7 @@ class graph_printer {
     if (g_.as<op::opaque>(o)) {
       text_ += ' ';
       print_quoted(text_, g_.target(o));
+      print_name(g_.details(o));
     }
     std::vector<std::max_align_t> room(f.size / sizeof(std::max_align_t) + 1);
     f.construct(room.data());
@@ -454,6 +455,7 @@ class graph_parser {
       if (x->name == called) f = x;
     if (!f) fail_at(start_, "unknown operator '" + std::string(called) + "'");
     std::string const target = f == &facets_of<op::opaque> ? quoted() : std::string();
+    std::string const details = f == &facets_of<op::opaque> && at_quote() ? quoted() : std::string();
     std::vector<std::max_align_t> room(f->size / sizeof(std::max_align_t) + 1);
     f->construct(room.data());
     if (accept('{'))
@@ -503,7 +505,7 @@ class graph_parser {
       rules.push_back(rule);
       outputs.push_back(std::move(o));
     }
-    edit_.add_given({f, room.data()}, inputs, rules, target);
+    edit_.add_given({f, room.data()}, inputs, rules, target, details);
     edit_.set_name(op, name);
     for (std::size_t j = 0; j < outputs.size(); ++j) {
       auto const v = edit_.output(op, static_cast<int>(j));

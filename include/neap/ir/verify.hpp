@@ -67,8 +67,10 @@ class graph_checker {
       require(r.origin < g_.origin_count_, say(o), ": its origin is out of range");
       require(r.region == nothing<region_id> || index(r.region) < g_.regions_.size(), say(o),
               ": its region does not exist");
-      if (auto const* x = g_.as<op::opaque>(o))
+      if (auto const* x = g_.as<op::opaque>(o)) {
         require(x->target == 0 || x->target < g_.text_.size(), say(o), ": what it is called is out of range");
+        require(x->details == 0 || x->details < g_.text_.size(), say(o), ": its details are out of range");
+      }
       for (auto v : g_.inputs(o))
         require(index(v) < g_.value_count(), say(o), " reads ", say(v), ", which does not exist");
       if (r.output_count == 0) continue;

@@ -28,7 +28,7 @@ class program_copy {
       auto const& r = g_.record(v);
       rules_.push_back({g_.layout(v), r.alias, r.of >= 2 ? r.of + shift : r.of, g_.bytes(r.storage)});
     }
-    auto const to = edit.add_given(what, inputs, span_of(rules_), g_.target(o));
+    auto const to = edit.add_given(what, inputs, span_of(rules_), g_.target(o), g_.details(o));
     for (std::size_t j = 0; j < rules_.size(); ++j) stands_for(g_.outputs(o)[j], edit.output(to, static_cast<int>(j)));
     edit.set_name(to, g_.name(o));
   }

@@ -42,13 +42,14 @@ inline digest with_layout(digest d, tensor_layout const& l) {
   return d.mix(static_cast<std::uint64_t>(l.offset));
 }
 
-/// The operator: its kind, what a file calls it, its attributes with the random key among them, the parts it runs in. An
+/// The operator: its kind, what a file calls it and says of it, its attributes with the random key among them, the parts
+/// it runs in. An
 /// opaque op that draws random numbers or may run only once is told from its like by the original op that it stands for.
 inline digest operator_number(op_graph const& g, op_id o) {
   auto const& f = g.facets(o);
   digest d = digest{}.mix(f.name);
   auto const* x = g.as<op::opaque>(o);
-  if (x) d = d.mix(g.text(x->target));
+  if (x) d = d.mix(g.text(x->target)).mix(g.text(x->details));
   if (x && (x->rng || runs_at_most_once(g, o))) d = d.mix(index(g.origin(o)));
   for (auto const& a : f.attributes) {
     if (x && a.name == "target") continue;
