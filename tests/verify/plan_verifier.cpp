@@ -58,8 +58,8 @@ TEST_CASE("good plans of thousands of random graphs pass") {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     CAPTURE(seed);
     sample const s(seed);
-    auto const v = verify_plan(s.original, s.good, s.good.arena_bytes);
-    CHECK(v.message() == "");
+    CHECK(verify_plan(s.original, s.good, s.good.arena_bytes).message() == "");
+    CHECK(verify_plan(s.original, s.good, some_seconds{}, s.good.arena_bytes).message() == "");
   }
 }
 
@@ -305,6 +305,61 @@ std::vector<plan_fault_case> const& plan_faults() {
          s.end = s.start - 1;
          return true;
        }},
+      {"begins too late", kind::bad_time,
+       [](toy_plan& p, random_stream& draw) {
+         auto& s = p.steps[draw.below(steps_of(p))];
+         s.start += 1, s.end += 1;
+         return true;
+       }},
+      {"all times are a thousandth", kind::wrong_duration,
+       [](toy_plan& p, random_stream&) {
+         for (auto& s : p.steps) s.start *= 1e-3, s.end *= 1e-3;
+         return p.latency > 0 && (p.latency *= 1e-3, true);
+       }},
+      {"one step is faster, and all after it begin earlier", kind::wrong_duration,
+       [](toy_plan& p, random_stream& draw) {
+         if (std::any_of(p.steps.begin(), p.steps.end(),
+                         [](plan_step const& x) { return x.stream != op_stream::compute; }))
+           return false;
+         auto* s = pick_step(p, draw, [](plan_step const& x) { return x.end > x.start; });
+         if (!s) return false;
+         auto const less = (s->end - s->start) / 2;
+         s->end -= less;
+         for (++s; s != p.steps.data() + p.steps.size(); ++s) s->start -= less, s->end -= less;
+         p.latency -= less;
+         return true;
+       }},
+      {"a wait at an earlier step than the times need", kind::bad_time,
+       [](toy_plan& p, random_stream& draw) {
+         std::vector<transfer_wait*> late;
+         for (auto& w : p.waits)
+           if (w.step > w.transfer + 1 && w.step - 1 < steps_of(p) &&
+               p.steps[w.step - 1].stream == op_stream::compute && p.steps[w.step - 1].start < p.steps[w.transfer].end)
+             late.push_back(&w);
+         if (late.empty()) return false;
+         --late[draw.below(static_cast<std::uint32_t>(late.size()))]->step;
+         return true;
+       }},
+      {"a source has another name", kind::name_changed,
+       [](toy_plan& p, random_stream& draw) {
+         graph_editor edit(p.graph);
+         std::vector<value_id> first;
+         for (auto s : p.graph.storages())
+           if (p.graph.is_resident(s)) first.push_back(p.graph.record(s).first);
+         if (first.empty()) return false;
+         edit.set_name(first[draw.below(static_cast<std::uint32_t>(first.size()))], "mine");
+         p.graph = toy_graph(std::move(edit).finish());
+         return true;
+       }},
+      {"an op has another name", kind::name_changed,
+       [](toy_plan& p, random_stream& draw) {
+         auto* s = pick_step(p, draw, [](plan_step const& x) { return x.stream == op_stream::compute; });
+         if (!s) return false;
+         graph_editor edit(p.graph);
+         edit.set_name(s->op, "mine");
+         p.graph = toy_graph(std::move(edit).finish());
+         return true;
+       }},
       {"a load nobody waits for", kind::missing_wait,
        [](toy_plan& p, random_stream& draw) {
          auto* s = pick_step(p, draw, [&](plan_step const& x) {
@@ -409,6 +464,12 @@ std::vector<plan_fault_case> const& plan_faults() {
       {"latency", kind::wrong_latency, [](toy_plan& p, random_stream&) { return p.latency = p.latency / 2 - 1, true; }},
       {"a bound above the peak", kind::wrong_bound,
        [](toy_plan& p, random_stream&) { return p.lower_bound_bytes = p.peak_bytes + 1, true; }},
+      {"a bound that says that this is the best", kind::wrong_bound,
+       [](toy_plan& p, random_stream&) {
+         return p.lower_bound_bytes < p.peak_bytes && (p.lower_bound_bytes = p.peak_bytes, true);
+       }},
+      {"a bound that is too low", kind::wrong_bound,
+       [](toy_plan& p, random_stream&) { return p.lower_bound_bytes > 0 && (--p.lower_bound_bytes, true); }},
       {"another original", kind::other_original,
        [](toy_plan& p, random_stream&) { return p.original = p.original.mix(1), true; }},
   };
@@ -429,7 +490,7 @@ TEST_CASE("faults planted in good plans are found, each of its kind") {
       random_stream draw(seed, k);
       if (!f.plant(p, draw)) continue;
       ++planted[k];
-      auto const v = verify_plan(s.original, p);
+      auto const v = verify_plan(s.original, p, some_seconds{});
       CHECK(!v.ok());
       CHECK_MESSAGE(v.has(f.expected), f.name << ", expected " << name_of(f.expected) << ", got " << v.message());
     }
@@ -496,6 +557,11 @@ std::vector<graph_fault_case> const& graph_faults() {
          edit.add(unary{99}, g.inputs(o));
          put_in_place(g, edit, o, last_op(edit));
          return true;
+       }},
+      {"other details", kind::operator_changed,
+       [](op_graph const& g, graph_editor& edit, random_stream& draw) {
+         auto const o = pick_op(g, draw, [&](op_id x) { return g.as<op::opaque>(x) != nullptr; });
+         return o != nothing<op_id> && (edit.set_details(o, "{\"dim\":7}"), true);
        }},
       {"an update is lost", kind::missing_op,
        [](op_graph const& g, graph_editor& edit, random_stream& draw) {
@@ -584,7 +650,7 @@ std::vector<graph_fault_case> const& graph_faults() {
          for (auto v : g.outputs(o)) rules.push_back({g.layout(v), alias_kind::fresh, -1, g.bytes(g.storage(v))});
          auto const fewer = std::vector<value_id>(g.inputs(o).begin(), g.inputs(o).end() - 1);
          auto const x = *g.as<op::opaque>(o);
-         put_in_place(g, edit, o, edit.add_opaque(std::string(g.text(x.target)), x, fewer, rules));
+         put_in_place(g, edit, o, edit.add_opaque(g.target(o), x, fewer, rules, {}, g.details(o)));
          return true;
        }},
       {"another element type", kind::type_changed,
@@ -606,7 +672,7 @@ std::vector<graph_fault_case> const& graph_faults() {
          t = t == dtype::i32 ? dtype::i16 : t == dtype::f16 ? dtype::bf16 : dtype::i32;
          auto const x = *g.as<op::opaque>(o);
          auto const in = std::vector<value_id>(g.inputs(o).begin(), g.inputs(o).end());
-         put_in_place(g, edit, o, edit.add_opaque(std::string(g.text(x.target)), x, in, rules));
+         put_in_place(g, edit, o, edit.add_opaque(g.target(o), x, in, rules, {}, g.details(o)));
          return true;
        }},
       {"an op of nobody's", kind::unknown_op,

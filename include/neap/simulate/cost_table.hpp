@@ -25,10 +25,12 @@
 namespace neap::inline v0 {
 
 /// What decides how long an op takes: its operator's name, attributes (but for a random key), and the types and strides
-/// of its values. Equal in any graph over any operator set.
+/// of its values. Equal in any graph over any operator set; an imported operator is never one of neap's, whatever it is
+/// called.
 inline digest cost_key(op_graph const& g, op_id o) {
   digest d = digest{}.mix(detail::operator_name(g, o));
-  if (!g.as<op::opaque>(o))
+  if (g.as<op::opaque>(o)) d = d.mix(op::opaque::name).mix(g.details(o));
+  else
     for (auto const& a : g.facets(o).attributes)
       if (a.name != "key") d = detail::mix_attribute(d, a.get(g.attributes(o)));
   for (auto v : g.inputs(o)) d = detail::mix_strides(d, g.layout(v));
@@ -40,7 +42,7 @@ inline digest cost_key(op_graph const& g, op_id o) {
 class cost_table {
  public:
   struct row {
-    digest key;
+    neap::digest key;
     seconds_t seconds = 0;
     std::string name;  // of the operator, for readers of the file
     friend bool operator==(row const&, row const&) = default;
@@ -49,13 +51,14 @@ class cost_table {
   std::size_t size() const { return rows_.size(); }
   std::vector<row> const& rows() const { return rows_; }  // ascending by key
   /// The measured seconds, or nullptr. O(log size).
-  seconds_t const* find(digest key) const {
-    auto const it = std::lower_bound(rows_.begin(), rows_.end(), key, [](row const& r, digest k) { return r.key < k; });
+  seconds_t const* find(neap::digest key) const {
+    auto const it =
+        std::lower_bound(rows_.begin(), rows_.end(), key, [](row const& r, neap::digest k) { return r.key < k; });
     return it != rows_.end() && it->key == key ? &it->seconds : nullptr;
   }
   /// Adds a cost, or replaces what was there. O(size).
-  void set(digest key, seconds_t seconds, std::string_view name) {
-    auto it = std::lower_bound(rows_.begin(), rows_.end(), key, [](row const& r, digest k) { return r.key < k; });
+  void set(neap::digest key, seconds_t seconds, std::string_view name) {
+    auto it = std::lower_bound(rows_.begin(), rows_.end(), key, [](row const& r, neap::digest k) { return r.key < k; });
     if (it == rows_.end() || it->key != key) it = rows_.insert(it, row{key, 0, {}});
     it->seconds = seconds;
     it->name = name.empty() ? "-" : std::string(name);
@@ -63,6 +66,9 @@ class cost_table {
       if (static_cast<unsigned char>(c) <= ' ') c = '_';
   }
   void set(op_graph const& g, op_id o, seconds_t seconds) { set(cost_key(g, o), seconds, detail::operator_name(g, o)); }
+
+  /// Of the text form: what a plan file says of the table that its times come from.
+  neap::digest digest() const { return neap::digest{}.mix(std::string_view(to_text())); }
 
   std::string to_text() const {
     std::string text = "neap-costs 1\n";

@@ -6,14 +6,12 @@
 //   seconds = link latency + bytes / link rate                                                 a store or a load
 #pragma once
 
+#include <neap/plan/durations.hpp>
 #include <neap/simulate/cost_model.hpp>
 
 #include <algorithm>
-#include <array>
 #include <concepts>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace neap::inline v0 {
 
@@ -41,16 +39,8 @@ dtype rate_type(G const& g, op_id o) {
 }
 }  // namespace detail
 
-/// A device as a planner sees it. Views and the ops named in `free_ops` cost nothing.
-struct roofline {
-  std::array<double, dtype_names.size()> flops_per_second{};  // by element type; 0: as f32
-  double bytes_per_second = 1e11;                             // of the device's memory
-  seconds_t launch = 0;                                       // of each op that is not free
-  double half_flops = 0, half_bytes = 0;                      // work at which half of the rate is reached
-  double to_host_bytes_per_second = 1e10, to_device_bytes_per_second = 1e10;
-  seconds_t link_latency = 0;         // of each transfer
-  std::vector<std::string> free_ops;  // by operator name
-
+/// The model of a device in numbers (plan/durations.hpp).
+struct roofline : device_figures {
   double rate(dtype t) const {
     auto const r = flops_per_second[static_cast<std::size_t>(t)];
     return r > 0 ? r : flops_per_second[static_cast<std::size_t>(dtype::f32)];

@@ -49,9 +49,15 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
     report(kind::source_changed, nothing<op_id>,
            std::to_string(g.sources().size()) + " sources where the original has " +
                std::to_string(original.sources().size()));
-  for (std::size_t i = 0; i < std::min(g.sources().size(), original.sources().size()); ++i)
-    if (now.value[g.sources()[i]] != was.value[original.sources()[i]])
+  for (std::size_t i = 0; i < std::min(g.sources().size(), original.sources().size()); ++i) {
+    auto const a = g.sources()[i], b = original.sources()[i];
+    if (now.value[a] != was.value[b])
       report(kind::source_changed, nothing<op_id>, "source " + std::to_string(i) + " has another role, type or size");
+    if (g.record(g.storage(a)).first == a && g.name(a) != original.name(b))  // views of it have none in a file
+      report(kind::name_changed, nothing<op_id>,
+             "source " + std::to_string(i) + " is called \"" + std::string(g.name(a)) + "\", in the original \"" +
+                 std::string(original.name(b)) + "\"");
+  }
 
   // ops: each has the number of one of the original's
   std::vector<std::pair<digest, op_id>> ran;
@@ -72,9 +78,12 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
       continue;
     }
     if (auto const [first, last] = same_number(now.op[o]); first != last) {
-      auto const from = g.origin(o);
-      if (std::none_of(first, last, [&](auto const& x) { return original.origin(x.second) == from; }))
+      auto const from =
+          std::find_if(first, last, [&](auto const& x) { return original.origin(x.second) == g.origin(o); });
+      if (from == last)
         report(kind::unknown_op, o, describe(g, o) + " is another op of the original than its origin says");
+      else if (g.name(o) != original.name(from->second))
+        report(kind::name_changed, o, describe(g, o) + " is " + describe(original, from->second) + " of the original");
       ran.emplace_back(now.op[o], o);
       continue;
     }

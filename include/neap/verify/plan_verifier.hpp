@@ -2,43 +2,64 @@
 // plan/simulation.hpp, re-stated here. It shares no code with the simulator, the schedulers and the memory planners, so
 // that their mistakes are not its own.
 //
-//   if (auto v = verify_plan(original, p); !v) std::puts(v.message().c_str());
+//   if (auto v = verify_plan(original, p, cost); !v) std::puts(v.message().c_str());
 //
 // What it establishes: the planned graph computes every kept value from the same sources by the same operators with the
 // same random keys, every in-place update exactly once (computes.hpp); no step reads what is not there yet, overwritten,
-// in flight or freed, no two living buffers share a byte, and peak, arena, resident bytes and latency are those of its
-// steps and buffers (runs.hpp). How long an op takes is the plan's word, for a cost model is its maker's choice; of the
-// lower bound it is asked only that it is not above the peak.
+// in flight or freed, no two living buffers share a byte, and peak, arena and resident bytes are those of its steps and
+// buffers; every time follows from how long ops take, streams and waits (runs.hpp); the lower bound is that of the original
+// (bound.hpp). How long an op takes is judged too if the caller says what it should: a cost model is the maker's choice, and
+// plan files tell theirs (durations.hpp). Otherwise it is the plan's word.
 #pragma once
 
 #include <neap/verify/computes.hpp>
+#include <neap/verify/durations.hpp>
 #include <neap/verify/runs.hpp>
 #include <neap/verify/violation.hpp>
 
 #include <concepts>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace neap::inline v0 {
+
+namespace detail::verifying {
+
+template <class G>
+verification verify_plan(G const& original, plan<G> const& p, std::span<seconds_t const> seconds, bytes_t limit) {
+  verification out;
+  if (p.original != original.digest())
+    out.add({violation_kind::other_original, no_id, nothing<op_id>, nothing<storage_id>,
+             "the plan was made for another graph"});
+  check_what_is_computed(original, p.graph, out);
+  plan_parts const parts{p.graph,      original,         p.steps,       p.buffers,           p.waits,   p.options,
+                         p.peak_bytes, p.resident_bytes, p.arena_bytes, p.lower_bound_bytes, p.latency, seconds};
+  run_check(parts, out)();
+  if (p.arena_bytes > limit)
+    out.add({violation_kind::over_budget, no_id, nothing<op_id>, nothing<storage_id>,
+             "the arena takes " + std::to_string(p.arena_bytes) + " bytes, the limit is " + std::to_string(limit)});
+  return out;
+}
+
+}  // namespace detail::verifying
 
 /// All that is wrong with a plan for `original`, and with its fitting into `limit` bytes. Works for any plan, however
 /// broken, whose graph's own tables are sound. O((ops + edges) log ops).
 template <class G>
   requires std::derived_from<G, op_graph>
 verification verify_plan(G const& original, plan<G> const& p, bytes_t limit = INT64_MAX) {
-  verification out;
-  if (p.original != original.digest())
-    out.add({violation_kind::other_original, no_id, nothing<op_id>, nothing<storage_id>,
-             "the plan was made for another graph"});
-  detail::verifying::check_what_is_computed(original, p.graph, out);
-  detail::verifying::plan_parts const parts{
-      p.graph,          p.steps,       p.buffers,           p.waits,  p.options, p.peak_bytes,
-      p.resident_bytes, p.arena_bytes, p.lower_bound_bytes, p.latency};
-  detail::verifying::run_check(parts, out)();
-  if (p.arena_bytes > limit)
-    out.add({violation_kind::over_budget, no_id, nothing<op_id>, nothing<storage_id>,
-             "the arena takes " + std::to_string(p.arena_bytes) + " bytes, the limit is " + std::to_string(limit)});
-  return out;
+  return detail::verifying::verify_plan(original, p, {}, limit);
+}
+/// The same, with `seconds_of(graph, op)` saying how long each op of the plan takes.
+template <class G, class Durations>
+  requires std::derived_from<G, op_graph> && std::invocable<Durations const&, G const&, op_id>
+verification verify_plan(G const& original, plan<G> const& p, Durations const& seconds_of, bytes_t limit = INT64_MAX) {
+  std::vector<seconds_t> seconds;
+  seconds.reserve(p.graph.op_count());
+  for (auto o : p.graph.ops()) seconds.push_back(seconds_of(p.graph, o));
+  return detail::verifying::verify_plan(original, p, seconds, limit);
 }
 
 }  // namespace neap::inline v0

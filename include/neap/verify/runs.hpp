@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/plan/plan.hpp>
+#include <neap/verify/bound.hpp>
 #include <neap/verify/computes.hpp>
 #include <neap/verify/violation.hpp>
 
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,17 +21,18 @@ namespace neap::inline v0::detail::verifying {
 
 inline bool before(seconds_t a, seconds_t b) { return a < b - 1e-9 * std::abs(b) - 1e-15; }
 inline bool differ(seconds_t a, seconds_t b) { return before(a, b) || before(b, a); }
-inline bytes_t rounded(bytes_t n, bytes_t to) { return (n + to - 1) / to * to; }
 
 /// A plan without its type: what the checks below read.
 struct plan_parts {
   op_graph const& g;
+  op_graph const& original;
   std::vector<plan_step> const& steps;
   std::vector<plan_buffer> const& buffers;
   std::vector<transfer_wait> const& waits;
   memory_options options;
   bytes_t peak, resident, arena, bound;
   seconds_t latency;
+  std::span<seconds_t const> seconds;  // of each op of g; empty: as long as the plan's steps take
 };
 
 class run_check {
@@ -138,7 +141,8 @@ class run_check {
     }
   }
 
-  /// Streams, times, and what each step knows of the transfers before it.
+  /// Streams, times, and what each step knows of the transfers before it. Times are worked out from durations, streams and
+  /// waits alone; those that the plan claims are compared with them.
   void walk_time() {
     using ordinals = std::array<std::uint32_t, 2>;  // of each copy stream: how many of its transfers have surely ended
     auto const stream_of = [&](op_id o) {
@@ -166,7 +170,7 @@ class run_check {
     };
     known_at_.assign(n_ + 1, {0, 0});
     in_flight_.assign(g_.storage_count(), {0, 0});
-    std::vector<seconds_t> touch_end(g_.storage_count(), 0), value_end(g_.value_count(), 0);
+    std::vector<seconds_t> touch_end(g_.storage_count(), 0), value_end(g_.value_count(), 0), ended(n_, 0);
     seconds_t free_at[3] = {0, 0, 0}, last = 0;
     for (std::uint32_t i = 0; i < n_; ++i) {
       auto const& step = p_.steps[i];
@@ -178,13 +182,15 @@ class run_check {
         for (std::size_t j = 0; j < 2; ++j) known[j] = std::max(known[j], copy[k - 1][j]);
         known[k - 1] = std::max(known[k - 1], ordinal_[i] - 1);
       }
-      for (; next_wait < waits.size() && waits[next_wait].step == i; ++next_wait)
+      seconds_t earliest = free_at[k];
+      if (s != op_stream::compute) earliest = std::max(earliest, free_at[0]);
+      for (; next_wait < waits.size() && waits[next_wait].step == i; ++next_wait) {
         learn(known, waits[next_wait].transfer);
+        earliest = std::max(earliest, ended[waits[next_wait].transfer]);
+      }
       (s == op_stream::compute ? compute : copy[k - 1]) = known;
       known_at_[i] = compute;
 
-      seconds_t earliest = free_at[k];
-      if (s != op_stream::compute) earliest = std::max(earliest, free_at[0]);
       for (auto v : g_.inputs(o)) {
         earliest = std::max(earliest, value_end[index(v)]);
         auto const p = g_.producer(v);
@@ -201,18 +207,27 @@ class run_check {
           if (in_flight_[t][j] > known[j])
             report(kind::missing_wait, i, t, at(i) + " overwrites " + name(t) + " without waiting for its transfer");
       }
-      if (step.start < 0 || step.end < step.start || before(step.start, earliest))
+      seconds_t const claimed = step.end - step.start;
+      seconds_t const takes = p_.seconds.empty() ? std::max(claimed, 0.0) : p_.seconds[index(o)];
+      seconds_t const end = earliest + takes;
+      if (step.start < 0 || step.end < step.start || differ(step.start, earliest))
         report(kind::bad_time, i, nothing<storage_id>,
-               at(i) + " begins before what it must wait for has ended, or ends before it begins");
-      free_at[k] = std::max(free_at[k], step.end);
-      last = std::max(last, step.end);
+               at(i) + " can begin at " + std::to_string(earliest * 1e6) +
+                   " us, when its stream and what it waits for are done; the plan says " +
+                   std::to_string(step.start * 1e6));
+      if (std::abs(claimed - takes) > 1e-9 * std::max(takes, std::abs(step.end)) + 1e-15)
+        report(kind::wrong_duration, i, nothing<storage_id>,
+               at(i) + " takes " + std::to_string(takes * 1e6) + " us, the plan says " + std::to_string(claimed * 1e6));
+      free_at[k] = std::max(free_at[k], end);
+      ended[i] = end;
+      last = std::max(last, end);
       auto const touched = [&](value_id v) {
         auto const t = g_.storage(v);
-        touch_end[index(t)] = std::max(touch_end[index(t)], step.end);
+        touch_end[index(t)] = std::max(touch_end[index(t)], end);
         if (s != op_stream::compute) in_flight_[t][k - 1] = ordinal_[i];
       };
       for (auto v : g_.inputs(o)) touched(v);
-      for (auto v : g_.outputs(o)) touched(v), value_end[index(v)] = step.end;
+      for (auto v : g_.outputs(o)) touched(v), value_end[index(v)] = end;
     }
     for (; next_wait < waits.size(); ++next_wait) learn(compute, waits[next_wait].transfer);
     for (std::size_t j = 0; j < 2; ++j)
@@ -413,6 +428,7 @@ class run_check {
     wrong(kind::wrong_peak, "the peak is ", peak, p_.peak);
     wrong(kind::wrong_resident, "what is resident takes ", resident, p_.resident);
     wrong(kind::wrong_arena, "the highest buffer ends at ", top, p_.arena);
+    wrong(kind::wrong_bound, "the lower bound is ", peak_bound_check(p_.original, p_.options)(), p_.bound);
     if (p_.bound > peak) report(kind::wrong_bound, no_id, nothing<storage_id>, "the lower bound is above the peak");
   }
 

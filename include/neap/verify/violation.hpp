@@ -18,6 +18,7 @@ enum class violation_kind : std::uint8_t {
   not_each_op_once,  // the steps are not the graph's ops, each once
   // what is computed
   source_changed,    // weights, inputs and the like are not those of the original
+  name_changed,      // a storage that is there before the step, or an op, has another name than in the original
   unknown_op,        // an op that is neither a copy of an original one nor a transfer
   operator_changed,  // another operator, other attributes, or another random key than the original op's
   type_changed,      // an output's element type, shape, layout, aliasing or bytes
@@ -30,7 +31,8 @@ enum class violation_kind : std::uint8_t {
   read_before_made,         // an op runs before one that makes what it reads
   overwritten_before_read,  // an op reads a value after an update of its storage has overwritten it
   wrong_stream,             // a step is on another stream than its op belongs to
-  bad_time,                 // a step begins before what it must wait for has ended, or ends before it begins
+  bad_time,                 // a step does not begin when its stream and what it waits for are done
+  wrong_duration,           // a step takes another time than what the plan's times come from says
   missing_wait,             // nothing makes a step wait for the transfer that it depends on
   // where it lies
   missing_buffer,  // a storage with bytes has no buffer, or two
@@ -50,29 +52,20 @@ enum class violation_kind : std::uint8_t {
   wrong_resident,
   wrong_arena,
   wrong_latency,
-  wrong_bound,  // the lower bound is above the peak
+  wrong_bound,  // the lower bound is not the one that the original has
   over_budget,
 };
 
 constexpr std::string_view name_of(violation_kind k) {
-  constexpr std::array<std::string_view, 35> names{"malformed",         "other-original",
-                                                   "not-each-op-once",  "source-changed",
-                                                   "unknown-op",        "operator-changed",
-                                                   "type-changed",      "input-changed",
-                                                   "missing-op",        "repeated-op",
-                                                   "output-changed",    "bad-transfer",
-                                                   "read-before-made",  "overwritten-before-read",
-                                                   "wrong-stream",      "bad-time",
-                                                   "missing-wait",      "missing-buffer",
-                                                   "wrong-size",        "misaligned",
-                                                   "outside-arena",     "outside-storage",
-                                                   "taken-late",        "freed-early",
-                                                   "freed-in-flight",   "overlap",
-                                                   "workspace-overlap", "missing-workspace",
-                                                   "bad-takeover",      "wrong-peak",
-                                                   "wrong-resident",    "wrong-arena",
-                                                   "wrong-latency",     "wrong-bound",
-                                                   "over-budget"};
+  constexpr std::array<std::string_view, 37> names{
+      "malformed",    "other-original",   "not-each-op-once", "source-changed",    "name-changed",
+      "unknown-op",   "operator-changed", "type-changed",     "input-changed",     "missing-op",
+      "repeated-op",  "output-changed",   "bad-transfer",     "read-before-made",  "overwritten-before-read",
+      "wrong-stream", "bad-time",         "wrong-duration",   "missing-wait",      "missing-buffer",
+      "wrong-size",   "misaligned",       "outside-arena",    "outside-storage",   "taken-late",
+      "freed-early",  "freed-in-flight",  "overlap",          "workspace-overlap", "missing-workspace",
+      "bad-takeover", "wrong-peak",       "wrong-resident",   "wrong-arena",       "wrong-latency",
+      "wrong-bound",  "over-budget"};
   return names[static_cast<std::size_t>(k)];
 }
 
