@@ -1,11 +1,13 @@
-// --device: a preset's name, or a JSON file with the constants of a cost model.
+// --device: a preset's name, or a JSON file with the constants of a cost model. --costs: a table of measured costs.
 #pragma once
 
 #include "common.hpp"
 
 #include <neap/import/file.hpp>
 #include <neap/import/json.hpp>
+#include <neap/plan/durations.hpp>
 #include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/cost_table.hpp>
 #include <neap/simulate/roofline.hpp>
 
 #include <algorithm>
@@ -15,16 +17,23 @@
 
 namespace cli {
 
-/// The cost model of a plan: latencies that come with the graph first, unless a device was named.
+/// The cost model of a plan: what was measured, then latencies that come with the graph, unless a device was named.
 struct device_cost {
   neap::roofline model = neap::roofline::h100_like();
   bool given_first = true;
+  std::optional<neap::cost_table> measured{};
 
   template <class G>
   double operator()(G const& g, neap::op_id o) const {
+    if (measured && !neap::flow::is_view(g, o))
+      if (auto const* t = measured->find(neap::cost_key(g, o))) return *t;
     if (given_first)
       if (auto const t = neap::flow::seconds(g, o); t >= 0) return t;
     return model(g, o);
+  }
+  /// What a plan file says of it.
+  neap::duration_source source() const {
+    return {measured ? std::optional(measured->digest()) : std::nullopt, given_first, model};
   }
 };
 

@@ -28,7 +28,8 @@ namespace {
 
 struct options {
   graph_input input;
-  std::string memory, latency, budget = "30s", moves = "all", solver = "search", device, takeover = "on", out, csv, svg;
+  std::string memory, latency, budget = "30s", moves = "all", solver = "search", device, costs, takeover = "on", out,
+                               csv, svg;
   neap::bytes_t alignment = 64;
   std::uint64_t seed = 1;
   unsigned threads = 1;
@@ -71,11 +72,12 @@ int run(options const& o) {
   auto const began = std::chrono::steady_clock::now();
   std::chrono::duration<double> const budget(parse_seconds("--time-budget", o.budget));
   if (o.memory.empty() && o.latency.empty()) throw refused{"plan: give --memory-limit, --latency-limit or both"};
-  check_outputs({{"graph", o.input.path}, {"device", file_of_device(o.device)}},
+  check_outputs({{"graph", o.input.path}, {"device", file_of_device(o.device)}, {"costs", o.costs}},
                 {{"--out", o.out}, {"--csv", o.csv}, {"--svg", o.svg}});
   if (!o.csv.empty()) or_refuse(neap::can_append_results(o.csv));
   auto const g = o.input.read();
-  auto const device = device_of(o.device);
+  auto device = device_of(o.device);
+  if (!o.costs.empty()) device.measured = value_or_refuse(neap::cost_table::load(o.costs));
 
   neap::search_options search;
   if (!o.memory.empty()) {
@@ -111,14 +113,15 @@ int run(options const& o) {
   if (terminal) std::fprintf(stderr, "\n");
   auto const& p = found.placed;
 
-  auto const verdict = neap::verify_plan(g.program, p);
+  auto const verdict = neap::verify_plan(g.program, p, device);
   if (!verdict.ok()) throw refused{"internal: the plan found is not right: " + verdict.message()};
 
   neap::bytes_t const memory_limit =
       search.memory_at_most.resolve(found.original.peak_bytes) == INT64_MAX ? -1 : found.memory_limit_bytes;
   neap::seconds_t const latency_limit = o.latency.empty() ? -1 : found.latency_limit_seconds;
   if (!o.out.empty()) {
-    neap::plan_source const from{g.name, o.input.optimizer, o.input.magis, memory_limit, latency_limit};
+    neap::plan_source const from{g.name,       o.input.optimizer, o.input.magis,
+                                 memory_limit, latency_limit,     device.source()};
     or_refuse(neap::write_file(o.out, neap::plan_json(p, from)));
   }
   if (!o.svg.empty())
@@ -208,6 +211,8 @@ void add_plan(CLI::App& app, int& exit) {
   command->add_option("--moves", o->moves, "all, or some of remat,swap")->capture_default_str();
   command->add_option("--solver", o->solver)->check(CLI::IsMember({"search"}))->capture_default_str();
   command->add_option("--device", o->device, "h100-like, host, or a JSON file; default: the graph's own latencies");
+  command->add_option("--costs", o->costs,
+                      "measured costs, as neap::cost_table saves them: they come before all others");
   command->add_option("--takeover", o->takeover, "elementwise results may overwrite inputs that die")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();

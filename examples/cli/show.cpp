@@ -1,7 +1,6 @@
 // neap show: pictures of a graph and of a plan.
-#include "graph_input.hpp"
+#include "plan_input.hpp"
 
-#include <neap/import/plan_file.hpp>
 #include <neap/memory/check/fragmentation.hpp>
 #include <neap/report/dot.hpp>
 #include <neap/report/memory_svg.hpp>
@@ -10,7 +9,6 @@
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
-#include <neap/verify/plan_verifier.hpp>
 
 #include <memory>
 
@@ -25,18 +23,17 @@ struct options {
 
 int run(options const& o) {
   check_outputs({{"graph", o.input.path}, {"plan", o.plan}}, {{"--out", o.out}});
-  auto input = o.input;
   std::optional<neap::io::plan_file> p;
-  if (!o.plan.empty()) {
-    p = value_or_refuse(neap::io::read_plan(o.plan));
-    input.read_as(*p);
-  }
-  auto const g = input.read();
-  if (p && p->planned.original != g.program.digest())
-    throw refused{o.plan + ": was made for another graph than " + o.input.path};
-  if (p)  // pictures trust what they draw
-    if (auto const verdict = neap::verify_plan(g.program, p->planned); !verdict)
+  neap::io::imported_graph g;
+  if (o.plan.empty()) {
+    g = o.input.read();
+  } else {
+    auto planned = plan_input::read(o.plan, o.input);
+    if (auto const verdict = planned.verify(); !verdict)  // pictures trust what they draw
       throw refused{o.plan + ": is not right: " + verdict.message()};
+    p = std::move(planned.file);
+    g = std::move(planned.graph);
+  }
   std::string picture;
   if (o.format == "dot") {
     auto const order = p ? p->planned.order() : g.order;

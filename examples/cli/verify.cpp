@@ -1,8 +1,5 @@
 // neap verify: whether a plan is right, by a checker that shares no code with what makes plans.
-#include "graph_input.hpp"
-
-#include <neap/import/plan_file.hpp>
-#include <neap/verify/plan_verifier.hpp>
+#include "plan_input.hpp"
 
 #include <memory>
 
@@ -10,19 +7,21 @@ namespace cli {
 namespace {
 
 struct options {
-  std::string graph_path, plan_path;
+  std::string graph_path, plan_path, costs;
   bool json = false;
 };
 
 int run(options const& o) {
-  auto const p = value_or_refuse(neap::io::read_plan(o.plan_path));
-  graph_input input;
-  input.path = o.graph_path;
-  input.read_as(p);
-  auto const g = input.read();
-  if (p.planned.original != g.program.digest())
-    throw refused{o.plan_path + ": was made for another graph than " + o.graph_path};
-  auto const verdict = neap::verify_plan(g.program, p.planned);
+  graph_input from;
+  from.path = o.graph_path;
+  auto const input = plan_input::read(o.plan_path, from);
+  auto const& [p, g] = input;
+  if (!p.durations) throw refused{o.plan_path + ": does not say what its times come from (\"durations\")"};
+  auto const costs = o.costs.empty() ? neap::cost_table{} : value_or_refuse(neap::cost_table::load(o.costs));
+  if (p.durations->table && (o.costs.empty() || costs.digest() != *p.durations->table))
+    throw refused{o.plan_path + ": its times come from the table of costs " + to_hex(*p.durations->table) +
+                  (o.costs.empty() ? ": give it with --costs" : ", which " + o.costs + " is not")};
+  auto const verdict = input.verify(*p.durations, p.durations->table ? costs : neap::cost_table{});
   if (o.json) {
     nlohmann::ordered_json j;
     j["name"] = g.name;
@@ -48,6 +47,7 @@ void add_verify(CLI::App& app, int& exit) {
   auto o = std::make_shared<options>();
   command->add_option("GRAPH", o->graph_path, "the graph that the plan was made for")->required();
   command->add_option("PLAN", o->plan_path, "a plan file, as neap plan --out writes it")->required();
+  command->add_option("--costs", o->costs, "the table of costs that the plan was made with");
   command->add_flag("--json", o->json, "one JSON object");
   command->callback([o, &exit] { exit = run(*o); });
 }

@@ -357,3 +357,25 @@ TEST_CASE("plan: files that cannot be written leave the old ones, and nothing ha
   CHECK(read_bytes(at / "plan") == "old");
   CHECK(run_neap({"plan", graph_file("mlp4-1024-b256"), "--memory-limit", "1", "--json"}, "/dev/full").code == 2);
 }
+
+TEST_CASE("plan: padded buffers, and operators that are called like neap's") {
+  scratch const at;
+  auto const faults = std::string(NEAP_SOURCE_DIR) + "/tests/cli/faults/";
+  auto const a = run_neap({"plan", faults + "min1592b.json", "--memory-limit", "0.7", "--out", at / "p", "--json"});
+  CHECK(a.code <= 1);
+  CHECK(a.object()["lower_bound_bytes"] == 2048);  // the second op writes into the place of what it reads
+  CHECK(a.object()["peak_bytes"] == 2048);
+  CHECK(run_neap({"verify", faults + "min1592b.json", at / "p"}).code == 0);
+
+  auto g = json::parse(read_bytes(faults + "A.json"));
+  char const* const names[] = {"neap.something", "neap.store", "neap.load", "neap.relu", "neap.", "opaque"};
+  for (std::size_t i = 0; i < g["nodes"].size(); ++i) g["nodes"][i]["op"] = names[i % 6];
+  write_bytes(at / "g.json", g.dump());
+  for (std::string const limit : {"1", "0.7"}) {
+    CHECK(run_neap({"plan", at / "g.json", "--memory-limit", limit, "--iterations", "60", "--out", at / "p"}).code <=
+          1);
+    CHECK(run_neap({"verify", at / "g.json", at / "p"}).code == 0);
+    for (std::string const format : {"svg", "dot", "offsets"})
+      CHECK(run_neap({"show", at / "g.json", at / "p", "--format", format}).code == 0);
+  }
+}

@@ -11,6 +11,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
+#include <string>
+
 using namespace neap;
 using namespace neap::testing;
 
@@ -30,7 +33,7 @@ TEST_CASE("the file is JSON with every part, in the order of the steps") {
     auto const text = plan_json(p, {"a \"name\"\n", true, "aliased"});
     auto const j = nlohmann::json::parse(text);
     CHECK(j["format"] == "neap.plan");
-    CHECK(j["version"] == 1);
+    CHECK(j["version"] == 2);
     CHECK(j["name"] == "a \"name\"\n");
     CHECK(j["source"]["optimizer"] == true);
     CHECK(j["source"]["magis"] == "aliased");
@@ -87,4 +90,40 @@ TEST_CASE("limits are told where there were some") {
 TEST_CASE("equal plans are equal bytes") {
   CHECK(plan_json(plan_of(opaque_graph(5)), {}) == plan_json(plan_of(opaque_graph(5)), {}));
   CHECK(plan_json(plan_of(opaque_graph(5)), {}) != plan_json(plan_of(opaque_graph(6)), {}));
+}
+
+TEST_CASE("what times come from is written in numbers; nothing where it was not said") {
+  auto const p = plan_of(opaque_graph(3));
+  CHECK(!nlohmann::json::parse(plan_json(p, {})).contains("durations"));
+  plan_source from;
+  from.durations.emplace();
+  from.durations->given = false;
+  from.durations->device.flops_per_second[static_cast<std::size_t>(dtype::f32)] = 5e13;
+  from.durations->device.launch = 3e-6;
+  from.durations->device.free_ops = {"aten.\"detach\""};
+  auto j = nlohmann::json::parse(plan_json(p, from))["durations"];
+  CHECK(!j.contains("table"));
+  CHECK(j["given"] == false);
+  CHECK(j["device"]["flops_per_s"] == nlohmann::json{{"f32", 5e13}});
+  CHECK(j["device"]["launch_us"].get<double>() == doctest::Approx(3));
+  CHECK(j["device"]["free_ops"] == nlohmann::json::array({"aten.\"detach\""}));
+  from.durations->table = digest{};
+  j = nlohmann::json::parse(plan_json(p, from))["durations"];
+  CHECK(j["table"] == to_hex(digest{}));
+}
+
+TEST_CASE("what a graph's own op is told by is written with it, whatever it is called") {
+  graph_editor edit{operator_table(standard_operators::facets)};
+  auto const x = edit.add_source(role::input, {dtype::f32, {4, 4}}, "x");
+  output_rule const fresh{edit.layout_of(x), alias_kind::fresh, -1, -1};
+  std::string const details = "{\"kwargs\":{\"dim\":1}}";
+  auto const y = edit.output(edit.add_opaque("neap.relu", {}, std::array{x}, std::array{fresh}, "mine", details));
+  edit.keep(edit.add(op::relu{}, {y})[0], role::loss);
+  auto const j = nlohmann::json::parse(plan_json(plan_of(graph(std::move(edit).finish())), {}));
+  CHECK(j["nodes"][0]["op"] == "neap.relu");
+  CHECK(j["nodes"][0]["details"] == details);
+  CHECK(!j["nodes"][0].contains("attributes"));
+  CHECK(j["nodes"][1]["op"] == "neap.relu");
+  CHECK(!j["nodes"][1].contains("details"));
+  CHECK(j["nodes"][1]["attributes"] == nlohmann::json::object());
 }

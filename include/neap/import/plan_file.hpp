@@ -3,16 +3,21 @@
 //
 // An engine in another language takes the tables as they stand, so they must agree with the graph that the nodes make:
 // tensors with storages, flags with aliases, kinds with roles and streams.
+//
+// Files of version 1 are read too. They say of an op's details only which op of the original it stands for: complete()
+// takes them from there.
 #pragma once
 
 #include <neap/import/json.hpp>
 #include <neap/import/neap_graph.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/standard_operators.hpp>
+#include <neap/plan/durations.hpp>
 #include <neap/plan/plan.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,11 +27,13 @@ namespace neap::inline v0::io {
 /// A plan, how its graph file was read, and the limits that were asked for; negative: none.
 struct plan_file {
   plan<graph> planned;
+  int version = 2;
   std::string name;
   bool optimizer = false;
   std::string magis;
   bytes_t memory_limit_bytes = -1;
   seconds_t latency_limit_seconds = -1;
+  std::optional<duration_source> durations;  // nothing: the file does not say
 };
 
 namespace detail {
@@ -37,7 +44,9 @@ class plan_reader {
 
   plan_file read() {
     root_["format"].require(root_["format"].text() == "neap.plan", "must be \"neap.plan\"");
-    root_["version"].require(root_["version"].integer() == 1, "only version 1 is known");
+    auto const version = root_["version"].integer();
+    root_["version"].require(version == 1 || version == 2, "only versions 1 and 2 are known");
+    out_.version = static_cast<int>(version);
     out_.name = root_.text_or("name", "");
     out_.optimizer = root_["source"]["optimizer"].boolean();
     out_.magis = root_["source"]["magis"].text();
@@ -56,6 +65,7 @@ class plan_reader {
       if (limits.has("memory_bytes")) out_.memory_limit_bytes = limits["memory_bytes"].integer(0);
       if (limits.has("latency_us")) out_.latency_limit_seconds = seconds(limits["latency_us"]);
     }
+    if (version > 1 && root_.has("durations")) out_.durations = durations_in(root_["durations"]);
     read_graph();
     read_steps();
     read_buffers();
@@ -70,6 +80,32 @@ class plan_reader {
  private:
   static std::uint32_t u32(json_place const& j, std::size_t below) {
     return static_cast<std::uint32_t>(j.integer(0, static_cast<std::int64_t>(below) - 1));
+  }
+  static duration_source durations_in(json_place const& j) {
+    duration_source d;
+    if (j.has("table")) d.table = fingerprint(j["table"]);
+    d.given = j["given"].boolean();
+    auto const device = j["device"];
+    auto& x = d.device;
+    auto const rates = device["flops_per_s"];
+    rates.require(rates.is_object(), "must be an object of rates by element type");
+    for (auto const& [type, rate] : rates.raw().items()) {
+      auto const place = rates[type.c_str()];
+      std::size_t t = 0;
+      while (t < dtype_names.size() && type != dtype_names[t]) ++t;
+      if (t == dtype_names.size()) place.fail("unknown element type");
+      x.flops_per_second[t] = place.number(0);
+    }
+    x.bytes_per_second = device["bandwidth_bytes_per_s"].number(0);
+    x.launch = device["launch_us"].microseconds();
+    x.half_flops = device["half_saturation_flops"].number(0);
+    x.half_bytes = device["half_saturation_bytes"].number(0);
+    x.to_host_bytes_per_second = device["link_bytes_per_s"]["to_host"].number(0);
+    x.to_device_bytes_per_second = device["link_bytes_per_s"]["to_device"].number(0);
+    x.link_latency = device["link_latency_us"].microseconds();
+    auto const free_ops = device["free_ops"];
+    for (std::size_t i = 0; i < free_ops.size(); ++i) x.free_ops.push_back(free_ops[i].text());
+    return d;
   }
   static seconds_t seconds(json_place const& microseconds) { return microseconds.number(0) * 1e-6; }
   static digest fingerprint(json_place const& j) {
@@ -133,8 +169,11 @@ class plan_reader {
       }
       auto const& name = j["op"].text();
       op_id const o = id_at<op_id>(edit_.graph().op_count());
-      if (name.starts_with("neap.")) add_known(j, name.substr(5), in);
-      else {
+      bool const ours = out_.version > 1 ? j.has("attributes") : name.starts_with("neap.");
+      if (ours && !name.starts_with("neap.")) j["op"].fail("must be an operator of neap's: it has \"attributes\"");
+      if (ours) {
+        add_known(j, name.substr(5), in);
+      } else {
         std::vector<output_rule> rules;
         for (std::size_t k = 0; k < outs.size(); ++k) {
           auto const& t = rows[u32(outs[k], rows.size())];
@@ -154,7 +193,8 @@ class plan_reader {
           }
           rules.push_back(r);
         }
-        edit_.add_opaque(name, opaque_of(j), in, rules, j.text_or("name", ""));
+        auto const details = out_.version > 1 ? j.text_or("details", "") : std::string();
+        edit_.add_opaque(name, opaque_of(j), in, rules, j.text_or("name", ""), details);
       }
       auto const made = edit_.outputs_of(o);
       if (made.size() != outs.size()) outs.fail("the operator has " + std::to_string(made.size()) + " outputs");
@@ -235,6 +275,9 @@ class plan_reader {
     alignas(16) std::byte bytes[512];
     if (f->size > sizeof bytes) j["op"].fail("too large");
     f->construct(bytes);
+    if (out_.version > 1 || !f->attributes.empty())
+      if (auto const given = j["attributes"]; !given.is_object() || given.raw().size() != f->attributes.size())
+        given.fail("must be an object of " + std::to_string(f->attributes.size()));
     for (auto const& a : f->attributes) {
       auto const v = j["attributes"][std::string(a.name).c_str()];
       std::visit(
@@ -315,7 +358,31 @@ class plan_reader {
   plan_file out_;
 };
 
+/// The graph without its ops' details: what the fingerprint of a version 1 file is of.
+inline graph without_details(graph const& g) {
+  graph_editor edit(g);
+  for (auto o : g.ops()) edit.set_details(o, {});
+  return graph(std::move(edit).finish());
+}
+
 }  // namespace detail
+
+/// What a file of version 1 leaves open is taken from the graph that it was made for: each op's details are those of its
+/// origin, which is all that a reader of such a file had to go by. Does nothing to a plan of a later version, or of another
+/// graph (planned.original tells).
+inline void complete(plan_file& p, graph const& original) {
+  if (p.version != 1 || p.planned.original != detail::without_details(original).digest()) return;
+  table<op_id, op_id> of(original.origin_count(), nothing<op_id>);
+  for (auto o : original.ops()) of[original.origin(o)] = o;
+  auto& g = p.planned.graph;
+  graph_editor edit(g);
+  for (auto o : g.ops())
+    if (auto const from = g.origin(o); index(from) < of.size() && of[from] != nothing<op_id>)
+      edit.set_details(o, original.details(of[from]));
+  g = graph(std::move(edit).finish());
+  p.planned.original = original.digest();
+  p.version = 2;
+}
 
 /// Reads a plan file, gzip or not. Fails with one line where it is damaged (checksum), cut off, or not as the format says;
 /// whether the plan is right is the verifier's question.

@@ -1,7 +1,11 @@
-// A plan as a file: `neap.plan` version 1, JSON, self-contained. Nodes stand in the order of the steps, in the form of the
-// graph format, each with `origin`, the id of the op of the original graph that it is or copies (-1 for transfers).
+// A plan as a file: `neap.plan` version 2, JSON, self-contained. Nodes stand in the order of the steps, in the form of the
+// graph format, each with `origin`, the id of the op of the original graph that it is or copies (-1 for transfers). A node
+// with `attributes` is an operator of neap's, `op` its name after "neap."; every other one is the graph's own, whatever
+// it is called, and `details` is a text that holds what its file says of it besides (for a neap-graph: a JSON object of
+// args, kwargs and the like).
 //
 //   format, version, name, fingerprint (of the original graph), options
+//   durations   what times come from: {table?, given, device}; absent: a cost model that the file cannot tell
 //   storages, tensors, nodes, outputs      the planned graph (`buf` of a tensor is a row of storages)
 //   steps       {kind: compute|store|load, node, stream, start, end [us], workspace, workspace_offset}
 //   buffers     {value, pool, offset, bytes, first, last, resident, takes_over?}: value is the storage's first tensor
@@ -11,15 +15,19 @@
 //               above. Readers need not know it.
 //   checksum    of all the text before it
 //
+// Version 1 had no durations and no details, and its fingerprint took no account of details.
+//
 // Numbers read back as they were, to the bit; attributes that are not finite are the texts "inf", "-inf", "nan", "-nan".
 #pragma once
 
 #include <neap/core/json_text.hpp>
 #include <neap/ir/opaque.hpp>
+#include <neap/plan/durations.hpp>
 #include <neap/plan/plan.hpp>
 
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -27,13 +35,15 @@
 
 namespace neap::inline v0 {
 
-/// How the graph file was read, so that a reader of the plan reads it the same way; and the limits asked for.
+/// How the graph file was read, so that a reader of the plan reads it the same way; the limits asked for; and what the
+/// times come from, without which nobody can verify them.
 struct plan_source {
   std::string name;
   bool optimizer = false;           // with the update nodes of a neap-graph
   std::string magis = "magis";      // how memory of a MAGIS file is counted: "magis" or "aliased"
   bytes_t memory_limit_bytes = -1;  // negative: none
   seconds_t latency_limit_seconds = -1;
+  std::optional<duration_source> durations{};
 };
 
 namespace detail {
@@ -60,6 +70,23 @@ inline char const* storage_kind(role r) {
   }
 }
 
+inline std::string json_durations(duration_source const& d) {
+  auto const& x = d.device;
+  std::string rates, free_ops;
+  for (std::size_t t = 0; t < dtype_names.size(); ++t)
+    if (x.flops_per_second[t] != 0)
+      rates += (rates.empty() ? "" : ",") + json_text(dtype_names[t]) + ":" + json_number(x.flops_per_second[t]);
+  for (auto const& name : x.free_ops) free_ops += (free_ops.empty() ? "" : ",") + json_text(name);
+  return "{" + (d.table ? "\"table\":\"" + to_hex(*d.table) + "\"," : std::string()) +
+         "\"given\":" + (d.given ? "true" : "false") + ",\"device\":{\"flops_per_s\":{" + rates +
+         "},\"bandwidth_bytes_per_s\":" + json_number(x.bytes_per_second) +
+         ",\"launch_us\":" + json_number(x.launch * 1e6) + ",\"half_saturation_flops\":" + json_number(x.half_flops) +
+         ",\"half_saturation_bytes\":" + json_number(x.half_bytes) +
+         ",\"link_bytes_per_s\":{\"to_host\":" + json_number(x.to_host_bytes_per_second) +
+         ",\"to_device\":" + json_number(x.to_device_bytes_per_second) +
+         "},\"link_latency_us\":" + json_number(x.link_latency * 1e6) + ",\"free_ops\":[" + free_ops + "]}}";
+}
+
 }  // namespace detail
 
 /// The text of the file. Linear in the plan's size.
@@ -75,7 +102,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
   std::vector<std::size_t> row(g.value_count());
   for (std::size_t i = 0; i < values.size(); ++i) row[index(values[i])] = i;
 
-  std::string s = "{\"format\":\"neap.plan\",\"version\":1,\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" +
+  std::string s = "{\"format\":\"neap.plan\",\"version\":2,\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" +
                   to_hex(p.original) + "\",\"source\":{\"optimizer\":" + (from.optimizer ? "true" : "false") +
                   ",\"magis\":" + json_text(from.magis) +
                   "},\n\"options\":{\"alignment\":" + std::to_string(p.options.alignment) +
@@ -91,6 +118,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
          (memory && latency ? "," : "") +
          (latency ? "\"latency_us\":" + json_number(from.latency_limit_seconds * 1e6) : std::string()) + "},\n";
   }
+  if (from.durations) s += "\"durations\":" + detail::json_durations(*from.durations) + ",\n";
   auto const rows = [&](char const* key, std::size_t n, auto&& row_text) {
     s += "\"" + std::string(key) + "\":[";
     for (std::size_t i = 0; i < n; ++i) s += (i ? ",\n" : "\n") + row_text(i);
@@ -151,7 +179,8 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
       t += ",\"flops\":" + json_number(x->flops) + ",\"read\":" + json_number(x->read) +
            ",\"write\":" + json_number(x->written);
       t += ",\"seconds\":" + json_number(x->seconds);
-    } else if (!g.facets(o).attributes.empty()) {
+      if (x->details) t += ",\"details\":" + json_text(g.text(x->details));
+    } else {
       t += ",\"attributes\":{";
       bool first = true;
       for (auto const& a : g.facets(o).attributes) {

@@ -1,0 +1,39 @@
+// The plan argument of the commands: a plan file with the graph that it was made for, judged.
+#pragma once
+
+#include "device_input.hpp"
+#include "graph_input.hpp"
+
+#include <neap/import/plan_file.hpp>
+#include <neap/verify/plan_verifier.hpp>
+
+namespace cli {
+
+struct plan_input {
+  neap::io::plan_file file;
+  neap::io::imported_graph graph;
+
+  /// Refuses a plan of another graph.
+  static plan_input read(std::string const& path, graph_input from) {
+    auto file = value_or_refuse(neap::io::read_plan(path));
+    from.read_as(file);
+    auto graph = from.read();
+    bool const old = file.version == 1;
+    neap::io::complete(file, graph.program);
+    if (file.planned.original != graph.program.digest())
+      throw refused{path + ": was made for another graph than " + from.path};
+    // A file of version 1 says nothing of durations: it can only be right if they are those of a plan without --device.
+    if (old) file.durations = device_of("").source();
+    return {std::move(file), std::move(graph)};
+  }
+
+  /// Everything but how long ops take.
+  neap::verification verify() const { return neap::verify_plan(graph.program, file.planned); }
+  /// Everything, durations too; `costs` is the table that the file names, if it names one.
+  neap::verification verify(neap::duration_source const& said, neap::cost_table const& costs) const {
+    neap::measured_or const cost{costs, neap::stated_durations(said)};
+    return neap::verify_plan(graph.program, file.planned, cost);
+  }
+};
+
+}  // namespace cli
