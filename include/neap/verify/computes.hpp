@@ -29,18 +29,29 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
 
   numbers was(original);
   for (auto o : was.order) was.add(original, o);
-  std::vector<std::pair<digest, op_id>> known;      // by number
-  std::vector<std::pair<std::uint64_t, op_id>> of;  // by origin
-  for (auto o : original.ops()) {
+  // Ops of the original by origin: the first one, and after each the next; and the numbers of those that count.
+  std::vector<op_id> first_of(original.origin_count(), nothing<op_id>);
+  table<op_id, op_id> next_of(original.op_count(), nothing<op_id>);
+  std::vector<std::pair<digest, op_id>> counted;
+  for (std::size_t i = original.op_count(); i-- > 0;) {
+    auto const o = id_at<op_id>(i);
     if (is_transfer(original, o)) continue;
-    known.emplace_back(was.op[o], o);
-    of.emplace_back(index(original.origin(o)), o);
+    auto& first = first_of[index(original.origin(o))];
+    next_of[o] = std::exchange(first, o);
+    if (runs_at_most_once(original, o)) counted.emplace_back(was.op[o], o);
   }
-  std::sort(known.begin(), known.end());
-  std::sort(of.begin(), of.end());
-  auto const same_number = [&](digest d) {
-    return std::equal_range(known.begin(), known.end(), std::pair{d, op_id{}},
-                            [](auto const& a, auto const& b) { return a.first < b.first; });
+  std::sort(counted.begin(), counted.end());
+  auto const of_origin = [&](op_id origin) {
+    return index(origin) < first_of.size() ? first_of[index(origin)] : nothing<op_id>;
+  };
+  std::vector<digest> known;  // all numbers, when first asked for
+  auto const is_of_original = [&](digest d) {
+    if (known.empty()) {
+      for (auto o : original.ops())
+        if (!is_transfer(original, o)) known.push_back(was.op[o]);
+      std::sort(known.begin(), known.end());
+    }
+    return std::binary_search(known.begin(), known.end(), d);
   };
 
   // sources: the same, in the same order
@@ -60,7 +71,7 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
   }
 
   // ops: each has the number of one of the original's
-  std::vector<std::pair<digest, op_id>> ran;
+  std::vector<digest> ran;  // the numbers of those that count
   if (now.order.size() != g.op_count())
     report(kind::read_before_made, nothing<op_id>, "the planned graph has a circle");
   for (auto o : now.order) {
@@ -77,25 +88,24 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
       if (!ok) report(kind::bad_transfer, o, describe(g, o) + " is not a store or load of one value");
       continue;
     }
-    if (auto const [first, last] = same_number(now.op[o]); first != last) {
-      auto const from =
-          std::find_if(first, last, [&](auto const& x) { return original.origin(x.second) == g.origin(o); });
-      if (from == last)
-        report(kind::unknown_op, o, describe(g, o) + " is another op of the original than its origin says");
-      else if (g.name(o) != original.name(from->second))
-        report(kind::name_changed, o, describe(g, o) + " is " + describe(original, from->second) + " of the original");
-      ran.emplace_back(now.op[o], o);
-      continue;
-    }
     // What was it meant to be? The original op of its origin, the one most alike.
-    auto const [first, last] =
-        std::equal_range(of.begin(), of.end(), std::pair{static_cast<std::uint64_t>(index(g.origin(o))), op_id{}},
-                         [](auto const& a, auto const& b) { return a.first < b.first; });
     op_id meant = nothing<op_id>;
     int likeness = -1;
-    for (auto it = first; it != last; ++it) {
-      int const l = (was.plain[it->second] == now.plain[o]) * 2 + (was.types[it->second] == now.types[o]);
-      if (l > likeness) likeness = l, meant = it->second;
+    for (auto x = of_origin(g.origin(o)); x != nothing<op_id>; x = next_of[x]) {
+      int const l = was.op[x] == now.op[o] ? 4 : (was.plain[x] == now.plain[o]) * 2 + (was.types[x] == now.types[o]);
+      if (l > likeness) likeness = l, meant = x;
+      if (l == 4) break;
+    }
+    if (likeness == 4) {
+      if (g.name(o) != original.name(meant))
+        report(kind::name_changed, o, describe(g, o) + " is " + describe(original, meant) + " of the original");
+      if (runs_at_most_once(original, meant)) ran.push_back(now.op[o]);
+      continue;
+    }
+    if (is_of_original(now.op[o])) {
+      report(kind::unknown_op, o, describe(g, o) + " is another op of the original than its origin says");
+      if (runs_at_most_once(g, o)) ran.push_back(now.op[o]);
+      continue;
     }
     if (meant == nothing<op_id>) {
       report(kind::unknown_op, o, describe(g, o) + " is not in the original");
@@ -118,23 +128,19 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
     }
     if (g.outputs(o).size() == original.outputs(meant).size())
       now.set(g, o, was.op[meant]);  // so that readers are not blamed
-    ran.emplace_back(was.op[meant], o);
+    if (runs_at_most_once(original, meant)) ran.push_back(was.op[meant]);
   }
 
   // ops that count: as often as in the original
   std::sort(ran.begin(), ran.end());
-  auto const times = [](auto const& list, digest d) {
-    auto const [a, b] = std::equal_range(list.begin(), list.end(), std::pair{d, op_id{}},
-                                         [](auto const& x, auto const& y) { return x.first < y.first; });
-    return b - a;
-  };
-  for (std::size_t i = 0; i < known.size(); ++i) {
-    auto const [number, o] = known[i];
-    if ((i > 0 && known[i - 1].first == number) || !runs_at_most_once(original, o)) continue;
-    auto const want = times(known, number), have = times(ran, number);
-    if (have < want && runs_exactly_once(original, o))
+  for (std::size_t i = 0, next = 0; i < counted.size(); i = next) {
+    auto const [number, o] = counted[i];
+    while (next < counted.size() && counted[next].first == number) ++next;
+    auto const [first, last] = std::equal_range(ran.begin(), ran.end(), number);
+    auto const have = static_cast<std::size_t>(last - first);
+    if (have < next - i && runs_exactly_once(original, o))
       report(kind::missing_op, nothing<op_id>, describe(original, o) + " of the original does not run");
-    if (have > want)
+    if (have > next - i)
       report(kind::repeated_op, nothing<op_id>, describe(original, o) + " of the original runs more than once");
   }
 

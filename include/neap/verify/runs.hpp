@@ -2,6 +2,7 @@
 // the steps that trusts nothing but the graph's ops, values and layouts.
 #pragma once
 
+#include <neap/core/csr.hpp>
 #include <neap/plan/plan.hpp>
 #include <neap/verify/bound.hpp>
 #include <neap/verify/computes.hpp>
@@ -322,14 +323,21 @@ class run_check {
     }
   }
 
+  enum class step_id : std::uint32_t {};
+  /// For each step the buffers of some bytes that f gives it, ascending.
+  template <class F>
+  csr<step_id, std::uint32_t> buffers_by_step(F f) const {
+    csr<step_id, std::uint32_t> rows;
+    rows.build(n_ + 1, [&](auto&& pair) {
+      for (std::uint32_t i = 0; i < p_.buffers.size(); ++i)
+        if (p_.buffers[i].bytes > 0) pair(step_id{f(p_.buffers[i])}, i);
+    });
+    return rows;
+  }
   /// The living buffers by address, from step to step.
   void sweep() {
-    std::vector<std::vector<std::uint32_t>> begin(n_ + 1), end(n_ + 1);
-    for (std::uint32_t i = 0; i < p_.buffers.size(); ++i)
-      if (p_.buffers[i].bytes > 0) {
-        begin[p_.buffers[i].first].push_back(i);
-        end[p_.buffers[i].last].push_back(i);
-      }
+    auto const begin = buffers_by_step([](plan_buffer const& b) { return b.first; });
+    auto const end = buffers_by_step([](plan_buffer const& b) { return b.last; });
     std::map<bytes_t, std::pair<bytes_t, std::uint32_t>> living;  // begin -> end, buffer
     auto const collides = [&](bytes_t from, bytes_t to) -> std::uint32_t {
       auto const next = living.lower_bound(from);
@@ -343,7 +351,7 @@ class run_check {
     };
     std::vector<bool> given(p_.buffers.size());
     for (std::uint32_t step = 0; step < std::max(n_, 1u); ++step) {
-      for (auto i : begin[step]) {
+      for (auto i : begin[step_id{step}]) {
         auto const& b = p_.buffers[i];
         if (b.takes_over == nothing<storage_id>) continue;
         auto const from = buffer_[b.takes_over];
@@ -356,7 +364,7 @@ class run_check {
         given[from] = true;
         leave(from);
       }
-      for (auto i : begin[step]) {
+      for (auto i : begin[step_id{step}]) {
         auto const& b = p_.buffers[i];
         if (auto const other = collides(b.offset, b.offset + b.bytes); other != no_id)
           report(kind::overlap, step, b.storage,
@@ -369,7 +377,7 @@ class run_check {
           report(kind::workspace_overlap, step, p_.buffers[other].storage,
                  at(step) + ": its workspace and " + name(p_.buffers[other].storage) + " share bytes");
       }
-      for (auto i : end[step]) leave(i);
+      for (auto i : end[step_id{step}]) leave(i);
     }
   }
 

@@ -8,9 +8,11 @@
 #include <neap/core/digest.hpp>
 #include <neap/ir/dataflow.hpp>
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
-#include <span>
+#include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -42,6 +44,19 @@ inline digest with_layout(digest d, tensor_layout const& l) {
   return d.mix(static_cast<std::uint64_t>(l.offset));
 }
 
+/// Eight bytes at a time: a file's details are long, and many.
+inline digest with_text(digest d, std::string_view text) {
+  d = d.mix(text.size());
+  for (; text.size() >= 8; text.remove_prefix(8)) {
+    std::uint64_t word;
+    std::memcpy(&word, text.data(), 8);
+    d = d.mix(word);
+  }
+  std::uint64_t rest = 0;
+  std::memcpy(&rest, text.data(), text.size());
+  return d.mix(rest);
+}
+
 /// The operator: its kind, what a file calls it and says of it, its attributes with the random key among them, the parts
 /// it runs in. An
 /// opaque op that draws random numbers or may run only once is told from its like by the original op that it stands for.
@@ -49,18 +64,21 @@ inline digest operator_number(op_graph const& g, op_id o) {
   auto const& f = g.facets(o);
   digest d = digest{}.mix(f.name);
   auto const* x = g.as<op::opaque>(o);
-  if (x) d = d.mix(g.text(x->target)).mix(g.text(x->details));
-  if (x && (x->rng || runs_at_most_once(g, o))) d = d.mix(index(g.origin(o)));
+  if (x) {  // most ops of large graphs: their attributes one by one, without the detour below
+    static_assert(op::opaque::attributes().size() == 9, "all of them are here");
+    d = with_text(with_text(d, g.text(x->target)), g.text(x->details));
+    if (x->rng || runs_at_most_once(g, o)) d = d.mix(index(g.origin(o)));
+    d = d.mix(x->pointwise + 2u * x->rng + 4u * x->pure + 8u * x->placeholder).mix(static_cast<std::uint64_t>(x->key));
+    for (auto real : {x->flops, x->read, x->written, x->seconds}) d = d.mix(std::bit_cast<std::uint64_t>(real));
+  }
   for (auto const& a : f.attributes) {
-    if (x && a.name == "target") continue;
+    if (x) break;
     auto const value = a.get(g.attributes(o));
     d = d.mix(value.index());
     if (auto const* e = std::get_if<extents>(&value)) {
       for (auto i : *e) d = d.mix(static_cast<std::uint64_t>(i));
     } else if (auto const* real = std::get_if<double>(&value)) {
-      std::uint64_t bits;
-      std::memcpy(&bits, real, sizeof bits);
-      d = d.mix(bits);
+      d = d.mix(std::bit_cast<std::uint64_t>(*real));
     } else if (auto const* whole = std::get_if<std::int64_t>(&value)) {
       d = d.mix(static_cast<std::uint64_t>(*whole));
     } else if (auto const* truth = std::get_if<bool>(&value)) {
@@ -95,20 +113,25 @@ inline constexpr std::uint64_t stored_mark = 0x73746f726564ull;
 
 /// Ops so that each comes after the makers of its inputs; shorter than the graph if these form a circle.
 inline std::vector<op_id> data_order(op_graph const& g) {
-  table<op_id, std::uint32_t> missing(g.op_count());
-  std::vector<std::vector<op_id>> readers(g.op_count());
-  std::vector<op_id> order;
-  for (auto o : g.ops()) {
-    for (auto v : g.inputs(o))
-      if (auto const p = g.producer(v); p != nothing<op_id>) {
-        ++missing[o];
-        readers[index(p)].push_back(o);
-      }
-    if (missing[o] == 0) order.push_back(o);
+  std::vector<std::uint32_t> missing(g.op_count()), end(g.op_count());  // end of each op's row of readers
+  auto const each_edge = [&](auto&& f) {
+    for (auto o : g.ops())
+      for (auto v : g.inputs(o))
+        if (auto const p = g.producer(v); p != nothing<op_id>) f(index(p), o);
+  };
+  each_edge([&](std::size_t p, op_id o) { ++missing[index(o)], ++end[p]; });
+  std::uint32_t edges = 0;
+  for (auto& e : end) e = std::exchange(edges, edges + e);
+  std::vector<op_id> readers(edges), order;
+  each_edge([&](std::size_t p, op_id o) { readers[end[p]++] = o; });
+  order.reserve(g.op_count());
+  for (auto o : g.ops())
+    if (missing[index(o)] == 0) order.push_back(o);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    auto const p = index(order[i]);
+    for (auto at = p == 0 ? 0 : end[p - 1]; at < end[p]; ++at)
+      if (auto const o = readers[at]; --missing[index(o)] == 0) order.push_back(o);
   }
-  for (std::size_t i = 0; i < order.size(); ++i)
-    for (auto o : readers[index(order[i])])
-      if (--missing[o] == 0) order.push_back(o);
   return order;
 }
 
