@@ -175,6 +175,8 @@ class plan_reader {
         add_known(j, name.substr(5), in);
       } else {
         std::vector<output_rule> rules;
+        if (j.has("alias") && j["alias"].size() != outs.size())
+          j["alias"].fail("must be " + std::to_string(outs.size()) + " rows, one an output");
         for (std::size_t k = 0; k < outs.size(); ++k) {
           auto const& t = rows[u32(outs[k], rows.size())];
           output_rule r{t.layout, alias_kind::fresh, -1, bytes[t.storage]};
@@ -212,6 +214,7 @@ class plan_reader {
         outputs[i]["kind"].fail("unknown kind \"" + kind + "\"");
       auto const v = value_[u32(outputs[i]["tensor"], rows.size())];
       if (v == nothing<value_id>) outputs[i].fail("no node makes it");
+      if (edit_.graph().is_kept(v)) outputs[i]["tensor"].fail("is the tensor of two outputs");
       edit_.keep(v, kind == "loss" ? role::loss : kind == "grad" ? role::gradient : role::output);
     }
     out_.planned.graph = graph(std::move(edit_).finish());
@@ -384,23 +387,28 @@ inline void complete(plan_file& p, graph const& original) {
   p.version = 2;
 }
 
-/// Reads a plan file, gzip or not. Fails with one line where it is damaged (checksum), cut off, or not as the format says;
-/// whether the plan is right is the verifier's question.
-inline result<plan_file> read_plan(std::string const& path) {
-  auto text = read_file(path);
-  if (!text) return failure{text.message()};
-  auto document = parse_json(*text, path);
+/// A plan from the text of a file. Fails with one line where it is damaged (checksum), cut off, or not as the format says;
+/// whether the plan is right is the verifier's question. `path` is what the file is called there.
+inline result<plan_file> parse_plan(std::string const& text, std::string const& path) {
+  auto document = parse_json(text, path);
   if (!document) return failure{document.message()};
   try {
     json_place const root(*document, path + ": ");
     root["format"].require(root["format"].text() == "neap.plan", "must be \"neap.plan\"");
-    auto const at = text->rfind("\"checksum\":\"");
-    if (at == text->npos || !root.has("checksum")) return failure{path + ": lacks \"checksum\""};
-    auto const sum = digest{}.mix(std::string_view(*text).substr(0, at));
-    if (text->substr(at) != "\"checksum\":\"" + to_hex(sum) + "\"}\n")
+    auto const at = text.rfind("\"checksum\":\"");
+    if (at == text.npos || !root.has("checksum")) return failure{path + ": lacks \"checksum\""};
+    auto const sum = digest{}.mix(std::string_view(text).substr(0, at));
+    if (text.substr(at) != "\"checksum\":\"" + to_hex(sum) + "\"}\n")
       return failure{path + ": damaged: its checksum does not fit"};
     return detail::plan_reader(root).read();
   } catch (std::exception const& e) { return refusal(path, e); }
+}
+
+/// Reads a plan file, gzip or not.
+inline result<plan_file> read_plan(std::string const& path) {
+  auto text = read_file(path);
+  if (!text) return failure{text.message()};
+  return parse_plan(*text, path);
 }
 
 }  // namespace neap::inline v0::io

@@ -164,8 +164,10 @@ class run_check {
     std::sort(waits.begin(), waits.end());
     std::size_t next_wait = 0;
     ordinals compute{0, 0}, copy[2] = {{0, 0}, {0, 0}};
+    std::vector<ordinals> knew(n_);  // what a transfer had waited for itself
     auto const learn = [&](ordinals& k, std::uint32_t transfer) {
       if (ordinal_[transfer] == 0) return;
+      for (std::size_t j = 0; j < 2; ++j) k[j] = std::max(k[j], knew[transfer][j]);
       auto& x = k[static_cast<std::size_t>(stream_of(p_.steps[transfer].op)) - 1];
       x = std::max(x, ordinal_[transfer]);
     };
@@ -190,6 +192,7 @@ class run_check {
         earliest = std::max(earliest, ended[waits[next_wait].transfer]);
       }
       (s == op_stream::compute ? compute : copy[k - 1]) = known;
+      knew[i] = known;
       known_at_[i] = compute;
 
       for (auto v : g_.inputs(o)) {

@@ -52,6 +52,7 @@ inline digest with_text(digest d, std::string_view text) {
     std::memcpy(&word, text.data(), 8);
     d = d.mix(word);
   }
+  if (text.empty()) return d;
   std::uint64_t rest = 0;
   std::memcpy(&rest, text.data(), text.size());
   return d.mix(rest);
