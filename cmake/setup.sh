@@ -12,7 +12,7 @@ if ! command -v nvcc >/dev/null && [ ! -e /usr/local/cuda/include/cccl/thrust/ve
   packages+=(libthrust-dev libcub-dev)
 fi
 if [ "${1:-}" = --all ]; then
-  packages+=(clang-16 clang-tidy-16 clang-format-16 libbenchmark-dev)
+  packages+=(clang-16 libclang-rt-16-dev clang-tidy-16 clang-format-16 libbenchmark-dev)
 fi
 
 missing=()

@@ -13,6 +13,7 @@
 #include "../support/opaque_graph.hpp"
 #include "../support/random_graph.hpp"
 #include "../support/random_order.hpp"
+#include "../support/sanitized.hpp"
 #include "../support/slow_plan_check.hpp"
 
 #include <doctest/doctest.h>
