@@ -15,6 +15,7 @@
 #include <neap/backend/gemm_tiles.hpp>
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/conv2d_tiles.hpp>
+#include <neap/backend/kernels/conv2d_winograd.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_ref.hpp>
 
@@ -811,6 +812,20 @@ struct weight_product {
 #endif
 };
 
+// Whether Winograd's algorithm takes this convolution (of `winograd`, its shape or that of its input's gradient).
+inline bool suits_winograd(conv2d_extents const& e, conv2d_options const& o, winograd_shape const& winograd,
+                           dtype element) {
+  using pair = std::array<std::int64_t, 2>;
+  return element == dtype::f32 && e.groups == 1 && e.kh == 3 && e.kw == 3 && o.stride == pair{1, 1} &&
+         o.dilation == pair{1, 1} && winograd.suits();
+}
+inline winograd_shape winograd_forward(conv2d_extents const& e, conv2d_options const& o) {
+  return {e.n, e.cg, e.og, e.h, e.w, e.oh, e.ow, o.padding[0], o.padding[1]};
+}
+inline winograd_shape winograd_backward(conv2d_extents const& e, conv2d_options const& o) {
+  return {e.n, e.og, e.cg, e.oh, e.ow, e.h, e.w, 2 - o.padding[0], 2 - o.padding[1]};
+}
+
 // f(T{}) for the element types that convolutions compute in.
 template <class F>
 auto with_f32_or_f64(char const* what, dtype t, F&& f) {
@@ -832,10 +847,12 @@ inline void check_conv2d(char const* what, tensor_ref const& x, tensor_ref const
 /// Bytes of workspace for conv2d on `threads` threads (host_backend::threads()).
 inline bytes_t conv2d_workspace(shape const& x, shape const& w, conv2d_options const& o, dtype element, int threads) {
   auto const e = detail::conv2d_extents::of(x, w, o);
+  auto const winograd = detail::winograd_forward(e, o);
+  bytes_t const tiled = detail::suits_winograd(e, o, winograd, element) ? winograd.workspace(threads) : 0;
   return detail::with_f32_or_f64("conv2d", element, [&](auto zero) -> bytes_t {
     auto const c = detail::conv2d_forward<decltype(zero)>(e, o, false);
-    return std::max(c.weight_bytes() + c.offset_bytes() + threads * c.scratch_bytes(),
-                    detail::correlation_product::workspace(c.h, c.w, e.n, e.cg, e.og, element, threads));
+    return std::max({tiled, c.weight_bytes() + c.offset_bytes() + threads * c.scratch_bytes(),
+                     detail::correlation_product::workspace(c.h, c.w, e.n, e.cg, e.og, element, threads)});
   });
 }
 
@@ -846,6 +863,12 @@ void conv2d(Backend& backend, tensor_ref const& x, tensor_ref const& w, tensor_r
             conv2d_options const& o, void* workspace) {
   detail::check_conv2d("conv2d", x, w, y, o);
   auto const e = detail::conv2d_extents::of(x.dims, w.dims, o);
+#if defined(NEAP_GEMM_TILES)
+  if (auto const winograd = detail::winograd_forward(e, o); detail::suits_winograd(e, o, winograd, x.element))
+    return detail::winograd{winograd}.run(backend,
+                                          {w.as<float const>(), w.strides[0], w.strides[1], w.strides[2], w.strides[3]},
+                                          bias.as<float const>(), bias.rank() ? bias.strides[0] : 0, x, y, workspace);
+#endif
   detail::with_f32_or_f64("conv2d", x.element, [&](auto zero) {
     using T = decltype(zero);
     auto const c = detail::conv2d_forward<T>(e, o, detail::dense_planes(x));
@@ -871,8 +894,9 @@ void conv2d(Backend& backend, tensor_ref const& x, tensor_ref const& w, tensor_r
 inline bytes_t conv2d_input_gradient_workspace(shape const& x, shape const& w, conv2d_options const& o, dtype element,
                                                int threads) {
   auto const e = detail::conv2d_extents::of(x, w, o);
+  auto const winograd = detail::winograd_backward(e, o);
   return detail::with_f32_or_f64("conv2d_input_gradient", element, [&](auto zero) -> bytes_t {
-    bytes_t most = 0;
+    bytes_t most = detail::suits_winograd(e, o, winograd, element) ? winograd.workspace(threads) : 0;
     for (std::int64_t i = 0; i < o.stride[0]; ++i)
       for (std::int64_t j = 0; j < o.stride[1]; ++j) {
         auto const c = detail::conv2d_backward<decltype(zero)>(e, o, i, j, false);
@@ -889,6 +913,13 @@ void conv2d_input_gradient(Backend& backend, tensor_ref const& dy, tensor_ref co
                            conv2d_options const& o, void* workspace) {
   detail::check_conv2d("conv2d_input_gradient", dx, w, dy, o);
   auto const e = detail::conv2d_extents::of(dx.dims, w.dims, o);
+#if defined(NEAP_GEMM_TILES)
+  if (auto const winograd = detail::winograd_backward(e, o); detail::suits_winograd(e, o, winograd, dx.element)) {
+    auto const [out, in, row, column] = std::array{w.strides[1], w.strides[0], -w.strides[2], -w.strides[3]};
+    return detail::winograd{winograd}.run(backend, {w.as<float const>() - 2 * (row + column), out, in, row, column},
+                                          nullptr, 0, dy, dx, workspace);
+  }
+#endif
   detail::with_f32_or_f64("conv2d_input_gradient", dx.element, [&](auto zero) {
     using T = decltype(zero);
     auto* const at = static_cast<std::byte*>(workspace);
@@ -918,8 +949,9 @@ void conv2d_input_gradient(Backend& backend, tensor_ref const& dy, tensor_ref co
 inline bytes_t conv2d_weight_gradient_workspace(shape const& x, shape const& w, conv2d_options const& o, dtype element,
                                                 int threads) {
   auto const e = detail::conv2d_extents::of(x, w, o);
-  bytes_t const product =
-      detail::weight_product::suits(e, o, element) ? detail::weight_product(e, o).workspace(threads) : 0;
+  bytes_t product = detail::weight_product::suits(e, o, element) ? detail::weight_product(e, o).workspace(threads) : 0;
+  if (auto const winograd = detail::winograd_forward(e, o); detail::suits_winograd(e, o, winograd, element))
+    product = std::max(product, winograd.gradient_workspace(threads));
   return detail::with_f32_or_f64("conv2d_weight_gradient", element, [&](auto zero) -> bytes_t {
     return std::max(product, detail::weight_gradient<decltype(zero)>(e, o).workspace(threads));
   });
@@ -932,6 +964,8 @@ void conv2d_weight_gradient(Backend& backend, tensor_ref const& x, tensor_ref co
   detail::check_conv2d("conv2d_weight_gradient", x, dw, dy, o);
   auto const e = detail::conv2d_extents::of(x.dims, dw.dims, o);
 #if defined(NEAP_GEMM_TILES)
+  if (auto const winograd = detail::winograd_forward(e, o); detail::suits_winograd(e, o, winograd, x.element))
+    return detail::winograd{winograd}.run_gradient(backend, x, dy, dw, accumulate, workspace);
   if (detail::weight_product::suits(e, o, x.element) && dw.is_dense())
     return detail::weight_product(e, o).run(backend, x, dy, dw, accumulate, workspace);
 #endif

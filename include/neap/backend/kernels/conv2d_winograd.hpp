@@ -1,0 +1,554 @@
+// 3x3 convolutions of stride 1 by Winograd's minimal filtering F(4x4, 3x3) (Lavin and Gray 2016): forward, and the
+// gradients to input and weight. A tile of 4x4 outputs takes 36 products a pair of channels instead of 144:
+//
+//     y = A^T [(G w G^T) . (B^T x B)] A        x 6x6, w 3x3, y 4x4, products element by element
+//
+// Summed over channels, each of the 36 points is a matrix product. Its points are 0, +-5/8, +-3/2 and infinity, whose
+// powers up to the third are exact in f32: errors of results are about 2 times those of the direct sums, where the usual
+// 0, +-1, +-2 make 4 times (Barabasz et al. 2020 look for such points). The gradient to the input is the same with the
+// weight turned round; the gradient to the weight is the algorithm's transpose, G^T [sum of (A dy A^T) . (B^T x B)] G.
+//
+// Lanes hold 16 channels: pixels are turned round on their way into a strip and on their way out, and tiles take no
+// shuffles. Every sum's order is fixed by the shapes: how tiles and channels are cut into tasks does not change it.
+#pragma once
+
+#include <neap/backend/gemm_tiles.hpp>
+#include <neap/backend/host.hpp>
+#include <neap/core/tensor_ref.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace neap::inline v0::detail {
+
+// `to` [images, outs, out_h, out_w] from `from` [images, ins, in_h, in_w], whose pixel (0, 0) lies at (pad_h, pad_w).
+struct winograd_shape {
+  std::int64_t images, ins, outs, in_h, in_w, out_h, out_w, pad_h, pad_w;
+
+  // Tiles are taken in units of up to 32 side by side, units in blocks of about 64 tiles: their 36 points of 64 channels
+  // stay in a second-level cache.
+  std::int64_t down, segments, side;  // units of an image's column, of its row; tiles of a unit
+  std::int64_t units, block, blocks;  // in all; of a block; blocks
+  std::int64_t tiles, tile_rows;      // of a block; the same as a multiple of what a register tile takes
+
+  static constexpr std::int64_t points = 36, lanes = 16, most_side = 32, block_tiles = 64;
+
+  winograd_shape(std::int64_t images_, std::int64_t ins_, std::int64_t outs_, std::int64_t in_h_, std::int64_t in_w_,
+                 std::int64_t out_h_, std::int64_t out_w_, std::int64_t pad_h_, std::int64_t pad_w_)
+      : images(images_),
+        ins(ins_),
+        outs(outs_),
+        in_h(in_h_),
+        in_w(in_w_),
+        out_h(out_h_),
+        out_w(out_w_),
+        pad_h(pad_h_),
+        pad_w(pad_w_) {
+    std::int64_t const across = (out_w + 3) / 4;
+    down = (out_h + 3) / 4;
+    segments = (across + most_side - 1) / most_side;
+    side = segments ? (across + segments - 1) / segments : 1;
+    units = images * segments * down;
+    block =
+        std::clamp<std::int64_t>(block_tiles / std::max<std::int64_t>(side, 1), 1, std::max<std::int64_t>(units, 1));
+    blocks = (units + block - 1) / block;
+    block = blocks ? (units + blocks - 1) / blocks : 1;
+    tiles = block * side;
+    tile_rows = (tiles + 7) / 8 * 8;
+  }
+
+  // The shape alone decides, whatever machine there is: programs may be compiled with other flags than their kernels.
+  bool suits() const {
+    if (ins < 16 || outs < 16 || ins > 1024 || outs > 1024 || units * side < 16) return false;
+    // Tiles that stand over the edge, and lanes without a channel, are work for nothing.
+    double const done = double(units * side) * 16 * double(groups_of_lanes(ins) * groups_of_lanes(outs)) * 256;
+    return done <= 1.75 * double(images * out_h * out_w) * double(ins) * double(outs);
+  }
+  static std::int64_t groups_of_lanes(std::int64_t channels) { return (channels + lanes - 1) / lanes; }
+  // Vectors of outputs that a register tile holds, and how many such panels there are.
+  std::int64_t width() const { return outs > lanes ? 2 : 1; }
+  std::int64_t panels() const { return (outs + width() * lanes - 1) / (width() * lanes); }
+
+  // Floats from a point to the next: an odd number of cache lines, since the 36 are written and read at once.
+  static std::int64_t point_stride(std::int64_t floats) { return floats / 32 * 32 + 48; }
+  std::int64_t input_point() const { return point_stride(groups_of_lanes(ins) * tile_rows * lanes); }
+  std::int64_t weight_point() const { return point_stride(groups_of_lanes(ins) * lanes * width() * lanes); }
+  std::int64_t product_point() const { return point_stride(tile_rows * width() * lanes); }
+  std::int64_t strip_floats() const { return (4 * block + 2) * (4 * side + 2) * lanes; }
+  std::int64_t slope_floats() const { return 16 * tiles * lanes; }
+
+  // Weights of up to this size are transformed once, and each thread takes tiles through all channels. Larger ones would
+  // cost memory: each thread takes a panel of them, for as many tiles as fit.
+  bool few_weights() const { return panels() * points * weight_point() <= (std::int64_t{5} << 17); }
+  std::int64_t blocks_at_once() const {
+    if (few_weights()) return 1;
+    return std::clamp<std::int64_t>((std::int64_t{5} << 18) / (points * input_point()), 1,
+                                    std::max<std::int64_t>(blocks, 1));
+  }
+  std::int64_t shared_floats() const {
+    return few_weights() ? panels() * points * weight_point() : blocks_at_once() * points * input_point();
+  }
+  std::int64_t private_floats() const {
+    return points * (few_weights() ? input_point() : weight_point()) + points * product_point() + strip_floats() +
+           slope_floats();
+  }
+  bytes_t workspace(int threads) const {
+    return suits() ? (shared_floats() + threads * private_floats() + 16) * bytes_t{sizeof(float)} : 0;
+  }
+
+  // Of the gradient to the weight: blocks of 64 outputs and 64 inputs, and chunks of tile blocks where these are few. A
+  // chunk's sums are added in order.
+  static constexpr std::int64_t channel_block = 64;
+  std::int64_t out_blocks() const { return (outs + channel_block - 1) / channel_block; }
+  std::int64_t in_blocks() const { return (ins + channel_block - 1) / channel_block; }
+  std::int64_t chunks() const {
+    return std::clamp<std::int64_t>(8 / (out_blocks() * in_blocks()), 1, std::max<std::int64_t>(blocks, 1));
+  }
+  std::int64_t most_outs() const { return std::min(groups_of_lanes(outs) * lanes, channel_block); }
+  std::int64_t most_ins() const { return std::min((ins + 31) / 32 * 32, channel_block); }
+  std::int64_t sum_point() const { return point_stride(most_outs() * most_ins()); }
+  std::int64_t slopes_point() const { return point_stride(tile_rows * most_outs()); }
+  std::int64_t pixels_point() const { return point_stride(tile_rows * most_ins()); }
+  std::int64_t partial_floats() const { return chunks() > 1 ? chunks() * outs * ins * 9 : 0; }
+  std::int64_t gradient_floats() const {
+    return points * (sum_point() + slopes_point() + pixels_point()) + strip_floats();
+  }
+  bytes_t gradient_workspace(int threads) const {
+    return suits() ? (partial_floats() + threads * gradient_floats() + 16) * bytes_t{sizeof(float)} : 0;
+  }
+};
+
+#if defined(NEAP_GEMM_TILES)
+
+struct winograd {
+  using vec = gemm_tiles::vec;
+  static constexpr std::int64_t lanes = 16, points = 36;
+  static constexpr float a = 5.f / 8, b = 3.f / 2, aa = a * a, bb = b * b;  // the points, and their squares
+  static constexpr float n0 = float(1 / (double(aa) * bb));                 // of G's rows
+  static constexpr float na = float(1 / (2.0 * aa * (double(aa) - bb))), nb = float(1 / (2.0 * bb * (double(bb) - aa)));
+
+  winograd_shape s;
+
+  // ---- the transforms of one axis ----
+
+  struct by_b {  // B^T, of pixels
+    static constexpr int in = 6, out = 6;
+    static NEAP_INLINE void apply(vec const* x, vec* y) {
+      vec const u = x[4] - bb * x[2], v = a * (x[3] - bb * x[1]);
+      vec const p = x[4] - aa * x[2], q = b * (x[3] - aa * x[1]);
+      y[0] = x[4] - (aa + bb) * x[2] + aa * bb * x[0];
+      y[1] = u + v, y[2] = u - v, y[3] = p + q, y[4] = p - q;
+      y[5] = x[5] - (aa + bb) * x[3] + aa * bb * x[1];
+    }
+  };
+  struct by_g {  // G, of weights
+    static constexpr int in = 3, out = 6;
+    static NEAP_INLINE void apply(vec const* w, vec* y) {
+      vec const u = na * w[0] + (na * aa) * w[2], v = (na * a) * w[1];
+      vec const p = nb * w[0] + (nb * bb) * w[2], q = (nb * b) * w[1];
+      y[0] = n0 * w[0], y[1] = u + v, y[2] = u - v, y[3] = p + q, y[4] = p - q, y[5] = w[2];
+    }
+  };
+  struct by_a_transposed {  // A^T, of products
+    static constexpr int in = 6, out = 4;
+    static NEAP_INLINE void apply(vec const* m, vec* y) {
+      vec const u = m[1] + m[2], v = m[1] - m[2], p = m[3] + m[4], q = m[3] - m[4];
+      y[0] = m[0] + u + p;
+      y[1] = a * v + b * q;
+      y[2] = aa * u + bb * p;
+      y[3] = m[5] + (a * aa) * v + (b * bb) * q;
+    }
+  };
+  struct by_a {  // A, of the output's gradient
+    static constexpr int in = 4, out = 6;
+    static NEAP_INLINE void apply(vec const* y, vec* m) {
+      vec const u = y[0] + aa * y[2], v = a * y[1] + (a * aa) * y[3];
+      vec const p = y[0] + bb * y[2], q = b * y[1] + (b * bb) * y[3];
+      m[0] = y[0], m[1] = u + v, m[2] = u - v, m[3] = p + q, m[4] = p - q, m[5] = y[3];
+    }
+  };
+  struct by_g_transposed {  // G^T, of sums for the weight's gradient
+    static constexpr int in = 6, out = 3;
+    static NEAP_INLINE void apply(vec const* m, vec* w) {
+      vec const u = na * (m[1] + m[2]), v = (na * a) * (m[1] - m[2]);
+      vec const p = nb * (m[3] + m[4]), q = (nb * b) * (m[3] - m[4]);
+      w[0] = n0 * m[0] + u + p, w[1] = v + q, w[2] = m[5] + aa * u + bb * p;
+    }
+  };
+  // Both axes of a tile: load(i, j) gives its elements, store(i, j, v) takes the result's.
+  template <class Axis, class Load, class Store>
+  static NEAP_INLINE void transform(Load const& load, Store const& store) {
+    vec half[Axis::out][Axis::in];
+    for (int j = 0; j < Axis::in; ++j) {
+      vec x[Axis::in], y[Axis::out];
+#pragma GCC unroll 6
+      for (int i = 0; i < Axis::in; ++i) x[i] = load(i, j);
+      Axis::apply(x, y);
+#pragma GCC unroll 6
+      for (int i = 0; i < Axis::out; ++i) half[i][j] = y[i];
+    }
+    for (int i = 0; i < Axis::out; ++i) {
+      vec y[Axis::out];
+      Axis::apply(half[i], y);
+#pragma GCC unroll 6
+      for (int j = 0; j < Axis::out; ++j) store(i, j, y[j]);
+    }
+  }
+
+  // ---- pixels in, pixels out ----
+
+  struct image {  // 16 channels of one image, or fewer
+    float* at;
+    std::int64_t channels, channel, row, column;  // how many; strides
+  };
+  // `count` pixels, at most 16, one behind another in each channel.
+  static void load_pixels(image const& x, float const* from, std::int64_t count, vec (&r)[16]) {
+    if (count == 16 && x.column == 1) {
+#pragma GCC unroll 16
+      for (std::int64_t l = 0; l < lanes; ++l) r[l] = l < x.channels ? gemm_tiles::load(from + l * x.channel) : vec{};
+    } else {
+      for (std::int64_t l = 0; l < lanes; ++l) {
+        float line[16] = {};
+        for (std::int64_t i = 0; i < count && l < x.channels; ++i) line[i] = from[l * x.channel + i * x.column];
+        r[l] = gemm_tiles::load(line);
+      }
+    }
+    gemm_tiles::transpose(r);
+  }
+  static void store_pixels(image const& y, float* to, std::int64_t count, vec (&r)[16]) {
+    gemm_tiles::transpose(r);
+    for (std::int64_t l = 0; l < y.channels; ++l) {
+      if (count == 16 && y.column == 1) gemm_tiles::store(to + l * y.channel, r[l]);
+      else
+        for (std::int64_t i = 0; i < count; ++i) to[l * y.channel + i * y.column] = r[l][i];
+    }
+  }
+  // What of an image's rows [row, row + rows) and columns [column, column + columns) lies inside of it, as runs of pixels
+  // with nothing between: a run a row, or one for all where whole rows lie one behind another. f(run's first pixel in the
+  // image, pixels, the row's pixels, place of the first in the window).
+  template <class F>
+  static void each_run(image const& x, std::int64_t height, std::int64_t width, std::int64_t row, std::int64_t rows,
+                       std::int64_t column, std::int64_t columns, F const& f) {
+    std::int64_t const r0 = std::clamp<std::int64_t>(-row, 0, rows), r1 = std::clamp(height - row, r0, rows);
+    std::int64_t const c0 = std::clamp<std::int64_t>(-column, 0, columns), c1 = std::clamp(width - column, c0, columns);
+    if (r0 == r1 || c0 == c1) return;
+    float* const first = x.at + (row + r0) * x.row + (column + c0) * x.column;
+    if (c1 - c0 == width && x.row == width * x.column) return f(first, (r1 - r0) * width, width, r0 * columns + c0);
+    for (std::int64_t r = r0; r < r1; ++r) f(first + (r - r0) * x.row, c1 - c0, c1 - c0, r * columns + c0);
+  }
+  // 16 pixels of a run at a time, the last 16 again where fewer are left. f(first of them, how many, place of each).
+  template <class F>
+  static void each_sixteen(std::int64_t count, std::int64_t width, std::int64_t place, std::int64_t columns,
+                           F const& f) {
+    std::int64_t y = 0, x = 0;  // of the next pixel
+    for (std::int64_t done = 0; done < count;) {
+      std::int64_t const begin = count < 16 ? 0 : std::min(done, count - 16), here = std::min<std::int64_t>(count, 16);
+      if (begin < done) y = begin / width, x = begin % width;
+      std::int64_t places[16];
+      for (std::int64_t i = 0; i < here; ++i) {
+        places[i] = place + y * columns + x;
+        if (++x == width) x = 0, ++y;
+      }
+      f(begin, here, places);
+      done = begin + here;
+    }
+  }
+  // A window of 16 channels of an image, pixel by pixel: to[rows][columns][16], zeros outside of the image.
+  static void load_window(image const& x, std::int64_t height, std::int64_t width, std::int64_t row, std::int64_t rows,
+                          std::int64_t column, std::int64_t columns, float* to) {
+    if (row < 0 || row + rows > height || column < 0 || column + columns > width)
+      for (std::int64_t r = 0; r < rows; ++r) {
+        bool const outside = row + r < 0 || row + r >= height;
+        std::int64_t const left = outside ? columns : std::clamp<std::int64_t>(-column, 0, columns);
+        std::int64_t const right = std::clamp<std::int64_t>(width - column, left, columns);
+        std::fill(to + r * columns * lanes, to + (r * columns + left) * lanes, 0.f);
+        std::fill(to + (r * columns + right) * lanes, to + (r + 1) * columns * lanes, 0.f);
+      }
+    each_run(x, height, width, row, rows, column, columns,
+             [&](float const* from, std::int64_t count, std::int64_t run_width, std::int64_t place) {
+               each_sixteen(count, run_width, place, columns,
+                            [&](std::int64_t begin, std::int64_t here, std::int64_t const* places) {
+                              vec r[16];
+                              load_pixels(x, from + begin * x.column, here, r);
+                              for (std::int64_t i = 0; i < here; ++i) gemm_tiles::store(to + places[i] * lanes, r[i]);
+                            });
+             });
+  }
+  // What of from[rows][columns][16] lies inside of the image.
+  static void store_window(image const& y, std::int64_t height, std::int64_t width, std::int64_t row, std::int64_t rows,
+                           std::int64_t column, std::int64_t columns, float const* from) {
+    each_run(y, height, width, row, rows, column, columns,
+             [&](float* to, std::int64_t count, std::int64_t run_width, std::int64_t place) {
+               each_sixteen(count, run_width, place, columns,
+                            [&](std::int64_t begin, std::int64_t here, std::int64_t const* places) {
+                              vec r[16] = {};
+                              for (std::int64_t i = 0; i < here; ++i) r[i] = gemm_tiles::load(from + places[i] * lanes);
+                              store_pixels(y, to + begin * y.column, here, r);
+                            });
+             });
+  }
+  static image channels_of(tensor_ref const& t, std::int64_t image, std::int64_t channel) {
+    return {t.as<float>() + image * t.strides[0] + channel * t.strides[1], std::min(lanes, t.dims[1] - channel),
+            t.strides[1], t.strides[2], t.strides[3]};
+  }
+  // f(image, first row and column of tiles, rows of tiles, first tile in the block) for what of a block lies in one image
+  // and one column of units.
+  template <class F>
+  void each_strip(std::int64_t block, F const& f) const {
+    std::int64_t const last = std::min(s.units, (block + 1) * s.block);
+    for (std::int64_t u = block * s.block; u < last;) {
+      std::int64_t const y = u % s.down, rows = std::min(last - u, s.down - y);
+      f(u / s.down / s.segments, y, u / s.down % s.segments * s.side, rows, (u - block * s.block) * s.side);
+      u += rows;
+    }
+  }
+  // B^T x B of 16 channels of a block's tiles: to[point][tile][16].
+  void transform_pixels(tensor_ref const& x, std::int64_t channel, std::int64_t block, float* strip, float* to,
+                        std::int64_t point) const {
+    std::int64_t const columns = 4 * s.side + 2;
+    each_strip(block, [&](std::int64_t n, std::int64_t ty, std::int64_t tx, std::int64_t rows, std::int64_t tile) {
+      load_window(channels_of(x, n, channel), s.in_h, s.in_w, 4 * ty - s.pad_h, 4 * rows + 2, 4 * tx - s.pad_w, columns,
+                  strip);
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < s.side; ++c, ++tile) {
+          float const* const from = strip + (4 * r * columns + 4 * c) * lanes;
+          transform<by_b>([&](int i, int j) { return gemm_tiles::load(from + (i * columns + j) * lanes); },
+                          [&](int i, int j, vec v) { gemm_tiles::store(to + (6 * i + j) * point + tile * lanes, v); });
+        }
+    });
+  }
+  // A dy A^T likewise; what of tiles lies outside of the image is zero.
+  void transform_slopes(tensor_ref const& dy, std::int64_t channel, std::int64_t block, float* strip, float* to,
+                        std::int64_t point) const {
+    std::int64_t const columns = 4 * s.side;
+    each_strip(block, [&](std::int64_t n, std::int64_t ty, std::int64_t tx, std::int64_t rows, std::int64_t tile) {
+      load_window(channels_of(dy, n, channel), s.out_h, s.out_w, 4 * ty, 4 * rows, 4 * tx, columns, strip);
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < s.side; ++c, ++tile) {
+          float const* const from = strip + (4 * r * columns + 4 * c) * lanes;
+          transform<by_a>([&](int i, int j) { return gemm_tiles::load(from + (i * columns + j) * lanes); },
+                          [&](int i, int j, vec v) { gemm_tiles::store(to + (6 * i + j) * point + tile * lanes, v); });
+        }
+    });
+  }
+  // Tiles of a block that has fewer than others, and those that fill up a register tile.
+  void clear_rest(std::int64_t block, std::int64_t groups, float* to, std::int64_t point) const {
+    std::int64_t const used = (std::min(s.units, (block + 1) * s.block) - block * s.block) * s.side;
+    for (std::int64_t p = 0; p < points; ++p)
+      for (std::int64_t g = 0; g < groups; ++g)
+        std::fill(to + p * point + (g * s.tile_rows + used) * lanes, to + p * point + (g + 1) * s.tile_rows * lanes,
+                  0.f);
+  }
+
+  // ---- the products ----
+
+  // c[8 rows, Vectors * 16] (+)= the sum over k of a's 8 values and b's vectors. Where they lie: the values of row i at
+  // i * Row, k steps within an outer one A and B apart, outer steps a_outer and b_outer.
+  template <int Vectors, int Row, int A, int B>
+  [[gnu::noinline]] static void product(std::int64_t outer, std::int64_t inner, float const* left, std::int64_t a_outer,
+                                        float const* right, std::int64_t b_outer, std::int64_t b_vector, bool add,
+                                        float* c, std::int64_t ldc) {
+    vec sum[8][Vectors] = {};
+    for (std::int64_t o = 0; o < outer; ++o, left += a_outer, right += b_outer) {
+      float const *x = left, *y = right;
+#pragma GCC unroll 4
+      for (std::int64_t k = 0; k < inner; ++k, x += A, y += B) {
+        vec const y0 = gemm_tiles::load(y), y1 = Vectors > 1 ? gemm_tiles::load(y + b_vector) : vec{};
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; ++i) {
+          vec v;
+          asm("vbroadcastss %1, %0" : "=v"(v) : "m"(x[i * Row]));
+          asm("vfmadd231ps %1, %2, %0" : "+v"(sum[i][0]) : "v"(v), "v"(y0));
+          if constexpr (Vectors > 1) asm("vfmadd231ps %1, %2, %0" : "+v"(sum[i][1]) : "v"(v), "v"(y1));
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i)
+#pragma GCC unroll 2
+      for (int h = 0; h < Vectors; ++h) {
+        float* const to = c + i * ldc + h * lanes;
+        gemm_tiles::store(to, add ? gemm_tiles::load(to) + sum[i][h] : sum[i][h]);
+      }
+  }
+
+  // ---- forward, and the gradient to the input ----
+
+  struct weights {  // w[o][c][i][j] by strides
+    float const* at;
+    std::int64_t out, in, row, column;
+  };
+  // G w G^T of 16 inputs from `c0` on and a panel of outputs: to[point][c][outputs].
+  void transform_weights(weights const& w, std::int64_t panel, std::int64_t c0, float* to) const {
+    std::int64_t const width = s.width(), point = s.weight_point();
+    for (std::int64_t c = c0; c < c0 + lanes; ++c)
+      for (std::int64_t h = 0; h < width; ++h) {
+        std::int64_t const o = (panel * width + h) * lanes, count = c < s.ins ? std::min(lanes, s.outs - o) : 0;
+        float taps[9][16] = {};
+        float const* const from = w.at + o * w.out + c * w.in;
+        for (std::int64_t l = 0; l < count; ++l)
+          for (int t = 0; t < 9; ++t) taps[t][l] = from[l * w.out + t / 3 * w.row + t % 3 * w.column];
+        transform<by_g>(
+            [&](int i, int j) { return gemm_tiles::load(taps[3 * i + j]); },
+            [&](int i, int j, vec v) { gemm_tiles::store(to + (6 * i + j) * point + (c * width + h) * lanes, v); });
+      }
+  }
+  // A panel of outputs of a block: products of all points, turned into pixels.
+  void outputs(float const* pixels, float const* weight, std::int64_t panel, std::int64_t block, float const* bias,
+               std::int64_t bias_step, tensor_ref const& y, float* products, float* pixels_out) const {
+    std::int64_t const width = s.width(), groups = s.groups_of_lanes(s.ins), point = s.product_point();
+    auto const multiply = width == 2 ? &product<2, 16, 1, 32> : &product<1, 16, 1, 16>;
+    for (std::int64_t p = 0; p < points; ++p)
+      for (std::int64_t t = 0; t < s.tile_rows; t += 8)
+        multiply(groups, lanes, pixels + p * s.input_point() + t * lanes, s.tile_rows * lanes,
+                 weight + p * s.weight_point(), lanes * width * lanes, lanes, false,
+                 products + p * point + t * width * lanes, width * lanes);
+    std::int64_t const columns = 4 * s.side;
+    for (std::int64_t h = 0; h < width; ++h) {
+      std::int64_t const o = (panel * width + h) * lanes;
+      if (o >= s.outs) break;
+      float start[16] = {};
+      for (std::int64_t l = 0; l < lanes && bias && o + l < s.outs; ++l) start[l] = bias[(o + l) * bias_step];
+      vec const add = gemm_tiles::load(start);
+      each_strip(block, [&](std::int64_t n, std::int64_t ty, std::int64_t tx, std::int64_t rows, std::int64_t tile) {
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t c = 0; c < s.side; ++c, ++tile) {
+            float const* const from = products + (tile * width + h) * lanes;
+            float* const to = pixels_out + (4 * r * columns + 4 * c) * lanes;
+            transform<by_a_transposed>(
+                [&](int i, int j) { return gemm_tiles::load(from + (6 * i + j) * point); },
+                [&](int i, int j, vec v) { gemm_tiles::store(to + (i * columns + j) * lanes, v + add); });
+          }
+        store_window(channels_of(y, n, o), s.out_h, s.out_w, 4 * ty, 4 * rows, 4 * tx, columns, pixels_out);
+      });
+    }
+  }
+  void run(host_backend& backend, weights const& w, float const* bias, std::int64_t bias_step, tensor_ref const& x,
+           tensor_ref const& y, void* workspace) const {
+    std::int64_t const groups = s.groups_of_lanes(s.ins), panels = s.panels(), panel_floats = points * s.weight_point();
+    float* const shared = static_cast<float*>(workspace);
+    auto const own = [&](int worker) { return shared + s.shared_floats() + worker * s.private_floats(); };
+    auto const pixels_of = [&](std::int64_t block, std::int64_t g, float* strip, float* to) {
+      transform_pixels(x, g * lanes, block, strip, to + g * s.tile_rows * lanes, s.input_point());
+    };
+    if (s.few_weights()) {
+      backend.parallel_for(panels * groups, 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t i = begin; i < end; ++i)
+          transform_weights(w, i / groups, i % groups * lanes, shared + i / groups * panel_floats);
+      });
+      backend.parallel_for(s.blocks, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+        float* const pixels = own(worker);
+        float* const products = pixels + points * s.input_point();
+        float* const strip = products + points * s.product_point();
+        for (std::int64_t block = begin; block < end; ++block) {
+          for (std::int64_t g = 0; g < groups; ++g) pixels_of(block, g, strip, pixels);
+          clear_rest(block, groups, pixels, s.input_point());
+          for (std::int64_t i = 0; i < panels; ++i)
+            outputs(pixels, shared + i * panel_floats, i, block, bias, bias_step, y, products,
+                    strip + s.strip_floats());
+        }
+      });
+      return;
+    }
+    std::int64_t const most = s.blocks_at_once(), block_floats = points * s.input_point();
+    for (std::int64_t first = 0; first < s.blocks; first += most) {
+      std::int64_t const count = std::min(most, s.blocks - first);
+      backend.parallel_for(count * groups, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+        float* const strip = own(worker);
+        for (std::int64_t i = begin; i < end; ++i)
+          pixels_of(first + i / groups, i % groups, strip, shared + i / groups * block_floats);
+      });
+      for (std::int64_t i = 0; i < count; ++i)
+        clear_rest(first + i, groups, shared + i * block_floats, s.input_point());
+      backend.parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+        float* const weight = own(worker);
+        float* const products = weight + panel_floats;
+        for (std::int64_t panel = begin; panel < end; ++panel) {
+          for (std::int64_t g = 0; g < groups; ++g) transform_weights(w, panel, g * lanes, weight);
+          for (std::int64_t i = 0; i < count; ++i)
+            outputs(shared + i * block_floats, weight, panel, first + i, bias, bias_step, y, products,
+                    products + points * s.product_point());
+        }
+      });
+    }
+  }
+
+  // ---- the gradient to the weight ----
+
+  void run_gradient(host_backend& backend, tensor_ref const& x, tensor_ref const& dy, tensor_ref const& dw,
+                    bool accumulate, void* workspace) const {
+    std::int64_t const chunks = s.chunks(), out_blocks = s.out_blocks(), in_blocks = s.in_blocks();
+    float* const partials = static_cast<float*>(workspace);
+    std::int64_t const count = s.outs * s.ins * 9;
+    backend.parallel_for(chunks * out_blocks * in_blocks, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+      float* const scratch = partials + s.partial_floats() + worker * s.gradient_floats();
+      for (std::int64_t i = begin; i < end; ++i) {
+        std::int64_t const chunk = i / (out_blocks * in_blocks);
+        std::int64_t const o = i / in_blocks % out_blocks * s.channel_block, c = i % in_blocks * s.channel_block;
+        sums(x, dy, chunk, o, c, scratch);
+        if (chunks == 1)
+          gradients(scratch, o, c, accumulate, dw.as<float>(), dw.strides[0], dw.strides[1], dw.strides[2],
+                    dw.strides[3]);
+        else gradients(scratch, o, c, false, partials + chunk * count, s.ins * 9, 9, 3, 1);
+      }
+    });
+    if (chunks == 1) return;
+    backend.parallel_for(s.outs * s.ins, 1024, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin * 9; i < end * 9; ++i) {
+        float sum = partials[i];
+        for (std::int64_t k = 1; k < chunks; ++k) sum += partials[k * count + i];
+        std::int64_t const o = i / 9 / s.ins, c = i / 9 % s.ins, t = i % 9;
+        float& to =
+            dw.as<float>()[o * dw.strides[0] + c * dw.strides[1] + t / 3 * dw.strides[2] + t % 3 * dw.strides[3]];
+        to = accumulate ? to + sum : sum;
+      }
+    });
+  }
+  // The sums of a chunk's tiles, [point][o][c], of a block of outputs and inputs.
+  void sums(tensor_ref const& x, tensor_ref const& dy, std::int64_t chunk, std::int64_t o0, std::int64_t c0,
+            float* sum) const {
+    std::int64_t const outs = std::min(s.channel_block, s.outs - o0), ins = std::min(s.channel_block, s.ins - c0);
+    std::int64_t const first = s.blocks * chunk / s.chunks(), last = s.blocks * (chunk + 1) / s.chunks();
+    float* const slopes = sum + points * s.sum_point();
+    float* const pixels = slopes + points * s.slopes_point();
+    float* const strip = pixels + points * s.pixels_point();
+    for (std::int64_t block = first; block < last; ++block) {
+      std::int64_t const tiles = (std::min(s.units, (block + 1) * s.block) - block * s.block) * s.side;
+      for (std::int64_t o = 0; o < outs; o += lanes)
+        transform_slopes(dy, o0 + o, block, strip, slopes + o * s.tile_rows, s.slopes_point());
+      for (std::int64_t c = 0; c < ins; c += lanes)
+        transform_pixels(x, c0 + c, block, strip, pixels + c * s.tile_rows, s.pixels_point());
+      for (std::int64_t p = 0; p < points; ++p)
+        for (std::int64_t c = 0; c < ins; c += 2 * lanes) {
+          auto const multiply = c + lanes < ins ? &product<2, 1, 16, 16> : &product<1, 1, 16, 16>;
+          for (std::int64_t o = 0; o < outs; o += 8)
+            multiply(1, tiles, slopes + p * s.slopes_point() + o / lanes * lanes * s.tile_rows + o % lanes, 0,
+                     pixels + p * s.pixels_point() + c * s.tile_rows, 0, s.tile_rows * lanes, block > first,
+                     sum + p * s.sum_point() + o * s.most_ins() + c, s.most_ins());
+        }
+    }
+  }
+  // G^T sum G of such a block, by strides.
+  void gradients(float const* sum, std::int64_t o0, std::int64_t c0, bool accumulate, float* to, std::int64_t out,
+                 std::int64_t in, std::int64_t row, std::int64_t column) const {
+    std::int64_t const outs = std::min(s.channel_block, s.outs - o0), ins = std::min(s.channel_block, s.ins - c0);
+    for (std::int64_t o = 0; o < outs; ++o)
+      for (std::int64_t c = 0; c < ins; c += lanes) {
+        float taps[9][16];
+        float const* const from = sum + o * s.most_ins() + c;
+        transform<by_g_transposed>([&](int i, int j) { return gemm_tiles::load(from + (6 * i + j) * s.sum_point()); },
+                                   [&](int i, int j, vec v) { gemm_tiles::store(taps[3 * i + j], v); });
+        float* const at = to + (o0 + o) * out + (c0 + c) * in;
+        for (std::int64_t l = 0; l < std::min(lanes, ins - c); ++l)
+          for (int t = 0; t < 9; ++t) {
+            float& g = at[l * in + t / 3 * row + t % 3 * column];
+            g = accumulate ? g + taps[t][l] : taps[t][l];
+          }
+      }
+  }
+};
+
+#endif
+
+}  // namespace neap::inline v0::detail
