@@ -12,6 +12,7 @@
 #pragma once
 
 #include <neap/backend/block.hpp>
+#include <neap/backend/every_other.hpp>
 #include <neap/backend/gemm_tiles.hpp>
 #include <neap/backend/host.hpp>
 #include <neap/backend/kernels/conv2d_tiles.hpp>
@@ -152,16 +153,6 @@ NEAP_INLINE void copy_row(T const* from, std::int64_t n, T* to) {
   for (; i < n; ++i) to[i] = from[i];
 }
 
-template <class T>
-NEAP_INLINE void copy_every_other(T const* from, std::int64_t n, T* to) {
-  std::int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    NEAP_LANES
-    for (int j = 0; j < 8; ++j) to[i + j] = from[2 * (i + j)];
-  }
-  for (; i < n; ++i) to[i] = from[2 * i];
-}
-
 // Copies the rows that output rows [row, row + layout.rows) need, of one channel.
 template <class T>
 void pack_channel(correlation_axis const& h, correlation_axis const& w, strip_layout const& s, std::int64_t row,
@@ -182,7 +173,7 @@ void pack_channel(correlation_axis const& h, correlation_axis const& w, strip_la
           T const* in = x + at * x_row + (s.column * w.step + w.shift[pw]) * x_column;
           std::int64_t const step = w.step * x_column;
           if (step == 1) copy_row(in, n, out);
-          else if (step == 2) copy_every_other(in, n, out);
+          else if (step == 2) every_other(in, n, out);
           else
             for (std::int64_t c = 0; c < n; ++c) out[c] = in[c * step];
           filled = n;

@@ -379,18 +379,35 @@ struct winograd {
     float const* at;
     std::int64_t out, in, row, column;
   };
+  // The nine taps of `count` outputs, an output a lane.
+  static void load_taps(weights const& w, float const* from, std::int64_t count, vec (&taps)[16]) {
+    bool const forward = w.row == 3 && w.column == 1, backward = w.row == -3 && w.column == -1;
+    if (count == lanes && (forward || backward)) {  // nine side by side; what is read beyond is not used
+      float const* const first = forward ? from : from - 8;
+#pragma GCC unroll 16
+      for (std::int64_t l = 0; l < lanes - 1; ++l) taps[l] = gemm_tiles::load(first + l * w.out);
+      float last[16] = {};
+      __builtin_memcpy(last, first + (lanes - 1) * w.out, 9 * sizeof(float));
+      taps[15] = gemm_tiles::load(last);
+      gemm_tiles::transpose(taps);
+      if (backward) std::reverse(taps, taps + 9);
+      return;
+    }
+    float lines[9][16] = {};
+    for (std::int64_t l = 0; l < count; ++l)
+      for (int t = 0; t < 9; ++t) lines[t][l] = from[l * w.out + t / 3 * w.row + t % 3 * w.column];
+    for (int t = 0; t < 9; ++t) taps[t] = gemm_tiles::load(lines[t]);
+  }
   // G w G^T of 16 inputs from `c0` on and a panel of outputs: to[point][c][outputs].
   void transform_weights(weights const& w, std::int64_t panel, std::int64_t c0, float* to) const {
     std::int64_t const width = s.width(), point = s.weight_point();
     for (std::int64_t c = c0; c < c0 + lanes; ++c)
       for (std::int64_t h = 0; h < width; ++h) {
         std::int64_t const o = (panel * width + h) * lanes, count = c < s.ins ? std::min(lanes, s.outs - o) : 0;
-        float taps[9][16] = {};
-        float const* const from = w.at + o * w.out + c * w.in;
-        for (std::int64_t l = 0; l < count; ++l)
-          for (int t = 0; t < 9; ++t) taps[t][l] = from[l * w.out + t / 3 * w.row + t % 3 * w.column];
+        vec taps[16];
+        load_taps(w, w.at + o * w.out + c * w.in, count, taps);
         transform<by_g>(
-            [&](int i, int j) { return gemm_tiles::load(taps[3 * i + j]); },
+            [&](int i, int j) { return taps[3 * i + j]; },
             [&](int i, int j, vec v) { gemm_tiles::store(to + (6 * i + j) * point + (c * width + h) * lanes, v); });
       }
   }
@@ -535,16 +552,23 @@ struct winograd {
     std::int64_t const outs = std::min(s.channel_block, s.outs - o0), ins = std::min(s.channel_block, s.ins - c0);
     for (std::int64_t o = 0; o < outs; ++o)
       for (std::int64_t c = 0; c < ins; c += lanes) {
-        float taps[9][16];
+        vec taps[16] = {};
         float const* const from = sum + o * s.most_ins() + c;
         transform<by_g_transposed>([&](int i, int j) { return gemm_tiles::load(from + (6 * i + j) * s.sum_point()); },
-                                   [&](int i, int j, vec v) { gemm_tiles::store(taps[3 * i + j], v); });
+                                   [&](int i, int j, vec v) { taps[3 * i + j] = v; });
+        gemm_tiles::transpose(taps);
         float* const at = to + (o0 + o) * out + (c0 + c) * in;
-        for (std::int64_t l = 0; l < std::min(lanes, ins - c); ++l)
-          for (int t = 0; t < 9; ++t) {
-            float& g = at[l * in + t / 3 * row + t % 3 * column];
-            g = accumulate ? g + taps[t][l] : taps[t][l];
-          }
+        std::int64_t const count = std::min(lanes, ins - c);
+        bool const dense = in == 9 && row == 3 && column == 1 && !accumulate;
+        for (std::int64_t l = 0; l < count; ++l) {
+          float* const g = at + l * in;
+          if (dense && l + 1 < count) gemm_tiles::store(g, taps[l]);  // the next write over what is beyond nine
+          else
+            for (int t = 0; t < 9; ++t) {
+              float& x = g[t / 3 * row + t % 3 * column];
+              x = accumulate ? x + taps[l][t] : taps[l][t];
+            }
+        }
       }
   }
 };
