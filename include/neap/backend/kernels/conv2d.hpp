@@ -942,7 +942,7 @@ inline bytes_t conv2d_weight_gradient_workspace(shape const& x, shape const& w, 
   auto const e = detail::conv2d_extents::of(x, w, o);
   bytes_t product = detail::weight_product::suits(e, o, element) ? detail::weight_product(e, o).workspace(threads) : 0;
   if (auto const winograd = detail::winograd_forward(e, o); detail::suits_winograd(e, o, winograd, element))
-    product = std::max(product, winograd.gradient_workspace(threads));
+    product = std::max(product, winograd.of_weight_gradient().gradient_workspace(threads));
   return detail::with_f32_or_f64("conv2d_weight_gradient", element, [&](auto zero) -> bytes_t {
     return std::max(product, detail::weight_gradient<decltype(zero)>(e, o).workspace(threads));
   });
@@ -956,7 +956,7 @@ void conv2d_weight_gradient(Backend& backend, tensor_ref const& x, tensor_ref co
   auto const e = detail::conv2d_extents::of(x.dims, dw.dims, o);
 #if defined(NEAP_GEMM_TILES)
   if (auto const winograd = detail::winograd_forward(e, o); detail::suits_winograd(e, o, winograd, x.element))
-    return detail::winograd{winograd}.run_gradient(backend, x, dy, dw, accumulate, workspace);
+    return detail::winograd{winograd.of_weight_gradient()}.run_gradient(backend, x, dy, dw, accumulate, workspace);
   if (detail::weight_product::suits(e, o, x.element) && dw.is_dense())
     return detail::weight_product(e, o).run(backend, x, dy, dw, accumulate, workspace);
 #endif

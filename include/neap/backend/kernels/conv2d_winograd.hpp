@@ -26,13 +26,14 @@ namespace neap::inline v0::detail {
 struct winograd_shape {
   std::int64_t images, ins, outs, in_h, in_w, out_h, out_w, pad_h, pad_w;
 
-  // Tiles are taken in units of up to 32 side by side, units in blocks of about 64 tiles: their 36 points of 64 channels
-  // stay in a second-level cache.
+  // Tiles are taken in units of up to 32 side by side, units in blocks of up to 64 tiles: their 36 points of 64 channels
+  // stay in a second-level cache. Small images are cut into smaller blocks, so that scratch is little beside them.
   std::int64_t down, segments, side;  // units of an image's column, of its row; tiles of a unit
   std::int64_t units, block, blocks;  // in all; of a block; blocks
   std::int64_t tiles, tile_rows;      // of a block; the same as a multiple of what a register tile takes
+  std::int64_t channel_block;         // outputs and inputs whose sums the weight's gradient holds at once
 
-  static constexpr std::int64_t points = 36, lanes = 16, most_side = 32, block_tiles = 64;
+  static constexpr std::int64_t points = 36, lanes = 16, most_side = 32;
 
   winograd_shape(std::int64_t images_, std::int64_t ins_, std::int64_t outs_, std::int64_t in_h_, std::int64_t in_w_,
                  std::int64_t out_h_, std::int64_t out_w_, std::int64_t pad_h_, std::int64_t pad_w_)
@@ -50,12 +51,14 @@ struct winograd_shape {
     segments = (across + most_side - 1) / most_side;
     side = segments ? (across + segments - 1) / segments : 1;
     units = images * segments * down;
-    block =
-        std::clamp<std::int64_t>(block_tiles / std::max<std::int64_t>(side, 1), 1, std::max<std::int64_t>(units, 1));
-    blocks = (units + block - 1) / block;
-    block = blocks ? (units + blocks - 1) / blocks : 1;
-    tiles = block * side;
-    tile_rows = (tiles + 7) / 8 * 8;
+    channel_block = scratch_goal() >= (std::int64_t{3} << 16) ? 64 : 32;
+    cut(0, few_weights() ? points * (groups_of_lanes(ins) * lanes + width() * lanes) : 0);
+  }
+  /// The same convolution cut for its weight's gradient.
+  winograd_shape of_weight_gradient() const {
+    auto s = *this;
+    s.cut(points * channel_block * channel_block, 2 * points * channel_block);
+    return s;
   }
 
   // The shape alone decides, whatever machine there is: programs may be compiled with other flags than their kernels.
@@ -66,6 +69,20 @@ struct winograd_shape {
     return done <= 1.75 * double(images * out_h * out_w) * double(ins) * double(outs);
   }
   static std::int64_t groups_of_lanes(std::int64_t channels) { return (channels + lanes - 1) / lanes; }
+  // Floats of scratch that a thread should need about: an eighth of images and weights, within limits.
+  std::int64_t scratch_goal() const {
+    std::int64_t const floats = images * (ins * in_h * in_w + outs * out_h * out_w) + outs * ins * 9;
+    return std::clamp<std::int64_t>(floats / 8, 1 << 16, 1 << 19);
+  }
+  void cut(std::int64_t fixed_floats, std::int64_t tile_floats) {
+    std::int64_t const most =
+        tile_floats > 0 ? std::clamp<std::int64_t>((scratch_goal() - fixed_floats) / tile_floats, 16, 64) : 64;
+    block = std::clamp<std::int64_t>(most / side, 1, std::max<std::int64_t>(units, 1));
+    blocks = (units + block - 1) / block;
+    block = blocks ? (units + blocks - 1) / blocks : 1;
+    tiles = block * side;
+    tile_rows = (tiles + 7) / 8 * 8;
+  }
   // Vectors of outputs that a register tile holds, and how many such panels there are.
   std::int64_t width() const { return outs > lanes ? 2 : 1; }
   std::int64_t panels() const { return (outs + width() * lanes - 1) / (width() * lanes); }
@@ -97,9 +114,8 @@ struct winograd_shape {
     return suits() ? (shared_floats() + threads * private_floats() + 16) * bytes_t{sizeof(float)} : 0;
   }
 
-  // Of the gradient to the weight: blocks of 64 outputs and 64 inputs, and chunks of tile blocks where these are few. A
-  // chunk's sums are added in order.
-  static constexpr std::int64_t channel_block = 64;
+  // Of the gradient to the weight: blocks of outputs and inputs, and chunks of tile blocks where these are few. The sums
+  // of chunks are added in order.
   std::int64_t out_blocks() const { return (outs + channel_block - 1) / channel_block; }
   std::int64_t in_blocks() const { return (ins + channel_block - 1) / channel_block; }
   std::int64_t chunks() const {
