@@ -24,7 +24,7 @@ namespace neap::inline v0::detail {
 struct gemm_tiles {
   typedef float vec __attribute__((vector_size(64)));
   static constexpr std::int64_t lanes = 16, rows = 14, columns = 32;  // of a tile: 28 registers
-  static constexpr std::int64_t k_block = 256, m_block = 24 * rows, n_block = 1024;
+  static constexpr std::int64_t k_block = 384, m_block = 16 * rows, n_block = 768;
   static constexpr std::size_t scratch_bytes = 4 * (m_block * k_block + n_block * k_block + 2 * 1024);
 
   struct operand {
@@ -39,8 +39,11 @@ struct gemm_tiles {
   /// C[m, n] (rows ldc apart) = A[m, k] B[k, n], or += that.
   static void run(std::int64_t m, std::int64_t n, std::int64_t k, operand a, operand b, bool accumulate, float* c,
                   std::int64_t ldc) {
+    // In equal parts: a short last one would read and write C for little.
+    std::int64_t const parts = std::max<std::int64_t>((k + k_block - 1) / k_block, 1),
+                       step = ((k + parts - 1) / parts + 15) / 16 * 16;
     run(
-        m, n, k, k_block,
+        m, n, k, step,
         [&](std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* to) {
           pack_a(a, i, p, mc, kc, to);
         },
