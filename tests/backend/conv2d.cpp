@@ -167,6 +167,21 @@ TEST_CASE("3x3 convolutions of stride 1, which Winograd's algorithm takes where 
   }
 }
 
+TEST_CASE("convolutions of stride 2, which are products by taps where the machine has vectors for them") {
+  neap::random_stream draw{11};
+  for (int i = 0; i < 40; ++i) {
+    conv2d_options o{.stride = {2, 2}};
+    std::int64_t const k = i % 3 == 0 ? 1 : 3;
+    shape x{1 + draw.below(5), 16 + draw.below(70)}, w{16 + draw.below(70), x[1], k, k};
+    for (std::size_t a = 0; a < 2; ++a) {
+      o.padding[a] = draw.below(5);
+      x.push_back(std::max<std::int64_t>(1 + draw.below(70), k - 2 * o.padding[a]));
+    }
+    check<float>(x, w, o);
+  }
+  check<float>({2, 130, 15, 16}, {144, 130, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}});
+}
+
 TEST_CASE("3x3 convolutions of views have the bits of those of dense tensors") {
   shape const xs{2, 20, 11, 18}, ws{24, 20, 3, 3}, ys{2, 24, 11, 18};
   conv2d_options const o{.padding = {1, 1}};

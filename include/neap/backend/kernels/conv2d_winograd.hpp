@@ -12,8 +12,8 @@
 // shuffles. Every sum's order is fixed by the shapes: how tiles and channels are cut into tasks does not change it.
 #pragma once
 
-#include <neap/backend/gemm_tiles.hpp>
 #include <neap/backend/host.hpp>
+#include <neap/backend/kernels/conv2d_lanes.hpp>
 #include <neap/core/tensor_ref.hpp>
 
 #include <algorithm>
@@ -23,21 +23,16 @@
 namespace neap::inline v0::detail {
 
 // `to` [images, outs, out_h, out_w] from `from` [images, ins, in_h, in_w], whose pixel (0, 0) lies at (pad_h, pad_w).
-struct winograd_shape {
+struct winograd_shape : tile_grid {
   std::int64_t images, ins, outs, in_h, in_w, out_h, out_w, pad_h, pad_w;
+  std::int64_t channel_block;  // outputs and inputs whose sums the weight's gradient holds at once
 
-  // Tiles are taken in units of up to 32 side by side, units in blocks of up to 64 tiles: their 36 points of 64 channels
-  // stay in a second-level cache. Small images are cut into smaller blocks, so that scratch is little beside them.
-  std::int64_t down, segments, side;  // units of an image's column, of its row; tiles of a unit
-  std::int64_t units, block, blocks;  // in all; of a block; blocks
-  std::int64_t tiles, tile_rows;      // of a block; the same as a multiple of what a register tile takes
-  std::int64_t channel_block;         // outputs and inputs whose sums the weight's gradient holds at once
-
-  static constexpr std::int64_t points = 36, lanes = 16, most_side = 32;
+  static constexpr std::int64_t points = 36;
 
   winograd_shape(std::int64_t images_, std::int64_t ins_, std::int64_t outs_, std::int64_t in_h_, std::int64_t in_w_,
                  std::int64_t out_h_, std::int64_t out_w_, std::int64_t pad_h_, std::int64_t pad_w_)
-      : images(images_),
+      : tile_grid(images_, (out_h_ + 3) / 4, (out_w_ + 3) / 4, 64),
+        images(images_),
         ins(ins_),
         outs(outs_),
         in_h(in_h_),
@@ -46,18 +41,13 @@ struct winograd_shape {
         out_w(out_w_),
         pad_h(pad_h_),
         pad_w(pad_w_) {
-    std::int64_t const across = (out_w + 3) / 4;
-    down = (out_h + 3) / 4;
-    segments = (across + most_side - 1) / most_side;
-    side = segments ? (across + segments - 1) / segments : 1;
-    units = images * segments * down;
     channel_block = scratch_goal() >= (std::int64_t{3} << 16) ? 64 : 32;
-    cut(0, few_weights() ? points * (groups_of_lanes(ins) * lanes + width() * lanes) : 0);
+    fit(0, few_weights() ? points * (groups_of_lanes(ins) * lanes + width() * lanes) : 0);
   }
   /// The same convolution cut for its weight's gradient.
   winograd_shape of_weight_gradient() const {
     auto s = *this;
-    s.cut(points * channel_block * channel_block, 2 * points * channel_block);
+    s.fit(points * channel_block * channel_block, 2 * points * channel_block);
     return s;
   }
 
@@ -68,30 +58,24 @@ struct winograd_shape {
     double const done = double(units * side) * 16 * double(groups_of_lanes(ins) * groups_of_lanes(outs)) * 256;
     return done <= 1.75 * double(images * out_h * out_w) * double(ins) * double(outs);
   }
-  static std::int64_t groups_of_lanes(std::int64_t channels) { return (channels + lanes - 1) / lanes; }
   // Floats of scratch that a thread should need about: an eighth of images and weights, within limits.
   std::int64_t scratch_goal() const {
     std::int64_t const floats = images * (ins * in_h * in_w + outs * out_h * out_w) + outs * ins * 9;
     return std::clamp<std::int64_t>(floats / 8, 1 << 16, 1 << 19);
   }
-  void cut(std::int64_t fixed_floats, std::int64_t tile_floats) {
-    std::int64_t const most =
-        tile_floats > 0 ? std::clamp<std::int64_t>((scratch_goal() - fixed_floats) / tile_floats, 16, 64) : 64;
-    block = std::clamp<std::int64_t>(most / side, 1, std::max<std::int64_t>(units, 1));
-    blocks = (units + block - 1) / block;
-    block = blocks ? (units + blocks - 1) / blocks : 1;
-    tiles = block * side;
-    tile_rows = (tiles + 7) / 8 * 8;
+  // Blocks of up to 64 tiles: their points of 64 channels stay in a second-level cache. Small images are cut into smaller
+  // ones, so that scratch is little beside them.
+  void fit(std::int64_t fixed_floats, std::int64_t tile_floats) {
+    cut(tile_floats > 0 ? std::clamp<std::int64_t>((scratch_goal() - fixed_floats) / tile_floats, 16, 64) : 64);
   }
   // Vectors of outputs that a register tile holds, and how many such panels there are.
   std::int64_t width() const { return outs > lanes ? 2 : 1; }
   std::int64_t panels() const { return (outs + width() * lanes - 1) / (width() * lanes); }
 
-  // Floats from a point to the next: an odd number of cache lines, since the 36 are written and read at once.
-  static std::int64_t point_stride(std::int64_t floats) { return floats / 32 * 32 + 48; }
-  std::int64_t input_point() const { return point_stride(groups_of_lanes(ins) * tile_rows * lanes); }
-  std::int64_t weight_point() const { return point_stride(groups_of_lanes(ins) * lanes * width() * lanes); }
-  std::int64_t product_point() const { return point_stride(tile_rows * width() * lanes); }
+  // Floats from a point to the next.
+  std::int64_t input_point() const { return apart(groups_of_lanes(ins) * tile_rows * lanes); }
+  std::int64_t weight_point() const { return apart(groups_of_lanes(ins) * lanes * width() * lanes); }
+  std::int64_t product_point() const { return apart(tile_rows * width() * lanes); }
   std::int64_t strip_floats() const { return (4 * block + 2) * (4 * side + 2) * lanes; }
   std::int64_t slope_floats() const { return 16 * tiles * lanes; }
 
@@ -123,9 +107,9 @@ struct winograd_shape {
   }
   std::int64_t most_outs() const { return std::min(groups_of_lanes(outs) * lanes, channel_block); }
   std::int64_t most_ins() const { return std::min((ins + 31) / 32 * 32, channel_block); }
-  std::int64_t sum_point() const { return point_stride(most_outs() * most_ins()); }
-  std::int64_t slopes_point() const { return point_stride(tile_rows * most_outs()); }
-  std::int64_t pixels_point() const { return point_stride(tile_rows * most_ins()); }
+  std::int64_t sum_point() const { return apart(most_outs() * most_ins()); }
+  std::int64_t slopes_point() const { return apart(tile_rows * most_outs()); }
+  std::int64_t pixels_point() const { return apart(tile_rows * most_ins()); }
   std::int64_t partial_floats() const { return chunks() > 1 ? chunks() * outs * ins * 9 : 0; }
   std::int64_t gradient_floats() const {
     return points * (sum_point() + slopes_point() + pixels_point()) + strip_floats();
@@ -137,14 +121,15 @@ struct winograd_shape {
 
 #if defined(NEAP_GEMM_TILES)
 
-struct winograd {
-  using vec = gemm_tiles::vec;
-  static constexpr std::int64_t lanes = 16, points = 36;
+struct winograd : channel_lanes {
+  static constexpr std::int64_t points = 36;
   static constexpr float a = 5.f / 8, b = 3.f / 2, aa = a * a, bb = b * b;  // the points, and their squares
   static constexpr float n0 = float(1 / (double(aa) * bb));                 // of G's rows
   static constexpr float na = float(1 / (2.0 * aa * (double(aa) - bb))), nb = float(1 / (2.0 * bb * (double(bb) - aa)));
 
   winograd_shape s;
+
+  explicit winograd(winograd_shape const& shape) : s(shape) {}
 
   // ---- the transforms of one axis ----
 
@@ -212,118 +197,11 @@ struct winograd {
     }
   }
 
-  // ---- pixels in, pixels out ----
-
-  struct image {  // 16 channels of one image, or fewer
-    float* at;
-    std::int64_t channels, channel, row, column;  // how many; strides
-  };
-  // `count` pixels, at most 16, one behind another in each channel.
-  static void load_pixels(image const& x, float const* from, std::int64_t count, vec (&r)[16]) {
-    if (count == 16 && x.column == 1) {
-#pragma GCC unroll 16
-      for (std::int64_t l = 0; l < lanes; ++l) r[l] = l < x.channels ? gemm_tiles::load(from + l * x.channel) : vec{};
-    } else {
-      for (std::int64_t l = 0; l < lanes; ++l) {
-        float line[16] = {};
-        for (std::int64_t i = 0; i < count && l < x.channels; ++i) line[i] = from[l * x.channel + i * x.column];
-        r[l] = gemm_tiles::load(line);
-      }
-    }
-    gemm_tiles::transpose(r);
-  }
-  static void store_pixels(image const& y, float* to, std::int64_t count, vec (&r)[16]) {
-    gemm_tiles::transpose(r);
-    for (std::int64_t l = 0; l < y.channels; ++l) {
-      if (count == 16 && y.column == 1) gemm_tiles::store(to + l * y.channel, r[l]);
-      else
-        for (std::int64_t i = 0; i < count; ++i) to[l * y.channel + i * y.column] = r[l][i];
-    }
-  }
-  // What of an image's rows [row, row + rows) and columns [column, column + columns) lies inside of it, as runs of pixels
-  // with nothing between: a run a row, or one for all where whole rows lie one behind another. f(run's first pixel in the
-  // image, pixels, the row's pixels, place of the first in the window).
-  template <class F>
-  static void each_run(image const& x, std::int64_t height, std::int64_t width, std::int64_t row, std::int64_t rows,
-                       std::int64_t column, std::int64_t columns, F const& f) {
-    std::int64_t const r0 = std::clamp<std::int64_t>(-row, 0, rows), r1 = std::clamp(height - row, r0, rows);
-    std::int64_t const c0 = std::clamp<std::int64_t>(-column, 0, columns), c1 = std::clamp(width - column, c0, columns);
-    if (r0 == r1 || c0 == c1) return;
-    float* const first = x.at + (row + r0) * x.row + (column + c0) * x.column;
-    if (c1 - c0 == width && x.row == width * x.column) return f(first, (r1 - r0) * width, width, r0 * columns + c0);
-    for (std::int64_t r = r0; r < r1; ++r) f(first + (r - r0) * x.row, c1 - c0, c1 - c0, r * columns + c0);
-  }
-  // 16 pixels of a run at a time, the last 16 again where fewer are left. f(first of them, how many, place of each).
-  template <class F>
-  static void each_sixteen(std::int64_t count, std::int64_t width, std::int64_t place, std::int64_t columns,
-                           F const& f) {
-    std::int64_t y = 0, x = 0;  // of the next pixel
-    for (std::int64_t done = 0; done < count;) {
-      std::int64_t const begin = count < 16 ? 0 : std::min(done, count - 16), here = std::min<std::int64_t>(count, 16);
-      if (begin < done) y = begin / width, x = begin % width;
-      std::int64_t places[16];
-      for (std::int64_t i = 0; i < here; ++i) {
-        places[i] = place + y * columns + x;
-        if (++x == width) x = 0, ++y;
-      }
-      f(begin, here, places);
-      done = begin + here;
-    }
-  }
-  // A window of 16 channels of an image, pixel by pixel: to[rows][columns][16], zeros outside of the image.
-  static void load_window(image const& x, std::int64_t height, std::int64_t width, std::int64_t row, std::int64_t rows,
-                          std::int64_t column, std::int64_t columns, float* to) {
-    if (row < 0 || row + rows > height || column < 0 || column + columns > width)
-      for (std::int64_t r = 0; r < rows; ++r) {
-        bool const outside = row + r < 0 || row + r >= height;
-        std::int64_t const left = outside ? columns : std::clamp<std::int64_t>(-column, 0, columns);
-        std::int64_t const right = std::clamp<std::int64_t>(width - column, left, columns);
-        std::fill(to + r * columns * lanes, to + (r * columns + left) * lanes, 0.f);
-        std::fill(to + (r * columns + right) * lanes, to + (r + 1) * columns * lanes, 0.f);
-      }
-    each_run(x, height, width, row, rows, column, columns,
-             [&](float const* from, std::int64_t count, std::int64_t run_width, std::int64_t place) {
-               each_sixteen(count, run_width, place, columns,
-                            [&](std::int64_t begin, std::int64_t here, std::int64_t const* places) {
-                              vec r[16];
-                              load_pixels(x, from + begin * x.column, here, r);
-                              for (std::int64_t i = 0; i < here; ++i) gemm_tiles::store(to + places[i] * lanes, r[i]);
-                            });
-             });
-  }
-  // What of from[rows][columns][16] lies inside of the image.
-  static void store_window(image const& y, std::int64_t height, std::int64_t width, std::int64_t row, std::int64_t rows,
-                           std::int64_t column, std::int64_t columns, float const* from) {
-    each_run(y, height, width, row, rows, column, columns,
-             [&](float* to, std::int64_t count, std::int64_t run_width, std::int64_t place) {
-               each_sixteen(count, run_width, place, columns,
-                            [&](std::int64_t begin, std::int64_t here, std::int64_t const* places) {
-                              vec r[16] = {};
-                              for (std::int64_t i = 0; i < here; ++i) r[i] = gemm_tiles::load(from + places[i] * lanes);
-                              store_pixels(y, to + begin * y.column, here, r);
-                            });
-             });
-  }
-  static image channels_of(tensor_ref const& t, std::int64_t image, std::int64_t channel) {
-    return {t.as<float>() + image * t.strides[0] + channel * t.strides[1], std::min(lanes, t.dims[1] - channel),
-            t.strides[1], t.strides[2], t.strides[3]};
-  }
-  // f(image, first row and column of tiles, rows of tiles, first tile in the block) for what of a block lies in one image
-  // and one column of units.
-  template <class F>
-  void each_strip(std::int64_t block, F const& f) const {
-    std::int64_t const last = std::min(s.units, (block + 1) * s.block);
-    for (std::int64_t u = block * s.block; u < last;) {
-      std::int64_t const y = u % s.down, rows = std::min(last - u, s.down - y);
-      f(u / s.down / s.segments, y, u / s.down % s.segments * s.side, rows, (u - block * s.block) * s.side);
-      u += rows;
-    }
-  }
   // B^T x B of 16 channels of a block's tiles: to[point][tile][16].
   void transform_pixels(tensor_ref const& x, std::int64_t channel, std::int64_t block, float* strip, float* to,
                         std::int64_t point) const {
     std::int64_t const columns = 4 * s.side + 2;
-    each_strip(block, [&](std::int64_t n, std::int64_t ty, std::int64_t tx, std::int64_t rows, std::int64_t tile) {
+    s.each_strip(block, [&](std::int64_t n, std::int64_t ty, std::int64_t tx, std::int64_t rows, std::int64_t tile) {
       load_window(channels_of(x, n, channel), s.in_h, s.in_w, 4 * ty - s.pad_h, 4 * rows + 2, 4 * tx - s.pad_w, columns,
                   strip);
       for (std::int64_t r = 0; r < rows; ++r)
@@ -338,7 +216,7 @@ struct winograd {
   void transform_slopes(tensor_ref const& dy, std::int64_t channel, std::int64_t block, float* strip, float* to,
                         std::int64_t point) const {
     std::int64_t const columns = 4 * s.side;
-    each_strip(block, [&](std::int64_t n, std::int64_t ty, std::int64_t tx, std::int64_t rows, std::int64_t tile) {
+    s.each_strip(block, [&](std::int64_t n, std::int64_t ty, std::int64_t tx, std::int64_t rows, std::int64_t tile) {
       load_window(channels_of(dy, n, channel), s.out_h, s.out_w, 4 * ty, 4 * rows, 4 * tx, columns, strip);
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t c = 0; c < s.side; ++c, ++tile) {
@@ -348,72 +226,8 @@ struct winograd {
         }
     });
   }
-  // Tiles of a block that has fewer than others, and those that fill up a register tile.
-  void clear_rest(std::int64_t block, std::int64_t groups, float* to, std::int64_t point) const {
-    std::int64_t const used = (std::min(s.units, (block + 1) * s.block) - block * s.block) * s.side;
-    for (std::int64_t p = 0; p < points; ++p)
-      for (std::int64_t g = 0; g < groups; ++g)
-        std::fill(to + p * point + (g * s.tile_rows + used) * lanes, to + p * point + (g + 1) * s.tile_rows * lanes,
-                  0.f);
-  }
-
-  // ---- the products ----
-
-  // c[8 rows, Vectors * 16] (+)= the sum over k of a's 8 values and b's vectors. Where they lie: the values of row i at
-  // i * Row, k steps within an outer one A and B apart, outer steps a_outer and b_outer.
-  template <int Vectors, int Row, int A, int B>
-  [[gnu::noinline]] static void product(std::int64_t outer, std::int64_t inner, float const* left, std::int64_t a_outer,
-                                        float const* right, std::int64_t b_outer, std::int64_t b_vector, bool add,
-                                        float* c, std::int64_t ldc) {
-    vec sum[8][Vectors] = {};
-    for (std::int64_t o = 0; o < outer; ++o, left += a_outer, right += b_outer) {
-      float const *x = left, *y = right;
-#pragma GCC unroll 4
-      for (std::int64_t k = 0; k < inner; ++k, x += A, y += B) {
-        vec const y0 = gemm_tiles::load(y), y1 = Vectors > 1 ? gemm_tiles::load(y + b_vector) : vec{};
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) {
-          vec v;
-          asm("vbroadcastss %1, %0" : "=v"(v) : "m"(x[i * Row]));
-          asm("vfmadd231ps %1, %2, %0" : "+v"(sum[i][0]) : "v"(v), "v"(y0));
-          if constexpr (Vectors > 1) asm("vfmadd231ps %1, %2, %0" : "+v"(sum[i][1]) : "v"(v), "v"(y1));
-        }
-      }
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i)
-#pragma GCC unroll 2
-      for (int h = 0; h < Vectors; ++h) {
-        float* const to = c + i * ldc + h * lanes;
-        gemm_tiles::store(to, add ? gemm_tiles::load(to) + sum[i][h] : sum[i][h]);
-      }
-  }
-
   // ---- forward, and the gradient to the input ----
 
-  struct weights {  // w[o][c][i][j] by strides
-    float const* at;
-    std::int64_t out, in, row, column;
-  };
-  // The nine taps of `count` outputs, an output a lane.
-  static void load_taps(weights const& w, float const* from, std::int64_t count, vec (&taps)[16]) {
-    bool const forward = w.row == 3 && w.column == 1, backward = w.row == -3 && w.column == -1;
-    if (count == lanes && (forward || backward)) {  // nine side by side; what is read beyond is not used
-      float const* const first = forward ? from : from - 8;
-#pragma GCC unroll 16
-      for (std::int64_t l = 0; l < lanes - 1; ++l) taps[l] = gemm_tiles::load(first + l * w.out);
-      float last[16] = {};
-      __builtin_memcpy(last, first + (lanes - 1) * w.out, 9 * sizeof(float));
-      taps[15] = gemm_tiles::load(last);
-      gemm_tiles::transpose(taps);
-      if (backward) std::reverse(taps, taps + 9);
-      return;
-    }
-    float lines[9][16] = {};
-    for (std::int64_t l = 0; l < count; ++l)
-      for (int t = 0; t < 9; ++t) lines[t][l] = from[l * w.out + t / 3 * w.row + t % 3 * w.column];
-    for (int t = 0; t < 9; ++t) taps[t] = gemm_tiles::load(lines[t]);
-  }
   // G w G^T of 16 inputs from `c0` on and a panel of outputs: to[point][c][outputs].
   void transform_weights(weights const& w, std::int64_t panel, std::int64_t c0, float* to) const {
     std::int64_t const width = s.width(), point = s.weight_point();
@@ -421,7 +235,7 @@ struct winograd {
       for (std::int64_t h = 0; h < width; ++h) {
         std::int64_t const o = (panel * width + h) * lanes, count = c < s.ins ? std::min(lanes, s.outs - o) : 0;
         vec taps[16];
-        load_taps(w, w.at + o * w.out + c * w.in, count, taps);
+        load_taps(w, w.at + o * w.out + c * w.in, 3, count, taps);
         transform<by_g>(
             [&](int i, int j) { return taps[3 * i + j]; },
             [&](int i, int j, vec v) { gemm_tiles::store(to + (6 * i + j) * point + (c * width + h) * lanes, v); });
@@ -444,7 +258,7 @@ struct winograd {
       float start[16] = {};
       for (std::int64_t l = 0; l < lanes && bias && o + l < s.outs; ++l) start[l] = bias[(o + l) * bias_step];
       vec const add = gemm_tiles::load(start);
-      each_strip(block, [&](std::int64_t n, std::int64_t ty, std::int64_t tx, std::int64_t rows, std::int64_t tile) {
+      s.each_strip(block, [&](std::int64_t n, std::int64_t ty, std::int64_t tx, std::int64_t rows, std::int64_t tile) {
         for (std::int64_t r = 0; r < rows; ++r)
           for (std::int64_t c = 0; c < s.side; ++c, ++tile) {
             float const* const from = products + (tile * width + h) * lanes;
@@ -476,7 +290,7 @@ struct winograd {
         float* const strip = products + points * s.product_point();
         for (std::int64_t block = begin; block < end; ++block) {
           for (std::int64_t g = 0; g < groups; ++g) pixels_of(block, g, strip, pixels);
-          clear_rest(block, groups, pixels, s.input_point());
+          clear_rest(s, block, points, s.input_point(), groups, pixels);
           for (std::int64_t i = 0; i < panels; ++i)
             outputs(pixels, shared + i * panel_floats, i, block, bias, bias_step, y, products,
                     strip + s.strip_floats());
@@ -493,7 +307,7 @@ struct winograd {
           pixels_of(first + i / groups, i % groups, strip, shared + i / groups * block_floats);
       });
       for (std::int64_t i = 0; i < count; ++i)
-        clear_rest(first + i, groups, shared + i * block_floats, s.input_point());
+        clear_rest(s, first + i, points, s.input_point(), groups, shared + i * block_floats);
       backend.parallel_for(panels, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
         float* const weight = own(worker);
         float* const products = weight + panel_floats;
@@ -511,32 +325,15 @@ struct winograd {
 
   void run_gradient(host_backend& backend, tensor_ref const& x, tensor_ref const& dy, tensor_ref const& dw,
                     bool accumulate, void* workspace) const {
-    std::int64_t const chunks = s.chunks(), out_blocks = s.out_blocks(), in_blocks = s.in_blocks();
-    float* const partials = static_cast<float*>(workspace);
-    std::int64_t const count = s.outs * s.ins * 9;
-    backend.parallel_for(chunks * out_blocks * in_blocks, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
-      float* const scratch = partials + s.partial_floats() + worker * s.gradient_floats();
-      for (std::int64_t i = begin; i < end; ++i) {
-        std::int64_t const chunk = i / (out_blocks * in_blocks);
-        std::int64_t const o = i / in_blocks % out_blocks * s.channel_block, c = i % in_blocks * s.channel_block;
-        sums(x, dy, chunk, o, c, scratch);
-        if (chunks == 1)
-          gradients(scratch, o, c, accumulate, dw.as<float>(), dw.strides[0], dw.strides[1], dw.strides[2],
-                    dw.strides[3]);
-        else gradients(scratch, o, c, false, partials + chunk * count, s.ins * 9, 9, 3, 1);
-      }
-    });
-    if (chunks == 1) return;
-    backend.parallel_for(s.outs * s.ins, 1024, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin * 9; i < end * 9; ++i) {
-        float sum = partials[i];
-        for (std::int64_t k = 1; k < chunks; ++k) sum += partials[k * count + i];
-        std::int64_t const o = i / 9 / s.ins, c = i / 9 % s.ins, t = i % 9;
-        float& to =
-            dw.as<float>()[o * dw.strides[0] + c * dw.strides[1] + t / 3 * dw.strides[2] + t % 3 * dw.strides[3]];
-        to = accumulate ? to + sum : sum;
-      }
-    });
+    weight_gradient(
+        backend, s.outs, s.ins, 3, s.channel_block, s.chunks(), static_cast<float*>(workspace), s.partial_floats(),
+        s.gradient_floats(), dw, accumulate,
+        [&](std::int64_t chunk, std::int64_t o, std::int64_t c, float* sum) { sums(x, dy, chunk, o, c, sum); },
+        [&](std::int64_t o, std::int64_t c, float const* sum, vec(&taps)[16]) {
+          float const* const from = sum + o * s.most_ins() + c;
+          transform<by_g_transposed>([&](int i, int j) { return gemm_tiles::load(from + (6 * i + j) * s.sum_point()); },
+                                     [&](int i, int j, vec v) { taps[3 * i + j] = v; });
+        });
   }
   // The sums of a chunk's tiles, [point][o][c], of a block of outputs and inputs.
   void sums(tensor_ref const& x, tensor_ref const& dy, std::int64_t chunk, std::int64_t o0, std::int64_t c0,
@@ -547,7 +344,7 @@ struct winograd {
     float* const pixels = slopes + points * s.slopes_point();
     float* const strip = pixels + points * s.pixels_point();
     for (std::int64_t block = first; block < last; ++block) {
-      std::int64_t const tiles = (std::min(s.units, (block + 1) * s.block) - block * s.block) * s.side;
+      std::int64_t const tiles = s.tiles_of(block);
       for (std::int64_t o = 0; o < outs; o += lanes)
         transform_slopes(dy, o0 + o, block, strip, slopes + o * s.tile_rows, s.slopes_point());
       for (std::int64_t c = 0; c < ins; c += lanes)
@@ -561,31 +358,6 @@ struct winograd {
                      sum + p * s.sum_point() + o * s.most_ins() + c, s.most_ins());
         }
     }
-  }
-  // G^T sum G of such a block, by strides.
-  void gradients(float const* sum, std::int64_t o0, std::int64_t c0, bool accumulate, float* to, std::int64_t out,
-                 std::int64_t in, std::int64_t row, std::int64_t column) const {
-    std::int64_t const outs = std::min(s.channel_block, s.outs - o0), ins = std::min(s.channel_block, s.ins - c0);
-    for (std::int64_t o = 0; o < outs; ++o)
-      for (std::int64_t c = 0; c < ins; c += lanes) {
-        vec taps[16] = {};
-        float const* const from = sum + o * s.most_ins() + c;
-        transform<by_g_transposed>([&](int i, int j) { return gemm_tiles::load(from + (6 * i + j) * s.sum_point()); },
-                                   [&](int i, int j, vec v) { taps[3 * i + j] = v; });
-        gemm_tiles::transpose(taps);
-        float* const at = to + (o0 + o) * out + (c0 + c) * in;
-        std::int64_t const count = std::min(lanes, ins - c);
-        bool const dense = in == 9 && row == 3 && column == 1 && !accumulate;
-        for (std::int64_t l = 0; l < count; ++l) {
-          float* const g = at + l * in;
-          if (dense && l + 1 < count) gemm_tiles::store(g, taps[l]);  // the next write over what is beyond nine
-          else
-            for (int t = 0; t < 9; ++t) {
-              float& x = g[t / 3 * row + t % 3 * column];
-              x = accumulate ? x + taps[l][t] : taps[l][t];
-            }
-        }
-      }
   }
 };
 
