@@ -147,6 +147,86 @@ TEST_CASE("conv2d of many channels, which are matrix products where the machine 
   }
 }
 
+TEST_CASE("3x3 convolutions of stride 1, which Winograd's algorithm takes where the machine has vectors for it") {
+  conv2d_options const same_size{.padding = {1, 1}};
+  check<float>({1, 16, 16, 16}, {16, 16, 3, 3}, same_size);
+  check<float>({2, 17, 13, 22}, {33, 17, 3, 3}, same_size);     // lanes without a channel, tiles over the edge
+  check<float>({3, 64, 8, 133}, {40, 64, 3, 3}, same_size);     // rows of two units
+  check<float>({5, 130, 12, 12}, {144, 130, 3, 3}, same_size);  // weights by the panel
+  check<float>({2, 260, 20, 24}, {256, 260, 3, 3}, {});         // and tiles by the block
+  check<float>({9, 32, 4, 4}, {32, 32, 3, 3}, same_size);       // images of one tile
+  neap::random_stream draw{10};
+  for (int i = 0; i < 30; ++i) {
+    conv2d_options o;
+    shape x{1 + draw.below(5), 16 + draw.below(70)}, w{16 + draw.below(70), x[1], 3, 3};
+    for (std::size_t a = 0; a < 2; ++a) {
+      o.padding[a] = draw.below(5);
+      x.push_back(std::max<std::int64_t>(1 + draw.below(40), 3 - 2 * o.padding[a]));
+    }
+    check<float>(x, w, o);
+  }
+}
+
+TEST_CASE("convolutions of stride 2, which are products by taps where the machine has vectors for them") {
+  neap::random_stream draw{11};
+  for (int i = 0; i < 40; ++i) {
+    conv2d_options o{.stride = {2, 2}};
+    std::int64_t const k = i % 3 == 0 ? 1 : 3;
+    shape x{1 + draw.below(5), 16 + draw.below(70)}, w{16 + draw.below(70), x[1], k, k};
+    for (std::size_t a = 0; a < 2; ++a) {
+      o.padding[a] = draw.below(5);
+      x.push_back(std::max<std::int64_t>(1 + draw.below(70), k - 2 * o.padding[a]));
+    }
+    check<float>(x, w, o);
+  }
+  check<float>({2, 130, 15, 16}, {144, 130, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}});
+}
+
+TEST_CASE("3x3 convolutions of views have the bits of those of dense tensors") {
+  shape const xs{2, 20, 11, 18}, ws{24, 20, 3, 3}, ys{2, 24, 11, 18};
+  conv2d_options const o{.padding = {1, 1}};
+  auto const f32 = neap::dtype::f32;
+  neap::host_backend backend{2};
+  // The same numbers with channels last, and rows with a gap.
+  auto const channels_last = [](shape const& d) {
+    return neap::extents{d[1] * d[2] * (d[3] + 3), 1, d[1] * (d[3] + 3), d[1]};
+  };
+  auto const copy = [&](std::vector<float> const& from, shape const& d, neap::extents const& strides, bool back) {
+    std::vector<float> to(static_cast<std::size_t>(back ? elements(d) : d[0] * strides[0]), 0.25f);
+    for (std::int64_t i = 0; i < elements(d); ++i) {
+      std::int64_t const at = i / (d[1] * d[2] * d[3]) * strides[0] + i / (d[2] * d[3]) % d[1] * strides[1] +
+                              i / d[3] % d[2] * strides[2] + i % d[3] * strides[3];
+      back ? to[i] = from[at] : to[at] = from[i];
+    }
+    return to;
+  };
+  auto x = numbers<float>(elements(xs), 1), w = numbers<float>(elements(ws), 2), dy = numbers<float>(elements(ys), 3);
+  std::vector<float> y(dy.size()), dx(x.size()), dw(w.size());
+  std::vector<std::byte> room(static_cast<std::size_t>(
+      std::max({neap::conv2d_workspace(xs, ws, o, f32, 2), neap::conv2d_input_gradient_workspace(xs, ws, o, f32, 2),
+                neap::conv2d_weight_gradient_workspace(xs, ws, o, f32, 2)})));
+  neap::conv2d(backend, dense(x, xs), dense(w, ws), {}, dense(y, ys), o, room.data());
+  neap::conv2d_input_gradient(backend, dense(dy, ys), dense(w, ws), dense(dx, xs), o, room.data());
+  neap::conv2d_weight_gradient(backend, dense(x, xs), dense(dy, ys), dense(dw, ws), o, room.data());
+
+  auto const as = [&](std::vector<float>& v, shape const& d) {
+    return neap::tensor_ref{v.data(), f32, d, channels_last(d)};
+  };
+  auto x2 = copy(x, xs, channels_last(xs), false), w2 = copy(w, ws, channels_last(ws), false);
+  auto dy2 = copy(dy, ys, channels_last(ys), false);
+  std::vector<float> y2(dy2.size()), dx2(x2.size()), dw2(w2.size());
+  neap::conv2d(backend, as(x2, xs), as(w2, ws), {}, as(y2, ys), o, room.data());
+  neap::conv2d_input_gradient(backend, as(dy2, ys), as(w2, ws), as(dx2, xs), o, room.data());
+  neap::conv2d_weight_gradient(backend, as(x2, xs), as(dy2, ys), as(dw2, ws), o, room.data());
+  CHECK(same(copy(y2, ys, channels_last(ys), true), y));
+  CHECK(same(copy(dx2, xs, channels_last(xs), true), dx));
+  CHECK(same(copy(dw2, ws, channels_last(ws), true), dw));
+  // And added to what is there.
+  auto twice = dw;
+  neap::conv2d_weight_gradient(backend, dense(x, xs), dense(dy, ys), dense(twice, ws), o, room.data(), true);
+  for (std::size_t i = 0; i < dw.size(); ++i) CHECK(twice[i] == dw[i] + dw[i]);
+}
+
 TEST_CASE("a weight gradient of many channels is added to what is there") {
   shape const xs{3, 130, 7, 7}, ws{128, 130, 3, 3};
   conv2d_options const o{.padding = {1, 1}};

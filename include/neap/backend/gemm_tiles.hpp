@@ -24,7 +24,7 @@ namespace neap::inline v0::detail {
 struct gemm_tiles {
   typedef float vec __attribute__((vector_size(64)));
   static constexpr std::int64_t lanes = 16, rows = 14, columns = 32;  // of a tile: 28 registers
-  static constexpr std::int64_t k_block = 256, m_block = 24 * rows, n_block = 1024;
+  static constexpr std::int64_t k_block = 384, m_block = 16 * rows, n_block = 768;
   static constexpr std::size_t scratch_bytes = 4 * (m_block * k_block + n_block * k_block + 2 * 1024);
 
   struct operand {
@@ -39,8 +39,11 @@ struct gemm_tiles {
   /// C[m, n] (rows ldc apart) = A[m, k] B[k, n], or += that.
   static void run(std::int64_t m, std::int64_t n, std::int64_t k, operand a, operand b, bool accumulate, float* c,
                   std::int64_t ldc) {
+    // In equal parts: a short last one would read and write C for little.
+    std::int64_t const parts = std::max<std::int64_t>((k + k_block - 1) / k_block, 1),
+                       step = ((k + parts - 1) / parts + 15) / 16 * 16;
     run(
-        m, n, k, k_block,
+        m, n, k, step,
         [&](std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* to) {
           pack_a(a, i, p, mc, kc, to);
         },
@@ -69,38 +72,6 @@ struct gemm_tiles {
         }
       }
     }
-  }
-
-  /// As `left` of run: a matrix.
-  static void pack_left(operand a, std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* to) {
-    pack_a(a, i, p, mc, kc, to);
-  }
-  /// to[p * width + i] = from[i][p] for i < count, p < kc, count and width at most 16. Writes up to 16 floats a p, in
-  /// rising order, so that what is beyond `width` is written over by who packs the next.
-  static void pack_lines(float const* const* from, std::int64_t count, std::int64_t kc, std::int64_t width, float* to) {
-    std::int64_t p = 0;
-    for (; p + 16 <= kc; p += 16) {
-      vec r[16];
-#pragma GCC unroll 16
-      for (std::int64_t i = 0; i < 16; ++i) r[i] = load(from[std::min(i, count - 1)] + p);
-      transpose(r);
-#pragma GCC unroll 16
-      for (std::int64_t i = 0; i < 16; ++i) store(to + (p + i) * width, r[i]);
-    }
-    for (; p < kc; ++p)
-      for (std::int64_t i = 0; i < count; ++i) to[p * width + i] = from[i][p];
-  }
-
- private:
-  // A packing buffer for each thread that multiplies, kept until the thread ends, as OpenBLAS keeps its own.
-  static float* scratch() {
-    struct release {
-      void operator()(float* p) const { std::free(p); }
-    };
-    thread_local std::unique_ptr<float, release> const memory(
-        static_cast<float*>(std::aligned_alloc(4096, (scratch_bytes + 4095) / 4096 * 4096)));
-    if (!memory) throw std::bad_alloc();
-    return memory.get();
   }
 
   static vec load(float const* p) {
@@ -143,6 +114,38 @@ struct gemm_tiles {
     swap_blocks<2>(r);
     swap_blocks<4>(r);
     swap_blocks<8>(r);
+  }
+
+  /// As `left` of run: a matrix.
+  static void pack_left(operand a, std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* to) {
+    pack_a(a, i, p, mc, kc, to);
+  }
+  /// to[p * width + i] = from[i][p] for i < count, p < kc, count and width at most 16. Writes up to 16 floats a p, in
+  /// rising order, so that what is beyond `width` is written over by who packs the next.
+  static void pack_lines(float const* const* from, std::int64_t count, std::int64_t kc, std::int64_t width, float* to) {
+    std::int64_t p = 0;
+    for (; p + 16 <= kc; p += 16) {
+      vec r[16];
+#pragma GCC unroll 16
+      for (std::int64_t i = 0; i < 16; ++i) r[i] = load(from[std::min(i, count - 1)] + p);
+      transpose(r);
+#pragma GCC unroll 16
+      for (std::int64_t i = 0; i < 16; ++i) store(to + (p + i) * width, r[i]);
+    }
+    for (; p < kc; ++p)
+      for (std::int64_t i = 0; i < count; ++i) to[p * width + i] = from[i][p];
+  }
+
+ private:
+  // A packing buffer for each thread that multiplies, kept until the thread ends, as OpenBLAS keeps its own.
+  static float* scratch() {
+    struct release {
+      void operator()(float* p) const { std::free(p); }
+    };
+    thread_local std::unique_ptr<float, release> const memory(
+        static_cast<float*>(std::aligned_alloc(4096, (scratch_bytes + 4095) / 4096 * 4096)));
+    if (!memory) throw std::bad_alloc();
+    return memory.get();
   }
 
   // What will be packed next is asked for early: rows that are thousands of bytes apart escape the machine's own

@@ -12,9 +12,12 @@
 #pragma once
 
 #include <neap/backend/block.hpp>
+#include <neap/backend/every_other.hpp>
 #include <neap/backend/gemm_tiles.hpp>
 #include <neap/backend/host.hpp>
+#include <neap/backend/kernels/conv2d_taps.hpp>
 #include <neap/backend/kernels/conv2d_tiles.hpp>
+#include <neap/backend/kernels/conv2d_winograd.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_ref.hpp>
 
@@ -151,16 +154,6 @@ NEAP_INLINE void copy_row(T const* from, std::int64_t n, T* to) {
   for (; i < n; ++i) to[i] = from[i];
 }
 
-template <class T>
-NEAP_INLINE void copy_every_other(T const* from, std::int64_t n, T* to) {
-  std::int64_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    NEAP_LANES
-    for (int j = 0; j < 8; ++j) to[i + j] = from[2 * (i + j)];
-  }
-  for (; i < n; ++i) to[i] = from[2 * i];
-}
-
 // Copies the rows that output rows [row, row + layout.rows) need, of one channel.
 template <class T>
 void pack_channel(correlation_axis const& h, correlation_axis const& w, strip_layout const& s, std::int64_t row,
@@ -181,7 +174,7 @@ void pack_channel(correlation_axis const& h, correlation_axis const& w, strip_la
           T const* in = x + at * x_row + (s.column * w.step + w.shift[pw]) * x_column;
           std::int64_t const step = w.step * x_column;
           if (step == 1) copy_row(in, n, out);
-          else if (step == 2) copy_every_other(in, n, out);
+          else if (step == 2) every_other(in, n, out);
           else
             for (std::int64_t c = 0; c < n; ++c) out[c] = in[c * step];
           filled = n;
@@ -811,6 +804,43 @@ struct weight_product {
 #endif
 };
 
+// Whether Winograd's algorithm takes this convolution (of `winograd`, its shape or that of its input's gradient).
+inline bool suits_winograd(conv2d_extents const& e, conv2d_options const& o, winograd_shape const& winograd,
+                           dtype element) {
+  using pair = std::array<std::int64_t, 2>;
+  return element == dtype::f32 && e.groups == 1 && e.kh == 3 && e.kw == 3 && o.stride == pair{1, 1} &&
+         o.dilation == pair{1, 1} && winograd.suits();
+}
+inline winograd_shape winograd_forward(conv2d_extents const& e, conv2d_options const& o) {
+  return {e.n, e.cg, e.og, e.h, e.w, e.oh, e.ow, o.padding[0], o.padding[1]};
+}
+inline winograd_shape winograd_backward(conv2d_extents const& e, conv2d_options const& o) {
+  return {e.n, e.og, e.cg, e.oh, e.ow, e.h, e.w, 2 - o.padding[0], 2 - o.padding[1]};
+}
+
+// Whether products by taps take it. Elsewhere the others were quicker: filters of 1x1 forward and for their weights, 16
+// channels, and weights of many outputs.
+enum class taps_use { forward, input_gradient, weight_gradient };
+inline bool suits_taps(taps_use use, conv2d_extents const& e, conv2d_options const& o, taps_shape const& taps,
+                       dtype element) {
+  using pair = std::array<std::int64_t, 2>;
+  if (element != dtype::f32 || e.groups != 1 || e.kh != e.kw || (e.kh != 1 && e.kh != 3) || o.stride != pair{2, 2} ||
+      (e.kh == 3 && o.dilation != pair{1, 1}) || std::max(o.padding[0], o.padding[1]) > 3 || !taps.suits())
+    return false;
+  switch (use) {
+    case taps_use::forward: return e.kh == 3 && taps.ins >= 32 && taps.outs >= 32;
+    case taps_use::input_gradient: return e.kh == 1 || (taps.ins >= 32 && taps.outs >= 32);
+    case taps_use::weight_gradient: return e.kh == 3 && taps.outs < 128;
+  }
+  return false;
+}
+inline taps_shape taps_forward(conv2d_extents const& e, conv2d_options const& o) {
+  return taps_shape::forward(e.n, e.cg, e.og, e.h, e.w, e.oh, e.ow, e.kh, o.padding[0], o.padding[1]);
+}
+inline taps_shape taps_backward(conv2d_extents const& e, conv2d_options const& o) {
+  return taps_shape::backward(e.n, e.og, e.cg, e.oh, e.ow, e.h, e.w, e.kh, o.padding[0], o.padding[1]);
+}
+
 // f(T{}) for the element types that convolutions compute in.
 template <class F>
 auto with_f32_or_f64(char const* what, dtype t, F&& f) {
@@ -832,10 +862,15 @@ inline void check_conv2d(char const* what, tensor_ref const& x, tensor_ref const
 /// Bytes of workspace for conv2d on `threads` threads (host_backend::threads()).
 inline bytes_t conv2d_workspace(shape const& x, shape const& w, conv2d_options const& o, dtype element, int threads) {
   auto const e = detail::conv2d_extents::of(x, w, o);
+  auto const winograd = detail::winograd_forward(e, o);
+  auto const taps = detail::taps_forward(e, o);
+  bytes_t const tiled = detail::suits_winograd(e, o, winograd, element) ? winograd.workspace(threads)
+                        : detail::suits_taps(detail::taps_use::forward, e, o, taps, element) ? taps.workspace(threads)
+                                                                                             : 0;
   return detail::with_f32_or_f64("conv2d", element, [&](auto zero) -> bytes_t {
     auto const c = detail::conv2d_forward<decltype(zero)>(e, o, false);
-    return std::max(c.weight_bytes() + c.offset_bytes() + threads * c.scratch_bytes(),
-                    detail::correlation_product::workspace(c.h, c.w, e.n, e.cg, e.og, element, threads));
+    return std::max({tiled, c.weight_bytes() + c.offset_bytes() + threads * c.scratch_bytes(),
+                     detail::correlation_product::workspace(c.h, c.w, e.n, e.cg, e.og, element, threads)});
   });
 }
 
@@ -846,6 +881,17 @@ void conv2d(Backend& backend, tensor_ref const& x, tensor_ref const& w, tensor_r
             conv2d_options const& o, void* workspace) {
   detail::check_conv2d("conv2d", x, w, y, o);
   auto const e = detail::conv2d_extents::of(x.dims, w.dims, o);
+#if defined(NEAP_GEMM_TILES)
+  if (auto const winograd = detail::winograd_forward(e, o); detail::suits_winograd(e, o, winograd, x.element))
+    return detail::winograd{winograd}.run(backend,
+                                          {w.as<float const>(), w.strides[0], w.strides[1], w.strides[2], w.strides[3]},
+                                          bias.as<float const>(), bias.rank() ? bias.strides[0] : 0, x, y, workspace);
+  if (auto const taps = detail::taps_forward(e, o);
+      detail::suits_taps(detail::taps_use::forward, e, o, taps, x.element))
+    return detail::taps_convolution{taps}.run(
+        backend, {w.as<float const>(), w.strides[0], w.strides[1], w.strides[2], w.strides[3]}, bias.as<float const>(),
+        bias.rank() ? bias.strides[0] : 0, x, y, workspace);
+#endif
   detail::with_f32_or_f64("conv2d", x.element, [&](auto zero) {
     using T = decltype(zero);
     auto const c = detail::conv2d_forward<T>(e, o, detail::dense_planes(x));
@@ -871,8 +917,12 @@ void conv2d(Backend& backend, tensor_ref const& x, tensor_ref const& w, tensor_r
 inline bytes_t conv2d_input_gradient_workspace(shape const& x, shape const& w, conv2d_options const& o, dtype element,
                                                int threads) {
   auto const e = detail::conv2d_extents::of(x, w, o);
+  auto const winograd = detail::winograd_backward(e, o);
+  auto const taps = detail::taps_backward(e, o);
   return detail::with_f32_or_f64("conv2d_input_gradient", element, [&](auto zero) -> bytes_t {
-    bytes_t most = 0;
+    bytes_t most = detail::suits_winograd(e, o, winograd, element) ? winograd.workspace(threads)
+                   : detail::suits_taps(detail::taps_use::input_gradient, e, o, taps, element) ? taps.workspace(threads)
+                                                                                               : 0;
     for (std::int64_t i = 0; i < o.stride[0]; ++i)
       for (std::int64_t j = 0; j < o.stride[1]; ++j) {
         auto const c = detail::conv2d_backward<decltype(zero)>(e, o, i, j, false);
@@ -889,6 +939,18 @@ void conv2d_input_gradient(Backend& backend, tensor_ref const& dy, tensor_ref co
                            conv2d_options const& o, void* workspace) {
   detail::check_conv2d("conv2d_input_gradient", dx, w, dy, o);
   auto const e = detail::conv2d_extents::of(dx.dims, w.dims, o);
+#if defined(NEAP_GEMM_TILES)
+  if (auto const winograd = detail::winograd_backward(e, o); detail::suits_winograd(e, o, winograd, dx.element)) {
+    auto const [out, in, row, column] = std::array{w.strides[1], w.strides[0], -w.strides[2], -w.strides[3]};
+    return detail::winograd{winograd}.run(backend, {w.as<float const>() - 2 * (row + column), out, in, row, column},
+                                          nullptr, 0, dy, dx, workspace);
+  }
+  if (auto const taps = detail::taps_backward(e, o);
+      detail::suits_taps(detail::taps_use::input_gradient, e, o, taps, dx.element))
+    return detail::taps_convolution{taps}.run(
+        backend, {w.as<float const>(), w.strides[1], w.strides[0], w.strides[2], w.strides[3]}, nullptr, 0, dy, dx,
+        workspace);
+#endif
   detail::with_f32_or_f64("conv2d_input_gradient", dx.element, [&](auto zero) {
     using T = decltype(zero);
     auto* const at = static_cast<std::byte*>(workspace);
@@ -918,8 +980,12 @@ void conv2d_input_gradient(Backend& backend, tensor_ref const& dy, tensor_ref co
 inline bytes_t conv2d_weight_gradient_workspace(shape const& x, shape const& w, conv2d_options const& o, dtype element,
                                                 int threads) {
   auto const e = detail::conv2d_extents::of(x, w, o);
-  bytes_t const product =
-      detail::weight_product::suits(e, o, element) ? detail::weight_product(e, o).workspace(threads) : 0;
+  bytes_t product = detail::weight_product::suits(e, o, element) ? detail::weight_product(e, o).workspace(threads) : 0;
+  if (auto const winograd = detail::winograd_forward(e, o); detail::suits_winograd(e, o, winograd, element))
+    product = std::max(product, winograd.of_weight_gradient().gradient_workspace(threads));
+  if (auto const taps = detail::taps_forward(e, o);
+      detail::suits_taps(detail::taps_use::weight_gradient, e, o, taps, element))
+    product = std::max(product, taps.gradient_workspace(threads));
   return detail::with_f32_or_f64("conv2d_weight_gradient", element, [&](auto zero) -> bytes_t {
     return std::max(product, detail::weight_gradient<decltype(zero)>(e, o).workspace(threads));
   });
@@ -932,6 +998,11 @@ void conv2d_weight_gradient(Backend& backend, tensor_ref const& x, tensor_ref co
   detail::check_conv2d("conv2d_weight_gradient", x, dw, dy, o);
   auto const e = detail::conv2d_extents::of(x.dims, dw.dims, o);
 #if defined(NEAP_GEMM_TILES)
+  if (auto const winograd = detail::winograd_forward(e, o); detail::suits_winograd(e, o, winograd, x.element))
+    return detail::winograd{winograd.of_weight_gradient()}.run_gradient(backend, x, dy, dw, accumulate, workspace);
+  if (auto const taps = detail::taps_forward(e, o);
+      detail::suits_taps(detail::taps_use::weight_gradient, e, o, taps, x.element))
+    return detail::taps_convolution{taps}.run_gradient(backend, x, dy, dw, accumulate, workspace);
   if (detail::weight_product::suits(e, o, x.element) && dw.is_dense())
     return detail::weight_product(e, o).run(backend, x, dy, dw, accumulate, workspace);
 #endif

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/backend/block.hpp>
+#include <neap/backend/every_other.hpp>
 #include <neap/backend/host.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_ref.hpp>
@@ -117,34 +118,45 @@ void with_place_type(char const* what, tensor_ref const& place, shape const& dim
 template <class T, class P>
 void maxima_of_row(T const* x, std::int64_t row_stride, std::int64_t step, pool_span h, std::int64_t first,
                    std::int64_t width, std::int64_t from, std::int64_t to, T* y, P* place) {
-  constexpr std::int64_t tile = 64;
-  T best[tile];
-  std::int32_t where[tile];
+  // In vectors of eight: compilers make branches of the comparison otherwise.
+  using index = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  typedef T eight __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
+  typedef index eight_places __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
+  constexpr std::int64_t tile = 64, most = 16;
+  T best[tile] = {}, line[2][tile + most] = {};
+  index where[tile] = {};
   for (std::int64_t begin = from; begin < to; begin += tile) {
     std::int64_t const n = std::min(tile, to - begin);
-    T* const m = best;
-    std::int32_t* const at = where;
-    for (std::int64_t r = h.begin; r < h.end; ++r)
-      for (std::int64_t c = 0; c < width; ++c) {
-        T const* const in = x + (r - first) * row_stride + begin * step + c;
-        auto const tap = static_cast<std::int32_t>((r - first) * width + c);
-        auto const take = [&](auto stride) {
-          if (r == h.begin && c == 0) host_block{}.each(n, [=](std::int64_t j) { m[j] = in[j * stride], at[j] = tap; });
-          else
-            host_block{}.each(n, [=](std::int64_t j) {
-              T const v = in[j * stride], old = m[j];
-              bool const better = (v > old) | ((v != v) & (old == old));
-              m[j] = better ? v : old;
-              at[j] = better ? tap : at[j];
-            });
-        };
-        if (step == 1) take(std::integral_constant<std::int64_t, 1>{});
-        else if (step == 2) take(std::integral_constant<std::int64_t, 2>{});
-        else take(step);
+    for (std::int64_t r = h.begin; r < h.end; ++r) {
+      T const* const row = x + (r - first) * row_stride + begin * step;
+      bool const by_two = step == 2 && width <= most;  // even and odd columns apart, once for all taps of a row
+      if (by_two) {
+        every_other(row, n + (width - 1) / 2, line[0]);
+        if (width > 1) every_other(row + 1, n + width / 2 - 1, line[1]);
       }
-    T* const out = y + begin;
-    P* const kept = place + begin;
-    host_block{}.each(n, [=](std::int64_t j) { out[j] = m[j], kept[j] = static_cast<P>(at[j]); });
+      for (std::int64_t c = 0; c < width; ++c) {
+        T const* in = by_two ? line[c % 2] + c / 2 : row + c;
+        if (!by_two && (step > 1 || n < 8)) {
+          for (std::int64_t j = 0; j < n; ++j) line[0][j] = row[c + j * step];
+          in = line[0];
+        }
+        auto const tap = eight_places{} + static_cast<index>((r - first) * width + c);
+        for (std::int64_t left = n; left > 0; left -= 8) {
+          std::int64_t const j = left >= 8 ? n - left : std::max<std::int64_t>(n - 8, 0);  // some twice: no harm
+          eight const v = *reinterpret_cast<eight const*>(in + j);
+          eight& m = *reinterpret_cast<eight*>(best + j);
+          eight_places& at = *reinterpret_cast<eight_places*>(where + j);
+          if (r == h.begin && c == 0) {
+            m = v, at = tap;
+            continue;
+          }
+          eight_places const better = (v > m) | ((v != v) & (m == m));
+          m = better ? v : m;
+          at = better ? tap : at;
+        }
+      }
+    }
+    for (std::int64_t j = 0; j < n; ++j) y[begin + j] = best[j], place[begin + j] = static_cast<P>(where[j]);
   }
 }
 
