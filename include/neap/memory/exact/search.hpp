@@ -36,7 +36,7 @@ struct search_tricks {
   bool skyline = true;           ///< memory/exact/skyline_search.hpp beside the orders; the rest is of that search
   bool meeting = true;           ///< lift to heights that both sides of a boundary can have
   bool remember = true;          ///< do not search a state again that has failed
-  bool restart = true;           ///< begin anew with other preferences, after ever more nodes
+  std::int64_t first_run = 500;  ///< nodes until it begins anew with other preferences, then ever more; 0: never
 };
 
 namespace detail {

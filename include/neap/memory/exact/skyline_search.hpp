@@ -64,7 +64,7 @@ class skyline_search {
     roof_ = (capacity + ground_.grain - 1) / ground_.grain * ground_.grain;
     conflicts_.assign(ground_.sections, 1);
     failed_.clear();
-    runs_ = 0, run_length_ = first_run, run_end_ = first_run;
+    runs_ = 0, run_length_ = run_end_ = tricks_.first_run;
     begin_run();
   }
 
@@ -85,7 +85,7 @@ class skyline_search {
       }
       if (hopeless_) break;
       if (stop(nodes_)) return verdict::spent;
-      if (nodes_ >= run_end_ && tricks_.restart) restart();
+      if (run_end_ > 0 && nodes_ >= run_end_) restart();
     }
     return hopeless_ ? verdict::impossible : verdict::found;
   }
@@ -96,7 +96,6 @@ class skyline_search {
  private:
   static constexpr std::uint32_t none = 0xffffffffu;
   static constexpr Unit far = std::numeric_limits<Unit>::max() / 4;
-  static constexpr std::int64_t first_run = 500;  // nodes until the first restart
   static constexpr std::uint32_t most_summed = 7;  // records on either side of a boundary whose sums are looked at
 
   /// How a run chooses: what a section that may stay empty counts beside its records, and whether the lowest plateau
@@ -173,7 +172,7 @@ class skyline_search {
 
   constexpr void restart() {
     ++runs_;
-    run_length_ += run_length_ / 8;
+    run_length_ += run_length_ / 8 + 1;
     run_end_ = nodes_ + run_length_;
     begin_run();
   }
