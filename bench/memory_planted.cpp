@@ -57,8 +57,8 @@ void decide(options const& o, std::string const& kind, std::string const& name, 
     std::fprintf(stderr, "%s: called impossible: %s\n", name.c_str(), plan.why.message().c_str());
     std::exit(1);
   }
-  std::printf("%s,%s,%s,%zu,%lld,%s,%lld,%.4f\n", kind.c_str(), name.c_str(), held ? "held" : "tuned",
-              problem.count(), static_cast<long long>(given.capacity), has_offsets(plan) ? "found" : "missed",
+  std::printf("%s,%s,%s,%zu,%lld,%s,%lld,%.4f\n", kind.c_str(), name.c_str(), held ? "held" : "tuned", problem.count(),
+              static_cast<long long>(given.capacity), has_offsets(plan) ? "found" : "missed",
               static_cast<long long>(plan.work), spent);
   std::fflush(stdout);
 }
@@ -96,8 +96,9 @@ void planted_kinds(options const& o) {
   for (auto kind : {pattern::guillotine, pattern::corners, pattern::pinwheel, pattern::slabs})
     for (auto const& s : sizes)
       draw(o, std::string(neap::testing::pattern_names[static_cast<std::size_t>(kind)]) + " " + s.name,
-           s.held || kind == pattern::pinwheel || kind == pattern::slabs,
-           [&](std::uint64_t seed) { return neap::testing::planted({kind, s.records, s.moments, s.bytes, s.holes}, seed); });
+           s.held || kind == pattern::pinwheel || kind == pattern::slabs, [&](std::uint64_t seed) {
+             return neap::testing::planted({kind, s.records, s.moments, s.bytes, s.holes}, seed);
+           });
 }
 
 void variants(options const& o, std::vector<std::pair<std::string, packing>> const& files) {

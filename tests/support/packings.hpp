@@ -78,7 +78,8 @@ inline std::vector<room> cut_rooms(packing_random& rng, packing_shape const& s, 
                                 {l, l + x, b + y, r.end},
                                 {l + x, l + x2, b + y, b + y2}}};
       if (rng() & 1)  // turning the other way
-        for (auto& q : five) std::swap(q.begin, q.end), q.begin = r.begin + r.end - q.begin, q.end = r.begin + r.end - q.end;
+        for (auto& q : five)
+          std::swap(q.begin, q.end), q.begin = r.begin + r.end - q.begin, q.end = r.begin + r.end - q.end;
       rooms[at] = five[0];
       rooms.insert(rooms.end(), five.begin() + 1, five.end());
       continue;
@@ -141,7 +142,7 @@ inline packing packed(packing_random& rng, std::vector<room> rooms, std::int64_t
 /// A packing of about that many records that leaves nothing free, but for the holes.
 inline packing planted(packing_shape const& s, std::uint64_t seed) {
   packing_parts::packing_random rng(seed * 1000003 + static_cast<std::uint64_t>(s.kind) * 101 +
-                             static_cast<std::uint64_t>(s.records * 7 + s.moments));
+                                    static_cast<std::uint64_t>(s.records * 7 + s.moments));
   std::vector<packing_parts::room> rooms;
   switch (s.kind) {
     case pattern::guillotine: rooms = packing_parts::cut_rooms(rng, s, 0, 0.8); break;
@@ -191,7 +192,8 @@ inline packing refilled(packing const& given, std::uint64_t seed, double part = 
     });
   };
   for (std::size_t k = 0, idle = 0; k < taken && idle < 200 * taken; ++idle) {
-    auto const& model = models[static_cast<std::size_t>(packing_parts::below(rng, static_cast<std::int64_t>(models.size())))];
+    auto const& model =
+        models[static_cast<std::size_t>(packing_parts::below(rng, static_cast<std::int64_t>(models.size())))];
     packing_parts::room q{some(ticks), 0, some(levels), 0};
     if (rng() & 1) q.upper = std::min(last, q.lower + model.width());
     else q.upper = some(ticks);
@@ -230,7 +232,8 @@ inline packing stretched(packing p, std::uint64_t seed) {
   for (auto const& r : p.records) last = std::max(last, r.upper);
   std::vector<std::int64_t> at(static_cast<std::size_t>(last) + 1, 0);
   for (std::size_t t = 1; t < at.size(); ++t) at[t] = at[t - 1] + (std::int64_t{1} << packing_parts::below(rng, 12));
-  for (auto& r : p.records) r.lower = at[static_cast<std::size_t>(r.lower)], r.upper = at[static_cast<std::size_t>(r.upper)];
+  for (auto& r : p.records)
+    r.lower = at[static_cast<std::size_t>(r.lower)], r.upper = at[static_cast<std::size_t>(r.upper)];
   return p;
 }
 inline packing scaled(packing p, std::int64_t factor) {
@@ -243,7 +246,9 @@ inline packing scaled(packing p, std::int64_t factor) {
 inline packing window(packing const& given, double from, double to) {
   std::int64_t first = given.records[0].lower, last = given.records[0].upper;
   for (auto const& r : given.records) first = std::min(first, r.lower), last = std::max(last, r.upper);
-  auto const moment = [&](double x) { return first + static_cast<std::int64_t>(static_cast<double>(last - first) * x); };
+  auto const moment = [&](double x) {
+    return first + static_cast<std::int64_t>(static_cast<double>(last - first) * x);
+  };
   packing p;
   p.capacity = given.capacity;
   for (std::size_t i = 0; i < given.records.size(); ++i) {

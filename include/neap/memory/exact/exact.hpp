@@ -90,7 +90,8 @@ struct exact {
   /// As the default planner's, so that no plan is worse than its; about 4 us each, where seconds are few.
   constexpr improve_budget improvement(memory_problem const& p) const {
     auto budgeted = default_planner{}.improvement(p);
-    if (budget.seconds < 1) budgeted.placements = std::min(budgeted.placements, static_cast<std::int64_t>(budget.seconds * 250'000));
+    if (budget.seconds < 1)
+      budgeted.placements = std::min(budgeted.placements, static_cast<std::int64_t>(budget.seconds * 250'000));
     return budgeted;
   }
 

@@ -397,14 +397,16 @@ class skyline_search {
     if (next_ending_.size() < f.count) next_ending_.resize(f.count, none);
     for (auto s = where.begin; s < where.end; ++s) ending_[s] = none;
     for (std::uint32_t k = 0; k < f.count; ++k)
-      if (auto const e = life(x[k]).end; where.begin <= e && e < where.end) next_ending_[k] = ending_[e], ending_[e] = k;
+      if (auto const e = life(x[k]).end; where.begin <= e && e < where.end)
+        next_ending_[k] = ending_[e], ending_[e] = k;
     std::uint32_t first = 0;  // the first entry that begins at the boundary or later
     for (auto s = where.begin; s < where.end; ++s) {
       while (first < f.count && life(x[first]).begin < s) ++first;
       section const &left = at(f, s - 1), &right = at(f, s);
       if (left.floor <= right.floor + waste(right) && right.floor <= left.floor + waste(left)) continue;
       if (!sum_up(f, s, first)) continue;
-      Unit const least = least_meeting<Unit>({left.floor, waste(left), left_sums_}, {right.floor, waste(right), right_sums_}, far);
+      Unit const least =
+          least_meeting<Unit>({left.floor, waste(left), left_sums_}, {right.floor, waste(right), right_sums_}, far);
       if (least <= std::max(left.floor, right.floor)) continue;
       for (std::uint32_t k = 0; k < first; ++k)
         if (life(x[k]).end > s && x[k].limit < least && !raise(x[k], aligned(least, x[k].record))) return fails_in(s);
