@@ -152,6 +152,29 @@ TEST_CASE("budgets: nodes and seconds end the search with the best plan; threads
   CHECK(in_time.arena_bytes <= lowest_plateaus{}(records).arena_bytes);
 }
 
+TEST_CASE("never worse than the default planner, whatever the budget in nodes") {
+  std::mt19937_64 rng(31);
+  int better = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::vector<usage_record> records;
+    for (auto n = 20 + rng() % 100; n > 0; --n) {
+      auto const lower = static_cast<std::int64_t>(rng() % 60);
+      records.push_back({.lower = lower,
+                         .upper = lower + 1 + static_cast<std::int64_t>(rng() % 20),
+                         .size = 1 + static_cast<std::int64_t>(rng() % 900)});
+      if (round % 3 == 1) records.back().alignment = 16;
+      if (round % 3 == 2 && rng() % 4 == 0 && records.back().upper > lower + 2)
+        records.back().gaps.push_back({lower + 1, lower + 2, 0, 0});
+    }
+    auto const quick = default_planner{}(records);
+    auto const plan = exact{.budget = {.nodes = 1 + static_cast<std::int64_t>(rng() % 3000)}}(records);
+    REQUIRE_MESSAGE(verify(records, plan).ok(), verify(records, plan).message());
+    REQUIRE(plan.arena_bytes <= quick.arena_bytes);
+    better += plan.arena_bytes < quick.arena_bytes;
+  }
+  CHECK(better > 0);
+}
+
 TEST_CASE("alignments far above the sizes: the bound counts whole steps") {
   std::mt19937_64 rng(8);
   std::vector<usage_record> records;

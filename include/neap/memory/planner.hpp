@@ -40,8 +40,13 @@ struct default_planner {
       memory_plan other = few ? greedy_by_size{}(p) : first_fit{{2, 2}}(p);
       if (!p.fixed.empty() || other.arena_bytes < best.arena_bytes) best = static_cast<memory_plan&&>(other);
     }
-    detail::improve_plan(p, best, {std::min(16 * static_cast<std::int64_t>(p.count()), most_placements)});
+    detail::improve_plan(p, best, improvement(p));
     return best;
+  }
+
+  /// What is spent on improvement.
+  constexpr improve_budget improvement(memory_problem const& p) const {
+    return {std::min(16 * static_cast<std::int64_t>(p.count()), most_placements)};
   }
 };
 

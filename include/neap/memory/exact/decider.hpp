@@ -1,8 +1,10 @@
-// One capacity decided: do all records fit below it? memory/exact/search.hpp in several orders of preference, in slices that
-// double; with windows in gaps memory/exact/window_search.hpp after it.
+// One capacity decided: do all records fit below it? memory/exact/skyline_search.hpp beside memory/exact/search.hpp in
+// several orders of preference, in slices that double: moments that are full are the first's ground, looser ones the
+// second's. With windows in gaps memory/exact/window_search.hpp after it.
 #pragma once
 
 #include <neap/memory/exact/search.hpp>
+#include <neap/memory/exact/skyline_search.hpp>
 #include <neap/memory/exact/window_search.hpp>
 #include <neap/memory/greedy/plateau.hpp>
 #include <neap/memory/greedy/rank.hpp>
@@ -142,9 +144,10 @@ constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std
   return g;
 }
 
-/// One decision by all orders in turn, each resumed where it stopped, in slices that double. The first order that ends
-/// in a round of slices decides. With threads the slices of a round run side by side; orders behind the one that decides
-/// are cut off, and their nodes of that round do not count, so answer and count are those of one thread.
+/// One decision by several searches in turn, each resumed where it stopped, in slices that double: the search in
+/// each order, and the skyline search. The first that ends in a round of slices decides. With threads the slices of a round run
+/// side by side; searches behind the one that decides are cut off, and their nodes of that round do not count, so answer
+/// and count are those of one thread.
 template <class Unit, bool Plain>
 class portfolio {
  public:
@@ -152,63 +155,91 @@ class portfolio {
                       search_tricks tricks)
       : orders_(orders),
         unit_(unit) {
-    grounds_.reserve(orders.size()), searches_.reserve(orders.size());
+    grounds_.reserve(orders.size()), by_order_.reserve(orders.size());
     for (auto const& order : orders) {
       grounds_.push_back(ground_of<Unit>(p, order, unit));
-      searches_.emplace_back(grounds_.back(), tricks);
+      by_order_.emplace_back(grounds_.back(), tricks);
     }
+    if (Plain && tricks.skyline) skyline_.emplace_back(grounds_.front(), tricks);
   }
 
   /// `stop(nodes)` is asked after each node and may end the decision early, with `spent`.
   template <class Stop>
   constexpr probe_answer operator()(probe asked, unsigned threads, Stop&& stop, std::vector<std::int64_t>&& offsets) {
     auto const most = static_cast<std::int64_t>(std::numeric_limits<Unit>::max() / 2);
+    auto const capacity = static_cast<Unit>(std::min(asked.capacity / unit_, most));
     probe_answer answer;
-    for (auto& search : searches_) search.start(static_cast<Unit>(std::min(asked.capacity / unit_, most)));
+    for (std::size_t k = 0; k < count(); ++k) with(k, [&](auto& search) { search.start(capacity); });
     auto const descent = static_cast<std::int64_t>(orders_.front().size());  // nodes of a search without a failure
     std::int64_t until = 0;
     for (std::int64_t slice = std::max<std::int64_t>(512, descent + descent / 4); answer.nodes < asked.nodes;
          slice *= 2) {
-      until += std::min(slice, (asked.nodes - answer.nodes) / static_cast<std::int64_t>(orders_.size()) + 1);
+      until += std::min(slice, (asked.nodes - answer.nodes) / weights() + 1);
       bool halted = false;
       bool together = threads > 1;
       if (std::is_constant_evaluated()) together = false;
       auto const deciding =
           together ? side_by_side(until, stop, answer, halted, threads) : in_turn(until, stop, answer, halted);
-      if (deciding < searches_.size() && answer.said == verdict::found) {
-        for (std::size_t i = 0; i < orders_[deciding].size(); ++i)
-          offsets[orders_[deciding][i]] = static_cast<std::int64_t>(searches_[deciding].offsets()[i]) * unit_;
+      if (deciding < count() && answer.said == verdict::found) {
+        auto const& order = orders_[order_of(deciding)];
+        with(deciding, [&](auto const& search) {
+          for (std::size_t i = 0; i < order.size(); ++i)
+            offsets[order[i]] = static_cast<std::int64_t>(search.offsets()[i]) * unit_;
+        });
         answer.offsets = static_cast<std::vector<std::int64_t>&&>(offsets);
       }
-      if (deciding < searches_.size() || halted) break;
+      if (deciding < count() || halted) break;
     }
     return answer;
   }
 
  private:
-  /// A round of slices; gives the order that decided, or the number of orders. Adds to the nodes.
+  // The last is the skyline search, where there is one.
+  constexpr std::size_t count() const { return skyline_.size() + by_order_.size(); }
+  constexpr std::size_t order_of(std::size_t k) const { return k < by_order_.size() ? k : 0; }
+  /// In nodes, of a slice: the skyline search gets about half of them.
+  constexpr std::int64_t weight(std::size_t k) const { return k < by_order_.size() ? 1 : 3; }
+  constexpr std::int64_t weights() const { return static_cast<std::int64_t>(3 * skyline_.size() + by_order_.size()); }
+  template <class F>
+  constexpr void with(std::size_t k, F&& f) {
+    if (k < by_order_.size()) f(by_order_[k]);
+    else f(skyline_.front());
+  }
+  constexpr std::int64_t nodes_of(std::size_t k) {
+    std::int64_t nodes = 0;
+    with(k, [&](auto const& search) { nodes = search.nodes(); });
+    return nodes;
+  }
+  template <class Stop>
+  constexpr verdict run(std::size_t k, Stop&& stop) {
+    verdict said = verdict::spent;
+    with(k, [&](auto& search) { said = search.run(stop); });
+    return said;
+  }
+
+  /// A round of slices; gives the search that decided, or the number of searches. Adds to the nodes.
   template <class Stop>
   constexpr std::size_t in_turn(std::int64_t until, Stop& stop, probe_answer& answer, bool& halted) {
-    for (std::size_t k = 0; k < searches_.size(); ++k) {
-      auto const before = searches_[k].nodes();
-      answer.said = searches_[k].run([&](std::int64_t n) { return n >= until || (halted = halted || stop(n)); });
-      answer.nodes += searches_[k].nodes() - before;
+    for (std::size_t k = 0; k < count(); ++k) {
+      auto const before = nodes_of(k);
+      answer.said = run(k, [&](std::int64_t n) { return n >= until * weight(k) || (halted = halted || stop(n)); });
+      answer.nodes += nodes_of(k) - before;
       if (answer.said != verdict::spent) return k;
     }
-    return searches_.size();
+    return count();
   }
   template <class Stop>
   std::size_t side_by_side(std::int64_t until, Stop& stop, probe_answer& answer, bool& halted, unsigned threads) {
-    auto const n = searches_.size();
+    auto const n = count();
     std::vector<verdict> said(n, verdict::spent);
     std::vector<std::int64_t> before;
-    for (auto const& search : searches_) before.push_back(search.nodes());
+    for (std::size_t k = 0; k < n; ++k) before.push_back(nodes_of(k));
     std::atomic<std::size_t> next{0}, deciding{n};
     std::atomic<bool> late{false};
     auto const work = [&] {
       for (std::size_t k = next++; k < n && k < deciding; k = next++) {
-        said[k] = searches_[k].run([&](std::int64_t nodes) {
-          if (nodes >= until) return true;
+        said[k] = run(k, [&](std::int64_t nodes) {
+          if (nodes >= until * weight(k)) return true;
           if (nodes % 64 == 0 && deciding.load(std::memory_order_relaxed) < k) return true;
           if (!stop(nodes)) return false;
           late = true;
@@ -224,7 +255,7 @@ class portfolio {
     team.clear();  // joins
     halted = late;
     std::size_t const last = deciding;
-    for (std::size_t k = 0; k < n && k <= last; ++k) answer.nodes += searches_[k].nodes() - before[k];
+    for (std::size_t k = 0; k < n && k <= last; ++k) answer.nodes += nodes_of(k) - before[k];
     answer.said = last < n ? said[last] : verdict::spent;
     return last;
   }
@@ -232,7 +263,8 @@ class portfolio {
   std::vector<std::vector<std::uint32_t>> const& orders_;
   std::int64_t unit_;
   std::vector<search_ground<Unit>> grounds_;
-  std::vector<decision_search<Unit, Plain>> searches_;
+  std::vector<skyline_search<Unit>> skyline_;  // one, or none
+  std::vector<decision_search<Unit, Plain>> by_order_;
 };
 
 /// Decides one capacity after another for one problem. A copy decides the same, and may do so beside it.

@@ -29,7 +29,8 @@ struct search_budget {
 
 /// The exact planner. Alignment, fixed offsets, gaps and windows in gaps are searched in full: with windows first as if
 /// the records were whole there, which is quick, then by memory/exact/window_search.hpp.
-/// Gives optimal or feasible (budget spent, with the best plan and the proved bound); with a capacity also infeasible
+/// The arena is never larger than the default planner's, if the budget allows its improvement, which comes after the
+/// first question. Gives optimal or feasible (budget spent, with the best plan and the proved bound); with a capacity also infeasible
 /// (proved) and budget_spent. O(n) memory a level of the search: meant for up to some thousands of records.
 struct exact {
   std::int64_t capacity = -1;  ///< bytes; -1: find the smallest arena, else any plan within the capacity
@@ -40,7 +41,7 @@ struct exact {
   unsigned threads = 1;
 
   constexpr memory_plan operator()(memory_problem const& p) const {
-    memory_plan plan = default_planner{.greedy_limit = 4000, .most_placements = 0}(p);
+    memory_plan plan = default_planner{.most_placements = 0}(p);
     if (!has_offsets(plan) || plan.status == plan_status::optimal) return limited(plan);
     if (capacity >= 0 && (plan.arena_bytes <= capacity || plan.lower_bound_bytes > capacity)) return limited(plan);
     detail::decider decide(p, tricks);
@@ -67,7 +68,7 @@ struct exact {
     load_bound const bound{plan.lower_bound_bytes, plan.moment};
     detail::capacity_walk walk(bound.bytes, plan.arena_bytes, unit);
     std::int64_t left = budget.nodes;
-    while (!walk.done() && left > 0 && !stop.passed()) {
+    for (bool improved = false; !walk.done() && left > 0 && !stop.passed();) {
       auto asked = walk.next();
       asked.nodes = std::min(asked.nodes, left);
       detail::probe_answer told = answer(walk, asked, left);
@@ -75,11 +76,23 @@ struct exact {
       if (told.said == detail::verdict::found)
         plan = detail::finished(p, static_cast<std::vector<std::int64_t>&&>(told.offsets), bound);
       walk.learn(asked, told.said, plan.arena_bytes);
+      if (!std::exchange(improved, true)) {
+        detail::improve_plan(p, plan, improvement(p));
+        walk.learn_of(plan.arena_bytes);
+      }
     }
     plan.lower_bound_bytes = walk.bound();
     if (walk.done()) plan.status = plan_status::optimal;
     plan.work = budget.nodes - left;
     return plan;
+  }
+
+  /// As the default planner's, so that no plan is worse than its; about 4 us each, where seconds are few.
+  constexpr improve_budget improvement(memory_problem const& p) const {
+    auto budgeted = default_planner{}.improvement(p);
+    if (budget.seconds < 1)
+      budgeted.placements = std::min(budgeted.placements, static_cast<std::int64_t>(budget.seconds * 250'000));
+    return budgeted;
   }
 
   memory_plan in_parallel(memory_problem const& p, memory_plan const& plan, detail::decider& decide,

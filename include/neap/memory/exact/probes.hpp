@@ -83,6 +83,8 @@ class capacity_walk {
     else soft_ = std::max(soft_, asked.capacity);
     if (said == verdict::impossible) proved_ = asked.capacity + unit_;
   }
+  /// A plan that was found by other means.
+  constexpr void learn_of(std::int64_t arena) { best_ = std::min(best_, arena); }
 
  private:
   std::int64_t unit_;

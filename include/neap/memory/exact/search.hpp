@@ -33,6 +33,10 @@ struct search_tricks {
   bool bound_after_lift = true;  ///< test the bound again when the head has been lifted
   bool lift = true;              ///< lift to the lowest top beneath; else only past the head's own limit
   bool twins = true;             ///< lift the twins of a lifted head with it
+  bool skyline = true;           ///< memory/exact/skyline_search.hpp beside the orders; the rest is of that search
+  bool meeting = true;           ///< lift to heights that both sides of a boundary can have
+  bool remember = true;          ///< do not search a state again that has failed
+  std::int64_t first_run = 500;  ///< nodes until it begins anew with other preferences, then ever more; 0: never
 };
 
 namespace detail {

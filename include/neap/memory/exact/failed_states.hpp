@@ -1,0 +1,73 @@
+// States of a search that are known to lead nowhere, by a hash of 128 bits: two states that are not the same are taken for
+// one with a chance of about n^2 / 2^129 after n of them. When the table is full it is emptied: it only saves work.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+/// A set of (value, value) pairs, hashed as a sum: the order in which they are added is no matter.
+class state_hash {
+ public:
+  constexpr void add(std::uint64_t a, std::uint64_t b) {
+    std::uint64_t const z = mixed(a * 0x9e3779b97f4a7c15u + b * 0xd1b54a32d192ed03u);
+    low_ += z;
+    high_ += mixed(z ^ 0xff51afd7ed558ccdu);
+  }
+  constexpr std::uint64_t low() const { return low_; }
+  constexpr std::uint64_t high() const { return high_ | 1; }  // never 0
+  friend constexpr bool operator==(state_hash const&, state_hash const&) = default;
+
+ private:
+  static constexpr std::uint64_t mixed(std::uint64_t z) {  // SplitMix64's last step (Steele, Lea, Flood 2014)
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+  std::uint64_t low_ = 0, high_ = 0;
+};
+
+class failed_states {
+ public:
+  constexpr void clear() {
+    slots_.assign(least_slots, slot{});
+    count_ = 0;
+  }
+  constexpr bool contains(state_hash const& s) const { return slots_[place_of(slots_, s)].high != 0; }
+  constexpr void insert(state_hash const& s) {
+    if (2 * count_ >= slots_.size()) make_room();
+    slot& at = slots_[place_of(slots_, s)];
+    count_ += at.high == 0;
+    at = {s.low(), s.high()};
+  }
+
+ private:
+  static constexpr std::size_t least_slots = 64, most_slots = std::size_t{1} << 20;
+  struct slot {
+    std::uint64_t low = 0, high = 0;  // high 0: empty
+  };
+  /// Where the state is, or would be put.
+  static constexpr std::size_t place_of(std::vector<slot> const& slots, state_hash const& s) {
+    std::size_t at = s.low() & (slots.size() - 1);
+    while (slots[at].high != 0 && (slots[at].low != s.low() || slots[at].high != s.high()))
+      at = (at + 1) & (slots.size() - 1);
+    return at;
+  }
+  constexpr void make_room() {
+    if (slots_.size() >= most_slots) return clear();
+    std::vector<slot> larger(2 * slots_.size(), slot{});
+    for (auto const& s : slots_) {
+      std::size_t at = s.low & (larger.size() - 1);
+      while (s.high != 0 && larger[at].high != 0) at = (at + 1) & (larger.size() - 1);
+      if (s.high != 0) larger[at] = s;
+    }
+    slots_ = static_cast<std::vector<slot>&&>(larger);
+  }
+
+  std::vector<slot> slots_ = std::vector<slot>(least_slots);
+  std::size_t count_ = 0;
+};
+
+}  // namespace neap::inline v0::detail

@@ -1,0 +1,48 @@
+// At which heights can two neighbouring sections meet? Where a record lives through both, its offset is at once the first
+// section's floor plus the sizes of records beneath it that end there, and the second's floor plus the sizes of some that
+// begin there, each with waste. Where little may be wasted and few end and begin, few heights are possible, and often
+// the floors themselves are not: what lives through both then lies higher.
+//
+//        |ccccccc|      a ends here, b begins: c can lie where a sum of such as a and a sum of such as b agree
+//        |aaa|   |
+//        |aaa|bbb|
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+/// One side: the floor, how many bytes above it may be wasted, and sums of sizes, ascending, from 0.
+template <class Unit>
+struct height_side {
+  Unit floor, waste;
+  std::vector<Unit> const& sums;
+};
+
+/// Adds to the sums all those with one more size.
+template <class Unit>
+constexpr void add_to_sums(std::vector<Unit>& sums, Unit size) {
+  std::vector<Unit> both;
+  both.reserve(2 * sums.size());
+  for (std::size_t i = 0, j = 0; j < sums.size();) {
+    Unit const next = i < sums.size() && sums[i] <= sums[j] + size ? sums[i++] : sums[j++] + size;
+    if (both.empty() || both.back() != next) both.push_back(next);
+  }
+  sums.swap(both);
+}
+
+/// The least height that both sides can have, or `none`: floor + a sum + at most the waste.
+template <class Unit>
+constexpr Unit least_meeting(height_side<Unit> const& a, height_side<Unit> const& b, Unit none) {
+  for (std::size_t i = 0, j = 0; i < a.sums.size() && j < b.sums.size();) {
+    Unit const x = a.floor + a.sums[i], y = b.floor + b.sums[j];
+    if (x + a.waste < y) ++i;
+    else if (y + b.waste < x) ++j;
+    else return std::max(x, y);
+  }
+  return none;
+}
+
+}  // namespace neap::inline v0::detail

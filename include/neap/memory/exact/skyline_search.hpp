@@ -1,0 +1,522 @@
+// The decision problem again (memory/exact/search.hpp), for problems whose moments are full: what is placed next is what
+// leaves least choice, and failures are remembered.
+//
+// What is placed forms a skyline over the sections; every unplaced record has a limit, an offset proved to be the least
+// still possible. A floor is the lowest limit in a section. On a plateau, a run of sections with one floor that is lower
+// than those on either side, records lie within the run, so nothing can come beneath one that is put there, and a node
+// branches in two: a record of a plateau lies at its limit, or it does not and must lie on one that is still unplaced.
+//
+//   waste     a section wastes at most the capacity less its floor less its unplaced bytes. Where that is less than the
+//             smallest step up, something lies on its floor: the records of a plateau then tile it, and those in no
+//             tiling are lifted (the perfect packings of Huang and Korf 2009, with waste)
+//   meeting   memory/exact/meeting_height.hpp: what lives through two sections lies where both can reach
+//   choice    the section with the fewest records for its floor, one that may stay empty counted as more than one; those
+//             in which the search has failed before are preferred (weights of conflicts: Boussemart et al. 2004)
+//   memory    what a placement leaves unsolved depends on which records are unplaced and where the placed ones end beneath
+//             them, not on how it came to be; what has failed once is not searched again (memory/exact/failed_states.hpp)
+//   restarts  with the preferences disturbed, after ever more nodes: the tail of one order is heavy (Gomes et al. 1998).
+//             Weights and memory stay
+//
+// Why memory may forget the refusals above it: that a record does not lie at its limit was proved from a state of which
+// this one is a part, so every packing on top of this state keeps it anyway.
+#pragma once
+
+#include <neap/memory/exact/failed_states.hpp>
+#include <neap/memory/exact/meeting_height.hpp>
+#include <neap/memory/exact/search.hpp>
+#include <neap/memory/sections.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+/// For lives without holes (ground.plain()). Deterministic.
+template <class Unit>
+class skyline_search {
+ public:
+  constexpr skyline_search(search_ground<Unit> const& ground, search_tricks tricks)
+      : ground_(ground),
+        tricks_(tricks),
+        offsets_(ground.count(), 0),
+        by_begin_(ground.count(), 0),
+        preference_(ground.count(), 0),
+        conflicts_(ground.sections, 1),
+        reached_(ground.sections + 1, 0),
+        reaches_end_(ground.sections + 1, 0),
+        may_waste_(ground.sections + 1, 0),
+        begun_(ground.sections + 1, 0),
+        ending_(ground.sections + 1, none) {
+    for (std::uint32_t i = 0; i < by_begin_.size(); ++i) by_begin_[i] = i;
+    std::sort(by_begin_.begin(), by_begin_.end(), [&](std::uint32_t a, std::uint32_t b) {
+      auto const &x = ground_.hull[a], &y = ground_.hull[b];
+      return x.begin != y.begin ? x.begin < y.begin : x.end != y.end ? x.end < y.end : a < b;
+    });
+  }
+
+  /// Begins anew: do the records fit below `capacity`?
+  constexpr void start(Unit capacity) {
+    capacity_ = capacity, nodes_ = 0;
+    roof_ = (capacity + ground_.grain - 1) / ground_.grain * ground_.grain;
+    conflicts_.assign(ground_.sections, 1);
+    failed_.clear();
+    runs_ = 0, run_length_ = run_end_ = tricks_.first_run;
+    begin_run();
+  }
+
+  /// Goes on from where it stopped. `stop(nodes)` is asked after each step; true ends this run with `spent`.
+  template <class Stop>
+  constexpr verdict run(Stop&& stop) {
+    while (!hopeless_ && !frames_.empty()) {
+      if (!failing_ && frames_.back().placed != none) {  // all that its placement left is solved
+        frames_.pop_back();
+        continue;
+      }
+      failing_ = failing_ ? !refuse_placed() : !open();
+      if (failing_) {
+        if (tricks_.remember) failed_.insert(frames_.back().state);
+        auto const parent = frames_.back().parent;
+        if (parent == none) hopeless_ = true;
+        else frames_.resize(parent + 1, frame{});
+      }
+      if (hopeless_) break;
+      if (stop(nodes_)) return verdict::spent;
+      if (run_end_ > 0 && nodes_ >= run_end_) restart();
+    }
+    return hopeless_ ? verdict::impossible : verdict::found;
+  }
+
+  constexpr std::vector<Unit> const& offsets() const { return offsets_; }
+  constexpr std::int64_t nodes() const { return nodes_; }
+
+ private:
+  static constexpr std::uint32_t none = 0xffffffffu;
+  static constexpr Unit far = std::numeric_limits<Unit>::max() / 4;
+  static constexpr std::uint32_t most_summed = 7;  // records on either side of a boundary whose sums are looked at
+
+  /// How a run chooses: what a section that may stay empty counts beside its records, and whether the lowest plateau
+  /// comes before the fewest.
+  struct manner {
+    double empty;
+    bool lowest;
+  };
+  static constexpr std::array<manner, 3> manners{{{4, false}, {0.5, false}, {4, true}}};
+
+  struct entry {
+    Unit limit;  // proved
+    Unit base;   // where the placed records beneath it end; below the limit if that was lifted
+    std::uint32_t record;
+  };
+  struct section {
+    Unit floor;              // the lowest limit
+    Unit next;               // the lowest above it
+    Unit load;               // unplaced bytes
+    std::uint32_t crossing;  // unplaced records that live in this section and the next
+  };
+  struct frame {
+    std::size_t entries = 0, sections_at = 0;         // where its entries and sections begin in the pools
+    std::size_t free_entries = 0, free_sections = 0;  // where the pools are free for what it opens
+    std::uint32_t count = 0, begin = 0, end = 0;      // entries, by the begin of their lives; sections [begin, end)
+    std::uint32_t parent = none;                      // the frame whose placement made it
+    std::uint32_t placed = none;                      // the entry that is placed
+    bool forced = false;                              // nothing else could be
+    section_range fresh{};                            // what its parent's placement has changed
+    state_hash state{};
+  };
+  struct option {  // a record that may lie on a plateau's floor
+    std::uint32_t entry, begin, end;
+  };
+  struct plateau {
+    std::uint32_t begin, end;
+    Unit height, wall;    // the lower of the floors on either side
+    std::uint32_t first;  // the first entry that begins in it or later
+  };
+
+  constexpr section_range life(entry const& x) const { return ground_.hull[x.record]; }
+  static constexpr bool meet(section_range a, section_range b) { return a.begin < b.end && b.begin < a.end; }
+  constexpr Unit aligned(Unit x, std::uint32_t record) const {
+    if (ground_.alignment.empty()) return x;
+    Unit const a = ground_.alignment[record];
+    return a <= 1 ? x : (x + a - 1) / a * a;
+  }
+  /// Whether a record at its limit ends beyond the capacity: its own size counts there, not the rounded one.
+  constexpr bool overflows(entry const& x) const {
+    Unit const bytes = ground_.size[x.record] - (ground_.slack.empty() ? Unit{0} : ground_.slack[x.record]);
+    return x.limit > capacity_ - bytes;
+  }
+  constexpr bool is_fixed(std::uint32_t record) const { return !ground_.fixed.empty() && ground_.fixed[record] >= 0; }
+  constexpr entry* entries_of(frame const& f) { return pool_.data() + f.entries; }
+  constexpr section& at(frame const& f, std::uint32_t s) { return sections_[f.sections_at + (s - f.begin)]; }
+  constexpr Unit waste(section const& s) const { return roof_ - s.floor - s.load; }
+  constexpr bool fails_in(std::uint32_t s) { return ++conflicts_[s], false; }
+
+  static constexpr void widen(section_range& a, section_range b) {
+    if (a.begin == a.end) a = b;
+    else if (b.begin < b.end) a = {std::min(a.begin, b.begin), std::max(a.end, b.end)};
+  }
+  static constexpr section_range common(section_range a, section_range b) {
+    section_range const c{std::max(a.begin, b.begin), std::min(a.end, b.end)};
+    return c.begin < c.end ? c : section_range{};
+  }
+
+  constexpr std::uint64_t random() {  // SplitMix64 (Steele, Lea, Flood 2014)
+    std::uint64_t z = random_ += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+
+  constexpr void restart() {
+    ++runs_;
+    run_length_ += run_length_ / 8 + 1;
+    run_end_ = nodes_ + run_length_;
+    begin_run();
+  }
+  constexpr void begin_run() {
+    random_ = static_cast<std::uint64_t>(runs_);
+    auto const spread = static_cast<double>(ground_.count()) * (runs_ == 0 ? 0 : 0.3);
+    for (std::uint32_t i = 0; i < preference_.size(); ++i)
+      preference_[i] = static_cast<double>(i) + spread * (static_cast<double>(random() >> 11) * 0x1p-53);
+    frames_.clear();
+    failing_ = false;
+    hopeless_ = !open_root();
+  }
+
+  constexpr bool open_root() {
+    frame root;
+    root.count = static_cast<std::uint32_t>(ground_.count()), root.end = ground_.sections;
+    root.free_entries = root.count, root.free_sections = ground_.sections;
+    root.fresh = {0, root.end};
+    if (pool_.size() < root.count) pool_.resize(root.count, entry{});
+    sections_.assign(std::max<std::size_t>(sections_.size(), ground_.sections), section{});
+    for (std::uint32_t k = 0; k < root.count; ++k) {
+      auto const i = by_begin_[k];
+      Unit const least = is_fixed(i) ? ground_.fixed[i] : Unit{0};
+      pool_[k] = {least, least, i};
+      if (overflows(pool_[k])) return false;
+      for (auto s = ground_.hull[i].begin; s < ground_.hull[i].end; ++s) {
+        sections_[s].load += ground_.size[i];
+        if (s + 1 < ground_.hull[i].end) ++sections_[s].crossing;
+      }
+    }
+    return root.count == 0 || (measure_floors(root, root.fresh) && open_parts(root, none));
+  }
+
+  /// Floors of the sections of `where` from the limits; false if one with its unplaced bytes passes the capacity.
+  constexpr bool measure_floors(frame const& f, section_range where) {
+    if (where.begin == where.end) return true;
+    for (auto s = where.begin; s < where.end; ++s) at(f, s).floor = at(f, s).next = far;
+    entry const* const x = entries_of(f);
+    for (std::uint32_t k = 0; k < f.count && life(x[k]).begin < where.end; ++k) {
+      Unit const limit = x[k].limit;
+      auto const [b, e] = common(life(x[k]), where);
+      for (auto s = b; s < e; ++s) {
+        section& here = at(f, s);
+        if (limit < here.floor) here.next = here.floor, here.floor = limit;
+        else if (limit > here.floor && limit < here.next) here.next = limit;
+      }
+    }
+    for (auto s = where.begin; s < where.end; ++s)
+      if (at(f, s).load > 0 && waste(at(f, s)) < 0) return fails_in(s);
+    return true;
+  }
+
+  /// Entry k, which lies on a plateau, does not lie at its limit: lifts it to the lowest top beneath which it may come to
+  /// lie. False if there is none.
+  constexpr bool lift(frame const& f, std::uint32_t k) {
+    entry* const x = entries_of(f);
+    if (is_fixed(x[k].record)) return false;
+    auto const mine = life(x[k]);
+    Unit least = roof_ + 1;
+    for (std::uint32_t j = 0; j < f.count && life(x[j]).begin < mine.end; ++j)
+      if (j != k && meet(life(x[j]), mine)) least = std::min<Unit>(least, x[j].limit + ground_.size[x[j].record]);
+    return least <= roof_ && raise(x[k], aligned(least, x[k].record));
+  }
+  constexpr bool raise(entry& x, Unit limit) {
+    x.limit = limit;
+    widen(changed_, life(x));
+    return !is_fixed(x.record) && !overflows(x);
+  }
+  /// The same for a record and those alike at its limit.
+  constexpr bool lift_with_twins(frame const& f, std::uint32_t k) {
+    entry* const x = entries_of(f);
+    Unit const before = x[k].limit;
+    for (std::uint32_t j = 0; j < f.count; ++j) {
+      bool const twin = tricks_.twins && ground_.twin[x[j].record] == ground_.twin[x[k].record];
+      if ((j == k || (twin && x[j].limit == before)) && !lift(f, j)) return false;
+    }
+    return true;
+  }
+
+  /// The top frame's first visit.
+  constexpr bool open() {
+    frame& f = frames_.back();
+    if (tricks_.remember) {
+      f.state = {};
+      for (std::uint32_t k = 0; k < f.count; ++k)
+        f.state.add(entries_of(f)[k].record, static_cast<std::uint64_t>(entries_of(f)[k].base));
+      if (failed_.contains(f.state)) return false;
+    }
+    changed_ = {}, unmet_ = f.fresh;
+    return advance();
+  }
+  /// What the top frame's placement left has failed.
+  constexpr bool refuse_placed() {
+    frame& f = frames_.back();
+    auto const k = f.placed;
+    f.placed = none;
+    if (f.forced) return false;
+    changed_ = unmet_ = {};
+    return lift_with_twins(f, k) && advance();
+  }
+  /// The two branches of the top frame in turn, until a placement stands; false if none does.
+  constexpr bool advance() {
+    auto const top = frames_.size() - 1;
+    while (infer(frames_[top])) {
+      auto const k = chosen_;
+      frames_[top].forced = forced_;
+      if (place(k)) {
+        frames_[top].placed = k;
+        return true;
+      }
+      if (frames_[top].forced) return false;
+      changed_ = unmet_ = {};
+      if (!lift_with_twins(frames_[top], k)) return false;
+    }
+    return false;
+  }
+
+  /// Lifts until nothing more follows; then chosen_ is what to branch on. False if nothing fits any more.
+  constexpr bool infer(frame const& f) {
+    for (;;) {
+      if (!measure_floors(f, changed_)) return false;
+      widen(unmet_, changed_);
+      changed_ = {};
+      chosen_ = none, least_score_ = std::numeric_limits<double>::max();
+      plateau p{};
+      for (p.begin = f.begin; p.begin < f.end; p.begin = p.end) {
+        p.height = at(f, p.begin).floor;
+        for (p.end = p.begin + 1; p.end < f.end && at(f, p.end).floor == p.height;) ++p.end;
+        Unit const left = p.begin == f.begin ? far : at(f, p.begin - 1).floor;
+        Unit const right = p.end == f.end ? far : at(f, p.end).floor;
+        if (left < p.height || right < p.height) continue;
+        p.wall = std::min(left, right);
+        while (p.first < f.count && life(entries_of(f)[p.first]).begin < p.begin) ++p.first;
+        if (!settle(f, p)) return false;
+      }
+      if (changed_.begin != changed_.end) continue;
+      if (tricks_.meeting && !lift_to_meetings(f)) return false;
+      if (changed_.begin == changed_.end) return true;
+    }
+  }
+
+  /// Lifts what cannot lie on a plateau; if nothing is lifted, looks for the section to branch on.
+  constexpr bool settle(frame const& f, plateau const& p) {
+    entry* const x = entries_of(f);
+    Unit step = p.wall;  // no floor of the plateau comes to lie between its height and this
+    bool lifted = false;
+    options_.clear();
+    for (auto k = p.first; k < f.count && life(x[k]).begin < p.end; ++k) {
+      step = std::min<Unit>(step, x[k].limit + ground_.size[x[k].record]);
+      if (x[k].limit != p.height) continue;
+      if (x[k].base == x[k].limit) {
+        options_.push_back({k, life(x[k]).begin, life(x[k]).end});
+      } else {  // nothing placed holds it there, and nothing can come beneath it
+        lifted = true;
+        if (!lift(f, k)) return fails_in(life(x[k]).begin);
+      }
+    }
+    if (lifted) return true;
+    for (auto s = p.begin; s < p.end; ++s) may_waste_[s] = std::min(at(f, s).next, step) + at(f, s).load <= roof_;
+    if (!find_tilings(p)) return false;
+    for (auto const& o : options_)
+      if (!in_tiling(o)) {
+        lifted = true;
+        if (!lift(f, o.entry)) return fails_in(o.begin);
+      }
+    if (!lifted) choose(f, p);
+    return true;
+  }
+
+  /// Which sections of a plateau are reached by records side by side, with waste between them where it may be, from its
+  /// begin, and from which its end is reached.
+  constexpr bool find_tilings(plateau const& p) {
+    for (auto s = p.begin; s <= p.end; ++s) reached_[s] = reaches_end_[s] = 0;
+    reached_[p.begin] = reaches_end_[p.end] = 1;
+    std::uint32_t furthest = p.begin;
+    std::size_t k = 0;
+    for (auto s = p.begin; s < p.end; ++s) {
+      if (reached_[s]) furthest = s;
+      if (reached_[s] && may_waste_[s]) reached_[s + 1] = 1;
+      for (; k < options_.size() && options_[k].begin == s; ++k)
+        if (reached_[s]) reached_[options_[k].end] = 1;
+    }
+    if (!reached_[p.end]) return fails_in(furthest);
+    for (auto s = p.end; s-- > p.begin;) {
+      if (may_waste_[s] && reaches_end_[s + 1]) reaches_end_[s] = 1;
+      for (; k > 0 && options_[k - 1].begin == s; --k)
+        if (reaches_end_[options_[k - 1].end]) reaches_end_[s] = 1;
+    }
+    return true;
+  }
+  constexpr bool in_tiling(option const& o) const { return reached_[o.begin] && reaches_end_[o.end]; }
+
+  /// Keeps the section of least choice, and the record preferred for it.
+  constexpr void choose(frame const& f, plateau const& p) {
+    manner const how = manners[static_cast<std::size_t>(runs_) % manners.size()];
+    for (auto s = p.begin; s <= p.end; ++s) begun_[s] = 0;
+    for (auto const& o : options_) ++begun_[o.begin], --begun_[o.end];
+    std::int32_t records = 0;
+    for (auto s = p.begin; s < p.end; ++s) {
+      records += begun_[s];
+      if (records == 0) continue;
+      bool const forced = records == 1 && !may_waste_[s];
+      double score = (records + (may_waste_[s] ? how.empty : 0)) / static_cast<double>(conflicts_[s]);
+      if (how.lowest) score = static_cast<double>(p.height) + 1e-6 * score;
+      if (forced) score = -1;
+      if (score >= least_score_) continue;
+      least_score_ = score, forced_ = forced, chosen_ = none;
+      for (auto const& o : options_)
+        if (o.begin <= s && s < o.end && (chosen_ == none || prefers(f, o.entry, chosen_))) chosen_ = o.entry;
+    }
+  }
+  constexpr bool prefers(frame const& f, std::uint32_t j, std::uint32_t k) {
+    return preference_[entries_of(f)[j].record] < preference_[entries_of(f)[k].record];
+  }
+
+  /// Lifts what lives on both sides of a boundary to the least height at which they can meet, where something changed.
+  constexpr bool lift_to_meetings(frame const& f) {
+    if (unmet_.begin == unmet_.end) return true;
+    section_range const where{std::max(unmet_.begin, f.begin + 1), std::min(unmet_.end + 1, f.end)};
+    unmet_ = {};
+    entry* const x = entries_of(f);
+    if (next_ending_.size() < f.count) next_ending_.resize(f.count, none);
+    for (auto s = where.begin; s < where.end; ++s) ending_[s] = none;
+    for (std::uint32_t k = 0; k < f.count; ++k)
+      if (auto const e = life(x[k]).end; where.begin <= e && e < where.end)
+        next_ending_[k] = ending_[e], ending_[e] = k;
+    std::uint32_t first = 0;  // the first entry that begins at the boundary or later
+    for (auto s = where.begin; s < where.end; ++s) {
+      while (first < f.count && life(x[first]).begin < s) ++first;
+      section const &left = at(f, s - 1), &right = at(f, s);
+      if (left.floor <= right.floor + waste(right) && right.floor <= left.floor + waste(left)) continue;
+      if (!sum_up(f, s, first)) continue;
+      Unit const least =
+          least_meeting<Unit>({left.floor, waste(left), left_sums_}, {right.floor, waste(right), right_sums_}, far);
+      if (least <= std::max(left.floor, right.floor)) continue;
+      for (std::uint32_t k = 0; k < first; ++k)
+        if (life(x[k]).end > s && x[k].limit < least && !raise(x[k], aligned(least, x[k].record))) return fails_in(s);
+    }
+    return true;
+  }
+  /// The sums of what ends and of what begins at a boundary; false if these are too many.
+  constexpr bool sum_up(frame const& f, std::uint32_t boundary, std::uint32_t first) {
+    entry const* const x = entries_of(f);
+    left_sums_.assign(1, 0), right_sums_.assign(1, 0);
+    std::uint32_t count = 0;
+    for (auto k = ending_[boundary]; k != none; k = next_ending_[k]) {
+      if (++count > most_summed) return false;
+      add_to_sums(left_sums_, ground_.size[x[k].record]);
+    }
+    count = 0;
+    for (auto k = first; k < f.count && life(x[k]).begin == boundary; ++k) {
+      if (++count > most_summed) return false;
+      add_to_sums(right_sums_, ground_.size[x[k].record]);
+    }
+    return true;
+  }
+
+  /// Puts entry k of the top frame at its limit and opens what is left; false if that cannot be.
+  constexpr bool place(std::uint32_t k) {
+    ++nodes_;
+    auto const top = static_cast<std::uint32_t>(frames_.size() - 1);
+    frame const f = frames_[top];
+    entry const placed = entries_of(f)[k];
+    offsets_[placed.record] = placed.limit;
+    if (f.count == 1) return true;
+    frame rest;
+    rest.entries = f.free_entries, rest.sections_at = f.free_sections;
+    rest.count = f.count - 1, rest.begin = f.begin, rest.end = f.end, rest.parent = top;
+    rest.free_entries = rest.entries + rest.count, rest.free_sections = rest.sections_at + (f.end - f.begin);
+    if (pool_.size() < rest.free_entries) pool_.resize(2 * rest.free_entries + 64, entry{});
+    if (sections_.size() < rest.free_sections) sections_.resize(2 * rest.free_sections + 64, section{});
+    auto const mine = life(placed);
+    changed_ = mine;
+    Unit const end = placed.limit + ground_.size[placed.record];
+    entry* out = entries_of(rest);
+    for (std::uint32_t j = 0; j < f.count; ++j) {
+      if (j == k) continue;
+      *out = entries_of(f)[j];
+      if (meet(life(*out), mine)) {
+        out->base = std::max(out->base, aligned(end, out->record));
+        if (out->limit < out->base && !raise(*out, out->base)) return false;
+      }
+      ++out;
+    }
+    rest.fresh = changed_;
+    for (auto s = f.begin; s < f.end; ++s) at(rest, s) = at(f, s);
+    bool splits = mine.begin + 1 == mine.end;
+    for (auto s = mine.begin; s < mine.end; ++s) {
+      at(rest, s).load -= ground_.size[placed.record];
+      if (s + 1 < mine.end) splits |= --at(rest, s).crossing == 0;
+    }
+    if (!measure_floors(rest, rest.fresh)) return false;
+    if (splits && tricks_.decompose) return open_parts(rest, top);
+    frames_.push_back(rest);
+    return true;
+  }
+
+  /// Pushes a frame for each run of sections that unplaced records cross; the smallest is searched first.
+  constexpr bool open_parts(frame const& whole, std::uint32_t parent) {
+    std::size_t const first_new = frames_.size();
+    frame part = whole;
+    part.parent = parent, part.end = whole.begin;
+    for (std::uint32_t dealt = 0; part.end < whole.end;) {
+      part.begin = part.end++;
+      while (part.end < whole.end && at(whole, part.end - 1).crossing > 0) ++part.end;
+      part.fresh = common(whole.fresh, {part.begin, part.end});
+      part.sections_at = whole.sections_at + (part.begin - whole.begin);
+      part.entries = whole.entries + dealt, part.count = 0;
+      while (dealt < whole.count && life(entries_of(whole)[dealt]).begin < part.end) ++dealt, ++part.count;
+      if (part.count == 0) continue;
+      frames_.push_back(part);
+    }
+    std::sort(
+        frames_.begin() + static_cast<std::ptrdiff_t>(first_new), frames_.end(),
+        [](frame const& a, frame const& b) { return a.count != b.count ? a.count > b.count : a.begin > b.begin; });
+    return true;
+  }
+
+  search_ground<Unit> const& ground_;
+  search_tricks tricks_;
+  Unit capacity_ = 0, roof_ = 0;  // roof: the capacity rounded up to the grain, for sums of rounded sizes
+  std::vector<Unit> offsets_;
+  std::vector<std::uint32_t> by_begin_;  // records by the begin of their lives
+  std::vector<double> preference_;       // of each record, the least first
+  std::vector<std::int64_t> conflicts_;  // of each section: failures, and 1
+  failed_states failed_;
+  std::vector<frame> frames_;
+  std::vector<entry> pool_;
+  std::vector<section> sections_;
+  section_range changed_{};  // where limits have risen since floors were measured
+  section_range unmet_{};    // where floors have risen since meetings were looked at
+  // Of the present plateau, by section; begun_: options that begin less options that end there.
+  std::vector<char> reached_, reaches_end_, may_waste_;
+  std::vector<std::int32_t> begun_;
+  std::vector<option> options_;
+  // Of the present boundary: entries that end there as a list.
+  std::vector<std::uint32_t> ending_, next_ending_;
+  std::vector<Unit> left_sums_, right_sums_;
+  std::uint32_t chosen_ = none;  // entry to branch on
+  bool forced_ = false;
+  double least_score_ = 0;
+  std::int64_t nodes_ = 0, runs_ = 0, run_length_ = 0, run_end_ = 0;
+  std::uint64_t random_ = 0;
+  bool failing_ = false, hopeless_ = false;
+};
+
+}  // namespace neap::inline v0::detail
