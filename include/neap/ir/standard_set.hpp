@@ -83,7 +83,16 @@ struct is_listed;
 template <class Op, class... Listed>
 struct is_listed<Op, type_list<Listed...>> {
   static constexpr bool found = (__is_same(Op, Listed) || ...);
+  static constexpr int row() {
+    int k = 0;
+    (void)((__is_same(Op, Listed) || (++k, false)) || ...);
+    return k;
+  }
 };
+
+/// The place of a standard operator in the list.
+template <class Op>
+inline constexpr int standard_row = is_listed<Op, op::standard_list>::row();
 }  // namespace detail
 
 /// Whether Op is one of the standard operators.

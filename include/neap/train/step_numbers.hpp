@@ -5,6 +5,7 @@
 //   run(batch, {.rate = 1e-4});
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/philox.hpp>
 #include <neap/model/functions/random.hpp>
 #include <neap/model/parameter.hpp>
@@ -111,7 +112,7 @@ class step_numbers {
 
   /// Writes the numbers of the next step, by the counter of those that were taken. Throws neap::error for settings that
   /// the step has no use for.
-  void set(step_settings const& s, std::source_location at) const {
+  NEAP_ONCE void set(step_settings const& s, std::source_location at) const {
     auto const refuse = [&](std::string const& what) { throw error(context_access::place(at), what); };
     auto const step = *reinterpret_cast<std::int64_t const*>(counter_.storage()->data()) + 1;
     bool rate = !s.rate, momentum = !s.momentum, decay = !s.weight_decay;
@@ -159,7 +160,7 @@ class step_numbers {
     double rate_factor = 1;
     bool own_rate = false, own_decay = false, used = false;
   };
-  static tensor number(dtype t, shape const& s = {}) {
+  NEAP_ONCE static tensor number(dtype t, shape const& s = {}) {
     return make_owned({t, s}, initialiser::constant(0), role::state);
   }
 
