@@ -10,12 +10,17 @@
 // code.
 #pragma once
 
-#if defined(NEAP_COMPILING) && !defined(__CUDACC__)
+#if defined(NEAP_COMPILING) && defined(__clang__)
+// Weak: of an inline constructor clang makes one of the two symbols, and which one depends on the optimisation.
+#define NEAP_ONCE __attribute__((used, weak)) inline
+#elif defined(NEAP_COMPILING)
 #define NEAP_ONCE __attribute__((used)) inline
 #elif defined(NEAP_COMPILED_APART) && defined(__clang__) && !defined(__CUDACC__)
-#define NEAP_ONCE __attribute__((gnu_inline, noinline)) inline
+// A body that is there to be inlined only, and may not be. Members cannot have the `extern` that clang misses.
+#pragma clang diagnostic ignored "-Wgnu-inline-cpp-without-extern"
+#define NEAP_ONCE __attribute__((gnu_inline, noinline, optnone)) inline
 #elif defined(NEAP_COMPILED_APART) && defined(__GNUC__) && !defined(__CUDACC__)
-// A body that is there to be inlined only, and, as it is said to be compiled otherwise than its callers, never is.
+// A body that is there to be inlined only, and, as it is said to be optimised otherwise than its callers, never is.
 #define NEAP_ONCE __attribute__((gnu_inline, optimize("O0"))) inline
 #else
 #define NEAP_ONCE inline
