@@ -8,6 +8,9 @@
 // The word is for functions that are long and not templates; what is short or runs in inner loops of templates is better
 // inlined. A header that has it is reached from neap/compiled.hpp (a house test sees to it), else nobody would make the
 // code.
+//
+// NEAP_INSTANTIATE_ONCE(declaration) says the same of what a template makes for the standard operators: it is made in that
+// one file.
 #pragma once
 
 #if defined(NEAP_COMPILING) && defined(__clang__)
@@ -24,4 +27,12 @@
 #define NEAP_ONCE __attribute__((gnu_inline, optimize("O0"))) inline
 #else
 #define NEAP_ONCE inline
+#endif
+
+#if defined(NEAP_COMPILING)
+#define NEAP_INSTANTIATE_ONCE(...) template __VA_ARGS__
+#elif defined(NEAP_COMPILED_APART) && !defined(__CUDACC__)
+#define NEAP_INSTANTIATE_ONCE(...) extern template __VA_ARGS__
+#else
+#define NEAP_INSTANTIATE_ONCE(...) static_assert(true)
 #endif
