@@ -6,6 +6,7 @@
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/transfer.hpp>
 #include <neap/memory/make_plan.hpp>
+#include <neap/optimize/planned_once.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
@@ -133,5 +134,8 @@ plan<basic_graph<Ops>> plan_in_order(basic_graph<Ops> const& g, memory_options c
   c.result = simulate(c.graph, c.order, roofline::host(1), options);
   return make_plan(std::move(c), g, options);
 }
+
+NEAP_INSTANTIATE_ONCE(std::optional<plan<graph>> plan_like(plan<graph> const&, graph const&, graph const&));
+NEAP_INSTANTIATE_ONCE(plan<graph> plan_in_order(graph const&, memory_options const&));
 
 }  // namespace neap::inline v0

@@ -12,8 +12,8 @@
 // without a word to anybody. The only place where a graph changes is the editor (ir/editor.hpp).
 #pragma once
 
-#include <neap/core/csr.hpp>
 #include <neap/core/compiled_once.hpp>
+#include <neap/core/csr.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/core/id.hpp>
 #include <neap/core/plain_vector.hpp>

@@ -108,8 +108,7 @@ loss_and_gradients accumulated(Loss const& loss, Model& model, Sample const& sam
                                gradient_options const& o = {},
                                std::source_location at = std::source_location::current()) {
   caller_scope const here(at);
-  if (o.parts == 1)
-    return detail::differentiated(detail::loss_of(loss, model, sample, o.keep_prediction), weights, o);
+  if (o.parts == 1) return detail::differentiated(detail::loss_of(loss, model, sample, o.keep_prediction), weights, o);
   detail::sum_of_parts sum;
   for (std::int64_t i = 0; i < o.parts; ++i) {
     auto const part = detail::with_tensors(

@@ -108,7 +108,8 @@ class step_numbers {
     for (auto const& g : groups_) all.push_back({g.match.empty() ? "numbers" : "numbers." + g.match, g.numbers});
     all.push_back({"seed", seed_});
     if (scales_loss())
-      for (auto const& [name, x] : {std::pair{"loss_scale", &scale32_}, {"loss_scale", &scale64_}, {"loss_unscale", &unscale_}})
+      for (auto const& [name, x] :
+           {std::pair{"loss_scale", &scale32_}, {"loss_scale", &scale64_}, {"loss_unscale", &unscale_}})
         all.push_back({name, *x});
     return all;
   }

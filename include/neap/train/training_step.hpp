@@ -186,9 +186,9 @@ training_program<Ops> finished_step(tracer& t, step_results const& made, trainin
   if (options.fuse_updates) fuse_updates_of(p, like);
   return p;
 }
-NEAP_INSTANTIATE_ONCE(training_program<standard_operators> finished_step(
-    tracer&, step_results const&, training_state const&, training_options const&,
-    training_program<standard_operators> const*));
+NEAP_INSTANTIATE_ONCE(training_program<standard_operators> finished_step(tracer&, step_results const&,
+                                                                         training_state const&, training_options const&,
+                                                                         training_program<standard_operators> const*));
 
 template <class Ops, class Model, class Sample, class Loss, class Optimizer>
 training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
