@@ -622,8 +622,8 @@ constexpr operator_facets make_facets() {
   f.elementwise = elementwise_v<Op>;
   f.random = random_v<Op>;
   f.takes = takes_v<Op>;
-  if constexpr (is_standard<Op>) f.standard_row = standard_row<Op>;
-  else f.kernel = &functions::kernel;
+  f.standard_row = standard_row<Op>;
+  if constexpr (!is_standard<Op>) f.kernel = &functions::kernel;
   f.construct = &functions::construct;
   f.infer = &functions::infer;
   f.relate = &functions::relate;
@@ -635,9 +635,6 @@ constexpr operator_facets make_facets() {
   return f;
 }
 
-template <class Op>
-inline constexpr operator_facets own_facets = make_facets<Op>();
-
 #if defined(NEAP_COMPILED_APART)
 /// The facets of the standard operators, in the order of the set: neap/compiled.hpp has them.
 struct standard_facet_rows {
@@ -646,22 +643,24 @@ struct standard_facet_rows {
 extern standard_facet_rows const standard_facets;
 
 template <class Op>
+inline constexpr operator_facets own_facets = make_facets<Op>();
+template <class Op>
 constexpr operator_facets const& place_of_facets() {
   if constexpr (is_standard<Op>) return standard_facets.row[standard_row<Op>];
   else return own_facets<Op>;
-}
-#else
-template <class Op>
-constexpr operator_facets const& place_of_facets() {
-  return own_facets<Op>;
 }
 #endif
 
 }  // namespace detail
 
 /// The facets of an operator type; one object in the whole program, whose address identifies the type.
+#if defined(NEAP_COMPILED_APART)
 template <class Op>
 inline constexpr operator_facets const& facets_of = detail::place_of_facets<Op>();
+#else
+template <class Op>
+inline constexpr operator_facets facets_of = detail::make_facets<Op>();
+#endif
 
 template <class Op>
 operator_view view_of(Op const& op) {

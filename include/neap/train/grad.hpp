@@ -246,7 +246,7 @@ NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
     if (x.is_empty()) detail::no_tensor(at);
     if (x.is_traced()) throw error(context_access::place(at), "grad: this tensor belongs to a trace that has ended");
   }
-  detail::recorded_graph recorded(operator_table(standard_operators::facets), loss, wrt, at);
+  detail::recorded_graph recorded({}, loss, wrt, at);  // operators join as they come
   std::vector<value_id> sources;
   for (auto const& x : wrt) sources.push_back(recorded.value(x));
   value_id const of = recorded.value(loss);
