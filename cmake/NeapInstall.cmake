@@ -16,7 +16,7 @@ endif()
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/neap-config-version.cmake
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/neap-config.cmake ${PROJECT_SOURCE_DIR}/cmake/neap-dependencies.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/neap-kernels.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/neap-compile-apart.cmake
               ${PROJECT_SOURCE_DIR}/cmake/FindNeapOpenBLAS.cmake ${PROJECT_SOURCE_DIR}/cmake/FindNeapThrust.cmake
               ${PROJECT_BINARY_DIR}/neap-config-version.cmake
         DESTINATION ${package_dir})

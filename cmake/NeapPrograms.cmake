@@ -25,14 +25,14 @@ endif()
 # A template library leaves much for the debugger that nobody reads: line tables are enough.
 target_compile_options(neap_program_flags INTERFACE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Debug>>:-g1>)
 
-# All our programs share one compilation of the kernels, which takes longer than any of them.
-add_library(neap_kernels STATIC EXCLUDE_FROM_ALL)
-target_link_libraries(neap_kernels PRIVATE neap::neap neap_program_flags)
-neap_compile_kernels(neap_kernels)
+# All our programs share one compilation of the library, which takes longer than any of them.
+add_library(neap_compiled STATIC EXCLUDE_FROM_ALL)
+target_link_libraries(neap_compiled PRIVATE neap::neap neap_program_flags)
+neap_compile_apart(neap_compiled)
 
 add_library(neap_program_options INTERFACE)
-target_link_libraries(neap_program_options INTERFACE neap_program_flags neap_kernels)
-target_compile_definitions(neap_program_options INTERFACE NEAP_EXTERN_KERNELS)
+target_link_libraries(neap_program_options INTERFACE neap_program_flags neap_compiled)
+target_compile_definitions(neap_program_options INTERFACE NEAP_COMPILED_APART)
 
 set(neap_program_dir ${PROJECT_BINARY_DIR}/bin)
 

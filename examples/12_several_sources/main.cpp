@@ -1,13 +1,14 @@
-// Lesson 12: a program of several source files. Each would compile the kernels again; so all are compiled with
-// NEAP_EXTERN_KERNELS, and one more file compiles the kernels for all:
+// Lesson 12: a program of several source files. Each would compile the library's code and its kernels again; so all are
+// compiled with NEAP_COMPILED_APART, and three more files compile them for all:
 //
-//   #include <neap/model/kernels.hpp>
-//   NEAP_COMPILE_KERNELS
+//   neap.cpp:            #include <neap/compiled.hpp>
+//   neap_operators.cpp:  #include <neap/compiled_operators.hpp>
+//   neap_kernels.cpp:    #include <neap/compiled_kernels.hpp>
 //
-// With CMake one line does both, and optimises that file whatever the build type:
+// With CMake one line does all of it, and optimises those three whatever the build type:
 //
 //   target_link_libraries(my_program PRIVATE neap::neap)
-//   neap_compile_kernels(my_program)
+//   neap_compile_apart(my_program)
 #include "model.hpp"
 
 #include <cstdio>

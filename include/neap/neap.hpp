@@ -1,6 +1,6 @@
-// What a host program needs: models and training steps, planning under a memory or latency limit, execution, reports.
-// Apart are graph files (neap/import, two more libraries), saved models and trainings (neap/train/checkpoint.hpp), and
-// what few programs need: the zoo, the exact memory planner and its relatives, graphs as text, traversals, the verifiers
+// What a host program needs: models and training steps, planning under a memory or latency limit, execution. Apart are
+// graph files (neap/import, two more libraries), saved models and trainings (neap/train/checkpoint.hpp), reports (each
+// header of neap/report), and what few programs need: the zoo, the exact memory planner and its relatives, graphs as text, traversals, the verifiers
 // of graphs and plans, measured cost tables.
 #pragma once
 
@@ -36,9 +36,3 @@
 
 #include <neap/execute/evaluator.hpp>
 #include <neap/execute/trainer.hpp>
-
-#include <neap/report/dot.hpp>
-#include <neap/report/memory_svg.hpp>
-#include <neap/report/plan_file.hpp>
-#include <neap/report/results_csv.hpp>
-#include <neap/report/text_file.hpp>

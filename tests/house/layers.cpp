@@ -146,6 +146,27 @@ tree read(fs::path const& root) {
   return t;
 }
 
+/// The headers under `root`/neap in which this word stands.
+std::vector<std::string> with_word(fs::path const& root, std::string const& word) {
+  std::vector<std::string> found;
+  for (auto const& entry : fs::recursive_directory_iterator(root / "neap")) {
+    if (!entry.is_regular_file()) continue;
+    std::ifstream in(entry.path());
+    std::string const text{std::istreambuf_iterator<char>(in), {}};
+    if (text.find(word) != std::string::npos) found.push_back(fs::relative(entry.path(), root).generic_string());
+  }
+  return found;
+}
+
+/// Those of `headers` that `start` does not reach.
+std::vector<std::string> unreached(tree const& t, std::string const& start, std::vector<std::string> const& headers) {
+  auto const all = reach(t, start);
+  std::vector<std::string> out;
+  for (auto const& h : headers)
+    if (!all.contains(h)) out.push_back(h + ": not reached from " + start);
+  return out;
+}
+
 std::string joined(std::vector<std::string> const& lines) {
   std::string all;
   for (auto const& line : lines) all += line + "\n";
@@ -160,6 +181,18 @@ TEST_CASE("the library keeps to its layers") {
   CHECK(t.contains("neap/core/version.hpp"));
   auto const found = faults(t);
   CHECK_MESSAGE(found.empty(), joined(found));
+}
+
+TEST_CASE("what is compiled once has a file that compiles it") {
+  auto const root = fs::path(NEAP_SOURCE_DIR) / "include";
+  auto const t = read(root);
+  auto const marked = with_word(root, "NEAP_ONCE ");
+  CHECK(marked.size() > 10);
+  auto const found = unreached(t, "neap/compiled.hpp", marked);
+  CHECK_MESSAGE(found.empty(), joined(found));
+
+  // A planted one is found: graph files are not in the umbrella.
+  CHECK(unreached(t, "neap/compiled.hpp", {"neap/ir/graph.hpp", "neap/import/json.hpp"}).size() == 1);
 }
 
 TEST_CASE("planted faults are found, and nothing else is") {

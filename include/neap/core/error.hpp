@@ -2,6 +2,8 @@
 // data (files, limits, disks) is a result<T>: a value or one line that says what is wrong and where.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
+
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -16,9 +18,9 @@ class error : public std::runtime_error {
  public:
   explicit error(std::string const& what) : std::runtime_error(what) {}
   /// Prefixes the place, file name without its folders; nothing for a place that is not known (std::source_location{}).
-  error(std::source_location at, std::string_view what) : std::runtime_error(place(at) + std::string(what)) {}
+  NEAP_ONCE error(std::source_location at, std::string_view what) : std::runtime_error(place(at) + std::string(what)) {}
 
-  static std::string place(std::source_location at) {
+  NEAP_ONCE static std::string place(std::source_location at) {
     if (at.line() == 0) return {};
     std::string_view file = at.file_name();
     if (auto slash = file.find_last_of('/'); slash != file.npos) file.remove_prefix(slash + 1);

@@ -2,6 +2,7 @@
 // a blocking flow at a time.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ class min_cut {
 
   /// Finds the least cut between two nodes; afterwards has_source() says on which side each node lies. Of several least
   /// cuts the one with the fewest nodes at the source's side.
-  void cut(std::uint32_t source, std::uint32_t sink) {
+  NEAP_ONCE void cut(std::uint32_t source, std::uint32_t sink) {
     while (find_levels(source, sink)) {
       at_ = head_;
       block(source, sink);
@@ -46,7 +47,7 @@ class min_cut {
   }
 
   /// How many edges away from the source each node is; whether the sink can be reached.
-  bool find_levels(std::uint32_t source, std::uint32_t sink) {
+  NEAP_ONCE bool find_levels(std::uint32_t source, std::uint32_t sink) {
     level_.assign(head_.size(), none);
     queue_.clear();
     level_[source] = 0;
@@ -61,7 +62,7 @@ class min_cut {
   }
 
   /// Flow along shortest paths until none is left. A path is kept as its edges: networks may be as deep as a model.
-  void block(std::uint32_t source, std::uint32_t sink) {
+  NEAP_ONCE void block(std::uint32_t source, std::uint32_t sink) {
     path_.clear();
     auto node = source;
     for (;;) {

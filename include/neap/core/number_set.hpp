@@ -5,6 +5,7 @@
 //                                   [&] { things.push_back(x); return things.size() - 1; });
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 
 #include <cstddef>
@@ -36,7 +37,7 @@ class number_set {
     std::uint32_t number = 0, hash = 0;
     bool taken = false;
   };
-  void grow() {
+  NEAP_ONCE void grow() {
     plain_vector<slot> old(slots_.empty() ? 16 : 2 * slots_.size());
     old.swap(slots_);
     for (auto const& s : old)

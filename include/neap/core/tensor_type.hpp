@@ -2,6 +2,7 @@
 // 8 and live in place, so that types are plain values that kernels, graphs and nvcc can copy.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/config.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/units.hpp>
@@ -105,7 +106,7 @@ constexpr std::int64_t elements(shape const& s) {
 }
 
 /// "[32,64]".
-inline std::string to_string(extents const& s) {
+NEAP_ONCE std::string to_string(extents const& s) {
   std::string text = "[";
   for (int i = 0; i < s.rank(); ++i) {
     if (i) text += ',';
@@ -128,7 +129,7 @@ struct tensor_type {
 };
 
 /// "f32[32,64]".
-inline std::string to_string(tensor_type const& t) { return std::string(name_of(t.element)) + to_string(t.dims); }
+NEAP_ONCE std::string to_string(tensor_type const& t) { return std::string(name_of(t.element)) + to_string(t.dims); }
 
 /// Strides, in elements, of a dense row-major tensor.
 constexpr extents dense_strides(shape const& s) {

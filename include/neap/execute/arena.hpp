@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/core/byte_block.hpp>
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/units.hpp>
 
@@ -15,7 +16,7 @@ class arena {
  public:
   arena() = default;
   /// Throws neap::error where the system has not so much memory.
-  explicit arena(bytes_t bytes) {
+  NEAP_ONCE explicit arena(bytes_t bytes) {
     if (bytes == 0) return;
     try {
       block_ = byte_block(static_cast<std::size_t>(bytes), 4096);

@@ -18,19 +18,7 @@ template <class Program, class Ops, class Backend>
 class bound_program {
  public:
   bound_program(Program p, plan<basic_graph<Ops>> const& planned, Backend& backend, execution_options const& options,
-                std::source_location at)
-      : step(std::move(p)) {
-    auto const refuse = [&](std::string const& what) { throw error(context_access::place(at), what); };
-    if (planned.original != step.program.digest()) refuse("the plan is not one of this program");
-    std::vector<source_binding> bindings;
-    for (auto const& r : step.residents)
-      bindings.push_back({counterpart(step.program.sources(), planned.graph.sources(), r.value), r.memory()});
-    for (auto v : step.inputs) {
-      inputs.push_back(counterpart(step.program.sources(), planned.graph.sources(), v));
-      types.push_back(step.program.type(v));
-    }
-    with_place(at, [&] { run = std::make_unique<executable<Ops, Backend>>(planned, bindings, backend, options); });
-  }
+                std::source_location at);
 
   /// Where a kept value of the program is after a run.
   tensor_ref value(value_id v) const {
@@ -51,6 +39,22 @@ class bound_program {
   }
 };
 
+template <class Program, class Ops, class Backend>
+bound_program<Program, Ops, Backend>::bound_program(Program p, plan<basic_graph<Ops>> const& planned, Backend& backend,
+                                                    execution_options const& options, std::source_location at)
+    : step(std::move(p)) {
+  if (planned.original != step.program.digest())
+    throw error(context_access::place(at), "the plan is not one of this program");
+  std::vector<source_binding> bindings;
+  for (auto const& r : step.residents)
+    bindings.push_back({counterpart(step.program.sources(), planned.graph.sources(), r.value), r.memory()});
+  for (auto v : step.inputs) {
+    inputs.push_back(counterpart(step.program.sources(), planned.graph.sources(), v));
+    types.push_back(step.program.type(v));
+  }
+  with_place(at, [&] { run = std::make_unique<executable<Ops, Backend>>(planned, bindings, backend, options); });
+}
+
 /// Runs a program on batches. `Program` has program, residents, inputs and recipe.
 template <class Program, class Ops, class Backend>
 class batch_runner {
@@ -58,14 +62,7 @@ class batch_runner {
   using bound = bound_program<Program, Ops, Backend>;
 
   batch_runner(Program const& step, plan<basic_graph<Ops>> const& p, Backend& backend, execution_options const& options,
-               std::string_view who, std::source_location at)
-      : backend_(&backend),
-        options_(options),
-        who_(who) {
-    sizes_.push_back(std::make_unique<bound>(step, p, backend, options, at));
-    auto const& first = *sizes_.front()->run;
-    options_.memory = {first.arena_data(), static_cast<std::size_t>(first.arena_bytes())};
-  }
+               std::string_view who, std::source_location at);
 
   /// The program for a batch's types, its inputs bound to the batch's memory.
   template <class Sample>
@@ -131,18 +128,36 @@ class batch_runner {
         refuse(at, "tensor " + std::to_string(k) + " of the batch is " + to_string(x.type()) + ", the sample's was " +
                        to_string(s));
     });
-    auto step = first().step.recipe->for_sample(&batch, &sample_type<Sample>, first().step, at);
-    auto const& like = first().run->planned();
-    auto p = plan_like(like, first().step.program, step.program);
-    if (!p) p = plan_in_order(step.program, like.options);
-    sizes_.push_back(std::make_unique<bound>(std::move(step), *p, *backend_, fitting(*p, at), at));
-    return *sizes_.back();
+    return planned(first().step.recipe->for_sample(&batch, &sample_type<Sample>, first().step, at), at);
   }
+  /// Plans and keeps the program for another size.
+  bound& planned(Program step, std::source_location at);
 
   Backend* backend_;
   execution_options options_;
   std::string_view who_;
   std::vector<std::unique_ptr<bound>> sizes_;  // the first is the one that was given
 };
+
+template <class Program, class Ops, class Backend>
+batch_runner<Program, Ops, Backend>::batch_runner(Program const& step, plan<basic_graph<Ops>> const& p,
+                                                  Backend& backend, execution_options const& options,
+                                                  std::string_view who, std::source_location at)
+    : backend_(&backend),
+      options_(options),
+      who_(who) {
+  sizes_.push_back(std::make_unique<bound>(step, p, backend, options, at));
+  auto const& first = *sizes_.front()->run;
+  options_.memory = {first.arena_data(), static_cast<std::size_t>(first.arena_bytes())};
+}
+
+template <class Program, class Ops, class Backend>
+auto batch_runner<Program, Ops, Backend>::planned(Program step, std::source_location at) -> bound& {
+  auto const& like = first().run->planned();
+  auto p = plan_like(like, first().step.program, step.program);
+  if (!p) p = plan_in_order(step.program, like.options);
+  sizes_.push_back(std::make_unique<bound>(std::move(step), *p, *backend_, fitting(*p, at), at));
+  return *sizes_.back();
+}
 
 }  // namespace neap::inline v0::detail

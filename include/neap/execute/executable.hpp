@@ -11,11 +11,12 @@
 // outstanding are written to the spill file first, and read back.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/execute/arena.hpp>
 #include <neap/execute/kernel_check.hpp>
 #include <neap/execute/spill_file.hpp>
-#include <neap/ir/graph.hpp>
+#include <neap/ir/standard_operators.hpp>
 #include <neap/plan/plan.hpp>
 
 #include <algorithm>
@@ -46,24 +47,7 @@ class executable {
   /// (opaque ones), the plan's alignment is not a multiple of the 64 bytes that kernels build on, memory or the spill
   /// file cannot be had. The backend outlives the executable.
   executable(plan<graph_type> p, std::span<source_binding const> sources, Backend& backend,
-             execution_options const& options = {})
-      : plan_(std::move(p)),
-        backend_(&backend),
-        arena_(options.memory.empty() ? plan_.arena_bytes - plan_.resident_bytes : 0),
-        memory_(options.memory.empty() ? arena_.data() : options.memory.data()),
-        address_(plan_.graph.storage_count(), nullptr) {
-    auto const& g = plan_.graph;
-    if (!options.memory.empty() && static_cast<bytes_t>(options.memory.size()) < arena_bytes())
-      throw error("executable: the plan needs " + std::to_string(arena_bytes()) + " bytes, it was given " +
-                  std::to_string(options.memory.size()));
-    if (plan_.options.alignment % 64 != 0)
-      throw error("executable: the plan aligns buffers to " + std::to_string(plan_.options.alignment) +
-                  " bytes, kernels need a multiple of 64");
-    for (auto const& b : plan_.buffers)
-      if (!b.resident) address_[b.storage] = memory_ + (b.offset - plan_.resident_bytes);
-    for (auto const& s : sources) address_[g.storage(s.source)] = static_cast<std::byte*>(s.memory);
-    build(options);
-  }
+             execution_options const& options = {});
   executable(executable const&) = delete;  // the launch list holds addresses
   executable& operator=(executable const&) = delete;
 
@@ -130,105 +114,8 @@ class executable {
     std::uint32_t slot;
   };
 
-  void build(execution_options const& options) {
-    static_assert(detail::kernel_checks<Backend, typename Ops::list>::ok);
-    auto const& g = plan_.graph;
-    auto const n = static_cast<std::uint32_t>(plan_.steps.size());
-    std::size_t refs = 0;
-    for (auto o : g.ops()) refs += g.inputs(o).size() + g.outputs(o).size();
-    refs_.reserve(refs);
-    launches_.resize(n);
-    std::vector<bytes_t> slots;
-    std::vector<std::uint32_t> slot_of(g.value_count(), no_id);
-    std::uint32_t last_wait = 0;  // the last step that waits for a transfer, or one after the last
-    table<storage_id, bytes_t> end_of(g.storage_count(), 0);
-    for (auto const& b : plan_.buffers) end_of[b.storage] = b.offset + b.bytes;
-    for (std::uint32_t i = 0; i < n; ++i) {
-      op_id const o = plan_.steps[i].op;
-      auto& l = launches_[i];
-      l.refs = static_cast<std::uint32_t>(refs_.size());
-      l.inputs = static_cast<std::uint16_t>(g.inputs(o).size());
-      l.outputs = static_cast<std::uint16_t>(g.outputs(o).size());
-      l.attributes = g.attributes(o);
-      for (auto v : g.inputs(o)) l.top = std::max(l.top, end_of[g.storage(v)]);
-      for (auto v : g.outputs(o)) l.top = std::max(l.top, end_of[g.storage(v)]);
-      if (g.template as<op::store>(o)) {
-        l.what = action::store;
-        l.slot = slot_of[index(g.output(o))] = static_cast<std::uint32_t>(slots.size());
-        slots.push_back(g.bytes(g.storage(g.inputs(o)[0])));
-        add_ref(g.inputs(o)[0], o);
-        continue;
-      }
-      if (g.template as<op::load>(o)) {
-        l.what = action::load;
-        l.slot = slot_of[index(g.inputs(o)[0])];
-        add_ref(g.output(o), o);
-        continue;
-      }
-      bool all_views = !g.outputs(o).empty();
-      for (auto v : g.outputs(o)) all_views &= g.record(v).alias == alias_kind::view;
-      if (all_views) continue;
-      l.what = action::compute;
-      l.kernel = detail::kernel_in<Backend, Ops>(g, o);
-      if (!l.kernel) {
-        auto const* x = g.template as<op::opaque>(o);
-        throw error("executable: " + std::string(x ? g.text(x->target) : g.facets(o).name) +
-                    " has no kernel: its meaning is not known");
-      }
-      for (auto v : g.inputs(o)) {
-        if (!fits(g.facets(o).takes, g.layout(v)))
-          throw error("executable: " + std::string(g.facets(o).name) + " #" + std::to_string(index(o)) +
-                      " cannot read an input with strides " + to_string(g.layout(v).strides));
-        add_ref(v, o);
-      }
-      for (auto v : g.outputs(o)) add_ref(v, o);
-      if (auto const& s = plan_.steps[i]; s.workspace_bytes) {
-        l.workspace = memory_ + (s.workspace_offset - plan_.resident_bytes);
-        l.top = std::max(l.top, s.workspace_offset + s.workspace_bytes);
-      }
-    }
-    std::uint32_t w = 0;
-    for (std::uint32_t i = 0; i < n; ++i) {
-      launches_[i].first_wait = w;
-      while (w < plan_.waits.size() && plan_.waits[w].step == i) ++w;
-      launches_[i].waits = w - launches_[i].first_wait;
-      if (launches_[i].waits) last_wait = i;
-    }
-    final_wait_ = w;
-    if (final_wait_ < plan_.waits.size()) last_wait = n;
-    if (slots.empty()) return;
-
-    // Residents that are updated before the last transfer has ended are saved first, so that a failing disk leaves the
-    // weights of the last finished step.
-    std::vector<bool> saved(g.storage_count());
-    for (std::uint32_t i = 0; i < std::min(last_wait, n); ++i) {
-      launches_[i].first_journal = static_cast<std::uint32_t>(journal_.size());
-      for (auto v : g.outputs(plan_.steps[i].op)) {
-        auto const s = g.storage(v);
-        if (g.record(v).alias != alias_kind::update || !g.is_resident(s) || saved[index(s)]) continue;
-        saved[index(s)] = true;
-        journal_.push_back({s, static_cast<std::uint32_t>(slots.size())});
-        slots.push_back(g.bytes(s));
-      }
-      launches_[i].journals = static_cast<std::uint32_t>(journal_.size()) - launches_[i].first_journal;
-    }
-    tickets_.assign(n, 0);
-    spill_ = std::make_unique<spill_file>(options.spill_folder, slots, std::min<std::size_t>(slots.size(), 64));
-  }
-
-  void add_ref(value_id v, op_id o) {
-    auto const& g = plan_.graph;
-    auto const s = g.storage(v);
-    std::byte* const at = address_[s];
-    value_id const first = g.record(s).first;  // v may be a view of it
-    if (!at && g.bytes(s) > 0 && g.is_resident(s) && g.role(first) != role::input)
-      throw error("executable: the " + std::string(name_of(g.role(first))) + " \"" + std::string(g.name(first)) +
-                  "\" that " + std::string(g.facets(o).name) + " reads is bound to no memory");
-    if (g.is_resident(s))
-      fixups_.push_back({static_cast<std::uint32_t>(refs_.size()), s, g.layout(v).offset * size_of(g.type(v).element)});
-    refs_.push_back(tensor_ref::place(at, g.layout(v)));
-    if (!at) refs_.back().data = nullptr;
-  }
+  void build(execution_options const& options);
+  void add_ref(value_id v, op_id o);
 
   void run(launch const& l) {
     if (l.what == action::view) return;
@@ -239,29 +126,7 @@ class executable {
              {refs.subspan(l.refs, l.inputs), refs.subspan(l.refs + l.inputs, l.outputs), l.workspace});
   }
 
-  void run_with_transfers() {
-    std::size_t journaled = 0;
-    try {
-      for (std::uint32_t i = 0; i < launches_.size(); ++i) {
-        auto const& l = launches_[i];
-        for (std::uint32_t w = l.first_wait; w < l.first_wait + l.waits; ++w)
-          spill_->wait(tickets_[plan_.waits[w].transfer]);
-        for (std::uint32_t j = l.first_journal; j < l.first_journal + l.journals; ++j) {
-          spill_->wait(spill_->store(journal_[j].slot, address_[journal_[j].storage]));
-          journaled = j + 1;
-        }
-        run(l);
-        if (l.what == action::store) tickets_[i] = spill_->store(l.slot, storage_address(i));
-        if (l.what == action::load) tickets_[i] = spill_->load(l.slot, storage_address(i));
-      }
-      for (std::uint32_t w = final_wait_; w < plan_.waits.size(); ++w) spill_->wait(tickets_[plan_.waits[w].transfer]);
-    } catch (...) {
-      spill_->settle();
-      for (std::size_t j = 0; j < journaled; ++j)
-        spill_->wait(spill_->load(journal_[j].slot, address_[journal_[j].storage]));
-      throw;
-    }
-  }
+  void run_with_transfers();
   /// A transfer moves the whole storage, whatever part of it the value shows.
   std::byte* storage_address(std::uint32_t step) const {
     auto const o = plan_.steps[step].op;
@@ -284,5 +149,155 @@ class executable {
   bytes_t high_water_ = 0;
   std::size_t steps_ = 0;
 };
+
+template <class Ops, class Backend>
+executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_binding const> sources, Backend& backend,
+                                     execution_options const& options)
+    : plan_(std::move(p)),
+      backend_(&backend),
+      arena_(options.memory.empty() ? plan_.arena_bytes - plan_.resident_bytes : 0),
+      memory_(options.memory.empty() ? arena_.data() : options.memory.data()),
+      address_(plan_.graph.storage_count(), nullptr) {
+  auto const& g = plan_.graph;
+  if (!options.memory.empty() && static_cast<bytes_t>(options.memory.size()) < arena_bytes())
+    throw error("executable: the plan needs " + std::to_string(arena_bytes()) + " bytes, it was given " +
+                std::to_string(options.memory.size()));
+  if (plan_.options.alignment % 64 != 0)
+    throw error("executable: the plan aligns buffers to " + std::to_string(plan_.options.alignment) +
+                " bytes, kernels need a multiple of 64");
+  for (auto const& b : plan_.buffers)
+    if (!b.resident) address_[b.storage] = memory_ + (b.offset - plan_.resident_bytes);
+  for (auto const& s : sources) address_[g.storage(s.source)] = static_cast<std::byte*>(s.memory);
+  build(options);
+}
+
+template <class Ops, class Backend>
+void executable<Ops, Backend>::build(execution_options const& options) {
+  static_assert(detail::kernel_checks<Backend, typename Ops::list>::ok);
+  auto const& g = plan_.graph;
+  auto const n = static_cast<std::uint32_t>(plan_.steps.size());
+  std::size_t refs = 0;
+  for (auto o : g.ops()) refs += g.inputs(o).size() + g.outputs(o).size();
+  refs_.reserve(refs);
+  launches_.resize(n);
+  std::vector<bytes_t> slots;
+  std::vector<std::uint32_t> slot_of(g.value_count(), no_id);
+  std::uint32_t last_wait = 0;  // the last step that waits for a transfer, or one after the last
+  table<storage_id, bytes_t> end_of(g.storage_count(), 0);
+  for (auto const& b : plan_.buffers) end_of[b.storage] = b.offset + b.bytes;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    op_id const o = plan_.steps[i].op;
+    auto& l = launches_[i];
+    l.refs = static_cast<std::uint32_t>(refs_.size());
+    l.inputs = static_cast<std::uint16_t>(g.inputs(o).size());
+    l.outputs = static_cast<std::uint16_t>(g.outputs(o).size());
+    l.attributes = g.attributes(o);
+    for (auto v : g.inputs(o)) l.top = std::max(l.top, end_of[g.storage(v)]);
+    for (auto v : g.outputs(o)) l.top = std::max(l.top, end_of[g.storage(v)]);
+    if (g.template as<op::store>(o)) {
+      l.what = action::store;
+      l.slot = slot_of[index(g.output(o))] = static_cast<std::uint32_t>(slots.size());
+      slots.push_back(g.bytes(g.storage(g.inputs(o)[0])));
+      add_ref(g.inputs(o)[0], o);
+      continue;
+    }
+    if (g.template as<op::load>(o)) {
+      l.what = action::load;
+      l.slot = slot_of[index(g.inputs(o)[0])];
+      add_ref(g.output(o), o);
+      continue;
+    }
+    bool all_views = !g.outputs(o).empty();
+    for (auto v : g.outputs(o)) all_views &= g.record(v).alias == alias_kind::view;
+    if (all_views) continue;
+    l.what = action::compute;
+    l.kernel = detail::kernel_in<Backend, Ops>(g, o);
+    if (!l.kernel) {
+      auto const* x = g.template as<op::opaque>(o);
+      throw error("executable: " + std::string(x ? g.text(x->target) : g.facets(o).name) +
+                  " has no kernel: its meaning is not known");
+    }
+    for (auto v : g.inputs(o)) {
+      if (!fits(g.facets(o).takes, g.layout(v)))
+        throw error("executable: " + std::string(g.facets(o).name) + " #" + std::to_string(index(o)) +
+                    " cannot read an input with strides " + to_string(g.layout(v).strides));
+      add_ref(v, o);
+    }
+    for (auto v : g.outputs(o)) add_ref(v, o);
+    if (auto const& s = plan_.steps[i]; s.workspace_bytes) {
+      l.workspace = memory_ + (s.workspace_offset - plan_.resident_bytes);
+      l.top = std::max(l.top, s.workspace_offset + s.workspace_bytes);
+    }
+  }
+  std::uint32_t w = 0;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    launches_[i].first_wait = w;
+    while (w < plan_.waits.size() && plan_.waits[w].step == i) ++w;
+    launches_[i].waits = w - launches_[i].first_wait;
+    if (launches_[i].waits) last_wait = i;
+  }
+  final_wait_ = w;
+  if (final_wait_ < plan_.waits.size()) last_wait = n;
+  if (slots.empty()) return;
+
+  // Residents that are updated before the last transfer has ended are saved first, so that a failing disk leaves the
+  // weights of the last finished step.
+  std::vector<bool> saved(g.storage_count());
+  for (std::uint32_t i = 0; i < std::min(last_wait, n); ++i) {
+    launches_[i].first_journal = static_cast<std::uint32_t>(journal_.size());
+    for (auto v : g.outputs(plan_.steps[i].op)) {
+      auto const s = g.storage(v);
+      if (g.record(v).alias != alias_kind::update || !g.is_resident(s) || saved[index(s)]) continue;
+      saved[index(s)] = true;
+      journal_.push_back({s, static_cast<std::uint32_t>(slots.size())});
+      slots.push_back(g.bytes(s));
+    }
+    launches_[i].journals = static_cast<std::uint32_t>(journal_.size()) - launches_[i].first_journal;
+  }
+  tickets_.assign(n, 0);
+  spill_ = std::make_unique<spill_file>(options.spill_folder, slots, std::min<std::size_t>(slots.size(), 64));
+}
+
+template <class Ops, class Backend>
+void executable<Ops, Backend>::add_ref(value_id v, op_id o) {
+  auto const& g = plan_.graph;
+  auto const s = g.storage(v);
+  std::byte* const at = address_[s];
+  value_id const first = g.record(s).first;  // v may be a view of it
+  if (!at && g.bytes(s) > 0 && g.is_resident(s) && g.role(first) != role::input)
+    throw error("executable: the " + std::string(name_of(g.role(first))) + " \"" + std::string(g.name(first)) +
+                "\" that " + std::string(g.facets(o).name) + " reads is bound to no memory");
+  if (g.is_resident(s))
+    fixups_.push_back({static_cast<std::uint32_t>(refs_.size()), s, g.layout(v).offset * size_of(g.type(v).element)});
+  refs_.push_back(tensor_ref::place(at, g.layout(v)));
+  if (!at) refs_.back().data = nullptr;
+}
+
+template <class Ops, class Backend>
+void executable<Ops, Backend>::run_with_transfers() {
+  std::size_t journaled = 0;
+  try {
+    for (std::uint32_t i = 0; i < launches_.size(); ++i) {
+      auto const& l = launches_[i];
+      for (std::uint32_t w = l.first_wait; w < l.first_wait + l.waits; ++w)
+        spill_->wait(tickets_[plan_.waits[w].transfer]);
+      for (std::uint32_t j = l.first_journal; j < l.first_journal + l.journals; ++j) {
+        spill_->wait(spill_->store(journal_[j].slot, address_[journal_[j].storage]));
+        journaled = j + 1;
+      }
+      run(l);
+      if (l.what == action::store) tickets_[i] = spill_->store(l.slot, storage_address(i));
+      if (l.what == action::load) tickets_[i] = spill_->load(l.slot, storage_address(i));
+    }
+    for (std::uint32_t w = final_wait_; w < plan_.waits.size(); ++w) spill_->wait(tickets_[plan_.waits[w].transfer]);
+  } catch (...) {
+    spill_->settle();
+    for (std::size_t j = 0; j < journaled; ++j)
+      spill_->wait(spill_->load(journal_[j].slot, address_[journal_[j].storage]));
+    throw;
+  }
+}
+
+NEAP_INSTANTIATE_ONCE(class executable<standard_operators, host_backend>);
 
 }  // namespace neap::inline v0

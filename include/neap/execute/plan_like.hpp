@@ -2,9 +2,11 @@
 // transfers, other bytes. The last, smaller batch of an epoch is planned so in the time of a simulation.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/transfer.hpp>
 #include <neap/memory/make_plan.hpp>
+#include <neap/optimize/planned_once.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
@@ -17,7 +19,7 @@ namespace neap::inline v0 {
 namespace detail {
 
 /// Whether two graphs have the same operators between the same values; attributes and sizes may differ.
-inline bool is_like(op_graph const& a, op_graph const& b) {
+NEAP_ONCE bool is_like(op_graph const& a, op_graph const& b) {
   if (a.op_count() != b.op_count() || a.value_count() != b.value_count() || a.storage_count() != b.storage_count() ||
       !std::equal(a.kept().begin(), a.kept().end(), b.kept().begin(), b.kept().end()))
     return false;
@@ -36,7 +38,7 @@ inline bool is_like(op_graph const& a, op_graph const& b) {
 
 /// `planned`, a graph that was made of `from` by copies and transfers of its ops, with the sizes of `to` in place of those
 /// of `from`.
-inline op_graph resized(op_graph const& planned, op_graph const& from, op_graph const& to) {
+NEAP_ONCE op_graph resized(op_graph const& planned, op_graph const& from, op_graph const& to) {
   // Ops of `from` by origin: a planned op says whose copy it is.
   table<op_id, op_id> of(from.origin_count(), nothing<op_id>);
   for (auto o : from.ops()) of[from.origin(o)] = o;
@@ -136,5 +138,8 @@ plan<basic_graph<Ops>> plan_in_order(basic_graph<Ops> const& g, memory_options c
   c.result = simulate(c.graph, c.order, roofline::host(1), options);
   return make_plan(std::move(c), g, options);
 }
+
+NEAP_INSTANTIATE_ONCE(std::optional<plan<graph>> plan_like(plan<graph> const&, graph const&, graph const&));
+NEAP_INSTANTIATE_ONCE(plan<graph> plan_in_order(graph const&, memory_options const&));
 
 }  // namespace neap::inline v0

@@ -5,6 +5,7 @@
 // Requests run in the order they were issued. Nothing is allocated after construction.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/plain_vector.hpp>
@@ -30,7 +31,7 @@ class spill_file {
 
   /// Creates a file in `folder`, at once unlinked, so that it goes with the process. `slots`: bytes of each block;
   /// `most_in_flight`: requests that may wait at one time. Throws neap::error where the folder cannot be written.
-  spill_file(std::string const& folder, std::vector<bytes_t> const& slots, std::size_t most_in_flight)
+  NEAP_ONCE spill_file(std::string const& folder, std::vector<bytes_t> const& slots, std::size_t most_in_flight)
       : path_(folder + "/neap-spill-XXXXXX"),
         ring_(most_in_flight + 1) {
     file_ = ::mkstemp(path_.data());
@@ -65,13 +66,13 @@ class spill_file {
   /// Starts reading a slot into memory.
   ticket load(std::size_t slot, void* to) { return issue({slot, to, false}); }
   /// Returns when the request is done; throws neap::error if it, or one before it, failed.
-  void wait(ticket t) {
+  NEAP_ONCE void wait(ticket t) {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return finished_ >= t; });
     if (!failure_.empty()) throw error(failure_);
   }
   /// Waits for all requests, forgets a failure: ready for another step.
-  void settle() {
+  NEAP_ONCE void settle() {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return finished_ == issued_; });
     failure_.clear();
@@ -91,7 +92,7 @@ class spill_file {
     bool writes;
   };
 
-  ticket issue(request r) {
+  NEAP_ONCE ticket issue(request r) {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return issued_ - finished_ < ring_.size(); });
     ring_[issued_ % ring_.size()] = r;
@@ -101,7 +102,7 @@ class spill_file {
     return t;
   }
 
-  void work() {
+  NEAP_ONCE void work() {
     for (;;) {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [&] { return closing_ || finished_ < issued_; });
@@ -121,7 +122,7 @@ class spill_file {
     }
   }
 
-  static digest checksum(void const* memory, bytes_t bytes) {
+  NEAP_ONCE static digest checksum(void const* memory, bytes_t bytes) {
     auto const* p = static_cast<unsigned char const*>(memory);
     digest lanes[4] = {{1, 2}, {3, 4}, {5, 6}, {7, 8}};
     bytes_t i = 0;

@@ -10,6 +10,7 @@
 // order of the plan that was given, in the same arena.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/execute/batch_runner.hpp>
 #include <neap/train/training_step.hpp>
 
@@ -80,5 +81,10 @@ trainer(training_program<Ops> const&, plan<basic_graph<Ops>> const&, Backend&) -
 template <class Ops, class Backend>
 trainer(training_program<Ops> const&, plan<basic_graph<Ops>> const&, Backend&, execution_options)
     -> trainer<Ops, Backend>;
+
+namespace detail {
+NEAP_INSTANTIATE_ONCE(class bound_program<training_program<standard_operators>, standard_operators, host_backend>);
+NEAP_INSTANTIATE_ONCE(class batch_runner<training_program<standard_operators>, standard_operators, host_backend>);
+}  // namespace detail
 
 }  // namespace neap::inline v0

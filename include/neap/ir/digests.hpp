@@ -7,6 +7,7 @@
 #pragma once
 
 #include <neap/core/bit_set.hpp>
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/graph.hpp>
@@ -100,7 +101,11 @@ class op_ring {
 class digest_updater {
  public:
   /// Ops and sources that were appended since the digests were true have to be told as well, ops by changed().
-  explicit digest_updater(op_graph& g) : g_(g), down_(g.op_count()), up_(g.op_count()), sources_(g.value_count()) {
+  NEAP_ONCE explicit digest_updater(op_graph& g)
+      : g_(g),
+        down_(g.op_count()),
+        up_(g.op_count()),
+        sources_(g.value_count()) {
     auto const old_sources = g_.source_down_.size();
     g_.op_down_.resize(g_.op_count(), {0, 0}), g_.op_up_.resize(g_.op_count(), {0, 0});
     g_.source_down_.resize(g_.sources_.size(), {0, 0}), g_.source_up_.resize(g_.sources_.size(), {0, 0});
@@ -113,7 +118,7 @@ class digest_updater {
   /// The op's own digest, or an argument, may be another one.
   void changed(op_id o) { down_.add(o), up_.add(o); }
   /// The value's role, whether it is kept, or its readers may be others.
-  void changed(value_id v) {
+  NEAP_ONCE void changed(value_id v) {
     if (auto const p = g_.producer(v); p != nothing<op_id>) {
       up_.add(p);
       return;
@@ -136,7 +141,7 @@ class digest_updater {
     replace(g_.region_digest_, regions_digest());
   }
   /// All digests, in an order found by counting unmet inputs (Kahn 1962). Ops on a cycle keep what they have.
-  void all() {
+  NEAP_ONCE void all() {
     for (std::size_t i = 0; i < g_.sources_.size(); ++i) g_.source_down_[i] = source_down(i);
     plain_vector<std::uint32_t> missing(g_.op_count());
     plain_vector<op_id> order;
@@ -172,7 +177,7 @@ class digest_updater {
     return g_.op_down_[r.producer].mix(index(v) - g_.ops_[r.producer].first_output);
   }
   /// What an op is, without its arguments.
-  digest own_digest(op_id o) const {
+  NEAP_ONCE digest own_digest(op_id o) const {
     auto const& r = g_.ops_[o];
     digest d = r.kind < g_.table_.size() ? digest{}.mix(r.kind) : digest{}.mix(g_.facets(o).name);
     if (auto const* x = g_.as<op::opaque>(o)) {
@@ -189,12 +194,12 @@ class digest_updater {
     }
     return d;
   }
-  digest op_down(op_id o) const {
+  NEAP_ONCE digest op_down(op_id o) const {
     digest d = own_digest(o);
     for (auto v : g_.inputs(o)) d = d.mix(value_digest(v));
     return d;
   }
-  digest source_down(std::size_t ordinal) const {
+  NEAP_ONCE digest source_down(std::size_t ordinal) const {
     auto const& r = g_.values_[g_.sources_[ordinal]];
     auto const d = digest{}.mix(ordinal).mix(source_ordinal(g_.storages_[r.storage].first));
     return detail::mix_layout(d.mix(static_cast<std::uint64_t>(r.role)), g_.layout(g_.sources_[ordinal]))
@@ -218,7 +223,7 @@ class digest_updater {
   }
   /// Works from the changed ops outwards. Ops are nearly always numbered after what they read, and new ones depend on
   /// what was there, so nearly all are looked at once; gives up (false) when that is not so.
-  bool update_cones(std::size_t first_new) {
+  NEAP_ONCE bool update_cones(std::size_t first_new) {
     auto patience = static_cast<std::ptrdiff_t>(4 * g_.op_count() + 64);
     for (std::size_t at = first_new; !down_.empty();) {
       op_id const o = down_.take_up(at);
@@ -246,7 +251,7 @@ class digest_updater {
     }
     return true;
   }
-  digest regions_digest() const {
+  NEAP_ONCE digest regions_digest() const {
     digest sum{0, 0};
     for (std::size_t i = 0; i < g_.regions_.size(); ++i) {
       auto const& r = g_.regions_[i];

@@ -10,6 +10,7 @@
 // passes of plain copies, and the digests of what lies above and below them; many edits, or removals, O(ops + edges).
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/number_set.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
@@ -27,11 +28,14 @@ namespace neap::inline v0 {
 
 class graph_editor final : public op_emitter {
  public:
-  explicit graph_editor(op_graph g) : g_(std::move(g)), old_ops_(g_.op_count()), old_values_(g_.value_count()) {
+  NEAP_ONCE explicit graph_editor(op_graph g)
+      : g_(std::move(g)),
+        old_ops_(g_.op_count()),
+        old_values_(g_.value_count()) {
     if (g_.text_.empty()) g_.text_.push_back('\0');
   }
   /// An empty graph over a table of operators.
-  explicit graph_editor(operator_table ops) : graph_editor(op_graph(ops)) {}
+  NEAP_ONCE explicit graph_editor(operator_table ops) : graph_editor(op_graph(ops)) {}
 
   /// The graph as edited so far. Readers, order constraints and digests are those from before the edits.
   op_graph const& graph() const { return g_; }
@@ -43,12 +47,13 @@ class graph_editor final : public op_emitter {
     return add_source_at(r, tensor_layout::dense(t), name);
   }
   /// The same with a layout; `bytes` is the storage's size where it is not that of the dense tensor.
-  value_id add_source_at(neap::role r, tensor_layout const& l, std::string_view name = {}, bytes_t bytes = -1) {
+  NEAP_ONCE value_id add_source_at(neap::role r, tensor_layout const& l, std::string_view name = {},
+                                   bytes_t bytes = -1) {
     if (!is_source(r)) throw error("graph: a source needs a source role, not " + std::string(name_of(r)));
     return add_source_value(r, new_value(nothing<op_id>, intern(l), alias_kind::fresh, -1, bytes_of(l, bytes)), name);
   }
   /// Another value on a source's storage (an imported graph may look at one buffer in several ways).
-  value_id add_source_view(value_id base, tensor_layout const& l, std::string_view name = {}) {
+  NEAP_ONCE value_id add_source_view(value_id base, tensor_layout const& l, std::string_view name = {}) {
     if (g_.producer(base) != nothing<op_id>) throw error("graph: the base of a source view is made by an op");
     auto const v = new_value(nothing<op_id>, intern(l), alias_kind::view, -1, -1, g_.values_[base].storage);
     return add_source_value(g_.values_[base].role, v, name);
@@ -56,7 +61,7 @@ class graph_editor final : public op_emitter {
 
   /// Adds an op of any kind, after copies of those inputs whose layout its kernel cannot read; its outputs. Throws neap::error if its shape rule refuses the inputs
   /// or another operator of its name is in the graph.
-  std::vector<value_id> emit(operator_view op, std::span<value_id const> inputs) override {
+  NEAP_ONCE std::vector<value_id> emit(operator_view op, std::span<value_id const> inputs) override {
     int const kind = kind_of(op.facets);
     check_inputs(inputs);
     layouts_.clear();
@@ -96,8 +101,8 @@ class graph_editor final : public op_emitter {
   }
   /// For readers of files: an op of any kind with its outputs given instead of inferred, whose inputs may be values
   /// that are added later. What was read must then pass verify().
-  op_id add_given(operator_view op, std::span<value_id const> inputs, std::span<output_rule const> outputs,
-                  std::string_view target = {}, std::string_view details = {}) {
+  NEAP_ONCE op_id add_given(operator_view op, std::span<value_id const> inputs, std::span<output_rule const> outputs,
+                            std::string_view target = {}, std::string_view details = {}) {
     if (op.facets != &facets_of<op::opaque>) return append(kind_of(op.facets), op.bytes, inputs, outputs);
     auto what = *static_cast<op::opaque const*>(op.bytes);
     what.target = intern_often(target), what.details = intern_often(details);
@@ -105,7 +110,7 @@ class graph_editor final : public op_emitter {
   }
   /// A copy of an op: same operator, attributes, key, origin, region and inputs, new outputs. In-place updates cannot
   /// be copied: throws neap::error.
-  op_id clone(op_id o) {
+  NEAP_ONCE op_id clone(op_id o) {
     op_record r = g_.ops_[o];
     for (auto v : g_.outputs(o))
       if (g_.values_[v].alias == alias_kind::update) throw error("an in-place update cannot be computed again");
@@ -125,7 +130,7 @@ class graph_editor final : public op_emitter {
 
   // ------------------------------------------------------------------ changing
 
-  void set_input(op_id o, std::size_t argument, value_id v) {
+  NEAP_ONCE void set_input(op_id o, std::size_t argument, value_id v) {
     auto& a = g_.arguments_[g_.ops_[o].first_input + argument];
     if (a == v) return;
     if (index(v) >= g_.value_count()) throw error("graph: an op reads a value that is not in the graph");
@@ -225,7 +230,7 @@ class graph_editor final : public op_emitter {
   tensor_layout layout_of(value_id v) const override { return g_.layout(v); }
 
   /// The edited graph. Throws neap::error if a removed op's output is still read or kept, or views form a cycle.
-  op_graph finish() && {
+  NEAP_ONCE op_graph finish() && {
     if (aliases_changed_ || derive_all_) resolve_storages();
     if (any_removed_) compact();
     bool const few = !any_removed_ && !derive_all_ && 4 * reads_.size() + 2 * unread_.size() < old_values_;
@@ -243,7 +248,7 @@ class graph_editor final : public op_emitter {
     use by;
   };
 
-  int kind_of(operator_facets const* f) {
+  NEAP_ONCE int kind_of(operator_facets const* f) {
     if (int const kind = find_kind(g_.table_, f); kind >= 0) return kind;
     auto const others = span_of(g_.others_);
     int kind = find_kind(others, f);
@@ -321,7 +326,8 @@ class graph_editor final : public op_emitter {
     return first;
   }
 
-  op_id append(int kind, void const* attributes, std::span<value_id const> inputs, std::span<output_rule const> rules) {
+  NEAP_ONCE op_id append(int kind, void const* attributes, std::span<value_id const> inputs,
+                         std::span<output_rule const> rules) {
     if (inputs.size() > 0x7fff || rules.size() > 0x7fff) throw error("graph: an op of more than 32767 values");
     take_arguments(inputs);
     inputs = span_of(arguments_);
@@ -350,7 +356,7 @@ class graph_editor final : public op_emitter {
 
   // ------------------------------------------------------------------ tables of layouts and text
 
-  layout_id intern(tensor_layout const& l) {
+  NEAP_ONCE layout_id intern(tensor_layout const& l) {
     auto const n = g_.layouts_.size();
     for (std::size_t i = n, least = n > 8 ? n - 8 : 0; i-- > least;)  // a graph has few, and the last ones come again
       if (g_.layouts_[i] == l) return id_at<layout_id>(i);
@@ -390,7 +396,7 @@ class graph_editor final : public op_emitter {
         neap::digest{}.mix(text).low, [&](std::uint32_t at) { return g_.text(at) == text; },
         [&] { return intern(text); });
   }
-  std::uint32_t intern(std::string_view text) {
+  NEAP_ONCE std::uint32_t intern(std::string_view text) {
     if (text.empty()) return 0;
     if (text.find('\0') != text.npos) throw error("graph: a name with a zero character");
     auto const at = static_cast<std::uint32_t>(g_.text_.size());
@@ -423,7 +429,7 @@ class graph_editor final : public op_emitter {
   }
 
   /// Renumbers ops and values without the removed ones, and storages without those nobody uses.
-  void compact() {
+  NEAP_ONCE void compact() {
     for (auto o : g_.ops())
       if (!is_removed(o))
         for (auto v : g_.inputs(o))
@@ -503,7 +509,7 @@ class graph_editor final : public op_emitter {
   }
 
   /// The storage of every view and update, from its base, after inputs of such ops were replaced.
-  void resolve_storages() {
+  NEAP_ONCE void resolve_storages() {
     plain_vector<value_id> chain;
     plain_vector<unsigned char> done(g_.value_count());
     for (auto& s : g_.storages_) s.updates = 0;
@@ -545,7 +551,7 @@ class graph_editor final : public op_emitter {
   }
 
   /// The readers after a few changes: the old table, with some rows written anew.
-  void patch_uses() {
+  NEAP_ONCE void patch_uses() {
     auto const earlier = [](use a, use b) { return a.op != b.op ? a.op < b.op : a.argument < b.argument; };
     reads_.erase_if([&](reading const& r) { return g_.inputs(r.by.op)[r.by.argument] != r.value; });
     std::sort(reads_.begin(), reads_.end(), [&](reading const& a, reading const& b) {
@@ -570,7 +576,7 @@ class graph_editor final : public op_emitter {
   }
 
   /// For each op that updates a storage: who reads the version that it overwrites.
-  void derive_order() {
+  NEAP_ONCE void derive_order() {
     struct writer {
       op_id op;
       std::uint16_t version;  // the version it overwrites
@@ -605,7 +611,7 @@ class graph_editor final : public op_emitter {
     });
   }
 
-  void update_digests() {
+  NEAP_ONCE void update_digests() {
     digest_updater digests(g_);
     if (derive_all_ || 2 * touched_ops_.size() >= g_.op_count()) return digests.all();
     for (auto o : touched_ops_) digests.changed(o);

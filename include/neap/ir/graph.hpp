@@ -12,6 +12,7 @@
 // without a word to anybody. The only place where a graph changes is the editor (ir/editor.hpp).
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/csr.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/core/id.hpp>
@@ -84,6 +85,11 @@ struct use {
 class op_graph {
  public:
   op_graph() = default;
+  op_graph(op_graph const&);
+  op_graph(op_graph&&) noexcept;
+  op_graph& operator=(op_graph const&);
+  op_graph& operator=(op_graph&&) noexcept;
+  ~op_graph();  // all of them as the compiler would write them, but only once
   explicit op_graph(operator_table ops) : table_(ops) {}
 
   // sizes
@@ -241,7 +247,13 @@ inline bool same_operator(operator_view a, operator_view b) {
 }
 }  // namespace detail
 
-inline bool operator==(op_graph const& a, op_graph const& b) {
+NEAP_ONCE op_graph::op_graph(op_graph const&) = default;
+NEAP_ONCE op_graph::op_graph(op_graph&&) noexcept = default;
+NEAP_ONCE op_graph& op_graph::operator=(op_graph const&) = default;
+NEAP_ONCE op_graph& op_graph::operator=(op_graph&&) noexcept = default;
+NEAP_ONCE op_graph::~op_graph() = default;
+
+NEAP_ONCE bool operator==(op_graph const& a, op_graph const& b) {
   if (a.table_.data() != b.table_.data() || a.digest_ != b.digest_ || a.op_count() != b.op_count() ||
       a.value_count() != b.value_count() || a.storages_ != b.storages_ || a.kept_ != b.kept_ ||
       a.sources_ != b.sources_ || a.regions_ != b.regions_)

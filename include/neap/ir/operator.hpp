@@ -21,6 +21,7 @@
 // as function pointers, so that a graph of many kinds is walked without instantiating anything a second time.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/id.hpp>
@@ -33,6 +34,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -49,56 +51,107 @@ namespace neap::inline v0 {
 /// An attribute's value as the text form, the digest and the reports see it.
 using attribute_value = std::variant<bool, std::int64_t, double, dtype, extents>;
 
+namespace detail {
+/// How a data member lies in memory.
+enum class member_form : std::uint8_t { boolean, i8, u8, i16, u16, i32, u32, i64, u64, f32, f64, element, dims };
+
+template <class T>
+constexpr member_form form_of() {
+  if constexpr (std::is_enum_v<T> && !std::is_same_v<T, dtype>) {
+    return form_of<std::underlying_type_t<T>>();
+  } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    constexpr int size = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 2 : sizeof(T) == 4 ? 4 : 6;
+    return static_cast<member_form>(static_cast<int>(member_form::i8) + size + (std::is_signed_v<T> ? 0 : 1));
+  } else {
+    constexpr bool known = std::is_same_v<T, bool> || std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                           std::is_same_v<T, dtype> || std::is_same_v<T, extents>;
+    static_assert(known, "neap: an attribute is a bool, an integer, an enumeration, float, double, dtype or extents");
+    return std::is_same_v<T, bool>     ? member_form::boolean
+           : std::is_same_v<T, float>  ? member_form::f32
+           : std::is_same_v<T, double> ? member_form::f64
+           : std::is_same_v<T, dtype>  ? member_form::element
+                                       : member_form::dims;
+  }
+}
+
+template <class T>
+T read_member(void const* at) {
+  T x;
+  std::memcpy(&x, at, sizeof(T));
+  return x;
+}
+template <class T>
+void write_member(void* at, std::int64_t value) {
+  auto const x = static_cast<T>(value);
+  std::memcpy(at, &x, sizeof(T));
+}
+}  // namespace detail
+
 /// A named data member of an operator.
 struct attribute_field {
   std::string_view name;
-  attribute_value (*get)(void const* op);
-  void (*set)(void* op, attribute_value const&);  // throws std::bad_variant_access if the type differs
+  void* (*at)(void* op);  // where the member is
+  detail::member_form form;
+
+  attribute_value get(void const* op) const;
+  /// Throws std::bad_variant_access if the type differs.
+  void set(void* op, attribute_value const& v) const;
 };
 
+NEAP_ONCE attribute_value attribute_field::get(void const* op) const {
+  using enum detail::member_form;
+  void const* const p = at(const_cast<void*>(op));
+  auto const integer = [](auto x) { return static_cast<std::int64_t>(x); };
+  switch (form) {
+    case boolean: return *static_cast<bool const*>(p);
+    case i8: return integer(detail::read_member<std::int8_t>(p));
+    case u8: return integer(detail::read_member<std::uint8_t>(p));
+    case i16: return integer(detail::read_member<std::int16_t>(p));
+    case u16: return integer(detail::read_member<std::uint16_t>(p));
+    case i32: return integer(detail::read_member<std::int32_t>(p));
+    case u32: return integer(detail::read_member<std::uint32_t>(p));
+    case i64: return integer(detail::read_member<std::int64_t>(p));
+    case u64: return integer(detail::read_member<std::uint64_t>(p));
+    case f32: return static_cast<double>(*static_cast<float const*>(p));
+    case f64: return *static_cast<double const*>(p);
+    case element: return *static_cast<dtype const*>(p);
+    case dims: break;
+  }
+  return *static_cast<extents const*>(p);
+}
+
+NEAP_ONCE void attribute_field::set(void* op, attribute_value const& v) const {
+  using enum detail::member_form;
+  void* const p = at(op);
+  auto const integer = [&v] { return std::get<std::int64_t>(v); };
+  switch (form) {
+    case boolean: *static_cast<bool*>(p) = std::get<bool>(v); break;
+    case i8: detail::write_member<std::int8_t>(p, integer()); break;
+    case u8: detail::write_member<std::uint8_t>(p, integer()); break;
+    case i16: detail::write_member<std::int16_t>(p, integer()); break;
+    case u16: detail::write_member<std::uint16_t>(p, integer()); break;
+    case i32: detail::write_member<std::int32_t>(p, integer()); break;
+    case u32: detail::write_member<std::uint32_t>(p, integer()); break;
+    case i64: detail::write_member<std::int64_t>(p, integer()); break;
+    case u64: detail::write_member<std::uint64_t>(p, integer()); break;
+    case f32: *static_cast<float*>(p) = static_cast<float>(std::get<double>(v)); break;
+    case f64: *static_cast<double*>(p) = std::get<double>(v); break;
+    case element: *static_cast<dtype*>(p) = std::get<dtype>(v); break;
+    case dims: *static_cast<extents*>(p) = std::get<extents>(v); break;
+  }
+}
+
 namespace detail {
-template <class T>
-struct attribute_traits {  // enumerations of the operator's own, and integers
-  using wide = std::int64_t;
-};
-template <>
-struct attribute_traits<bool> {
-  using wide = bool;
-};
-template <>
-struct attribute_traits<float> {
-  using wide = double;
-};
-template <>
-struct attribute_traits<double> {
-  using wide = double;
-};
-template <>
-struct attribute_traits<dtype> {
-  using wide = dtype;
-};
-template <>
-struct attribute_traits<extents> {
-  using wide = extents;
-};
 template <class M>
 struct member_of;
 template <class C, class T>
 struct member_of<T C::*> {
   using object = C;
   using type = T;
-  using wide = typename attribute_traits<T>::wide;
 };
 template <auto Member>
-attribute_value get_member(void const* op) {
-  using member = member_of<decltype(Member)>;
-  return static_cast<typename member::wide>(static_cast<typename member::object const*>(op)->*Member);
-}
-template <auto Member>
-void set_member(void* op, attribute_value const& v) {
-  using member = member_of<decltype(Member)>;
-  static_cast<typename member::object*>(op)->*Member =
-      static_cast<typename member::type>(std::get<typename member::wide>(v));
+void* member_at(void* op) {
+  return &(static_cast<typename member_of<decltype(Member)>::object*>(op)->*Member);
 }
 }  // namespace detail
 
@@ -106,7 +159,7 @@ void set_member(void* op, attribute_value const& v) {
 /// float, double, dtype or extents.
 template <auto Member>
 constexpr attribute_field field(std::string_view name) {
-  return {name, &detail::get_member<Member>, &detail::set_member<Member>};
+  return {name, &detail::member_at<Member>, detail::form_of<typename detail::member_of<decltype(Member)>::type>()};
 }
 
 // ---------------------------------------------------------------------------------------------- shape rule
@@ -193,7 +246,7 @@ class shape_context {
                part h = {}) const {
     if (!condition) fail({a, b, c, d, e, f, g, h});
   }
-  void require_arity(int least, int most) const {
+  NEAP_ONCE void require_arity(int least, int most) const {
     require(arity() >= least && arity() <= most, "takes ", least, least == most ? "" : " to ",
             least == most ? std::string() : std::to_string(most), " inputs, was given ", arity());
   }
@@ -230,7 +283,7 @@ class shape_context {
   std::span<output_rule const> outputs() const { return {out_.data(), out_.size()}; }
 
  private:
-  [[noreturn]] void fail(std::initializer_list<part> parts) const {
+  [[noreturn]] NEAP_ONCE void fail(std::initializer_list<part> parts) const {
     std::string text(op_);
     text += ": ";
     for (part const& p : parts) p.append_to(text);
@@ -418,6 +471,7 @@ struct operator_facets {
   std::uint32_t size = 0;  // bytes of attributes in a graph
   bool elementwise = false, random = false;
   layouts takes = layouts::any;
+  int standard_row = -1;                                // where it stands among the standard operators; -1: not there
   kernel_function<host_backend> (*kernel)() = nullptr;  // on the host; null for standard operators (model/kernels.hpp)
   void (*construct)(void* at) = nullptr;                // default attributes
   void (*infer)(void const*, shape_context&) = nullptr;
@@ -479,7 +533,7 @@ inline double touched_bytes(tensor_layout const& l) {
   return n;
 }
 
-inline work streaming_work(work_context const& c, double flops_per_element) {
+NEAP_ONCE work streaming_work(work_context const& c, double flops_per_element) {
   work w;
   for (auto const& l : c.in) w.read += touched_bytes(l);
   for (auto const& l : c.out) w.written += touched_bytes(l);
@@ -568,6 +622,7 @@ constexpr operator_facets make_facets() {
   f.elementwise = elementwise_v<Op>;
   f.random = random_v<Op>;
   f.takes = takes_v<Op>;
+  f.standard_row = standard_row<Op>;
   if constexpr (!is_standard<Op>) f.kernel = &functions::kernel;
   f.construct = &functions::construct;
   f.infer = &functions::infer;
@@ -580,11 +635,32 @@ constexpr operator_facets make_facets() {
   return f;
 }
 
+#if defined(NEAP_COMPILED_APART)
+/// The facets of the standard operators, in the order of the set: neap/compiled.hpp has them.
+struct standard_facet_rows {
+  operator_facets row[op::standard_list::size];
+};
+extern standard_facet_rows const standard_facets;
+
+template <class Op>
+inline constexpr operator_facets own_facets = make_facets<Op>();
+template <class Op>
+constexpr operator_facets const& place_of_facets() {
+  if constexpr (is_standard<Op>) return standard_facets.row[standard_row<Op>];
+  else return own_facets<Op>;
+}
+#endif
+
 }  // namespace detail
 
 /// The facets of an operator type; one object in the whole program, whose address identifies the type.
+#if defined(NEAP_COMPILED_APART)
+template <class Op>
+inline constexpr operator_facets const& facets_of = detail::place_of_facets<Op>();
+#else
 template <class Op>
 inline constexpr operator_facets facets_of = detail::make_facets<Op>();
+#endif
 
 template <class Op>
 operator_view view_of(Op const& op) {
@@ -602,11 +678,25 @@ concept tensor_operator =
 /// The facets of all operators of a set, in order: `kind` k of a graph's op is row k.
 using operator_table = std::span<operator_facets const* const>;
 
+namespace detail {
+template <class... Op>
+constexpr std::array<operator_facets const*, sizeof...(Op)> addresses_of_facets() {
+#if defined(NEAP_COMPILED_APART)
+  if constexpr (std::is_same_v<type_list<Op...>, op::standard_list>) {
+    std::array<operator_facets const*, sizeof...(Op)> all{};
+    for (std::size_t k = 0; k < all.size(); ++k) all[k] = &standard_facets.row[k];
+    return all;
+  } else
+#endif
+    return {&facets_of<Op>...};
+}
+}  // namespace detail
+
 /// A named set of operators: struct my_ops : operator_set<add, mul> {}; a name of its own keeps messages short.
 template <class... Op>
 struct operator_set {
   using list = type_list<Op...>;
-  static constexpr std::array<operator_facets const*, sizeof...(Op)> facets{&facets_of<Op>...};
+  static constexpr std::array<operator_facets const*, sizeof...(Op)> facets = detail::addresses_of_facets<Op...>();
   template <class O>
   static constexpr bool contains = (std::is_same_v<O, Op> || ...);
 };

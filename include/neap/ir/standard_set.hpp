@@ -78,16 +78,21 @@ using standard_list = type_list<
 }  // namespace op
 
 namespace detail {
-template <class Op, class List>
-struct is_listed;
 template <class Op, class... Listed>
-struct is_listed<Op, type_list<Listed...>> {
-  static constexpr bool found = (__is_same(Op, Listed) || ...);
-};
+constexpr int row_among(type_list<Listed...>) {
+  bool const same[] = {__is_same(Op, Listed)...};
+  for (std::size_t k = 0; k < sizeof...(Listed); ++k)
+    if (same[k]) return static_cast<int>(k);
+  return -1;
+}
+
+/// The place of an operator among the standard ones; -1 if it is none of them.
+template <class Op>
+inline constexpr int standard_row = row_among<Op>(op::standard_list{});
 }  // namespace detail
 
 /// Whether Op is one of the standard operators.
 template <class Op>
-inline constexpr bool is_standard = detail::is_listed<Op, op::standard_list>::found;
+inline constexpr bool is_standard = detail::standard_row<Op> >= 0;
 
 }  // namespace neap::inline v0

@@ -5,6 +5,7 @@
 //   0        8        16      the one on top: 17, where the sum of their bytes is 6.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/memory/records.hpp>
 
@@ -30,7 +31,7 @@ struct load_event {
 };
 
 /// The loads as changes, sorted by time, one per moment at which something changes.
-constexpr plain_vector<load_event> load_events(memory_problem const& p) {
+NEAP_ONCE constexpr plain_vector<load_event> load_events(memory_problem const& p) {
   plain_vector<load_event> events;
   std::int64_t first = 0, last = 0;
   for (std::size_t i = 0; i < p.count(); ++i) {
@@ -66,7 +67,7 @@ constexpr plain_vector<load_event> load_events(memory_problem const& p) {
 
 /// What records whose offsets are multiples of `step` need at one moment: whoever has another one above it uses up whole
 /// steps, so the sum of the rounded sizes, less the rounding of one on top. Raises `best`.
-constexpr void raise_by_steps(memory_problem const& p, std::int64_t step, load_bound& best) {
+NEAP_ONCE constexpr void raise_by_steps(memory_problem const& p, std::int64_t step, load_bound& best) {
   struct piece {
     std::int64_t lower, upper, bytes, slack;
   };
@@ -100,7 +101,7 @@ constexpr void raise_by_steps(memory_problem const& p, std::int64_t step, load_b
 }
 
 /// The steps worth a look: alignments that waste something, and what all alignments share. A few; each costs a sweep.
-constexpr std::vector<std::int64_t> steps_of(memory_problem const& p) {
+NEAP_ONCE constexpr std::vector<std::int64_t> steps_of(memory_problem const& p) {
   std::vector<std::int64_t> steps;
   if (p.alignment.empty()) return steps;
   bool wastes = false;
@@ -123,7 +124,7 @@ constexpr std::vector<std::int64_t> steps_of(memory_problem const& p) {
 
 /// The load bound. O(n log n), O(n) where the moments are dense and no alignment wastes anything. The records must have
 /// no fault_of().
-constexpr load_bound load_lower_bound(memory_problem const& p) {
+NEAP_ONCE constexpr load_bound load_lower_bound(memory_problem const& p) {
   load_bound best;
   std::int64_t load = 0;
   bool first = true;

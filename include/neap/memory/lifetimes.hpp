@@ -5,6 +5,7 @@
 //   memory_plan m = default_planner{}(l.records);         // m.offsets[l.record_of[storage]]
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/plan/schedule.hpp>
@@ -24,7 +25,7 @@ struct lifetime_records {
 
 /// Records of everything but the residents. Their load is the simulated peak less the resident bytes, at each moment.
 /// O(storages + ops).
-inline lifetime_records lifetimes(flow_facts const& facts, schedule const& order, simulation const& result) {
+NEAP_ONCE lifetime_records lifetimes(flow_facts const& facts, schedule const& order, simulation const& result) {
   lifetime_records l;
   auto const alignment = facts.options().alignment;
   l.record_of.assign(facts.storage_count(), lifetime_records::none);

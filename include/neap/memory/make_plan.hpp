@@ -8,6 +8,7 @@
 //   placed_steps p = make_plan(engine_graph, order, simulate(engine_graph, order, cost));
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/memory/lifetimes.hpp>
 #include <neap/memory/planner.hpp>
@@ -26,7 +27,8 @@ namespace detail {
 
 /// Who has to wait for which transfer: those that need its result or overwrite what it reads, and whoever may be given
 /// the bytes that it holds. A wait that an earlier compute step has already had is left out.
-inline std::vector<transfer_wait> transfer_waits(flow_facts const& facts, schedule const& order, simulation const& s) {
+NEAP_ONCE std::vector<transfer_wait> transfer_waits(flow_facts const& facts, schedule const& order,
+                                                    simulation const& s) {
   if (!facts.has_transfers()) return {};
   plain_vector<transfer_wait> waits;
   auto const n = static_cast<std::uint32_t>(order.size());

@@ -2,6 +2,7 @@
 // graph; otherwise it runs at once, and is recorded if a gradient may be asked of it. Both see the same sequence of ops.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/model/kernels.hpp>
@@ -14,7 +15,7 @@ namespace neap::inline v0 {
 namespace detail {
 
 /// Computes `op` now; its outputs.
-inline std::vector<tensor> run_eagerly(operator_view op, std::span<tensor const> in, std::source_location at) {
+NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor const> in, std::source_location at) {
   auto& context = eager_context::current();
   plain_vector<tensor_layout> layouts;
   layouts.reserve(in.size() + 3);

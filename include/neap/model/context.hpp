@@ -7,6 +7,7 @@
 
 #include <neap/backend/host.hpp>
 #include <neap/core/byte_block.hpp>
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/philox.hpp>
 
@@ -42,7 +43,7 @@ class eager_context {
   explicit eager_context(eager_options o = {}) : eager_context(o, active()) { active() = this; }
   eager_context(eager_context const&) = delete;
   eager_context& operator=(eager_context const&) = delete;
-  ~eager_context() {
+  NEAP_ONCE ~eager_context() {
     if (active() == this) active() = outer_;
   }
 

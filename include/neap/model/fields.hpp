@@ -9,6 +9,8 @@
 // be looked into, because it could hide a weight, is refused when compiling: C arrays, base classes, std::function...
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
+
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -206,7 +208,7 @@ concept plain_value = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_sa
                       (std::is_pointer_v<T> && std::is_function_v<std::remove_pointer_t<T>>) ||
                       (std::is_class_v<T> && std::is_trivially_copyable_v<T>);
 
-inline std::string join_path(std::string const& path, std::string_view name) {
+NEAP_ONCE std::string join_path(std::string const& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <neap/backend/types.hpp>
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/philox.hpp>
 #include <neap/core/tensor_type.hpp>
 
@@ -43,7 +44,7 @@ struct initialiser {
 namespace detail {
 
 /// Four random numbers of a distribution.
-inline void draw_four(initialiser const& i, std::uint64_t counter, double* out) {
+NEAP_ONCE void draw_four(initialiser const& i, std::uint64_t counter, double* out) {
   auto const bits = philox{i.seed}(counter, i.stream);
   if (i.how == initialiser::kind::uniform) {
     for (int k = 0; k < 4; ++k)

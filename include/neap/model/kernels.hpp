@@ -1,16 +1,10 @@
 // The kernels of operators as function pointers: an operator's row in one table gives the standard ones, its facets give
 // any other's.
 //
-// Compiling all standard kernels takes longer than most programs. A program of several source files defines
-// NEAP_EXTERN_KERNELS in all of them and compiles the kernels in one more:
-//
-//   #include <neap/model/kernels.hpp>
-//   NEAP_COMPILE_KERNELS
-//
-// (With CMake: neap_compile_kernels(my_program) does both.) That one file may include backend/kernels/sort_positions.hpp
-// first: gradients of embeddings then sort by Thrust. Without that name, each source file that makes tensors, reads their
-// data or runs a plan compiles the kernels, and files that only include this one do not: the class below is a template
-// for that reason alone.
+// Compiling all standard kernels takes longer than most programs. Where NEAP_COMPILED_APART is defined they are compiled
+// in one file of the program (neap/compiled_kernels.hpp). Without that name, each source file that makes tensors, reads
+// their data or runs a plan compiles the kernels, and files that only include this one do not: the class below is a
+// template for that reason alone.
 #pragma once
 
 #include <neap/backend/host.hpp>
@@ -49,15 +43,12 @@ struct standard_operators_of {
 /// Said in templates that programs instantiate: this program computes with tensors.
 template <class T>
 constexpr void computes() {
-#if !defined(NEAP_EXTERN_KERNELS)
+#if !defined(NEAP_COMPILED_APART)
   (void)sizeof(compile_standard_kernels<typename standard_operators_of<T>::type>);
 #endif
 }
 
 }  // namespace detail
-
-/// What one source file of a program has where the others define NEAP_EXTERN_KERNELS.
-#define NEAP_COMPILE_KERNELS template struct neap::detail::compile_standard_kernels<neap::standard_operators>;
 
 /// Row k: the kernel of operator k of the set on a backend; nullptr where it has none (transfers, opaque operators).
 template <class Backend, class Ops>
@@ -68,8 +59,7 @@ std::span<kernel_function<Backend> const> kernel_table() {
 /// An operator's kernel on the host; nullptr if it has none.
 inline kernel_function<host_backend> host_kernel(operator_facets const& f) {
   if (f.kernel) return f.kernel();
-  int const row = find_kind(operator_table(standard_operators::facets), &f);
-  return row < 0 ? nullptr : detail::standard_kernels()[static_cast<std::size_t>(row)];
+  return f.standard_row < 0 ? nullptr : detail::standard_kernels()[static_cast<std::size_t>(f.standard_row)];
 }
 
 }  // namespace neap::inline v0

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/core/byte_block.hpp>
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/error.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/model/initialise.hpp>
@@ -67,7 +68,7 @@ class tensor_storage {
   void written() { ++version_; }
 
  private:
-  void allocate(initialiser const& first) {
+  NEAP_ONCE void allocate(initialiser const& first) {
     try {
       owned_ = byte_block(static_cast<std::size_t>(bytes_ > 0 ? bytes_ : 1), 64);
     } catch (std::bad_alloc const&) {

@@ -5,6 +5,7 @@
 // Functions on tensors are in functions.hpp. Names for weights and running statistics: parameter and buffer.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/model/context.hpp>
 #include <neap/model/kernels.hpp>
@@ -190,7 +191,7 @@ struct tensor_node {
   tensor_node(tensor_node const&) = delete;
   tensor_node& operator=(tensor_node const&) = delete;
   /// Long chains are released in a loop, not by recursion.
-  ~tensor_node() {
+  NEAP_ONCE ~tensor_node() {
     std::vector<tensor> open = std::move(in);
     while (!open.empty()) {
       tensor last = std::move(open.back());
@@ -201,7 +202,7 @@ struct tensor_node {
   }
 };
 
-inline tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout const& l, bool wants_gradient = false) {
+NEAP_ONCE tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout const& l, bool wants_gradient = false) {
   auto n = std::make_shared<tensor_node>();
   auto const version = s->version();
   n->out.push_back({l, std::move(s), nothing<value_id>, version});
@@ -218,8 +219,8 @@ inline tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout const& 
 }
 
 /// A storage for a dense tensor, with the place of whoever asks for one that cannot be.
-inline std::shared_ptr<tensor_storage> make_storage(tensor_type const& t, initialiser const& first, role r,
-                                                    std::source_location at) {
+NEAP_ONCE std::shared_ptr<tensor_storage> make_storage(tensor_type const& t, initialiser const& first, role r,
+                                                       std::source_location at) {
   for (auto x : t.dims)
     if (x < 0) throw error(context_access::place(at), "a tensor cannot have the shape " + to_string(t.dims));
   std::shared_ptr<tensor_storage> s;
@@ -253,7 +254,7 @@ inline tensor borrowed(tensor_ref const& r) {
 }
 
 /// An axis, which may count from the end, as 0 ... rank - 1.
-inline int axis_of(tensor const& x, std::int64_t axis, char const* who, std::source_location at) {
+NEAP_ONCE int axis_of(tensor const& x, std::int64_t axis, char const* who, std::source_location at) {
   int const rank = x.rank(at);
   if (axis < -rank || axis >= rank)
     throw error(context_access::place(at),
@@ -312,7 +313,7 @@ inline bool tensor::is_traced() const { return node_ && node_->trace != nullptr;
 inline bool tensor::has_data() const { return node_ && storage() && storage()->is_allocated(); }
 inline bool tensor::wants_gradient() const { return node_ && node_->wants_gradient; }
 
-inline tensor_ref tensor::ref(std::source_location at) const {
+NEAP_ONCE tensor_ref tensor::ref(std::source_location at) const {
   if (!node_) detail::no_tensor(at);
   if (!storage())
     throw error(

@@ -13,6 +13,7 @@
 //   auto g = neap::graph{t.finish()};
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/number_map.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
@@ -37,7 +38,7 @@ struct resident {
 
 namespace detail {
 /// Which input of a recorded operator its output j is a view of; -1: of none.
-inline int viewed_input(tensor_node const& n, std::uint32_t j) {
+NEAP_ONCE int viewed_input(tensor_node const& n, std::uint32_t j) {
   plain_vector<tensor_layout> layouts;
   bool shares = false;
   for (auto const& t : n.in) {
@@ -64,7 +65,7 @@ class tracer {
   }
   tracer(tracer const&) = delete;
   tracer& operator=(tracer const&) = delete;
-  ~tracer() { stop(); }
+  NEAP_ONCE ~tracer() { stop(); }
 
   /// The active one; nullptr if there is none.
   static tracer* active() { return context_access::trace(); }
@@ -80,20 +81,20 @@ class tracer {
     return wrap(v);
   }
   /// The name that a tensor of the model gets if the program reads it.
-  void set_name(tensor const& t, std::string const& name) {
+  NEAP_ONCE void set_name(tensor const& t, std::string const& name) {
     if (t.storage()) names_.emplace_back(t.storage().get(), name);
   }
 
   // ------------------------------------------------------------------ what comes out
 
-  tensor wrap(value_id v) {
+  NEAP_ONCE tensor wrap(value_id v) {
     auto n = std::make_shared<detail::tensor_node>();
     n->out.push_back({edit_.layout_of(v), nullptr, v, 0});
     n->trace = token_;
     return tensor(std::move(n), 0);
   }
   /// The value of a tensor in this program; eager tensors become sources. Throws neap::error if it cannot be one.
-  value_id value(tensor const& t, std::source_location at = std::source_location::current()) {
+  NEAP_ONCE value_id value(tensor const& t, std::source_location at = std::source_location::current()) {
     if (t.is_empty()) detail::no_tensor(at);
     auto const& g = edit_.graph();
     if (t.is_traced()) {
@@ -137,7 +138,7 @@ class tracer {
   /// Whether the program has read an eager tensor so far.
   bool reads(tensor const& t) const { return t.storage() && known_.contains(t.storage().get()); }
   /// Adds an op; its outputs. An in-place update of a model's tensor is what later readers of that tensor read.
-  std::vector<tensor> emit(operator_view op, std::span<tensor const> in, std::source_location at) {
+  NEAP_ONCE std::vector<tensor> emit(operator_view op, std::span<tensor const> in, std::source_location at) {
     std::vector<value_id> ids;
     ids.reserve(in.size());
     for (auto const& t : in) ids.push_back(value(t, at));
@@ -184,7 +185,7 @@ class tracer {
   }
 
   /// What an eager view that was recorded is in this program: the same operator on what it looks at.
-  value_id view_again(tensor const& t, std::source_location at) {
+  NEAP_ONCE value_id view_again(tensor const& t, std::source_location at) {
     auto const& n = *t.node();
     auto const& g = edit_.graph();
     std::vector<value_id> in;
@@ -207,7 +208,7 @@ class tracer {
     return last == number_map::none ? nothing<value_id> : value_id{last};
   }
   /// A part of v's storage as it is now. No gradient goes through it, if it is `fixed`.
-  value_id look(value_id v, tensor_layout const& part, bool fixed = true) {
+  NEAP_ONCE value_id look(value_id v, tensor_layout const& part, bool fixed = true) {
     value_id const now = edit_.add(op::as_strided{part.type.dims, part.strides, part.offset}, {v}).front();
     if (fixed) unrecorded_.push_back(now);
     return now;
@@ -217,7 +218,7 @@ class tracer {
     if (context_.trace_ == this) context_.trace_ = nullptr;
   }
 
-  value_id add_source(tensor const& t, std::source_location at) {
+  NEAP_ONCE value_id add_source(tensor const& t, std::source_location at) {
     auto const& s = *t.storage();
     // Its data are as they were made: they are made in the program, where they take memory only while they are needed.
     if (auto const& first = s.first_values();

@@ -5,6 +5,7 @@
 //                                        \________ nobody touches it _____/
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/plan/candidate.hpp>
@@ -25,7 +26,7 @@ struct gap {
 namespace detail {
 
 /// Whether a storage may leave memory for a while: made by an op, never updated in place, never kept.
-inline std::vector<bool> movable_storages(op_graph const& g) {
+NEAP_ONCE std::vector<bool> movable_storages(op_graph const& g) {
   std::vector<bool> movable(g.storage_count());
   for (auto s : g.storages()) movable[index(s)] = !g.is_resident(s) && g.bytes(s) > 0;
   for (auto v : g.values())
@@ -35,8 +36,8 @@ inline std::vector<bool> movable_storages(op_graph const& g) {
 }
 
 /// The gaps that span `position`, in the order of their storages. O(ops + edges).
-inline plain_vector<gap> gaps_at(op_graph const& g, schedule const& order, simulation const& result,
-                                 std::uint32_t position) {
+NEAP_ONCE plain_vector<gap> gaps_at(op_graph const& g, schedule const& order, simulation const& result,
+                                    std::uint32_t position) {
   auto const movable = movable_storages(g);
   std::vector<std::uint32_t> left(g.storage_count(), no_id), resume(g.storage_count(), no_id);
   for (std::uint32_t i = 0; i < order.size(); ++i) {

@@ -3,6 +3,7 @@
 // nothing; values that are not in memory any more are computed again, back to values that are.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/number_map.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
@@ -29,7 +30,7 @@ struct replay_facts {
   number_map families;                     // origins of ops that are not their own, to rows of `copies`
   std::vector<std::vector<op_id>> copies;  // such ops by origin
 
-  replay_facts(op_graph const& g, schedule const& order) : at(positions(order)) {
+  NEAP_ONCE replay_facts(op_graph const& g, schedule const& order) : at(positions(order)) {
     values.build(g.storage_count(), [&](auto&& pair) {
       for (auto v : g.values()) pair(g.storage(v), v);
     });

@@ -16,6 +16,7 @@
 // price, from where on it fits: it is read first.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/csr.hpp>
 #include <neap/core/min_cut.hpp>
 #include <neap/core/plain_vector.hpp>
@@ -112,7 +113,7 @@ class recompute_ground {
     return best;
   }
 
-  void learn(op_graph const& g, schedule const& order, simulation const& result) {
+  NEAP_ONCE void learn(op_graph const& g, schedule const& order, simulation const& result) {
     storage_count_ = g.storage_count();
     if (turn_ == no_id) return;
     auto const n = static_cast<std::uint32_t>(order.size());
@@ -154,7 +155,7 @@ class recompute_ground {
   }
 
   /// What reads a version that is overwritten before the turn cannot run again behind it.
-  void leave_overwritten(op_graph const& g, schedule const& order) {
+  NEAP_ONCE void leave_overwritten(op_graph const& g, schedule const& order) {
     table<storage_id, std::uint16_t> version(g.storage_count(), std::uint16_t{0});
     for (std::uint32_t p = 0; p <= turn_; ++p)
       for (auto v : g.outputs(order[p]))
@@ -177,7 +178,7 @@ class recompute_ground {
   plain_vector<bool> may_;               // positions that may run again
 };
 
-inline recompute_cut recompute_ground::cut(double price) const {
+NEAP_ONCE recompute_cut recompute_ground::cut(double price) const {
   recompute_cut out{price, plain_vector<bool>(turn_ + 1, false), plain_vector<bool>(storage_count_, false)};
   if (price <= 0) {
     for (auto r : waiting_) out.keeps[index(storages_[r].id)] = true, out.bytes += storages_[r].bytes;
@@ -212,7 +213,7 @@ inline recompute_cut recompute_ground::cut(double price) const {
   return out;
 }
 
-inline std::vector<recompute_cut> recompute_ground::hull(std::size_t most) const {
+NEAP_ONCE std::vector<recompute_cut> recompute_ground::hull(std::size_t most) const {
   std::vector<recompute_cut> found;
   found.push_back(cut(0));
   found.push_back(cut(std::numeric_limits<double>::infinity()));
@@ -238,8 +239,8 @@ inline std::vector<recompute_cut> recompute_ground::hull(std::size_t most) const
   return found;
 }
 
-inline recompute_choice recompute_ground::choose(recompute_cut const& front, recompute_cut const& tail,
-                                                 bytes_t budget) const {
+NEAP_ONCE recompute_choice recompute_ground::choose(recompute_cut const& front, recompute_cut const& tail,
+                                                    bytes_t budget) const {
   auto const n = turn_ + 1;
   recompute_choice out;
   out.dropped.assign(storage_count_, false);

@@ -5,6 +5,7 @@
 #include <neap/mutate/mutator.hpp>
 #include <neap/optimize/best_first.hpp>
 #include <neap/optimize/foreign.hpp>
+#include <neap/optimize/planned_once.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/schedule/order.hpp>

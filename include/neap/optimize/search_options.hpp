@@ -1,6 +1,7 @@
 // The options of a search, and its answer.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/plan/candidate.hpp>
 #include <neap/plan/limits.hpp>
 #include <neap/plan/plan.hpp>
@@ -81,7 +82,7 @@ struct forcing_op {
 
 namespace detail {
 /// Two times for a person, in one unit, with as many digits as it takes to tell them apart.
-inline std::pair<std::string, std::string> times_told_apart(seconds_t a, seconds_t b) {
+NEAP_ONCE std::pair<std::string, std::string> times_told_apart(seconds_t a, seconds_t b) {
   auto const most = std::max(a, b);
   auto const [scale, unit] = most < 1e-3 ? std::pair{1e6, " us"}
                              : most < 1  ? std::pair{1e3, " ms"}
@@ -109,7 +110,7 @@ struct search_outcome {
 
  protected:
   /// Why the best plan does not fit: it needs `arena`, of which `resident` is there before and after, and takes `latency`.
-  std::string why_not(bytes_t arena, bytes_t resident, seconds_t latency) const {
+  NEAP_ONCE std::string why_not(bytes_t arena, bytes_t resident, seconds_t latency) const {
     if (fits) return {};
     std::string s = "no plan fits: ";
     bool const slow = latency > latency_limit_seconds * (1 + 1e-12);  // as a search counts

@@ -1,6 +1,7 @@
 // The candidates that a search has met. A candidate is a graph in an order: two that differ in either are two.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/number_set.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/graph.hpp>
@@ -20,7 +21,7 @@ class seen_candidates {
   /// Whether the candidate is here for the first time, and adds it; no_order, and adds nothing, if the order does not
   /// have each op of the graph once and after all it must wait for. O(ops + edges), and nothing is allocated for graphs
   /// of a size met before.
-  answer add(op_graph const& g, schedule const& order) {
+  NEAP_ONCE answer add(op_graph const& g, schedule const& order) {
     auto const places = places_of(g, order);
     if (!is_order_) return answer::no_order;
     digest const d = g.digest().mix(places);
@@ -34,7 +35,7 @@ class seen_candidates {
 
  private:
   /// The sum of one number a position: such numbers do not wait for one another, so a processor works on several at once.
-  std::uint64_t places_of(op_graph const& g, schedule const& order) {
+  NEAP_ONCE std::uint64_t places_of(op_graph const& g, schedule const& order) {
     auto const n = g.op_count();
     is_order_ = order.size() == n;
     if (!is_order_) return 0;

@@ -1,6 +1,8 @@
 // The vocabulary of memory planning: usage records in, offsets out. Data only; the algorithms live in neap/memory.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -54,7 +56,7 @@ struct plan_fault {
 
   constexpr bool empty() const { return what.empty(); }
   /// One line: "record 3: its size is negative".
-  std::string message() const {
+  NEAP_ONCE std::string message() const {
     std::string line;
     if (other >= 0) line = "records " + std::to_string(record) + " and " + std::to_string(other) + ": ";
     else if (record >= 0) line = "record " + std::to_string(record) + ": ";

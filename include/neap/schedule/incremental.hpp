@@ -7,6 +7,7 @@
 // A store stands right after the ops it waits for; everything else right before the first op that waits for it.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/schedule/order.hpp>
 
@@ -21,7 +22,7 @@ namespace detail {
 
 /// The valid order in which ops come as near to their ranks as they can: the ready op of least rank comes next.
 /// O((ops + edges) log ops).
-inline schedule order_by_rank(flow_facts const& facts, table<op_id, std::uint64_t> const& rank) {
+NEAP_ONCE schedule order_by_rank(flow_facts const& facts, table<op_id, std::uint64_t> const& rank) {
   auto const n = facts.op_count();
   auto const next = successors(facts);
   table<op_id, std::uint32_t> missing(n);
@@ -56,7 +57,7 @@ inline schedule order_by_rank(flow_facts const& facts, table<op_id, std::uint64_
 /// An order of all ops of a graph from an order of some of them, ids being the new graph's. Ops in `partial` keep their
 /// order unless the new constraints forbid it (then the whole order is repaired, each op as near to its place as it can
 /// be). Throws neap::error on a cycle. O(ops + edges), and O((ops + edges) log ops) where it must repair.
-inline schedule complete_order(flow_facts const& facts, schedule const& partial) {
+NEAP_ONCE schedule complete_order(flow_facts const& facts, schedule const& partial) {
   auto const n = facts.op_count();
   constexpr std::uint32_t nowhere = no_id;
   table<op_id, std::uint32_t> slot(n, nowhere);  // the op stands before partial[slot], or is it

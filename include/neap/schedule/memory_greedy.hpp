@@ -8,6 +8,7 @@
 // NP-hard, Sethi 1975.)
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/schedule/slide.hpp>
@@ -82,7 +83,7 @@ struct greedy_forward {
 
     static std::uint32_t number(op_id o) { return static_cast<std::uint32_t>(index(o)); }
 
-    walk(flow_facts const& f, bool ahead) : facts(f), look_ahead(ahead) {
+    NEAP_ONCE walk(flow_facts const& f, bool ahead) : facts(f), look_ahead(ahead) {
       missing.assign(n, 0), waits_for.assign(n, 0), age.assign(n, 0), added.assign(n, 0), state.assign(n, 0);
       touchers.assign(facts.storage_count(), 0), which.assign(facts.storage_count(), 0);
       table<op_id, std::uint32_t> seen(n, no_id);
@@ -103,7 +104,7 @@ struct greedy_forward {
     }
     void offer(op_id o) { heap.push({key[o], age[o], number(o), o}); }
     /// The bytes of o with the best of the ops that can run once o has.
-    void look(op_id o) {
+    NEAP_ONCE void look(op_id o) {
       key[o] = added[o];
       if (look_ahead)
         for (auto u : next[o]) {
@@ -118,7 +119,7 @@ struct greedy_forward {
       state[o] = 1, age[o] = clock;
       look(o), offer(o);
     }
-    schedule run() {
+    NEAP_ONCE schedule run() {
       schedule s;
       s.order.reserve(n);
       for (auto o : id_range<op_id>(n))
@@ -213,7 +214,7 @@ struct greedy_backward {
 struct memory_greedy {
   bool forward = true, backward = true, slide = true;  // switches, so that the worth of each can be measured
 
-  schedule operator()(flow_facts const& facts) const {
+  NEAP_ONCE schedule operator()(flow_facts const& facts) const {
     simulator sim;
     schedule best = given_order{}(facts);
     bytes_t peak = sim.peak(facts, best);

@@ -1,6 +1,7 @@
 // Orders of ops: what a scheduler is, whether an order is one, and the two plainest schedulers.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/plan/schedule.hpp>
 #include <neap/simulate/flow_facts.hpp>
@@ -22,7 +23,7 @@ concept scheduler_for = requires(S const& s, G const& g) {
 };
 
 /// Whether each op appears once and after everything it must wait for; a failure says which op does not. O(ops + edges).
-inline status check_order(flow_facts const& facts, schedule const& s) {
+NEAP_ONCE status check_order(flow_facts const& facts, schedule const& s) {
   auto const n = facts.op_count();
   auto const op = [](op_id o) { return "op " + std::to_string(index(o)); };
   if (s.size() != n)

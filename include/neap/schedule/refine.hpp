@@ -6,6 +6,7 @@
 //      meanwhile, as long as no position exceeds the limit. (MAGIS places them by a fixed distance.)
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/schedule/incremental.hpp>
 #include <neap/schedule/slide.hpp>
 #include <neap/simulate/simulator.hpp>
@@ -22,7 +23,7 @@ struct refine {
   bytes_t limit = 0;  // loads may be advanced up to here; 0: up to the peak without advancing any
   bool sink = true, stores = true, loads = true;
 
-  schedule operator()(flow_facts const& facts, const schedule& s) const {
+  NEAP_ONCE schedule operator()(flow_facts const& facts, const schedule& s) const {
     if (auto const ok = check_order(facts, s); !ok) throw error(ok.message());
     simulator sim;
     auto best = s;
@@ -58,7 +59,7 @@ struct refine {
   }
 
   /// Loads from the last to the first, each back until its transfer is hidden or the bytes do not allow it.
-  static schedule advanced(flow_facts const& facts, schedule const& s, bytes_t most, simulator& sim) {
+  NEAP_ONCE static schedule advanced(flow_facts const& facts, schedule const& s, bytes_t most, simulator& sim) {
     auto const n = static_cast<std::uint32_t>(s.size());
     auto const now = sim(facts, s);
     auto bytes_at = now.bytes_at;

@@ -8,6 +8,7 @@
 // Neither is sure to lower the peak, because one op's move changes what another one's is worth; callers compare.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/schedule/order.hpp>
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 namespace neap::inline v0 {
 
 /// The order with compute ops moved late where that costs no bytes. The order must be valid. O(ops + edges).
-inline schedule sink(flow_facts const& facts, schedule const& s) {
+NEAP_ONCE schedule sink(flow_facts const& facts, schedule const& s) {
   auto const n = static_cast<std::uint32_t>(s.size());
   // Ops that moved stand in lists, one for each position that they moved to, the earliest first: the op that sinks next
   // stands before those that have sunk to the same position.
@@ -53,7 +54,7 @@ inline schedule sink(flow_facts const& facts, schedule const& s) {
 }
 
 /// The order with compute ops moved early where that frees bytes. The order must be valid. O(ops + edges).
-inline schedule hoist(flow_facts const& facts, schedule const& s) {
+NEAP_ONCE schedule hoist(flow_facts const& facts, schedule const& s) {
   auto const n = static_cast<std::uint32_t>(s.size());
   table<storage_id, std::uint32_t> last(facts.storage_count(), 0), latest(facts.storage_count(), 0);
   for (std::uint32_t p = 0; p < n; ++p)

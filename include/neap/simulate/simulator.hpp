@@ -6,6 +6,7 @@
 //   s.peak_bytes, s.latency
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/plan/schedule.hpp>
 #include <neap/simulate/flow_facts.hpp>
 
@@ -52,8 +53,8 @@ class simulator {
   static constexpr std::size_t at(op_stream s) { return static_cast<std::size_t>(s); }
 
   /// Start and end of each position's op on its stream; where each storage is made and last touched.
-  void issue(flow_facts const& facts, schedule const& order, std::vector<seconds_t>& start, std::vector<seconds_t>& end,
-             table<storage_id, live_range>& live) {
+  NEAP_ONCE void issue(flow_facts const& facts, schedule const& order, std::vector<seconds_t>& start,
+                       std::vector<seconds_t>& end, table<storage_id, live_range>& live) {
     auto const n = order.size();
     assert(n == facts.op_count() && "a schedule has each op once");
     start.resize(n), end.resize(n);
@@ -88,8 +89,8 @@ class simulator {
   }
 
   /// The live range of each storage that is not resident, transfers in flight included, from where it is touched.
-  void lives(flow_facts const& facts, schedule const& order, std::vector<seconds_t> const& start,
-             table<storage_id, live_range>& live) {
+  NEAP_ONCE void lives(flow_facts const& facts, schedule const& order, std::vector<seconds_t> const& start,
+                       table<storage_id, live_range>& live) {
     auto const n = static_cast<std::uint32_t>(order.size());
     if (n == 0) return;
     for (auto s : facts.given_storages())
@@ -123,9 +124,9 @@ class simulator {
     std::uint32_t position;  // the first one
   };
   /// Takeovers, then the bytes at each position; with `takes_over`, the live ranges of resident storages as well.
-  summit memory(flow_facts const& facts, schedule const& order, std::vector<seconds_t> const& start,
-                table<storage_id, live_range>& live, std::vector<bytes_t>& bytes_at,
-                table<storage_id, storage_id>* takes_over) {
+  NEAP_ONCE summit memory(flow_facts const& facts, schedule const& order, std::vector<seconds_t> const& start,
+                          table<storage_id, live_range>& live, std::vector<bytes_t>& bytes_at,
+                          table<storage_id, storage_id>* takes_over) {
     auto const n = order.size();
     bytes_at.assign(n + 1, 0);
     live_range const always = n ? live_range{0, static_cast<std::uint32_t>(n - 1)} : live_range{};

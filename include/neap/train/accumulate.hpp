@@ -3,6 +3,7 @@
 // activations of one part at a time.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/model/functions/movement.hpp>
 #include <neap/model/program.hpp>
 #include <neap/train/grad.hpp>
@@ -27,10 +28,10 @@ struct gradient_options {
 };
 
 namespace detail {
-template <class Loss, class Model, class Sample>
-loss_and_gradients differentiated(Loss const& loss, Model& model, Sample const& sample,
-                                  std::vector<tensor> const& weights, gradient_options const& o) {
-  auto made = loss_of(loss, model, sample, o.keep_prediction);
+
+/// A loss as it was made over one of `o.parts` parts, and its gradients.
+NEAP_ONCE loss_and_gradients differentiated(loss_result made, std::vector<tensor> const& weights,
+                                            gradient_options const& o) {
   if (o.parts != 1) made.loss = made.loss * (1 / static_cast<double>(o.parts));
   tensor l = made.loss;
   bool const scales = o.scale && o.scale->scales_loss();
@@ -49,6 +50,55 @@ loss_and_gradients differentiated(Loss const& loss, Model& model, Sample const& 
   }
   return all;
 }
+
+/// Part i of a tensor of the sample, whose place in it is `path`.
+NEAP_ONCE tensor part_of(tensor const& x, std::string const& path, std::int64_t i, std::int64_t parts,
+                         std::source_location at) {
+  if (x.rank() == 0 || x.size(0) % parts != 0)
+    throw error(context_access::place(at), "the sample's tensor " + (path.empty() ? "" : path + " ") +
+                                               to_string(x.type()) + " does not divide into " + std::to_string(parts) +
+                                               " parts along axis 0");
+  auto const n = x.size(0) / parts;
+  return slice(x, 0, i * n, (i + 1) * n);
+}
+
+/// The sum over the parts as they come.
+class sum_of_parts {
+ public:
+  NEAP_ONCE void add(loss_and_gradients p) {
+    outputs_.emplace_back();
+    for (auto const& x : p.outputs) outputs_.back().push_back(x.tensor);
+    if (outputs_.size() == 1) {
+      total_ = std::move(p);
+      return;
+    }
+    total_.loss = total_.loss + p.loss;
+    for (std::size_t k = 0; k < total_.gradients.size(); ++k) {
+      auto& sum = total_.gradients[k];
+      if (p.gradients[k].is_empty()) continue;
+      sum = sum.is_empty() ? p.gradients[k] : sum + p.gradients[k];
+    }
+  }
+  NEAP_ONCE loss_and_gradients finish() && {
+    for (std::size_t k = 0; k < total_.outputs.size(); ++k) {
+      std::vector<tensor> all;
+      for (auto const& part : outputs_) all.push_back(part.at(k));
+      auto& to = total_.outputs[k].tensor;
+      if (to.rank() > 0) {
+        to = concat(all);
+        continue;
+      }
+      for (std::size_t i = 1; i < all.size(); ++i) to = to + all[i];
+      to = to * (1 / static_cast<double>(outputs_.size()));
+    }
+    return std::move(total_);
+  }
+
+ private:
+  loss_and_gradients total_;
+  std::vector<std::vector<tensor>> outputs_;  // of each part
+};
+
 }  // namespace detail
 
 /// The mean over `parts` equal parts of the sample of the loss, and its gradients; outputs of the parts one after another
@@ -58,44 +108,14 @@ loss_and_gradients accumulated(Loss const& loss, Model& model, Sample const& sam
                                gradient_options const& o = {},
                                std::source_location at = std::source_location::current()) {
   caller_scope const here(at);
-  if (o.parts == 1) return detail::differentiated(loss, model, sample, weights, o);
-  loss_and_gradients total;
-  std::vector<std::vector<tensor>> outputs;  // of each part
+  if (o.parts == 1) return detail::differentiated(detail::loss_of(loss, model, sample, o.keep_prediction), weights, o);
+  detail::sum_of_parts sum;
   for (std::int64_t i = 0; i < o.parts; ++i) {
-    auto const part = detail::with_tensors(sample, [&](tensor const& x, std::string const& path) {
-      if (x.rank() == 0 || x.size(0) % o.parts != 0)
-        throw error(context_access::place(at), "the sample's tensor " + (path.empty() ? "" : path + " ") +
-                                                   to_string(x.type()) + " does not divide into " +
-                                                   std::to_string(o.parts) + " parts along axis 0");
-      auto const n = x.size(0) / o.parts;
-      return slice(x, 0, i * n, (i + 1) * n);
-    });
-    auto p = detail::differentiated(loss, model, part, weights, o);
-    outputs.emplace_back();
-    for (auto const& x : p.outputs) outputs.back().push_back(x.tensor);
-    if (i == 0) {
-      total = std::move(p);
-      continue;
-    }
-    total.loss = total.loss + p.loss;
-    for (std::size_t k = 0; k < weights.size(); ++k) {
-      auto& sum = total.gradients[k];
-      if (p.gradients[k].is_empty()) continue;
-      sum = sum.is_empty() ? p.gradients[k] : sum + p.gradients[k];
-    }
+    auto const part = detail::with_tensors(
+        sample, [&](tensor const& x, std::string const& path) { return detail::part_of(x, path, i, o.parts, at); });
+    sum.add(detail::differentiated(detail::loss_of(loss, model, part, o.keep_prediction), weights, o));
   }
-  for (std::size_t k = 0; k < total.outputs.size(); ++k) {
-    std::vector<tensor> all;
-    for (auto const& part : outputs) all.push_back(part.at(k));
-    auto& to = total.outputs[k].tensor;
-    if (to.rank() > 0) {
-      to = concat(all);
-      continue;
-    }
-    for (std::size_t i = 1; i < all.size(); ++i) to = to + all[i];
-    to = to * (1 / static_cast<double>(o.parts));
-  }
-  return total;
+  return std::move(sum).finish();
 }
 
 }  // namespace neap::inline v0

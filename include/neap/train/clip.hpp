@@ -2,6 +2,7 @@
 // the whole is at most a bound.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/ir/operators/update.hpp>
 #include <neap/model/functions/movement.hpp>
 
@@ -10,8 +11,8 @@
 namespace neap::inline v0 {
 
 /// The gradients times min(1, max_norm / (norm + 1e-6)), the norm being that of all of them together. Empty ones stay.
-inline std::vector<tensor> clip_by_norm(std::vector<tensor> gradients, double max_norm,
-                                        std::source_location at = std::source_location::current()) {
+NEAP_ONCE std::vector<tensor> clip_by_norm(std::vector<tensor> gradients, double max_norm,
+                                           std::source_location at = std::source_location::current()) {
   tensor total;
   for (auto& g : gradients) {
     if (g.is_empty()) continue;

@@ -3,6 +3,7 @@
 // graph it traced: there is one set of rules.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
@@ -25,9 +26,9 @@ namespace neap::inline v0 {
 /// Contributions of several readers are added in falling order of the readers' ids, so the sum is always the same.
 /// Ops must be numbered in an order in which they can run, as tracing and recording number them. Throws neap::error if
 /// an op on the way has no gradient or updates in place. O(ops + edges) rules, each op's at most once.
-inline std::vector<value_id> differentiate(graph_editor& edit, value_id loss, std::span<value_id const> wanted,
-                                           bool zeros = true, std::span<value_id const> fixed = {},
-                                           std::span<std::pair<value_id, value_id> const> outdated = {}) {
+NEAP_ONCE std::vector<value_id> differentiate(graph_editor& edit, value_id loss, std::span<value_id const> wanted,
+                                              bool zeros = true, std::span<value_id const> fixed = {},
+                                              std::span<std::pair<value_id, value_id> const> outdated = {}) {
   std::size_t const ops = edit.graph().op_count(), values = edit.graph().value_count();
   plain_vector<bool> needed(values), stops(values);  // depends on a wanted value; is fixed
   for (auto v : fixed) stops[index(v)] = true;

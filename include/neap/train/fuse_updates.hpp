@@ -7,6 +7,7 @@
 // anyway, and where its product comes in parts (gemm_parts).
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/matmul_update.hpp>
@@ -41,7 +42,7 @@ struct update_to_fuse {
 /// Finds the pairs and writes the graph anew; what is known of operators' types comes through `match`.
 class update_fuser {
  public:
-  update_fuser(op_graph const& g, std::span<op_id const>* chosen)
+  NEAP_ONCE update_fuser(op_graph const& g, std::span<op_id const>* chosen)
       : g_(g),
         chosen_(chosen),
         gone_(g.op_count()),
@@ -54,7 +55,7 @@ class update_fuser {
   }
 
   /// The product that makes the gradient of update o, if it is to be fused; and in how many parts.
-  std::pair<op::matmul const*, std::int64_t> product_of(op_id o) const {
+  NEAP_ONCE std::pair<op::matmul const*, std::int64_t> product_of(op_id o) const {
     if (g_.inputs(o).size() < 2) return {};
     auto const v = g_.inputs(o)[1];
     auto const p = g_.producer(v);
@@ -85,7 +86,7 @@ class update_fuser {
     fuse({g_.producer(g_.inputs(o)[1]), o, &facets_of<op::matmul_update<Update>>, at, 0});
   }
 
-  fused_updates<op_graph> write() {
+  NEAP_ONCE fused_updates<op_graph> write() {
     std::sort(found_.begin(), found_.end(), [](update_to_fuse const& a, update_to_fuse const& b) {
       return a.place != b.place ? a.place < b.place : a.update < b.update;
     });
@@ -112,7 +113,7 @@ class update_fuser {
 
  private:
   /// Decides where the update can be at the earliest.
-  void fuse(update_to_fuse f) {
+  NEAP_ONCE void fuse(update_to_fuse f) {
     auto place = index(f.product);
     for (auto o : g_.order_after(f.update)) place = std::max(place, index(o));
     for (auto v : g_.inputs(f.update)) {
@@ -129,7 +130,7 @@ class update_fuser {
     gone_[f.product] = gone_[f.update] = true;
     found_.push_back(f);
   }
-  void put(program_copy& copy, op_id o, op_id product, operator_view op) {
+  NEAP_ONCE void put(program_copy& copy, op_id o, op_id product, operator_view op) {
     inputs_.clear();
     for (auto v : g_.inputs(o))
       if (product != o && v == g_.inputs(o)[1])

@@ -3,6 +3,7 @@
 // trace's graph is differentiated where it stands, so that a whole training step can be traced as it is written.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/number_map.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
@@ -19,7 +20,7 @@ namespace neap::inline v0 {
 namespace detail {
 
 /// The recorded operators that `loss` was computed with, in the order in which they ran.
-inline plain_vector<tensor_node const*> recorded_nodes(tensor const& loss) {
+NEAP_ONCE plain_vector<tensor_node const*> recorded_nodes(tensor const& loss) {
   plain_vector<tensor_node const*> found, open{loss.node().get()};
   number_map seen;  // as a set
   seen.add(open.front(), 0);
@@ -39,7 +40,7 @@ inline plain_vector<tensor_node const*> recorded_nodes(tensor const& loss) {
 /// the operators read. (A view reads nothing: what counts is when an operator that computes read through it.)
 class recorded_graph {
  public:
-  recorded_graph(operator_table ops, tensor const& loss, std::span<tensor const> wrt, std::source_location at)
+  NEAP_ONCE recorded_graph(operator_table ops, tensor const& loss, std::span<tensor const> wrt, std::source_location at)
       : edit_(ops) {
     for (auto const* n : recorded_nodes(loss)) {
       std::vector<value_id> in;
@@ -59,7 +60,7 @@ class recorded_graph {
     for (auto const& t : wrt) value(t);
   }
 
-  value_id value(tensor const& t) {
+  NEAP_ONCE value_id value(tensor const& t) {
     auto const* n = t.node().get();
     if (!first_output_.contains(n)) {
       // All outputs of the node, so that output j is value first + j. (A leaf of several outputs is an operator that
@@ -89,7 +90,8 @@ class recorded_graph {
     memory_[index(v)] = {x.storage, x.version, counts};
   }
   /// An operator computed with value v of tensor t in a version of its storage.
-  void read(tensor const& t, value_id v, std::uint32_t version, std::string_view who, std::source_location at) {
+  NEAP_ONCE void read(tensor const& t, value_id v, std::uint32_t version, std::string_view who,
+                      std::source_location at) {
     auto& m = memory_[index(v)];
     if (!m.counts) m.version = version, m.counts = true;
     // A gradient may flow through one version only: it does not know what happened between two. (An update that is itself
@@ -111,8 +113,8 @@ class recorded_graph {
 };
 
 /// Runs the ops of `g` from number `first` on that `results` need; the results' memory.
-inline std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_graph const& recorded,
-                                        std::span<value_id const> results, std::source_location at) {
+NEAP_ONCE std::vector<tensor> run_recorded(op_graph const& g, std::size_t first, recorded_graph const& recorded,
+                                           std::span<value_id const> results, std::source_location at) {
   // What is needed, and who reads each storage last.
   plain_vector<bool> needed(g.op_count());
   plain_vector<std::size_t> last(g.storage_count(), 0);
@@ -207,8 +209,8 @@ inline void earlier_values(op_graph const& g, value_id v, std::vector<value_id>&
 }
 
 /// grad; a tensor that does not reach the loss gets zeros or, without them, an empty tensor.
-inline std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, bool zeros,
-                                     std::source_location at) {
+NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor const> wrt, bool zeros,
+                                        std::source_location at) {
   if (loss.is_empty()) detail::no_tensor(at);
   if (loss.count() != 1)
     throw error(context_access::place(at), "grad: the loss must be one number, this is " + to_string(loss.type()));
@@ -244,7 +246,7 @@ inline std::vector<tensor> gradients(tensor const& loss, std::span<tensor const>
     if (x.is_empty()) detail::no_tensor(at);
     if (x.is_traced()) throw error(context_access::place(at), "grad: this tensor belongs to a trace that has ended");
   }
-  detail::recorded_graph recorded(operator_table(standard_operators::facets), loss, wrt, at);
+  detail::recorded_graph recorded({}, loss, wrt, at);  // operators join as they come
   std::vector<value_id> sources;
   for (auto const& x : wrt) sources.push_back(recorded.value(x));
   value_id const of = recorded.value(loss);

@@ -14,6 +14,7 @@
 // A result is handed back if the gradient that hands it back needs none of its readers.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/channel_norm.hpp>
@@ -42,7 +43,7 @@ namespace detail {
 class result_returner {
  public:
   /// `loss`: what it needs is the forward part.
-  result_returner(op_graph const& g, value_id loss)
+  NEAP_ONCE result_returner(op_graph const& g, value_id loss)
       : g_(g),
         forward_(g.op_count()),
         from_(g.value_count(), nothing<op_id>),
@@ -74,7 +75,7 @@ class result_returner {
     replace(gradient, nothing<op_id>, nothing<op_id>, both::of(*f));
   }
   /// y = relu(batch_norm(x, w, b)).
-  void match_normed_relu(op_id o) {
+  NEAP_ONCE void match_normed_relu(op_id o) {
     if (!g_.as<op::relu>(o) || !forward_[o]) return;
     auto const y = g_.output(o), normed = g_.inputs(o)[0];
     auto const norm = g_.producer(normed);
@@ -93,7 +94,7 @@ class result_returner {
     replace(gradient, slope, norm, op::batch_norm_relu_grad{late_ > 0});
   }
 
-  handed_back<op_graph> write() {
+  NEAP_ONCE handed_back<op_graph> write() {
     program_copy copy(g_);
     // In the given order, but for readers of what is handed back, before which comes who hands it back.
     late_value_.assign(g_.value_count(), nothing<value_id>);
@@ -156,7 +157,7 @@ class result_returner {
 
   /// Whether all that reads y behind the forward part, but for `slope`, can wait for the gradient; late_: how many do.
   /// values_ is then y and its views.
-  bool may_hand_back(value_id y, op_id gradient, op_id slope) {
+  NEAP_ONCE bool may_hand_back(value_id y, op_id gradient, op_id slope) {
     auto const s = g_.storage(y);
     if (g_.record(s).updates > 0 || g_.record(y).alias != alias_kind::fresh || merged_[gradient] != no_id) return false;
     // What the gradient needs.
@@ -202,7 +203,7 @@ class result_returner {
   }
 
   /// What a reader behind the forward part reads for v.
-  value_id late(program_copy& copy, value_id v) {
+  NEAP_ONCE value_id late(program_copy& copy, value_id v) {
     if (from_[v] == nothing<op_id>) return copy.value[v];
     if (late_value_[v] != nothing<value_id>) return late_value_[v];
     auto const o = g_.producer(v);  // a view that was made forward, of what is handed back
@@ -211,7 +212,7 @@ class result_returner {
     return late_value_[v] = copy.edit.emit(g_.view(o), span_of(in))[index(v) - index(g_.output(o))];
   }
 
-  void write_merged(program_copy& copy, op_id o) {
+  NEAP_ONCE void write_merged(program_copy& copy, op_id o) {
     auto const& r = found_[merged_[o]];
     plain_vector<value_id> in{late(copy, r.slope == nothing<op_id> ? g_.inputs(o)[0] : g_.inputs(r.slope)[0])};
     for (auto v : g_.inputs(o).subspan(1)) in.push_back(late(copy, v));

@@ -4,6 +4,7 @@
 // of the same form; one without numbers needs neither `numbers` nor `values()`.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/number_map.hpp>
 #include <neap/ir/operators/update.hpp>
 #include <neap/model/functions/random.hpp>
@@ -108,7 +109,7 @@ class training_state {
   /// An i64 scalar, for step_clock.
   tensor const& counter() const { return steps_; }
   /// The states of a weight, valid until the next call; floating states of 16-bit weights are f32.
-  std::vector<tensor> const& of(tensor const& weight, std::size_t count) {
+  NEAP_ONCE std::vector<tensor> const& of(tensor const& weight, std::size_t count) {
     auto const* key = weight.storage().get();
     if (rows_.add(key, static_cast<std::uint32_t>(weights_.size()))) {
       weights_.push_back(weight);

@@ -1,6 +1,7 @@
 // What passes share that write a program anew: the sources first, then op by op, changed or not, and what is kept.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/editor.hpp>
 
@@ -11,7 +12,10 @@ namespace neap::inline v0::detail {
 class program_copy {
  public:
   /// Starts a copy of `g`, with its sources. `g` outlives it.
-  explicit program_copy(op_graph const& g) : edit(g.facet_table()), value(g.value_count(), nothing<value_id>), g_(g) {
+  NEAP_ONCE explicit program_copy(op_graph const& g)
+      : edit(g.facet_table()),
+        value(g.value_count(), nothing<value_id>),
+        g_(g) {
     for (auto v : g.sources()) {
       auto const& r = g.record(v);
       auto const s = g.record(r.storage).first;
@@ -22,7 +26,7 @@ class program_copy {
 
   /// Op o as `what` with these inputs of the copy; its outputs have the layouts and aliases that they had. `shift`: how
   /// many inputs more there are in front of those from number 2 on.
-  void put(op_id o, operator_view what, std::span<value_id const> inputs, int shift = 0) {
+  NEAP_ONCE void put(op_id o, operator_view what, std::span<value_id const> inputs, int shift = 0) {
     rules_.clear();
     for (auto v : g_.outputs(o)) {
       auto const& r = g_.record(v);
@@ -39,7 +43,7 @@ class program_copy {
     edit.set_role(now, g_.role(v));
   }
   /// Keeps what was kept; the copy.
-  op_graph finish() {
+  NEAP_ONCE op_graph finish() {
     for (auto v : g_.kept()) edit.keep(value[v], g_.role(v));
     return std::move(edit).finish();
   }

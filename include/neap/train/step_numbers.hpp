@@ -5,9 +5,11 @@
 //   run(batch, {.rate = 1e-4});
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/philox.hpp>
 #include <neap/model/functions/random.hpp>
 #include <neap/model/parameter.hpp>
+#include <neap/model/parameters.hpp>
 #include <neap/train/scheduled.hpp>
 
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -61,14 +64,13 @@ class step_numbers {
   /// `groups`: the first whose pattern matches a weight's path counts. `loss_scale` 0: the loss is not scaled.
   template <class Optimizer>
   step_numbers(Optimizer const& o, std::span<parameter_group const> groups, double loss_scale, tensor counter)
-      : counter_(std::move(counter)),
+      : step_numbers(names_of<Optimizer>(), values_of(o), groups, loss_scale, std::move(counter)) {}
+  NEAP_ONCE step_numbers(std::vector<std::string_view> names, std::vector<scheduled> const& values,
+                         std::span<parameter_group const> groups, double loss_scale, tensor counter)
+      : names_(std::move(names)),
+        counter_(std::move(counter)),
         seed_(number(dtype::i64)),
         loss_scale_(loss_scale) {
-    std::vector<scheduled> values;
-    if constexpr (has_numbers<Optimizer>) {
-      for (std::string_view n : Optimizer::numbers) names_.push_back(n);
-      for (auto const& v : o.values()) values.push_back(v);
-    }
     groups_.push_back({"", values, {}, 1, false});
     for (auto const& g : groups) {
       group mine{g.match, values, {}, g.rate_factor, false};
@@ -100,18 +102,21 @@ class step_numbers {
       if (!groups_[i].used) return groups_[i].match.empty() ? "(empty)" : std::string_view(groups_[i].match);
     return {};
   }
-  template <class F>
-  void each_source(F const& f) const {
-    for (auto const& g : groups_) f(g.numbers, g.match.empty() ? "numbers" : "numbers." + g.match);
-    f(seed_, std::string("seed"));
+  /// The tensors that set() writes, and their names.
+  NEAP_ONCE std::vector<named_tensor> sources() const {
+    std::vector<named_tensor> all;
+    for (auto const& g : groups_) all.push_back({g.match.empty() ? "numbers" : "numbers." + g.match, g.numbers});
+    all.push_back({"seed", seed_});
     if (scales_loss())
-      f(scale32_, std::string("loss_scale")), f(scale64_, std::string("loss_scale")),
-          f(unscale_, std::string("loss_unscale"));
+      for (auto const& [name, x] :
+           {std::pair{"loss_scale", &scale32_}, {"loss_scale", &scale64_}, {"loss_unscale", &unscale_}})
+        all.push_back({name, *x});
+    return all;
   }
 
   /// Writes the numbers of the next step, by the counter of those that were taken. Throws neap::error for settings that
   /// the step has no use for.
-  void set(step_settings const& s, std::source_location at) const {
+  NEAP_ONCE void set(step_settings const& s, std::source_location at) const {
     auto const refuse = [&](std::string const& what) { throw error(context_access::place(at), what); };
     auto const step = *reinterpret_cast<std::int64_t const*>(counter_.storage()->data()) + 1;
     bool rate = !s.rate, momentum = !s.momentum, decay = !s.weight_decay;
@@ -152,6 +157,21 @@ class step_numbers {
   }
 
  private:
+  template <class Optimizer>
+  static std::vector<std::string_view> names_of() {
+    if constexpr (has_numbers<Optimizer>) return {Optimizer::numbers.begin(), Optimizer::numbers.end()};
+    else return {};
+  }
+  template <class Optimizer>
+  static std::vector<scheduled> values_of(Optimizer const& o) {
+    if constexpr (has_numbers<Optimizer>) {
+      auto const values = o.values();
+      return {values.begin(), values.end()};
+    } else {
+      return {};
+    }
+  }
+
   struct group {
     std::string match;
     std::vector<scheduled> values;
@@ -159,7 +179,7 @@ class step_numbers {
     double rate_factor = 1;
     bool own_rate = false, own_decay = false, used = false;
   };
-  static tensor number(dtype t, shape const& s = {}) {
+  NEAP_ONCE static tensor number(dtype t, shape const& s = {}) {
     return make_owned({t, s}, initialiser::constant(0), role::state);
   }
 

@@ -6,6 +6,7 @@
 //   auto step = neap::training_step(model, std::pair{x, y}, neap::cross_entropy{}, neap::adamw{.rate = 3e-4});
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/train/accumulate.hpp>
 #include <neap/train/clip.hpp>
 #include <neap/train/fuse_updates.hpp>
@@ -81,14 +82,10 @@ struct step_results {
   std::vector<tensor> weights, gradients;
 };
 
-/// One step, in whichever mode this thread is.
-template <class Model, class Sample, class Loss, class Optimizer>
-step_results take_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
-                       training_state& state, training_options const& options, step_numbers& numbers,
-                       std::source_location at) {
-  update_inputs in(state.counter(), numbers.seed());
-  random_scope const draws(options.seed, in);
-  auto const named = named_tensors(model, role::weight);
+/// The model's weights, told to the numbers by their paths. Throws neap::error for what cannot be trained as the options
+/// say.
+NEAP_ONCE std::vector<tensor> trainable(std::span<named_tensor const> named, training_options const& options,
+                                        step_numbers& numbers, std::source_location at) {
   std::vector<tensor> weights;
   for (auto& w : named) {
     if (!is_floating(w.tensor.element()))
@@ -105,6 +102,18 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
     throw error(context_access::place(at), "training_step: micro_batches must be at least 1");
   if (!(options.loss_scale >= 0))
     throw error(context_access::place(at), "training_step: loss_scale must not be negative");
+  return weights;
+}
+
+/// One step, in whichever mode this thread is.
+template <class Model, class Sample, class Loss, class Optimizer>
+step_results take_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
+                       training_state& state, training_options const& options, step_numbers& numbers,
+                       std::source_location at) {
+  update_inputs in(state.counter(), numbers.seed());
+  random_scope const draws(options.seed, in);
+  auto const named = named_tensors(model, role::weight);
+  auto weights = trainable(named, options, numbers, at);
   auto made = accumulated(loss, model, sample, weights, {options.micro_batches, options.keep_prediction, &numbers}, at);
   if (options.clip_norm > 0) made.gradients = clip_by_norm(std::move(made.gradients), options.clip_norm, at);
   step_results r{std::move(made.loss), std::move(made.outputs), {}, {}};
@@ -146,24 +155,21 @@ void fuse_updates_of(training_program<Ops>& p, training_program<Ops> const* like
   take_rewritten(p, made);
 }
 
-template <class Ops, class Model, class Sample, class Loss, class Optimizer>
-training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
-                                  training_state& state, training_options const& options, std::source_location at,
-                                  training_program<Ops> const* like = nullptr) {
-  caller_scope const here(at);
-  auto numbers = std::make_shared<step_numbers>(optimizer, options.groups, options.loss_scale, state.counter());
-  tracer t(operator_table(Ops::facets), at);
-  name_tensors(t, model);
+/// Tells a trace the names of what a step has beside the model's tensors; `states`: names of the optimizer's.
+NEAP_ONCE void name_sources(tracer& t, step_numbers const& numbers, training_state& state,
+                            std::span<named_tensor const> weights, std::vector<std::string_view> const& states) {
   t.set_name(state.counter(), "step");
-  numbers->each_source([&](tensor const& x, std::string const& name) { t.set_name(x, name); });
-  for (auto const& w : named_tensors(model, role::weight)) {
-    auto const& states = state.of(w.tensor, Optimizer::states.size());
-    for (std::size_t k = 0; k < Optimizer::states.size(); ++k)
-      t.set_name(states[k], w.name + "." + std::string(Optimizer::states[k]));
+  for (auto const& s : numbers.sources()) t.set_name(s.tensor, s.name);
+  for (auto const& w : weights) {
+    auto const& of_weight = state.of(w.tensor, states.size());
+    for (std::size_t k = 0; k < states.size(); ++k) t.set_name(of_weight[k], w.name + "." + std::string(states[k]));
   }
-  auto const inputs = as_inputs(t, sample);
-  auto made = take_step(model, inputs, loss, optimizer, state, options, *numbers, at);
+}
 
+/// The program of a step that has been traced; `like`: made as this one was, for another sample.
+template <class Ops>
+training_program<Ops> finished_step(tracer& t, step_results const& made, training_state const& state,
+                                    training_options const& options, training_program<Ops> const* like) {
   training_program<Ops> p;
   p.loss = t.keep(made.loss, role::loss);
   for (auto const& o : made.outputs) p.outputs.push_back({o.name, t.keep(o.tensor, role::output)});
@@ -178,6 +184,25 @@ training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const
   p.state = state;
   if (options.hand_back) hand_back_of(p);
   if (options.fuse_updates) fuse_updates_of(p, like);
+  return p;
+}
+NEAP_INSTANTIATE_ONCE(training_program<standard_operators> finished_step(tracer&, step_results const&,
+                                                                         training_state const&, training_options const&,
+                                                                         training_program<standard_operators> const*));
+
+template <class Ops, class Model, class Sample, class Loss, class Optimizer>
+training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
+                                  training_state& state, training_options const& options, std::source_location at,
+                                  training_program<Ops> const* like = nullptr) {
+  caller_scope const here(at);
+  auto numbers = std::make_shared<step_numbers>(optimizer, options.groups, options.loss_scale, state.counter());
+  tracer t(operator_table(Ops::facets), at);
+  name_tensors(t, model);
+  name_sources(t, *numbers, state, named_tensors(model, role::weight),
+               {Optimizer::states.begin(), Optimizer::states.end()});
+  auto const inputs = as_inputs(t, sample);
+  auto made = take_step(model, inputs, loss, optimizer, state, options, *numbers, at);
+  auto p = finished_step<Ops>(t, made, state, options, like);
   p.numbers = std::move(numbers);
   p.set({}, at);
   return p;

@@ -1,7 +1,7 @@
 // The positions of a list of numbers, sorted by number: a stable sort by Thrust, on any of its execution policies, then
 // one pass that finds where each number begins. With this header the gradient of an embedding with a large vocabulary sorts
-// so on the host (instead of by counting, with the same result); include it where the kernels are compiled
-// (neap_compile_kernels does), or in every file of a program.
+// so on the host (instead of by counting, with the same result). neap/compiled_kernels.hpp includes it; a program that
+// does not compile its kernels apart includes it in every file.
 #pragma once
 
 #include <neap/backend/kernels/embedding.hpp>

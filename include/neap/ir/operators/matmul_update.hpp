@@ -38,8 +38,7 @@ struct matmul_update_fields {
   static constexpr auto own = update::attributes();
   template <std::size_t I>
   static constexpr attribute_field field_of() {
-    return {own[I].name, [](void const* op) { return own[I].get(&static_cast<Op const*>(op)->update); },
-            [](void* op, attribute_value const& v) { own[I].set(&static_cast<Op*>(op)->update, v); }};
+    return {own[I].name, [](void* op) { return own[I].at(&static_cast<Op*>(op)->update); }, own[I].form};
   }
   template <std::size_t... I>
   static constexpr auto all(std::index_sequence<I...>) {

@@ -9,6 +9,7 @@
 // optimization (Joslin and Clements 1999); the walk here takes its changes at random.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/greedy/first_fit.hpp>
@@ -36,7 +37,7 @@ inline constexpr std::array<fit_order, 7> improve_orders{{{2, 15}, {2, 30}, {4, 
 class plan_improver {
  public:
   /// For a plan of `p` with offsets; both outlive this.
-  constexpr plan_improver(memory_problem const& p, memory_plan& plan)
+  NEAP_ONCE constexpr plan_improver(memory_problem const& p, memory_plan& plan)
       : p_(p),
         plan_(plan),
         ground_(p),
@@ -74,7 +75,7 @@ class plan_improver {
   }
 
   /// Sets the window around record i, with `wider` records on either side; false if nothing can move it.
-  constexpr bool look_at(std::size_t i, std::uint32_t wider) {
+  NEAP_ONCE constexpr bool look_at(std::size_t i, std::uint32_t wider) {
     auto const life = ground_.life[i];
     if (p_.fixed_of(i) != any_offset || life.begin == life.end) return false;
     auto const least = [&](std::uint32_t from, std::uint32_t to) {  // of the sections [from, to]
@@ -121,7 +122,7 @@ class plan_improver {
   }
 
   /// Puts the window's records back in the next order; true if all end below the arena's end.
-  constexpr bool attempt() {
+  NEAP_ONCE constexpr bool attempt() {
     auto const turn = tries_[centre_]++;
     order_.clear();
     if (turn < improve_orders.size()) {

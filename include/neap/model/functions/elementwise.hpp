@@ -4,6 +4,7 @@
 // is multiplied by 1 / s rounded: x / s may differ from the quotient in the last bit (that of two tensors does not).
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/ir/operators/binary.hpp>
 #include <neap/ir/operators/unary.hpp>
 #include <neap/model/functions/comparison.hpp>
@@ -12,7 +13,7 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-inline tensor add_operands(operand const& a, operand const& b) {
+NEAP_ONCE tensor add_operands(operand const& a, operand const& b) {
   if (!a.is_tensor()) return add_operands(b, a);
   if (!b.is_tensor()) return apply(op::add_scalar{b.number()}, {a.get()}, a.at());
   return apply(op::add{}, {a.get(), b.get()}, a.at());
@@ -22,7 +23,7 @@ inline tensor subtract_operands(operand const& a, operand const& b) {
   if (!a.is_tensor()) return apply(op::add_scalar{a.number()}, {apply(op::neg{}, {b.get()}, b.at())}, b.at());
   return apply(op::sub{}, {a.get(), b.get()}, a.at());
 }
-inline tensor multiply_operands(operand const& a, operand const& b) {
+NEAP_ONCE tensor multiply_operands(operand const& a, operand const& b) {
   if (!a.is_tensor()) return multiply_operands(b, a);
   if (!b.is_tensor()) return apply(op::mul_scalar{b.number()}, {a.get()}, a.at());
   return apply(op::mul{}, {a.get(), b.get()}, a.at());

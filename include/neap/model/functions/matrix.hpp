@@ -1,6 +1,7 @@
 // Matrix products and linear maps.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/ir/operators/matmul.hpp>
 #include <neap/model/functions/elementwise.hpp>
 #include <neap/model/functions/movement.hpp>
@@ -9,7 +10,7 @@ namespace neap::inline v0 {
 
 namespace detail {
 /// x itself if the last two axes are a matrix that a kernel can read, else a copy.
-inline tensor matrix(tensor const& x) {
+NEAP_ONCE tensor matrix(tensor const& x) {
   return x.rank() < 2 || op::detail::is_matrix(x.layout()) ? x : apply(op::copy{}, {x});
 }
 }  // namespace detail

@@ -1,6 +1,7 @@
 // Functions that move elements: views share the data of what they look at and cost nothing; the others copy.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/operators/split.hpp>
 #include <neap/model/apply.hpp>
@@ -10,7 +11,7 @@
 namespace neap::inline v0 {
 
 /// x itself if its elements follow one another in row-major order, else a copy whose elements do.
-inline tensor contiguous(tensor const& x, std::source_location at = std::source_location::current()) {
+NEAP_ONCE tensor contiguous(tensor const& x, std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   return x.layout().is_dense() ? x : apply(op::copy{}, {x});
 }
@@ -72,8 +73,8 @@ inline tensor transpose(tensor const& x, std::int64_t a = -2, std::int64_t b = -
   return apply(op::permute{axes}, {x});
 }
 /// A view of the part [start, stop) of an axis; negative numbers count from its end.
-inline tensor slice(tensor const& x, std::int64_t axis, std::int64_t start, std::int64_t stop,
-                    std::source_location at = std::source_location::current()) {
+NEAP_ONCE tensor slice(tensor const& x, std::int64_t axis, std::int64_t start, std::int64_t stop,
+                       std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   int const k = detail::axis_of(x, axis, "slice", at);
   auto const from_end = [&](std::int64_t i) { return i < 0 ? i + x.size(k) : i; };

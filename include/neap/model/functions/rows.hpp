@@ -1,6 +1,7 @@
 // Functions of whole rows (the last axis): softmax, layer norm, rms norm, and the losses over rows.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/ir/operators/loss.hpp>
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/softmax.hpp>
@@ -10,7 +11,7 @@ namespace neap::inline v0 {
 
 namespace detail {
 /// x itself if the elements of each row follow one another, else a copy.
-inline tensor rows(tensor const& x) { return x.layout().has_dense_rows() ? x : apply(op::copy{}, {x}); }
+NEAP_ONCE tensor rows(tensor const& x) { return x.layout().has_dense_rows() ? x : apply(op::copy{}, {x}); }
 }  // namespace detail
 
 /// Positive numbers of sum 1 along an axis.

@@ -1,6 +1,7 @@
 // A linear layer: y = x w^T + b over the last axis.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/model/functions.hpp>
 #include <neap/model/parameter.hpp>
 
@@ -19,15 +20,15 @@ struct linear {
   parameter bias;    // (out); empty without bias
 
   linear() = default;
-  linear(std::int64_t in, std::int64_t out, linear_options o = {},
-         std::source_location at = std::source_location::current()) {
+  NEAP_ONCE linear(std::int64_t in, std::int64_t out, linear_options o = {},
+                   std::source_location at = std::source_location::current()) {
     place_scope const here(at);
     weight = parameter({out, in}, initialiser::fan_in(in), o.element);
     if (o.bias) bias = parameter({out}, initialiser::fan_in(in), o.element);
   }
 
   /// x (..., in) -> (..., out)
-  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+  NEAP_ONCE tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     return neap::linear(x, weight, bias);
   }

@@ -2,6 +2,7 @@
 // norm over images (Ioffe and Szegedy 2015), which keeps running statistics for evaluation.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/model/functions.hpp>
 #include <neap/model/parameter.hpp>
 
@@ -16,8 +17,8 @@ struct layer_norm {
   double epsilon = 1e-5;
 
   layer_norm() = default;
-  explicit layer_norm(std::int64_t width, double eps = 1e-5, dtype element = dtype::f32,
-                      std::source_location at = std::source_location::current())
+  NEAP_ONCE explicit layer_norm(std::int64_t width, double eps = 1e-5, dtype element = dtype::f32,
+                                std::source_location at = std::source_location::current())
       : epsilon(eps) {
     place_scope const here(at);
     weight = parameter({width}, initialiser::constant(1), element);

@@ -1,0 +1,38 @@
+// NEAP_ONCE: the word before a function that need not be compiled in every file of a program.
+//
+// neap is a header-only library, and most of its code is not templates: the planner, graphs and their editor,
+// differentiation. Each file of a program would compile all of it again. Where NEAP_COMPILED_APART is defined, such a
+// function is a declaration whose body the compiler forgets, and neap/compiled.hpp, in one file, makes the code. Without
+// that name the word says `inline`.
+//
+// The word is for functions that are long and not templates; what is short or runs in inner loops of templates is better
+// inlined. A header that has it is reached from neap/compiled.hpp (a house test sees to it), else nobody would make the
+// code.
+//
+// NEAP_INSTANTIATE_ONCE(declaration) says the same of what a template makes for the standard operators: it is made in that
+// one file.
+#pragma once
+
+#if defined(NEAP_COMPILING) && defined(__clang__)
+// Weak: of an inline constructor clang makes one of the two symbols, and which one depends on the optimisation.
+#define NEAP_ONCE __attribute__((used, weak)) inline
+#elif defined(NEAP_COMPILING)
+#define NEAP_ONCE __attribute__((used)) inline
+#elif defined(NEAP_COMPILED_APART) && defined(__clang__) && !defined(__CUDACC__)
+// A body that is there to be inlined only, and may not be. Members cannot have the `extern` that clang misses.
+#pragma clang diagnostic ignored "-Wgnu-inline-cpp-without-extern"
+#define NEAP_ONCE __attribute__((gnu_inline, noinline, optnone)) inline
+#elif defined(NEAP_COMPILED_APART) && defined(__GNUC__) && !defined(__CUDACC__)
+// A body that is there to be inlined only, and, as it is said to be optimised otherwise than its callers, never is.
+#define NEAP_ONCE __attribute__((gnu_inline, optimize("O0"))) inline
+#else
+#define NEAP_ONCE inline
+#endif
+
+#if defined(NEAP_COMPILING)
+#define NEAP_INSTANTIATE_ONCE(...) template __VA_ARGS__
+#elif defined(NEAP_COMPILED_APART) && !defined(__CUDACC__)
+#define NEAP_INSTANTIATE_ONCE(...) extern template __VA_ARGS__
+#else
+#define NEAP_INSTANTIATE_ONCE(...) static_assert(true)
+#endif

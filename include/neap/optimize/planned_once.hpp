@@ -1,0 +1,34 @@
+// What planning makes for graphs over the standard operators, made once in a program that is compiled apart
+// (core/compiled_once.hpp).
+#pragma once
+
+#include <neap/core/compiled_once.hpp>
+#include <neap/ir/standard_operators.hpp>
+#include <neap/memory/make_plan.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/flow_facts.hpp>
+#include <neap/simulate/lower_bound.hpp>
+#include <neap/simulate/roofline.hpp>
+#include <neap/simulate/simulator.hpp>
+
+namespace neap::inline v0 {
+
+NEAP_INSTANTIATE_ONCE(void flow_facts::assign_storages(graph const&));
+NEAP_INSTANTIATE_ONCE(void flow_facts::find_takeovers(graph const&, op_id));
+NEAP_INSTANTIATE_ONCE(std::size_t flow_facts::assign_ops(graph const&, no_cost const&));
+NEAP_INSTANTIATE_ONCE(std::size_t flow_facts::assign_ops(graph const&, roofline const&));
+NEAP_INSTANTIATE_ONCE(std::size_t flow_facts::assign_ops(graph const&, given_or<roofline> const&));
+
+NEAP_INSTANTIATE_ONCE(peak_bound peak_lower_bound(graph const&, flow_facts const&));
+NEAP_INSTANTIATE_ONCE(simulation simulate(graph const&, schedule const&, roofline const&, memory_options));
+NEAP_INSTANTIATE_ONCE(placed_steps make_plan(graph const&, schedule const&, simulation const&, memory_options,
+                                             default_planner const&));
+NEAP_INSTANTIATE_ONCE(plan<graph> make_plan(candidate<graph>, graph const&, memory_options, default_planner const&));
+
+namespace detail {
+NEAP_INSTANTIATE_ONCE(edited<graph> finish_edit(graph_editor&&, schedule, std::span<op_id const>));
+}  // namespace detail
+
+}  // namespace neap::inline v0
