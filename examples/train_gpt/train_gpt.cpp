@@ -4,6 +4,9 @@
 //   train_gpt [--text FILE] [--memory-limit 0.5|90MiB] [--steps N] [--sample N] [--out FOLDER] [--threads N]
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/neap.hpp>
+#include <neap/report/memory_svg.hpp>
+#include <neap/report/results_csv.hpp>
+#include <neap/report/text_file.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include <algorithm>
