@@ -368,8 +368,8 @@ TEST_CASE("plan: padded buffers, and operators that are called like neap's") {
   CHECK(run_neap({"verify", faults + "min1592b.json", at / "p"}).code == 0);
 
   auto g = json::parse(read_bytes(faults + "A.json"));
-  char const* const names[] = {"neap.something", "neap.store", "neap.load", "neap.relu", "neap.", "opaque"};
-  for (std::size_t i = 0; i < g["nodes"].size(); ++i) g["nodes"][i]["op"] = names[i % 6];
+  char const* const others[] = {"neap.something", "neap.store", "neap.load", "neap.relu", "neap.", "opaque"};
+  for (std::size_t i = 0; i < g["nodes"].size(); ++i) g["nodes"][i]["op"] = others[i % 6];
   write_bytes(at / "g.json", g.dump());
   for (std::string const limit : {"1", "0.7"}) {
     CHECK(run_neap({"plan", at / "g.json", "--memory-limit", limit, "--iterations", "60", "--out", at / "p"}).code <=

@@ -118,10 +118,12 @@ void with_place_type(char const* what, tensor_ref const& place, shape const& dim
 template <class T, class P>
 void maxima_of_row(T const* x, std::int64_t row_stride, std::int64_t step, pool_span h, std::int64_t first,
                    std::int64_t width, std::int64_t from, std::int64_t to, T* y, P* place) {
-  // In vectors of eight: compilers make branches of the comparison otherwise.
+  // In vectors of eight: compilers make branches of the comparison otherwise. (nvcc compares no such vectors.)
   using index = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+#if !defined(__CUDACC__)
   typedef T eight __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
   typedef index eight_places __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
+#endif
   constexpr std::int64_t tile = 64, most = 16;
   T best[tile] = {}, line[2][tile + most] = {};
   index where[tile] = {};
@@ -140,13 +142,21 @@ void maxima_of_row(T const* x, std::int64_t row_stride, std::int64_t step, pool_
           for (std::int64_t j = 0; j < n; ++j) line[0][j] = row[c + j * step];
           in = line[0];
         }
+        bool const is_first = r == h.begin && c == 0;
+#if defined(__CUDACC__)
+        for (std::int64_t j = 0; j < n; ++j) {
+          T const v = in[j];
+          if (!is_first && !(v > best[j] || (v != v && best[j] == best[j]))) continue;
+          best[j] = v, where[j] = static_cast<index>((r - first) * width + c);
+        }
+#else
         auto const tap = eight_places{} + static_cast<index>((r - first) * width + c);
         for (std::int64_t left = n; left > 0; left -= 8) {
           std::int64_t const j = left >= 8 ? n - left : std::max<std::int64_t>(n - 8, 0);  // some twice: no harm
           eight const v = *reinterpret_cast<eight const*>(in + j);
           eight& m = *reinterpret_cast<eight*>(best + j);
           eight_places& at = *reinterpret_cast<eight_places*>(where + j);
-          if (r == h.begin && c == 0) {
+          if (is_first) {
             m = v, at = tap;
             continue;
           }
@@ -154,6 +164,7 @@ void maxima_of_row(T const* x, std::int64_t row_stride, std::int64_t step, pool_
           m = better ? v : m;
           at = better ? tap : at;
         }
+#endif
       }
     }
     for (std::int64_t j = 0; j < n; ++j) y[begin + j] = best[j], place[begin + j] = static_cast<P>(where[j]);
