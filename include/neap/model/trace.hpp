@@ -104,7 +104,7 @@ class tracer {
       if (last == nothing<value_id> || g.record(v).version == g.record(g.storage(v)).updates) return v;
       if (!is_floating(g.type(v).element) && g.layout(last) == g.layout(v)) return last;
       value_id const now = look(last, g.layout(v));
-      outdated_.push_back({v, now});
+      outdated_.emplace_back(v, now);
       return now;
     }
     auto const* n = t.node().get();

@@ -80,8 +80,10 @@ class scheduled {
   double plain(std::int64_t step) const {
     if (user_) return user_->call(step);
     if (form_ == form::constant) return first_;
-    if (form_ == form::staircase)
-      return steps_ < 1 ? first_ : first_ * std::pow(power_, static_cast<double>((step - 1) / steps_));
+    if (form_ == form::staircase) {
+      auto const stair = steps_ < 1 ? 0 : (step - 1) / steps_;
+      return first_ * std::pow(power_, static_cast<double>(stair));
+    }
     if (step >= steps_) return last_;
     double const t = static_cast<double>(step) / static_cast<double>(steps_);
     double const left =
