@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "../support/sanitized.hpp"
+
 #include <doctest/doctest.h>
 
 namespace {
@@ -156,7 +158,7 @@ TEST_CASE("3x3 convolutions of stride 1, which Winograd's algorithm takes where 
   check<float>({2, 260, 20, 24}, {256, 260, 3, 3}, {});         // and tiles by the block
   check<float>({9, 32, 4, 4}, {32, 32, 3, 3}, same_size);       // images of one tile
   neap::random_stream draw{10};
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < (neap::testing::sanitized ? 6 : 30); ++i) {
     conv2d_options o;
     shape x{1 + draw.below(5), 16 + draw.below(70)}, w{16 + draw.below(70), x[1], 3, 3};
     for (std::size_t a = 0; a < 2; ++a) {
@@ -169,7 +171,7 @@ TEST_CASE("3x3 convolutions of stride 1, which Winograd's algorithm takes where 
 
 TEST_CASE("convolutions of stride 2, which are products by taps where the machine has vectors for them") {
   neap::random_stream draw{11};
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < (neap::testing::sanitized ? 8 : 40); ++i) {
     conv2d_options o{.stride = {2, 2}};
     std::int64_t const k = i % 3 == 0 ? 1 : 3;
     shape x{1 + draw.below(5), 16 + draw.below(70)}, w{16 + draw.below(70), x[1], k, k};
