@@ -6,6 +6,7 @@
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/deep_graph.hpp"
+#include "../support/opaque_graph.hpp"
 #include "../support/plain_checkpointing.hpp"
 #include "../support/sanitized.hpp"
 
@@ -130,6 +131,29 @@ TEST_CASE("with a latency limit the peak falls as far as it allows") {
     for (auto const& p : plain_checkpointing(m, memory))
       if (p.latency <= original.latency * limit) CHECK(found.best.result.peak_bytes <= p.peak);
   }
+}
+
+TEST_CASE("an answer whose addresses and time are within the limits fits, and no other") {
+  int fit = 0, others = 0, lowered = 0;
+  for (std::uint64_t seed = 0; seed < (sanitized ? 60 : 400); ++seed) {
+    auto const g = opaque_graph(seed, 30);
+    for (double part : {0.95, 0.85, 0.75, 0.6}) {
+      search_options o;
+      o.memory_at_most = memory_limit::of_original(part);
+      o.iterations = 60 + 40 * (seed % 6);
+      o.time = time_budget(std::chrono::seconds(600));
+      auto const found = optimize(g, rematerialize{} | truncate(8), o, given_latencies{});
+      bool const within = found.placed.arena_bytes <= found.memory_limit_bytes;
+      CAPTURE(seed);
+      CAPTURE(part);
+      CHECK(found.fits == within);
+      (within ? fit : others) += 1;
+      lowered += found.placed.arena_bytes > found.best.result.peak_bytes;
+    }
+  }
+  CHECK(fit > 50);
+  CHECK(others > 50);
+  CHECK(lowered > 5);
 }
 
 TEST_CASE("the same answer for the same iterations") {

@@ -44,9 +44,7 @@ class chain_stream {
 template <class... M>
 struct chained {
   std::tuple<M...> leaves;
-  constexpr permissions allows() const {
-    return std::apply([](auto const&... m) { return (permissions{} | ... | allowed_by(m)); }, leaves);
-  }
+  constexpr permissions allows() const { return detail::allowed_by_all(leaves); }
   template <class G>
   constexpr auto operator()(candidate<G> const& c) const {
     if constexpr ((detail::check_leaf<M, G>() && ...)) return detail::chain_stream<G, M...>(leaves, c);

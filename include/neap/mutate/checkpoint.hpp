@@ -24,13 +24,12 @@ struct checkpoint {
   std::optional<edited<G>> apply(candidate<G> const& c) const {
     auto const ground = ground_of(c);
     if (ground.empty()) return std::nullopt;
-    return apply(c, ground, ground.cut(price), ground.cut(tail_price));
+    return build(c, ground, ground.choose(ground.cut(price), ground.cut(tail_price), budget));
   }
-  /// The same where the ground and the cuts are known from other mutations of the candidate.
+  /// What a choice comes to as a graph; nothing if it does not fit its budget.
   template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c, detail::recompute_ground const& ground,
-                                 detail::recompute_cut const& front, detail::recompute_cut const& tail) const {
-    auto const choice = ground.choose(front, tail, budget);
+  static std::optional<edited<G>> build(candidate<G> const& c, detail::recompute_ground const& ground,
+                                        detail::recompute_choice const& choice) {
     if (!choice.fits) return std::nullopt;
     return detail::again_builder(c.graph, c.order, ground.turn(), choice.dropped).template build<G>();
   }

@@ -13,7 +13,6 @@
 #include <neap/ir/editor.hpp>
 #include <neap/mutate/late_readers.hpp>
 
-#include <algorithm>
 #include <optional>
 
 namespace neap::inline v0::detail {
@@ -29,7 +28,7 @@ class again_builder {
         dropped_(dropped),
         edit_(g),
         copy_(g.op_count(), nothing<op_id>) {
-    if (g.has_updates()) find_updates();
+    if (g.has_updates()) written_.assign(g.storage_count(), 0);
   }
 
   /// The edited graph; nothing if an op would run again that cannot, or after one of its inputs was overwritten.
@@ -59,7 +58,6 @@ class again_builder {
     auto const o = g_.producer(v);
     return edit_.output(copy_[o], static_cast<int>(index(v) - index(g_.outputs(o).front())));
   }
-  void find_updates() { written_.assign(g_.storage_count(), 0); }
   /// Whether an op reads a version of a storage that is not there any more.
   bool is_stale(value_id v) const { return !written_.empty() && g_.record(v).version < written_[g_.storage(v)]; }
 

@@ -18,6 +18,7 @@
 #include <concepts>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -168,6 +169,14 @@ constexpr permissions allowed_by(M const& m) {
   else if constexpr (requires { permissions(m.allows); }) return m.allows;
   else return {};
 }
+
+namespace detail {
+/// What the leaves of a combinator allow together.
+template <class... M>
+constexpr permissions allowed_by_all(std::tuple<M...> const& leaves) {
+  return std::apply([](auto const&... m) { return (permissions{} | ... | allowed_by(m)); }, leaves);
+}
+}  // namespace detail
 
 /// A function of mutators: what stands right of `|`. `mutator | truncate(8)` is `truncate(8)(mutator)`.
 template <class F>

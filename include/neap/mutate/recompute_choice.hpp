@@ -25,7 +25,6 @@
 #include <neap/plan/candidate.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -54,9 +53,11 @@ class recompute_ground {
   /// `may_run_again(op)` says which ops may.
   template <class MayRunAgain>
   recompute_ground(op_graph const& g, schedule const& order, simulation const& result, MayRunAgain&& may_run_again)
-      : turn_(turn_of(g, order)) {
-    learn(g, order, result);
+      : storage_count_(g.storage_count()) {
+    auto const movable = movable_storages(g);
+    turn_ = turn_of(g, order, movable);
     if (turn_ == no_id) return;
+    learn(g, order, result, movable);
     may_.assign(turn_ + 1, false);
     for (std::uint32_t p = 0; p <= turn_; ++p) may_[p] = may_run_again(order[p]);
     if (g.has_updates()) leave_overwritten(g, order);
@@ -81,16 +82,14 @@ class recompute_ground {
   struct storage_row {
     storage_id id;
     bytes_t bytes;
-    std::uint32_t maker;      // position
-    std::uint32_t last_read;  // before the turn
-    bytes_t beside;           // taken by other storages when it is read behind the turn, at most
-    bool waits;               // is read behind the turn
+    std::uint32_t maker;  // position
+    bytes_t beside;       // taken by other storages when it is read behind the turn, at most
+    bool waits;           // is read behind the turn
   };
 
   /// The position that the most bytes, by how long they wait, wait across.
-  static std::uint32_t turn_of(op_graph const& g, schedule const& order) {
+  static std::uint32_t turn_of(op_graph const& g, schedule const& order, std::vector<bool> const& movable) {
     auto const n = static_cast<std::uint32_t>(order.size());
-    auto const movable = movable_storages(g);
     plain_vector<std::uint32_t> last(g.storage_count(), no_id);
     plain_vector<double> change(n + 1, 0.0);
     auto const see = [&](storage_id s, std::uint32_t p) {
@@ -113,11 +112,9 @@ class recompute_ground {
     return best;
   }
 
-  NEAP_ONCE void learn(op_graph const& g, schedule const& order, simulation const& result) {
-    storage_count_ = g.storage_count();
-    if (turn_ == no_id) return;
+  NEAP_ONCE void learn(op_graph const& g, schedule const& order, simulation const& result,
+                       std::vector<bool> const& movable) {
     auto const n = static_cast<std::uint32_t>(order.size());
-    auto const movable = movable_storages(g);
     row_.assign(storage_count_, no_id);
     seconds_.assign(turn_ + 1, 0.0);
     for (std::uint32_t p = 0; p <= turn_; ++p) {
@@ -126,7 +123,7 @@ class recompute_ground {
         auto const s = g.storage(v);
         if (!movable[index(s)] || row_[index(s)] != no_id || g.record(v).alias != alias_kind::fresh) continue;
         row_[index(s)] = static_cast<std::uint32_t>(storages_.size());
-        storages_.push_back({s, g.bytes(s), p, p, 0, false});
+        storages_.push_back({s, g.bytes(s), p, 0, false});
       }
     }
     reads_.build(turn_ + 1, [&](auto&& pair) {
@@ -134,8 +131,10 @@ class recompute_ground {
         for (auto v : g.inputs(order[p]))
           if (auto const r = row_[index(g.storage(v))]; r != no_id) pair(position{p}, r);
     });
-    for (std::uint32_t p = 0; p <= turn_; ++p)
-      for (auto r : reads_[position{p}]) storages_[r].last_read = p;
+    auto const count = static_cast<std::uint32_t>(storages_.size());
+    first_of_.assign(turn_ + 2, count);
+    for (std::uint32_t r = count; r-- > 0;) first_of_[storages_[r].maker] = r;
+    for (std::uint32_t p = turn_ + 1; p-- > 0;) first_of_[p] = std::min(first_of_[p], first_of_[p + 1]);
     // Behind the turn: who waits, and what is taken there beside what waits.
     plain_vector<bytes_t> ends(n + 1, 0);
     plain_vector<std::uint32_t> last(storages_.size(), 0);
@@ -168,14 +167,15 @@ class recompute_ground {
   enum class position : std::uint32_t {};
   friend constexpr std::size_t index(position p) { return static_cast<std::size_t>(p); }
 
-  std::uint32_t turn_;
-  std::size_t storage_count_ = 0;
-  plain_vector<storage_row> storages_;   // that may be dropped, in the order in which they are made
-  plain_vector<std::uint32_t> waiting_;  // rows of those that are read behind the turn
-  plain_vector<std::uint32_t> row_;      // by storage
-  csr<position, std::uint32_t> reads_;   // rows of storages that a position reads
-  plain_vector<seconds_t> seconds_;      // of positions up to the turn
-  plain_vector<bool> may_;               // positions that may run again
+  std::size_t storage_count_;
+  std::uint32_t turn_ = no_id;
+  plain_vector<storage_row> storages_;    // that may be dropped, in the order in which they are made
+  plain_vector<std::uint32_t> waiting_;   // rows of those that are read behind the turn
+  plain_vector<std::uint32_t> first_of_;  // by position: the first row that is made there or later
+  plain_vector<std::uint32_t> row_;       // by storage
+  csr<position, std::uint32_t> reads_;    // rows of storages that a position reads
+  plain_vector<seconds_t> seconds_;       // of positions up to the turn
+  plain_vector<bool> may_;                // positions that may run again
 };
 
 NEAP_ONCE recompute_cut recompute_ground::cut(double price) const {
@@ -249,15 +249,12 @@ NEAP_ONCE recompute_choice recompute_ground::choose(recompute_cut const& front, 
   for (std::uint32_t p = 0; p < n; ++p)
     if (front.again[p])
       for (auto r : reads_[position{p}]) last_again[r] = p;
-  plain_vector<std::uint32_t> first_of(n + 1, static_cast<std::uint32_t>(storages_.size()));  // storages by maker
-  for (std::uint32_t r = static_cast<std::uint32_t>(storages_.size()); r-- > 0;) first_of[storages_[r].maker] = r;
-  for (std::uint32_t p = n; p-- > 0;) first_of[p] = std::min(first_of[p], first_of[p + 1]);
 
   // What the tail keeps from each position on.
   plain_vector<bytes_t> tail_bytes(n + 1, 0), tail_beside(n + 1, 0);
   for (std::uint32_t p = n; p-- > 0;) {
     tail_bytes[p] = tail_bytes[p + 1], tail_beside[p] = tail_beside[p + 1];
-    for (auto r = first_of[p]; r < first_of[p + 1]; ++r)
+    for (auto r = first_of_[p]; r < first_of_[p + 1]; ++r)
       if (tail.keeps[index(storages_[r].id)]) {
         tail_bytes[p] += storages_[r].bytes;
         tail_beside[p] = std::max(tail_beside[p], storages_[r].beside);
@@ -277,7 +274,7 @@ NEAP_ONCE recompute_choice recompute_ground::choose(recompute_cut const& front, 
   };
   plain_vector<bytes_t> leaves(n + 1, 0);      // bytes whose last reader that runs again stands before
   auto const close = [&](std::uint32_t end) {  // a segment [begin, end): what crosses is kept
-    for (auto r = first_of[begin]; r < first_of[end]; ++r) {
+    for (auto r = first_of_[begin]; r < first_of_[end]; ++r) {
       auto const& s = storages_[r];
       bool const crosses = last_again[r] >= end && front.again[s.maker];
       kept[r] = front.keeps[index(s.id)] || crosses;
@@ -298,7 +295,7 @@ NEAP_ONCE recompute_choice recompute_ground::choose(recompute_cut const& front, 
       break;
     }
     bytes_t more_covered = 0, more_kept = 0, more_crossing = 0;
-    for (auto r = first_of[p]; r < first_of[p + 1]; ++r) {
+    for (auto r = first_of_[p]; r < first_of_[p + 1]; ++r) {
       auto const& s = storages_[r];
       if (s.waits) beside = std::max(beside, s.beside);
       if (front.keeps[index(s.id)]) more_kept += s.bytes;
@@ -320,7 +317,7 @@ NEAP_ONCE recompute_choice recompute_ground::choose(recompute_cut const& front, 
       }
       if (best == 0) return out;  // not even one op fits
       auto const end = begin + best;
-      for (auto r = first_of[begin]; r < first_of[p + 1]; ++r) leaves[last_again[r]] = 0;
+      for (auto r = first_of_[begin]; r < first_of_[p + 1]; ++r) leaves[last_again[r]] = 0;
       close(end);
       if (front_bytes + beside > budget) return out;
       restart(end);

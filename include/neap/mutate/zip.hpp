@@ -52,9 +52,7 @@ class zip_stream {
 template <class... M>
 struct zipped {
   std::tuple<M...> leaves;
-  constexpr permissions allows() const {
-    return std::apply([](auto const&... m) { return (permissions{} | ... | allowed_by(m)); }, leaves);
-  }
+  constexpr permissions allows() const { return detail::allowed_by_all(leaves); }
   template <class G>
   constexpr auto operator()(candidate<G> const& c) const {
     if constexpr ((detail::check_leaf<M, G>() && ...)) return detail::zip_stream<G, M...>(leaves, c);

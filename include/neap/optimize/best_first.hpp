@@ -116,6 +116,10 @@ class best_first {
     bool expanded = false;
   };
   using node_ptr = std::shared_ptr<node>;
+  struct planted {
+    node_ptr start;
+    checkpoint_seeds<G> seeds;  // of the start's state
+  };
 
   static std::shared_ptr<trail const> step(std::shared_ptr<trail const> before, std::string how) {
     return std::make_shared<trail const>(trail{std::move(before), std::move(how)});
@@ -168,22 +172,23 @@ class best_first {
 
   /// Recomputation by segments from the orders to start from: what reaches the limits, for each price the best.
   void plant(std::vector<node_ptr> const& starts) {
-    for (auto const& n : starts) {
-      checkpoint_seeds<G> seeds(n->state, goal_, target_);
-      auto const try_one = [&](checkpoint const& m, edited<G> e) {
+    if (seeds_.empty())
+      for (auto const& n : starts) seeds_.push_back({n, checkpoint_seeds<G>(n->state, goal_)});
+    node_ptr last;
+    for (auto& [n, seeds] : seeds_) {
+      auto const try_one = [&, &n = n](checkpoint const& m, edited<G> e) {
         if constexpr (reorders) e.order = scheduler_(e.graph);
         if (seen_.add(e.graph, e.order) == seen_candidates::answer::no_order)
           refuse_order(e.graph, e.order, m.describe(n->state));
         auto result = judge(e.graph, e.order);
-        last_ =
+        last =
             make_node(step(n->path, m.describe(n->state)), std::move(e.graph), std::move(e.order), std::move(result));
-        consider(last_);
-        return verdict{last_->state.result.peak_bytes, last_->state.result.latency};
+        consider(last);
+        return verdict{last->state.result.peak_bytes, last->state.result.latency};
       };
       seeds.run(
-          try_one, [&] { return out_of_time(0.25); }, [&] { queue_.push_back(last_); });
+          target_, try_one, [&] { return out_of_time(0.25); }, [&] { queue_.push_back(last); });
     }
-    last_ = nullptr;
   }
 
   /// Single mutations from where segments have led to: down from the best; or from those that nearly fit, first those
@@ -236,8 +241,7 @@ class best_first {
     if (out_.fits || !fits || lowered_ == 4) return true;
     ++lowered_;
     goal_.memory -= out_.placed.arena_bytes - out_.memory_limit_bytes;
-    target_ = within_reach(goal_.memory);
-    for (auto& q : queue_) q->excess = excess_bytes(q->state.result, target_);
+    aim(within_reach(goal_.memory));
     best_->expanded = false;
     best_->excess = excess_bytes(best_->state.result, target_);
     queue_.push_back(best_);
@@ -286,8 +290,9 @@ class best_first {
   }
   /// What nobody can reach is no target: bytes below the bound would be paid for dearly and in vain.
   bytes_t within_reach(bytes_t limit) const { return std::max(limit, out_.lower_bound_bytes); }
-  void lower_target(bytes_t reached) {
-    target_ = reached - std::max<bytes_t>(reached / 50, 1);
+  void lower_target(bytes_t reached) { aim(reached - std::max<bytes_t>(reached / 50, 1)); }
+  void aim(bytes_t target) {
+    target_ = target;
     for (auto& q : queue_) q->excess = excess_bytes(q->state.result, target_);
   }
 
@@ -362,8 +367,8 @@ class best_first {
   bytes_t target_ = 0;
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
   std::vector<node_ptr> queue_;
+  std::vector<planted> seeds_;
   node_ptr best_;
-  node_ptr last_;       // judged by plant()
   node_ptr placed_;     // the last one whose addresses fit
   int lowered_ = 0;     // how often the limit was lowered for the sake of addresses
   double part_ = 1;     // of the budget: what the search may use so far

@@ -21,37 +21,39 @@ struct verdict {
 template <class G>
 class checkpoint_seeds {
  public:
-  /// `target` is the peak that is wanted where the goal limits memory.
-  checkpoint_seeds(candidate<G> const& from, objective const& goal, bytes_t target)
+  /// The candidate and the goal outlive the seeds; the goal may change between runs.
+  checkpoint_seeds(candidate<G> const& from, objective const& goal)
       : from_(from),
         goal_(goal),
-        target_(target),
-        ground_(checkpoint::ground_of(from)) {}
+        ground_(checkpoint::ground_of(from)) {
+    if (!ground_.empty()) cuts_ = ground_.hull(from.graph.op_count() > 20000 ? 12 : 32);
+  }
 
   /// Calls `judge(mutation, edited)`, which gives a verdict, for budgets that close in on the limits, at each pair of
   /// prices that may do better than those before; `keep()` after those that a search may go on from. At most a dozen
-  /// candidates a pair.
+  /// candidates a pair. `target` is the peak that is wanted where the goal limits memory.
   template <class Judge, class Stop, class Keep>
-  void run(Judge&& judge, Stop&& stop, Keep&& keep) {
-    if (ground_.empty()) return;
-    auto const cuts = ground_.hull(from_.graph.op_count() > 20000 ? 12 : 32);
+  void run(bytes_t target, Judge&& judge, Stop&& stop, Keep&& keep) {
+    target_ = target;
+    best_latency_ = std::numeric_limits<double>::infinity();
+    best_peak_ = -1;
     auto const close = [&](std::size_t front, std::size_t tail) {
-      if (goal_.limits_memory) meet_memory(cuts[front], cuts[tail], judge, stop, keep);
-      else meet_latency(cuts[front], cuts[tail], judge, stop, keep);
+      if (goal_.limits_memory) meet_memory(cuts_[front], cuts_[tail], judge, stop, keep);
+      else meet_latency(cuts_[front], cuts_[tail], judge, stop, keep);
     };
-    for (std::size_t k = cuts.size(); k-- > 1;) {
+    for (std::size_t k = cuts_.size(); k-- > 1;) {
       close(k, 0);
       if (k > 1) close(k, k - 1);
     }
-    for (std::size_t apart = 2; apart + 1 < cuts.size(); ++apart)
-      for (std::size_t k = cuts.size(); k-- > apart + 1;) close(k, k - apart);
+    for (std::size_t apart = 2; apart + 1 < cuts_.size(); ++apart)
+      for (std::size_t k = cuts_.size(); k-- > apart + 1;) close(k, k - apart);
   }
 
  private:
   static constexpr int most_tries = 12;
 
   std::optional<edited<G>> build(recompute_choice const& choice) const {
-    return again_builder(from_.graph, from_.order, ground_.turn(), choice.dropped).template build<G>();
+    return checkpoint::build(from_, ground_, choice);
   }
   /// At least about what a choice comes to: not all that may run again is needed.
   seconds_t estimate(recompute_choice const& choice) const { return from_.result.latency + 0.92 * choice.seconds; }
@@ -113,10 +115,12 @@ class checkpoint_seeds {
 
   candidate<G> const& from_;
   objective const& goal_;
-  bytes_t target_;
   recompute_ground ground_;
-  seconds_t best_latency_ = std::numeric_limits<double>::infinity();  // of those within the limit of memory
-  bytes_t best_peak_ = -1;                                            // of those within the limit of latency
+  std::vector<recompute_cut> cuts_;  // the corners of the hull; none if there is nothing to compute again
+  // Of the run:
+  bytes_t target_ = 0;
+  seconds_t best_latency_ = 0;  // of those within the limit of memory
+  bytes_t best_peak_ = -1;      // of those within the limit of latency
 };
 
 }  // namespace neap::inline v0::detail
