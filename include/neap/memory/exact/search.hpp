@@ -61,6 +61,18 @@ struct search_ground {
   constexpr bool plain() const { return alive.empty(); }
   constexpr std::size_t section_words() const { return (sections + 63) / 64; }
   constexpr std::size_t record_words() const { return (count() + 63) / 64; }
+
+  constexpr bool is_fixed(std::uint32_t record) const { return !fixed.empty() && fixed[record] >= 0; }
+  /// The least offset from `x` on that a record may have.
+  constexpr Unit aligned(Unit x, std::uint32_t record) const {
+    if (alignment.empty()) return x;
+    Unit const a = alignment[record];
+    return a <= 1 ? x : (x + a - 1) / a * a;
+  }
+  /// Whether a record at an offset ends within the capacity: its own size counts there, not the rounded one.
+  constexpr bool ends_within(std::uint32_t record, Unit offset, Unit capacity) const {
+    return offset <= capacity - (size[record] - (slack.empty() ? Unit{0} : slack[record]));
+  }
 };
 
 template <class Unit, bool Plain>
@@ -135,17 +147,8 @@ class decision_search {
       return ground_.hull[a].begin < ground_.hull[b].end && ground_.hull[b].begin < ground_.hull[a].end;
     else return ground_.meets[a * ground_.record_words() + b / 64] >> (b % 64) & 1;
   }
-  constexpr Unit aligned(Unit x, std::uint32_t record) const {
-    if (ground_.alignment.empty()) return x;
-    Unit const a = ground_.alignment[record];
-    return a <= 1 ? x : (x + a - 1) / a * a;
-  }
-  /// Whether a record at its limit ends beyond the capacity: its own size counts there, not the rounded one.
-  constexpr bool overflows(entry const& x) const {
-    Unit const bytes = ground_.size[x.record] - (ground_.slack.empty() ? Unit{0} : ground_.slack[x.record]);
-    return x.limit > capacity_ - bytes;
-  }
-  constexpr bool is_fixed(std::uint32_t record) const { return !ground_.fixed.empty() && ground_.fixed[record] >= 0; }
+  /// Whether a record at its limit ends beyond the capacity.
+  constexpr bool overflows(entry const& x) const { return !ground_.ends_within(x.record, x.limit, capacity_); }
 
   template <class F>
   constexpr void for_each_section(std::uint32_t record, F&& f) const {
@@ -162,7 +165,7 @@ class decision_search {
     pool_.assign(n, entry{});
     loads_.assign(ground_.sections, section{});
     for (std::uint32_t i = 0; i < n; ++i) {
-      pool_[i] = {is_fixed(i) ? ground_.fixed[i] : Unit{0}, i, 0};
+      pool_[i] = {ground_.is_fixed(i) ? ground_.fixed[i] : Unit{0}, i, 0};
       if (overflows(pool_[i])) return false;
       for_each_section(i, [&](std::uint32_t s) { loads_[s].load += ground_.size[i]; });
       if constexpr (Plain)
@@ -228,7 +231,7 @@ class decision_search {
     frame& f = frames_.back();
     entry* const x = pool_.data() + f.entries;
     entry head = x[0];
-    if (is_fixed(head.record) || f.count == 1) return false;
+    if (ground_.is_fixed(head.record) || f.count == 1) return false;
     Unit const before = head.limit;
     Unit least = roof_ + 1;
     if (tricks_.lift) {
@@ -239,7 +242,7 @@ class decision_search {
       least = std::max<Unit>(before + 1, x[1].limit);
     }
     bool const branched = head.air == 0;
-    head.limit = aligned(least, head.record), head.air = 1;
+    head.limit = ground_.aligned(least, head.record), head.air = 1;
     if (overflows(head)) return false;
     std::uint32_t k = 1;
     for (; k < f.count && x[k] < head; ++k) {
@@ -281,10 +284,10 @@ class decision_search {
     for (std::uint32_t k = 1; k < f.count; ++k) {
       entry x = pool_[f.entries + k];
       if (meet(head.record, x.record)) {
-        Unit const least = aligned(top, x.record);
+        Unit const least = ground_.aligned(top, x.record);
         if (least > x.limit) {
           x = {least, x.record, 0};
-          if (is_fixed(x.record) || overflows(x)) return false;
+          if (ground_.is_fixed(x.record) || overflows(x)) return false;
           raised_.push_back(x);
           widen(changed, ground_.hull[x.record]);
           continue;

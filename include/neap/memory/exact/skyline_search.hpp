@@ -138,17 +138,8 @@ class skyline_search {
 
   constexpr section_range life(entry const& x) const { return ground_.hull[x.record]; }
   static constexpr bool meet(section_range a, section_range b) { return a.begin < b.end && b.begin < a.end; }
-  constexpr Unit aligned(Unit x, std::uint32_t record) const {
-    if (ground_.alignment.empty()) return x;
-    Unit const a = ground_.alignment[record];
-    return a <= 1 ? x : (x + a - 1) / a * a;
-  }
-  /// Whether a record at its limit ends beyond the capacity: its own size counts there, not the rounded one.
-  constexpr bool overflows(entry const& x) const {
-    Unit const bytes = ground_.size[x.record] - (ground_.slack.empty() ? Unit{0} : ground_.slack[x.record]);
-    return x.limit > capacity_ - bytes;
-  }
-  constexpr bool is_fixed(std::uint32_t record) const { return !ground_.fixed.empty() && ground_.fixed[record] >= 0; }
+  /// Whether a record at its limit ends beyond the capacity.
+  constexpr bool overflows(entry const& x) const { return !ground_.ends_within(x.record, x.limit, capacity_); }
   constexpr entry* entries_of(frame const& f) { return pool_.data() + f.entries; }
   constexpr section& at(frame const& f, std::uint32_t s) { return sections_[f.sections_at + (s - f.begin)]; }
   constexpr Unit waste(section const& s) const { return roof_ - s.floor - s.load; }
@@ -195,7 +186,7 @@ class skyline_search {
     sections_.assign(std::max<std::size_t>(sections_.size(), ground_.sections), section{});
     for (std::uint32_t k = 0; k < root.count; ++k) {
       auto const i = by_begin_[k];
-      Unit const least = is_fixed(i) ? ground_.fixed[i] : Unit{0};
+      Unit const least = ground_.is_fixed(i) ? ground_.fixed[i] : Unit{0};
       pool_[k] = {least, least, i};
       if (overflows(pool_[k])) return false;
       for (auto s = ground_.hull[i].begin; s < ground_.hull[i].end; ++s) {
@@ -229,17 +220,17 @@ class skyline_search {
   /// lie. False if there is none.
   constexpr bool lift(frame const& f, std::uint32_t k) {
     entry* const x = entries_of(f);
-    if (is_fixed(x[k].record)) return false;
+    if (ground_.is_fixed(x[k].record)) return false;
     auto const mine = life(x[k]);
     Unit least = roof_ + 1;
     for (std::uint32_t j = 0; j < f.count && life(x[j]).begin < mine.end; ++j)
       if (j != k && meet(life(x[j]), mine)) least = std::min<Unit>(least, x[j].limit + ground_.size[x[j].record]);
-    return least <= roof_ && raise(x[k], aligned(least, x[k].record));
+    return least <= roof_ && raise(x[k], ground_.aligned(least, x[k].record));
   }
   constexpr bool raise(entry& x, Unit limit) {
     x.limit = limit;
     widen(changed_, life(x));
-    return !is_fixed(x.record) && !overflows(x);
+    return !ground_.is_fixed(x.record) && !overflows(x);
   }
   /// The same for a record and those alike at its limit.
   constexpr bool lift_with_twins(frame const& f, std::uint32_t k) {
@@ -409,7 +400,8 @@ class skyline_search {
           least_meeting<Unit>({left.floor, waste(left), left_sums_}, {right.floor, waste(right), right_sums_}, far);
       if (least <= std::max(left.floor, right.floor)) continue;
       for (std::uint32_t k = 0; k < first; ++k)
-        if (life(x[k]).end > s && x[k].limit < least && !raise(x[k], aligned(least, x[k].record))) return fails_in(s);
+        if (life(x[k]).end > s && x[k].limit < least && !raise(x[k], ground_.aligned(least, x[k].record)))
+          return fails_in(s);
     }
     return true;
   }
@@ -452,7 +444,7 @@ class skyline_search {
       if (j == k) continue;
       *out = entries_of(f)[j];
       if (meet(life(*out), mine)) {
-        out->base = std::max(out->base, aligned(end, out->record));
+        out->base = std::max(out->base, ground_.aligned(end, out->record));
         if (out->limit < out->base && !raise(*out, out->base)) return false;
       }
       ++out;
