@@ -804,6 +804,10 @@ struct weight_product {
 #endif
 };
 
+// From the input to the output, and from the output's gradient to the input's.
+inline convolved_sizes forward_sizes(conv2d_extents const& e) { return {e.n, e.cg, e.og, e.h, e.w, e.oh, e.ow}; }
+inline convolved_sizes backward_sizes(conv2d_extents const& e) { return {e.n, e.og, e.cg, e.oh, e.ow, e.h, e.w}; }
+
 // Whether Winograd's algorithm takes this convolution (of `winograd`, its shape or that of its input's gradient).
 inline bool suits_winograd(conv2d_extents const& e, conv2d_options const& o, winograd_shape const& winograd,
                            dtype element) {
@@ -812,10 +816,10 @@ inline bool suits_winograd(conv2d_extents const& e, conv2d_options const& o, win
          o.dilation == pair{1, 1} && winograd.suits();
 }
 inline winograd_shape winograd_forward(conv2d_extents const& e, conv2d_options const& o) {
-  return {e.n, e.cg, e.og, e.h, e.w, e.oh, e.ow, o.padding[0], o.padding[1]};
+  return {forward_sizes(e), o.padding[0], o.padding[1]};
 }
 inline winograd_shape winograd_backward(conv2d_extents const& e, conv2d_options const& o) {
-  return {e.n, e.og, e.cg, e.oh, e.ow, e.h, e.w, 2 - o.padding[0], 2 - o.padding[1]};
+  return {backward_sizes(e), 2 - o.padding[0], 2 - o.padding[1]};
 }
 
 // Whether products by taps take it. Elsewhere the others were quicker: filters of 1x1 forward and for their weights, 16
@@ -835,10 +839,10 @@ inline bool suits_taps(taps_use use, conv2d_extents const& e, conv2d_options con
   return false;
 }
 inline taps_shape taps_forward(conv2d_extents const& e, conv2d_options const& o) {
-  return taps_shape::forward(e.n, e.cg, e.og, e.h, e.w, e.oh, e.ow, e.kh, o.padding[0], o.padding[1]);
+  return taps_shape::forward(forward_sizes(e), e.kh, o.padding[0], o.padding[1]);
 }
 inline taps_shape taps_backward(conv2d_extents const& e, conv2d_options const& o) {
-  return taps_shape::backward(e.n, e.og, e.cg, e.oh, e.ow, e.h, e.w, e.kh, o.padding[0], o.padding[1]);
+  return taps_shape::backward(backward_sizes(e), e.kh, o.padding[0], o.padding[1]);
 }
 
 // f(T{}) for the element types that convolutions compute in.

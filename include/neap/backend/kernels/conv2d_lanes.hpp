@@ -13,6 +13,11 @@
 
 namespace neap::inline v0::detail {
 
+// What a convolution goes to and from: `to` [images, outs, out_h, out_w], `from` [images, ins, in_h, in_w].
+struct convolved_sizes {
+  std::int64_t images, ins, outs, in_h, in_w, out_h, out_w;
+};
+
 // Images of down x across tiles in units of up to 32 tiles side by side, and units in blocks of up to so many tiles.
 struct tile_grid {
   std::int64_t down = 0, segments = 0, side = 1;  // units of an image's column, of its row; tiles of a unit

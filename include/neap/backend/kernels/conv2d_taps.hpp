@@ -16,27 +16,22 @@ namespace neap::inline v0::detail {
 
 // `to` [images, outs, out_h, out_w] from `from` [images, ins, in_h, in_w]: a tile of edge x edge outputs from a window of
 // from's pixels, which begins at (row, column) and moves by `step` from tile to tile.
-struct taps_shape : tile_grid {
-  std::int64_t images, ins, outs, in_h, in_w, out_h, out_w;
+struct taps_shape : tile_grid, convolved_sizes {
   std::int64_t k, edge, step, window, row, column;
   // Taps in order: tap i of the filter reads the window's pixel view[i] and adds to output plane[i] of the tile.
   int view[9] = {}, plane[9] = {};
 
   static constexpr std::int64_t most_tiles = 64, channel_block = 64;
 
-  static taps_shape forward(std::int64_t images, std::int64_t ins, std::int64_t outs, std::int64_t in_h,
-                            std::int64_t in_w, std::int64_t out_h, std::int64_t out_w, std::int64_t k,
-                            std::int64_t pad_h, std::int64_t pad_w) {
-    taps_shape s(images, ins, outs, in_h, in_w, out_h, out_w, k, 1, 2);
+  static taps_shape forward(convolved_sizes const& sizes, std::int64_t k, std::int64_t pad_h, std::int64_t pad_w) {
+    taps_shape s(sizes, k, 1, 2);
     s.window = k, s.row = -pad_h, s.column = -pad_w;
     for (int t = 0; t < k * k && k <= 3; ++t) s.view[t] = t;
     return s;
   }
   // Of the gradient to the input: `from` is the output's gradient, `to` the input's.
-  static taps_shape backward(std::int64_t images, std::int64_t ins, std::int64_t outs, std::int64_t in_h,
-                             std::int64_t in_w, std::int64_t out_h, std::int64_t out_w, std::int64_t k,
-                             std::int64_t pad_h, std::int64_t pad_w) {
-    taps_shape s(images, ins, outs, in_h, in_w, out_h, out_w, k, 2, 1);
+  static taps_shape backward(convolved_sizes const& sizes, std::int64_t k, std::int64_t pad_h, std::int64_t pad_w) {
+    taps_shape s(sizes, k, 2, 1);
     // Input 2 i + c meets tap t at output i + (c + pad - t) / 2, where that is whole.
     auto const parity = [](std::int64_t pad, std::int64_t t) { return (pad + t) % 2; };
     auto const at = [&](std::int64_t pad, std::int64_t t) { return (parity(pad, t) + pad - t + 2 * 8) / 2 - 8; };
@@ -94,16 +89,9 @@ struct taps_shape : tile_grid {
   }
 
  private:
-  taps_shape(std::int64_t images_, std::int64_t ins_, std::int64_t outs_, std::int64_t in_h_, std::int64_t in_w_,
-             std::int64_t out_h_, std::int64_t out_w_, std::int64_t k_, std::int64_t edge_, std::int64_t step_)
-      : tile_grid(images_, (out_h_ + edge_ - 1) / edge_, (out_w_ + edge_ - 1) / edge_, most_tiles),
-        images(images_),
-        ins(ins_),
-        outs(outs_),
-        in_h(in_h_),
-        in_w(in_w_),
-        out_h(out_h_),
-        out_w(out_w_),
+  taps_shape(convolved_sizes const& sizes, std::int64_t k_, std::int64_t edge_, std::int64_t step_)
+      : tile_grid(sizes.images, (sizes.out_h + edge_ - 1) / edge_, (sizes.out_w + edge_ - 1) / edge_, most_tiles),
+        convolved_sizes(sizes),
         k(k_),
         edge(edge_),
         step(step_) {}

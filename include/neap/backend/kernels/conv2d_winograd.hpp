@@ -25,22 +25,15 @@
 namespace neap::inline v0::detail {
 
 // `to` [images, outs, out_h, out_w] from `from` [images, ins, in_h, in_w], whose pixel (0, 0) lies at (pad_h, pad_w).
-struct winograd_shape : tile_grid {
-  std::int64_t images, ins, outs, in_h, in_w, out_h, out_w, pad_h, pad_w;
+struct winograd_shape : tile_grid, convolved_sizes {
+  std::int64_t pad_h, pad_w;
   std::int64_t channel_block;  // outputs and inputs whose sums the weight's gradient holds at once
 
   static constexpr std::int64_t points = 36;
 
-  winograd_shape(std::int64_t images_, std::int64_t ins_, std::int64_t outs_, std::int64_t in_h_, std::int64_t in_w_,
-                 std::int64_t out_h_, std::int64_t out_w_, std::int64_t pad_h_, std::int64_t pad_w_)
-      : tile_grid(images_, (out_h_ + 3) / 4, (out_w_ + 3) / 4, 64),
-        images(images_),
-        ins(ins_),
-        outs(outs_),
-        in_h(in_h_),
-        in_w(in_w_),
-        out_h(out_h_),
-        out_w(out_w_),
+  winograd_shape(convolved_sizes const& sizes, std::int64_t pad_h_, std::int64_t pad_w_)
+      : tile_grid(sizes.images, (sizes.out_h + 3) / 4, (sizes.out_w + 3) / 4, 64),
+        convolved_sizes(sizes),
         pad_h(pad_h_),
         pad_w(pad_w_) {
     channel_block = scratch_goal() >= (std::int64_t{3} << 16) ? 64 : 32;
