@@ -1,6 +1,5 @@
 #include <neap/mutate/checkpoint.hpp>
 
-#include <neap/ir/verify.hpp>
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/filter.hpp>
@@ -13,10 +12,10 @@
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/simulator.hpp>
 
+#include "../support/check_edit.hpp"
 #include "../support/deep_graph.hpp"
 #include "../support/opaque_graph.hpp"
 #include "../support/random_graph.hpp"
-#include "../support/symbolic.hpp"
 
 #include <doctest/doctest.h>
 
@@ -55,13 +54,7 @@ std::pair<int, int> try_all(candidate<G> const& c) {
         auto const e = m.apply(c);
         if (!e) continue;
         ++applied;
-        auto const valid = verify(e->graph);
-        REQUIRE_MESSAGE(valid.ok(), valid.message());
-        auto const ordered = check_order(e->graph, e->order);
-        REQUIRE_MESSAGE(ordered.ok(), ordered.message());
-        auto const got = run_symbolically(e->graph, e->order);
-        REQUIRE_MESSAGE(got.error.empty(), got.error);
-        REQUIRE(got == expected);
+        require_same(*e, expected);
         auto const again = m.apply(c);
         REQUIRE((again->graph == e->graph && again->order == e->order));
         std::vector<int> runs(c.graph.op_count());
@@ -73,32 +66,38 @@ std::pair<int, int> try_all(candidate<G> const& c) {
   return {applied, helped};
 }
 
+/// The same over many graphs, each in an order of its own.
+template <class Make>
+std::pair<int, int> try_all_of(std::uint64_t seeds, Make&& make) {
+  int applied = 0, helped = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    CAPTURE(seed);
+    auto const [a, h] = try_all(make(seed));
+    applied += a, helped += h;
+  }
+  return {applied, helped};
+}
+
 }  // namespace
 
 TEST_CASE("programs computed again by segments compute what they did") {
-  int applied = 0, helped = 0;
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
-    CAPTURE(seed);
+  auto const [applied, helped] = try_all_of(600, [](std::uint64_t seed) {
     random_graph_options o;
     o.swaps = seed % 4 == 3;
     auto g = random_graph(seed, o);
-    auto const order = reverse_post_order{}(g);
-    auto const [a, h] = try_all(judged(std::move(g), order));
-    applied += a, helped += h;
-  }
+    auto order = reverse_post_order{}(g);
+    return judged(std::move(g), std::move(order));
+  });
   CHECK(applied > 1000);
   CHECK(helped > 200);
 }
 
 TEST_CASE("so do imported ones, with updates in place, views and random draws") {
-  int applied = 0, helped = 0;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    CAPTURE(seed);
+  auto const [applied, helped] = try_all_of(200, [](std::uint64_t seed) {
     auto g = opaque_graph(seed, 20);
-    auto const order = given_order{}(g);
-    auto const [a, h] = try_all(judged(std::move(g), order));
-    applied += a, helped += h;
-  }
+    auto order = given_order{}(g);
+    return judged(std::move(g), std::move(order));
+  });
   CHECK(applied > 300);
   CHECK(helped > 100);
 }

@@ -1,14 +1,13 @@
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 
-#include <neap/ir/verify.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/simulator.hpp>
 
+#include "../support/check_edit.hpp"
 #include "../support/random_graph.hpp"
-#include "../support/symbolic.hpp"
 
 #include <doctest/doctest.h>
 
@@ -55,13 +54,7 @@ TEST_CASE("every mutation of random graphs keeps what is computed, over walks of
         auto e = apply_mutation(*m, c);
         if (!e) continue;
         ++applied;
-        auto const valid = verify(e->graph);
-        REQUIRE_MESSAGE(valid.ok(), valid.message());
-        auto const ordered = check_order(e->graph, e->order);
-        REQUIRE_MESSAGE(ordered.ok(), ordered.message());
-        auto const got = run_symbolically(e->graph, e->order);
-        REQUIRE_MESSAGE(got.error.empty(), got.error);
-        REQUIRE(got == expected);
+        require_same(*e, expected);
         auto again = apply_mutation(*m, c);  // replayed: the same
         REQUIRE(again->graph == e->graph);
         REQUIRE(again->order == e->order);
