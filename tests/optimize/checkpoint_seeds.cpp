@@ -151,9 +151,10 @@ TEST_CASE("an answer whose addresses and time are within the limits fits, and no
       lowered += found.placed.arena_bytes > found.best.result.peak_bytes;
     }
   }
-  CHECK(fit > 50);
-  CHECK(others > 50);
-  CHECK(lowered > 5);
+  int const enough = sanitized ? 8 : 50;
+  CHECK(fit > enough);
+  CHECK(others > enough);
+  CHECK(lowered > enough / 10);
 }
 
 TEST_CASE("the same answer for the same iterations") {
