@@ -156,7 +156,7 @@ op_graph edited(op_graph g, edit_site const& s) {
 /// The digest of an edited graph is what the whole graph built anew has.
 bool check(op_graph const& g) {
   graph_editor all(g);
-  for (auto o : g.ops()) all.set_region(o, g.record(o).region);  // touches every op
+  for (auto o : g.ops()) all.set_part(o, g.record(o).part);  // touches every op
   return std::move(all).finish().digest() == g.digest();
 }
 

@@ -146,10 +146,11 @@ struct choices {
   dtype element = dtype::f32;
   std::int64_t columns = 4;
   role source = role::weight, result = role::output;
-  bool other_use = false, swap_arguments = false, other_weight = false, keep_hidden = false, in_region = false;
+  bool other_use = false, swap_arguments = false, other_weight = false, keep_hidden = false;
   bytes_t bytes = -1;
-  std::int64_t parts = 2;
-  int axis = 0, of = 0;
+  std::int64_t part = -1, parts = 2;
+  bool nested = false;
+  int of = 0;
   double seconds = 1;
   char const* target = "lib::f";
   char const* details = "";
@@ -172,13 +173,8 @@ digest digest_of(choices const& c) {
   auto const o = edit.add_opaque(c.target, f, in, out, {}, c.details);
   edit.keep(edit.output(o), c.result);
   if (c.keep_hidden) edit.keep(d, role::activation);
-  if (c.in_region) {
-    region r;
-    r.parts = c.parts, r.extent = 12;
-    r.inputs = {{d, c.axis, combine::concat}, {a, -1, combine::concat}};
-    r.outputs = {{edit.output(o), 0, combine::concat}};
-    edit.set_region(o, edit.add_region(r));
-  }
+  if (c.part >= 0)
+    edit.set_part(o, edit.part_row({c.part, c.parts, c.nested ? edit.part_row({1, 5}) : nothing<part_id>}));
   return std::move(edit).finish().digest();
 }
 
@@ -198,9 +194,10 @@ TEST_CASE("graphs that differ in one thing have different digests") {
                                  {.swap_arguments = true},
                                  {.other_weight = true},
                                  {.keep_hidden = true},
-                                 {.in_region = true},
-                                 {.in_region = true, .parts = 3},
-                                 {.in_region = true, .axis = 1},
+                                 {.part = 0},
+                                 {.part = 1},
+                                 {.part = 1, .parts = 3},
+                                 {.part = 1, .nested = true},
                                  {.bytes = 1000},
                                  {.of = 1},
                                  {.seconds = 2},

@@ -27,7 +27,7 @@ tensor_type const matrix{dtype::f32, {4, 4}};
 
 TEST_CASE("editing nothing changes nothing") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    auto const g = random_graph(seed, {.regions = true, .copies = 1});
+    auto const g = random_graph(seed, {.parts = true, .copies = 1});
     CHECK(graph_editor(g).finish() == g);
     graph_editor all(g);
     all.derive_all();

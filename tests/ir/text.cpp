@@ -20,7 +20,7 @@ static_assert(!neap::detail::is_word("my-twice") && !neap::detail::is_word("") &
 TEST_CASE("print, then parse, gives the same graph") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);
-    auto const g = random_graph(seed, {.regions = seed % 2 == 0, .copies = 3, .swaps = 2});
+    auto const g = random_graph(seed, {.parts = seed % 2 == 0, .copies = 3, .swaps = 2});
     auto const text = to_text(g);
     auto const back = parse_graph(toy_operators::facets, text);
     REQUIRE_MESSAGE(back, back.message());
@@ -91,7 +91,7 @@ TEST_CASE("what is wrong is told with line and column") {
   std::vector<std::pair<std::string, std::string>> const all{
       {"", "graph text:1:1: expected 'neap'"},
       {"neap graph 2", "graph text:1:12: only version 1 can be read"},
-      {head + "sauce", "graph text:3:1: expected source, op, keep, region or origins"},
+      {head + "sauce", "graph text:3:1: expected source, op, keep or origins"},
       {head + "source v2 input f32[4]", "graph text:3:8: a value out of order, expected v1"},
       {head + "source v1 output f32[4]", "expected weight, state"},
       {head + "source v1 input f33[4]", "graph text:3:17: unknown element type 'f33'"},
@@ -115,15 +115,14 @@ TEST_CASE("what is wrong is told with line and column") {
       {head + "op o0 unary (v0)\n  v1 view own 0 f32[4,4]", "no such output yet"},
       {head + "op o0 unary (v0)\n  v1 f32[4,5]", "should be f32[4,4], is f32[4,5]"},
       {head + "op o0 unary (v0)", "another number of outputs"},
-      {head + "op o0 unary (v0) region r3\n  v1 f32[4,4]", "r3 does not exist"},
+      {head + "op o0 unary (v0) part 2/2\n  v1 f32[4,4]", "there is no such part"},
+      {head + "op o0 unary (v0) part 0/2 -1/3\n  v1 f32[4,4]", "graph text:3:27: expected source"},
+      {head + "op o0 unary (v0) part 1\n  v1 f32[4,4]", "expected '/'"},
       {head + "origins 1\nop o0 unary (v0) origin o9\n  v1 f32[4,4]", "not among the origins"},
       {head + "op o0 opaque \"f\" (v1)\n  v1 view 0 f32[4]", "views form a cycle"},
       {head + "op o0 unary (v1)\n  v1 f32[4,4]", "wait for each other"},
       {head + "keep v4", "v4 does not exist"},
       {head + "keep v0 v0", "is kept twice"},
-      {head + "region r0 parts 0 extent 4", "fewer than one part"},
-      {head + "region r0 parent r0 parts 1 extent 4", "lies in itself"},
-      {head + "region r0 parts 1 extent 4 in v9 whole", "does not exist"},
       {head + "op o4294967295 unary (v0)", "out of range"},
   };
   for (auto const& [text, says] : all) {
@@ -147,7 +146,7 @@ TEST_CASE("damaged texts are refused or read, never more") {
   random_stream draw(3);
   std::size_t read = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    auto const text = to_text(random_graph(seed, {.most_ops = 15, .regions = true, .copies = 1}));
+    auto const text = to_text(random_graph(seed, {.most_ops = 15, .parts = true, .copies = 1}));
     for (int i = 0; i < 150; ++i) {
       auto damaged = text;
       for (auto n = 1 + draw.below(3); n > 0; --n) {

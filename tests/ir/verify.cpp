@@ -23,7 +23,7 @@ struct graph_test_access {
   auto& arguments() { return g.arguments_; }
   auto& kept() { return g.kept_; }
   auto& sources() { return g.sources_; }
-  auto& regions() { return g.regions_; }
+  auto& parts() { return g.parts_; }
   auto& layouts() { return g.layouts_; }
   auto& uses() { return g.uses_; }
   auto& after() { return g.after_; }
@@ -36,7 +36,7 @@ struct graph_test_access {
 
 namespace {
 
-/// Two copies of a random op, a view, an update with other readers, an op with two outputs, a region.
+/// Two copies of a random op, a view, an update with other readers, an op with two outputs, a part of a part.
 struct sample {
   op_graph g;
   value_id x, w, view, y, mask, updated, loss;
@@ -56,12 +56,7 @@ struct sample {
     loss = edit.add(toy::binary{1}, {n, edit.output(copy)})[0];  // op 6
     edit.set_name(reader, "product");
     edit.keep(loss, role::loss);
-    region r;
-    r.parts = 2, r.extent = 4;
-    r.inputs = {{y, 0, combine::concat}, {view, -1, combine::concat}};
-    r.outputs = {{n, 0, combine::concat}};
-    auto const id = edit.add_region(r);
-    edit.set_region(reader, id), edit.set_region(edit.graph().producer(n), id);
+    edit.set_part(reader, edit.part_row({1, 2, edit.part_row({0, 4})}));
     g = std::move(edit).finish();
   }
 };
@@ -70,7 +65,7 @@ struct sample {
 
 TEST_CASE("random graphs hold every invariant") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    auto const g = random_graph(seed, {.regions = seed % 2 == 0, .copies = 3, .swaps = 2});
+    auto const g = random_graph(seed, {.parts = seed % 2 == 0, .copies = 3, .swaps = 2});
     CAPTURE(seed);
     auto const s = verify(g);
     CHECK_MESSAGE(s, s.message());
@@ -91,7 +86,7 @@ TEST_CASE("each planted fault is seen and told in one line") {
       {"its name is out of range", [](sample& s, access a) { a.ops()[s.reader].name = 5000; }},
       {"its name is out of range", [](sample& s, access a) { a.values()[s.x].name = 5000; }},
       {"its origin is out of range", [](sample& s, access a) { a.ops()[s.reader].origin = 5000; }},
-      {"its region does not exist", [](sample& s, access a) { a.ops()[s.reader].region = region_id{9}; }},
+      {"its part does not exist", [](sample& s, access a) { a.ops()[s.reader].part = part_id{9}; }},
       {"which does not exist", [](sample&, access a) { a.arguments()[0] = value_id{999}; }},
       {"do not come after", [](sample& s, access a) { a.ops()[s.update].first_output = 0; }},
       {"its outputs are out of range", [](sample& s, access a) { a.ops()[a.g.producer(s.loss)].output_count = 5; }},
@@ -148,29 +143,12 @@ TEST_CASE("each planted fault is seen and told in one line") {
        }},
       {"at other strides", [](sample& s, access a) { a.values()[s.view].layout = a.values()[s.w].layout; }},
       {"has a storage of another size", [](sample& s, access a) { a.storages()[a.g.storage(s.loss)].bytes = 1; }},
-      {"its shape rule refuses its inputs",
-       [](sample& s, access a) {
-         a.layouts().push_back(tensor_layout::dense({dtype::f16, {4, 4}}));
-         a.values()[a.g.outputs(s.copy)[0]].layout = id_at<layout_id>(a.layouts().size() - 1);
-         a.ops()[s.copy].region = region_id{0};  // its own shape is not looked at there
-       }},
-      {"its parent does not exist", [](sample&, access a) { a.regions()[0].parent = region_id{4}; }},
-      {"lies in itself", [](sample&, access a) { a.regions()[0].parent = region_id{0}; }},
-      {"fewer than one part", [](sample&, access a) { a.regions()[0].parts = 0; }},
-      {"do not divide the extent", [](sample&, access a) { a.regions()[0].parts = 3; }},
-      {"at its border does not exist", [](sample&, access a) { a.regions()[0].inputs[0].value = value_id{99}; }},
-      {"has no axis 7", [](sample&, access a) { a.regions()[0].inputs[0].axis = 7; }},
-      {"enters it without being listed", [](sample&, access a) { a.regions()[0].inputs.pop_back(); }},
-      {"leaves it without being listed", [](sample&, access a) { a.regions()[0].outputs.clear(); }},
-      {"does not cross it there",
-       [](sample& s, access a) {
-         a.regions()[0].outputs.push_back({s.x, -1, combine::sum});
-       }},
-      {"which is not in it but waits for it",
-       [](sample& s, access a) {
-         // The first op of the chain drop -> product -> binary goes in, the second one out.
-         a.ops()[s.drop].region = region_id{0}, a.ops()[s.reader].region = nothing<region_id>;
-       }},
+      {"its shape rule refuses its inputs",  // a function of one number is given two
+       [](sample& s, access a) { a.ops()[a.g.producer(s.loss)].kind = 0; }},
+      {"4 of 4", [](sample&, access a) { a.parts()[0].number = 4; }},
+      {"-1 of 2", [](sample&, access a) { a.parts()[1].number = -1; }},
+      {"does not come before it", [](sample&, access a) { a.parts()[1].of = part_id{1}; }},
+      {"its digest is stale", [](sample&, access a) { a.parts()[0].number = 3; }},
       {"but draws with another key",
        [](sample& s, access a) {
          toy::drop const other{78, 0.5};

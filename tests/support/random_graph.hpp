@@ -191,8 +191,7 @@ inline op_graph renumbered(op_graph const& g, std::uint64_t seed) {
     to[v] = r.alias == alias_kind::view ? edit.add_source_view(to[g.record(r.storage).first], g.layout(v), g.name(v))
                                         : edit.add_source_at(r.role, g.layout(v), g.name(v), g.bytes(r.storage));
   }
-  table<region_id, region_id> same(g.regions().size());
-  for (auto const& r : g.regions()) edit.add_region(r);
+  for (auto const& p : g.parts()) (void)edit.part_row(p);
   std::vector<op_id> ready;
   table<op_id, int> missing(g.op_count());
   for (auto o : g.ops()) {
@@ -217,7 +216,7 @@ inline op_graph renumbered(op_graph const& g, std::uint64_t seed) {
     }
     op_to[o] = id;
     edit.set_name(id, g.name(o));
-    if (g.record(o).region != nothing<region_id>) edit.set_region(id, g.record(o).region);
+    if (g.record(o).part != nothing<part_id>) edit.set_part(id, g.record(o).part);
     for (std::size_t j = 0; j < g.outputs(o).size(); ++j) {
       auto const v = g.outputs(o)[j];
       to[v] = edit.output(id, static_cast<int>(j));
@@ -229,9 +228,6 @@ inline op_graph renumbered(op_graph const& g, std::uint64_t seed) {
   }
   for (auto o : g.ops()) edit.set_origin(op_to[o], g.origin(o));
   for (auto v : g.kept()) edit.keep(to[v], g.role(v));
-  for (std::size_t r = 0; r < g.regions().size(); ++r)
-    for (auto* edges : {&edit.region(id_at<region_id>(r)).inputs, &edit.region(id_at<region_id>(r)).outputs})
-      for (auto& e : *edges) e.value = to[e.value];
   return std::move(edit).finish();
 }
 
@@ -243,7 +239,7 @@ struct random_graph_options {
   bool updates = true;       // in-place updates of weights and activations
   bool opaque = true;        // operators whose meaning is not known, outputs of odd sizes
   bool random = true;        // ops with a key
-  bool regions = false;      // some ops run in parts
+  bool parts = false;        // some ops are marked as parts of others
   std::uint32_t copies = 0;  // at most so many ops are computed again for some of their readers
   std::uint32_t swaps = 0;   // at most so many values are stored, and loaded for some of their readers
 };
@@ -461,38 +457,15 @@ class graph_maker {
   std::size_t seen_ = 0;  // ops whose inputs read_ knows
 };
 
-/// Cuts a stretch of a topological order into parts, and perhaps one inside it. The border is right; the shapes inside
-/// are left as they are.
-inline op_graph with_regions(op_graph const& g, random_stream& draw) {
-  auto const n = static_cast<std::uint32_t>(g.op_count());
-  if (n < 4) return g;
-  auto const order = topological_order(g);
-  std::vector<std::uint32_t> position(n);
-  for (std::uint32_t i = 0; i < n; ++i) position[index(order[i])] = i;
+/// Marks some ops as parts, and some of these as parts of parts. What they compute is left as it is.
+inline op_graph with_parts(op_graph const& g, random_stream& draw) {
   graph_editor edit(g);
-  auto const add = [&](std::uint32_t first, std::uint32_t last, region_id parent, std::int64_t parts) {
-    region r;
-    r.parent = parent;
-    r.parts = parts;
-    r.extent = parts * (1 + draw.below(3));
-    auto const inside = [&](op_id o) {
-      return o != nothing<op_id> && position[index(o)] >= first && position[index(o)] <= last;
-    };
-    for (auto v : g.values()) {
-      bool read_inside = false, read_outside = is_kept(g, v);
-      for (auto const& u : g.uses(v)) (inside(u.op) ? read_inside : read_outside) = true;
-      auto const axis = g.type(v).rank() && draw.below(2) ? 0 : -1;
-      if (!inside(g.producer(v)) && read_inside) r.inputs.push_back({v, axis, combine::concat});
-      if (inside(g.producer(v)) && read_outside)
-        r.outputs.push_back({v, axis, axis < 0 ? combine::sum : combine::concat});
-    }
-    auto const id = edit.add_region(r);
-    for (auto i = first; i <= last; ++i) edit.set_region(order[i], id);
-    return id;
-  };
-  auto const first = 1 + draw.below(n / 3), last = n / 2 + draw.below(n / 2);
-  auto const id = add(first, last, nothing<region_id>, 2);
-  if (last - first > 3 && draw.below(2)) add(first + 1, first + 2, id, 3);
+  for (auto o : g.ops()) {
+    if (draw.below(3)) continue;
+    auto p = edit.part_row({draw.below(2), 2});
+    if (draw.below(2)) p = edit.part_row({draw.below(3), 3, p});
+    edit.set_part(o, p);
+  }
   return std::move(edit).finish();
 }
 
@@ -539,7 +512,7 @@ inline toy_graph random_graph(std::uint64_t seed, random_graph_options options =
   g = renumbered(g, seed);
   for (std::uint32_t i = 0; i < options.copies; ++i) detail::copy_or_swap(g, draw, false);
   for (std::uint32_t i = 0; i < options.swaps; ++i) detail::copy_or_swap(g, draw, true);
-  if (options.regions) g = detail::with_regions(g, draw);
+  if (options.parts) g = detail::with_parts(g, draw);
   return toy_graph(std::move(g));
 }
 

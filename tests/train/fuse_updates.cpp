@@ -192,6 +192,6 @@ TEST_CASE("graphs that cannot be fused are refused") {
   fixture f;
   f.product();
   f.update();
-  f.edit.add_region({});
-  CHECK(message_of([&] { f.fused(); }) == "fuse_updates: the graph has regions");
+  (void)f.edit.part_row({0, 2});
+  CHECK(message_of([&] { f.fused(); }) == "fuse_updates: the graph has parts");
 }

@@ -16,7 +16,7 @@ enum class op_id : std::uint32_t {};
 enum class value_id : std::uint32_t {};
 enum class storage_id : std::uint32_t {};
 enum class layout_id : std::uint32_t {};
-enum class region_id : std::uint32_t {};
+enum class part_id : std::uint32_t {};
 
 /// "None" for every id type: `op_id{no_id}`, or `id == nothing<op_id>`.
 inline constexpr std::uint32_t no_id = 0xffffffffu;

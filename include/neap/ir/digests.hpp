@@ -138,7 +138,6 @@ class digest_updater {
       while (index(g_.sources_[i]) != v) ++i;
       replace(g_.source_up_[i], source_up(i));
     });
-    replace(g_.region_digest_, regions_digest());
   }
   /// All digests, in an order found by counting unmet inputs (Kahn 1962). Ops on a cycle keep what they have.
   NEAP_ONCE void all() {
@@ -158,13 +157,12 @@ class digest_updater {
           if (--missing[index(u.op)] == 0) order.push_back(u.op);
     }
     for (std::size_t at = order.size(); at-- > 0;) g_.op_up_[order[at]] = op_up(order[at]);
-    g_.digest_ = g_.region_digest_;  // replaced in a moment
+    g_.digest_ = {0, 0};
     for (auto d : g_.op_up_) g_.digest_ = g_.digest_ + d;
     for (std::size_t i = 0; i < g_.sources_.size(); ++i) {
       g_.source_up_[i] = source_up(i);
       g_.digest_ = g_.digest_ + g_.source_up_[i];
     }
-    replace(g_.region_digest_, regions_digest());
   }
 
  private:
@@ -185,7 +183,10 @@ class digest_updater {
       if (x->details) d = d.mix(g_.text(x->details));
     }
     for (auto const& a : g_.facets(o).attributes) d = detail::mix_attribute(d, a.get(g_.attributes(o)));
-    d = d.mix(index(r.region));
+    for (auto p = r.part; p != nothing<part_id>; p = g_.parts_[index(p)].of)
+      d = d.mix(static_cast<std::uint64_t>(g_.parts_[index(p)].number))
+              .mix(static_cast<std::uint64_t>(g_.parts_[index(p)].count));
+    d = d.mix(no_id);
     for (auto v : g_.outputs(o)) {
       auto const& x = g_.values_[v];
       d = detail::mix_layout(d, g_.layout(v))
@@ -251,26 +252,6 @@ class digest_updater {
     }
     return true;
   }
-  NEAP_ONCE digest regions_digest() const {
-    digest sum{0, 0};
-    for (std::size_t i = 0; i < g_.regions_.size(); ++i) {
-      auto const& r = g_.regions_[i];
-      digest edges{0, 0};
-      for (auto const* list : {&r.inputs, &r.outputs})
-        for (auto const& e : *list)
-          edges = edges + value_digest(e.value)
-                              .mix(static_cast<std::uint64_t>(e.axis))
-                              .mix(static_cast<std::uint64_t>(e.how) * 2 + (list == &r.outputs));
-      sum = sum + digest{}
-                      .mix(i)
-                      .mix(index(r.parent))
-                      .mix(static_cast<std::uint64_t>(r.parts))
-                      .mix(static_cast<std::uint64_t>(r.extent))
-                      .mix(edges);
-    }
-    return sum;
-  }
-
   op_graph& g_;
   detail::op_ring down_, up_;  // to be looked at
   bit_set sources_;            // whose readers have changed

@@ -108,7 +108,7 @@ class dimension_graph {
       for (auto v : g.outputs(o)) layouts.push_back(g.layout(v));
       std::span<tensor_layout const> const all(layouts);
       dim_context c(all.first(g.inputs(o).size()), all.subspan(g.inputs(o).size()));
-      g.facets(o).relate(g.attributes(o), c);
+      g.relate(o, c);
       first_reduced_[o] = nodes;
       int reduced = 0;
       for (auto const& l : c.links()) {

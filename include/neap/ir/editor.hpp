@@ -89,12 +89,14 @@ class graph_editor final : public op_emitter {
     return emit(view_of(op), inputs);
   }
   /// Adds an op whose meaning is not known, with its outputs. `of = -2 - j` shares the storage of its own output j.
-  /// `details`: its attributes besides, as one text that is equal where they are.
+  /// `details`: its attributes besides, as one text that is equal where they are. `links`: how it may be cut, if known.
   op_id add_opaque(std::string_view target, op::opaque what, std::span<value_id const> inputs,
-                   std::span<output_rule const> outputs, std::string_view name = {}, std::string_view details = {}) {
+                   std::span<output_rule const> outputs, std::string_view name = {}, std::string_view details = {},
+                   std::span<dim_link const> links = {}) {
     int const kind = kind_of(&facets_of<op::opaque>);
     check_inputs(inputs);
     what.target = intern_often(target), what.details = intern_often(details);
+    what.links = intern_often(to_text(links));
     op_id const id = append(kind, &what, inputs, outputs);
     g_.ops_[id].name = intern(name);
     return id;
@@ -108,7 +110,7 @@ class graph_editor final : public op_emitter {
     what.target = intern_often(target), what.details = intern_often(details);
     return append(kind_of(op.facets), &what, inputs, outputs);
   }
-  /// A copy of an op: same operator, attributes, key, origin, region and inputs, new outputs. In-place updates cannot
+  /// A copy of an op: same operator, attributes, key, origin, part and inputs, new outputs. In-place updates cannot
   /// be copied: throws neap::error.
   NEAP_ONCE op_id clone(op_id o) {
     op_record r = g_.ops_[o];
@@ -210,13 +212,17 @@ class graph_editor final : public op_emitter {
       if (r.origin >= n) throw error("graph: an op's origin is not below the number of origins");
     g_.origin_count_ = n;
   }
-  region_id add_region(neap::region r) {
-    g_.regions_.push_back(std::move(r));
-    return id_at<region_id>(g_.regions_.size() - 1);
+  /// The row of a part; a new one if there is none yet. Throws neap::error for a number outside [0, count).
+  NEAP_ONCE part_id part_row(op_part const& p) {
+    if (p.number < 0 || p.number >= p.count) throw error("graph: a part's number is not below how many there are");
+    if (p.of != nothing<part_id> && index(p.of) >= g_.parts_.size())
+      throw error("graph: a part of a part that is not there");
+    auto const at = std::find(g_.parts_.begin(), g_.parts_.end(), p) - g_.parts_.begin();
+    if (static_cast<std::size_t>(at) == g_.parts_.size()) g_.parts_.push_back(p);
+    return id_at<part_id>(static_cast<std::size_t>(at));
   }
-  neap::region& region(region_id r) { return g_.regions_[index(r)]; }
-  void set_region(op_id o, region_id r) {
-    g_.ops_[o].region = r;
+  void set_part(op_id o, part_id p) {
+    g_.ops_[o].part = p;
     touched_ops_.push_back(o);
   }
 
@@ -494,11 +500,6 @@ class graph_editor final : public op_emitter {
         if (map[index(x)] != no_id) list[n++] = std::remove_cvref_t<decltype(x)>{map[index(x)]};
       list.resize(n);
     };
-    for (auto& reg : g_.regions_)
-      for (auto* edges : {&reg.inputs, &reg.outputs}) {
-        std::erase_if(*edges, [&](region_edge const& e) { return new_value[index(e.value)] == no_id; });
-        for (auto& e : *edges) e.value = value_id{new_value[index(e.value)]};
-      }
     renumber(g_.kept_, new_value);
     renumber(g_.sources_, new_value);
     renumber(touched_values_, new_value);

@@ -18,9 +18,10 @@
 #include <neap/core/id.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
+#include <neap/ir/dim_links.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operator.hpp>
-#include <neap/ir/region.hpp>
+#include <neap/ir/part.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -45,11 +46,11 @@ struct op_record {
   std::uint32_t first_input = 0;   // in the list of all arguments
   std::uint32_t first_output = 0;  // outputs are values first_output, first_output + 1, ...
   std::uint16_t input_count = 0, output_count = 0;
-  std::uint16_t kind = 0;                 // of operator: op_graph::facets_of_kind
-  std::uint32_t attributes = 0;           // byte offset of the operator struct
-  std::uint32_t name = 0;                 // byte offset in the text pool; 0: none
-  std::uint32_t origin = no_id;           // the op of the original graph that this is, or is a copy of; never reused
-  region_id region = nothing<region_id>;  // the innermost region
+  std::uint16_t kind = 0;           // of operator: op_graph::facets_of_kind
+  std::uint32_t attributes = 0;     // byte offset of the operator struct
+  std::uint32_t name = 0;           // byte offset in the text pool; 0: none
+  std::uint32_t origin = no_id;     // the op of the original graph that this is, or is a copy of; never reused
+  part_id part = nothing<part_id>;  // which part of its origin; nothing: the whole op
   friend bool operator==(op_record const&, op_record const&) = default;
 };
 
@@ -149,6 +150,11 @@ class op_graph {
     auto const* x = as<op::opaque>(o);
     return x ? text(x->details) : std::string_view{};
   }
+  /// Says the dimension relations of an op: its operator's, or of an opaque one those that came with it.
+  void relate(op_id o, dim_context& c) const {
+    if (auto const* x = as<op::opaque>(o)) relate_by_text(text(x->links), c);
+    else facets(o).relate(attributes(o), c);
+  }
   /// The name given by a user or a file; empty if none.
   std::string_view name(op_id o) const { return text(ops_[o].name); }
 
@@ -179,14 +185,14 @@ class op_graph {
     return n;
   }
 
-  // regions
-  std::span<neap::region const> regions() const { return span_of(regions_); }
-  neap::region const& region(region_id r) const { return regions_[index(r)]; }
+  // parts
+  std::span<op_part const> parts() const { return span_of(parts_); }
+  op_part const& part(part_id p) const { return parts_[index(p)]; }
 
   /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops. Sources are told apart
   /// by their place among the sources; names, origins and the order of kept values do not count.
   neap::digest digest() const { return digest_; }
-  /// The digest of what an op computes: its operator, attributes, types, region, and its arguments' digests. A copy has
+  /// The digest of what an op computes: its operator, attributes, types, part, and its arguments' digests. A copy has
   /// that of its original.
   neap::digest digest(op_id o) const { return op_down_[o]; }
 
@@ -213,7 +219,7 @@ class op_graph {
   plain_vector<value_id> arguments_, kept_, sources_;
   plain_vector<std::byte> attributes_;
   plain_vector<tensor_layout> layouts_;
-  std::vector<neap::region> regions_;
+  plain_vector<op_part> parts_;  // each after the part it is cut from
   plain_vector<char> text_;
   std::uint32_t origin_count_ = 0;  // origins are below this
   // derived, kept true by the editor
@@ -222,8 +228,7 @@ class op_graph {
   table<op_id, neap::digest> op_down_;                  // what the op computes: it and all below it
   table<op_id, neap::digest> op_up_;                    // op_down_, and what is done with the results: all above it
   plain_vector<neap::digest> source_down_, source_up_;  // the same for each of sources_
-  neap::digest region_digest_{0, 0};
-  neap::digest digest_{0, 0};  // the sum of op_up_, source_up_ and region_digest_
+  neap::digest digest_{0, 0};                           // the sum of op_up_ and source_up_
 };
 
 namespace detail {
@@ -256,12 +261,12 @@ NEAP_ONCE op_graph::~op_graph() = default;
 NEAP_ONCE bool operator==(op_graph const& a, op_graph const& b) {
   if (a.table_.data() != b.table_.data() || a.digest_ != b.digest_ || a.op_count() != b.op_count() ||
       a.value_count() != b.value_count() || a.storages_ != b.storages_ || a.kept_ != b.kept_ ||
-      a.sources_ != b.sources_ || a.regions_ != b.regions_)
+      a.sources_ != b.sources_ || a.parts_ != b.parts_)
     return false;
   for (auto o : a.ops()) {
     auto const &r = a.record(o), &s = b.record(o);
     if (r.output_count != s.output_count || (r.output_count && r.first_output != s.first_output) ||
-        r.origin != s.origin || r.region != s.region || a.name(o) != b.name(o) ||
+        r.origin != s.origin || r.part != s.part || a.name(o) != b.name(o) ||
         !std::equal(a.inputs(o).begin(), a.inputs(o).end(), b.inputs(o).begin(), b.inputs(o).end()) ||
         !detail::same_operator(a.view(o), b.view(o)) || a.target(o) != b.target(o) || a.details(o) != b.details(o))
       return false;

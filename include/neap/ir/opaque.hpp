@@ -15,7 +15,7 @@ struct opaque {
   bool rng = false;           // draws random numbers: a copy must draw the same ones
   bool pure = true;           // may be computed again
   bool placeholder = false;   // stands for a tensor that is given at its place in the order; never computed again
-  std::uint32_t spare = 0;    // always 0, in the place of bytes that nobody would set: ops are compared by their bytes
+  std::uint32_t links = 0;    // its dimension relations, which a file may know, as a text (ir/dim_links.hpp); 0: none
   std::int64_t key = 0;       // of the random draws
   double flops = 0, read = 0, written = 0;  // operations; bytes
   double seconds = -1;                      // the time the file gives; negative: not given

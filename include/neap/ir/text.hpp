@@ -7,14 +7,12 @@
 //   source v1 weight f32[64,64]
 //   op o0 matmul {transpose_b=true} (v0,v1) "up"   # id, operator, attributes that are not the default, arguments, name
 //     v2 f32[32,64]                                # its outputs; fresh unless said otherwise
-//   op o1 permute {axes=[1,0]} (v2) origin o7 region r0
+//   op o1 permute {axes=[1,0]} (v2) origin o7 part 0/2
+//                                                  #   the first half of o7; `part 0/2 3/4`: a part of that
 //     v3 view 0 f32[64,32] strides [1,64]          # a view of argument 0; `update 0`: its next version; `own 0`: of
 //   op o2 opaque "aten::foo" {pure=false} (v3)     #   the op's own output 0; details: a text after the first
 //     v4 f32[8] bytes 64 gradient "g"              # storage of other than dense size; role; name
 //   keep v4
-//   region r0 parts 2 extent 64
-//     in v2 axis 0                                 # sliced; `in v2 whole`: shared
-//     out v3 axis 1                                # concatenated; `out v3 whole sum`: combined
 //
 // White space separates, lines mean nothing, # starts a comment.
 #pragma once
@@ -32,8 +30,6 @@
 namespace neap::inline v0 {
 
 namespace detail {
-
-inline constexpr std::string_view combine_names[] = {"concat", "sum", "max", "min", "mean"};
 
 // ---------------------------------------------------------------------------------------------- printing
 
@@ -88,7 +84,6 @@ class graph_printer {
       for (auto v : g_.kept()) text_ += " " + id('v', v);
       text_ += "\n";
     }
-    for (std::size_t r = 0; r < g_.regions().size(); ++r) print_region(id_at<region_id>(r));
     return std::move(text_);
   }
 
@@ -153,7 +148,7 @@ class graph_printer {
     text_ += ')';
     print_name(g_.name(o));
     if (g_.origin(o) != o) text_ += " origin " + id('o', g_.origin(o));
-    if (g_.record(o).region != nothing<region_id>) text_ += " region " + id('r', g_.record(o).region);
+    if (auto const p = g_.record(o).part; p != nothing<part_id>) text_ += " part" + numbers(p);
     text_ += '\n';
     for (auto v : g_.outputs(o)) {
       auto const& r = g_.record(v);
@@ -168,18 +163,11 @@ class graph_printer {
       text_ += '\n';
     }
   }
-  void print_region(region_id r) {
-    auto const& reg = g_.region(r);
-    text_ += "region " + id('r', r);
-    if (reg.parent != nothing<region_id>) text_ += " parent " + id('r', reg.parent);
-    text_ += " parts " + std::to_string(reg.parts) + " extent " + std::to_string(reg.extent) + "\n";
-    for (auto const* list : {&reg.inputs, &reg.outputs})
-      for (auto const& e : *list) {
-        text_ += list == &reg.inputs ? "  in " : "  out ";
-        text_ += id('v', e.value) + (e.axis < 0 ? " whole" : " axis " + std::to_string(e.axis));
-        if (e.how != combine::concat) (text_ += ' ') += combine_names[static_cast<std::size_t>(e.how)];
-        text_ += '\n';
-      }
+  /// " 0/2 3/4", the outermost first.
+  std::string numbers(part_id p) const {
+    auto const& x = g_.part(p);
+    return (x.of == nothing<part_id> ? std::string() : numbers(x.of)) + " " + std::to_string(x.number) + "/" +
+           std::to_string(x.count);
   }
   op_graph const& g_;
   std::string text_;
@@ -311,11 +299,12 @@ class graph_parser {
     }
   }
   bool at_quote() { return skip(), at_ < text_.size() && text_[at_] == '"'; }
+  bool at_digit() { return skip(), at_ < text_.size() && is_digit(text_[at_]); }
   bool at_id(char letter) {
     auto const w = peek_word();
     return w.size() > 1 && w[0] == letter && is_digit(w[1]);
   }
-  /// v12, o3 or r0.
+  /// v12 or o3.
   std::uint32_t id(char letter, char const* what) {
     if (!at_id(letter)) fail(std::string("expected ") + what + ", such as " + letter + "0");
     auto const w = peek_word();
@@ -402,11 +391,10 @@ class graph_parser {
       if (accept("source")) source();
       else if (accept("op")) op();
       else if (accept("origins")) origins = number<std::uint32_t>("a number of origins");
-      else if (accept("region")) region();
       else if (accept("keep")) do
           kept_.push_back({at_, value_id{id('v', "a value")}});
         while (at_id('v'));
-      else fail("expected source, op, keep, region or origins");
+      else fail("expected source, op, keep or origins");
     }
     auto const n = edit_.graph().value_count();
     for (auto const& [at, v] : reads_)
@@ -416,10 +404,7 @@ class graph_parser {
       if (edit_.graph().is_kept(v)) fail_at(at, "v" + std::to_string(index(v)) + " is kept twice");
       edit_.keep(v, edit_.graph().role(v));
     }
-    for (auto const& [at, o, r] : regions_) {
-      if (index(r) >= edit_.graph().regions().size()) fail_at(at, "r" + std::to_string(index(r)) + " does not exist");
-      edit_.set_region(o, r);
-    }
+    for (auto const& [o, p] : parts_) edit_.set_part(o, p);
     for (auto const& [at, o, origin] : origins_) {
       if (origins >= 0 && index(origin) >= static_cast<std::uint64_t>(origins))
         fail_at(at, "this origin is not among the origins");
@@ -476,9 +461,19 @@ class graph_parser {
     } else {
       origins_.push_back({at_, op, op});
     }
-    if (accept("region")) {
-      auto const at = at_;
-      regions_.push_back({at, op, region_id{id('r', "a region")}});
+    if (accept("part")) {
+      auto row = nothing<part_id>;
+      do {
+        op_part p;
+        p.of = row;
+        auto const at = at_;
+        p.number = number<std::int64_t>("the number of a part");
+        expect('/');
+        p.count = number<std::int64_t>("a number of parts");
+        if (p.number < 0 || p.number >= p.count) fail_at(at, "there is no such part");
+        row = edit_.part_row(p);
+      } while (at_digit());
+      parts_.push_back({op, row});
     }
     struct output {
       role r = role::activation;
@@ -526,36 +521,13 @@ class graph_parser {
     if (!same_attribute(field->get(bytes), value)) fail_at(at, "the attribute cannot have this value");
   }
 
-  void region() {
-    next_id('r', "a region", edit_.graph().regions().size());
-    neap::region r;
-    if (accept("parent")) r.parent = region_id{id('r', "a region")};
-    expect("parts");
-    r.parts = number<std::int64_t>("a number of parts");
-    expect("extent");
-    r.extent = number<std::int64_t>("an extent");
-    for (bool out = false; (out = peek_word() == "out") || peek_word() == "in";) {
-      word("in or out");
-      region_edge e;
-      e.value = value_id{id('v', "a value")};
-      reads_.push_back({start_, e.value});
-      if (accept("axis")) e.axis = number<std::int32_t>("an axis");
-      else expect("whole");
-      for (std::size_t k = 1; k < std::size(combine_names); ++k)
-        if (accept(combine_names[k])) e.how = static_cast<combine>(k);
-      (out ? r.outputs : r.inputs).push_back(e);
-    }
-    edit_.add_region(std::move(r));
-  }
-
   struct read_at {
     std::size_t at;
     value_id v;
   };
-  struct region_at {
-    std::size_t at;
+  struct part_of {
     op_id o;
-    region_id r;
+    part_id p;
   };
   struct origin_at {
     std::size_t at;
@@ -566,7 +538,7 @@ class graph_parser {
   std::size_t at_ = 0, start_ = 0;  // the next character; where the last word or number began
   graph_editor edit_;
   std::vector<read_at> reads_, kept_;
-  std::vector<region_at> regions_;
+  std::vector<part_of> parts_;
   std::vector<origin_at> origins_;
 };
 

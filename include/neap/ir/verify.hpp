@@ -20,8 +20,7 @@ class graph_checker {
 
   status run() {
     try {
-      ops(), values(), storages(), aliases(), sources(), kept(), uses(), order(), types(), regions(), copies(),
-          digests();
+      ops(), values(), storages(), aliases(), sources(), kept(), uses(), order(), types(), parts(), copies(), digests();
     } catch (failure& f) { return std::move(f); }
     return {};
   }
@@ -50,7 +49,6 @@ class graph_checker {
     return s;
   }
   static std::string say(storage_id s) { return "storage " + number(index(s)); }
-  static std::string say(region_id r) { return "region " + number(index(r)); }
 
   /// Ids in range; outputs consecutive, in the order of the ops, and theirs.
   void ops() const {
@@ -65,8 +63,7 @@ class graph_checker {
               ": its attributes are out of range");
       require(r.name == 0 || r.name < g_.text_.size(), say(o), ": its name is out of range");
       require(r.origin < g_.origin_count_, say(o), ": its origin is out of range");
-      require(r.region == nothing<region_id> || index(r.region) < g_.regions_.size(), say(o),
-              ": its region does not exist");
+      require(r.part == nothing<part_id> || index(r.part) < g_.parts_.size(), say(o), ": its part does not exist");
       if (auto const* x = g_.as<op::opaque>(o)) {
         require(x->target == 0 || x->target < g_.text_.size(), say(o), ": what it is called is out of range");
         require(x->details == 0 || x->details < g_.text_.size(), say(o), ": its details are out of range");
@@ -225,12 +222,11 @@ class graph_checker {
     }
   }
 
-  /// Shape rules give what the graph has; updates read nothing else of what they overwrite. (Opaque and foreign ops have none; inside
-  /// a region ops see slices.)
+  /// Shape rules give what the graph has; updates read nothing else of what they overwrite. (Opaque and foreign ops have none.)
   void types() const {
     std::vector<tensor_layout> layouts;
     for (auto o : g_.ops()) {
-      if (g_.as<op::opaque>(o) || g_.as<op::foreign>(o) || g_.ops_[o].region != nothing<region_id>) continue;
+      if (g_.as<op::opaque>(o) || g_.as<op::foreign>(o)) continue;
       layouts.clear();
       for (auto v : g_.inputs(o)) layouts.push_back(g_.layout(v));
       shape_context shapes(g_.facets(o).name, layouts);
@@ -260,71 +256,14 @@ class graph_checker {
     }
   }
 
-  bool inside(op_id o, region_id r) const {
-    for (auto at = g_.ops_[o].region; at != nothing<region_id>; at = g_.regions_[index(at)].parent)
-      if (at == r) return true;
-    return false;
-  }
-  /// A forest; parts divide the extent; what crosses a border is listed there, once, and nothing else is; nothing
-  /// leaves a region and comes back.
-  void regions() const {
-    auto const n = g_.regions_.size();
-    for (std::size_t i = 0; i < n; ++i) {
-      auto const parent = g_.regions_[i].parent;
-      require(parent == nothing<region_id> || index(parent) < n, say(id_at<region_id>(i)),
-              ": its parent does not exist");
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-      auto const r = id_at<region_id>(i);
-      auto const& reg = g_.regions_[i];
-      std::size_t steps = 0;
-      for (auto at = reg.parent; at != nothing<region_id>; at = g_.regions_[index(at)].parent)
-        require(++steps <= n, say(r), " lies in itself");
-      require(reg.parts >= 1, say(r), ": fewer than one part");
-      require(reg.extent >= 1 && reg.extent % reg.parts == 0, say(r), ": ", std::to_string(reg.parts),
-              " parts do not divide the extent ", std::to_string(reg.extent));
-    }
-    if (n == 0) return;
-    auto const edges = all_edges(g_);
-    auto const order = kahn_order(edges);
-    for (std::size_t i = 0; i < n; ++i) {
-      auto const r = id_at<region_id>(i);
-      std::vector<bool> behind(g_.op_count());  // outside, and waits for something inside
-      for (auto o : order) {
-        bool const in = inside(o, r);
-        for (auto p : edges.before[o]) {
-          require(!in || !behind[index(p)], say(r), ": ", say(o), " in it waits for ", say(p),
-                  ", which is not in it but waits for it");
-          if (!in && (behind[index(p)] || inside(p, r))) behind[index(o)] = true;
-        }
-      }
-      for (bool const out : {false, true}) {
-        std::vector<value_id> listed;
-        for (auto const& e : out ? g_.regions_[i].outputs : g_.regions_[i].inputs) {
-          require(index(e.value) < g_.value_count(), say(r), ": ", say(e.value), " at its border does not exist");
-          require(e.axis >= -1 && e.axis < g_.type(e.value).rank(), say(r), ": ", say(e.value), " has no axis ",
-                  std::to_string(e.axis));
-          require(e.how <= combine::mean, say(r), ": how ", say(e.value), " is combined is out of range");
-          listed.push_back(e.value);
-        }
-        std::sort(listed.begin(), listed.end());
-        std::vector<value_id> crossing;
-        for (auto v : g_.values()) {
-          auto const p = g_.producer(v);
-          if ((p != nothing<op_id> && inside(p, r)) != out) continue;
-          bool crosses = out && g_.values_[v].kept;
-          for (auto const& u : g_.uses(v)) crosses = crosses || inside(u.op, r) != out;
-          if (crosses) crossing.push_back(v);
-        }
-        std::vector<value_id> odd;
-        std::set_symmetric_difference(listed.begin(), listed.end(), crossing.begin(), crossing.end(),
-                                      std::back_inserter(odd));
-        if (!odd.empty())
-          require(false, say(r), ": ", say(odd[0]),
-                  std::binary_search(crossing.begin(), crossing.end(), odd[0])
-                      ? (out ? " leaves it without being listed" : " enters it without being listed")
-                      : " is listed at its border but does not cross it there, or is listed twice");
-      }
+  /// Parts are numbered from 0, and a part of a part stands after it.
+  void parts() const {
+    for (std::size_t i = 0; i < g_.parts_.size(); ++i) {
+      auto const& p = g_.parts_[i];
+      require(p.number >= 0 && p.number < p.count, "part row ", number(i), ": ", std::to_string(p.number), " of ",
+              std::to_string(p.count));
+      require(p.of == nothing<part_id> || index(p.of) < i, "part row ", number(i),
+              ": what it is cut from does not come before it");
     }
   }
 
@@ -365,8 +304,8 @@ class graph_checker {
   op_graph const& g_;
 };
 
-/// Every invariant of a graph holds, or one line that names the op, value, storage or region and what is wrong with it.
-/// O(ops + edges), times the regions.
+/// Every invariant of a graph holds, or one line that names the op, value or storage and what is wrong with it.
+/// O(ops + edges).
 inline status verify(op_graph const& g) { return graph_checker(g).run(); }
 
 }  // namespace neap::inline v0

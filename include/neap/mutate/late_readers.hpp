@@ -150,7 +150,7 @@ class late_readers {
     auto const family = facts_.families.find(index(g_.origin(o)));
     if (family == number_map::none) return nothing<value_id>;
     for (auto x : facts_.copies[family]) {
-      if (x == o || g_.record(x).region != g_.record(o).region || &g_.facets(x) != &g_.facets(o)) continue;
+      if (x == o || g_.record(x).part != g_.record(o).part || &g_.facets(x) != &g_.facets(o)) continue;
       if (j >= g_.outputs(x).size() || facts_.at[x] >= resume_) continue;
       auto const v = g_.outputs(x)[j];
       if (g_.storage(v) != away_ && result_.live[g_.storage(v)].last >= resume_) return v;

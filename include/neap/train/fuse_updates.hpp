@@ -47,7 +47,7 @@ class update_fuser {
         chosen_(chosen),
         gone_(g.op_count()),
         pulled_(g.op_count()) {
-    if (!g.regions().empty()) throw error("fuse_updates: the graph has regions");
+    if (!g.parts().empty()) throw error("fuse_updates: the graph has parts");
     for (auto o : g.ops())
       for (auto v : g.inputs(o))
         if (auto const p = g.producer(v); p != nothing<op_id> && p > o)
@@ -163,7 +163,7 @@ void match_updates(update_fuser& f, op_id o, type_list<Op...>) {
 }  // namespace detail
 
 /// The program with the updates fused whose operator has its op::matmul_update in the graph's set (the standard set has
-/// those of all its optimizers); `chosen`, if given: those of these updates that can be, whatever their sizes. Throws neap::error for a graph with regions, or whose ids are not in a topological
+/// those of all its optimizers); `chosen`, if given: those of these updates that can be, whatever their sizes. Throws neap::error for a graph with parts, or whose ids are not in a topological
 /// order. O(ops + edges).
 template <class Ops>
 fused_updates<basic_graph<Ops>> fuse_updates(basic_graph<Ops> const& g, std::span<op_id const>* chosen = nullptr) {

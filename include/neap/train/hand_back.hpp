@@ -49,7 +49,7 @@ class result_returner {
         from_(g.value_count(), nothing<op_id>),
         merged_(g.op_count(), no_id),
         seen_(g.op_count(), 0) {
-    if (!g.regions().empty()) throw error("hand_back: the graph has regions");
+    if (!g.parts().empty()) throw error("hand_back: the graph has parts");
     for (auto o : g.ops())
       for (auto v : g.inputs(o))
         if (auto const p = g.producer(v); p != nothing<op_id> && p >= o)
@@ -265,7 +265,7 @@ void match_results(result_returner& r, op_id o, type_list<Op...>) {
 
 /// The program of a training step with the results handed back whose operator has its op::grad_and_result in the graph's
 /// set, and those of relu(batch_norm(x)). `loss` divides the forward part from the backward one. Throws neap::error for a
-/// graph with regions, or whose ids are not in a topological order. O(results * ops behind the forward part).
+/// graph with parts, or whose ids are not in a topological order. O(results * ops behind the forward part).
 template <class Ops>
 handed_back<basic_graph<Ops>> hand_back(basic_graph<Ops> const& g, value_id loss) {
   detail::result_returner r(g, loss);

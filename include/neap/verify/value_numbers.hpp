@@ -58,8 +58,7 @@ inline digest with_text(digest d, std::string_view text) {
   return d.mix(rest);
 }
 
-/// The operator: its kind, what a file calls it and says of it, its attributes with the random key among them, the parts
-/// it runs in. An
+/// The operator: its kind, what a file calls it and says of it, its attributes with the random key among them. An
 /// opaque op that draws random numbers or may run only once is told from its like by the original op that it stands for.
 inline digest operator_number(op_graph const& g, op_id o) {
   auto const& f = g.facets(o);
@@ -88,8 +87,6 @@ inline digest operator_number(op_graph const& g, op_id o) {
       d = d.mix(static_cast<std::uint64_t>(std::get<dtype>(value)));
     }
   }
-  for (auto r = g.record(o).region; r != nothing<region_id>; r = g.region(r).parent)
-    d = d.mix(index(r)).mix(static_cast<std::uint64_t>(g.region(r).parts));
   return d;
 }
 /// What the outputs are: types, layouts, aliasing, bytes of new storages.
