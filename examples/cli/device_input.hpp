@@ -28,7 +28,7 @@ struct device_cost {
     if (measured && !neap::flow::is_view(g, o))
       if (auto const* t = measured->find(neap::cost_key(g, o))) return *t;
     if (given_first)
-      if (auto const t = neap::flow::seconds(g, o); t >= 0) return t;
+      if (auto const t = model.given(g, o); t >= 0) return t;
     return model(g, o);
   }
   /// What a plan file says of it.

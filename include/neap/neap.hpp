@@ -25,6 +25,7 @@
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/filter.hpp>
+#include <neap/mutate/fission.hpp>
 #include <neap/mutate/from_range.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/sample.hpp>

@@ -34,6 +34,7 @@
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/transfer.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <new>
@@ -98,7 +99,11 @@ struct graph_traits<G> {
   }
   static double seconds(op_graph const& g, op_id o) {
     auto const* x = g.as<op::opaque>(o);
-    return x ? x->seconds : -1.0;
+    if (!x || x->seconds < 0 || !x->is_part()) return x ? x->seconds : -1.0;
+    // A part, for want of a device's numbers: its share of the work, whatever a launch may cost.
+    double const bytes = x->read + x->written;
+    return x->seconds * std::max(x->whole_flops > 0 ? x->flops / x->whole_flops : 0,
+                                 x->whole_bytes > 0 ? bytes / x->whole_bytes : 0);
   }
   static op_stream stream(op_graph const& g, op_id o) {
     if (g.as<op::store>(o)) return op_stream::to_host;

@@ -380,7 +380,7 @@ class graph_editor final : public op_emitter {
   /// The same bytes as those of an op added before by this editor: large imported graphs repeat themselves.
   std::uint32_t intern(op::opaque const& x) {
     constexpr std::size_t words = sizeof(op::opaque) / 8;
-    static_assert(sizeof(op::opaque) == 16 + 5 * sizeof(double), "compared byte by byte: no padding");
+    static_assert(sizeof(op::opaque) == 16 + 7 * sizeof(double), "compared byte by byte: no padding");
     std::uint64_t bytes[words];
     std::memcpy(bytes, &x, sizeof bytes);
     neap::digest d;

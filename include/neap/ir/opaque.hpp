@@ -19,6 +19,7 @@ struct opaque {
   std::int64_t key = 0;       // of the random draws
   double flops = 0, read = 0, written = 0;  // operations; bytes
   double seconds = -1;                      // the time the file gives; negative: not given
+  double whole_flops = 0, whole_bytes = 0;  // of a part: what the op that was cut has to do; `seconds` are that op's
 
   static constexpr auto attributes() {
     return std::array{field<&opaque::pointwise>("pointwise"),
@@ -29,8 +30,12 @@ struct opaque {
                       field<&opaque::flops>("flops"),
                       field<&opaque::read>("read"),
                       field<&opaque::written>("written"),
-                      field<&opaque::seconds>("seconds")};
+                      field<&opaque::seconds>("seconds"),
+                      field<&opaque::whole_flops>("whole_flops"),
+                      field<&opaque::whole_bytes>("whole_bytes")};
   }
+  /// A part of another op (op_graph::part): what came with that one has to be shared out.
+  bool is_part() const { return whole_flops > 0 || whole_bytes > 0; }
   void infer(shape_context& c) const { c.require(false, "an opaque operator's outputs must be given"); }
   void relate(dim_context&) const {}
   work cost(work_context const&) const { return {flops, read, written}; }

@@ -4,6 +4,8 @@
 //   attributes   static constexpr auto attributes()    the data members as named fields (only if it has data members)
 //   shape rule   void infer(shape_context&) const      types, views and in-place updates of the outputs; model errors
 //   dimensions   void relate(dim_context&) const       which axes must be cut together; which are reduced
+//   parts        void cut(cut_context const&)          optional: makes the attributes those of a part. Default: they stay
+//                                                      as they are, but `dims` that are the first output's follow it
 //   gradient     void gradient(gradient_context&) const        optional: absent means "not differentiable", as outputs
 //                                                              are whose grad(j) it never asks for
 //   work         work cost(work_context const&) const          optional: default from the element counts
@@ -232,6 +234,8 @@ class shape_context {
   void fresh(tensor_type const& t) { out_.push_back({tensor_layout::dense(t), alias_kind::fresh, -1}); }
   /// A new output whose axes lie in another order in memory; the strides are those of a permuted dense tensor.
   void fresh(tensor_layout const& l) { out_.push_back({l, alias_kind::fresh, -1}); }
+  /// The same in a storage of another size than the layout needs, if `bytes` is not negative.
+  void fresh(tensor_layout const& l, bytes_t bytes) { out_.push_back({l, alias_kind::fresh, -1, bytes}); }
   /// A new output outside the device: its storage takes no device bytes.
   void off_device(tensor_layout const& l) { out_.push_back({l, alias_kind::fresh, -1, 0}); }
   /// An output that is a view of input `of`.
@@ -343,6 +347,13 @@ class dim_context {
   }
   std::span<tensor_layout const> in_, out_;
   plain_vector<dim_link> links_;
+};
+
+/// How an op is cut into parts, for its operator to say what attributes a part has.
+struct cut_context {
+  std::span<tensor_layout const> in, out;         // of the whole op
+  std::span<std::int32_t const> in_axis, out_axis;  // along which each is cut; -1: it is whole in every part
+  std::int64_t part = 0, parts = 1;               // part number `part` of `parts` equal ones
 };
 
 // ---------------------------------------------------------------------------------------------- work
@@ -476,6 +487,7 @@ struct operator_facets {
   void (*construct)(void* at) = nullptr;                // default attributes
   void (*infer)(void const*, shape_context&) = nullptr;
   void (*relate)(void const*, dim_context&) = nullptr;
+  void (*cut)(void*, cut_context const&) = nullptr;  // null: a part has the attributes of the whole
   void (*gradient)(void const*, gradient_context&) = nullptr;
   work (*cost)(void const*, work_context const&) = nullptr;
   bytes_t (*workspace)(void const*, work_context const&) = nullptr;
@@ -504,6 +516,12 @@ concept has_workspace = requires(Op const& op, work_context const& c) {
 };
 template <class Op>
 concept has_attributes = requires { Op::attributes(); };
+template <class Op>
+concept has_cut = requires(Op& op, cut_context const& c) { op.cut(c); };
+template <class Op>
+concept has_dims = requires(Op& op) {
+  { op.dims } -> std::same_as<extents&>;
+};
 
 template <class Op>
 constexpr bool elementwise_v = false;
@@ -590,6 +608,11 @@ constexpr kernel_function<Backend> kernel_or_null() {
   else return nullptr;
 }
 
+/// Extents that are the first output's.
+inline void cut_dims(extents& dims, cut_context const& c) {
+  if (!c.out.empty() && c.out_axis[0] >= 0 && dims == c.out[0].type.dims) dims[c.out_axis[0]] /= c.parts;
+}
+
 /// Standard operators check layouts themselves, in their shape rules.
 template <class Op>
 constexpr layouts takes_v = is_standard<Op> ? layouts::any : layouts::dense;
@@ -604,6 +627,10 @@ struct facet_functions {
   static void construct(void* at) { ::new (at) Op{}; }
   static void infer(void const* op, shape_context& c) { operator_at<Op>(op).infer(c); }
   static void relate(void const* op, dim_context& c) { operator_at<Op>(op).relate(c); }
+  static void cut(void* op, cut_context const& c) {
+    if constexpr (has_cut<Op>) static_cast<Op*>(op)->cut(c);
+    else cut_dims(static_cast<Op*>(op)->dims, c);
+  }
   static void gradient(void const* op, gradient_context& c) { operator_at<Op>(op).gradient(c); }
   static work cost(void const* op, work_context const& c) {
     if constexpr (has_cost<Op>) return operator_at<Op>(op).cost(c);
@@ -627,6 +654,7 @@ constexpr operator_facets make_facets() {
   f.construct = &functions::construct;
   f.infer = &functions::infer;
   f.relate = &functions::relate;
+  if constexpr (has_cut<Op> || has_dims<Op>) f.cut = &functions::cut;
   if constexpr (has_gradient<Op>) f.gradient = &functions::gradient;
   f.cost = &functions::cost;
   if constexpr (has_workspace<Op>) f.workspace = &functions::workspace;

@@ -117,7 +117,10 @@ template <dataflow_graph G, memory_planner P = default_planner>
 plan<G> make_plan(candidate<G> c, G const& original, memory_options options = {}, P const& planner = {}) {
   plan<G> out;
   static_cast<placed_steps&>(out) = make_plan(c.graph, c.order, c.result, options, planner);
-  out.lower_bound_bytes = peak_lower_bound(original, options).bytes;
+  bool in_parts = false;
+  if constexpr (std::derived_from<G, op_graph>)
+    for (auto o : c.graph.ops()) in_parts = in_parts || c.graph.record(o).part != nothing<part_id>;
+  out.lower_bound_bytes = peak_lower_bound(original, options, in_parts).bytes;
   if constexpr (requires { original.digest(); }) out.original = original.digest();
   out.graph = std::move(c.graph);
   return out;

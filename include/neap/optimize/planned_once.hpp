@@ -21,7 +21,7 @@ NEAP_INSTANTIATE_ONCE(std::size_t flow_facts::assign_ops(graph const&, no_cost c
 NEAP_INSTANTIATE_ONCE(std::size_t flow_facts::assign_ops(graph const&, roofline const&));
 NEAP_INSTANTIATE_ONCE(std::size_t flow_facts::assign_ops(graph const&, given_or<roofline> const&));
 
-NEAP_INSTANTIATE_ONCE(peak_bound peak_lower_bound(graph const&, flow_facts const&));
+NEAP_INSTANTIATE_ONCE(peak_bound peak_lower_bound(graph const&, flow_facts const&, bool));
 NEAP_INSTANTIATE_ONCE(simulation simulate(graph const&, schedule const&, roofline const&, memory_options));
 NEAP_INSTANTIATE_ONCE(placed_steps make_plan(graph const&, schedule const&, simulation const&, memory_options,
                                              default_planner const&));

@@ -40,7 +40,9 @@ struct given_or {
   template <class G>
     requires cost_model_for<Model, G>
   seconds_t operator()(G const& g, op_id o) const {
-    auto const t = flow::seconds(g, o);
+    seconds_t t;
+    if constexpr (requires { other.given(g, o); }) t = other.given(g, o);
+    else t = flow::seconds(g, o);
     return t >= 0 ? t : other(g, o);
   }
 };

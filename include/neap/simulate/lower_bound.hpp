@@ -1,6 +1,7 @@
 // A lower bound on the peak that holds for every order of a graph's ops, however often they are computed again, stored
 // and loaded: an op's inputs, outputs and workspace are there at once, and what is kept is there at the end, both beside
-// what is resident. Cutting ops into parts, rewriting them, or moving residents away gets below it.
+// what is resident. Rewriting ops or moving residents away gets below it; so does running ops in parts, for which there is
+// a weaker bound.
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
@@ -63,9 +64,21 @@ bool might_take_over(G const& g, op_id o, std::size_t i, std::size_t j) {
 
 }  // namespace detail
 
-/// The bound and what forces it. O(ops + edges).
+/// Whether an op can run in parts along some axis.
+NEAP_ONCE bool can_be_cut(op_graph const& g, op_id o) {
+  std::vector<tensor_layout> layouts;
+  for (auto v : g.inputs(o)) layouts.push_back(g.layout(v));
+  for (auto v : g.outputs(o)) layouts.push_back(g.layout(v));
+  std::span<tensor_layout const> const all(layouts);
+  dim_context c(all.first(g.inputs(o).size()), all.subspan(g.inputs(o).size()));
+  g.relate(o, c);
+  return !c.links().empty();
+}
+
+/// The bound and what forces it; with `in_parts`, of plans that also run ops in parts, where only what cannot be cut, and
+/// the end, tell anything. O(ops + edges).
 template <dataflow_graph G>
-peak_bound peak_lower_bound(G const& g, flow_facts const& facts) {
+peak_bound peak_lower_bound(G const& g, flow_facts const& facts, bool in_parts = false) {
   struct part {
     storage_id storage = nothing<storage_id>;
     bytes_t bytes = 0;
@@ -94,6 +107,8 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts) {
   bytes_t const end = facts.resident_bytes() + sum(kept);
 
   for (auto o : id_range<op_id>(facts.op_count())) {
+    if constexpr (std::derived_from<G, op_graph>)
+      if (in_parts && can_be_cut(g, o)) continue;
     parts.clear();
     for (value_id v : flow::inputs(g, o))
       if (auto const s = flow::storage(g, v); !facts.is_resident(s)) add(parts, s, detail::least_bytes(g, facts, v));
@@ -145,8 +160,8 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts) {
 
 /// The same from a graph alone.
 template <dataflow_graph G>
-peak_bound peak_lower_bound(G const& g, memory_options options = {}) {
-  return peak_lower_bound(g, flow_facts(g, no_cost{}, options));
+peak_bound peak_lower_bound(G const& g, memory_options options = {}, bool in_parts = false) {
+  return peak_lower_bound(g, flow_facts(g, no_cost{}, options), in_parts);
 }
 
 }  // namespace neap::inline v0

@@ -4,6 +4,8 @@
 //
 //   seconds = launch + max((flops + half_flops) / rate, (bytes + half_bytes) / bandwidth)      an op of the compute stream
 //   seconds = link latency + bytes / link rate                                                 a store or a load
+//
+// An op without work takes no time.
 #pragma once
 
 #include <neap/plan/durations.hpp>
@@ -60,10 +62,27 @@ struct roofline : device_figures {
       auto const link = s == op_stream::to_host ? to_host_bytes_per_second : to_device_bytes_per_second;
       return link_latency + (link > 0 ? bytes / link : 0);
     }
+    return of_work(w.flops, bytes, detail::rate_type(g, o));
+  }
+  /// An op of the compute stream with so much to do; what has nothing to do is not launched.
+  seconds_t of_work(double flops, double bytes, dtype type) const {
+    if (flops <= 0 && bytes <= 0) return 0;
     seconds_t t = 0;
-    if (auto const r = rate(detail::rate_type(g, o)); r > 0 && w.flops > 0) t = (w.flops + half_flops) / r;
+    if (auto const r = rate(type); r > 0 && flops > 0) t = (flops + half_flops) / r;
     if (bytes_per_second > 0 && bytes > 0) t = std::max(t, (bytes + half_bytes) / bytes_per_second);
     return launch + t;
+  }
+  /// The latency that came with an op, negative if none did. A part of an op takes of that op's latency what this device
+  /// would take for the part beside the whole.
+  template <class G>
+  seconds_t given(G const& g, op_id o) const {
+    if constexpr (std::derived_from<G, op_graph>)
+      if (auto const* x = g.template as<op::opaque>(o); x && x->seconds >= 0 && x->is_part()) {
+        auto const type = detail::rate_type(g, o);
+        auto const whole = of_work(x->whole_flops, x->whole_bytes, type);
+        if (whole > 0) return x->seconds * of_work(x->flops, x->read + x->written, type) / whole;
+      }
+    return flow::seconds(g, o);
   }
 
   /// Some cores of a host: OpenBLAS at 100 GFLOP/s a core in f32, a spill file at 1 GB/s.

@@ -21,14 +21,16 @@ class peak_bound_check {
     for (auto s : g.storages())
       if (g.is_resident(s)) resident_ += bytes(s);
   }
-  bytes_t operator()() const {
+  /// Of plans that run ops in parts, if `in_parts`: what an op needs that can be cut tells nothing then.
+  bytes_t operator()(bool in_parts) const {
     std::vector<bytes_t> kept(g_.storage_count(), 0);
     for (auto v : g_.kept())
       if (auto const s = g_.storage(v); !g_.is_resident(s)) kept[index(s)] = std::max(kept[index(s)], least(v));
     bytes_t bound = resident_;
     for (auto b : kept) bound += b;
     std::vector<input> in;  // one vector for all: a large graph has many ops
-    for (auto o : g_.ops()) bound = std::max(bound, resident_ + beside_residents(o, in));
+    for (auto o : g_.ops())
+      if (!in_parts || !can_be_cut(o)) bound = std::max(bound, resident_ + beside_residents(o, in));
     return bound;
   }
 
@@ -38,6 +40,16 @@ class peak_bound_check {
     bytes_t bytes;
     bool goes;
   };
+  /// Some axis of it is related to another one, or reduced.
+  bool can_be_cut(op_id o) const {
+    std::vector<tensor_layout> all;
+    for (auto v : g_.inputs(o)) all.push_back(g_.layout(v));
+    for (auto v : g_.outputs(o)) all.push_back(g_.layout(v));
+    std::span<tensor_layout const> const layouts(all);
+    dim_context c(layouts.first(g_.inputs(o).size()), layouts.subspan(g_.inputs(o).size()));
+    g_.relate(o, c);
+    return !c.links().empty();
+  }
   bytes_t bytes(storage_id s) const { return rounded(g_.bytes(s), options_.alignment); }
   /// The value that a view or an updated value lies in; itself if it is neither.
   value_id base(value_id v) const {

@@ -1,6 +1,7 @@
 // The first half of the verifier: does the planned graph compute what the original computes, each update once?
 #pragma once
 
+#include <neap/verify/pieces.hpp>
 #include <neap/verify/value_numbers.hpp>
 #include <neap/verify/violation.hpp>
 
@@ -72,6 +73,7 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
 
   // ops: each has the number of one of the original's
   std::vector<digest> ran;  // the numbers of those that count
+  pieces cut(original, was, g, now);
   if (now.order.size() != g.op_count())
     report(kind::read_before_made, nothing<op_id>, "the planned graph has a circle");
   for (auto o : now.order) {
@@ -102,6 +104,7 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
       if (runs_at_most_once(original, meant)) ran.push_back(now.op[o]);
       continue;
     }
+    if (meant == nothing<op_id> && cut.add_helper(o)) continue;
     if (is_of_original(now.op[o])) {
       report(kind::unknown_op, o, describe(g, o) + " is another op of the original than its origin says");
       if (runs_at_most_once(g, o)) ran.push_back(now.op[o]);
@@ -111,8 +114,16 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
       report(kind::unknown_op, o, describe(g, o) + " is not in the original");
       continue;
     }
+    std::string no_part;
+    if (g.record(o).part != nothing<part_id> && cut.add_part(meant, o, no_part)) {
+      if (g.name(o) != original.name(meant))
+        report(kind::name_changed, o, describe(g, o) + " is a part of " + describe(original, meant) + " of the original");
+      continue;
+    }
     auto const who = describe(g, o) + " is not " + describe(original, meant) + " of the original: ";
-    if (was.plain[meant] != now.plain[o]) {
+    if (!no_part.empty()) {
+      report(kind::not_a_part, o, describe(g, o) + " is no part of " + describe(original, meant) + " of the original: " + no_part);
+    } else if (was.plain[meant] != now.plain[o]) {
       report(kind::operator_changed, o, who + "another operator, attribute or random key");
     } else if (was.types[meant] != now.types[o]) {
       report(kind::type_changed, o, who + "its outputs have other types, layouts or sizes");

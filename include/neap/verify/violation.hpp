@@ -23,6 +23,7 @@ enum class violation_kind : std::uint8_t {
   operator_changed,  // another operator, other attributes, or another random key than the original op's
   type_changed,      // an output's element type, shape, layout, aliasing or bytes
   input_changed,     // an argument that is not the original's value, too few or too many
+  not_a_part,        // said to be a part of an original op, but its arguments, attributes or outputs are not such a part's
   missing_op,        // an update, or an op that may not be left out, does not run
   repeated_op,       // an update, or an op that may not run again, runs more than once
   output_changed,    // the kept values are not those of the original, in its order
@@ -57,9 +58,9 @@ enum class violation_kind : std::uint8_t {
 };
 
 constexpr std::string_view name_of(violation_kind k) {
-  constexpr std::array<std::string_view, 37> names{
+  constexpr std::array<std::string_view, 38> names{
       "malformed",    "other-original",   "not-each-op-once", "source-changed",    "name-changed",
-      "unknown-op",   "operator-changed", "type-changed",     "input-changed",     "missing-op",
+      "unknown-op",   "operator-changed", "type-changed",     "input-changed",     "not-a-part",  "missing-op",
       "repeated-op",  "output-changed",   "bad-transfer",     "read-before-made",  "overwritten-before-read",
       "wrong-stream", "bad-time",         "wrong-duration",   "missing-wait",      "missing-buffer",
       "wrong-size",   "misaligned",       "outside-arena",    "outside-storage",   "taken-late",

@@ -1,0 +1,108 @@
+// What joins the parts of ops that fission has cut: room for the whole, into which each part's piece is placed, and
+// partial results that are combined into the first one. Both write in place, so that beside the whole there is one piece.
+//
+//   whole0 = blank[8, 4]     whole1 = place(whole0, piece 0)     whole2 = place(whole1, piece 1)
+//   sum1 = combine_into(partial 0, partial 1)                    sum2 = combine_into(sum1, partial 2)
+#pragma once
+
+#include <neap/backend/kernels/copy.hpp>
+#include <neap/ir/operators/common.hpp>
+
+namespace neap::inline v0::op {
+
+/// -> a tensor in which nothing has been written yet. It costs nothing and nobody runs it; its elements have no values
+/// until they are placed.
+struct blank {
+  static constexpr std::string_view name = "blank";
+  extents dims, strides;  // strides: none for a dense tensor
+  dtype element = dtype::f32;
+  std::int64_t bytes = -1;  // of the storage; negative: as many as it needs
+  static constexpr auto attributes() {
+    return std::array{field<&blank::dims>("dims"), field<&blank::strides>("strides"),
+                      field<&blank::element>("element"), field<&blank::bytes>("bytes")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(0, 0);
+    for (auto n : dims) c.require(n >= 0, "negative extent in ", dims);
+    c.require(strides.rank() == 0 || strides.rank() == dims.rank(), "as many strides as axes are needed, was given ",
+              strides, " for ", dims);
+    tensor_layout l = tensor_layout::dense({element, dims});
+    if (strides.rank() == dims.rank()) l.strides = strides;
+    c.fresh(l, bytes);
+  }
+  void relate(dim_context&) const {}
+  work cost(work_context const&) const { return {}; }
+};
+template <class Backend>
+void run(Backend&, blank const&, kernel_arguments const&) {}
+
+/// whole, piece -> the whole with the piece from `start` on along an axis, written in place.
+struct place {
+  static constexpr std::string_view name = "place";
+  static constexpr layouts takes = layouts::any;
+  std::int64_t axis = 0, start = 0;
+  static constexpr auto attributes() { return std::array{field<&place::axis>("axis"), field<&place::start>("start")}; }
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    detail::require_same_element(c, 0, 1);
+    int const k = detail::require_axis(c, 0, axis);
+    auto const &whole = c.in(0).dims, &piece = c.in(1).dims;
+    bool fits = whole.rank() == piece.rank();
+    for (int i = 0; fits && i < whole.rank(); ++i) fits = i == k || whole[i] == piece[i];
+    c.require(fits && start >= 0 && start <= whole[k] && piece[k] <= whole[k] - start, "no place for ", piece, " from ",
+              start, " on along axis ", k, " of ", whole);
+    c.update(0);
+  }
+  void relate(dim_context&) const {}
+  work cost(work_context const& c) const {
+    double const n = detail::touched_bytes(c.in[1]);
+    return {0, n, n};
+  }
+};
+template <class Backend>
+void run(Backend& b, place const& op, kernel_arguments const& a) {
+  neap::copy_into(b, a.in[0], detail::plain_axis(op.axis, a.in[0].rank()), op.start, a.in[1]);
+}
+
+/// x, y -> the elements of x and y combined, written over x.
+struct combine_into {
+  static constexpr std::string_view name = "combine_into";
+  static constexpr layouts takes = layouts::any;
+  combine how = combine::sum;
+  static constexpr auto attributes() { return std::array{field<&combine_into::how>("how")}; }
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    detail::require_same_type(c, 0, 1);
+    c.require(how == combine::sum || how == combine::max || how == combine::min, "combines by sum, max or min");
+    c.update(0);
+  }
+  void relate(dim_context&) const {}
+};
+namespace detail {
+struct larger {
+  template <class T>
+  NEAP_HD T operator()(T a, T b) const {
+    return b > a || b != b ? b : a;  // a NaN wins, as in max_reduce
+  }
+};
+struct smaller {
+  template <class T>
+  NEAP_HD T operator()(T a, T b) const {
+    return b < a || b != b ? b : a;
+  }
+};
+struct together {
+  template <class T>
+  NEAP_HD T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+}  // namespace detail
+template <class Backend>
+void run(Backend& b, combine_into const& op, kernel_arguments const& a) {
+  if (op.how == combine::max) neap::map(b, detail::larger{}, a.in[0], a.in[0], a.in[1]);
+  else if (op.how == combine::min) neap::map(b, detail::smaller{}, a.in[0], a.in[0], a.in[1]);
+  else neap::map(b, detail::together{}, a.in[0], a.in[0], a.in[1]);
+}
+
+}  // namespace neap::inline v0::op
