@@ -26,6 +26,7 @@
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/filter.hpp>
 #include <neap/mutate/fission.hpp>
+#include <neap/mutate/fission_sweep.hpp>
 #include <neap/mutate/from_range.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/sample.hpp>

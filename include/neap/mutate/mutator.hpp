@@ -159,7 +159,10 @@ std::string describe(M const& m, candidate<G> const& c) {
 /// so in a member `permissions allows`; combinators that leave none out hand it on.
 struct permissions {
   bool recompute = false;  // any op that may run again, as often as the search likes
-  friend constexpr permissions operator|(permissions a, permissions b) { return {a.recompute || b.recompute}; }
+  bool cut = false;        // any op that may run in parts
+  friend constexpr permissions operator|(permissions a, permissions b) {
+    return {a.recompute || b.recompute, a.cut || b.cut};
+  }
   friend bool operator==(permissions, permissions) = default;
 };
 /// What a mutator allows; nothing if it does not say.
