@@ -4,6 +4,7 @@
 
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
+#include <neap/mutate/fission_sweep.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
@@ -40,17 +41,23 @@ struct options {
 using moves_t = neap::any_mutator<neap::graph>;
 
 moves_t pipeline(std::string const& names, double link) {
-  bool remat = false, swap = false;
+  bool remat = false, swap = false, fission = false;
   for (std::size_t at = 0; at <= names.size();) {
     auto const end = std::min(names.find(',', at), names.size());
     auto const name = names.substr(at, end - at);
     at = end + 1;
-    if (name == "all") remat = swap = true;
+    if (name == "all") remat = swap = fission = true;
     else if (name == "remat") remat = true;
     else if (name == "swap") swap = true;
-    else throw refused{"--moves: \"" + name + "\" is not known: all, remat, swap"};
+    else if (name == "fission") fission = true;
+    else throw refused{"--moves: \"" + name + "\" is not known: all, remat, swap, fission"};
   }
   using namespace neap;
+  if (fission && remat && swap)
+    return moves_t(chain(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)), neap::fission{} | truncate(8)));
+  if (fission && remat) return moves_t(chain(rematerialize{} | truncate(32), neap::fission{} | truncate(8)));
+  if (fission && swap) return moves_t(chain(neap::swap{link} | truncate(32), neap::fission{} | truncate(8)));
+  if (fission) return moves_t(neap::fission{} | truncate(32));
   if (remat && swap) return moves_t(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)));
   if (swap) return moves_t(neap::swap{link} | truncate(32));
   return moves_t(rematerialize{} | truncate(32));

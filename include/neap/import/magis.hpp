@@ -101,7 +101,24 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
     else if (update_of < 0 || memory == magis_memory::as_magis) rules.push_back({layout, alias_kind::fresh, -1, bytes});
     bool const has_attributes = j.has("attrs") && !j["attrs"].is_null();
     auto const details = has_attributes ? j["attrs"].other_members({"name"}) : std::string();
-    op_id const o = edit.add_opaque(tag, what, inputs, rules, name, details);
+    std::vector<dim_link> links;
+    if (j.has("dim_links") && update_of < 0) {
+      auto const l = j["dim_links"];
+      for (std::size_t a = 0; a < l.size() && a < inputs.size(); ++a)
+        for (std::size_t b = 0; b < l[a].size(); ++b) {
+          auto const x = l[a][b][0].integer(0, 7), y = l[a][b][1].integer(-8, 7);
+          if (tag == "layer_norm_bwd" && x == edit.layout_of(inputs[a]).type.rank() - 1) continue;
+          dim_link link{static_cast<std::int16_t>(a), static_cast<std::int16_t>(x), 0, static_cast<std::int16_t>(y)};
+          if (y < 0) link.output = -1, link.out_axis = static_cast<std::int16_t>(-1 - y), link.how = combine::sum;
+          links.push_back(link);
+        }
+      if (tag == "softmax_bwd" || tag == "pool2d_bwd.avg")
+        for (std::size_t b = 0; b < l[0].size(); ++b)
+          links.push_back({1, static_cast<std::int16_t>(l[0][b][0].integer(0, 7)), 0, static_cast<std::int16_t>(l[0][b][1].integer(0, 7))});
+    }
+    what.written = std::min(what.read, static_cast<double>(bytes));
+    what.read -= what.written;
+    op_id const o = edit.add_opaque(tag, what, inputs, rules, name, details, links);
     value[i] = edit.output(o);
     auto const in_storage = static_cast<std::uint32_t>(index(edit.graph().storage(value[i])));
     if (update_of >= 0) ++writes[in_storage];

@@ -27,7 +27,7 @@ namespace neap::inline v0::io {
 /// A plan, how its graph file was read, and the limits that were asked for; negative: none.
 struct plan_file {
   plan<graph> planned;
-  int version = 2;
+  int version = 3;
   std::string name;
   bool optimizer = false;
   std::string magis;
@@ -45,7 +45,7 @@ class plan_reader {
   plan_file read() {
     root_["format"].require(root_["format"].text() == "neap.plan", "must be \"neap.plan\"");
     auto const version = root_["version"].integer();
-    root_["version"].require(version == 1 || version == 2, "only versions 1 and 2 are known");
+    root_["version"].require(version >= 1 && version <= 3, "only versions 1 to 3 are known");
     out_.version = static_cast<int>(version);
     out_.name = root_.text_or("name", "");
     out_.optimizer = root_["source"]["optimizer"].boolean();
@@ -205,6 +205,12 @@ class plan_reader {
         if (v != nothing<value_id>) outs[k].fail("is made twice");
         v = made[k];
       }
+      if (out_.version > 2 && j.has("part")) {
+        auto const part = j["part"];
+        part.require(part.size() == 2, "must be [number, how many]");
+        auto const count = part[1].integer(1);
+        edit_.set_part(o, edit_.part_row({part[0].integer(0, count - 1), count}));
+      }
       auto const origin = j["origin"].integer(-1, INT32_MAX);
       if (origin >= 0) edit_.set_origin(o, id_at<op_id>(static_cast<std::size_t>(origin)));
     }
@@ -268,6 +274,10 @@ class plan_reader {
     x.read = j["read"].exact_number(0);
     x.written = j["write"].exact_number(0);
     x.seconds = j["seconds"].exact_number();
+    if (j.has("whole")) {
+      x.whole_flops = j["whole"]["flops"].exact_number(0);
+      x.whole_bytes = j["whole"]["bytes"].exact_number(0);
+    }
     return x;
   }
   void add_known(json_place const& j, std::string const& name, std::vector<value_id> const& in) {
@@ -384,7 +394,7 @@ inline void complete(plan_file& p, graph const& original) {
       edit.set_details(o, original.details(of[from]));
   g = graph(std::move(edit).finish());
   p.planned.original = original.digest();
-  p.version = 2;
+  p.version = 3;
 }
 
 /// A plan from the text of a file. Fails with one line where it is damaged (checksum), cut off, or not as the format says;

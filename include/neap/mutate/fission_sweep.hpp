@@ -251,6 +251,7 @@ struct fission {
     void find() {
       found_ = true;
       auto const& c = *candidate_;
+      if (!c.graph.parts().empty()) return;  // parts are not cut again
       ranked_ = detail::fission_sweep(c.graph, c.order, c.result, options_).front();
       auto const worth = [&](estimated_fission const& f) {
         return static_cast<double>(c.result.peak_bytes - f.peak) /

@@ -22,6 +22,7 @@
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/optimize/checkpoint_seeds.hpp>
+#include <neap/optimize/fission_seeds.hpp>
 #include <neap/optimize/objective.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/optimize/seen_candidates.hpp>
@@ -62,7 +63,7 @@ class best_first {
     goal_ = objective::resolve(options_.memory_at_most, options_.latency_at_most, out_.original);
     out_.memory_limit_bytes = goal_.memory;
     out_.latency_limit_seconds = goal_.latency;
-    auto bound = peak_lower_bound(graph_, facts_);
+    auto bound = peak_lower_bound(graph_, facts_, allowed_by(moves_).cut);
     out_.lower_bound_bytes = bound.bytes;
     for (auto const& f : bound.forcing) out_.forcing.push_back({f.op, name_of_op(f.op), f.bytes});
 
@@ -77,6 +78,7 @@ class best_first {
     }
     auto starts = queue_;
     part_ = goal_.limits_memory ? 0.9 : 1;  // the rest is for addresses that need more than the peak
+    if (allowed_by(moves_).cut) plant_parts(starts);
     if (allowed_by(moves_).recompute) {
       plant(starts);
       dive_from_seeds();
@@ -189,6 +191,70 @@ class best_first {
       seeds.run(
           target_, try_one, [&] { return out_of_time(0.25); }, [&] { queue_.push_back(last); });
     }
+  }
+
+  /// The orders to start from run in parts, as they are and recomputed by segments; the best of these are orders to start
+  /// from as well.
+  void plant_parts(std::vector<node_ptr>& starts) {
+    auto bases = starts;
+    if (allowed_by(moves_).recompute)
+      for (auto const& n : starts) recompute_before_fission(n, bases);
+    fission_seeds seeds(goal_);
+    for (std::size_t b = 0; b < bases.size() && !out_of_time(0.2); ++b) seeds.add(b, bases[b]->state);
+    int left = 24, new_starts = 0;
+    for (auto const& [b, f] : seeds.ranked(target_)) {
+      if (left == 0 || out_of_time(0.3) || promises_less(f)) break;
+      auto const& from = *bases[b];
+      auto e = f.what.apply(from.state);
+      if (!e) continue;
+      if constexpr (reorders) e->order = scheduler_(e->graph);
+      if (seen_.add(e->graph, e->order) != seen_candidates::answer::first) continue;
+      auto result = judge(e->graph, e->order);
+      auto n = make_node(step(from.path, f.what.describe(from.state)), std::move(e->graph), std::move(e->order),
+                         std::move(result));
+      --left;
+      offer(n);
+      if (new_starts < 2) starts.push_back(n), ++new_starts;
+    }
+  }
+  /// Nothing is to be gained by what is no better than the best, even if the estimate is somewhat wrong.
+  bool promises_less(estimated_fission const& f) const {
+    auto const& best = best_->state.result;
+    if (!goal_.fits(best)) return false;
+    if (goal_.limits_memory) return f.latency > 1.01 * best.latency;
+    return static_cast<double>(f.peak) > 1.05 * static_cast<double>(best.peak_bytes);
+  }
+  /// Candidates that keep less for the backward part, each slower and smaller than the one before.
+  void recompute_before_fission(node_ptr const& n, std::vector<node_ptr>& bases) {
+    auto const ground = checkpoint::ground_of(n->state);
+    if (ground.empty()) return;
+    auto const cuts = ground.hull(6);
+    std::vector<node_ptr> found;
+    for (std::size_t k = 1; k < cuts.size(); ++k)
+      for (double part : budgets_before_fission) {
+        if (out_of_time(0.1)) break;
+        auto const budget = static_cast<bytes_t>(part * static_cast<double>(n->state.result.peak_bytes));
+        auto const choice = ground.choose(cuts[k], cuts[0], budget);
+        if (n->state.result.latency + 0.92 * choice.seconds > goal_.latency) continue;
+        checkpoint const m{cuts[k].price, cuts[0].price, budget};
+        auto e = checkpoint::build(n->state, ground, choice);
+        if (!e) continue;
+        if constexpr (reorders) e->order = scheduler_(e->graph);
+        if (seen_.add(e->graph, e->order) != seen_candidates::answer::first) continue;
+        auto result = judge(e->graph, e->order);
+        found.push_back(make_node(step(n->path, m.describe(n->state)), std::move(e->graph), std::move(e->order),
+                                  std::move(result)));
+        consider(found.back());
+      }
+    std::stable_sort(found.begin(), found.end(), [](node_ptr const& a, node_ptr const& b) {
+      return a->state.result.latency < b->state.result.latency;
+    });
+    bytes_t smallest = n->state.result.peak_bytes;
+    for (auto& f : found)
+      if (f->state.result.peak_bytes < smallest - smallest / 50 && f->state.result.latency <= goal_.latency) {
+        smallest = f->state.result.peak_bytes;
+        bases.push_back(std::move(f));
+      }
   }
 
   /// Single mutations from where segments have led to: down from the best; or from those that nearly fit, first those

@@ -1,8 +1,10 @@
-// A plan as a file: `neap.plan` version 2, JSON, self-contained. Nodes stand in the order of the steps, in the form of the
+// A plan as a file: `neap.plan` version 3, JSON, self-contained. Nodes stand in the order of the steps, in the form of the
 // graph format, each with `origin`, the id of the op of the original graph that it is or copies (-1 for transfers). A node
 // with `attributes` is an operator of neap's, `op` its name after "neap."; every other one is the graph's own, whatever
 // it is called, and `details` is a text that holds what its file says of it besides (for a neap-graph: a JSON object of
-// args, kwargs and the like).
+// args, kwargs and the like). A node that runs on a piece of its origin's inputs has `part`: [k, n], the k-th of n; where the
+// origin came with a latency, `whole` is that op's work, {flops, bytes}, and `seconds` its latency, of which the part takes
+// its share. Nodes whose origin is no op of the original graph join parts: slice, blank, place, combine_into, mul_scalar, copy.
 //
 //   format, version, name, fingerprint (of the original graph), options
 //   durations   what times come from: {table?, given, device}; absent: a cost model that the file cannot tell
@@ -15,7 +17,7 @@
 //               above. Readers need not know it.
 //   checksum    of all the text before it
 //
-// Version 1 had no durations and no details, and its fingerprint took no account of details.
+// Version 2 had no parts. Version 1 had no durations and no details either, and its fingerprint took no account of details.
 //
 // Numbers read back as they were, to the bit; attributes that are not finite are the texts "inf", "-inf", "nan", "-nan".
 #pragma once
@@ -102,7 +104,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
   std::vector<std::size_t> row(g.value_count());
   for (std::size_t i = 0; i < values.size(); ++i) row[index(values[i])] = i;
 
-  std::string s = "{\"format\":\"neap.plan\",\"version\":2,\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" +
+  std::string s = "{\"format\":\"neap.plan\",\"version\":3,\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" +
                   to_hex(p.original) + "\",\"source\":{\"optimizer\":" + (from.optimizer ? "true" : "false") +
                   ",\"magis\":" + json_text(from.magis) +
                   "},\n\"options\":{\"alignment\":" + std::to_string(p.options.alignment) +
@@ -179,6 +181,8 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
       t += ",\"flops\":" + json_number(x->flops) + ",\"read\":" + json_number(x->read) +
            ",\"write\":" + json_number(x->written);
       t += ",\"seconds\":" + json_number(x->seconds);
+      if (x->is_part())
+        t += ",\"whole\":{\"flops\":" + json_number(x->whole_flops) + ",\"bytes\":" + json_number(x->whole_bytes) + "}";
       if (x->details) t += ",\"details\":" + json_text(g.text(x->details));
     } else {
       t += ",\"attributes\":{";
@@ -199,6 +203,8 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
       }
       t += "}";
     }
+    if (auto const at = g.record(o).part; at != nothing<part_id>)
+      t += ",\"part\":[" + std::to_string(g.part(at).number) + "," + std::to_string(g.part(at).count) + "]";
     t += ",\"latency_us\":" + json_number((p.steps[i].end - p.steps[i].start) * 1e6);
     return t + ",\"origin\":" + (transfer ? std::string("-1") : std::to_string(index(g.origin(o)))) + "}";
   });
