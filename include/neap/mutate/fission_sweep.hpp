@@ -51,6 +51,11 @@ class fission_sweep {
       }
     });
     find_launch();
+    highest_before_.assign(order_.size() + 1, 0), highest_after_.assign(order_.size() + 1, 0);
+    for (std::size_t p = 0; p < order_.size(); ++p)
+      highest_before_[p + 1] = std::max(highest_before_[p], result_.bytes_at[p]);
+    for (std::size_t p = order_.size(); p-- > 0;)
+      highest_after_[p] = std::max(highest_after_[p + 1], result_.bytes_at[p]);
   }
 
   table<op_id, std::uint32_t> const& at() const { return at_; }
@@ -59,11 +64,6 @@ class fission_sweep {
   NEAP_ONCE std::vector<estimated_fission> front() {
     std::vector<estimated_fission> all;
     if (order_.size() < 2) return all;
-    highest_before_.assign(order_.size() + 1, 0), highest_after_.assign(order_.size() + 1, 0);
-    for (std::size_t p = 0; p < order_.size(); ++p)
-      highest_before_[p + 1] = std::max(highest_before_[p], result_.bytes_at[p]);
-    for (std::size_t p = order_.size(); p-- > 0;)
-      highest_after_[p] = std::max(highest_after_[p + 1], result_.bytes_at[p]);
     for (auto c : largest_components()) {
       fission_axes const axes(g_, dims_, c);
       auto const along = dims_.axes(c)[0];
@@ -73,6 +73,23 @@ class fission_sweep {
     }
     return keep_front(std::move(all));
   }
+  /// The same of stretches that begin and end near those of a fission: up to `reach` positions away.
+  NEAP_ONCE std::vector<estimated_fission> front_near(fission_of const& f, std::uint32_t reach) {
+    std::vector<estimated_fission> all;
+    fission_axes const axes(g_, dims_, dims_.component(f.along.value, f.along.axis));
+    auto const n = static_cast<std::uint32_t>(order_.size());
+    constexpr std::uint32_t steps = 6;
+    auto const around = [&](std::uint32_t at) {
+      return spread(at - std::min(at, reach), std::min(at + reach, n - 1), std::min(2 * reach, steps));
+    };
+    for (auto first : around(f.first))
+      for (auto last : around(f.last))
+        if (first <= last) try_stretch(axes, f.along, first, last, all);
+    return keep_front(std::move(all));
+  }
+  /// About how far apart the stretches of front() begin.
+  std::uint32_t spacing() const { return static_cast<std::uint32_t>(order_.size()) / (2 * options_.starts) + 1; }
+
   static std::vector<estimated_fission> keep_front(std::vector<estimated_fission> all) {
     std::stable_sort(all.begin(), all.end(), [](estimated_fission const& a, estimated_fission const& b) {
       return a.latency != b.latency ? a.latency < b.latency : a.peak < b.peak;

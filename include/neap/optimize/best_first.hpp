@@ -88,7 +88,8 @@ class best_first {
                      [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
     for (auto const& n : starts)
       if (!n->expanded && !is_free()) dive(n);
-    search();
+    do search();
+    while (sharpen());
     part_ = 1;
     while (!place() && !out_of_time()) {
       if (allowed_by(moves_).recompute) plant(starts);
@@ -196,26 +197,36 @@ class best_first {
   /// The orders to start from run in parts, as they are and recomputed by segments; the best of these are orders to start
   /// from as well.
   void plant_parts(std::vector<node_ptr>& starts) {
-    auto bases = starts;
+    bases_ = starts;
     if (allowed_by(moves_).recompute)
-      for (auto const& n : starts) recompute_before_fission(n, bases);
-    fission_seeds seeds(goal_);
-    for (std::size_t b = 0; b < bases.size() && !out_of_time(0.2); ++b) seeds.add(b, bases[b]->state);
-    int left = 24, new_starts = 0;
-    for (auto const& [b, f] : seeds.ranked(target_)) {
-      if (left == 0 || out_of_time(0.3) || promises_less(f)) break;
-      auto const& from = *bases[b];
+      for (auto const& n : starts) recompute_before_fission(n, bases_);
+    fissions_ = std::make_unique<fission_seeds>(goal_);
+    for (std::size_t b = 0; b < bases_.size() && !out_of_time(0.2); ++b) fissions_->add(bases_[b]->state);
+    auto found = build_fissions(0.3);
+    for (std::size_t k = 0; k < found.size() && k < 2; ++k) starts.push_back(std::move(found[k]));
+  }
+  /// Builds and judges the most promising fissions, some dozens at most; what was built.
+  std::vector<node_ptr> build_fissions(double part) {
+    std::vector<node_ptr> found;
+    for (auto const& [b, f] : fissions_->ranked(target_)) {
+      if (found.size() == 24 || out_of_time(part) || promises_less(f)) break;
+      auto const& from = *bases_[b];
       auto e = f.what.apply(from.state);
       if (!e) continue;
       if constexpr (reorders) e->order = scheduler_(e->graph);
       if (seen_.add(e->graph, e->order) != seen_candidates::answer::first) continue;
       auto result = judge(e->graph, e->order);
-      auto n = make_node(step(from.path, f.what.describe(from.state)), std::move(e->graph), std::move(e->order),
-                         std::move(result));
-      --left;
-      offer(n);
-      if (new_starts < 2) starts.push_back(n), ++new_starts;
+      found.push_back(make_node(step(from.path, f.what.describe(from.state)), std::move(e->graph), std::move(e->order),
+                                std::move(result)));
+      offer(found.back());
     }
+    return found;
+  }
+  /// When all that was waiting has been tried: fissions nearer to the best ones. Whether there are any.
+  bool sharpen() {
+    while (fissions_ && !out_of_time() && !is_free() && fissions_->sharpen(target_))
+      if (!build_fissions(1).empty()) return true;
+    return false;
   }
   /// Nothing is to be gained by what is no better than the best, even if the estimate is somewhat wrong.
   bool promises_less(estimated_fission const& f) const {
@@ -439,6 +450,8 @@ class best_first {
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
   std::vector<node_ptr> queue_;
   std::vector<planted> seeds_;
+  std::vector<node_ptr> bases_;                // what fissions_ are of
+  std::unique_ptr<fission_seeds> fissions_;
   node_ptr best_;
   node_ptr placed_;     // the last one whose addresses fit
   int lowered_ = 0;     // how often the limit was lowered for the sake of addresses

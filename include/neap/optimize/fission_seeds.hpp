@@ -1,19 +1,20 @@
-// Which fissions a search builds first: those of several candidates - the program as it came, and recomputed by segments at
-// several prices, so that each part recomputes within itself - estimated by one sweep each, and ranked by what is asked.
+// Which fissions a search builds: those of several candidates - the program as it came, and recomputed by segments at several
+// prices, so that each part recomputes within itself - estimated by one sweep each, and ranked by what is asked. Then closer
+// and closer to the best of them.
 #pragma once
 
-#include <neap/mutate/checkpoint.hpp>
+#include <neap/core/compiled_once.hpp>
 #include <neap/mutate/fission_sweep.hpp>
 #include <neap/optimize/objective.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <utility>
 #include <vector>
 
 namespace neap::inline v0::detail {
 
-/// The fissions of several candidates, the most promising first.
 class fission_seeds {
  public:
   struct option {
@@ -23,14 +24,24 @@ class fission_seeds {
 
   explicit fission_seeds(objective const& goal) : goal_(goal) {}
 
-  /// Adds those of a candidate that may do.
+  /// Adds the fissions of the next candidate, which outlives the seeds.
   template <class G>
-  void add(std::size_t base, candidate<G> const& c, fission_sweep_options const& options = {}) {
-    for (auto const& f : fission_sweep(c.graph, c.order, c.result, options).front())
-      if (f.latency <= 1.05 * goal_.latency) options_.push_back({base, f});
+  void add(candidate<G> const& c, fission_sweep_options const& options = {}) {
+    sweeps_.push_back(std::make_unique<fission_sweep>(c.graph, c.order, c.result, options));
+    reach_ = std::max(reach_, sweeps_.back()->spacing());
+    take(sweeps_.size() - 1, sweeps_.back()->front());
+  }
+  /// Adds stretches near the most promising ones; nearer at each call. False once they could not be nearer.
+  NEAP_ONCE bool sharpen(bytes_t target) {
+    if (reach_ == 0) return false;
+    auto best = ranked(target);
+    if (best.size() > 8) best.resize(8);
+    for (auto const& o : best) take(o.base, sweeps_[o.base]->front_near(o.what.what, reach_));
+    reach_ /= 3;
+    return true;
   }
   /// Those that are expected to meet the target, the quickest first, and behind them the others, the smallest first; where
-  /// only latency is limited, the smallest first. Of two that come to the same, one.
+  /// only latency is limited, the smallest first. Of those that come to the same, one.
   NEAP_ONCE std::vector<option> ranked(bytes_t target) const {
     auto all = options_;
     auto const rank = [&](option const& o) {
@@ -46,11 +57,17 @@ class fission_seeds {
   }
 
  private:
+  void take(std::size_t base, std::vector<estimated_fission> const& found) {
+    for (auto const& f : found)
+      if (f.latency <= 1.05 * goal_.latency) options_.push_back({base, f});
+  }
   objective const& goal_;
+  std::vector<std::unique_ptr<fission_sweep>> sweeps_;  // of each candidate
   std::vector<option> options_;
+  std::uint32_t reach_ = 0;  // of the next sharpen()
 };
 
-/// Budgets and prices at which a program is recomputed by segments before it is cut: from most of its peak down to a tenth.
+/// Budgets, as parts of the peak, for which a program is recomputed by segments before it is cut.
 inline constexpr double budgets_before_fission[] = {0.8, 0.62, 0.47, 0.35, 0.26, 0.19, 0.14, 0.1};
 
 }  // namespace neap::inline v0::detail
