@@ -1,5 +1,6 @@
 #include <neap/import/magis.hpp>
 
+#include <neap/ir/dimension_graph.hpp>
 #include <neap/ir/verify.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/cost_model.hpp>
@@ -22,12 +23,13 @@ nlohmann::json small() {
        "latency_us": 0, "attrs": {"name": "w"}},
       {"id": 7, "op": "placeholder", "kind": "input", "inputs": [], "shape": [8, 4], "dtype": "float32", "out_bytes": 128, "latency_us": 0},
       {"id": 2, "op": "matmul", "kind": "op", "inputs": [7, 0], "shape": [8, 4], "dtype": "float32", "out_bytes": 128,
-       "latency_us": 10, "flops": 256, "bytes": 320, "inplace_of_arg": null},
-      {"id": 3, "op": "ewise.uni.relu", "kind": "op", "inputs": [2], "shape": [8, 4], "dtype": "float32", "out_bytes": 128, "latency_us": 5},
+       "latency_us": 10, "flops": 256, "bytes": 320, "inplace_of_arg": null, "dim_links": [[[0, 0], [1, -1]], [[0, -1], [1, 1]]]},
+      {"id": 3, "op": "ewise.uni.relu", "kind": "op", "inputs": [2], "shape": [8, 4], "dtype": "float32", "out_bytes": 128, "latency_us": 5,
+       "dim_links": [[[0, 0], [1, 1]]]},
       {"id": 4, "op": "reshape", "kind": "op", "inputs": [3], "shape": [4, 8], "dtype": "float32", "out_bytes": 128, "latency_us": 0, "view": true},
       {"id": 5, "op": "matmul", "kind": "op", "inputs": [4, 7], "shape": [4, 4], "dtype": "float32", "out_bytes": 64, "latency_us": 10},
       {"id": 6, "op": "ewise.bin.add_", "kind": "op", "inputs": [0, 5], "shape": [4, 4], "dtype": "float32", "out_bytes": 64,
-       "latency_us": 5, "inplace_of_arg": 0}]
+       "latency_us": 5, "inplace_of_arg": 0, "dim_links": [[[0, 0], [1, 1]], [[0, 0], [1, 1]]]}]
   })");
 }
 
@@ -150,6 +152,104 @@ TEST_CASE("placeholders are not computed again, elementwise ops may run in place
   CHECK(pointwise == 2);
 }
 
+namespace {
+
+/// The links of one op, as the graph keeps them, read in both ways.
+std::string links_of(nlohmann::json const& node, std::vector<shape> const& arguments) {
+  nlohmann::json j = {{"name", "one"}, {"schedule", nlohmann::json::array()}, {"nodes", nlohmann::json::array()}};
+  auto const add = [&](nlohmann::json n) {
+    n["id"] = j["nodes"].size();
+    n["out_bytes"] = 4;
+    n["latency_us"] = 1;
+    j["schedule"].push_back(n["id"]);
+    j["nodes"].push_back(std::move(n));
+  };
+  auto op = node;
+  op["kind"] = "op";
+  op["inputs"] = nlohmann::json::array();
+  for (auto const& s : arguments) {
+    op["inputs"].push_back(j["nodes"].size());
+    add({{"op", "placeholder"},
+         {"kind", "input"},
+         {"inputs", nlohmann::json::array()},
+         {"shape", std::vector(s.begin(), s.end())}});
+  }
+  add(op);
+  std::string links;
+  for (auto memory : {io::magis_memory::as_magis, io::magis_memory::aliased}) {
+    auto const g = read(j, memory);
+    auto const last = id_at<op_id>(g.program.op_count() - 1);
+    links = g.program.text(g.program.as<op::opaque>(last)->links);
+  }
+  return links;
+}
+
+}  // namespace
+
+TEST_CASE("a file's dimension relations are its ops'; an update in place has none") {
+  for (auto memory : {io::magis_memory::as_magis, io::magis_memory::aliased}) {
+    auto const g = read(small(), memory);
+    std::vector<std::string> all;
+    for (auto o : g.program.ops())
+      if (auto const* x = g.program.as<op::opaque>(o); !x->placeholder) all.emplace_back(g.program.text(x->links));
+    CHECK(all == std::vector<std::string>{"0.0=0.0 0.1+0 1.0+0 1.1=0.1", "0.0=0.0 0.1=0.1", "", "", ""});
+  }
+  auto const g = read(small(), io::magis_memory::aliased);
+  dimension_graph const dims(g.program);
+  auto const x = g.program.inputs(op_id{0})[0];
+  auto const rows = dims.component(x, 0);
+  CHECK(dims.extent(rows) == 8);
+  CHECK(dims.members(rows).size() == 2);  // the product and relu
+  CHECK(dims.is_cuttable(rows));
+}
+
+TEST_CASE("reduced axes are combined as the operator does") {
+  auto const of = [](char const* tag) {
+    return links_of({{"op", tag}, {"shape", {4}}, {"dim_links", {{{0, 0}, {1, -1}, {2, -2}}}}}, {{4, 6, 2}});
+  };
+  CHECK(of("reduce.sum") == "0.0=0.0 0.1+0 0.2+1");
+  CHECK(of("reduce.max") == "0.0=0.0 0.1^0 0.2^1");
+  CHECK(of("reduce.min") == "0.0=0.0 0.1_0 0.2_1");
+  CHECK(of("reduce.mean") == "0.0=0.0 0.1~0 0.2~1");
+}
+
+TEST_CASE("MAGIS's two errors are mended") {
+  nlohmann::json const all = {{0, 0}, {1, 1}, {2, 2}};
+  auto const layer_norm = [&](nlohmann::json const& attrs) {
+    return links_of(
+        {{"op", "layer_norm_bwd"}, {"shape", {4, 6, 8}}, {"attrs", attrs}, {"dim_links", {all, all, all, all}}},
+        {{4, 6, 8}, {4, 6, 8}, {4, 6, 1}, {4, 6, 1}});
+  };
+  CHECK(layer_norm({{"norm_shape", {8}}}) == "0.0=0.0 0.1=0.1 1.0=0.0 1.1=0.1 2.0=0.0 2.1=0.1 3.0=0.0 3.1=0.1");
+  CHECK(layer_norm({{"norm_shape", {6, 8}}}) == "0.0=0.0 1.0=0.0 2.0=0.0 3.0=0.0");
+  CHECK(layer_norm({{"x", 1}}) == "");
+  CHECK(links_of(
+            {{"op", "softmax_bwd"}, {"shape", {4, 6, 8}}, {"attrs", {{"dim", 2}}}, {"dim_links", {{{0, 0}, {1, 1}}}}},
+            {{4, 6, 8}, {4, 6, 8}}) == "0.0=0.0 0.1=0.1 1.0=0.0 1.1=0.1");
+  CHECK(links_of({{"op", "pool2d_bwd.avg"}, {"shape", {4, 6, 8, 8}}, {"dim_links", {{{0, 0}, {1, 1}}}}},
+                 {{4, 6, 4, 4}, {4, 6, 8, 8}}) == "0.0=0.0 0.1=0.1 1.0=0.0 1.1=0.1");
+  // a file that has them already
+  CHECK(links_of({{"op", "softmax_bwd"}, {"shape", {4, 6}}, {"dim_links", {{{0, 0}}, {{0, 0}}}}}, {{4, 6}, {4, 6}}) ==
+        "0.0=0.0 1.0=0.0");
+}
+
+TEST_CASE("relations of axes that differ in extent are not believed") {
+  CHECK(links_of({{"op", "x"}, {"shape", {4, 6}}, {"dim_links", {{{0, 0}, {1, 1}}}}}, {{4, 3}}) == "");
+  CHECK(links_of({{"op", "x"}, {"shape", {4}}, {"dim_links", {{{1, -1}}, {{0, -1}}}}}, {{4, 3}, {6}}) == "");
+  CHECK(links_of({{"op", "x"}, {"shape", {4}}, {"dim_links", nullptr}}, {{4, 3}}) == "");
+}
+
+TEST_CASE("a file's bytes are reads and writes together") {
+  auto j = small();
+  for (double bytes : {320.0, 128.0, 100.0, 0.0}) {
+    j["nodes"][2]["bytes"] = bytes;
+    auto const g = read(j, io::magis_memory::aliased);
+    auto const* x = g.program.as<op::opaque>(op_id{0});
+    CHECK(x->read + x->written == bytes);
+    CHECK(x->written == std::min(bytes, 128.0));  // what it makes
+  }
+}
+
 TEST_CASE("bad documents are refused with the place") {
   auto j = small();
   j["nodes"][1]["id"] = 0;
@@ -202,6 +302,15 @@ TEST_CASE("bad documents are refused with the place") {
   j = small();
   j.erase("schedule");
   CHECK(refusal(j) == "m.json: lacks \"schedule\"");
+  j = small();
+  j["nodes"][2]["dim_links"][0][1] = {2, 0};
+  CHECK(refusal(j) == "m.json: nodes[2].dim_links[0][1][0]: must be an integer from 0 to 1");
+  j["nodes"][2]["dim_links"][0][1] = {1, 2};
+  CHECK(refusal(j) == "m.json: nodes[2].dim_links[0][1][1]: must be an integer from -8 to 1");
+  j["nodes"][2]["dim_links"][0][1] = {1};
+  CHECK(refusal(j) == "m.json: nodes[2].dim_links[0][1]: must be a pair of axes");
+  j["nodes"][2]["dim_links"] = {nlohmann::json::array(), nlohmann::json::array(), nlohmann::json::array()};
+  CHECK(refusal(j) == "m.json: nodes[2].dim_links: must be a list of at most 2 lists, one an argument");
 }
 
 TEST_CASE("whatever is broken, the answer is a graph that is valid or one line") {

@@ -1,4 +1,5 @@
 // Graph files of MAGIS's testing nets: nodes with producer ids, placeholders in the schedule, plain SGD updates in place.
+// How ops may be cut, the files say themselves (dim_links).
 //
 // `as_magis` reproduces MAGIS's own memory rule to the byte: weights and inputs are taken at their place in the schedule
 // and freed like the rest; views and updates count as fresh memory; what nobody reads stays to the end. The order
@@ -11,6 +12,8 @@
 #include <neap/import/json.hpp>
 #include <neap/ir/editor.hpp>
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,6 +23,56 @@ namespace neap::inline v0::io {
 enum class magis_memory { as_magis, aliased };
 
 namespace detail {
+
+/// The dimension relations of a node: for each argument pairs of an axis and the result's axis, or -k for the k-th reduced
+/// one. Two errors of MAGIS's are mended. None, if the axes do not have the extents that they would have to.
+inline std::vector<dim_link> magis_links(json_place const& node, std::string const& tag, std::vector<extents> const& in,
+                                         extents const& out) {
+  std::vector<dim_link> links;
+  if (!node.has("dim_links") || node["dim_links"].is_null()) return links;
+  auto const lists = node["dim_links"];
+  if (lists.size() > in.size())
+    lists.fail("must be a list of at most " + std::to_string(in.size()) + " lists, one an argument");
+  auto how = combine::sum;
+  if (tag == "reduce.max") how = combine::max;
+  if (tag == "reduce.min") how = combine::min;
+  if (tag == "reduce.mean") how = combine::mean;
+  // Each row of a layer norm's gradient needs the whole row, which MAGIS's links cut.
+  int normalised = 0;
+  if (tag == "layer_norm_bwd") {
+    if (!node.has("attrs") || !node["attrs"].has("norm_shape")) return links;
+    normalised = static_cast<int>(node["attrs"]["norm_shape"].size());
+  }
+  // Of the gradients of softmax and of poolings, MAGIS relates the first argument alone; the second lies beside it.
+  bool const as_first = lists.size() == 1 && in.size() == 2 && (tag == "softmax_bwd" || tag.starts_with("pool2d_bwd"));
+  std::int64_t reduced[max_rank + 1] = {};  // extents, by number
+  bool fits = true;
+  for (std::size_t a = 0; a < lists.size() + as_first; ++a) {
+    auto const pairs = lists[as_first ? 0 : a];
+    for (std::size_t k = 0; k < pairs.size(); ++k) {
+      auto const pair = pairs[k];
+      pair.require(pair.size() == 2, "must be a pair of axes");
+      auto const of_first = in[as_first ? 0 : a].rank();
+      int const from = static_cast<int>(pair[0].integer(0, of_first - 1));
+      int const to = static_cast<int>(pair[1].integer(-max_rank, out.rank() - 1));
+      fits = fits && from < in[a].rank();
+      if (!fits || from >= in[a].rank() - normalised) continue;
+      auto const extent = in[a][from];
+      dim_link l{static_cast<std::int16_t>(a), static_cast<std::int16_t>(from), 0, static_cast<std::int16_t>(to)};
+      if (to >= 0) {
+        fits = fits && out[to] == extent;
+      } else {
+        l.output = -1, l.out_axis = static_cast<std::int16_t>(-1 - to), l.how = how;
+        auto& other = reduced[-to];
+        fits = fits && (other == 0 || other == extent);
+        other = extent;
+      }
+      links.push_back(l);
+    }
+  }
+  if (!fits) links.clear();
+  return links;
+}
 
 inline imported_graph read_magis_nodes(json_place const& root, magis_memory memory) {
   auto const nodes = root["nodes"];
@@ -66,7 +119,9 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
     op::opaque what;
     what.pointwise = tag.starts_with("ewise.");
     what.flops = j.work("flops");
-    what.read = j.work("bytes");
+    double const moved = j.work("bytes");  // read and written together
+    what.written = std::min(moved, static_cast<double>(bytes));
+    what.read = moved - what.written;
     what.seconds = j["latency_us"].microseconds();
     std::vector<value_id> inputs;
     auto const in = j["inputs"];
@@ -101,24 +156,11 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
     else if (update_of < 0 || memory == magis_memory::as_magis) rules.push_back({layout, alias_kind::fresh, -1, bytes});
     bool const has_attributes = j.has("attrs") && !j["attrs"].is_null();
     auto const details = has_attributes ? j["attrs"].other_members({"name"}) : std::string();
-    std::vector<dim_link> links;
-    if (j.has("dim_links") && update_of < 0) {
-      auto const l = j["dim_links"];
-      for (std::size_t a = 0; a < l.size() && a < inputs.size(); ++a)
-        for (std::size_t b = 0; b < l[a].size(); ++b) {
-          auto const x = l[a][b][0].integer(0, 7), y = l[a][b][1].integer(-8, 7);
-          if (tag == "layer_norm_bwd" && x == edit.layout_of(inputs[a]).type.rank() - 1) continue;
-          dim_link link{static_cast<std::int16_t>(a), static_cast<std::int16_t>(x), 0, static_cast<std::int16_t>(y)};
-          if (y < 0) link.output = -1, link.out_axis = static_cast<std::int16_t>(-1 - y), link.how = combine::sum;
-          links.push_back(link);
-        }
-      if (tag == "softmax_bwd" || tag == "pool2d_bwd.avg")
-        for (std::size_t b = 0; b < l[0].size(); ++b)
-          links.push_back({1, static_cast<std::int16_t>(l[0][b][0].integer(0, 7)), 0, static_cast<std::int16_t>(l[0][b][1].integer(0, 7))});
-    }
-    what.written = std::min(what.read, static_cast<double>(bytes));
-    what.read -= what.written;
-    op_id const o = edit.add_opaque(tag, what, inputs, rules, name, details, links);
+    std::vector<extents> shapes;
+    for (auto v : inputs) shapes.push_back(edit.layout_of(v).type.dims);
+    auto const links = magis_links(j, tag, shapes, layout.type.dims);
+    op_id const o = edit.add_opaque(tag, what, inputs, rules, name, details,
+                                    update_of < 0 ? std::span(links) : std::span<dim_link const>());
     value[i] = edit.output(o);
     auto const in_storage = static_cast<std::uint32_t>(index(edit.graph().storage(value[i])));
     if (update_of >= 0) ++writes[in_storage];

@@ -1,9 +1,11 @@
 // neap-graph, version 1: a training step exported from PyTorch (or anything else that writes the format). Operators are
-// taken as opaque: types, aliasing, cost; buffers are storages, tensors are values, and the file's order is kept. A node
-// that mutates a tensor gives it a new value: later nodes read that one. What a node says besides (args, kwargs) becomes
-// the op's details: nodes that differ there compute different things.
+// taken as opaque: types, aliasing, cost, and how they may be cut, where that is known (import/aten_links.hpp); buffers are
+// storages, tensors are values, and the file's order is kept. A node that mutates a tensor gives it a new value: later
+// nodes read that one. What a node says besides (args, kwargs) becomes the op's details: nodes that differ there compute
+// different things.
 #pragma once
 
+#include <neap/import/aten_links.hpp>
 #include <neap/import/file.hpp>
 #include <neap/import/imported.hpp>
 #include <neap/import/json.hpp>
@@ -93,6 +95,7 @@ class neap_graph_reader {
     std::size_t buffer;
     tensor_layout layout;
     bool by_node = false;                // a node gives it
+    bool zeros = false;                  // it holds zeros alone
     value_id value = nothing<value_id>;  // once it is there
     std::uint32_t seen = 0;              // writes of the buffer that the value shows
   };
@@ -228,15 +231,41 @@ class neap_graph_reader {
     // Whatever else is said of a node is a part of what it computes: args, kwargs, and what this reader does not know.
     auto const details = j.other_members(
         {"name", "op", "phase", "scope", "in", "out", "flags", "mutates", "flops", "read", "write", "latency_us"});
-    op_id const o = edit_.add_opaque(j["op"].text(), what, inputs, rules, name, details);
+    auto const said = updates == 0 ? relations(j, input_tensors, rules, what.pointwise, is_view) : known_relations{};
+    op_id const o = edit_.add_opaque(j["op"].text(), what, inputs, rules, name, details, said.links);
     for (std::size_t k = 0; k < tensors.size(); ++k) {
       auto& t = tensors_[tensors[k]];
       auto& b = buffers_[t.buffer];
       t.value = edit_.output(o, static_cast<int>(k));
       b.writes += k < updates;
       t.seen = b.writes;
+      t.zeros = said.zeros && k >= updates;
       b.made = true;
     }
+  }
+  struct known_relations {
+    std::vector<dim_link> links;
+    bool zeros = false;  // its outputs hold zeros alone
+  };
+  known_relations relations(json_place const& j, std::vector<std::size_t> const& input_tensors,
+                            std::vector<output_rule> const& rules, bool pointwise, bool is_view) {
+    in_layouts_.clear(), out_layouts_.clear(), zeros_.clear(), places_.clear();
+    bool all_zeros = !input_tensors.empty();
+    for (auto id : input_tensors) {
+      in_layouts_.push_back(tensors_[id].layout);
+      zeros_.push_back(tensors_[id].zeros);
+      all_zeros &= tensors_[id].zeros;
+    }
+    auto const& out = j["out"].raw();
+    for (auto const& id : out) {
+      bool const given = id.get<std::int64_t>() >= 0;
+      places_.push_back(given ? static_cast<int>(out_layouts_.size()) : -1);
+      if (given) out_layouts_.push_back(rules[out_layouts_.size()].layout);
+    }
+    aten_node n{j["op"].text(), nullptr, nullptr, in_layouts_, out_layouts_, places_, zeros_, pointwise};
+    if (j.has("args")) n.args = &j.raw()["args"];
+    if (j.has("kwargs")) n.kwargs = &j.raw()["kwargs"];
+    return {aten_links(n), aten_makes_zeros(n) || (is_view && all_zeros)};
   }
   /// The value of a tensor at this point of the file.
   value_id current(json_place const& j, std::size_t id, std::string const& who) const {
@@ -284,6 +313,9 @@ class neap_graph_reader {
   std::vector<tensor> tensors_;
   std::unordered_set<std::string> names_;
   bytes_t total_ = 0;
+  std::vector<tensor_layout> in_layouts_, out_layouts_;  // of the node at hand
+  std::vector<unsigned char> zeros_;
+  std::vector<int> places_;
 };
 
 }  // namespace detail

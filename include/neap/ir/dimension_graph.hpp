@@ -1,9 +1,13 @@
 // The dimension graph: which axes of which tensors must be cut together. Its nodes are the axes of values and the
-// reduced axes of ops; an operator's relate() joins them. A component is a set of axes of one extent; cutting it into
-// parts cuts each op in it along one of its own loops: spatially (its outputs are pieces of the whole) or along a
-// reduced axis (its outputs are partial results, to be combined). After MAGIS's D-graph (ASPLOS'24), which starts a new
-// component where a join would bring two loops of one op together; here the join is made and reported as an obstacle,
-// so that a region that leaves out the ops named there can still be cut.
+// reduced axes of ops; an operator's relate() joins them. A component is a set of such axes; cutting it into equal parts
+// cuts each op in it along one of its own loops: spatially (its outputs are pieces of the whole) or along a reduced axis
+// (its outputs are partial results, to be combined), or both at once for different outputs (the gradients of a layer
+// norm's input and of its weights). After MAGIS's D-graph (ASPLOS'24), which starts a new component where a join would
+// bring two loops of one op together; here the join is made and reported as an obstacle, so that a region that leaves
+// out the ops named there can still be cut.
+//
+// The axes of a component need not have one extent: [B,T,D] -> [B*T,D] joins B with B*T, since a part of equal parts of
+// the one is the same part of the other. The number of parts must divide all their extents.
 //
 //   dimension_graph dims(g);
 //   for (auto c : dims.components())
@@ -15,6 +19,7 @@
 #include <neap/ir/graph.hpp>
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -35,19 +40,19 @@ enum class participation : std::uint8_t { spatial, reduced };
 /// An op that runs on pieces when a component is cut.
 struct dim_member {
   op_id op;
-  participation how = participation::spatial;
-  combine combined = combine::concat;  // of partial results, where reduced
+  participation how = participation::spatial;  // spatial: some output is a piece of the whole
+  combine combined = combine::concat;          // of partial results: the outputs that are no pieces; concat: none are
   friend bool operator==(dim_member const&, dim_member const&) = default;
 };
 
 /// Why an op of a component cannot be cut along it, or a value has no single axis in it.
 struct dim_obstacle {
   enum kind_type : std::uint8_t {
-    two_axes,          // the value has two axes in the component, such as the scores of self-attention
-    two_loops,         // the op would be cut spatially and along a reduced axis at once, or combined in two ways
-    extents_differ,    // the op relates this value's axis to one of another extent, such as a padded convolution's
-    unrelated_input,   // the value has an axis in the component that the op does not relate to any of its loops
-    unrelated_output,  // the op is cut spatially, but not this output
+    two_axes,         // the value has two axes in the component, such as the scores of self-attention
+    two_loops,        // the op would be cut spatially along one axis and reduced along another, or combined in two ways
+    extents_differ,   // the op relates this value's axis to one whose extent is no multiple nor divisor of its own
+    unrelated_input,  // the value has an axis in the component that the op does not relate to any of its loops
+    unrelated_output,  // the op is cut, but this output is neither a piece nor a partial result, or others take it for one
   };
   kind_type kind;
   op_id op = nothing<op_id>;  // nothing: two axes of a source
@@ -76,7 +81,7 @@ class dimension_graph {
   int reduced_count(op_id o) const {
     return static_cast<int>(first_reduced_[id_at<op_id>(index(o) + 1)] - first_reduced_[o]);
   }
-  /// Of every axis in the component (of the first one, where they differ).
+  /// What the number of parts must divide: the greatest common divisor of the extents of the component's axes.
   std::int64_t extent(component_id c) const { return extent_[c]; }
   /// By ascending value and axis.
   std::span<value_axis const> axes(component_id c) const { return axes_[c]; }
@@ -146,8 +151,11 @@ class dimension_graph {
       for (auto v : g.values())
         for (int a = 0; a < g.type(v).rank(); ++a) pair(component(v, a), value_axis{v, a});
     });
-    for (auto c : components())
-      if (!axes(c).empty()) extent_[c] = g.type(axes(c)[0].value).dims[axes(c)[0].axis];
+    for (auto c : components()) {
+      std::int64_t all = 0;
+      for (auto const& a : axes(c)) all = std::gcd(all, g.type(a.value).dims[a.axis]);
+      if (!axes(c).empty()) extent_[c] = all;
+    }
   }
 
   void describe(op_graph const& g, std::vector<op_link> const& links) {
@@ -180,9 +188,15 @@ class dimension_graph {
           for (int a = 0; a < g.type(g.inputs(o)[i]).rank(); ++a)
             if (component(g.inputs(o)[i], a) == c && !linked(false, i, a))
               obstacles.push_back({c, {dim_obstacle::unrelated_input, o, g.inputs(o)[i]}});
-        if (members.back().second.how == participation::spatial)
-          for (std::size_t j = 0; j < g.outputs(o).size(); ++j)
-            if (!linked(true, j, 0)) obstacles.push_back({c, {dim_obstacle::unrelated_output, o, g.outputs(o)[j]}});
+        bool const has_partial = members.back().second.combined != combine::concat;
+        for (std::size_t j = 0; j < g.outputs(o).size(); ++j) {
+          if (linked(true, j, 0)) continue;
+          bool taken_for_piece = false;
+          for (int a = 0; a < g.type(g.outputs(o)[j]).rank(); ++a)
+            taken_for_piece |= component(g.outputs(o)[j], a) == c;
+          if (!has_partial || taken_for_piece)
+            obstacles.push_back({c, {dim_obstacle::unrelated_output, o, g.outputs(o)[j]}});
+        }
       }
     }
     members_.build(component_count(), [&](auto&& pair) {
@@ -196,25 +210,38 @@ class dimension_graph {
   /// How op o takes part in component c.
   dim_member join(op_graph const& g, op_id o, component_id c, std::span<op_link const> own,
                   std::vector<std::pair<component_id, dim_obstacle>>& obstacles) const {
-    dim_member m{o};
-    bool first = true;
+    auto const fits = [](std::int64_t x, std::int64_t y) {
+      return x == y || (x != 0 && y != 0 && (x % y == 0 || y % x == 0));
+    };
+    dim_member m{o, participation::reduced};
+    bool any_reduced = false;
     std::uint32_t loop = 0;  // the reduced axis
     for (auto const& l : own) {
       if (of_node_[in_node(g, l)] != c) continue;
       auto const v = g.inputs(o)[static_cast<std::size_t>(l.link.input)];
-      auto const extent = g.type(v).dims[l.link.in_axis];
-      auto const how = l.link.output < 0 ? participation::reduced : participation::spatial;
       auto const node = out_node(g, l);
-      bool const equal =
-          l.link.output < 0
-              ? extent == extent_[c]
-              : extent == g.type(g.outputs(o)[static_cast<std::size_t>(l.link.output)]).dims[l.link.out_axis];
-      if (!equal) obstacles.push_back({c, {dim_obstacle::extents_differ, o, v}});
-      if (first) {
-        m.how = how, m.combined = l.link.how, loop = node, first = false;
-      } else if (how != m.how || l.link.how != m.combined || (how == participation::reduced && node != loop)) {
+      if (l.link.output >= 0) {
+        m.how = participation::spatial;
+        auto const& out = g.type(g.outputs(o)[static_cast<std::size_t>(l.link.output)]);
+        if (!fits(g.type(v).dims[l.link.in_axis], out.dims[l.link.out_axis]))
+          obstacles.push_back({c, {dim_obstacle::extents_differ, o, v}});
+      } else if (!any_reduced) {
+        m.combined = l.link.how, loop = node, any_reduced = true;
+      } else if (l.link.how != m.combined || node != loop) {
         obstacles.push_back({c, {dim_obstacle::two_loops, o, v}});
       }
+    }
+    // Pieces and partial results come of one loop where the same inputs are cut for both.
+    for (auto const& l : own) {
+      if (m.how == participation::reduced || !any_reduced) break;
+      if (of_node_[in_node(g, l)] != c) continue;
+      bool const for_both = std::any_of(own.begin(), own.end(), [&](op_link const& x) {
+        return x.link.input == l.link.input && x.link.in_axis == l.link.in_axis &&
+               (x.link.output < 0) != (l.link.output < 0);
+      });
+      if (for_both) continue;
+      obstacles.push_back({c, {dim_obstacle::two_loops, o, g.inputs(o)[static_cast<std::size_t>(l.link.input)]}});
+      break;
     }
     return m;
   }

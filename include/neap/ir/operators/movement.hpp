@@ -78,6 +78,29 @@ void run(Backend& b, fill const& op, kernel_arguments const& a) {
   neap::fill(b, a.out[0], op.value);
 }
 
+namespace detail {
+/// Says which axes of a tensor of extents `a` are cut together with which of it reshaped to `b`: those that stay, and of
+/// each group of axes that is joined or split the leading one on both sides where one extent divides the other: in
+/// [B,T,D] -> [B*T,D] a piece of B is a piece of B*T. Axes of extent 1 are passed over.
+template <class F>
+void each_reshaped_axis(extents const& a, extents const& b, F const& say) {
+  for (auto const* e : {&a, &b})
+    for (auto n : *e)
+      if (n == 0) return;
+  for (int i = 0, j = 0;;) {
+    while (i < a.rank() && a[i] == 1) ++i;
+    while (j < b.rank() && b[j] == 1) ++j;
+    if (i == a.rank() || j == b.rank()) return;
+    if (a[i] % b[j] == 0 || b[j] % a[i] == 0) say(i, j);
+    std::int64_t in_a = a[i++], in_b = b[j++];
+    while (in_a != in_b)
+      if (in_a < in_b && i < a.rank()) in_a *= a[i++];
+      else if (j < b.rank()) in_b *= b[j++];
+      else return;
+  }
+}
+}  // namespace detail
+
 /// A view of a dense tensor with other extents, of as many elements.
 struct reshape {
   static constexpr std::string_view name = "reshape";
@@ -90,16 +113,8 @@ struct reshape {
     detail::require_dense(c, 0);
     c.view(0, {{c.in(0).element, dims}, dense_strides(dims), c.layout(0).offset});
   }
-  /// Axes are the same where the products of the extents before and after them are: [B,T,D] -> [B*T,D] keeps D.
   void relate(dim_context& c) const {
-    auto const &a = c.in(0).dims, &b = c.out(0).dims;
-    std::int64_t before_a = 1, before_b = 1;
-    for (int i = 0, j = 0; i < a.rank() && j < b.rank();) {
-      if (before_a == before_b && a[i] == b[j]) c.same(0, i, 0, j);
-      if (before_a * a[i] == before_b * b[j]) before_a *= a[i++], before_b *= b[j++];
-      else if (before_a * a[i] < before_b * b[j]) before_a *= a[i++];
-      else before_b *= b[j++];
-    }
+    detail::each_reshaped_axis(c.in(0).dims, c.out(0).dims, [&](int i, int j) { c.same(0, i, 0, j); });
   }
   void gradient(gradient_context& c) const { c.give(0, c.emit(reshape{c.type(c.in(0)).dims}, {dense(c, c.grad())})); }
 };
