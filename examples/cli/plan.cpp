@@ -54,7 +54,8 @@ moves_t pipeline(std::string const& names, double link) {
   }
   using namespace neap;
   if (fission && remat && swap)
-    return moves_t(chain(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)), neap::fission{} | truncate(8)));
+    return moves_t(
+        chain(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)), neap::fission{} | truncate(8)));
   if (fission && remat) return moves_t(chain(rematerialize{} | truncate(32), neap::fission{} | truncate(8)));
   if (fission && swap) return moves_t(chain(neap::swap{link} | truncate(32), neap::fission{} | truncate(8)));
   if (fission) return moves_t(neap::fission{} | truncate(32));

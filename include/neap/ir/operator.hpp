@@ -351,9 +351,9 @@ class dim_context {
 
 /// How an op is cut into parts, for its operator to say what attributes a part has.
 struct cut_context {
-  std::span<tensor_layout const> in, out;         // of the whole op
+  std::span<tensor_layout const> in, out;           // of the whole op
   std::span<std::int32_t const> in_axis, out_axis;  // along which each is cut; -1: it is whole in every part
-  std::int64_t part = 0, parts = 1;               // part number `part` of `parts` equal ones
+  std::int64_t part = 0, parts = 1;                 // part number `part` of `parts` equal ones
 };
 
 // ---------------------------------------------------------------------------------------------- work

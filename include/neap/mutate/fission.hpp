@@ -43,8 +43,8 @@ NEAP_ONCE bool cut_layout(tensor_layout& l, int axis, std::int64_t n) {
 /// Builds the graph and the order in which a region runs in parts.
 class part_builder {
  public:
-  part_builder(op_graph const& g, schedule const& order, table<op_id, std::uint32_t> const& at, fission_axes const& axes,
-               fission_region const& region, std::int64_t parts)
+  part_builder(op_graph const& g, schedule const& order, table<op_id, std::uint32_t> const& at,
+               fission_axes const& axes, fission_region const& region, std::int64_t parts)
       : g_(g),
         order_(order),
         at_(at),

@@ -43,7 +43,9 @@ class fission_axes {
   /// The op can run on pieces.
   bool can_cut(op_id o) const { return role_[o] != 0; }
   /// Output j of an op that runs on pieces is a partial result, as large as the whole.
-  bool is_partial(op_graph const& g, op_id o, value_id out) const { return role_[o] > 1 && axis_[out] < 0 && g.producer(out) == o; }
+  bool is_partial(op_graph const& g, op_id o, value_id out) const {
+    return role_[o] > 1 && axis_[out] < 0 && g.producer(out) == o;
+  }
   /// How the partial results of an op are combined.
   combine how(op_id o) const { return static_cast<combine>(role_[o] - 1); }
 

@@ -37,7 +37,8 @@ namespace detail {
 
 class fission_sweep {
  public:
-  fission_sweep(op_graph const& g, schedule const& order, simulation const& result, fission_sweep_options const& options)
+  fission_sweep(op_graph const& g, schedule const& order, simulation const& result,
+                fission_sweep_options const& options)
       : g_(g),
         order_(order),
         result_(result),
@@ -69,7 +70,8 @@ class fission_sweep {
       auto const along = dims_.axes(c)[0];
       auto const n = static_cast<std::uint32_t>(order_.size());
       for (auto first : spread(0, result_.peak_position, options_.starts))
-        for (auto last : spread(result_.peak_position, n - 1, options_.ends)) try_stretch(axes, along, first, last, all);
+        for (auto last : spread(result_.peak_position, n - 1, options_.ends))
+          try_stretch(axes, along, first, last, all);
     }
     return keep_front(std::move(all));
   }

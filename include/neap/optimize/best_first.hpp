@@ -95,7 +95,8 @@ class best_first {
       if (allowed_by(moves_).recompute) plant(starts);
       search();
     }
-    if (!out_.fits && placed_) best_ = placed_, (void)place();
+    for (auto const& n : {placed_, roomy_})
+      if (!out_.fits && n) best_ = n, (void)place();
     refine_answer();
     out_.best = std::move(best_->state);
     for (auto const* t = best_->path.get(); t; t = t->before.get()) out_.steps.push_back(t->how);
@@ -161,6 +162,9 @@ class best_first {
   }
   void consider(node_ptr const& n) {
     auto const& r = n->state.result;
+    if (goal_.limits_memory && r.peak_bytes <= goal_.memory - goal_.memory / 64 && r.latency <= goal_.latency &&
+        (!roomy_ || r.latency < roomy_->state.result.latency))
+      roomy_ = n;
     if (best_) {
       bool const fits = goal_.fits(r), best_fits = goal_.fits(best_->state.result);
       if (best_fits ? !fits || !goal_.better(r, best_->state.result)
@@ -202,23 +206,35 @@ class best_first {
       for (auto const& n : starts) recompute_before_fission(n, bases_);
     fissions_ = std::make_unique<fission_seeds>(goal_);
     for (std::size_t b = 0; b < bases_.size() && !out_of_time(0.2); ++b) fissions_->add(bases_[b]->state);
-    auto found = build_fissions(0.3);
-    for (std::size_t k = 0; k < found.size() && k < 2; ++k) starts.push_back(std::move(found[k]));
+    auto const found = build_fissions(0.3);
+    for (std::size_t k = 0; k < found.size() && k < 2; ++k) starts.push_back(found[k]);
+    // Those that are quicker and still too large: other mutations may do the rest for less.
+    if (!goal_.limits_memory) return;
+    auto const quicker = fissions_->quicker(target_, best_->state.result.latency);
+    for (auto const& o : quicker) {
+      if (out_of_time(0.35)) return;
+      if (auto n = build_fission(o)) starts.push_back(n);
+    }
   }
-  /// Builds and judges the most promising fissions, some dozens at most; what was built.
+  /// Builds and judges a fission; nothing if it cannot be built or was met before.
+  node_ptr build_fission(fission_seeds::option const& o) {
+    auto const& from = *bases_[o.base];
+    auto e = o.what.what.apply(from.state);
+    if (!e) return nullptr;
+    if constexpr (reorders) e->order = scheduler_(e->graph);
+    if (seen_.add(e->graph, e->order) != seen_candidates::answer::first) return nullptr;
+    auto result = judge(e->graph, e->order);
+    auto n = make_node(step(from.path, o.what.what.describe(from.state)), std::move(e->graph), std::move(e->order),
+                       std::move(result));
+    offer(n);
+    return n;
+  }
+  /// The most promising ones, some dozens at most.
   std::vector<node_ptr> build_fissions(double part) {
     std::vector<node_ptr> found;
-    for (auto const& [b, f] : fissions_->ranked(target_)) {
-      if (found.size() == 24 || out_of_time(part) || promises_less(f)) break;
-      auto const& from = *bases_[b];
-      auto e = f.what.apply(from.state);
-      if (!e) continue;
-      if constexpr (reorders) e->order = scheduler_(e->graph);
-      if (seen_.add(e->graph, e->order) != seen_candidates::answer::first) continue;
-      auto result = judge(e->graph, e->order);
-      found.push_back(make_node(step(from.path, f.what.describe(from.state)), std::move(e->graph), std::move(e->order),
-                                std::move(result)));
-      offer(found.back());
+    for (auto const& o : fissions_->ranked(target_)) {
+      if (found.size() == 24 || out_of_time(part) || promises_less(o.what)) break;
+      if (auto n = build_fission(o)) found.push_back(std::move(n));
     }
     return found;
   }
@@ -450,10 +466,11 @@ class best_first {
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
   std::vector<node_ptr> queue_;
   std::vector<planted> seeds_;
-  std::vector<node_ptr> bases_;                // what fissions_ are of
+  std::vector<node_ptr> bases_;  // what fissions_ are of
   std::unique_ptr<fission_seeds> fissions_;
   node_ptr best_;
   node_ptr placed_;     // the last one whose addresses fit
+  node_ptr roomy_;      // the best one with some room left for addresses
   int lowered_ = 0;     // how often the limit was lowered for the sake of addresses
   double part_ = 1;     // of the budget: what the search may use so far
   double reserve_ = 0;  // seconds kept back for addresses, which cost some twenty times what judging a candidate costs

@@ -56,6 +56,24 @@ class fission_seeds {
     return all;
   }
 
+  /// Some that are quicker than `latency` and do not meet the target, of falling peak and rising latency.
+  NEAP_ONCE std::vector<option> quicker(bytes_t target, seconds_t latency) const {
+    auto all = options_;
+    std::stable_sort(all.begin(), all.end(), [](option const& a, option const& b) {
+      return a.what.latency != b.what.latency ? a.what.latency < b.what.latency : a.what.peak < b.what.peak;
+    });
+    std::vector<option> front, some;
+    for (auto const& o : all)
+      if (o.what.latency < latency && o.what.peak > target && (front.empty() || o.what.peak < front.back().what.peak))
+        front.push_back(o);
+    constexpr std::size_t most = 8;
+    for (std::size_t k = 0; k < most && !front.empty(); ++k) {
+      auto const at = front.size() - 1 - k * front.size() / most;  // from those that are nearly small enough
+      if (some.empty() || some.back().what.peak != front[at].what.peak) some.push_back(front[at]);
+    }
+    return some;
+  }
+
  private:
   void take(std::size_t base, std::vector<estimated_fission> const& found) {
     for (auto const& f : found)

@@ -117,12 +117,14 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
     std::string no_part;
     if (g.record(o).part != nothing<part_id> && cut.add_part(meant, o, no_part)) {
       if (g.name(o) != original.name(meant))
-        report(kind::name_changed, o, describe(g, o) + " is a part of " + describe(original, meant) + " of the original");
+        report(kind::name_changed, o,
+               describe(g, o) + " is a part of " + describe(original, meant) + " of the original");
       continue;
     }
     auto const who = describe(g, o) + " is not " + describe(original, meant) + " of the original: ";
     if (!no_part.empty()) {
-      report(kind::not_a_part, o, describe(g, o) + " is no part of " + describe(original, meant) + " of the original: " + no_part);
+      report(kind::not_a_part, o,
+             describe(g, o) + " is no part of " + describe(original, meant) + " of the original: " + no_part);
     } else if (was.plain[meant] != now.plain[o]) {
       report(kind::operator_changed, o, who + "another operator, attribute or random key");
     } else if (was.types[meant] != now.types[o]) {

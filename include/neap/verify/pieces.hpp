@@ -150,8 +150,10 @@ class pieces {
     if (!same_attributes(x, o, number, count)) return no("another attribute than such a part has");
     for (std::size_t j = 0; j < of_outputs(x).size(); ++j) {
       auto const v = g.outputs(o)[j], whole = w.outputs(x)[j];
-      if (!same_output(v, whole, out_axis_[j], number, count)) return no("output " + std::to_string(j) + " is not its part's");
-      meaning m{out_axis_[j] >= 0 ? meaning::piece : meaning::partial, was_.value[whole], out_axis_[j], how_, number, count};
+      if (!same_output(v, whole, out_axis_[j], number, count))
+        return no("output " + std::to_string(j) + " is not its part's");
+      meaning m{
+          out_axis_[j] >= 0 ? meaning::piece : meaning::partial, was_.value[whole], out_axis_[j], how_, number, count};
       if (m.kind == meaning::piece) m.how = combine::concat;
       set(v, m);
     }
@@ -240,14 +242,16 @@ class pieces {
       for (std::size_t i = 0; i < g_.inputs(o).size(); ++i)
         in_whole += touched(original_.layout(original_.inputs(x)[i])), in_part += touched(g_.layout(g_.inputs(o)[i]));
       for (std::size_t j = 0; j < g_.outputs(o).size(); ++j)
-        out_whole += touched(original_.layout(original_.outputs(x)[j])), out_part += touched(g_.layout(g_.outputs(o)[j]));
+        out_whole += touched(original_.layout(original_.outputs(x)[j])),
+            out_part += touched(g_.layout(g_.outputs(o)[j]));
       auto const share = [](double whole, double part, double all) { return all > 0 ? whole * (part / all) : whole; };
       auto const near = [](double p, double q) { return std::abs(p - q) <= 1e-9 * std::max(std::abs(p), std::abs(q)); };
       return original_.target(x) == g_.target(o) && original_.details(x) == g_.details(o) &&
              a->pointwise == b->pointwise && a->rng == b->rng && a->pure == b->pure &&
              a->placeholder == b->placeholder && a->key == b->key && a->seconds == b->seconds && !a->is_part() &&
              b->whole_flops == a->flops && b->whole_bytes == a->read + a->written &&
-             near(b->flops, a->flops / static_cast<double>(count)) && near(b->read, share(a->read, in_part, in_whole)) &&
+             near(b->flops, a->flops / static_cast<double>(count)) &&
+             near(b->read, share(a->read, in_part, in_whole)) &&
              near(b->written, share(a->written, out_part, out_whole));
     }
     auto const& f = original_.facets(x);
@@ -256,7 +260,10 @@ class pieces {
     if (f.cut)
       f.cut(room.data(), {std::span<tensor_layout const>(layouts_).first(original_.inputs(x).size()),
                           std::span<tensor_layout const>(layouts_).subspan(original_.inputs(x).size()),
-                          {in_axis_.data(), in_axis_.size()}, {out_axis_.data(), out_axis_.size()}, number, count});
+                          {in_axis_.data(), in_axis_.size()},
+                          {out_axis_.data(), out_axis_.size()},
+                          number,
+                          count});
     return neap::detail::same_operator({&f, f.size ? room.data() : original_.attributes(x)}, g_.view(o));
   }
   static double touched(tensor_layout const& l) {
@@ -270,7 +277,8 @@ class pieces {
   bool same_output(value_id v, value_id whole, std::int32_t axis, std::int64_t number, std::int64_t count) const {
     auto const &r = g_.record(v), &w = original_.record(whole);
     auto const &l = g_.layout(v), &a = original_.layout(whole);
-    if (r.alias != w.alias || r.of != w.of || r.alias == alias_kind::update || l.type.element != a.type.element) return false;
+    if (r.alias != w.alias || r.of != w.of || r.alias == alias_kind::update || l.type.element != a.type.element)
+      return false;
     auto dims = a.type.dims;
     if (axis >= 0) {
       if (dims[axis] % count != 0) return false;
@@ -279,15 +287,19 @@ class pieces {
     if (!(l.type.dims == dims)) return false;
     if (!original_.as<op::opaque>(original_.producer(whole))) return true;
     auto const bytes = original_.bytes(w.storage);
-    if (r.alias == alias_kind::fresh && g_.bytes(r.storage) != (axis < 0 ? bytes : (bytes + count - 1) / count)) return false;
+    if (r.alias == alias_kind::fresh && g_.bytes(r.storage) != (axis < 0 ? bytes : (bytes + count - 1) / count))
+      return false;
     if (axis < 0) return l == a;
     // In a storage that is whole, the piece begins further on; one of a piece's size is the whole's drawn together.
     auto const base = g_.record(r.storage).first;
     auto const* m = find(now_.value[base]);
     bool const whole_storage = r.alias == alias_kind::view && !(m && m->kind == meaning::piece);
     if (whole_storage) return l.strides == a.strides && l.offset == a.offset + number * dims[axis] * a.strides[axis];
-    auto const reach = a.strides[axis] * a.type.dims[axis];  // in the whole, from one index of the next outer axis to the next
-    auto const drawn_together = [&](std::int64_t stride) { return reach != 0 && stride >= reach ? stride / count : stride; };
+    auto const reach =
+        a.strides[axis] * a.type.dims[axis];  // in the whole, from one index of the next outer axis to the next
+    auto const drawn_together = [&](std::int64_t stride) {
+      return reach != 0 && stride >= reach ? stride / count : stride;
+    };
     for (int k = 0; k < a.type.rank(); ++k) {
       if (l.strides[k] != (k == axis ? a.strides[k] : drawn_together(a.strides[k]))) return false;
       if (k != axis && reach != 0 && a.strides[k] >= reach && a.strides[k] % count != 0) return false;

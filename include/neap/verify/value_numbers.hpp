@@ -69,7 +69,8 @@ inline digest operator_number(op_graph const& g, op_id o) {
     d = with_text(with_text(d, g.text(x->target)), g.text(x->details));
     if (x->rng || runs_at_most_once(g, o)) d = d.mix(index(g.origin(o)));
     d = d.mix(x->pointwise + 2u * x->rng + 4u * x->pure + 8u * x->placeholder).mix(static_cast<std::uint64_t>(x->key));
-    for (auto real : {x->flops, x->read, x->written, x->seconds, x->whole_flops, x->whole_bytes}) d = d.mix(std::bit_cast<std::uint64_t>(real));
+    for (auto real : {x->flops, x->read, x->written, x->seconds, x->whole_flops, x->whole_bytes})
+      d = d.mix(std::bit_cast<std::uint64_t>(real));
   }
   for (auto const& a : f.attributes) {
     if (x) break;

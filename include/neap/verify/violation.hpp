@@ -23,11 +23,11 @@ enum class violation_kind : std::uint8_t {
   operator_changed,  // another operator, other attributes, or another random key than the original op's
   type_changed,      // an output's element type, shape, layout, aliasing or bytes
   input_changed,     // an argument that is not the original's value, too few or too many
-  not_a_part,        // said to be a part of an original op, but its arguments, attributes or outputs are not such a part's
-  missing_op,        // an update, or an op that may not be left out, does not run
-  repeated_op,       // an update, or an op that may not run again, runs more than once
-  output_changed,    // the kept values are not those of the original, in its order
-  bad_transfer,      // a load of what was never stored, a transfer with other values than one in and one out
+  not_a_part,   // said to be a part of an original op, but its arguments, attributes or outputs are not such a part's
+  missing_op,   // an update, or an op that may not be left out, does not run
+  repeated_op,  // an update, or an op that may not run again, runs more than once
+  output_changed,  // the kept values are not those of the original, in its order
+  bad_transfer,    // a load of what was never stored, a transfer with other values than one in and one out
   // when it is computed
   read_before_made,         // an op runs before one that makes what it reads
   overwritten_before_read,  // an op reads a value after an update of its storage has overwritten it
@@ -59,14 +59,16 @@ enum class violation_kind : std::uint8_t {
 
 constexpr std::string_view name_of(violation_kind k) {
   constexpr std::array<std::string_view, 38> names{
-      "malformed",    "other-original",   "not-each-op-once", "source-changed",    "name-changed",
-      "unknown-op",   "operator-changed", "type-changed",     "input-changed",     "not-a-part",  "missing-op",
-      "repeated-op",  "output-changed",   "bad-transfer",     "read-before-made",  "overwritten-before-read",
-      "wrong-stream", "bad-time",         "wrong-duration",   "missing-wait",      "missing-buffer",
-      "wrong-size",   "misaligned",       "outside-arena",    "outside-storage",   "taken-late",
-      "freed-early",  "freed-in-flight",  "overlap",          "workspace-overlap", "missing-workspace",
-      "bad-takeover", "wrong-peak",       "wrong-resident",   "wrong-arena",       "wrong-latency",
-      "wrong-bound",  "over-budget"};
+      "malformed",       "other-original",    "not-each-op-once",  "source-changed",
+      "name-changed",    "unknown-op",        "operator-changed",  "type-changed",
+      "input-changed",   "not-a-part",        "missing-op",        "repeated-op",
+      "output-changed",  "bad-transfer",      "read-before-made",  "overwritten-before-read",
+      "wrong-stream",    "bad-time",          "wrong-duration",    "missing-wait",
+      "missing-buffer",  "wrong-size",        "misaligned",        "outside-arena",
+      "outside-storage", "taken-late",        "freed-early",       "freed-in-flight",
+      "overlap",         "workspace-overlap", "missing-workspace", "bad-takeover",
+      "wrong-peak",      "wrong-resident",    "wrong-arena",       "wrong-latency",
+      "wrong-bound",     "over-budget"};
   return names[static_cast<std::size_t>(k)];
 }
 

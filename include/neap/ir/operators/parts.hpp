@@ -18,8 +18,8 @@ struct blank {
   dtype element = dtype::f32;
   std::int64_t bytes = -1;  // of the storage; negative: as many as it needs
   static constexpr auto attributes() {
-    return std::array{field<&blank::dims>("dims"), field<&blank::strides>("strides"),
-                      field<&blank::element>("element"), field<&blank::bytes>("bytes")};
+    return std::array{field<&blank::dims>("dims"), field<&blank::strides>("strides"), field<&blank::element>("element"),
+                      field<&blank::bytes>("bytes")};
   }
   void infer(shape_context& c) const {
     c.require_arity(0, 0);
