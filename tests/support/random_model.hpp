@@ -13,7 +13,7 @@
 
 namespace neap::testing {
 
-/// A training step of about `size` forward ops, deterministic by seed.
+/// A training step of about `size` forward ops; its loss is a mean of squares, of squared differences or cross-entropy. Deterministic by seed.
 inline graph random_model(std::uint64_t seed, std::uint32_t size = 24) {
   random_stream draw(seed, 5);
   graph_editor e{operator_table(standard_operators::facets)};
@@ -78,7 +78,15 @@ inline graph random_model(std::uint64_t seed, std::uint32_t size = 24) {
     if (e.layout_of(y).type.dims == shape{rows, width}) values.push_back(y);
   }
   value_id const out = one(op::add{}, {values.back(), one(op::mul{}, {pick(), weights[0]})});
-  value_id const loss = one(op::mean{extents{0, 1}, false}, {one(op::square{}, {out})});
+  value_id loss;
+  if (seed % 3 == 0) {
+    loss = one(op::mean{extents{0, 1}, false}, {one(op::square{}, {out})});
+  } else if (seed % 3 == 1) {
+    loss = one(op::mse{}, {out, one(op::mul_scalar{0.25}, {values[0]})});
+  } else {
+    value_id const target = e.add_source(role::input, {dtype::i64, {rows}}, "target");
+    loss = one(op::cross_entropy{1}, {out, target, target});
+  }
   auto const gradients = differentiate(e, loss, weights);
   for (std::size_t i = 0; i < weights.size(); ++i) {
     auto const t = e.layout_of(weights[i]).type;

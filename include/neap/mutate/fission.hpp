@@ -124,11 +124,12 @@ class part_builder {
     }
   }
 
-  /// What a part reads where the whole op reads v; nothing if it cannot be had.
-  NEAP_ONCE value_id part_of(value_id v) {
+  /// What a part reads where the whole op reads its input number i; nothing if it cannot be had.
+  NEAP_ONCE value_id part_of(op_id o, std::size_t i) {
+    auto const v = g_.inputs(o)[i];
     if (is_inside(g_.producer(v))) return piece_[v];
+    if (!axes_.cuts_input(g_, o, i)) return v;
     auto const axis = axes_.axis(v);
-    if (axis < 0) return v;
     if (slice_[v] != nothing<value_id>) return slice_[v];
     auto const extent = g_.type(v).dims[axis];
     if (extent % parts_ != 0) return nothing<value_id>;
@@ -141,8 +142,8 @@ class part_builder {
   NEAP_ONCE bool run_part(op_id o) {
     auto const before = edit_.graph().op_count();
     inputs_.clear();
-    for (auto v : g_.inputs(o)) {
-      auto const piece = part_of(v);
+    for (std::size_t i = 0; i < g_.inputs(o).size(); ++i) {
+      auto const piece = part_of(o, i);
       if (piece == nothing<value_id>) return false;
       inputs_.push_back(piece);
     }
@@ -212,7 +213,10 @@ class part_builder {
     if (f.size) std::memcpy(static_cast<void*>(room.data()), g_.attributes(o), f.size);
     if (f.cut) {
       in_layouts_.clear(), out_layouts_.clear(), in_axes_.clear(), out_axes_.clear();
-      for (auto v : g_.inputs(o)) in_layouts_.push_back(g_.layout(v)), in_axes_.push_back(axes_.axis(v));
+      for (std::size_t i = 0; i < g_.inputs(o).size(); ++i) {
+        auto const v = g_.inputs(o)[i];
+        in_layouts_.push_back(g_.layout(v)), in_axes_.push_back(axes_.cuts_input(g_, o, i) ? axes_.axis(v) : -1);
+      }
       for (auto v : g_.outputs(o)) out_layouts_.push_back(g_.layout(v)), out_axes_.push_back(axes_.axis(v));
       f.cut(room.data(), {in_layouts_, out_layouts_, span_of(in_axes_), span_of(out_axes_), part_, parts_});
     }

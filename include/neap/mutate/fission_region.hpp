@@ -26,6 +26,7 @@ class fission_axes {
   NEAP_ONCE fission_axes(op_graph const& g, dimension_graph const& dims, component_id c)
       : extent_(dims.extent(c)),
         axis_(g.value_count(), std::int8_t{-1}),
+        whole_(g.op_count(), 0),
         role_(g.op_count(), std::uint8_t{0}) {
     for (auto const& a : dims.axes(c)) {
       auto& mine = axis_[a.value];
@@ -45,6 +46,10 @@ class fission_axes {
   /// Output j of an op that runs on pieces is a partial result, as large as the whole.
   bool is_partial(op_graph const& g, op_id o, value_id out) const {
     return role_[o] > 1 && axis_[out] < 0 && g.producer(out) == o;
+  }
+  /// Input number i of an op is cut in a part; otherwise a part reads it whole, which must then be there.
+  bool cuts_input(op_graph const& g, op_id o, std::size_t i) const {
+    return axis_[g.inputs(o)[i]] >= 0 && (i < 64 ? whole_[o] >> i & 1 : 0) == 0;
   }
   /// How the partial results of an op are combined.
   combine how(op_id o) const { return static_cast<combine>(role_[o] - 1); }
@@ -100,7 +105,9 @@ class fission_axes {
     std::uint32_t first = no_id;
     for (std::uint32_t k = 0; k < n + 64; ++k) {
       if (!linked[k]) {
-        if (k < in.size() && axis_[in[k]] >= 0) return;  // it has an axis in the component, of another loop
+        if (k >= in.size() || axis_[in[k]] < 0) continue;
+        if (k >= 64) return;
+        whole_[o] |= std::uint64_t{1} << k;  // it has an axis in the component, but the op does not cut it there
         continue;
       }
       if (first == no_id) first = k;
@@ -118,6 +125,7 @@ class fission_axes {
 
   std::int64_t extent_;
   table<value_id, std::int8_t> axis_;
+  table<op_id, std::uint64_t> whole_;  // inputs that have an axis in the component and are read whole, as bits
   table<op_id, std::uint8_t> role_;  // 0: cannot be cut; 1: its outputs are pieces; more: 1 + how partial ones combine
 };
 
@@ -138,11 +146,13 @@ class fission_region {
         auto const q = at[x];
         return q < first || q >= p ? place::before : place_[q - first];
       };
-      for (auto v : g.inputs(o)) {
+      for (std::size_t i = 0; i < g.inputs(o).size(); ++i) {
+        auto const v = g.inputs(o)[i];
         auto const x = g.producer(v);
         if (x == nothing<op_id>) continue;
         auto const where = look(x);
-        if (where == place::inside) (axes.is_partial(g, x, v) ? waits : on_pieces) = true;
+        if (where == place::inside)
+          (axes.is_partial(g, x, v) || (axes.can_cut(o) && !axes.cuts_input(g, o, i)) ? waits : on_pieces) = true;
         waits |= where == place::after;
       }
       for (auto x : g.order_after(o)) waits |= look(x) != place::before;

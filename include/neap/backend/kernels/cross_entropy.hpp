@@ -62,9 +62,9 @@ struct sum_losses {
   std::int64_t const* target;  // may be null: all count
   void* out;                   // of the floating type `out_type`; may be null
   dtype out_type;
-  void* counted;  // may be null
-  std::int64_t rows, ignore_index;
-  double divisor;  // of the sum; 0: the number of rows that count
+  void* counted;                             // may be null
+  std::int64_t rows, targets, ignore_index;  // how many there are of losses, and of targets
+  double divisor;                            // of the sum; 0: the number of targets that count
 
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
@@ -72,7 +72,7 @@ struct sum_losses {
     std::int64_t const* const t = target;
     std::int64_t const ignored = ignore_index;
     C const n = t ? static_cast<C>(b.reduce_each(
-                        rows, std::int64_t{0},
+                        targets, std::int64_t{0},
                         [=](std::int64_t i) { return static_cast<std::int64_t>(t[i] != ignored); }, sum_op{}))
                   : static_cast<C>(rows);
     if (counted) *static_cast<C*>(counted) = n;
@@ -90,11 +90,12 @@ struct sum_losses {
 };
 template <class Backend>
 void run_sum_losses(Backend& b, dtype computed, void const* loss, std::int64_t const* target, void* out, dtype out_type,
-                    void* counted, std::int64_t rows, std::int64_t ignore_index, double divisor) {
+                    void* counted, std::int64_t rows, std::int64_t targets, std::int64_t ignore_index, double divisor) {
   auto const run = [&](auto tag) {
-    b.launch(
-        1, sum_losses<typename decltype(tag)::type>{loss, target, out, out_type, counted, rows, ignore_index, divisor},
-        rows);
+    b.launch(1,
+             sum_losses<typename decltype(tag)::type>{loss, target, out, out_type, counted, rows, targets, ignore_index,
+                                                      divisor},
+             rows);
   };
   if (computed == dtype::f64) run(type_tag<double>{});
   else run(type_tag<float>{});
@@ -152,12 +153,13 @@ inline bytes_t cross_entropy_workspace(tensor_type const& logits) {
 /// loss = logsumexp(row) - row[target], over logits [..., classes] and i64 targets [...]: one a row (none, f32 or f64 as
 /// the logits are computed in), or the mean or sum in the logits' type over the rows whose target is not `ignore_index`
 /// (the mean over no rows is NaN). With a smoothing s the target is 1 - s of its class and s / classes of each. Saves
-/// logsumexp [rows] in f32 (f64 for f64) if it has data. Throws neap::error if a target is no class, where the backend's
+/// logsumexp [rows] in f32 (f64 for f64) if it has data. `of_mean`, if it has data: all the targets that a mean is over,
+/// where these rows are a part of more. Throws neap::error if a target is no class, where the backend's
 /// memory is the host's.
 template <class Backend>
 void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const& logsumexp, tensor_ref const& logits,
                            tensor_ref const& target, loss_reduction how, std::int64_t ignore_index, void* workspace,
-                           double smoothing = 0) {
+                           double smoothing = 0, tensor_ref const& of_mean = {}) {
   char const* const name = "cross_entropy";
   dtype const element = logits.element, c = computed_in(element);
   std::int64_t const columns = logits.extent(-1), rows = detail::row_count(logits.dims);
@@ -171,16 +173,19 @@ void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const&
     b.launch(rows, detail::cross_entropy_rows<T>{from, t, losses, saved, columns, ignore_index, smoothing}, columns);
   });
   if (how == loss_reduction::none) return;
-  detail::run_sum_losses(b, c, losses, t, detail::vector_of(loss, element, 1, name), element, nullptr, rows,
+  std::int64_t const all = of_mean.data ? of_mean.count() : rows;
+  auto const* const counts = of_mean.data ? detail::vector_of<std::int64_t const>(of_mean, all, name) : t;
+  detail::run_sum_losses(b, c, losses, counts, detail::vector_of(loss, element, 1, name), element, nullptr, rows, all,
                          ignore_index, how == loss_reduction::mean ? 0 : 1);
 }
 
 /// dlogits = (softmax(logits) - [class is target], smoothed) * dloss, 0 in ignored rows; dloss is one number, or one a row for
-/// loss_reduction::none, in the logits' type. dlogits may be logits.
+/// loss_reduction::none, in the logits' type. dlogits may be logits. `of_mean` as in cross_entropy_forward.
 template <class Backend>
 void cross_entropy_backward(Backend& b, tensor_ref const& dlogits, tensor_ref const& dloss, tensor_ref const& logits,
                             tensor_ref const& logsumexp, tensor_ref const& target, loss_reduction how,
-                            std::int64_t ignore_index, void* workspace, double smoothing = 0) {
+                            std::int64_t ignore_index, void* workspace, double smoothing = 0,
+                            tensor_ref const& of_mean = {}) {
   detail::expect_same_shape(dlogits, logits, "cross_entropy_backward");
   char const* const name = "cross_entropy_backward";
   dtype const element = logits.element, c = computed_in(element);
@@ -188,7 +193,9 @@ void cross_entropy_backward(Backend& b, tensor_ref const& dlogits, tensor_ref co
   auto const* const t = detail::vector_of<std::int64_t const>(target, rows, name);
   if constexpr (Backend::addresses_host_memory) detail::check_targets(t, rows, columns, ignore_index);
   void* const counted = how == loss_reduction::mean ? workspace : nullptr;
-  if (counted) detail::run_sum_losses(b, c, nullptr, t, nullptr, c, counted, rows, ignore_index, 1);
+  std::int64_t const all = of_mean.data ? of_mean.count() : rows;
+  auto const* const counts = of_mean.data ? detail::vector_of<std::int64_t const>(of_mean, all, name) : t;
+  if (counted) detail::run_sum_losses(b, c, nullptr, counts, nullptr, c, counted, rows, all, ignore_index, 1);
   bool const each_row = how == loss_reduction::none;
   detail::row_layout const to = detail::rows_of(dlogits, element, name);
   detail::row_layout const from = detail::rows_of(logits, element, name);
@@ -266,15 +273,17 @@ void mse_forward(Backend& b, tensor_ref const& loss, tensor_ref const& x, tensor
   });
   // The mean is over the elements, not the chunks.
   detail::run_sum_losses(b, c, workspace, nullptr, detail::vector_of(loss, element, 1, "mse"), element, nullptr, blocks,
-                         0, how == loss_reduction::mean ? static_cast<double>(n) : 1);
+                         0, 0, how == loss_reduction::mean ? static_cast<double>(n) : 1);
 }
 
 /// dx = 2 (x - y) * dloss, over the number of elements if the loss is a mean; dloss is one number, or one an element.
-/// The gradient to y is the negative: swap x and y. dx may be x or y.
+/// The gradient to y is the negative: swap x and y. dx may be x or y. `of_mean`: how many elements the mean is over where
+/// these are a part of more.
 template <class Backend>
 void mse_backward(Backend& b, tensor_ref const& dx, tensor_ref const& dloss, tensor_ref const& x, tensor_ref const& y,
-                  loss_reduction how) {
-  double const scale = how == loss_reduction::mean ? 2.0 / static_cast<double>(x.count()) : 2.0;
+                  loss_reduction how, std::int64_t of_mean = 0) {
+  double const n = static_cast<double>(of_mean > 0 ? of_mean : x.count());
+  double const scale = how == loss_reduction::mean ? 2.0 / n : 2.0;
   map(b, detail::squared_error_slope{scale}, dx, dloss, x, y);
 }
 

@@ -66,10 +66,11 @@ __attribute__((noinline)) inline void draw_words(std::uint64_t key, std::uint64_
 
 /// y = x / (1 - rate) where kept, else 0; the gradient is the same function of dy, so this is the backward pass too. x
 /// may have any strides and any floating type; y is dense and may be x. `mask`, if it has data, is a dense u8 or boolean
-/// tensor that becomes 1 where kept. A rate of 1 gives zeros. Throws neap::error for a rate outside [0, 1].
+/// tensor that becomes 1 where kept. A rate of 1 gives zeros. `first`: the index of x's first element in what x is a part
+/// of. Throws neap::error for a rate outside [0, 1].
 template <class Backend>
 void dropout(Backend& b, tensor_ref const& y, tensor_ref const& x, std::uint64_t key, std::uint64_t step, double rate,
-             tensor_ref const& mask = {}) {
+             tensor_ref const& mask = {}, std::int64_t first = 0) {
   detail::expect(rate >= 0 && rate <= 1, "dropout: the rate must be in [0, 1]");
   detail::expect(y.is_dense(), "dropout: the result must be contiguous");
   detail::expect(!mask.data || (mask.is_dense() && mask.count() == y.count() && size_of(mask.element) == 1),
@@ -78,19 +79,21 @@ void dropout(Backend& b, tensor_ref const& y, tensor_ref const& x, std::uint64_t
   std::int64_t const n = y.count();
   auto const run = [&](auto tag) {
     using C = typename decltype(tag)::type;
-    constexpr std::int64_t chunk = 4 * host_block::lanes;
+    constexpr std::int64_t drawn = 4 * host_block::lanes;
+    // A draw decides four elements: where the first of ours is not the first of four, as many words are passed over.
+    std::int64_t const over = first % 4, chunk = over == 0 ? drawn : drawn - 4;
     float const threshold = static_cast<float>(rate);
     C const scale = rate < 1 ? static_cast<C>(1 / (1 - rate)) : C(0);
     auto* const kept = mask.as<std::uint8_t>();
     b.parallel_for(n, 64 * chunk, [=](std::int64_t begin, std::int64_t end) {
-      alignas(64) std::uint32_t words[chunk];
-      alignas(64) C in_buffer[chunk], factor[chunk], out_buffer[chunk];
+      alignas(64) std::uint32_t words[drawn];
+      alignas(64) C in_buffer[drawn], factor[drawn], out_buffer[drawn];
       host_block const block;
       for (std::int64_t at = begin; at < end; at += chunk) {
         std::int64_t const m = std::min(chunk, end - at);
-        detail::draw_words(key, step, static_cast<std::uint64_t>(at / 4), words);
+        detail::draw_words(key, step, static_cast<std::uint64_t>((first + at) / 4), words);
         C* const f = factor;
-        std::uint32_t const* const w = words;
+        std::uint32_t const* const w = words + over;
         block.each(chunk, [=](std::int64_t i) {
           float const u = static_cast<float>(static_cast<std::int32_t>(w[i] >> 8)) * 0x1p-24f;
           f[i] = u < threshold ? C(0) : C(1);

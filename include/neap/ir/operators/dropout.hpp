@@ -1,6 +1,7 @@
 // Dropout. What stays is a function of (key, step, place of the element), so the gradient and a recomputed copy draw the
-// same mask again and none is kept. `step` is a scalar that training increments, so that every step draws anew. Parts
-// along an axis would draw at other places: dropout states no dimension relations and is not cut.
+// same mask again and none is kept. `step` is a scalar that training increments, so that every step draws anew. A part
+// knows its first element's place in the whole, so it draws what the whole would; its elements must follow one another
+// there, so only the first axis is cut (of those that are longer than 1).
 #pragma once
 
 #include <neap/backend/kernels/dropout.hpp>
@@ -8,20 +9,29 @@
 
 namespace neap::inline v0::op {
 
-#define NEAP_DROPOUT_FACETS(self)                                                                           \
-  static constexpr bool elementwise = true, random = true;                                                  \
-  static constexpr double flops = 12;                                                                       \
-  double p = 0.5;       /* the share that is dropped */                                                     \
-  std::int64_t key = 0; /* of the draws */                                                                  \
-  static constexpr auto attributes() { return std::array{field<&self::p>("p"), field<&self::key>("key")}; } \
-  void infer(shape_context& c) const {                                                                      \
-    c.require_arity(2, 2);                                                                                  \
-    detail::require_floating(c, 0);                                                                         \
-    detail::require_step(c, 1);                                                                             \
-    c.require(p >= 0 && p <= 1, "the rate must be in [0, 1], was given ", p);                               \
-    c.fresh(c.in(0));                                                                                       \
-  }                                                                                                         \
-  void relate(dim_context&) const {}
+#define NEAP_DROPOUT_FACETS(self)                                                                    \
+  static constexpr bool elementwise = true, random = true;                                           \
+  static constexpr double flops = 12;                                                                \
+  double p = 0.5;         /* the share that is dropped */                                            \
+  std::int64_t key = 0;   /* of the draws */                                                         \
+  std::int64_t first = 0; /* where in the whole the first element stands */                          \
+  static constexpr auto attributes() {                                                               \
+    return std::array{field<&self::p>("p"), field<&self::key>("key"), field<&self::first>("first")}; \
+  }                                                                                                  \
+  void infer(shape_context& c) const {                                                               \
+    c.require_arity(2, 2);                                                                           \
+    detail::require_floating(c, 0);                                                                  \
+    detail::require_step(c, 1);                                                                      \
+    c.require(p >= 0 && p <= 1, "the rate must be in [0, 1], was given ", p);                        \
+    c.require(first >= 0, "there is no element ", first);                                            \
+    c.fresh(c.in(0));                                                                                \
+  }                                                                                                  \
+  void relate(dim_context& c) const {                                                                \
+    int k = 0;                                                                                       \
+    while (k < c.in(0).rank() && c.in(0).dims[k] == 1) ++k;                                          \
+    if (k < c.in(0).rank()) c.same(0, k, 0, k);                                                      \
+  }                                                                                                  \
+  void cut(cut_context const& c) { first += c.part * (c.out[0].type.count() / c.parts); }
 
 /// g, step -> dx: drops what dropout with this key and step dropped.
 struct dropout_grad {
@@ -32,17 +42,17 @@ struct dropout_grad {
 struct dropout {
   static constexpr std::string_view name = "dropout";
   NEAP_DROPOUT_FACETS(dropout)
-  void gradient(gradient_context& c) const { c.give(0, c.emit(dropout_grad{p, key}, {c.grad(), c.in(1)})); }
+  void gradient(gradient_context& c) const { c.give(0, c.emit(dropout_grad{p, key, first}, {c.grad(), c.in(1)})); }
 };
 #undef NEAP_DROPOUT_FACETS
 template <class Backend>
 void run(Backend& b, dropout const& op, kernel_arguments const& a) {
   neap::dropout(b, a.out[0], a.in[0], static_cast<std::uint64_t>(op.key),
-                static_cast<std::uint64_t>(*a.in[1].as<std::int64_t const>()), op.p);
+                static_cast<std::uint64_t>(*a.in[1].as<std::int64_t const>()), op.p, {}, op.first);
 }
 template <class Backend>
 void run(Backend& b, dropout_grad const& op, kernel_arguments const& a) {
-  run(b, dropout{op.p, op.key}, a);
+  run(b, dropout{op.p, op.key, op.first}, a);
 }
 
 }  // namespace neap::inline v0::op

@@ -19,10 +19,16 @@ inline void require_targets(shape_context& c, int logits, int targets) {
             " do not go with logits ", c.in(logits).dims);
   require_dense(c, targets);
 }
+/// The targets of all rows, of which those at hand may be a part.
+inline void require_all_targets(shape_context& c, int i) {
+  if (i >= c.arity()) return;
+  c.require(c.in(i).element == dtype::i64, "all targets must be i64, was given ", c.in(i));
+  require_dense(c, i);
+}
 inline loss_reduction loss_form(bool per_row) { return per_row ? loss_reduction::none : loss_reduction::mean; }
 }  // namespace detail
 
-/// g, logits, targets, logsumexp -> dlogits, written over the logits where these die.
+/// g, logits, targets, logsumexp, [all targets] -> dlogits, written over the logits where these die.
 struct cross_entropy_grad {
   static constexpr std::string_view name = "cross_entropy_grad";
   static constexpr bool elementwise = true;
@@ -36,8 +42,9 @@ struct cross_entropy_grad {
                       field<&cross_entropy_grad::smoothing>("smoothing")};
   }
   void infer(shape_context& c) const {
-    c.require_arity(4, 4);
+    c.require_arity(4, per_row ? 4 : 5);
     detail::require_targets(c, 1, 2);
+    detail::require_all_targets(c, 4);
     detail::require_same_element(c, 0, 1);
     detail::require_dims(c, 0, per_row ? c.in(2).dims : shape{}, "the gradient");
     detail::require_dense(c, 0);
@@ -46,14 +53,14 @@ struct cross_entropy_grad {
     c.fresh(c.in(1));
   }
   void relate(dim_context& c) const {
-    for (int k = 0; per_row && k < c.out(0).rank() - 1; ++k)
-      for (int i = 0; i < 4; ++i) c.same(i, k, 0, k);
+    for (int k = 0; (per_row || c.arity() > 4) && k < c.out(0).rank() - 1; ++k)
+      for (int i = per_row ? 0 : 1; i < 4; ++i) c.same(i, k, 0, k);
   }
   bytes_t workspace(work_context const& c) const { return neap::cross_entropy_workspace(c.in[1].type); }
 };
-/// logits [..., classes], targets [...] -> loss and logsumexp [...]. The loss is the mean over the rows whose target is
-/// not ignore_index, or one a row (`per_row`, ignored rows 0). Only the second form can be cut along rows: how many rows
-/// of a part count is not known beforehand.
+/// logits [..., classes], targets [...], [all targets] -> loss and logsumexp [...]. The loss is the mean over the rows whose
+/// target is not ignore_index, or one a row (`per_row`, ignored rows 0). A mean can be cut along rows if it is given all
+/// targets besides, the same value as the targets: how many of them count is what each part's sum is divided by.
 struct cross_entropy {
   static constexpr std::string_view name = "cross_entropy";
   std::int64_t ignore_index = -100;
@@ -64,8 +71,9 @@ struct cross_entropy {
                       field<&cross_entropy::smoothing>("smoothing")};
   }
   void infer(shape_context& c) const {
-    c.require_arity(2, 2);
+    c.require_arity(2, per_row ? 2 : 3);
     detail::require_targets(c, 0, 1);
+    detail::require_all_targets(c, 2);
     c.require(smoothing >= 0 && smoothing <= 1, "the smoothing must be in [0, 1], was given ", smoothing);
     auto const element = detail::statistic(c.in(0).element);
     if (per_row) c.fresh(tensor_type{element, c.in(1).dims});
@@ -73,9 +81,12 @@ struct cross_entropy {
     c.fresh(tensor_type{element, c.in(1).dims});
   }
   void relate(dim_context& c) const {
-    for (int k = 0; per_row && k < c.in(1).rank(); ++k)
-      for (int i : {0, 1})
-        for (int j : {0, 1}) c.same(i, k, j, k);
+    for (int k = 0; (per_row || c.arity() > 2) && k < c.in(1).rank(); ++k)
+      for (int i : {0, 1}) {
+        if (per_row) c.same(i, k, 0, k);
+        else c.reduced(i, k, k);
+        c.same(i, k, 1, k);
+      }
   }
   work cost(work_context const& c) const {
     work w = detail::streaming_work(c, 0);
@@ -90,7 +101,9 @@ struct cross_entropy {
     value_id dx = nothing<value_id>;
     if (of_loss != nothing<value_id>) {
       value_id const g = detail::in_element(c, dense(c, of_loss), x.element);
-      dx = c.emit(cross_entropy_grad{ignore_index, per_row, smoothing}, {g, c.in(0), c.in(1), c.out(1)});
+      cross_entropy_grad const op{ignore_index, per_row, smoothing};
+      dx = c.arity() > 2 ? c.emit(op, {g, c.in(0), c.in(1), c.out(1), c.in(2)})
+                         : c.emit(op, {g, c.in(0), c.in(1), c.out(1)});
     }
     if (of_sums != nothing<value_id>) {  // logsumexp's slope is softmax, in ignored rows too
       value_id const g = detail::in_element(c, detail::along_rows(c, of_sums), x.element);
@@ -103,12 +116,12 @@ struct cross_entropy {
 template <class Backend>
 void run(Backend& b, cross_entropy const& op, kernel_arguments const& a) {
   neap::cross_entropy_forward(b, a.out[0], a.out[1], a.in[0], a.in[1], detail::loss_form(op.per_row), op.ignore_index,
-                              a.workspace, op.smoothing);
+                              a.workspace, op.smoothing, detail::optional(a.in, 2));
 }
 template <class Backend>
 void run(Backend& b, cross_entropy_grad const& op, kernel_arguments const& a) {
   neap::cross_entropy_backward(b, a.out[0], a.in[0], a.in[1], a.in[3], a.in[2], detail::loss_form(op.per_row),
-                               op.ignore_index, a.workspace, op.smoothing);
+                               op.ignore_index, a.workspace, op.smoothing, detail::optional(a.in, 4));
 }
 
 /// g, x, y -> the gradient of mse to x, written over x or y where these die.
@@ -116,6 +129,8 @@ struct mse_grad {
   static constexpr std::string_view name = "mse_grad";
   static constexpr bool elementwise = true;
   static constexpr double flops = 3;
+  std::int64_t elements = 0;  // that the mean is over; 0: as many as x has
+  static constexpr auto attributes() { return std::array{field<&mse_grad::elements>("elements")}; }
   void infer(shape_context& c) const {
     c.require_arity(3, 3);
     detail::require_dims(c, 0, {}, "the gradient");
@@ -123,7 +138,13 @@ struct mse_grad {
     detail::require_same_element(c, 0, 1);
     c.fresh(c.in(1));
   }
-  void relate(dim_context&) const {}  // the mean's divisor is the number of all elements
+  void relate(dim_context& c) const {
+    for (int i : {1, 2})
+      for (int k = 0; k < c.out(0).rank(); ++k) c.same(i, k, 0, k);
+  }
+  void cut(cut_context const& c) {  // the mean's divisor stays
+    if (elements == 0) elements = c.out[0].type.count();
+  }
 };
 /// x, y -> the mean of (x - y)^2, a scalar.
 struct mse {
@@ -155,8 +176,8 @@ void run(Backend& b, mse const&, kernel_arguments const& a) {
   neap::mse_forward(b, a.out[0], a.in[0], a.in[1], loss_reduction::mean, a.workspace);
 }
 template <class Backend>
-void run(Backend& b, mse_grad const&, kernel_arguments const& a) {
-  neap::mse_backward(b, a.out[0], a.in[0], a.in[1], a.in[2], loss_reduction::mean);
+void run(Backend& b, mse_grad const& op, kernel_arguments const& a) {
+  neap::mse_backward(b, a.out[0], a.in[0], a.in[1], a.in[2], loss_reduction::mean, op.elements);
 }
 
 /// g, x, targets -> the gradient of binary_cross_entropy to x.

@@ -48,7 +48,8 @@ inline tensor rms_norm(tensor const& x, tensor const& weight, double epsilon = 1
 inline tensor cross_entropy_loss(tensor const& logits, tensor const& targets, std::int64_t ignored = -100,
                                  double smoothing = 0, std::source_location at = std::source_location::current()) {
   place_scope const here(at);
-  return apply(op::cross_entropy{ignored, false, smoothing}, {detail::rows(logits), contiguous(targets)});
+  tensor const dense = contiguous(targets);  // given twice: parts of the rows see all targets
+  return apply(op::cross_entropy{ignored, false, smoothing}, {detail::rows(logits), dense, dense});
 }
 /// The mean of (x - y)^2.
 inline tensor mse_loss(tensor const& x, tensor const& y, std::source_location at = std::source_location::current()) {
