@@ -1219,6 +1219,105 @@ TEST_CASE("nodes of files have relations; those that write in place have none") 
   }
 }
 
+TEST_CASE("a mean loss apart from its weight: the whole step runs in parts") {
+  for (char const* name : {"mlp4-1024-b256", "gpt-d256-l4-b8-t128", "cnn-small-b64"}) {
+    CAPTURE(name);
+    auto const path = std::string(NEAP_SOURCE_DIR) + "/examples/graphs/" + name + ".json.gz";
+    auto const plain = io::read_graph(path), apart = io::read_graph(path, {.neap_graph = {.loss_apart = true}});
+    REQUIRE_MESSAGE((plain.ok() && apart.ok()), apart.message());
+    auto const &p = plain->program, &g = apart->program;
+    CHECK(verify(g).ok());
+    CHECK(g.op_count() == p.op_count() + 1);
+    CHECK(g.kept().size() == p.kept().size());
+    double read = 0, written = 0, seconds = 0;  // beyond what the file's node has
+    for (auto o : g.ops()) {
+      auto const* x = g.as<op::opaque>(o);
+      read += x->read, written += x->written, seconds += x->seconds;
+      if (g.target(o) == "neap.nll_total_weight") {
+        CHECK(g.inputs(o).size() == 1);
+        CHECK(g.type(g.inputs(o)[0]).rank() == 1);
+        CHECK(x->read == static_cast<double>(g.type(g.inputs(o)[0]).bytes()));
+        CHECK(x->seconds == doctest::Approx(3e-6 + (x->read + 4) / 3e12));
+        read -= x->read, seconds -= x->seconds;
+      }
+      if (g.target(o) == "neap.nll_loss_by_weight") {
+        CHECK(g.text(x->links) == "0.0+0 1.0+0");
+        CHECK(g.inputs(o).size() == 3);
+        read -= 4;
+      }
+      CHECK(g.target(o) != "aten.nll_loss_forward.default");
+    }
+    for (auto o : p.ops()) {
+      auto const* x = p.as<op::opaque>(o);
+      read -= x->read, written -= x->written, seconds -= x->seconds;
+    }
+    CHECK(read == 0);
+    CHECK(written == 0);
+    CHECK(seconds == doctest::Approx(0).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("a mean squared error's gradient has its divisor as an attribute") {
+  auto j = json::parse(R"({
+    "format": "neap-graph", "version": 1, "name": "loss",
+    "buffers": [{"bytes": 4, "kind": "tangent"}, {"bytes": 96, "kind": "input"}, {"bytes": 96, "kind": "input"}, {"bytes": 96, "kind": "temp"}],
+    "tensors": [{"buf": 0, "dtype": "f32", "shape": []}, {"buf": 1, "dtype": "f32", "shape": [4, 6]}, {"buf": 2, "dtype": "f32", "shape": [4, 6]},
+                {"buf": 3, "dtype": "f32", "shape": [4, 6]}],
+    "nodes": [{"name": "n", "op": "aten.mse_loss_backward.default", "in": [0, 1, 2], "out": [3], "args": ["%0", "%1", "%2", 1], "latency_us": 1}],
+    "outputs": [{"tensor": 3, "kind": "output"}]
+  })");
+  auto const read = [&](bool apart) {
+    auto const r = io::read_neap_graph(j, "f.json", {.loss_apart = apart});
+    REQUIRE_MESSAGE(r.ok(), r.message());
+    CHECK(verify(r->program).ok());
+    return std::string(r->program.text(r->program.as<op::opaque>(op_id{0})->links)) + "; " +
+           std::string(r->program.details(op_id{0}));
+  };
+  CHECK(read(false) == R"(; {"args":["%0","%1","%2",1]})");
+  CHECK(read(true) == R"(1.0=0.0 2.0=0.0 1.1=0.1 2.1=0.1; {"args":["%0","%1","%2",1],"divisor":24})");
+  j["nodes"][0]["args"][3] = 2;  // a sum
+  CHECK(read(true) == R"(1.0=0.0 2.0=0.0 1.1=0.1 2.1=0.1; {"args":["%0","%1","%2",2]})");
+  j["nodes"][0]["args"][3] = 7;
+  CHECK(read(true) == R"(; {"args":["%0","%1","%2",7]})");
+}
+
+TEST_CASE("a mean loss of another form stays one op") {
+  auto const document = [](char const* args) {
+    auto j = json::parse(R"({
+      "format": "neap-graph", "version": 1, "name": "loss",
+      "buffers": [{"bytes": 96, "kind": "input"}, {"bytes": 32, "kind": "input"}, {"bytes": 24, "kind": "input"}, {"bytes": 4, "kind": "temp"}, {"bytes": 4, "kind": "temp"}],
+      "tensors": [{"buf": 0, "dtype": "f32", "shape": [4, 6]}, {"buf": 1, "dtype": "i64", "shape": [4]}, {"buf": 2, "dtype": "f32", "shape": [6]},
+                  {"buf": 3, "dtype": "f32", "shape": []}, {"buf": 4, "dtype": "f32", "shape": []}],
+      "nodes": [{"name": "n", "op": "aten.nll_loss_forward.default", "in": [0, 1, 2], "out": [3, 4], "read": 152, "write": 8, "latency_us": 16}],
+      "outputs": [{"tensor": 3, "kind": "loss"}, {"tensor": 4, "kind": "output"}]
+    })");
+    j["nodes"][0]["args"] = json::parse(args);
+    return j;
+  };
+  auto const count = [&](json const& j) {
+    auto const r = io::read_neap_graph(j, "f.json", {.loss_apart = true});
+    REQUIRE_MESSAGE(r.ok(), r.message());
+    CHECK(verify(r->program).ok());
+    double seconds = 0;
+    for (auto o : r->program.ops()) seconds += r->program.as<op::opaque>(o)->seconds;
+    CHECK(seconds ==
+          doctest::Approx(r->program.op_count() == 1 ? 16e-6 : 16e-6 * (1 + 60.0 / 160)));  // no device is told
+    return r->program.op_count();
+  };
+  auto const known = document(R"(["%0", "%1", "%2", 1, -100])");
+  CHECK(count(known) == 2);
+  for (char const* args : {R"(["%0", "%1", "%2", 2, -100])", R"(["%0", "%1", null, 1, -100])",
+                           R"(["%1", "%0", "%2", 1, -100])", R"(["%0", "%1", "%2", 1])", R"({"a": 1})", "3"})
+    CHECK(count(document(args)) == 1);
+  auto j = known;
+  j["nodes"][0]["out"] = {3, -1};
+  j["outputs"].erase(1);
+  CHECK(count(j) == 1);
+  j = known;
+  j["nodes"][0]["op"] = "aten.nll_loss2d_forward.default";
+  CHECK(count(j) == 1);
+}
+
 TEST_CASE("the batch runs through whole training steps") {
   struct known {
     char const* name;
