@@ -211,7 +211,8 @@ int cut_everywhere(known_call const& c, std::uint64_t seed = 1) {
             double got = parts[0][j].v[e];
             for (std::size_t p = 1; p < parts.size(); ++p) {
               double const x = parts[p][j].v[e];
-              got = how == combine::max ? std::max(got, x) : how == combine::min ? std::min(got, x) : got + x;
+              if (how == combine::same) REQUIRE(x == got);
+              else got = how == combine::max ? std::max(got, x) : how == combine::min ? std::min(got, x) : got + x;
             }
             if (how == combine::mean) got /= static_cast<double>(n);
             REQUIRE(got == doctest::Approx(whole[j].v[e]).epsilon(1e-9));
@@ -1223,7 +1224,7 @@ TEST_CASE("a mean loss apart from its weight: the whole step runs in parts") {
   for (char const* name : {"mlp4-1024-b256", "gpt-d256-l4-b8-t128", "cnn-small-b64"}) {
     CAPTURE(name);
     auto const path = std::string(NEAP_SOURCE_DIR) + "/examples/graphs/" + name + ".json.gz";
-    auto const plain = io::read_graph(path), apart = io::read_graph(path, {.neap_graph = {.loss_apart = true}});
+    auto const plain = io::read_graph(path), apart = io::read_graph(path, {.neap_graph = {.for_parts = true}});
     REQUIRE_MESSAGE((plain.ok() && apart.ok()), apart.message());
     auto const &p = plain->program, &g = apart->program;
     CHECK(verify(g).ok());
@@ -1257,6 +1258,36 @@ TEST_CASE("a mean loss apart from its weight: the whole step runs in parts") {
   }
 }
 
+TEST_CASE("for parts: targets are whole, and zeros read nothing") {
+  auto const j = json::parse(R"({
+    "format": "neap-graph", "version": 1, "name": "whole",
+    "buffers": [{"bytes": 64, "kind": "input"}, {"bytes": 32, "kind": "input"}, {"bytes": 64, "kind": "temp"}, {"bytes": 8, "kind": "temp"},
+                {"bytes": 64, "kind": "temp"}, {"bytes": 32, "kind": "temp"}, {"bytes": 64, "kind": "temp"}, {"bytes": 64, "kind": "temp"}],
+    "tensors": [{"buf": 0, "dtype": "i64", "shape": [8]}, {"buf": 1, "dtype": "f32", "shape": [8]}, {"buf": 2, "dtype": "i64", "shape": [8]},
+                {"buf": 3, "dtype": "b8", "shape": [8]}, {"buf": 4, "dtype": "i64", "shape": [8]}, {"buf": 5, "dtype": "f32", "shape": [8]},
+                {"buf": 6, "dtype": "i64", "shape": [8]}, {"buf": 7, "dtype": "i64", "shape": [8]}],
+    "nodes": [{"name": "a", "op": "aten.clone.default", "in": [0], "out": [2], "args": ["%0"], "latency_us": 1},
+              {"name": "b", "op": "aten.ne.Scalar", "in": [2], "out": [3], "args": ["%0", -100], "latency_us": 1},
+              {"name": "c", "op": "aten._to_copy.default", "in": [1], "out": [4], "args": ["%0"], "latency_us": 1},
+              {"name": "d", "op": "aten.new_zeros.default", "in": [1], "out": [5], "args": ["%0", [8]], "latency_us": 1},
+              {"name": "e", "op": "aten.where.self", "in": [3, 4, 2], "out": [6], "args": ["%0", "%1", "%2"], "latency_us": 1},
+              {"name": "f", "op": "aten.clone.default", "in": [6], "out": [7], "args": ["%0"], "latency_us": 1}],
+    "outputs": []
+  })");
+  auto const read = [&](bool for_parts) {
+    auto const r = io::read_neap_graph(j, "f.json", {.for_parts = for_parts});
+    REQUIRE_MESSAGE(r.ok(), r.message());
+    CHECK(verify(r->program).ok());
+    std::vector<std::string> links;
+    for (auto o : r->program.ops()) links.emplace_back(r->program.text(r->program.as<op::opaque>(o)->links));
+    CHECK(r->program.inputs(op_id{3}).size() == (for_parts ? 0 : 1));
+    return links;
+  };
+  std::string const one = "0.0=0.0", three = "0.0=0.0 1.0=0.0 2.0=0.0";
+  CHECK(read(false) == std::vector<std::string>{one, one, one, "", three, one});
+  CHECK(read(true) == std::vector<std::string>{"", "", one, "", three, one});  // c's result is made of real numbers
+}
+
 TEST_CASE("a mean squared error's gradient has its divisor as an attribute") {
   auto j = json::parse(R"({
     "format": "neap-graph", "version": 1, "name": "loss",
@@ -1267,7 +1298,7 @@ TEST_CASE("a mean squared error's gradient has its divisor as an attribute") {
     "outputs": [{"tensor": 3, "kind": "output"}]
   })");
   auto const read = [&](bool apart) {
-    auto const r = io::read_neap_graph(j, "f.json", {.loss_apart = apart});
+    auto const r = io::read_neap_graph(j, "f.json", {.for_parts = apart});
     REQUIRE_MESSAGE(r.ok(), r.message());
     CHECK(verify(r->program).ok());
     return std::string(r->program.text(r->program.as<op::opaque>(op_id{0})->links)) + "; " +
@@ -1295,7 +1326,7 @@ TEST_CASE("a mean loss of another form stays one op") {
     return j;
   };
   auto const count = [&](json const& j) {
-    auto const r = io::read_neap_graph(j, "f.json", {.loss_apart = true});
+    auto const r = io::read_neap_graph(j, "f.json", {.for_parts = true});
     REQUIRE_MESSAGE(r.ok(), r.message());
     CHECK(verify(r->program).ok());
     double seconds = 0;

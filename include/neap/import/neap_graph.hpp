@@ -22,10 +22,14 @@ namespace neap::inline v0::io {
 
 struct neap_graph_options {
   bool optimizer = false;  // also the update nodes of the optional "optimizer" part
-  // Mean losses are taken apart, so that the whole step can be cut into parts of the batch, gradients and all. A
-  // nll_loss_forward becomes two ops: the total weight, which targets alone make, and the loss by it, a sum over rows.
-  // A mse_loss_backward divides by a number that it has as an attribute, which is not that of a part's elements.
-  bool loss_apart = false;
+  // In the form in which the whole step, gradients and all, can be cut into parts of the batch:
+  //   - a mean nll_loss_forward becomes two ops: the total weight, which targets alone make, and the loss by it, which is
+  //     a sum over rows;
+  //   - a mean mse_loss_backward has its divisor as an attribute, since a part has fewer elements;
+  //   - integers and truth values that are made of nothing else (targets, positions) are never cut: they are small, and
+  //     the total weight needs all targets;
+  //   - new_zeros does not read the tensor that it is named after.
+  bool for_parts = false;
 };
 
 namespace detail {
@@ -102,6 +106,7 @@ class neap_graph_reader {
     tensor_layout layout;
     bool by_node = false;                // a node gives it
     bool zeros = false;                  // it holds zeros alone
+    bool given = false;                  // it holds integers or truth values that are made of such inputs alone
     value_id value = nothing<value_id>;  // once it is there
     std::uint32_t seen = 0;              // writes of the buffer that the value shows
   };
@@ -237,9 +242,15 @@ class neap_graph_reader {
     // Whatever else is said of a node is a part of what it computes: args, kwargs, and what this reader does not know.
     auto details = j.other_members(
         {"name", "op", "phase", "scope", "in", "out", "flags", "mutates", "flops", "read", "write", "latency_us"});
-    if (options_.loss_apart && updates == 0 && add_loss_apart(j, what, inputs, rules, tensors, name, details)) return;
+    if (options_.for_parts && updates == 0 && add_loss_apart(j, what, inputs, rules, tensors, name, details)) return;
     auto said = updates == 0 ? relations(j, input_tensors, rules, what.pointwise, is_view) : known_relations{};
-    if (options_.loss_apart && updates == 0) give_divisor(j, inputs, said.links, details);
+    if (options_.for_parts && updates == 0) {
+      give_divisor(j, inputs, said.links, details);
+      said.given = is_given(input_tensors, rules);
+      if (said.given) said.links.clear();
+      if (j["op"].text() == "aten.new_zeros.default" && rules.size() == 1 && rules[0].alias == alias_kind::fresh)
+        inputs.clear();
+    }
     op_id const o = edit_.add_opaque(j["op"].text(), what, inputs, rules, name, details, said.links);
     for (std::size_t k = 0; k < tensors.size(); ++k) {
       auto& t = tensors_[tensors[k]];
@@ -248,6 +259,7 @@ class neap_graph_reader {
       b.writes += k < updates;
       t.seen = b.writes;
       t.zeros = said.zeros && k >= updates;
+      t.given = said.given;
       b.made = true;
     }
   }
@@ -291,6 +303,14 @@ class neap_graph_reader {
     }
     return true;
   }
+  bool is_given(std::vector<std::size_t> const& input_tensors, std::vector<output_rule> const& rules) const {
+    auto const is_real = [](tensor_layout const& l) { return is_floating(l.type.element); };
+    for (auto id : input_tensors) {
+      auto const& t = tensors_[id];
+      if (t.by_node ? !t.given : is_real(t.layout)) return false;
+    }
+    return std::none_of(rules.begin(), rules.end(), [&](auto const& r) { return is_real(r.layout); });
+  }
   /// Where a node is a mean mse_loss_backward(g, x, y, reduction): the divisor as one of its details, with which its axes
   /// are those of x and y.
   void give_divisor(json_place const& j, std::vector<value_id> const& inputs, std::vector<dim_link>& links,
@@ -321,6 +341,7 @@ class neap_graph_reader {
   struct known_relations {
     std::vector<dim_link> links;
     bool zeros = false;  // its outputs hold zeros alone
+    bool given = false;  // they are as tensor::given says
   };
   known_relations relations(json_place const& j, std::vector<std::size_t> const& input_tensors,
                             std::vector<output_rule> const& rules, bool pointwise, bool is_view) {
@@ -340,7 +361,7 @@ class neap_graph_reader {
     aten_node n{j["op"].text(), nullptr, nullptr, in_layouts_, out_layouts_, places_, zeros_, pointwise};
     if (j.has("args")) n.args = &j.raw()["args"];
     if (j.has("kwargs")) n.kwargs = &j.raw()["kwargs"];
-    return {aten_links(n), aten_makes_zeros(n) || (is_view && all_zeros)};
+    return {aten_links(n), aten_makes_zeros(n) || (is_view && all_zeros), false};
   }
   /// The value of a tensor at this point of the file.
   value_id current(json_place const& j, std::size_t id, std::string const& who) const {
