@@ -945,6 +945,8 @@ TEST_CASE("picking: tables are whole where indices are cut; what is added to zer
   CHECK(cut_everywhere(
             {"scatter.src", R"(["%0",-1,"%1","%2"])", {{{4, 6}}, {{4, 2}, 6}, {{4, 2}}}, {{{4, 6}}}, scattered}) == 1);
   CHECK(links_text({"scatter.src", R"(["%0",-1,"%1","%2"])", {{{4, 6}}, {{2, 2}, 6}, {{4, 2}}}, {{{4, 6}}}, {}}) == "");
+  CHECK(links_text({"scatter.value", R"(["%0",1,"%1",-1.0])", {{{4, 6}}, {{4, 6}, 6}}, {{{4, 6}}}, {}}) ==
+        "0.0=0.0 1.0=0.0");
 }
 
 TEST_CASE("images: planes") {
