@@ -14,6 +14,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -259,4 +260,40 @@ TEST_CASE("a graph that fission has changed by mistake is refused, or gives the 
   }
   MESSAGE(refused << " refused, " << accepted << " accepted");
   CHECK(refused > 100);
+}
+
+TEST_CASE("what every part makes alike is read by ops of the same part, and by others from the first") {
+  graph_editor edit(standard_operators::facets);
+  tensor_type const rows{dtype::f32, {8, 4}}, state{dtype::i64, {2}};
+  auto const x = edit.add_source(role::input, rows);
+  auto const link = [](int input, int output, combine how = combine::concat) {
+    return dim_link{static_cast<std::int16_t>(input), 0, static_cast<std::int16_t>(output), 0, how};
+  };
+  op::opaque work;
+  work.flops = 64, work.read = 128, work.written = 128, work.seconds = 1e-6;
+  std::array const made{output_rule{tensor_layout::dense(rows)}, output_rule{tensor_layout::dense(state)}};
+  std::array const both{link(0, 0), link(0, -1, combine::same)};
+  auto const a = edit.add_opaque("draw", work, {&x, 1}, made, {}, {}, both);
+  std::array const in{edit.output(a, 0), edit.output(a, 1)};
+  std::array const first{link(0, 0)};
+  auto const b = edit.add_opaque("draw_again", work, in, {&made[0], 1}, {}, {}, first);
+  edit.keep(edit.output(b), role::output);
+  SUBCASE("read inside alone") {}
+  SUBCASE("kept too") { edit.keep(edit.output(a, 1), role::output); }
+  graph const g(std::move(edit).finish());
+  auto const c = judged(g, given_order{}(g));
+  auto const e = fission_of{{x, 0}, 0, 1, 4}.apply(c);
+  REQUIRE(e);
+  std::size_t parts = 0;
+  for (auto o : e->graph.ops()) {
+    parts += e->graph.record(o).part != nothing<part_id>;
+    CHECK_FALSE(e->graph.as<op::combine_into>(o));
+  }
+  CHECK(parts == 8);  // both ops: the second waits for nothing
+  auto const valid = verify(e->graph);
+  REQUIRE_MESSAGE(valid.ok(), valid.message());
+  given_or<roofline> const cost{roofline::host(2)};
+  auto const p = make_plan(candidate<graph>{e->graph, e->order, simulate(e->graph, e->order, cost)}, g);
+  auto const verdict = verify_plan(g, p, stated_durations({std::nullopt, true, roofline::host(2)}));
+  CHECK_MESSAGE(verdict.ok(), verdict.message());
 }

@@ -4,8 +4,8 @@
 // arguments, but for those that are a shape, which follow the outputs; what is not known to be true is not said, and
 // arguments of a form that is not known give no relations at all.
 //
-// Random draws (dropout) are related like any element: a part draws its share of what the whole would draw. That
-// attention gives its random state beside its result is said as a maximum: every part has the same state.
+// Random draws (dropout) are related like any element: a part draws its share of what the whole would draw. Where an
+// operator gives its random state beside its result, every part gives the same.
 #pragma once
 
 #include <neap/ir/operators/movement.hpp>
@@ -642,7 +642,7 @@ inline void heads(aten_call& c, std::initializer_list<int> in, std::initializer_
 /// max_k, rng_state, unused, debug_attn_mask (of no elements).
 inline void attention(aten_call& c) {
   if (c.boolean(5, false)) return;  // return_debug_mask
-  heads(c, {c.tensor(0), c.tensor(1), c.tensor(2)}, {0, 1}, combine::max);
+  heads(c, {c.tensor(0), c.tensor(1), c.tensor(2)}, {0, 1}, combine::same);
 }
 /// _scaled_dot_product_flash_attention_backward(g, q, k, v, y, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p,
 /// is_causal, rng_state, unused).

@@ -12,6 +12,8 @@
 #include <neap/ir/editor.hpp>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -20,6 +22,14 @@ namespace neap::inline v0::io {
 
 struct neap_graph_options {
   bool optimizer = false;  // also the update nodes of the optional "optimizer" part
+  // In the form in which the whole step, gradients and all, can be cut into parts of the batch:
+  //   - a mean nll_loss_forward becomes two ops: the total weight, which targets alone make, and the loss by it, which is
+  //     a sum over rows;
+  //   - a mean mse_loss_backward has its divisor as an attribute, since a part has fewer elements;
+  //   - integers and truth values that are made of nothing else (targets, positions) are never cut: they are small, and
+  //     the total weight needs all targets;
+  //   - new_zeros does not read the tensor that it is named after.
+  bool for_parts = false;
 };
 
 namespace detail {
@@ -96,6 +106,7 @@ class neap_graph_reader {
     tensor_layout layout;
     bool by_node = false;                // a node gives it
     bool zeros = false;                  // it holds zeros alone
+    bool given = false;                  // it holds integers or truth values that are made of such inputs alone
     value_id value = nothing<value_id>;  // once it is there
     std::uint32_t seen = 0;              // writes of the buffer that the value shows
   };
@@ -229,9 +240,17 @@ class neap_graph_reader {
       tensors.push_back(static_cast<std::size_t>(id));
     }
     // Whatever else is said of a node is a part of what it computes: args, kwargs, and what this reader does not know.
-    auto const details = j.other_members(
+    auto details = j.other_members(
         {"name", "op", "phase", "scope", "in", "out", "flags", "mutates", "flops", "read", "write", "latency_us"});
-    auto const said = updates == 0 ? relations(j, input_tensors, rules, what.pointwise, is_view) : known_relations{};
+    if (options_.for_parts && updates == 0 && add_loss_apart(j, what, inputs, rules, tensors, name, details)) return;
+    auto said = updates == 0 ? relations(j, input_tensors, rules, what.pointwise, is_view) : known_relations{};
+    if (options_.for_parts && updates == 0) {
+      give_divisor(j, inputs, said.links, details);
+      said.given = is_given(input_tensors, rules);
+      if (said.given) said.links.clear();
+      if (j["op"].text() == "aten.new_zeros.default" && rules.size() == 1 && rules[0].alias == alias_kind::fresh)
+        inputs.clear();
+    }
     op_id const o = edit_.add_opaque(j["op"].text(), what, inputs, rules, name, details, said.links);
     for (std::size_t k = 0; k < tensors.size(); ++k) {
       auto& t = tensors_[tensors[k]];
@@ -240,12 +259,89 @@ class neap_graph_reader {
       b.writes += k < updates;
       t.seen = b.writes;
       t.zeros = said.zeros && k >= updates;
+      t.given = said.given;
       b.made = true;
     }
+  }
+  /// Adds a node that is a mean nll_loss_forward(x, target, w, reduction, ignore_index) -> loss, total weight as two ops.
+  /// False if it is not, or is one of another form.
+  bool add_loss_apart(json_place const& j, op::opaque const& what, std::vector<value_id> const& inputs,
+                      std::vector<output_rule> const& rules, std::vector<std::size_t> const& tensors,
+                      std::string const& name, std::string const& details) {
+    if (j["op"].text() != "aten.nll_loss_forward.default" || !j.has("args") || j["out"].size() != 2) return false;
+    auto const& args = j.raw()["args"];
+    bool const weighted = inputs.size() == 3;
+    nlohmann::json const as_known = {"%0", "%1", weighted ? nlohmann::json("%2") : nlohmann::json(), 1};
+    if (!args.is_array() || args.size() != 5 || (inputs.size() != 2 && !weighted) || !args[4].is_number_integer() ||
+        !std::equal(as_known.begin(), as_known.end(), args.begin()))
+      return false;
+    if (rules.size() != 2 || rules[0].alias != alias_kind::fresh || rules[1].alias != alias_kind::fresh) return false;
+    auto const& x = edit_.layout_of(inputs[0]).type;
+    auto const& target = edit_.layout_of(inputs[1]).type;
+    if (x.rank() != 2 || target.rank() != 1 || x.dims[0] != target.dims[0]) return false;
+
+    op::opaque total;
+    for (std::size_t i = 1; i < inputs.size(); ++i)
+      total.read += static_cast<double>(edit_.layout_of(inputs[i]).type.bytes());
+    total.written = static_cast<double>(rules[1].layout.type.bytes());
+    if (what.seconds >= 0) total.seconds = seconds_of(total.read + total.written, what);
+    std::span<value_id const> const in(inputs);
+    auto const weight = edit_.output(edit_.add_opaque("neap.nll_total_weight", total, in.subspan(1), {&rules[1], 1},
+                                                      name + ".total_weight", details));
+    auto with_weight = inputs;
+    with_weight.push_back(weight);
+    auto loss = what;
+    loss.read += total.written, loss.written = std::max(0.0, loss.written - total.written);
+    std::array<dim_link, 2> rows{};
+    for (std::size_t i : {0u, 1u}) rows[i] = {static_cast<std::int16_t>(i), 0, -1, 0, combine::sum};
+    auto const y = edit_.output(
+        edit_.add_opaque("neap.nll_loss_by_weight", loss, with_weight, {&rules[0], 1}, name, details, rows));
+    for (std::size_t k : {0u, 1u}) {
+      auto& t = tensors_[tensors[k]];
+      t.value = k == 0 ? y : weight;
+      buffers_[t.buffer].made = true;
+    }
+    return true;
+  }
+  bool is_given(std::vector<std::size_t> const& input_tensors, std::vector<output_rule> const& rules) const {
+    auto const is_real = [](tensor_layout const& l) { return is_floating(l.type.element); };
+    for (auto id : input_tensors) {
+      auto const& t = tensors_[id];
+      if (t.by_node ? !t.given : is_real(t.layout)) return false;
+    }
+    return std::none_of(rules.begin(), rules.end(), [&](auto const& r) { return is_real(r.layout); });
+  }
+  /// Where a node is a mean mse_loss_backward(g, x, y, reduction): the divisor as one of its details, with which its axes
+  /// are those of x and y.
+  void give_divisor(json_place const& j, std::vector<value_id> const& inputs, std::vector<dim_link>& links,
+                    std::string& details) const {
+    nlohmann::json const as_known = {"%0", "%1", "%2", 1};
+    if (j["op"].text() != "aten.mse_loss_backward.default" || !j.has("args") || j.raw()["args"] != as_known) return;
+    if (inputs.size() != 3 || out_layouts_.size() != 1) return;
+    auto const& dims = out_layouts_[0].type.dims;
+    for (std::size_t i : {1u, 2u})
+      if (edit_.layout_of(inputs[i]).type.dims != dims) return;
+    if (edit_.layout_of(inputs[0]).type.rank() != 0) return;
+    for (int k = 0; k < dims.rank(); ++k)
+      for (int i : {1, 2})
+        links.push_back({static_cast<std::int16_t>(i), static_cast<std::int16_t>(k), 0, static_cast<std::int16_t>(k)});
+    auto all = nlohmann::json::parse(details);
+    all["divisor"] = out_layouts_[0].type.count();
+    details = all.dump();
+  }
+  /// The time to move bytes, by the file's cost model; where it does not tell it, what a node took for its own.
+  double seconds_of(double bytes, op::opaque const& of) const {
+    if (root_.has("device") && root_["device"].has("launch_us") && root_["device"].has("mem_bytes_per_us")) {
+      auto const rate = root_["device"]["mem_bytes_per_us"].number(1e-9);
+      return root_["device"]["launch_us"].microseconds() + std::min(bytes / rate, 3.2e19) * 1e-6;
+    }
+    double const all = of.read + of.written;
+    return all > bytes ? of.seconds * (bytes / all) : of.seconds;
   }
   struct known_relations {
     std::vector<dim_link> links;
     bool zeros = false;  // its outputs hold zeros alone
+    bool given = false;  // they are as tensor::given says
   };
   known_relations relations(json_place const& j, std::vector<std::size_t> const& input_tensors,
                             std::vector<output_rule> const& rules, bool pointwise, bool is_view) {
@@ -265,7 +361,7 @@ class neap_graph_reader {
     aten_node n{j["op"].text(), nullptr, nullptr, in_layouts_, out_layouts_, places_, zeros_, pointwise};
     if (j.has("args")) n.args = &j.raw()["args"];
     if (j.has("kwargs")) n.kwargs = &j.raw()["kwargs"];
-    return {aten_links(n), aten_makes_zeros(n) || (is_view && all_zeros)};
+    return {aten_links(n), aten_makes_zeros(n) || (is_view && all_zeros), false};
   }
   /// The value of a tensor at this point of the file.
   value_id current(json_place const& j, std::size_t id, std::string const& who) const {

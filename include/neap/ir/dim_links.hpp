@@ -1,6 +1,6 @@
 // Dimension relations as a text, for ops whose operator neap does not know but whose file says how they may be cut:
 // "0.1=0.2" axis 1 of input 0 is axis 2 of output 0; "1.0+0" axis 0 of input 1 is reduced as loop 0, the parts to be summed
-// ('^' the maximum, '_' the minimum, '~' the mean). Separated by spaces.
+// ('^' the maximum, '_' the minimum, '~' the mean, '!' every part makes the whole). Separated by spaces.
 #pragma once
 
 #include <neap/ir/operator.hpp>
@@ -12,7 +12,7 @@
 namespace neap::inline v0 {
 
 namespace detail {
-inline constexpr std::string_view link_signs = "=+^_~";  // by combine
+inline constexpr std::string_view link_signs = "=+^_~!";  // by combine
 }  // namespace detail
 
 NEAP_ONCE std::string to_text(std::span<dim_link const> links) {

@@ -307,8 +307,9 @@ struct work_context {
 
 // ---------------------------------------------------------------------------------------------- dimensions
 
-/// How partial results along a cut axis make the whole.
-enum class combine : std::uint8_t { concat, sum, max, min, mean };
+/// How partial results along a cut axis make the whole. `same`: each of them is the whole already, as the state of random
+/// draws is; ops of the same part may read it.
+enum class combine : std::uint8_t { concat, sum, max, min, mean, same };
 
 /// One statement of a shape's structure. `output >= 0`: axis `in_axis` of input `input` is axis `out_axis` of output
 /// `output`. `output < 0`: it is reduced, as reduce axis number `out_axis` of the op (inputs that share the number are

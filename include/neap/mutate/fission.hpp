@@ -252,7 +252,8 @@ class part_builder {
     if (axis < 0) {
       auto const how = axes_.how(o);
       if (whole == nothing<value_id>) whole = piece_[v];
-      else whole = edit_.add(op::combine_into{how == combine::mean ? combine::sum : how}, {whole, piece_[v]}).front();
+      else if (how != combine::same)
+        whole = edit_.add(op::combine_into{how == combine::mean ? combine::sum : how}, {whole, piece_[v]}).front();
       if (how == combine::mean && part_ + 1 == parts_)
         whole = edit_.add(op::mul_scalar{1 / static_cast<double>(parts_)}, {whole}).front();
       return true;

@@ -43,9 +43,9 @@ class fission_axes {
   int axis(value_id v) const { return axis_[v]; }
   /// The op can run on pieces.
   bool can_cut(op_id o) const { return role_[o] != 0; }
-  /// Output j of an op that runs on pieces is a partial result, as large as the whole.
+  /// An output of an op that runs on pieces is a partial result, as large as the whole, that waits for the others.
   bool is_partial(op_graph const& g, op_id o, value_id out) const {
-    return role_[o] > 1 && axis_[out] < 0 && g.producer(out) == o;
+    return role_[o] > 1 && how(o) != combine::same && axis_[out] < 0 && g.producer(out) == o;
   }
   /// Input number i of an op is cut in a part; otherwise a part reads it whole, which must then be there.
   bool cuts_input(op_graph const& g, op_id o, std::size_t i) const {

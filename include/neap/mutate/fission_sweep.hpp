@@ -201,7 +201,7 @@ class fission_sweep {
       if (axes.axis(v) < 0) {  // partial results, combined into the first
         here_[from] += bytes;
         add(once_, body, beyond ? last_time : std::max(end, behind - 1), bytes);
-        ++launches;
+        launches += axes.how(g_.producer(v)) != combine::same;
       } else {
         add(pieces_, from, body_end, bytes);
         if (leaves) {

@@ -152,6 +152,10 @@ class pieces {
       auto const v = g.outputs(o)[j], whole = w.outputs(x)[j];
       if (!same_output(v, whole, out_axis_[j], number, count))
         return no("output " + std::to_string(j) + " is not its part's");
+      if (out_axis_[j] < 0 && how_ == combine::same) {  // every part makes the whole
+        now_.value[v] = was_.value[whole];
+        continue;
+      }
       meaning m{
           out_axis_[j] >= 0 ? meaning::piece : meaning::partial, was_.value[whole], out_axis_[j], how_, number, count};
       if (m.kind == meaning::piece) m.how = combine::concat;
