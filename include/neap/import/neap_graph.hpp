@@ -184,6 +184,7 @@ class neap_graph_reader {
 
   void read_node(json_place const& j) {
     auto const& name = j["name"].text();
+    auto const& target = j["op"].text();
     if (!names_.insert(name).second) j["name"].fail("\"" + name + "\" is the name of two nodes");
     std::vector<value_id> inputs;
     std::vector<std::size_t> input_tensors;
@@ -242,16 +243,17 @@ class neap_graph_reader {
     // Whatever else is said of a node is a part of what it computes: args, kwargs, and what this reader does not know.
     auto details = j.other_members(
         {"name", "op", "phase", "scope", "in", "out", "flags", "mutates", "flops", "read", "write", "latency_us"});
-    if (options_.for_parts && updates == 0 && add_loss_apart(j, what, inputs, rules, tensors, name, details)) return;
-    auto said = updates == 0 ? relations(j, input_tensors, rules, what.pointwise, is_view) : known_relations{};
+    if (options_.for_parts && updates == 0 && add_loss_apart(j, target, what, inputs, rules, tensors, name, details))
+      return;
+    auto said = updates == 0 ? relations(j, target, input_tensors, rules, what.pointwise, is_view) : known_relations{};
     if (options_.for_parts && updates == 0) {
-      give_divisor(j, inputs, said.links, details);
+      give_divisor(j, target, inputs, said.links, details);
       said.given = is_given(input_tensors, rules);
       if (said.given) said.links.clear();
-      if (j["op"].text() == "aten.new_zeros.default" && rules.size() == 1 && rules[0].alias == alias_kind::fresh)
+      if (target == "aten.new_zeros.default" && rules.size() == 1 && rules[0].alias == alias_kind::fresh)
         inputs.clear();
     }
-    op_id const o = edit_.add_opaque(j["op"].text(), what, inputs, rules, name, details, said.links);
+    op_id const o = edit_.add_opaque(target, what, inputs, rules, name, details, said.links);
     for (std::size_t k = 0; k < tensors.size(); ++k) {
       auto& t = tensors_[tensors[k]];
       auto& b = buffers_[t.buffer];
@@ -265,10 +267,10 @@ class neap_graph_reader {
   }
   /// Adds a node that is a mean nll_loss_forward(x, target, w, reduction, ignore_index) -> loss, total weight as two ops.
   /// False if it is not, or is one of another form.
-  bool add_loss_apart(json_place const& j, op::opaque const& what, std::vector<value_id> const& inputs,
-                      std::vector<output_rule> const& rules, std::vector<std::size_t> const& tensors,
-                      std::string const& name, std::string const& details) {
-    if (j["op"].text() != "aten.nll_loss_forward.default" || !j.has("args") || j["out"].size() != 2) return false;
+  bool add_loss_apart(json_place const& j, std::string const& target, op::opaque const& what,
+                      std::vector<value_id> const& inputs, std::vector<output_rule> const& rules,
+                      std::vector<std::size_t> const& tensors, std::string const& name, std::string const& details) {
+    if (target != "aten.nll_loss_forward.default" || !j.has("args") || j["out"].size() != 2) return false;
     auto const& args = j.raw()["args"];
     bool const weighted = inputs.size() == 3;
     nlohmann::json const as_known = {"%0", "%1", weighted ? nlohmann::json("%2") : nlohmann::json(), 1};
@@ -277,8 +279,8 @@ class neap_graph_reader {
       return false;
     if (rules.size() != 2 || rules[0].alias != alias_kind::fresh || rules[1].alias != alias_kind::fresh) return false;
     auto const& x = edit_.layout_of(inputs[0]).type;
-    auto const& target = edit_.layout_of(inputs[1]).type;
-    if (x.rank() != 2 || target.rank() != 1 || x.dims[0] != target.dims[0]) return false;
+    auto const& targets = edit_.layout_of(inputs[1]).type;
+    if (x.rank() != 2 || targets.rank() != 1 || x.dims[0] != targets.dims[0]) return false;
 
     op::opaque total;
     for (std::size_t i = 1; i < inputs.size(); ++i)
@@ -313,10 +315,10 @@ class neap_graph_reader {
   }
   /// Where a node is a mean mse_loss_backward(g, x, y, reduction): the divisor as one of its details, with which its axes
   /// are those of x and y.
-  void give_divisor(json_place const& j, std::vector<value_id> const& inputs, std::vector<dim_link>& links,
-                    std::string& details) const {
+  void give_divisor(json_place const& j, std::string const& target, std::vector<value_id> const& inputs,
+                    std::vector<dim_link>& links, std::string& details) const {
     nlohmann::json const as_known = {"%0", "%1", "%2", 1};
-    if (j["op"].text() != "aten.mse_loss_backward.default" || !j.has("args") || j.raw()["args"] != as_known) return;
+    if (target != "aten.mse_loss_backward.default" || !j.has("args") || j.raw()["args"] != as_known) return;
     if (inputs.size() != 3 || out_layouts_.size() != 1) return;
     auto const& dims = out_layouts_[0].type.dims;
     for (std::size_t i : {1u, 2u})
@@ -343,8 +345,9 @@ class neap_graph_reader {
     bool zeros = false;  // its outputs hold zeros alone
     bool given = false;  // they are as tensor::given says
   };
-  known_relations relations(json_place const& j, std::vector<std::size_t> const& input_tensors,
-                            std::vector<output_rule> const& rules, bool pointwise, bool is_view) {
+  known_relations relations(json_place const& j, std::string const& target,
+                            std::vector<std::size_t> const& input_tensors, std::vector<output_rule> const& rules,
+                            bool pointwise, bool is_view) {
     in_layouts_.clear(), out_layouts_.clear(), zeros_.clear(), places_.clear();
     bool all_zeros = !input_tensors.empty();
     for (auto id : input_tensors) {
@@ -358,7 +361,7 @@ class neap_graph_reader {
       places_.push_back(given ? static_cast<int>(out_layouts_.size()) : -1);
       if (given) out_layouts_.push_back(rules[out_layouts_.size()].layout);
     }
-    aten_node n{j["op"].text(), nullptr, nullptr, in_layouts_, out_layouts_, places_, zeros_, pointwise};
+    aten_node n{target, nullptr, nullptr, in_layouts_, out_layouts_, places_, zeros_, pointwise};
     if (j.has("args")) n.args = &j.raw()["args"];
     if (j.has("kwargs")) n.kwargs = &j.raw()["kwargs"];
     return {aten_links(n), aten_makes_zeros(n) || (is_view && all_zeros), false};
