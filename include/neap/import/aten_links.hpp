@@ -1,8 +1,9 @@
 // How PyTorch's operators may be cut: the dimension relations of imported aten nodes, one row of a table for each operator.
 // A row's function reads the node's arguments and says loops: "these axes of inputs are these axes of outputs", and how
 // the other outputs of parts make the whole. What it says is true of the operator on equal parts with the same other
-// arguments, but for those that are a shape, which follow the outputs; what is not known to be true is not said, and
-// arguments of a form that is not known give no relations at all.
+// arguments, but for those that are a shape, which follow the outputs, and those that say where a tensor begins in its
+// storage (as_strided's), which are the part's own; what is not known to be true is not said, and arguments of a form
+// that is not known give no relations at all.
 //
 // Random draws (dropout) are related like any element: a part draws its share of what the whole would draw. Where an
 // operator gives its random state beside its result, every part gives the same.
