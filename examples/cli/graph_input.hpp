@@ -10,7 +10,7 @@ namespace cli {
 struct graph_input {
   std::string path;
   bool optimizer = false;
-  std::string magis = "magis";
+  std::string magis = "magis", losses = "apart";
 
   void add_to(CLI::App& command) {
     command.add_option("GRAPH", path, "neap-graph 1 or a testing net of MAGIS, JSON, gzip or not")->required();
@@ -21,18 +21,27 @@ struct graph_input {
     command.add_option("--magis-memory", magis, "how memory of a MAGIS file is counted")
         ->check(CLI::IsMember({"magis", "aliased"}))
         ->capture_default_str();
+    command
+        .add_option(
+            "--losses", losses,
+            "how mean losses of PyTorch's are read: apart, so that a whole step can run in parts (the total weight "
+            "is an op of its own), or whole, as they stand")
+        ->check(CLI::IsMember({"apart", "whole"}))
+        ->capture_default_str();
   }
   /// The graph is to be read as it was when a plan was made.
   template <class PlanFile>
   void read_as(PlanFile const& p) {
     optimizer = p.optimizer;
     magis = p.magis;
+    losses = p.losses_apart ? "apart" : "whole";
   }
   neap::io::imported_graph read() const { return parse(value_or_refuse(neap::io::read_file(path))); }
   /// The graph of the file whose text this is.
   neap::io::imported_graph parse(std::string const& text) const {
     neap::io::graph_file_options o;
     o.neap_graph.optimizer = optimizer;
+    o.neap_graph.for_parts = losses == "apart";
     o.magis = magis == "aliased" ? neap::io::magis_memory::aliased : neap::io::magis_memory::as_magis;
     auto g = value_or_refuse(neap::io::parse_graph(text, path, o));
     g.name = printable(g.name.empty() ? path : g.name);

@@ -1,6 +1,9 @@
 #include <neap/import/plan_file.hpp>
 
 #include "../support/opaque_graph.hpp"
+#include "../support/opaque_twin.hpp"
+#include "../support/random_fission.hpp"
+#include "../support/random_model.hpp"
 
 #include <neap/ir/verify.hpp>
 #include <neap/mutate/rematerialize.hpp>
@@ -17,6 +20,7 @@
 #include <cstdio>
 #include <fstream>
 #include <limits>
+#include <optional>
 
 using namespace neap;
 using namespace neap::testing;
@@ -422,4 +426,28 @@ TEST_CASE("a file of version 1 is read, and completed by the graph that it was m
   j = old;
   j["nodes"][1]["origin"] = j["nodes"][0]["origin"];
   CHECK(!judged(j, g));
+}
+
+TEST_CASE("plans that run ops in parts come back as they were") {
+  std::size_t parts = 0;
+  given_or<roofline> const cost{roofline::h100_like()};
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    auto const known = testing::random_model(seed, 12);
+    for (auto const& g : {known, testing::opaque_twin(known)}) {
+      auto const order = given_order{}(g);
+      candidate<graph> const c{g, order, simulate(g, order, cost)};
+      random_stream draw(seed, 3);
+      std::optional<edited<graph>> e;
+      for (int tries = 0; tries < 20 && !e; ++tries)
+        if (auto const f = testing::random_fission(c, draw)) e = f->apply(c);
+      if (!e) continue;
+      auto const p = make_plan(candidate<graph>{e->graph, e->order, simulate(e->graph, e->order, cost)}, g);
+      for (auto o : p.graph.ops()) parts += p.graph.record(o).part != nothing<part_id>;
+      plan_source from{"in parts"};
+      from.durations = duration_source{std::nullopt, true, roofline::h100_like()};
+      auto const back = check_comes_back(g, p, from);
+      CHECK(verify_plan(g, back.planned, stated_durations(*back.durations)).ok());
+    }
+  }
+  CHECK(parts > 300);
 }

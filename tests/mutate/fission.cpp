@@ -9,15 +9,19 @@
 #include <neap/simulate/simulator.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/opaque_twin.hpp"
 #include "../support/plain_run.hpp"
+#include "../support/random_fission.hpp"
 #include "../support/random_model.hpp"
 
 #include <doctest/doctest.h>
 
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace neap;
@@ -55,51 +59,6 @@ double difference(block const& a, block const& b, dtype t) {
 }  // namespace
 
 namespace {
-
-/// The same graph of ops whose meaning is not known: types, aliasing, work and dimension relations are all that is left.
-graph opaque_twin(graph const& g) {
-  graph_editor edit(g.facet_table());
-  table<value_id, value_id> to(g.value_count(), nothing<value_id>);
-  for (auto v : g.sources()) to[v] = edit.add_source_at(g.role(v), g.layout(v), g.name(v), g.bytes(g.storage(v)));
-  for (auto o : g.ops()) {
-    std::vector<value_id> in;
-    std::vector<tensor_layout> layouts;
-    for (auto v : g.inputs(o)) in.push_back(to[v]), layouts.push_back(g.layout(v));
-    std::vector<output_rule> rules;
-    for (auto v : g.outputs(o)) {
-      rules.push_back({g.layout(v), g.record(v).alias, g.record(v).of, g.bytes(g.storage(v))});
-      layouts.push_back(g.layout(v));
-    }
-    std::span<tensor_layout const> const all(layouts);
-    dim_context c(all.first(in.size()), all.subspan(in.size()));
-    g.relate(o, c);
-    auto const w = flow::cost(g, o);
-    op::opaque what;
-    what.flops = w.flops, what.read = w.read, what.written = w.written;
-    what.seconds = flow::is_view(g, o) ? 0 : 1e-6 + w.flops * 1e-9;
-    std::string details;
-    for (auto const& a : g.facets(o).attributes)
-      neap::detail::print_attribute(details, a.get(g.attributes(o))), details += ';';
-    auto const id = edit.add_opaque(g.facets(o).name, what, in, rules, g.name(o), details, c.links());
-    for (std::size_t j = 0; j < rules.size(); ++j) to[g.outputs(o)[j]] = edit.output(id, static_cast<int>(j));
-  }
-  for (auto v : g.kept()) edit.keep(to[v], g.role(v));
-  return graph(std::move(edit).finish());
-}
-
-/// A random stretch, axis and number of parts; nothing where they do not go together.
-std::optional<fission_of> random_fission(candidate<graph> const& c, random_stream& draw) {
-  auto const& g = c.graph;
-  auto const n = static_cast<std::uint32_t>(c.order.size());
-  fission_of f;
-  f.first = draw.below(n), f.last = f.first + draw.below(n - f.first);
-  auto const v = id_at<value_id>(draw.below(static_cast<std::uint32_t>(g.value_count())));
-  if (g.type(v).rank() == 0) return std::nullopt;
-  f.along = {v, static_cast<std::int32_t>(draw.below(static_cast<std::uint32_t>(g.type(v).rank())))};
-  f.parts = 2 + draw.below(3);
-  if (g.type(v).dims[f.along.axis] % f.parts != 0) return std::nullopt;
-  return f;
-}
 
 void set_step(graph const& g, std::vector<block> const& sources) {  // the first one has number 1
   for (std::size_t k = 0; k < sources.size(); ++k)
@@ -198,6 +157,45 @@ TEST_CASE("ops whose meaning is not known run in parts where their file says how
   CHECK(parts > 2000);
 }
 
+namespace {
+
+/// Where the lines begin of ops that are parts, or join them.
+std::vector<std::size_t> lines_of_parts(std::string const& text) {
+  std::vector<std::size_t> lines;
+  for (std::size_t at = text.find("\nop "); at != text.npos; at = text.find("\nop ", at + 1)) {
+    auto const line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+    for (char const* word : {" part ", " slice ", " place ", " combine_into ", " mul_scalar ", " blank "})
+      if (line.find(word) != line.npos) {
+        lines.push_back(at + 1);
+        break;
+      }
+  }
+  return lines;
+}
+/// The text with another number in one of the lines - of an attribute, an argument, a part - and the line as it was.
+std::pair<std::string, std::string> change_a_number(std::string const& text, std::vector<std::size_t> const& lines,
+                                                    random_stream& draw) {
+  auto const from = lines[draw.below(static_cast<std::uint32_t>(lines.size()))];
+  auto const end = text.find('\n', from);
+  auto const is_digit = [&](std::size_t at) { return text[at] >= '0' && text[at] <= '9'; };
+  std::vector<std::size_t> digits;  // not those of the op's own id, which would not be read
+  for (auto at = text.find(' ', from + 3); at < end; ++at)
+    if (is_digit(at) && !is_digit(at - 1)) digits.push_back(at);
+  if (digits.empty()) return {text, {}};
+  auto const at = digits[draw.below(static_cast<std::uint32_t>(digits.size()))];
+  auto stop = at;
+  while (is_digit(stop)) ++stop;
+  auto const number = std::strtoll(text.c_str() + at, nullptr, 10);
+  auto const other = draw.below(2)                 ? number + 1
+                     : draw.below(2) && number > 0 ? number - 1
+                                                   : std::int64_t{draw.below(40)};
+  auto changed = text;
+  changed.replace(at, stop - at, std::to_string(other));
+  return {changed, text.substr(from, end - from) + "  ->  " + std::to_string(other)};
+}
+
+}  // namespace
+
 TEST_CASE("a graph that fission has changed by mistake is refused, or gives the same all the same") {
   host_backend backend;
   std::size_t refused = 0, accepted = 0;
@@ -213,33 +211,9 @@ TEST_CASE("a graph that fission has changed by mistake is refused, or gives the 
       if (auto const f = random_fission(c, draw)) e = f->apply(c);
     if (!e) continue;
     auto const text = to_text(e->graph);
-    std::vector<std::size_t> lines;  // of ops that are parts, or join them
-    for (std::size_t at = text.find("\nop "); at != text.npos; at = text.find("\nop ", at + 1)) {
-      auto const line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
-      for (char const* word : {" part ", " slice ", " place ", " combine_into ", " mul_scalar ", " blank "})
-        if (line.find(word) != line.npos) {
-          lines.push_back(at + 1);
-          break;
-        }
-    }
+    auto const lines = lines_of_parts(text);
     for (int tries = 0; tries < 12 && !lines.empty(); ++tries) {
-      auto const from = lines[draw.below(static_cast<std::uint32_t>(lines.size()))];
-      auto const end = text.find('\n', from);
-      // Another number in the line: of an attribute, an argument, a part. (The op's own id would not be read.)
-      std::vector<std::size_t> digits;
-      for (auto at = text.find(' ', from + 3); at < end; ++at)
-        if (text[at] >= '0' && text[at] <= '9' && !(text[at - 1] >= '0' && text[at - 1] <= '9')) digits.push_back(at);
-      if (digits.empty()) continue;
-      auto const at = digits[draw.below(static_cast<std::uint32_t>(digits.size()))];
-      auto stop = at;
-      while (text[stop] >= '0' && text[stop] <= '9') ++stop;
-      auto const number = std::stoll(text.substr(at, stop - at));
-      auto const other = draw.below(2)                 ? number + 1
-                         : draw.below(2) && number > 0 ? number - 1
-                                                       : std::int64_t{draw.below(40)};
-      auto changed = text;
-      changed.replace(at, stop - at, std::to_string(other));
-      if (changed == text) continue;
+      auto const [changed, what] = change_a_number(text, lines, draw);
       auto const parsed = parse_graph(standard_operators::facets, changed);
       if (!parsed) continue;  // no graph at all
       graph const wrong{op_graph(*parsed)};
@@ -248,8 +222,7 @@ TEST_CASE("a graph that fission has changed by mistake is refused, or gives the 
       if (!check_order(wrong, order).ok()) continue;
       auto const verdict = verify_plan(g, make_plan(judged(wrong, order), g));
       CAPTURE(seed);
-      CAPTURE(text.substr(from, end - from));
-      CAPTURE(other);
+      CAPTURE(what);
       if (!verdict.ok()) {
         ++refused;
         continue;
@@ -258,8 +231,39 @@ TEST_CASE("a graph that fission has changed by mistake is refused, or gives the 
       REQUIRE(same_result(g, expected, run_plainly(wrong, order, sources, backend), 2e-4));
     }
   }
-  MESSAGE(refused << " refused, " << accepted << " accepted");
   CHECK(refused > 100);
+  CHECK(accepted < refused / 20);
+}
+
+TEST_CASE("of ops whose meaning is not known, every mistake in a part is refused") {
+  std::size_t refused = 0;
+  given_or<roofline> const cost{roofline::host(2)};
+  stated_durations const stated({std::nullopt, true, roofline::host(2)});
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    auto const g = opaque_twin(random_model(seed, 10));
+    auto const c = judged(g, given_order{}(g));
+    random_stream draw(seed, 12);
+    std::optional<edited<graph>> e;
+    for (int tries = 0; tries < 20 && !e; ++tries)
+      if (auto const f = random_fission(c, draw)) e = f->apply(c);
+    if (!e) continue;
+    auto const text = to_text(e->graph);
+    auto const lines = lines_of_parts(text);
+    for (int tries = 0; tries < 20 && !lines.empty(); ++tries) {
+      auto const [changed, what] = change_a_number(text, lines, draw);
+      auto const parsed = parse_graph(standard_operators::facets, changed);
+      if (!parsed || parsed->digest() == e->graph.digest()) continue;
+      graph const wrong{op_graph(*parsed)};
+      auto const order = check_order(wrong, e->order).ok() ? e->order : given_order{}(wrong);
+      if (!check_order(wrong, order).ok()) continue;
+      auto const p = make_plan(candidate<graph>{wrong, order, simulate(wrong, order, cost)}, g);
+      CAPTURE(seed);
+      CAPTURE(what);
+      CHECK_FALSE(verify_plan(g, p, stated).ok());
+      ++refused;
+    }
+  }
+  CHECK(refused > 200);
 }
 
 TEST_CASE("what every part makes alike is read by ops of the same part, and by others from the first") {

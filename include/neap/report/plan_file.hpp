@@ -43,6 +43,7 @@ struct plan_source {
   std::string name;
   bool optimizer = false;           // with the update nodes of a neap-graph
   std::string magis = "magis";      // how memory of a MAGIS file is counted: "magis" or "aliased"
+  bool losses_apart = false;        // mean losses of a neap-graph as an op for their weight and one for the rest
   bytes_t memory_limit_bytes = -1;  // negative: none
   seconds_t latency_limit_seconds = -1;
   std::optional<duration_source> durations{};
@@ -107,6 +108,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
   std::string s = "{\"format\":\"neap.plan\",\"version\":3,\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" +
                   to_hex(p.original) + "\",\"source\":{\"optimizer\":" + (from.optimizer ? "true" : "false") +
                   ",\"magis\":" + json_text(from.magis) +
+                  ",\"losses_apart\":" + (from.losses_apart ? "true" : "false") +
                   "},\n\"options\":{\"alignment\":" + std::to_string(p.options.alignment) +
                   ",\"takeover\":" + (p.options.takeover ? "true" : "false") + "},\n";
   s += "\"peak_bytes\":" + std::to_string(p.peak_bytes) + ",\"arena_bytes\":" + std::to_string(p.arena_bytes) +
