@@ -10,6 +10,7 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/report/labels.hpp>
 #include <neap/report/memory_svg.hpp>
 #include <neap/report/plan_file.hpp>
 #include <neap/report/results_csv.hpp>
@@ -157,13 +158,16 @@ int run(options const& o) {
   double const memory_ratio =
       static_cast<double>(p.peak_bytes) / static_cast<double>(std::max<neap::bytes_t>(found.original.peak_bytes, 1));
   double const latency_ratio = found.original.latency > 0 ? found.best.result.latency / found.original.latency : 1;
-  std::size_t copies = 0, stores = 0, loads = 0;
+  std::size_t copies = 0, stores = 0, loads = 0, cut = 0;
+  std::int64_t most_parts = 1;
+  for (bool const again : neap::recomputed_ops(p.graph, p.order())) copies += again;
   for (auto x : p.graph.ops()) {
-    if (p.graph.as<neap::op::store>(x)) ++stores;
-    else if (p.graph.as<neap::op::load>(x)) ++loads;
-    else if (!neap::flow::is_view(p.graph, x)) ++copies;
+    stores += p.graph.as<neap::op::store>(x) != nullptr, loads += p.graph.as<neap::op::load>(x) != nullptr;
+    if (auto const part = p.graph.record(x).part; part != neap::nothing<neap::part_id>) {
+      cut += p.graph.part(part).number == 0 && !neap::flow::is_view(p.graph, x);
+      most_parts = std::max(most_parts, p.graph.part(part).count);
+    }
   }
-  for (auto x : g.program.ops()) copies -= copies > 0 && !neap::flow::is_view(g.program, x);
   if (o.json) {
     nlohmann::ordered_json j;
     j["name"] = g.name;
@@ -179,6 +183,8 @@ int run(options const& o) {
     j["fits"] = found.fits;
     j["verified"] = true;
     j["recomputed_ops"] = copies;
+    j["ops_in_parts"] = cut;
+    j["most_parts"] = most_parts;
     j["stores"] = stores;
     j["loads"] = loads;
     j["candidates"] = found.candidates;
@@ -199,8 +205,8 @@ int run(options const& o) {
                 bytes(p.resident_bytes).c_str());
     std::printf("%-12s %14s %14s   no order, recomputation or swapping gets below\n", "bound", "",
                 bytes(found.lower_bound_bytes).c_str());
-    std::printf("%zu ops recomputed, %zu stores, %zu loads; %zu candidates in %.2f s; verified\n", copies, stores,
-                loads, found.candidates, found.seconds);
+    std::printf("%zu ops recomputed, %zu in parts (up to %lld), %zu stores, %zu loads; %zu candidates in %.2f s; verified\n",
+                copies, cut, static_cast<long long>(most_parts), stores, loads, found.candidates, found.seconds);
   }
   if (!found.fits) complain(o.input.path + ": " + found.why_not());
   return found.fits ? fine : no_plan_fits;

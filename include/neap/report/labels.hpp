@@ -20,11 +20,19 @@ inline std::string operator_label(op_graph const& g, op_id o) {
   return std::string(target.empty() ? g.facets(o).name : target);
 }
 
-/// What an op is called: its name, or its operator and its number in the graph that was planned, "gelu #12".
+/// Which part of its origin an op is: " (2 of 8)", counted from 1; empty if it is no part.
+inline std::string part_label(op_graph const& g, op_id o) {
+  auto const p = g.record(o).part;
+  if (p == nothing<part_id>) return {};
+  return " (" + std::to_string(g.part(p).number + 1) + " of " + std::to_string(g.part(p).count) + ")";
+}
+
+/// What an op is called: its name, or its operator and its number in the graph that was planned, "gelu #12"; and which part
+/// of that op it is, where it is one.
 inline std::string op_label(op_graph const& g, op_id o) {
-  if (!g.name(o).empty()) return std::string(g.name(o));
+  if (!g.name(o).empty()) return std::string(g.name(o)) + part_label(g, o);
   auto const origin = g.origin(o);
-  return operator_label(g, o) + " #" + std::to_string(index(origin == nothing<op_id> ? o : origin));
+  return operator_label(g, o) + " #" + std::to_string(index(origin == nothing<op_id> ? o : origin)) + part_label(g, o);
 }
 
 /// What a value is called: its name, or that of the op that makes it (the second result of "split" is "split.1"); what a
@@ -95,13 +103,15 @@ inline table<op_id, step_part> parts_of(op_graph const& g, schedule const& order
   return parts;
 }
 
-/// Ops that compute again what an earlier op of the schedule has computed: later ones of one origin. Views compute
-/// nothing. O(ops).
+/// Ops that compute again what an earlier op of the schedule has computed: later ones of one origin, and of the same part
+/// of it. Views compute nothing. O(ops).
 inline table<op_id, std::uint8_t> recomputed_ops(op_graph const& g, schedule const& order) {
   table<op_id, std::uint8_t> again(g.op_count(), 0);
-  std::vector<bool> seen(g.origin_count());
+  auto const parts = g.parts().size() + 1;
+  std::vector<bool> seen(g.origin_count() * parts);
   for (auto o : order) {
-    auto const from = index(g.origin(o));
+    auto const part = g.record(o).part;
+    auto const from = index(g.origin(o)) * parts + (part == nothing<part_id> ? 0 : index(part) + 1);
     if (flow::stream(g, o) != op_stream::compute || from >= seen.size()) continue;
     again[o] = seen[from] && !flow::is_view(g, o);
     seen[from] = true;

@@ -1,0 +1,92 @@
+// Training steps that run in parts, beside the same steps taken eagerly: the same losses and weights, to rounding, in the
+// arena that was planned.
+#include <neap/model/zoo/gpt.hpp>
+#include <neap/model/zoo/lstm.hpp>
+#include <neap/model/zoo/mlp.hpp>
+#include <neap/model/zoo/vit.hpp>
+
+#include <neap/execute/trainer.hpp>
+#include <neap/model/model.hpp>
+#include <neap/mutate/chain.hpp>
+#include <neap/mutate/fission_sweep.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/optimize/optimize.hpp>
+#include <neap/train/training_step.hpp>
+#include <neap/verify/plan_verifier.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace neap;
+
+namespace {
+
+tensor numbers(shape const& s, std::uint64_t seed, std::uint32_t below) {
+  random_stream r(seed);
+  std::vector<std::int64_t> v;
+  for (std::int64_t i = 0; i < elements(s); ++i) v.push_back(r.below(below));
+  return tensor::from(v, s);
+}
+
+constexpr auto moves = chain(fission{}, rematerialize{} | truncate(16));
+
+/// Trains under a limit that needs parts, and eagerly; how many parts the plan has.
+template <class Model, class Sample, class Loss>
+std::size_t check_in_parts(Model model, Sample const& sample, Loss const& loss, double limit) {
+  initialise(model, 5);
+  auto eager = model;
+  sgd const optimizer{.rate = 0.01};  // Adam's first steps have the sign of the gradient, whose rounding shows where it is 0
+  auto const program = training_step(model, sample, loss, optimizer);
+  search_options search;
+  search.memory_at_most = memory_limit::of_original(limit);
+  search.iterations = 120;
+  auto const found = optimize(program, moves, search);
+  CHECK_MESSAGE(found.fits, found.why_not());
+  auto const verdict = verify_plan(program.program, found.placed);
+  REQUIRE_MESSAGE(verdict.ok(), verdict.message());
+  std::size_t parts = 0;
+  for (auto o : found.best.graph.ops()) parts += found.best.graph.record(o).part != nothing<part_id>;
+  trainer train(program, found.placed, eager_context::current().backend());
+  training_state state;
+  for (int i = 0; i < 5; ++i) {
+    double const planned = train(sample);
+    double const plain = eager_step(eager, sample, loss, optimizer, state).template item<double>();
+    CHECK(planned == doctest::Approx(plain).epsilon(1e-4));
+  }
+  CHECK(train.program().high_water_bytes() == found.placed.arena_bytes);
+  auto const a = parameters(model), b = parameters(eager);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    auto const x = a[i].template values<float>(), y = b[i].template values<float>();
+    double most = 0, large = 1e-6;
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      most = std::max(most, static_cast<double>(std::abs(x[k] - y[k])));
+      large = std::max(large, static_cast<double>(std::abs(y[k])));
+    }
+    CHECK(most / large < 1e-3);
+  }
+  return parts;
+}
+
+}  // namespace
+
+TEST_CASE("a multilayer perceptron in parts of the batch") {
+  auto const sample = std::pair{tensor::randn({256, 16}, 1), numbers({256}, 2, 4)};
+  CHECK(check_in_parts(zoo::mlp({{16, 64, 64, 4}}), sample, cross_entropy{}, 0.6) > 10);
+  auto const numbers_to_numbers = std::pair{tensor::randn({256, 16}, 1), tensor::randn({256, 4}, 3)};
+  CHECK(check_in_parts(zoo::mlp({{16, 64, 64, 4}}), numbers_to_numbers, mse{}, 0.6) > 10);
+}
+TEST_CASE("transformers in parts of the batch, with dropout") {
+  std::pair<tensor, tensor> const text{numbers({8, 16}, 1, 16), numbers({8, 16}, 2, 16)};
+  CHECK(check_in_parts(zoo::gpt(zoo::gpt_config::toy()), text, cross_entropy{}, 0.6) > 10);
+  auto with_dropout = zoo::gpt_config::toy();
+  with_dropout.fused_attention = false, with_dropout.tied_head = false, with_dropout.dropout = 0.1;
+  CHECK(check_in_parts(zoo::gpt(with_dropout), text, cross_entropy{}, 0.6) > 10);
+  std::pair<tensor, tensor> const images{tensor::randn({8, 3, 16, 16}, 1), numbers({8}, 2, 4)};
+  CHECK(check_in_parts(zoo::vit(zoo::vit_config::toy()), images, cross_entropy{}, 0.6) > 10);
+}
+TEST_CASE("a recurrent net in parts") {
+  std::pair<tensor, tensor> const text{numbers({8, 8}, 1, 16), numbers({8, 8}, 2, 16)};
+  check_in_parts(zoo::lstm(zoo::lstm_config::toy()), text, cross_entropy{}, 0.8);
+}
