@@ -51,6 +51,10 @@ class fission_axes {
   bool cuts_input(op_graph const& g, op_id o, std::size_t i) const {
     return axis_[g.inputs(o)[i]] >= 0 && (i < 64 ? whole_[o] >> i & 1 : 0) == 0;
   }
+  /// Input number i has an axis that is cut, and the op reads it whole.
+  bool needs_whole(op_graph const& g, op_id o, std::size_t i) const {
+    return axis_[g.inputs(o)[i]] >= 0 && !cuts_input(g, o, i);
+  }
   /// How the partial results of an op are combined.
   combine how(op_id o) const { return static_cast<combine>(role_[o] - 1); }
 
@@ -152,7 +156,7 @@ class fission_region {
         if (x == nothing<op_id>) continue;
         auto const where = look(x);
         if (where == place::inside)
-          (axes.is_partial(g, x, v) || (axes.can_cut(o) && !axes.cuts_input(g, o, i)) ? waits : on_pieces) = true;
+          (axes.is_partial(g, x, v) || (axes.can_cut(o) && axes.needs_whole(g, o, i)) ? waits : on_pieces) = true;
         waits |= where == place::after;
       }
       for (auto x : g.order_after(o)) waits |= look(x) != place::before;
