@@ -205,8 +205,9 @@ int run(options const& o) {
                 bytes(p.resident_bytes).c_str());
     std::printf("%-12s %14s %14s   no order, recomputation or swapping gets below\n", "bound", "",
                 bytes(found.lower_bound_bytes).c_str());
-    std::printf("%zu ops recomputed, %zu in parts (up to %lld), %zu stores, %zu loads; %zu candidates in %.2f s; verified\n",
-                copies, cut, static_cast<long long>(most_parts), stores, loads, found.candidates, found.seconds);
+    std::printf(
+        "%zu ops recomputed, %zu in parts (up to %lld), %zu stores, %zu loads; %zu candidates in %.2f s; verified\n",
+        copies, cut, static_cast<long long>(most_parts), stores, loads, found.candidates, found.seconds);
   }
   if (!found.fits) complain(o.input.path + ": " + found.why_not());
   return found.fits ? fine : no_plan_fits;

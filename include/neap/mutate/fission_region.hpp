@@ -84,7 +84,6 @@ class fission_axes {
     dim_context c(all.first(in.size()), all.subspan(in.size()));
     g.relate(o, c);
     // Ends of links in the component: inputs, outputs, reduced loops. One loop if they all hang together.
-    plain_vector<std::uint32_t> group;
     auto const n = static_cast<std::uint32_t>(in.size() + out.size());
     auto const end_of = [&](dim_link const& l) {
       return l.output >= 0 ? static_cast<std::uint32_t>(in.size()) + static_cast<std::uint32_t>(l.output)
