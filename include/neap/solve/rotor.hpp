@@ -1,0 +1,593 @@
+// rk-Rotor: the fastest way to train a chain of blocks within a memory limit, each block in one of several options
+// (Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova: Optimal checkpointing for heterogeneous chains; options as in
+// Zhao et al.: Rockmate). A dynamic program over sub-chains [a, b] and memory m: x_a is kept outside m, y_{b+1} is
+// inside, and what is sought is the least time beyond that of the fastest options, O(a, b, m), the smaller of
+//
+//   now    save block a with option k, run [a+1, b], then block a's backward:
+//            extra(k) + O(a+1, b, m - saved(k))
+//   later  run blocks a to j-1 without saving, keep x_j, train [j, b], then train [a, j-1]:
+//            forward(a..j-1) + O(j, b, m - x_j) + O(a, j-1, m)
+//
+// It is the optimum over sequences in which an input that is kept stays until its backward.
+//
+// How it is fast: one cell for each class of equal sub-chains; a cell is a row of times by m, from nothing to where
+// nothing is recomputed, worked on in chunks that the compiler turns into vectors; chunks are worked out when they are
+// first asked for; and a j, or a range of them, is left out where a bound says for each m of the chunk that it is no
+// better than what is known. The bounds (exact limits only; proofs by induction over the length, in tests by trial):
+//   O(a, b, m) >= O(a+1, b, m), and  O(a, b, m) >= O(a, b', m) for b' < b if y_{b'+1} is the smallest gradient of those
+//   of blocks b' to b.
+#pragma once
+
+#include <neap/core/error.hpp>
+#include <neap/plan/chain_profile.hpp>
+#include <neap/plan/chain_sequence.hpp>
+#include <neap/solve/chain_classes.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// Which plans a solver takes to fit. `exact`: those that do. `peer`: those that Rockmate's solver takes to fit, which
+/// forgets the gradient of a block's output in its backward; its plans go over their budget by up to 10 %. For
+/// comparison only.
+enum class chain_limits : std::uint8_t { exact, peer };
+
+struct rotor_options {
+  chain_limits limits = chain_limits::exact;
+  std::int64_t most_table_bytes = std::int64_t{4} << 30;  ///< no table larger than this
+  bool bounds = true;  ///< false: every j is tried for every m, to see what bounds are worth
+};
+
+/// A point of the trade of memory for time.
+struct chain_front_point {
+  slots_t budget = 0;  ///< the least with which this time is reached
+  double time = 0;
+};
+
+namespace detail {
+
+/// Minima (or with std::greater maxima) over ranges of a row, in constant time.
+template <class Better>
+class range_best {
+ public:
+  explicit range_best(std::vector<slots_t> row = {}) : levels_{std::move(row)} {
+    for (std::size_t width = 1; 2 * width <= levels_[0].size(); width *= 2) {
+      auto const& last = levels_.back();
+      std::vector<slots_t> next(last.size() - width);
+      for (std::size_t i = 0; i < next.size(); ++i) next[i] = best(last[i], last[i + width]);
+      levels_.push_back(std::move(next));
+    }
+  }
+  /// Over [from, to), which is not empty.
+  slots_t operator()(std::size_t from, std::size_t to) const {
+    auto const level = static_cast<std::size_t>(std::bit_width(to - from)) - 1;
+    return best(levels_[level][from], levels_[level][to - (std::size_t{1} << level)]);
+  }
+
+ private:
+  static slots_t best(slots_t a, slots_t b) { return Better{}(a, b) ? a : b; }
+  std::vector<std::vector<slots_t>> levels_;
+};
+
+class rotor_table {
+ public:
+  static constexpr int width = 64;  // of a chunk, in slots
+  static constexpr double never = HUGE_VAL;
+  struct too_large {};
+
+  rotor_table(chain_profile const& chain, slots_t largest, rotor_options options)
+      : n_(chain.size()),
+        exact_(options.limits == chain_limits::exact),
+        bounds_(options.bounds),
+        most_bytes_(options.most_table_bytes) {
+    if (n_ > 60'000 || charge((n_ + 1) * (n_ + 2) * 2)) throw too_large{};
+    read(chain);
+    classes_.emplace(kinds());
+    cells_.resize(classes_->count());
+    if (charge(cells_.size() * sizeof(cell))) throw too_large{};
+    find_saturation();
+    largest_ = std::min(largest / unit_, cells_[id(0, n_)].saturated);
+    zeros_.assign(width, 0.0);
+    if (largest_ >= 0) demand(0, n_, largest_ / width, 0);
+  }
+
+  /// The least time beyond that of the fastest options; `never` where no plan fits.
+  double overhead(slots_t budget) const {
+    return budget < 0 ? never : *known(0, n_, std::min(budget / unit_, cells_[id(0, n_)].saturated));
+  }
+
+  slots_t unit() const { return unit_; }
+  slots_t largest() const { return largest_; }
+
+  chain_sequence sequence(slots_t budget) const {
+    chain_sequence out;
+    struct part {
+      std::size_t a, b;
+      slots_t m;
+      bool backward;  // nothing but block a's backward
+    };
+    std::vector<part> open{{0, n_, std::min(budget / unit_, cells_[id(0, n_)].saturated), false}};
+    while (!open.empty()) {
+      auto const [a, b, m, backward] = open.back();
+      open.pop_back();
+      auto const first = static_cast<std::uint32_t>(a);
+      if (backward) {
+        out.push_back({chain_step::backward, first, 0});
+        continue;
+      }
+      if (a == n_) {
+        out.push_back({chain_step::loss, 0, 0});
+        continue;
+      }
+      double best = never;
+      option const* now = nullptr;
+      std::size_t later = 0;
+      for (auto const& o : blocks_[a].options)
+        if (m >= save_limit(a, b, o))
+          if (double const t = o.extra + (a == b ? 0 : *known(a + 1, b, m - o.saved)); t < best) best = t, now = &o;
+      for (std::size_t j = a + 1; j <= last_later(b); ++j) {
+        if (m < pass_limit(a, b, j) || m < input_[j]) continue;
+        auto const* const tail = known(j, b, m - input_[j]);
+        auto const* const head = known(a, j - 1, m);
+        if (!tail || !head) continue;  // left out by a bound
+        if (double const t = forward(a, j) + *tail + *head; t < best) best = t, later = j;
+      }
+      if (later != 0) {
+        out.push_back({chain_step::pass_keep, first, 0});
+        for (std::size_t i = a + 1; i < later; ++i)
+          out.push_back({chain_step::pass_drop, static_cast<std::uint32_t>(i), 0});
+        open.push_back({a, later - 1, m, false});
+        open.push_back({later, b, m - input_[later], false});
+      } else {
+        out.push_back({chain_step::save, first, now->number});
+        open.push_back({a, b, 0, true});
+        if (a < b) open.push_back({a + 1, b, m - now->saved, false});
+      }
+    }
+    return out;
+  }
+
+ private:
+  struct option {
+    double extra;  // time beyond the fastest option's
+    slots_t saved, forward, backward;
+    std::uint32_t number;
+    friend bool operator==(option const&, option const&) = default;
+  };
+  struct block {
+    double pass_time = 0;
+    slots_t pass_temporary = 0;
+    std::vector<option> options{};  // none that another one is at least as good as in everything
+    friend bool operator==(block const&, block const&) = default;
+  };
+  /// The times of a class of sub-chains for m in [0, chunks * width), and 0 from `saturated` on.
+  struct cell {
+    double* times = nullptr;
+    std::int32_t chunks = 0, room = 0;
+    std::uint32_t guess = 0;  // the j, from a, that was best last
+    slots_t saturated = 0;
+  };
+
+  /// True if so many bytes more are too many.
+  bool charge(std::size_t bytes) {
+    used_bytes_ += static_cast<std::int64_t>(bytes);
+    return used_bytes_ > most_bytes_;
+  }
+
+  // --- the chain, with the loss as its last block, sizes in the largest unit that divides them all ---
+
+  void read(chain_profile const& chain) {
+    slots_t unit = chain.output;
+    for (auto const& b : chain.blocks) {
+      unit = std::gcd(std::gcd(unit, b.input), b.pass_temporary);
+      for (auto const& o : b.options)
+        unit = std::gcd(std::gcd(unit, o.saved), std::gcd(o.forward_temporary, o.backward_temporary));
+    }
+    unit_ = std::max<slots_t>(unit, 1);
+    std::vector<slots_t> passes;  // memory of block i's forward amid others: input, output, temporary
+    forwards_ = {0};
+    for (std::size_t i = 0; i < n_; ++i) {
+      auto const& b = chain.blocks[i];
+      input_.push_back(b.input / unit_);
+      passes.push_back((b.input + chain.input(i + 1) + b.pass_temporary) / unit_);
+      forwards_.push_back(forwards_.back() + b.pass_time);
+      double fastest = never;
+      for (auto const& o : b.options) fastest = std::min(fastest, o.forward_time + o.backward_time);
+      block read{b.pass_time, b.pass_temporary / unit_, {}};
+      for (std::size_t k = 0; k < b.options.size(); ++k) {
+        auto const& o = b.options[k];
+        read.options.push_back({o.forward_time + o.backward_time - fastest, o.saved / unit_,
+                                (o.saved + o.forward_temporary) / unit_, (o.saved + o.backward_temporary) / unit_,
+                                static_cast<std::uint32_t>(k)});
+      }
+      drop_dominated(read.options);
+      // Rockmate asks x_i + forward of a block alone, x_{i+1} + forward of one that others follow.
+      bounds_after_.push_back(exact_ || b.input <= chain.input(i + 1) ||
+                              std::ranges::all_of(read.options, [](auto const& o) { return o.forward <= o.backward; }));
+      blocks_.push_back(std::move(read));
+    }
+    blocks_.push_back({0, 0, {{0, 0, 0, 0, 0}}});
+    input_.push_back(chain.output / unit_);
+    input_.push_back(0);
+    forwards_.push_back(forwards_.back());
+    passes.push_back(input_[n_]);
+    least_input_ = range_best<std::less<>>(input_);
+    most_pass_ = range_best<std::greater<>>(std::move(passes));
+  }
+
+  static void drop_dominated(std::vector<option>& options) {
+    auto const as_good = [](option const& a, option const& b) {
+      return a.extra <= b.extra && a.saved <= b.saved && a.forward <= b.forward && a.backward <= b.backward;
+    };
+    std::vector<option> kept;
+    for (auto const& o : options) {
+      if (std::ranges::any_of(kept, [&](auto const& k) { return as_good(k, o); })) continue;
+      std::erase_if(kept, [&](auto const& k) { return as_good(o, k); });
+      kept.push_back(o);
+    }
+    options = std::move(kept);
+  }
+
+  /// Blocks with equal numbers are equal, the sizes before and after them included.
+  std::vector<std::uint32_t> kinds() const {
+    std::vector<std::uint32_t> kind_of(n_ + 1), first;
+    for (std::size_t i = 0; i <= n_; ++i) {
+      auto const same = [&](std::uint32_t f) {
+        if (input_[f] != input_[i] || input_[f + 1] != input_[i + 1] || blocks_[f].pass_time != blocks_[i].pass_time ||
+            blocks_[f].pass_temporary != blocks_[i].pass_temporary ||
+            blocks_[f].options.size() != blocks_[i].options.size())
+          return false;
+        auto const alike = [](option const& x, option const& y) {
+          return x.extra == y.extra && x.saved == y.saved && x.forward == y.forward && x.backward == y.backward;
+        };
+        return std::ranges::equal(blocks_[f].options, blocks_[i].options, alike);
+      };
+      auto const at = std::ranges::find_if(first, same);
+      kind_of[i] = static_cast<std::uint32_t>(at - first.begin());
+      if (at == first.end()) first.push_back(static_cast<std::uint32_t>(i));
+    }
+    return kind_of;
+  }
+
+  std::uint32_t id(std::size_t a, std::size_t b) const { return (*classes_)(a, b); }
+  double forward(std::size_t a, std::size_t j) const { return forwards_[j] - forwards_[a]; }
+
+  // --- limits ---
+
+  /// The least memory for saving block a with an option, at the beginning of [a, b].
+  slots_t save_limit(std::size_t a, std::size_t b, option const& o) const {
+    if (exact_) return std::max(input_[b + 1] + o.forward, input_[a] + input_[a + 1] + o.backward);
+    if (a == b) return input_[a] + std::max(o.forward, o.backward);
+    return std::max({peer_limit(a, b), o.saved, input_[a + 1] + o.forward, input_[a] + o.backward});
+  }
+  /// The least memory for running blocks a to j-1 of [a, b] without saving.
+  slots_t pass_limit(std::size_t a, std::size_t b, std::size_t j) const {
+    return exact_ ? passing(a, b, j) : peer_limit(a, b);
+  }
+  slots_t passing(std::size_t a, std::size_t b, std::size_t j) const {
+    slots_t const first = input_[a + 1] + blocks_[a].pass_temporary;
+    return input_[b + 1] + (a + 1 < j ? std::max(first, most_pass_(a + 1, j)) : first);
+  }
+  /// Rockmate asks of every sub-chain that all of it can be run without saving.
+  slots_t peer_limit(std::size_t a, std::size_t b) const { return passing(a, b, b); }
+  /// The largest j of [a, b]. To run all blocks without saving before the loss is never faster: that the last block
+  /// saves costs no more than that it runs again.
+  std::size_t last_later(std::size_t b) const { return exact_ && b == n_ ? n_ - 1 : b; }
+
+  /// From how much memory on nothing need be recomputed, of each class.
+  void find_saturation() {
+    for (std::size_t b = 0; b <= n_; ++b)
+      for (std::size_t a = b + 1; a-- > 0;) {
+        auto& c = cells_[id(a, b)];
+        if (c.saturated != 0) continue;
+        slots_t least = INT64_MAX;
+        for (auto const& o : blocks_[a].options)
+          if (o.extra == 0)
+            least =
+                std::min(least, std::max(save_limit(a, b, o), a == b ? 0 : o.saved + cells_[id(a + 1, b)].saturated));
+        c.saturated = least;
+      }
+  }
+
+  // --- cells ---
+
+  /// Chunks that hold all that is not 0.
+  static slots_t whole(cell const& c) { return (c.saturated + width - 1) / width; }
+
+  /// `width` times from m >= 0 on; known ones, all of them.
+  double const* row(cell const& c, slots_t m) const { return m >= whole(c) * width ? zeros_.data() : c.times + m; }
+  /// The time of [a, b] with m, or null where it was never asked for.
+  double const* known(std::size_t a, std::size_t b, slots_t m) const {
+    auto const& c = cells_[id(a, b)];
+    if (m < 0) return &infinite_;
+    if (m >= c.saturated) return zeros_.data();
+    return m < slots_t{c.chunks} * width ? c.times + m : nullptr;
+  }
+
+  void make_room(cell& c, slots_t chunks) {
+    if (chunks <= c.room) return;
+    auto const all = whole(c);
+    auto const most = largest_ / width + 1;
+    auto room = std::max<slots_t>(chunks, std::min<slots_t>(c.room + c.room / 2 + 1, most));
+    if (room >= all) room = all + 1;  // and zeros to read beyond
+    double* const times = take(static_cast<std::size_t>(room));
+    std::copy(c.times, c.times + slots_t{c.chunks} * width, times);
+    if (room > all) std::fill(times + all * width, times + room * width, 0.0);
+    if (c.room > 0) free_[static_cast<std::size_t>(c.room)].push_back(c.times);
+    c.times = times;
+    c.room = static_cast<std::int32_t>(room);
+  }
+  double* take(std::size_t chunks) {
+    if (free_.size() <= chunks) free_.resize(chunks + 1);
+    if (auto& f = free_[chunks]; !f.empty()) {
+      auto* const times = f.back();
+      f.pop_back();
+      return times;
+    }
+    std::size_t const count = chunks * width;
+    if (slab_left_ < count) {
+      std::size_t const slab = std::max<std::size_t>(count, std::size_t{1} << 15);
+      if (charge(slab * sizeof(double))) throw too_large{};
+      slabs_.push_back(std::unique_ptr<double[]>(new double[slab]));
+      slab_at_ = slabs_.back().get();
+      slab_left_ = slab;
+    }
+    auto* const times = slab_at_;
+    slab_at_ += count;
+    slab_left_ -= count;
+    return times;
+  }
+
+  /// Chunks 0 to `chunk` of [a, b] are known afterwards, and of all [j, b] with j > a.
+  void demand(std::size_t a, std::size_t b, slots_t chunk, std::size_t depth) {
+    auto const missing = [&](std::size_t j) {
+      auto const& c = cells_[id(j, b)];
+      return c.chunks <= chunk && c.chunks < whole(c);
+    };
+    if (!missing(a)) return;
+    std::size_t j = a;
+    while (j < b && missing(j + 1)) ++j;
+    for (;; --j) {
+      auto& c = cells_[id(j, b)];
+      auto const last = std::min(chunk + 1, whole(c));
+      make_room(c, last);
+      while (c.chunks < last) {
+        solve(j, b, c, depth);
+        ++c.chunks;
+      }
+      if (j == a) return;
+    }
+  }
+
+  using chunk_times = std::array<double, width>;
+
+  /// u = min(u, extra + tail), from element `from` on.
+  static void lower(chunk_times& u, double extra, double const* __restrict tail, int from) {
+    if (from == 0) {
+      for (int i = 0; i < width; ++i) {
+        double const t = extra + tail[i];
+        u[static_cast<std::size_t>(i)] = t < u[static_cast<std::size_t>(i)] ? t : u[static_cast<std::size_t>(i)];
+      }
+    } else {
+      for (int i = from; i < width; ++i) {
+        double const t = extra + tail[i - from];
+        u[static_cast<std::size_t>(i)] = t < u[static_cast<std::size_t>(i)] ? t : u[static_cast<std::size_t>(i)];
+      }
+    }
+  }
+
+  // Tails of rows that begin before m = 0 are read from their beginning: element i of the chunk is element i - skip.
+  static void lower(chunk_times& u, double extra, double const* __restrict tail, int skip,
+                    double const* __restrict head, int from) {
+    if (from == 0 && skip == 0) {
+      for (int i = 0; i < width; ++i) {
+        auto const at = static_cast<std::size_t>(i);
+        double const t = extra + tail[i] + head[i];
+        u[at] = t < u[at] ? t : u[at];
+      }
+    } else {
+      for (int i = std::max(from, skip); i < width; ++i) {
+        auto const at = static_cast<std::size_t>(i);
+        double const t = extra + tail[i - skip] + head[i];
+        u[at] = t < u[at] ? t : u[at];
+      }
+    }
+  }
+  /// Whether some element from `from` on could be lowered.
+  static bool could_lower(chunk_times const& u, double extra, double const* __restrict tail, int skip,
+                          double const* __restrict head, int from) {
+    if (from == 0 && skip == 0) {
+      std::int64_t some = 0;
+      for (int i = 0; i < width; ++i)
+        some |= extra + tail[i] + head[i] < u[static_cast<std::size_t>(i)] ? std::int64_t{-1} : std::int64_t{0};
+      return some != 0;
+    }
+    for (int i = std::max(from, skip); i < width; ++i)
+      if (extra + tail[i - skip] + head[i] < u[static_cast<std::size_t>(i)]) return true;
+    return false;
+  }
+
+  /// Where a chunk from `begin` starts to be at least `limit`.
+  static int start(slots_t begin, slots_t limit) {
+    return static_cast<int>(std::clamp<slots_t>(limit - begin, 0, width));
+  }
+
+  /// Works out the next chunk of [a, b]; all of [j, b], j > a, is known as far.
+  void solve(std::size_t a, std::size_t b, cell& c, std::size_t depth) {
+    if (works_.size() <= depth) works_.push_back(std::make_unique<work>());
+    auto& w = *works_[depth];
+    auto const begin = slots_t{c.chunks} * width;
+    auto& u = w.times;
+    u.fill(never);
+    for (auto const& o : blocks_[a].options) {
+      int const from = start(begin, save_limit(a, b, o));
+      if (from == width) continue;
+      if (a == b) {
+        for (int i = from; i < width; ++i)
+          u[static_cast<std::size_t>(i)] = std::min(u[static_cast<std::size_t>(i)], o.extra);
+        continue;
+      }
+      auto const m = begin - o.saved;  // save_limit is at least what is saved
+      auto const& tail = cells_[id(a + 1, b)];
+      if (m >= 0 && from == 0) lower(u, o.extra, row(tail, m), 0);
+      else {
+        auto const* const t = row(tail, std::max<slots_t>(m + from, 0));
+        lower(u, o.extra, t, from);
+      }
+    }
+    if (a < b) {
+      if (bounds_) later_by_bounds(a, b, c, w, depth);
+      else later_by_all(a, b, c, w, depth);
+    }
+    std::copy(u.begin(), u.end(), c.times + begin);
+  }
+
+  struct work {
+    chunk_times times;
+    std::vector<std::size_t> solved;  // j of which [a, j-1] is known, each with a smaller x_j than those after it
+  };
+
+  /// Tries j; [a, j-1] is known afterwards, if some m of the chunk suffices.
+  bool try_later(std::size_t a, std::size_t b, std::size_t j, cell& c, work& w, std::size_t depth) {
+    auto const chunk = slots_t{c.chunks};
+    auto const begin = chunk * width;
+    int const from = start(begin, pass_limit(a, b, j));
+    auto const m = begin - input_[j];
+    int const skip = m < 0 ? static_cast<int>(std::min<slots_t>(-m, width)) : 0;
+    if (from == width || skip == width) return false;
+    demand(a, j - 1, chunk, depth + 1);
+    double const was = w.times[width - 1];
+    lower(w.times, forward(a, j), row(cells_[id(j, b)], std::max<slots_t>(m, 0)), skip,
+          row(cells_[id(a, j - 1)], begin), from);
+    if (w.times[width - 1] < was) c.guess = static_cast<std::uint32_t>(j - a);
+    return true;
+  }
+
+  void later_by_all(std::size_t a, std::size_t b, cell& c, work& w, std::size_t depth) {
+    for (std::size_t j = a + 1; j <= last_later(b); ++j) try_later(a, b, j, c, w, depth);
+  }
+
+  void later_by_bounds(std::size_t a, std::size_t b, cell& c, work& w, std::size_t depth) {
+    auto const begin = slots_t{c.chunks} * width;
+    std::size_t const end = last_later(b) + 1;
+    if (a + 1 >= end) return;
+    w.solved.clear();
+    auto guess = c.guess;
+    if (guess == 0 && a < b) guess = cells_[id(a + 1, b)].guess;
+    if (guess != 0 && a + guess < end) try_later(a, b, a + guess, c, w, depth);
+    // Whether some j of [from, to) could be better at some m.
+    auto const hopeful = [&](std::size_t from, std::size_t to) {
+      auto const least = least_input_(from, to);
+      int const first = start(begin, passing(a, b, from));
+      auto const m = begin - least;
+      int const skip = m < 0 ? static_cast<int>(std::min<slots_t>(-m, width)) : 0;
+      if (first == width || skip == width) return false;
+      // The largest j' before with [a, j'-1] known and x_j' no larger than any x_j in between.
+      double const* head = zeros_.data();
+      for (auto at = w.solved.size(); at-- > 0;)
+        if (input_[w.solved[at]] <= least) {
+          head = row(cells_[id(a, w.solved[at] - 1)], begin);
+          break;
+        }
+      return could_lower(w.times, forward(a, from), row(cells_[id(to - 1, b)], std::max<slots_t>(m, 0)), skip, head,
+                         first);
+    };
+    std::size_t step = 8;
+    for (std::size_t j = a + 1; j < end;) {
+      std::size_t const to = std::min(j + step, end);
+      if (to - j > 1 ? !hopeful(j, to) : !hopeful(j, j + 1)) {
+        j = to;
+        step = std::min<std::size_t>(step * 2, 64);
+        continue;
+      }
+      if (to - j > 1) {
+        step = step > 4 ? step / 4 : 1;
+        continue;
+      }
+      bool const known_now = try_later(a, b, j, c, w, depth);
+      if (known_now && bounds_after_[j - 1]) {
+        while (!w.solved.empty() && input_[w.solved.back()] >= input_[j]) w.solved.pop_back();
+        w.solved.push_back(j);
+      }
+      ++j;
+      step = 2;
+    }
+  }
+
+  std::size_t n_;
+  bool exact_, bounds_;
+  std::int64_t most_bytes_, used_bytes_ = 0;
+  slots_t unit_ = 1, largest_ = -1;
+  std::vector<block> blocks_;       // n + 1: the loss is one
+  std::vector<slots_t> input_;      // n + 2: nothing comes after the loss
+  std::vector<bool> bounds_after_;  // O(a, b', m) bounds O(a, b, m) for this b'
+  std::vector<double> forwards_;    // time of all plain forwards before
+  range_best<std::less<>> least_input_;
+  range_best<std::greater<>> most_pass_;
+  std::optional<chain_classes> classes_;
+  std::vector<cell> cells_;
+  std::vector<std::unique_ptr<double[]>> slabs_;
+  double* slab_at_ = nullptr;
+  std::size_t slab_left_ = 0;
+  std::vector<std::vector<double*>> free_;  // by chunks
+  std::vector<double> zeros_;
+  double infinite_ = never;
+  std::vector<std::unique_ptr<work>> works_;  // by depth
+};
+
+}  // namespace detail
+
+/// The answers for every budget up to the largest, from one run.
+class rotor {
+ public:
+  /// Budgets are in slots, the chain's input not counted. Fails if the chain is wrong, or its table would be larger than
+  /// the options allow.
+  static result<rotor> solve(chain_profile const& chain, slots_t largest_budget, rotor_options options = {}) {
+    if (auto const good = check(chain); !good) return failure{good.message()};
+    try {
+      return rotor(least_time(chain), std::max<slots_t>(largest_budget, -1),
+                   std::make_unique<detail::rotor_table>(chain, largest_budget, options));
+    } catch (detail::rotor_table::too_large const&) {
+      return failure{"the solver's table would take more than " + std::to_string(options.most_table_bytes) +
+                     " bytes: take a smaller limit, or larger slots"};
+    }
+  }
+
+  /// The largest budget that can be asked for.
+  slots_t largest_budget() const { return largest_; }
+  /// Whether some plan fits. A budget larger than the largest is taken for that.
+  bool feasible(slots_t budget) const { return time(budget) < HUGE_VAL; }
+  /// The least time; infinite if no plan fits.
+  double time(slots_t budget) const { return least_ + table_->overhead(std::min(budget, largest_)); }
+  /// A sequence of that time; empty if no plan fits.
+  chain_sequence sequence(slots_t budget) const {
+    return feasible(budget) ? table_->sequence(std::min(budget, largest_)) : chain_sequence{};
+  }
+  /// Every budget at which the time falls, ascending, up to the largest.
+  std::vector<chain_front_point> front() const {
+    std::vector<chain_front_point> points;
+    double last = HUGE_VAL;
+    for (slots_t m = 0; m <= table_->largest(); ++m)
+      if (double const t = time(m * table_->unit()); t < last) points.push_back({m * table_->unit(), last = t});
+    return points;
+  }
+
+ private:
+  rotor(double least, slots_t largest, std::unique_ptr<detail::rotor_table> table)
+      : least_(least),
+        largest_(largest),
+        table_(std::move(table)) {}
+  double least_;
+  slots_t largest_;
+  std::unique_ptr<detail::rotor_table> table_;
+};
+
+}  // namespace neap::inline v0
