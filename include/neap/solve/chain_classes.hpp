@@ -17,7 +17,6 @@ class chain_classes {
   /// that go with the square of their number.
   explicit chain_classes(std::vector<std::uint32_t> const& kinds) : ids_(kinds.size() * (kinds.size() + 1) / 2) {
     std::size_t const n = kinds.size();
-    std::vector<std::uint32_t> now(n), before, first, members(0);
     struct next_kind {  // what may follow a class: a list
       std::uint32_t kind, id, next;
     };
@@ -57,7 +56,9 @@ class chain_classes {
   }
 
   /// The class of blocks a to b, both included.
-  std::uint32_t operator()(std::size_t a, std::size_t b) const { return ids_[b * (b + 1) / 2 + a]; }
+  std::uint32_t operator()(std::size_t a, std::size_t b) const { return that_end(b)[a]; }
+  /// By their first block, those of all sub-chains that end with block b.
+  std::uint32_t const* that_end(std::size_t b) const { return ids_.data() + b * (b + 1) / 2; }
   std::uint32_t count() const { return count_; }
 
  private:

@@ -171,9 +171,10 @@ class rotor_table {
   /// The times of a class of sub-chains for m in [0, chunks * width), and 0 from `saturated` on.
   struct cell {
     double* times = nullptr;
-    std::int32_t chunks = 0, room = 0;
-    std::uint32_t guess = 0;  // the j, from a, that was best last
     slots_t saturated = 0;
+    std::int32_t chunks = 0, room = 0;
+    std::int32_t whole = 0;   // chunks that hold all that is not 0
+    std::uint32_t guess = 0;  // the j, from a, that was best last
   };
 
   /// True if so many bytes more are too many.
@@ -294,16 +295,16 @@ class rotor_table {
             least =
                 std::min(least, std::max(save_limit(a, b, o), a == b ? 0 : o.saved + cells_[id(a + 1, b)].saturated));
         c.saturated = least;
+        c.whole = static_cast<std::int32_t>(std::min<slots_t>((least + width - 1) / width, INT32_MAX));
       }
   }
 
   // --- cells ---
 
-  /// Chunks that hold all that is not 0.
-  static slots_t whole(cell const& c) { return (c.saturated + width - 1) / width; }
-
   /// `width` times from m >= 0 on; known ones, all of them.
-  double const* row(cell const& c, slots_t m) const { return m >= whole(c) * width ? zeros_.data() : c.times + m; }
+  double const* row(cell const& c, slots_t m) const {
+    return m >= slots_t{c.whole} * width ? zeros_.data() : c.times + m;
+  }
   /// The time of [a, b] with m, or null where it was never asked for.
   double const* known(std::size_t a, std::size_t b, slots_t m) const {
     auto const& c = cells_[id(a, b)];
@@ -314,7 +315,7 @@ class rotor_table {
 
   void make_room(cell& c, slots_t chunks) {
     if (chunks <= c.room) return;
-    auto const all = whole(c);
+    slots_t const all = c.whole;
     auto const most = largest_ / width + 1;
     auto room = std::max<slots_t>(chunks, std::min<slots_t>(c.room + c.room / 2 + 1, most));
     if (room >= all) room = all + 1;  // and zeros to read beyond
@@ -346,18 +347,19 @@ class rotor_table {
     return times;
   }
 
+  bool solved(std::size_t a, std::size_t b, slots_t chunk) const {
+    auto const& c = cells_[id(a, b)];
+    return c.chunks > chunk || c.chunks >= c.whole;
+  }
+
   /// Chunks 0 to `chunk` of [a, b] are known afterwards, and of all [j, b] with j > a.
   void demand(std::size_t a, std::size_t b, slots_t chunk, std::size_t depth) {
-    auto const missing = [&](std::size_t j) {
-      auto const& c = cells_[id(j, b)];
-      return c.chunks <= chunk && c.chunks < whole(c);
-    };
-    if (!missing(a)) return;
+    if (solved(a, b, chunk)) return;
     std::size_t j = a;
-    while (j < b && missing(j + 1)) ++j;
+    while (j < b && !solved(j + 1, b, chunk)) ++j;
     for (;; --j) {
       auto& c = cells_[id(j, b)];
-      auto const last = std::min(chunk + 1, whole(c));
+      auto const last = std::min<slots_t>(chunk + 1, c.whole);
       make_room(c, last);
       while (c.chunks < last) {
         solve(j, b, c, depth);
@@ -368,56 +370,55 @@ class rotor_table {
   }
 
   using chunk_times = std::array<double, width>;
+  static constexpr int run = 8;  // divides the width
 
-  /// u = min(u, extra + tail), from element `from` on.
-  static void lower(chunk_times& u, double extra, double const* __restrict tail, int from) {
-    if (from == 0) {
-      for (int i = 0; i < width; ++i) {
-        double const t = extra + tail[i];
-        u[static_cast<std::size_t>(i)] = t < u[static_cast<std::size_t>(i)] ? t : u[static_cast<std::size_t>(i)];
-      }
-    } else {
-      for (int i = from; i < width; ++i) {
-        double const t = extra + tail[i - from];
-        u[static_cast<std::size_t>(i)] = t < u[static_cast<std::size_t>(i)] ? t : u[static_cast<std::size_t>(i)];
-      }
-    }
+  /// Elements of a chunk that a candidate is about: those where its limit is met, up to the largest budget. Its tail's
+  /// row may begin after the chunk does: element i reads element i - skip.
+  struct span {
+    int from, to, skip;
+    bool empty() const { return from >= to; }
+  };
+  span span_of(slots_t begin, slots_t limit, slots_t kept) const {
+    auto const within = [](slots_t x) { return static_cast<int>(std::clamp<slots_t>(x, 0, width)); };
+    int const skip = within(kept - begin);
+    int const to = within(largest_ - begin + 1);
+    return {std::max(within(limit - begin), skip), (to + run - 1) / run * run, skip};
   }
 
-  // Tails of rows that begin before m = 0 are read from their beginning: element i of the chunk is element i - skip.
-  static void lower(chunk_times& u, double extra, double const* __restrict tail, int skip,
-                    double const* __restrict head, int from) {
-    if (from == 0 && skip == 0) {
-      for (int i = 0; i < width; ++i) {
-        auto const at = static_cast<std::size_t>(i);
-        double const t = extra + tail[i] + head[i];
-        u[at] = t < u[at] ? t : u[at];
-      }
-    } else {
-      for (int i = std::max(from, skip); i < width; ++i) {
-        auto const at = static_cast<std::size_t>(i);
-        double const t = extra + tail[i - skip] + head[i];
-        u[at] = t < u[at] ? t : u[at];
-      }
+  // The loops that all the time goes to, over a fixed number of elements: compilers turn those into vectors.
+  template <int N>
+  static void lower_run(double* __restrict u, double extra, double const* __restrict tail,
+                        double const* __restrict head) {
+    for (int i = 0; i < N; ++i) {
+      double const t = extra + tail[i] + head[i];
+      u[i] = t < u[i] ? t : u[i];
     }
   }
-  /// Whether some element from `from` on could be lowered.
-  static bool could_lower(chunk_times const& u, double extra, double const* __restrict tail, int skip,
-                          double const* __restrict head, int from) {
-    if (from == 0 && skip == 0) {
-      std::int64_t some = 0;
-      for (int i = 0; i < width; ++i)
-        some |= extra + tail[i] + head[i] < u[static_cast<std::size_t>(i)] ? std::int64_t{-1} : std::int64_t{0};
-      return some != 0;
-    }
-    for (int i = std::max(from, skip); i < width; ++i)
-      if (extra + tail[i - skip] + head[i] < u[static_cast<std::size_t>(i)]) return true;
+  template <int N>
+  static bool lowers_run(double const* __restrict u, double extra, double const* __restrict tail,
+                         double const* __restrict head) {
+    std::int64_t some = 0;
+    for (int i = 0; i < N; ++i) some |= extra + tail[i] + head[i] < u[i] ? std::int64_t{1} : std::int64_t{0};
+    return some != 0;
+  }
+
+  /// u = min(u, extra + tail + head).
+  static void lower(chunk_times& times, span s, double extra, double const* tail, double const* head) {
+    double* const u = times.data();
+    if (s.from == 0 && s.to == width) return lower_run<width>(u, extra, tail, head);
+    int i = s.from;
+    for (; i % run != 0; ++i) lower_run<1>(u + i, extra, tail + (i - s.skip), head + i);
+    for (; i < s.to; i += run) lower_run<run>(u + i, extra, tail + (i - s.skip), head + i);
+  }
+  /// Whether that would lower anything.
+  static bool lowers(chunk_times const& times, span s, double extra, double const* tail, double const* head) {
+    double const* const u = times.data();
+    int i = s.from;
+    for (; i % run != 0; ++i)
+      if (lowers_run<1>(u + i, extra, tail + (i - s.skip), head + i)) return true;
+    for (; i < s.to; i += run)
+      if (lowers_run<run>(u + i, extra, tail + (i - s.skip), head + i)) return true;
     return false;
-  }
-
-  /// Where a chunk from `begin` starts to be at least `limit`.
-  static int start(slots_t begin, slots_t limit) {
-    return static_cast<int>(std::clamp<slots_t>(limit - begin, 0, width));
   }
 
   /// Works out the next chunk of [a, b]; all of [j, b], j > a, is known as far.
@@ -428,24 +429,15 @@ class rotor_table {
     auto& u = w.times;
     u.fill(never);
     for (auto const& o : blocks_[a].options) {
-      int const from = start(begin, save_limit(a, b, o));
-      if (from == width) continue;
-      if (a == b) {
-        for (int i = from; i < width; ++i)
-          u[static_cast<std::size_t>(i)] = std::min(u[static_cast<std::size_t>(i)], o.extra);
-        continue;
-      }
-      auto const m = begin - o.saved;  // save_limit is at least what is saved
-      auto const& tail = cells_[id(a + 1, b)];
-      if (m >= 0 && from == 0) lower(u, o.extra, row(tail, m), 0);
-      else {
-        auto const* const t = row(tail, std::max<slots_t>(m + from, 0));
-        lower(u, o.extra, t, from);
-      }
+      auto const s = span_of(begin, save_limit(a, b, o), a == b ? begin : o.saved);
+      if (s.empty()) continue;
+      if (a == b) lower(u, s, o.extra, zeros_.data(), zeros_.data());
+      else lower(u, s, o.extra, row(cells_[id(a + 1, b)], std::max<slots_t>(begin - o.saved, 0)), zeros_.data());
     }
     if (a < b) {
-      if (bounds_) later_by_bounds(a, b, c, w, depth);
-      else later_by_all(a, b, c, w, depth);
+      part const p{a, b, c, w, depth, c.chunks, begin, classes_->that_end(b)};
+      if (bounds_) later_by_bounds(p);
+      else later_by_all(p);
     }
     std::copy(u.begin(), u.end(), c.times + begin);
   }
@@ -455,55 +447,66 @@ class rotor_table {
     std::vector<std::size_t> solved;  // j of which [a, j-1] is known, each with a smaller x_j than those after it
   };
 
-  /// Tries j; [a, j-1] is known afterwards, if some m of the chunk suffices.
-  bool try_later(std::size_t a, std::size_t b, std::size_t j, cell& c, work& w, std::size_t depth) {
-    auto const chunk = slots_t{c.chunks};
-    auto const begin = chunk * width;
-    int const from = start(begin, pass_limit(a, b, j));
-    auto const m = begin - input_[j];
-    int const skip = m < 0 ? static_cast<int>(std::min<slots_t>(-m, width)) : 0;
-    if (from == width || skip == width) return false;
-    demand(a, j - 1, chunk, depth + 1);
-    double const was = w.times[width - 1];
-    lower(w.times, forward(a, j), row(cells_[id(j, b)], std::max<slots_t>(m, 0)), skip,
-          row(cells_[id(a, j - 1)], begin), from);
-    if (w.times[width - 1] < was) c.guess = static_cast<std::uint32_t>(j - a);
+  /// The chunk at work: of [a, b], from `begin` on.
+  struct part {
+    std::size_t a, b;
+    cell& c;
+    work& w;
+    std::size_t depth;
+    slots_t chunk, begin;
+    cell const& tail(rotor_table const& t, std::size_t j) const { return t.cells_[column[j]]; }
+    std::uint32_t const* column;  // classes of [j, b]
+  };
+
+  /// Tries j, whose limit is met in the chunk's elements from `limit` on. Afterwards [a, j-1] is known, if it was needed.
+  bool try_later(part const& p, std::size_t j, slots_t limit) {
+    auto const s = span_of(p.begin, limit, input_[j]);
+    if (s.empty()) return false;
+    auto const& head = cells_[id(p.a, j - 1)];
+    if (head.chunks <= p.chunk && head.chunks < head.whole) demand(p.a, j - 1, p.chunk, p.depth + 1);
+    double& last = p.w.times[static_cast<std::size_t>(s.to - 1)];
+    double const was = last;
+    lower(p.w.times, s, forward(p.a, j), row(p.tail(*this, j), std::max<slots_t>(p.begin - input_[j], 0)),
+          row(head, p.begin));
+    if (last < was) p.c.guess = static_cast<std::uint32_t>(j - p.a);
     return true;
   }
 
-  void later_by_all(std::size_t a, std::size_t b, cell& c, work& w, std::size_t depth) {
-    for (std::size_t j = a + 1; j <= last_later(b); ++j) try_later(a, b, j, c, w, depth);
+  void later_by_all(part const& p) {
+    for (std::size_t j = p.a + 1; j <= last_later(p.b); ++j) try_later(p, j, pass_limit(p.a, p.b, j));
   }
 
-  void later_by_bounds(std::size_t a, std::size_t b, cell& c, work& w, std::size_t depth) {
-    auto const begin = slots_t{c.chunks} * width;
+  /// Whether some j of [from, to) could be better at some m; `limit` is that of `from`.
+  bool hopeful(part const& p, std::size_t from, std::size_t to, slots_t limit) const {
+    auto const least = least_input_(from, to);
+    auto const s = span_of(p.begin, limit, least);
+    if (s.empty()) return false;
+    // The largest j' before with [a, j'-1] known and x_j' no larger than any x_j in between.
+    double const* head = zeros_.data();
+    for (auto at = p.w.solved.size(); at-- > 0;)
+      if (input_[p.w.solved[at]] <= least) {
+        head = row(cells_[id(p.a, p.w.solved[at] - 1)], p.begin);
+        break;
+      }
+    return lowers(p.w.times, s, forward(p.a, from), row(p.tail(*this, to - 1), std::max<slots_t>(p.begin - least, 0)),
+                  head);
+  }
+
+  void later_by_bounds(part const& p) {
+    auto const [a, b] = std::pair(p.a, p.b);
     std::size_t const end = last_later(b) + 1;
     if (a + 1 >= end) return;
-    w.solved.clear();
-    auto guess = c.guess;
-    if (guess == 0 && a < b) guess = cells_[id(a + 1, b)].guess;
-    if (guess != 0 && a + guess < end) try_later(a, b, a + guess, c, w, depth);
-    // Whether some j of [from, to) could be better at some m.
-    auto const hopeful = [&](std::size_t from, std::size_t to) {
-      auto const least = least_input_(from, to);
-      int const first = start(begin, passing(a, b, from));
-      auto const m = begin - least;
-      int const skip = m < 0 ? static_cast<int>(std::min<slots_t>(-m, width)) : 0;
-      if (first == width || skip == width) return false;
-      // The largest j' before with [a, j'-1] known and x_j' no larger than any x_j in between.
-      double const* head = zeros_.data();
-      for (auto at = w.solved.size(); at-- > 0;)
-        if (input_[w.solved[at]] <= least) {
-          head = row(cells_[id(a, w.solved[at] - 1)], begin);
-          break;
-        }
-      return could_lower(w.times, forward(a, from), row(cells_[id(to - 1, b)], std::max<slots_t>(m, 0)), skip, head,
-                         first);
-    };
-    std::size_t step = 8;
+    p.w.solved.clear();
+    auto guess = p.c.guess;
+    if (guess == 0) guess = p.tail(*this, a + 1).guess;
+    if (guess != 0 && a + guess < end) try_later(p, a + guess, pass_limit(a, b, a + guess));
+    std::size_t step = 8, tried = 0;
     for (std::size_t j = a + 1; j < end;) {
+      auto const limit = pass_limit(a, b, j);
+      if (limit > std::min(largest_, p.begin + width - 1)) return;  // it only grows with j
       std::size_t const to = std::min(j + step, end);
-      if (to - j > 1 ? !hopeful(j, to) : !hopeful(j, j + 1)) {
+      // One whose head is known is tried as quickly as it is judged.
+      if (!(to - j == 1 && solved(a, j - 1, p.chunk)) && !hopeful(p, j, to, limit)) {
         j = to;
         step = std::min<std::size_t>(step * 2, 64);
         continue;
@@ -512,13 +515,12 @@ class rotor_table {
         step = step > 4 ? step / 4 : 1;
         continue;
       }
-      bool const known_now = try_later(a, b, j, c, w, depth);
-      if (known_now && bounds_after_[j - 1]) {
-        while (!w.solved.empty() && input_[w.solved.back()] >= input_[j]) w.solved.pop_back();
-        w.solved.push_back(j);
+      if (try_later(p, j, limit) && bounds_after_[j - 1]) {
+        while (!p.w.solved.empty() && input_[p.w.solved.back()] >= input_[j]) p.w.solved.pop_back();
+        p.w.solved.push_back(j);
       }
       ++j;
-      step = 2;
+      step = ++tried % 4 == 0 ? 4 : 1;
     }
   }
 
