@@ -81,6 +81,9 @@ class rotor_table {
  public:
   static constexpr int width = 64;  // of a chunk, in slots
   static constexpr double never = HUGE_VAL;
+  // Bounds leave out sub-chains, which then are asked for by others inside others. From so deep on nothing is left out:
+  // in ascending order all that a sub-chain asks for is known before, or asks for nothing that is not.
+  static constexpr std::size_t deepest = 64;
   struct too_large {};
 
   rotor_table(chain_profile const& chain, slots_t largest, rotor_options options)
@@ -109,12 +112,12 @@ class rotor_table {
 
   chain_sequence sequence(slots_t budget) const {
     chain_sequence out;
-    struct part {
+    struct stretch {
       std::size_t a, b;
       slots_t m;
       bool backward;  // nothing but block a's backward
     };
-    std::vector<part> open{{0, n_, std::min(budget / unit_, cells_[id(0, n_)].saturated), false}};
+    std::vector<stretch> open{{0, n_, std::min(budget / unit_, cells_[id(0, n_)].saturated), false}};
     while (!open.empty()) {
       auto const [a, b, m, backward] = open.back();
       open.pop_back();
@@ -327,6 +330,8 @@ class rotor_table {
     c.room = static_cast<std::int32_t>(room);
   }
   double* take(std::size_t chunks) {
+    if (chunks >= INT32_MAX || chunks > static_cast<std::size_t>(most_bytes_) / (width * sizeof(double)))
+      throw too_large{};
     if (free_.size() <= chunks) free_.resize(chunks + 1);
     if (auto& f = free_[chunks]; !f.empty()) {
       auto* const times = f.back();
@@ -436,7 +441,7 @@ class rotor_table {
     }
     if (a < b) {
       part const p{a, b, c, w, depth, c.chunks, begin, classes_->that_end(b)};
-      if (bounds_) later_by_bounds(p);
+      if (bounds_ && depth < deepest) later_by_bounds(p);
       else later_by_all(p);
     }
     std::copy(u.begin(), u.end(), c.times + begin);
