@@ -80,6 +80,7 @@ class range_best {
 class rotor_table {
  public:
   static constexpr int width = 64;  // of a chunk, in slots
+  static constexpr int run = 8;     // what loops go in, where they do not take a whole chunk
   static constexpr double never = HUGE_VAL;
   // Bounds leave out sub-chains, which then are asked for by others inside others. From so deep on nothing is left out:
   // in ascending order all that a sub-chain asks for is known before, or asks for nothing that is not.
@@ -98,7 +99,8 @@ class rotor_table {
     if (charge(cells_.size() * sizeof(cell))) throw too_large{};
     find_saturation();
     largest_ = std::min(largest / unit_, cells_[id(0, n_)].saturated);
-    zeros_.assign(width, 0.0);
+    zeros_.assign(run + width, 0.0);
+    std::fill_n(zeros_.begin(), run, never);
     if (largest_ >= 0) demand(0, n_, largest_ / width, 0);
   }
 
@@ -304,15 +306,16 @@ class rotor_table {
 
   // --- cells ---
 
-  /// `width` times from m >= 0 on; known ones, all of them.
-  double const* row(cell const& c, slots_t m) const {
-    return m >= slots_t{c.whole} * width ? zeros_.data() : c.times + m;
-  }
+  /// A row in which nothing need be recomputed.
+  double const* zeros() const { return zeros_.data() + run; }
+
+  /// `width` times from m >= 0 on; known ones, all of them. Those of a few m below 0 may be read too: never.
+  double const* row(cell const& c, slots_t m) const { return m >= slots_t{c.whole} * width ? zeros() : c.times + m; }
   /// The time of [a, b] with m, or null where it was never asked for.
   double const* known(std::size_t a, std::size_t b, slots_t m) const {
     auto const& c = cells_[id(a, b)];
     if (m < 0) return &infinite_;
-    if (m >= c.saturated) return zeros_.data();
+    if (m >= c.saturated) return zeros();
     return m < slots_t{c.chunks} * width ? c.times + m : nullptr;
   }
 
@@ -338,7 +341,7 @@ class rotor_table {
       f.pop_back();
       return times;
     }
-    std::size_t const count = chunks * width;
+    std::size_t const count = run + chunks * width;
     if (slab_left_ < count) {
       std::size_t const slab = std::max<std::size_t>(count, std::size_t{1} << 15);
       if (charge(slab * sizeof(double))) throw too_large{};
@@ -346,7 +349,7 @@ class rotor_table {
       slab_at_ = slabs_.back().get();
       slab_left_ = slab;
     }
-    auto* const times = slab_at_;
+    auto* const times = std::fill_n(slab_at_, run, never);
     slab_at_ += count;
     slab_left_ -= count;
     return times;
@@ -375,7 +378,6 @@ class rotor_table {
   }
 
   using chunk_times = std::array<double, width>;
-  static constexpr int run = 8;  // divides the width
 
   /// Elements of a chunk that a candidate is about: those where its limit is met, up to the largest budget. Its tail's
   /// row may begin after the chunk does: element i reads element i - skip.
@@ -399,11 +401,18 @@ class rotor_table {
       u[i] = t < u[i] ? t : u[i];
     }
   }
-  template <int N>
+  static void lower_run_from(std::int64_t from, double* __restrict u, double extra, double const* __restrict tail,
+                             double const* __restrict head) {
+    for (std::int64_t i = 0; i < run; ++i) {
+      double const t = extra + tail[i] + head[i];
+      double const allowed = i >= from ? t : never;
+      u[i] = allowed < u[i] ? allowed : u[i];
+    }
+  }
   static bool lowers_run(double const* __restrict u, double extra, double const* __restrict tail,
                          double const* __restrict head) {
     std::int64_t some = 0;
-    for (int i = 0; i < N; ++i) some |= extra + tail[i] + head[i] < u[i] ? std::int64_t{1} : std::int64_t{0};
+    for (int i = 0; i < run; ++i) some |= extra + tail[i] + head[i] < u[i] ? std::int64_t{1} : std::int64_t{0};
     return some != 0;
   }
 
@@ -411,18 +420,15 @@ class rotor_table {
   static void lower(chunk_times& times, span s, double extra, double const* tail, double const* head) {
     double* const u = times.data();
     if (s.from == 0 && s.to == width) return lower_run<width>(u, extra, tail, head);
-    int i = s.from;
-    for (; i % run != 0; ++i) lower_run<1>(u + i, extra, tail + (i - s.skip), head + i);
-    for (; i < s.to; i += run) lower_run<run>(u + i, extra, tail + (i - s.skip), head + i);
+    int i = s.from / run * run;
+    lower_run_from(s.from - i, u + i, extra, tail + (i - s.skip), head + i);
+    for (i += run; i < s.to; i += run) lower_run<run>(u + i, extra, tail + (i - s.skip), head + i);
   }
-  /// Whether that would lower anything.
+  /// Whether that might lower anything. (Up to `run` elements more are looked at.)
   static bool lowers(chunk_times const& times, span s, double extra, double const* tail, double const* head) {
     double const* const u = times.data();
-    int i = s.from;
-    for (; i % run != 0; ++i)
-      if (lowers_run<1>(u + i, extra, tail + (i - s.skip), head + i)) return true;
-    for (; i < s.to; i += run)
-      if (lowers_run<run>(u + i, extra, tail + (i - s.skip), head + i)) return true;
+    for (int i = s.from / run * run; i < s.to; i += run)
+      if (lowers_run(u + i, extra, tail + (i - s.skip), head + i)) return true;
     return false;
   }
 
@@ -436,8 +442,8 @@ class rotor_table {
     for (auto const& o : blocks_[a].options) {
       auto const s = span_of(begin, save_limit(a, b, o), a == b ? begin : o.saved);
       if (s.empty()) continue;
-      if (a == b) lower(u, s, o.extra, zeros_.data(), zeros_.data());
-      else lower(u, s, o.extra, row(cells_[id(a + 1, b)], std::max<slots_t>(begin - o.saved, 0)), zeros_.data());
+      if (a == b) lower(u, s, o.extra, zeros(), zeros());
+      else lower(u, s, o.extra, row(cells_[id(a + 1, b)], std::max<slots_t>(begin - o.saved, 0)), zeros());
     }
     if (a < b) {
       part const p{a, b, c, w, depth, c.chunks, begin, classes_->that_end(b)};
@@ -486,8 +492,8 @@ class rotor_table {
     auto const least = least_input_(from, to);
     auto const s = span_of(p.begin, limit, least);
     if (s.empty()) return false;
-    // The largest j' before with [a, j'-1] known and x_j' no larger than any x_j in between.
-    double const* head = zeros_.data();
+    // The largest j' so far with [a, j'-1] known and x_j' no larger than any x_j from there on.
+    double const* head = zeros();
     for (auto at = p.w.solved.size(); at-- > 0;)
       if (input_[p.w.solved[at]] <= least) {
         head = row(cells_[id(p.a, p.w.solved[at] - 1)], p.begin);
@@ -504,14 +510,23 @@ class rotor_table {
     p.w.solved.clear();
     auto guess = p.c.guess;
     if (guess == 0) guess = p.tail(*this, a + 1).guess;
-    if (guess != 0 && a + guess < end) try_later(p, a + guess, pass_limit(a, b, a + guess));
+    bool const guessed = guess != 0 && a + guess < end && try_later(p, a + guess, pass_limit(a, b, a + guess));
+    std::size_t const done = guessed ? a + guess : b + 1;
+    auto const note = [&](std::size_t j) {  // that [a, j-1] is known
+      if (!bounds_after_[j - 1]) return;
+      auto& s = p.w.solved;
+      while (!s.empty() && input_[s.back()] >= input_[j]) s.pop_back();
+      s.push_back(j);
+    };
     std::size_t step = 8, tried = 0;
     for (std::size_t j = a + 1; j < end;) {
       auto const limit = pass_limit(a, b, j);
       if (limit > std::min(largest_, p.begin + width - 1)) return;  // it only grows with j
+      bool const known_head = solved(a, j - 1, p.chunk);
+      if (known_head) note(j);
       std::size_t const to = std::min(j + step, end);
       // One whose head is known is tried as quickly as it is judged.
-      if (!(to - j == 1 && solved(a, j - 1, p.chunk)) && !hopeful(p, j, to, limit)) {
+      if (!(to - j == 1 && known_head) && !hopeful(p, j, to, limit)) {
         j = to;
         step = std::min<std::size_t>(step * 2, 64);
         continue;
@@ -520,10 +535,7 @@ class rotor_table {
         step = step > 4 ? step / 4 : 1;
         continue;
       }
-      if (try_later(p, j, limit) && bounds_after_[j - 1]) {
-        while (!p.w.solved.empty() && input_[p.w.solved.back()] >= input_[j]) p.w.solved.pop_back();
-        p.w.solved.push_back(j);
-      }
+      if (j != done && try_later(p, j, limit) && !known_head) note(j);
       ++j;
       step = ++tried % 4 == 0 ? 4 : 1;
     }
