@@ -537,7 +537,7 @@ class rotor_table {
       }
       if (j != done && try_later(p, j, limit) && !known_head) note(j);
       ++j;
-      step = ++tried % 4 == 0 ? 4 : 1;
+      step = ++tried % 8 == 0 ? 4 : 1;
     }
   }
 
