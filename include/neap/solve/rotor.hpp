@@ -99,8 +99,7 @@ class rotor_table {
     if (charge(cells_.size() * sizeof(cell))) throw too_large{};
     find_saturation();
     largest_ = std::min(largest / unit_, cells_[id(0, n_)].saturated);
-    zeros_.assign(run + width, 0.0);
-    std::fill_n(zeros_.begin(), run, never);
+    zeros_.assign(width + run, 0.0);
     if (largest_ >= 0) demand(0, n_, largest_ / width, 0);
   }
 
@@ -307,9 +306,9 @@ class rotor_table {
   // --- cells ---
 
   /// A row in which nothing need be recomputed.
-  double const* zeros() const { return zeros_.data() + run; }
+  double const* zeros() const { return zeros_.data(); }
 
-  /// `width` times from m >= 0 on; known ones, all of them. Those of a few m below 0 may be read too: never.
+  /// `width` times from m >= 0 on; known ones, all of them. `run` more may be read, and mean nothing.
   double const* row(cell const& c, slots_t m) const { return m >= slots_t{c.whole} * width ? zeros() : c.times + m; }
   /// The time of [a, b] with m, or null where it was never asked for.
   double const* known(std::size_t a, std::size_t b, slots_t m) const {
@@ -326,8 +325,8 @@ class rotor_table {
     auto room = std::max<slots_t>(chunks, std::min<slots_t>(c.room + c.room / 2 + 1, most));
     if (room >= all) room = all + 1;  // and zeros to read beyond
     double* const times = take(static_cast<std::size_t>(room));
-    std::copy(c.times, c.times + slots_t{c.chunks} * width, times);
-    if (room > all) std::fill(times + all * width, times + room * width, 0.0);
+    auto* const rest = std::copy(c.times, c.times + slots_t{c.chunks} * width, times);
+    std::fill(rest, times + room * width + run, 0.0);  // what lies beyond all that is not 0, too
     if (c.room > 0) free_[static_cast<std::size_t>(c.room)].push_back(c.times);
     c.times = times;
     c.room = static_cast<std::int32_t>(room);
@@ -341,7 +340,7 @@ class rotor_table {
       f.pop_back();
       return times;
     }
-    std::size_t const count = run + chunks * width;
+    std::size_t const count = chunks * width + run;
     if (slab_left_ < count) {
       std::size_t const slab = std::max<std::size_t>(count, std::size_t{1} << 15);
       if (charge(slab * sizeof(double))) throw too_large{};
@@ -349,22 +348,19 @@ class rotor_table {
       slab_at_ = slabs_.back().get();
       slab_left_ = slab;
     }
-    auto* const times = std::fill_n(slab_at_, run, never);
+    auto* const times = slab_at_;
     slab_at_ += count;
     slab_left_ -= count;
     return times;
   }
 
-  bool solved(std::size_t a, std::size_t b, slots_t chunk) const {
-    auto const& c = cells_[id(a, b)];
-    return c.chunks > chunk || c.chunks >= c.whole;
-  }
+  static bool known_to(cell const& c, slots_t chunk) { return c.chunks > chunk || c.chunks >= c.whole; }
 
   /// Chunks 0 to `chunk` of [a, b] are known afterwards, and of all [j, b] with j > a.
   void demand(std::size_t a, std::size_t b, slots_t chunk, std::size_t depth) {
-    if (solved(a, b, chunk)) return;
+    if (known_to(cells_[id(a, b)], chunk)) return;
     std::size_t j = a;
-    while (j < b && !solved(j + 1, b, chunk)) ++j;
+    while (j < b && !known_to(cells_[id(j + 1, b)], chunk)) ++j;
     for (;; --j) {
       auto& c = cells_[id(j, b)];
       auto const last = std::min<slots_t>(chunk + 1, c.whole);
@@ -377,7 +373,7 @@ class rotor_table {
     }
   }
 
-  using chunk_times = std::array<double, width>;
+  using chunk_times = std::array<double, width + run>;
 
   /// Elements of a chunk that a candidate is about: those where its limit is met, up to the largest budget. Its tail's
   /// row may begin after the chunk does: element i reads element i - skip.
@@ -389,7 +385,7 @@ class rotor_table {
     auto const within = [](slots_t x) { return static_cast<int>(std::clamp<slots_t>(x, 0, width)); };
     int const skip = within(kept - begin);
     int const to = within(largest_ - begin + 1);
-    return {std::max(within(limit - begin), skip), (to + run - 1) / run * run, skip};
+    return {std::max(within(limit - begin), skip), to, skip};
   }
 
   // The loops that all the time goes to, over a fixed number of elements: compilers turn those into vectors.
@@ -401,14 +397,6 @@ class rotor_table {
       u[i] = t < u[i] ? t : u[i];
     }
   }
-  static void lower_run_from(std::int64_t from, double* __restrict u, double extra, double const* __restrict tail,
-                             double const* __restrict head) {
-    for (std::int64_t i = 0; i < run; ++i) {
-      double const t = extra + tail[i] + head[i];
-      double const allowed = i >= from ? t : never;
-      u[i] = allowed < u[i] ? allowed : u[i];
-    }
-  }
   static bool lowers_run(double const* __restrict u, double extra, double const* __restrict tail,
                          double const* __restrict head) {
     std::int64_t some = 0;
@@ -416,18 +404,16 @@ class rotor_table {
     return some != 0;
   }
 
-  /// u = min(u, extra + tail + head).
+  /// u = min(u, extra + tail + head). Up to `run` elements behind the span are looked at; there u is as low as can be.
   static void lower(chunk_times& times, span s, double extra, double const* tail, double const* head) {
     double* const u = times.data();
     if (s.from == 0 && s.to == width) return lower_run<width>(u, extra, tail, head);
-    int i = s.from / run * run;
-    lower_run_from(s.from - i, u + i, extra, tail + (i - s.skip), head + i);
-    for (i += run; i < s.to; i += run) lower_run<run>(u + i, extra, tail + (i - s.skip), head + i);
+    for (int i = s.from; i < s.to; i += run) lower_run<run>(u + i, extra, tail + (i - s.skip), head + i);
   }
-  /// Whether that might lower anything. (Up to `run` elements more are looked at.)
+  /// Whether that would lower anything.
   static bool lowers(chunk_times const& times, span s, double extra, double const* tail, double const* head) {
     double const* const u = times.data();
-    for (int i = s.from / run * run; i < s.to; i += run)
+    for (int i = s.from; i < s.to; i += run)
       if (lowers_run(u + i, extra, tail + (i - s.skip), head + i)) return true;
     return false;
   }
@@ -438,7 +424,9 @@ class rotor_table {
     auto& w = *works_[depth];
     auto const begin = slots_t{c.chunks} * width;
     auto& u = w.times;
-    u.fill(never);
+    auto const end = static_cast<std::size_t>(std::clamp<slots_t>(largest_ - begin + 1, 0, width));
+    std::fill_n(u.begin(), end, never);
+    std::fill(u.begin() + end, u.end(), -never);  // beyond the span of any candidate: never lowered
     for (auto const& o : blocks_[a].options) {
       auto const s = span_of(begin, save_limit(a, b, o), a == b ? begin : o.saved);
       if (s.empty()) continue;
@@ -450,7 +438,7 @@ class rotor_table {
       if (bounds_ && depth < deepest) later_by_bounds(p);
       else later_by_all(p);
     }
-    std::copy(u.begin(), u.end(), c.times + begin);
+    std::copy_n(u.begin(), width, c.times + begin);
   }
 
   struct work {
@@ -470,14 +458,15 @@ class rotor_table {
   };
 
   /// Tries j, whose limit is met in the chunk's elements from `limit` on. Afterwards [a, j-1] is known, if it was needed.
-  bool try_later(part const& p, std::size_t j, slots_t limit) {
-    auto const s = span_of(p.begin, limit, input_[j]);
+  bool try_later(part const& p, std::size_t j, slots_t limit) { return try_later(p, j, limit, cells_[id(p.a, j - 1)]); }
+  bool try_later(part const& p, std::size_t j, slots_t limit, cell const& head) {
+    auto const kept = input_[j];
+    auto const s = span_of(p.begin, limit, kept);
     if (s.empty()) return false;
-    auto const& head = cells_[id(p.a, j - 1)];
-    if (head.chunks <= p.chunk && head.chunks < head.whole) demand(p.a, j - 1, p.chunk, p.depth + 1);
+    if (!known_to(head, p.chunk)) demand(p.a, j - 1, p.chunk, p.depth + 1);
     double& last = p.w.times[static_cast<std::size_t>(s.to - 1)];
     double const was = last;
-    lower(p.w.times, s, forward(p.a, j), row(p.tail(*this, j), std::max<slots_t>(p.begin - input_[j], 0)),
+    lower(p.w.times, s, forward(p.a, j), row(p.tail(*this, j), std::max<slots_t>(p.begin - kept, 0)),
           row(head, p.begin));
     if (last < was) p.c.guess = static_cast<std::uint32_t>(j - p.a);
     return true;
@@ -515,14 +504,17 @@ class rotor_table {
     auto const note = [&](std::size_t j) {  // that [a, j-1] is known
       if (!bounds_after_[j - 1]) return;
       auto& s = p.w.solved;
-      while (!s.empty() && input_[s.back()] >= input_[j]) s.pop_back();
+      auto const x = input_[j];
+      while (!s.empty() && input_[s.back()] >= x) s.pop_back();
       s.push_back(j);
     };
+    auto const chunk_end = std::min(largest_, p.begin + width - 1);
     std::size_t step = 8, tried = 0;
     for (std::size_t j = a + 1; j < end;) {
       auto const limit = pass_limit(a, b, j);
-      if (limit > std::min(largest_, p.begin + width - 1)) return;  // it only grows with j
-      bool const known_head = solved(a, j - 1, p.chunk);
+      if (limit > chunk_end) return;  // it only grows with j
+      auto const& head = cells_[id(a, j - 1)];
+      bool const known_head = known_to(head, p.chunk);
       if (known_head) note(j);
       std::size_t const to = std::min(j + step, end);
       // One whose head is known is tried as quickly as it is judged.
@@ -535,7 +527,7 @@ class rotor_table {
         step = step > 4 ? step / 4 : 1;
         continue;
       }
-      if (j != done && try_later(p, j, limit) && !known_head) note(j);
+      if (j != done && try_later(p, j, limit, head) && !known_head) note(j);
       ++j;
       step = ++tried % 8 == 0 ? 4 : 1;
     }
@@ -547,7 +539,7 @@ class rotor_table {
   slots_t unit_ = 1, largest_ = -1;
   std::vector<block> blocks_;       // n + 1: the loss is one
   std::vector<slots_t> input_;      // n + 2: nothing comes after the loss
-  std::vector<bool> bounds_after_;  // O(a, b', m) bounds O(a, b, m) for this b'
+  std::vector<char> bounds_after_;  // O(a, b', m) bounds O(a, b, m) for this b'
   std::vector<double> forwards_;    // time of all plain forwards before
   range_best<std::less<>> least_input_;
   range_best<std::greater<>> most_pass_;
