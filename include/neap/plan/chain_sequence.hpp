@@ -7,6 +7,7 @@
 
 #include <neap/core/error.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string>
