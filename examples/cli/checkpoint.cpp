@@ -15,6 +15,7 @@ namespace {
 
 struct options {
   std::string chain, limit, limits = "exact", front, out;
+  neap::slots_t slot = 1;
   bool json = false;
 };
 
@@ -47,8 +48,8 @@ neap::slots_t slots_of(std::string const& text, neap::slots_t peak) {
 }
 
 /// The least limit under which a plan fits; -1 if the table for that would be too large.
-neap::slots_t least_limit(neap::chain_profile const& chain, neap::slots_t not_enough, neap::slots_t enough,
-                          neap::rotor_options how) {
+neap::slots_t least_limit(neap::chain_profile const& chain, neap::slots_t not_enough, neap::rotor_options how) {
+  auto const enough = value_or_refuse(neap::simulate(chain, without_recomputation(chain))).peak;
   while (not_enough < enough) {
     auto const next = std::min(enough, std::max<neap::slots_t>(64, not_enough * 2));
     auto const solved = neap::rotor::solve(chain, next, how);
@@ -59,11 +60,11 @@ neap::slots_t least_limit(neap::chain_profile const& chain, neap::slots_t not_en
   return -1;
 }
 
-std::string front_csv(std::vector<neap::chain_front_point> const& front) {
+std::string front_csv(std::vector<neap::chain_front_point> const& front, neap::slots_t slot) {
   std::string text = "limit,time\n";
   for (auto const& p : front) {
     char line[64];
-    std::snprintf(line, sizeof line, "%lld,%.17g\n", static_cast<long long>(p.budget), p.time);
+    std::snprintf(line, sizeof line, "%lld,%.17g\n", static_cast<long long>(p.budget * slot), p.time);
     text += line;
   }
   return text;
@@ -79,22 +80,25 @@ int run(options const& o) {
   how.limits = o.limits == "exact" ? neap::chain_limits::exact : neap::chain_limits::peer;
 
   auto const begin = std::chrono::steady_clock::now();
-  auto const solved = neap::rotor::solve(chain, limit, how);
-  if (!solved) throw refused{o.chain + ": " + solved.message()};
-  auto const sequence = solved->sequence(limit);
+  auto const coarse = neap::in_slots(chain, o.slot);
+  auto const coarse_limit = limit / o.slot;
+  auto const solved = neap::rotor::solve(coarse, coarse_limit, how);
+  if (!solved) throw refused{o.chain + ": " + solved.message() + " (--slot)"};
+  auto const sequence = solved->sequence(coarse_limit);
   double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
-  bool const feasible = solved->feasible(limit);
+  bool const feasible = solved->feasible(coarse_limit);
+  double const time = solved->time(coarse_limit);
   neap::chain_simulation seen;
   if (feasible) {  // nothing is told that a simulation without a line of the solver's does not say too
     seen = value_or_refuse(neap::simulate(chain, sequence));
-    bool const same_time = std::abs(seen.time - solved->time(limit)) <= 1e-9 * std::max(1.0, seen.time);
+    bool const same_time = std::abs(seen.time - time) <= 1e-9 * std::max(1.0, seen.time);
     bool const within = how.limits == neap::chain_limits::peer || seen.peak <= limit + chain.input(0);
     if (!same_time || !within) throw refused{o.chain + ": the solver's plan is not what it says it is"};
   }
-  if (!o.front.empty()) or_refuse(neap::write_file(o.front, front_csv(solved->front())));
+  if (!o.front.empty()) or_refuse(neap::write_file(o.front, front_csv(solved->front(), o.slot)));
   if (!o.out.empty() && feasible) or_refuse(neap::write_file(o.out, to_string(sequence) + "\n"));
-  auto const least = feasible ? -1 : least_limit(chain, limit, plain.peak, how);
+  auto const least = feasible ? -1 : least_limit(coarse, coarse_limit, how) * o.slot;
   if (o.json) {
     nlohmann::ordered_json j;
     j["name"] = given.name.empty() ? o.chain : given.name;
@@ -104,7 +108,7 @@ int run(options const& o) {
     j["input"] = chain.input(0);
     j["feasible"] = feasible;
     if (feasible) {
-      j["time"] = solved->time(limit);
+      j["time"] = time;
       j["peak"] = seen.peak;
       j["sequence"] = to_string(sequence);
     } else {
@@ -150,6 +154,11 @@ void add_checkpoint(CLI::App& app, int& exit) {
       ->add_option("--limits", o->limits,
                    "exact: plans that fit; peer: those that Rockmate takes to fit, some of which do not")
       ->check(CLI::IsMember({"exact", "peer"}))
+      ->capture_default_str();
+  command
+      ->add_option("--slot", o->slot,
+                   "solve in slots of so many of the file's, sizes rounded up: quicker, and the plan still fits")
+      ->check(CLI::Range(neap::slots_t{1}, neap::most_slots))
       ->capture_default_str();
   command->add_option("--front", o->front, "CSV: every limit up to the one given at which the time falls");
   command->add_option("--out", o->out, "the sequence, as text");

@@ -115,11 +115,16 @@ TEST_CASE("checkpoint: bad input is one line") {
         std::string::npos);
   write_bytes(at / "c.json", "{\"ln\": 1");
   CHECK(checkpoint(at / "c.json", {"--memory-limit", "5"}).refusal().find("not JSON") != std::string::npos);
-  // Sizes in odd bytes: a table that no machine has room for.
+  CHECK(checkpoint(file, {"--memory-limit", "5", "--slot", "0"}).refusal().find("--slot") != std::string::npos);
+  // Sizes in odd bytes: a table that no machine has room for, unless slots are larger.
   auto j = json::parse(unzipped(file));
   for (int i = 1; i < 64; ++i) j["cbw"][i][0] = 1'000'000'007LL * i;
   write_bytes(at / "large.json", j.dump());
   CHECK(checkpoint(at / "large.json", {"--memory-limit", "1.0"})
             .refusal()
             .find("take a smaller limit, or larger slots") != std::string::npos);
+  auto const coarse = checkpoint(at / "large.json", {"--memory-limit", "0.5", "--slot", "100000000", "--json"});
+  CHECK(coarse.code == 0);
+  CHECK(coarse.object()["peak"].get<long long>() <= coarse.object()["memory_limit"].get<long long>() + 4);
+  CHECK(coarse.object()["time"] > 192);
 }

@@ -348,6 +348,21 @@ TEST_CASE("rotor: sizes in bytes are as good as in their largest common unit") {
   }
 }
 
+TEST_CASE("rotor: a plan found in larger slots fits in the chain's own") {
+  random_stream draw(7);
+  int feasible = 0;
+  for (int round = 0; round < 300; ++round) {
+    auto const chain = random_chain(draw, {.blocks = 12, .options = 3, .size = 90});
+    slots_t const slot = 1 + draw.below(40), limit = draw.below(2000);
+    auto const coarse = solved(in_slots(chain, slot), limit / slot);
+    if (!coarse.feasible(limit / slot)) continue;
+    ++feasible;
+    CHECK(confirmed(chain, coarse, limit / slot).peak <= limit + chain.input(0));
+    CHECK(coarse.time(limit / slot) >= solved(chain, limit).time(limit) - 1e-9);
+  }
+  CHECK(feasible > 50);
+}
+
 TEST_CASE("rotor: what cannot be solved is refused in one line") {
   random_stream draw(6);
   auto const chain = random_chain(draw, {.blocks = 5, .wild = false});

@@ -92,4 +92,17 @@ inline double least_time(chain_profile const& chain) {
   return sum;
 }
 
+/// The chain in larger slots, each of so many of its own, every size rounded up: a plan that fits `limit / slot` of them
+/// fits `limit` of the chain's own.
+inline chain_profile in_slots(chain_profile chain, slots_t slot) {
+  auto const round = [&](slots_t& s) { s = s / slot + (s % slot != 0); };
+  round(chain.output);
+  for (auto& b : chain.blocks) {
+    round(b.input);
+    round(b.pass_temporary);
+    for (auto& o : b.options) round(o.saved), round(o.forward_temporary), round(o.backward_temporary);
+  }
+  return chain;
+}
+
 }  // namespace neap::inline v0
