@@ -35,8 +35,8 @@
 namespace neap::inline v0 {
 
 /// Which plans a solver takes to fit. `exact`: those that do. `peer`: those that Rockmate's solver takes to fit, which
-/// forgets the gradient of a block's output in its backward; its plans go over their budget by up to 10 %. For
-/// comparison only.
+/// forgets the gradient of a block's output in its backward, so that plans go over their budget by up to 10 %, and asks
+/// elsewhere for more than is needed. For comparison only.
 enum class chain_limits : std::uint8_t { exact, peer };
 
 struct rotor_options {
@@ -423,8 +423,8 @@ class rotor_table {
     work& w;
     std::size_t depth;
     slots_t chunk, begin;
-    cell const& tail(rotor_table const& t, std::size_t j) const { return t.cells_[column[j]]; }
     std::uint32_t const* column;  // classes of [j, b]
+    cell const& tail(rotor_table const& t, std::size_t j) const { return t.cells_[column[j]]; }
   };
 
   /// Tries j, whose limit is met in the chunk's elements from `limit` on. Afterwards [a, j-1] is known, if it was needed.
