@@ -7,6 +7,7 @@
 #include <neap/plan/chain_profile.hpp>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -23,10 +24,11 @@ class chain_classes {
     std::vector<next_kind> lists;
     constexpr std::uint32_t none = UINT32_MAX;
     // The empty sub-chain is one class, whose members are all places.
-    std::vector<std::uint32_t> class_of(n, 0), size_of(1, static_cast<std::uint32_t>(n));
+    std::vector<std::uint32_t> class_of(n, 0), size_of(1, static_cast<std::uint32_t>(n)), sizes, heads;
     std::uint32_t first_id = 0;  // classes of one length are numbered from here
     for (std::size_t length = 1; length <= n; ++length) {
-      std::vector<std::uint32_t> sizes, heads(size_of.size(), none);
+      sizes.clear();
+      heads.assign(size_of.size(), none);
       lists.clear();
       for (std::size_t a = 0; a + length <= n; ++a) {
         std::size_t const b = a + length - 1;
@@ -50,7 +52,7 @@ class chain_classes {
         ids_[b * (b + 1) / 2 + a] = first_id + id;
       }
       first_id += static_cast<std::uint32_t>(sizes.size());
-      size_of = std::move(sizes);
+      std::swap(size_of, sizes);
     }
     count_ = first_id;
   }
