@@ -164,6 +164,7 @@ inline void print_json(nlohmann::ordered_json const& j) {
 void add_plan(CLI::App& app, int& exit);
 void add_verify(CLI::App& app, int& exit);
 void add_allocate(CLI::App& app, int& exit);
+void add_checkpoint(CLI::App& app, int& exit);
 void add_show(CLI::App& app, int& exit);
 
 }  // namespace cli

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   cli::add_plan(app, exit);
   cli::add_verify(app, exit);
   cli::add_allocate(app, exit);
+  cli::add_checkpoint(app, exit);
   cli::add_show(app, exit);
   try {
     app.parse(argc, argv);

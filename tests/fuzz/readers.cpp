@@ -1,15 +1,18 @@
-// libFuzzer over what reads files: graphs, plans, allocation problems, tables of costs. Whatever the bytes are, the answer
+// libFuzzer over what reads files: graphs, plans, allocation problems, tables of costs, chains. Whatever the bytes are, the answer
 // is a value or one line; a graph that is read is sound, and a plan that is read can be judged. Plans are sealed anew, for
 // nobody guesses a checksum.
 //
 //   cmake --workflow --preset fuzz           60 s from the seeds beside this file
 //   build/fuzz/bin/fuzz_readers -max_total_time=600 -dict=tests/fuzz/words corpus tests/fuzz/seeds
+#include <neap/import/chain.hpp>
 #include <neap/import/graph_file.hpp>
 #include <neap/import/plan_file.hpp>
 #include <neap/ir/verify.hpp>
 #include <neap/memory/csv.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/cost_table.hpp>
+#include <neap/solve/chain_simulator.hpp>
+#include <neap/solve/rotor.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include <cstdlib>
@@ -28,6 +31,18 @@ void read_graph(std::string const& text) {
   if (!g) return one_line(g.message());
   need(neap::verify(g->program).ok());
   need(neap::check_order(g->program, g->order).ok());
+}
+
+/// A chain that is read is solved within a small table, and its plan fits.
+void read_chain(std::string const& text) {
+  auto const c = neap::io::parse_chain(text, "f");
+  if (!c) return one_line(c.message());
+  neap::slots_t const budget = 100;
+  auto const r = neap::rotor::solve(c->profile, budget, {.most_table_bytes = 1 << 24});
+  if (!r) return one_line(r.message());
+  if (!r->feasible(budget)) return;
+  auto const seen = neap::simulate(c->profile, r->sequence(budget));
+  need(seen.ok() && seen->peak <= budget + c->profile.input(0));
 }
 
 void read_plan(std::string text) {
@@ -50,6 +65,7 @@ extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t siz
 extern "C" int LLVMFuzzerTestOneInput(unsigned char const* data, std::size_t size) {
   std::string const text(reinterpret_cast<char const*>(data), size);
   if (text.find("neap.plan") != text.npos) read_plan(text);
+  else if (text.find("nb_sol") != text.npos) read_chain(text);
   else if (!text.empty() && (text[0] == '{' || text[0] == '[')) read_graph(text);
   else if (text.starts_with("neap-costs")) (void)neap::cost_table::from_text(text);
   else if (auto const problem = neap::read_minimalloc_csv(text); !problem) one_line(problem.message());

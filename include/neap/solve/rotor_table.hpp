@@ -1,0 +1,529 @@
+// The table of rk-Rotor: O(a, b, m), the least time to train blocks a to b with m slots beyond that of their fastest
+// options. x_a is kept outside m, y_{b+1} is inside. It is the smaller of
+//
+//   now    save block a with option k, train [a+1, b], then block a's backward:
+//            extra(k) + O(a+1, b, m - saved(k))
+//   later  run blocks a to j-1 without saving, keep x_j, train [j, b], then train [a, j-1]:
+//            forward(a..j-1) + O(j, b, m - x_j) + O(a, j-1, m)
+//
+// How it is fast:
+// - One cell for each class of equal sub-chains, sizes in the largest unit that divides them all.
+// - A cell is a row of times by m, up to where nothing need be recomputed, worked on in chunks that the compiler turns
+//   into vectors. Chunks are worked out when they are first asked for.
+// - A j, or a range of them, is left out where a bound says for each m of the chunk that it is no better than what is
+//   known. So most of [a, j-1] is never asked for. Both bounds follow by induction over the length, candidate by
+//   candidate; what is asked of b' makes the limits of [a, b'] no stricter than those of [a, b]:
+//     O(a, b, m) >= O(a+1, b, m)
+//     O(a, b, m) >= O(a, b', m)  for b' < b, if x_{b'+1} is no larger than any of x_{b'+2} to x_{b+1}; under the peer's
+//                                limits only if they ask no more of block b' alone than of block b' and others
+#pragma once
+
+#include <neap/plan/chain_profile.hpp>
+#include <neap/plan/chain_sequence.hpp>
+#include <neap/solve/chain_classes.hpp>
+#include <neap/solve/range_best.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// Which plans a solver takes to fit. `exact`: those that do. `peer`: those that Rockmate's solver takes to fit, which
+/// forgets the gradient of a block's output in its backward, so that plans go over their budget by up to 10 %, and asks
+/// elsewhere for more than is needed. For comparison only.
+enum class chain_limits : std::uint8_t { exact, peer };
+
+struct rotor_options {
+  chain_limits limits = chain_limits::exact;
+  std::int64_t most_table_bytes = std::int64_t{4} << 30;  ///< no table larger than this
+  bool bounds = true;  ///< false: every j is tried for every m, to see what bounds are worth
+};
+
+namespace detail {
+
+class rotor_table {
+ public:
+  static constexpr int width = 64;  // of a chunk, in slots
+  static constexpr int run = 8;     // what loops go in, where they do not take a whole chunk
+  static constexpr double never = HUGE_VAL;
+  // Bounds leave out sub-chains, which then are asked for by others inside others. From so deep on nothing is left out:
+  // in ascending order all that a sub-chain asks for is known before, or asks for nothing that is not.
+  static constexpr std::size_t deepest = 64;
+  struct too_large {};
+
+  rotor_table(chain_profile const& chain, slots_t largest, rotor_options options)
+      : n_(chain.size()),
+        exact_(options.limits == chain_limits::exact),
+        bounds_(options.bounds),
+        most_bytes_(options.most_table_bytes) {
+    if (n_ > 60'000 || charge((n_ + 1) * (n_ + 2) * 2)) throw too_large{};
+    read(chain);
+    classes_.emplace(kinds());
+    if (charge(classes_->count() * sizeof(cell))) throw too_large{};
+    cells_.resize(classes_->count());
+    find_saturation();
+    largest_ = std::min(largest / unit_, cells_[id(0, n_)].saturated);
+    zeros_.assign(width + run, 0.0);
+    if (largest_ >= 0) demand(0, n_, largest_ / width, 0);
+  }
+
+  /// The least time beyond that of the fastest options; `never` where no plan fits.
+  double overhead(slots_t budget) const {
+    return budget < 0 ? never : *known(0, n_, std::min(budget / unit_, cells_[id(0, n_)].saturated));
+  }
+
+  slots_t unit() const { return unit_; }
+  slots_t largest() const { return largest_; }
+
+  chain_sequence sequence(slots_t budget) const {
+    chain_sequence out;
+    struct stretch {
+      std::size_t a, b;
+      slots_t m;
+      bool backward;  // nothing but block a's backward
+    };
+    std::vector<stretch> open{{0, n_, std::min(budget / unit_, cells_[id(0, n_)].saturated), false}};
+    while (!open.empty()) {
+      auto const [a, b, m, backward] = open.back();
+      open.pop_back();
+      auto const first = static_cast<std::uint32_t>(a);
+      if (backward) {
+        out.push_back({chain_step::backward, first, 0});
+        continue;
+      }
+      if (a == n_) {
+        out.push_back({chain_step::loss, 0, 0});
+        continue;
+      }
+      double best = never;
+      option const* now = nullptr;
+      std::size_t later = 0;
+      for (auto const& o : blocks_[a].options)
+        if (m >= save_limit(a, b, o))
+          if (double const t = o.extra + (a == b ? 0 : *known(a + 1, b, m - o.saved)); t < best) best = t, now = &o;
+      for (std::size_t j = a + 1; j <= last_later(b); ++j) {
+        if (m < pass_limit(a, b, j) || m < input_[j]) continue;
+        auto const* const tail = known(j, b, m - input_[j]);
+        auto const* const head = known(a, j - 1, m);
+        if (!tail || !head) continue;  // left out by a bound
+        if (double const t = forward(a, j) + *tail + *head; t < best) best = t, later = j;
+      }
+      if (later != 0) {
+        out.push_back({chain_step::pass_keep, first, 0});
+        for (std::size_t i = a + 1; i < later; ++i)
+          out.push_back({chain_step::pass_drop, static_cast<std::uint32_t>(i), 0});
+        open.push_back({a, later - 1, m, false});
+        open.push_back({later, b, m - input_[later], false});
+      } else {
+        out.push_back({chain_step::save, first, now->number});
+        open.push_back({a, b, 0, true});
+        if (a < b) open.push_back({a + 1, b, m - now->saved, false});
+      }
+    }
+    return out;
+  }
+
+ private:
+  struct option {
+    double extra;  // time beyond the fastest option's
+    slots_t saved, forward, backward;
+    std::uint32_t number;
+    friend bool operator==(option const&, option const&) = default;
+  };
+  struct block {
+    double pass_time = 0;
+    slots_t pass_temporary = 0;
+    std::vector<option> options{};  // none that another one is at least as good as in everything
+    friend bool operator==(block const&, block const&) = default;
+  };
+  /// The times of a class of sub-chains for m in [0, chunks * width), and 0 from `saturated` on.
+  struct cell {
+    double* times = nullptr;
+    slots_t saturated = 0;
+    std::int32_t chunks = 0, room = 0;
+    std::int32_t whole = 0;   // chunks that hold all that is not 0
+    std::uint32_t guess = 0;  // the j, from a, that was best last
+  };
+
+  /// True if so many bytes more are too many.
+  bool charge(std::size_t bytes) {
+    used_bytes_ += static_cast<std::int64_t>(bytes);
+    return used_bytes_ > most_bytes_;
+  }
+
+  // --- the chain, with the loss as its last block, sizes in the largest unit that divides them all ---
+
+  void read(chain_profile const& chain) {
+    slots_t unit = chain.output;
+    for (auto const& b : chain.blocks) {
+      unit = std::gcd(std::gcd(unit, b.input), b.pass_temporary);
+      for (auto const& o : b.options)
+        unit = std::gcd(std::gcd(unit, o.saved), std::gcd(o.forward_temporary, o.backward_temporary));
+    }
+    unit_ = std::max<slots_t>(unit, 1);
+    std::vector<slots_t> passes;  // memory of block i's forward amid others: input, output, temporary
+    forwards_ = {0};
+    for (std::size_t i = 0; i < n_; ++i) {
+      auto const& b = chain.blocks[i];
+      input_.push_back(b.input / unit_);
+      passes.push_back((b.input + chain.input(i + 1) + b.pass_temporary) / unit_);
+      forwards_.push_back(forwards_.back() + b.pass_time);
+      double fastest = never;
+      for (auto const& o : b.options) fastest = std::min(fastest, o.forward_time + o.backward_time);
+      block read{b.pass_time, b.pass_temporary / unit_, {}};
+      for (std::size_t k = 0; k < b.options.size(); ++k) {
+        auto const& o = b.options[k];
+        read.options.push_back({o.forward_time + o.backward_time - fastest, o.saved / unit_,
+                                (o.saved + o.forward_temporary) / unit_, (o.saved + o.backward_temporary) / unit_,
+                                static_cast<std::uint32_t>(k)});
+      }
+      drop_dominated(read.options);
+      // Rockmate asks x_i + forward of a block alone, x_{i+1} + forward of one that others follow.
+      bounds_after_.push_back(exact_ || b.input <= chain.input(i + 1) ||
+                              std::ranges::all_of(read.options, [](auto const& o) { return o.forward <= o.backward; }));
+      blocks_.push_back(std::move(read));
+    }
+    blocks_.push_back({0, 0, {{0, 0, 0, 0, 0}}});
+    input_.push_back(chain.output / unit_);
+    input_.push_back(0);
+    forwards_.push_back(forwards_.back());
+    passes.push_back(input_[n_]);
+    least_input_ = range_best<slots_t, best_is::least>(input_);
+    most_pass_ = range_best<slots_t, best_is::most>(std::move(passes));
+  }
+
+  static void drop_dominated(std::vector<option>& options) {
+    auto const as_good = [](option const& a, option const& b) {
+      return a.extra <= b.extra && a.saved <= b.saved && a.forward <= b.forward && a.backward <= b.backward;
+    };
+    std::vector<option> kept;
+    for (auto const& o : options) {
+      if (std::ranges::any_of(kept, [&](auto const& k) { return as_good(k, o); })) continue;
+      std::erase_if(kept, [&](auto const& k) { return as_good(o, k); });
+      kept.push_back(o);
+    }
+    options = std::move(kept);
+  }
+
+  /// Blocks with equal numbers are equal, the sizes before and after them included.
+  std::vector<std::uint32_t> kinds() const {
+    std::vector<std::uint32_t> kind_of(n_ + 1), first;
+    for (std::size_t i = 0; i <= n_; ++i) {
+      auto const same = [&](std::uint32_t f) {
+        if (input_[f] != input_[i] || input_[f + 1] != input_[i + 1] || blocks_[f].pass_time != blocks_[i].pass_time ||
+            blocks_[f].pass_temporary != blocks_[i].pass_temporary ||
+            blocks_[f].options.size() != blocks_[i].options.size())
+          return false;
+        auto const alike = [](option const& x, option const& y) {
+          return x.extra == y.extra && x.saved == y.saved && x.forward == y.forward && x.backward == y.backward;
+        };
+        return std::ranges::equal(blocks_[f].options, blocks_[i].options, alike);
+      };
+      auto const at = std::ranges::find_if(first, same);
+      kind_of[i] = static_cast<std::uint32_t>(at - first.begin());
+      if (at == first.end()) first.push_back(static_cast<std::uint32_t>(i));
+    }
+    return kind_of;
+  }
+
+  std::uint32_t id(std::size_t a, std::size_t b) const { return (*classes_)(a, b); }
+  double forward(std::size_t a, std::size_t j) const { return forwards_[j] - forwards_[a]; }
+
+  // --- limits ---
+
+  /// The least memory for saving block a with an option, at the beginning of [a, b].
+  slots_t save_limit(std::size_t a, std::size_t b, option const& o) const {
+    if (exact_) return std::max(input_[b + 1] + o.forward, input_[a] + input_[a + 1] + o.backward);
+    if (a == b) return input_[a] + std::max(o.forward, o.backward);
+    return std::max({peer_limit(a, b), o.saved, input_[a + 1] + o.forward, input_[a] + o.backward});
+  }
+  /// The least memory for running blocks a to j-1 of [a, b] without saving.
+  slots_t pass_limit(std::size_t a, std::size_t b, std::size_t j) const {
+    return exact_ ? passing(a, b, j) : peer_limit(a, b);
+  }
+  slots_t passing(std::size_t a, std::size_t b, std::size_t j) const {
+    slots_t const first = input_[a + 1] + blocks_[a].pass_temporary;
+    return input_[b + 1] + (a + 1 < j ? std::max(first, most_pass_(a + 1, j)) : first);
+  }
+  /// Rockmate asks of every sub-chain that all of it can be run without saving.
+  slots_t peer_limit(std::size_t a, std::size_t b) const { return passing(a, b, b); }
+  /// The largest j of [a, b]. To run all blocks without saving before the loss is never faster: that the last block
+  /// saves costs no more than that it runs again.
+  std::size_t last_later(std::size_t b) const { return exact_ && b == n_ ? n_ - 1 : b; }
+
+  /// From how much memory on nothing need be recomputed, of each class.
+  void find_saturation() {
+    for (std::size_t b = 0; b <= n_; ++b)
+      for (std::size_t a = b + 1; a-- > 0;) {
+        auto& c = cells_[id(a, b)];
+        if (c.saturated != 0) continue;
+        slots_t least = INT64_MAX;
+        for (auto const& o : blocks_[a].options)
+          if (o.extra == 0)
+            least =
+                std::min(least, std::max(save_limit(a, b, o), a == b ? 0 : o.saved + cells_[id(a + 1, b)].saturated));
+        c.saturated = least;
+        c.whole = static_cast<std::int32_t>(std::min<slots_t>((least + width - 1) / width, INT32_MAX));
+      }
+  }
+
+  // --- cells ---
+
+  /// A row in which nothing need be recomputed.
+  double const* zeros() const { return zeros_.data(); }
+
+  /// `width` times from m >= 0 on; known ones, all of them. `run` more may be read, and mean nothing.
+  double const* row(cell const& c, slots_t m) const { return m >= slots_t{c.whole} * width ? zeros() : c.times + m; }
+  /// The time of [a, b] with m, or null where it was never asked for.
+  double const* known(std::size_t a, std::size_t b, slots_t m) const {
+    auto const& c = cells_[id(a, b)];
+    if (m < 0) return &infinite_;
+    if (m >= c.saturated) return zeros();
+    return m < slots_t{c.chunks} * width ? c.times + m : nullptr;
+  }
+
+  void make_room(cell& c, slots_t chunks) {
+    if (chunks <= c.room) return;
+    slots_t const all = c.whole;
+    auto const most = largest_ / width + 1;
+    auto room = std::max<slots_t>(chunks, std::min<slots_t>(c.room + c.room / 2 + 1, most));
+    if (room >= all) room = all + 1;  // and zeros to read beyond
+    double* const times = take(static_cast<std::size_t>(room));
+    auto* const rest = std::copy(c.times, c.times + slots_t{c.chunks} * width, times);
+    std::fill(rest, times + room * width + run, 0.0);  // what lies beyond all that is not 0, too
+    if (c.room > 0) free_[static_cast<std::size_t>(c.room)].push_back(c.times);
+    c.times = times;
+    c.room = static_cast<std::int32_t>(room);
+  }
+  double* take(std::size_t chunks) {
+    if (chunks >= INT32_MAX || chunks > static_cast<std::size_t>(most_bytes_) / (width * sizeof(double)))
+      throw too_large{};
+    if (free_.size() <= chunks) free_.resize(chunks + 1);
+    if (auto& f = free_[chunks]; !f.empty()) {
+      auto* const times = f.back();
+      f.pop_back();
+      return times;
+    }
+    std::size_t const count = chunks * width + run;
+    if (slab_left_ < count) {
+      std::size_t const slab = std::max<std::size_t>(count, std::size_t{1} << 15);
+      if (charge(slab * sizeof(double))) throw too_large{};
+      slabs_.push_back(std::unique_ptr<double[]>(new double[slab]));
+      slab_at_ = slabs_.back().get();
+      slab_left_ = slab;
+    }
+    auto* const times = slab_at_;
+    slab_at_ += count;
+    slab_left_ -= count;
+    return times;
+  }
+
+  static bool known_to(cell const& c, slots_t chunk) { return c.chunks > chunk || c.chunks >= c.whole; }
+
+  /// Chunks 0 to `chunk` of [a, b] are known afterwards, and of all [j, b] with j > a.
+  void demand(std::size_t a, std::size_t b, slots_t chunk, std::size_t depth) {
+    if (known_to(cells_[id(a, b)], chunk)) return;
+    std::size_t j = a;
+    while (j < b && !known_to(cells_[id(j + 1, b)], chunk)) ++j;
+    for (;; --j) {
+      auto& c = cells_[id(j, b)];
+      auto const last = std::min<slots_t>(chunk + 1, c.whole);
+      make_room(c, last);
+      while (c.chunks < last) {
+        solve(j, b, c, depth);
+        ++c.chunks;
+      }
+      if (j == a) return;
+    }
+  }
+
+  using chunk_times = std::array<double, width + run>;
+
+  /// Elements of a chunk that a candidate is about: those where its limit is met, up to the largest budget. Its tail's
+  /// row may begin after the chunk does: element i reads element i - skip.
+  struct span {
+    int from, to, skip;
+    bool empty() const { return from >= to; }
+  };
+  span span_of(slots_t begin, slots_t limit, slots_t kept) const {
+    auto const within = [](slots_t x) { return static_cast<int>(std::clamp<slots_t>(x, 0, width)); };
+    int const skip = within(kept - begin);
+    int const to = within(largest_ - begin + 1);
+    return {std::max(within(limit - begin), skip), to, skip};
+  }
+
+  // The loops that all the time goes to, over a fixed number of elements: compilers turn those into vectors.
+  template <int N>
+  static void lower_run(double* __restrict u, double extra, double const* __restrict tail,
+                        double const* __restrict head) {
+    for (int i = 0; i < N; ++i) {
+      double const t = extra + tail[i] + head[i];
+      u[i] = t < u[i] ? t : u[i];
+    }
+  }
+  static bool lowers_run(double const* __restrict u, double extra, double const* __restrict tail,
+                         double const* __restrict head) {
+    std::int64_t some = 0;
+    for (int i = 0; i < run; ++i) some |= extra + tail[i] + head[i] < u[i] ? std::int64_t{1} : std::int64_t{0};
+    return some != 0;
+  }
+
+  /// u = min(u, extra + tail + head). Up to `run` elements behind the span are looked at; there u is as low as can be.
+  static void lower(chunk_times& times, span s, double extra, double const* tail, double const* head) {
+    double* const u = times.data();
+    if (s.from == 0 && s.to == width) return lower_run<width>(u, extra, tail, head);
+    for (int i = s.from; i < s.to; i += run) lower_run<run>(u + i, extra, tail + (i - s.skip), head + i);
+  }
+  /// Whether that would lower anything.
+  static bool lowers(chunk_times const& times, span s, double extra, double const* tail, double const* head) {
+    double const* const u = times.data();
+    for (int i = s.from; i < s.to; i += run)
+      if (lowers_run(u + i, extra, tail + (i - s.skip), head + i)) return true;
+    return false;
+  }
+
+  /// Works out the next chunk of [a, b]; all of [j, b], j > a, is known as far.
+  void solve(std::size_t a, std::size_t b, cell& c, std::size_t depth) {
+    if (works_.size() <= depth) works_.push_back(std::make_unique<work>());
+    auto& w = *works_[depth];
+    auto const begin = slots_t{c.chunks} * width;
+    auto& u = w.times;
+    auto const end = static_cast<std::size_t>(std::clamp<slots_t>(largest_ - begin + 1, 0, width));
+    std::fill_n(u.begin(), end, never);
+    std::fill(u.begin() + end, u.end(), -never);  // beyond the span of any candidate: never lowered
+    for (auto const& o : blocks_[a].options) {
+      auto const s = span_of(begin, save_limit(a, b, o), a == b ? begin : o.saved);
+      if (s.empty()) continue;
+      if (a == b) lower(u, s, o.extra, zeros(), zeros());
+      else lower(u, s, o.extra, row(cells_[id(a + 1, b)], std::max<slots_t>(begin - o.saved, 0)), zeros());
+    }
+    if (a < b) {
+      part const p{a, b, c, w, depth, c.chunks, begin, classes_->that_end(b)};
+      if (bounds_ && depth < deepest) later_by_bounds(p);
+      else later_by_all(p);
+    }
+    std::copy_n(u.begin(), width, c.times + begin);
+  }
+
+  struct work {
+    chunk_times times;
+    std::vector<std::size_t> solved;  // j of which [a, j-1] is known, each with a smaller x_j than those after it
+  };
+
+  /// The chunk at work: of [a, b], from `begin` on.
+  struct part {
+    std::size_t a, b;
+    cell& c;
+    work& w;
+    std::size_t depth;
+    slots_t chunk, begin;
+    std::uint32_t const* column;  // classes of [j, b]
+    cell const& tail(rotor_table const& t, std::size_t j) const { return t.cells_[column[j]]; }
+  };
+
+  /// Tries j, whose limit is met in the chunk's elements from `limit` on. Afterwards [a, j-1] is known, if it was needed.
+  bool try_later(part const& p, std::size_t j, slots_t limit) { return try_later(p, j, limit, cells_[id(p.a, j - 1)]); }
+  bool try_later(part const& p, std::size_t j, slots_t limit, cell const& head) {
+    auto const kept = input_[j];
+    auto const s = span_of(p.begin, limit, kept);
+    if (s.empty()) return false;
+    if (!known_to(head, p.chunk)) demand(p.a, j - 1, p.chunk, p.depth + 1);
+    double& last = p.w.times[static_cast<std::size_t>(s.to - 1)];
+    double const was = last;
+    lower(p.w.times, s, forward(p.a, j), row(p.tail(*this, j), std::max<slots_t>(p.begin - kept, 0)),
+          row(head, p.begin));
+    if (last < was) p.c.guess = static_cast<std::uint32_t>(j - p.a);
+    return true;
+  }
+
+  void later_by_all(part const& p) {
+    for (std::size_t j = p.a + 1; j <= last_later(p.b); ++j) try_later(p, j, pass_limit(p.a, p.b, j));
+  }
+
+  /// Whether some j of [from, to) could be better at some m; `limit` is that of `from`.
+  bool hopeful(part const& p, std::size_t from, std::size_t to, slots_t limit) const {
+    auto const least = least_input_(from, to);
+    auto const s = span_of(p.begin, limit, least);
+    if (s.empty()) return false;
+    // The largest j' so far with [a, j'-1] known and x_j' no larger than any x_j from there on.
+    double const* head = zeros();
+    for (auto at = p.w.solved.size(); at-- > 0;)
+      if (input_[p.w.solved[at]] <= least) {
+        head = row(cells_[id(p.a, p.w.solved[at] - 1)], p.begin);
+        break;
+      }
+    return lowers(p.w.times, s, forward(p.a, from), row(p.tail(*this, to - 1), std::max<slots_t>(p.begin - least, 0)),
+                  head);
+  }
+
+  void later_by_bounds(part const& p) {
+    auto const [a, b] = std::pair(p.a, p.b);
+    std::size_t const end = last_later(b) + 1;
+    if (a + 1 >= end) return;
+    p.w.solved.clear();
+    auto guess = p.c.guess;
+    if (guess == 0) guess = p.tail(*this, a + 1).guess;
+    bool const guessed = guess != 0 && a + guess < end && try_later(p, a + guess, pass_limit(a, b, a + guess));
+    std::size_t const done = guessed ? a + guess : b + 1;
+    auto const note = [&](std::size_t j) {  // that [a, j-1] is known
+      if (!bounds_after_[j - 1]) return;
+      auto& s = p.w.solved;
+      auto const x = input_[j];
+      while (!s.empty() && input_[s.back()] >= x) s.pop_back();
+      s.push_back(j);
+    };
+    auto const chunk_end = std::min(largest_, p.begin + width - 1);
+    std::size_t step = 8, tried = 0;
+    for (std::size_t j = a + 1; j < end;) {
+      auto const limit = pass_limit(a, b, j);
+      if (limit > chunk_end) return;  // it only grows with j
+      auto const& head = cells_[id(a, j - 1)];
+      bool const known_head = known_to(head, p.chunk);
+      if (known_head) note(j);
+      std::size_t const to = std::min(j + step, end);
+      // One whose head is known is tried as quickly as it is judged.
+      if (!(to - j == 1 && known_head) && !hopeful(p, j, to, limit)) {
+        j = to;
+        step = std::min<std::size_t>(step * 2, 64);
+        continue;
+      }
+      if (to - j > 1) {
+        step = step > 4 ? step / 4 : 1;
+        continue;
+      }
+      if (j != done && try_later(p, j, limit, head) && !known_head) note(j);
+      ++j;
+      step = ++tried % 8 == 0 ? 4 : 1;
+    }
+  }
+
+  std::size_t n_;
+  bool exact_, bounds_;
+  std::int64_t most_bytes_, used_bytes_ = 0;
+  slots_t unit_ = 1, largest_ = -1;
+  std::vector<block> blocks_;       // n + 1: the loss is one
+  std::vector<slots_t> input_;      // n + 2: nothing comes after the loss
+  std::vector<char> bounds_after_;  // O(a, b', m) bounds O(a, b, m) for this b'
+  std::vector<double> forwards_;    // time of all plain forwards before
+  range_best<slots_t, best_is::least> least_input_;
+  range_best<slots_t, best_is::most> most_pass_;
+  std::optional<chain_classes> classes_;
+  std::vector<cell> cells_;
+  std::vector<std::unique_ptr<double[]>> slabs_;
+  double* slab_at_ = nullptr;
+  std::size_t slab_left_ = 0;
+  std::vector<std::vector<double*>> free_;  // by chunks
+  std::vector<double> zeros_;
+  double infinite_ = never;
+  std::vector<std::unique_ptr<work>> works_;  // by depth
+};
+
+}  // namespace detail
+
+}  // namespace neap::inline v0
