@@ -78,7 +78,7 @@ TEST_CASE("a multilayer perceptron in parts of the batch") {
   CHECK(check_in_parts(zoo::mlp({{16, 64, 64, 4}}), numbers_to_numbers, mse{}, 0.6) > 10);
 }
 TEST_CASE("transformers in parts of the batch, with dropout") {
-  std::pair<tensor, tensor> const text{numbers({8, 16}, 1, 16), numbers({8, 16}, 2, 16)};
+  std::pair<tensor, tensor> const text{numbers({8, 8}, 1, 16), numbers({8, 8}, 2, 16)};
   CHECK(check_in_parts(zoo::gpt(zoo::gpt_config::toy()), text, cross_entropy{}, 0.6) > 10);
   auto with_dropout = zoo::gpt_config::toy();
   with_dropout.fused_attention = false, with_dropout.tied_head = false, with_dropout.dropout = 0.1;
@@ -88,5 +88,5 @@ TEST_CASE("transformers in parts of the batch, with dropout") {
 }
 TEST_CASE("a recurrent net in parts") {
   std::pair<tensor, tensor> const text{numbers({8, 8}, 1, 16), numbers({8, 8}, 2, 16)};
-  check_in_parts(zoo::lstm(zoo::lstm_config::toy()), text, cross_entropy{}, 0.8);
+  check_in_parts(zoo::lstm(zoo::lstm_config::toy()), text, cross_entropy{}, 0.9);
 }
