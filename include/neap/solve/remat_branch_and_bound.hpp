@@ -98,14 +98,13 @@ class remat_phases {
       least_ = std::min(least_, 0.0);
       return;
     }
+    // First without ops that run ahead: those passes are quick, and seldom miss anything.
+    ahead_ = false;
     for (std::size_t width = how_.narrow; bound_ < cut(); width = std::min(how_.widest, width * 8)) {
-      double const left_out = pass(width);
-      bound_ = std::max(bound_, std::min(f_.rounded(left_out), least_));
-      if (watch_.over() || (width >= how_.widest && left_out < least_)) break;
-      if (left_out >= cut()) {
-        bound_ = least_;
-        break;
-      }
+      pass(width);
+      bound_ = std::max(bound_, std::min(f_.rounded(std::min(left_out_, skipped_)), least_));
+      if (watch_.over() || (ahead_ && width >= how_.widest)) break;
+      if (!ahead_ && (left_out_ >= cut() || width >= how_.widest)) ahead_ = true, width /= 8;
     }
     if (bound_ >= cut()) bound_ = least_;
   }
@@ -122,6 +121,7 @@ class remat_phases {
     double time = 0, bound = 0;
     std::uint32_t parent = 0, ops_at = 0, ops_count = 0;
   };
+  static constexpr std::int64_t hurried = 16;
   struct trace {
     std::uint32_t parent, ops_at, ops_count;
   };
@@ -137,10 +137,11 @@ class remat_phases {
     return f_.quantum > 0 ? least_ - f_.quantum * (1 - 1e-6) : least_ * (1 - 1e-9);
   }
 
-  /// One pass; the least bound among the labels that were left out.
-  double pass(std::size_t width) {
+  /// One pass. left_out_ is the least bound among the labels that were left out, skipped_ that among ops that could have
+  /// run ahead.
+  void pass(std::size_t width) {
     width_ = width;
-    left_out_ = f_.never;
+    left_out_ = skipped_ = f_.never;
     ops_.clear();
     std::vector<std::vector<trace>> traces(f_.ops + 1);
     std::vector<label> now(1), next;
@@ -152,7 +153,7 @@ class remat_phases {
       clear_index(1024);
       for (std::size_t i = 0; i < now.size(); ++i) {
         if (now[i].bound >= cut()) continue;
-        if (watch_.over()) {
+        if (watch_.over() && i >= static_cast<std::size_t>(hurried)) {
           left_out_ = std::min(left_out_, now[i].bound);
           continue;
         }
@@ -179,7 +180,6 @@ class remat_phases {
       }
       best_sequence.assign(reversed.rbegin(), reversed.rend());
     }
-    return left_out_;
   }
 
   // ---- one label's phase ----------------------------------------------------------------------------------------------
@@ -204,12 +204,17 @@ class remat_phases {
     walk(0, m);
   }
 
+  /// Counts a node; true where this label may have no more of them. When the budget is spent, a pass hurries to its end
+  /// with a few labels and nodes, so that what it has found so far becomes an answer.
+  bool spent() {
+    if (++nodes_ <= (watch_.spend() ? hurried : most_nodes_)) return false;
+    left_out_ = std::min(left_out_, from_bound_);
+    return true;
+  }
+
   /// Ops from `i` on are to come in this phase.
   void walk(std::size_t i, moment const& m) {
-    if (watch_.spend() || ++nodes_ > most_nodes_) {
-      left_out_ = std::min(left_out_, from_bound_);
-      return;
-    }
+    if (spent()) return;
     if (m.time + f_.bound(t_, m.alive) >= cut()) return;
     // What op t lacks, and what that lacks. pinned: read by an op that must still run in this phase.
     set lacking = f_.reads[t_] - m.alive, pinned = f_.reads[t_];
@@ -236,7 +241,9 @@ class remat_phases {
     for (std::size_t k = i; k < end; ++k) {
       if (!f_.again[k] || !m.alive.holds(f_.inputs[k])) continue;
       set const fresh = f_.outputs[k] - m.alive;
-      if (fresh.meets(f_.useful[t_ + 1])) run_op(k, m, pinned, true);
+      if (!fresh.meets(f_.useful[t_ + 1])) continue;
+      if (ahead_) run_op(k, m, pinned, true);
+      else skipped_ = std::min(skipped_, m.time + f_.time[k] + f_.bound(t_, m.alive | fresh));
     }
   }
 
@@ -308,10 +315,7 @@ class remat_phases {
       return;
     }
     if (over > rest) return;
-    if (watch_.spend() || ++nodes_ > most_nodes_) {
-      left_out_ = std::min(left_out_, from_bound_);
-      return;
-    }
+    if (spent()) return;
     auto const v = order[at];
     moment less = m;
     less.alive.reset(v);
@@ -396,10 +400,10 @@ class remat_phases {
   remat_facts<Words> f_;
   stop_watch watch_;
   std::int64_t most_workspace_ = 0, nodes_ = 0, most_nodes_ = 0;
-  double least_ = 0, bound_ = 0, left_out_ = 0, from_bound_ = 0;
+  double least_ = 0, bound_ = 0, left_out_ = 0, skipped_ = 0, from_bound_ = 0;
   std::size_t t_ = 0, width_ = 0;
   std::uint32_t from_ = 0;
-  bool roomy_ = false;
+  bool roomy_ = false, ahead_ = false;
   std::vector<std::uint32_t> run_now_;  ///< ops of the phase so far
   std::vector<std::uint32_t> ops_;      ///< of all labels of this pass
   std::vector<std::uint32_t> index_;
