@@ -82,7 +82,8 @@ class remat_phases {
   remat_phases(remat_branch_and_bound const& how, remat_problem const& p, remat_limits const& limits)
       : how_(how),
         f_(p, limits),
-        watch_(how.budget) {
+        watch_(how.budget),
+        places_(std::size_t{1} << std::min<std::size_t>(16, 6 + f_.ops / 2)) {
     for (std::size_t t = 0; t < f_.ops; ++t) most_workspace_ = std::max(most_workspace_, f_.workspace[t]);
   }
 
@@ -121,6 +122,11 @@ class remat_phases {
     double time = 0, bound = 0;
     std::uint32_t parent = 0, ops_at = 0, ops_count = 0;
   };
+  struct place {
+    set alive, ahead;
+    double time = 0;
+    std::uint32_t pass = 0, phase = 0, op = 0;
+  };
   static constexpr std::int64_t hurried = 16;
   struct trace {
     std::uint32_t parent, ops_at, ops_count;
@@ -141,6 +147,7 @@ class remat_phases {
   /// run ahead.
   void pass(std::size_t width) {
     width_ = width;
+    ++pass_;
     left_out_ = skipped_ = f_.never;
     ops_.clear();
     std::vector<std::vector<trace>> traces(f_.ops + 1);
@@ -212,10 +219,20 @@ class remat_phases {
     return true;
   }
 
+  /// Whether this place of this phase was reached before, as quickly; remembers it if not. Forgets at random.
+  bool seen(std::size_t i, moment const& m) {
+    place& here = places_[hash(m.alive, i) & (places_.size() - 1)];
+    bool const same = here.pass == pass_ && here.phase == t_ && here.op == i && here.alive == m.alive;
+    if (same && here.time <= m.time && m.ahead.holds(here.ahead)) return true;
+    if (!same || m.time <= here.time)
+      here = {m.alive, m.ahead, m.time, pass_, static_cast<std::uint32_t>(t_), static_cast<std::uint32_t>(i)};
+    return false;
+  }
+
   /// Ops from `i` on are to come in this phase.
   void walk(std::size_t i, moment const& m) {
     if (spent()) return;
-    if (m.time + f_.bound(t_, m.alive) >= cut()) return;
+    if (m.time + f_.bound(t_, m.alive) >= cut() || (i > 0 && seen(i, m))) return;
     // What op t lacks, and what that lacks. pinned: read by an op that must still run in this phase.
     set lacking = f_.reads[t_] - m.alive, pinned = f_.reads[t_];
     std::size_t first = t_;
@@ -389,10 +406,12 @@ class remat_phases {
     while (size < at_least) size *= 2;
     index_.assign(size, 0);
   }
-  std::uint32_t& find(set const& alive) {
-    std::uint64_t h = 0;
+  static std::size_t hash(set const& alive, std::uint64_t h) {
     for (auto w : alive.words) h = (h ^ w) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
-    for (std::size_t at = h & (index_.size() - 1);; at = (at + 1) & (index_.size() - 1))
+    return static_cast<std::size_t>(h);
+  }
+  std::uint32_t& find(set const& alive) {
+    for (std::size_t at = hash(alive, 0) & (index_.size() - 1);; at = (at + 1) & (index_.size() - 1))
       if (index_[at] == 0 || (*next_)[index_[at] - 1].alive == alive) return index_[at];
   }
 
@@ -402,7 +421,8 @@ class remat_phases {
   std::int64_t most_workspace_ = 0, nodes_ = 0, most_nodes_ = 0;
   double least_ = 0, bound_ = 0, left_out_ = 0, skipped_ = 0, from_bound_ = 0;
   std::size_t t_ = 0, width_ = 0;
-  std::uint32_t from_ = 0;
+  std::uint32_t from_ = 0, pass_ = 0;
+  std::vector<place> places_;
   bool roomy_ = false, ahead_ = false;
   std::vector<std::uint32_t> run_now_;  ///< ops of the phase so far
   std::vector<std::uint32_t> ops_;      ///< of all labels of this pass
