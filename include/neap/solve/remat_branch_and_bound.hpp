@@ -18,6 +18,7 @@
 #include <neap/solve/remat_sequence.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -156,6 +157,7 @@ class remat_phases {
     now[0].bound = bound_;
     for (t_ = 0; t_ < f_.ops; ++t_) {
       next_ = &next;
+      price_all();
       next.clear();
       clear_index(1024);
       for (std::size_t i = 0; i < now.size(); ++i) {
@@ -306,43 +308,79 @@ class remat_phases {
     emit(m);
   }
 
-  /// Calls `then` with every smallest set of members of `may` dropped that together have `over` units of `weight`; `phase` is
-  /// the next to run.
+  /// Calls `then` with every smallest set of members of `may` dropped that together have `over` units of `weight`; `phase`
+  /// is the next to run. Cheap ones first: by penalty a unit, as dear_ has it.
+  struct candidate {
+    std::uint32_t value;
+    std::int64_t weight;
+    double dear;  ///< penalty a unit
+  };
+  using candidates = std::array<candidate, 64 * Words>;
   template <class Then>
   void drop(set const& may, std::int64_t over, std::vector<std::int64_t> const& weight, std::size_t phase,
             moment const& m, Then&& then) {
-    std::vector<std::uint32_t> order;
+    candidates order;
+    std::size_t n = 0;
     std::int64_t rest = 0;
-    may.for_each([&](std::size_t v) {
-      if (weight[v] > 0) order.push_back(static_cast<std::uint32_t>(v)), rest += weight[v];
-    });
-    double const* const penalty = f_.penalty.data() + phase * f_.values;
-    std::sort(order.begin(), order.end(), [&](auto a, auto b) {
-      double const x = penalty[a] * static_cast<double>(weight[b]), y = penalty[b] * static_cast<double>(weight[a]);
-      return x != y ? x < y : a < b;
-    });
-    choose(order, 0, over, rest, std::numeric_limits<std::int64_t>::max(), weight, phase, m, then);
+    for (auto const& c : dear_) {
+      if (!may.test(c.value)) continue;
+      order[n++] = c;
+      rest += c.weight;
+    }
+    if (&weight != &f_.bytes) {
+      rest = 0;
+      for (std::size_t k = 0; k < n; ++k) rest += order[k].weight = weight[order[k].value];
+      std::size_t kept = 0;
+      for (std::size_t k = 0; k < n; ++k)
+        if (order[k].weight > 0) order[kept++] = price(order[k].value, order[k].weight, phase);
+      n = kept;
+      std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), cheaper);
+    }
+    choose(order.data(), order.data() + n, over, rest, std::numeric_limits<std::int64_t>::max(), phase, m,
+           f_.lack_of(phase, m.alive), then);
+  }
+  candidate price(std::size_t v, std::int64_t weight, std::size_t phase) const {
+    double const penalty = f_.due[phase].test(v) ? f_.penalty[phase * f_.values + v] : 0;
+    return {static_cast<std::uint32_t>(v), weight, penalty / static_cast<double>(weight)};
+  }
+  static bool cheaper(candidate const& a, candidate const& b) {
+    return a.dear != b.dear ? a.dear < b.dear : a.value < b.value;
+  }
+  void price_all() {
+    dear_.clear();
+    for (std::size_t v = 0; v < f_.values; ++v)
+      if (f_.bytes[v] > 0) dear_.push_back(price(v, f_.bytes[v], t_));
+    std::sort(dear_.begin(), dear_.end(), cheaper);
   }
   template <class Then>
-  void choose(std::vector<std::uint32_t> const& order, std::size_t at, std::int64_t over, std::int64_t rest,
-              std::int64_t smallest, std::vector<std::int64_t> const& weight, std::size_t phase, moment const& m,
-              Then&& then) {
+  void choose(candidate const* at, candidate const* end, std::int64_t over, std::int64_t rest, std::int64_t smallest,
+              std::size_t phase, moment const& m, typename remat_facts<Words>::lack const& lack, Then&& then) {
     if (over <= 0) {
       if (over + smallest > 0) then(m);  // else a smaller set will do
       return;
     }
     if (over > rest) return;
-    if (spent()) return;
-    auto const v = order[at];
-    moment less = m;
-    less.alive.reset(v);
-    less.bytes -= f_.bytes[v];
-    bool const in_vain = how_.run_late && m.ahead.test(v);  // it was made ahead, and nobody read it
-    less.ahead.reset(v);
-    if (!in_vain && less.time + f_.bound(phase, less.alive) < cut())
-      choose(order, at + 1, over - weight[v], rest - weight[v], std::min(smallest, weight[v]), weight, phase, less,
+    // At least what the cheapest units cost.
+    double least = m.time + f_.to_go[phase] + lack.time;
+    std::int64_t left = over;
+    for (auto c = at; left > 0 && c->dear < f_.never; left -= c->weight, ++c)
+      least += c->dear * static_cast<double>(std::min(left, c->weight));
+    if (least >= cut() || spent()) return;
+    auto const v = at->value;
+    if (!(how_.run_late && m.ahead.test(v))) {  // else it was made ahead, and nobody read it
+      moment less = m;
+      less.alive.reset(v);
+      less.bytes -= f_.bytes[v];
+      auto lacks = lack;
+      if (lack.wanted.test(v)) {
+        set gone;
+        gone.set(v);
+        f_.lose(phase, less.alive, lacks, gone);
+      }
+      choose(at + 1, end, over - at->weight, rest - at->weight, std::min(smallest, at->weight), phase, less, lacks,
              then);
-    choose(order, at + 1, over, rest - weight[v], smallest, weight, phase, m, then);
+    }
+    choose(at + 1, end, over, rest - at->weight, smallest, phase, m, lack, then);
   }
 
   // ---- labels of the next phase -----------------------------------------------------------------------------------------
@@ -427,6 +465,7 @@ class remat_phases {
   std::vector<std::uint32_t> run_now_;  ///< ops of the phase so far
   std::vector<std::uint32_t> ops_;      ///< of all labels of this pass
   std::vector<std::uint32_t> index_;
+  std::vector<candidate> dear_;  ///< what takes bytes, by penalty a byte in this phase
   std::vector<label>* next_ = nullptr;
 };
 

@@ -108,26 +108,33 @@ struct remat_facts {
 
   remat_facts(remat_problem const& p, remat_limits const& limits);
 
-  /// Everything that is missing from `alive` and must be made again, directly or for something else.
-  set missing_from(std::size_t t, set const& alive) const {
-    set missing = due[t] - alive, open = missing;
+  /// What is missing and must be made again, directly or for something else, and what that adds to the bound.
+  struct lack {
+    set missing, wanted;  ///< wanted: what is missing if it is not alive
+    double time = 0;
+  };
+  lack lack_of(std::size_t t, set const& alive) const {
+    lack l;
+    l.wanted = due[t];
+    lose(t, alive, l, due[t] - alive);
+    return l;
+  }
+  /// The same with these values gone, which `alive` does not hold any more and which were wanted.
+  void lose(std::size_t t, set const& alive, lack& l, set open) const {
+    double const* const of_phase = penalty.data() + t * values;
     while (!open.empty()) {
       auto const v = open.highest();
-      if (maker[v] < 0) return missing;
-      auto const k = static_cast<std::size_t>(maker[v]);
-      open -= outputs[k];
-      set const more = inputs[k] - alive - missing;
-      missing |= more, open |= more;
+      open.reset(v);
+      l.missing.set(v);
+      l.time += due[t].test(v) ? of_phase[v] : cost[v];
+      if (maker[v] < 0) return;  // gone for good: the time is `never`
+      auto const& reads_again = inputs[static_cast<std::size_t>(maker[v])];
+      l.wanted |= reads_again;
+      open |= reads_again - alive - l.missing;
     }
-    return missing;
   }
   /// Proved: from phase t on, with these values alive, no less time than this. `never` where something is lost.
-  double bound(std::size_t t, set const& alive) const {
-    double sum = to_go[t];
-    double const* const of_phase = penalty.data() + t * values;
-    missing_from(t, alive).for_each([&](std::size_t v) { sum += due[t].test(v) ? of_phase[v] : cost[v]; });
-    return sum;
-  }
+  double bound(std::size_t t, set const& alive) const { return to_go[t] + lack_of(t, alive).time; }
   std::int64_t bytes_of(set const& s) const {
     std::int64_t sum = 0;
     s.for_each([&](std::size_t v) { sum += bytes[v]; });

@@ -104,7 +104,7 @@ struct default_remat_solver {
   std::uint64_t seed = 1;
 
   remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
-    auto const looks = std::clamp<std::int64_t>(budget.work / 100, 1, 200'000);
+    auto const looks = std::clamp<std::int64_t>(500 * static_cast<std::int64_t>(p.ops.size()), 1, 100'000);
     return seed_then_improve(use_gap{.budget = {.work = looks, .seconds = budget.seconds / 5}, .seed = seed},
                              remat_branch_and_bound{.budget = {budget.work, budget.seconds * 4 / 5}})(p, limits);
   }
