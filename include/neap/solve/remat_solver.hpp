@@ -104,9 +104,15 @@ struct default_remat_solver {
   std::uint64_t seed = 1;
 
   remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
+    detail::stop_watch const watch(budget);
     auto const looks = std::clamp<std::int64_t>(500 * static_cast<std::int64_t>(p.ops.size()), 1, 100'000);
-    return seed_then_improve(use_gap{.budget = {.work = looks, .seconds = budget.seconds / 5}, .seed = seed},
-                             remat_branch_and_bound{.budget = {budget.work, budget.seconds * 4 / 5}})(p, limits);
+    auto const known = use_gap{.budget = {.work = looks, .seconds = budget.seconds / 5}, .seed = seed}(p, limits);
+    if (known.status == remat_status::optimal || known.status == remat_status::infeasible) return known;
+    auto best =
+        remat_branch_and_bound{.budget = {budget.work, std::max(0.0, budget.seconds - watch.seconds())}}.improve(
+            p, limits, known);
+    best.work += known.work;
+    return best;
   }
 };
 
