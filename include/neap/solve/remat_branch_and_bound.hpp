@@ -102,11 +102,12 @@ class remat_phases {
     }
     // First without ops that run ahead: those passes are quick, and seldom miss anything.
     ahead_ = false;
-    for (std::size_t width = how_.narrow; bound_ < cut(); width = std::min(how_.widest, width * 8)) {
+    for (std::size_t width = std::clamp<std::size_t>(how_.narrow, 1, how_.widest); bound_ < cut();) {
       pass(width);
       bound_ = std::max(bound_, std::min(f_.rounded(std::min(left_out_, skipped_)), least_));
       if (watch_.over() || (ahead_ && width >= how_.widest)) break;
-      if (!ahead_ && (left_out_ >= cut() || width >= how_.widest)) ahead_ = true, width /= 8;
+      if (!ahead_ && (left_out_ >= cut() || width >= how_.widest)) ahead_ = true;
+      else width = std::min(how_.widest, width * 8);
     }
     if (bound_ >= cut()) bound_ = least_;
   }
