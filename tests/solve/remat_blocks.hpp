@@ -77,6 +77,22 @@ inline remat_problem skip_chain(std::uint32_t length, std::uint32_t skip, std::u
   return p;
 }
 
+/// A short chain with skips, changed a little: workspaces, one more kept value, one more output of some op.
+inline remat_problem altered_chain(random_stream& draw) {
+  auto p = skip_chain(3 + draw.below(3), draw.below(4), draw());
+  auto const n = static_cast<std::uint32_t>(p.ops.size());
+  for (auto& op : p.ops)
+    if (draw.below(4) == 0) op.workspace_bytes = draw.below(8);
+  p.values[draw.below(n)].kept = true;
+  if (draw.below(2) == 0) return p;
+  auto const by = draw.below(n);
+  p.ops[by].outputs.push_back(n);
+  p.values.push_back({1 + draw.below(9)});
+  for (auto i = by + 1; i < n; ++i)
+    if (draw.below(4) == 0) p.ops[i].inputs.push_back(n);
+  return p;
+}
+
 /// The peak when nothing is dropped before its last use, and nothing runs again.
 inline std::int64_t peak_once(remat_problem const& p) {
   std::vector<std::size_t> last(p.values.size(), 0);

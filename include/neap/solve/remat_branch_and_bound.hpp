@@ -261,7 +261,7 @@ class remat_phases {
     for (std::size_t k = i; k < end; ++k) {
       if (!f_.again[k] || !m.alive.holds(f_.inputs[k])) continue;
       set const fresh = f_.outputs[k] - m.alive;
-      if (!fresh.meets(f_.useful[t_ + 1])) continue;
+      if (!fresh.meets(f_.useful[t_])) continue;
       if (ahead_) run_op(k, m, pinned, true);
       else skipped_ = std::min(skipped_, m.time + f_.time[k] + f_.bound(t_, m.alive | fresh));
     }
@@ -296,6 +296,7 @@ class remat_phases {
   }
   void end_phase(moment m) {
     set const gone = m.alive - f_.useful[t_ + 1];
+    if (how_.run_late && gone.meets(m.ahead)) return;  // made in vain
     m.alive -= gone;
     if (static_cast<std::int64_t>(t_) == f_.pause) {
       std::int64_t over = -f_.save_room;
