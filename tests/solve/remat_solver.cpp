@@ -33,7 +33,7 @@ struct no_solver {
 constexpr use_gap quick{.budget = {.work = 300}};
 static_assert(remat_solver<once> && remat_solver<use_gap> && remat_solver<remat_branch_and_bound>);
 static_assert(remat_solver<default_remat_solver> && !remat_solver<no_solver> && !remat_solver<int>);
-static_assert(remat_improver<remat_branch_and_bound> && !remat_improver<once>);
+static_assert(remat_improver<remat_branch_and_bound> && remat_improver<use_gap> && !remat_improver<once>);
 static_assert(remat_solver<decltype(best_of(once{}, quick))>);
 static_assert(remat_solver<decltype(first_optimal(once{}, quick, remat_branch_and_bound{}))>);
 static_assert(remat_solver<decltype(seed_then_improve(once{}, remat_branch_and_bound{}))>);

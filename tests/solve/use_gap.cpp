@@ -80,3 +80,25 @@ TEST_CASE("a faulty problem is refused with the place") {
   CHECK(a.status == remat_status::infeasible);
   CHECK(a.why == "op 0: an input is no value of this block");
 }
+
+TEST_CASE("an improved answer is never slower, and is often quicker") {
+  random_stream draw(8);
+  int quicker = 0;
+  for (int round = 0; round < 300; ++round) {
+    auto const p = round % 2 ? testing::random_block(draw, 20) : testing::altered_chain(draw);
+    auto const once = testing::peak_once(p), alone = testing::largest_op(p);
+    remat_limits const limits{alone + (once - alone) / 2};
+    auto const known = use_gap{.budget = {.work = 60}}(p, limits);
+    auto const exact = remat_branch_and_bound{.budget = {.work = 200'000}}(p, limits);
+    for (auto const& from : {known, exact}) {
+      auto const a = use_gap{.budget = {.work = 600}, .seed = 2}.improve(p, limits, from);
+      CAPTURE(round);
+      auto const right = verify(p, limits, a);
+      CHECK_MESSAGE(right.ok(), right.message());
+      CHECK(a.lower_bound >= std::min(from.lower_bound, a.time));
+      if (has_steps(from)) CHECK((has_steps(a) && a.time <= from.time));
+      quicker += has_steps(a) && (!has_steps(from) || a.time < from.time);
+    }
+  }
+  CHECK(quicker > 5);
+}

@@ -96,10 +96,11 @@ struct remat_facts {
   std::vector<set> inputs, outputs;
   std::vector<set>
       reads;  ///< what must be alive when the op runs first: its inputs; for the last one also what is kept
-  std::vector<std::int32_t> maker;  ///< of each value; -1: an input
-  std::vector<double> cost;         ///< of each value: its part of the time of one more run of its op, or never
-  std::vector<set> useful;          ///< by phase: what may be read from then on, be it for a recomputation
-  double quantum = 0;               ///< every sum of times is a multiple of this; 0: not known
+  std::vector<std::uint32_t> number;  ///< of each value of the problem; no_producer: it is ground
+  std::vector<std::int32_t> maker;    ///< of each value; -1: an input
+  std::vector<double> cost;           ///< of each value: its part of the time of one more run of its op, or never
+  std::vector<set> useful;            ///< by phase: what may be read from then on, be it for a recomputation
+  double quantum = 0;                 ///< every sum of times is a multiple of this; 0: not known
   // The bound: to go from phase t, with everything alive, plus a penalty for each value due and missing.
   std::vector<double> to_go;
   std::vector<double> penalty;  ///< [phase * values + value]
@@ -187,7 +188,7 @@ remat_facts<Words>::remat_facts(remat_problem const& p, remat_limits const& limi
     return static_cast<std::int32_t>(made_by[a]) < static_cast<std::int32_t>(made_by[b]);
   });
   values = order.size();
-  std::vector<std::uint32_t> number(p.values.size(), no_producer);
+  number.assign(p.values.size(), no_producer);
   set kept;
   for (std::size_t i = 0; i < values; ++i) {
     auto const& v = p.values[order[i]];

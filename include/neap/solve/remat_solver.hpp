@@ -98,20 +98,32 @@ constexpr auto seed_then_improve(Seed seed, Improver improver) {
   return detail::seeded_remat<Seed, Improver>{seed, improver};
 }
 
-/// The solver to use when nothing is known about the block: a short search, then proof as far as the budget goes.
+/// The solver to use when nothing is known about the block: a short search over gaps, the exact search's first passes,
+/// gaps again from what these found where nothing is proved yet, and proof as far as the rest of the budget goes. Work
+/// counts nodes of the exact search; an evaluation of gaps takes about as long as six.
 struct default_remat_solver {
   remat_budget budget{.work = 20'000'000};
   std::uint64_t seed = 1;
 
   remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
     detail::stop_watch const watch(budget);
-    auto const looks = std::clamp<std::int64_t>(500 * static_cast<std::int64_t>(p.ops.size()), 1, 100'000);
-    auto const known = use_gap{.budget = {.work = looks, .seconds = budget.seconds / 5}, .seed = seed}(p, limits);
-    if (known.status == remat_status::optimal || known.status == remat_status::infeasible) return known;
-    auto best =
-        remat_branch_and_bound{.budget = {budget.work, std::max(0.0, budget.seconds - watch.seconds())}}.improve(
-            p, limits, known);
-    best.work += known.work;
+    std::int64_t work = 0;
+    auto const part = [&](std::int64_t share, double of_time) {
+      return remat_budget{std::max<std::int64_t>(1, share),
+                          std::max(0.0, std::min(budget.seconds * of_time, budget.seconds - watch.seconds()))};
+    };
+    auto const proved = [](remat_answer const& a) {
+      return a.status == remat_status::optimal || a.status == remat_status::infeasible;
+    };
+    auto const looks = std::clamp<std::int64_t>(budget.work / 60, 1, 500 * static_cast<std::int64_t>(p.ops.size()) + 1);
+    auto best = use_gap{part(looks, 0.1), seed}(p, limits);
+    for (int stage = 0; stage < 3 && !proved(best); ++stage) {
+      work += best.work;
+      if (stage == 0) best = remat_branch_and_bound{part(budget.work / 8, 0.15)}.improve(p, limits, best);
+      if (stage == 1) best = use_gap{part(budget.work / 24, 0.3), seed + 1}.improve(p, limits, best);
+      if (stage == 2) best = remat_branch_and_bound{part(budget.work * 5 / 8, 1)}.improve(p, limits, best);
+    }
+    best.work += work;
     return best;
   }
 };

@@ -36,8 +36,16 @@ struct use_gap {
   remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
     return front(p, std::span(&limits, 1)).front();
   }
+  /// The same, from an answer that is known: it must pass verify(). Law: never slower than it.
+  remat_answer improve(remat_problem const& p, remat_limits const& limits, remat_answer const& known) const;
   /// One answer for each of these limits, in their order, from one search.
-  std::vector<remat_answer> front(remat_problem const& p, std::span<remat_limits const> limits) const;
+  std::vector<remat_answer> front(remat_problem const& p, std::span<remat_limits const> limits) const {
+    return search(p, limits, {});
+  }
+
+ private:
+  std::vector<remat_answer> search(remat_problem const& p, std::span<remat_limits const> limits,
+                                   remat_answer const& known) const;
 };
 
 namespace detail {
@@ -71,9 +79,13 @@ class gap_search {
     dearness_ = 2 * time_once_ / static_cast<double>(bytes);
   }
 
-  void run() {
+  void run(remat_answer const& known) {
     evaluate_all();
     note();
+    if (has_steps(known)) {
+      restore(gaps_of(known));
+      note();
+    }
     if (gaps_.empty()) return;
     // The widest limits first: each search starts from what the last one found.
     std::vector<std::size_t> order;
@@ -126,7 +138,7 @@ class gap_search {
     double time = 0;
     std::int64_t peak = 0;
   };
-  struct known {
+  struct incumbent {
     bool found = false;
     double time = 0;
     std::vector<ends> gaps;
@@ -159,6 +171,32 @@ class gap_search {
       while (end > 0 && !f_.useful[end - 1].test(v)) --end;
       if (last[v] >= 0 && end > static_cast<std::size_t>(last[v]) + 1) add(v, end - 1, true);
     }
+  }
+
+  /// The gaps of an answer; what is held in the middle of one only is forgotten.
+  std::vector<ends> gaps_of(remat_answer const& known) const {
+    std::vector<set> held(f_.ops + 1);
+    set alive = held_[0];
+    std::size_t next = 0;
+    bool begun = true;  // the phase
+    for (auto const& step : known.steps) {
+      if (step.what == remat_step::action::drop) {
+        if (auto const v = f_.number[step.index]; v != no_producer) alive.reset(v);
+        continue;
+      }
+      if (begun) held[next] = alive;
+      alive |= f_.outputs[step.index];
+      begun = step.index == next;
+      next += begun;
+    }
+    std::vector<ends> out;
+    for (auto const& g : gaps_) {
+      ends e{g.from, g.to};
+      while (e.until < g.to && held[e.until + 1].test(g.value)) ++e.until;
+      while (e.since > e.until && held[e.since].test(g.value)) --e.since;
+      out.push_back(g.last ? ends{e.until, e.until} : e);
+    }
+    return out;
   }
 
   /// Time and peak of one phase, from what is held into it and out of it; appends its ops.
@@ -343,7 +381,7 @@ class gap_search {
   std::vector<set> held_;  ///< by phase: alive when it begins
   std::vector<cost> phases_;
   std::vector<std::pair<std::uint32_t, cost>> before_;
-  std::vector<known> best_;
+  std::vector<incumbent> best_;
   std::vector<double> bounds_;
   std::vector<std::uint32_t> run_;
   double time_ = 0, time_once_ = 0, dearness_ = 0;
@@ -351,10 +389,10 @@ class gap_search {
 };
 
 template <std::size_t Words>
-std::vector<remat_answer> search_gaps(use_gap const& how, remat_problem const& p,
-                                      std::span<remat_limits const> limits) {
+std::vector<remat_answer> search_gaps(use_gap const& how, remat_problem const& p, std::span<remat_limits const> limits,
+                                      remat_answer const& known) {
   gap_search<Words> search(how, p, limits);
-  search.run();
+  search.run(known);
   std::vector<remat_answer> out;
   for (std::size_t i = 0; i < limits.size(); ++i) out.push_back(search.answer(i));
   return out;
@@ -362,7 +400,8 @@ std::vector<remat_answer> search_gaps(use_gap const& how, remat_problem const& p
 
 }  // namespace detail
 
-inline std::vector<remat_answer> use_gap::front(remat_problem const& p, std::span<remat_limits const> limits) const {
+inline std::vector<remat_answer> use_gap::search(remat_problem const& p, std::span<remat_limits const> limits,
+                                                 remat_answer const& known) const {
   if (auto const ok = check(p); !ok) {
     remat_answer refused;
     refused.status = remat_status::infeasible;
@@ -370,12 +409,25 @@ inline std::vector<remat_answer> use_gap::front(remat_problem const& p, std::spa
     return std::vector<remat_answer>(limits.size(), refused);
   }
   auto const n = detail::movable_values(p);
-  if (n <= 64) return detail::search_gaps<1>(*this, p, limits);
-  if (n <= 128) return detail::search_gaps<2>(*this, p, limits);
-  if (n <= remat_branch_and_bound::most_values) return detail::search_gaps<4>(*this, p, limits);
+  if (n <= 64) return detail::search_gaps<1>(*this, p, limits, known);
+  if (n <= 128) return detail::search_gaps<2>(*this, p, limits, known);
+  if (n <= remat_branch_and_bound::most_values) return detail::search_gaps<4>(*this, p, limits, known);
   remat_answer none;
   none.lower_bound = time_once(p);
   return std::vector<remat_answer>(limits.size(), none);
+}
+
+inline remat_answer use_gap::improve(remat_problem const& p, remat_limits const& limits,
+                                     remat_answer const& known) const {
+  auto a = search(p, std::span(&limits, 1), known).front();
+  if (!has_steps(known) || a.status == remat_status::infeasible) return a;
+  double const bound = std::max(a.lower_bound, known.lower_bound);
+  auto const work = a.work;
+  if (!has_steps(a) || a.time >= known.time) a = known;
+  a.work = work;
+  a.lower_bound = std::min(bound, a.time);
+  a.status = a.lower_bound >= a.time * (1 - 1e-12) ? remat_status::optimal : remat_status::feasible;
+  return a;
 }
 
 }  // namespace neap::inline v0
