@@ -296,9 +296,10 @@ class gap_search {
   }
   /// Time, and bytes over the limits at a price.
   double score(std::size_t i) const {
-    std::int64_t over = std::max<std::int64_t>(0, saved_ - limits_[i].saved_bytes);
-    for (auto const& c : phases_) over += std::max<std::int64_t>(0, c.peak - limits_[i].peak_bytes);
-    return time_ + dearness_ * static_cast<double>(over);
+    auto over = static_cast<double>(std::max<std::int64_t>(0, saved_ - limits_[i].saved_bytes));
+    for (auto const& c : phases_)
+      over += static_cast<double>(std::max<std::int64_t>(0, c.peak - limits_[i].peak_bytes));
+    return time_ + dearness_ * over;
   }
 
   void anneal(std::size_t i, std::int64_t moves) {
