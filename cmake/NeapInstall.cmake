@@ -12,11 +12,16 @@ if(TARGET neap_import)
   install(TARGETS neap_import EXPORT neap-import-targets)
   install(EXPORT neap-import-targets NAMESPACE neap:: DESTINATION ${package_dir})
 endif()
+if(TARGET neap_highs)
+  install(TARGETS neap_highs EXPORT neap-highs-targets)
+  install(EXPORT neap-highs-targets NAMESPACE neap:: DESTINATION ${package_dir})
+endif()
 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/neap-config-version.cmake
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/neap-config.cmake ${PROJECT_SOURCE_DIR}/cmake/neap-dependencies.cmake
               ${PROJECT_SOURCE_DIR}/cmake/neap-compile-apart.cmake
               ${PROJECT_SOURCE_DIR}/cmake/FindNeapOpenBLAS.cmake ${PROJECT_SOURCE_DIR}/cmake/FindNeapThrust.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/FindNeapHighs.cmake
               ${PROJECT_BINARY_DIR}/neap-config-version.cmake
         DESTINATION ${package_dir})

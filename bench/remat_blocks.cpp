@@ -1,0 +1,131 @@
+// Solvers of recomputation inside a block beside each other, on chains with skips (tests/solve/remat_blocks.hpp: as in
+// Checkmate's setting, a chain, every third op reads a value three back, then the backward). One CSV row a case; every
+// answer is checked first, and contradicting proofs end the program.
+//   remat_blocks [--seconds S] [--gap-work N] [--seeds N] [--highs-seconds S] [--most-ops N] [--long S]
+//     --seconds        for the exact search and for the default solver (processor time is told beside it)
+//     --highs-seconds  for HiGHS, where it was built in; 0: leave it out
+//     --long           also the best that is known: the default solver for that long, with another seed
+#include <neap/solve/remat_check.hpp>
+#include <neap/solve/remat_solver.hpp>
+#ifdef NEAP_HAS_HIGHS
+#include <neap/solve/checkmate_milp.hpp>
+#include <neap/solve/highs.hpp>
+#endif
+
+#include "../tests/solve/remat_blocks.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <limits>
+#include <string>
+
+namespace {
+
+struct options {
+  double seconds = 1, highs_seconds = 20, long_seconds = 0;
+  std::int64_t gap_work = 200'000;
+  std::uint64_t seeds = 3;
+  std::uint32_t most_ops = 100;
+};
+
+/// What all answers to one question prove together.
+struct proofs {
+  double least = std::numeric_limits<double>::infinity(), bound = 0;
+};
+
+template <class Solver>
+void ask(Solver const& solver, neap::remat_problem const& p, neap::remat_limits const& limits, proofs& all) {
+  auto const begin = std::chrono::steady_clock::now();
+  auto const cpu = std::clock();
+  auto const a = solver(p, limits);
+  double const spent = static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC;
+  double const wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (auto const right = verify(p, limits, a); !right) {
+    std::fprintf(stderr, "a wrong answer: %s\n", right.message().c_str());
+    std::exit(1);
+  }
+  all.bound = std::max(all.bound, a.lower_bound);
+  if (has_steps(a)) all.least = std::min(all.least, a.time);
+  if (all.bound > all.least * (1 + 1e-6)) {
+    std::fprintf(stderr, "contradicting proofs: %g is possible, and %g a bound\n", all.least, all.bound);
+    std::exit(1);
+  }
+  std::printf(",%s,%.10g,%.10g,%.3f,%.3f", name_of(a.status), has_steps(a) ? a.time : 0, a.lower_bound, wall, spent);
+  std::fflush(stdout);
+}
+
+void columns(char const* solver) {
+  for (char const* what : {"status", "time", "bound", "seconds", "cpu_seconds"}) std::printf(",%s_%s", solver, what);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  options o;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    std::string const name = argv[i];
+    double const value = std::atof(argv[i + 1]);
+    if (name == "--seconds") o.seconds = value;
+    else if (name == "--highs-seconds") o.highs_seconds = value;
+    else if (name == "--long") o.long_seconds = value;
+    else if (name == "--gap-work") o.gap_work = static_cast<std::int64_t>(value);
+    else if (name == "--seeds") o.seeds = static_cast<std::uint64_t>(value);
+    else if (name == "--most-ops") o.most_ops = static_cast<std::uint32_t>(value);
+    else {
+      std::fprintf(stderr, "no such option: %s\n", argv[i]);
+      return 2;
+    }
+  }
+  std::printf("case,ops,values,limit_bytes,peak_once_bytes,time_once");
+  columns("exact"), columns("gap"), columns("default");
+  if (o.long_seconds > 0) columns("long");
+#ifdef NEAP_HAS_HIGHS
+  if (o.highs_seconds > 0) columns("highs");
+#endif
+  std::printf("\n");
+
+  struct kind {
+    std::uint32_t length, skip;
+    int percent;
+  };
+  // The specification's table, and more of the tight ones.
+  for (auto const [length, skip, percent] : {kind{15, 0, 60},
+                                             {15, 3, 60},
+                                             {15, 3, 50},
+                                             {20, 0, 60},
+                                             {20, 3, 60},
+                                             {20, 3, 45},
+                                             {25, 3, 60},
+                                             {25, 3, 45},
+                                             {30, 3, 60},
+                                             {30, 3, 45},
+                                             {50, 3, 60},
+                                             {50, 3, 40}})
+    for (std::uint64_t seed = 0; seed < o.seeds; ++seed) {
+      if (2 * length > o.most_ops) continue;
+      auto const p = neap::testing::skip_chain(length, skip, seed);
+      auto const once = neap::testing::peak_once(p);
+      neap::remat_limits const limits{once * percent / 100};
+      std::printf("g_%u_%u_%.2f_%llu,%zu,%zu,%lld,%lld,%g", length, skip, percent / 100.0,
+                  static_cast<unsigned long long>(seed), p.ops.size(), p.values.size(),
+                  static_cast<long long>(limits.peak_bytes), static_cast<long long>(once), time_once(p));
+      neap::remat_budget const clock{.seconds = o.seconds};
+      proofs all;
+      ask(neap::remat_branch_and_bound{.budget = clock}, p, limits, all);
+      ask(neap::use_gap{.budget = {.work = o.gap_work}}, p, limits, all);
+      ask(neap::default_remat_solver{.budget = clock}, p, limits, all);
+      if (o.long_seconds > 0)
+        ask(best_of(neap::default_remat_solver{.budget = {.seconds = o.long_seconds}, .seed = 2},
+                    neap::use_gap{.budget = {.seconds = o.long_seconds / 2}, .seed = 3}),
+            p, limits, all);
+#ifdef NEAP_HAS_HIGHS
+      if (o.highs_seconds > 0) ask(neap::checkmate<neap::highs>{{o.highs_seconds}}, p, limits, all);
+#endif
+      std::printf("\n");
+      std::fflush(stdout);
+    }
+}

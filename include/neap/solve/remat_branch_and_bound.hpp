@@ -1,0 +1,513 @@
+// The exact solver of recomputation inside a block: branch and bound over phases and sets of living values.
+//
+// A state is (phase t, what is alive when it begins); its label is the least time that reaches it. Values are dropped as
+// late as can be, so a state stands for all its subsets, and a label is beaten by one with more alive and less time. A
+// phase is walked op by op: what op t lacks must be made, other ops may run on the way, and where an op does not fit, each
+// smallest set of droppable values is a branch. The bound (solve/remat_facts.hpp) tells what the rest takes at least.
+//
+// Phases are finished one after the other, each with the best `width` labels; the first passes are narrow and find good
+// answers, which cut the wider ones. A pass in which no label had to be left out proves its answer; one that left labels
+// out proves the least of their bounds.
+//
+// An op that runs ahead of its need could mostly run a phase later just as well. Such a branch ends when that is seen:
+// when the walk passes the same op a phase later with its inputs alive, room for it, and its output not read yet.
+#pragma once
+
+#include <neap/plan/remat_problem.hpp>
+#include <neap/solve/remat_facts.hpp>
+#include <neap/solve/remat_sequence.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// What a search may spend. Answers depend on `seconds` only where it ends the search.
+struct remat_budget {
+  std::int64_t work = std::int64_t{1} << 62;  ///< nodes or evaluations, as the solver counts them
+  double seconds = std::numeric_limits<double>::infinity();
+};
+
+/// The exact solver; see above. Gives optimal, infeasible (both proved), feasible with its bound, or budget_spent.
+/// Up to `most_values` values (inputs that are kept not counted); larger blocks are answered with budget_spent.
+struct remat_branch_and_bound {
+  remat_budget budget{.work = 20'000'000};
+  std::size_t narrow = 32;  ///< labels a phase in the first pass; eight times as many in each further one
+  std::size_t widest = std::size_t{1} << 22;  ///< labels a phase in the last pass
+  bool drop_beaten = true;                    ///< compare labels by what is alive
+  bool run_late = true;                       ///< end branches whose recomputation could be later
+
+  static constexpr std::size_t most_values = 256;
+
+  remat_answer operator()(remat_problem const& p, remat_limits const& limits) const { return improve(p, limits, {}); }
+  /// The same, from an answer that is known: it must pass verify(). Law: never slower than it.
+  remat_answer improve(remat_problem const& p, remat_limits const& limits, remat_answer const& known) const;
+};
+
+namespace detail {
+
+/// Seconds since it was made, read seldom.
+class stop_watch {
+ public:
+  explicit stop_watch(remat_budget const& b) : budget_(b), begin_(std::chrono::steady_clock::now()) {}
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
+  /// Counts one piece of work; true when the budget is spent.
+  bool spend() {
+    if (++work_ > budget_.work) over_ = true;
+    if ((work_ & 1023) == 0 && budget_.seconds < std::numeric_limits<double>::infinity() && seconds() > budget_.seconds)
+      over_ = true;
+    return over_;
+  }
+  bool over() const { return over_; }
+  std::int64_t work() const { return work_; }
+
+ private:
+  remat_budget budget_;
+  std::chrono::steady_clock::time_point begin_;
+  std::int64_t work_ = 0;
+  bool over_ = false;
+};
+
+template <std::size_t Words>
+class remat_phases {
+ public:
+  using set = value_set<Words>;
+
+  remat_phases(remat_branch_and_bound const& how, remat_problem const& p, remat_limits const& limits)
+      : how_(how),
+        f_(p, limits),
+        watch_(how.budget),
+        places_(std::size_t{1} << std::min<std::size_t>(16, 6 + f_.ops / 2)) {
+    for (std::size_t t = 0; t < f_.ops; ++t) most_workspace_ = std::max(most_workspace_, f_.workspace[t]);
+  }
+
+  /// Sequences quicker than `known` (never: any); the best goes to `best_sequence`.
+  void run(double known) {
+    least_ = known;
+    if (f_.hopeless || f_.save_room < 0 || (f_.ops == 0 && f_.room < 0)) {
+      bound_ = f_.never;
+      return;
+    }
+    bound_ = f_.rounded(f_.bound(0, inputs()));
+    if (f_.ops == 0) {
+      least_ = std::min(least_, 0.0);
+      return;
+    }
+    // First without ops that run ahead: those passes are quick, and seldom miss anything.
+    ahead_ = false;
+    for (std::size_t width = std::clamp<std::size_t>(how_.narrow, 1, how_.widest); bound_ < cut();) {
+      pass(width);
+      bound_ = std::max(bound_, std::min(f_.rounded(std::min(left_out_, skipped_)), least_));
+      if (watch_.over() || (ahead_ && width >= how_.widest)) break;
+      if (!ahead_ && (left_out_ >= cut() || width >= how_.widest)) ahead_ = true;
+      else width = std::min(how_.widest, width * 8);
+    }
+    if (bound_ >= cut()) bound_ = least_;
+  }
+  bool found() const { return !best_sequence.empty(); }
+  double least() const { return least_; }
+  double bound() const { return bound_; }
+  std::int64_t work() const { return watch_.work(); }
+
+  std::vector<std::uint32_t> best_sequence;
+
+ private:
+  struct label {
+    set alive, ahead;  ///< ahead: made before they were needed, and not read yet
+    double time = 0, bound = 0;
+    std::uint32_t parent = 0, ops_at = 0, ops_count = 0;
+  };
+  struct place {
+    set alive, ahead;
+    double time = 0;
+    std::uint32_t pass = 0, phase = 0, op = 0;
+  };
+  static constexpr std::int64_t hurried = 16;
+  struct trace {
+    std::uint32_t parent, ops_at, ops_count;
+  };
+
+  set inputs() const {
+    set s;
+    for (std::size_t v = 0; v < f_.values && f_.maker[v] < 0; ++v) s.set(v);
+    return s & f_.useful[0];
+  }
+  /// Bounds from here on are of no use.
+  double cut() const {
+    if (!(least_ < f_.never)) return f_.never;
+    return f_.quantum > 0 ? least_ - f_.quantum * (1 - 1e-6) : least_ * (1 - 1e-9);
+  }
+
+  /// One pass. left_out_ is the least bound among the labels that were left out, skipped_ that among ops that could have
+  /// run ahead.
+  void pass(std::size_t width) {
+    width_ = width;
+    ++pass_;
+    left_out_ = skipped_ = f_.never;
+    ops_.clear();
+    std::vector<std::vector<trace>> traces(f_.ops + 1);
+    std::vector<label> now(1), next;
+    now[0].alive = inputs();
+    now[0].bound = bound_;
+    for (t_ = 0; t_ < f_.ops; ++t_) {
+      next_ = &next;
+      price_all();
+      next.clear();
+      clear_index(1024);
+      for (std::size_t i = 0; i < now.size(); ++i) {
+        if (now[i].bound >= cut()) continue;
+        if (watch_.over() && i >= static_cast<std::size_t>(hurried)) {
+          left_out_ = std::min(left_out_, now[i].bound);
+          continue;
+        }
+        from_ = static_cast<std::uint32_t>(i);
+        from_bound_ = now[i].bound;
+        expand(now[i]);
+      }
+      keep_best(next, width);
+      auto& into = traces[t_ + 1];
+      into.reserve(next.size());
+      for (auto const& l : next) into.push_back({l.parent, l.ops_at, l.ops_count});
+      std::swap(now, next);
+    }
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      if (now[i].time >= cut()) continue;
+      least_ = now[i].time;
+      best_sequence.clear();
+      std::vector<std::uint32_t> reversed;
+      auto at = static_cast<std::uint32_t>(i);
+      for (std::size_t t = f_.ops; t > 0; --t) {
+        auto const& step = traces[t][at];
+        for (std::uint32_t k = step.ops_count; k-- > 0;) reversed.push_back(ops_[step.ops_at + k]);
+        at = step.parent;
+      }
+      best_sequence.assign(reversed.rbegin(), reversed.rend());
+    }
+  }
+
+  // ---- one label's phase ----------------------------------------------------------------------------------------------
+  struct moment {
+    set alive, ahead;
+    std::int64_t bytes = 0;
+    double time = 0;
+  };
+
+  void expand(label const& l) {
+    run_now_.clear();
+    nodes_ = 0;
+    // In a narrow pass one label may not use up the budget.
+    most_nodes_ = std::max<std::int64_t>(500, static_cast<std::int64_t>(width_) * 16);
+    moment m{l.alive, l.ahead, f_.bytes_of(l.alive), l.time};
+    // Where everything that could run would fit together, nothing need run ahead.
+    set all = l.alive;
+    for (std::size_t k = 0; k <= t_; ++k)
+      if (k == t_ || (f_.again[k] && all.holds(f_.inputs[k]))) all |= f_.outputs[k];
+    roomy_ = f_.bytes_of(all) + most_workspace_ <= f_.room;
+    if (static_cast<std::int64_t>(t_) == f_.pause && f_.save_room < remat_limits::none / 2) roomy_ = false;
+    walk(0, m);
+  }
+
+  /// Counts a node; true where this label may have no more of them. When the budget is spent, a pass hurries to its end
+  /// with a few labels and nodes, so that what it has found so far becomes an answer.
+  bool spent() {
+    if (++nodes_ <= (watch_.spend() ? hurried : most_nodes_)) return false;
+    left_out_ = std::min(left_out_, from_bound_);
+    return true;
+  }
+
+  /// Whether this place of this phase was reached before, as quickly; remembers it if not. Forgets at random.
+  bool seen(std::size_t i, moment const& m) {
+    place& here = places_[hash(m.alive, i) & (places_.size() - 1)];
+    bool const same = here.pass == pass_ && here.phase == t_ && here.op == i && here.alive == m.alive;
+    if (same && here.time <= m.time && m.ahead.holds(here.ahead)) return true;
+    if (!same || m.time <= here.time)
+      here = {m.alive, m.ahead, m.time, pass_, static_cast<std::uint32_t>(t_), static_cast<std::uint32_t>(i)};
+    return false;
+  }
+
+  /// Ops from `i` on are to come in this phase.
+  void walk(std::size_t i, moment const& m) {
+    if (spent()) return;
+    if (m.time + f_.bound(t_, m.alive) >= cut() || (i > 0 && seen(i, m))) return;
+    // What op t lacks, and what that lacks. pinned: read by an op that must still run in this phase.
+    set lacking = f_.reads[t_] - m.alive, pinned = f_.reads[t_];
+    std::size_t first = t_;
+    while (!lacking.empty()) {
+      auto const v = lacking.highest();
+      if (f_.maker[v] < static_cast<std::int32_t>(i) || f_.maker[v] < 0) return;
+      auto const k = static_cast<std::size_t>(f_.maker[v]);
+      if (!f_.again[k]) return;
+      first = k;
+      lacking -= f_.outputs[k];
+      lacking |= f_.inputs[k] - m.alive;
+      pinned |= f_.inputs[k];
+    }
+    set waiting = how_.run_late ? m.ahead : set{};
+    auto const could_wait = [&](std::size_t k) {
+      if (!waiting.meets(f_.outputs[k])) return false;
+      return m.alive.holds(f_.inputs[k]) && m.bytes + f_.workspace[k] <= f_.room;
+    };
+    std::size_t end = i;  // ops from here on would pass one that could wait until now
+    while (end < first && !could_wait(end)) ++end;
+    if (end == first) run_op(first, m, pinned, false);
+    if (roomy_) return;
+    for (std::size_t k = i; k < end; ++k) {
+      if (!f_.again[k] || !m.alive.holds(f_.inputs[k])) continue;
+      set const fresh = f_.outputs[k] - m.alive;
+      if (!fresh.meets(f_.useful[t_])) continue;
+      if (ahead_) run_op(k, m, pinned, true);
+      else skipped_ = std::min(skipped_, m.time + f_.time[k] + f_.bound(t_, m.alive | fresh));
+    }
+  }
+
+  void run_op(std::size_t k, moment m, set const& pinned, bool ahead) {
+    set const fresh = f_.outputs[k] - m.alive;
+    std::int64_t const over = m.bytes + f_.bytes_of(fresh) + f_.workspace[k] - f_.room;
+    if (over > 0) {
+      set may = m.alive - f_.inputs[k] - f_.outputs[k];
+      set never_again;
+      (may & pinned).for_each([&](std::size_t v) {
+        if (f_.maker[v] <= static_cast<std::int32_t>(k) || !f_.again[static_cast<std::size_t>(f_.maker[v])])
+          never_again.set(v);
+      });
+      may -= never_again;
+      drop(may, over, f_.bytes, t_, m, [&](moment const& less) { after_drops(k, less, fresh, ahead); });
+    } else {
+      after_drops(k, m, fresh, ahead);
+    }
+  }
+  void after_drops(std::size_t k, moment m, set const& fresh, bool ahead) {
+    m.alive |= fresh;
+    m.bytes += f_.bytes_of(fresh);
+    m.time += f_.time[k];
+    if (m.ahead.meets(f_.inputs[k])) m.ahead -= f_.inputs[k];
+    if (ahead && f_.time[k] > 0 && fresh.count() == 1 && fresh == f_.outputs[k]) m.ahead |= fresh;
+    run_now_.push_back(static_cast<std::uint32_t>(k));
+    if (k == t_) end_phase(m);
+    else walk(k + 1, m);
+    run_now_.pop_back();
+  }
+  void end_phase(moment m) {
+    set const gone = m.alive - f_.useful[t_ + 1];
+    if (how_.run_late && gone.meets(m.ahead)) return;  // made in vain
+    m.alive -= gone;
+    if (static_cast<std::int64_t>(t_) == f_.pause) {
+      std::int64_t over = -f_.save_room;
+      m.alive.for_each([&](std::size_t v) { over += f_.saved[v]; });
+      if (over > 0) {
+        m.bytes = f_.bytes_of(m.alive);
+        drop(m.alive, over, f_.saved, t_ + 1, m, [&](moment const& less) { emit(less); });
+        return;
+      }
+    }
+    emit(m);
+  }
+
+  /// Calls `then` with every smallest set of members of `may` dropped that together have `over` units of `weight`; `phase`
+  /// is the next to run. Cheap ones first: by penalty a unit, as dear_ has it.
+  struct candidate {
+    std::uint32_t value;
+    std::int64_t weight;
+    double dear;  ///< penalty a unit
+  };
+  using candidates = std::array<candidate, 64 * Words>;
+  template <class Then>
+  void drop(set const& may, std::int64_t over, std::vector<std::int64_t> const& weight, std::size_t phase,
+            moment const& m, Then&& then) {
+    candidates order;
+    std::size_t n = 0;
+    std::int64_t rest = 0;
+    for (auto const& c : dear_) {
+      if (!may.test(c.value)) continue;
+      order[n++] = c;
+      rest += c.weight;
+    }
+    if (&weight != &f_.bytes) {
+      rest = 0;
+      for (std::size_t k = 0; k < n; ++k) rest += order[k].weight = weight[order[k].value];
+      std::size_t kept = 0;
+      for (std::size_t k = 0; k < n; ++k)
+        if (order[k].weight > 0) order[kept++] = price(order[k].value, order[k].weight, phase);
+      n = kept;
+      std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), cheaper);
+    }
+    choose(order.data(), order.data() + n, over, rest, std::numeric_limits<std::int64_t>::max(), phase, m,
+           f_.lack_of(phase, m.alive), then);
+  }
+  candidate price(std::size_t v, std::int64_t weight, std::size_t phase) const {
+    double const penalty = f_.due[phase].test(v) ? f_.penalty[phase * f_.values + v] : 0;
+    return {static_cast<std::uint32_t>(v), weight, penalty / static_cast<double>(weight)};
+  }
+  static bool cheaper(candidate const& a, candidate const& b) {
+    return a.dear != b.dear ? a.dear < b.dear : a.value < b.value;
+  }
+  void price_all() {
+    dear_.clear();
+    for (std::size_t v = 0; v < f_.values; ++v)
+      if (f_.bytes[v] > 0) dear_.push_back(price(v, f_.bytes[v], t_));
+    std::sort(dear_.begin(), dear_.end(), cheaper);
+  }
+  template <class Then>
+  void choose(candidate const* at, candidate const* end, std::int64_t over, std::int64_t rest, std::int64_t smallest,
+              std::size_t phase, moment const& m, typename remat_facts<Words>::lack const& lack, Then&& then) {
+    if (over <= 0) {
+      if (over + smallest > 0) then(m);  // else a smaller set will do
+      return;
+    }
+    if (over > rest) return;
+    // At least what the cheapest units cost.
+    double least = m.time + f_.to_go[phase] + lack.time;
+    std::int64_t left = over;
+    for (auto c = at; left > 0 && c->dear < f_.never; left -= c->weight, ++c)
+      least += c->dear * static_cast<double>(std::min(left, c->weight));
+    if (least >= cut() || spent()) return;
+    auto const v = at->value;
+    if (!(how_.run_late && m.ahead.test(v))) {  // else it was made ahead, and nobody read it
+      moment less = m;
+      less.alive.reset(v);
+      less.bytes -= f_.bytes[v];
+      auto lacks = lack;
+      if (lack.wanted.test(v)) {
+        set gone;
+        gone.set(v);
+        f_.lose(phase, less.alive, lacks, gone);
+      }
+      choose(at + 1, end, over - at->weight, rest - at->weight, std::min(smallest, at->weight), phase, less, lacks,
+             then);
+    }
+    choose(at + 1, end, over, rest - at->weight, smallest, phase, m, lack, then);
+  }
+
+  // ---- labels of the next phase -----------------------------------------------------------------------------------------
+  void emit(moment const& m) {
+    double const bound = m.time + f_.bound(t_ + 1, m.alive);
+    if (bound >= cut()) return;
+    set const ahead = m.ahead & m.alive;
+    auto& slot = find(m.alive);
+    if (slot == 0) {
+      next_->push_back({m.alive, ahead, m.time, bound, from_, put_ops(), static_cast<std::uint32_t>(run_now_.size())});
+      slot = static_cast<std::uint32_t>(next_->size());
+      if (next_->size() * 2 > index_.size()) {
+        if (next_->size() > 8 * width_ + 4096) keep_best(*next_, 2 * width_);
+        clear_index(std::max<std::size_t>(1024, next_->size() * 4));
+        for (std::size_t i = 0; i < next_->size(); ++i) find((*next_)[i].alive) = static_cast<std::uint32_t>(i + 1);
+      }
+      return;
+    }
+    label& old = (*next_)[slot - 1];
+    if (m.time < old.time) {
+      old = {m.alive, ahead, m.time, bound, from_, put_ops(), static_cast<std::uint32_t>(run_now_.size())};
+    } else if (m.time == old.time) {
+      old.ahead &= ahead;
+    }
+  }
+  std::uint32_t put_ops() {
+    auto const at = static_cast<std::uint32_t>(ops_.size());
+    ops_.insert(ops_.end(), run_now_.begin(), run_now_.end());
+    return at;
+  }
+  /// The best `width` labels, in order of their bounds, without those that are beaten.
+  void keep_best(std::vector<label>& labels, std::size_t width) {
+    std::sort(labels.begin(), labels.end(), [](label const& a, label const& b) {
+      if (a.bound != b.bound) return a.bound < b.bound;
+      if (a.time != b.time) return a.time < b.time;
+      return a.alive.words < b.alive.words;
+    });
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i].bound >= cut()) break;
+      if (how_.drop_beaten && beaten(labels, n, labels[i])) continue;
+      if (n == width) {
+        left_out_ = std::min(left_out_, labels[i].bound);
+        break;
+      }
+      if (n != i) labels[n] = labels[i];
+      ++n;
+    }
+    labels.resize(n);
+  }
+  static bool beaten(std::vector<label> const& labels, std::size_t n, label const& l) {
+    std::size_t const compared = std::min<std::size_t>(n, 256);
+    for (std::size_t i = 0; i < compared; ++i)
+      if (labels[i].time <= l.time && labels[i].alive.holds(l.alive)) return true;
+    return false;
+  }
+
+  // Open addressing: alive set -> index of its label + 1.
+  void clear_index(std::size_t at_least) {
+    std::size_t size = 1024;
+    while (size < at_least) size *= 2;
+    index_.assign(size, 0);
+  }
+  static std::size_t hash(set const& alive, std::uint64_t h) {
+    for (auto w : alive.words) h = (h ^ w) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
+    return static_cast<std::size_t>(h);
+  }
+  std::uint32_t& find(set const& alive) {
+    for (std::size_t at = hash(alive, 0) & (index_.size() - 1);; at = (at + 1) & (index_.size() - 1))
+      if (index_[at] == 0 || (*next_)[index_[at] - 1].alive == alive) return index_[at];
+  }
+
+  remat_branch_and_bound how_;
+  remat_facts<Words> f_;
+  stop_watch watch_;
+  std::int64_t most_workspace_ = 0, nodes_ = 0, most_nodes_ = 0;
+  double least_ = 0, bound_ = 0, left_out_ = 0, skipped_ = 0, from_bound_ = 0;
+  std::size_t t_ = 0, width_ = 0;
+  std::uint32_t from_ = 0, pass_ = 0;
+  std::vector<place> places_;
+  bool roomy_ = false, ahead_ = false;
+  std::vector<std::uint32_t> run_now_;  ///< ops of the phase so far
+  std::vector<std::uint32_t> ops_;      ///< of all labels of this pass
+  std::vector<std::uint32_t> index_;
+  std::vector<candidate> dear_;  ///< what takes bytes, by penalty a byte in this phase
+  std::vector<label>* next_ = nullptr;
+};
+
+template <std::size_t Words>
+remat_answer branch_and_bound(remat_branch_and_bound const& how, remat_problem const& p, remat_limits const& limits,
+                              remat_answer const& known) {
+  remat_phases<Words> search(how, p, limits);
+  search.run(has_steps(known) ? known.time : std::numeric_limits<double>::infinity());
+  remat_answer a;
+  if (search.found() || (p.ops.empty() && search.bound() <= 0)) a = answer_of(p, search.best_sequence);
+  else if (has_steps(known)) a = known;
+  a.work = search.work();
+  if (has_steps(a)) {
+    a.lower_bound = std::min(a.time, std::max(search.bound(), has_steps(known) ? known.lower_bound : 0));
+    a.status = a.lower_bound >= a.time * (1 - 1e-12) ? remat_status::optimal : remat_status::feasible;
+  } else {
+    a.lower_bound = search.bound();
+    a.status = search.bound() < std::numeric_limits<double>::infinity() ? remat_status::budget_spent
+                                                                        : remat_status::infeasible;
+  }
+  return a;
+}
+
+}  // namespace detail
+
+inline remat_answer remat_branch_and_bound::improve(remat_problem const& p, remat_limits const& limits,
+                                                    remat_answer const& known) const {
+  remat_answer refused;
+  if (auto const ok = check(p); !ok) {
+    refused.status = remat_status::infeasible;
+    refused.why = ok.message();
+    return refused;
+  }
+  auto const n = detail::movable_values(p);
+  if (n <= 64) return detail::branch_and_bound<1>(*this, p, limits, known);
+  if (n <= 128) return detail::branch_and_bound<2>(*this, p, limits, known);
+  if (n <= most_values) return detail::branch_and_bound<4>(*this, p, limits, known);
+  refused = known;
+  if (!has_steps(refused)) refused.lower_bound = time_once(p);
+  return refused;
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,148 @@
+// The concept that every solver of recomputation inside a block meets, and solvers out of solvers: each is a remat_solver
+// itself and a value.
+//
+//   constexpr auto solver = seed_then_improve(use_gap{.budget = {.work = 50'000}}, remat_branch_and_bound{});
+//   auto const answer = solver(block, {.peak_bytes = 64_MiB});
+#pragma once
+
+#include <neap/plan/remat_problem.hpp>
+#include <neap/solve/remat_branch_and_bound.hpp>
+#include <neap/solve/use_gap.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// A function object from a block and limits to an answer.
+/// Promise: an answer with steps passes verify(problem, limits, answer); `optimal`, `infeasible` and `lower_bound` are
+/// proved; faulty problems give infeasible and say why; the same answer each time, if no clock ended the search.
+template <class S>
+concept remat_solver = requires(S const& solver, remat_problem const& problem, remat_limits const& limits) {
+  { solver(problem, limits) } -> std::same_as<remat_answer>;
+};
+
+/// A solver that can start from an answer. Law: improve(p, l, known) is never slower than `known`.
+template <class S>
+concept remat_improver = remat_solver<S> && requires(S const& solver, remat_problem const& problem,
+                                                     remat_limits const& limits, remat_answer const& known) {
+  { solver.improve(problem, limits, known) } -> std::same_as<remat_answer>;
+};
+
+namespace detail {
+
+/// Keeps the better of two answers to one question, and what both proved.
+inline void keep_better(remat_answer& best, remat_answer other) {
+  double const bound = std::max(best.lower_bound, other.lower_bound);
+  auto const work = best.work + other.work;
+  bool const better = has_steps(other) ? !has_steps(best) || other.time < best.time
+                                       : !has_steps(best) && other.status == remat_status::infeasible;
+  if (better) best = std::move(other);
+  best.work = work;
+  best.lower_bound = has_steps(best) ? std::min(bound, best.time) : bound;
+  if (has_steps(best) && best.lower_bound >= best.time * (1 - 1e-12)) best.status = remat_status::optimal;
+}
+
+template <bool StopAtProof, class... Solvers>
+struct several_remat {
+  std::tuple<Solvers...> solvers;
+  remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
+    remat_answer best;
+    bool first = true;
+    auto const run = [&](auto const& solver) {
+      if (first) best = solver(p, limits);
+      else keep_better(best, solver(p, limits));
+      first = false;
+      return StopAtProof && (best.status == remat_status::optimal || best.status == remat_status::infeasible);
+    };
+    std::apply([&](auto const&... each) { static_cast<void>((run(each) || ...)); }, solvers);
+    return best;
+  }
+};
+
+template <class Seed, class Improver>
+struct seeded_remat {
+  Seed seed;
+  Improver improver;
+  remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
+    remat_answer const known = seed(p, limits);
+    if (known.status == remat_status::optimal || known.status == remat_status::infeasible) return known;
+    remat_answer best = improver.improve(p, limits, known);
+    best.work += known.work;
+    return best;
+  }
+};
+
+}  // namespace detail
+
+/// The least time of all. Law: best_of(a) gives a's answers.
+template <remat_solver... Solvers>
+  requires(sizeof...(Solvers) > 0)
+constexpr auto best_of(Solvers... solvers) {
+  return detail::several_remat<false, Solvers...>{{solvers...}};
+}
+
+/// One after the other until something is proved (optimal, or that nothing fits), else the best of all.
+template <remat_solver... Solvers>
+  requires(sizeof...(Solvers) > 0)
+constexpr auto first_optimal(Solvers... solvers) {
+  return detail::several_remat<true, Solvers...>{{solvers...}};
+}
+
+/// The second starts from the first one's answer. Law: never slower than the first.
+template <remat_solver Seed, remat_improver Improver>
+constexpr auto seed_then_improve(Seed seed, Improver improver) {
+  return detail::seeded_remat<Seed, Improver>{seed, improver};
+}
+
+/// The solver to use when nothing is known about the block: a short search over gaps, the exact search's first passes,
+/// gaps again from what these found where nothing is proved yet, and proof as far as the rest of the budget goes. Work
+/// counts nodes of the exact search; an evaluation of gaps takes about as long as six.
+struct default_remat_solver {
+  remat_budget budget{.work = 20'000'000};
+  std::uint64_t seed = 1;
+
+  remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
+    detail::stop_watch const watch(budget);
+    std::int64_t work = 0;
+    auto const part = [&](std::int64_t share, double of_time) {
+      return remat_budget{std::max<std::int64_t>(1, share),
+                          std::max(0.0, std::min(budget.seconds * of_time, budget.seconds - watch.seconds()))};
+    };
+    auto const proved = [](remat_answer const& a) {
+      return a.status == remat_status::optimal || a.status == remat_status::infeasible;
+    };
+    auto const looks = std::clamp<std::int64_t>(budget.work / 60, 1, 500 * static_cast<std::int64_t>(p.ops.size()) + 1);
+    auto best = use_gap{part(looks, 0.1), seed}(p, limits);
+    for (int stage = 0; stage < 3 && !proved(best); ++stage) {
+      work += best.work;
+      if (stage == 0) best = remat_branch_and_bound{part(budget.work / 8, 0.15)}.improve(p, limits, best);
+      if (stage == 1) best = use_gap{part(budget.work / 24, 0.3), seed + 1}.improve(p, limits, best);
+      if (stage == 2) best = remat_branch_and_bound{part(budget.work * 5 / 8, 1)}.improve(p, limits, best);
+    }
+    best.work += work;
+    return best;
+  }
+};
+
+/// The options of a block: of these answers those that no other beats in time, peak and saved bytes at once, the quickest
+/// first. Of equal ones the first.
+inline std::vector<remat_answer> pareto(std::vector<remat_answer> answers) {
+  std::erase_if(answers, [](remat_answer const& a) { return !has_steps(a); });
+  std::stable_sort(answers.begin(), answers.end(), [](remat_answer const& a, remat_answer const& b) {
+    return std::tuple(a.time, a.peak_bytes, a.saved_bytes) < std::tuple(b.time, b.peak_bytes, b.saved_bytes);
+  });
+  std::vector<remat_answer> kept;
+  for (auto& a : answers) {
+    bool const beaten = std::any_of(kept.begin(), kept.end(), [&](remat_answer const& k) {
+      return k.peak_bytes <= a.peak_bytes && k.saved_bytes <= a.saved_bytes;
+    });
+    if (!beaten) kept.push_back(std::move(a));
+  }
+  return kept;
+}
+
+}  // namespace neap::inline v0
