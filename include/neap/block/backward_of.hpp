@@ -1,0 +1,260 @@
+// Which forward node each op behind the forward part belongs to. A training graph is one list of ops: nobody says whose
+// gradient an op computes, least of all in graphs that come from elsewhere. What the graph does say:
+//
+//   - Gradients flow against the forward part: what depends on the backward of a node belongs to that node or to earlier
+//     ones.
+//   - The backward of a node reads what the node reads and makes. An op that reads a forward result or a weight belongs
+//     to a node between the first and the last that touch it (the maker or a reader).
+//
+// These give each op a first and a last node. Between them the bytes decide: nodes are cut off one after the other, from
+// the last to the first, and at each cut the ops still free are divided so that the fewest bytes of gradients cross
+// (a least cut); of equal ones, the division that leaves most to the earlier nodes. So a sum of two contributions belongs
+// to the reader that completes it, and what reads the complete gradient to the node that made the value.
+//
+// The result is monotone: an op never belongs to a later node than an op that it reads a result of. Constants, which
+// depend on neither forward results nor gradients, belong to the node of their readers, or, where these are of several
+// nodes, to none.
+#pragma once
+
+#include <neap/block/simplified_program.hpp>
+#include <neap/core/min_cut.hpp>
+#include <neap/core/number_map.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace neap::inline v0 {
+
+struct backward_nodes {
+  table<op_id, std::uint32_t> node;       // no_id: forward, or of no node (counters of steps...)
+  table<op_id, unsigned char> told;       // it reads forward results or weights, so that its node is not only inferred
+  table<op_id, unsigned char> misplaced;  // what it reads is a later node's, but it waits for the backward of this one
+};
+
+namespace detail {
+
+class backward_finder {
+ public:
+  backward_finder(op_graph const& g, basic_program const& b, simplified_program const& p)
+      : g_(g),
+        p_(p),
+        last_(p.nodes.size()),
+        lo_(g.op_count(), none),
+        hi_(g.op_count(), static_cast<std::int32_t>(p.nodes.size()) - 1),
+        of_(g.op_count(), no_id) {
+    for (auto o : b.order)
+      if (p.node_of[o] == no_id) late_.push_back(o);
+    at_.assign(g.op_count(), no_id);
+    for (std::size_t i = 0; i < late_.size(); ++i) at_[late_[i]] = static_cast<std::uint32_t>(i);
+  }
+
+  backward_nodes find() {
+    backward_nodes out;
+    out.told.assign(g_.op_count(), 0);
+    out.misplaced.assign(g_.op_count(), 0);
+    constant_.assign(g_.op_count(), 0);
+    note_touches();
+    for (auto o : late_) {
+      bound(o, out);
+      if (!out.told[o]) constant_[o] = is_constant(o);
+    }
+    for (std::size_t i = late_.size(); i-- > 0;) {
+      auto const o = late_[i];
+      if (!constant_[o])
+        each_before(o, [&](op_id from) { lo_[from] = std::max(lo_[from], std::min(lo_[o], hi_[from])); });
+    }
+    if (last_ > 0) sweep();
+    place_constants();
+    out.node = std::move(of_);
+    return out;
+  }
+
+ private:
+  static constexpr std::int32_t none = -1;
+
+  bool is_late(op_id o) const { return o != nothing<op_id> && at_[o] != no_id; }
+  /// The op that made the memory of a value.
+  op_id maker(value_id v) const { return g_.producer(g_.record(g_.storage(v)).first); }
+  /// Ops of the late part that must run before o, without constants.
+  template <class F>
+  void each_before(op_id o, F const& f) const {
+    for (auto v : g_.inputs(o))
+      if (auto const from = g_.producer(v); is_late(from) && !constant_[from]) f(from);
+    for (auto from : g_.order_after(o))
+      if (is_late(from) && !constant_[from]) f(from);
+  }
+  /// Nothing that it depends on was computed from forward results, and it overwrites nothing.
+  bool is_constant(op_id o) const {
+    for (auto v : g_.outputs(o))
+      if (g_.record(v).alias == alias_kind::update) return false;
+    for (auto v : g_.inputs(o))
+      if (auto const from = g_.producer(v); from != nothing<op_id> && (!is_late(from) || !constant_[from])) return false;
+    return true;
+  }
+
+  /// The first and the last trained node that touch each memory which a gradient may read.
+  void note_touches() {
+    first_touch_.assign(g_.storage_count(), INT32_MAX);
+    last_touch_.assign(g_.storage_count(), none);
+    auto const touch = [&](value_id v, std::int32_t n) {
+      auto const s = g_.storage(v);
+      auto const from = maker(v);
+      if (from == nothing<op_id> ? g_.role(g_.record(s).first) != role::weight : is_late(from)) return;
+      first_touch_[s] = std::min(first_touch_[s], n), last_touch_[s] = std::max(last_touch_[s], n);
+    };
+    for (std::uint32_t n = 0; n < p_.nodes.size(); ++n) {
+      if (!p_.nodes[n].trained) continue;
+      for (auto o : p_.nodes[n].ops) {
+        for (auto v : g_.inputs(o)) touch(v, static_cast<std::int32_t>(n));
+        for (auto v : g_.outputs(o)) touch(v, static_cast<std::int32_t>(n));
+      }
+    }
+  }
+  /// The range of o.
+  void bound(op_id o, backward_nodes& out) {
+    std::int32_t lo = none, hi = static_cast<std::int32_t>(last_) - 1;
+    for (auto v : g_.inputs(o)) {
+      auto const s = g_.storage(v);
+      if (last_touch_[s] == none) continue;
+      out.told[o] = 1;
+      lo = std::max(lo, first_touch_[s]), hi = std::min(hi, last_touch_[s]);
+    }
+    if (lo > hi) hi = lo;
+    each_before(o, [&](op_id from) { hi = std::min(hi, hi_[from]); });
+    out.misplaced[o] = lo > hi;
+    lo_[o] = std::min(lo, hi), hi_[o] = hi;
+  }
+
+  /// Cuts off node after node, from the last one on.
+  void sweep() {
+    auto const n = static_cast<std::int32_t>(last_);
+    std::vector<std::vector<op_id>> from_lo(last_), from_hi(last_);
+    for (auto o : late_) {
+      if (constant_[o]) continue;
+      if (lo_[o] >= 0) from_lo[static_cast<std::size_t>(lo_[o])].push_back(o);
+      if (hi_[o] >= 0) from_hi[static_cast<std::size_t>(hi_[o])].push_back(o);
+    }
+    std::vector<op_id> open;
+    for (std::int32_t i = n - 1; i >= 0; --i) {
+      auto const here = static_cast<std::uint32_t>(i);
+      for (auto o : from_lo[here])
+        if (of_[o] == no_id) of_[o] = here;
+      open.insert(open.end(), from_hi[here].begin(), from_hi[here].end());
+      std::erase_if(open, [&](op_id o) { return of_[o] != no_id; });
+      std::sort(open.begin(), open.end(), [&](op_id a, op_id b) { return at_[a] < at_[b]; });
+      // What tells nothing and leads to nothing that tells: as soon as all that it reads is there.
+      for (auto o : open) {
+        if (lo_[o] != none) continue;
+        bool any = false, ready = true;
+        each_before(o, [&](op_id from) {
+          any = true;
+          ready = ready && of_[from] != no_id && (of_[from] > here || lo_[from] == none);
+        });
+        if (any && (ready || i == 0)) of_[o] = here;
+      }
+      std::erase_if(open, [&](op_id o) { return of_[o] != no_id; });
+      if (i == 0) break;
+      divide(open, here);
+    }
+    // The rest reads what is made for the first node.
+    for (auto o : late_) {
+      if (of_[o] != no_id || constant_[o]) continue;
+      bool reads = lo_[o] != none;
+      each_before(o, [&](op_id from) { reads |= of_[from] != no_id; });
+      if (reads) of_[o] = 0;
+    }
+  }
+
+  void place_constants() {
+    for (std::size_t i = late_.size(); i-- > 0;) {
+      auto const o = late_[i];
+      if (!constant_[o]) continue;
+      bool one = true;
+      for (auto v : g_.outputs(o))
+        for (auto const& u : g_.uses(v)) {
+          auto const n = of_[u.op];
+          one = one && n != no_id && (of_[o] == no_id || of_[o] == n);
+          of_[o] = n;
+        }
+      if (!one) of_[o] = no_id;
+    }
+  }
+
+  /// The free ops at the cut before node `here`: those on the source's side belong to it.
+  void divide(std::vector<op_id> const& open, std::uint32_t here) {
+    bool any = false;
+    number_map node;
+    std::uint32_t count = 2;
+    for (auto o : open) node.add(index(o), count++);
+    struct memory {
+      storage_id storage;
+      std::uint32_t node;
+    };
+    std::vector<memory> memories;
+    number_map memory_of;
+    auto const note = [&](value_id v) {
+      auto const from = maker(v);
+      if (is_late(from) && !constant_[from] && memory_of.add(index(g_.storage(v)), count)) memories.push_back({g_.storage(v), count++});
+    };
+    for (auto o : open) {
+      for (auto v : g_.inputs(o)) note(v);
+      for (auto v : g_.outputs(o)) note(v);
+    }
+    min_cut net(count);
+    for (auto o : open) {
+      auto const at = node.find(index(o));
+      for (auto v : g_.inputs(o))
+        if (auto const s = memory_of.find(index(g_.storage(v))); s != number_map::none)
+          net.add_edge(s, at, min_cut::unlimited);
+      each_before(o, [&](op_id from) {
+        if (auto const f = node.find(index(from)); f != number_map::none) net.add_edge(at, f, min_cut::unlimited);
+      });
+    }
+    for (auto const& m : memories) {
+      auto const from = maker(g_.record(m.storage).first);
+      bool const made = of_[from] != no_id;
+      if (!made && !node.contains(index(from))) continue;
+      any |= made;
+      net.add_edge(made ? 0 : node.find(index(from)), m.node, std::max<bytes_t>(g_.bytes(m.storage), 1));
+      if (read_later(m.storage, node)) net.add_edge(m.node, 1, min_cut::unlimited);
+    }
+    if (!any) return;
+    net.cut(0, 1);
+    for (auto o : open)
+      if (net.has_source(node.find(index(o)))) of_[o] = here;
+  }
+  /// Whether an op that is sure to belong to an earlier node reads the memory.
+  bool read_later(storage_id s, number_map const& open) {
+    for (value_id v : values_of(s))
+      for (auto const& u : g_.uses(v))
+        if (is_late(u.op) && of_[u.op] == no_id && !open.contains(index(u.op))) return true;
+    return false;
+  }
+  std::span<value_id const> values_of(storage_id s) {
+    if (values_.row_count() == 0)
+      values_.build(g_.storage_count(), [&](auto&& pair) {
+        for (auto v : g_.values()) pair(g_.storage(v), v);
+      });
+    return values_[s];
+  }
+
+  op_graph const& g_;
+  simplified_program const& p_;
+  std::size_t last_;
+  std::vector<op_id> late_;              // in the order of the program
+  table<op_id, std::uint32_t> at_;       // in late_
+  table<storage_id, std::int32_t> first_touch_, last_touch_;
+  table<op_id, std::int32_t> lo_, hi_;   // first and last node that an op can belong to; lo_ none: nothing tells
+  table<op_id, std::uint32_t> of_;
+  table<op_id, unsigned char> constant_;
+  csr<storage_id, value_id> values_;
+};
+
+}  // namespace detail
+
+/// O(ops + edges) and a small flow problem a node.
+inline backward_nodes find_backward(op_graph const& g, basic_program const& b, simplified_program const& p) {
+  return detail::backward_finder(g, b, p).find();
+}
+
+}  // namespace neap::inline v0
