@@ -3,8 +3,8 @@
 //
 //   - Gradients flow against the forward part: what depends on the backward of a node belongs to that node or to earlier
 //     ones.
-//   - The backward of a node reads what the node reads and makes. An op that reads a forward result or a weight belongs
-//     to a node between the first and the last that touch it (the maker or a reader).
+//   - The backward of a node reads what the node reads and makes. An op that reads a forward result, a weight or an input
+//     belongs to one of the nodes that touch it (the maker or a reader).
 //
 // These give each op a first and a last node. Between them the bytes decide: nodes are cut off one after the other, from
 // the last to the first, and at each cut the ops still free are divided so that the fewest bytes of gradients cross
@@ -12,8 +12,8 @@
 // to the reader that completes it, and what reads the complete gradient to the node that made the value.
 //
 // The result is monotone: an op never belongs to a later node than an op that it reads a result of. Constants, which
-// depend on neither forward results nor gradients, belong to the node of their readers, or, where these are of several
-// nodes, to none.
+// depend on no gradient and tell nothing, belong to the last of the nodes that read them, or, where these are several and
+// the constant needs nothing of any node, to none.
 #pragma once
 
 #include <neap/block/simplified_program.hpp>
@@ -26,9 +26,10 @@
 namespace neap::inline v0 {
 
 struct backward_nodes {
-  table<op_id, std::uint32_t> node;       // no_id: forward, or of no node (counters of steps...)
-  table<op_id, unsigned char> told;       // it reads forward results or weights, so that its node is not only inferred
-  table<op_id, unsigned char> misplaced;  // what it reads is a later node's, but it waits for the backward of this one
+  table<op_id, std::uint32_t> node;    // no_id: forward, or of no node (counters of steps...)
+  table<op_id, unsigned char> told;    // it reads forward results or weights, so that its node is not only inferred
+  table<op_id, std::uint32_t> wanted;  // the node that what it reads tells, where it waits for the backward of an earlier
+                                       // one; else no_id
 };
 
 namespace detail {
@@ -51,18 +52,14 @@ class backward_finder {
   backward_nodes find() {
     backward_nodes out;
     out.told.assign(g_.op_count(), 0);
-    out.misplaced.assign(g_.op_count(), 0);
+    out.wanted.assign(g_.op_count(), no_id);
     constant_.assign(g_.op_count(), 0);
     note_touches();
     for (auto o : late_) {
       bound(o, out);
       if (!out.told[o]) constant_[o] = is_constant(o);
     }
-    for (std::size_t i = late_.size(); i-- > 0;) {
-      auto const o = late_[i];
-      if (!constant_[o])
-        each_before(o, [&](op_id from) { lo_[from] = std::max(lo_[from], std::min(lo_[o], hi_[from])); });
-    }
+    for (std::size_t i = late_.size(); i-- > 0;) bound_below(i);
     if (last_ > 0) sweep();
     place_constants();
     out.node = std::move(of_);
@@ -71,6 +68,7 @@ class backward_finder {
 
  private:
   static constexpr std::int32_t none = -1;
+  static constexpr std::size_t most_touches = 64;  // what more nodes touch tells little of any of them
 
   bool is_late(op_id o) const { return o != nothing<op_id> && at_[o] != no_id; }
   /// The op that made the memory of a value.
@@ -83,46 +81,80 @@ class backward_finder {
     for (auto from : g_.order_after(o))
       if (is_late(from) && !constant_[from]) f(from);
   }
-  /// Nothing that it depends on was computed from forward results, and it overwrites nothing.
+  /// It depends on no gradient, and waits for no node.
   bool is_constant(op_id o) const {
-    for (auto v : g_.outputs(o))
-      if (g_.record(v).alias == alias_kind::update) return false;
+    for (auto from : g_.order_after(o))
+      if (is_late(from) ? !constant_[from] : p_.node_of[from] != simplified_program::prologue_node) return false;
     for (auto v : g_.inputs(o))
-      if (auto const from = g_.producer(v); from != nothing<op_id> && (!is_late(from) || !constant_[from])) return false;
+      if (auto const from = g_.producer(v); is_late(from) && !constant_[from]) return false;
+    return true;
+  }
+  /// It can be made before all nodes.
+  bool is_free(op_id o) const {
+    for (auto v : g_.inputs(o))
+      if (auto const from = g_.producer(v); from != nothing<op_id>)
+        if (is_late(from) ? of_[from] != no_id : p_.node_of[from] != simplified_program::prologue_node) return false;
     return true;
   }
 
-  /// The first and the last trained node that touch each memory which a gradient may read.
+  /// The trained nodes that touch each memory which tells of them: forward results, weights, inputs; not states, like a
+  /// counter of steps that every draw reads.
   void note_touches() {
-    first_touch_.assign(g_.storage_count(), INT32_MAX);
-    last_touch_.assign(g_.storage_count(), none);
-    auto const touch = [&](value_id v, std::int32_t n) {
-      auto const s = g_.storage(v);
-      auto const from = maker(v);
-      if (from == nothing<op_id> ? g_.role(g_.record(s).first) != role::weight : is_late(from)) return;
-      first_touch_[s] = std::min(first_touch_[s], n), last_touch_[s] = std::max(last_touch_[s], n);
-    };
-    for (std::uint32_t n = 0; n < p_.nodes.size(); ++n) {
-      if (!p_.nodes[n].trained) continue;
-      for (auto o : p_.nodes[n].ops) {
-        for (auto v : g_.inputs(o)) touch(v, static_cast<std::int32_t>(n));
-        for (auto v : g_.outputs(o)) touch(v, static_cast<std::int32_t>(n));
+    touches_.build(g_.storage_count(), [&](auto&& pair) {
+      table<storage_id, std::uint32_t> last(g_.storage_count(), no_id);
+      for (std::uint32_t n = 0; n < p_.nodes.size(); ++n) {
+        if (!p_.nodes[n].trained) continue;
+        auto const touch = [&](value_id v) {
+          auto const s = g_.storage(v);
+          if (last[s] == n || g_.role(g_.record(s).first) == role::state) return;
+          last[s] = n;
+          pair(s, n);
+        };
+        for (auto o : p_.nodes[n].ops) {
+          for (auto v : g_.inputs(o)) touch(v);
+          for (auto v : g_.outputs(o)) touch(v);
+        }
       }
-    }
+    });
   }
-  /// The range of o.
+  /// The nodes that touch all that o reads and that tells, and the last node that it can belong to.
   void bound(op_id o, backward_nodes& out) {
-    std::int32_t lo = none, hi = static_cast<std::int32_t>(last_) - 1;
+    std::vector<std::uint32_t> common;
+    std::uint32_t least = 0;  // the first node that touches the latest of what it reads
     for (auto v : g_.inputs(o)) {
-      auto const s = g_.storage(v);
-      if (last_touch_[s] == none) continue;
+      auto const t = touches_[g_.storage(v)];
+      if (t.empty() || t.size() > most_touches) continue;
+      least = std::max(least, t.front());
+      if (!out.told[o]) {
+        common.assign(t.begin(), t.end());
+      } else {
+        std::erase_if(common, [&](std::uint32_t n) { return !std::binary_search(t.begin(), t.end(), n); });
+      }
       out.told[o] = 1;
-      lo = std::max(lo, first_touch_[s]), hi = std::min(hi, last_touch_[s]);
     }
-    if (lo > hi) hi = lo;
+    if (out.told[o] && common.empty()) common.push_back(least);
+    std::int32_t hi = static_cast<std::int32_t>(last_) - 1;
     each_before(o, [&](op_id from) { hi = std::min(hi, hi_[from]); });
-    out.misplaced[o] = lo > hi;
-    lo_[o] = std::min(lo, hi), hi_[o] = hi;
+    if (out.told[o]) {
+      std::int32_t at = none;
+      for (auto n : common)
+        if (static_cast<std::int32_t>(n) <= hi) at = static_cast<std::int32_t>(n);
+      if (at == none) out.wanted[o] = common.front(), common.clear();
+      else hi = at;
+    }
+    hi_[o] = hi;
+    common_.push_back(std::move(common));
+  }
+  /// The first node that op number i of the late part can belong to, given what those behind it need.
+  void bound_below(std::size_t i) {
+    auto const o = late_[i];
+    for (auto n : common_[i])
+      if (static_cast<std::int32_t>(n) >= lo_[o]) {
+        lo_[o] = std::min(static_cast<std::int32_t>(n), hi_[o]);
+        break;
+      }
+    if (!constant_[o])
+      each_before(o, [&](op_id from) { lo_[from] = std::max(lo_[from], std::min(lo_[o], hi_[from])); });
   }
 
   /// Cuts off node after node, from the last one on.
@@ -168,16 +200,21 @@ class backward_finder {
   void place_constants() {
     for (std::size_t i = late_.size(); i-- > 0;) {
       auto const o = late_[i];
-      if (!constant_[o]) continue;
-      bool one = true;
-      for (auto v : g_.outputs(o))
-        for (auto const& u : g_.uses(v)) {
-          auto const n = of_[u.op];
-          one = one && n != no_id && (of_[o] == no_id || of_[o] == n);
-          of_[o] = n;
-        }
-      if (!one) of_[o] = no_id;
+      if (constant_[o]) of_[o] = last_reader(o);
     }
+    for (auto o : late_) {  // what several nodes read is made before them all, where it can be
+      if (!constant_[o] || !is_free(o)) continue;
+      for (auto v : g_.outputs(o))
+        for (auto const& u : g_.uses(v))
+          if (of_[u.op] != last_reader(o)) of_[o] = no_id;
+    }
+  }
+  std::uint32_t last_reader(op_id o) const {
+    std::uint32_t last = no_id;
+    for (auto v : g_.outputs(o))
+      for (auto const& u : g_.uses(v))
+        if (auto const n = of_[u.op]; n != no_id) last = last == no_id ? n : std::max(last, n);
+    return last;
   }
 
   /// The free ops at the cut before node `here`: those on the source's side belong to it.
@@ -243,7 +280,8 @@ class backward_finder {
   std::size_t last_;
   std::vector<op_id> late_;              // in the order of the program
   table<op_id, std::uint32_t> at_;       // in late_
-  table<storage_id, std::int32_t> first_touch_, last_touch_;
+  csr<storage_id, std::uint32_t> touches_;
+  std::vector<std::vector<std::uint32_t>> common_;  // of late_: the nodes that what it reads tells, ascending
   table<op_id, std::int32_t> lo_, hi_;   // first and last node that an op can belong to; lo_ none: nothing tells
   table<op_id, std::uint32_t> of_;
   table<op_id, unsigned char> constant_;

@@ -62,9 +62,10 @@ inline dataflow_program make_dataflow(op_graph const& g, basic_program const& b)
     p.parent[v] = detail::aliased(g, v);
   }
   auto const positions_of = positions(b.order);
-  table<value_id, unsigned char> weighted(g.value_count(), 0), anchored(g.value_count(), 0);
+  table<value_id, unsigned char> weighted(g.value_count(), 0), anchored(g.value_count(), 0),
+      reaches(g.value_count(), 0);  // from a weight, by floating values
   for (auto v : g.sources()) {
-    weighted[v] = g.role(v) == role::weight;
+    weighted[v] = reaches[v] = g.role(v) == role::weight;
     anchored[v] = g.role(v) == role::input;
   }
   for (auto o : b.order) {
@@ -77,13 +78,15 @@ inline dataflow_program make_dataflow(op_graph const& g, basic_program const& b)
     n.workspace = flow::workspace(g, o);
     for (auto v : g.inputs(o)) {
       n.weighted |= weighted[v] != 0;
+      n.trained |= reaches[v] != 0;
       n.anchored |= anchored[v] != 0;
       if (auto const from = g.producer(v); from != nothing<op_id>) n.data.push_back(from);
     }
     for (auto v : g.outputs(o)) {
       n.is_update |= g.record(v).alias == alias_kind::update;
       if (g.record(v).alias == alias_kind::fresh) n.bytes += g.bytes(g.storage(v));
-      weighted[v] = n.weighted && is_floating(g.type(v).element);
+      weighted[v] = n.weighted;
+      reaches[v] = n.trained && is_floating(g.type(v).element);
       anchored[v] = n.anchored;
     }
     for (auto from : g.order_after(o))
@@ -104,9 +107,9 @@ inline dataflow_program make_dataflow(op_graph const& g, basic_program const& b)
     auto& n = p.nodes[i];
     bool any = false;
     for (auto v : g.outputs(n.op)) any |= leads[v] && is_floating(g.type(v).element);
-    if (!any) continue;
-    n.trained = n.weighted;
-    for (auto v : g.inputs(n.op)) leads[v] = 1;
+    n.trained &= any;
+    if (any)
+      for (auto v : g.inputs(n.op)) leads[v] = 1;
   }
   return p;
 }
