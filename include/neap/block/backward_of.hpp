@@ -26,10 +26,8 @@
 namespace neap::inline v0 {
 
 struct backward_nodes {
-  table<op_id, std::uint32_t> node;    // no_id: forward, or of no node (counters of steps...)
-  table<op_id, unsigned char> told;    // it reads forward results or weights, so that its node is not only inferred
-  table<op_id, std::uint32_t> wanted;  // the node that what it reads tells, where it waits for the backward of an earlier
-                                       // one; else no_id
+  table<op_id, std::uint32_t> node;  // no_id: forward, or of no node (counters of steps...)
+  table<op_id, unsigned char> told;  // it reads forward results, weights or inputs, which tell of nodes
 };
 
 namespace detail {
@@ -52,7 +50,6 @@ class backward_finder {
   backward_nodes find() {
     backward_nodes out;
     out.told.assign(g_.op_count(), 0);
-    out.wanted.assign(g_.op_count(), no_id);
     constant_.assign(g_.op_count(), 0);
     note_touches();
     for (auto o : late_) {
@@ -139,7 +136,7 @@ class backward_finder {
       std::int32_t at = none;
       for (auto n : common)
         if (static_cast<std::int32_t>(n) <= hi) at = static_cast<std::int32_t>(n);
-      if (at == none) out.wanted[o] = common.front(), common.clear();
+      if (at == none) common.clear();  // it waits for the backward of an earlier node
       else hi = at;
     }
     hi_[o] = hi;

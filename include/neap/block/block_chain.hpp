@@ -130,17 +130,15 @@ class chain_builder {
   bool is_late(op_id o) const { return o != nothing<op_id> && b_.part[o] != step_part::forward; }
 
   void place_backward() {
-    // What only joins or uses up gradients of weights: nothing behind it tells of a node.
-    table<op_id, unsigned char> flows(g_.op_count(), 0);
+    // Ops on whose results other gradients depend. The others end in gradients and updates of weights: where one reads
+    // what such an op of another block made, it joins blocks.
+    table<op_id, unsigned char> leads(g_.op_count(), 0), constant(g_.op_count(), 0);
     for (std::size_t i = b_.order.size(); i-- > 0;) {
       auto const o = b_.order[i];
-      if (!is_late(o)) continue;
-      flows[o] |= back_.told[o] && !is_misplaced(o) && b_.part[o] == step_part::backward;
-      if (flows[o])
-        for (auto v : g_.inputs(o))
-          if (auto const from = g_.producer(v); is_late(from)) flows[from] = 1;
+      if (!is_late(o) || !(leads[o] || (back_.told[o] && b_.part[o] == step_part::backward))) continue;
+      for (auto v : g_.inputs(o))
+        if (auto const from = g_.producer(v); is_late(from)) leads[from] = 1;
     }
-    table<op_id, unsigned char> constant(g_.op_count(), 0);
     for (auto o : b_.order) {
       if (!is_late(o)) continue;
       auto const n = back_.node[o];
@@ -148,23 +146,16 @@ class chain_builder {
       if (n != no_id) c_.block_of[o] = of_node_[n];
       else if (constant[o]) c_.block_of[o] = block_chain::prologue_block;
       if (!is_block(c_.block_of[o])) continue;
-      bool joins = !flows[o] && is_misplaced(o);
-      auto const check = [&](op_id from, value_id v) {
-        if (!is_late(from) || c_.block_of[from] == block_chain::prologue_block) return;
-        auto const k = c_.block_of[from];
-        if (k == block_chain::epilogue_block) joins = true;
-        else if (k != c_.block_of[o] && !flows[o])
-          joins |= !flows[from] || v == nothing<value_id> || !flows_into(v, c_.block_of[o], flows);
+      auto const joins = [&](op_id from) {
+        if (!is_late(from) || c_.block_of[from] == block_chain::prologue_block) return false;
+        return c_.block_of[from] == block_chain::epilogue_block ||
+               (c_.block_of[from] != c_.block_of[o] && !leads[from]);
       };
-      for (auto v : g_.inputs(o)) check(g_.producer(v), v);
-      for (auto from : g_.order_after(o))
-        if (is_late(from) && c_.block_of[from] == block_chain::epilogue_block) joins = true;
-      if (joins) c_.block_of[o] = block_chain::epilogue_block;
+      bool any = false;
+      for (auto v : g_.inputs(o)) any |= joins(g_.producer(v));
+      for (auto from : g_.order_after(o)) any |= is_late(from) && c_.block_of[from] == block_chain::epilogue_block;
+      if (any) c_.block_of[o] = block_chain::epilogue_block;
     }
-  }
-  /// What it reads is of another block than what it waits for.
-  bool is_misplaced(op_id o) const {
-    return back_.wanted[o] != no_id && of_node_[back_.wanted[o]] != of_node_[back_.node[o]];
   }
   /// It can run before all blocks.
   bool is_constant(op_id o, table<op_id, unsigned char> const& constant) const {
@@ -175,13 +166,6 @@ class chain_builder {
       if (auto const from = g_.producer(v); from != nothing<op_id> && !early(from)) return false;
     return true;
   }
-  /// Whether the gradient's way through block k leads through v.
-  bool flows_into(value_id v, std::uint32_t k, table<op_id, unsigned char> const& flows) const {
-    for (auto const& u : g_.uses(v))
-      if (is_late(u.op) && flows[u.op] && back_.node[u.op] != no_id && of_node_[back_.node[u.op]] == k) return true;
-    return false;
-  }
-
   void describe(std::uint32_t k) {
     auto& b = c_.blocks[k];
     ++round_;
