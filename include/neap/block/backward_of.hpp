@@ -8,8 +8,9 @@
 //
 // These give each op a first and a last node. Between them the bytes decide: nodes are cut off one after the other, from
 // the last to the first, and at each cut the ops still free are divided so that the fewest bytes of gradients cross
-// (a least cut); of equal ones, the division that leaves most to the earlier nodes. So a sum of two contributions belongs
-// to the reader that completes it, and what reads the complete gradient to the node that made the value.
+// (a least cut). So a sum of two contributions belongs to the reader that completes it. Of equal divisions the one counts
+// that gives the node what reads gradients of its readers, and leaves all else to earlier nodes: what reads the complete
+// gradient of a value belongs to the node that made the value.
 //
 // The result is monotone: an op never belongs to a later node than an op that it reads a result of. Constants, which
 // depend on no gradient and tell nothing, belong to the last of the nodes that read them, or, where these are several and
@@ -38,6 +39,7 @@ class backward_finder {
       : g_(g),
         p_(p),
         last_(p.nodes.size()),
+        taken_(p.nodes.size(), 0),
         lo_(g.op_count(), none),
         hi_(g.op_count(), static_cast<std::int32_t>(p.nodes.size()) - 1),
         of_(g.op_count(), no_id) {
@@ -58,6 +60,7 @@ class backward_finder {
     }
     for (std::size_t i = late_.size(); i-- > 0;) bound_below(i);
     if (last_ > 0) sweep();
+    place_views();
     place_constants();
     out.node = std::move(of_);
     return out;
@@ -94,32 +97,51 @@ class backward_finder {
     return true;
   }
 
-  /// The trained nodes that touch each memory which tells of them: forward results, weights, inputs; not states, like a
-  /// counter of steps that every draw reads.
+  /// The trained nodes that touch each value and each memory: forward results, weights, inputs; not states, like a counter
+  /// of steps that every draw reads.
   void note_touches() {
-    touches_.build(g_.storage_count(), [&](auto&& pair) {
-      table<storage_id, std::uint32_t> last(g_.storage_count(), no_id);
+    readers_.assign(g_.value_count(), 0);
+    auto const each_touch = [&](auto&& touch) {
       for (std::uint32_t n = 0; n < p_.nodes.size(); ++n) {
         if (!p_.nodes[n].trained) continue;
-        auto const touch = [&](value_id v) {
-          auto const s = g_.storage(v);
-          if (last[s] == n || g_.role(g_.record(s).first) == role::state) return;
-          last[s] = n;
-          pair(s, n);
-        };
         for (auto o : p_.nodes[n].ops) {
-          for (auto v : g_.inputs(o)) touch(v);
-          for (auto v : g_.outputs(o)) touch(v);
+          for (auto v : g_.inputs(o)) touch(v, n);
+          for (auto v : g_.outputs(o)) touch(v, n);
         }
       }
+    };
+    touches_.build(g_.storage_count(), [&](auto&& pair) {
+      table<storage_id, std::uint32_t> last(g_.storage_count(), no_id);
+      each_touch([&](value_id v, std::uint32_t n) {
+        auto const s = g_.storage(v);
+        if (last[s] != n && g_.role(g_.record(s).first) != role::state) last[s] = n, pair(s, n);
+      });
     });
+    touches_of_value_.build(g_.value_count(), [&](auto&& pair) {
+      table<value_id, std::uint32_t> last(g_.value_count(), no_id);
+      each_touch([&](value_id v, std::uint32_t n) {
+        if (last[v] != n) last[v] = n, pair(v, n);
+      });
+    });
+    each_touch([&](value_id v, std::uint32_t n) {
+      auto const from = g_.producer(v);
+      if (from == nothing<op_id> || p_.node_of[from] != n) readers_[v] = 1;
+    });
+  }
+  /// The nodes that reading v tells of: makers and readers of just this value, where other nodes read it; else of the
+  /// memory that it looks at. A view that was made backward tells what it was made of.
+  std::span<std::uint32_t const> told_by(value_id v) const {
+    auto const s = g_.storage(v);
+    if (g_.role(g_.record(s).first) == role::state) return {};
+    while (g_.record(v).alias == alias_kind::view && is_late(g_.producer(v))) v = aliased(g_, v);
+    return readers_[v] ? touches_of_value_[v] : touches_[s];
   }
   /// The nodes that touch all that o reads and that tells, and the last node that it can belong to.
   void bound(op_id o, backward_nodes& out) {
     std::vector<std::uint32_t> common;
     std::uint32_t least = 0;  // the first node that touches the latest of what it reads
     for (auto v : g_.inputs(o)) {
-      auto const t = touches_[g_.storage(v)];
+      auto const t = told_by(v);
       if (t.empty() || t.size() > most_touches) continue;
       least = std::max(least, t.front());
       if (!out.told[o]) {
@@ -136,11 +158,19 @@ class backward_finder {
       std::int32_t at = none;
       for (auto n : common)
         if (static_cast<std::int32_t>(n) <= hi) at = static_cast<std::int32_t>(n);
-      if (at == none) common.clear();  // it waits for the backward of an earlier node
+      if (at != none && !flow::is_view(g_, o) && starts(o)) common.assign(1, static_cast<std::uint32_t>(at));
+      if (at == none) common.assign(hi >= 0, static_cast<std::uint32_t>(hi));  // it waits for an earlier node
       else hi = at;
     }
     hi_[o] = hi;
     common_.push_back(std::move(common));
+  }
+  /// It reads a constant that stands for the gradient of the loss, and no gradient else.
+  bool starts(op_id o) const {
+    bool constant = false, other = false;
+    for (auto v : g_.inputs(o))
+      if (auto const from = g_.producer(v); is_late(from)) (constant_[from] ? constant : other) = true;
+    return constant && !other;
   }
   /// The first node that op number i of the late part can belong to, given what those behind it need.
   void bound_below(std::size_t i) {
@@ -167,20 +197,13 @@ class backward_finder {
     for (std::int32_t i = n - 1; i >= 0; --i) {
       auto const here = static_cast<std::uint32_t>(i);
       for (auto o : from_lo[here])
-        if (of_[o] == no_id) of_[o] = here;
+        if (of_[o] == no_id) take(o, here);
       open.insert(open.end(), from_hi[here].begin(), from_hi[here].end());
       std::erase_if(open, [&](op_id o) { return of_[o] != no_id; });
       std::sort(open.begin(), open.end(), [&](op_id a, op_id b) { return at_[a] < at_[b]; });
-      // What tells nothing and leads to nothing that tells: as soon as all that it reads is there.
-      for (auto o : open) {
-        if (lo_[o] != none) continue;
-        bool any = false, ready = true;
-        each_before(o, [&](op_id from) {
-          any = true;
-          ready = ready && of_[from] != no_id && (of_[from] > here || lo_[from] == none);
-        });
-        if (any && (ready || i == 0)) of_[o] = here;
-      }
+      // What tells nothing and leads to nothing that tells: as soon as gradients of readers, or of this node, are there.
+      for (auto o : open)
+        if (lo_[o] == none && (i == 0 ? waits(o) : is_next(o, here, true))) take(o, here);
       std::erase_if(open, [&](op_id o) { return of_[o] != no_id; });
       if (i == 0) break;
       divide(open, here);
@@ -193,7 +216,47 @@ class backward_finder {
       if (reads) of_[o] = 0;
     }
   }
+  void take(op_id o, std::uint32_t n) {
+    of_[o] = n;
+    ++taken_[n];
+  }
+  bool waits(op_id o) const {
+    bool any = false;
+    each_before(o, [&](op_id) { any = true; });
+    return any;
+  }
+  /// All gradients that o reads are there, made backward by readers of node `here`; or, `same`, they are results for the
+  /// node itself that nothing of earlier nodes needs.
+  bool is_next(op_id o, std::uint32_t here, bool same) {
+    bool any = false, all = true;
+    each_before(o, [&](op_id from) {
+      any = true;
+      all = all && of_[from] != no_id && (of_[from] == here ? same && lo_[from] == none : reads_of(of_[from], here));
+    });
+    return any && all;
+  }
+  /// Node m reads node n, or only nodes lie between that nothing was made for: gradients pass through them as they are.
+  bool reads_of(std::uint32_t m, std::uint32_t n) {
+    if (before_.row_count() == 0)
+      before_.build(last_, [&](auto&& pair) {
+        for (auto const& e : p_.edges)
+          if (!e.values.empty()) pair(e.to, e.from);
+      });
+    std::vector<std::uint32_t> open{m};
+    for (std::size_t i = 0; i < open.size() && i < 32; ++i)
+      for (auto k : before_[open[i]]) {
+        if (k == n) return true;
+        if (k > n && taken_[k] == 0) open.push_back(k);
+      }
+    return false;
+  }
 
+  /// Views cost nothing: they go where they are read.
+  void place_views() {
+    for (std::size_t i = late_.size(); i-- > 0;)
+      if (auto const o = late_[i]; of_[o] != no_id && flow::is_view(g_, o))
+        if (auto const n = last_reader(o); n != no_id) of_[o] = n;
+  }
   void place_constants() {
     for (std::size_t i = late_.size(); i-- > 0;) {
       auto const o = late_[i];
@@ -243,19 +306,24 @@ class backward_finder {
       each_before(o, [&](op_id from) {
         if (auto const f = node.find(index(from)); f != number_map::none) net.add_edge(at, f, min_cut::unlimited);
       });
+      if (is_next(o, here, false)) net.add_edge(0, at, 1);  // between equals
     }
     for (auto const& m : memories) {
       auto const from = maker(g_.record(m.storage).first);
       bool const made = of_[from] != no_id;
       if (!made && !node.contains(index(from))) continue;
       any |= made;
-      net.add_edge(made ? 0 : node.find(index(from)), m.node, std::max<bytes_t>(g_.bytes(m.storage), 1));
+      net.add_edge(made ? 0 : node.find(index(from)), m.node, weight_of(m.storage));
       if (read_later(m.storage, node)) net.add_edge(m.node, 1, min_cut::unlimited);
     }
     if (!any) return;
     net.cut(0, 1);
     for (auto o : open)
-      if (net.has_source(node.find(index(o)))) of_[o] = here;
+      if (net.has_source(node.find(index(o)))) take(o, here);
+  }
+  /// Bytes, far above what decides between equals.
+  bytes_t weight_of(storage_id s) const {
+    return std::clamp<bytes_t>(g_.bytes(s), 1, bytes_t{1} << 45) << 12;
   }
   /// Whether an op that is sure to belong to an earlier node reads the memory.
   bool read_later(storage_id s, number_map const& open) {
@@ -278,6 +346,10 @@ class backward_finder {
   std::vector<op_id> late_;              // in the order of the program
   table<op_id, std::uint32_t> at_;       // in late_
   csr<storage_id, std::uint32_t> touches_;
+  csr<value_id, std::uint32_t> touches_of_value_;
+  table<value_id, unsigned char> readers_;  // nodes other than its maker read it
+  csr<std::uint32_t, std::uint32_t> before_;  // of each node: whose results it reads
+  std::vector<std::uint32_t> taken_;          // ops that belong to each node so far
   std::vector<std::vector<std::uint32_t>> common_;  // of late_: the nodes that what it reads tells, ascending
   table<op_id, std::int32_t> lo_, hi_;   // first and last node that an op can belong to; lo_ none: nothing tells
   table<op_id, std::uint32_t> of_;

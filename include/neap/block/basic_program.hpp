@@ -26,14 +26,17 @@ struct basic_program {
   friend bool operator==(basic_program const&, basic_program const&) = default;
 };
 
-/// `order`: the order of the trace or of the file. Throws neap::error if it is not an order in which the ops can run, or
-/// if the graph has regions. O(ops + edges).
+/// `order`: the order of the trace or of the file. Throws neap::error if it is not an order in which the ops can run, if
+/// the graph has regions, or if it keeps neither a loss nor an output: then nothing tells forward from backward.
+/// O(ops + edges).
 inline basic_program make_basic(op_graph const& g, schedule order) {
   if (!is_topological(g, order.order)) throw error("blocks: the order given is not one in which the program can run");
   if (!g.regions().empty()) throw error("blocks: the program has regions");
   basic_program p;
   p.part = parts_of(g, order);
   p.order = std::move(order);
+  if (p.order.size() > 0 && p.count(step_part::forward) == 0)
+    throw error("blocks: the program keeps neither a loss nor an output, so that nothing tells forward from backward");
   return p;
 }
 /// In the order of the ids, as far as the edges allow.

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -192,7 +193,10 @@ class node_folder {
           each_before(n, [&](std::uint32_t m) {
             if (!put[m]) open.push_back(m);
           });
-        if (open.size() > size) continue;
+        if (open.size() > size) {
+          std::sort(open.begin() + static_cast<std::ptrdiff_t>(size), open.end(), std::greater<>{});
+          continue;
+        }
         open.pop_back();
         if (!put[n]) put[n] = 1, order.push_back(n);
       }
