@@ -39,7 +39,7 @@ schedule shuffled(op_graph const& g, std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("each op in one block or beside them, blocks can run in turn, borders are what crosses: random programs") {
-  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
     auto const g = seed % 3 == 0 ? opaque_graph(seed, 30) : random_model(seed, 10 + seed % 30);
     auto const order = seed % 4 == 3 ? shuffled(g, seed) : schedule{topological_order(g)};
@@ -51,7 +51,7 @@ TEST_CASE("each op in one block or beside them, blocks can run in turn, borders 
 }
 
 TEST_CASE("any ends will do") {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
     auto const g = seed % 2 ? opaque_graph(seed, 20) : random_model(seed, 20);
     auto const a = make_all_graphs(g);
@@ -82,8 +82,8 @@ TEST_CASE("deep models: a block a layer, one value forward and one gradient back
       CHECK(b.inputs.size() <= 1);
       crossing.insert(crossing.end(), b.inputs.begin(), b.inputs.end());
     }
-    for (auto v : model.layer_inputs)  // the layers' borders are among those of the blocks
-      if (g.producer(v) != nothing<op_id>) CHECK(std::count(crossing.begin(), crossing.end(), v) == 1);
+    for (std::size_t i = 1; i + 1 < model.layer_inputs.size(); ++i)  // the layers' borders are among those of the blocks
+      CHECK(std::count(crossing.begin(), crossing.end(), model.layer_inputs[i]) == 1);
   }
 }
 

@@ -27,8 +27,10 @@
 namespace neap::inline v0 {
 
 struct backward_nodes {
-  table<op_id, std::uint32_t> node;  // no_id: forward, or of no node (counters of steps...)
-  table<op_id, unsigned char> told;  // it reads forward results, weights or inputs, which tell of nodes
+  table<op_id, std::uint32_t> node;   // no_id: forward, or of no node (counters of steps...)
+  table<op_id, unsigned char> told;   // it reads forward results, weights or inputs, which tell of nodes
+  table<op_id, unsigned char> leads;  // gradients of other nodes depend on its results; else it ends in gradients of
+                                      // weights and their updates
 };
 
 namespace detail {
@@ -37,6 +39,7 @@ class backward_finder {
  public:
   backward_finder(op_graph const& g, basic_program const& b, simplified_program const& p)
       : g_(g),
+        b_(b),
         p_(p),
         last_(p.nodes.size()),
         taken_(p.nodes.size(), 0),
@@ -54,15 +57,20 @@ class backward_finder {
     out.told.assign(g_.op_count(), 0);
     constant_.assign(g_.op_count(), 0);
     note_touches();
-    for (auto o : late_) {
-      bound(o, out);
-      if (!out.told[o]) constant_[o] = is_constant(o);
-    }
+    for (auto o : late_) note_told(o, out);
+    leads_.assign(g_.op_count(), 0);
+    for (std::size_t i = late_.size(); i-- > 0;)
+      if (auto const o = late_[i]; leads_[o] || (out.told[o] && b_.part[o] == step_part::backward))
+        for (auto v : g_.inputs(o))
+          if (auto const from = g_.producer(v); is_late(from)) leads_[from] = 1;
+    for (std::size_t i = late_.size(); i-- > 0;) inherit(i, out);
+    for (std::size_t i = 0; i < late_.size(); ++i) bound_above(i);
     for (std::size_t i = late_.size(); i-- > 0;) bound_below(i);
     if (last_ > 0) sweep();
     place_views();
     place_constants();
     out.node = std::move(of_);
+    out.leads = std::move(leads_);
     return out;
   }
 
@@ -136,25 +144,48 @@ class backward_finder {
     while (g_.record(v).alias == alias_kind::view && is_late(g_.producer(v))) v = aliased(g_, v);
     return readers_[v] ? touches_of_value_[v] : touches_[s];
   }
-  /// The nodes that touch all that o reads and that tells, and the last node that it can belong to.
-  void bound(op_id o, backward_nodes& out) {
+  /// The nodes that touch all that o reads and that tells.
+  void note_told(op_id o, backward_nodes& out) {
     std::vector<std::uint32_t> common;
     std::uint32_t least = 0;  // the first node that touches the latest of what it reads
     for (auto v : g_.inputs(o)) {
       auto const t = told_by(v);
       if (t.empty() || t.size() > most_touches) continue;
       least = std::max(least, t.front());
-      if (!out.told[o]) {
-        common.assign(t.begin(), t.end());
-      } else {
-        std::erase_if(common, [&](std::uint32_t n) { return !std::binary_search(t.begin(), t.end(), n); });
-      }
+      if (!out.told[o]) common.assign(t.begin(), t.end());
+      else std::erase_if(common, [&](std::uint32_t n) { return !std::binary_search(t.begin(), t.end(), n); });
       out.told[o] = 1;
     }
     if (out.told[o] && common.empty()) common.push_back(least);
+    common_.push_back(std::move(common));
+    constant_[o] = !out.told[o] && is_constant(o);
+  }
+  /// A gradient that is only used for updates of weights is of the nodes that the weights are of; so is what it was made
+  /// from, as long as it is as large.
+  void inherit(std::size_t i, backward_nodes const& out) {
+    auto const o = late_[i];
+    if (out.told[o] || constant_[o]) return;
+    std::vector<std::uint32_t> common;
+    bool any = false;
+    for (auto v : g_.outputs(o))
+      for (auto const& u : g_.uses(v)) {
+        bool const update = is_late(u.op) && b_.part[u.op] == step_part::update;
+        if (!is_late(u.op) || (!update && (out.told[u.op] || g_.type(g_.output(u.op)).count() != g_.type(v).count())))
+          return;
+        auto const& c = common_[at_[u.op]];
+        if (!any) common = c;
+        else std::erase_if(common, [&](std::uint32_t n) { return !std::binary_search(c.begin(), c.end(), n); });
+        any = true;
+      }
+    common_[i] = std::move(common);
+  }
+  /// The last node that op number i of the late part can belong to, given what it waits for.
+  void bound_above(std::size_t i) {
+    auto const o = late_[i];
+    auto& common = common_[i];
     std::int32_t hi = static_cast<std::int32_t>(last_) - 1;
     each_before(o, [&](op_id from) { hi = std::min(hi, hi_[from]); });
-    if (out.told[o]) {
+    if (!common.empty()) {
       std::int32_t at = none;
       for (auto n : common)
         if (static_cast<std::int32_t>(n) <= hi) at = static_cast<std::int32_t>(n);
@@ -163,7 +194,6 @@ class backward_finder {
       else hi = at;
     }
     hi_[o] = hi;
-    common_.push_back(std::move(common));
   }
   /// It reads a constant that stands for the gradient of the loss, and no gradient else.
   bool starts(op_id o) const {
@@ -231,7 +261,7 @@ class backward_finder {
     bool any = false, all = true;
     each_before(o, [&](op_id from) {
       any = true;
-      all = all && of_[from] != no_id && (of_[from] == here ? same && lo_[from] == none : reads_of(of_[from], here));
+      all = all && of_[from] != no_id && (of_[from] == here ? same && !leads_[from] : reads_of(of_[from], here));
     });
     return any && all;
   }
@@ -277,12 +307,14 @@ class backward_finder {
     return last;
   }
 
-  /// The free ops at the cut before node `here`: those on the source's side belong to it.
-  void divide(std::vector<op_id> const& open, std::uint32_t here) {
+  /// The free ops at the cut before node `here`: those on the source's side belong to it. What tells nothing waits.
+  void divide(std::vector<op_id> const& all, std::uint32_t here) {
     bool any = false;
     number_map node;
     std::uint32_t count = 2;
-    for (auto o : open) node.add(index(o), count++);
+    std::vector<op_id> open;
+    for (auto o : all)
+      if (lo_[o] != none) open.push_back(o), node.add(index(o), count++);
     struct memory {
       storage_id storage;
       std::uint32_t node;
@@ -341,6 +373,7 @@ class backward_finder {
   }
 
   op_graph const& g_;
+  basic_program const& b_;
   simplified_program const& p_;
   std::size_t last_;
   std::vector<op_id> late_;              // in the order of the program
@@ -353,7 +386,7 @@ class backward_finder {
   std::vector<std::vector<std::uint32_t>> common_;  // of late_: the nodes that what it reads tells, ascending
   table<op_id, std::int32_t> lo_, hi_;   // first and last node that an op can belong to; lo_ none: nothing tells
   table<op_id, std::uint32_t> of_;
-  table<op_id, unsigned char> constant_;
+  table<op_id, unsigned char> constant_, leads_;
   csr<storage_id, value_id> values_;
 };
 

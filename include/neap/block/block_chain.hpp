@@ -130,15 +130,8 @@ class chain_builder {
   bool is_late(op_id o) const { return o != nothing<op_id> && b_.part[o] != step_part::forward; }
 
   void place_backward() {
-    // Ops on whose results other gradients depend. The others end in gradients and updates of weights: where one reads
-    // what such an op of another block made, it joins blocks.
-    table<op_id, unsigned char> leads(g_.op_count(), 0), constant(g_.op_count(), 0);
-    for (std::size_t i = b_.order.size(); i-- > 0;) {
-      auto const o = b_.order[i];
-      if (!is_late(o) || !(leads[o] || (back_.told[o] && b_.part[o] == step_part::backward))) continue;
-      for (auto v : g_.inputs(o))
-        if (auto const from = g_.producer(v); is_late(from)) leads[from] = 1;
-    }
+    // Where an op reads what a gradient of a weight in another block was made as, it joins blocks.
+    table<op_id, unsigned char> constant(g_.op_count(), 0);
     for (auto o : b_.order) {
       if (!is_late(o)) continue;
       auto const n = back_.node[o];
@@ -149,11 +142,13 @@ class chain_builder {
       auto const joins = [&](op_id from) {
         if (!is_late(from) || c_.block_of[from] == block_chain::prologue_block) return false;
         return c_.block_of[from] == block_chain::epilogue_block ||
-               (c_.block_of[from] != c_.block_of[o] && !leads[from]);
+               (c_.block_of[from] != c_.block_of[o] && !back_.leads[from]);
       };
       bool any = false;
       for (auto v : g_.inputs(o)) any |= joins(g_.producer(v));
-      for (auto from : g_.order_after(o)) any |= is_late(from) && c_.block_of[from] == block_chain::epilogue_block;
+      for (auto from : g_.order_after(o))  // what it overwrites is read still, where it would run
+        any |= is_late(from) && c_.block_of[from] != block_chain::prologue_block &&
+               (c_.block_of[from] == block_chain::epilogue_block || c_.block_of[from] < c_.block_of[o]);
       if (any) c_.block_of[o] = block_chain::epilogue_block;
     }
   }

@@ -49,7 +49,7 @@ struct block_facts {
   std::size_t forward_ops = 0, backward_ops = 0;  // the first ones, and those behind them
   std::vector<std::uint32_t> inputs, outputs;     // data that cross forward
   std::vector<std::uint32_t> gradient_inputs, gradient_outputs;
-  std::vector<std::uint32_t> saved;  // forward data that the backward ops read: what a solver may drop and make again
+  std::vector<std::uint32_t> saved;  // forward data, no sources, that the backward ops read
 };
 
 /// `seconds`: of each op of the program, by its id. O(ops + values) of the block.
@@ -111,6 +111,7 @@ inline block_facts facts_of(op_graph const& g, block_chain const& c, std::uint32
   };
   all(b.inputs, f.inputs), all(b.outputs, f.outputs), all(b.saved, f.saved);
   all(b.gradient_inputs, f.gradient_inputs), all(b.gradient_outputs, f.gradient_outputs);
+  std::erase_if(f.saved, [&](std::uint32_t d) { return f.data[d].origin == data_origin::source; });  // views of weights
   for (auto const* list : {&f.outputs, &f.gradient_outputs})
     for (auto d : *list) f.data[d].leaves = f.data[d].origin == data_origin::inside;
   return f;
