@@ -232,11 +232,15 @@ class backward_finder {
       std::erase_if(open, [&](op_id o) { return of_[o] != no_id; });
       std::sort(open.begin(), open.end(), [&](op_id a, op_id b) { return at_[a] < at_[b]; });
       // What tells nothing and leads to nothing that tells: as soon as gradients of readers, or of this node, are there.
-      for (auto o : open)
-        if (lo_[o] == none && (i == 0 ? waits(o) : is_next(o, here, true))) take(o, here);
+      auto const follow = [&] {
+        for (auto o : open)
+          if (of_[o] == no_id && lo_[o] == none && (i == 0 ? waits(o) : is_next(o, here, true))) take(o, here);
+      };
+      follow();
       std::erase_if(open, [&](op_id o) { return of_[o] != no_id; });
       if (i == 0) break;
       divide(open, here);
+      follow();
     }
     // The rest reads what is made for the first node.
     for (auto o : late_) {
@@ -357,11 +361,11 @@ class backward_finder {
   bytes_t weight_of(storage_id s) const {
     return std::clamp<bytes_t>(g_.bytes(s), 1, bytes_t{1} << 45) << 12;
   }
-  /// Whether an op that is sure to belong to an earlier node reads the memory.
+  /// Whether an op that is sure to belong to an earlier node reads the memory. (What tells nothing follows what it reads.)
   bool read_later(storage_id s, number_map const& open) {
     for (value_id v : values_of(s))
       for (auto const& u : g_.uses(v))
-        if (is_late(u.op) && of_[u.op] == no_id && !open.contains(index(u.op))) return true;
+        if (is_late(u.op) && of_[u.op] == no_id && lo_[u.op] != none && !open.contains(index(u.op))) return true;
     return false;
   }
   std::span<value_id const> values_of(storage_id s) {
