@@ -89,6 +89,19 @@ class backward_finder {
     for (auto from : g_.order_after(o))
       if (is_late(from) && !constant_[from]) f(from);
   }
+  /// The same, with what views look at in their place.
+  template <class F>
+  void each_maker_before(op_id o, F const& f) const {
+    std::vector<op_id> open{o};
+    while (!open.empty()) {
+      auto const at = open.back();
+      open.pop_back();
+      each_before(at, [&](op_id from) {
+        if (flow::is_view(g_, from)) open.push_back(from);
+        else f(from);
+      });
+    }
+  }
   /// It depends on no gradient, and waits for no node.
   bool is_constant(op_id o) const {
     for (auto from : g_.order_after(o))
@@ -263,7 +276,7 @@ class backward_finder {
   /// node itself that nothing of earlier nodes needs.
   bool is_next(op_id o, std::uint32_t here, bool same) {
     bool any = false, all = true;
-    each_before(o, [&](op_id from) {
+    each_maker_before(o, [&](op_id from) {
       any = true;
       all = all && of_[from] != no_id && (of_[from] == here ? same && !leads_[from] : reads_of(of_[from], here));
     });
