@@ -35,9 +35,7 @@ struct decoder_layer {
 
   tensor operator()(tensor x, tensor const& memory) const {
     x = x + self(norm1(x));
-    auto const heads = [](tensor const& t) {
-      return permute(reshape(t, {t.size(0), t.size(1), 4, 8}), {0, 2, 1, 3});
-    };
+    auto const heads = [](tensor const& t) { return permute(reshape(t, {t.size(0), t.size(1), 4, 8}), {0, 2, 1, 3}); };
     auto const y = attention(heads(query(norm2(x))), heads(key(memory)), heads(value(memory)));
     x = x + out(reshape(permute(y, {0, 2, 1, 3}), {x.size(0), x.size(1), 32}));
     return x + mlp(norm3(x));
@@ -83,9 +81,9 @@ TEST_CASE("a GPT has as many classes of blocks as it has kinds of them, however 
       check_all(step.program, a);
       CHECK(a.blocks.is_chain);
       CHECK(a.blocks.epilogue.empty());
-      std::vector<std::uint32_t> expected{0, 1};  // tokens; and positions
+      std::vector<std::uint32_t> expected{0, 1};                                               // tokens; and positions
       for (std::int64_t i = 0; i < layers; ++i) expected.push_back(2), expected.push_back(3);  // attention, perceptron
-      for (std::uint32_t k : {4u, 5u, 6u}) expected.push_back(k);                               // norm, head, loss
+      for (std::uint32_t k : {4u, 5u, 6u}) expected.push_back(k);                              // norm, head, loss
       CHECK(classes_of(a) == expected);
       // What a solver is told of equal blocks is equal.
       std::vector<seconds_t> const seconds(step.program.op_count(), 1e-6);

@@ -82,7 +82,8 @@ TEST_CASE("deep models: a block a layer, one value forward and one gradient back
       CHECK(b.inputs.size() <= 1);
       crossing.insert(crossing.end(), b.inputs.begin(), b.inputs.end());
     }
-    for (std::size_t i = 1; i + 1 < model.layer_inputs.size(); ++i)  // the layers' borders are among those of the blocks
+    for (std::size_t i = 1; i + 1 < model.layer_inputs.size();
+         ++i)  // the layers' borders are among those of the blocks
       CHECK(std::count(crossing.begin(), crossing.end(), model.layer_inputs[i]) == 1);
   }
 }
@@ -103,7 +104,7 @@ TEST_CASE("ends that do not fit are refused") {
   auto const g = random_model(1);
   auto const a = make_all_graphs(g);
   auto const n = static_cast<std::uint32_t>(a.simplified.nodes.size());
-  for (auto const& ends : {block_ends{n - 1}, block_ends{}, block_ends{n + 1}, block_ends{2, 2, n}, block_ends{3, 2, n}})
-    CHECK(message_of([&] { (void)make_chain(g, a.basic, a.simplified, a.backward, ends); }) !=
-          std::string("no error"));
+  for (auto const& ends :
+       {block_ends{n - 1}, block_ends{}, block_ends{n + 1}, block_ends{2, 2, n}, block_ends{3, 2, n}})
+    CHECK(message_of([&] { (void)make_chain(g, a.basic, a.simplified, a.backward, ends); }) != std::string("no error"));
 }

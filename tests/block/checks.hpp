@@ -146,9 +146,8 @@ inline void check_simplified(op_graph const& g, dataflow_program const& d, simpl
         for (auto before : *list)
           if (auto const m = p.node_of[before]; m != simplified_program::prologue_node) {
             CHECK(m <= n);
-            CHECK((m == n || std::any_of(p.edges.begin(), p.edges.end(), [&](simplified_edge const& e) {
-                     return e.from == m && e.to == n;
-                   })));
+            CHECK((m == n || std::any_of(p.edges.begin(), p.edges.end(),
+                                         [&](simplified_edge const& e) { return e.from == m && e.to == n; })));
           }
     }
   }

@@ -44,9 +44,8 @@ TEST_CASE("separators separate, and no other trained node does") {
     auto const s = separators(p);
     CHECK(s.back() == n - 1);
     for (std::uint32_t i = 0; i + 1 < n; ++i) {
-      bool const read = std::any_of(p.edges.begin(), p.edges.end(), [&](simplified_edge const& e) {
-        return e.from == i && !e.values.empty();
-      });
+      bool const read = std::any_of(p.edges.begin(), p.edges.end(),
+                                    [&](simplified_edge const& e) { return e.from == i && !e.values.empty(); });
       bool const told = std::binary_search(s.begin(), s.end(), i);
       CHECK(told == (p.nodes[i].trained && read && !reaches_around(p, i)));
       found += told;

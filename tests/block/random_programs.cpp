@@ -13,7 +13,8 @@ using namespace neap::testing;
 TEST_CASE("training steps of random programs are cut, classed and drawn up") {
   for (std::uint64_t seed = 0; seed < (sanitized ? 40u : 150u); ++seed) {
     CAPTURE(seed);
-    auto const form = random_form(seed, 10);
+    auto form = random_form(seed, 10);
+    form.options.micro_batches = 1;
     random_program model(form);
     auto const batch = random_batch(form, 0);
     tracer t(operator_table(standard_operators::facets));

@@ -26,8 +26,7 @@ struct by_hand {
   }
   std::vector<value_id> view(char const* name, value_id of, int outputs = 1) {
     std::vector<value_id> const in{of};
-    std::vector<output_rule> out(static_cast<std::size_t>(outputs),
-                                 {edit.layout_of(of), alias_kind::view, 0, -1});
+    std::vector<output_rule> out(static_cast<std::size_t>(outputs), {edit.layout_of(of), alias_kind::view, 0, -1});
     return edit.outputs_of(edit.add_opaque(name, {}, in, out, name));
   }
   value_id update(char const* name, value_id of, std::vector<value_id> more) {
@@ -68,7 +67,8 @@ TEST_CASE("all views are folded, and every step keeps the list topological, what
     CHECK(p.nodes.size() == d.nodes.size());
     std::vector<simplify_step> steps(simplify_steps.begin(), simplify_steps.end());
     random_stream draw(seed, 3);
-    for (std::size_t i = steps.size(); i-- > 1;) std::swap(steps[i], steps[draw.below(static_cast<std::uint32_t>(i + 1))]);
+    for (std::size_t i = steps.size(); i-- > 1;)
+      std::swap(steps[i], steps[draw.below(static_cast<std::uint32_t>(i + 1))]);
     for (auto s : steps) {
       p = simplify(g, d, std::move(p), s);
       check_simplified(g, d, p);

@@ -340,7 +340,8 @@ class backward_finder {
     number_map memory_of;
     auto const note = [&](value_id v) {
       auto const from = maker(v);
-      if (is_late(from) && !constant_[from] && memory_of.add(index(g_.storage(v)), count)) memories.push_back({g_.storage(v), count++});
+      if (is_late(from) && !constant_[from] && memory_of.add(index(g_.storage(v)), count))
+        memories.push_back({g_.storage(v), count++});
     };
     for (auto o : open) {
       for (auto v : g_.inputs(o)) note(v);
@@ -371,9 +372,7 @@ class backward_finder {
       if (net.has_source(node.find(index(o)))) take(o, here);
   }
   /// Bytes, far above what decides between equals.
-  bytes_t weight_of(storage_id s) const {
-    return std::clamp<bytes_t>(g_.bytes(s), 1, bytes_t{1} << 45) << 12;
-  }
+  bytes_t weight_of(storage_id s) const { return std::clamp<bytes_t>(g_.bytes(s), 1, bytes_t{1} << 45) << 12; }
   /// Whether an op that is sure to belong to an earlier node reads the memory. (What tells nothing follows what it reads.)
   bool read_later(storage_id s, number_map const& open) {
     for (value_id v : values_of(s))
@@ -393,15 +392,15 @@ class backward_finder {
   basic_program const& b_;
   simplified_program const& p_;
   std::size_t last_;
-  std::vector<op_id> late_;              // in the order of the program
-  table<op_id, std::uint32_t> at_;       // in late_
+  std::vector<op_id> late_;         // in the order of the program
+  table<op_id, std::uint32_t> at_;  // in late_
   csr<storage_id, std::uint32_t> touches_;
   csr<value_id, std::uint32_t> touches_of_value_;
-  table<value_id, unsigned char> readers_;  // nodes other than its maker read it
-  csr<std::uint32_t, std::uint32_t> before_;  // of each node: whose results it reads
-  std::vector<std::uint32_t> taken_;          // ops that belong to each node so far
+  table<value_id, unsigned char> readers_;          // nodes other than its maker read it
+  csr<std::uint32_t, std::uint32_t> before_;        // of each node: whose results it reads
+  std::vector<std::uint32_t> taken_;                // ops that belong to each node so far
   std::vector<std::vector<std::uint32_t>> common_;  // of late_: the nodes that what it reads tells, ascending
-  table<op_id, std::int32_t> lo_, hi_;   // first and last node that an op can belong to; lo_ none: nothing tells
+  table<op_id, std::int32_t> lo_, hi_;  // first and last node that an op can belong to; lo_ none: nothing tells
   table<op_id, std::uint32_t> of_;
   table<op_id, unsigned char> constant_, leads_;
   csr<storage_id, value_id> values_;

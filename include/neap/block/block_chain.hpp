@@ -79,9 +79,7 @@ class chain_builder {
 
  private:
   std::vector<op_id>& list_of(program_block& b, op_id o) const {
-    return b_.part[o] == step_part::forward    ? b.forward
-           : b_.part[o] == step_part::backward ? b.backward
-                                               : b.updates;
+    return b_.part[o] == step_part::forward ? b.forward : b_.part[o] == step_part::backward ? b.backward : b.updates;
   }
   static bool is_block(std::uint32_t k) { return k < block_chain::prologue_block; }
 

@@ -25,14 +25,14 @@ enum class data_origin : std::uint8_t {
 };
 
 struct block_op {
-  op_id op;                        // of the program
+  op_id op;  // of the program
   step_part part;
   seconds_t seconds = 0;
   bytes_t workspace = 0;
-  bool recomputable = true;        // may run more than once
+  bool recomputable = true;                 // may run more than once
   std::vector<std::uint32_t> reads, makes;  // data, ascending; what is updated in place is read, and not made
-  std::vector<std::uint32_t> after;         // ops of the block that must have run before, beyond those that make what it
-                                            // reads: readers of what it overwrites, and writers of what it reads
+  std::vector<std::uint32_t> after;  // ops of the block that must have run before, beyond those that make what it
+                                     // reads: readers of what it overwrites, and writers of what it reads
 };
 
 struct block_data {

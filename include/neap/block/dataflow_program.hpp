@@ -28,10 +28,10 @@ struct dataflow_node {
 };
 
 struct dataflow_program {
-  std::vector<dataflow_node> nodes;    // the forward part, in the order of the program
+  std::vector<dataflow_node> nodes;     // the forward part, in the order of the program
   table<op_id, std::uint32_t> node_of;  // no_id: not forward
-  table<value_id, op_id> owner;        // which op made the memory that a value lies in; nothing<op_id>: it was there
-  table<value_id, value_id> parent;    // what a view or an update was made of; nothing<value_id>: it is neither
+  table<value_id, op_id> owner;         // which op made the memory that a value lies in; nothing<op_id>: it was there
+  table<value_id, value_id> parent;     // what a view or an update was made of; nothing<value_id>: it is neither
   dataflow_node const& operator[](op_id o) const { return nodes[node_of[o]]; }
   bool is_forward(op_id o) const { return node_of[o] != no_id; }
   friend bool operator==(dataflow_program const&, dataflow_program const&) = default;

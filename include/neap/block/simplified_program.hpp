@@ -56,11 +56,11 @@ struct simplified_edge {
 struct simplified_program {
   static constexpr std::uint32_t prologue_node = no_id - 1;
 
-  std::vector<op_id> prologue;         // in the order of the program
-  std::vector<simplified_node> nodes;  // topological
+  std::vector<op_id> prologue;          // in the order of the program
+  std::vector<simplified_node> nodes;   // topological
   table<op_id, std::uint32_t> node_of;  // prologue_node, or no_id for what is not forward
-  std::vector<simplified_edge> edges;  // by `to`, then by `from`
-  std::vector<simplify_step> done;     // in the order in which they were applied
+  std::vector<simplified_edge> edges;   // by `to`, then by `from`
+  std::vector<simplify_step> done;      // in the order in which they were applied
 
   bool has_done(simplify_step s) const { return std::find(done.begin(), done.end(), s) != done.end(); }
   friend bool operator==(simplified_program const&, simplified_program const&) = default;
@@ -80,7 +80,9 @@ class node_folder {
 
   void apply(simplify_step s) {
     switch (s) {
-      case simplify_step::sources: fold_where([&](std::uint32_t n) { return looks_only(n) && last_before(n) == no_id; }); break;
+      case simplify_step::sources:
+        fold_where([&](std::uint32_t n) { return looks_only(n) && last_before(n) == no_id; });
+        break;
       case simplify_step::lists: fold_where([&](std::uint32_t n) { return is_list(n); }); break;
       case simplify_step::sizes: fold_where([&](std::uint32_t n) { return is_size(n); }); break;
       case simplify_step::small: fold_where([&](std::uint32_t n) { return is_small(n) && !p_.nodes[n].random; }); break;
@@ -277,8 +279,7 @@ inline std::string to_text(op_graph const& g, simplified_program const& p) {
     for (; edge < p.edges.size() && p.edges[edge].to == n; ++edge)
       s += (p.edges[edge].values.empty() ? " after " : " reads ") + std::to_string(p.edges[edge].from);
     s += "\n";
-    for (auto o : p.nodes[n].ops)
-      s += (o == p.nodes[n].main ? "  * " : "    ") + detail::assignment_text(g, o) + "\n";
+    for (auto o : p.nodes[n].ops) s += (o == p.nodes[n].main ? "  * " : "    ") + detail::assignment_text(g, o) + "\n";
   }
   return s;
 }

@@ -106,17 +106,15 @@ class block_dot_writer {
     else subtitle_ += "one block of each class (" + all + ")";
     for (std::uint32_t k = 0; k < c.blocks.size(); ++k)
       if (shown_[k])
-        frame_of_[k] = add_frame("block_" + number(k), "block " + number(k) + ", class " +
-                                                           number(c.blocks[k].block_class) +
-                                                           times(c.blocks[k].block_class));
+        frame_of_[k] =
+            add_frame("block_" + number(k), "block " + number(k) + ", class " + number(c.blocks[k].block_class) +
+                                                times(c.blocks[k].block_class));
     if (outside_) {
       frame_of_[block_chain::prologue_block] = add_frame("prologue", "prologue");
       frame_of_[block_chain::epilogue_block] = add_frame("epilogue", "epilogue: joins gradients of several blocks");
     }
   }
-  std::string classes() const {
-    return number(a_.classes.size()) + (a_.classes.size() == 1 ? " class" : " classes");
-  }
+  std::string classes() const { return number(a_.classes.size()) + (a_.classes.size() == 1 ? " class" : " classes"); }
   std::string times(std::uint32_t of_class) const {
     auto const n = a_.classes[of_class].blocks.size();
     return n > 1 ? " (" + number(n) + " times)" : "";
@@ -142,8 +140,9 @@ class block_dot_writer {
       auto const p = g_.producer(v);
       std::string label = p == nothing<op_id> ? std::string(name_of(g_.role(v))) + " " : std::string();
       label += p == nothing<op_id> && g_.name(v).empty() ? number(index(v)) : value_text(g_, v);
-      edges_ += "  " + name + " [shape=ellipse, fontsize=9, fillcolor=\"" + (p == nothing<op_id> ? "#fff2b3" : "#ffffff") +
-                "\", label=" + dot_quoted(label + "\n" + type_of(v)) + "];\n";
+      edges_ += "  " + name + " [shape=ellipse, fontsize=9, fillcolor=\"" +
+                (p == nothing<op_id> ? "#fff2b3" : "#ffffff") + "\", label=" + dot_quoted(label + "\n" + type_of(v)) +
+                "];\n";
     }
     return name;
   }
@@ -243,9 +242,11 @@ class block_dot_writer {
               (o_.block == k ? ", penwidth=3" : ""));
     }
     if (!c.prologue.empty())
-      put("prologue", "prologue\n" + counted(c.prologue.size(), "op"), "fillcolor=\"#ffffff\", style=\"filled,dashed\"");
+      put("prologue", "prologue\n" + counted(c.prologue.size(), "op"),
+          "fillcolor=\"#ffffff\", style=\"filled,dashed\"");
     if (!c.epilogue.empty())
-      put("epilogue", "epilogue\n" + counted(c.epilogue.size(), "op"), "fillcolor=\"#ffffff\", style=\"filled,dashed\"");
+      put("epilogue", "epilogue\n" + counted(c.epilogue.size(), "op"),
+          "fillcolor=\"#ffffff\", style=\"filled,dashed\"");
     frames_.emplace_back("", body);
     auto const name = [](std::uint32_t k) {
       return k == block_chain::prologue_block   ? std::string("prologue")
@@ -276,7 +277,8 @@ class block_dot_writer {
         bool const tail = pair.second == block_chain::epilogue_block;
         edge(name(pair.first), name(pair.second),
              (storages.size() > 1 ? counted(storages.size(), "value") + "\n" : "") + bytes_text(bytes),
-             std::string(back ? "color=\"#c77f1d\", fontcolor=\"#a3650f\"" : "color=\"#2f6db5\", fontcolor=\"#2f6db5\"") +
+             std::string(back ? "color=\"#c77f1d\", fontcolor=\"#a3650f\""
+                              : "color=\"#2f6db5\", fontcolor=\"#2f6db5\"") +
                  (back || tail ? ", constraint=false" : ""));
       }
     if (!c.prologue.empty() && !c.blocks.empty()) edge("prologue", "b0", "", "style=dashed");
@@ -311,10 +313,10 @@ class block_dot_writer {
       char const* const look = x.kind == kernel_data_kind::gradient   ? "fillcolor=\"#fbeedb\", color=\"#c77f1d\""
                                : x.kind == kernel_data_kind::phantoms ? "fillcolor=\"#ececec\", style=\"filled,dashed\""
                                                                       : "fillcolor=\"#ffffff\"";
-      std::string const line = name + " [shape=ellipse, fontsize=10, " + look + ", label=" +
-                               dot_quoted(std::string(name_of(x.kind)) + " " + number(x.node) + "\n" +
-                                          bytes_text(x.bytes)) +
-                               "];\n";
+      std::string const line =
+          name + " [shape=ellipse, fontsize=10, " + look +
+          ", label=" + dot_quoted(std::string(name_of(x.kind)) + " " + number(x.node) + "\n" + bytes_text(x.bytes)) +
+          "];\n";
       if (is_shown(block_of_node(x.node))) frames_[frame_of_.at(block_of_node(x.node))].second += "    " + line;
       else edges_ += "  " + line;
       return name;
