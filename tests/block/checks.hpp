@@ -126,13 +126,6 @@ inline void check_classes(op_graph const& g, block_chain const& c, std::vector<b
   CHECK(count == c.blocks.size());
 }
 
-/// Whether the nodes up to n reach later ones only through n, what depends on no weight left aside: by walking.
-inline bool separates(simplified_program const& p, std::uint32_t n) {
-  for (auto const& e : p.edges)
-    if (!e.values.empty() && p.nodes[e.from].weighted && e.from < n && e.to > n) return false;
-  return true;
-}
-
 inline void check_simplified(op_graph const& g, dataflow_program const& d, simplified_program const& p) {
   // Every forward op once, in a node or in the prologue; data edges go forward.
   std::set<op_id> seen(p.prologue.begin(), p.prologue.end());

@@ -128,7 +128,7 @@ class chain_builder {
   bool is_late(op_id o) const { return o != nothing<op_id> && b_.part[o] != step_part::forward; }
 
   void place_backward() {
-    // Where an op reads what a gradient of a weight in another block was made as, it joins blocks.
+    // An op joins blocks if it reads, in another one, what no further gradient depends on: gradients of weights.
     table<op_id, unsigned char> constant(g_.op_count(), 0);
     for (auto o : b_.order) {
       if (!is_late(o)) continue;
