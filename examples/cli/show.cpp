@@ -2,6 +2,7 @@
 #include "plan_input.hpp"
 
 #include <neap/memory/check/fragmentation.hpp>
+#include <neap/report/block_dot.hpp>
 #include <neap/report/dot.hpp>
 #include <neap/report/memory_svg.hpp>
 #include <neap/report/offsets_svg.hpp>
@@ -17,11 +18,29 @@ namespace {
 
 struct options {
   graph_input input;
-  std::string plan, format = "svg", out;
+  std::string plan, format = "svg", graph, out;
+  std::int64_t block = -1;
   std::size_t boxes = neap::dot_options{}.most_boxes;
 };
 
+/// One of the graphs that blocks are made with.
+std::string drawn(neap::io::imported_graph const& g, options const& o) {
+  using enum neap::block_drawing;
+  auto const all = neap::make_all_graphs(g.program, g.order);
+  if (o.block >= static_cast<std::int64_t>(all.blocks.blocks.size()))
+    throw refused{"--block " + std::to_string(o.block) + ": " + o.input.path + " has " +
+                  std::to_string(all.blocks.blocks.size()) + " blocks, from 0 on"};
+  neap::block_dot_options how{.title = "One training step: " + g.name, .most_boxes = o.boxes};
+  if (o.block >= 0) how.block = static_cast<std::uint32_t>(o.block);
+  for (auto what : {basic, dataflow, simplified, blocks, kernels})
+    if (o.graph == name_of(what)) return neap::to_dot(g.program, all, what, how);
+  throw refused{"--graph " + o.graph + ": is not known"};
+}
+
 int run(options const& o) {
+  if (!o.graph.empty() && (o.format != "dot" || !o.plan.empty()))
+    throw refused{"--graph: needs --format dot, and no plan"};
+  if (o.block >= 0 && o.graph.empty()) throw refused{"--block: needs --graph"};
   check_outputs({{"graph", o.input.path}, {"plan", o.plan}}, {{"--out", o.out}});
   std::optional<neap::io::plan_file> p;
   neap::io::imported_graph g;
@@ -35,7 +54,9 @@ int run(options const& o) {
     g = std::move(planned.graph);
   }
   std::string picture;
-  if (o.format == "dot") {
+  if (!o.graph.empty()) {
+    picture = drawn(g, o);
+  } else if (o.format == "dot") {
     auto const order = p ? p->planned.order() : g.order;
     picture = neap::to_dot(
         p ? p->planned.graph : g.program, &order,
@@ -88,6 +109,16 @@ void add_show(CLI::App& app, int& exit) {
                    "of dot: at most about so many ops as boxes of their own, else neighbours as one")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
       ->capture_default_str();
+  command
+      ->add_option("--graph", o->graph,
+                   "of dot: the forward part as it came (basic), with types and aliases (dataflow), folded to one "
+                   "computation a box (simplified), cut into blocks, or with what lies in memory, forward and backward "
+                   "(kernels)")
+      ->check(CLI::IsMember({"basic", "dataflow", "simplified", "blocks", "kernels"}));
+  command
+      ->add_option("--block", o->block,
+                   "of --graph: this block alone; default: all, or beyond --boxes one of each class of equal blocks")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
   command->add_option("--out", o->out, "the file; default: standard output");
   command->callback([o, &exit] { exit = run(*o); });
 }

@@ -202,3 +202,30 @@ TEST_CASE("show: bad input is refused with one line") {
             .code == 0);
   CHECK(run_neap({"show", graph, at / "p"}).refusal().find("another graph") != std::string::npos);
 }
+
+TEST_CASE("show: the graphs that blocks are made with") {
+  scratch const at;
+  auto const graph = graph_file("gpt-d256-l4-b8-t128");
+  for (std::string const what : {"basic", "dataflow", "simplified", "blocks", "kernels"}) {
+    CAPTURE(what);
+    auto const drawn = run_neap({"show", graph, "--format", "dot", "--graph", what});
+    CHECK(drawn.code == 0);
+    CHECK(drawn.err == "");
+    CHECK(drawn.out.starts_with("digraph"));
+    CHECK(drawn.out.find("14 blocks of 8 classes") != drawn.out.npos);
+    auto const one = run_neap({"show", graph, "--format", "dot", "--graph", what, "--block", "2", "--out", at / "d"});
+    CHECK(one.code == 0);
+    CHECK(read_bytes(at / "d").find("block 2") != std::string::npos);
+  }
+  auto const refused = [&](std::vector<std::string> more, std::string const& why) {
+    std::vector<std::string> all{"show", graph};
+    all.insert(all.end(), more.begin(), more.end());
+    auto const r = run_neap(all);
+    CHECK(r.code == 2);
+    CHECK(r.err.find(why) != r.err.npos);
+    CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
+  };
+  refused({"--graph", "blocks"}, "--graph: needs --format dot, and no plan");
+  refused({"--format", "dot", "--block", "1"}, "--block: needs --graph");
+  refused({"--format", "dot", "--graph", "basic", "--block", "14"}, "has 14 blocks, from 0 on");
+}

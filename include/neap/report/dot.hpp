@@ -13,6 +13,7 @@
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/transfer.hpp>
 #include <neap/plan/schedule.hpp>
+#include <neap/report/dot_text.hpp>
 #include <neap/report/labels.hpp>
 #include <neap/report/svg.hpp>
 
@@ -77,19 +78,7 @@ class dot_writer {
   static constexpr std::array<char const*, 9> role_fill{"#fff2b3", "#e6d0a8", "#e9e9e9", "#c9efe6", "#f3f3f3",
                                                         "#ffffff", "#f9d0de", "#dff5c8", "#ff9d8a"};
 
-  static std::string quoted(std::string_view s) {
-    std::string q = "\"";
-    for (std::size_t i = 0; i < s.size();) {
-      auto const n = character_length(s, i);
-      char const c = s[i];
-      if (c == '"' || c == '\\') q += '\\';
-      if (n == 0) q += '?';
-      else if (n == 1) q += static_cast<unsigned char>(c) < 0x20 && c != '\n' ? ' ' : c;
-      else q += s.substr(i, n);
-      i += n ? n : 1;
-    }
-    return q + "\"";
-  }
+  static std::string quoted(std::string_view s) { return dot_quoted(s); }
   bytes_t bytes_of(value_id v) const { return g_.type(v).bytes(); }
   std::string type_of(value_id v) const { return to_string(g_.type(v)) + "\n" + bytes_text(bytes_of(v)); }
 
