@@ -31,7 +31,7 @@ struct basic_program {
 /// O(ops + edges).
 inline basic_program make_basic(op_graph const& g, schedule order) {
   if (!is_topological(g, order.order)) throw error("blocks: the order given is not one in which the program can run");
-  if (!g.regions().empty()) throw error("blocks: the program has regions");
+  if (!g.parts().empty()) throw error("blocks: the program has parts");
   basic_program p;
   p.part = parts_of(g, order);
   p.order = std::move(order);

@@ -1,0 +1,116 @@
+// Searches that may run ops in parts.
+#include <neap/optimize/fission_seeds.hpp>
+
+#include <neap/mutate/chain.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/optimize/optimize.hpp>
+#include <neap/simulate/roofline.hpp>
+#include <neap/verify/plan_verifier.hpp>
+
+#include "../support/opaque_twin.hpp"
+#include "../support/random_model.hpp"
+#include "../support/sanitized.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+constexpr auto without = rematerialize{} | truncate(12);
+constexpr auto with = chain(without, fission{} | truncate(4));
+given_or<roofline> const cost{roofline::host(2)};
+constexpr memory_options exact{.alignment = 1, .takeover = false};
+
+search_options limited(bytes_t memory) {
+  search_options o;
+  o.memory = exact;
+  o.memory_at_most = memory_limit(memory);
+  o.iterations = 200;
+  o.time = time_budget(std::chrono::seconds(600));
+  return o;
+}
+
+std::size_t parts_in(graph const& g) {
+  std::size_t n = 0;
+  for (auto o : g.ops()) n += g.record(o).part != nothing<part_id>;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("limits that no order and no recomputation meets are met in parts, in plans that pass the verifier") {
+  int tried = 0, beyond = 0;
+  stated_durations const stated({std::nullopt, true, roofline::host(2)});
+  for (std::uint64_t seed = 0; seed < (sanitized ? 15 : 60); ++seed) {
+    auto const g = opaque_twin(random_model(seed, 16));
+    auto const order = given_order{}(g);
+    candidate<graph> const c{g, order, simulate(g, order, cost, exact)};
+    auto const front = neap::detail::fission_sweep(g, order, c.result, {}).front();
+    if (front.empty()) continue;
+    auto const limit = front.back().peak + (c.result.peak_bytes - front.back().peak) / 6;
+    CAPTURE(seed);
+    auto const found = optimize(g, with, cost, limited(limit), order);
+    auto const verdict = verify_plan(g, found.placed, stated);
+    REQUIRE_MESSAGE(verdict.ok(), verdict.message());
+    CHECK(found.lower_bound_bytes <= found.best.result.peak_bytes);
+    CHECK_MESSAGE(found.fits, found.why_not());
+    ++tried;
+    auto const plain = optimize(g, without, cost, limited(limit), order);
+    CHECK(parts_in(plain.best.graph) == 0);
+    if (plain.lower_bound_bytes > limit) {
+      CHECK(parts_in(found.best.graph) > 0);
+      ++beyond;
+    }
+    auto const again = optimize(g, with, cost, limited(limit), order);  // as often as one likes
+    CHECK(again.best.graph == found.best.graph);
+    CHECK(again.best.order == found.best.order);
+  }
+  CHECK(tried > (sanitized ? 8 : 30));
+  CHECK(beyond > (sanitized ? 2 : 10));
+}
+
+TEST_CASE("with a latency limit the peak falls at least as far in parts as without") {
+  int lower = 0;
+  for (std::uint64_t seed = 0; seed < (sanitized ? 6 : 20); ++seed) {
+    auto const g = opaque_twin(random_model(seed, 16));
+    auto o = limited(0);
+    o.memory_at_most = {};
+    o.latency_at_most = latency_limit::of_original(1.5);
+    auto const a = optimize(g, with, cost, o), b = optimize(g, without, cost, o);
+    CAPTURE(seed);
+    CHECK(a.fits);
+    CHECK(a.best.result.latency <= 1.5 * a.original.latency * (1 + 1e-12));
+    CHECK(a.best.result.peak_bytes <= a.original.peak_bytes);
+    lower += a.best.result.peak_bytes < b.best.result.peak_bytes;
+  }
+  CHECK(lower > (sanitized ? 1 : 5));
+}
+
+TEST_CASE("seeds are ranked by what is asked, and sharpened until they could not be nearer") {
+  auto const g = opaque_twin(random_model(5, 16));
+  auto const order = given_order{}(g);
+  candidate<graph> const c{g, order, simulate(g, order, cost, exact)};
+  objective goal;
+  goal.limits_memory = true;
+  goal.memory = c.result.peak_bytes * 3 / 4;
+  neap::detail::fission_seeds seeds(goal);
+  seeds.add(c);
+  auto const ranked = seeds.ranked(goal.memory);
+  REQUIRE_FALSE(ranked.empty());
+  auto const meets = [&](auto const& o) { return o.what.peak <= goal.memory; };
+  CHECK(std::is_partitioned(ranked.begin(), ranked.end(), meets));
+  for (std::size_t k = 1; k < ranked.size(); ++k) {
+    if (meets(ranked[k])) CHECK(ranked[k - 1].what.latency <= ranked[k].what.latency);
+    if (!meets(ranked[k - 1])) CHECK(ranked[k - 1].what.peak <= ranked[k].what.peak);
+  }
+  for (auto const& o : seeds.quicker(goal.memory, 1e9)) CHECK_FALSE(meets(o));
+  int times = 0;
+  while (seeds.sharpen(goal.memory)) REQUIRE(++times < 20);
+  CHECK(times > 0);
+  CHECK(seeds.ranked(goal.memory).size() >= ranked.size());
+}
