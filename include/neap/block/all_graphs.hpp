@@ -40,7 +40,7 @@ struct all_graphs {
   kernel_graph kernels;
 };
 
-/// `order`: an order in which the program can run. Throws neap::error for one that is not, and for programs with regions.
+/// `order`: an order in which the program can run. Throws neap::error for one that is not, and for programs with parts.
 inline all_graphs make_all_graphs(op_graph const& g, schedule order, block_options const& options = {}) {
   all_graphs a;
   a.basic = make_basic(g, std::move(order));

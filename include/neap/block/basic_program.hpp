@@ -27,7 +27,7 @@ struct basic_program {
 };
 
 /// `order`: the order of the trace or of the file. Throws neap::error if it is not an order in which the ops can run, if
-/// the graph has regions, or if it keeps neither a loss nor an output: then nothing tells forward from backward.
+/// the graph has parts, or if it keeps neither a loss nor an output: then nothing tells forward from backward.
 /// O(ops + edges).
 inline basic_program make_basic(op_graph const& g, schedule order) {
   if (!is_topological(g, order.order)) throw error("blocks: the order given is not one in which the program can run");
