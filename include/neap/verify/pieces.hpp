@@ -11,6 +11,9 @@
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
+#include <neap/ir/operators/movement.hpp>
+#include <neap/ir/operators/parts.hpp>
+#include <neap/ir/operators/unary.hpp>
 #include <neap/verify/value_numbers.hpp>
 
 #include <algorithm>
