@@ -70,7 +70,8 @@ int run(options const& o) {
     if (p)
       for (auto const& s : p->planned.steps)
         if (auto const from = p->planned.graph.origin(s.op);
-            s.stream == neap::op_stream::compute && index(from) < known.size())
+            s.stream == neap::op_stream::compute && index(from) < known.size() &&
+            p->planned.graph.record(s.op).part == neap::nothing<neap::part_id>)  // of a part, not of the op
           known[from] = s.end - s.start;
     auto const cost = [&](auto const& graph, neap::op_id x) {
       auto const from = graph.origin(x);

@@ -133,7 +133,8 @@ TEST_CASE("plan: an optimizer that updates one buffer twice") {
 
 TEST_CASE("plan: a limit that nobody can meet is exit 1, with the best plan, the bound and who forces it") {
   scratch const at;
-  auto const a = plan("gpt-d256-l4-b8-t128", {"--memory-limit", "0.1", "--out", at / "best", "--json"});
+  auto const a =
+      plan("gpt-d256-l4-b8-t128", {"--memory-limit", "0.1", "--moves", "remat,swap", "--out", at / "best", "--json"});
   CHECK(a.code == 1);
   a.check_line();
   CHECK(a.err.find("no plan fits") != a.err.npos);

@@ -1,6 +1,9 @@
 // neap show: pictures that other programs can read.
 #include "testing.hpp"
 
+#include <set>
+#include <utility>
+
 using namespace neap_cli_test;
 
 TEST_CASE("show: SVG of a graph and of a plan is XML and names what is seen") {
@@ -47,15 +50,16 @@ TEST_CASE("show: what is recomputed and moved is the plan's, by number and by na
   CHECK(is_xml(svg));
   CHECK(neap::testing::texts_outside(svg) == std::vector<std::string>{});
   auto const file = json::parse(read_bytes(at / "p"));
-  std::vector<std::string> names;  // of nodes whose origin an earlier one had, views left out
-  std::vector<bool> seen(100000);
+  std::vector<std::string> names;  // of nodes whose origin an earlier one had, in the same part, views left out
+  std::set<std::pair<std::int64_t, std::string>> seen;
   for (auto const& n : file["nodes"]) {
     auto const origin = n["origin"].get<std::int64_t>();
     if (origin < 0) continue;
     bool view = false;
-    for (auto const& f : n["flags"]) view |= f == "view";
-    if (seen[static_cast<std::size_t>(origin)] && !view) names.push_back(n["name"]);
-    seen[static_cast<std::size_t>(origin)] = true;
+    if (n.contains("flags"))
+      for (auto const& f : n["flags"]) view |= f == "view";
+    auto const first = seen.emplace(origin, n.contains("part") ? n["part"].dump() : std::string()).second;
+    if (!first && !view) names.push_back(n["name"]);
   }
   CHECK(plan["recomputed_ops"] == names.size());
   REQUIRE(names.size() + plan["stores"].get<std::size_t>() > 0);

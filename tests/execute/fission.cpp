@@ -7,9 +7,7 @@
 
 #include <neap/execute/trainer.hpp>
 #include <neap/model/model.hpp>
-#include <neap/mutate/chain.hpp>
 #include <neap/mutate/fission_sweep.hpp>
-#include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/train/training_step.hpp>
@@ -30,14 +28,15 @@ tensor numbers(shape const& s, std::uint64_t seed, std::uint32_t below) {
   return tensor::from(v, s);
 }
 
-constexpr auto moves = chain(fission{}, rematerialize{} | truncate(16));
+constexpr auto moves = fission{} | truncate(16);
 
 /// Trains under a limit that needs parts, and eagerly; how many parts the plan has.
 template <class Model, class Sample, class Loss>
 std::size_t check_in_parts(Model model, Sample const& sample, Loss const& loss, double limit) {
   initialise(model, 5);
   auto eager = model;
-  sgd const optimizer{.rate = 0.01};  // Adam's first steps have the sign of the gradient, whose rounding shows where it is 0
+  sgd const optimizer{
+      .rate = 0.01};  // Adam's first steps have the sign of the gradient, whose rounding shows where it is 0
   auto const program = training_step(model, sample, loss, optimizer);
   search_options search;
   search.memory_at_most = memory_limit::of_original(limit);
@@ -79,12 +78,12 @@ TEST_CASE("a multilayer perceptron in parts of the batch") {
 }
 TEST_CASE("transformers in parts of the batch, with dropout") {
   std::pair<tensor, tensor> const text{numbers({8, 8}, 1, 16), numbers({8, 8}, 2, 16)};
-  CHECK(check_in_parts(zoo::gpt(zoo::gpt_config::toy()), text, cross_entropy{}, 0.6) > 10);
+  CHECK(check_in_parts(zoo::gpt(zoo::gpt_config::toy()), text, cross_entropy{}, 0.8) > 10);
   auto with_dropout = zoo::gpt_config::toy();
   with_dropout.fused_attention = false, with_dropout.tied_head = false, with_dropout.dropout = 0.1;
-  CHECK(check_in_parts(zoo::gpt(with_dropout), text, cross_entropy{}, 0.6) > 10);
+  CHECK(check_in_parts(zoo::gpt(with_dropout), text, cross_entropy{}, 0.8) > 10);
   std::pair<tensor, tensor> const images{tensor::randn({8, 3, 16, 16}, 1), numbers({8}, 2, 4)};
-  CHECK(check_in_parts(zoo::vit(zoo::vit_config::toy()), images, cross_entropy{}, 0.6) > 10);
+  CHECK(check_in_parts(zoo::vit(zoo::vit_config::toy()), images, cross_entropy{}, 0.8) > 10);
 }
 TEST_CASE("a recurrent net in parts") {
   std::pair<tensor, tensor> const text{numbers({8, 8}, 1, 16), numbers({8, 8}, 2, 16)};

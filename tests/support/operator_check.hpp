@@ -208,16 +208,22 @@ inline array half(array const& x, int axis, int part) {
   return h;
 }
 
-/// An operator that has its result's extents as an attribute, as it is for half of the axis.
-template <class Op>
-struct resized {
-  bool is_it;
-  Op op;
-  resized(operator_view whole, int axis) : is_it(whole.facets == &facets_of<Op>) {
-    if (!is_it) return;
-    op = *static_cast<Op const*>(whole.bytes);
-    if (axis >= 0) op.dims[axis] /= 2;
+/// An operator with the attributes that a part of it has.
+class operator_of_part {
+ public:
+  operator_of_part(operator_view whole, cut_context const& c) : facets_(whole.facets), bytes_(whole.bytes) {
+    if (!facets_->cut) return;
+    room_.resize(facets_->size / sizeof(std::max_align_t) + 1);
+    std::memcpy(static_cast<void*>(room_.data()), whole.bytes, facets_->size);
+    facets_->cut(room_.data(), c);
+    bytes_ = room_.data();
   }
+  operator_view view() const { return {facets_, bytes_}; }
+
+ private:
+  operator_facets const* facets_;
+  void const* bytes_;
+  std::vector<std::max_align_t> room_;
 };
 
 /// How many axes were cut.
@@ -266,11 +272,9 @@ inline int check_relations(std::string const& what, operator_view op, kernel_fun
     for (std::size_t j = 0; j < whole.size(); ++j)
       if (out_axis[j] >= 0) even &= out_layouts[j].type.dims[out_axis[j]] % 2 == 0;
     if (!even || in_layouts[static_cast<std::size_t>(start.input)].type.dims[start.in_axis] == 0) continue;
-    resized<op::reshape> reshape(op, out_axis[0]);
-    resized<op::broadcast_to> broadcast(op, out_axis[0]);
-    auto const of_part = reshape.is_it ? view_of(reshape.op) : broadcast.is_it ? view_of(broadcast.op) : op;
     std::vector<std::vector<array>> parts;
     for (int part : {0, 1}) {
+      operator_of_part const of_part(op, {in_layouts, out_layouts, in_axis, out_axis, part, 2});
       std::vector<array> cut;
       for (std::size_t i = 0; i < in.size(); ++i) {
         cut.push_back(in_axis[i] >= 0 ? half(in[i], in_axis[i], part) : in[i]);
@@ -281,8 +285,8 @@ inline int check_relations(std::string const& what, operator_view op, kernel_fun
         if (out_axis[j] >= 0) t.dims[out_axis[j]] /= 2;
         layouts.push_back(tensor_layout::dense(t));
       }
-      parts.push_back(view ? run(of_part, kernel, cut)
-                           : run(op, kernel, cut, layouts, std::vector<int>(whole.size(), -1)));
+      parts.push_back(view ? run(of_part.view(), kernel, cut)
+                           : run(of_part.view(), kernel, cut, layouts, std::vector<int>(whole.size(), -1)));
       for (std::size_t j = 0; j < whole.size(); ++j) REQUIRE(parts.back()[j].layout.type == layouts[j].type);
     }
     for (std::size_t j = 0; j < whole.size(); ++j) {

@@ -563,6 +563,11 @@ std::vector<graph_fault_case> const& graph_faults() {
          auto const o = pick_op(g, draw, [&](op_id x) { return g.as<op::opaque>(x) != nullptr; });
          return o != nothing<op_id> && (edit.set_details(o, "{\"dim\":7}"), true);
        }},
+      {"a whole op that says it is a part", kind::not_a_part,
+       [](op_graph const& g, graph_editor& edit, random_stream& draw) {
+         auto const o = pick_op(g, draw, [&](op_id x) { return flow::stream(g, x) == op_stream::compute; });
+         return o != nothing<op_id> && (edit.set_part(o, edit.part_row({1, 2})), true);
+       }},
       {"an update is lost", kind::missing_op,
        [](op_graph const& g, graph_editor& edit, random_stream& draw) {
          auto const o = pick_op(g, draw, [&](op_id x) { return g.as<descend>(x) && !is_needed(g, x); });

@@ -286,7 +286,10 @@ class neap_graph_reader {
     for (std::size_t i = 1; i < inputs.size(); ++i)
       total.read += static_cast<double>(edit_.layout_of(inputs[i]).type.bytes());
     total.written = static_cast<double>(rules[1].layout.type.bytes());
-    if (what.seconds >= 0) total.seconds = seconds_of(total.read + total.written, what);
+    // Together they take what the file gives the one, in the ratio of the bytes that they move.
+    double const bytes = what.read + what.written;
+    if (what.seconds >= 0 && bytes > 0)
+      total.seconds = what.seconds * std::min(1.0, (total.read + total.written) / bytes);
     std::span<value_id const> const in(inputs);
     auto const weight = edit_.output(edit_.add_opaque("neap.nll_total_weight", total, in.subspan(1), {&rules[1], 1},
                                                       name + ".total_weight", details));
@@ -294,6 +297,7 @@ class neap_graph_reader {
     with_weight.push_back(weight);
     auto loss = what;
     loss.read += total.written, loss.written = std::max(0.0, loss.written - total.written);
+    if (total.seconds > 0) loss.seconds -= total.seconds;
     std::array<dim_link, 2> rows{};
     for (std::size_t i : {0u, 1u}) rows[i] = {static_cast<std::int16_t>(i), 0, -1, 0, combine::sum};
     auto const y = edit_.output(
@@ -330,15 +334,6 @@ class neap_graph_reader {
     auto all = nlohmann::json::parse(details);
     all["divisor"] = out_layouts_[0].type.count();
     details = all.dump();
-  }
-  /// The time to move bytes, by the file's cost model; where it does not tell it, what a node took for its own.
-  double seconds_of(double bytes, op::opaque const& of) const {
-    if (root_.has("device") && root_["device"].has("launch_us") && root_["device"].has("mem_bytes_per_us")) {
-      auto const rate = root_["device"]["mem_bytes_per_us"].number(1e-9);
-      return root_["device"]["launch_us"].microseconds() + std::min(bytes / rate, 3.2e19) * 1e-6;
-    }
-    double const all = of.read + of.written;
-    return all > bytes ? of.seconds * (bytes / all) : of.seconds;
   }
   struct known_relations {
     std::vector<dim_link> links;

@@ -43,7 +43,8 @@ using standard_list = type_list<
     struct opaque, struct store, struct load,
     // movement
     struct copy, struct cast, struct fill, struct reshape, struct permute, struct slice, struct split, struct pad,
-    struct concat, struct blank, struct place, struct combine_into, struct broadcast_to, struct as_strided, struct sum_to, struct triangle,
+    struct concat, struct blank, struct place, struct combine_into, struct broadcast_to, struct as_strided,
+    struct sum_to, struct triangle,
     // scalar functions
     struct neg, struct exp, struct log, struct sqrt, struct rsqrt, struct reciprocal, struct abs, struct square,
     struct tanh, struct sigmoid, struct relu, struct gelu, struct silu, struct erf, struct softplus, struct leaky_relu,

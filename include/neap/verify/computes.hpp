@@ -99,6 +99,8 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
       if (l == 4) break;
     }
     if (likeness == 4) {
+      if (g.record(o).part != nothing<part_id>)
+        report(kind::not_a_part, o, describe(g, o) + " says that it is a part, and is the whole op");
       if (g.name(o) != original.name(meant))
         report(kind::name_changed, o, describe(g, o) + " is " + describe(original, meant) + " of the original");
       if (runs_at_most_once(original, meant)) ran.push_back(now.op[o]);
