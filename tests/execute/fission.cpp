@@ -87,5 +87,5 @@ TEST_CASE("transformers in parts of the batch, with dropout") {
 }
 TEST_CASE("a recurrent net in parts") {
   std::pair<tensor, tensor> const text{numbers({8, 8}, 1, 16), numbers({8, 8}, 2, 16)};
-  check_in_parts(zoo::lstm(zoo::lstm_config::toy()), text, cross_entropy{}, 0.9);
+  check_in_parts(zoo::lstm(zoo::lstm_config::toy()), text, cross_entropy{}, 0.99);
 }
