@@ -17,7 +17,7 @@ TEST_CASE("training steps of random programs are cut, classed and drawn up") {
     form.options.micro_batches = 1;
     random_program model(form);
     auto const batch = random_batch(form, 0);
-    tracer t(operator_table(standard_operators::facets));
+    tracer t{operator_table(standard_operators::facets)};
     std::vector<tensor> inputs;
     for (auto const& x : batch) inputs.push_back(t.input(x));
     auto const value = model(inputs);
