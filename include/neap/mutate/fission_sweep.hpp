@@ -28,7 +28,7 @@ struct estimated_fission {
 };
 
 struct fission_sweep_options {
-  std::uint32_t starts = 20, ends = 20;  // positions tried before and after the peak, beside the first and the last
+  std::uint32_t starts = 12, ends = 12;  // positions tried before and after the peak, beside the first and the last
   std::uint32_t components = 4;          // the largest ones, by the bytes they can cut
   std::int64_t most_parts = 256;
 };
@@ -126,7 +126,7 @@ class fission_sweep {
     std::stable_sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
     std::vector<component_id> out;
     for (auto const& [bytes, c] : all)
-      if (out.size() < options_.components && 50 * bytes <= all.front().first) out.push_back(c);
+      if (out.size() < options_.components && 10 * bytes <= all.front().first) out.push_back(c);
     return out;
   }
   /// What a launch costs, guessed: the quickest op that takes any time worth speaking of.
