@@ -4,6 +4,7 @@
 #pragma once
 
 #include <neap/core/error.hpp>
+#include <neap/core/plain_vector.hpp>
 #include <neap/plan/chain_profile.hpp>
 
 #include <cstdint>
@@ -24,7 +25,7 @@ class chain_classes {
     std::vector<next_kind> lists;
     constexpr std::uint32_t none = UINT32_MAX;
     // The empty sub-chain is one class, whose members are all places.
-    std::vector<std::uint32_t> class_of(n, 0), size_of(1, static_cast<std::uint32_t>(n)), sizes, heads;
+    plain_vector<std::uint32_t> class_of(n, 0), size_of(1, static_cast<std::uint32_t>(n)), sizes, heads;
     std::uint32_t first_id = 0;  // classes of one length are numbered from here
     for (std::size_t length = 1; length <= n; ++length) {
       sizes.clear();
