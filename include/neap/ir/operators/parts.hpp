@@ -6,7 +6,7 @@
 #pragma once
 
 #include <neap/backend/kernels/copy.hpp>
-#include <neap/ir/operators/common.hpp>
+#include <neap/ir/operators/binary.hpp>
 
 namespace neap::inline v0::op {
 
@@ -78,31 +78,11 @@ struct combine_into {
   }
   void relate(dim_context&) const {}
 };
-namespace detail {
-struct larger {
-  template <class T>
-  NEAP_HD T operator()(T a, T b) const {
-    return b > a || b != b ? b : a;  // a NaN wins, as in max_reduce
-  }
-};
-struct smaller {
-  template <class T>
-  NEAP_HD T operator()(T a, T b) const {
-    return b < a || b != b ? b : a;
-  }
-};
-struct together {
-  template <class T>
-  NEAP_HD T operator()(T a, T b) const {
-    return a + b;
-  }
-};
-}  // namespace detail
 template <class Backend>
 void run(Backend& b, combine_into const& op, kernel_arguments const& a) {
-  if (op.how == combine::max) neap::map(b, detail::larger{}, a.in[0], a.in[0], a.in[1]);
-  else if (op.how == combine::min) neap::map(b, detail::smaller{}, a.in[0], a.in[0], a.in[1]);
-  else neap::map(b, detail::together{}, a.in[0], a.in[0], a.in[1]);
+  if (op.how == combine::max) neap::map(b, maximum{}, a.in[0], a.in[0], a.in[1]);  // a NaN wins, as in max_reduce
+  else if (op.how == combine::min) neap::map(b, minimum{}, a.in[0], a.in[0], a.in[1]);
+  else neap::map(b, add{}, a.in[0], a.in[0], a.in[1]);
 }
 
 }  // namespace neap::inline v0::op

@@ -7,7 +7,7 @@
 
 #include <neap/backend/kernels/copy.hpp>
 #include <neap/backend/kernels/optimizer.hpp>
-#include <neap/ir/operators/common.hpp>
+#include <neap/ir/operators/binary.hpp>
 
 namespace neap::inline v0::op {
 
@@ -178,17 +178,9 @@ struct accumulate {
   }
   void relate(dim_context& c) const { detail::relate_states(c, 2); }
 };
-namespace detail {
-struct plus {
-  template <class T>
-  NEAP_HD T operator()(T a, T b) const {
-    return a + b;
-  }
-};
-}  // namespace detail
 template <class Backend>
 void run(Backend& b, accumulate const&, kernel_arguments const& a) {
-  neap::map(b, detail::plus{}, a.in[0], a.in[0], a.in[1]);
+  neap::map(b, add{}, a.in[0], a.in[0], a.in[1]);
 }
 
 /// acc -> 0.
