@@ -18,16 +18,11 @@ inline graph opaque_twin(graph const& g) {
   for (auto v : g.sources()) to[v] = edit.add_source_at(g.role(v), g.layout(v), g.name(v), g.bytes(g.storage(v)));
   for (auto o : g.ops()) {
     std::vector<value_id> in;
-    std::vector<tensor_layout> layouts;
-    for (auto v : g.inputs(o)) in.push_back(to[v]), layouts.push_back(g.layout(v));
+    for (auto v : g.inputs(o)) in.push_back(to[v]);
     std::vector<output_rule> rules;
-    for (auto v : g.outputs(o)) {
+    for (auto v : g.outputs(o))
       rules.push_back({g.layout(v), g.record(v).alias, g.record(v).of, g.bytes(g.storage(v))});
-      layouts.push_back(g.layout(v));
-    }
-    std::span<tensor_layout const> const all(layouts);
-    dim_context c(all.first(in.size()), all.subspan(in.size()));
-    g.relate(o, c);
+    auto const links = g.links(o);
     auto const w = flow::cost(g, o);
     op::opaque what;
     what.flops = w.flops, what.read = w.read, what.written = w.written;
@@ -35,7 +30,7 @@ inline graph opaque_twin(graph const& g) {
     std::string details;
     for (auto const& a : g.facets(o).attributes)
       neap::detail::print_attribute(details, a.get(g.attributes(o))), details += ';';
-    auto const id = edit.add_opaque(g.facets(o).name, what, in, rules, g.name(o), details, c.links());
+    auto const id = edit.add_opaque(g.facets(o).name, what, in, rules, g.name(o), details, span_of(links));
     for (std::size_t j = 0; j < rules.size(); ++j) to[g.outputs(o)[j]] = edit.output(id, static_cast<int>(j));
   }
   for (auto v : g.kept()) edit.keep(to[v], g.role(v));

@@ -154,7 +154,7 @@ class backward_finder {
   std::span<std::uint32_t const> told_by(value_id v) const {
     auto const s = g_.storage(v);
     if (g_.role(g_.record(s).first) == role::state) return {};
-    while (g_.record(v).alias == alias_kind::view && is_late(g_.producer(v))) v = aliased(g_, v);
+    while (g_.record(v).alias == alias_kind::view && is_late(g_.producer(v))) v = g_.base(v);
     return readers_[v] ? touches_of_value_[v] : touches_[s];
   }
   /// The nodes that touch all that o reads and that tells.

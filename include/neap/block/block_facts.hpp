@@ -86,7 +86,7 @@ inline block_facts facts_of(op_graph const& g, block_chain const& c, std::uint32
         auto const& r = g.record(v);
         if (r.version == 0) continue;
         value_id at = v;
-        while (g.record(at).alias == alias_kind::view) at = detail::aliased(g, at);
+        while (g.record(at).alias == alias_kind::view) at = g.base(at);
         if (auto const writer = g.producer(at); writer != nothing<op_id>)
           if (auto const n = ops.find(index(writer)); n != number_map::none) x.after.push_back(n);
       }

@@ -42,13 +42,6 @@ inline bool is_random(op_graph const& g, op_id o) {
   auto const* x = g.as<op::opaque>(o);
   return x ? x->rng : g.facets(o).random;
 }
-/// What a view or an update was made of: an input, or another output.
-inline value_id aliased(op_graph const& g, value_id v) {
-  auto const& r = g.record(v);
-  if (r.alias == alias_kind::fresh) return nothing<value_id>;
-  if (r.producer == nothing<op_id>) return g.record(r.storage).first;
-  return r.of >= 0 ? g.inputs(r.producer)[static_cast<std::size_t>(r.of)] : g.output(r.producer, -2 - r.of);
-}
 }  // namespace detail
 
 /// O(ops + edges).
@@ -59,7 +52,7 @@ inline dataflow_program make_dataflow(op_graph const& g, basic_program const& b)
   p.parent.assign(g.value_count(), nothing<value_id>);
   for (auto v : g.values()) {
     p.owner[v] = g.producer(g.record(g.storage(v)).first);
-    p.parent[v] = detail::aliased(g, v);
+    p.parent[v] = g.base(v);
   }
   auto const positions_of = positions(b.order);
   table<value_id, unsigned char> weighted(g.value_count(), 0), anchored(g.value_count(), 0),

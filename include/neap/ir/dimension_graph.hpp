@@ -106,17 +106,10 @@ class dimension_graph {
     }
     first_axis_[id_at<value_id>(g.value_count())] = nodes;
     std::vector<op_link> links;
-    std::vector<tensor_layout> layouts;
     for (auto o : g.ops()) {
-      layouts.clear();
-      for (auto v : g.inputs(o)) layouts.push_back(g.layout(v));
-      for (auto v : g.outputs(o)) layouts.push_back(g.layout(v));
-      std::span<tensor_layout const> const all(layouts);
-      dim_context c(all.first(g.inputs(o).size()), all.subspan(g.inputs(o).size()));
-      g.relate(o, c);
       first_reduced_[o] = nodes;
       int reduced = 0;
-      for (auto const& l : c.links()) {
+      for (auto const& l : g.links(o)) {
         links.push_back({o, l});
         if (l.output < 0) reduced = std::max(reduced, l.out_axis + 1);
       }

@@ -150,11 +150,8 @@ class op_graph {
     auto const* x = as<op::opaque>(o);
     return x ? text(x->details) : std::string_view{};
   }
-  /// Says the dimension relations of an op: its operator's, or of an opaque one those that came with it.
-  void relate(op_id o, dim_context& c) const {
-    if (auto const* x = as<op::opaque>(o)) relate_by_text(text(x->links), c);
-    else facets(o).relate(attributes(o), c);
-  }
+  /// The dimension relations of an op: its operator's, or of an opaque one those that came with it.
+  plain_vector<dim_link> links(op_id o) const;
   /// The name given by a user or a file; empty if none.
   std::string_view name(op_id o) const { return text(ops_[o].name); }
 
@@ -171,6 +168,13 @@ class op_graph {
   bool is_kept(value_id v) const { return values_[v].kept; }
   /// Values that live to the end of the step, each once, in the order they were declared.
   std::span<value_id const> kept() const { return span_of(kept_); }
+  /// What a view or an updated value was made of; nothing if v is neither.
+  value_id base(value_id v) const {
+    auto const& r = values_[v];
+    if (r.alias == alias_kind::fresh) return nothing<value_id>;
+    if (r.producer == nothing<op_id>) return storages_[r.storage].first;
+    return r.of >= 0 ? inputs(r.producer)[static_cast<std::size_t>(r.of)] : output(r.producer, -2 - r.of);
+  }
   /// Values made by no op, in the order they were declared: ids ascend.
   std::span<value_id const> sources() const { return span_of(sources_); }
 
@@ -187,6 +191,11 @@ class op_graph {
 
   // parts
   std::span<op_part const> parts() const { return span_of(parts_); }
+  /// Whether any op is a part of another one. (Rows of the table may be left without an op.)
+  bool runs_in_parts() const {
+    return !parts_.empty() &&
+           std::any_of(ops_.begin(), ops_.end(), [](op_record const& r) { return r.part != nothing<part_id>; });
+  }
   op_part const& part(part_id p) const { return parts_[index(p)]; }
 
   /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops. Sources are told apart
@@ -251,6 +260,18 @@ inline bool same_operator(operator_view a, operator_view b) {
   return true;
 }
 }  // namespace detail
+
+NEAP_ONCE plain_vector<dim_link> op_graph::links(op_id o) const {
+  plain_vector<tensor_layout> layouts;
+  layouts.reserve(inputs(o).size() + outputs(o).size());
+  for (auto v : inputs(o)) layouts.push_back(layout(v));
+  for (auto v : outputs(o)) layouts.push_back(layout(v));
+  auto const all = std::span<tensor_layout const>(layouts.data(), layouts.size());
+  dim_context c(all.first(inputs(o).size()), all.subspan(inputs(o).size()));
+  if (auto const* x = as<op::opaque>(o)) relate_by_text(text(x->links), c);
+  else facets(o).relate(attributes(o), c);
+  return std::move(c).take();
+}
 
 NEAP_ONCE op_graph::op_graph(op_graph const&) = default;
 NEAP_ONCE op_graph::op_graph(op_graph&&) noexcept = default;

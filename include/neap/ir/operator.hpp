@@ -340,6 +340,7 @@ class dim_context {
       if (a[i] == b[j]) same(input, i, output, j);
   }
   std::span<dim_link const> links() const { return {links_.data(), links_.size()}; }
+  plain_vector<dim_link> take() && { return std::move(links_); }
 
  private:
   void add(int i, int a, int o, int b, combine how) {

@@ -118,8 +118,7 @@ plan<G> make_plan(candidate<G> c, G const& original, memory_options options = {}
   plan<G> out;
   static_cast<placed_steps&>(out) = make_plan(c.graph, c.order, c.result, options, planner);
   bool in_parts = false;
-  if constexpr (std::derived_from<G, op_graph>)
-    for (auto o : c.graph.ops()) in_parts = in_parts || c.graph.record(o).part != nothing<part_id>;
+  if constexpr (std::derived_from<G, op_graph>) in_parts = c.graph.runs_in_parts();
   out.lower_bound_bytes = peak_lower_bound(original, options, in_parts).bytes;
   if constexpr (requires { original.digest(); }) out.original = original.digest();
   out.graph = std::move(c.graph);

@@ -33,8 +33,7 @@ class fission_axes {
       mine = mine == -1 ? static_cast<std::int8_t>(a.axis) : two_axes;
       if (auto const n = g.type(a.value).dims[a.axis]; n < extent_) extent_ = n;
     }
-    std::vector<tensor_layout> layouts;
-    for (auto const& m : dims.members(c)) judge(g, m.op, layouts);
+    for (auto const& m : dims.members(c)) judge(g, m.op);
   }
 
   /// How many elements the cut axis has (of its shortest form): parts must divide it.
@@ -62,7 +61,7 @@ class fission_axes {
   static constexpr std::int8_t two_axes = -2;
 
   /// One loop of the op runs along the component, and every output is a piece or can be combined.
-  NEAP_ONCE void judge(op_graph const& g, op_id o, std::vector<tensor_layout>& layouts) {
+  NEAP_ONCE void judge(op_graph const& g, op_id o) {
     if (g.record(o).part != nothing<part_id> || flow::stream(g, o) != op_stream::compute) return;
     auto const in = g.inputs(o);
     auto const out = g.outputs(o);
@@ -74,15 +73,9 @@ class fission_axes {
       views += r.alias == alias_kind::view;
     }
     if (out.empty() || (views != 0 && views != out.size())) return;
-    layouts.clear();
-    for (auto v : in) {
+    for (auto v : in)
       if (axis_[v] == two_axes) return;
-      layouts.push_back(g.layout(v));
-    }
-    for (auto v : out) layouts.push_back(g.layout(v));
-    std::span<tensor_layout const> const all(layouts);
-    dim_context c(all.first(in.size()), all.subspan(in.size()));
-    g.relate(o, c);
+    auto const links = g.links(o);
     // Ends of links in the component: inputs, outputs, reduced loops. One loop if they all hang together.
     auto const n = static_cast<std::uint32_t>(in.size() + out.size());
     auto const end_of = [&](dim_link const& l) {
@@ -92,7 +85,7 @@ class fission_axes {
     union_find together(n + 64);
     plain_vector<bool> linked(n + 64, false);
     auto how = combine::concat;
-    for (auto const& l : c.links()) {
+    for (auto const& l : links) {
       auto const v = in[static_cast<std::size_t>(l.input)];
       if (axis_[v] != l.in_axis) continue;
       if (l.output < 0) {

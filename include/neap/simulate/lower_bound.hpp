@@ -34,10 +34,9 @@ void each_size(G const& g, flow_facts const& facts, value_id v, F&& f) {
   if constexpr (std::derived_from<G, op_graph>) {
     for (;;) {
       f(align_up(g.type(v).bytes(), facts.options().alignment));
-      auto const& r = g.record(v);
-      if (r.alias == alias_kind::fresh) return;
-      if (r.producer == nothing<op_id>) v = g.record(r.storage).first;
-      else v = r.of >= 0 ? g.inputs(r.producer)[static_cast<std::size_t>(r.of)] : g.output(r.producer, -2 - r.of);
+      auto const base = g.base(v);
+      if (base == nothing<value_id>) return;
+      v = base;
     }
   }
 }
@@ -63,17 +62,6 @@ bool might_take_over(G const& g, op_id o, std::size_t i, std::size_t j) {
 }
 
 }  // namespace detail
-
-/// Whether an op can run in parts along some axis.
-NEAP_ONCE bool can_be_cut(op_graph const& g, op_id o) {
-  std::vector<tensor_layout> layouts;
-  for (auto v : g.inputs(o)) layouts.push_back(g.layout(v));
-  for (auto v : g.outputs(o)) layouts.push_back(g.layout(v));
-  std::span<tensor_layout const> const all(layouts);
-  dim_context c(all.first(g.inputs(o).size()), all.subspan(g.inputs(o).size()));
-  g.relate(o, c);
-  return !c.links().empty();
-}
 
 /// The bound and what forces it; with `in_parts`, of plans that also run ops in parts, where only what cannot be cut, and
 /// the end, tell anything. O(ops + edges).
@@ -108,7 +96,7 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts, bool in_parts =
 
   for (auto o : id_range<op_id>(facts.op_count())) {
     if constexpr (std::derived_from<G, op_graph>)
-      if (in_parts && can_be_cut(g, o)) continue;
+      if (in_parts && !g.links(o).empty()) continue;  // some axis of it can be cut
     parts.clear();
     for (value_id v : flow::inputs(g, o))
       if (auto const s = flow::storage(g, v); !facts.is_resident(s)) add(parts, s, detail::least_bytes(g, facts, v));

@@ -30,7 +30,7 @@ class peak_bound_check {
     for (auto b : kept) bound += b;
     std::vector<input> in;  // one vector for all: a large graph has many ops
     for (auto o : g_.ops())
-      if (!in_parts || !can_be_cut(o)) bound = std::max(bound, resident_ + beside_residents(o, in));
+      if (!in_parts || g_.links(o).empty()) bound = std::max(bound, resident_ + beside_residents(o, in));
     return bound;
   }
 
@@ -40,34 +40,17 @@ class peak_bound_check {
     bytes_t bytes;
     bool goes;
   };
-  /// Some axis of it is related to another one, or reduced.
-  bool can_be_cut(op_id o) const {
-    std::vector<tensor_layout> all;
-    for (auto v : g_.inputs(o)) all.push_back(g_.layout(v));
-    for (auto v : g_.outputs(o)) all.push_back(g_.layout(v));
-    std::span<tensor_layout const> const layouts(all);
-    dim_context c(layouts.first(g_.inputs(o).size()), layouts.subspan(g_.inputs(o).size()));
-    g_.relate(o, c);
-    return !c.links().empty();
-  }
   bytes_t bytes(storage_id s) const { return rounded(g_.bytes(s), options_.alignment); }
-  /// The value that a view or an updated value lies in; itself if it is neither.
-  value_id base(value_id v) const {
-    auto const& r = g_.record(v);
-    if (r.alias == alias_kind::fresh) return v;
-    if (r.producer == nothing<op_id>) return g_.record(r.storage).first;
-    return r.of >= 0 ? g_.inputs(r.producer)[static_cast<std::size_t>(r.of)] : g_.output(r.producer, -2 - r.of);
-  }
   bytes_t alone(value_id v) const { return rounded(g_.type(v).bytes(), options_.alignment); }
   /// An op can find a value in its storage, or in a loaded copy of it or of what it is a view of.
   bytes_t least(value_id v) const {
     auto n = std::min(bytes(g_.storage(v)), alone(v));
-    for (auto b = base(v); b != v; v = b, b = base(b)) n = std::min(n, alone(b));
+    for (auto b = g_.base(v); b != nothing<value_id>; b = g_.base(b)) n = std::min(n, alone(b));
     return n;
   }
   bool may_lie_in(value_id v, bytes_t n) const {
     if (bytes(g_.storage(v)) == n || alone(v) == n) return true;
-    for (auto b = base(v); b != v; v = b, b = base(b))
+    for (auto b = g_.base(v); b != nothing<value_id>; b = g_.base(b))
       if (alone(b) == n) return true;
     return false;
   }

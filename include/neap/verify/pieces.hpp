@@ -204,18 +204,13 @@ class pieces {
 
   /// From the axes along which inputs are cut to those of the outputs. False if the relations do not carry it.
   bool follow_links(op_id x) {
-    layouts_.clear();
     auto const in = original_.inputs(x);
-    for (auto v : in) layouts_.push_back(original_.layout(v));
-    for (auto v : original_.outputs(x)) layouts_.push_back(original_.layout(v));
-    std::span<tensor_layout const> const all(layouts_);
-    dim_context c(all.first(in.size()), all.subspan(in.size()));
-    original_.relate(x, c);
+    auto const links = original_.links(x);
     out_axis_.assign(original_.outputs(x).size(), -1);
     how_ = combine::concat;
     plain_vector<std::int16_t> reduced;
     plain_vector<bool> carried(in.size(), false);
-    for (auto const& l : c.links()) {
+    for (auto const& l : links) {
       auto const i = static_cast<std::size_t>(l.input);
       if (in_axis_[i] != l.in_axis) continue;
       carried[i] = true;
@@ -231,7 +226,7 @@ class pieces {
     }
     for (std::size_t i = 0; i < in.size(); ++i)
       if (in_axis_[i] >= 0 && !carried[i]) return false;
-    for (auto const& l : c.links()) {
+    for (auto const& l : links) {
       bool const hangs = l.output >= 0 ? out_axis_[static_cast<std::size_t>(l.output)] == l.out_axis
                                        : std::find(reduced.begin(), reduced.end(), l.out_axis) != reduced.end();
       if (hangs && in_axis_[static_cast<std::size_t>(l.input)] != l.in_axis) return false;
@@ -247,10 +242,11 @@ class pieces {
     if (a) {
       double in_whole = 0, in_part = 0, out_whole = 0, out_part = 0;
       for (std::size_t i = 0; i < g_.inputs(o).size(); ++i)
-        in_whole += touched(original_.layout(original_.inputs(x)[i])), in_part += touched(g_.layout(g_.inputs(o)[i]));
+        in_whole += touched_bytes(original_.layout(original_.inputs(x)[i])),
+            in_part += touched_bytes(g_.layout(g_.inputs(o)[i]));
       for (std::size_t j = 0; j < g_.outputs(o).size(); ++j)
-        out_whole += touched(original_.layout(original_.outputs(x)[j])),
-            out_part += touched(g_.layout(g_.outputs(o)[j]));
+        out_whole += touched_bytes(original_.layout(original_.outputs(x)[j])),
+            out_part += touched_bytes(g_.layout(g_.outputs(o)[j]));
       auto const share = [](double whole, double part, double all) { return all > 0 ? whole * (part / all) : whole; };
       auto const near = [](double p, double q) { return std::abs(p - q) <= 1e-9 * std::max(std::abs(p), std::abs(q)); };
       return original_.target(x) == g_.target(o) && original_.details(x) == g_.details(o) &&
@@ -264,19 +260,13 @@ class pieces {
     auto const& f = original_.facets(x);
     std::vector<std::max_align_t> room(f.size / sizeof(std::max_align_t) + 1);
     if (f.size) std::memcpy(static_cast<void*>(room.data()), original_.attributes(x), f.size);
-    if (f.cut)
-      f.cut(room.data(), {std::span<tensor_layout const>(layouts_).first(original_.inputs(x).size()),
-                          std::span<tensor_layout const>(layouts_).subspan(original_.inputs(x).size()),
-                          {in_axis_.data(), in_axis_.size()},
-                          {out_axis_.data(), out_axis_.size()},
-                          number,
-                          count});
+    if (f.cut) {
+      std::vector<tensor_layout> in, out;
+      for (auto v : original_.inputs(x)) in.push_back(original_.layout(v));
+      for (auto v : original_.outputs(x)) out.push_back(original_.layout(v));
+      f.cut(room.data(), {in, out, in_axis_, out_axis_, number, count});
+    }
     return neap::detail::same_operator({&f, f.size ? room.data() : original_.attributes(x)}, g_.view(o));
-  }
-  static double touched(tensor_layout const& l) {
-    double n = static_cast<double>(size_of(l.type.element));
-    for (int k = 0; k < l.type.rank(); ++k) n *= l.strides[k] != 0 ? static_cast<double>(l.type.dims[k]) : 1;
-    return n;
   }
 
   /// Type, aliasing, bytes and layout of a part's output. Of operators of neap's, verify() of the graph has inferred the
@@ -324,7 +314,6 @@ class pieces {
   std::unordered_map<digest, meaning, digest_key> known_;
   std::vector<std::pair<digest, value_id>> originals_;  // by number
   // of the op at hand
-  std::vector<tensor_layout> layouts_;
   std::vector<std::int32_t> in_axis_, out_axis_;
   combine how_ = combine::concat;
 };

@@ -439,9 +439,8 @@ class run_check {
     wrong(kind::wrong_peak, "the peak is ", peak, p_.peak);
     wrong(kind::wrong_resident, "what is resident takes ", resident, p_.resident);
     wrong(kind::wrong_arena, "the highest buffer ends at ", top, p_.arena);
-    bool in_parts = false;
-    for (auto o : g_.ops()) in_parts = in_parts || g_.record(o).part != nothing<part_id>;
-    wrong(kind::wrong_bound, "the lower bound is ", peak_bound_check(p_.original, p_.options)(in_parts), p_.bound);
+    auto const bound = peak_bound_check(p_.original, p_.options)(g_.runs_in_parts());
+    wrong(kind::wrong_bound, "the lower bound is ", bound, p_.bound);
     if (p_.bound > peak) report(kind::wrong_bound, no_id, nothing<storage_id>, "the lower bound is above the peak");
   }
 

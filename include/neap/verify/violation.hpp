@@ -23,11 +23,11 @@ enum class violation_kind : std::uint8_t {
   operator_changed,  // another operator, other attributes, or another random key than the original op's
   type_changed,      // an output's element type, shape, layout, aliasing or bytes
   input_changed,     // an argument that is not the original's value, too few or too many
-  not_a_part,   // said to be a part of an original op, but its arguments, attributes or outputs are not such a part's
-  missing_op,   // an update, or an op that may not be left out, does not run
-  repeated_op,  // an update, or an op that may not run again, runs more than once
-  output_changed,  // the kept values are not those of the original, in its order
-  bad_transfer,    // a load of what was never stored, a transfer with other values than one in and one out
+  not_a_part,        // said to be a part of an original op, and its arguments, attributes or outputs are not
+  missing_op,        // an update, or an op that may not be left out, does not run
+  repeated_op,       // an update, or an op that may not run again, runs more than once
+  output_changed,    // the kept values are not those of the original, in its order
+  bad_transfer,      // a load of what was never stored, a transfer with other values than one in and one out
   // when it is computed
   read_before_made,         // an op runs before one that makes what it reads
   overwritten_before_read,  // an op reads a value after an update of its storage has overwritten it
