@@ -54,15 +54,12 @@ moves_t pipeline(std::string const& names, double link) {
     else throw refused{"--moves: \"" + name + "\" is not known: all, remat, swap, fission"};
   }
   using namespace neap;
-  if (fission && remat && swap)
-    return moves_t(
-        chain(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)), neap::fission{} | truncate(8)));
-  if (fission && remat) return moves_t(chain(rematerialize{} | truncate(32), neap::fission{} | truncate(8)));
-  if (fission && swap) return moves_t(chain(neap::swap{link} | truncate(32), neap::fission{} | truncate(8)));
-  if (fission) return moves_t(neap::fission{} | truncate(32));
-  if (remat && swap) return moves_t(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)));
-  if (swap) return moves_t(neap::swap{link} | truncate(32));
-  return moves_t(rematerialize{} | truncate(32));
+  moves_t const others = remat && swap ? moves_t(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)))
+                         : swap        ? moves_t(neap::swap{link} | truncate(32))
+                                       : moves_t(rematerialize{} | truncate(32));
+  if (!fission) return others;
+  return remat || swap ? moves_t(chain(others, neap::fission{} | truncate(8)))
+                       : moves_t(neap::fission{} | truncate(32));
 }
 
 /// Set by SIGINT: the search ends with the best plan so far. A second one ends the program.

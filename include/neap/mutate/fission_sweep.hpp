@@ -59,8 +59,6 @@ class fission_sweep {
       highest_after_[p] = std::max(highest_after_[p + 1], result_.bytes_at[p]);
   }
 
-  table<op_id, std::uint32_t> const& at() const { return at_; }
-
   /// The estimates that are no worse than another one in both peak and latency: falling peak, rising latency.
   NEAP_ONCE std::vector<estimated_fission> front() {
     std::vector<estimated_fission> all;
@@ -88,6 +86,11 @@ class fission_sweep {
       for (auto last : around(f.last))
         if (first <= last) try_stretch(axes, f.along, first, last, all);
     return keep_front(std::move(all));
+  }
+  /// A fission of the candidate that is swept, built with what is known of it already.
+  template <class G>
+  std::optional<edited<G>> apply(fission_of const& f, candidate<G> const& c) const {
+    return f.apply(c, at_, fission_axes(g_, dims_, dims_.component(f.along.value, f.along.axis)));
   }
   /// About how far apart the stretches of front() begin.
   std::uint32_t spacing() const { return static_cast<std::uint32_t>(order_.size()) / (2 * options_.starts) + 1; }

@@ -177,20 +177,32 @@ class best_first {
     if (options_.progress) options_.progress(p);
   }
 
+  /// Judges what a mutation has made of a candidate. Nothing if it was met before, unless `again`.
+  template <class M>
+  node_ptr judge_edit(node_ptr const& from, M const& m, edited<G> e, bool again = false) {
+    if constexpr (reorders) e.order = scheduler_(e.graph);
+    auto const met = seen_.add(e.graph, e.order);
+    auto const how = [&] { return describe(m, from->state); };
+    if (met == seen_candidates::answer::no_order) refuse_order(e.graph, e.order, how());
+    if (met == seen_candidates::answer::again && !again) return nullptr;
+    auto result = judge(e.graph, e.order);
+    auto n = make_node(step(from->path, how()), std::move(e.graph), std::move(e.order), std::move(result));
+    consider(n);
+    return n;
+  }
+
+  /// Seeds for those orders to start from that have none yet: the first ones have.
+  void prepare_seeds(std::vector<node_ptr> const& starts) {
+    for (auto k = seeds_.size(); k < starts.size(); ++k)
+      seeds_.push_back({starts[k], checkpoint_seeds<G>(starts[k]->state, goal_)});
+  }
   /// Recomputation by segments from the orders to start from: what reaches the limits, for each price the best.
   void plant(std::vector<node_ptr> const& starts) {
-    if (seeds_.empty())
-      for (auto const& n : starts) seeds_.push_back({n, checkpoint_seeds<G>(n->state, goal_)});
+    prepare_seeds(starts);
     node_ptr last;
     for (auto& [n, seeds] : seeds_) {
       auto const try_one = [&, &n = n](checkpoint const& m, edited<G> e) {
-        if constexpr (reorders) e.order = scheduler_(e.graph);
-        if (seen_.add(e.graph, e.order) == seen_candidates::answer::no_order)
-          refuse_order(e.graph, e.order, m.describe(n->state));
-        auto result = judge(e.graph, e.order);
-        last =
-            make_node(step(n->path, m.describe(n->state)), std::move(e.graph), std::move(e.order), std::move(result));
-        consider(last);
+        last = judge_edit(n, m, std::move(e), true);
         return verdict{last->state.result.peak_bytes, last->state.result.latency};
       };
       seeds.run(
@@ -202,8 +214,10 @@ class best_first {
   /// from as well.
   void plant_parts(std::vector<node_ptr>& starts) {
     bases_ = starts;
-    if (allowed_by(moves_).recompute)
-      for (auto const& n : starts) recompute_before_fission(n, bases_);
+    if (allowed_by(moves_).recompute) {
+      prepare_seeds(starts);
+      for (auto const& [n, seeds] : seeds_) recompute_before_fission(n, seeds.ground());
+    }
     fissions_ = std::make_unique<fission_seeds>(goal_);
     for (std::size_t b = 0; b < bases_.size() && !out_of_time(0.2); ++b) fissions_->add(bases_[b]->state);
     auto const found = build_fissions(0.3);
@@ -218,15 +232,10 @@ class best_first {
   }
   /// Builds and judges a fission; nothing if it cannot be built or was met before.
   node_ptr build_fission(fission_seeds::option const& o) {
-    auto const& from = *bases_[o.base];
-    auto e = o.what.what.apply(from.state);
-    if (!e) return nullptr;
-    if constexpr (reorders) e->order = scheduler_(e->graph);
-    if (seen_.add(e->graph, e->order) != seen_candidates::answer::first) return nullptr;
-    auto result = judge(e->graph, e->order);
-    auto n = make_node(step(from.path, o.what.what.describe(from.state)), std::move(e->graph), std::move(e->order),
-                       std::move(result));
-    offer(n);
+    auto const& from = bases_[o.base];
+    auto e = fissions_->build(o, from->state);
+    auto n = e ? judge_edit(from, o.what.what, std::move(*e)) : nullptr;
+    if (n) queue_.push_back(n);
     return n;
   }
   /// The most promising ones, some dozens at most.
@@ -252,8 +261,7 @@ class best_first {
     return static_cast<double>(f.peak) > 1.05 * static_cast<double>(best.peak_bytes);
   }
   /// Candidates that keep less for the backward part, each slower and smaller than the one before.
-  void recompute_before_fission(node_ptr const& n, std::vector<node_ptr>& bases) {
-    auto const ground = checkpoint::ground_of(n->state);
+  void recompute_before_fission(node_ptr const& n, recompute_ground const& ground) {
     if (ground.empty()) return;
     auto const cuts = ground.hull(6);
     std::vector<node_ptr> found;
@@ -263,15 +271,10 @@ class best_first {
         auto const budget = static_cast<bytes_t>(part * static_cast<double>(n->state.result.peak_bytes));
         auto const choice = ground.choose(cuts[k], cuts[0], budget);
         if (n->state.result.latency + 0.92 * choice.seconds > goal_.latency) continue;
-        checkpoint const m{cuts[k].price, cuts[0].price, budget};
         auto e = checkpoint::build(n->state, ground, choice);
         if (!e) continue;
-        if constexpr (reorders) e->order = scheduler_(e->graph);
-        if (seen_.add(e->graph, e->order) != seen_candidates::answer::first) continue;
-        auto result = judge(e->graph, e->order);
-        found.push_back(make_node(step(n->path, m.describe(n->state)), std::move(e->graph), std::move(e->order),
-                                  std::move(result)));
-        consider(found.back());
+        if (auto made = judge_edit(n, checkpoint{cuts[k].price, cuts[0].price, budget}, std::move(*e)))
+          found.push_back(std::move(made));
       }
     std::stable_sort(found.begin(), found.end(), [](node_ptr const& a, node_ptr const& b) {
       return a->state.result.latency < b->state.result.latency;
@@ -280,7 +283,7 @@ class best_first {
     for (auto& f : found)
       if (f->state.result.peak_bytes < smallest - smallest / 50 && f->state.result.latency <= goal_.latency) {
         smallest = f->state.result.peak_bytes;
-        bases.push_back(std::move(f));
+        bases_.push_back(std::move(f));
       }
   }
 
@@ -407,14 +410,8 @@ class best_first {
       if (!m) break;
       auto e = apply_mutation(*m, from);
       if (!e) continue;
-      if constexpr (reorders) e->order = scheduler_(e->graph);
-      auto const met = seen_.add(e->graph, e->order);
-      if (met == seen_candidates::answer::no_order) refuse_order(e->graph, e->order, describe(*m, from));
-      if (met == seen_candidates::answer::again) continue;
-      auto result = judge(e->graph, e->order);
-      auto child =
-          make_node(step(n->path, describe(*m, from)), std::move(e->graph), std::move(e->order), std::move(result));
-      consider(child);
+      auto child = judge_edit(n, *m, std::move(*e));
+      if (!child) continue;
       double const gained = n->excess - child->excess;
       if (gained <= 0 || hopeless(*child)) continue;
       double const paid = std::max(0.0, child->state.result.latency - from.result.latency);

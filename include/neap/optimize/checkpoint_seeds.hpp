@@ -29,6 +29,8 @@ class checkpoint_seeds {
     if (!ground_.empty()) cuts_ = ground_.hull(from.graph.op_count() > 20000 ? 12 : 32);
   }
 
+  recompute_ground const& ground() const { return ground_; }
+
   /// Calls `judge(mutation, edited)`, which gives a verdict, for budgets that close in on the limits, at each pair of
   /// prices that may do better than those before; `keep()` after those that a search may go on from. At most a dozen
   /// candidates a pair. `target` is the peak that is wanted where the goal limits memory.

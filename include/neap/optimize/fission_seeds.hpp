@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,11 @@ class fission_seeds {
     for (auto const& o : best) take(o.base, sweeps_[o.base]->front_near(o.what.what, reach_));
     reach_ /= 3;
     return true;
+  }
+  /// What an option makes of its candidate; nothing if it cannot be built.
+  template <class G>
+  std::optional<edited<G>> build(option const& o, candidate<G> const& c) const {
+    return sweeps_[o.base]->apply(o.what.what, c);
   }
   /// Those that are expected to meet the target, the quickest first, and behind them the others, the smallest first; where
   /// only latency is limited, the smallest first. Of those that come to the same, one.
