@@ -1,6 +1,8 @@
 // Greedy planners and improvement at scale: one CSV row per file and planner. Arguments: CSV files in MiniMalloc's form.
 // bench/memory_scale_peers.py runs it beside OmniMalloc. With --only PLANNER one planner alone, so that the last column
 // (the most memory of the process so far, in kB, the file included) is its own.
+#include "process.hpp"
+
 #include <neap/memory/check/check.hpp>
 #include <neap/memory/combine.hpp>
 #include <neap/memory/csv.hpp>
@@ -17,15 +19,6 @@ namespace {
 struct plain_record {  // nothing but a life and a size: absent properties cost nothing
   std::int64_t lower, upper, size;
 };
-
-double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
-long peak_kb() {  // not getrusage: its peak outlives exec, so it would be that of the shell or script before us
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;)
-    if (long kb = 0; word == "VmHWM:" && status >> kb) return kb;
-  return 0;
-}
 
 std::string only;  // the planner asked for, or empty
 

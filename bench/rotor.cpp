@@ -5,6 +5,8 @@
 //
 // cpu_s is processor time of one run that answers every budget up to the one named, the least of several where it is
 // short; peak_kb the most memory of the process so far. Every sequence is simulated before its row is printed.
+#include "process.hpp"
+
 #include <neap/core/philox.hpp>
 #include <neap/import/chain.hpp>
 #include <neap/solve/chain_simulator.hpp>
@@ -20,15 +22,6 @@
 #include <vector>
 
 namespace {
-
-double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
-long peak_kb() {  // not getrusage: its peak outlives exec, so it would be that of the shell or script before us
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;)
-    if (long kb = 0; word == "VmHWM:" && status >> kb) return kb;
-  return 0;
-}
 
 struct asked {
   neap::slots_t budget;

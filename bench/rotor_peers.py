@@ -13,7 +13,7 @@ limits.
 """
 import argparse, csv, datetime, gzip, importlib.util, json, os, subprocess, sys, sysconfig, tempfile, time, types
 
-STUB = "class _Op:\n    def __init__(self, *args): pass\n" + "".join(
+STAND_IN = "class _Op:\n    def __init__(self, *args): pass\n" + "".join(
     f"class {n}(_Op): pass\n" for n in ("SeqLoss", "SeqBlockFe", "SeqBlockFn", "SeqBlockFc", "SeqBlockBwd"))
 FIELDS = ("ln", "nb_sol", "fw", "bw", "cw", "cbw", "fwd_tmp", "bwd_tmp", "ff_fwd_tmp", "ff_fw")
 
@@ -22,7 +22,7 @@ def compiled(source, folder):
     """Rockmate's solver as a module; what it imports for sequences, which are not asked for, is made up."""
     for name in ("rockmate", "rockmate.solvers", "rockmate.solvers.rk_rotor", "rockmate.solvers.rk_rotor.csequence"):
         sys.modules[name] = types.ModuleType(name)
-    exec(STUB, sys.modules["rockmate.solvers.rk_rotor.csequence"].__dict__)
+    exec(STAND_IN, sys.modules["rockmate.solvers.rk_rotor.csequence"].__dict__)
     library = os.path.join(folder, "csolver.so")
     subprocess.run(["gcc", "-O3", "-shared", "-fPIC", "-w", "-include", "assert.h", "-include", "math.h",
                     "-I" + sysconfig.get_paths()["include"], source, "-o", library], check=True)

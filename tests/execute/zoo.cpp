@@ -24,6 +24,7 @@
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/numbers.hpp"
 #include "../train/run_program.hpp"
 
 #include <doctest/doctest.h>
@@ -33,6 +34,7 @@
 #include <new>
 
 using namespace neap;
+using neap::testing::numbers;
 
 // Allocations of this program, counted; a sanitizer has its own and counts none.
 namespace {
@@ -66,13 +68,6 @@ void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::f
 #endif
 
 namespace {
-
-tensor numbers(shape const& s, std::uint64_t seed, std::uint32_t below) {
-  random_stream r(seed);
-  std::vector<std::int64_t> v;
-  for (std::int64_t i = 0; i < elements(s); ++i) v.push_back(r.below(below));
-  return tensor::from(v, s);
-}
 
 /// The mean over pixels of the cross-entropy: (n, c, h, w) against (n, h, w).
 struct pixel_loss {

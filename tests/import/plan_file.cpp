@@ -437,9 +437,7 @@ TEST_CASE("plans that run ops in parts come back as they were") {
       auto const order = given_order{}(g);
       candidate<graph> const c{g, order, simulate(g, order, cost)};
       random_stream draw(seed, 3);
-      std::optional<edited<graph>> e;
-      for (int tries = 0; tries < 20 && !e; ++tries)
-        if (auto const f = testing::random_fission(c, draw)) e = f->apply(c);
+      auto const e = testing::any_fission(c, draw);
       if (!e) continue;
       auto const p = make_plan(candidate<graph>{e->graph, e->order, simulate(e->graph, e->order, cost)}, g);
       for (auto o : p.graph.ops()) parts += p.graph.record(o).part != nothing<part_id>;

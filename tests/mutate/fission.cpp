@@ -194,6 +194,22 @@ std::pair<std::string, std::string> change_a_number(std::string const& text, std
   return {changed, text.substr(from, end - from) + "  ->  " + std::to_string(other)};
 }
 
+/// Calls f(graph, order, what) for graphs made of an edit by one wrong number each, which are graphs all the same and can run;
+/// `what` tells the line.
+template <class F>
+void each_mistake(edited<graph> const& e, random_stream& draw, int tries, F&& f) {
+  auto const text = to_text(e.graph);
+  auto const lines = lines_of_parts(text);
+  for (int k = 0; k < tries && !lines.empty(); ++k) {
+    auto const [changed, what] = change_a_number(text, lines, draw);
+    auto const parsed = parse_graph(standard_operators::facets, changed);
+    if (!parsed || parsed->digest() == e.graph.digest()) continue;  // no graph at all, or one that says the same
+    graph const wrong{op_graph(*parsed)};
+    auto const order = check_order(wrong, e.order).ok() ? e.order : given_order{}(wrong);
+    if (check_order(wrong, order).ok()) f(wrong, order, what);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a graph that fission has changed by mistake is refused, or gives the same all the same") {
@@ -206,30 +222,18 @@ TEST_CASE("a graph that fission has changed by mistake is refused, or gives the 
     set_step(g, sources);
     auto const expected = run_plainly(g, c.order, sources, backend);
     random_stream draw(seed, 11);
-    std::optional<edited<graph>> e;
-    for (int tries = 0; tries < 20 && !e; ++tries)
-      if (auto const f = random_fission(c, draw)) e = f->apply(c);
+    auto const e = any_fission(c, draw);
     if (!e) continue;
-    auto const text = to_text(e->graph);
-    auto const lines = lines_of_parts(text);
-    for (int tries = 0; tries < 12 && !lines.empty(); ++tries) {
-      auto const [changed, what] = change_a_number(text, lines, draw);
-      auto const parsed = parse_graph(standard_operators::facets, changed);
-      if (!parsed) continue;  // no graph at all
-      graph const wrong{op_graph(*parsed)};
-      if (wrong.digest() == e->graph.digest()) continue;  // a name or a shape that says the same
-      auto const order = check_order(wrong, e->order).ok() ? e->order : given_order{}(wrong);
-      if (!check_order(wrong, order).ok()) continue;
-      auto const verdict = verify_plan(g, make_plan(judged(wrong, order), g));
+    each_mistake(*e, draw, 12, [&](graph const& wrong, schedule const& order, std::string const& what) {
       CAPTURE(seed);
       CAPTURE(what);
-      if (!verdict.ok()) {
+      if (!verify_plan(g, make_plan(judged(wrong, order), g)).ok()) {
         ++refused;
-        continue;
+        return;
       }
       ++accepted;
       REQUIRE(same_result(g, expected, run_plainly(wrong, order, sources, backend), 2e-4));
-    }
+    });
   }
   CHECK(refused > 100);
   CHECK(accepted < refused / 20);
@@ -243,25 +247,15 @@ TEST_CASE("of ops whose meaning is not known, every mistake in a part is refused
     auto const g = opaque_twin(random_model(seed, 10));
     auto const c = judged(g, given_order{}(g));
     random_stream draw(seed, 12);
-    std::optional<edited<graph>> e;
-    for (int tries = 0; tries < 20 && !e; ++tries)
-      if (auto const f = random_fission(c, draw)) e = f->apply(c);
+    auto const e = any_fission(c, draw);
     if (!e) continue;
-    auto const text = to_text(e->graph);
-    auto const lines = lines_of_parts(text);
-    for (int tries = 0; tries < 20 && !lines.empty(); ++tries) {
-      auto const [changed, what] = change_a_number(text, lines, draw);
-      auto const parsed = parse_graph(standard_operators::facets, changed);
-      if (!parsed || parsed->digest() == e->graph.digest()) continue;
-      graph const wrong{op_graph(*parsed)};
-      auto const order = check_order(wrong, e->order).ok() ? e->order : given_order{}(wrong);
-      if (!check_order(wrong, order).ok()) continue;
+    each_mistake(*e, draw, 20, [&](graph const& wrong, schedule const& order, std::string const& what) {
       auto const p = make_plan(candidate<graph>{wrong, order, simulate(wrong, order, cost)}, g);
       CAPTURE(seed);
       CAPTURE(what);
       CHECK_FALSE(verify_plan(g, p, stated).ok());
       ++refused;
-    }
+    });
   }
   CHECK(refused > 200);
 }

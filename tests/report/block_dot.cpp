@@ -1,5 +1,6 @@
 #include <neap/report/block_dot.hpp>
 
+#include "../support/count.hpp"
 #include "../support/message.hpp"
 #include "../support/opaque_graph.hpp"
 #include "../support/random_model.hpp"
@@ -8,16 +9,6 @@
 
 using namespace neap;
 using namespace neap::testing;
-
-namespace {
-
-std::size_t count(std::string const& text, std::string const& what) {
-  std::size_t n = 0;
-  for (auto i = text.find(what); i != text.npos; i = text.find(what, i + 1)) ++n;
-  return n;
-}
-
-}  // namespace
 
 TEST_CASE("a box an op, a node, a block, a computation; every arrow leads between what is drawn") {
   using enum block_drawing;

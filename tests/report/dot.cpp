@@ -1,5 +1,6 @@
 #include <neap/report/dot.hpp>
 
+#include "../support/count.hpp"
 #include "../support/opaque_graph.hpp"
 
 #include <doctest/doctest.h>
@@ -8,16 +9,6 @@
 
 using namespace neap;
 using namespace neap::testing;
-
-namespace {
-
-std::size_t count(std::string const& text, std::string const& what) {
-  std::size_t n = 0;
-  for (auto i = text.find(what); i != text.npos; i = text.find(what, i + 1)) ++n;
-  return n;
-}
-
-}  // namespace
 
 TEST_CASE("a box an op, an ellipse a source and a kept value, an edge an argument") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {

@@ -23,4 +23,12 @@ inline std::optional<fission_of> random_fission(candidate<graph> const& c, rando
   return f;
 }
 
+/// What the first of some fissions that can be built makes of a candidate; nothing if none can.
+inline std::optional<edited<graph>> any_fission(candidate<graph> const& c, random_stream& draw) {
+  for (int tries = 0; tries < 20; ++tries)
+    if (auto const f = random_fission(c, draw))
+      if (auto e = f->apply(c)) return e;
+  return std::nullopt;
+}
+
 }  // namespace neap::testing
