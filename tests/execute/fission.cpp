@@ -13,20 +13,16 @@
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/numbers.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 using namespace neap;
+using neap::testing::numbers;
 
 namespace {
-
-tensor numbers(shape const& s, std::uint64_t seed, std::uint32_t below) {
-  random_stream r(seed);
-  std::vector<std::int64_t> v;
-  for (std::int64_t i = 0; i < elements(s); ++i) v.push_back(r.below(below));
-  return tensor::from(v, s);
-}
 
 constexpr auto moves = fission{} | truncate(16);
 
@@ -84,6 +80,31 @@ TEST_CASE("transformers in parts of the batch, with dropout") {
   CHECK(check_in_parts(zoo::gpt(with_dropout), text, cross_entropy{}, 0.8) > 10);
   std::pair<tensor, tensor> const images{tensor::randn({8, 3, 16, 16}, 1), numbers({8}, 2, 4)};
   CHECK(check_in_parts(zoo::vit(zoo::vit_config::toy()), images, cross_entropy{}, 0.8) > 10);
+}
+TEST_CASE("after a plan in parts, smaller batches run in the same arena, whether parts divide them or not") {
+  auto const batch = [](std::int64_t n) { return std::pair{tensor::randn({n, 16}, 1), numbers({n}, 2, 4)}; };
+  auto model = zoo::mlp({{16, 64, 64, 64, 4}});
+  initialise(model, 5);
+  auto eager = model;
+  sgd const optimizer{.rate = 0.01};
+  auto const program = training_step(model, batch(256), cross_entropy{}, optimizer);
+  search_options search;
+  search.memory_at_most = memory_limit::of_original(0.5);
+  search.iterations = 120;
+  auto const found = optimize(program, moves, search);
+  REQUIRE_MESSAGE(found.fits, found.why_not());
+  REQUIRE(found.placed.graph.runs_in_parts());
+  trainer train(program, found.placed, eager_context::current().backend());
+  training_state state;
+  for (std::int64_t n : {256, 37, 240, 1, 256, 240}) {
+    CAPTURE(n);
+    double const planned = train(batch(n));
+    double const plain = eager_step(eager, batch(n), cross_entropy{}, optimizer, state).item<double>();
+    CHECK(planned == doctest::Approx(plain).epsilon(1e-4));
+    CHECK(train.last_program().arena_data() == train.program().arena_data());
+    CHECK(train.last_program().planned().arena_bytes <= train.program().planned().arena_bytes);
+  }
+  CHECK(train.size_count() == 4);
 }
 TEST_CASE("a recurrent net in parts") {
   std::pair<tensor, tensor> const text{numbers({8, 8}, 1, 16), numbers({8, 8}, 2, 16)};

@@ -156,6 +156,9 @@ auto batch_runner<Program, Ops, Backend>::planned(Program step, std::source_loca
   auto const& like = first().run->planned();
   auto p = plan_like(like, first().step.program, step.program);
   if (!p) p = plan_in_order(step.program, like.options);
+  auto const room = p->resident_bytes + static_cast<bytes_t>(options_.memory.size());
+  if (p->arena_bytes > room && like.graph.runs_in_parts())
+    if (auto in_parts = plan_in_parts(step.program, room, like.options)) p = std::move(in_parts);
   sizes_.push_back(std::make_unique<bound>(std::move(step), *p, *backend_, fitting(*p, at), at));
   return *sizes_.back();
 }

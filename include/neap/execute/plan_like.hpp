@@ -1,11 +1,17 @@
 // A plan for a program of other sizes, after the plan of one that it equals otherwise: the same order, recomputation and
-// transfers, other bytes. The last, smaller batch of an epoch is planned so in the time of a simulation.
+// transfers, other bytes. The last, smaller batch of an epoch is planned so in the time of a simulation. Parts are of one
+// size: after a plan in parts, a smaller batch is planned anew.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/transfer.hpp>
 #include <neap/memory/make_plan.hpp>
+#include <neap/mutate/chain.hpp>
+#include <neap/mutate/fission_sweep.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/optimize/optimize.hpp>
 #include <neap/optimize/planned_once.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/simulate/roofline.hpp>
@@ -121,11 +127,12 @@ NEAP_ONCE op_graph resized(op_graph const& planned, op_graph const& from, op_gra
 
 }  // namespace detail
 
-/// A plan of `to` by the order of `like`, a plan of `from`; nothing if the programs differ in more than sizes.
+/// A plan of `to` by the order of `like`, a plan of `from`; nothing if the programs differ in more than sizes, or the plan
+/// runs ops in parts.
 template <class Ops>
 std::optional<plan<basic_graph<Ops>>> plan_like(plan<basic_graph<Ops>> const& like, basic_graph<Ops> const& from,
                                                 basic_graph<Ops> const& to) {
-  if (like.original != from.digest() || !detail::is_like(from, to)) return std::nullopt;
+  if (like.original != from.digest() || like.graph.runs_in_parts() || !detail::is_like(from, to)) return std::nullopt;
   candidate<basic_graph<Ops>> c{basic_graph<Ops>(detail::resized(like.graph, from, to)), like.order(), {}};
   c.result = simulate(c.graph, c.order, roofline::host(1), like.options);
   return make_plan(std::move(c), to, like.options);
@@ -139,6 +146,21 @@ plan<basic_graph<Ops>> plan_in_order(basic_graph<Ops> const& g, memory_options c
   return make_plan(std::move(c), g, options);
 }
 
+/// A plan within `limit` bytes, resident ones among them, that may run ops again and in parts; nothing if a short search
+/// finds none. The same plan each time.
+template <class Ops>
+std::optional<plan<basic_graph<Ops>>> plan_in_parts(basic_graph<Ops> const& g, bytes_t limit,
+                                                    memory_options const& options = {}) {
+  search_options search;
+  search.memory_at_most = memory_limit(limit);
+  search.memory = options;
+  search.iterations = 400;
+  auto found = optimize(g, chain(rematerialize{} | truncate(24), fission{} | truncate(8)), search);
+  if (!found.fits) return std::nullopt;
+  return std::move(found.placed);
+}
+
+NEAP_INSTANTIATE_ONCE(std::optional<plan<graph>> plan_in_parts(graph const&, bytes_t, memory_options const&));
 NEAP_INSTANTIATE_ONCE(std::optional<plan<graph>> plan_like(plan<graph> const&, graph const&, graph const&));
 NEAP_INSTANTIATE_ONCE(plan<graph> plan_in_order(graph const&, memory_options const&));
 
