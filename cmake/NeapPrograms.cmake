@@ -13,11 +13,11 @@ if(NEAP_NATIVE)
   endif()
 endif()
 if(NEAP_SANITIZE)
-  # Instrumented code is slow at -O0 and slow to compile at -O2. g++ warns wrongly about what a sanitizer inserted.
+  # g++ warns wrongly about what a sanitizer inserted.
   # Thrust binds references to null policies, and means no harm; a null pointer that is used is found all the same.
   set(sanitizers -fsanitize=${NEAP_SANITIZE} -fno-sanitize=null -fno-sanitize-recover=all)
   target_compile_options(neap_program_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:${sanitizers} -fno-omit-frame-pointer -O1 -g1>)
+    $<$<COMPILE_LANGUAGE:CXX>:${sanitizers} -fno-omit-frame-pointer -g1>)
   target_link_options(neap_program_flags INTERFACE ${sanitizers})
 elseif(NEAP_WERROR)
   target_compile_options(neap_program_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)

@@ -54,9 +54,9 @@ moves_t pipeline(std::string const& names, double link) {
     else throw refused{"--moves: \"" + name + "\" is not known: all, remat, swap, fission"};
   }
   using namespace neap;
-  moves_t const others = remat && swap ? moves_t(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)))
-                         : swap        ? moves_t(neap::swap{link} | truncate(32))
-                                       : moves_t(rematerialize{} | truncate(32));
+  moves_t others = remat && swap ? moves_t(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)))
+                   : swap        ? moves_t(neap::swap{link} | truncate(32))
+                                 : moves_t(rematerialize{} | truncate(32));
   if (!fission) return others;
   return remat || swap ? moves_t(chain(others, neap::fission{} | truncate(8)))
                        : moves_t(neap::fission{} | truncate(32));

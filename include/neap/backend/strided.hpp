@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -19,12 +20,24 @@ inline void expect(bool claim, char const* message) {
   if (!claim) throw error(message);
 }
 
-/// A value in another element type. To bool: whether it is not 0; floating to integer: towards 0.
+/// Floating to integer: towards 0; what is out of range becomes the nearest, and not-a-number 0.
+template <class To, class From>
+NEAP_HD NEAP_INLINE To to_integer(From x) {
+  constexpr auto low = static_cast<From>(std::numeric_limits<To>::min());
+  constexpr auto high = static_cast<From>(std::numeric_limits<To>::max());  // perhaps rounded up
+  if (x >= high) return std::numeric_limits<To>::max();
+  if (x <= low) return std::numeric_limits<To>::min();
+  return x != x ? To(0) : static_cast<To>(x);
+}
+
+/// A value in another element type. To bool: whether it is not 0; floating to integer: see to_integer.
 template <class To, class From>
 NEAP_HD NEAP_INLINE To convert(From x) {
   if constexpr (std::is_same_v<To, From>) return x;
   else if constexpr (std::is_same_v<To, bool>) return static_cast<compute_t<From>>(x) != compute_t<From>(0);
   else if constexpr (std::is_same_v<To, bf16> || std::is_same_v<To, f16>) return To(static_cast<float>(x));
+  else if constexpr (std::is_integral_v<To> && !std::is_integral_v<From>)
+    return to_integer<To>(static_cast<compute_t<From>>(x));
   else return static_cast<To>(static_cast<compute_t<From>>(x));
 }
 

@@ -18,10 +18,10 @@ struct tensor_ref {
   shape dims;
   extents strides;  // in elements
 
-  /// A layout placed at a storage's address.
+  /// A layout placed at a storage's address; null stays null.
   static tensor_ref place(void* storage, tensor_layout const& l) {
-    return {static_cast<std::byte*>(storage) + l.offset * size_of(l.type.element), l.type.element, l.type.dims,
-            l.strides};
+    auto const offset = storage ? l.offset * size_of(l.type.element) : 0;
+    return {static_cast<std::byte*>(storage) + offset, l.type.element, l.type.dims, l.strides};
   }
   /// The elements as Ts. Debug builds check that they are.
   template <class T>

@@ -357,7 +357,7 @@ inline void repeat(aten_call& c) {
   int const added = c.out_dims().rank() - c.rank(0);
   if (static_cast<int>(times.size()) != c.out_dims().rank() || added < 0) throw odd_argument{};
   for (int k = 0; k < c.rank(0); ++k)
-    if (times[static_cast<std::size_t>(k + added)] == 1) c.loop({{0, k}}, {{0, k + added}});
+    if (times[static_cast<std::size_t>(k) + static_cast<std::size_t>(added)] == 1) c.loop({{0, k}}, {{0, k + added}});
 }
 /// roll(x, shifts, dims); without dims it rolls all elements as one row.
 inline void roll(aten_call& c) {
@@ -371,7 +371,7 @@ inline void roll(aten_call& c) {
 inline void pad(aten_call& c) {
   auto const pad = c.integers(1);
   for (int k = 0; k < c.rank(0); ++k) {
-    auto const at = static_cast<std::size_t>(2 * (c.rank(0) - 1 - k));
+    auto const at = 2 * static_cast<std::size_t>(c.rank(0) - 1 - k);
     if (at + 1 >= pad.size() || (pad[at] == 0 && pad[at + 1] == 0)) c.everywhere(k);
   }
 }

@@ -170,7 +170,7 @@ class dimension_graph {
         if (std::find(mine.begin(), mine.end(), c) == mine.end()) mine.push_back(c);
       }
       for (auto c : mine) {
-        members.push_back({c, join(g, o, c, own, obstacles)});
+        members.emplace_back(c, join(g, o, c, own, obstacles));
         auto const linked = [&](bool out, std::size_t which, int axis) {
           return std::any_of(own.begin(), own.end(), [&](op_link const& l) {
             return out ? l.link.output == static_cast<int>(which) && of_node_[out_node(g, l)] == c
