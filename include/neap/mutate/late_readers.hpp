@@ -10,41 +10,58 @@
 #include <neap/ir/editor.hpp>
 #include <neap/mutate/gap.hpp>
 #include <neap/mutate/mutator.hpp>
+#include <neap/mutate/replay_facts.hpp>
+#include <neap/plan/edit_outline.hpp>
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
 namespace neap::inline v0::detail {
 
-/// What is asked of a candidate again and again: who stands where, which values a storage has, what was copied already,
-/// when storages are overwritten. O(ops + values).
-struct replay_facts {
-  struct update {
-    storage_id storage;
-    std::uint16_t overwrites;  // the version
-    std::uint32_t position;
+/// Tells of an outline which ops nobody needs any more, as finish_edit() finds them: from these on, back to what only they
+/// read. O(what is looked at).
+NEAP_ONCE void leave_out(op_graph const& g, std::span<op_id const> maybe_dead, edit_outline& out) {
+  number_map change;  // of readers, by value; counted from a large number, since what is left out reads less
+  constexpr std::uint32_t none = 1u << 30;
+  auto const add = [&](value_id v, int by) {
+    if (index(v) >= g.value_count()) return;
+    change.add(index(v), none);
+    change.set(index(v), change.find(index(v)) + static_cast<std::uint32_t>(by));
   };
-  table<op_id, std::uint32_t> at;
-  csr<storage_id, value_id> values;
-  plain_vector<update> updates;
-  number_map families;                     // origins of ops that are not their own, to rows of `copies`
-  std::vector<std::vector<op_id>> copies;  // such ops by origin
-
-  NEAP_ONCE replay_facts(op_graph const& g, schedule const& order) : at(positions(order)) {
-    values.build(g.storage_count(), [&](auto&& pair) {
-      for (auto v : g.values()) pair(g.storage(v), v);
-    });
-    if (g.has_updates())
-      for (auto v : g.values())
-        if (auto const& r = g.record(v); r.alias == alias_kind::update)
-          updates.push_back({r.storage, static_cast<std::uint16_t>(r.version - 1), at[r.producer]});
-    for (auto o : g.ops())
-      if (auto const origin = g.origin(o); origin != o) {
-        if (families.add(index(origin), static_cast<std::uint32_t>(copies.size()))) copies.emplace_back();
-        copies[families.find(index(origin))].push_back(o);
-      }
+  for (auto v : out.reads) add(v, 1);
+  for (auto const& r : out.rereads)
+    for (auto v : g.inputs(r.reader))
+      if (v == r.from) add(v, -1), add(r.to, 1);
+  auto const is_read = [&](value_id v) {
+    auto const by = change.find(index(v));
+    auto const uses = static_cast<std::int64_t>(g.uses(v).size());
+    return uses + (by == number_map::none ? 0 : std::int64_t{by} - none) > 0;
+  };
+  std::vector<op_id> stack(maybe_dead.begin(), maybe_dead.end());
+  number_map dead;
+  while (!stack.empty()) {
+    op_id const o = stack.back();
+    stack.pop_back();
+    if (dead.contains(index(o))) continue;
+    bool used = g.outputs(o).empty();
+    for (auto v : g.outputs(o)) used |= g.is_kept(v) || g.record(v).alias == alias_kind::update || is_read(v);
+    if (used) continue;
+    dead.add(index(o), 0);
+    out.left_out.push_back(o);
+    for (auto v : g.inputs(o)) {
+      value_id now = v;
+      for (auto const& r : out.rereads)
+        if (r.reader == o && r.from == v) {
+          now = r.to;
+          break;
+        }
+      add(now, -1);
+      if (index(now) < g.value_count())
+        if (auto const p = g.producer(now); p != nothing<op_id>) stack.push_back(p);
+    }
   }
-};
+}
 
 /// Plans which ops to copy so that values of a graph can be read again at position `resume`; then does it.
 template <class G>
@@ -85,6 +102,36 @@ class late_readers {
     return t;
   }
 
+  /// What apply() and finish_edit() would do with these copies right before `resume`.
+  void outline(edit_outline& out) const {
+    number_map made;
+    auto next = static_cast<std::uint32_t>(g_.value_count());
+    auto const mapped = [&](value_id v) {
+      auto n = made.find(index(v));
+      if (n == number_map::none) n = known_.find(index(v));
+      return n == number_map::none ? v : value_id{n};
+    };
+    out.clear();
+    for (auto o : copied_) {
+      out.copies.push_back({o, resume_, static_cast<std::uint32_t>(out.reads.size()), next});
+      for (auto v : g_.inputs(o)) out.reads.push_back(mapped(v));
+      for (auto v : g_.outputs(o)) made.set(index(v), next++);
+    }
+    for (std::size_t k = 0; k < readers_.size(); ++k) {
+      auto const o = readers_[k];
+      if (std::find(readers_.begin(), readers_.begin() + static_cast<std::ptrdiff_t>(k), o) !=
+          readers_.begin() + static_cast<std::ptrdiff_t>(k))
+        continue;
+      auto const first = out.rereads.size();
+      for (auto v : g_.inputs(o)) {
+        bool known = g_.storage(v) != away_;
+        for (auto r = first; r < out.rereads.size(); ++r) known |= out.rereads[r].from == v;
+        if (!known) out.rereads.push_back({o, v, mapped(v)});
+      }
+    }
+    leave_out(g_, span_of(copied_), out);
+  }
+
   /// Copies the planned ops and lets the readers read the copies. `provided` is, in the edited graph, what provide()
   /// named, if it was called. Appends the copies, in order.
   void apply(graph_editor& edit, std::vector<op_id>& copies, value_id provided = nothing<value_id>) const {
@@ -110,14 +157,20 @@ class late_readers {
  private:
   void know(value_id v, value_id as) { known_.set(index(v), static_cast<std::uint32_t>(index(as))); }
 
+  /// Whether the next version of v's storage has been written by `resume`.
+  bool is_overwritten(value_id v) const {
+    auto const& r = g_.record(v);
+    return std::any_of(facts_.updates.begin(), facts_.updates.end(), [&](replay_facts::update const& u) {
+      return u.storage == r.storage && u.overwrites == r.version && u.position < resume_;
+    });
+  }
   /// Whether v's bytes are in memory just before `resume` and may still be read there.
   bool in_memory(value_id v) const {
     auto const s = g_.storage(v);
     if (s == away_) return false;
     auto const p = g_.producer(v);
     if (p != nothing<op_id> && facts_.at[p] >= resume_) return false;
-    for (auto const& u : facts_.updates)  // the next version must not have been written
-      if (u.storage == s && u.overwrites == g_.record(v).version && u.position < resume_) return false;
+    if (is_overwritten(v)) return false;
     if (g_.is_resident(s)) return true;
     if (result_.live[s].last >= resume_) return true;
     return g_.bytes(s) <= small_;  // cheap to keep for longer
@@ -153,7 +206,7 @@ class late_readers {
       if (x == o || g_.record(x).part != g_.record(o).part || &g_.facets(x) != &g_.facets(o)) continue;
       if (j >= g_.outputs(x).size() || facts_.at[x] >= resume_) continue;
       auto const v = g_.outputs(x)[j];
-      if (g_.storage(v) != away_ && result_.live[g_.storage(v)].last >= resume_) return v;
+      if (g_.storage(v) != away_ && result_.live[g_.storage(v)].last >= resume_ && !is_overwritten(v)) return v;
     }
     return nothing<value_id>;
   }

@@ -16,6 +16,7 @@
 #include <neap/plan/candidate.hpp>
 
 #include <concepts>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -24,6 +25,9 @@
 #include <variant>
 
 namespace neap::inline v0 {
+
+struct edit_outline;  // plan/edit_outline.hpp
+struct replay_facts;  // mutate/replay_facts.hpp
 
 /// What applying a mutation gives: the edited graph and a valid order of its ops.
 template <class G>
@@ -146,6 +150,27 @@ template <class M, class G>
 std::optional<edited<G>> apply_mutation(M const& m, candidate<G> const& c) {
   if constexpr (requires { m.apply(c); }) return m.apply(c);
   else return std::visit([&](auto const& x) { return x.apply(c); }, m);
+}
+
+/// What is told of what a mutation would do: nothing, because it keeps that to itself; that apply() would give nothing; or
+/// an outline.
+enum class telling : std::uint8_t { untold, impossible, told };
+
+/// Tells of a mutation, or of the one a variant of mutations holds, what apply() would do. A mutation that can say so has a
+/// member
+///   bool outline(candidate<G> const&, replay_facts const&, edit_outline&) const
+/// that writes the whole outline (whatever was there before), or gives false where apply() would give nothing. A search
+/// then judges it without building it. `facts` are the candidate's.
+template <class M, class G>
+telling outline_of(M const& m, candidate<G> const& c, replay_facts const& facts, edit_outline& out) {
+  if constexpr (requires { std::variant_size<M>::value; }) {
+    return std::visit([&](auto const& x) { return outline_of(x, c, facts, out); }, m);
+  } else if constexpr (requires { telling(m.outline(c, facts, out)); }) {
+    if constexpr (std::is_same_v<decltype(m.outline(c, facts, out)), telling>) return m.outline(c, facts, out);
+    else return m.outline(c, facts, out) ? telling::told : telling::impossible;
+  } else {
+    return telling::untold;
+  }
 }
 
 /// One line on what a mutation does to this candidate.

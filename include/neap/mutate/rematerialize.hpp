@@ -21,7 +21,7 @@ struct recompute {
 
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c) const {
-    detail::replay_facts const facts(c.graph, c.order);
+    replay_facts const facts(c.graph, c.order);
     detail::late_readers late(c.graph, facts, c.result, storage, resume, most_ops, keep_ratio);
     if (!late.plan() || late.copied().empty()) return std::nullopt;
     graph_editor edit{c.graph};
@@ -33,6 +33,15 @@ struct recompute {
     order.order.insert(order.order.end(), copies.begin(), copies.end());
     order.order.insert(order.order.end(), c.order.begin() + resume, c.order.end());
     return detail::finish_edit<G>(std::move(edit), std::move(order), late.copied());
+  }
+
+  /// What apply() would do; false where it does nothing. `facts` are the candidate's.
+  template <class G>
+  bool outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
+    detail::late_readers late(c.graph, facts, c.result, storage, resume, most_ops, keep_ratio);
+    if (!late.plan() || late.copied().empty()) return false;
+    late.outline(out);
+    return true;
   }
 
   template <class G>

@@ -26,7 +26,7 @@ struct swap_out {
     op_id const producer = g.producer(whole);
     if (g.layout(whole) != tensor_layout::dense(g.type(whole)) || g.bytes(storage) != g.type(whole).bytes())
       return std::nullopt;  // a load gives back a dense tensor, not what else its storage held
-    detail::replay_facts const facts(g, c.order);
+    replay_facts const facts(g, c.order);
     detail::late_readers late(g, facts, c.result, storage, resume, 64, 0);
     late.provide(whole);
     if (!late.plan()) return std::nullopt;

@@ -5,6 +5,7 @@
 #include <neap/plan/simulation.hpp>
 
 #include <algorithm>
+#include <span>
 
 namespace neap::inline v0 {
 
@@ -33,9 +34,9 @@ struct objective {
 };
 
 /// Bytes above a target, summed over positions: falls with every step towards it, also where the peak does not yet.
-inline double excess_bytes(simulation const& s, bytes_t target) {
+inline double excess_bytes(std::span<bytes_t const> bytes_at, bytes_t target) {
   double sum = 0;
-  for (auto b : s.bytes_at)
+  for (auto b : bytes_at)
     if (b > target) sum += static_cast<double>(b - target);
   return sum;
 }

@@ -61,6 +61,8 @@ class flow_facts {
 
   memory_options options() const { return options_; }
   std::size_t op_count() const { return op_count_; }
+  /// Of these, how many stand in no order: those that an outlined edit replaces or leaves out (outlined_facts.hpp).
+  std::size_t absent_ops() const { return absent_; }
   std::size_t storage_count() const { return bytes_.size(); }
 
   seconds_t seconds(op_id o) const { return ops_[index(o)].seconds; }
@@ -110,7 +112,7 @@ class flow_facts {
   bool has_transfers() const { return has_transfers_; }
   bool has_workspace() const { return has_workspace_; }
 
- private:
+ protected:
   enum class kind : std::uint8_t { plain, resident, kept };
   // What is read together lies together, and apart from the rest: large graphs do not fit into the caches.
   struct op_row {
@@ -130,7 +132,7 @@ class flow_facts {
   void find_takeovers(G const& g, op_id o);
 
   memory_options options_;
-  std::size_t op_count_ = 0;
+  std::size_t op_count_ = 0, absent_ = 0;
   plain_vector<op_row> ops_;                 // and one more, where the last op's row ends
   plain_vector<std::uint32_t> after_begin_;  // the same for after_
   table<op_id, bytes_t> workspace_;          // empty if no op has any

@@ -46,6 +46,8 @@ class simulator {
     lives(facts, order, start_, live_);
     return {memory(facts, order, start_, live_, bytes_at_, nullptr).bytes, latency_};
   }
+  /// The bytes at each position of what was judged last.
+  std::span<bytes_t const> judged_bytes() const { return span_of(bytes_at_); }
   /// The peak alone.
   bytes_t peak(flow_facts const& facts, schedule const& order) { return judge(facts, order).peak_bytes; }
 
@@ -56,7 +58,7 @@ class simulator {
   NEAP_ONCE void issue(flow_facts const& facts, schedule const& order, std::vector<seconds_t>& start,
                        std::vector<seconds_t>& end, table<storage_id, live_range>& live) {
     auto const n = order.size();
-    assert(n == facts.op_count() && "a schedule has each op once");
+    assert(n + facts.absent_ops() == facts.op_count() && "a schedule has each op once");
     start.resize(n), end.resize(n);
     live.assign(facts.storage_count(), live_range{});
     auto const touch = [&](op_id o, std::size_t p) {
@@ -72,7 +74,7 @@ class simulator {
       }
       return;
     }
-    end_of_.resize(n);
+    end_of_.resize(facts.op_count());
     seconds_t free_at[3] = {0, 0, 0};
     for (std::size_t p = 0; p < n; ++p) {
       op_id const o = order[p];

@@ -1,0 +1,109 @@
+// What an outline of an edit is judged to be is what the edited graph is: every byte, every bit of every second.
+#include <neap/simulate/outlined_facts.hpp>
+
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/simulate/simulator.hpp>
+
+#include "../support/padded_graph.hpp"
+#include "../support/random_graph.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+/// Uneven times, the same for copies; transfers by bytes, slow enough to be waited for.
+struct uneven_cost {
+  template <class G>
+  double operator()(G const& g, op_id o) const {
+    if (flow::is_view(g, o)) return 0;
+    if (flow::stream(g, o) == op_stream::compute) return 0.1 + 0.01 * static_cast<double>(index(g.origin(o)) * 7 % 13);
+    auto const v = flow::stream(g, o) == op_stream::to_host ? g.inputs(o)[0] : g.outputs(o)[0];
+    return 0.05 + 1e-4 * static_cast<double>(g.bytes(g.storage(v)));
+  }
+};
+
+struct counts {
+  std::size_t judged = 0, left_out = 0, with_transfers = 0, taken_over = 0;
+};
+
+/// A walk of random moves; at each step every outline is compared with what apply() builds.
+template <class G>
+void walk(G g, std::uint64_t seed, counts& n) {
+  memory_options const memory{.alignment = seed % 3 ? 1 : 64, .takeover = seed % 4 != 0};
+  auto order = reverse_post_order{}(g);
+  auto result = simulate(g, order, uneven_cost{}, memory);
+  candidate<G> c{std::move(g), std::move(order), std::move(result)};
+  random_stream draw(seed, 5);
+  simulator built, outlined;
+  edit_outline outline;
+  for (int step = 0; step < 5; ++step) {
+    std::vector<edited<G>> next;
+    outlined_facts<G> facts(c.graph, uneven_cost{}, memory);
+    replay_facts const replay(c.graph, c.order);
+    auto const plain = built.judge(facts, c.order);
+    auto stream = rematerialize{.most_ops = 8, .keep_ratio = seed % 2 ? 0.5f : 0.0f}(c);
+    while (auto m = stream.next()) {
+      auto e = m->apply(c);
+      REQUIRE(m->outline(c, replay, outline) == e.has_value());
+      if (!e) continue;
+      REQUIRE(check_order(e->graph, e->order));
+      facts.apply(c.order, outline);
+      auto const would_be = outlined.judge(facts, facts.order());
+      facts.take_back();
+      flow_facts const really(e->graph, uneven_cost{}, memory);
+      auto const is = built.judge(really, e->order);
+      CAPTURE(seed);
+      CAPTURE(step);
+      CAPTURE(m->describe(c));
+      REQUIRE(would_be.peak_bytes == is.peak_bytes);
+      REQUIRE(would_be.latency == is.latency);
+      auto const a = outlined.judged_bytes(), b = built.judged_bytes();
+      REQUIRE(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+      ++n.judged;
+      n.left_out += !outline.left_out.empty();
+      n.with_transfers += really.has_transfers();
+      n.taken_over += !really.takeovers().empty();
+      next.push_back(std::move(*e));
+    }
+    auto const back = outlined.judge(facts, c.order);  // nothing is left of the outlines
+    REQUIRE(back.peak_bytes == plain.peak_bytes);
+    REQUIRE(back.latency == plain.latency);
+    auto swaps = neap::swap{}(c);
+    while (auto m = swaps.next())
+      if (auto e = m->apply(c); e && next.size() < 40) next.push_back(std::move(*e));
+    if (next.empty()) return;
+    auto& e = next[draw.below(static_cast<std::uint32_t>(next.size()))];
+    result = simulate(e.graph, e.order, uneven_cost{}, memory);
+    c = {std::move(e.graph), std::move(e.order), std::move(result)};
+  }
+}
+
+}  // namespace
+
+TEST_CASE("an outlined recomputation is judged as the edited graph is, over walks on random graphs") {
+  counts n;
+  for (std::uint64_t seed = 0; seed < 6000; ++seed) {
+    random_graph_options o;
+    o.copies = seed % 3;
+    o.swaps = seed % 2;
+    walk(random_graph(seed, o), seed, n);
+  }
+  MESSAGE(n.judged << " outlines, " << n.left_out << " that leave something out");
+  CHECK(n.judged > 10'000);
+  CHECK(n.left_out > 2000);
+  CHECK(n.with_transfers > 4000);
+  CHECK(n.taken_over > 1000);
+}
+
+TEST_CASE("and on graphs with views, padded buffers and updates in place") {
+  counts n;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) walk(padded_graph(seed), seed, n);
+  CHECK(n.judged > 50);
+}
