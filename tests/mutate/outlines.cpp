@@ -1,10 +1,12 @@
 // What an outline of an edit is judged to be is what the edited graph is: every byte, every bit of every second.
 #include <neap/simulate/outlined_facts.hpp>
 
+#include <neap/mutate/chain.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/simulator.hpp>
+#include <neap/simulate/transfer_costs.hpp>
 
 #include "../support/padded_graph.hpp"
 #include "../support/random_graph.hpp"
@@ -30,7 +32,7 @@ struct uneven_cost {
 };
 
 struct counts {
-  std::size_t judged = 0, left_out = 0, with_transfers = 0, taken_over = 0;
+  std::size_t judged = 0, left_out = 0, with_transfers = 0, transfers = 0, taken_over = 0;
 };
 
 /// A walk of random moves; at each step every outline is compared with what apply() builds.
@@ -42,26 +44,34 @@ void walk(G g, std::uint64_t seed, counts& n) {
   candidate<G> c{std::move(g), std::move(order), std::move(result)};
   random_stream draw(seed, 5);
   simulator built, outlined;
+  transfer_costs<G> costs;
   edit_outline outline;
   for (int step = 0; step < 5; ++step) {
     std::vector<edited<G>> next;
     outlined_facts<G> facts(c.graph, uneven_cost{}, memory);
     replay_facts const replay(c.graph, c.order);
     auto const plain = built.judge(facts, c.order);
-    auto stream = rematerialize{.most_ops = 8, .keep_ratio = seed % 2 ? 0.5f : 0.0f}(c);
+    auto const moves = chain(rematerialize{.most_ops = 8, .keep_ratio = seed % 2 ? 0.5f : 0.0f}, neap::swap{1e4});
+    auto stream = moves(c);
     while (auto m = stream.next()) {
-      auto e = m->apply(c);
-      REQUIRE(m->outline(c, replay, outline) == e.has_value());
+      auto e = apply_mutation(*m, c);
+      REQUIRE((outline_of(*m, c, replay, outline) == telling::told) == e.has_value());
       if (!e) continue;
+      CAPTURE(seed);
+      CAPTURE(step);
+      CAPTURE(describe(*m, c));
       REQUIRE(check_order(e->graph, e->order));
+      for (auto& r : outline.runs)
+        if (r.what != edit_outline::kind::again) {
+          auto const takes = costs(c.graph, uneven_cost{}, r.moved);
+          r.seconds = r.what == edit_outline::kind::store ? takes.store : takes.load;
+          ++n.transfers;
+        }
       facts.apply(c.order, outline);
       auto const would_be = outlined.judge(facts, facts.order());
       facts.take_back();
       flow_facts const really(e->graph, uneven_cost{}, memory);
       auto const is = built.judge(really, e->order);
-      CAPTURE(seed);
-      CAPTURE(step);
-      CAPTURE(m->describe(c));
       REQUIRE(would_be.peak_bytes == is.peak_bytes);
       REQUIRE(would_be.latency == is.latency);
       auto const a = outlined.judged_bytes(), b = built.judged_bytes();
@@ -75,9 +85,6 @@ void walk(G g, std::uint64_t seed, counts& n) {
     auto const back = outlined.judge(facts, c.order);  // nothing is left of the outlines
     REQUIRE(back.peak_bytes == plain.peak_bytes);
     REQUIRE(back.latency == plain.latency);
-    auto swaps = neap::swap{}(c);
-    while (auto m = swaps.next())
-      if (auto e = m->apply(c); e && next.size() < 40) next.push_back(std::move(*e));
     if (next.empty()) return;
     auto& e = next[draw.below(static_cast<std::uint32_t>(next.size()))];
     result = simulate(e.graph, e.order, uneven_cost{}, memory);
@@ -87,7 +94,7 @@ void walk(G g, std::uint64_t seed, counts& n) {
 
 }  // namespace
 
-TEST_CASE("an outlined recomputation is judged as the edited graph is, over walks on random graphs") {
+TEST_CASE("outlined recomputations and swaps are judged as the edited graphs are, over walks on random graphs") {
   counts n;
   for (std::uint64_t seed = 0; seed < 6000; ++seed) {
     random_graph_options o;
@@ -99,6 +106,7 @@ TEST_CASE("an outlined recomputation is judged as the edited graph is, over walk
   CHECK(n.judged > 10'000);
   CHECK(n.left_out > 2000);
   CHECK(n.with_transfers > 4000);
+  CHECK(n.transfers > 4000);
   CHECK(n.taken_over > 1000);
 }
 

@@ -21,7 +21,7 @@ namespace neap::inline v0::detail {
 
 /// Tells of an outline which ops nobody needs any more, as finish_edit() finds them: from these on, back to what only they
 /// read. O(what is looked at).
-NEAP_ONCE void leave_out(op_graph const& g, std::span<op_id const> maybe_dead, edit_outline& out) {
+NEAP_ONCE void leave_out(op_graph const& g, std::vector<op_id> stack, edit_outline& out) {
   number_map change;  // of readers, by value; counted from a large number, since what is left out reads less
   constexpr std::uint32_t none = 1u << 30;
   auto const add = [&](value_id v, int by) {
@@ -38,7 +38,6 @@ NEAP_ONCE void leave_out(op_graph const& g, std::span<op_id const> maybe_dead, e
     auto const uses = static_cast<std::int64_t>(g.uses(v).size());
     return uses + (by == number_map::none ? 0 : std::int64_t{by} - none) > 0;
   };
-  std::vector<op_id> stack(maybe_dead.begin(), maybe_dead.end());
   number_map dead;
   while (!stack.empty()) {
     op_id const o = stack.back();
@@ -102,18 +101,20 @@ class late_readers {
     return t;
   }
 
-  /// What apply() and finish_edit() would do with these copies right before `resume`.
-  void outline(edit_outline& out) const {
+  /// Adds to an outline what apply() and finish_edit() would do; `provided` is, in the outline, what provide() named.
+  /// `maybe_dead`: ops beside the copied ones that nobody may need any more.
+  void outline(edit_outline& out, value_id provided = nothing<value_id>, std::span<op_id const> maybe_dead = {}) const {
     number_map made;
-    auto next = static_cast<std::uint32_t>(g_.value_count());
+    if (provided != nothing<value_id>) made.add(index(given_), static_cast<std::uint32_t>(index(provided)));
+    auto next = static_cast<std::uint32_t>(g_.value_count() + out.runs.size());  // transfers make one value each
     auto const mapped = [&](value_id v) {
       auto n = made.find(index(v));
       if (n == number_map::none) n = known_.find(index(v));
       return n == number_map::none ? v : value_id{n};
     };
-    out.clear();
     for (auto o : copied_) {
-      out.copies.push_back({o, resume_, static_cast<std::uint32_t>(out.reads.size()), next});
+      out.runs.push_back(
+          {edit_outline::kind::again, o, nothing<value_id>, resume_, static_cast<std::uint32_t>(out.reads.size())});
       for (auto v : g_.inputs(o)) out.reads.push_back(mapped(v));
       for (auto v : g_.outputs(o)) made.set(index(v), next++);
     }
@@ -129,7 +130,9 @@ class late_readers {
         if (!known) out.rereads.push_back({o, v, mapped(v)});
       }
     }
-    leave_out(g_, span_of(copied_), out);
+    std::vector<op_id> perhaps(copied_);
+    perhaps.insert(perhaps.end(), maybe_dead.begin(), maybe_dead.end());
+    leave_out(g_, std::move(perhaps), out);
   }
 
   /// Copies the planned ops and lets the readers read the copies. `provided` is, in the edited graph, what provide()

@@ -40,6 +40,7 @@ struct recompute {
   bool outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
     detail::late_readers late(c.graph, facts, c.result, storage, resume, most_ops, keep_ratio);
     if (!late.plan() || late.copied().empty()) return false;
+    out.clear();
     late.outline(out);
     return true;
   }

@@ -6,6 +6,7 @@
 #include <neap/mutate/rematerialize.hpp>
 
 #include <string>
+#include <vector>
 
 namespace neap::inline v0 {
 
@@ -21,11 +22,9 @@ struct swap_out {
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c) const {
     auto const& g = c.graph;
-    if (!flow::is_swappable(g, storage)) return std::nullopt;
+    if (!can_leave(g)) return std::nullopt;
     value_id const whole = g.record(storage).first;
     op_id const producer = g.producer(whole);
-    if (g.layout(whole) != tensor_layout::dense(g.type(whole)) || g.bytes(storage) != g.type(whole).bytes())
-      return std::nullopt;  // a load gives back a dense tensor, not what else its storage held
     replay_facts const facts(g, c.order);
     detail::late_readers late(g, facts, c.result, storage, resume, 64, 0);
     late.provide(whole);
@@ -33,16 +32,10 @@ struct swap_out {
 
     graph_editor edit{g};
     op_id store = nothing<op_id>;
-    value_id handle = nothing<value_id>;
-    if (g.template as<op::load>(producer)) {
-      handle = g.inputs(producer)[0];
-    } else {
-      for (auto const& u : g.uses(whole))
-        if (g.template as<op::store>(u.op) && facts.at[u.op] < resume) handle = g.output(u.op);
-      if (handle == nothing<value_id>) {
-        handle = edit.add(op::store{}, {whole})[0];
-        store = edit.graph().producer(handle);
-      }
+    value_id handle = stored_before(g, facts);
+    if (handle == nothing<value_id>) {
+      handle = edit.add(op::store{}, {whole})[0];
+      store = edit.graph().producer(handle);
     }
     value_id const loaded = edit.add(op::load{}, {handle})[0];
     op_id const load = edit.graph().producer(loaded);
@@ -59,8 +52,35 @@ struct swap_out {
       order.order.push_back(c.order[i]);
       if (i == stored && store != nothing<op_id>) order.order.push_back(store);
     }
+    std::vector<op_id> maybe_dead(late.copied().begin(), late.copied().end());
+    maybe_dead.push_back(producer);
+    return detail::finish_edit<G>(std::move(edit), std::move(order), span_of(maybe_dead));
+  }
+
+  /// What apply() would do; false where it does nothing. `facts` are the candidate's.
+  template <class G>
+  bool outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
+    auto const& g = c.graph;
+    if (!can_leave(g)) return false;
+    value_id const whole = g.record(storage).first;
+    op_id const producer = g.producer(whole);
+    detail::late_readers late(g, facts, c.result, storage, resume, 64, 0);
+    late.provide(whole);
+    if (!late.plan()) return false;
+    out.clear();
+    auto next = static_cast<std::uint32_t>(g.value_count());
+    value_id handle = stored_before(g, facts);
+    if (handle == nothing<value_id>) {
+      out.runs.push_back({edit_outline::kind::store, nothing<op_id>, whole, facts.at[producer] + 1, 0});
+      out.reads.push_back(whole);
+      handle = value_id{next++};
+    }
+    out.runs.push_back({edit_outline::kind::load, nothing<op_id>, whole, load_position(c),
+                        static_cast<std::uint32_t>(out.reads.size())});
+    out.reads.push_back(handle);
     op_id const maybe_dead[] = {producer};
-    return detail::finish_edit<G>(std::move(edit), std::move(order), maybe_dead);
+    late.outline(out, value_id{next}, maybe_dead);
+    return true;
   }
 
   template <class G>
@@ -71,6 +91,24 @@ struct swap_out {
   }
 
  private:
+  /// A load gives back a dense tensor, not what else its storage held.
+  template <class G>
+  bool can_leave(G const& g) const {
+    if (!flow::is_swappable(g, storage)) return false;
+    value_id const whole = g.record(storage).first;
+    return g.layout(whole) == tensor_layout::dense(g.type(whole)) && g.bytes(storage) == g.type(whole).bytes();
+  }
+  /// What the storage can be loaded from already; nothing if it is nowhere.
+  template <class G>
+  value_id stored_before(G const& g, replay_facts const& facts) const {
+    value_id const whole = g.record(storage).first;
+    op_id const producer = g.producer(whole);
+    if (g.template as<op::load>(producer)) return g.inputs(producer)[0];
+    value_id handle = nothing<value_id>;
+    for (auto const& u : g.uses(whole))
+      if (g.template as<op::store>(u.op) && facts.at[u.op] < resume) handle = g.output(u.op);
+    return handle;
+  }
   /// The latest position that hides the transfer, not moved past the peak or to where memory is as scarce as there.
   template <class G>
   std::uint32_t load_position(candidate<G> const& c) const {

@@ -35,6 +35,7 @@
 #include <neap/simulate/lower_bound.hpp>
 #include <neap/simulate/outlined_facts.hpp>
 #include <neap/simulate/simulator.hpp>
+#include <neap/simulate/transfer_costs.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -198,6 +199,11 @@ class best_first {
     told = answer != telling::untold;
     if (answer != telling::told) return nullptr;
     if (outlined_of_ != from.get()) outlined_.assign(c.graph, cost_, options_.memory), outlined_of_ = from.get();
+    for (auto& r : outline_.runs)
+      if (r.what != edit_outline::kind::again) {
+        auto const& takes = transfer_costs_(c.graph, cost_, r.moved);
+        r.seconds = r.what == edit_outline::kind::store ? takes.store : takes.load;
+      }
     outlined_.apply(c.order, outline_);
     ++out_.candidates;
     auto const would_be = simulator_.judge(outlined_, outlined_.order());
@@ -547,6 +553,7 @@ class best_first {
   flow_facts facts_;
   outlined_facts<G> outlined_;  // of the candidate being expanded
   void const* outlined_of_ = nullptr;
+  transfer_costs<G> transfer_costs_;
   edit_outline outline_;
   simulator simulator_;
   objective goal_;

@@ -36,7 +36,7 @@ class outlined_facts : public flow_facts {
     flow_facts::assign(g, cost, options);
     g_ = &g;
     base_ops_ = op_count_, base_storages_ = storages_.size(), base_takeovers_ = takeovers_.size();
-    absent_ = 0;
+    absent_ = 0, base_has_transfers_ = has_transfers_;
     row_of_.assign(op_count_, no_id);
     takeover_begin_.assign(op_count_ + 1, 0);
     for (auto const& c : takeovers_) ++takeover_begin_[index(maker(c.to)) + 1];
@@ -51,7 +51,9 @@ class outlined_facts : public flow_facts {
     touch_end_ = ops_[base_ops_].touches, after_end_ = after_begin_[base_ops_];
     nobodys_ = add_storage(0, nothing<op_id>);
     for (auto o : outline.left_out) row_of_[o] = gone, changed_.push_back(o), disable_takeovers(o);
-    for (auto const& c : outline.copies) add_copy(outline, c);
+    for (auto const& r : outline.runs)
+      if (r.what == edit_outline::kind::again) add_copy(outline, r);
+      else add_transfer(outline, r);
     for (std::size_t k = 0; k < outline.rereads.size();) {
       auto const o = outline.rereads[k].reader;
       auto end = k + 1;
@@ -72,7 +74,7 @@ class outlined_facts : public flow_facts {
     takeovers_.resize(base_takeovers_);
     for (auto o : changed_) row_of_[o] = no_id;
     changed_.clear();
-    op_count_ = base_ops_, absent_ = 0;
+    op_count_ = base_ops_, absent_ = 0, has_transfers_ = base_has_transfers_;
     ops_.resize(base_ops_ + 1), after_begin_.resize(base_ops_ + 1);
     if (has_workspace_) workspace_.resize(base_ops_);
     bytes_.resize(base_storages_), storages_.resize(base_storages_), kinds_.resize(base_storages_);
@@ -97,17 +99,15 @@ class outlined_facts : public flow_facts {
     kinds_.push_back(kind::plain);
     return storages_.push_back({maker, 0});
   }
-  /// A new row after the others, which takes over time, stream and workspace of `like`.
-  op_id begin_row(op_id like) {
-    auto const o = id_at<op_id>(op_count_);
-    auto row = ops_[index(like)];
-    row.touches = static_cast<std::uint32_t>(touch_end_);
-    ops_.back() = row;
+  /// A new row after the others.
+  op_id begin_row(seconds_t seconds, op_stream stream, bytes_t workspace) {
+    ops_.back() = {seconds, static_cast<std::uint32_t>(touch_end_),
+                   std::uint32_t{static_cast<std::uint8_t>(stream)} << 24};
     ops_.push_back({});
-    if (has_workspace_) workspace_.push_back(workspace_[like]);
-    ++op_count_;
-    return o;
+    if (has_workspace_) workspace_.push_back(workspace);
+    return id_at<op_id>(op_count_++);
   }
+  op_id begin_row(op_id like) { return begin_row(seconds(like), stream(like), workspace(like)); }
   void touch(std::size_t row_begin, storage_id s) {
     if (is_resident(s)) return;
     for (auto k = row_begin; k < touch_end_; ++k)
@@ -127,9 +127,9 @@ class outlined_facts : public flow_facts {
     after_begin_.push_back(static_cast<std::uint32_t>(after_end_));
   }
 
-  void add_copy(edit_outline const& outline, edit_outline::copy const& c) {
+  void add_copy(edit_outline const& outline, edit_outline::run const& c) {
     auto const o = begin_row(c.like);
-    auto const begin = touch_end_;
+    auto const begin = touch_end_, first = made_.size();
     auto const reads = span_of(outline.reads.data() + c.reads, g_->inputs(c.like).size());
     for (auto v : reads) wait_for(producer_of(v)), touch(begin, storage_of(v));
     auto const made = touch_end_;
@@ -142,13 +142,24 @@ class outlined_facts : public flow_facts {
         touch(begin, s);
       } else {
         s = r.of >= 0 ? storage_of(reads[static_cast<std::size_t>(r.of)])
-                      : made_[c.makes - g_->value_count() + static_cast<std::size_t>(-2 - r.of)].storage;
+                      : made_[first + static_cast<std::size_t>(-2 - r.of)].storage;
       }
       made_.push_back({s, o});
     }
     end_row(o, touch_end_ - made);
-    auto const first = made_.size() - outputs.size();
     add_takeovers(c.like, reads, [&](std::size_t j) { return made_[first + j].storage; });
+  }
+
+  void add_transfer(edit_outline const& outline, edit_outline::run const& t) {
+    bool const stores = t.what == edit_outline::kind::store;
+    has_transfers_ = true;
+    auto const o = begin_row(t.seconds, stores ? op_stream::to_host : op_stream::to_device, 0);
+    auto const begin = touch_end_;
+    wait_for(producer_of(outline.reads[t.reads])), touch(begin, storage_of(outline.reads[t.reads]));
+    auto const s = add_storage(stores ? 0 : bytes_[g_->storage(t.moved)], o);
+    touch(begin, s);
+    made_.push_back({s, o});
+    end_row(o, 1);
   }
 
   void add_reader(op_id reader, std::span<edit_outline::reread const> changes) {
@@ -223,7 +234,7 @@ class outlined_facts : public flow_facts {
 
   void put_in_order(schedule const& order, edit_outline const& outline) {
     order_.order.clear();
-    order_.order.reserve(order.size() + outline.copies.size());
+    order_.order.reserve(order.size() + outline.runs.size());
     std::uint32_t p = 0;
     auto const up_to = [&](std::uint32_t end) {
       for (; p < end; ++p) {
@@ -232,13 +243,14 @@ class outlined_facts : public flow_facts {
       }
     };
     std::size_t k = 0;
-    for (auto const& c : outline.copies) up_to(c.before), order_.order.push_back(id_at<op_id>(base_ops_ + k++));
+    for (auto const& r : outline.runs) up_to(r.before), order_.order.push_back(id_at<op_id>(base_ops_ + k++));
     up_to(static_cast<std::uint32_t>(order.size()));
     absent_ = op_count_ - order_.size();
   }
 
   G const* g_ = nullptr;
   std::size_t base_ops_ = 0, base_storages_ = 0, base_takeovers_ = 0;
+  bool base_has_transfers_ = false;
   std::size_t touch_end_ = 0, after_end_ = 0;   // of the rows in use
   table<op_id, std::uint32_t> row_of_;          // the row in place of an op's own; gone; no_id: its own
   plain_vector<std::uint32_t> takeover_begin_;  // by op: where its candidates begin

@@ -74,7 +74,8 @@ class simulator {
       }
       return;
     }
-    end_of_.resize(facts.op_count());
+    if (facts.absent_ops() == 0) end_of_.resize(n);
+    else end_of_.assign(facts.op_count(), 0);  // who waits for what does not run waits for nothing
     seconds_t free_at[3] = {0, 0, 0};
     for (std::size_t p = 0; p < n; ++p) {
       op_id const o = order[p];

@@ -1,0 +1,43 @@
+// What storing and loading a value would take, of a graph that does neither: asked of a cost model with a graph that does
+// nothing else, once for each type. (Equal ops of equal types have equal costs: cost_model_for promises it.)
+#pragma once
+
+#include <neap/ir/editor.hpp>
+#include <neap/simulate/cost_model.hpp>
+
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// Remembers its answers: for one cost model. G is a graph of neap's.
+template <class G>
+class transfer_costs {
+ public:
+  struct both {
+    seconds_t store = 0, load = 0;
+  };
+  /// For a value of g. O(types asked for).
+  template <class C>
+  both const& operator()(G const& g, C const& cost, value_id v) {
+    auto const& type = g.type(v);
+    for (auto const& k : known_)
+      if (k.type == type) return k.takes;
+    graph_editor edit{g.facet_table()};
+    auto const away = edit.add(op::store{}, {edit.add_source(role::input, type)})[0];
+    auto const back = edit.add(op::load{}, {away})[0];
+    auto const store = edit.graph().producer(away), load = edit.graph().producer(back);
+    G const alone(std::move(edit).finish());
+    known_.push_back({type, {cost(alone, store), cost(alone, load)}});
+    return known_.back().takes;
+  }
+
+ private:
+  struct row {
+    tensor_type type;
+    both takes;
+  };
+  std::vector<row> known_;
+};
+
+}  // namespace neap::inline v0
