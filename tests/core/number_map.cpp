@@ -32,6 +32,11 @@ TEST_CASE("a number map does what std::map does, over random adds and sets") {
     }
     REQUIRE(m.size() == expected.size());
     for (auto const& [key, number] : expected) REQUIRE(m.find(key) == number);
+    m.clear();
+    REQUIRE(m.size() == 0);
+    for (auto const& [key, number] : expected) REQUIRE(!m.contains(key));
+    REQUIRE(m.add(3, 4));
+    REQUIRE(m.find(3) == 4);
   }
 }
 

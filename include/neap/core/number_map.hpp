@@ -15,6 +15,11 @@ class number_map {
   static constexpr std::uint32_t none = no_id;  // not a number to keep
 
   std::size_t size() const { return size_; }
+  /// Forgets all keys, and keeps the memory.
+  void clear() {
+    for (std::size_t i = 0; size_ > 0 && i < slots(); ++i) numbers()[i] = none;
+    size_ = 0;
+  }
   /// The number of a key, or `none`. O(1) expected, like all here.
   std::uint32_t find(std::uint64_t key) const { return size_ == 0 ? none : numbers()[slot_of(key)]; }
   std::uint32_t find(void const* key) const { return find(as_key(key)); }

@@ -66,15 +66,21 @@ NEAP_ONCE void leave_out(op_graph const& g, std::vector<op_id> stack, edit_outli
 template <class G>
 class late_readers {
  public:
-  late_readers(G const& g, replay_facts const& facts, simulation const& result, storage_id away, std::uint32_t resume,
-               std::size_t most_ops, double keep_ratio)
+  late_readers(G const& g, replay_facts const& facts, simulation const& result, std::size_t most_ops, double keep_ratio)
       : g_(g),
         facts_(facts),
         result_(result),
-        away_(away),
-        resume_(resume),
         most_ops_(most_ops),
-        small_(static_cast<bytes_t>(keep_ratio * static_cast<double>(g.bytes(away)))) {}
+        keep_ratio_(keep_ratio) {}
+
+  /// What is planned from now on is for the readers of this storage from there on.
+  late_readers& begin(storage_id away, std::uint32_t resume) {
+    away_ = away, resume_ = resume;
+    small_ = static_cast<bytes_t>(keep_ratio_ * static_cast<double>(g_.bytes(away)));
+    given_ = nothing<value_id>;
+    readers_.clear(), copied_.clear(), known_.clear();
+    return *this;
+  }
 
   /// `v` can be read at `resume` as it is: a value the caller provides (a load's result, before it is made).
   void provide(value_id v) {
@@ -217,11 +223,12 @@ class late_readers {
   G const& g_;
   replay_facts const& facts_;
   simulation const& result_;
-  storage_id away_;
-  std::uint32_t resume_;
+  storage_id away_ = nothing<storage_id>;
+  std::uint32_t resume_ = 0;
   value_id given_ = nothing<value_id>;  // what provide() named
   std::size_t most_ops_;
-  bytes_t small_;
+  double keep_ratio_;
+  bytes_t small_ = 0;  // what is no larger is kept for longer instead of computed again
   std::vector<op_id> readers_, copied_;
   number_map known_;  // values of g_ to values of g_ that can be read at `resume` in their place
 };

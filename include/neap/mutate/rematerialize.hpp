@@ -22,7 +22,8 @@ struct recompute {
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c) const {
     replay_facts const facts(c.graph, c.order);
-    detail::late_readers late(c.graph, facts, c.result, storage, resume, most_ops, keep_ratio);
+    detail::late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
+    late.begin(storage, resume);
     if (!late.plan() || late.copied().empty()) return std::nullopt;
     graph_editor edit{c.graph};
     std::vector<op_id> copies;
@@ -38,7 +39,8 @@ struct recompute {
   /// What apply() would do; false where it does nothing. `facts` are the candidate's.
   template <class G>
   bool outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
-    detail::late_readers late(c.graph, facts, c.result, storage, resume, most_ops, keep_ratio);
+    detail::late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
+    late.begin(storage, resume);
     if (!late.plan() || late.copied().empty()) return false;
     out.clear();
     late.outline(out);
@@ -71,8 +73,9 @@ class gap_stream {
     auto const& c = *candidate_;
     if (c.order.size() == 0) return;
     replay_facts const facts(c.graph, c.order);
+    auto score_of = make_.scores(c, facts);
     for (auto const& g : gaps_at(c.graph, c.order, c.result, c.result.peak_position))
-      if (double const score = make_.score(c, facts, g); score > 0) ranked_.push_back({score, g});
+      if (double const score = score_of(g); score > 0) ranked_.push_back({score, g});
     std::stable_sort(ranked_.begin(), ranked_.end(), [](auto const& a, auto const& b) { return a.score > b.score; });
   }
   candidate<G> const* candidate_;
@@ -95,10 +98,11 @@ struct make_recompute {
   recompute operator()(gap const& g) const { return {g.storage, g.resume, most_ops, keep_ratio}; }
   /// Bytes that leave for a second of recomputation, chains and all; 0 where it cannot be done.
   template <class G>
-  double score(candidate<G> const& c, replay_facts const& facts, gap const& g) const {
-    late_readers late(c.graph, facts, c.result, g.storage, g.resume, most_ops, keep_ratio);
-    if (!late.plan() || late.copied().empty()) return 0;
-    return static_cast<double>(c.graph.bytes(g.storage)) / (late.seconds() + 1e-5 * c.result.latency);
+  auto scores(candidate<G> const& c, replay_facts const& facts) const {
+    return [&c, late = late_readers(c.graph, facts, c.result, most_ops, keep_ratio)](gap const& g) mutable {
+      if (!late.begin(g.storage, g.resume).plan() || late.copied().empty()) return 0.0;
+      return static_cast<double>(c.graph.bytes(g.storage)) / (late.seconds() + 1e-5 * c.result.latency);
+    };
   }
 };
 }  // namespace detail

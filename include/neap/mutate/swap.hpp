@@ -26,8 +26,8 @@ struct swap_out {
     value_id const whole = g.record(storage).first;
     op_id const producer = g.producer(whole);
     replay_facts const facts(g, c.order);
-    detail::late_readers late(g, facts, c.result, storage, resume, 64, 0);
-    late.provide(whole);
+    detail::late_readers late(g, facts, c.result, 64, 0);
+    late.begin(storage, resume).provide(whole);
     if (!late.plan()) return std::nullopt;
 
     graph_editor edit{g};
@@ -64,8 +64,8 @@ struct swap_out {
     if (!can_leave(g)) return false;
     value_id const whole = g.record(storage).first;
     op_id const producer = g.producer(whole);
-    detail::late_readers late(g, facts, c.result, storage, resume, 64, 0);
-    late.provide(whole);
+    detail::late_readers late(g, facts, c.result, 64, 0);
+    late.begin(storage, resume).provide(whole);
     if (!late.plan()) return false;
     out.clear();
     auto next = static_cast<std::uint32_t>(g.value_count());
@@ -128,9 +128,11 @@ struct make_swap_out {
   swap_out operator()(gap const& g) const { return {g.storage, g.left, g.resume, bytes_per_second}; }
   /// Bytes times idle seconds.
   template <class G>
-  double score(candidate<G> const& c, replay_facts const&, gap const& g) const {
-    if (!flow::is_swappable(c.graph, g.storage)) return 0;
-    return static_cast<double>(c.graph.bytes(g.storage)) * (c.result.start[g.resume] - c.result.end[g.left]);
+  auto scores(candidate<G> const& c, replay_facts const&) const {
+    return [&c](gap const& g) {
+      if (!flow::is_swappable(c.graph, g.storage)) return 0.0;
+      return static_cast<double>(c.graph.bytes(g.storage)) * (c.result.start[g.resume] - c.result.end[g.left]);
+    };
   }
 };
 }  // namespace detail
