@@ -13,13 +13,13 @@ if(NEAP_NATIVE)
   endif()
 endif()
 if(NEAP_SANITIZE)
-  # g++ warns wrongly about what a sanitizer inserted.
   # Thrust binds references to null policies, and means no harm; a null pointer that is used is found all the same.
-  set(sanitizers -fsanitize=${NEAP_SANITIZE} -fno-sanitize=null -fno-sanitize-recover=all)
+  set(sanitizers -fsanitize=${NEAP_SANITIZE} -fno-sanitize=null,object-size -fno-sanitize-recover=all)
   target_compile_options(neap_program_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:${sanitizers} -fno-omit-frame-pointer -g1>)
   target_link_options(neap_program_flags INTERFACE ${sanitizers})
-elseif(NEAP_WERROR)
+endif()
+if(NEAP_WERROR AND NOT (NEAP_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"))  # it warns of what a sanitizer inserts
   target_compile_options(neap_program_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
 # A template library leaves much for the debugger that nobody reads: line tables are enough.
