@@ -55,7 +55,7 @@ void walk(G g, std::uint64_t seed, counts& n) {
     auto stream = moves(c);
     while (auto m = stream.next()) {
       auto e = apply_mutation(*m, c);
-      REQUIRE((outline_of(*m, c, replay, outline) == telling::told) == e.has_value());
+      REQUIRE((outline_of(*m, c, replay, outline) == outline_answer::told) == e.has_value());
       if (!e) continue;
       CAPTURE(seed);
       CAPTURE(step);

@@ -154,7 +154,7 @@ std::optional<edited<G>> apply_mutation(M const& m, candidate<G> const& c) {
 
 /// What is told of what a mutation would do: nothing, because it keeps that to itself; that apply() would give nothing; or
 /// an outline.
-enum class telling : std::uint8_t { untold, impossible, told };
+enum class outline_answer : std::uint8_t { untold, impossible, told };
 
 /// Tells of a mutation, or of the one a variant of mutations holds, what apply() would do. A mutation that can say so has a
 /// member
@@ -162,14 +162,14 @@ enum class telling : std::uint8_t { untold, impossible, told };
 /// that writes the whole outline (whatever was there before), or gives false where apply() would give nothing. A search
 /// then judges it without building it. `facts` are the candidate's.
 template <class M, class G>
-telling outline_of(M const& m, candidate<G> const& c, replay_facts const& facts, edit_outline& out) {
+outline_answer outline_of(M const& m, candidate<G> const& c, replay_facts const& facts, edit_outline& out) {
   if constexpr (requires { std::variant_size<M>::value; }) {
     return std::visit([&](auto const& x) { return outline_of(x, c, facts, out); }, m);
-  } else if constexpr (requires { telling(m.outline(c, facts, out)); }) {
-    if constexpr (std::is_same_v<decltype(m.outline(c, facts, out)), telling>) return m.outline(c, facts, out);
-    else return m.outline(c, facts, out) ? telling::told : telling::impossible;
+  } else if constexpr (requires { outline_answer(m.outline(c, facts, out)); }) {
+    if constexpr (std::is_same_v<decltype(m.outline(c, facts, out)), outline_answer>) return m.outline(c, facts, out);
+    else return m.outline(c, facts, out) ? outline_answer::told : outline_answer::impossible;
   } else {
-    return telling::untold;
+    return outline_answer::untold;
   }
 }
 

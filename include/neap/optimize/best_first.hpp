@@ -196,8 +196,8 @@ class best_first {
     auto const& c = from->state;
     if (!replay) replay.emplace(c.graph, c.order);
     auto const answer = outline_of(m, c, *replay, outline_);
-    told = answer != telling::untold;
-    if (answer != telling::told) return nullptr;
+    told = answer != outline_answer::untold;
+    if (answer != outline_answer::told) return nullptr;
     if (outlined_of_ != from.get()) outlined_.assign(c.graph, cost_, options_.memory), outlined_of_ = from.get();
     for (auto& r : outline_.runs)
       if (r.what != edit_outline::kind::again) {
@@ -500,7 +500,7 @@ class best_first {
     }
     for (auto const& c : {champion, roomiest})
       if (c && !c->expanded) (void)build(c);
-    auto const cheapest = take_bargain(bargains);
+    auto cheapest = take_bargain(bargains);
     for (auto& c : children)
       if (c != cheapest && !c->expanded) queue_.push_back(std::move(c));
     trim_queue();
