@@ -2,6 +2,7 @@
 // that nothing else changes: the same losses and weights to the last bit.
 //
 //   train_gpt [--text FILE] [--memory-limit 0.5|90MiB] [--steps N] [--sample N] [--out FOLDER] [--threads N]
+#include <neap/execute/measured.hpp>
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/neap.hpp>
 #include <neap/report/memory_svg.hpp>
@@ -31,7 +32,7 @@ using namespace neap::literals;
 namespace {
 
 struct options {
-  std::string text, memory_limit = "0.5", out = ".", spill = "/tmp";
+  std::string text, memory_limit = "0.5", out = ".", spill = "/tmp", costs;
   int steps = 40, sample = 120, threads = 0, compare = 12, search_seconds = 8;
   std::int64_t batch = 8, context = 256, width = 256, layers = 6, heads = 8;
   double rate = 1e-3;
@@ -66,9 +67,10 @@ options read_options(int argc, char** argv) {
       std::puts(
           "train_gpt [--text FILE] [--memory-limit RATIO|BYTES] [--steps N] [--sample N] [--out FOLDER] [--threads N]\n"
           "          [--batch N] [--context N] [--width N] [--layers N] [--heads N] [--rate X] [--search-seconds N]\n"
-          "          [--compare N] [--spill FOLDER]\n"
+          "          [--compare N] [--spill FOLDER] [--costs FOLDER]\n"
           "The ratio is of what training takes without a plan beyond weights and optimizer states; bytes (90MiB,\n"
-          "1GB) are of all memory.");
+          "1GB) are of all memory. What ops cost is measured in a few steps first, and kept in a file of this machine's\n"
+          "in the folder of --costs (that of --out, if it is not given).");
       std::exit(0);
     }
     if (i + 1 >= argc) refuse(name + ": a value is missing");
@@ -77,6 +79,7 @@ options read_options(int argc, char** argv) {
     else if (name == "--memory-limit") o.memory_limit = value;
     else if (name == "--out") o.out = value;
     else if (name == "--spill") o.spill = value;
+    else if (name == "--costs") o.costs = value;
     else if (name == "--steps") o.steps = static_cast<int>(number(name, value, 1, 1000000));
     else if (name == "--sample") o.sample = static_cast<int>(number(name, value, 0, 1000000));
     else if (name == "--compare") o.compare = static_cast<int>(number(name, value, 1, 1000000));
@@ -250,8 +253,17 @@ int train(options const& o) {
       static_cast<long long>(o.batch), static_cast<long long>(o.context), text.size(), threads);
 
   // Without a plan: the program's own order, every result in memory of its own, freed after its last reader.
-  roofline cost = roofline::host(threads);
-  cost.to_host_bytes_per_second = cost.to_device_bytes_per_second = 2e8;
+  // What an op costs is measured where it stands, in steps of a model of its own.
+  roofline links = roofline::host(threads);
+  links.to_host_bytes_per_second = links.to_device_bytes_per_second = 2e8;
+  measured cost(backend, links, {.folder = o.costs.empty() ? o.out : o.costs});
+  {
+    zoo::gpt trial = make_model(o);
+    bool const ran = cost.whole(training_step(trial, data(0), cross_entropy{}, adamw{.rate = o.rate}), data(0));
+    std::printf("costs of %zu kinds of ops %s %s\n", cost.table().size(), ran ? "measured, kept in" : "from",
+                cost.file().c_str());
+    if (auto const saved = cost.save(); !saved) refuse(saved.message());
+  }
   memory_options const plainly{.alignment = 64, .takeover = false};
   schedule const order = given_order{}(program);
   simulation const plain = simulate(program, order, cost, plainly);
@@ -275,7 +287,7 @@ int train(options const& o) {
       static_cast<double>(activations(found.placed.peak_bytes)) / static_cast<double>(activations(plain.peak_bytes)));
   std::printf("  computed again            %s\n", recomputed(found.placed.graph, program).c_str());
   std::printf("  swapped                   %zu tensors\n", stores);
-  std::printf("  predicted slowdown        %.2f\n", found.best.result.latency / plain.latency);
+  std::printf("  predicted slowdown        %.3f\n", found.best.result.latency / plain.latency);
   if (!found.fits) std::printf("  %s\n", found.why_not().c_str());
 
   // Training, planned.
@@ -328,7 +340,7 @@ int train(options const& o) {
               mib(used).c_str(), mib(used_plainly).c_str(), mib(activations(used)).c_str(),
               mib(activations(used_plainly)).c_str(),
               static_cast<double>(activations(used)) / static_cast<double>(activations(used_plainly)));
-  std::printf("  time of a step            %.0f ms planned, %.0f ms without; slowdown measured %.2f\n",
+  std::printf("  time of a step            %.0f ms planned, %.0f ms without; slowdown measured %.3f\n",
               1e3 * median(planned_s), 1e3 * median(plain_s), slowdown);
 
   results_row row;

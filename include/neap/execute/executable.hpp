@@ -20,6 +20,7 @@
 #include <neap/plan/plan.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,6 +37,7 @@ struct source_binding {
 struct execution_options {
   std::string spill_folder = "/tmp";  // of the spill file, where the plan has stores
   std::span<std::byte> memory{};      // the arena's place, 64-byte aligned, kept by the caller; none: one of its own
+  std::vector<seconds_t>* step_seconds = nullptr;  // where each run writes the time of each of the plan's steps
 };
 
 template <class Ops, class Backend>
@@ -66,6 +68,7 @@ class executable {
     for (auto const& f : fixups_)
       if (!refs_[f.ref].data) throw error("executable: an input is bound to no memory");
     high_water_ = std::max(high_water_, plan_.resident_bytes);
+    if (seconds_) seconds_->assign(launches_.size(), 0);
     if (!spill_) {
       for (auto const& l : launches_) run(l);
     } else {
@@ -121,6 +124,16 @@ class executable {
     if (l.what == action::view) return;
     high_water_ = std::max(high_water_, l.top);
     if (l.what != action::compute) return;
+    if (seconds_) return run_timed(l);
+    launch_kernel(l);
+  }
+  void run_timed(launch const& l) {
+    auto const begin = std::chrono::steady_clock::now();
+    launch_kernel(l);
+    (*seconds_)[static_cast<std::size_t>(&l - launches_.data())] =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  void launch_kernel(launch const& l) {
     std::span<tensor_ref const> const refs(refs_);
     l.kernel(*backend_, l.attributes,
              {refs.subspan(l.refs, l.inputs), refs.subspan(l.refs + l.inputs, l.outputs), l.workspace});
@@ -146,6 +159,7 @@ class executable {
   std::vector<spill_file::ticket> tickets_;
   std::unique_ptr<spill_file> spill_;
   std::uint32_t final_wait_ = 0;
+  std::vector<seconds_t>* seconds_;
   bytes_t high_water_ = 0;
   std::size_t steps_ = 0;
 };
@@ -157,7 +171,8 @@ executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_bindin
       backend_(&backend),
       arena_(options.memory.empty() ? plan_.arena_bytes - plan_.resident_bytes : 0),
       memory_(options.memory.empty() ? arena_.data() : options.memory.data()),
-      address_(plan_.graph.storage_count(), nullptr) {
+      address_(plan_.graph.storage_count(), nullptr),
+      seconds_(options.step_seconds) {
   auto const& g = plan_.graph;
   if (!options.memory.empty() && static_cast<bytes_t>(options.memory.size()) < arena_bytes())
     throw error("executable: the plan needs " + std::to_string(arena_bytes()) + " bytes, it was given " +
