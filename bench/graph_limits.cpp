@@ -20,6 +20,8 @@
 #include <neap/optimize/optimize.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "graph_device.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -29,18 +31,6 @@ namespace {
 
 using namespace neap;
 using moves_t = any_mutator<graph>;
-
-/// The device whose model made a file's latencies.
-roofline device_of(io::imported_graph const& g) {
-  if (g.format != "magis") return roofline::h100_like();
-  roofline r;
-  r.set_rate(dtype::f32, 19.5e12);
-  r.bytes_per_second = 1.5e12;
-  r.launch = r.link_latency = 5e-6;
-  r.to_host_bytes_per_second = r.to_device_bytes_per_second = 16e9;
-  for (auto name : {"placeholder", "reshape", "permute", "slice", "concat", "index_out"}) r.free_ops.push_back(name);
-  return r;
-}
 
 struct problem {
   io::imported_graph graph;
@@ -105,7 +95,7 @@ int main(int count, char** arguments) {
     if (!plain) return std::fprintf(stderr, "%s\n", plain.message().c_str()), 2;
     io::graph_file_options how;
     how.neap_graph.for_parts = parts;
-    problem p{*io::read_graph(file, how), {device_of(*plain)}, {}};
+    problem p{*io::read_graph(file, how), {bench::device_of(*plain)}, {}};
     if (free_joins)
       for (auto name : {"place", "combine_into", "mul_scalar"}) p.cost.other.free_ops.push_back(name);
     p.plain = simulate(plain->program, plain->order, p.cost, {.alignment = 1, .takeover = false});
