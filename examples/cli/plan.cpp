@@ -12,6 +12,7 @@
 #include <neap/optimize/optimize.hpp>
 #include <neap/report/labels.hpp>
 #include <neap/report/memory_svg.hpp>
+#include <neap/report/pareto.hpp>
 #include <neap/report/plan_file.hpp>
 #include <neap/report/results_csv.hpp>
 #include <neap/report/text_file.hpp>
@@ -23,6 +24,7 @@
 #include <memory>
 #include <stop_token>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace cli {
@@ -31,12 +33,12 @@ namespace {
 struct options {
   graph_input input;
   std::string memory, latency, budget = "30s", moves = "all", solver = "search", device, costs, takeover = "on", out,
-                               csv, svg;
+                               csv, svg, pareto;
   neap::bytes_t alignment = 64;
   std::uint64_t seed = 1;
   unsigned threads = 1;
   std::size_t iterations = SIZE_MAX;
-  bool json = false;
+  bool json = false, profile = false;
 };
 
 using moves_t = neap::any_mutator<neap::graph>;
@@ -74,14 +76,48 @@ std::string percent(double ratio) {
   return text;
 }
 
+/// One line on standard error, written anew in its place; short enough to stay on one line of the terminal.
+void show_progress(neap::search_progress const& p) {
+  char text[200];
+  std::snprintf(text, sizeof text, "%6.1f s  peak %s (bound %s)  latency %s  %s  %zu candidates", p.elapsed,
+                neap::readable_bytes(static_cast<double>(p.peak_bytes)).c_str(),
+                neap::readable_bytes(static_cast<double>(p.lower_bound_bytes)).c_str(),
+                neap::readable_seconds(p.latency).c_str(), p.fits ? "fits" : "does not fit yet", p.candidates);
+  ::winsize size{};
+  int const columns = ::ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
+  std::fprintf(stderr, "\r%.*s\033[K", columns, text);
+}
+
+/// Where the time of a plan went, `total` seconds from the start of the program's work to now.
+void show_profile(neap::search_outcome const& found, double reading, double verifying, double total) {
+  auto const& p = found.profile;
+  auto const row = [&](char const* what, std::size_t count, double seconds, char const* note) {
+    std::string const number = count == SIZE_MAX ? "" : std::to_string(count);
+    std::printf("  %-12s %10s %12s %7.1f %%   %s\n", what, number.c_str(), neap::readable_seconds(seconds).c_str(),
+                total > 0 ? 100 * seconds / total : 0.0, note);
+  };
+  row("read", 1, reading, "the graph file");
+  row("seeds", SIZE_MAX, p.seeding, "what to keep, what to run in parts; graphs made of it");
+  row("drawn", p.drawn, p.drawing, "mutations");
+  row("built", p.built, p.applying, "graphs; those of seeds are timed there");
+  row("met before", p.duplicates, p.checking, "of those built");
+  row("judged", found.candidates, p.judging,
+      ("candidates, " + std::to_string(p.outlined) + " of them before they were built").c_str());
+  row("placed", p.placed, p.placing, "given addresses");
+  row("verified", 1, verifying, "the plan");
+  row("other", SIZE_MAX, std::max(total - reading - p.timed() - verifying, 0.0), "queues, descriptions");
+}
+
 int run(options const& o) {
   auto const began = std::chrono::steady_clock::now();
   std::chrono::duration<double> const budget(parse_seconds("--time-budget", o.budget));
   if (o.memory.empty() && o.latency.empty()) throw refused{"plan: give --memory-limit, --latency-limit or both"};
   check_outputs({{"graph", o.input.path}, {"device", file_of_device(o.device)}, {"costs", o.costs}},
-                {{"--out", o.out}, {"--csv", o.csv}, {"--svg", o.svg}});
+                {{"--out", o.out}, {"--csv", o.csv}, {"--svg", o.svg}, {"--pareto", o.pareto}});
   if (!o.csv.empty()) or_refuse(neap::can_append_results(o.csv));
+  auto const elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
   auto const g = o.input.read();
+  double const reading = elapsed();
   auto device = device_of(o.device);
   if (!o.costs.empty()) device.measured = value_or_refuse(neap::cost_table::load(o.costs));
 
@@ -99,6 +135,9 @@ int run(options const& o) {
   search.time = neap::time_budget(
       std::max(0.95 * budget - std::chrono::duration<double>(std::chrono::steady_clock::now() - began),
                std::chrono::duration<double>::zero()));
+  // Checking and writing an op takes about as long as reading one.
+  search.seconds_an_op_afterwards =
+      (o.out.empty() ? 0.1 : 0.6) * reading / static_cast<double>(g.program.op_count() + 1);
   search.memory = {o.alignment, o.takeover == "on"};
   search.seed = o.seed;
   search.iterations = o.iterations;
@@ -107,19 +146,17 @@ int run(options const& o) {
     std::signal(SIGINT, SIG_DFL);
     interrupted().request_stop();
   });
-  bool const terminal = ::isatty(2) == 1;
-  if (terminal)
-    search.progress = [](neap::search_progress const& p) {
-      std::fprintf(stderr, "\r%6.1f s  %8zu candidates  peak %s  latency %s %s\033[K", p.elapsed, p.candidates,
-                   neap::readable_bytes(static_cast<double>(p.peak_bytes)).c_str(),
-                   neap::readable_seconds(p.latency).c_str(), p.fits ? "(fits)" : "");
-    };
+  search.profile = o.profile;
+  bool const terminal = !o.json && ::isatty(2) == 1;
+  if (terminal) search.progress = show_progress, search.progress_every = 0.1;
   auto const found =
       neap::optimize(g.program, pipeline(o.moves, device.model.to_device_bytes_per_second), device, g.order, search);
   if (terminal) std::fprintf(stderr, "\n");
   auto const& p = found.placed;
 
+  double const before_verifying = elapsed();
   auto const verdict = neap::verify_plan(g.program, p, device);
+  double const verifying = elapsed() - before_verifying;
   if (!verdict.ok()) throw refused{"internal: the plan found is not right: " + verdict.message()};
 
   neap::bytes_t const memory_limit =
@@ -137,6 +174,17 @@ int run(options const& o) {
                    {neap::curve_of("as it came", g.program, g.order, found.original, search.memory),
                     neap::curve_of("planned", found.best.graph, found.best.order, found.best.result, search.memory)},
                    memory_limit)));
+  if (!o.pareto.empty()) {
+    neap::pareto_report const front{found.front,
+                                    {found.original.peak_bytes, found.original.latency},
+                                    {p.peak_bytes, p.latency},
+                                    memory_limit,
+                                    latency_limit,
+                                    found.lower_bound_bytes};
+    or_refuse(neap::write_file(o.pareto, o.pareto.ends_with(".svg")
+                                             ? neap::pareto_svg("What memory costs in time: " + g.name, front)
+                                             : neap::pareto_csv(front)));
+  }
   if (!o.csv.empty()) {
     neap::results_row row;
     row.name = g.name;
@@ -187,6 +235,14 @@ int run(options const& o) {
     j["candidates"] = found.candidates;
     j["seconds"] = found.seconds;
     j["seed"] = o.seed;
+    if (o.profile) {
+      auto const& w = found.profile;
+      j["profile"] = {{"drawn", w.drawn},           {"outlined", w.outlined},     {"built", w.built},
+                      {"duplicates", w.duplicates}, {"judged", found.candidates}, {"placed", w.placed},
+                      {"reading_s", reading},       {"seeding_s", w.seeding},     {"drawing_s", w.drawing},
+                      {"applying_s", w.applying},   {"checking_s", w.checking},   {"judging_s", w.judging},
+                      {"placing_s", w.placing},     {"verifying_s", verifying},   {"total_s", elapsed()}};
+    }
     if (!found.fits) j["why_not"] = found.why_not();
     print_json(j);
   } else {
@@ -205,6 +261,7 @@ int run(options const& o) {
     std::printf(
         "%zu ops recomputed, %zu in parts (up to %lld), %zu stores, %zu loads; %zu candidates in %.2f s; verified\n",
         copies, cut, static_cast<long long>(most_parts), stores, loads, found.candidates, found.seconds);
+    if (o.profile) show_profile(found, reading, verifying, elapsed());
   }
   if (!found.fits) complain(o.input.path + ": " + found.why_not());
   return found.fits ? fine : no_plan_fits;
@@ -220,7 +277,7 @@ void add_plan(CLI::App& app, int& exit) {
   command->add_option("--latency-limit", o->latency, "a time (250ms) or a ratio of the original latency (1.1)");
   command->add_option("--time-budget", o->budget, "in all; a twentieth of it is for checking and writing")
       ->capture_default_str();
-  command->add_option("--moves", o->moves, "all, or some of remat,swap")->capture_default_str();
+  command->add_option("--moves", o->moves, "all, or some of remat,swap,fission")->capture_default_str();
   command->add_option("--solver", o->solver)->check(CLI::IsMember({"search"}))->capture_default_str();
   command->add_option("--device", o->device, "h100-like, host, or a JSON file; default: the graph's own latencies");
   command->add_option("--costs", o->costs,
@@ -244,6 +301,9 @@ void add_plan(CLI::App& app, int& exit) {
   command->add_option("--out", o->out, "the plan file");
   command->add_option("--csv", o->csv, "a row is appended, in MAGIS's columns");
   command->add_option("--svg", o->svg, "memory over time, before and after");
+  command->add_option("--pareto", o->pareto,
+                      "peak against latency of all that was judged and nothing beats: CSV, or a picture (FILE.svg)");
+  command->add_flag("--profile", o->profile, "what was drawn, built and judged, and where the time went");
   command->add_flag("--json", o->json, "one JSON object");
   command->callback([o, &exit] { exit = run(*o); });
 }

@@ -1,6 +1,8 @@
 // neap plan: answers, plan files, tables and refusals.
 #include "testing.hpp"
 
+#include <sstream>
+
 using namespace neap_cli_test;
 
 namespace {
@@ -179,7 +181,7 @@ TEST_CASE("plan: outputs that are one file, or one of those that are read") {
     more.insert(more.begin(), {"plan", at / "g", "--memory-limit", "1", "--iterations", "20"});
     return run_neap(more);
   };
-  std::vector<std::string> const outputs{"--out", "--csv", "--svg"};
+  std::vector<std::string> const outputs{"--out", "--csv", "--svg", "--pareto"};
   for (auto const& a : outputs) {
     CHECK(run({a, at / "g"}).refusal().find("is the graph that is read") != std::string::npos);
     CHECK(run({a, at / "link"}).refusal().find("is the graph that is read") != std::string::npos);
@@ -204,6 +206,162 @@ TEST_CASE("plan: the table for people") {
   CHECK(a.err == "");  // progress is for terminals
   for (auto const* word : {"cnn-small-b64", "as it came", "planned", "peak", "latency", "arena", "bound", "verified"})
     CHECK_MESSAGE(a.out.find(word) != a.out.npos, word);
+}
+
+TEST_CASE("plan: progress is one line of a terminal, and is not told to pipes nor with --json") {
+  auto const clean = [](std::string s) {  // the last state of each line
+    std::vector<std::string> shown;
+    for (std::size_t i = 0; i < s.size();) {
+      auto const end = std::min(s.find('\r', i), s.size());
+      auto line = s.substr(i, end - i);
+      if (auto const e = line.find("\033[K"); e != line.npos) line.resize(e);
+      if (!line.empty()) shown.push_back(line);
+      i = end + 1;
+    }
+    return shown;
+  };
+  std::vector<std::string> const run{"plan", graph_file("gpt-d256-l4-b8-t128"), "--memory-limit", "0.6", "--iterations",
+                                     "2000"};
+  auto const wide = run_neap_on_terminal(run, 120);
+  CHECK(wide.out.find("verified") != wide.out.npos);
+  auto const lines = clean(wide.err);
+  REQUIRE(lines.size() >= 2);
+  for (auto const& l : lines) {
+    CAPTURE(l);
+    if (l == "\n" || l.starts_with("\nneap: ")) continue;  // the end; why nothing fits
+    CHECK(l.size() < 120);
+    for (auto const* word : {" s  peak ", " (bound ", "  latency ", " candidates"})
+      CHECK_MESSAGE(l.find(word) != l.npos, word);
+    CHECK((l.find("  fits  ") != l.npos || l.find("  does not fit yet  ") != l.npos));
+  }
+  CHECK(wide.err.find('\n') > wide.err.rfind('\r', wide.err.find("candidates")));  // rewritten in place
+  for (auto const& l : clean(run_neap_on_terminal(run, 40).err))
+    if (!l.starts_with("\n")) CHECK(l.size() < 40);
+  auto quiet = run;
+  quiet.insert(quiet.end(), {"--json"});
+  auto const json_only = run_neap_on_terminal(quiet, 120);
+  CHECK((json_only.err.empty() || json_only.err.starts_with("neap: ")));
+  (void)json_only.object();
+}
+
+TEST_CASE("plan: two runs that candidates end write equal bytes, whatever the seed") {
+  scratch const at;
+  std::vector<std::string> const kinds{"--out", "--svg", "--pareto"};
+  for (std::string const r : {"1", "2"}) {
+    std::vector<std::string> more{"--memory-limit", "0.4", "--latency-limit", "1.2", "--seed", r};
+    for (auto const& k : kinds) more.insert(more.end(), {k, at / (r + k + (k == "--out" ? "" : ".svg"))});
+    (void)plan("gpt-d256-l4-b8-t128", more);
+  }
+  for (auto const& k : kinds) {
+    auto const end = k + (k == "--out" ? "" : ".svg");
+    CHECK(read_bytes(at / ("1" + end)).size() > 1000);
+    CHECK_MESSAGE(read_bytes(at / ("1" + end)) == read_bytes(at / ("2" + end)), k);
+  }
+  auto const j = plan("mlp4-1024-b256", {"--memory-limit", "1", "--seed", "12345678901", "--json"}).object();
+  CHECK(j["seed"] == 12345678901);
+  CHECK(run_neap({"plan", "--help"}).out.find("this version's search makes none") != std::string::npos);
+}
+
+TEST_CASE("plan: both limits at once, in every unit; a pair that nobody can meet names what is missed") {
+  struct pair {
+    char const *memory, *latency;
+  };
+  for (auto const& [memory, latency] :
+       {pair{"0.7", "1.15"}, {"25MiB", "1.15"}, {"0.7", "431us"}, {"26214400", "0.000431s"}}) {
+    CAPTURE(memory);
+    CAPTURE(latency);
+    auto const a = plan("cnn-small-b64", {"--memory-limit", memory, "--latency-limit", latency, "--json"});
+    CHECK(a.code == 0);
+    auto const j = a.object();
+    CHECK(j["fits"] == true);
+    CHECK(j["arena_bytes"] <= 26'500'000);
+    CHECK(j["latency_us"] <= 431.1);
+  }
+  for (auto const& [memory, latency] : {pair{"0.5", "1.0001"}, {"1MiB", "1.05"}, {"0.3", "376us"}}) {
+    CAPTURE(memory);
+    auto const a = plan("cnn-small-b64", {"--memory-limit", memory, "--latency-limit", latency, "--json"});
+    CHECK(a.code == 1);
+    a.check_line();
+    CHECK(a.err.find("no plan fits: the limit is ") != a.err.npos);
+    auto const j = a.object();
+    CHECK(j["fits"] == false);
+    CHECK(j["why_not"].get<std::string>().find("no plan fits") == 0);
+    CHECK(j["latency_ratio"] <= 1.0501);  // the one that can be met is
+  }
+  auto const neither = plan("cnn-small-b64", {"--memory-limit", "1MiB", "--latency-limit", "1us", "--json"});
+  CHECK(neither.code == 1);
+  CHECK(neither.err.find("and the latency limit is 1 us") != neither.err.npos);
+}
+
+TEST_CASE("plan: what memory costs in time, as a table and as a picture") {
+  scratch const at;
+  auto const csv = at / "front.csv", svg = at / "front.svg";
+  auto const limits = std::vector<std::string>{"--memory-limit", "0.7", "--latency-limit", "1.3", "--json"};
+  auto more = limits;
+  more.insert(more.end(), {"--pareto", csv});
+  auto const a = plan("cnn-small-b64", more);
+  CHECK(a.code == 0);
+  auto const j = a.object();
+  std::istringstream lines(read_bytes(csv));
+  std::string line;
+  std::getline(lines, line);
+  CHECK(line == "peak_bytes,latency_us,memory_ratio,latency_ratio,meets_limits,plan");
+  double last_peak = 0, last_latency = 1e300;
+  int rows = 0, plans = 0, meeting = 0;
+  for (; std::getline(lines, line); ++rows) {
+    double peak = 0, latency = 0, memory_ratio = 0, latency_ratio = 0;
+    int meets = 0, chosen = 0;
+    REQUIRE(std::sscanf(line.c_str(), "%lf,%lf,%lf,%lf,%d,%d", &peak, &latency, &memory_ratio, &latency_ratio, &meets,
+                        &chosen) == 6);
+    CHECK(peak >= last_peak);
+    CHECK(latency <= last_latency);
+    CHECK(meets == (memory_ratio <= 0.7 && latency_ratio <= 1.3));
+    if (chosen) {
+      CHECK(peak == j["peak_bytes"]);
+      CHECK(latency == doctest::Approx(j["latency_us"].get<double>()));
+    }
+    last_peak = peak, last_latency = latency, plans += chosen, meeting += meets;
+  }
+  CHECK(rows > 10);
+  CHECK(plans == 1);
+  CHECK(meeting > 1);
+
+  more = limits;
+  more.insert(more.end(), {"--pareto", svg});
+  CHECK(plan("cnn-small-b64", more).code == 0);
+  auto const picture = read_bytes(svg);
+  CHECK(is_xml(picture));
+  for (auto const* word : {"What memory costs in time: cnn-small-b64", "memory limit", "latency limit", "proved bound",
+                           "the plan", "as it came"})
+    CHECK_MESSAGE(picture.find(word) != picture.npos, word);
+  CHECK(plan("cnn-small-b64", {"--memory-limit", "0.7", "--pareto", graph_file("cnn-small-b64")})
+            .refusal()
+            .find("that is read") != std::string::npos);
+  CHECK(plan("cnn-small-b64", {"--memory-limit", "0.7", "--pareto", at / "no/where.csv"}).refusal().find("no/where") !=
+        std::string::npos);
+}
+
+TEST_CASE("plan: --profile tells what was done, and where the time went") {
+  auto const a = plan("cnn-small-b64", {"--memory-limit", "0.6", "--profile"});
+  CHECK(a.code == 0);
+  for (auto const* word :
+       {"read ", "seeds ", "drawn ", "built ", "met before ", "judged ", "placed ", "verified ", "other "})
+    CHECK_MESSAGE(a.out.find(std::string("\n  ") + word) != a.out.npos, word);
+  auto const plain = plan("cnn-small-b64", {"--memory-limit", "0.6", "--json"}).object();
+  CHECK(!plain.contains("profile"));
+  auto const j = plan("cnn-small-b64", {"--memory-limit", "0.6", "--profile", "--json"}).object();
+  CHECK(j["peak_bytes"] == plain["peak_bytes"]);
+  auto const& p = j["profile"];
+  CHECK(p["judged"] == j["candidates"]);
+  for (auto const* key : {"drawn", "built", "placed"}) CHECK_MESSAGE(p[key] > 0, key);
+  CHECK(p["duplicates"] < p["built"]);
+  double sum = 0;
+  for (auto const* key :
+       {"reading_s", "seeding_s", "drawing_s", "applying_s", "checking_s", "judging_s", "placing_s", "verifying_s"}) {
+    CHECK_MESSAGE(p[key] > 0, key);
+    sum += p[key].get<double>();
+  }
+  CHECK(sum <= p["total_s"].get<double>());
 }
 
 TEST_CASE("plan: bad options are refused with one line") {

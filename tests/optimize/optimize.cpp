@@ -6,8 +6,10 @@
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
+#include <neap/simulate/roofline.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/deep_graph.hpp"
 #include "../support/message.hpp"
 #include "../support/random_graph.hpp"
 #include "../support/symbolic.hpp"
@@ -388,6 +390,36 @@ TEST_CASE("a user's scheduler orders every mutated graph, wherever it stands amo
   std::size_t told = 0;
   (void)optimize(g, rematerialize{}, limited(0.6, 100), unit_cost{}, [&](auto const& p) { told += p.candidates; });
   CHECK(told > 0);
+}
+
+TEST_CASE("limits that cannot be met have one answer, the smallest peak, whatever they are") {
+  std::size_t missed = 0, lower = 0;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    CAPTURE(seed);
+    auto const g = deep_graph({.layers = 5 + seed % 8, .mixed = true, .skip = seed % 3, .seed = seed}).program;
+    given_or<roofline> const cost{roofline::host(2)};
+    auto const plan_at = [&](double ratio) {
+      return optimize(g, moves, limited(ratio, 300), cost, memory_options{.alignment = 1, .takeover = false});
+    };
+    auto const none = plan_at(0);
+    REQUIRE(!none.fits);
+    auto const bound = static_cast<double>(none.best.result.peak_bytes) / static_cast<double>(none.original.peak_bytes);
+    for (double part : {0.3, 0.7, 0.9, 0.99}) {
+      auto const found = plan_at(part * bound);
+      if (found.fits) {  // the limit showed what the hunt does not see
+        ++lower;
+        continue;
+      }
+      ++missed;
+      CHECK(found.best.result.peak_bytes == none.best.result.peak_bytes);
+      CHECK(found.best.result.latency == none.best.result.latency);
+    }
+    // No plan of a larger limit is smaller, nor of one that is met.
+    for (double part : {1.02, 1.2, 1.5})
+      CHECK(plan_at(part * bound).best.result.peak_bytes >= none.best.result.peak_bytes);
+  }
+  CHECK(missed > 40);
+  CHECK(lower <= 4);
 }
 
 TEST_CASE("a scheduler's order is one more to start from") {

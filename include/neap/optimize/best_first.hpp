@@ -17,6 +17,9 @@
 // At the end the transfers of the best candidate are placed anew (schedule/refine.hpp), if that makes it quicker, unless
 // the user's scheduler has placed them.
 //
+// Where the seeds do not meet a limit of memory, the search first goes for the smallest peak, as it does with a latency limit
+// alone, until that meets the limit: so limits that nobody can meet have one answer, and it is the smallest.
+//
 // The answer is the same for the same options as long as the iterations, not the clock, end the search.
 #pragma once
 
@@ -41,6 +44,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -65,16 +69,17 @@ class best_first {
   optimized<G> run(schedule const& original, std::span<schedule const> seeds) {
     auto const before = elapsed();
     out_.original = judge(graph_, original);
-    reserve_ = 25 * (elapsed() - before);
-    goal_ = objective::resolve(options_.memory_at_most, options_.latency_at_most, out_.original);
-    out_.memory_limit_bytes = goal_.memory;
-    out_.latency_limit_seconds = goal_.latency;
+    reserve_ = 25 * (elapsed() - before) / static_cast<double>(graph_.op_count() + 1) +
+               std::max(options_.seconds_an_op_afterwards, 0.0);
+    asked_ = objective::resolve(options_.memory_at_most, options_.latency_at_most, out_.original);
+    out_.memory_limit_bytes = asked_.memory;
+    out_.latency_limit_seconds = asked_.latency;
     auto bound = peak_lower_bound(graph_, facts_, allowed_by(moves_).cut);
     out_.lower_bound_bytes = bound.bytes;
     for (auto const& f : bound.forcing) out_.forcing.push_back({f.op, name_of_op(f.op), f.bytes});
 
     // Each order to start from gets a dive: later the queue would forget those that are far from the target.
-    target_ = goal_.limits_memory ? within_reach(goal_.memory) : out_.original.peak_bytes;
+    seek(asked_);
     offer(make_node(nullptr, graph_, original, out_.original));
     (void)seen_.add(graph_, original);
     for (auto const& s : seeds) {
@@ -83,19 +88,12 @@ class best_first {
       offer(make_node(step(nullptr, "another order"), graph_, s, std::move(result)));
     }
     auto starts = queue_;
-    part_ = goal_.limits_memory ? 0.9 : 1;  // the rest is for addresses that need more than the peak
-    if (allowed_by(moves_).cut) plant_parts(starts);
-    if (allowed_by(moves_).recompute) {
-      plant(starts);
-      dive_from_seeds();
-      for (int tries = 0; tries < 3 && !place() && !out_of_time(0.6); ++tries) plant(starts);
-    }
-    std::stable_sort(starts.begin(), starts.end(),
-                     [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
-    for (auto const& n : starts)
-      if (!n->expanded && !is_free()) dive(n);
-    do search();
-    while (sharpen());
+    part_ = asked_.limits_memory ? 0.9 : 1;  // the rest is for addresses that need more than the peak
+    if (allowed_by(moves_).cut) prepare_parts(starts);
+    auto const orders = starts;
+    plant_all(starts);
+    if (asked_.limits_memory && !is_met()) hunt(orders);
+    if (!asked_.limits_memory || is_met()) dive_from_all(starts);
     part_ = 1;
     while (!place() && !out_of_time()) {
       if (allowed_by(moves_).recompute) plant(starts);
@@ -107,6 +105,7 @@ class best_first {
     out_.best = std::move(best_->state);
     for (auto const* t = best_->path.get(); t; t = t->before.get()) out_.steps.push_back(t->how);
     std::reverse(out_.steps.begin(), out_.steps.end());
+    out_.front = std::move(front_).points();
     out_.seconds = elapsed();
     return std::move(out_);
   }
@@ -136,16 +135,76 @@ class best_first {
     checkpoint_seeds<G> seeds;  // of the start's state
   };
 
+  /// The search goes for a goal from now on. Where memory is not limited, the target falls with what is reached.
+  void seek(objective const& goal) {
+    goal_ = goal;
+    aim(goal.limits_memory ? within_reach(goal.memory) : out_.original.peak_bytes);
+  }
+  bool is_met() const { return asked_.fits(best_->state.result); }
+
+  void plant_all(std::vector<node_ptr>& starts) {
+    if (fissions_) plant_parts(starts);
+    if (allowed_by(moves_).recompute) plant(starts);
+  }
+  /// Dives from seeds and from the orders to start from, then from whatever promises most.
+  void dive_from_all(std::vector<node_ptr> starts) {
+    if (allowed_by(moves_).recompute) {
+      dive_from_seeds();
+      for (int tries = 0; tries < 3 && !hunting_ && !place() && !out_of_time(0.6); ++tries) plant(starts);
+    }
+    std::stable_sort(starts.begin(), starts.end(),
+                     [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
+    for (auto const& n : starts)
+      if (!n->expanded && !is_free()) dive(n);
+    do search();
+    while (sharpen());
+  }
+
+  /// Where seeds do not meet the limit of memory, the smallest peak is searched for, whatever the limit is, until one
+  /// meets it: so limits that cannot be met have one answer. Nothing that was found for the limit's sake has a part in it,
+  /// and its budget does not depend on how soon it begins.
+  void hunt(std::vector<node_ptr> const& orders) {
+    auto const best = std::exchange(best_, nullptr);
+    auto const queue = std::exchange(queue_, orders);
+    for (auto const& n : bases_.empty() ? orders : bases_)
+      if (!best_ || beats(n->state.result, best_->state.result)) best_ = n;
+    hunting_ = true;
+    skipped_candidates_ =
+        std::max(before_hunt * static_cast<double>(options_.iterations) - static_cast<double>(out_.candidates), 0.0);
+    skipped_seconds_ = std::max(before_hunt * options_.time.limit.count() - elapsed(), 0.0);
+    seen_.clear();
+    seek({.latency = asked_.latency, .limits_latency = asked_.limits_latency});
+    auto starts = orders;
+    plant_all(starts);
+    dive_from_all(starts);
+    hunting_ = false;
+    skipped_candidates_ = skipped_seconds_ = 0;
+    if (beats(best->state.result, best_->state.result)) best_ = best;
+    if (!is_met()) return;
+    queue_ = queue;
+    queue_.push_back(best_);
+    for (auto const& n : queue_) n->expanded = false;
+    seen_.clear();
+    seek(asked_);
+  }
+
   static std::shared_ptr<trail const> step(std::shared_ptr<trail const> before, std::string how) {
     return std::make_shared<trail const>(trail{std::move(before), std::move(how)});
   }
   double elapsed() const { return std::chrono::duration<double>(clock::now() - begin_).count(); }
-  /// Whether a part of the budget is used up.
+  /// Whether a part of the budget is used up, or a limit is met that was hunted for.
   bool out_of_time() const { return out_of_time(part_); }
   bool out_of_time(double part) const {
-    return static_cast<double>(out_.candidates) >= part * static_cast<double>(options_.iterations) ||
-           options_.stop.stop_requested() || !(elapsed() + reserve_ < part * options_.time.limit.count());
+    if (hunting_ && is_met()) return true;
+    if (hunting_) part = before_hunt + (1 - before_hunt) * part;
+    return static_cast<double>(out_.candidates) + skipped_candidates_ >=
+               part * static_cast<double>(options_.iterations) ||
+           options_.stop.stop_requested() ||
+           !(elapsed() + kept_back(best_ ? best_->state.graph.op_count() : graph_.op_count()) + skipped_seconds_ <
+             part * options_.time.limit.count());
   }
+  /// The time that an answer of so many ops takes when the search is over.
+  double kept_back(std::size_t ops) const { return reserve_ * static_cast<double>(ops); }
   std::string name_of_op(op_id o) const {
     std::string s(graph_.facets(o).name);
     if (auto const* x = graph_.template as<op::opaque>(o)) s = std::string(graph_.text(x->target));
@@ -153,10 +212,30 @@ class best_first {
     return s + " #" + std::to_string(index(o));
   }
 
+  simulation simulated(G const& g, schedule const& order) {
+    return timed(options_.profile, out_.profile.judging, [&] {
+      facts_.assign(g, cost_, options_.memory);
+      return simulator_(facts_, order);
+    });
+  }
   simulation judge(G const& g, schedule const& order) {
-    facts_.assign(g, cost_, options_.memory);
+    auto result = simulated(g, order);
+    judged({result.peak_bytes, result.latency});
+    return result;
+  }
+  /// Each candidate that was judged, however it was, comes by here.
+  void judged(memory_and_time what) {
     ++out_.candidates;
-    return simulator_(facts_, order);
+    front_.add(what);
+    if (options_.progress && options_.progress_every > 0 && best_ && elapsed() >= tell_at_) tell(standing());
+  }
+  search_progress standing() const {
+    auto const& r = best_->state.result;
+    return {r.peak_bytes, r.latency, asked_.fits(r), out_.lower_bound_bytes, out_.candidates, elapsed()};
+  }
+  void tell(search_progress const& p) {
+    tell_at_ = p.elapsed + options_.progress_every;
+    if (options_.progress) options_.progress(p);
   }
   node_ptr make_node(std::shared_ptr<trail const> path, G g, schedule order, simulation result) {
     auto n = std::make_shared<node>();
@@ -176,26 +255,28 @@ class best_first {
     if (is_roomy(r) && (!roomy_ || r.latency < roomy_->state.result.latency)) roomy_ = n;
     if (best_ && !beats(r, best_->state.result)) return;
     best_ = n;
-    search_progress p{r.peak_bytes, r.latency, goal_.fits(r), out_.lower_bound_bytes, out_.candidates, elapsed()};
-    out_.history.push_back(p);
-    if (options_.progress) options_.progress(p);
+    out_.history.push_back(standing());
+    tell(out_.history.back());
   }
 
   bool is_roomy(simulation const& r) const {
-    return goal_.limits_memory && r.peak_bytes <= goal_.memory - goal_.memory / 64 && r.latency <= goal_.latency;
+    return asked_.limits_memory && r.peak_bytes <= asked_.memory - asked_.memory / 64 && r.latency <= asked_.latency;
   }
-  /// Whether one would be a better answer than the other.
+  /// Whether one would be a better answer than the other: it fits and is better, or, where nothing fits, it is smaller, or
+  /// as small and quicker, within the limit of latency.
   bool beats(simulation const& r, simulation const& other) const {
-    bool const fits = goal_.fits(r);
-    if (goal_.fits(other)) return fits && goal_.better(r, other);
-    return fits || (r.latency <= goal_.latency && r.peak_bytes < other.peak_bytes);
+    bool const fits = asked_.fits(r);
+    if (asked_.fits(other)) return fits && asked_.better(r, other);
+    if (fits || r.latency > asked_.latency) return fits;
+    return r.peak_bytes < other.peak_bytes || (r.peak_bytes == other.peak_bytes && r.latency < other.latency);
   }
 
   /// A mutation by what it tells it would do; nothing if it would do nothing. `told` says whether it has told.
   node_ptr outline(node_ptr const& from, move const& m, std::optional<replay_facts>& replay, bool& told) {
     auto const& c = from->state;
     if (!replay) replay.emplace(c.graph, c.order);
-    auto const answer = outline_of(m, c, *replay, outline_);
+    auto const answer =
+        timed(options_.profile, out_.profile.drawing, [&] { return outline_of(m, c, *replay, outline_); });
     told = answer != outline_answer::untold;
     if (answer != outline_answer::told) return nullptr;
     if (outlined_of_ != from.get()) outlined_.assign(c.graph, cost_, options_.memory), outlined_of_ = from.get();
@@ -204,9 +285,12 @@ class best_first {
         auto const& takes = transfer_costs_(c.graph, cost_, r.moved);
         r.seconds = r.what == edit_outline::kind::store ? takes.store : takes.load;
       }
-    outlined_.apply(c.order, outline_);
-    ++out_.candidates;
-    auto const would_be = simulator_.judge(outlined_, outlined_.order());
+    auto const would_be = timed(options_.profile, out_.profile.judging, [&] {
+      outlined_.apply(c.order, outline_);
+      return simulator_.judge(outlined_, outlined_.order());
+    });
+    ++out_.profile.outlined;
+    judged({would_be.peak_bytes, would_be.latency});
     auto n = std::make_shared<node>();
     n->state.result.peak_bytes = would_be.peak_bytes;
     n->state.result.latency = would_be.latency;
@@ -221,20 +305,25 @@ class best_first {
     auto const from = std::move(n->from);
     auto const m = std::move(*n->how);
     n->how.reset();
-    auto e = apply_mutation(m, from->state);
+    auto e = apply(from, m);
     if (!e || !is_new(from, m, *e)) return n->expanded = true, false;
-    facts_.assign(e->graph, cost_, options_.memory);
-    auto result = simulator_(facts_, e->order);
+    auto result = simulated(e->graph, e->order);
     n->path = step(from->path, describe(m, from->state));
     n->state = {std::move(e->graph), std::move(e->order), std::move(result)};
     n->excess = excess_bytes(n->state.result.bytes_at, target_);
     consider(n);
     return true;
   }
+  template <class M>
+  auto apply(node_ptr const& from, M const& m) {
+    return timed(options_.profile, out_.profile.applying, [&] { return apply_mutation(m, from->state); });
+  }
   /// Whether an edited candidate is met for the first time. Throws neap::error if its order is wrong.
   template <class M>
   bool is_new(node_ptr const& from, M const& m, edited<G> const& e) {
-    auto const met = seen_.add(e.graph, e.order);
+    auto const met = timed(options_.profile, out_.profile.checking, [&] { return seen_.add(e.graph, e.order); });
+    ++out_.profile.built;
+    out_.profile.duplicates += met == seen_candidates::answer::again;
     if (met == seen_candidates::answer::no_order) refuse_order(e.graph, e.order, describe(m, from->state));
     return met == seen_candidates::answer::first;
   }
@@ -258,6 +347,7 @@ class best_first {
   }
   /// Recomputation by segments from the orders to start from: what reaches the limits, for each price the best.
   void plant(std::vector<node_ptr> const& starts) {
+    seeding_time const measured(options_.profile, out_.profile);
     prepare_seeds(starts);
     node_ptr last;
     for (auto& [n, seeds] : seeds_) {
@@ -270,9 +360,9 @@ class best_first {
     }
   }
 
-  /// The orders to start from run in parts, as they are and recomputed by segments; the best of these are orders to start
-  /// from as well.
-  void plant_parts(std::vector<node_ptr>& starts) {
+  /// The orders to start from, and what they are recomputed by segments, as grounds of fissions.
+  void prepare_parts(std::vector<node_ptr> const& starts) {
+    seeding_time const measured(options_.profile, out_.profile);
     bases_ = starts;
     if (allowed_by(moves_).recompute) {
       prepare_seeds(starts);
@@ -280,6 +370,11 @@ class best_first {
     }
     fissions_ = std::make_unique<fission_seeds>(goal_);
     for (std::size_t b = 0; b < bases_.size() && !out_of_time(0.2); ++b) fissions_->add(bases_[b]->state);
+  }
+  /// The orders to start from run in parts, as they are and recomputed by segments; the best of these are orders to start
+  /// from as well.
+  void plant_parts(std::vector<node_ptr>& starts) {
+    seeding_time const measured(options_.profile, out_.profile);
     auto const found = build_fissions(0.3);
     for (std::size_t k = 0; k < found.size() && k < 2; ++k) starts.push_back(found[k]);
     // Those that are quicker and still too large: other mutations may do the rest for less.
@@ -293,6 +388,10 @@ class best_first {
   /// Builds and judges a fission; nothing if it cannot be built or was met before.
   node_ptr build_fission(fission_seeds::option const& o) {
     auto const& from = bases_[o.base];
+    // Many parts make a large graph, and there may be no time for that.
+    auto const& f = o.what.what;
+    auto const copies = static_cast<std::size_t>(f.last - f.first) * static_cast<std::size_t>(f.parts - 1);
+    if (elapsed() + 2 * kept_back(from->state.graph.op_count() + copies) >= options_.time.limit.count()) return nullptr;
     auto e = fissions_->build(o, from->state);
     auto n = e ? judge_edit(from, o.what.what, std::move(*e)) : nullptr;
     if (n) queue_.push_back(n);
@@ -382,21 +481,24 @@ class best_first {
   }
   /// The best candidate fits and cost nothing: nothing is to be gained.
   bool is_free() const {
-    return goal_.limits_memory && best_->state.result.latency <= out_.original.latency &&
-           goal_.fits(best_->state.result);
+    return asked_.limits_memory && best_->state.result.latency <= out_.original.latency && is_met();
   }
 
+  plan<G> addresses(candidate<G> const& c) {
+    ++out_.profile.placed;
+    return timed(options_.profile, out_.profile.placing, [&] { return make_plan(c, graph_, options_.memory); });
+  }
   /// Addresses for the best candidate. Where they need more than the peak and that is over the limit, the search is to go
   /// on with a limit that is lower by as much: false then.
   bool place() {
     if (out_.fits && placed_ == best_) return true;
-    out_.placed = make_plan(best_->state, graph_, options_.memory);
+    out_.placed = addresses(best_->state);
     out_.fits = within_limits();
     if (out_.fits) placed_ = best_;
-    if (out_.fits || !goal_.fits(best_->state.result) || lowered_ == 4) return true;
+    if (out_.fits || !is_met() || lowered_ == 4) return true;
     ++lowered_;
-    goal_.memory -= out_.placed.arena_bytes - out_.memory_limit_bytes;
-    aim(within_reach(goal_.memory));
+    asked_.memory -= out_.placed.arena_bytes - out_.memory_limit_bytes;
+    seek(asked_);
     best_->expanded = false;
     best_->excess = excess_bytes(best_->state.result.bytes_at, target_);
     queue_.push_back(best_);
@@ -413,9 +515,10 @@ class best_first {
     if (!facts_.has_transfers()) return;
     candidate<G> c{now.graph, refine{}(facts_, now.order), {}};
     simulator_(facts_, c.order, c.result);
+    front_.add({c.result.peak_bytes, c.result.latency});
     if (c.result.latency >= now.result.latency || c.result.peak_bytes > now.result.peak_bytes) return;
-    auto placed = make_plan(c, graph_, options_.memory);
-    if (placed.arena_bytes > std::max(out_.placed.arena_bytes, goal_.limits_memory ? out_.memory_limit_bytes : 0))
+    auto placed = addresses(c);
+    if (placed.arena_bytes > std::max(out_.placed.arena_bytes, asked_.limits_memory ? out_.memory_limit_bytes : 0))
       return;
     out_.placed = std::move(placed);
     best_ = make_node(step(best_->path, "loads and stores where they are hidden"), std::move(c.graph),
@@ -426,7 +529,7 @@ class best_first {
   /// is smaller than the peak.)
   bool within_limits() const {
     return out_.placed.arena_bytes <= out_.memory_limit_bytes &&
-           best_->state.result.latency <= goal_.latency * (1 + 1e-12);
+           best_->state.result.latency <= asked_.latency * (1 + 1e-12);
   }
 
   node_ptr take_from_queue() {
@@ -475,8 +578,9 @@ class best_first {
     std::vector<bargain> bargains;
     node_ptr champion, roomiest;  // of those that are not built: what the search may answer with
     for (std::size_t tries = 0; tries < options_.width && !out_of_time(); ++tries) {
-      auto m = stream.next();
+      auto m = timed(options_.profile, out_.profile.drawing, [&] { return stream.next(); });
       if (!m) break;
+      ++out_.profile.drawn;
       bool told = false;
       node_ptr child;
       if constexpr (!reorders) child = outline(n, *m, replay, told);
@@ -487,7 +591,7 @@ class best_first {
             (!roomiest || r.latency < roomiest->state.result.latency))
           roomiest = child;
       } else if (!told) {
-        auto e = apply_mutation(*m, from);
+        auto e = apply(n, *m);
         if (e) child = judge_edit(n, *m, std::move(*e));
       }
       if (!child) continue;
@@ -556,7 +660,11 @@ class best_first {
   transfer_costs<G> transfer_costs_;
   edit_outline outline_;
   simulator simulator_;
-  objective goal_;
+  objective asked_;       // what is asked; its memory is lowered where addresses need more than the peak
+  objective goal_;        // what the search goes for: what is asked, or while nothing meets that, the smallest peak
+  bool hunting_ = false;  // for the smallest peak, until the limit of memory is met
+  static constexpr double before_hunt = 0.35;            // of the budget, at most: what seeds may use
+  double skipped_candidates_ = 0, skipped_seconds_ = 0;  // of a hunt that begins earlier
   bytes_t target_ = 0;
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
   std::vector<node_ptr> queue_;
@@ -568,8 +676,11 @@ class best_first {
   node_ptr roomy_;      // the best one with some room left for addresses
   int lowered_ = 0;     // how often the limit was lowered for the sake of addresses
   double part_ = 1;     // of the budget: what the search may use so far
-  double reserve_ = 0;  // seconds kept back for addresses, which cost some twenty times what judging a candidate costs
+  double reserve_ = 0;  // seconds kept back an op: for addresses, which cost some twenty times what judging costs, and
+                        // for what is done with the answer
   seen_candidates seen_;
+  pareto_front front_;  // of all that was judged
+  double tell_at_ = 0;  // when progress is told next, unless the best changes before
   optimized<G> out_;
 };
 

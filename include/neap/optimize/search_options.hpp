@@ -2,6 +2,8 @@
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
+#include <neap/optimize/pareto_front.hpp>
+#include <neap/optimize/search_profile.hpp>
 #include <neap/plan/candidate.hpp>
 #include <neap/plan/limits.hpp>
 #include <neap/plan/plan.hpp>
@@ -59,7 +61,10 @@ struct search_options {
   std::size_t width = 32;             // mutations judged a candidate
   std::uint64_t seed = 1;  // for random choices; this search makes none, and its answer does not depend on it
   std::stop_token stop;
-  progress_callback progress;  // called when the best candidate changes
+  progress_callback progress;           // called when the best candidate changes
+  double progress_every = 0;            // seconds: progress is told after so long even if nothing changed; 0: never
+  double seconds_an_op_afterwards = 0;  // kept back of the time for what is done with each op of the answer
+  bool profile = false;                 // measure where time goes
 
   search_options& set(memory_limit m) { return memory_at_most = m, *this; }
   search_options& set(latency_limit l) { return latency_at_most = l, *this; }
@@ -105,8 +110,10 @@ struct search_outcome {
   std::vector<forcing_op> forcing;       // the ops that make the bound
   std::vector<search_progress> history;  // each time the best changed
   std::vector<std::string> steps;        // the mutations that lead from the original to the best
+  std::vector<memory_and_time> front;    // of all candidates judged, those that no other beats; of rising peak
   std::size_t candidates = 0;            // judged
   double seconds = 0;                    // taken by the search
+  search_profile profile;
 
  protected:
   /// Why the best plan does not fit: it needs `arena`, of which `resident` is there before and after, and takes `latency`.

@@ -1,0 +1,45 @@
+// What memory costs in time: of many candidates those that no other beats in both.
+#pragma once
+
+#include <neap/core/compiled_once.hpp>
+#include <neap/core/units.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// What a candidate comes to.
+struct memory_and_time {
+  bytes_t peak_bytes = 0;
+  seconds_t latency = 0;
+  friend bool operator==(memory_and_time const&, memory_and_time const&) = default;
+};
+
+/// The points that no other is at least as good as in both peak and latency: of rising peak and falling latency. Does not
+/// depend on the order in which points came.
+class pareto_front {
+ public:
+  /// Whether the point is one of the front now; those that it beats leave. A point that is there already does not count
+  /// again. O(log size) for a point that is beaten, O(size) for one that enters.
+  NEAP_ONCE bool add(memory_and_time p) {
+    auto const at = std::lower_bound(
+        points_.begin(), points_.end(), p,
+        [](memory_and_time const& a, memory_and_time const& b) { return a.peak_bytes < b.peak_bytes; });
+    if (at != points_.begin() && at[-1].latency <= p.latency) return false;  // of the smaller ones the quickest
+    if (at != points_.end() && at->peak_bytes == p.peak_bytes && at->latency <= p.latency) return false;
+    auto const beaten =
+        std::find_if(at, points_.end(), [&](memory_and_time const& q) { return q.latency < p.latency; });
+    if (beaten == at) points_.insert(at, p);
+    else *at = p, points_.erase(at + 1, beaten);
+    return true;
+  }
+  std::vector<memory_and_time> const& points() const& { return points_; }
+  std::vector<memory_and_time> points() && { return std::move(points_); }
+
+ private:
+  std::vector<memory_and_time> points_;
+};
+
+}  // namespace neap::inline v0
