@@ -47,5 +47,6 @@ TEST_CASE("chain profile: larger slots round every size up, and change no time")
   chain_profile const chain{{{10, 1, 0, {{1, 2, 21, 30, 1}}}}, 29};
   CHECK(in_slots(chain, 10) == chain_profile{{{1, 1, 0, {{1, 2, 3, 3, 1}}}}, 3});
   CHECK(in_slots(chain, 1) == chain);
+  CHECK(in_slots({{{10, 1, 0, {{}}, 11}}, 0}, 10) == chain_profile{{{1, 1, 0, {{}}, 2}}, 0});
   CHECK(in_slots({{{most_slots, 0, 0, {{}}}}, 1}, INT64_MAX) == chain_profile{{{1, 0, 0, {{}}}}, 1});
 }

@@ -38,7 +38,7 @@ slots_t peak_without_recomputation(chain_profile const& chain) {
     slots_t most = 0;
     for (auto const& o : chain.blocks[i].options)
       most = std::max(most, o.saved + o.forward_temporary + o.backward_temporary);
-    sum += most + 2 * chain.input(i) + chain.input(i + 1);
+    sum += most + 2 * chain.input(i) + chain.input(i + 1) + chain.blocks[i].left;
   }
   return sum;
 }
@@ -58,6 +58,7 @@ double exhaustive(chain_profile const& chain, slots_t budget) {
   begin.kept[0] = 1;
   auto const in_use = [&](state const& s) {
     slots_t sum = s.gradient <= n ? chain.input(s.gradient) : 0;
+    for (std::size_t i = s.gradient; i < n; ++i) sum += chain.blocks[i].left;
     for (std::size_t i = 0; i <= n; ++i) {
       if (s.kept[i]) sum += chain.input(i);
       if (i < n && s.saved[i]) sum += chain.blocks[i].options[static_cast<std::size_t>(s.saved[i] - 1)].saved;
@@ -180,7 +181,9 @@ TEST_CASE("rotor: the optimum of small chains, as an exhaustive search finds it,
   random_stream draw(1);
   int feasible = 0, recomputing = 0;
   for (int round = 0; round < (testing::sanitized ? 60 : 500); ++round) {
-    auto const chain = random_chain(draw, {.blocks = 4, .options = 2, .kinds = 4, .size = 4, .wild = round % 2 == 0});
+    auto const chain = random_chain(
+        draw,
+        {.blocks = 4, .options = 2, .kinds = 4, .size = 4, .left = round % 3 == 1 ? 6u : 0u, .wild = round % 2 == 0});
     CAPTURE(round);
     slots_t const enough = peak_without_recomputation(chain);
     auto const r = solved(chain, enough);
@@ -232,6 +235,7 @@ TEST_CASE("rotor: bounds change no time, one run answers what many do, and more 
                                            .options = 3,
                                            .kinds = round % 3 == 0 ? 3u : 1000u,
                                            .size = round % 4 == 0 ? 40u : 6u,
+                                           .left = round % 5 < 2 ? 4u : 0u,
                                            .wild = round % 2 == 0});
     CAPTURE(round);
     slots_t const largest = 20 + draw.below(600);
@@ -272,6 +276,7 @@ TEST_CASE("rotor: no plan of 10,000 random chains is over its budget") {
                                            .options = 4,
                                            .kinds = round % 3 == 0 ? 3u : 1000u,
                                            .size = round % 5 == 0 ? 50u : 8u,
+                                           .left = round % 7 < 3 ? 10u : 0u,
                                            .wild = round % 2 == 0});
     CAPTURE(round);
     auto const m = static_cast<slots_t>(

@@ -12,6 +12,7 @@ namespace neap::testing {
 struct random_chain_shape {
   std::uint32_t blocks = 5, options = 2, kinds = 1000;  // at most; kinds of blocks, repeated at random
   std::uint32_t size = 6;                               // inputs are below, what is saved is below some times that
+  std::uint32_t left = 0;                               // what backwards leave is below that; 0: nothing
   bool wild = true;  // sizes and times of nothing, forwards that take more to save nothing than to save
 };
 
@@ -27,6 +28,7 @@ inline chain_profile random_chain(random_stream& draw, random_chain_shape shape)
     b.input = (shape.wild ? 0 : 1) + slots(shape.size);
     b.pass_time = time();
     b.pass_temporary = slots(shape.size);
+    if (shape.left > 0) b.left = slots(shape.left);
     auto const options = 1 + draw.below(shape.options);
     for (std::uint32_t k = 0; k < options; ++k) {
       block_option o{b.pass_time, time() * 2, slots(4 * shape.size), slots(shape.size), slots(2 * shape.size)};

@@ -1,5 +1,7 @@
 // The search behind optimize: best-first with dives, from seeds.
 //
+// Candidates that somebody else makes (search_starts) come first, with an eighth of the budget at most.
+//
 // Where the pipeline allows any recomputation, the orders to start from are first checkpointed whole (checkpoint_seeds.hpp),
 // with a quarter of the budget at most; what comes near to the limits is where the first dives start.
 //
@@ -89,6 +91,8 @@ class best_first {
     }
     auto starts = queue_;
     part_ = asked_.limits_memory ? 0.9 : 1;  // the rest is for addresses that need more than the peak
+    given_from_ = starts.front();
+    plant_given();
     if (allowed_by(moves_).cut) prepare_parts(starts);
     auto const orders = starts;
     plant_all(starts);
@@ -96,6 +100,7 @@ class best_first {
     if (!asked_.limits_memory || is_met()) dive_from_all(starts);
     part_ = 1;
     while (!place() && !out_of_time()) {
+      plant_given();
       if (allowed_by(moves_).recompute) plant(starts);
       search();
     }
@@ -124,6 +129,7 @@ class best_first {
     candidate<G> state;
     double excess = 0;  // bytes above the target, summed over positions
     bool expanded = false;
+    bool given = false;  // by somebody else
     // Of a candidate that is not built yet: of what and how it is to be. Of its state only peak and latency are there.
     std::shared_ptr<node> from;
     std::optional<move> how;
@@ -150,12 +156,13 @@ class best_first {
   void dive_from_all(std::vector<node_ptr> starts) {
     if (allowed_by(moves_).recompute) {
       dive_from_seeds();
-      for (int tries = 0; tries < 3 && !hunting_ && !place() && !out_of_time(0.6); ++tries) plant(starts);
+      for (int tries = 0; tries < 3 && !hunting_ && !best_->given && !place() && !out_of_time(0.6); ++tries) plant(starts);
     }
     std::stable_sort(starts.begin(), starts.end(),
                      [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
     for (auto const& n : starts)
       if (!n->expanded && !is_free()) dive(n);
+    if (given_) dive_from_given();
     do search();
     while (sharpen());
   }
@@ -175,6 +182,7 @@ class best_first {
     seen_.clear();
     seek({.latency = asked_.latency, .limits_latency = asked_.limits_latency});
     auto starts = orders;
+    plant_given();
     plant_all(starts);
     dive_from_all(starts);
     hunting_ = false;
@@ -196,13 +204,15 @@ class best_first {
   bool out_of_time() const { return out_of_time(part_); }
   bool out_of_time(double part) const {
     if (hunting_ && is_met()) return true;
-    if (hunting_) part = before_hunt + (1 - before_hunt) * part;
+    part = share(part);
     return static_cast<double>(out_.candidates) + skipped_candidates_ >=
                part * static_cast<double>(options_.iterations) ||
            options_.stop.stop_requested() ||
            !(elapsed() + kept_back(best_ ? best_->state.graph.op_count() : graph_.op_count()) + skipped_seconds_ <
              part * options_.time.limit.count());
   }
+  /// A part of the budget; while it hunts, of what is left for that.
+  double share(double part) const { return hunting_ ? before_hunt + (1 - before_hunt) * part : part; }
   /// The time that an answer of so many ops takes when the search is over.
   double kept_back(std::size_t ops) const { return reserve_ * static_cast<double>(ops); }
   std::string name_of_op(op_id o) const {
@@ -356,8 +366,54 @@ class best_first {
         return verdict{last->state.result.peak_bytes, last->state.result.latency};
       };
       seeds.run(
-          target_, try_one, [&] { return out_of_time(0.25); }, [&] { queue_.push_back(last); });
+          target_, try_one, [&] { return out_of_time(0.25 + given_share_); }, [&] { queue_.push_back(last); });
     }
+  }
+
+  /// Candidates that somebody else makes, from the original order: with an eighth of the budget at most where the search
+  /// recomputes, too, and once more after the limit has moved, with half of what is left.
+  void plant_given() {
+    if (!options_.starts) return;
+    seeding_time const measured(options_.profile, out_.profile);
+    auto const& c = given_from_->state;
+    if (!given_) {
+      may_run_again_.assign(c.graph.op_count(), false);
+      for (auto o : c.graph.ops()) may_run_again_[index(o)] = graph_traits<G>::is_recomputable(c.graph, o);
+      given_ = options_.starts->begin({c.graph, c.order, c.result, may_run_again_});
+    }
+    auto const used = [&] {
+      return std::max(static_cast<double>(out_.candidates) / static_cast<double>(options_.iterations),
+                      elapsed() / options_.time.limit.count());
+    };
+    auto const before = used();
+    struct told {
+      std::string how;
+      std::string describe(candidate<G> const&) const { return how; }
+    };
+    struct judging final : start_judge {
+      best_first& search;
+      node_ptr from, last;
+      double part;
+      judging(best_first& s, node_ptr const& n, double p) : search(s), from(n), part(p) {}
+      verdict judge(op_graph g, schedule order, std::string how) override {
+        last = search.judge_edit(from, told{std::move(how)}, {G(std::move(g)), std::move(order)}, true);
+        last->given = true;
+        return {last->state.result.peak_bytes, last->state.result.latency};
+      }
+      void keep() override { search.queue_.push_back(last); }
+      bool stop() const override { return search.out_of_time(part); }
+      double seconds_left() const override {
+        return search.share(part) * search.options_.time.limit.count() - search.kept_back(search.graph_.op_count()) -
+               search.elapsed();
+      }
+    } judging{*this, given_from_,
+              lowered_ > 0                   ? before + (part_ - before) / 2
+              : allowed_by(moves_).recompute ? 0.125
+                                             : part_};
+    auto goal = goal_;
+    if (goal.limits_memory) goal.memory = target_;
+    given_->run(goal, judging);
+    given_share_ += std::max(0.0, used() - before);
   }
 
   /// The orders to start from, and what they are recomputed by segments, as grounds of fissions.
@@ -450,16 +506,27 @@ class best_first {
   /// that may spend the most on each byte that is still too much, the smallest if nothing fits yet.
   void dive_from_seeds() {
     while (!goal_.limits_memory && !best_->expanded && !out_of_time(0.5)) dive(best_);
-    bool const fits = goal_.fits(best_->state.result);
+    auto seeds = queue_;
+    std::erase_if(seeds, [](node_ptr const& n) { return n->given; });
+    bool const fits =
+        std::any_of(seeds.begin(), seeds.end(), [&](node_ptr const& n) { return goal_.fits(n->state.result); });
+    dive_by_promise(std::move(seeds), fits, 0.5);
+  }
+  /// The same from what was handed in. It comes last: where it fits and is dear, it is not to hide what nearly fits.
+  void dive_from_given() {
+    auto seeds = queue_;
+    std::erase_if(seeds, [](node_ptr const& n) { return !n->given; });
+    dive_by_promise(std::move(seeds), goal_.fits(best_->state.result), 1);
+  }
+  void dive_by_promise(std::vector<node_ptr> seeds, bool fits, double part) {
     auto const promise = [&](node_ptr const& n) {
       if (n->expanded || n->excess <= 0) return 0.0;
       return fits ? (best_->state.result.latency - n->state.result.latency) / n->excess : 1 / n->excess;
     };
-    auto seeds = queue_;
     std::stable_sort(seeds.begin(), seeds.end(),
                      [&](node_ptr const& a, node_ptr const& b) { return promise(a) > promise(b); });
     for (auto const& n : seeds)
-      if (promise(n) > 0 && !out_of_time(0.5)) dive(n);
+      if (promise(n) > 0 && !out_of_time(part)) dive(n);
   }
 
   /// What a candidate may come to cost: its latency, and the price of the bytes that are still above the target.
@@ -669,6 +736,10 @@ class best_first {
   double price_ = 0;  // seconds a byte-position above the target, the highest paid so far
   std::vector<node_ptr> queue_;
   std::vector<planted> seeds_;
+  node_ptr given_from_;               // the program as it came: what given_ makes candidates of
+  plain_vector<bool> may_run_again_;  // by its op
+  std::unique_ptr<starting_points> given_;
+  double given_share_ = 0;       // of the budget, that these took
   std::vector<node_ptr> bases_;  // what fissions_ are of
   std::unique_ptr<fission_seeds> fissions_;
   node_ptr best_;

@@ -12,12 +12,6 @@
 
 namespace neap::inline v0::detail {
 
-/// What a candidate came to.
-struct verdict {
-  bytes_t peak;
-  seconds_t latency;
-};
-
 template <class G>
 class checkpoint_seeds {
  public:

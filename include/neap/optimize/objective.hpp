@@ -9,6 +9,12 @@
 
 namespace neap::inline v0 {
 
+/// What a candidate came to, in short.
+struct verdict {
+  bytes_t peak;
+  seconds_t latency;
+};
+
 /// Limits in absolute numbers. With a memory limit the latency is made small under it; with a latency limit alone, the
 /// peak is; with both, both must hold and the latency is made small.
 struct objective {
@@ -27,9 +33,12 @@ struct objective {
   bool fits(simulation const& s) const { return s.peak_bytes <= memory && s.latency <= latency * (1 + 1e-12); }
   /// Whether a candidate that fits is better than another one that fits: faster, or smaller where only latency is
   /// limited; the other number decides ties.
+  bool better(verdict const& a, verdict const& b) const {
+    if (limits_memory) return a.latency < b.latency || (a.latency == b.latency && a.peak < b.peak);
+    return a.peak < b.peak || (a.peak == b.peak && a.latency < b.latency);
+  }
   bool better(simulation const& a, simulation const& b) const {
-    if (limits_memory) return a.latency < b.latency || (a.latency == b.latency && a.peak_bytes < b.peak_bytes);
-    return a.peak_bytes < b.peak_bytes || (a.peak_bytes == b.peak_bytes && a.latency < b.latency);
+    return better(verdict{a.peak_bytes, a.latency}, verdict{b.peak_bytes, b.latency});
   }
 };
 

@@ -4,6 +4,7 @@
 #include <neap/core/compiled_once.hpp>
 #include <neap/optimize/pareto_front.hpp>
 #include <neap/optimize/search_profile.hpp>
+#include <neap/optimize/starting_points.hpp>
 #include <neap/plan/candidate.hpp>
 #include <neap/plan/limits.hpp>
 #include <neap/plan/plan.hpp>
@@ -65,12 +66,14 @@ struct search_options {
   double progress_every = 0;            // seconds: progress is told after so long even if nothing changed; 0: never
   double seconds_an_op_afterwards = 0;  // kept back of the time for what is done with each op of the answer
   bool profile = false;                 // measure where time goes
+  std::shared_ptr<search_starts const> starts;  // candidates to start from beside the orders; may be none
 
   search_options& set(memory_limit m) { return memory_at_most = m, *this; }
   search_options& set(latency_limit l) { return latency_at_most = l, *this; }
   search_options& set(time_budget t) { return time = t, *this; }
   search_options& set(memory_options m) { return memory = m, *this; }
   search_options& set(std::stop_token s) { return stop = std::move(s), *this; }
+  search_options& set(std::shared_ptr<search_starts const> s) { return starts = std::move(s), *this; }
   template <class F>
     requires std::invocable<F, search_progress const&>
   search_options& set(F f) {

@@ -26,7 +26,8 @@ struct block_option {
   slots_t saved = 0;               ///< what the forward leaves for the backward, the block's output included; the last
                                    ///< block's output, which is the chain's result, is not counted
   slots_t forward_temporary = 0;   ///< beyond input and what is saved, while the forward runs
-  slots_t backward_temporary = 0;  ///< beyond input, saved, and both gradients, while the backward runs
+  slots_t backward_temporary = 0;  ///< beyond input, saved, both gradients, and what later blocks left, while the
+                                   ///< backward runs
   friend bool operator==(block_option const&, block_option const&) = default;
 };
 
@@ -35,6 +36,7 @@ struct chain_block {
   double pass_time = 0;        ///< of the forward that saves nothing
   slots_t pass_temporary = 0;  ///< beyond input and output, while that runs
   std::vector<block_option> options{};
+  slots_t left = 0;  ///< what the backward leaves to the end of the step: gradients of weights
   friend bool operator==(chain_block const&, chain_block const&) = default;
 };
 
@@ -67,6 +69,7 @@ inline status check(chain_profile const& chain) {
     if (!size(b.pass_temporary))
       return failure{at(i) + "temporary memory of the plain forward must be from 0 to 2^40 slots"};
     if (!time(b.pass_time)) return failure{at(i) + "the time of the plain forward must be from 0 to 1e30"};
+    if (!size(b.left)) return failure{at(i) + "what its backward leaves must be from 0 to 2^40 slots"};
     if (b.options.empty()) return failure{at(i) + "has no options"};
     for (std::size_t k = 0; k < b.options.size(); ++k) {
       auto const& o = b.options[k];
@@ -100,6 +103,7 @@ inline chain_profile in_slots(chain_profile chain, slots_t slot) {
   for (auto& b : chain.blocks) {
     round(b.input);
     round(b.pass_temporary);
+    round(b.left);
     for (auto& o : b.options) round(o.saved), round(o.forward_temporary), round(o.backward_temporary);
   }
   return chain;

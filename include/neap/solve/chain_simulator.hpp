@@ -6,7 +6,8 @@
 //   N i  the same, then drops x_i; an x_i that is only a part of what block i-1 saved is needed there, and cannot be
 //   E i  reads x_i, leaves what the option saves
 //   L    reads x_n, makes y_n
-//   B i  reads x_i, what block i saved, and y_{i+1}; makes y_i; drops y_{i+1}, what was saved, and x_i where it is kept
+//   B i  reads x_i, what block i saved, and y_{i+1}; makes y_i; drops y_{i+1}, what was saved, and x_i where it is kept;
+//        leaves what the block leaves to the end
 // The chain's input x_0 is there at the beginning and counts. x_n, made by N or C, stays to the end.
 #pragma once
 
@@ -32,10 +33,11 @@ inline result<chain_simulation> simulate(chain_profile const& chain, chain_seque
   std::vector<std::optional<std::uint32_t>> saved(n);  // the option with which block i saved
   kept[0] = true;
   bool lost = false;  // the loss was run
+  slots_t left = 0;   // by backwards
 
   chain_simulation seen;
   auto const in_use = [&] {
-    slots_t sum = 0;
+    slots_t sum = left;
     for (std::size_t i = 0; i <= n; ++i) {
       if (kept[i]) sum += chain.input(i);
       if (gradient[i]) sum += chain.input(i);
@@ -95,6 +97,7 @@ inline result<chain_simulation> simulate(chain_profile const& chain, chain_seque
       kept[i] = false;
       gradient[i + 1] = false;
       saved[i].reset();
+      left += block.left;
     }
   }
   if (!lost) return failure{"the loss is never run"};

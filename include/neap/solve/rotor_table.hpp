@@ -1,5 +1,6 @@
 // The table of rk-Rotor: O(a, b, m), the least time to train blocks a to b with m slots beyond that of their fastest
-// options. x_a is kept outside m, y_{b+1} is inside. It is the smaller of
+// options. x_a is kept outside m; y_{b+1} and what the backwards of blocks b + 1 and on have left are inside. It is the
+// smaller of
 //
 //   now    save block a with option k, train [a+1, b], then block a's backward:
 //            extra(k) + O(a+1, b, m - saved(k))
@@ -14,7 +15,8 @@
 //   known. So most of [a, j-1] is never asked for. Both bounds follow by induction over the length, candidate by
 //   candidate; what is asked of b' makes the limits of [a, b'] no stricter than those of [a, b]:
 //     O(a, b, m) >= O(a+1, b, m)
-//     O(a, b, m) >= O(a, b', m)  for b' < b, if x_{b'+1} is no larger than any of x_{b'+2} to x_{b+1}; under the peer's
+//     O(a, b, m) >= O(a, b', m)  for b' < b, if y_{b'+1}, with what is left by then, is no larger than any of those from
+//                                b' + 2 to b + 1; under the peer's
 //                                limits only if they ask no more of block b' alone than of block b' and others
 #pragma once
 
@@ -162,7 +164,7 @@ class rotor_table {
   void read(chain_profile const& chain) {
     slots_t unit = chain.output;
     for (auto const& b : chain.blocks) {
-      unit = std::gcd(std::gcd(unit, b.input), b.pass_temporary);
+      unit = std::gcd(std::gcd(std::gcd(unit, b.input), b.pass_temporary), b.left);
       for (auto const& o : b.options)
         unit = std::gcd(std::gcd(unit, o.saved), std::gcd(o.forward_temporary, o.backward_temporary));
     }
@@ -194,7 +196,11 @@ class rotor_table {
     input_.push_back(0);
     forwards_.push_back(forwards_.back());
     passes.push_back(input_[n_]);
+    gradient_ = input_;
+    slots_t left = 0;
+    for (std::size_t i = n_; i-- > 0;) gradient_[i] += left += chain.blocks[i].left / unit_;
     least_input_ = range_best<slots_t, best_is::least>(input_);
+    least_gradient_ = range_best<slots_t, best_is::least>(gradient_);
     most_pass_ = range_best<slots_t, best_is::most>(std::move(passes));
   }
 
@@ -216,8 +222,8 @@ class rotor_table {
     std::vector<std::uint32_t> kind_of(n_ + 1), first;
     for (std::size_t i = 0; i <= n_; ++i) {
       auto const same = [&](std::uint32_t f) {
-        if (input_[f] != input_[i] || input_[f + 1] != input_[i + 1] || blocks_[f].pass_time != blocks_[i].pass_time ||
-            blocks_[f].pass_temporary != blocks_[i].pass_temporary ||
+        if (input_[f] != input_[i] || input_[f + 1] != input_[i + 1] || gradient_[f + 1] != gradient_[i + 1] ||
+            blocks_[f].pass_time != blocks_[i].pass_time || blocks_[f].pass_temporary != blocks_[i].pass_temporary ||
             blocks_[f].options.size() != blocks_[i].options.size())
           return false;
         auto const alike = [](option const& x, option const& y) {
@@ -239,7 +245,7 @@ class rotor_table {
 
   /// The least memory for saving block a with an option, at the beginning of [a, b].
   slots_t save_limit(std::size_t a, std::size_t b, option const& o) const {
-    if (exact_) return std::max(input_[b + 1] + o.forward, input_[a] + input_[a + 1] + o.backward);
+    if (exact_) return std::max(gradient_[b + 1] + o.forward, input_[a] + gradient_[a + 1] + o.backward);
     if (a == b) return input_[a] + std::max(o.forward, o.backward);
     return std::max({peer_limit(a, b), o.saved, input_[a + 1] + o.forward, input_[a] + o.backward});
   }
@@ -249,7 +255,7 @@ class rotor_table {
   }
   slots_t passing(std::size_t a, std::size_t b, std::size_t j) const {
     slots_t const first = input_[a + 1] + blocks_[a].pass_temporary;
-    return input_[b + 1] + (a + 1 < j ? std::max(first, most_pass_(a + 1, j)) : first);
+    return gradient_[b + 1] + (a + 1 < j ? std::max(first, most_pass_(a + 1, j)) : first);
   }
   /// Rockmate asks of every sub-chain that all of it can be run without saving.
   slots_t peer_limit(std::size_t a, std::size_t b) const { return passing(a, b, b); }
@@ -413,7 +419,7 @@ class rotor_table {
 
   struct work {
     chunk_times times;
-    std::vector<std::size_t> solved;  // j of which [a, j-1] is known, each with a smaller x_j than those after it
+    std::vector<std::size_t> solved;  // j of which [a, j-1] is known, each with a smaller y_j than those after it
   };
 
   /// The chunk at work: of [a, b], from `begin` on.
@@ -451,10 +457,11 @@ class rotor_table {
     auto const least = least_input_(from, to);
     auto const s = span_of(p.begin, limit, least);
     if (s.empty()) return false;
-    // The largest j' so far with [a, j'-1] known and x_j' no larger than any x_j from there on.
+    // The largest j' so far with [a, j'-1] known and y_j' no larger than any y_j from there on.
+    auto const least_gradient = least_gradient_(from, to);
     double const* head = zeros();
     for (auto at = p.w.solved.size(); at-- > 0;)
-      if (input_[p.w.solved[at]] <= least) {
+      if (gradient_[p.w.solved[at]] <= least_gradient) {
         head = row(cells_[id(p.a, p.w.solved[at] - 1)], p.begin);
         break;
       }
@@ -474,8 +481,8 @@ class rotor_table {
     auto const note = [&](std::size_t j) {  // that [a, j-1] is known
       if (!bounds_after_[j - 1]) return;
       auto& s = p.w.solved;
-      auto const x = input_[j];
-      while (!s.empty() && input_[s.back()] >= x) s.pop_back();
+      auto const y = gradient_[j];
+      while (!s.empty() && gradient_[s.back()] >= y) s.pop_back();
       s.push_back(j);
     };
     auto const chunk_end = std::min(largest_, p.begin + width - 1);
@@ -509,9 +516,10 @@ class rotor_table {
   slots_t unit_ = 1, largest_ = -1;
   std::vector<block> blocks_;       // n + 1: the loss is one
   std::vector<slots_t> input_;      // n + 2: nothing comes after the loss
+  std::vector<slots_t> gradient_;   // y_i and what blocks i and on have left
   std::vector<char> bounds_after_;  // O(a, b', m) bounds O(a, b, m) for this b'
   std::vector<double> forwards_;    // time of all plain forwards before
-  range_best<slots_t, best_is::least> least_input_;
+  range_best<slots_t, best_is::least> least_input_, least_gradient_;
   range_best<slots_t, best_is::most> most_pass_;
   std::optional<chain_classes> classes_;
   std::vector<cell> cells_;

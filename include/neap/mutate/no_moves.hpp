@@ -1,0 +1,16 @@
+// The pipeline that changes nothing: a search with it judges what it starts from, and that is all.
+#pragma once
+
+#include <neap/mutate/mutator.hpp>
+
+namespace neap::inline v0 {
+
+/// Law: chain(no_moves{}, a) yields what a yields.
+struct no_moves {
+  template <class G>
+  detail::no_stream operator()(candidate<G> const&) const {
+    return {};
+  }
+};
+
+}  // namespace neap::inline v0

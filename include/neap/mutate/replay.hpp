@@ -1,0 +1,152 @@
+// A graph rebuilt from what is to run, told one by one: run this op, forget that storage. An op that is told to run, and
+// what it reads, runs first if it has not yet, and again if its results were forgotten since; whoever reads later reads
+// the newest copy. So whatever is told, the order is one in which the graph can run; what is told badly only costs time.
+//
+//   told    run a, run b, forget a, run c, run D        (c reads b, D reads c and a)
+//   order   a b c a' D
+//
+// Solvers of recomputation give their answers in this form (optimize/chain_solver.hpp).
+#pragma once
+
+#include <neap/core/plain_vector.hpp>
+#include <neap/core/span_of.hpp>
+#include <neap/ir/editor.hpp>
+#include <neap/mutate/gap.hpp>
+#include <neap/mutate/late_readers.hpp>
+#include <neap/mutate/mutator.hpp>
+
+#include <optional>
+#include <utility>
+
+namespace neap::inline v0 {
+
+class replay_builder {
+ public:
+  /// `order` is one in which the graph can run: what was never told to run does so at the end, in this order.
+  /// `may_run_again` has a flag for each op.
+  replay_builder(op_graph const& g, schedule const& order, plain_vector<bool> const& may_run_again)
+      : g_(g),
+        order_(order),
+        may_run_again_(may_run_again),
+        edit_(g),
+        there_(g.value_count(), false),
+        has_run_(g.op_count(), false),
+        now_(g.value_count()) {
+    if (g.has_updates()) written_.assign(g.storage_count(), 0);
+    for (auto v : g.values()) {
+      now_[v] = v;
+      there_[index(v)] = g.producer(v) == nothing<op_id>;
+    }
+    values_.build(g.storage_count(), [&](auto&& pair) {
+      for (auto v : g.values()) pair(g.storage(v), v);
+    });
+    out_.order.reserve(order.size() + order.size() / 2);
+  }
+
+  /// The op has run, and its results are there. False if that cannot be: an op would run again that must not, or would
+  /// read what has been overwritten; nothing is built then.
+  bool run(op_id wanted) {
+    if (failed_) return false;
+    open_.push_back(wanted);
+    while (!open_.empty() && !failed_) {
+      auto const o = open_.back();
+      if (has_run_[index(o)] && is_there(o)) {
+        open_.pop_back();
+        continue;
+      }
+      auto const depth = open_.size();
+      for (auto v : g_.inputs(o))
+        if (!there_[index(v)]) open_.push_back(g_.producer(v));
+      if (!has_run_[index(o)])
+        for (auto before : g_.order_after(o))
+          if (!has_run_[index(before)]) open_.push_back(before);
+      if (open_.size() > depth) continue;
+      if (has_run_[index(o)]) run_again(o);
+      else run_first(o);
+      open_.pop_back();
+    }
+    return !failed_;
+  }
+  /// Whether all have run that must run before an op, beyond those that make what it reads: one that overwrites waits for
+  /// the readers.
+  bool is_ready(op_id o) const {
+    for (auto before : g_.order_after(o))
+      if (!has_run_[index(before)]) return false;
+    return true;
+  }
+  bool has_run(op_id o) const { return has_run_[index(o)]; }
+
+  /// Who reads the storage from now on has it made again. For storages of droppable_storages().
+  void forget(storage_id s) {
+    for (auto v : values_[s]) there_[index(v)] = false;
+  }
+
+  /// The edited graph and its order.
+  template <class G>
+  std::optional<edited<G>> finish() && {
+    for (auto o : order_)
+      if (!has_run_[index(o)] && !run(o)) return std::nullopt;
+    if (failed_) return std::nullopt;
+    return detail::finish_edit<G>(std::move(edit_), std::move(out_), span_of(copied_));
+  }
+
+ private:
+  bool is_there(op_id o) const {
+    for (auto v : g_.outputs(o))
+      if (!there_[index(v)]) return false;
+    return true;
+  }
+  void read_newest(op_id reader, op_id o) {
+    for (std::size_t i = 0; i < g_.inputs(o).size(); ++i) edit_.set_input(reader, i, now_[g_.inputs(o)[i]]);
+  }
+  void run_first(op_id o) {
+    read_newest(o, o);
+    has_run_[index(o)] = true;
+    out_.order.push_back(o);
+    for (auto v : g_.outputs(o)) {
+      there_[index(v)] = true;
+      if (g_.record(v).alias == alias_kind::update) written_[g_.storage(v)] = g_.record(v).version;
+    }
+  }
+  void run_again(op_id o) {
+    failed_ = !may_run_again_[index(o)];
+    if (!written_.empty())
+      for (auto v : g_.inputs(o)) failed_ = failed_ || g_.record(v).version < written_[g_.storage(v)];
+    if (failed_) return;
+    auto const copy = edit_.clone(o);
+    read_newest(copy, o);
+    for (auto v : g_.outputs(o)) {
+      if (there_[index(v)]) continue;  // who reads this one goes on with what is there
+      there_[index(v)] = true;
+      now_[v] = edit_.output(copy, static_cast<int>(index(v) - index(g_.outputs(o).front())));
+    }
+    copied_.push_back(o), copied_.push_back(copy);
+    out_.order.push_back(copy);
+  }
+
+  op_graph const& g_;
+  schedule const& order_;
+  plain_vector<bool> const& may_run_again_;
+  graph_editor edit_;
+  plain_vector<bool> there_;                  // by value: can be read
+  plain_vector<bool> has_run_;                // by op
+  table<value_id, value_id> now_;             // the newest copy
+  table<storage_id, std::uint16_t> written_;  // the version that a storage has so far; empty if nothing is updated
+  csr<storage_id, value_id> values_;
+  schedule out_;
+  plain_vector<op_id> copied_, open_;
+  bool failed_ = false;
+};
+
+/// Storages that a replay may forget: an op makes them that may run again, nobody overwrites them, they are not kept.
+inline plain_vector<bool> droppable_storages(op_graph const& g, plain_vector<bool> const& may_run_again) {
+  auto const movable = detail::movable_storages(g);
+  plain_vector<bool> may(g.storage_count(), false);
+  for (auto s : g.storages()) {
+    auto const maker = g.producer(g.record(s).first);
+    may[index(s)] = movable[index(s)] && maker != nothing<op_id> && may_run_again[index(maker)];
+  }
+  return may;
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,282 @@
+// A candidate as a chain of blocks, rk-Rotor's answer for it at any budget, and what that answer comes to as a graph and
+// an order. The join of neap/block (what the blocks are), neap/solve (what to do) and mutate/replay.hpp (doing it).
+//
+//   neap::chain_solver const chain(graph, order, result, may_run_again, neap::use_gaps_for_blocks{});
+//   for (auto const& p : chain.front()) ...                 // budgets and times, from one run
+//   auto const e = chain.expand<neap::graph>(p.budget);     // an edited graph and its order
+//
+// A block's model is near the truth, not the truth: takeovers, and what several blocks share, are not in it. So budgets are the solver's own: who wants a peak searches for the budget that gives it
+// (optimize/solver_seeds.hpp).
+#pragma once
+
+#include <neap/block/all_graphs.hpp>
+#include <neap/mutate/replay.hpp>
+#include <neap/optimize/block_options.hpp>
+#include <neap/plan/simulation.hpp>
+#include <neap/solve/rotor.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+struct chain_solver_options {
+  slots_t slots = 3000;                         // that what the chain would save without limits is counted in
+  option_levels levels;                         // limits that blocks are solved for
+  std::int64_t most_table_bytes = 256ll << 20;  // of rk-Rotor's table
+  bool one_block = false;                       // the whole program is one block: Checkmate's problem
+  simplify_options simplify{};
+  cut_options cut{};
+};
+
+class chain_solver {
+ public:
+  /// Blocks of the graph in this order; `result`: what a simulator says of it. empty() where the graph has no blocks to
+  /// choose between: no gradients, one block, parts, an order that no chain can follow.
+  template <front_solver S>
+  chain_solver(op_graph const& g, schedule const& order, simulation const& result,
+               plain_vector<bool> const& may_run_again, S const& solver, chain_solver_options const& options = {})
+      : g_(g),
+        order_(order),
+        may_run_again_(may_run_again),
+        droppable_(droppable_storages(g, may_run_again)) {
+    if (!g.parts().empty() || !trains(g)) return;
+    std::vector<seconds_t> seconds(g.op_count());
+    for (std::size_t p = 0; p < order.size(); ++p) seconds[index(order[p])] = result.end[p] - result.start[p];
+    auto const basic = make_basic(g, order);
+    auto const simplified = simplify(g, make_dataflow(g, basic), options.simplify);
+    auto const backward = find_backward(g, basic, simplified);
+    if (simplified.nodes.empty()) return;
+    auto const ends = options.one_block ? block_ends{static_cast<std::uint32_t>(simplified.nodes.size())}
+                                        : cut_blocks(g, simplified, options.cut);
+    chain_ = make_chain(g, basic, simplified, backward, ends);
+    if (chain_.blocks.size() < 2 && !options.one_block) return;
+    (void)classify(g, chain_);
+    note_reach();
+    for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, seconds, solver, options.levels);
+    auto const stays = staying();
+    for (std::uint32_t k = 0; k < rows_.size(); ++k) {
+      auto const& m = models_[rows_[k].model];
+      chain_block b{.input = k > 0 ? model(k - 1).block.handed_on : 0,
+                    .pass_time = m.pass.time,
+                    .pass_temporary = m.pass.temporary};
+      for (auto const& p : m.prices) b.options.push_back(p.option);
+      if (rows_.size() <= most_unequal) b.left = left_by(k, stays);
+      profile_.blocks.push_back(std::move(b));
+    }
+    solve(options);
+  }
+
+  bool empty() const { return !rotor_; }
+  block_chain const& blocks() const { return chain_; }
+  /// In bytes.
+  chain_profile const& profile() const { return profile_; }
+  /// How many blocks had to be solved.
+  std::size_t solved_blocks() const { return models_.size(); }
+  /// Of the largest block: a solver may have a limit.
+  std::size_t most_values() const {
+    std::size_t most = 0;
+    for (auto const& m : models_) most = std::max(most, m.block.problem.values.size());
+    return most;
+  }
+  /// The budgets, in slots, at which the chain's time falls, ascending.
+  std::vector<chain_front_point> const& front() const { return front_; }
+  bytes_t slot_bytes() const { return slot_; }
+
+  /// What the answer for a budget comes to. Nothing where it needs what cannot run again.
+  template <class G>
+  std::optional<edited<G>> expand(slots_t budget) const {
+    replay_builder to(g_, order_, may_run_again_);
+    std::vector<std::uint32_t> saved(chain_.blocks.size(), 0);
+    std::vector<op_id> waiting;  // updates that come later than their block
+    for (auto const& step : rotor_->sequence(budget)) {
+      auto const k = step.block;
+      switch (step.step) {
+        case chain_step::pass_keep:
+        case chain_step::pass_drop:
+          play(to, k, model(k).pass.steps, waiting);
+          if (step.step == chain_step::pass_drop && k > 0) forget_output(to, k - 1);
+          break;
+        case chain_step::save:
+          saved[k] = step.option;
+          play(to, k, model(k).prices[step.option].forward, waiting);
+          break;
+        case chain_step::backward:
+          play(to, k, model(k).prices[saved[k]].backward, waiting);
+          std::erase_if(waiting, [&](op_id o) { return to.is_ready(o) && to.run(o); });
+          break;
+        case chain_step::loss: break;
+      }
+    }
+    return std::move(to).template finish<G>();
+  }
+
+ private:
+  struct row {
+    std::uint32_t model;
+    block_facts facts;
+  };
+  struct block_model {
+    std::uint32_t block_class;
+    std::vector<unsigned char> held;
+    block_problem block;
+    bytes_t input;
+    bool gives_back;  // the block before does not need what it hands on
+    block_pass pass;
+    std::vector<block_price> prices;
+  };
+
+  /// There is a forward part, and something behind it.
+  static bool trains(op_graph const& g) {
+    bool forward = false, behind = g.has_updates();
+    for (auto v : g.kept()) {
+      auto const r = g.role(v);
+      forward = forward || (g.producer(v) != nothing<op_id> && (r == role::loss || r == role::output));
+      behind = behind || r == role::gradient;
+    }
+    return forward && behind;
+  }
+  block_model const& model(std::uint32_t block) const { return models_[rows_[block].model]; }
+
+  // What backwards leave makes blocks unequal, and rk-Rotor takes longer over such chains. Of longer ones it is not told.
+  static constexpr std::size_t most_unequal = 150;
+  /// Storages that stay to the end, or up to what joins the gradients of all blocks.
+  plain_vector<bool> staying() const {
+    plain_vector<bool> stays(g_.storage_count(), false);
+    for (auto v : g_.kept()) stays[index(g_.storage(v))] = true;
+    for (auto o : chain_.epilogue)
+      for (auto v : g_.inputs(o)) stays[index(g_.storage(v))] = true;
+    return stays;
+  }
+  /// Of those that a block's backward makes, the bytes.
+  bytes_t left_by(std::uint32_t k, plain_vector<bool> const& stays) const {
+    bytes_t bytes = 0;
+    for (auto const& o : rows_[k].facts.ops)
+      for (auto d : o.makes)
+        if (auto const& x = rows_[k].facts.data[d]; o.part != step_part::forward && stays[index(x.storage)])
+          bytes += x.bytes;
+    return bytes;
+  }
+
+  /// Storages that more than two neighbouring blocks touch, or that must not be forgotten: they stay.
+  void note_reach() {
+    held_.assign(g_.storage_count(), false);
+    for (auto s : g_.storages()) held_[index(s)] = !droppable_[index(s)];
+    for (auto v : g_.values()) {
+      auto const s = g_.storage(v);
+      auto const maker = g_.producer(g_.record(s).first);
+      if (maker == nothing<op_id> || chain_.part[maker] != step_part::forward) continue;
+      auto const of = chain_.block_of[maker];
+      for (auto const& u : g_.uses(v)) {
+        auto const at = chain_.block_of[u.op];
+        if (at != of && at != of + 1) held_[index(s)] = true;
+      }
+    }
+  }
+
+  template <class S>
+  void add_block(std::uint32_t k, std::vector<seconds_t> const& seconds, S const& solver, option_levels const& levels) {
+    row r{0, facts_of(g_, chain_, k, span_of(seconds.data(), seconds.size()))};
+    std::vector<unsigned char> held;
+    for (auto const& d : r.facts.data) held.push_back(held_[index(d.storage)]);
+    for (auto& o : r.facts.ops) o.recomputable = o.recomputable && may_run_again_[index(o.op)];
+    auto const cls = chain_.blocks[k].block_class;
+    bytes_t const input = k > 0 ? model(k - 1).block.handed_on : 0;
+    bool const gives_back = k > 0 && !model(k - 1).block.reads_handed_on;
+    for (; r.model < models_.size(); ++r.model)
+      if (auto const& m = models_[r.model];
+          m.block_class == cls && m.held == held && m.input == input && m.gives_back == gives_back)
+        break;
+    if (r.model == models_.size()) {
+      block_model m{cls, std::move(held), {}, input, gives_back, {}, {}};
+      m.block = problem_of(r.facts, m.held);
+      m.pass = pass_of(m.block);
+      for (auto const& a : options_of(m.block, solver, levels))
+        m.prices.push_back(price_of(m.block, a, input, gives_back));
+      models_.push_back(std::move(m));
+    }
+    rows_.push_back(std::move(r));
+  }
+
+  void solve(chain_solver_options const& options) {
+    bytes_t all = profile_.output;
+    for (auto const& b : profile_.blocks) {
+      bytes_t most = 0;
+      for (auto const& o : b.options)
+        most = std::max(most, o.saved + std::max(o.forward_temporary, o.backward_temporary));
+      all += most + b.left;
+    }
+    // Of long chains fewer: time goes with the square of the blocks.
+    auto const n = static_cast<slots_t>(profile_.size());
+    auto const slots = std::min(options.slots, std::max<slots_t>(300, 16'000'000 / (n * n)));
+    slot_ = std::max<bytes_t>(1, all / std::max<slots_t>(slots, 1));
+    // What is left grows from block to block: rounded as a sum, not each for itself.
+    auto in_whole = profile_;
+    bytes_t left = 0, whole = 0;
+    for (std::size_t k = in_whole.size(); k-- > 0;) {
+      left += in_whole.blocks[k].left;
+      auto const now = left / slot_ + (left % slot_ != 0);
+      in_whole.blocks[k].left = (now - whole) * slot_;
+      whole = now;
+    }
+    auto solved = rotor::solve(in_slots(in_whole, slot_), all / slot_ + static_cast<slots_t>(profile_.size()),
+                               {.most_table_bytes = options.most_table_bytes});
+    if (!solved) return;
+    rotor_ = std::make_unique<rotor>(std::move(*solved));
+    front_ = rotor_->front();
+    if (front_.empty()) rotor_.reset();
+  }
+
+  void play(replay_builder& to, std::uint32_t k, std::vector<remat_step> const& steps,
+            std::vector<op_id>& waiting) const {
+    auto const& f = rows_[k].facts;
+    auto const& b = model(k).block;
+    for (auto const& s : steps) {
+      if (s.what == remat_step::action::drop) {
+        auto const& d = f.data[b.datum_of[s.index]];
+        if (!held_[index(d.storage)] && d.origin == data_origin::inside) to.forget(d.storage);
+        continue;
+      }
+      auto const o = f.ops[b.op_of[s.index]].op;
+      if (chain_.part[o] == step_part::update && !to.is_ready(o)) waiting.push_back(o);
+      else (void)to.run(o);
+    }
+  }
+  /// What a block has handed on is needed no more.
+  void forget_output(replay_builder& to, std::uint32_t k) const {
+    for (auto v : chain_.blocks[k].outputs)
+      if (!held_[index(g_.storage(v))]) to.forget(g_.storage(v));
+  }
+
+  op_graph const& g_;
+  schedule const& order_;
+  plain_vector<bool> may_run_again_;
+  plain_vector<bool> droppable_, held_;  // by storage
+  block_chain chain_;
+  std::vector<row> rows_;
+  std::vector<block_model> models_;
+  chain_profile profile_;
+  std::unique_ptr<rotor> rotor_;
+  std::vector<chain_front_point> front_;
+  bytes_t slot_ = 1;
+};
+
+/// Solves blocks by search over use-gaps, all limits of a block in one run. `work`: evaluations a block.
+struct use_gaps_for_blocks {
+  std::int64_t work = 20'000;
+  std::uint64_t seed = 1;
+  std::vector<remat_answer> operator()(remat_problem const& p, std::span<remat_limits const> limits) const {
+    return use_gap{{.work = work}, seed}.front(p, limits);
+  }
+};
+
+/// Leaves blocks with the two plain options.
+struct plain_blocks {
+  std::vector<remat_answer> operator()(remat_problem const&, std::span<remat_limits const>) const { return {}; }
+};
+
+}  // namespace neap::inline v0

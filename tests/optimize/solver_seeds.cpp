@@ -1,0 +1,200 @@
+// Starting points that are handed to a search, and solvers as such.
+#include <neap/optimize/solver_seeds.hpp>
+
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/optimize/optimize.hpp>
+#include <neap/verify/plan_verifier.hpp>
+
+#include "../support/deep_graph.hpp"
+#include "../support/random_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+search_options limited(bytes_t limit, std::size_t iterations) {
+  search_options o;
+  o.memory = {.alignment = 1, .takeover = false};
+  o.memory_at_most = memory_limit(limit);
+  o.iterations = iterations;
+  o.time = time_budget(std::chrono::seconds(600));
+  return o;
+}
+
+graph deep(deep_options const& o) {
+  auto const m = deep_graph(o);
+  graph_editor edit(m.program);
+  edit.keep(m.layer_inputs.back(), role::output);  // tells forward from backward
+  return graph(std::move(edit).finish());
+}
+
+simulation plain(graph const& g) {
+  return simulate(g, given_order{}(g), given_latencies{}, {.alignment = 1, .takeover = false});
+}
+
+template <class Found>
+void check_plan(graph const& g, Found const& found) {
+  auto const verdict = verify_plan(g, found.placed, given_latencies{});
+  CHECK_MESSAGE(verdict.ok(), verdict.message());
+}
+
+}  // namespace
+
+TEST_CASE("a solver alone, judged by the search: what it takes is within the limit, with addresses") {
+  for (auto const& o : {deep_options{.layers = 80}, deep_options{.layers = 60, .mixed = true},
+                        deep_options{.layers = 12, .transformer = true}}) {
+    auto const g = deep(o);
+    auto const original = plain(g);
+    for (auto const& which : {solver_choice{.rotor = true}, solver_choice{.hierarchy = true}, all_solvers}) {
+      seconds_t last = 0;
+      for (int part : {80, 60, 40, 25}) {
+        auto options = limited(original.peak_bytes * part / 100, 1000);
+        options.set(solver_seeds(which));
+        auto const found = optimize(g, no_moves{}, options, given_latencies{});
+        CAPTURE(part);
+        CHECK_MESSAGE(found.fits, found.why_not());
+        check_plan(g, found);
+        CHECK(found.best.result.latency < 1.5 * original.latency);
+        CHECK(found.best.result.latency >= last);
+        last = found.best.result.latency;
+        REQUIRE(found.steps.size() == 1);
+        CHECK((found.steps[0].starts_with("rotor for ") || found.steps[0].starts_with("options of blocks for ")));
+      }
+    }
+  }
+}
+
+TEST_CASE("a small program as one block") {
+  auto const g = deep({.layers = 12, .mixed = true});
+  auto const original = plain(g);
+  auto options = limited(original.peak_bytes * 7 / 10, 1000);
+  options.set(solver_seeds({.checkmate = true}));
+  auto const found = optimize(g, no_moves{}, options, given_latencies{});
+  CHECK_MESSAGE(found.fits, found.why_not());
+  check_plan(g, found);
+  REQUIRE(found.steps.size() == 1);
+  CHECK(found.steps[0].starts_with("checkmate for "));
+  schedule const order = given_order{}(g);
+  CHECK(can_solve(g, order, {.checkmate = true}).ok());
+  auto const why = can_solve(g, order, {.checkmate = true, .most_values = 10});
+  CHECK(why.message().find("as one block it has ") == 0);
+  CHECK(why.message().find("checkmate takes up to 10") != std::string::npos);
+}
+
+TEST_CASE("a limit of latency: the peak falls as far as it allows") {
+  auto const g = deep({.layers = 80});
+  auto const original = plain(g);
+  bytes_t last = original.peak_bytes;
+  for (double ratio : {1.05, 1.15, 1.3}) {
+    search_options options;
+    options.memory = {.alignment = 1, .takeover = false};
+    options.iterations = 1000;
+    options.set(latency_limit::of_original(ratio)).set(solver_seeds());
+    auto const found = optimize(g, no_moves{}, options, given_latencies{});
+    CHECK(found.fits);
+    check_plan(g, found);
+    CHECK(found.best.result.peak_bytes < last);
+    last = found.best.result.peak_bytes;
+  }
+  CHECK(last < original.peak_bytes / 3);
+}
+
+TEST_CASE("the search goes on from solvers' plans, and the same candidates give the same answer") {
+  auto const g = deep({.layers = 100, .mixed = true});
+  auto const original = plain(g);
+  for (int part : {50, 20}) {
+    auto options = limited(original.peak_bytes * part / 100, 600);
+    auto const alone = optimize(g, rematerialize{} | truncate(8), options, given_latencies{});
+    options.set(solver_seeds());
+    auto const found = optimize(g, rematerialize{} | truncate(8), options, given_latencies{});
+    CHECK_MESSAGE(found.fits, found.why_not());
+    check_plan(g, found);
+    if (alone.fits) CHECK(found.best.result.latency <= 1.01 * alone.best.result.latency);
+    auto const again = optimize(g, rematerialize{} | truncate(8), options, given_latencies{});
+    CHECK(again.best.graph == found.best.graph);
+    CHECK(again.best.order == found.best.order);
+  }
+}
+
+TEST_CASE("programs of the DSL, where there is nothing to solve, too") {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    auto const g = random_model(seed, 25);
+    search_options options;
+    options.iterations = 60;
+    options.set(memory_limit::of_original(0.6)).set(solver_seeds());
+    auto const found =
+        seed % 2 ? optimize(g, rematerialize{} | truncate(8), options).placed : optimize(g, no_moves{}, options).placed;
+    auto const verdict = verify_plan(g, found);
+    CHECK_MESSAGE(verdict.ok(), verdict.message());
+  }
+}
+
+namespace {
+
+/// Hands in the program in another order, and says when it was asked.
+struct one_order : search_starts {
+  schedule order;
+  std::vector<objective>* asked;
+  one_order(schedule s, std::vector<objective>* a) : order(std::move(s)), asked(a) {}
+  std::unique_ptr<starting_points> begin(start_from const& from) const override {
+    struct points : starting_points {
+      start_from from;
+      one_order const& of;
+      points(start_from const& f, one_order const& o) : from(f), of(o) {}
+      void run(objective const& goal, start_judge& judge) override {
+        of.asked->push_back(goal);
+        auto const v = judge.judge(from.graph, of.order, "turned round");
+        CHECK(v.latency > 0);
+        CHECK(judge.seconds_left() > 0);
+        judge.keep();
+      }
+    };
+    return std::make_unique<points>(from, *this);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("anybody's candidates: they are judged, may be the answer, and must be orders") {
+  graph_editor edit{operator_table(standard_operators::facets)};
+  auto const op = [&](std::vector<value_id> const& in, std::int64_t size) {
+    op::opaque x;
+    x.seconds = 1;
+    output_rule const out[] = {{tensor_layout::dense({dtype::f32, {size}}), alias_kind::fresh, -1, -1}};
+    return edit.output(edit.add_opaque("op", x, in, out));
+  };
+  auto const x = edit.add_source_at(role::input, tensor_layout::dense({dtype::f32, {16}}), "x");
+  auto const a = op({x}, 1024), b = op({x}, 1024);
+  auto const c = op({a}, 16), d = op({b}, 16);
+  edit.keep(op({c, d}, 16), role::output);
+  graph const g(std::move(edit).finish());
+  auto const ops = [&](std::vector<value_id> const& values) {
+    schedule s;
+    for (auto v : values) s.order.push_back(g.producer(v));
+    s.order.push_back(op_id{4});
+    return s;
+  };
+  schedule const given = ops({a, b, c, d}), better = ops({a, c, b, d});
+  std::vector<objective> asked;
+  search_options options = limited(4096 + 4 * 64, 100);
+  options.set(std::shared_ptr<search_starts const>(std::make_shared<one_order const>(better, &asked)));
+  // No seeds of orders but the given one: the answer can come from nowhere else.
+  auto const found = optimize_from(g, no_moves{}, given_latencies{}, given, {}, options);
+  CHECK(found.fits);
+  CHECK(found.best.order == better);
+  CHECK(found.steps == std::vector<std::string>{"turned round"});
+  REQUIRE(!asked.empty());
+  CHECK(asked[0].memory == 4096 + 4 * 64);
+  CHECK(asked[0].limits_memory);
+
+  options.set(std::shared_ptr<search_starts const>(std::make_shared<one_order const>(ops({c, a, b, d}), &asked)));
+  CHECK_THROWS_AS(optimize_from(g, no_moves{}, given_latencies{}, given, {}, options), error);
+}
