@@ -5,11 +5,13 @@
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/fission_sweep.hpp>
+#include <neap/mutate/no_moves.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/optimize/solver_seeds.hpp>
 #include <neap/report/labels.hpp>
 #include <neap/report/memory_svg.hpp>
 #include <neap/report/pareto.hpp>
@@ -32,8 +34,8 @@ namespace {
 
 struct options {
   graph_input input;
-  std::string memory, latency, budget = "30s", moves = "all", solver = "search", device, costs, takeover = "on", out,
-                               csv, svg, pareto;
+  std::string memory, latency, budget = "30s", moves = "all", solver = "all", device, costs, takeover = "on", out, csv,
+                               svg, pareto;
   neap::bytes_t alignment = 64;
   std::uint64_t seed = 1;
   unsigned threads = 1;
@@ -43,7 +45,13 @@ struct options {
 
 using moves_t = neap::any_mutator<neap::graph>;
 
-moves_t pipeline(std::string const& names, double link) {
+/// What a search may do, and whether that is recomputing among other things.
+struct moves_named {
+  moves_t moves;
+  bool recompute;
+};
+
+moves_named pipeline(std::string const& names, double link) {
   bool remat = false, swap = false, fission = false;
   for (std::size_t at = 0; at <= names.size();) {
     auto const end = std::min(names.find(',', at), names.size());
@@ -59,9 +67,16 @@ moves_t pipeline(std::string const& names, double link) {
   moves_t others = remat && swap ? moves_t(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)))
                    : swap        ? moves_t(neap::swap{link} | truncate(32))
                                  : moves_t(rematerialize{} | truncate(32));
-  if (!fission) return others;
-  return remat || swap ? moves_t(chain(others, neap::fission{} | truncate(8)))
-                       : moves_t(neap::fission{} | truncate(32));
+  if (!fission) return {others, remat};
+  return {
+      remat || swap ? moves_t(chain(others, neap::fission{} | truncate(8))) : moves_t(neap::fission{} | truncate(32)),
+      remat};
+}
+
+/// The solvers that a name stands for; none for "search".
+neap::solver_choice solvers_of(std::string const& name) {
+  if (name == "all") return neap::all_solvers;
+  return {.rotor = name == "rotor", .checkmate = name == "checkmate", .hierarchy = name == "hierarchy"};
 }
 
 /// Set by SIGINT: the search ends with the best plan so far. A second one ends the program.
@@ -149,8 +164,17 @@ int run(options const& o) {
   search.profile = o.profile;
   bool const terminal = !o.json && ::isatty(2) == 1;
   if (terminal) search.progress = show_progress, search.progress_every = 0.1;
-  auto const found =
-      neap::optimize(g.program, pipeline(o.moves, device.model.to_device_bytes_per_second), device, g.order, search);
+  // A solver of its own is judged and placed, and nothing is changed in its plan; with all of them a search goes on.
+  auto moves = pipeline(o.moves, device.model.to_device_bytes_per_second);
+  auto const solvers = solvers_of(o.solver);
+  if (o.solver != "all" && o.solver != "search") {
+    if (o.moves != "all") throw refused{"--moves: --solver " + o.solver + " makes none: take all or search"};
+    if (auto const can = neap::can_solve(g.program, g.order, solvers); !can)
+      throw refused{o.input.path + ": --solver " + o.solver + ": " + can.message()};
+    moves.moves = moves_t(neap::no_moves{});
+  }
+  if (o.solver != "search" && moves.recompute) search.starts = neap::solver_seeds(solvers);
+  auto const found = neap::optimize(g.program, moves.moves, device, g.order, search);
   if (terminal) std::fprintf(stderr, "\n");
   auto const& p = found.placed;
 
@@ -278,7 +302,14 @@ void add_plan(CLI::App& app, int& exit) {
   command->add_option("--time-budget", o->budget, "in all; a twentieth of it is for checking and writing")
       ->capture_default_str();
   command->add_option("--moves", o->moves, "all, or some of remat,swap,fission")->capture_default_str();
-  command->add_option("--solver", o->solver)->check(CLI::IsMember({"search"}))->capture_default_str();
+  command
+      ->add_option(
+          "--solver", o->solver,
+          "who recomputes: search; one solver alone: rotor (a chain of blocks, each saved whole or not at all), "
+          "hierarchy (blocks with options), checkmate (the graph as one block, if it is small); all: the "
+          "solvers' plans are where the search starts")
+      ->check(CLI::IsMember({"all", "search", "rotor", "checkmate", "hierarchy"}))
+      ->capture_default_str();
   command->add_option("--device", o->device, "h100-like, host, or a JSON file; default: the graph's own latencies");
   command->add_option("--costs", o->costs,
                       "measured costs, as neap::cost_table saves them: they come before all others");

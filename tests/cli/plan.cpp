@@ -56,6 +56,49 @@ TEST_CASE("plan: every graph at several limits, verified, with true figures") {
     }
 }
 
+TEST_CASE("plan: one solver alone, all of them before a search, and what they cannot take on") {
+  scratch const at;
+  for (std::string const solver : {"rotor", "hierarchy", "checkmate", "all", "search"}) {
+    CAPTURE(solver);
+    auto const file = at / solver;
+    auto const a = plan("cnn-small-b64", {"--memory-limit", "0.75", "--solver", solver, "--json", "--out", file});
+    auto const j = a.object();
+    CHECK(a.code == 0);
+    CHECK(j["memory_ratio"] <= 0.75);
+    if (solver != "all" && solver != "search") {
+      CHECK(j["candidates"] < 60);
+      CHECK(j["recomputed_ops"] > 0);
+      CHECK(j["stores"] == 0);
+      CHECK(j["ops_in_parts"] == 0);
+    }
+    CHECK(run_neap({"verify", graph_file("cnn-small-b64"), file}).code == 0);
+  }
+  // Blocks with options do what plain ones can, and more.
+  auto const latency = [&](char const* solver) {
+    return plan("gpt-d256-l4-b8-t128", {"--memory-limit", "0.75", "--solver", solver, "--json"})
+        .object()["latency_ratio"]
+        .get<double>();
+  };
+  CHECK(latency("hierarchy") <= latency("rotor") * 1.001);
+  auto const small = plan("gpt-d256-l4-b8-t128", {"--memory-limit", "0.75", "--solver", "checkmate"}).refusal();
+  CHECK(small.find("--solver checkmate: as one block it has") != small.npos);
+  auto const moves =
+      plan("cnn-small-b64", {"--memory-limit", "0.75", "--solver", "rotor", "--moves", "swap"}).refusal();
+  CHECK(moves.find("--moves: --solver rotor makes none") != moves.npos);
+  // A graph without gradients has no blocks to solve.
+  auto j = json::parse(R"({"format": "neap-graph", "version": 1, "name": "forward",
+    "buffers": [{"bytes": 400, "kind": "input"}, {"bytes": 400, "kind": "temp"}],
+    "tensors": [{"buf": 0, "dtype": "f32", "shape": [100]}, {"buf": 1, "dtype": "f32", "shape": [100]}],
+    "nodes": [{"name": "f", "op": "f", "in": [0], "out": [1], "flags": [], "latency_us": 1}],
+    "outputs": [{"tensor": 1, "kind": "output"}]})");
+  write_bytes(at / "forward", j.dump());
+  for (std::string const solver : {"rotor", "hierarchy", "checkmate"}) {
+    auto const said = run_neap({"plan", at / "forward", "--memory-limit", "1", "--solver", solver}).refusal();
+    CHECK(said.find("--solver " + solver + ": it has no") != said.npos);
+  }
+  CHECK(run_neap({"plan", at / "forward", "--memory-limit", "1"}).code == 0);
+}
+
 TEST_CASE("plan: memory counted as the exporter's reference counts it") {
   struct known {
     char const* name;
