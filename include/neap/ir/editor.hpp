@@ -221,6 +221,8 @@ class graph_editor final : public op_emitter {
     if (static_cast<std::size_t>(at) == g_.parts_.size()) g_.parts_.push_back(p);
     return id_at<part_id>(static_cast<std::size_t>(at));
   }
+  /// Marks an op as one that a rewrite rule has put here.
+  void set_rewritten(op_id o) { g_.ops_[o].rewritten = true; }
   void set_part(op_id o, part_id p) {
     g_.ops_[o].part = p;
     touched_ops_.push_back(o);

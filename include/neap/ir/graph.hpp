@@ -47,6 +47,7 @@ struct op_record {
   std::uint32_t first_output = 0;  // outputs are values first_output, first_output + 1, ...
   std::uint16_t input_count = 0, output_count = 0;
   std::uint16_t kind = 0;           // of operator: op_graph::facets_of_kind
+  bool rewritten = false;           // put here by a rewrite rule: no op of the original graph, nor a copy of one
   std::uint32_t attributes = 0;     // byte offset of the operator struct
   std::uint32_t name = 0;           // byte offset in the text pool; 0: none
   std::uint32_t origin = no_id;     // the op of the original graph that this is, or is a copy of; never reused

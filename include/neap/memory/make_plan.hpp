@@ -119,7 +119,8 @@ plan<G> make_plan(candidate<G> c, G const& original, memory_options options = {}
   static_cast<placed_steps&>(out) = make_plan(c.graph, c.order, c.result, options, planner);
   bool in_parts = false;
   if constexpr (std::derived_from<G, op_graph>) in_parts = c.graph.runs_in_parts();
-  out.lower_bound_bytes = peak_lower_bound(original, options, in_parts).bytes;
+  auto const bound = peak_lower_bound(original, options, in_parts);
+  out.lower_bound_bytes = bound.bytes <= out.peak_bytes ? bound.bytes : bound.end_bytes;  // rewritten ops got below it
   if constexpr (requires { original.digest(); }) out.original = original.digest();
   out.graph = std::move(c.graph);
   return out;

@@ -62,7 +62,8 @@ class fission_axes {
 
   /// One loop of the op runs along the component, and every output is a piece or can be combined.
   NEAP_ONCE void judge(op_graph const& g, op_id o) {
-    if (g.record(o).part != nothing<part_id> || flow::stream(g, o) != op_stream::compute) return;
+    if (g.record(o).part != nothing<part_id> || g.record(o).rewritten || flow::stream(g, o) != op_stream::compute)
+      return;
     auto const in = g.inputs(o);
     auto const out = g.outputs(o);
     if (auto const* x = g.as<op::opaque>(o); x && (!x->pure || x->placeholder)) return;

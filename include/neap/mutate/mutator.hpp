@@ -185,8 +185,9 @@ std::string describe(M const& m, candidate<G> const& c) {
 struct permissions {
   bool recompute = false;  // any op that may run again, as often as the search likes
   bool cut = false;        // any op that may run in parts
+  bool rewrite = false;    // ops may be replaced by others, so that no bound of single ops holds
   friend constexpr permissions operator|(permissions a, permissions b) {
-    return {a.recompute || b.recompute, a.cut || b.cut};
+    return {a.recompute || b.recompute, a.cut || b.cut, a.rewrite || b.rewrite};
   }
   friend bool operator==(permissions, permissions) = default;
 };

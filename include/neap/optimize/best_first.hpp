@@ -77,6 +77,7 @@ class best_first {
     out_.memory_limit_bytes = asked_.memory;
     out_.latency_limit_seconds = asked_.latency;
     auto bound = peak_lower_bound(graph_, facts_, allowed_by(moves_).cut);
+    if (allowed_by(moves_).rewrite) bound.bytes = bound.end_bytes, bound.forcing.clear();
     out_.lower_bound_bytes = bound.bytes;
     for (auto const& f : bound.forcing) out_.forcing.push_back({f.op, name_of_op(f.op), f.bytes});
 

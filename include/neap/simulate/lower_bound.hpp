@@ -21,6 +21,7 @@ struct peak_bound {
   };
   bytes_t bytes = 0;                // no plan's peak is smaller
   bool at_end = false;              // what is kept forces it, not one op
+  bytes_t end_bytes = 0;            // what is kept and resident: no plan of rewritten ops has a smaller peak either
   std::vector<forcing_op> forcing;  // ops that need as many bytes, or the makers of what is kept, the largest first
 };
 
@@ -133,6 +134,7 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts, bool in_parts =
     b.bytes = here;
     b.forcing.push_back({o, here});
   }
+  b.end_bytes = end;
   if (end > b.bytes || b.forcing.empty()) {
     b.bytes = end;
     b.at_end = true;

@@ -1,0 +1,35 @@
+// MAGIS's five pipelines as constants, made of this library's mutators: the search is given them as any other pipeline.
+// (Its two fission mutators, one that makes regions and one that changes how often they are cut, are one here: `fission`
+// yields every number of parts. Its rules for swapping and recomputation are `rematerialize` and `swap`, what undoes them
+// `de_rematerialize` and `de_swap`.)
+//
+//   auto const found = optimize(step, mlynar, memory_limit::of_original(0.4));
+#pragma once
+
+#include <neap/mutate/chain.hpp>
+#include <neap/mutate/fission_sweep.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/mutate/taso_rules.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/mutate/undo.hpp>
+#include <neap/mutate/zip.hpp>
+
+namespace neap::inline v0 {
+
+/// What takes recomputations and swaps back.
+inline constexpr auto undo_moves = zip(de_rematerialize{}, de_swap{});
+
+/// MAGIS's default: fission, then swaps and recomputations, then rules and what undoes the former.
+inline constexpr auto mlynar = chain(fission{}, zip(swap{}, rematerialize{}), chain(taso_rules{}, undo_moves));
+/// The same with bounded streams, rules and undoing in turn.
+inline constexpr auto sustr =
+    chain(fission{}, zip(swap{}, rematerialize{}) | truncate(100), zip(taso_rules{}, undo_moves) | truncate(100));
+/// One of each kind in turn, 200 at most.
+inline constexpr auto chen = zip(fission{}, zip(swap{}, rematerialize{}), taso_rules{}, undo_moves) | truncate(200);
+/// Fission alone.
+inline constexpr auto ines = fission{};
+/// All but fission.
+inline constexpr auto texas = chain(zip(swap{}, rematerialize{}), chain(taso_rules{}, undo_moves));
+
+}  // namespace neap::inline v0

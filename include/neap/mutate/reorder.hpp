@@ -1,0 +1,132 @@
+// reorder: one op moves to another place in the order where that leaves fewer bytes at the peak. What makes bytes that
+// wait through the peak is computed behind it, just before it is first needed; what could free bytes already, by being
+// their last reader, runs before it: a reduction, a gradient that is added, an update whose gradient is complete.
+//
+//   late     before  o ~~~~~ [ peak ] ~~~~~ reader          after           [ peak ]      o reader
+//   early    before  v ~~~~~ [ peak ] ~~~~~ o               after   v ~~~ o [ peak ]
+//
+// Orders are made as a whole elsewhere (schedule/memory_greedy.hpp; sink and hoist of schedule/slide.hpp, which also run
+// updates as early as the graph allows); this is for what a search has changed since. No op passes one that it depends on,
+// nor an update a reader of what it overwrites.
+#pragma once
+
+#include <neap/core/plain_vector.hpp>
+#include <neap/mutate/mutator.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/simulate/flow_facts.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+namespace neap::inline v0 {
+
+/// The op at a position moves to just before the op that stands at another one (or to the end).
+struct move_op {
+  std::uint32_t from = 0, before = 0;
+
+  friend bool operator==(move_op const&, move_op const&) = default;
+
+  /// Nothing if the order would not be valid.
+  template <class G>
+  std::optional<edited<G>> apply(candidate<G> const& c) const {
+    auto const n = static_cast<std::uint32_t>(c.order.size());
+    if (from >= n || before > n || before == from || before == from + 1) return std::nullopt;
+    edited<G> e{c.graph, c.order};
+    auto const at = e.order.order.begin();
+    if (before > from) std::rotate(at + from, at + from + 1, at + before);
+    else std::rotate(at + before, at + from, at + from + 1);
+    if (!check_order(c.graph, e.order)) return std::nullopt;
+    return e;
+  }
+  template <class G>
+  std::string describe(candidate<G> const& c) const {
+    auto const o = c.order[from];
+    return "move " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(c.graph.origin(o))) +
+           " from position " + std::to_string(from) + " to " + std::to_string(before);
+  }
+};
+
+namespace detail {
+
+/// Yields the moves that promise to lower the bytes at the peak, the most bytes first; found at the first draw.
+template <class G>
+class move_stream {
+ public:
+  explicit move_stream(candidate<G> const& c) : candidate_(&c) {}
+  std::optional<move_op> next() {
+    if (!found_) find();
+    return at_ < ranked_.size() ? std::optional(ranked_[at_++].what) : std::nullopt;
+  }
+
+ private:
+  void find() {
+    found_ = true;
+    auto const& c = *candidate_;
+    auto const& g = c.graph;
+    auto const n = static_cast<std::uint32_t>(c.order.size());
+    if (n == 0) return;
+    auto const peak = c.result.peak_position;
+    auto const at = positions(c.order);
+    flow_facts const facts(g, no_cost{});
+    table<op_id, std::uint32_t> next(g.op_count(), n),
+        last(g.op_count(), 0);  // the first that waits; after the last waited for
+    for (auto o : g.ops())
+      for (auto before : facts.after(o)) {
+        next[before] = std::min(next[before], at[o]);
+        last[o] = std::max(last[o], at[before] + 1);
+      }
+    auto const alive = [&](storage_id s) {
+      return !g.is_resident(s) && c.result.live[s].first <= peak && c.result.live[s].last >= peak;
+    };
+    plain_vector<storage_id> seen;  // an op may read one storage twice
+    auto const once = [&](storage_id s) {
+      if (std::find(seen.begin(), seen.end(), s) != seen.end()) return false;
+      seen.push_back(s);
+      return true;
+    };
+    for (std::uint32_t i = 0; i < n; ++i) {
+      auto const o = c.order[i];
+      if (facts.stream(o) != op_stream::compute) continue;
+      seen.clear();
+      bytes_t gained = 0;
+      if (i < peak && next[o] > peak && next[o] < n) {  // its results may wait
+        for (auto v : g.outputs(o))
+          if (g.record(v).alias == alias_kind::fresh) gained += g.bytes(g.storage(v));
+        for (auto v : g.inputs(o))
+          if (auto const s = g.storage(v); !g.is_resident(s) && once(s) && c.result.live[s].last < peak)
+            gained -= g.bytes(s);
+        if (gained > 0) ranked_.push_back({gained, {i, next[o]}});
+      } else if (i > peak && last[o] <= peak) {  // its arguments may go
+        for (auto v : g.inputs(o))
+          if (auto const s = g.storage(v); once(s) && alive(s) && c.result.live[s].last == i) gained += g.bytes(s);
+        for (auto v : g.outputs(o))
+          if (g.record(v).alias == alias_kind::fresh) gained -= g.bytes(g.storage(v));
+        if (gained > 0) ranked_.push_back({gained, {i, last[o]}});
+      }
+    }
+    std::stable_sort(ranked_.begin(), ranked_.end(), [](auto const& a, auto const& b) { return a.bytes > b.bytes; });
+  }
+
+  struct ranked {
+    bytes_t bytes;
+    move_op what;
+  };
+  candidate<G> const* candidate_;
+  bool found_ = false;
+  std::size_t at_ = 0;
+  plain_vector<ranked> ranked_;
+};
+
+}  // namespace detail
+
+/// The mutator: `move_op` for every op whose move promises fewer bytes at the peak.
+struct reorder {
+  template <class G>
+    requires std::derived_from<G, op_graph>
+  auto operator()(candidate<G> const& c) const {
+    return detail::move_stream<G>(c);
+  }
+};
+
+}  // namespace neap::inline v0

@@ -1,0 +1,157 @@
+// Undo moves: what rematerialize and swap have done, taken back one by one. Where memory is left they make a plan quicker
+// again, and a search that has gone too far need not start anew. Copies that the original graph has itself (the same
+// operator of the same values, twice) are shared in the same way.
+#pragma once
+
+#include <neap/core/number_map.hpp>
+#include <neap/mutate/late_readers.hpp>
+
+#include <optional>
+#include <string>
+
+namespace neap::inline v0 {
+
+/// Whoever reads the results of `again` reads those of `first`, an op that computes the same and runs before; `again`
+/// goes, with what only it has read.
+struct share_results {
+  op_id first = nothing<op_id>, again = nothing<op_id>;
+
+  friend bool operator==(share_results const&, share_results const&) = default;
+
+  template <class G>
+  std::optional<edited<G>> apply(candidate<G> const& c) const {
+    if (!may_share(c.graph, first, again)) return std::nullopt;
+    graph_editor edit{c.graph};
+    auto const outputs = c.graph.outputs(first).size();
+    for (std::size_t j = 0; j < outputs; ++j) edit.replace_uses(c.graph.outputs(again)[j], c.graph.outputs(first)[j]);
+    return detail::finish_edit<G>(std::move(edit), c.order, {&again, 1});
+  }
+  template <class G>
+  std::string describe(candidate<G> const& c) const {
+    return "compute " + std::string(c.graph.facets(first).name) + " #" + std::to_string(index(c.graph.origin(first))) +
+           " once less";
+  }
+
+  /// Whether two ops of a graph compute the same, and readers of one may read the other.
+  static bool may_share(op_graph const& g, op_id a, op_id b) {
+    if (a == b || g.digest(a) != g.digest(b) || g.outputs(a).size() != g.outputs(b).size() || g.outputs(a).empty())
+      return false;
+    if (g.record(a).part != g.record(b).part || g.as<op::store>(a) || g.as<op::load>(a)) return false;
+    if (g.as<op::opaque>(a) && g.origin(a) != g.origin(b)) return false;  // whoever draws has draws of its own
+    for (std::size_t j = 0; j < g.outputs(a).size(); ++j) {
+      auto const x = g.outputs(a)[j], y = g.outputs(b)[j];
+      if (g.uses(y).empty() && !g.is_kept(y)) continue;  // nobody will read the other one instead
+      auto const s = g.storage(x), r = g.storage(y);
+      if (g.is_kept(y) || g.record(s).updates || g.record(r).updates || !(g.layout(x) == g.layout(y)) ||
+          g.bytes(s) != g.bytes(r))
+        return false;
+      for (auto kept : g.kept())
+        if (g.storage(kept) == r) return false;  // outputs would come to share a storage
+    }
+    return true;
+  }
+};
+
+/// The readers of a loaded value read what was stored; the load goes, and with its last load the store.
+struct keep_in_memory {
+  op_id load = nothing<op_id>;
+  bool all = false;  // every other load of the stored value as well
+
+  friend bool operator==(keep_in_memory const&, keep_in_memory const&) = default;
+
+  template <class G>
+  std::optional<edited<G>> apply(candidate<G> const& c) const {
+    auto const& g = c.graph;
+    auto const handle = g.inputs(load)[0];
+    auto const store = g.producer(handle);
+    if (store == nothing<op_id> || !g.template as<op::store>(store)) return std::nullopt;
+    auto const v = g.inputs(store)[0];
+    if (g.record(g.storage(v)).updates) return std::nullopt;
+    graph_editor edit{g};
+    plain_vector<op_id> gone;
+    for (auto const& u : g.uses(handle)) {
+      if (!g.template as<op::load>(u.op) || (!all && u.op != load)) continue;
+      auto const loaded = g.output(u.op);
+      if (!(g.layout(loaded) == g.layout(v)) || g.record(g.storage(loaded)).updates || g.is_kept(loaded))
+        return std::nullopt;
+      edit.replace_uses(loaded, v);
+      gone.push_back(u.op);
+    }
+    return detail::finish_edit<G>(std::move(edit), c.order, span_of(gone));
+  }
+  template <class G>
+  std::string describe(candidate<G> const& c) const {
+    auto const store = c.graph.producer(c.graph.inputs(load)[0]);
+    auto const v = c.graph.inputs(store)[0];
+    return "keep " + std::to_string(c.graph.bytes(c.graph.storage(v))) + " bytes in memory" +
+           (all ? " throughout" : " up to a load");
+  }
+};
+
+namespace detail {
+template <class G>
+class share_stream {
+ public:
+  explicit share_stream(candidate<G> const& c) : candidate_(&c) {}
+  std::optional<share_results> next() {
+    auto const& c = *candidate_;
+    while (position_ < c.order.size()) {
+      auto const o = c.order[position_++];
+      if (!graph_traits<G>::is_recomputable(c.graph, o)) continue;
+      auto const key = c.graph.digest(o).low;
+      auto const first = first_.find(key);
+      if (first == number_map::none) first_.add(key, static_cast<std::uint32_t>(index(o)));
+      else if (share_results::may_share(c.graph, op_id{first}, o)) return share_results{op_id{first}, o};
+    }
+    return std::nullopt;
+  }
+
+ private:
+  candidate<G> const* candidate_;
+  number_map first_;  // the first op of each digest so far
+  std::size_t position_ = 0;
+};
+template <class G>
+class keep_stream {
+ public:
+  explicit keep_stream(candidate<G> const& c) : candidate_(&c) {}
+  std::optional<keep_in_memory> next() {
+    auto const& c = *candidate_;
+    if (all_ != nothing<op_id>) return keep_in_memory{std::exchange(all_, nothing<op_id>), true};
+    while (position_ < c.order.size()) {
+      auto const o = c.order[position_++];
+      if (!c.graph.template as<op::load>(o)) continue;
+      auto const handle = c.graph.inputs(o)[0];
+      auto const readers = c.graph.uses(handle);
+      if (readers.size() > 1 && readers.front().op == o) all_ = o;
+      return keep_in_memory{o, false};
+    }
+    return std::nullopt;
+  }
+
+ private:
+  candidate<G> const* candidate_;
+  std::size_t position_ = 0;
+  op_id all_ = nothing<op_id>;
+};
+}  // namespace detail
+
+/// The mutator: `share_results` for every op that an earlier one computes too, in the order of the schedule.
+struct de_rematerialize {
+  template <class G>
+    requires std::derived_from<G, op_graph>
+  auto operator()(candidate<G> const& c) const {
+    return detail::share_stream<G>(c);
+  }
+};
+
+/// The mutator: `keep_in_memory` for every load, and for all loads of one value together, in the order of the schedule.
+struct de_swap {
+  template <class G>
+    requires std::derived_from<G, op_graph>
+  auto operator()(candidate<G> const& c) const {
+    return detail::keep_stream<G>(c);
+  }
+};
+
+}  // namespace neap::inline v0
