@@ -5,8 +5,10 @@
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/fission_sweep.hpp>
+#include <neap/mutate/magis_moves.hpp>
 #include <neap/mutate/no_moves.hpp>
 #include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/reorder.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
@@ -24,6 +26,7 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <stop_token>
 
 #include <sys/ioctl.h>
@@ -45,32 +48,45 @@ struct options {
 
 using moves_t = neap::any_mutator<neap::graph>;
 
-/// What a search may do, and whether that is recomputing among other things.
-struct moves_named {
-  moves_t moves;
-  bool recompute;
-};
+/// Whether any op is one that rules could be about: files hold operators of their own, whose meaning is not known.
+bool has_known_ops(neap::graph const& g) {
+  for (auto o : g.ops())
+    if (!g.as<neap::op::opaque>(o) && !g.as<neap::op::store>(o) && !g.as<neap::op::load>(o)) return true;
+  return false;
+}
 
-moves_named pipeline(std::string const& names, double link) {
-  bool remat = false, swap = false, fission = false;
+moves_t pipeline(std::string const& names, double link, neap::graph const& g, std::string const& file) {
+  bool remat = false, swap = false, fission = false, rules = false, undo = false, order = false;
   for (std::size_t at = 0; at <= names.size();) {
     auto const end = std::min(names.find(',', at), names.size());
     auto const name = names.substr(at, end - at);
     at = end + 1;
-    if (name == "all") remat = swap = fission = true;
+    if (name == "all") remat = swap = fission = order = true;
     else if (name == "remat") remat = true;
     else if (name == "swap") swap = true;
     else if (name == "fission") fission = true;
-    else throw refused{"--moves: \"" + name + "\" is not known: all, remat, swap, fission"};
+    else if (name == "rules") rules = true;
+    else if (name == "undo") undo = true;
+    else if (name == "reorder") order = true;
+    else throw refused{"--moves: \"" + name + "\" is not known: all, remat, swap, fission, rules, undo, reorder"};
   }
   using namespace neap;
-  moves_t others = remat && swap ? moves_t(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)))
-                   : swap        ? moves_t(neap::swap{link} | truncate(32))
-                                 : moves_t(rematerialize{} | truncate(32));
-  if (!fission) return {others, remat};
-  return {
-      remat || swap ? moves_t(chain(others, neap::fission{} | truncate(8))) : moves_t(neap::fission{} | truncate(32)),
-      remat};
+  std::optional<moves_t> moves;
+  auto const with = [&](moves_t more) { moves = moves ? moves_t(chain(*moves, more)) : more; };
+  if (remat && swap) with(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)));
+  else if (swap) with(neap::swap{link} | truncate(32));
+  else if (remat) with(rematerialize{} | truncate(32));
+  if (fission) with(neap::fission{} | truncate(moves ? 8 : 32));
+  if (undo) with(undo_moves | truncate(8));
+  if (order) with(reorder{} | truncate(8));
+  if (rules) {
+    auto const none =
+        file + ": no rule applies to any op: all are operators of the file's own, whose meaning is not known";
+    if (has_known_ops(g)) with(taso_rules{} | truncate(32));
+    else if (moves) complain(none);
+    else throw refused{none};
+  }
+  return *moves;
 }
 
 /// The solvers that a name stands for; none for "search".
@@ -165,16 +181,16 @@ int run(options const& o) {
   bool const terminal = !o.json && ::isatty(2) == 1;
   if (terminal) search.progress = show_progress, search.progress_every = 0.1;
   // A solver of its own is judged and placed, and nothing is changed in its plan; with all of them a search goes on.
-  auto moves = pipeline(o.moves, device.model.to_device_bytes_per_second);
+  auto moves = pipeline(o.moves, device.model.to_device_bytes_per_second, g.program, o.input.path);
   auto const solvers = solvers_of(o.solver);
   if (o.solver != "all" && o.solver != "search") {
     if (o.moves != "all") throw refused{"--moves: --solver " + o.solver + " makes none: take all or search"};
     if (auto const can = neap::can_solve(g.program, g.order, solvers); !can)
       throw refused{o.input.path + ": --solver " + o.solver + ": " + can.message()};
-    moves.moves = moves_t(neap::no_moves{});
+    moves = moves_t(neap::no_moves{});
   }
-  if (o.solver != "search" && moves.recompute) search.starts = neap::solver_seeds(solvers);
-  auto const found = neap::optimize(g.program, moves.moves, device, g.order, search);
+  if (o.solver != "search" && moves.allows().recompute) search.starts = neap::solver_seeds(solvers);
+  auto const found = neap::optimize(g.program, moves, device, g.order, search);
   if (terminal) std::fprintf(stderr, "\n");
   auto const& p = found.placed;
 
@@ -301,7 +317,10 @@ void add_plan(CLI::App& app, int& exit) {
   command->add_option("--latency-limit", o->latency, "a time (250ms) or a ratio of the original latency (1.1)");
   command->add_option("--time-budget", o->budget, "in all; a twentieth of it is for checking and writing")
       ->capture_default_str();
-  command->add_option("--moves", o->moves, "all, or some of remat,swap,fission")->capture_default_str();
+  command
+      ->add_option("--moves", o->moves,
+                   "all (remat,swap,fission,reorder), or some of remat,swap,fission,reorder,undo,rules")
+      ->capture_default_str();
   command
       ->add_option(
           "--solver", o->solver,

@@ -137,6 +137,8 @@ TEST_CASE("plan: limits in bytes, in time, and both; moves; devices; the optimiz
         400);
   CHECK(plan("cnn-small-b64", {"--memory-limit", "0.7", "--moves", "remat", "--json"}).object()["stores"] == 0);
   CHECK(plan("cnn-small-b64", {"--memory-limit", "0.7", "--moves", "swap", "--json"}).object()["recomputed_ops"] == 0);
+  CHECK(plan("cnn-small-b64", {"--memory-limit", "0.7", "--moves", "remat,swap,undo,reorder", "--json"})
+            .object()["verified"] == true);
   scratch const at;
   write_bytes(at / "device.json", R"({"flops_per_s": {"f32": 1e12}, "bandwidth_bytes_per_s": 1e11, "launch_us": 2,
     "link_bytes_per_s": {"to_host": 1e10, "to_device": 1e10}, "link_latency_us": 10})");
@@ -432,6 +434,7 @@ TEST_CASE("plan: bad options are refused with one line") {
   CHECK(refusal({"--memory-limit", "1", "--threads", "0"}).find("--threads") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--takeover", "maybe"}).find("--takeover") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--moves", "remat,fly"}).find("fly") != std::string::npos);
+  CHECK(refusal({"--memory-limit", "1", "--moves", "rules"}).find("no rule applies") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--solver", "magic"}).find("--solver") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--device", "h999"}).find("h999") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--nonsense"}).find("--nonsense") != std::string::npos);

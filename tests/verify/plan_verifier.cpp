@@ -768,7 +768,7 @@ TEST_CASE("a weight that is updated twice is found") {
   graph_editor edit(testing::toy_operators::facets);
   auto const w = edit.add_source(role::weight, {dtype::f32, {8, 8}});
   auto const dw = edit.add_source(role::input, {dtype::f32, {8, 8}});
-  auto const x = edit.add(matmul{}, {dw, w})[0];
+  auto const x = edit.add(testing::toy::matmul{}, {dw, w})[0];
   edit.keep(x, role::output);
   edit.keep(edit.add(descend{}, {w, dw})[0], role::output);
   toy_graph const original(std::move(edit).finish());

@@ -4,7 +4,8 @@
 // it is called, and `details` is a text that holds what its file says of it besides (for a neap-graph: a JSON object of
 // args, kwargs and the like). A node that runs on a piece of its origin's inputs has `part`: [k, n], the k-th of n; where the
 // origin came with a latency, `whole` is that op's work, {flops, bytes}, and `seconds` its latency, of which the part takes
-// its share. Nodes whose origin is no op of the original graph join parts: slice, blank, place, combine_into, mul_scalar, copy.
+// its share. Nodes whose origin is no op of the original graph join parts (slice, blank, place, combine_into, mul_scalar, copy),
+// or were put there by rewrite rules (any operators that compute).
 //
 //   format, version, name, fingerprint (of the original graph), options
 //   durations   what times come from: {table?, given, device}; absent: a cost model that the file cannot tell

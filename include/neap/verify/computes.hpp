@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/verify/pieces.hpp>
+#include <neap/verify/rewritten.hpp>
 #include <neap/verify/value_numbers.hpp>
 #include <neap/verify/violation.hpp>
 
@@ -21,8 +22,18 @@ inline std::string describe(op_graph const& g, op_id o) {
   return s + ")";
 }
 
-/// Compares the planned graph with the original, value by value. O((ops + edges) log ops).
-inline void check_what_is_computed(op_graph const& original, op_graph const& g, verification& out) {
+/// Whether the arguments of an op are those of an op of the original, whatever way they are computed.
+inline bool same_arguments(op_graph const& original, op_id x, op_graph const& g, op_id o, rewritten& rewrites) {
+  auto const a = g.inputs(o), b = original.inputs(x);
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!rewrites.same(a[i], b[i])) return false;
+  return true;
+}
+
+/// Compares the planned graph with the original, value by value; whether some of it is computed otherwise.
+/// O((ops + edges) log ops), and what evaluating rewritten pieces costs.
+inline bool check_what_is_computed(op_graph const& original, op_graph const& g, verification& out) {
   using kind = violation_kind;
   auto const report = [&](kind k, op_id o, std::string what) {
     out.add({k, no_id, o, nothing<storage_id>, std::move(what)});
@@ -73,10 +84,13 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
 
   // ops: each has the number of one of the original's
   std::vector<digest> ran;  // the numbers of those that count
-  pieces cut(original, was, g, now);
+  rewritten rewrites(original, was, g, now);
+  pieces cut(original, was, g, now, rewrites);
+  std::size_t done = 0;
   if (now.order.size() != g.op_count())
     report(kind::read_before_made, nothing<op_id>, "the planned graph has a circle");
   for (auto o : now.order) {
+    rewrites.numbered(done++);
     now.add(g, o);
     if (is_transfer(g, o)) {
       bool ok = g.inputs(o).size() == 1 && g.outputs(o).size() == 1;
@@ -107,13 +121,23 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
       continue;
     }
     if (meant == nothing<op_id> && cut.add_helper(o)) continue;
+    // The original's op, of arguments that are the original's, if not computed as there.
+    if (meant != nothing<op_id> && was.plain[meant] == now.plain[o] && was.types[meant] == now.types[o] &&
+        g.record(o).part == nothing<part_id> && same_arguments(original, meant, g, o, rewrites)) {
+      if (g.name(o) != original.name(meant))
+        report(kind::name_changed, o, describe(g, o) + " is " + describe(original, meant) + " of the original");
+      now.set(g, o, was.op[meant]);
+      if (runs_at_most_once(original, meant)) ran.push_back(now.op[o]);
+      continue;
+    }
     if (is_of_original(now.op[o])) {
+      if (meant == nothing<op_id> && rewrites.may_be(o)) continue;  // a rewrite has come upon something that was there
       report(kind::unknown_op, o, describe(g, o) + " is another op of the original than its origin says");
       if (runs_at_most_once(g, o)) ran.push_back(now.op[o]);
       continue;
     }
     if (meant == nothing<op_id>) {
-      report(kind::unknown_op, o, describe(g, o) + " is not in the original");
+      if (!rewrites.take(o)) report(kind::unknown_op, o, describe(g, o) + " is not in the original");
       continue;
     }
     std::string no_part;
@@ -160,15 +184,46 @@ inline void check_what_is_computed(op_graph const& original, op_graph const& g, 
   }
 
   // what is kept: the same values in the same order
+  rewrites.numbered(now.order.size());
   if (g.kept().size() != original.kept().size())
     report(kind::output_changed, nothing<op_id>,
            std::to_string(g.kept().size()) + " values are kept, " + std::to_string(original.kept().size()) +
                " in the original");
   for (std::size_t i = 0; i < std::min(g.kept().size(), original.kept().size()); ++i) {
     auto const a = g.kept()[i], b = original.kept()[i];
-    if (now.value[a] != was.value[b] || g.role(a) != original.role(b))
+    bool const same = now.value[a] == was.value[b] ||
+                      (g.producer(a) != nothing<op_id> && g.layout(a) == original.layout(b) && rewrites.same(a, b));
+    if (!same || g.role(a) != original.role(b))
       report(kind::output_changed, g.producer(a), "kept value " + std::to_string(i) + " is not the original's");
   }
+
+  // what rewriting leaves behind; and what is written, which must be the storage that the original writes
+  for (auto o : rewrites.unused())
+    report(
+        kind::unknown_op, o,
+        describe(g, o) + " is not in the original, and is not shown to be what something of the original is made of");
+  if (!rewrites.any()) return false;
+  table<storage_id, storage_id> lies_in(g.storage_count(), nothing<storage_id>);
+  for (std::size_t i = 0; i < std::min(g.kept().size(), original.kept().size()); ++i) {
+    auto const s = g.storage(g.kept()[i]), t = original.storage(original.kept()[i]);
+    if (lies_in[s] == nothing<storage_id>) lies_in[s] = t;
+    if (lies_in[s] != t || g.is_resident(s) != original.is_resident(t))
+      report(kind::output_changed, g.producer(g.kept()[i]),
+             "kept value " + std::to_string(i) + " shares a storage that it does not share in the original");
+  }
+  for (auto o : now.order)
+    if (updates_in_place(g, o))
+      for (auto x = of_origin(g.origin(o)); x != nothing<op_id>; x = next_of[x]) {
+        if (was.op[x] != now.op[o]) continue;
+        for (std::size_t j = 0; j < g.outputs(o).size(); ++j) {
+          auto const &s = g.record(g.storage(g.outputs(o)[j])),
+                     &t = original.record(original.storage(original.outputs(x)[j]));
+          if (s.resident != t.resident || !rewrites.same(s.first, t.first))
+            report(kind::type_changed, o, describe(g, o) + " writes over another storage than in the original");
+        }
+        break;
+      }
+  return true;
 }
 
 }  // namespace neap::inline v0::detail::verifying

@@ -14,6 +14,7 @@
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/operators/parts.hpp>
 #include <neap/ir/operators/unary.hpp>
+#include <neap/verify/rewritten.hpp>
 #include <neap/verify/value_numbers.hpp>
 
 #include <algorithm>
@@ -33,7 +34,8 @@ struct meaning {
   digest of{};             // the number of the original's value
   std::int32_t axis = -1;  // of pieces
   combine how = combine::concat;
-  std::int64_t number = 0, count = 1;  // which piece of how many; of joints: how many are there, of how many
+  std::int64_t number = 0, count = 1;   // which piece of how many; of joints: how many are there, of how many
+  value_id sliced = nothing<value_id>;  // of a slice: the planned value
 
   digest number_of_it() const {
     return of.mix(0x7069656365ull + kind)
@@ -45,11 +47,12 @@ struct meaning {
 
 class pieces {
  public:
-  pieces(op_graph const& original, numbers const& was, op_graph const& g, numbers& now)
+  pieces(op_graph const& original, numbers const& was, op_graph const& g, numbers& now, rewritten& rewrites)
       : original_(original),
         was_(was),
         g_(g),
-        now_(now) {}
+        now_(now),
+        rewrites_(rewrites) {}
 
   /// An op that the original has not: a slice into pieces, a copy, or what puts wholes together. Sets the numbers of its
   /// outputs; false if it is none of these, or not right.
@@ -64,12 +67,12 @@ class pieces {
     if (in.empty()) return false;
     auto const* a = find(now_.value[in[0]]);
     if (auto const* x = g_.as<op::slice>(o)) {
-      if (a || !is_original(now_.value[in[0]])) return false;
+      if (a || (!is_original(now_.value[in[0]]) && !rewrites_.makes(in[0]))) return false;
       auto const& dims = g_.type(in[0]).dims;
       auto const axis = static_cast<std::int32_t>(x->axis < 0 ? x->axis + dims.rank() : x->axis);
       auto const n = x->stop - x->start;
       if (n <= 0 || dims[axis] % n != 0 || x->start % n != 0) return false;
-      return set(out, {meaning::piece, now_.value[in[0]], axis, combine::concat, x->start / n, dims[axis] / n});
+      return set(out, {meaning::piece, now_.value[in[0]], axis, combine::concat, x->start / n, dims[axis] / n, in[0]});
     }
     if (g_.as<op::copy>(o)) {
       if (a && a->kind != meaning::piece && a->kind != meaning::partial) return false;
@@ -132,10 +135,11 @@ class pieces {
     for (std::size_t i = 0; i < in.size(); ++i) {
       auto const is = now_.value[in[i]];
       auto const should = was_.value[of[i]];
-      if (is == should) continue;
+      if (is == should || rewrites_.same(in[i], of[i])) continue;
       auto const* m = find(is);
-      if (!m || m->kind != meaning::piece || m->of != should)
-        return no("argument " + std::to_string(i) + " is neither the original's value nor a piece of it");
+      bool const of_it = m && m->kind == meaning::piece &&
+                         (m->of == should || (m->sliced != nothing<value_id> && rewrites_.same(m->sliced, of[i])));
+      if (!of_it) return no("argument " + std::to_string(i) + " is neither the original's value nor a piece of it");
       if (number >= 0 && (m->number != number || m->count != count))
         return no("argument " + std::to_string(i) + " is another piece than the arguments before it");
       number = m->number, count = m->count;
@@ -311,6 +315,7 @@ class pieces {
   numbers const& was_;
   op_graph const& g_;
   numbers& now_;
+  rewritten& rewrites_;
   std::unordered_map<digest, meaning, digest_key> known_;
   std::vector<std::pair<digest, value_id>> originals_;  // by number
   // of the op at hand

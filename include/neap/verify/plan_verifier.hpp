@@ -33,9 +33,10 @@ verification verify_plan(G const& original, plan<G> const& p, std::span<seconds_
   if (p.original != original.digest())
     out.add({violation_kind::other_original, no_id, nothing<op_id>, nothing<storage_id>,
              "the plan was made for another graph"});
-  check_what_is_computed(original, p.graph, out);
-  plan_parts const parts{p.graph,      original,         p.steps,       p.buffers,           p.waits,   p.options,
-                         p.peak_bytes, p.resident_bytes, p.arena_bytes, p.lower_bound_bytes, p.latency, seconds};
+  bool const rewritten = check_what_is_computed(original, p.graph, out);
+  plan_parts const parts{p.graph,   original,     p.steps,          p.buffers,     p.waits,
+                         p.options, p.peak_bytes, p.resident_bytes, p.arena_bytes, p.lower_bound_bytes,
+                         p.latency, rewritten,    seconds};
   run_check(parts, out)();
   if (p.arena_bytes > limit)
     out.add({violation_kind::over_budget, no_id, nothing<op_id>, nothing<storage_id>,

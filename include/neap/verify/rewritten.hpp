@@ -1,0 +1,187 @@
+// Rewritten pieces, for the verifier: ops that the original has not, and values computed otherwise than in the original.
+// That such a value is the original's is shown by evaluating both in a prime field, from values that both graphs have, down
+// to which neither looks further (ir/field_values.hpp). Nothing is believed of where a rewrite was made or by what rule.
+//
+//   original   c * (a + b) -> tanh          planned   c * a + c * b -> tanh
+//
+// tanh is the original's op by its origin; its argument has another number, and is compared: c, a and b have one number in
+// both graphs and are free variables. Where that is not enough (a graph may have both a sum and what it was taken apart
+// into), sums and products of elements are looked through too, then products of matrices, then everything down to sources.
+//
+// What is computed otherwise and is nobody's argument in the end has no place in a plan.
+#pragma once
+
+#include <neap/ir/field_values.hpp>
+#include <neap/verify/value_numbers.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0::detail::verifying {
+
+class rewritten {
+ public:
+  rewritten(op_graph const& original, numbers const& was, op_graph const& g, numbers const& now)
+      : original_(original),
+        was_(was),
+        g_(g),
+        now_(now) {}
+
+  /// The first `n` ops of the order have their numbers.
+  void numbered(std::size_t n) { numbered_ = n; }
+
+  /// Whether an op could be one that a rewrite has put there: of a known operator, that writes nothing and draws nothing.
+  bool may_be(op_id o) const {
+    return !g_.as<op::opaque>(o) && !g_.as<op::blank>(o) && !g_.facets(o).random && g_.facets(o).standard_row >= 0 &&
+           g_.record(o).part == nothing<part_id> && !updates_in_place(g_, o) && !is_transfer(g_, o);
+  }
+  /// Takes an op of the planned graph that the original has not, if it may be one.
+  bool take(op_id o) {
+    if (!may_be(o)) return false;
+    if (state_.empty()) state_.assign(g_.op_count(), 0);
+    state_[index(o)] = taken;
+    taken_.push_back(o);
+    return true;
+  }
+  /// Whether the value is made by such an op.
+  bool makes(value_id v) const {
+    auto const o = g_.producer(v);
+    return o != nothing<op_id> && !state_.empty() && (state_[index(o)] == taken || state_[index(o)] == used);
+  }
+
+  /// Whether a planned value is the original's.
+  bool same(value_id v, value_id w) {
+    if (now_.value[v] == was_.value[w]) return true;
+    if (!(g_.type(v) == original_.type(w))) return false;
+    if (original_.producer(w) == nothing<op_id>) return false;
+    auto const key = std::uint64_t{index(v)} << 32 | index(w);
+    auto const [at, fresh] = compared_.emplace(key, false);
+    if (!fresh) return at->second;
+    bool const is = compare(v, w);
+    compared_[key] = is;
+    if (is) use(v);
+    return is;
+  }
+  /// Whether any value was shown to be the original's by evaluation.
+  bool any() const { return any_; }
+  /// Ops that the original has not and that no such value is made of.
+  std::vector<op_id> unused() const {
+    std::vector<op_id> all;
+    for (auto o : taken_)
+      if (state_[index(o)] == taken) all.push_back(o);
+    return all;
+  }
+
+ private:
+  static constexpr std::uint8_t taken = 1, used = 2, passed = 3;
+
+  /// How deep an operator is looked through: what only moves elements, sums and products of elements, products of
+  /// matrices, all others.
+  static int depth_of(op_graph const& g, op_id o) {
+    static operator_facets const* const moves[] = {
+        &facets_of<op::copy>,    &facets_of<op::load>,   &facets_of<op::cast>,        &facets_of<op::fill>,
+        &facets_of<op::reshape>, &facets_of<op::slice>,  &facets_of<op::permute>,     &facets_of<op::split>,
+        &facets_of<op::pad>,     &facets_of<op::concat>, &facets_of<op::broadcast_to>};
+    static operator_facets const* const elements[] = {
+        &facets_of<op::add>, &facets_of<op::sub>,        &facets_of<op::mul>,        &facets_of<op::div>,
+        &facets_of<op::neg>, &facets_of<op::square>,     &facets_of<op::reciprocal>, &facets_of<op::add_scalar>,
+        &facets_of<op::sum>, &facets_of<op::mul_scalar>, &facets_of<op::sum_to>,     &facets_of<op::mean>};
+    static operator_facets const* const products[] = {&facets_of<op::matmul>, &facets_of<op::conv2d>,
+                                                      &facets_of<op::conv2d_grad_input>,
+                                                      &facets_of<op::conv2d_grad_weight>};
+    auto const* f = &g.facets(o);
+    auto const is_in = [&](auto const& list) {
+      return std::find(std::begin(list), std::end(list), f) != std::end(list);
+    };
+    return is_in(moves) ? 0 : is_in(elements) ? 1 : is_in(products) ? 2 : 3;
+  }
+
+  struct digest_key {
+    std::size_t operator()(digest const& d) const { return static_cast<std::size_t>(d.low); }
+  };
+  using number_list = std::unordered_set<digest, digest_key>;
+
+  /// Values whose numbers the other graph has too.
+  class common final : public given_values {
+   public:
+    common(op_graph const& g, numbers const& n, number_list const& other, value_id asked, int depth)
+        : g_(g),
+          n_(n),
+          other_(other),
+          asked_(asked),
+          depth_(depth) {}
+    bool given(value_id v, digest& name) const override {
+      if (v == asked_ || other_.count(n_.value[v]) == 0) return false;
+      if (auto const o = g_.producer(v); o != nothing<op_id> && depth_of(g_, o) <= depth_) return false;
+      name = n_.value[v];
+      return true;
+    }
+
+   private:
+    op_graph const& g_;
+    numbers const& n_;
+    number_list const& other_;
+    value_id asked_;
+    int depth_;
+  };
+
+  void learn() {
+    if (originals_.empty())
+      for (auto v : original_.values()) originals_.insert(was_.value[v]);
+    if (planned_.empty())
+      for (auto v : g_.sources()) planned_.insert(now_.value[v]);
+    for (; learned_ < numbered_; ++learned_)
+      for (auto v : g_.outputs(now_.order[learned_])) planned_.insert(now_.value[v]);
+  }
+  bool compare(value_id v, value_id w) {
+    learn();
+    for (int depth = 0; depth <= 3; ++depth) {
+      // A planned value may be one of the original's others: that is where the comparison ends, unless nothing is left.
+      bool const is_given = g_.producer(v) == nothing<op_id> ||
+                            (originals_.count(now_.value[v]) != 0 && depth_of(g_, g_.producer(v)) > depth);
+      common const from_plan(g_, now_, originals_, is_given ? nothing<value_id> : v, depth);
+      common const from_original(original_, was_, planned_, w, depth);
+      field_values a(g_, from_plan, most_elements), b(original_, from_original, most_elements);
+      if (compare_in_field(a, g_, v, b, original_, w) == field_answer::same) return true;
+    }
+    return false;
+  }
+  /// Marks what a value is made of.
+  void use(value_id v) {
+    any_ = true;
+    if (state_.empty()) return;
+    std::vector<op_id> open;
+    auto const visit = [&](value_id x) {
+      auto const o = g_.producer(x);
+      if (o == nothing<op_id>) return;
+      // Helpers between (slices, copies, swaps) are looked through.
+      if (state_[index(o)] == taken) state_[index(o)] = used, open.push_back(o);
+      else if (state_[index(o)] == 0 && (depth_of(g_, o) == 0 || is_transfer(g_, o)))
+        state_[index(o)] = passed, open.push_back(o);
+    };
+    visit(v);
+    while (!open.empty()) {
+      auto const o = open.back();
+      open.pop_back();
+      for (auto x : g_.inputs(o)) visit(x);
+    }
+  }
+  static constexpr std::int64_t most_elements = 2'000'000;
+
+  op_graph const& original_;
+  numbers const& was_;
+  op_graph const& g_;
+  numbers const& now_;
+  std::size_t numbered_ = 0, learned_ = 0;
+  number_list originals_, planned_;
+  std::unordered_map<std::uint64_t, bool> compared_;
+  std::vector<std::uint8_t> state_;  // of ops of the planned graph
+  std::vector<op_id> taken_;
+  bool any_ = false;
+};
+
+}  // namespace neap::inline v0::detail::verifying

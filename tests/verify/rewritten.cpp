@@ -1,0 +1,193 @@
+// Plans of rewritten graphs: the verifier accepts what computes the same, however it was rewritten, and nothing else.
+#include <neap/verify/plan_verifier.hpp>
+
+#include <neap/import/plan_file.hpp>
+#include <neap/memory/make_plan.hpp>
+#include <neap/mutate/chain.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/mutate/taso_rules.hpp>
+#include <neap/mutate/undo.hpp>
+#include <neap/report/plan_file.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/simulate/roofline.hpp>
+#include <neap/simulate/simulator.hpp>
+
+#include "../support/differences.hpp"
+#include "../support/plain_run.hpp"
+#include "../support/random_algebra.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace wrong {
+using neap::match, neap::rule;
+using neap::pattern::a, neap::pattern::b, neap::pattern::c, neap::pattern::x, neap::pattern::s;
+using neap::pattern::concat, neap::pattern::made, neap::pattern::matmul, neap::pattern::mul_scalar,
+    neap::pattern::permute, neap::pattern::slice, neap::pattern::unary;
+
+constexpr auto twice = [](match const& m) { return neap::op::mul_scalar{2 * m.as<neap::op::mul_scalar>(s).value}; };
+constexpr auto whole = [](match const& m) {
+  return neap::op::slice{m.as<neap::op::slice>(s).axis, 0,
+                         m.as<neap::op::slice>(s).stop - m.as<neap::op::slice>(s).start};
+};
+
+constexpr rule difference("difference", (a + b) >> (a - b));
+constexpr rule first_twice("first twice", (a + b) >> (a + a));
+constexpr rule first_only("first only", (a * b) >> a);
+constexpr rule turned("turned", (a - b) >> (b - a));
+constexpr rule half("half", (c * (a + b)) >> (c * a + b));
+constexpr rule commuted("commuted", matmul[s](a, b) >> matmul[s](b, a));
+constexpr rule doubled("doubled", mul_scalar[s](x) >> made<twice>(x));
+constexpr rule turned_concat("turned concat", concat[s](a, b) >> concat[s](b, a));
+constexpr rule other_piece("other piece", slice[s](x) >> made<whole>(x));
+constexpr rule linear("linear", unary[s](a) >> unary[s](a + a));
+constexpr rule gone("gone", unary[s](a) >> a);
+constexpr rule unpermuted("unpermuted", permute(x) >> x);
+}  // namespace wrong
+
+namespace {
+
+roofline const device = roofline::h100_like();
+
+candidate<graph> judged(graph g, schedule s) {
+  auto r = simulate(g, s, device);
+  return {std::move(g), std::move(s), std::move(r)};
+}
+candidate<graph> judged(graph g) {
+  auto order = reverse_post_order{}(g);
+  return judged(std::move(g), std::move(order));
+}
+plan<graph> planned(candidate<graph> const& c, graph const& original) {
+  return make_plan(c, original, memory_options{});
+}
+
+}  // namespace
+
+TEST_CASE("plans of graphs after walks of rules, recomputation and swaps are right, as files too") {
+  constexpr auto moves = chain(taso_rules{}, rematerialize{}, neap::swap{}, de_rematerialize{}, de_swap{});
+  std::size_t rewrites = 0, steps = 0;
+  for (std::uint64_t seed = 0; seed < 250; ++seed) {
+    CAPTURE(seed);
+    auto const original = random_algebra(seed).make(8 + seed % 16);
+    auto c = judged(original);
+    random_stream draw(seed, 3);
+    std::string path;
+    for (int step = 0; step < 8; ++step) {
+      std::vector<mutation_of<stream_of<std::remove_const_t<decltype(moves)>, graph>>> all;
+      auto stream = moves(c);
+      while (auto m = stream.next()) all.push_back(*m);
+      if (all.empty()) break;
+      auto const& m = all[draw.below(static_cast<std::uint32_t>(all.size()))];
+      auto e = apply_mutation(m, c);
+      if (!e) continue;
+      ++steps, rewrites += std::holds_alternative<rewrite>(m);
+      path += "; " + describe(m, c);
+      c = judged(std::move(e->graph), std::move(e->order));
+    }
+    CAPTURE(path);
+    auto const p = planned(c, original);
+    auto const verdict = verify_plan(original, p, device);
+    REQUIRE_MESSAGE(verdict.ok(), verdict.message());
+
+    plan_source from{"walk"};
+    from.durations = duration_source{{}, false, device};
+    auto const back = io::parse_plan(plan_json(p, from), "walk");
+    REQUIRE_MESSAGE(back.ok(), back.message());
+    auto const again = verify_plan(original, back->planned, device);
+    REQUIRE_MESSAGE(again.ok(), again.message());
+  }
+  CHECK(rewrites > 500);
+  CHECK(steps > 800);
+}
+
+TEST_CASE("wrong rewrites are refused, before and behind right ones") {
+  constexpr rewriter rules_of_it = using_rules<wrong::difference, wrong::first_twice, wrong::first_only, wrong::turned,
+                                               wrong::half, wrong::commuted, wrong::doubled, wrong::turned_concat,
+                                               wrong::other_piece, wrong::linear, wrong::gone, wrong::unpermuted>;
+  std::size_t refused = 0, right = 0;
+  host_backend backend;
+  for (std::uint64_t seed = 0; seed < 250; ++seed) {
+    CAPTURE(seed);
+    auto const original = random_algebra(seed).make(6 + seed % 10);
+    auto const c = judged(original);
+    auto const sources = random_sources(original, seed);
+    auto const expected = run_plainly(original, c.order, sources, backend);
+    auto stream = rules_of_it(c);
+    random_stream draw(seed, 4);
+    while (auto m = stream.next()) {
+      CAPTURE(describe(*m, c));
+      auto e = m->apply(c);
+      if (!e) continue;
+      auto next = judged(std::move(e->graph), std::move(e->order));
+      if (draw.below(2)) {  // hidden by a right one
+        std::vector<rewrite> all;
+        auto more = taso_rules{}(next);
+        while (auto x = more.next()) all.push_back(*x);
+        if (!all.empty())
+          if (auto f = all[draw.below(static_cast<std::uint32_t>(all.size()))].apply(next))
+            next = judged(std::move(f->graph), std::move(f->order));
+      }
+      auto const got = run_plainly(next.graph, next.order, sources, backend);
+      double const error = std::max(difference(expected.kept, got.kept), difference(expected.sources, got.sources));
+      auto const verdict = verify_plan(original, planned(next, original), device);
+      // a + a is a + b where b is a; and what is right to rounding is right.
+      if (error > 1e-9) {
+        CHECK(!verdict.ok());
+        ++refused;
+      } else if (verdict.ok()) {
+        ++right;
+      }
+    }
+  }
+  CHECK(refused > 500);
+  CHECK(right > 20);
+}
+
+TEST_CASE("an op that nothing of the original is made of is refused") {
+  maker m;
+  auto const a = m.in({2, 3}), b = m.in({2, 3});
+  auto const sum = a + b;
+  m.keep(sum);
+  auto const original = m.done();
+  graph_editor edit(original);
+  edit.add(op::mul{}, {original.sources()[0], original.sources()[1]});
+  auto const verdict = verify_plan(original, planned(judged(graph(std::move(edit).finish())), original), device);
+  CHECK(verdict.has(violation_kind::unknown_op));
+}
+TEST_CASE("a copy that is written in place is not the weight that it was made of") {
+  maker m;
+  auto const w = m.weight({2, 3}), g = m.in({2, 3});
+  m.keep(summed(m.put(op::accumulate{}, {copied(w), g}), {0}));
+  auto const original = m.done();
+  graph_editor edit(original);
+  for (auto o : original.ops())
+    if (original.as<op::accumulate>(o)) edit.set_input(o, 0, original.sources()[0]);
+  for (auto o : original.ops())
+    if (original.as<op::copy>(o)) edit.remove(o);
+  auto const verdict = verify_plan(original, planned(judged(graph(std::move(edit).finish())), original), device);
+  CHECK(!verdict.ok());
+}
+TEST_CASE("arguments that commute, or are computed twice in two ways, are the same") {
+  maker m;
+  auto const a = m.in({2, 3}), b = m.in({2, 3}), c = m.in({2, 3});
+  auto const e = a + b;
+  m.keep(tanh(c * e));
+  m.keep(e);
+  auto const original = m.done();
+  graph_editor edit(original);
+  auto const in = original.sources();
+  auto const ca = edit.add(op::mul{}, {in[2], in[0]})[0], cb = edit.add(op::mul{}, {in[2], in[1]})[0];
+  auto const sum = edit.add(op::add{}, {ca, cb})[0];
+  for (auto o : original.ops())
+    if (original.as<op::tanh>(o)) edit.set_input(o, 0, sum);
+  for (auto o : original.ops())
+    if (original.as<op::mul>(o)) edit.remove(o);
+  auto const verdict = verify_plan(original, planned(judged(graph(std::move(edit).finish())), original), device);
+  CHECK_MESSAGE(verdict.ok(), verdict.message());
+}
