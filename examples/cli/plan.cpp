@@ -183,13 +183,13 @@ int run(options const& o) {
   // A solver of its own is judged and placed, and nothing is changed in its plan; with all of them a search goes on.
   auto moves = pipeline(o.moves, device.model.to_device_bytes_per_second, g.program, o.input.path);
   auto const solvers = solvers_of(o.solver);
+  if (o.solver != "search" && moves.allows().recompute) search.starts = neap::solver_seeds(solvers);
   if (o.solver != "all" && o.solver != "search") {
     if (o.moves != "all") throw refused{"--moves: --solver " + o.solver + " makes none: take all or search"};
     if (auto const can = neap::can_solve(g.program, g.order, solvers); !can)
       throw refused{o.input.path + ": --solver " + o.solver + ": " + can.message()};
     moves = moves_t(neap::no_moves{});
   }
-  if (o.solver != "search" && moves.allows().recompute) search.starts = neap::solver_seeds(solvers);
   auto const found = neap::optimize(g.program, moves, device, g.order, search);
   if (terminal) std::fprintf(stderr, "\n");
   auto const& p = found.placed;

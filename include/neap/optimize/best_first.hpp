@@ -157,7 +157,8 @@ class best_first {
   void dive_from_all(std::vector<node_ptr> starts) {
     if (allowed_by(moves_).recompute) {
       dive_from_seeds();
-      for (int tries = 0; tries < 3 && !hunting_ && !best_->given && !place() && !out_of_time(0.6); ++tries) plant(starts);
+      for (int tries = 0; tries < 3 && !hunting_ && !best_->given && !place() && !out_of_time(0.6); ++tries)
+        plant(starts);
     }
     std::stable_sort(starts.begin(), starts.end(),
                      [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
