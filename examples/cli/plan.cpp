@@ -72,7 +72,7 @@ moves_t pipeline(std::string const& names, double link, neap::graph const& g, st
   }
   using namespace neap;
   std::optional<moves_t> moves;
-  auto const with = [&](moves_t more) { moves = moves ? moves_t(chain(*moves, more)) : more; };
+  auto const with = [&](moves_t const& more) { moves = moves ? moves_t(chain(*moves, more)) : more; };
   if (remat && swap) with(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)));
   else if (swap) with(neap::swap{link} | truncate(32));
   else if (remat) with(rematerialize{} | truncate(32));

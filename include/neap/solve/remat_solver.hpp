@@ -68,7 +68,7 @@ struct seeded_remat {
   Seed seed;
   Improver improver;
   remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
-    remat_answer const known = seed(p, limits);
+    remat_answer known = seed(p, limits);
     if (known.status == remat_status::optimal || known.status == remat_status::infeasible) return known;
     remat_answer best = improver.improve(p, limits, known);
     best.work += known.work;
