@@ -28,7 +28,8 @@ struct estimated_fission {
 };
 
 struct fission_sweep_options {
-  std::uint32_t starts = 12, ends = 12;  // positions tried before and after the peak, beside the first and the last
+  std::uint32_t starts = 20, ends = 20;  // positions tried before and after the peak, beside the first and the last;
+                                         // more of small programs, fewer of large ones
   std::uint32_t components = 4;          // the largest ones, by the bytes they can cut
   std::int64_t most_parts = 256;
 };
@@ -45,6 +46,7 @@ class fission_sweep {
         options_(options),
         at_(positions(order)),
         dims_(g) {
+    options_.starts = tries(options.starts), options_.ends = tries(options.ends);
     touches_.build(g.storage_count(), [&](auto&& pair) {
       for (std::uint32_t p = 0; p < order.size(); ++p) {
         for (auto v : g.inputs(order[p])) pair(g.storage(v), p);
@@ -114,6 +116,11 @@ class fission_sweep {
       if (at.empty() || at.back() != p) at.push_back(p);
     }
     return at;
+  }
+  /// Each position costs more in a large program.
+  std::uint32_t tries(std::uint32_t asked) const {
+    auto const n = static_cast<std::uint32_t>(order_.size());
+    return n > 8000 ? std::min(asked, 12u) : std::max(asked, std::min(40u, 9600 / (n + 1)));
   }
   /// Those that can cut the most bytes of what is not resident.
   std::vector<component_id> largest_components() const {
