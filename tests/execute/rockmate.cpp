@@ -73,6 +73,7 @@ int check_budgets(Model const& of, Sample const& sample, training_options option
     rockmate_options how;
     how.training = options;
     how.search.iterations = 250;
+    how.search.time = time_budget(std::chrono::seconds(60));  // candidates end the search, however slow the machine is
     auto train = rockmate(model, sample, loss, optimizer, memory_limit(budget), backend, how);
     if (!train) {
       CHECK(train.message().find("no plan fits") != std::string::npos);
