@@ -2,9 +2,9 @@
 // system spends for it, and its peak memory. The compilers are the arguments (default: the one that built this program).
 //
 //   - the umbrella in an empty program, and every header of a layer, with -fsyntax-only (best of three);
-//   - README's program at -O2 -march=native, with the library compiled apart and in one command, and the same program
-//     with an operator of one's own, apart;
-//   - the three files that compile the library for a program, once.
+//   - README's program at -O2 -march=native, with the library compiled apart and in one command, as a program of one file
+//     and of several, and the same program with an operator of one's own, apart;
+//   - the six files that compile the library for a program, once.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -128,8 +128,10 @@ int main(int argc, char** argv) {
     row("neap.hpp apart", compile(compiler, including({"neap/neap.hpp"}), look + " -DNEAP_COMPILED_APART", 3));
     row("README's program apart", compile(compiler, program, apart, 1));
     row("README's program with an own operator apart", compile(compiler, own, apart, 1));
-    row("README's program in one command", compile(compiler, program, make, 1));
-    for (auto const* part : {"compiled", "compiled_operators", "compiled_kernels"})
+    row("README's program in one command", compile(compiler, program, make + "-DNEAP_ONE_FILE", 1));
+    row("README's program in one command, with all kernels", compile(compiler, program, make, 1));
+    for (auto const* part : {"compiled", "compiled_search", "compiled_execution", "compiled_operators",
+                             "compiled_kernels", "compiled_image_kernels"})
       row(std::string("neap/") + part + ".hpp",
           compile(compiler, including({std::string("neap/") + part + ".hpp"}), apart, 1));
     for (auto const* layer : {"core", "backend", "ir", "plan", "model", "train", "import", "schedule", "simulate",

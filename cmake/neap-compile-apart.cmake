@@ -1,8 +1,8 @@
-# neap_compile_apart(TARGET): what a program need not compile in each of its files is compiled once, in three source files
-# of its own: what is no template; the standard operators; their kernels (only that file reads Thrust's headers). All are
-# optimised whatever the build type: kernels at -O0 are 15 times slower.
+# neap_compile_apart(TARGET): what a program need not compile in each of its files is compiled once, in source files
+# of its own: what is no template, in three files; the standard operators; their kernels, in two (one reads Thrust's
+# headers). All are optimised whatever the build type: kernels at -O0 are 15 times slower.
 function(neap_compile_apart target)
-  foreach(part compiled compiled_operators compiled_kernels)
+  foreach(part compiled compiled_search compiled_execution compiled_operators compiled_kernels compiled_image_kernels)
     set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}-neap-${part}.cpp)
     file(GENERATE OUTPUT ${source} CONTENT "#include <neap/${part}.hpp>\n")
     target_sources(${target} PRIVATE ${source})

@@ -1,8 +1,15 @@
-// The kernels of the standard operators, for one source file of a program whose files are compiled with
-// NEAP_COMPILED_APART (neap/compiled.hpp says more). It alone reads Thrust's headers.
+// The kernels of the standard operators, but for those of images, for one source file of a program whose files are
+// compiled with NEAP_COMPILED_APART (neap/compiled.hpp says more). It alone reads Thrust's headers.
 #pragma once
 
 #include <neap/backend/kernels/sort_positions.hpp>
+#include <neap/model/image_kernels.hpp>
 #include <neap/model/kernels.hpp>
+
+#define NEAP_COMPILED_ELSEWHERE(OP)                                                                                 \
+  extern template void neap::detail::run_kernel<neap::host_backend, neap::op::OP>(neap::host_backend&, void const*, \
+                                                                                  neap::kernel_arguments const&);
+NEAP_IMAGE_KERNELS(NEAP_COMPILED_ELSEWHERE)
+#undef NEAP_COMPILED_ELSEWHERE
 
 template struct neap::detail::compile_standard_kernels<neap::standard_operators>;

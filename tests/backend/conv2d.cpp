@@ -136,7 +136,7 @@ TEST_CASE("conv2d of many channels, which are matrix products where the machine 
   check<float>({1, 130, 40, 20}, {128, 130, 3, 2}, {});  // strips of images
   check<float>({2, 3, 48, 48}, {160, 3, 16, 16}, {.stride = {16, 16}});
   neap::random_stream draw{9};
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < neap::testing::cases(12); ++i) {
     conv2d_options o;
     shape x{1 + draw.below(6), 126 + draw.below(20)}, w{126 + draw.below(20), x[1]};
     for (std::size_t a = 0; a < 2; ++a) {
@@ -158,7 +158,7 @@ TEST_CASE("3x3 convolutions of stride 1, which Winograd's algorithm takes where 
   check<float>({2, 260, 20, 24}, {256, 260, 3, 3}, {});         // and tiles by the block
   check<float>({9, 32, 4, 4}, {32, 32, 3, 3}, same_size);       // images of one tile
   neap::random_stream draw{10};
-  for (int i = 0; i < (neap::testing::sanitized ? 6 : 30); ++i) {
+  for (int i = 0; i < neap::testing::cases(30); ++i) {
     conv2d_options o;
     shape x{1 + draw.below(5), 16 + draw.below(70)}, w{16 + draw.below(70), x[1], 3, 3};
     for (std::size_t a = 0; a < 2; ++a) {
@@ -171,7 +171,7 @@ TEST_CASE("3x3 convolutions of stride 1, which Winograd's algorithm takes where 
 
 TEST_CASE("convolutions of stride 2, which are products by taps where the machine has vectors for them") {
   neap::random_stream draw{11};
-  for (int i = 0; i < (neap::testing::sanitized ? 8 : 40); ++i) {
+  for (int i = 0; i < neap::testing::cases(40); ++i) {
     conv2d_options o{.stride = {2, 2}};
     std::int64_t const k = i % 3 == 0 ? 1 : 3;
     shape x{1 + draw.below(5), 16 + draw.below(70)}, w{16 + draw.below(70), x[1], k, k};
@@ -250,7 +250,7 @@ TEST_CASE("a weight gradient of many channels is added to what is there") {
 
 TEST_CASE("conv2d on random shapes") {
   neap::random_stream draw{7};
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < neap::testing::cases(60); ++i) {
     conv2d_options o;
     o.groups = 1 + draw.below(3);
     shape x{1 + draw.below(3), o.groups * (1 + draw.below(5))}, w{o.groups * (1 + draw.below(12)), x[1] / o.groups};

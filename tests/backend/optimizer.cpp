@@ -1,5 +1,7 @@
 #include <neap/backend/kernels/optimizer.hpp>
 
+#include <neap/backend/kernels/muon.hpp>
+
 #include "testing.hpp"
 
 #include <doctest/doctest.h>
@@ -94,4 +96,22 @@ TEST_CASE("gradients are clipped by their global norm") {
   CHECK(near(a, expected, 1e-6));
   clip_scale(one, scale, total, 1e9);
   CHECK(values(scale)[0] == 1);
+}
+
+TEST_CASE("muon has the same bits on any number of threads, and stays in its workspace") {
+  random_stream r{4};
+  host_backend one{1}, many{3};
+  for (shape const& s : {shape{130, 300}, shape{300, 70}, shape{2, 9000}})
+    for (dtype t : floating_types) {
+      if (size_of(t) < 4) continue;
+      auto w = random_dense(t, s, r), m = random_dense(t, s, r), g = random_dense(t, s, r);
+      owned w2{w}, m2{m};
+      auto const bytes = static_cast<std::size_t>(muon_workspace({t, s}));
+      std::vector<double> work(bytes / 8 + 8, 7);
+      muon_update(one, w, m, g, {}, work.data());
+      for (std::size_t i = (bytes + 7) / 8; i < work.size(); ++i) CHECK(work[i] == 7);
+      muon_update(many, w2, m2, g, {}, work.data());
+      CHECK(same_bits(w, w2));
+      CHECK(same_bits(m, m2));
+    }
 }

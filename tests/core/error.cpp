@@ -24,7 +24,11 @@ TEST_CASE("a result is a value or a message") {
   result<int> const bad = failure{"no such file"};
   CHECK_FALSE(bad);
   CHECK(bad.message() == "no such file");
-  CHECK_THROWS_WITH(bad.value(), "no such file");
+  auto const here = std::source_location::current();
+  CHECK_THROWS_WITH(bad.value(), error(std::source_location::current(), "no such file").what());
+  CHECK_THROWS_WITH(bad.value(here), error(here, "no such file").what());
+  CHECK_THROWS_WITH(bad.value({}), "no such file");
+  CHECK_THROWS_WITH(*bad, "no such file");
   result<std::unique_ptr<int>> moved = std::make_unique<int>(4);  // values that can only be moved
   CHECK(**moved == 4);
   auto const taken = std::move(moved).value();
@@ -37,6 +41,6 @@ TEST_CASE("a status is good unless it says why not") {
   status const bad = failure{"disk full"};
   CHECK_FALSE(bad);
   CHECK(bad.message() == "disk full");
-  CHECK_THROWS_WITH(bad.value(), "disk full");
+  CHECK_THROWS_WITH(bad.value(), error(std::source_location::current(), "disk full").what());
   CHECK_NOTHROW(status{}.value());
 }

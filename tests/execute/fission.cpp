@@ -13,13 +13,13 @@
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/beside_eager.hpp"
 #include "../support/numbers.hpp"
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 using namespace neap;
+using neap::testing::check_beside_eager;
 using neap::testing::numbers;
 
 namespace {
@@ -44,23 +44,8 @@ std::size_t check_in_parts(Model model, Sample const& sample, Loss const& loss, 
   std::size_t parts = 0;
   for (auto o : found.best.graph.ops()) parts += found.best.graph.record(o).part != nothing<part_id>;
   trainer train(program, found.placed, eager_context::current().backend());
-  training_state state;
-  for (int i = 0; i < 5; ++i) {
-    double const planned = train(sample);
-    double const plain = eager_step(eager, sample, loss, optimizer, state).template item<double>();
-    CHECK(planned == doctest::Approx(plain).epsilon(1e-4));
-  }
+  check_beside_eager(train, model, eager, sample, loss, optimizer, 5);
   CHECK(train.program().high_water_bytes() == found.placed.arena_bytes);
-  auto const a = parameters(model), b = parameters(eager);
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    auto const x = a[i].template values<float>(), y = b[i].template values<float>();
-    double most = 0, large = 1e-6;
-    for (std::size_t k = 0; k < x.size(); ++k) {
-      most = std::max(most, static_cast<double>(std::abs(x[k] - y[k])));
-      large = std::max(large, static_cast<double>(std::abs(y[k])));
-    }
-    CHECK(most / large < 1e-3);
-  }
   return parts;
 }
 

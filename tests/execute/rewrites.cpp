@@ -15,16 +15,17 @@
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/beside_eager.hpp"
 #include "../support/numbers.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
 using namespace neap;
+using neap::testing::check_beside_eager;
 using neap::testing::numbers;
 
 namespace {
@@ -38,33 +39,19 @@ void check_run(Model& model, Program const& program, plan<graph> const& p, Sampl
   REQUIRE_MESSAGE(verdict.ok(), verdict.message());
   auto eager = model;
   trainer train(program, p, eager_context::current().backend());
-  training_state state;
-  for (int i = 0; i < 3; ++i) {
-    double const planned = train(sample);
-    double const plain = eager_step(eager, sample, loss, descent, state).template item<double>();
-    CHECK(planned == doctest::Approx(plain).epsilon(1e-4));
-  }
-  auto const a = parameters(model), b = parameters(eager);
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    auto const x = a[i].template values<float>(), y = b[i].template values<float>();
-    double most = 0, large = 1e-6;
-    for (std::size_t k = 0; k < x.size(); ++k) {
-      most = std::max(most, static_cast<double>(std::abs(x[k] - y[k])));
-      large = std::max(large, static_cast<double>(std::abs(y[k])));
-    }
-    CHECK(most / large < 1e-3);
-  }
+  check_beside_eager(train, model, eager, sample, loss, descent, 3);
 }
 
 using moves_t = any_mutator<graph>;
 
-/// Walks of up to 8 mutations, then three steps; how many rewrites were made.
+/// Walks of up to 8 mutations, then three steps; how many rewrites a walk were made.
 template <class Model, class Sample, class Loss>
-std::size_t check_walks(Model model, Sample const& sample, Loss const& loss, std::uint64_t walks) {
+double check_walks(Model model, Sample const& sample, Loss const& loss, std::uint64_t walks) {
   initialise(model, 5);
   std::size_t rewrites = 0;
   moves_t const algebra = checked(taso_rules{}),
                 others = chain(zip(rematerialize{}, neap::swap{}), undo_moves, reorder{});
+  if (testing::sanitized) walks = 2;
   for (std::uint64_t walk = 0; walk < walks; ++walk) {
     auto trained = model;
     auto const program = training_step(trained, sample, loss, descent);
@@ -92,25 +79,25 @@ std::size_t check_walks(Model model, Sample const& sample, Loss const& loss, std
     CAPTURE(path);
     check_run(trained, program, make_plan(c, program.program), sample, loss);
   }
-  return rewrites;
+  return static_cast<double>(rewrites) / static_cast<double>(walks);
 }
 
 }  // namespace
 
 TEST_CASE("transformers, rewritten at random") {
   std::pair<tensor, tensor> const text{numbers({2, 8}, 1, 16), numbers({2, 8}, 2, 16)};
-  CHECK(check_walks(zoo::gpt(zoo::gpt_config::toy()), text, cross_entropy{}, 6) > 20);
+  CHECK(check_walks(zoo::gpt(zoo::gpt_config::toy()), text, cross_entropy{}, 6) > 3);
   auto apart = zoo::gpt_config::toy();
   apart.fused_attention = false, apart.tied_head = false, apart.dropout = 0.1;
-  CHECK(check_walks(zoo::gpt(apart), text, cross_entropy{}, 6) > 20);
-  CHECK(check_walks(zoo::llama(zoo::llama_config::toy()), text, cross_entropy{}, 6) > 20);
+  CHECK(check_walks(zoo::gpt(apart), text, cross_entropy{}, 6) > 3);
+  CHECK(check_walks(zoo::llama(zoo::llama_config::toy()), text, cross_entropy{}, 6) > 3);
 }
 TEST_CASE("nets of images and recurrent nets, rewritten at random") {
   std::pair<tensor, tensor> const images{tensor::randn({2, 3, 16, 16}, 1), numbers({2}, 2, 4)};
-  CHECK(check_walks(zoo::vit(zoo::vit_config::toy()), images, cross_entropy{}, 4) > 10);
-  CHECK(check_walks(zoo::densenet(zoo::densenet_config::toy()), images, cross_entropy{}, 4) > 10);
+  CHECK(check_walks(zoo::vit(zoo::vit_config::toy()), images, cross_entropy{}, 4) > 2.5);
+  CHECK(check_walks(zoo::densenet(zoo::densenet_config::toy()), images, cross_entropy{}, 4) > 2.5);
   std::pair<tensor, tensor> const text{numbers({2, 8}, 1, 16), numbers({2, 8}, 2, 16)};
-  CHECK(check_walks(zoo::lstm(zoo::lstm_config::toy()), text, cross_entropy{}, 3) > 3);
+  CHECK(check_walks(zoo::lstm(zoo::lstm_config::toy()), text, cross_entropy{}, 3) > 1);
 }
 
 TEST_CASE("MAGIS's pipelines plan training steps, rules and fission together, and every plan is verified") {
@@ -123,6 +110,7 @@ TEST_CASE("MAGIS's pipelines plan training steps, rules and fission together, an
   std::vector<moves_t> const pipelines{mlynar, sustr, chen, ines, texas};
   for (auto const& moves : pipelines) {
     for (double limit : {0.9, 0.7}) {
+      if (testing::sanitized && limit > 0.8) continue;
       search_options search;
       search.memory_at_most = memory_limit::of_original(limit);
       search.iterations = 150;

@@ -15,8 +15,12 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 using namespace neap;
@@ -73,6 +77,7 @@ int check_budgets(Model const& of, Sample const& sample, training_options option
     rockmate_options how;
     how.training = options;
     how.search.iterations = 250;
+    how.solvers.work = 20'000;
     how.search.time = time_budget(std::chrono::seconds(60));  // candidates end the search, however slow the machine is
     auto train = rockmate(model, sample, loss, optimizer, memory_limit(budget), backend, how);
     if (!train) {
@@ -130,6 +135,58 @@ struct mixer {
   }
 };
 
+/// A block of RegNetY (Radosavovic et al. 2020): a bottleneck of grouped convolutions, its channels weighed by
+/// squeeze-and-excitation.
+struct regnet_block {
+  nn::conv2d in, grouped, squeeze, excite, out;
+  nn::batch_norm2d first, second, third;
+  std::optional<nn::conv2d> shortcut;
+  std::optional<nn::batch_norm2d> shortcut_norm;
+
+  regnet_block(std::int64_t from, std::int64_t width, std::int64_t stride)
+      : in(from, width, 1, {.bias = false}),
+        grouped(width, width, 3, {.stride = stride, .padding = 1, .groups = width / 4, .bias = false}),
+        squeeze(width, from / 4, 1),
+        excite(from / 4, width, 1),
+        out(width, width, 1, {.bias = false}),
+        first(width),
+        second(width),
+        third(width) {
+    if (from == width && stride == 1) return;
+    shortcut.emplace(from, width, 1, nn::conv2d_options{.stride = stride, .bias = false});
+    shortcut_norm.emplace(width);
+  }
+  tensor operator()(tensor const& x) const {
+    tensor y = relu(second(grouped(relu(first(in(x))))));
+    y = third(out(y * sigmoid(excite(relu(squeeze(mean(y, {2, 3}, true)))))));
+    return relu(y + (shortcut ? (*shortcut_norm)((*shortcut)(x)) : x));
+  }
+  friend auto neap_fields(regnet_block& self) {
+    return std::tie(self.in, self.grouped, self.squeeze, self.excite, self.out, self.first, self.second, self.third,
+                    self.shortcut, self.shortcut_norm);
+  }
+  static constexpr std::array neap_names{"in",    "grouped", "squeeze", "excite",   "out",
+                                         "first", "second",  "third",   "shortcut", "shortcut_norm"};
+};
+std::vector<regnet_block> regnet_blocks() {
+  std::vector<regnet_block> all;
+  std::int64_t from = 8;
+  for (auto const& [width, depth] : {std::pair{8, 1}, std::pair{16, 1}, std::pair{24, 2}})
+    for (int i = 0; i < depth; ++i) all.emplace_back(from, width, i == 0 ? 2 : 1), from = width;
+  return all;
+}
+struct regnet {
+  nn::conv2d stem{3, 8, 3, {.padding = 1, .bias = false}};
+  nn::batch_norm2d norm{8};
+  std::vector<regnet_block> blocks = regnet_blocks();
+  nn::linear head{24, 4};
+  tensor operator()(tensor const& images) const {
+    tensor x = relu(norm(stem(images)));
+    for (auto const& b : blocks) x = b(x);
+    return head(mean(x, {2, 3}));
+  }
+};
+
 struct decoder_block {
   nn::layer_norm first{16}, second{16}, third{16};
   nn::multi_head_attention self{16, 2, {.causal = true}};
@@ -179,6 +236,9 @@ TEST_CASE("gpt, clipped, in two micro-batches") {  // the gradients pile up unti
 TEST_CASE("resnet, whose norms keep running statistics") {
   CHECK(check_budgets(zoo::resnet(zoo::resnet_config::toy()), images()) >= 4);
   CHECK(check_budgets(zoo::resnet(zoo::resnet_config::resnet50().narrow()), images()) >= 4);
+}
+TEST_CASE("regnet: grouped convolutions, and channels weighed by what the whole image has") {
+  CHECK(check_budgets(regnet{}, images()) >= 3);
 }
 TEST_CASE("vit") {
   auto c = zoo::vit_config::toy();

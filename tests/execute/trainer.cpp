@@ -2,6 +2,7 @@
 #include <neap/execute/trainer.hpp>
 
 #include <doctest/doctest.h>
+#include <neap/execute/evaluator.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/model/model.hpp>
 #include <neap/mutate/chain.hpp>
@@ -82,6 +83,7 @@ TEST_CASE("numbers of each step, scheduled or said, are those of eager steps, in
   check_steps(adam{.rate = rate}, {.micro_batches = 2}, some);
   check_steps(adamw{.rate = rate, .beta1 = [](std::int64_t s) { return s > 2 ? 0.9 : 0.8; }}, {}, some);
   check_steps(lion{.rate = rate}, {}, some);
+  check_steps(muon{.rate = rate, .others = {.rate = rate}, .leave_to_others = {"out.*"}}, {}, some);
 }
 
 TEST_CASE("a said rate is the rate: a step at rate 0 moves nothing, and a seed draws otherwise") {
@@ -189,11 +191,107 @@ TEST_CASE("named outputs: what the loss told besides") {
     CHECK(text.ends_with("trainer: the step has no output \"logit\"; it has logits, accuracy"));
   }
   network m;
+  auto const none = [](network const& net, std::pair<tensor, tensor> const& b) {
+    tensor const logits = net(b.first);
+    return told{cross_entropy{}(logits, b.second), slice(logits, 0, 0, 0), tensor()};
+  };
+  auto const empty = training_step(m, batch(8, 2), none, sgd{});
+  host_backend one(1);
+  trainer with_none(empty, plan_in_order(empty.program), one);
+  with_none(batch(8, 2));
+  CHECK(with_none.output("logits").type() == tensor_type{dtype::f32, {0, 5}});
+  CHECK(with_none.output("logits").values<float>().empty());
   auto const step = training_step(m, batch(8, 2), cross_entropy{}, sgd{}, {.keep_prediction = true});
   host_backend backend(1);
   trainer run(step, plan_in_order(step.program), backend);
   run(batch(8, 2));
   CHECK(run.output("prediction").shape() == shape{8, 5});
+}
+
+namespace {
+struct counted {
+  tensor loss, hits, any, rate;
+};
+struct counting {
+  counted operator()(network const& net, std::pair<tensor, tensor> const& b) const {
+    tensor const logits = net(b.first), hit = apply(op::equal{}, {arg_max(logits), b.second});
+    tensor const hits = sum(cast(hit, dtype::i64));
+    return {cross_entropy{}(logits, b.second), hits, greater(hits, 1), mean(cast(hit, dtype::f32))};
+  }
+};
+}  // namespace
+
+namespace {
+struct with_state {
+  tensor x, y, state;
+};
+struct told_state {
+  tensor loss, state;
+};
+struct recurrent_net {
+  nn::linear in{6, 40}, again{40, 40}, out{40, 5};
+};
+constexpr auto recurrent_loss = [](recurrent_net const& net, with_state const& s) {
+  tensor const h = tanh(net.in(s.x) + net.again(s.state));
+  return told_state{cross_entropy{}(net.out(h), s.y), h};
+};
+}  // namespace
+
+TEST_CASE("what a step told may be a part of the next batch: it is copied before it is overwritten") {
+  eager_context const context{{.threads = 1}};
+  recurrent_net a, b;
+  initialise(a, 3), initialise(b, 3);
+  auto const sample = [](std::uint64_t i, tensor const& state) {
+    return with_state{tensor::randn({8, 6}, i), batch(8, i).second, state};
+  };
+  auto const zeros = tensor::zeros({8, 40});
+  auto const step = training_step(a, sample(0, zeros), recurrent_loss, sgd{.rate = 0.1});
+  host_backend backend(1);
+  for (double ratio : {1.0, 0.8}) {
+    trainer run(step, plan_of(step, ratio), backend);
+    initialise(a, 3), initialise(b, 3);
+    training_state state;
+    tensor h = zeros, kept = zeros;
+    for (std::uint64_t i = 0; i < 6; ++i) {
+      double const expected = eager_step(b, sample(i, kept), recurrent_loss, sgd{.rate = 0.1}, state).item<double>();
+      CHECK(run(sample(i, h)) == expected);
+      h = run.output("state");
+      kept = tensor::from(h.values<float>(), {8, 40});
+    }
+  }
+  // The same of an evaluator's.
+  auto const next = [](recurrent_net const& net, with_state const& s) {
+    return tanh(net.in(s.x) + net.again(s.state));
+  };
+  auto const forward = evaluation_step(a, sample(0, zeros), next);
+  evaluator eval(forward, plan_in_order(forward.program), backend);
+  tensor h = zeros, kept = zeros;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    evaluation const off;
+    kept = next(a, sample(i, kept));
+    h = eval(sample(i, h));
+    CHECK(h.values<float>() == kept.values<float>());
+  }
+}
+
+TEST_CASE("outputs without axes, of a batch in parts: whole numbers are added, truth values hold if one does") {
+  eager_context const context{{.threads = 1}};
+  std::int64_t hits[2];
+  for (std::int64_t parts : {1, 4}) {
+    network m;
+    m.drop.p = 0;
+    initialise(m, 3);
+    auto const step = training_step(m, batch(8, 2), counting{}, sgd{}, {.micro_batches = parts});
+    host_backend backend(1);
+    trainer run(step, plan_in_order(step.program), backend);
+    run(batch(8, 2));
+    hits[parts > 1] = run.output("hits").item<std::int64_t>();
+    CHECK(run.output("hits").element() == dtype::i64);
+    CHECK(run.output("rate").item<double>() == doctest::Approx(static_cast<double>(hits[0]) / 8));
+    if (parts == 1) CHECK(run.output("any").item<bool>() == (hits[0] > 1));
+    else CHECK(run.output("any").shape() == shape{});
+  }
+  CHECK(hits[0] == hits[1]);
 }
 
 TEST_CASE("smaller batches run in the same arena, under plans after the first one, with the bits of eager steps") {

@@ -186,13 +186,15 @@ TEST_CASE("the library keeps to its layers") {
 TEST_CASE("what is compiled once has a file that compiles it") {
   auto const root = fs::path(NEAP_SOURCE_DIR) / "include";
   auto const t = read(root);
-  auto const marked = with_word(root, "NEAP_ONCE ");
+  auto marked = with_word(root, "NEAP_ONCE ");
+  std::erase_if(marked,
+                [](std::string const& h) { return h.starts_with("neap/compiled"); });  // they give it its meaning
   CHECK(marked.size() > 10);
-  auto const found = unreached(t, "neap/compiled.hpp", marked);
+  auto const found = unreached(t, "neap/compiled_execution.hpp", marked);
   CHECK_MESSAGE(found.empty(), joined(found));
 
   // A planted one is found: graph files are not in the umbrella.
-  CHECK(unreached(t, "neap/compiled.hpp", {"neap/ir/graph.hpp", "neap/import/json.hpp"}).size() == 1);
+  CHECK(unreached(t, "neap/compiled_execution.hpp", {"neap/ir/graph.hpp", "neap/import/json.hpp"}).size() == 1);
 }
 
 TEST_CASE("planted faults are found, and nothing else is") {

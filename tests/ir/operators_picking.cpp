@@ -168,6 +168,7 @@ TEST_CASE("numbers that are outside are told, and shapes that do not go together
   CHECK(message_of([&] {
           e.add(op::index_add{0}, {m, index, m});
         }) == "index_add: what is added must have shape [3,6], was given f32[4,6]");
-  CHECK(message_of([&] { e.add(op::one_hot{3}, {m}); }) == "one_hot: numbers must be i64, was given f32[4,6]");
+  CHECK(message_of([&] { e.add(op::one_hot{3}, {m}); }) ==
+        "one_hot: numbers must be i64, was given f32[4,6]: cast them");
   CHECK(message_of([&] { e.add(op::topk{7}, {m}); }) == "topk: axis 1 of f32[4,6] has no 7 elements");
 }

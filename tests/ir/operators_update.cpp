@@ -4,6 +4,7 @@
 #include <neap/ir/verify.hpp>
 
 #include "../support/message.hpp"
+#include "../support/newton_schulz.hpp"
 #include "../support/operator_check.hpp"
 
 using namespace neap;
@@ -50,6 +51,55 @@ TEST_CASE("optimizers follow their formulas") {
   };
   check_operator(op::adam{0.01, 0.9, 0.99, 1e-8, 0.05}, {{w}, {w}, {w}, {w, 0, 1}, step}, adam(false), checks);
   check_operator(op::adamw{0.01, 0.9, 0.99, 1e-8, 0.05}, {{w}, {w}, {w}, {w, 0, 1}, step}, adam(true), checks);
+}
+
+TEST_CASE("muon is its authors' formulas, of weights wide and tall, as matrices and as images") {
+  for (shape const& w : {shape{7, 9}, shape{12, 5}, shape{1, 6}, shape{6, 1}, shape{8, 8}, shape{3, 4, 2, 2},
+                         shape{40, 2, 3}, shape{70, 90}})
+    for (bool nesterov : {false, true})
+      for (double rms : {0.0, 0.2}) {
+        op::muon const op{.rate = 0.1, .beta = 0.9, .weight_decay = 0.05, .nesterov = nesterov, .rms = rms};
+        auto const reference = [&](arrays const& in) {
+          auto x = in[0].values(), m = in[2].values();
+          plain_muon{0.1, 0.9, 0.05, nesterov, rms}.step(x, m, in[1].values(), w[0]);
+          return numbers{x, m};
+        };
+        // Small singular values grow some 500 times, and their rounding with them.
+        check_operator(op, {{w}, {w}, {w}}, reference, {.tolerance = 1e-9, .f32_tolerance = 5e-3});
+      }
+  check_operator(op::muon{}, {{{0, 3}}, {{0, 3}}, {{0, 3}}});
+}
+
+TEST_CASE("muon's direction has singular values near 1") {
+  // Of a diagonal matrix they stand on the diagonal: the step itself at a rate of 1, from a weight of zeros.
+  std::int64_t const n = 12;
+  array w(tensor_layout::dense({dtype::f64, {n, n}})), g = w, m = w;
+  for (std::int64_t i = 0; i < n * n; ++i) w.set(i, 0), g.set(i, 0), m.set(i, 0);
+  for (std::int64_t i = 0; i < n; ++i) g.set(i * n + i, 1.0 / static_cast<double>(1 + i));
+  auto const stepped =
+      testing::detail::run(view_of(op::muon{.rate = 1}), host_kernel(facets_of<op::muon>), {w, g, m})[0];
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      double const x = -stepped[i * n + j];
+      if (i == j) CHECK((x > 0.6 && x < 1.3));
+      else CHECK(std::fabs(x) < 1e-9);
+    }
+}
+
+TEST_CASE("muon refuses what is no matrix") {
+  auto const message = [](op::muon const& op, std::vector<tensor_type> const& in) {
+    graph_editor e{graph{}.facet_table()};
+    std::vector<value_id> v;
+    for (auto const& t : in) v.push_back(e.add_source(role::weight, t));
+    return message_of([&] { e.add(op, std::span<value_id const>(v)); });
+  };
+  tensor_type const row{dtype::f32, {6}}, matrix{dtype::f32, {4, 6}}, half{dtype::bf16, {4, 6}};
+  CHECK(message({}, {row, row, row}) == "muon: updates weights of two axes or more, was given f32[6]");
+  CHECK(message({}, {half, half, half}) == "muon: the momentum must be of f32 or f64, was given bf16[4,6]");
+  CHECK(message({}, {half, half, matrix}) == "no error");
+  CHECK(message({.iterations = 0}, {matrix, matrix, matrix}) == "muon: needs at least 1 iteration, was given 0");
+  CHECK(message({}, {matrix, {dtype::f32, {6, 4}}, matrix}) ==
+        "muon: the gradient must have shape [4,6], was given f32[6,4]");
 }
 
 TEST_CASE("counters, accumulators, clipping") {

@@ -35,12 +35,18 @@ struct inner {
 
 tensor ones(shape const& s) { return tensor::ones(s); }
 
+// The library by another name, as in a part of a program that was compiled from elsewhere; and a program near it.
+std::source_location in_library_elsewhere();
+std::source_location in_program_near();
+
 }  // namespace
 
 TEST_CASE("a place is in the program, or it is not one to name") {
   auto const here = std::source_location::current();
   CHECK(detail::is_in_program(here));
   CHECK_FALSE(detail::is_in_program(std::source_location{}));
+  CHECK_FALSE(detail::is_in_program(in_library_elsewhere()));
+  CHECK(detail::is_in_program(in_program_near()));
   struct at_default {
     std::source_location at;
     explicit at_default(int, std::source_location l = std::source_location::current()) : at(l) {}
@@ -144,3 +150,10 @@ TEST_CASE("a trace of a module of the library names its own line") {
   inner const i;
   check(message_of([&] { (void)trace(i, ones({2, 4})); }), inner::line, "matmul: inner extents differ");
 }
+
+namespace {
+#line 1 "../../there/include/neap/model/nn/linear.hpp"
+std::source_location in_library_elsewhere() { return std::source_location::current(); }
+#line 1 "user/include/neap/user.cpp"
+std::source_location in_program_near() { return std::source_location::current(); }
+}  // namespace

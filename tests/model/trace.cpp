@@ -142,6 +142,7 @@ TEST_CASE("a leaf in a trace: the same data, and no gradient goes through it") {
   CHECK(q.program.facets(q.program.producer(q.outputs[1])).name == "fill");  // zeros: w does not reach the loss
   tensor kept;
   (void)trace([&](tensor const& x) { return kept = x * 2; }, tensor::ones({2}));
-  CHECK(message_of([&] { kept.detach(); }).ends_with("this tensor belongs to a trace that has ended"));
-  CHECK(message_of([&] { kept.with_gradient(); }).ends_with("this tensor belongs to a trace that has ended"));
+  CHECK(message_of([&] { kept.detach(); }).find("this tensor belongs to a trace that has ended") != std::string::npos);
+  CHECK(message_of([&] { kept.with_gradient(); }).find("this tensor belongs to a trace that has ended") !=
+        std::string::npos);
 }

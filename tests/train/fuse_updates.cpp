@@ -67,6 +67,9 @@ TEST_CASE("fused updates give the bits of the gradient and its update") {
   SUBCASE("momentum") { check_equal_bits(momentum{.rate = 0.1, .nesterov = true}, {}, 2); }
   SUBCASE("adam") { check_equal_bits(adam{.rate = 0.01}, {}, 2); }
   SUBCASE("adamw") { check_equal_bits(adamw{.rate = 0.01}, {}, 2); }
+  // Muon needs whole gradients; weights that are left to its adamw do not.
+  SUBCASE("muon") { check_equal_bits(muon{}, {}, 0); }
+  SUBCASE("muon's others") { check_equal_bits(muon{.leave_to_others = {"in.*"}}, {}, 1); }
   // Somebody else reads the gradients.
   SUBCASE("clipped") { check_equal_bits(adamw{.rate = 0.01}, {.clip_norm = 0.1}, 0); }
   SUBCASE("accumulated") { check_equal_bits(sgd{}, {.micro_batches = 2}, 0); }

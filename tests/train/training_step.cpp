@@ -331,7 +331,8 @@ TEST_CASE("a loss that was made where nothing is recorded trains nothing, in bot
     no_gradient const here;
     return sum(net.out.weight);
   };
-  auto const text = "training_step: the loss depends on no weight of the model";
+  auto const text =
+      "training_step: the loss depends on no weight of the model: was it detached, or made under no_gradient?";
   CHECK(message_of([&] { training_step(m, batch(0), loss, sgd{}); }).ends_with(text));
   training_state state;
   CHECK(message_of([&] { eager_step(m, batch(0), loss, sgd{}, state); }).ends_with(text));
@@ -406,7 +407,9 @@ TEST_CASE("mistakes are told with the user's place") {
     training_step(
         good, b, [](auto&, auto const& s) { return mean(s.first); }, sgd{});
   });
-  CHECK(what == place(line) + "training_step: the loss depends on no weight of the model");
+  CHECK(what ==
+        place(line) +
+            "training_step: the loss depends on no weight of the model: was it detached, or made under no_gradient?");
   what = message_of([&] {
     line = __LINE__ + 1;
     accumulated(cross_entropy{}, good, std::pair{b.first, b.first}, parameters(good));
@@ -418,7 +421,56 @@ TEST_CASE("mistakes are told with the user's place") {
     line = __LINE__ + 1;
     kept + 1;
   });
-  CHECK(what == place(line) + "this tensor belongs to a trace that has ended");
+  CHECK(what ==
+        place(line) +
+            "this tensor belongs to a trace that has ended: make it an output of the loss, or of the traced function");
+}
+
+TEST_CASE("a loss may go through another model's weights where that is said, and where they cannot learn") {
+  struct network {
+    nn::linear a{6, 5};
+    tensor operator()(tensor const& x) const { return a(x); }
+  } model, teacher;
+  std::pair const sample{tensor::randn({8, 6}, 1), tensor::randn({8, 5}, 2)};
+  enum class way { plain, under_no_gradient, detached, compared };
+  auto const with = [&](way how) {
+    return [&teacher, how](network& net, std::pair<tensor, tensor> const& s) {
+      tensor other;
+      if (how == way::under_no_gradient) {
+        no_gradient const still;
+        other = teacher(s.first);
+      } else if (how == way::detached) {
+        other = teacher(s.first).detach();
+      } else {
+        other = teacher(s.first);
+      }
+      if (how == way::compared) other = cast(greater(other, 0), dtype::f32);  // no slope goes through
+      return mse{}(net(s.first), other);
+    };
+  };
+  for (auto how : {way::plain, way::under_no_gradient, way::detached, way::compared}) {
+    CAPTURE(static_cast<int>(how));
+    training_state state;
+    auto const traced = message_of([&] { training_step(model, sample, with(how), sgd{}); });
+    auto const eager = message_of([&] { eager_step(model, sample, with(how), sgd{}, state); });
+    auto const text = "that is no part of the model and would never learn";
+    CHECK((traced.find(text) != std::string::npos) == (how == way::plain));
+    CHECK((eager.find(text) != std::string::npos) == (how == way::plain));
+    if (how != way::plain) CHECK((traced == "no error" && eager == "no error"));
+  }
+  training_options const meant{.other_weights = true};
+  initialise(model, 1), initialise(teacher, 2);
+  network again = model;
+  auto const before = teacher.a.weight.values<float>();
+  auto const step = training_step(model, sample, with(way::plain), sgd{.rate = 0.1}, meant);
+  support::program_runner run(step);
+  training_state state;
+  for (int i = 0; i < 2; ++i) {
+    double const loss = eager_step(again, sample, with(way::plain), sgd{.rate = 0.1}, state, meant).item<double>();
+    CHECK(run({sample.first, sample.second}) == loss);
+  }
+  CHECK(model.a.weight.values<float>() == again.a.weight.values<float>());
+  CHECK(teacher.a.weight.values<float>() == before);
 }
 
 TEST_CASE("mistakes in samples and models of the library are told with the line of the step") {

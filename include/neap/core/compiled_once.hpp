@@ -11,28 +11,36 @@
 //
 // NEAP_INSTANTIATE_ONCE(declaration) says the same of what a template makes for the standard operators: it is made in that
 // one file.
+//
+// The code is made in several files, each in less memory: neap/compiled_search.hpp reads what neap/compiled.hpp makes as
+// any other file does, and then gives both words their other meaning; so does neap/compiled_execution.hpp.
 #pragma once
 
-#if defined(NEAP_COMPILING) && defined(__clang__)
+#if defined(__clang__)
 // Weak: of an inline constructor clang makes one of the two symbols, and which one depends on the optimisation.
-#define NEAP_ONCE __attribute__((used, weak)) inline
-#elif defined(NEAP_COMPILING)
-#define NEAP_ONCE __attribute__((used)) inline
-#elif defined(NEAP_COMPILED_APART) && defined(__clang__) && !defined(__CUDACC__)
-// A body that is there to be inlined only, and may not be. Members cannot have the `extern` that clang misses.
-#pragma clang diagnostic ignored "-Wgnu-inline-cpp-without-extern"
-#define NEAP_ONCE __attribute__((gnu_inline, noinline, optnone)) inline
-#elif defined(NEAP_COMPILED_APART) && defined(__GNUC__) && !defined(__CUDACC__)
-// A body that is there to be inlined only, and, as it is said to be optimised otherwise than its callers, never is.
-#define NEAP_ONCE __attribute__((gnu_inline, optimize("O0"))) inline
+#define NEAP_MAKE_ONCE __attribute__((used, weak)) inline
 #else
-#define NEAP_ONCE inline
+#define NEAP_MAKE_ONCE __attribute__((used)) inline
+#endif
+
+#if defined(__clang__) && !defined(__CUDACC__)
+// A body that is there to be inlined only, and may not be. Members cannot have the `extern` that clang misses.
+#define NEAP_DECLARE_ONCE __attribute__((gnu_inline, noinline, optnone)) inline
+#elif !defined(__CUDACC__)
+// A body that is there to be inlined only, and, as it is said to be optimised otherwise than its callers, never is.
+#define NEAP_DECLARE_ONCE __attribute__((gnu_inline, optimize("O0"))) inline
+#endif
+#if defined(NEAP_COMPILED_APART) && defined(__clang__)
+#pragma clang diagnostic ignored "-Wgnu-inline-cpp-without-extern"
 #endif
 
 #if defined(NEAP_COMPILING)
+#define NEAP_ONCE NEAP_MAKE_ONCE
 #define NEAP_INSTANTIATE_ONCE(...) template __VA_ARGS__
-#elif defined(NEAP_COMPILED_APART) && !defined(__CUDACC__)
+#elif defined(NEAP_COMPILED_APART) && defined(NEAP_DECLARE_ONCE)
+#define NEAP_ONCE NEAP_DECLARE_ONCE
 #define NEAP_INSTANTIATE_ONCE(...) extern template __VA_ARGS__
 #else
+#define NEAP_ONCE inline
 #define NEAP_INSTANTIATE_ONCE(...) static_assert(true)
 #endif

@@ -33,7 +33,7 @@ struct failure {
   std::string message;
 };
 
-/// A value, or why there is none. `value()` on a failure throws neap::error with its message.
+/// A value, or why there is none. `value()` on a failure throws neap::error with the place of the call and the message.
 template <class T>
 class result {
  public:
@@ -42,24 +42,28 @@ class result {
 
   explicit operator bool() const { return state_.index() == 0; }
   bool ok() const { return state_.index() == 0; }
-  T& value() & { return check(), std::get<0>(state_); }
-  T const& value() const& { return check(), std::get<0>(state_); }
-  T value() && { return check(), std::get<0>(std::move(state_)); }  // safe in a range-for
-  T& operator*() & { return value(); }
-  T const& operator*() const& { return value(); }
-  T* operator->() { return &value(); }
-  T const* operator->() const { return &value(); }
+  T& value(std::source_location at = std::source_location::current()) & { return check(at), std::get<0>(state_); }
+  T const& value(std::source_location at = std::source_location::current()) const& {
+    return check(at), std::get<0>(state_);
+  }
+  T value(std::source_location at = std::source_location::current()) && {  // safe in a range-for
+    return check(at), std::get<0>(std::move(state_));
+  }
+  T& operator*() & { return value({}); }
+  T const& operator*() const& { return value({}); }
+  T* operator->() { return &value({}); }
+  T const* operator->() const { return &value({}); }
   /// Why there is no value; empty if there is one.
   std::string message() const { return ok() ? std::string{} : std::get<1>(state_).message; }
 
  private:
-  void check() const {
-    if (!ok()) throw error(std::get<1>(state_).message);
+  void check(std::source_location at) const {
+    if (!ok()) throw error(at, std::get<1>(state_).message);
   }
   std::variant<T, failure> state_;
 };
 
-/// Success, or why not. `value()` on a failure throws neap::error with its message.
+/// Success, or why not. `value()` on a failure throws neap::error with the place of the call and the message.
 class status {
  public:
   status() = default;
@@ -67,8 +71,8 @@ class status {
   explicit operator bool() const { return ok_; }
   bool ok() const { return ok_; }
   std::string const& message() const { return message_; }
-  void value() const {
-    if (!ok_) throw error(message_);
+  void value(std::source_location at = std::source_location::current()) const {
+    if (!ok_) throw error(at, message_);
   }
 
  private:

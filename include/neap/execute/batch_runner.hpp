@@ -2,10 +2,13 @@
 // batches of other sizes, each planned when it first comes (or before, by prepare), all in one arena.
 #pragma once
 
+#include <neap/core/byte_block.hpp>
 #include <neap/execute/executable.hpp>
 #include <neap/execute/plan_like.hpp>
 #include <neap/model/program.hpp>
 
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -44,7 +47,9 @@ bound_program<Program, Ops, Backend>::bound_program(Program p, plan<basic_graph<
                                                     execution_options const& options, std::source_location at)
     : step(std::move(p)) {
   if (planned.original != step.program.digest())
-    throw error(context_access::place(at), "the plan is not one of this program");
+    throw error(
+        context_access::place(at),
+        "the plan is not one of this program: give what optimize(step, ...) or plan_in_order(step.program) made");
   std::vector<source_binding> bindings;
   for (auto const& r : step.residents)
     bindings.push_back({counterpart(step.program.sources(), planned.graph.sources(), r.value), r.memory()});
@@ -64,13 +69,16 @@ class batch_runner {
   batch_runner(Program const& step, plan<basic_graph<Ops>> const& p, Backend& backend, execution_options const& options,
                std::string_view who, std::source_location at);
 
-  /// The program for a batch's types, its inputs bound to the batch's memory.
+  /// The program for a batch's types, its inputs bound to the batch's memory. What an earlier run told lies in the arena,
+  /// where this run writes: as a part of the batch it is copied.
   template <class Sample>
   bound& bind(Sample const& batch, std::source_location at) {
     auto& b = size_of(batch, at);
     each_tensor(batch, [&](std::size_t k, tensor const& x) {
-      if (!x.layout(at).is_dense()) refuse(at, "tensor " + std::to_string(k) + " of the batch is not dense");
-      b.run->bind(b.inputs[k], x.ref(at).data);
+      if (!x.layout(at).is_dense())
+        refuse(at, "tensor " + std::to_string(k) + " of the batch is not dense: give contiguous(...)");
+      auto const from = x.ref(at);
+      b.run->bind(b.inputs[k], lies_in_arena(from.data) ? copied(k, from) : from.data);
     });
     return b;
   }
@@ -90,6 +98,18 @@ class batch_runner {
  private:
   [[noreturn]] void refuse(std::source_location at, std::string const& what) const {
     throw error(context_access::place(at), std::string(who_) + ": " + what);
+  }
+  bool lies_in_arena(void const* p) const {
+    auto const at = reinterpret_cast<std::uintptr_t>(p),
+               begin = reinterpret_cast<std::uintptr_t>(options_.memory.data());
+    return at >= begin && at - begin < options_.memory.size();
+  }
+  void* copied(std::size_t k, tensor_ref const& x) {
+    if (copies_.size() <= k) copies_.resize(k + 1);
+    auto const bytes = static_cast<std::size_t>(x.count() * neap::size_of(x.element));
+    if (copies_[k].bytes() < bytes) copies_[k] = byte_block(bytes, 64);
+    if (bytes > 0) std::memcpy(copies_[k].data(), x.data, bytes);
+    return copies_[k].data();
   }
   /// f(number, tensor) for the batch's tensors. Takes no memory.
   template <class Sample, class F>
@@ -126,7 +146,7 @@ class batch_runner {
       auto const& s = sample[k];
       if (x.element() != s.element || x.rank() != s.rank() || (!first().step.recipe && !(x.type() == s)))
         refuse(at, "tensor " + std::to_string(k) + " of the batch is " + to_string(x.type()) + ", the sample's was " +
-                       to_string(s));
+                       to_string(s) + (x.element() != s.element ? ": cast it" : ""));
     });
     return planned(first().step.recipe->for_sample(&batch, &sample_type<Sample>, first().step, at), at);
   }
@@ -137,6 +157,7 @@ class batch_runner {
   execution_options options_;
   std::string_view who_;
   std::vector<std::unique_ptr<bound>> sizes_;  // the first is the one that was given
+  std::vector<byte_block> copies_;             // of the batch's tensors that lie in the arena, by their numbers
 };
 
 template <class Program, class Ops, class Backend>
@@ -157,8 +178,8 @@ auto batch_runner<Program, Ops, Backend>::planned(Program step, std::source_loca
   auto p = plan_like(like, first().step.program, step.program);
   if (!p) p = plan_in_order(step.program, like.options);
   auto const room = p->resident_bytes + static_cast<bytes_t>(options_.memory.size());
-  if (p->arena_bytes > room && like.graph.runs_in_parts())
-    if (auto in_parts = plan_in_parts(step.program, room, like.options)) p = std::move(in_parts);
+  if (p->arena_bytes > room)  // programs of other sizes may have other ops: of one sample, say
+    if (auto found = plan_within(step.program, room, like)) p = std::move(found);
   sizes_.push_back(std::make_unique<bound>(std::move(step), *p, *backend_, fitting(*p, at), at));
   return *sizes_.back();
 }

@@ -66,7 +66,7 @@ auto traced_evaluation(Model& model, Sample const& sample, F const& f, std::sour
   caller_scope const here(at);
   evaluation const off;
   evaluation_program<Ops, result_type> p;
-  tracer t(operator_table(Ops::facets), at);
+  tracer t(table_of<Ops>(), at);
   name_tensors(t, model);
   auto const inputs = as_inputs(t, sample);
   p.result = f(model, inputs);

@@ -77,10 +77,10 @@ class executable {
     ++steps_;
   }
 
-  /// A value that is kept, after a step; data is null for one that the graph does not keep or bind.
+  /// A value that is kept, after a step; data is null for one that has no elements, or that the graph does not keep or
+  /// bind.
   tensor_ref value(value_id v) const {
-    auto const s = plan_.graph.storage(v);
-    return address_[s] ? tensor_ref::place(address_[s], plan_.graph.layout(v)) : tensor_ref{};
+    return tensor_ref::place(address_[plan_.graph.storage(v)], plan_.graph.layout(v));
   }
 
   plan<graph_type> const& planned() const { return plan_; }

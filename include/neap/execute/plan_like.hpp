@@ -9,8 +9,11 @@
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/fission_sweep.hpp>
+#include <neap/mutate/later.hpp>
 #include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/optimize/planned_once.hpp>
 #include <neap/schedule/memory_greedy.hpp>
@@ -146,21 +149,31 @@ plan<basic_graph<Ops>> plan_in_order(basic_graph<Ops> const& g, memory_options c
   return make_plan(std::move(c), g, options);
 }
 
-/// A plan within `limit` bytes, resident ones among them, that may run ops again and in parts; nothing if a short search
-/// finds none. The same plan each time.
+/// A plan within `limit` bytes, resident ones among them, by what `like` does, too: it may run ops again, transfer
+/// where `like` does, and run ops in parts where `like` does; nothing if a short search finds none. The same plan each
+/// time.
 template <class Ops>
-std::optional<plan<basic_graph<Ops>>> plan_in_parts(basic_graph<Ops> const& g, bytes_t limit,
-                                                    memory_options const& options = {}) {
+std::optional<plan<basic_graph<Ops>>> plan_within(basic_graph<Ops> const& g, bytes_t limit,
+                                                  plan<basic_graph<Ops>> const& like) {
+  bool transfers = false;
+  for (auto o : like.graph.ops()) transfers = transfers || like.graph.template as<op::store>(o);
+
   search_options search;
   search.memory_at_most = memory_limit(limit);
-  search.memory = options;
-  search.iterations = 400;
-  auto found = optimize(g, chain(rematerialize{} | truncate(24), fission{} | truncate(8)), search);
-  if (!found.fits) return std::nullopt;
-  return std::move(found.placed);
+  search.memory = like.options;
+  for (std::size_t candidates : {400, 4000}) {
+    search.iterations = candidates;
+    auto found = optimize(g,
+                          chain(zip(rematerialize{} | truncate(24), swap{1e9} | truncate(transfers ? 8 : 0)),
+                                fission{} | truncate(like.graph.runs_in_parts() ? 8 : 0) | later),
+                          search);
+    if (found.fits) return std::move(found.placed);
+    if (found.placed.lower_bound_bytes > limit) break;  // nobody can
+  }
+  return std::nullopt;
 }
 
-NEAP_INSTANTIATE_ONCE(std::optional<plan<graph>> plan_in_parts(graph const&, bytes_t, memory_options const&));
+NEAP_INSTANTIATE_ONCE(std::optional<plan<graph>> plan_within(graph const&, bytes_t, plan<graph> const&));
 NEAP_INSTANTIATE_ONCE(std::optional<plan<graph>> plan_like(plan<graph> const&, graph const&, graph const&));
 NEAP_INSTANTIATE_ONCE(plan<graph> plan_in_order(graph const&, memory_options const&));
 

@@ -37,7 +37,7 @@ class trainer {
     auto& b = runner_.bind(batch, at);
     b.step.set(settings, at);
     detail::with_place(at, [&] { (*b.run)(); });
-    last_ = &b;
+    last_ = &b, has_run_ = true;
     auto const l = b.value(b.step.loss);
     return l.element == dtype::f64 ? *l.template as<double>() : static_cast<double>(*l.template as<float>());
   }
@@ -53,10 +53,15 @@ class trainer {
     runner_.add(step, p, at);
   }
 
-  /// What the last step told beside the loss. The tensor looks at the step's own memory: the next step overwrites it.
+  /// What the last step told beside the loss. The tensor looks at the step's own memory: the next step overwrites it. (It
+  /// may be a part of the next batch.)
+  /// Throws neap::error if no step has run, or the step has no such output.
   tensor output(std::string_view name, std::source_location at = std::source_location::current()) const {
     std::string known;
     for (auto const& o : last_->step.outputs) {
+      if (o.name == name && !has_run_)
+        throw error(context_access::place(at),
+                    "trainer: no step has run, \"" + o.name + "\" is not known before: run a batch first");
       if (o.name == name) return detail::borrowed(last_->value(o.value));
       known += (known.empty() ? "" : ", ") + o.name;
     }
@@ -74,6 +79,7 @@ class trainer {
   using runner = detail::batch_runner<training_program<Ops>, Ops, Backend>;
   runner runner_;
   typename runner::bound const* last_;
+  bool has_run_ = false;
 };
 
 template <class Ops, class Backend>

@@ -3,7 +3,7 @@
 // down(op): what the op computes, from its operator and its arguments' down digests. up(op): down(op) and what is done
 // with its results: their roles, and the up digests of their readers. Copies share down and differ in up. The graph's
 // digest is the sum of up over ops and sources, so an edit costs the ops above it and those below it that compute
-// something else now: a recomputed copy computes the same.
+// something else now: a recomputed copy computes the same, and so does who reads what was stored and loaded again.
 #pragma once
 
 #include <neap/core/bit_set.hpp>
@@ -12,6 +12,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
+#include <neap/ir/operators/transfer.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -170,14 +171,26 @@ class digest_updater {
     return static_cast<std::size_t>(std::lower_bound(g_.sources_.begin(), g_.sources_.end(), v) - g_.sources_.begin());
   }
   digest value_digest(value_id v) const {
+    for (auto before = before_swap(v); before != nothing<value_id>; before = before_swap(v)) v = before;
     auto const& r = g_.values_[v];
     if (r.producer == nothing<op_id>) return g_.source_down_[source_ordinal(v)];
     return g_.op_down_[r.producer].mix(index(v) - g_.ops_[r.producer].first_output);
   }
+  /// The value that was stored, of one that was loaded: who reads it computes the same.
+  value_id before_swap(value_id v) const {
+    auto const loads = g_.producer(v);
+    if (loads == nothing<op_id> || !g_.as<op::load>(loads)) return nothing<value_id>;
+    auto const stores = g_.producer(g_.inputs(loads)[0]);
+    if (stores == nothing<op_id> || !g_.as<op::store>(stores)) return nothing<value_id>;
+    return g_.inputs(stores)[0];
+  }
   /// What an op is, without its arguments.
   NEAP_ONCE digest own_digest(op_id o) const {
     auto const& r = g_.ops_[o];
-    digest d = r.kind < g_.table_.size() ? digest{}.mix(r.kind) : digest{}.mix(g_.facets(o).name);
+    auto const row = g_.facets(o).standard_row;
+    digest d = r.kind < g_.table_.size()       ? digest{}.mix(r.kind)
+               : g_.table_.empty() && row >= 0 ? digest{}.mix(static_cast<std::uint64_t>(row))
+                                               : digest{}.mix(g_.facets(o).name);
     if (auto const* x = g_.as<op::opaque>(o)) {
       d = d.mix(g_.text(x->target));
       if (x->details) d = d.mix(g_.text(x->details));

@@ -92,7 +92,7 @@ class op_graph {
   op_graph& operator=(op_graph const&);
   op_graph& operator=(op_graph&&) noexcept;
   ~op_graph();  // all of them as the compiler would write them, but only once
-  explicit op_graph(operator_table ops) : table_(ops) {}
+  explicit op_graph(operator_table ops) : table_(detail::table_from(ops)) {}
 
   // sizes
   std::size_t op_count() const { return ops_.size(); }
@@ -115,7 +115,11 @@ class op_graph {
   /// The operator struct if op o is an Op, else nullptr. (For an empty Op: a valid pointer to one.)
   template <class Op>
   Op const* as(op_id o) const {
-    if (&facets(o) != &facets_of<Op>) return nullptr;
+    if constexpr (detail::kernels_by_operator && is_standard<Op>) {  // without a word that would compile its kernel
+      if (facets(o).standard_row != detail::standard_row<Op>) return nullptr;
+    } else {
+      if (&facets(o) != &facets_of<Op>) return nullptr;
+    }
     if constexpr (std::is_empty_v<Op>) {
       static constexpr Op it{};
       return &it;
@@ -307,10 +311,10 @@ template <class Ops>
 class basic_graph : public op_graph {
  public:
   using operators = Ops;
-  basic_graph() : op_graph(operator_table(Ops::facets)) {}
+  basic_graph() : op_graph(table_of<Ops>()) {}
   /// Takes the tables of a graph over the same set, as an editor gives them back.
   explicit basic_graph(op_graph&& g) : op_graph(std::move(g)) {
-    if (facet_table().data() != Ops::facets.data()) throw error("graph: the operator set is another one");
+    if (facet_table().data() != table_of<Ops>().data()) throw error("graph: the operator set is another one");
   }
 };
 

@@ -27,6 +27,7 @@
 #include <neap/core/digest.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/id.hpp>
+#include <neap/core/one_file.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/tensor_ref.hpp>
 #include <neap/core/tensor_type.hpp>
@@ -493,6 +494,8 @@ struct operator_facets {
   void (*gradient)(void const*, gradient_context&) = nullptr;
   work (*cost)(void const*, work_context const&) = nullptr;
   bytes_t (*workspace)(void const*, work_context const&) = nullptr;
+  operator_facets const& (*joined)() =
+      nullptr;  // Op::joined: does this one's work and a neighbour's; null: there is none
   std::span<attribute_field const> attributes;
 };
 
@@ -520,6 +523,8 @@ template <class Op>
 concept has_attributes = requires { Op::attributes(); };
 template <class Op>
 concept has_cut = requires(Op& op, cut_context const& c) { op.cut(c); };
+template <class Op>
+concept has_joined = requires { typename Op::joined; };
 template <class Op>
 concept has_dims = requires(Op& op) {
   { op.dims } -> std::same_as<extents&>;
@@ -622,6 +627,13 @@ template <class Op>
   requires requires { Op::takes; }
 constexpr layouts takes_v<Op> = Op::takes;
 
+/// Whether standard operators bring their kernels as others do (core/one_file.hpp).
+#if defined(NEAP_ONE_FILE)
+inline constexpr bool kernels_by_operator = true;
+#else
+inline constexpr bool kernels_by_operator = false;
+#endif
+
 /// The facets that are functions, of operators as bytes.
 template <class Op>
 struct facet_functions {
@@ -639,6 +651,7 @@ struct facet_functions {
     else return streaming_work(c, flops_v<Op>);
   }
   static bytes_t workspace(void const* op, work_context const& c) { return operator_at<Op>(op).workspace(c); }
+  static operator_facets const& joined();
 };
 
 template <class Op>
@@ -652,7 +665,7 @@ constexpr operator_facets make_facets() {
   f.random = random_v<Op>;
   f.takes = takes_v<Op>;
   f.standard_row = standard_row<Op>;
-  if constexpr (!is_standard<Op>) f.kernel = &functions::kernel;
+  if constexpr (!is_standard<Op> || kernels_by_operator) f.kernel = &functions::kernel;
   f.construct = &functions::construct;
   f.infer = &functions::infer;
   f.relate = &functions::relate;
@@ -660,6 +673,7 @@ constexpr operator_facets make_facets() {
   if constexpr (has_gradient<Op>) f.gradient = &functions::gradient;
   f.cost = &functions::cost;
   if constexpr (has_workspace<Op>) f.workspace = &functions::workspace;
+  if constexpr (has_joined<Op>) f.joined = &functions::joined;
   if constexpr (has_attributes<Op>)
     f.attributes = {attribute_table<Op>::fields.data(), attribute_table<Op>::fields.size()};
   return f;
@@ -695,6 +709,11 @@ inline constexpr operator_facets facets_of = detail::make_facets<Op>();
 template <class Op>
 operator_view view_of(Op const& op) {
   return {&facets_of<Op>, &op};
+}
+
+template <class Op>
+operator_facets const& detail::facet_functions<Op>::joined() {
+  return facets_of<typename Op::joined>;
 }
 
 /// An operator struct with all required facets.
@@ -743,6 +762,24 @@ struct extended<type_list<Op...>, More...> {
 /// A set that has all of another one's operators and more: struct my_ops : extend<standard_operators, silu> {};
 template <class Set, class... More>
 struct extend : detail::extended<typename Set::list, More...>::type {};
+
+/// The table of a graph over a set. In a program of one file graphs over the standard set begin without one, so that only
+/// those operators are compiled that the program can come to use.
+template <class Set>
+constexpr operator_table table_of() {
+  if constexpr (detail::kernels_by_operator && std::is_same_v<typename Set::list, op::standard_list>) return {};
+  else return operator_table(Set::facets);
+}
+
+namespace detail {
+/// A table that somebody gives to a graph, as table_of has it.
+inline operator_table table_from(operator_table ops) {
+  if (kernels_by_operator && ops.size() == op::standard_list::size && ops.front()->standard_row == 0 &&
+      ops.back()->standard_row + std::size_t{1} == ops.size())
+    return {};
+  return ops;
+}
+}  // namespace detail
 
 /// The row of an operator's facets in a table, or -1.
 inline int find_kind(operator_table ops, operator_facets const* f) {

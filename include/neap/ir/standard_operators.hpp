@@ -29,4 +29,13 @@ struct standard_operators : detail::extended<op::standard_list>::type {};
 
 using graph = basic_graph<standard_operators>;
 
+namespace detail {
+template <class... Op>
+constexpr bool is_name_among(std::string_view name, type_list<Op...>) {
+  return ((name == Op::name) || ...);
+}
+/// Whether a standard operator has this name.
+inline bool is_standard_name(std::string_view name) { return is_name_among(name, op::standard_list{}); }
+}  // namespace detail
+
 }  // namespace neap::inline v0

@@ -38,58 +38,82 @@ using sin_grad = grad_of<struct sin>;
 using cos_grad = grad_of<struct cos>;
 using clamp_grad = grad_of<struct clamp>;
 
-/// A name with `struct` before it is declared here, and defined in ir/operators.
-using standard_list = type_list<
-    struct opaque, struct store, struct load,
-    // movement
-    struct copy, struct cast, struct fill, struct reshape, struct permute, struct slice, struct split, struct pad,
-    struct concat, struct blank, struct place, struct combine_into, struct broadcast_to, struct as_strided,
-    struct sum_to, struct triangle,
-    // scalar functions
-    struct neg, struct exp, struct log, struct sqrt, struct rsqrt, struct reciprocal, struct abs, struct square,
-    struct tanh, struct sigmoid, struct relu, struct gelu, struct silu, struct erf, struct softplus, struct leaky_relu,
-    struct add_scalar, struct mul_scalar, struct pow_scalar, exp_grad, log_grad, sqrt_grad, rsqrt_grad, reciprocal_grad,
-    abs_grad, square_grad, tanh_grad, sigmoid_grad, relu_grad, struct gelu_grad, silu_grad, erf_grad, softplus_grad,
-    struct leaky_relu_grad, struct pow_scalar_grad, grad_and_result<struct gelu>, grad_and_result<struct silu>,
-    struct sin, struct cos, struct sign, struct floor, struct round, struct clamp, sin_grad, cos_grad, clamp_grad,
-    // arithmetic, comparison, choice
-    struct add, struct sub, struct mul, struct div, struct maximum, struct minimum, struct pow_op, struct greater,
-    struct greater_equal, struct less, struct less_equal, struct equal, struct not_equal, struct where,
-    // products and reductions
-    struct matmul, struct sum, struct mean, struct max_reduce, struct min_reduce, struct arg_max, struct cumsum,
-    // rows
-    struct softmax, struct softmax_grad, struct log_softmax, struct log_softmax_grad, struct layer_norm,
-    struct layer_norm_grad, struct rms_norm, struct rms_norm_grad, struct cross_entropy, struct cross_entropy_grad,
-    struct mse, struct mse_grad, struct binary_cross_entropy, struct binary_cross_entropy_grad, struct huber,
-    // networks
-    struct dropout, struct dropout_grad, struct conv2d, struct conv2d_grad_input, struct conv2d_grad_weight,
-    struct attention, struct attention_grad,
-    // norms of channels, images, picking
-    struct batch_norm, struct batch_norm_grad, struct batch_norm_relu_grad, struct batch_norm_update,
-    struct batch_norm_inference, struct group_norm, struct group_norm_grad, struct max_pool2d, struct max_pool2d_grad,
-    struct avg_pool2d, struct avg_pool2d_grad, struct adaptive_avg_pool2d, struct adaptive_avg_pool2d_grad,
-    struct interpolate, struct interpolate_grad, struct embedding, struct embedding_grad, struct gather,
-    struct scatter_add, struct index_select, struct index_add, struct one_hot, struct topk,
-    // updates
-    struct sgd, struct momentum, struct adam, struct adamw, struct lion, struct increment, struct accumulate,
-    struct reset, struct sum_squares, struct clip_factor, struct scale_by, matmul_update<struct sgd>,
-    matmul_update<struct momentum>, matmul_update<struct adam>, matmul_update<struct adamw>,
-    matmul_update<struct lion>>;
+using gelu_grad_and_result = grad_and_result<struct gelu>;
+using silu_grad_and_result = grad_and_result<struct silu>;
+using matmul_update_sgd = matmul_update<struct sgd>;
+using matmul_update_momentum = matmul_update<struct momentum>;
+using matmul_update_adam = matmul_update<struct adam>;
+using matmul_update_adamw = matmul_update<struct adamw>;
+using matmul_update_lion = matmul_update<struct lion>;
+
+/// All of them in order: S(name) of structs, which are declared here and defined in ir/operators, A(name) of the aliases
+/// above. (As a macro, so that the row of each can be written down: to look it up in a list of types takes a function of
+/// all these types for each of them, a thirtieth of what the umbrella takes to compile.)
+// clang-format off
+#define NEAP_STANDARD_OPERATORS(S, A)                                                                            \
+  S(opaque) S(store) S(load)                                                                                     \
+  /* movement */                                                                                                 \
+  S(copy) S(cast) S(fill) S(reshape) S(permute) S(slice) S(split) S(pad) S(concat) S(blank) S(place)             \
+  S(combine_into) S(broadcast_to) S(as_strided) S(sum_to) S(triangle)                                            \
+  /* scalar functions */                                                                                         \
+  S(neg) S(exp) S(log) S(sqrt) S(rsqrt) S(reciprocal) S(abs) S(square) S(tanh) S(sigmoid) S(relu) S(gelu)        \
+  S(silu) S(erf) S(softplus) S(leaky_relu) S(add_scalar) S(mul_scalar) S(pow_scalar) A(exp_grad) A(log_grad)     \
+  A(sqrt_grad) A(rsqrt_grad) A(reciprocal_grad) A(abs_grad) A(square_grad) A(tanh_grad) A(sigmoid_grad)          \
+  A(relu_grad) S(gelu_grad) A(silu_grad) A(erf_grad) A(softplus_grad) S(leaky_relu_grad) S(pow_scalar_grad)      \
+  A(gelu_grad_and_result) A(silu_grad_and_result) S(sin) S(cos) S(sign) S(floor) S(round) S(clamp) A(sin_grad)   \
+  A(cos_grad) A(clamp_grad)                                                                                      \
+  /* arithmetic, comparison, choice */                                                                           \
+  S(add) S(sub) S(mul) S(div) S(maximum) S(minimum) S(pow_op) S(greater) S(greater_equal) S(less) S(less_equal)  \
+  S(equal) S(not_equal) S(where)                                                                                 \
+  /* products and reductions */                                                                                  \
+  S(matmul) S(sum) S(mean) S(max_reduce) S(min_reduce) S(arg_max) S(cumsum)                                      \
+  /* rows */                                                                                                     \
+  S(softmax) S(softmax_grad) S(log_softmax) S(log_softmax_grad) S(layer_norm) S(layer_norm_grad) S(rms_norm)     \
+  S(rms_norm_grad) S(cross_entropy) S(cross_entropy_grad) S(mse) S(mse_grad) S(binary_cross_entropy)             \
+  S(binary_cross_entropy_grad) S(huber)                                                                          \
+  /* networks */                                                                                                 \
+  S(dropout) S(dropout_grad) S(conv2d) S(conv2d_grad_input) S(conv2d_grad_weight) S(attention) S(attention_grad) \
+  /* norms of channels, images, picking */                                                                       \
+  S(batch_norm) S(batch_norm_grad) S(batch_norm_relu_grad) S(batch_norm_update) S(batch_norm_inference)          \
+  S(group_norm) S(group_norm_grad) S(max_pool2d) S(max_pool2d_grad) S(avg_pool2d) S(avg_pool2d_grad)             \
+  S(adaptive_avg_pool2d) S(adaptive_avg_pool2d_grad) S(interpolate) S(interpolate_grad) S(embedding)             \
+  S(embedding_grad) S(gather) S(scatter_add) S(index_select) S(index_add) S(one_hot) S(topk)                     \
+  /* updates */                                                                                                  \
+  S(sgd) S(momentum) S(adam) S(adamw) S(lion) S(muon) S(increment) S(accumulate) S(reset) S(sum_squares)             \
+  S(clip_factor) S(scale_by) A(matmul_update_sgd) A(matmul_update_momentum) A(matmul_update_adam) A(matmul_update_adamw)        \
+  A(matmul_update_lion)
+// clang-format on
+
+#define NEAP_DECLARED(name) struct name;
+#define NEAP_NOTHING(name)
+NEAP_STANDARD_OPERATORS(NEAP_DECLARED, NEAP_NOTHING)
+#undef NEAP_DECLARED
+#undef NEAP_NOTHING
+
+template <class None, class... Op>  // the macro puts a comma before each name
+struct list_but_first {
+  using type = type_list<Op...>;
+};
+#define NEAP_LISTED(name) , name
+using standard_list = list_but_first<void NEAP_STANDARD_OPERATORS(NEAP_LISTED, NEAP_LISTED)>::type;
+#undef NEAP_LISTED
 
 }  // namespace op
 
 namespace detail {
-template <class Op, class... Listed>
-constexpr int row_among(type_list<Listed...>) {
-  bool const same[] = {__is_same(Op, Listed)...};
-  for (std::size_t k = 0; k < sizeof...(Listed); ++k)
-    if (same[k]) return static_cast<int>(k);
-  return -1;
-}
+#define NEAP_ROW(name) name,
+enum class standard_rows : int { NEAP_STANDARD_OPERATORS(NEAP_ROW, NEAP_ROW) };
+#undef NEAP_ROW
 
 /// The place of an operator among the standard ones; -1 if it is none of them.
 template <class Op>
-inline constexpr int standard_row = row_among<Op>(op::standard_list{});
+inline constexpr int standard_row = -1;
+#define NEAP_ROW(name) \
+  template <>          \
+  inline constexpr int standard_row<op::name> = static_cast<int>(standard_rows::name);
+NEAP_STANDARD_OPERATORS(NEAP_ROW, NEAP_ROW)
+#undef NEAP_ROW
+#undef NEAP_STANDARD_OPERATORS
 }  // namespace detail
 
 /// Whether Op is one of the standard operators.

@@ -22,7 +22,7 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
   bool wanted = false;
   for (auto const& t : in) {
     if (t.is_empty()) no_tensor(at);
-    if (t.is_traced()) throw error(context_access::place(at), "this tensor belongs to a trace that has ended");
+    if (t.is_traced()) no_trace(at);
     layouts.push_back(t.layout());
     wanted = wanted || t.wants_gradient();
   }
@@ -101,7 +101,13 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
 }
 
 inline std::vector<tensor> apply_view(operator_view op, std::span<tensor const> in, std::source_location at) {
-  if (auto* t = tracer::active()) return t->emit(op, in, at);
+  if (auto* t = tracer::active()) {
+    // Where graphs begin without a table they cannot see it themselves.
+    if (kernels_by_operator && op.facets->standard_row < 0 && is_standard_name(op.facets->name))
+      throw error(context_access::place(at),
+                  std::string(op.facets->name) + ": another operator in the graph has this name");
+    return t->emit(op, in, at);
+  }
   return run_eagerly(op, in, at);
 }
 

@@ -24,12 +24,15 @@ class tracer;
 
 namespace detail {
 /// Whether a place is in somebody's program: not in this library, nor in the standard one (which calls functions and
-/// constructors on behalf of others).
+/// constructors on behalf of others). Files of one program may know this library by several names: each compiler call has
+/// its own way to write the folder.
 inline bool is_in_program(std::source_location const& at) {
   constexpr std::string_view here = std::source_location::current().file_name(), name = "model/context.hpp";
   constexpr std::string_view root = here.ends_with(name) ? here.substr(0, here.size() - name.size()) : "";
   std::string_view const file = at.file_name();
-  return !file.empty() && (root.empty() || !file.starts_with(root)) && file.find("/include/c++/") == file.npos;
+  bool const ours =
+      (!root.empty() && file.starts_with(root)) || (file.ends_with(".hpp") && file.find("include/neap/") != file.npos);
+  return !file.empty() && !ours && file.find("/include/c++/") == file.npos;
 }
 }  // namespace detail
 

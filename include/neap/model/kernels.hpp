@@ -2,9 +2,9 @@
 // any other's.
 //
 // Compiling all standard kernels takes longer than most programs. Where NEAP_COMPILED_APART is defined they are compiled
-// in one file of the program (neap/compiled_kernels.hpp). Without that name, each source file that makes tensors, reads
-// their data or runs a plan compiles the kernels, and files that only include this one do not: the class below is a
-// template for that reason alone.
+// in two files of the program (neap/compiled_kernels.hpp, neap/compiled_image_kernels.hpp). Without that name, each
+// source file that makes tensors, reads their data or runs a plan compiles the kernels, and files that only include this
+// one do not: the class below is a template for that reason alone. With NEAP_ONE_FILE (core/one_file.hpp) operators bring their own.
 #pragma once
 
 #include <neap/backend/host.hpp>
@@ -43,7 +43,7 @@ struct standard_operators_of {
 /// Said in templates that programs instantiate: this program computes with tensors.
 template <class T>
 constexpr void computes() {
-#if !defined(NEAP_COMPILED_APART)
+#if !defined(NEAP_COMPILED_APART) && !defined(NEAP_ONE_FILE)
   (void)sizeof(compile_standard_kernels<typename standard_operators_of<T>::type>);
 #endif
 }
@@ -58,7 +58,7 @@ std::span<kernel_function<Backend> const> kernel_table() {
 
 /// An operator's kernel on the host; nullptr if it has none.
 inline kernel_function<host_backend> host_kernel(operator_facets const& f) {
-  if (f.kernel) return f.kernel();
+  if (detail::kernels_by_operator || f.kernel) return f.kernel();
   return f.standard_row < 0 ? nullptr : detail::standard_kernels()[static_cast<std::size_t>(f.standard_row)];
 }
 

@@ -18,12 +18,21 @@ struct named_tensor {
 namespace detail {
 template <class T>
 struct is_tensor_leaf : std::is_base_of<tensor, T> {};
+/// A function of a tensor and its path, borrowed: looking into a model is compiled once for the model, not for each
+/// visitor.
+struct tensor_visitor {
+  void* f;
+  void (*call)(void* f, tensor& x, std::string const& path);
+  void operator()(tensor& x, std::string const& path) const { call(f, x, path); }
+};
 }  // namespace detail
 
 /// f(x, path) for every parameter, buffer and plain tensor of a model, in the order of declaration.
 template <class Model, class F>
 void for_each_tensor(Model& model, F f) {
-  for_each_leaf<detail::is_tensor_leaf>(model, f);
+  detail::tensor_visitor const visit{
+      &f, [](void* to, tensor& x, std::string const& path) { (*static_cast<F*>(to))(x, path); }};
+  for_each_leaf<detail::is_tensor_leaf>(model, visit);
 }
 
 /// The model's tensors of one role with their names; tied ones once, by their first name. Passed over are tensors that
@@ -84,10 +93,11 @@ void initialise(Model& model, std::uint64_t seed) {
 /// Gives all floating weights and buffers another element type; initial values are drawn again.
 template <class Model>
 void set_element(Model& model, dtype t) {
-  for_each_tensor(model, [&](auto& x, std::string const&) {
+  auto const set = [&](auto& x, std::string const&) {
     if constexpr (requires { x.set_element(t); })
       if (!x.is_empty() && is_floating(x.element())) x.set_element(t);
-  });
+  };
+  for_each_leaf<detail::is_tensor_leaf>(model, set);
 }
 
 }  // namespace neap::inline v0

@@ -48,7 +48,7 @@ void name_tensors(tracer& t, Model& model) {
 template <class Ops, class F, class... Sample>
 traced_program<Ops> traced(std::source_location at, F& f, Sample const&... samples) {
   caller_scope const here(at);
-  tracer t(operator_table(Ops::facets), at);
+  tracer t(table_of<Ops>(), at);
   auto args = std::tuple<Sample...>{as_inputs(t, samples)...};
   auto result = [&]<std::size_t... I>(std::index_sequence<I...>) {
     return f(std::get<I>(args)...);

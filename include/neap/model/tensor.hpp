@@ -215,7 +215,9 @@ NEAP_ONCE tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout cons
 }
 
 [[noreturn]] inline void no_trace(std::source_location at) {
-  throw error(context_access::place(at), "this tensor belongs to a trace that has ended");
+  throw error(
+      context_access::place(at),
+      "this tensor belongs to a trace that has ended: make it an output of the loss, or of the traced function");
 }
 
 /// A storage for a dense tensor, with the place of whoever asks for one that cannot be.

@@ -25,9 +25,51 @@ struct gradient_options {
   std::int64_t parts = 1;                       // of the sample along axis 0, one after another
   bool keep_prediction = false;                 // as the output "prediction", where the loss takes it
   detail::step_numbers const* scale = nullptr;  // whose scale of the loss the gradients are made with, and freed of
+  bool only_these = false;                      // a weight that is none of those given, and could learn, is refused
 };
 
 namespace detail {
+
+/// Refuses a loss with a way to a weight that is none of `weights`: it would never learn.
+NEAP_ONCE void require_no_others(tensor const& loss, std::vector<tensor> const& weights) {
+  auto const refuse = [](tensor_type const& t) {
+    throw error(context_access::place({}),
+                "training_step: the program reads a weight " + to_string(t) +
+                    " that is no part of the model and would never learn: tell it in neap_fields; if that is meant, "
+                    "detach it, or say training_options{.other_weights = true}");
+  };
+  auto const is_known = [&](tensor_storage const* s) {
+    for (auto const& w : weights)
+      if (w.storage().get() == s) return true;
+    return false;
+  };
+  if (auto* t = tracer::active()) {
+    value_id const last = t->value(loss);
+    auto const& g = t->editor().graph();
+    plain_vector<bool> seen(g.value_count());
+    for (auto v : t->unrecorded()) seen[index(v)] = true;  // no gradient goes through
+    plain_vector<value_id> open{last};
+    while (!open.empty()) {
+      auto const v = open.back();
+      open.pop_back();
+      if (seen[index(v)] || !is_floating(g.type(v).element)) continue;
+      seen[index(v)] = true;
+      if (g.producer(v) != nothing<op_id>) {
+        for (auto x : g.inputs(g.producer(v))) open.push_back(x);
+        continue;
+      }
+      if (g.role(v) != role::weight || g.record(v).alias == alias_kind::view) continue;  // a detached one is a view
+      for (auto const& r : t->residents())
+        if (r.value == v && !is_known(r.holder.storage().get())) refuse(g.type(v));
+    }
+    return;
+  }
+  for (auto const* n : recorded_nodes(loss))
+    for (auto const& x : n->in)
+      if (!x.node()->facets && x.wants_gradient() && x.storage()->role() == role::weight &&
+          !is_known(x.storage().get()))
+        refuse(x.storage()->type());
+}
 
 /// A loss as it was made over one of `o.parts` parts, and its gradients.
 NEAP_ONCE loss_and_gradients differentiated(loss_result made, std::vector<tensor> const& weights,
@@ -36,6 +78,7 @@ NEAP_ONCE loss_and_gradients differentiated(loss_result made, std::vector<tensor
   tensor l = made.loss;
   bool const scales = o.scale && o.scale->scales_loss();
   if (scales) l = mul(l, cast(o.scale->scale(l.element()), l.element()));
+  if (o.only_these) require_no_others(l, weights);
   auto* t = tracer::active();
   std::vector<tensor> used;  // a trace has no source for a weight that nobody reads
   for (auto const& w : weights)
@@ -88,8 +131,9 @@ class sum_of_parts {
         to = concat(all);
         continue;
       }
-      for (std::size_t i = 1; i < all.size(); ++i) to = to + all[i];
-      to = to * (1 / static_cast<double>(outputs_.size()));
+      auto const element = to.element();
+      for (std::size_t i = 1; i < all.size(); ++i) to = element == dtype::boolean ? maximum(to, all[i]) : to + all[i];
+      if (is_floating(element)) to = to * (1 / static_cast<double>(outputs_.size()));
     }
     return std::move(total_);
   }
@@ -102,7 +146,7 @@ class sum_of_parts {
 }  // namespace detail
 
 /// The mean over `parts` equal parts of the sample of the loss, and its gradients; outputs of the parts one after another
-/// along axis 0, or the mean of those without axes. Throws neap::error if a tensor of the sample does not divide.
+/// along axis 0, of those without axes the mean, the sum of whole numbers, whether a truth value holds in one of them. Throws neap::error if a tensor of the sample does not divide.
 template <class Loss, class Model, class Sample>
 loss_and_gradients accumulated(Loss const& loss, Model& model, Sample const& sample, std::vector<tensor> const& weights,
                                gradient_options const& o = {},

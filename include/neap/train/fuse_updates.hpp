@@ -83,7 +83,11 @@ class update_fuser {
     auto const at = bytes_.size();
     bytes_.resize(at + (sizeof both + 15) / 16 * 16);
     std::memcpy(bytes_.data() + at, &both, sizeof both);
-    fuse({g_.producer(g_.inputs(o)[1]), o, &facets_of<op::matmul_update<Update>>, at, 0});
+    auto const& facets = [&]() -> operator_facets const& {
+      if constexpr (is_standard<Update>) return g_.facets(o).joined();
+      else return facets_of<op::matmul_update<Update>>;
+    }();
+    fuse({g_.producer(g_.inputs(o)[1]), o, &facets, at, 0});
   }
 
   NEAP_ONCE fused_updates<op_graph> write() {

@@ -99,7 +99,8 @@ class recorded_graph {
     if (t.wants_gradient() && edit_.graph().record(v).alias != alias_kind::update &&
         meet(m.storage.get(), version) != version)
       throw error(context_access::place(at), "grad: a tensor that " + std::string(who) + " reads, " +
-                                                 to_string(t.type()) + ", was changed in place after an earlier use");
+                                                 to_string(t.type()) +
+                                                 ", was changed in place after an earlier use: change a copy");
   }
   /// The version of a storage that was met first.
   std::uint32_t meet(void const* storage, std::uint32_t version) {
@@ -162,7 +163,7 @@ NEAP_ONCE std::vector<tensor> run_recorded(op_graph const& g, std::size_t first,
           recorded.of(v).storage->version() != recorded.of(v).version)
         throw error(context_access::place(at), "grad: a tensor that the gradient needs for " +
                                                    std::string(g.facets(id).name) + ", " + to_string(g.type(v)) +
-                                                   ", was changed in place after it was used");
+                                                   ", was changed in place after it was used: change a copy");
     if (computes) {
       for (auto v : g.inputs(id)) {
         refs.push_back(tensor_ref::place(storage_of(v)->data(), g.layout(v)));
@@ -213,7 +214,8 @@ NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
                                         std::source_location at) {
   if (loss.is_empty()) detail::no_tensor(at);
   if (loss.count() != 1)
-    throw error(context_access::place(at), "grad: the loss must be one number, this is " + to_string(loss.type()));
+    throw error(context_access::place(at),
+                "grad: the loss must be one number, this is " + to_string(loss.type()) + ": take its mean() or sum()");
   if (auto* t = tracer::active()) {
     std::vector<value_id> wanted;
     for (auto const& x : wrt) wanted.push_back(t->value(x, at));
@@ -228,7 +230,7 @@ NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
       for (std::size_t i = wanted.size(); i < all.size(); ++i)
         if (found[i] != nothing<value_id>)
           throw error("grad: " + to_string(t->editor().graph().type(all[i])) +
-                      " was changed in place after an earlier use");
+                      " was changed in place after an earlier use: change a copy");
       for (std::size_t i = 0; i < wanted.size(); ++i)
         if (found[i] != nothing<value_id>) {
           out.push_back(t->wrap(found[i]));
@@ -241,10 +243,13 @@ NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
     });
     return out;
   }
-  if (loss.is_traced()) throw error(context_access::place(at), "grad: this tensor belongs to a trace that has ended");
+  if (loss.is_traced()) no_trace(at);
   for (auto const& x : wrt) {
     if (x.is_empty()) detail::no_tensor(at);
-    if (x.is_traced()) throw error(context_access::place(at), "grad: this tensor belongs to a trace that has ended");
+    if (x.is_traced()) no_trace(at);
+    if (zeros && !x.wants_gradient())
+      throw error(context_access::place(at),
+                  "grad: " + to_string(x.type()) + " was not asked to have a gradient: compute with x.with_gradient()");
   }
   detail::recorded_graph recorded({}, loss, wrt, at);  // operators join as they come
   std::vector<value_id> sources;

@@ -72,7 +72,7 @@ class result_returner {
     if (gradient == nothing<op_id> || !(g_.type(g_.inputs(gradient)[0]) == g_.type(x)) ||
         !may_hand_back(g_.output(o), gradient, nothing<op_id>) || late_ == 0)
       return;
-    replace(gradient, nothing<op_id>, nothing<op_id>, both::of(*f));
+    replace(gradient, nothing<op_id>, nothing<op_id>, both::of(*f), facets_of<both>);
   }
   /// y = relu(batch_norm(x, w, b)).
   NEAP_ONCE void match_normed_relu(op_id o) {
@@ -91,7 +91,7 @@ class result_returner {
         g_.inputs(gradient)[1] != g_.inputs(norm)[0] || g_.inputs(gradient)[2] != g_.output(norm, 1) ||
         !may_hand_back(y, gradient, slope))
       return;
-    replace(gradient, slope, norm, op::batch_norm_relu_grad{late_ > 0});
+    replace(gradient, slope, norm, op::batch_norm_relu_grad{late_ > 0}, g_.facets(gradient).joined());
   }
 
   NEAP_ONCE handed_back<op_graph> write() {
@@ -192,13 +192,13 @@ class result_returner {
     return true;
   }
   template <class Op>
-  void replace(op_id gradient, op_id slope, op_id norm, Op const& op) {
+  void replace(op_id gradient, op_id slope, op_id norm, Op const& op, operator_facets const& facets) {
     auto const at = bytes_.size();
     bytes_.resize(at + (sizeof op + 15) / 16 * 16);
     std::memcpy(bytes_.data() + at, &op, sizeof op);
     merged_[gradient] = static_cast<std::uint32_t>(found_.size());
     if (slope != nothing<op_id>) merged_[slope] = merged_[gradient];
-    found_.push_back({gradient, slope, norm, values_[0], &facets_of<Op>, at});
+    found_.push_back({gradient, slope, norm, values_[0], &facets, at});
     for (auto v : values_) from_[v] = gradient;
   }
 

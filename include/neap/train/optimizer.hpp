@@ -1,7 +1,7 @@
-// Optimizers as values: sgd{.rate = 0.1}, momentum{}, nesterov{}, adam{}, adamw{.rate = 3e-4}, lion{}. An optimizer names
-// the states that it keeps of each weight, gives its numbers, which may be schedules (train/scheduled.hpp), and says how it
-// updates one weight in place; a training_state holds the states and the counter of steps. One's own optimizer is a struct
-// of the same form; one without numbers needs neither `numbers` nor `values()`.
+// Optimizers as values: sgd{.rate = 0.1}, momentum{}, nesterov{}, adam{}, adamw{.rate = 3e-4}, lion{}, muon{}. An optimizer
+// names the states that it keeps of each weight, gives its numbers, which may be schedules (train/scheduled.hpp), and says
+// how it updates one weight in place; a training_state holds the states and the counter of steps. One's own optimizer is a
+// struct of the same form; one without numbers needs neither `numbers` nor `values()`.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
@@ -9,6 +9,7 @@
 #include <neap/ir/operators/update.hpp>
 #include <neap/model/functions/random.hpp>
 #include <neap/model/parameter.hpp>
+#include <neap/train/path_pattern.hpp>
 #include <neap/train/scheduled.hpp>
 
 #include <array>
@@ -26,10 +27,13 @@ class update_inputs : public step_clock {
   using step_clock::step_clock;
   /// The optimizer's values(), f64, as they are in this step.
   tensor const& numbers() const { return numbers_; }
-  void set_numbers(tensor const& n) { numbers_ = n; }
+  /// Where the weight is in the model: "layers.3.up.weight".
+  std::string const& path() const { return path_; }
+  void set_weight(std::string const& path, tensor const& numbers) { path_ = path, numbers_ = numbers; }
 
  private:
   tensor numbers_;
+  std::string path_;
 };
 
 /// w -= rate * (g + weight_decay * w)
@@ -99,6 +103,61 @@ struct lion {
     apply(op::lion{}, {w, g, s[0], in.numbers()});
   }
 };
+
+/// Jordan et al. 2024: weights of two axes or more, as matrices of their first axis by all others, take steps along their
+/// momentum made nearly orthogonal by a Newton-Schulz iteration; all others are updated by an adamw with numbers of its
+/// own. It is meant for the matrices within a model: name embeddings and the last layer in `leave_to_others`.
+///
+///   muon{.rate = 0.02, .others = {.rate = 3e-4}, .leave_to_others = {"tokens.*", "head.*"}}
+///
+/// A group of weights changes the numbers of whichever way its weights are updated; a rate said for one step is muon's,
+/// and the others' goes along in proportion.
+struct muon {
+  scheduled rate = 2e-2, beta = 0.95, weight_decay = 0;
+  bool nesterov = true;
+  std::int64_t iterations = 5;
+  double rms = 0;  // above 0: of a step's elements at a rate of 1; 0.2 suits adamw's rates and decays (Liu et al. 2025)
+  adamw others{.rate = 3e-4};
+  std::vector<std::string> leave_to_others{};  // paths of matrices; * stands for any characters
+
+  static constexpr std::array<std::string_view, 2> states{"momentum", "second_moment"};
+  static constexpr std::array<std::string_view, 8> numbers{"rate",           "momentum",           "weight_decay",
+                                                           "others.rate",    "others.beta1",       "others.beta2",
+                                                           "others.epsilon", "others.weight_decay"};
+  std::array<scheduled, 8> values() const {
+    return {rate, beta, weight_decay, others.rate, others.beta1, others.beta2, others.epsilon, others.weight_decay};
+  }
+  /// Patterns of paths that must not be in vain.
+  std::span<std::string const> patterns() const { return leave_to_others; }
+  /// How many of the states a weight has.
+  std::size_t state_count(tensor const& w, std::string_view path) const { return is_matrix(w, path) ? 1 : 2; }
+  NEAP_ONCE void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+    auto const& n = in.numbers();
+    if (is_matrix(w, in.path())) {
+      op::muon o;
+      o.nesterov = nesterov, o.iterations = iterations, o.rms = rms;
+      apply(o, {w, g, s[0], apply(op::slice{0, 0, 3}, {n})});
+    } else {
+      apply(op::adamw{}, {w, g, s[0], s[1], in.now(), apply(op::slice{0, 3, 8}, {n})});
+    }
+  }
+
+ private:
+  NEAP_ONCE bool is_matrix(tensor const& w, std::string_view path) const {
+    for (auto const& p : leave_to_others)
+      if (detail::matches(p, path)) return false;
+    return w.rank() >= 2;
+  }
+};
+
+namespace detail {
+/// How many states an optimizer keeps of a weight.
+template <class Optimizer>
+std::size_t state_count(Optimizer const& o, tensor const& weight, std::string_view path) {
+  if constexpr (requires { o.state_count(weight, path); }) return o.state_count(weight, path);
+  else return Optimizer::states.size();
+}
+}  // namespace detail
 
 /// What a training keeps between steps besides the model: each weight's states, zeros at first, and the number of steps
 /// taken. They take memory once they are used. A copy is another handle to the same states.

@@ -10,9 +10,11 @@
 #include <neap/model/functions/random.hpp>
 #include <neap/model/parameter.hpp>
 #include <neap/model/parameters.hpp>
+#include <neap/train/path_pattern.hpp>
 #include <neap/train/scheduled.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,7 +25,8 @@
 namespace neap::inline v0 {
 
 /// What one step shall use instead of what the optimizer and its schedules say. A rate stands for the base rate: groups
-/// multiply it by their factors, and groups with a rate of their own keep it.
+/// multiply it by their factors, and groups with a rate of their own keep it. An optimizer's further rates (muon's of
+/// `others`) go along in proportion.
 struct step_settings {
   std::optional<double> rate{}, momentum{}, weight_decay{}, loss_scale{};
   std::optional<std::uint64_t> seed{};  // of dropout's draws in this step: the same seed and step draw the same
@@ -38,19 +41,6 @@ struct parameter_group {
 };
 
 namespace detail {
-
-/// Whether a path matches a pattern in which * stands for any characters.
-inline bool matches(std::string_view pattern, std::string_view path) {
-  std::size_t p = 0, t = 0, star = pattern.npos, from = 0;
-  while (t < path.size()) {
-    if (p < pattern.size() && pattern[p] == '*') star = p++, from = t;
-    else if (p < pattern.size() && pattern[p] == path[t]) ++p, ++t;
-    else if (star != pattern.npos) p = star + 1, t = ++from;
-    else return false;
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 template <class Optimizer>
 concept has_numbers = requires(Optimizer const& o) {
@@ -75,8 +65,8 @@ class step_numbers {
     for (auto const& g : groups) {
       group mine{g.match, values, {}, g.rate_factor, false};
       for (std::size_t k = 0; k < names_.size(); ++k) {
-        if (names_[k] == "rate" && g.rate) mine.values[k] = *g.rate, mine.own_rate = true;
-        if (names_[k] == "weight_decay" && g.weight_decay) mine.values[k] = *g.weight_decay, mine.own_decay = true;
+        if (is_named(k, "rate") && g.rate) mine.values[k] = *g.rate, mine.own_rate = true;
+        if (is_named(k, "weight_decay") && g.weight_decay) mine.values[k] = *g.weight_decay, mine.own_decay = true;
       }
       groups_.push_back(std::move(mine));
     }
@@ -122,18 +112,28 @@ class step_numbers {
     bool rate = !s.rate, momentum = !s.momentum, decay = !s.weight_decay;
     for (auto const& g : groups_) {
       auto* const to = reinterpret_cast<double*>(g.numbers.storage()->data());
+      double along = 1;  // what a said rate is of the optimizer's
       for (std::size_t k = 0; k < names_.size(); ++k) {
         double x = g.values[k].at(step);
-        if (names_[k] == "rate") {
-          if (s.rate && !g.own_rate) x = *s.rate;
+        bool const is_rate = is_named(k, "rate"), is_decay = is_named(k, "weight_decay");
+        if (is_rate) {
+          if (s.rate && !g.own_rate) {
+            bool const base = names_[k] == "rate";
+            if (base) along = x > 0 ? *s.rate / x : 1;
+            x = base ? *s.rate : x * along;
+          }
           x *= g.own_rate ? 1 : g.rate_factor;
           rate = true;
         }
         if (names_[k] == "momentum" && s.momentum) x = *s.momentum, momentum = true;
-        if (names_[k] == "weight_decay") {
+        if (is_decay) {
           if (s.weight_decay && !g.own_decay) x = *s.weight_decay;
           decay = true;
         }
+        if (auto const must = demand_on(k); !may_be(must, x))
+          refuse("the optimizer's " + std::string(names_[k]) + (g.match.empty() ? "" : " for \"" + g.match + "\"") +
+                 " is " + std::to_string(x) + " in step " + std::to_string(step) + ", and must be " +
+                 (must == demand::below_one ? "at least 0 and below 1" : "a finite number of at least 0"));
         to[k] = x;
       }
     }
@@ -170,6 +170,24 @@ class step_numbers {
     } else {
       return {};
     }
+  }
+
+  /// What a number must be, as its name tells; of names that are not the library's nothing is known.
+  enum class demand : std::uint8_t { none, not_negative, below_one };
+  demand demand_on(std::size_t k) const {
+    for (auto const* name : {"rate", "weight_decay", "epsilon", "momentum"})
+      if (is_named(k, name)) return demand::not_negative;
+    for (auto const* name : {"beta1", "beta2"})
+      if (is_named(k, name)) return demand::below_one;
+    return demand::none;
+  }
+  static bool may_be(demand d, double x) {
+    return d == demand::none || (x >= 0 && x < (d == demand::below_one ? 1 : std::numeric_limits<double>::infinity()));
+  }
+  /// "rate", and "others.rate" of an optimizer that updates some weights in another way.
+  bool is_named(std::size_t k, std::string_view what) const {
+    auto const name = names_[k];
+    return name.ends_with(what) && (name.size() == what.size() || name[name.size() - what.size() - 1] == '.');
   }
 
   struct group {

@@ -24,6 +24,7 @@ struct training_options {
   bool keep_gradients = false;            // to the end of the step
   bool keep_prediction = false;           // what the model gave is the output "prediction" (losses of (model, last))
   bool fuse_updates = true;               // large weights' gradients are made and used up in parts (fuse_updates.hpp)
+  bool other_weights = false;             // the loss may depend on weights of other models, which stay as they are
   bool hand_back = true;                  // results that gradients can give again are not kept for them (hand_back.hpp)
   std::uint64_t seed = 0;                 // of dropout's draws
   double loss_scale = 0;                  // the loss is differentiated times this, gradients are divided by it; 0: not
@@ -82,6 +83,15 @@ struct step_results {
   std::vector<tensor> weights, gradients;
 };
 
+/// "; its weights are a, b, c and 5 more".
+NEAP_ONCE std::string names_of(std::span<named_tensor const> named) {
+  constexpr std::size_t shown = 6;
+  std::string text;
+  for (std::size_t i = 0; i < named.size() && i < shown; ++i) text += (i ? ", " : "; its weights are ") + named[i].name;
+  if (named.size() > shown) text += " and " + std::to_string(named.size() - shown) + " more";
+  return text;
+}
+
 /// The model's weights, told to the numbers by their paths. Throws neap::error for what cannot be trained as the options
 /// say.
 NEAP_ONCE std::vector<tensor> trainable(std::span<named_tensor const> named, training_options const& options,
@@ -97,12 +107,27 @@ NEAP_ONCE std::vector<tensor> trainable(std::span<named_tensor const> named, tra
   }
   if (auto const g = numbers.unused_group(); !g.empty())
     throw error(context_access::place(at),
-                "training_step: no weight of the model is in the group \"" + std::string(g) + "\"");
+                "training_step: no weight of the model is in the group \"" + std::string(g) + "\"" + names_of(named));
   if (options.micro_batches < 1)
     throw error(context_access::place(at), "training_step: micro_batches must be at least 1");
+  if (!(options.clip_norm >= 0))
+    throw error(context_access::place(at), "training_step: clip_norm must not be negative, was given " +
+                                               std::to_string(options.clip_norm) + "; 0 does not clip");
   if (!(options.loss_scale >= 0))
     throw error(context_access::place(at), "training_step: loss_scale must not be negative");
   return weights;
+}
+
+/// Throws neap::error if a pattern of an optimizer's matches the path of no weight.
+NEAP_ONCE void require_matches(std::span<std::string const> patterns, std::span<named_tensor const> named,
+                               std::source_location at) {
+  for (auto const& p : patterns) {
+    bool found = false;
+    for (auto const& w : named) found = found || matches(p, w.name);
+    if (!found)
+      throw error(context_access::place(at), "training_step: the optimizer names weights \"" + p +
+                                                 "\", and no weight of the model is among them" + names_of(named));
+  }
 }
 
 /// One step, in whichever mode this thread is.
@@ -114,19 +139,23 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   random_scope const draws(options.seed, in);
   auto const named = named_tensors(model, role::weight);
   auto weights = trainable(named, options, numbers, at);
-  auto made = accumulated(loss, model, sample, weights, {options.micro_batches, options.keep_prediction, &numbers}, at);
+  if constexpr (requires { optimizer.patterns(); }) require_matches(optimizer.patterns(), named, at);
+  auto made = accumulated(loss, model, sample, weights,
+                          {options.micro_batches, options.keep_prediction, &numbers, !options.other_weights}, at);
   if (options.clip_norm > 0) made.gradients = clip_by_norm(std::move(made.gradients), options.clip_norm, at);
   step_results r{std::move(made.loss), std::move(made.outputs), {}, {}};
   for (std::size_t i = 0; i < weights.size(); ++i) {
     auto const& g = made.gradients[i];
     if (g.is_empty()) continue;
-    in.set_numbers(numbers.of(named[i].name));
-    optimizer.update(weights[i], g, state.of(weights[i], Optimizer::states.size()), in);
+    in.set_weight(named[i].name, numbers.of(named[i].name));
+    optimizer.update(weights[i], g, state.of(weights[i], state_count(optimizer, weights[i], named[i].name)), in);
     r.weights.push_back(weights[i]);
     r.gradients.push_back(g);
   }
   if (r.weights.empty())
-    throw error(context_access::place(at), "training_step: the loss depends on no weight of the model");
+    throw error(
+        context_access::place(at),
+        "training_step: the loss depends on no weight of the model: was it detached, or made under no_gradient?");
   (void)in.now();  // steps are counted, whether somebody asks or not: schedules go on where a training was left
   return r;
 }
@@ -155,14 +184,17 @@ void fuse_updates_of(training_program<Ops>& p, training_program<Ops> const* like
   take_rewritten(p, made);
 }
 
-/// Tells a trace the names of what a step has beside the model's tensors; `states`: names of the optimizer's.
+/// Tells a trace the names of what a step has beside the model's tensors; `states`: names of the optimizer's, and how many
+/// of them a weight has.
 NEAP_ONCE void name_sources(tracer& t, step_numbers const& numbers, training_state& state,
-                            std::span<named_tensor const> weights, std::vector<std::string_view> const& states) {
+                            std::span<named_tensor const> weights, std::vector<std::string_view> const& states,
+                            std::vector<std::size_t> const& counts) {
   t.set_name(state.counter(), "step");
   for (auto const& s : numbers.sources()) t.set_name(s.tensor, s.name);
-  for (auto const& w : weights) {
-    auto const& of_weight = state.of(w.tensor, states.size());
-    for (std::size_t k = 0; k < states.size(); ++k) t.set_name(of_weight[k], w.name + "." + std::string(states[k]));
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    auto const& w = weights[i];
+    auto const& of_weight = state.of(w.tensor, counts[i]);
+    for (std::size_t k = 0; k < counts[i]; ++k) t.set_name(of_weight[k], w.name + "." + std::string(states[k]));
   }
 }
 
@@ -196,10 +228,12 @@ training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const
                                   training_program<Ops> const* like = nullptr) {
   caller_scope const here(at);
   auto numbers = std::make_shared<step_numbers>(optimizer, options.groups, options.loss_scale, state.counter());
-  tracer t(operator_table(Ops::facets), at);
+  tracer t(table_of<Ops>(), at);
   name_tensors(t, model);
-  name_sources(t, *numbers, state, named_tensors(model, role::weight),
-               {Optimizer::states.begin(), Optimizer::states.end()});
+  auto const weights = named_tensors(model, role::weight);
+  std::vector<std::size_t> counts;
+  for (auto const& w : weights) counts.push_back(state_count(optimizer, w.tensor, w.name));
+  name_sources(t, *numbers, state, weights, {Optimizer::states.begin(), Optimizer::states.end()}, counts);
   auto const inputs = as_inputs(t, sample);
   auto made = take_step(model, inputs, loss, optimizer, state, options, *numbers, at);
   auto p = finished_step<Ops>(t, made, state, options, like);

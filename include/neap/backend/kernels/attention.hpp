@@ -328,7 +328,9 @@ void attention(Backend& backend, tensor_ref const& q, tensor_ref const& k, tenso
   detail::single_threaded_blas();
   if (y.element == dtype::f32) detail::run_attention<float>(backend, e, q, k, v, y, lse, o.causal, workspace);
   else if (y.element == dtype::f64) detail::run_attention<double>(backend, e, q, k, v, y, lse, o.causal, workspace);
-  else throw error("attention: the host computes in f32 and f64, not in " + std::string(name_of(y.element)));
+  else
+    throw error("attention: the host computes in f32 and f64, not in " + std::string(name_of(y.element)) +
+                ": cast it, or set_element(model, dtype::f32)");
 }
 
 /// dq, dk, dv from the operands and results of attention, dy and, if it has data, dlse. Same views and types as there.
@@ -349,7 +351,9 @@ void attention_gradient(Backend& backend, tensor_ref const& q, tensor_ref const&
     detail::run_attention_gradient<float>(backend, e, q, k, v, y, lse, dy, dlse, dq, dk, dv, o.causal, workspace);
   else if (y.element == dtype::f64)
     detail::run_attention_gradient<double>(backend, e, q, k, v, y, lse, dy, dlse, dq, dk, dv, o.causal, workspace);
-  else throw error("attention_gradient: the host computes in f32 and f64, not in " + std::string(name_of(y.element)));
+  else
+    throw error("attention_gradient: the host computes in f32 and f64, not in " + std::string(name_of(y.element)) +
+                ": cast it, or set_element(model, dtype::f32)");
 }
 
 }  // namespace neap::inline v0

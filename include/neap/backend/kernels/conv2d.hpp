@@ -850,7 +850,8 @@ template <class F>
 auto with_f32_or_f64(char const* what, dtype t, F&& f) {
   if (t == dtype::f32) return f(float{});
   if (t == dtype::f64) return f(double{});
-  throw error(std::string(what) + ": the host computes in f32 and f64, not in " + std::string(name_of(t)));
+  throw error(std::string(what) + ": the host computes in f32 and f64, not in " + std::string(name_of(t)) +
+              ": cast it, or set_element(model, dtype::f32)");
 }
 
 inline void check_conv2d(char const* what, tensor_ref const& x, tensor_ref const& w, tensor_ref const& y,

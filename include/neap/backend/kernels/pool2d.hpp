@@ -73,7 +73,8 @@ template <class F>
 void with_image_type(char const* what, dtype t, F&& f) {
   if (t == dtype::f32) return f(float{});
   if (t == dtype::f64) return f(double{});
-  throw error(std::string(what) + ": the host computes in f32 and f64, not in " + std::string(name_of(t)));
+  throw error(std::string(what) + ": the host computes in f32 and f64, not in " + std::string(name_of(t)) +
+              ": cast it, or set_element(model, dtype::f32)");
 }
 
 inline void check_pool(char const* what, tensor_ref const& x, tensor_ref const& y, shape const& want) {

@@ -38,6 +38,7 @@ inline value_id along_channels(gradient_context& c, value_id v, int rank) {
 /// g, x, mean, rstd, [w] -> dx, [dw, db].
 struct batch_norm_grad {
   static constexpr std::string_view name = "batch_norm_grad";
+  using joined = batch_norm_relu_grad;
   static constexpr bool elementwise = true;  // dx over g or x: a channel's sums are taken before
   static constexpr double flops = 12;
   void infer(shape_context& c) const {

@@ -28,7 +28,8 @@ inline void require_integer(shape_context& c, int i, std::string_view what) {
   c.require(t == dtype::i64 || t == dtype::i32, what, " must be i64 or i32, was given ", c.in(i));
 }
 inline void require_same_element(shape_context& c, int i, int j) {
-  c.require(c.in(i).element == c.in(j).element, "element types differ, ", c.in(i), " and ", c.in(j));
+  c.require(c.in(i).element == c.in(j).element, "element types differ, ", c.in(i), " and ", c.in(j),
+            ": cast one of them");
 }
 inline void require_same_type(shape_context& c, int i, int j) {
   c.require(c.in(i) == c.in(j), "types differ, ", c.in(i), " and ", c.in(j));

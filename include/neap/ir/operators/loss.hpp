@@ -14,7 +14,7 @@ inline void require_targets(shape_context& c, int logits, int targets) {
   require_floating(c, logits);
   require_rank(c, logits, 1, "logits");
   require_dense_rows(c, logits);
-  c.require(c.in(targets).element == dtype::i64, "targets must be i64, was given ", c.in(targets));
+  c.require(c.in(targets).element == dtype::i64, "targets must be i64, was given ", c.in(targets), ": cast them");
   c.require(c.in(targets).dims == without_last(c.in(logits).dims), "targets ", c.in(targets).dims,
             " do not go with logits ", c.in(logits).dims);
   require_dense(c, targets);

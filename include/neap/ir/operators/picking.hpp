@@ -11,7 +11,7 @@ namespace neap::inline v0::op {
 
 namespace detail {
 inline void require_places(shape_context& c, int i) {
-  c.require(c.in(i).element == dtype::i64, "numbers must be i64, was given ", c.in(i));
+  c.require(c.in(i).element == dtype::i64, "numbers must be i64, was given ", c.in(i), ": cast them");
 }
 }  // namespace detail
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <neap/backend/kernels/copy.hpp>
+#include <neap/backend/kernels/muon.hpp>
 #include <neap/backend/kernels/optimizer.hpp>
 #include <neap/ir/operators/binary.hpp>
 
@@ -41,6 +42,7 @@ inline void relate_states(dim_context& c, int count) {
 /// w, g -> w - rate * (g + weight_decay * w).
 struct sgd {
   static constexpr std::string_view name = "sgd";
+  using joined = matmul_update<sgd>;
   static constexpr double flops = 4;
   double rate = 1e-2, weight_decay = 0;
   static constexpr auto attributes() {
@@ -62,6 +64,7 @@ void run(Backend& b, sgd op, kernel_arguments const& a) {
 /// w, g, m -> w, m with m = beta * m + (1 - damping) * d, d = g + weight_decay * w; w - rate * m, or Nesterov's form.
 struct momentum {
   static constexpr std::string_view name = "momentum";
+  using joined = matmul_update<momentum>;
   static constexpr double flops = 7;
   double rate = 1e-2, beta = 0.9, damping = 0, weight_decay = 0;
   bool nesterov = false;
@@ -103,11 +106,13 @@ namespace detail {
 /// w, g, m, v, step -> w, m, v: Adam (Kingma and Ba 2015), with the decay added to the gradient. The first step is 1.
 struct adam {
   static constexpr std::string_view name = "adam";
+  using joined = matmul_update<adam>;
   NEAP_ADAM_FACETS(adam)
 };
 /// w, g, m, v, step -> w, m, v: AdamW (Loshchilov and Hutter 2019), where the weight itself decays by rate * weight_decay.
 struct adamw {
   static constexpr std::string_view name = "adamw";
+  using joined = matmul_update<adamw>;
   NEAP_ADAM_FACETS(adamw)
 };
 #undef NEAP_ADAM_FACETS
@@ -133,6 +138,7 @@ void run(Backend& b, adamw const& op, kernel_arguments const& a) {
 /// m = beta2 m + (1 - beta2) g.
 struct lion {
   static constexpr std::string_view name = "lion";
+  using joined = matmul_update<lion>;
   static constexpr double flops = 10;
   double rate = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
   static constexpr auto attributes() {
@@ -150,6 +156,49 @@ template <class Backend>
 void run(Backend& b, lion op, kernel_arguments const& a) {
   if (auto const* s = detail::settings(a, 3)) op.rate = s[0], op.beta1 = s[1], op.beta2 = s[2], op.weight_decay = s[3];
   neap::lion_update(b, a.in[0], a.in[2], a.in[1], op.rate, op.beta1, op.beta2, op.weight_decay);
+}
+
+/// w, g, m -> w, m: Muon (Jordan et al. 2024) of a weight of two axes or more, as the matrix of its first axis by all
+/// others: a step along its momentum made nearly orthogonal (backend/kernels/muon.hpp has the formulas). Every element
+/// depends on all of the gradient: it is neither cut nor made one with the gradient's product.
+struct muon {
+  static constexpr std::string_view name = "muon";
+  double rate = 2e-2, beta = 0.95, weight_decay = 0;
+  bool nesterov = true;
+  std::int64_t iterations = 5;
+  double rms = 0;
+  static constexpr auto attributes() {
+    return std::array{field<&muon::rate>("rate"),
+                      field<&muon::beta>("beta"),
+                      field<&muon::weight_decay>("weight_decay"),
+                      field<&muon::nesterov>("nesterov"),
+                      field<&muon::iterations>("iterations"),
+                      field<&muon::rms>("rms")};
+  }
+  void infer(shape_context& c) const {
+    detail::require_settings(c, 3, 3);
+    detail::require_states(c, 3);
+    c.require(c.in(0).rank() >= 2, "updates weights of two axes or more, was given ", c.in(0));
+    c.require(c.in(2).element == dtype::f32 || c.in(2).element == dtype::f64,
+              "the momentum must be of f32 or f64, was given ", c.in(2));
+    c.require(iterations >= 1, "needs at least 1 iteration, was given ", iterations);
+    c.update(0), c.update(2);
+  }
+  void relate(dim_context&) const {}
+  work cost(work_context const& c) const {
+    auto w = detail::streaming_work(c, 8);
+    neap::detail::muon_shape const s(c.in[0].type.dims);
+    double const side = static_cast<double>(s.side()), count = static_cast<double>(s.count());
+    w.flops += static_cast<double>(iterations) * side * (4 * count + 2 * side * side);
+    return w;
+  }
+  bytes_t workspace(work_context const& c) const { return neap::muon_workspace(c.in[2].type); }
+};
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, muon const& op, kernel_arguments const& a) {
+  muon_options o{op.rate, op.beta, op.weight_decay, op.nesterov, op.iterations, op.rms};
+  if (auto const* s = detail::settings(a, 3)) o.rate = s[0], o.beta = s[1], o.decay = s[2];
+  neap::muon_update(b, a.in[0], a.in[2], a.in[1], o, a.workspace);
 }
 
 /// step -> step + 1.

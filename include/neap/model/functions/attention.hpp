@@ -27,11 +27,11 @@ inline tensor plain_attention(tensor const& q, tensor const& k, tensor const& v,
   tensor s = matmul(q, k, {.transpose_b = true}) * scale;
   if (how.causal) {
     auto const t = s.size(-2), n = s.size(-1);
-    std::vector<float> later(static_cast<std::size_t>(t * n), 0.f);
+    std::vector<float> masked(static_cast<std::size_t>(t * n), 0.f);
     for (std::int64_t i = 0; i < t; ++i)
       for (std::int64_t j = i + 1; j < n; ++j)
-        later[static_cast<std::size_t>(i * n + j)] = -std::numeric_limits<float>::infinity();
-    s = s + cast(constant(detail::make_copy(later, {t, n}, at)), s.element());
+        masked[static_cast<std::size_t>(i * n + j)] = -std::numeric_limits<float>::infinity();
+    s = s + cast(constant(detail::make_copy(masked, {t, n}, at)), s.element());
   }
   return matmul(dropout(softmax(s), dropped), v);
 }

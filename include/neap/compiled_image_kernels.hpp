@@ -1,0 +1,12 @@
+// The kernels that compiled_kernels.hpp leaves out, those of images, for one source file of a program whose files are
+// compiled with NEAP_COMPILED_APART (neap/compiled.hpp says more).
+#pragma once
+
+#include <neap/model/image_kernels.hpp>
+#include <neap/model/kernels.hpp>
+
+#define NEAP_COMPILED_HERE(OP)                                                                               \
+  template void neap::detail::run_kernel<neap::host_backend, neap::op::OP>(neap::host_backend&, void const*, \
+                                                                           neap::kernel_arguments const&);
+NEAP_IMAGE_KERNELS(NEAP_COMPILED_HERE)
+#undef NEAP_COMPILED_HERE

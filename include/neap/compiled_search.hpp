@@ -1,0 +1,39 @@
+// Mutators and the search, for one source file of a program whose files are compiled with NEAP_COMPILED_APART;
+// neap/compiled.hpp says more.
+#pragma once
+
+#if !defined(NEAP_COMPILED_APART)
+#error "neap/compiled_search.hpp: all files of the program, this one too, are compiled with NEAP_COMPILED_APART"
+#endif
+#if defined(NEAP_ONCE) && !defined(NEAP_COMPILING)
+#error "neap/compiled_search.hpp stands before other headers of neap"
+#endif
+
+// What neap/compiled.hpp makes, as everybody reads it.
+#include <neap/memory/greedy/greedy_by_size.hpp>
+#include <neap/memory/make_plan.hpp>
+#include <neap/model/model.hpp>
+#include <neap/schedule/memory_greedy.hpp>
+#include <neap/schedule/order.hpp>
+#include <neap/schedule/refine.hpp>
+#include <neap/simulate/roofline.hpp>
+#include <neap/simulate/simulator.hpp>
+
+// The rest is made here.
+#undef NEAP_ONCE
+#undef NEAP_INSTANTIATE_ONCE
+#define NEAP_ONCE NEAP_MAKE_ONCE
+#define NEAP_INSTANTIATE_ONCE(...) template __VA_ARGS__
+
+#include <neap/mutate/any_mutator.hpp>
+#include <neap/mutate/chain.hpp>
+#include <neap/mutate/filter.hpp>
+#include <neap/mutate/fission.hpp>
+#include <neap/mutate/fission_sweep.hpp>
+#include <neap/mutate/from_range.hpp>
+#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/sample.hpp>
+#include <neap/mutate/swap.hpp>
+#include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
+#include <neap/optimize/optimize.hpp>

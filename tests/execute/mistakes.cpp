@@ -1,0 +1,339 @@
+// Mistakes that users of the DSL and the trainer make at run time: the message names the line of the user's program, never
+// one of the library, and says what is wrong and what to do. (Mistakes that the compiler tells are in tests/house/errors.)
+#include <neap/execute/evaluator.hpp>
+#include <neap/execute/trainer.hpp>
+#include <neap/memory/make_plan.hpp>
+#include <neap/model/model.hpp>
+#include <neap/train/checkpoint.hpp>
+
+#include "../support/files.hpp"
+#include "../support/message.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+struct network {
+  nn::linear in{6, 16}, out{16, 5};
+  static constexpr int line = __LINE__ + 1;
+  tensor operator()(tensor const& x) const { return out(gelu(in(x))); }
+};
+std::pair<tensor, tensor> batch(std::int64_t n = 8) {
+  std::vector<std::int64_t> labels;
+  for (std::int64_t i = 0; i < n; ++i) labels.push_back(i % 5);
+  return {tensor::randn({n, 6}, 1), tensor::from(labels, {n})};
+}
+
+/// A module with a private part, which tells one weight and keeps another one to itself.
+class forgetful {
+ public:
+  tensor operator()(tensor const& x) const { return seen_(x) + unseen_(x); }
+  friend auto neap_fields(forgetful& self) { return std::tie(self.seen_); }
+
+ private:
+  nn::linear seen_{6, 5}, unseen_{6, 5};
+};
+struct counting {
+  nn::linear a{6, 5};
+  parameter n{{5}, initialiser::constant(2), dtype::i64};
+  tensor operator()(tensor const& x) const { return a(x) + cast(n, dtype::f32); }
+};
+struct word_model {
+  nn::embedding words{10, 6};
+  nn::linear out{6, 5};
+  tensor operator()(tensor const& ids) const { return out(words(ids)); }
+};
+struct telling {
+  tensor loss, logits;
+};
+struct mse_of_everything {
+  tensor operator()(network& net, std::pair<tensor, tensor> const& s) const { return mean(square(net(s.first))); }
+};
+
+/// A step, planned in order and bound.
+struct running {
+  network model;
+  host_backend backend{1};
+  training_program<> step;
+  trainer<standard_operators, host_backend> run;
+
+  running() : step(make(model)), run(step, plan_in_order(step.program), backend) {}
+  static training_program<> make(network& m) {
+    auto const loss = [](network& net, std::pair<tensor, tensor> const& s) {
+      tensor const logits = net(s.first);
+      return telling{cross_entropy{}(logits, s.second), logits};
+    };
+    return training_step(m, batch(), loss, sgd{});
+  }
+};
+
+int line = 0;  // where the mistake is
+
+/// One row of the table: what f throws begins with file and line, and has each of the texts.
+template <class F>
+void mistake(char const* what, std::initializer_list<char const*> texts, F const& f) {
+  INFO(what);
+  auto const told = message_of(f);
+  CAPTURE(told);
+  CHECK(told.starts_with("mistakes.cpp:" + std::to_string(line) + ": "));
+  for (auto const* text : texts) CHECK_MESSAGE(told.find(text) != std::string::npos, text);
+  CHECK(told.find('\n') == std::string::npos);
+  CHECK(tracer::active() == nullptr);
+}
+/// The same mistake in an eager step and in a traced one.
+template <class Model, class Sample, class Loss, class Optimizer = sgd>
+void mistake_in_step(char const* what, std::initializer_list<char const*> texts, Model& model, Sample const& sample,
+                     Loss const& loss, Optimizer const& optimizer = {}, training_options const& options = {},
+                     bool own_line = true) {
+  mistake(what, texts, [&] {
+    if (own_line) line = __LINE__ + 1;
+    training_step(model, sample, loss, optimizer, options);
+  });
+  training_state state;
+  mistake(what, texts, [&] {
+    if (own_line) line = __LINE__ + 1;
+    eager_step(model, sample, loss, optimizer, state, options);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("mistakes in models and losses") {
+  network model;
+  auto const [x, labels] = batch();
+  mistake("an input of another width", {"inner extents differ", "[8,4] x [16,6]"}, [&] {
+    line = __LINE__ + 1;
+    model.in(tensor::ones({8, 4}));
+  });
+  mistake("two element types", {"add: element types differ, f32[8,6] and f64[6]", "cast"}, [&] {
+    line = __LINE__ + 1;
+    x + tensor::ones({6}, dtype::f64);
+  });
+  mistake("shapes that do not broadcast", {"shapes do not broadcast, [8,6] and [8]"}, [&] {
+    line = __LINE__ + 1;
+    x* tensor::ones({8});
+  });
+  mistake("a layer that was never made", {"this tensor is empty: it was never given a value"}, [&] {
+    nn::linear const unmade;
+    line = __LINE__ + 1;
+    unmade(x);
+  });
+  mistake("a word beyond the table", {"embedding", "12", "10"}, [&] {
+    nn::embedding const words(10, 4);
+    line = __LINE__ + 1;
+    words(tensor::from(std::vector<std::int64_t>{3, 12}, {2}));
+  });
+  mistake("words that are not whole numbers", {"embedding", "i64", "f32[8,6]", "cast"}, [&] {
+    nn::embedding const words(10, 4);
+    line = __LINE__ + 1;
+    words(x);
+  });
+  mistake("a probability that is none", {"dropout", "1.5"}, [&] {
+    line = __LINE__ + 1;
+    dropout(x, 1.5);
+  });
+  mistake("a tensor of a trace that is over", {"belongs to a trace that has ended", "an output of the loss"}, [&] {
+    tensor kept;
+    (void)trace([&](tensor const& t) { return kept = t * 2; }, x);
+    line = __LINE__ + 1;
+    kept + 1;
+  });
+  mistake("a gradient of several numbers", {"the loss must be one number, this is f32[8,6]", "mean() or sum()"}, [&] {
+    tensor const w = x.with_gradient();
+    line = __LINE__ + 1;
+    (void)grad(w * w, {w});
+  });
+  mistake("a gradient of what was not asked to have one", {"grad: ", "f32[8,6]", "with_gradient()"}, [&] {
+    tensor const l = sum(x * x);
+    line = __LINE__ + 1;
+    (void)grad(l, {x});
+  });
+  mistake("what a gradient needs is changed", {"was changed in place", "copy"}, [&] {
+    tensor const w = tensor::ones({3}).with_gradient(), state = tensor::ones({3});
+    tensor const l = sum(w * state);
+    apply(op::accumulate{}, {state, state});
+    line = __LINE__ + 1;
+    (void)grad(l, {w});
+  });
+}
+
+TEST_CASE("mistakes in steps, eager and traced") {
+  network model;
+  auto const b = batch();
+  auto const [x, labels] = b;
+  mistake_in_step("an input of another width", {"inner extents differ, [8,4] x [16,6]"}, model.in,
+                  std::pair{tensor::ones({8, 4}), tensor::ones({8, 16})}, mse{});
+  mistake_in_step("targets of another type", {"cross_entropy: targets must be i64, was given f32[8]"}, model,
+                  std::pair{x, tensor::ones({8})}, cross_entropy{});
+  mistake_in_step("targets of another shape", {"targets [4] do not go with logits [8,5]"}, model,
+                  std::pair{x, slice(labels, 0, 0, 4)}, cross_entropy{});
+  mistake_in_step("a loss that is no number", {"the loss must be one number, this is f32[8,5]", "mean() or sum()"},
+                  model, b, [](network& m, auto const& s) { return m(s.first); });
+  mistake_in_step("a loss without weights", {"the loss depends on no weight of the model", "detach"}, model, b,
+                  [](network& m, auto const& s) { return mean(m(s.first).detach()); });
+  counting whole;
+  mistake_in_step("a weight of whole numbers", {"the weight n is i64[5]", "make it a neap::buffer"}, whole, b,
+                  cross_entropy{});
+  forgetful some;
+  mistake_in_step("a weight that neap_fields does not tell", {"the program reads a weight f32[5", "neap_fields"}, some,
+                  b, cross_entropy{});
+  mistake_in_step("parts that do not divide", {"tensor 0 f32[8,6] does not divide into 3 parts"}, model, b,
+                  cross_entropy{}, sgd{}, {.micro_batches = 3});
+  mistake_in_step("a group of nobody", {"no weight of the model is in the group \"encoder.*\"", "in.weight"}, model, b,
+                  cross_entropy{}, sgd{}, {.groups = {{.match = "encoder.*"}}});
+  mistake_in_step("a rate below nothing", {"the optimizer's rate is -0.1", "at least 0"}, model, b, cross_entropy{},
+                  sgd{.rate = -0.1});
+  mistake_in_step("a beta of 1", {"the optimizer's beta1 is 1", "below 1"}, model, b, cross_entropy{},
+                  adam{.beta1 = 1});
+  mistake_in_step("a bound on gradients below nothing", {"clip_norm", "-1"}, model, b, cross_entropy{}, sgd{},
+                  {.clip_norm = -1});
+}
+
+TEST_CASE("mistakes in traced steps alone") {
+  network model;
+  auto const b = batch();
+  tensor const foreign = tensor::randn({8, 5}, 1);
+  mistake("a look at data", {"needs capture"}, [&] {
+    training_step(
+        model, b,
+        [](network& m, auto const& s) {
+          tensor l = cross_entropy{}(m(s.first), s.second);
+          line = __LINE__ + 1;
+          if (l.template item<float>() > 1) l = l * 2;
+          return l;
+        },
+        sgd{});
+  });
+  mistake("a tensor from outside", {"neither an argument nor a part of the model", "neap::constant"}, [&] {
+    training_step(
+        model, b,
+        [&](network& m, auto const& s) {
+          line = __LINE__ + 1;
+          return mean(m(s.first) * foreign);
+        },
+        sgd{});
+  });
+  mistake("a step within a step", {"a trace is active on this thread already"}, [&] {
+    training_step(
+        model, b,
+        [&](network& m, auto const& s) {
+          line = __LINE__ + 1;
+          training_step(m, b, cross_entropy{}, sgd{});
+          return mean(m(s.first));
+        },
+        sgd{});
+  });
+}
+
+TEST_CASE("mistakes with a trainer and an evaluator") {
+  running r;
+  auto const [x, labels] = batch();
+  mistake("outputs before the first step", {"no step has run"}, [&] {
+    line = __LINE__ + 1;
+    (void)r.run.output("logits");
+  });
+  r.run(batch());
+  mistake("a batch of other axes", {"tensor 0 of the batch is f32[8,2,3], the sample's was f32[8,6]"}, [&] {
+    line = __LINE__ + 1;
+    r.run(std::pair{reshape(x, {8, 2, 3}), labels});
+  });
+  mistake("a batch of another width", {"inner extents differ, [8,4] x [16,6]"}, [&] {
+    line = network::line;
+    r.run(std::pair{tensor::ones({8, 4}), labels});
+  });
+  mistake("a batch of other elements", {"tensor 1 of the batch is f32[8], the sample's was i64[8]", "cast"}, [&] {
+    line = __LINE__ + 1;
+    r.run(std::pair{x, tensor::ones({8})});
+  });
+  mistake("a batch of too few tensors", {"the batch has 1 tensors, the sample had 2"}, [&] {
+    line = __LINE__ + 1;
+    r.run(x);
+  });
+  mistake("a batch that is a view", {"tensor 0 of the batch is not dense", "contiguous"}, [&] {
+    line = __LINE__ + 1;
+    r.run(std::pair{transpose(tensor::ones({6, 8})), labels});
+  });
+  mistake("a larger batch than planned", {"plan the largest batch first"}, [&] {
+    line = __LINE__ + 1;
+    r.run(batch(4096));
+  });
+  mistake("a class that is none", {"cross_entropy: target 7 at row 2", "5"}, [&] {
+    std::vector<std::int64_t> wrong(8);
+    wrong[2] = 7;
+    line = __LINE__ + 1;
+    r.run(std::pair{x, tensor::from(wrong, {8})});
+  });
+  mistake("an output that is none", {"no output \"logit\"; it has logits"}, [&] {
+    line = __LINE__ + 1;
+    (void)r.run.output("logit");
+  });
+  mistake("a momentum that is none", {"the optimizer of this step has no momentum"}, [&] {
+    line = __LINE__ + 1;
+    r.run(batch(), {.momentum = 0.5});
+  });
+  mistake("a rate below nothing", {"the optimizer's rate is -1", "at least 0"}, [&] {
+    line = __LINE__ + 1;
+    r.run(batch(), {.rate = -1});
+  });
+  mistake("a scale of the loss that is none", {"training_options{.loss_scale = ...}"}, [&] {
+    line = __LINE__ + 1;
+    r.run(batch(), {.loss_scale = 8});
+  });
+  network other;
+  auto const another = training_step(other, batch(), mse_of_everything{}, sgd{});
+  mistake("a plan of another step", {"the plan is not one of this program", "optimize"}, [&] {
+    line = __LINE__ + 1;
+    trainer(r.step, plan_in_order(another.program), r.backend);
+  });
+  evaluator eval(r.model, x, r.backend);
+  mistake("an evaluation of other axes", {"tensor 0 of the batch is f32[6], the sample's was f32[8,6]"}, [&] {
+    line = __LINE__ + 1;
+    eval(tensor::ones({6}));
+  });
+  mistake("a model of numbers that the host cannot compute with", {"bf16", "set_element"}, [&] {
+    network half;
+    set_element(half, dtype::bf16);
+    line = network::line;
+    half(cast(x, dtype::bf16));
+  });
+}
+
+TEST_CASE("mistakes with files") {
+  scratch const at;
+  network model;
+  training_state state;
+  eager_step(model, batch(), cross_entropy{}, momentum{}, state);
+  REQUIRE(save(model, state, at / "f").ok());
+  mistake("a file of another model", {"does not fit the model", "\"in.weight\" is f32[16,6] in the file"}, [&] {
+    struct wider {
+      nn::linear in{6, 20}, out{20, 5};
+    } other;
+    line = __LINE__ + 1;
+    load(other, at / "f").value();
+  });
+  mistake("a file of another optimizer", {"has 1 states of \"in.weight\", the optimizer 2"}, [&] {
+    training_state moments;
+    network other;
+    eager_step(other, batch(), cross_entropy{}, adamw{}, moments);
+    line = __LINE__ + 1;
+    load(other, moments, at / "f").value();
+  });
+  mistake("a model's file where a training's is needed", {"missing \"training_state/step\""}, [&] {
+    REQUIRE(save(model, at / "g").ok());
+    line = __LINE__ + 1;
+    load(model, state, at / "g").value();
+  });
+  mistake("no file", {"nowhere"}, [&] {
+    line = __LINE__ + 1;
+    load(model, at / "nowhere").value();
+  });
+  mistake("no folder", {"nowhere"}, [&] {
+    line = __LINE__ + 1;
+    save(model, at / "nowhere/f").value();
+  });
+}

@@ -1,0 +1,207 @@
+// Optimizers in training steps, beside plainly written references; the formulas of each update are tested by itself
+// (tests/ir/operators_update.cpp), numbers of each step in tests/execute/trainer.cpp.
+#include <neap/train/optimizer.hpp>
+
+#include <neap/ir/verify.hpp>
+#include <neap/model/model.hpp>
+#include <neap/train/checkpoint.hpp>
+#include <neap/train/training_step.hpp>
+
+#include "../support/files.hpp"
+#include "../support/message.hpp"
+#include "../support/newton_schulz.hpp"
+#include "run_program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+// Weights of one, two and four axes, and a table of vectors.
+struct network {
+  nn::embedding tokens{10, 6};
+  nn::conv2d conv{1, 4, 3, {.padding = 1}};
+  nn::linear wide{24, 8}, tall{8, 20}, head{20, 3};
+  tensor operator()(tensor const& ids) const {
+    tensor const x = relu(conv(unsqueeze(tokens(ids), 1)));  // (b, 4, t, 6)
+    return head(tanh(tall(gelu(wide(reshape(mean(x, {2}), {ids.size(0), 24}))))));
+  }
+};
+
+std::pair<tensor, tensor> batch(int i) {
+  std::vector<std::int64_t> ids, labels;
+  for (int k = 0; k < 8 * 5; ++k) ids.push_back((7 * k + 3 * i) % 10);
+  for (int k = 0; k < 8; ++k) labels.push_back((k + i) % 3);
+  return {tensor::from(ids, {8, 5}), tensor::from(labels, {8})};
+}
+
+using numbers = std::vector<double>;
+
+/// AdamW, element by element.
+struct plain_adamw {
+  double rate, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 1e-2;
+  void step(numbers& w, numbers& m, numbers& v, numbers const& g, int t) const {
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      m[i] = beta1 * m[i] + (1 - beta1) * g[i], v[i] = beta2 * v[i] + (1 - beta2) * g[i] * g[i];
+      double const root = std::sqrt(v[i] / (1 - std::pow(beta2, t))) + epsilon;
+      w[i] = (1 - rate * decay) * w[i] - rate * (m[i] / (1 - std::pow(beta1, t))) / root;
+    }
+  }
+};
+
+/// Steps of a network whose gradients come from the library and whose updates are `update(path, w, g, step)`, beside
+/// eager steps of the optimizer and of the traced program: the numbers, the bits.
+template <class Optimizer, class Update>
+void check_steps(Optimizer const& optimizer, training_options options, Update const& update) {
+  network plain, eager, traced;
+  for (auto* m : {&plain, &eager, &traced}) set_element(*m, dtype::f64), initialise(*m, 3);
+  training_state state;
+  auto const program = training_step(traced, batch(0), cross_entropy{}, optimizer, options);
+  REQUIRE(verify(program.program).ok());
+  support::program_runner run(program);
+  for (int i = 0; i < 4; ++i) {
+    auto const b = batch(i);
+    auto const weights = named_tensors(plain, role::weight);
+    std::vector<tensor> handles;
+    for (auto const& w : weights) handles.push_back(w.tensor);
+    auto const g = grad(cross_entropy{}(plain(b.first), b.second), handles);
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      auto w = handles[k].values<double>();
+      update(weights[k].name, w, g[k].values<double>(), handles[k].shape(), i + 1);
+      std::copy(w.begin(), w.end(), handles[k].data<double>());
+    }
+    double const loss = eager_step(eager, b, cross_entropy{}, optimizer, state, options).template item<double>();
+    program.set();
+    CHECK(run({b.first, b.second}) == loss);
+    auto const e = named_tensors(eager, role::weight), t = named_tensors(traced, role::weight);
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      auto const expected = handles[k].values<double>(), got = e[k].tensor.values<double>();
+      for (std::size_t j = 0; j < got.size(); ++j) {
+        if (std::fabs(got[j] - expected[j]) < 1e-9) continue;
+        FAIL_CHECK(weights[k].name << "[" << j << "] is " << got[j] << ", not " << expected[j] << ", in step " << i);
+        break;
+      }
+      CHECK_MESSAGE(t[k].tensor.values<double>() == got, weights[k].name);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("muon steps matrices, adamw the others") {
+  for (bool nesterov : {false, true})
+    for (double rms : {0.0, 0.2}) {
+      muon const optimizer{.rate = 0.02,
+                           .beta = 0.9,
+                           .weight_decay = 0.1,
+                           .nesterov = nesterov,
+                           .rms = rms,
+                           .others = {.rate = 0.01},
+                           .leave_to_others = {"tokens.*", "head.*"}};
+      std::map<std::string, numbers> first, second;
+      check_steps(optimizer, {}, [&](std::string const& path, numbers& w, numbers const& g, shape const& s, int step) {
+        auto &m = first[path], &v = second[path];
+        m.resize(w.size()), v.resize(w.size());
+        if (s.rank() < 2 || path == "tokens.weight" || path == "head.weight")
+          plain_adamw{.rate = 0.01}.step(w, m, v, g, step);
+        else plain_muon{0.02, 0.9, 0.1, nesterov, rms}.step(w, m, g, s[0]);
+      });
+    }
+}
+
+TEST_CASE("groups change the numbers of whichever way their weights are updated") {
+  muon const optimizer{.rate = scheduled::linear(0.05, 0.01, 4), .weight_decay = 0.1, .others = {.rate = 0.01}};
+  training_options options;
+  options.groups = {{.match = "*.bias", .weight_decay = 0},
+                    {.match = "head.*", .rate = 0.002},
+                    {.match = "wide.*", .rate_factor = 0.5}};
+  std::map<std::string, numbers> first, second;
+  check_steps(optimizer, options, [&](std::string const& path, numbers& w, numbers const& g, shape const& s, int step) {
+    auto &m = first[path], &v = second[path];
+    m.resize(w.size()), v.resize(w.size());
+    double const rate = path == "head.weight"   ? 0.002
+                        : path == "wide.weight" ? 0.5 * optimizer.rate.at(step)
+                                                : optimizer.rate.at(step);
+    if (s.rank() < 2) plain_adamw{.rate = 0.01, .decay = 0}.step(w, m, v, g, step);
+    else plain_muon{rate, 0.95, 0.1, true, 0}.step(w, m, g, s[0]);
+  });
+}
+
+TEST_CASE("a rate said for one step is muon's, and the others' goes along; a decay is both's") {
+  network a, b;
+  initialise(a, 1), initialise(b, 1);
+  training_state s, t;
+  eager_step(a, batch(0), cross_entropy{}, muon{.rate = 0.02, .others = {.rate = 0.01, .weight_decay = 0.1}}, s, {},
+             {.rate = 0.04, .weight_decay = 0.3});
+  eager_step(b, batch(0), cross_entropy{},
+             muon{.rate = 0.04, .weight_decay = 0.3, .others = {.rate = 0.02, .weight_decay = 0.3}}, t);
+  auto const p = parameters(a), q = parameters(b);
+  for (std::size_t i = 0; i < p.size(); ++i) CHECK(p[i].values<float>() == q[i].values<float>());
+  std::vector<std::vector<float>> before;
+  for (auto const& w : p) before.push_back(w.values<float>());
+  eager_step(a, batch(1), cross_entropy{}, muon{}, s, {}, {.rate = 0});
+  for (std::size_t i = 0; i < p.size(); ++i)
+    CHECK(p[i].values<float>() == before[i]);  // a step at rate 0 moves nothing
+}
+
+TEST_CASE("muon keeps one state of a matrix, and files have no more") {
+  scratch const at;
+  network m;
+  training_state state;
+  muon const optimizer{.leave_to_others = {"tokens.*"}};
+  auto const step = training_step(m, batch(0), cross_entropy{}, optimizer, {.state = &state});
+  std::map<std::string, std::string> names;
+  for (auto const& r : step.residents) names[r.name] = to_string(r.holder.type());
+  CHECK(names.count("wide.weight.momentum") == 1);
+  CHECK(names.count("wide.weight.second_moment") == 0);
+  CHECK(names.count("wide.bias.second_moment") == 1);
+  CHECK(names.count("tokens.weight.second_moment") == 1);
+  eager_step(m, batch(0), cross_entropy{}, optimizer, state);
+  REQUIRE(save(m, state, at / "f").ok());
+  auto const file = safetensors_file::open(at / "f");
+  CHECK(file->header().find("training_state/0/conv.weight"));
+  CHECK(!file->header().find("training_state/1/conv.weight"));
+  CHECK(file->header().find("training_state/1/conv.bias"));
+  CHECK(file->header().find("training_state/1/tokens.weight"));
+  network again;
+  training_state its;
+  REQUIRE(load(again, its, at / "f"));
+  for (int i = 1; i < 3; ++i)
+    CHECK(eager_step(m, batch(i), cross_entropy{}, optimizer, state).item<float>() ==
+          eager_step(again, batch(i), cross_entropy{}, optimizer, its).item<float>());
+}
+
+TEST_CASE("patterns in vain and numbers that cannot be are told with the user's line") {
+  network m;
+  training_state state;
+  auto const check = [&](int line, std::string const& told, std::string const& text) {
+    CAPTURE(told);
+    CHECK(told == "optimizer.cpp:" + std::to_string(line) + ": " + text);
+  };
+  auto const told = [&](auto const& optimizer, int& line, step_settings const& settings = {}) {
+    return message_of([&] {
+      line = __LINE__ + 1;
+      eager_step(m, batch(0), cross_entropy{}, optimizer, state, {}, settings);
+    });
+  };
+  int line = 0;
+  auto what = told(muon{.leave_to_others = {"tokens.*", "last.*"}}, line);
+  check(
+      line, what,
+      "training_step: the optimizer names weights \"last.*\", and no weight of the model is among them; its weights are "
+      "tokens.weight, conv.weight, conv.bias, wide.weight, wide.bias, tall.weight and 3 more");
+  what = told(sgd{.rate = -0.5}, line);
+  check(line, what, "the optimizer's rate is -0.500000 in step 1, and must be a finite number of at least 0");
+  what = told(adamw{.beta2 = 1}, line);
+  check(line, what, "the optimizer's beta2 is 1.000000 in step 1, and must be at least 0 and below 1");
+  what = told(muon{.others = {.rate = -1}}, line);
+  check(line, what, "the optimizer's others.rate is -1.000000 in step 1, and must be a finite number of at least 0");
+  what = told(sgd{}, line, {.rate = std::nan("")});
+  CHECK(what.find("the optimizer's rate is ") != std::string::npos);
+  CHECK(state.counter().item<std::int64_t>() == 0);  // no step was taken
+}
