@@ -4,6 +4,8 @@
 
 #include <neap/memory/check/check.hpp>
 
+#include "../support/packings.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -207,4 +209,20 @@ TEST_CASE("sizes beyond 32 bits are searched in 64") {
   auto const plan = exact{}(records);
   CHECK(plan.status == plan_status::optimal);
   CHECK(verify(records, plan).ok());
+}
+
+TEST_CASE("guesses on several threads: the same plan and the same count of nodes") {
+  int guessed = 0;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    auto const p = testing::planted({testing::pattern::pinwheel, 60, 20, 1'000'000, seed % 2 == 0 ? 0 : 0.05}, seed);
+    exact planner{.capacity = p.capacity, .budget = {.nodes = 20'000}};
+    auto const alone = planner(p.records);
+    planner.threads = 3;
+    auto const together = planner(p.records);
+    CHECK(alone.offsets == together.offsets);
+    CHECK(alone.work == together.work);
+    planner.threads = 1, planner.tricks.likely = false;
+    guessed += planner(p.records).offsets != alone.offsets;
+  }
+  CHECK(guessed > 0);
 }

@@ -22,7 +22,7 @@ class number_set {
   template <class IsSame, class Make>
   std::uint32_t find_or_add(std::uint64_t hash, IsSame&& is_same, Make&& make) {
     if (2 * (size_ + 1) > slots_.size()) grow();
-    auto const h = static_cast<std::uint32_t>(hash ^ (hash >> 32));
+    auto const h = folded(hash);
     auto at = h & (slots_.size() - 1);
     for (; slots_[at].taken; at = (at + 1) & (slots_.size() - 1))
       if (slots_[at].hash == h && is_same(slots_[at].number)) return slots_[at].number;
@@ -31,8 +31,18 @@ class number_set {
     ++size_;
     return number;
   }
+  /// Whether there is a number with this hash for which is_same(number) holds. O(1) expected.
+  template <class IsSame>
+  bool contains(std::uint64_t hash, IsSame&& is_same) const {
+    if (slots_.empty()) return false;
+    auto const h = folded(hash);
+    for (auto at = h & (slots_.size() - 1); slots_[at].taken; at = (at + 1) & (slots_.size() - 1))
+      if (slots_[at].hash == h && is_same(slots_[at].number)) return true;
+    return false;
+  }
 
  private:
+  static std::uint32_t folded(std::uint64_t hash) { return static_cast<std::uint32_t>(hash ^ (hash >> 32)); }
   struct slot {
     std::uint32_t number = 0, hash = 0;
     bool taken = false;

@@ -125,6 +125,7 @@ class plain_vector {
   /// Copies n elements to a place that overlaps theirs below, if at all, or above if `up`.
   static constexpr void move(T* to, T const* from, std::size_t n, bool up = false) {
     if (n == 0) return;
+    if (to == nullptr || from == nullptr) __builtin_unreachable();  // something is there
     if (!std::is_constant_evaluated()) __builtin_memmove(static_cast<void*>(to), from, n * sizeof(T));
     else if (up)
       while (n-- > 0) to[n] = from[n];

@@ -1,8 +1,14 @@
 // One capacity decided: do all records fit below it? memory/exact/skyline_search.hpp beside memory/exact/search.hpp in
 // several orders of preference, in slices that double: moments that are full are the first's ground, looser ones the
-// second's. With windows in gaps memory/exact/window_search.hpp after it.
+// second's. Where little is free the first runs also on problems of fewer packings, each of which is one of the given:
+// free bytes as records (memory/exact/fillers.hpp), records joined that likely continue one another
+// (memory/exact/continuations.hpp), only likely neighbours (memory/exact/neighbours.hpp). With windows in gaps
+// memory/exact/window_search.hpp after it.
 #pragma once
 
+#include <neap/memory/exact/continuations.hpp>
+#include <neap/memory/exact/fillers.hpp>
+#include <neap/memory/exact/neighbours.hpp>
 #include <neap/memory/exact/search.hpp>
 #include <neap/memory/exact/skyline_search.hpp>
 #include <neap/memory/exact/window_search.hpp>
@@ -144,17 +150,19 @@ constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std
   return g;
 }
 
-/// One decision by several searches in turn, each resumed where it stopped, in slices that double: the search in
-/// each order, and the skyline search. The first that ends in a round of slices decides. With threads the slices of a round run
-/// side by side; searches behind the one that decides are cut off, and their nodes of that round do not count, so answer
-/// and count are those of one thread.
+/// One decision by several searches in turn, each resumed where it stopped, in slices that double: the search in each
+/// order, the skyline search, and guesses: the skyline search of likely packings, which finds or proves nothing. The first
+/// that ends in a round of slices decides. With threads the slices of a round run side by side; searches behind the one
+/// that decides are cut off, and their nodes of that round do not count, so answer and count are those of one thread.
 template <class Unit, bool Plain>
 class portfolio {
  public:
   constexpr portfolio(memory_problem const& p, std::vector<std::vector<std::uint32_t>> const& orders, std::int64_t unit,
                       search_tricks tricks)
-      : orders_(orders),
-        unit_(unit) {
+      : problem_(p),
+        orders_(orders),
+        unit_(unit),
+        tricks_(tricks) {
     grounds_.reserve(orders.size()), by_order_.reserve(orders.size());
     for (auto const& order : orders) {
       grounds_.push_back(ground_of<Unit>(p, order, unit));
@@ -169,7 +177,8 @@ class portfolio {
     auto const most = static_cast<std::int64_t>(std::numeric_limits<Unit>::max() / 2);
     auto const capacity = static_cast<Unit>(std::min(asked.capacity / unit_, most));
     probe_answer answer;
-    for (std::size_t k = 0; k < count(); ++k) with(k, [&](auto& search) { search.start(capacity); });
+    for (std::size_t k = 0; k < guesses_at(); ++k) with(k, [&](auto& search) { search.start(capacity); });
+    guess_packings(capacity);
     auto const descent = static_cast<std::int64_t>(orders_.front().size());  // nodes of a search without a failure
     std::int64_t until = 0;
     for (std::int64_t slice = std::max<std::int64_t>(512, descent + descent / 4); answer.nodes < asked.nodes;
@@ -181,10 +190,14 @@ class portfolio {
       auto const deciding =
           together ? side_by_side(until, stop, answer, halted, threads) : in_turn(until, stop, answer, halted);
       if (deciding < count() && answer.said == verdict::found) {
-        auto const& order = orders_[order_of(deciding)];
         with(deciding, [&](auto const& search) {
-          for (std::size_t i = 0; i < order.size(); ++i)
-            offsets[order[i]] = static_cast<std::int64_t>(search.offsets()[i]) * unit_;
+          auto const offset = [&](std::size_t k) { return static_cast<std::int64_t>(search.offsets()[k]) * unit_; };
+          if (deciding >= guesses_at()) {
+            for (auto i : orders_.front()) offsets[i] = offset(guessed_[deciding - guesses_at()][i]);
+          } else {
+            auto const& order = orders_[deciding < by_order_.size() ? deciding : 0];
+            for (std::size_t k = 0; k < order.size(); ++k) offsets[order[k]] = offset(k);
+          }
         });
         answer.offsets = static_cast<std::vector<std::int64_t>&&>(offsets);
       }
@@ -194,16 +207,21 @@ class portfolio {
   }
 
  private:
-  // The last is the skyline search, where there is one.
-  constexpr std::size_t count() const { return skyline_.size() + by_order_.size(); }
-  constexpr std::size_t order_of(std::size_t k) const { return k < by_order_.size() ? k : 0; }
-  /// In nodes, of a slice: the skyline search gets about half of them.
-  constexpr std::int64_t weight(std::size_t k) const { return k < by_order_.size() ? 1 : 3; }
-  constexpr std::int64_t weights() const { return static_cast<std::int64_t>(3 * skyline_.size() + by_order_.size()); }
+  // Behind the orders the skyline search, where there is one, then guesses.
+  constexpr std::size_t count() const { return guesses_at() + guesses_.size(); }
+  constexpr std::size_t guesses_at() const { return by_order_.size() + skyline_.size(); }
+  /// In nodes, of a slice.
+  constexpr std::int64_t weight(std::size_t k) const { return k < by_order_.size() ? 1 : k < guesses_at() ? 3 : 9; }
+  constexpr std::int64_t weights() const {
+    std::int64_t sum = 0;
+    for (std::size_t k = 0; k < count(); ++k) sum += weight(k);
+    return sum;
+  }
   template <class F>
   constexpr void with(std::size_t k, F&& f) {
     if (k < by_order_.size()) f(by_order_[k]);
-    else f(skyline_.front());
+    else if (k < guesses_at()) f(skyline_.front());
+    else f(guesses_[k - guesses_at()]);
   }
   constexpr std::int64_t nodes_of(std::size_t k) {
     std::int64_t nodes = 0;
@@ -214,7 +232,41 @@ class portfolio {
   constexpr verdict run(std::size_t k, Stop&& stop) {
     verdict said = verdict::spent;
     with(k, [&](auto& search) { said = search.run(stop); });
-    return said;
+    return k >= guesses_at() && said == verdict::impossible ? verdict::spent : said;
+  }
+
+  constexpr void guess_packings(Unit capacity) {
+    guesses_.clear(), guessed_.clear(), guess_grounds_.clear();
+    if (skyline_.empty() || !tricks_.likely || !problem_.alignment.empty() || !problem_.fixed.empty()) return;
+    guesses_.reserve(2), guess_grounds_.reserve(2);  // searches keep references
+    auto const fillers = fillers_of(problem_, static_cast<std::int64_t>(capacity) * unit_);
+    if (!mostly_full(fillers)) return;
+    // Many fillers are likely wrong ones.
+    if (6 * fillers.size() <= problem_.count()) guess(capacity, fillers);
+    if (!fillers.empty()) guess(capacity, {});
+  }
+  constexpr bool mostly_full(std::vector<filler> const& fillers) const {
+    double free = 0, used = 0;
+    for (auto const& x : fillers) free += static_cast<double>(x.size) * static_cast<double>(x.upper - x.lower);
+    for (auto i : orders_.front())
+      used += static_cast<double>(problem_.size[i]) * static_cast<double>(problem_.upper[i] - problem_.lower[i]);
+    return free < used / 4;
+  }
+  /// Adds a guess, unless it is little else than the problem itself.
+  constexpr void guess(Unit capacity, std::vector<filler> const& fillers) {
+    auto const joined = joined_by_size(problem_, fillers, unit_);
+    plateau_ground const plateaus(joined.records);
+    auto const order = ranked(joined.records, search_orders[0], plateaus.total, plateaus.ranges);
+    guess_grounds_.push_back(ground_of<Unit>(joined.records, order, unit_));
+    auto const likely = likely_neighbours(guess_grounds_.back(), capacity);
+    bool const nothing_new = likely.known == 0 && joined.records.count() == orders_.front().size() + fillers.size();
+    if (nothing_new || 2 * likely.known < likely.full) return guess_grounds_.pop_back();
+    std::vector<std::uint32_t> rank(order.size(), 0);
+    for (std::uint32_t k = 0; k < order.size(); ++k) rank[order[k]] = k;
+    guessed_.emplace_back();
+    for (auto holder : joined.holder) guessed_.back().push_back(rank[holder]);
+    guesses_.emplace_back(guess_grounds_.back(), tricks_);
+    guesses_.back().start(capacity, likely);
   }
 
   /// A round of slices; gives the search that decided, or the number of searches. Adds to the nodes.
@@ -260,10 +312,14 @@ class portfolio {
     return last;
   }
 
+  memory_problem const& problem_;
   std::vector<std::vector<std::uint32_t>> const& orders_;
   std::int64_t unit_;
-  std::vector<search_ground<Unit>> grounds_;
+  search_tricks tricks_;
+  std::vector<search_ground<Unit>> grounds_, guess_grounds_;
   std::vector<skyline_search<Unit>> skyline_;  // one, or none
+  std::vector<skyline_search<Unit>> guesses_;
+  std::vector<std::vector<std::uint32_t>> guessed_;  // by guess, of each record the one of its ground that holds it
   std::vector<decision_search<Unit, Plain>> by_order_;
 };
 

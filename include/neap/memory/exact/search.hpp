@@ -36,7 +36,9 @@ struct search_tricks {
   bool skyline = true;           ///< memory/exact/skyline_search.hpp beside the orders; the rest is of that search
   bool meeting = true;           ///< lift to heights that both sides of a boundary can have
   bool remember = true;          ///< do not search a state again that has failed
-  std::int64_t first_run = 500;  ///< nodes until it begins anew with other preferences, then ever more; 0: never
+  bool likely = true;            ///< that search also among packings that are likely (memory/exact/neighbours.hpp)
+  std::int64_t first_run =
+      10;  ///< nodes a record until it begins anew with other preferences, then ever more; 0: never
 };
 
 namespace detail {

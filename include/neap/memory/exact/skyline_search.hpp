@@ -16,6 +16,8 @@
 //             them, not on how it came to be; what has failed once is not searched again (memory/exact/failed_states.hpp)
 //   restarts  with the preferences disturbed, after ever more nodes: the tail of one order is heavy (Gomes et al. 1998).
 //             Weights and memory stay
+//   neighbours only those that may touch do, where they are given (memory/exact/neighbours.hpp). From the second run on
+//             some boundaries where that is not certain are let go, others in each run, and memory begins anew
 //
 // Why memory may forget the refusals above it: that a record does not lie at its limit was proved from a state of which
 // this one is a part, so every packing on top of this state keeps it anyway.
@@ -23,6 +25,7 @@
 
 #include <neap/memory/exact/failed_states.hpp>
 #include <neap/memory/exact/meeting_height.hpp>
+#include <neap/memory/exact/neighbours.hpp>
 #include <neap/memory/exact/search.hpp>
 #include <neap/memory/sections.hpp>
 
@@ -42,6 +45,8 @@ class skyline_search {
   constexpr skyline_search(search_ground<Unit> const& ground, search_tricks tricks)
       : ground_(ground),
         tricks_(tricks),
+        likely_(ground.count()),
+        now_(ground.count()),
         offsets_(ground.count(), 0),
         by_begin_(ground.count(), 0),
         preference_(ground.count(), 0),
@@ -60,18 +65,32 @@ class skyline_search {
 
   /// Begins anew: do the records fit below `capacity`?
   constexpr void start(Unit capacity) {
-    capacity_ = capacity, nodes_ = 0;
-    roof_ = (capacity + ground_.grain - 1) / ground_.grain * ground_.grain;
-    conflicts_.assign(ground_.sections, 1);
-    failed_.clear();
-    runs_ = 0, run_length_ = run_end_ = tricks_.first_run;
-    begin_run();
+    selective_ = uncertain_ = false;
+    likely_ = now_ = neighbours(ground_.count());
+    begin(capacity);
+  }
+  /// The same, where only those neighbours touch: `impossible` means so.
+  constexpr void start(Unit capacity, neighbours const& likely) {
+    selective_ = true, uncertain_ = false;
+    likely_ = now_ = likely;
+    for (double chance : likely.chance) uncertain_ |= chance > neighbours::certain_chance;
+    ending_at_.assign(ground_.sections + 1, {}), beginning_at_.assign(ground_.sections + 1, {});
+    for (std::uint32_t i = 0; i < ground_.count(); ++i)
+      ending_at_[ground_.hull[i].end].push_back(i), beginning_at_[ground_.hull[i].begin].push_back(i);
+    begin(capacity);
   }
 
   /// Goes on from where it stopped. `stop(nodes)` is asked after each step; true ends this run with `spent`.
   template <class Stop>
   constexpr verdict run(Stop&& stop) {
-    while (!hopeless_ && !frames_.empty()) {
+    while (hopeless_ || !frames_.empty()) {
+      if (hopeless_) {
+        if (!uncertain_) return verdict::impossible;
+        ++nodes_;
+        restart();  // with other neighbours
+        if (stop(nodes_)) return verdict::spent;
+        continue;
+      }
       if (!failing_ && frames_.back().placed != none) {  // all that its placement left is solved
         frames_.pop_back();
         continue;
@@ -83,11 +102,11 @@ class skyline_search {
         if (parent == none) hopeless_ = true;
         else frames_.resize(parent + 1, frame{});
       }
-      if (hopeless_) break;
+      if (hopeless_) continue;
       if (stop(nodes_)) return verdict::spent;
       if (run_end_ > 0 && nodes_ >= run_end_) restart();
     }
-    return hopeless_ ? verdict::impossible : verdict::found;
+    return verdict::found;
   }
 
   constexpr std::vector<Unit> const& offsets() const { return offsets_; }
@@ -96,6 +115,7 @@ class skyline_search {
  private:
   static constexpr std::uint32_t none = 0xffffffffu;
   static constexpr Unit far = std::numeric_limits<Unit>::max() / 4;
+  static constexpr std::uint64_t all = ~std::uint64_t{0};
   static constexpr std::uint32_t most_summed = 7;  // records on either side of a boundary whose sums are looked at
 
   /// How a run chooses: what a section that may stay empty counts beside its records, and whether the lowest plateau
@@ -104,6 +124,7 @@ class skyline_search {
     double empty;
     bool lowest;
   };
+  static constexpr std::array<double, 4> let_go{0, 0.3, 0.5, 0.3};  // of uncertain boundaries, by run
   static constexpr std::array<manner, 3> manners{{{4, false}, {0.5, false}, {4, true}}};
 
   struct entry {
@@ -129,6 +150,7 @@ class skyline_search {
   };
   struct option {  // a record that may lie on a plateau's floor
     std::uint32_t entry, begin, end;
+    std::uint64_t allows, bit;  // neighbours
   };
   struct plateau {
     std::uint32_t begin, end;
@@ -161,6 +183,14 @@ class skyline_search {
     return z ^ (z >> 31);
   }
 
+  constexpr void begin(Unit capacity) {
+    capacity_ = capacity, nodes_ = 0;
+    roof_ = (capacity + ground_.grain - 1) / ground_.grain * ground_.grain;
+    conflicts_.assign(ground_.sections, 1);
+    failed_.clear();
+    runs_ = 0, run_length_ = run_end_ = tricks_.first_run * static_cast<std::int64_t>(ground_.count());
+    begin_run();
+  }
   constexpr void restart() {
     ++runs_;
     run_length_ += run_length_ / 8 + 1;
@@ -172,9 +202,21 @@ class skyline_search {
     auto const spread = static_cast<double>(ground_.count()) * (runs_ == 0 ? 0 : 0.3);
     for (std::uint32_t i = 0; i < preference_.size(); ++i)
       preference_[i] = static_cast<double>(i) + spread * (static_cast<double>(random() >> 11) * 0x1p-53);
+    if (uncertain_ && runs_ > 0) choose_neighbours();
     frames_.clear();
     failing_ = false;
     hopeless_ = !open_root();
+    if (selective_) placed_.assign(std::max(placed_.size(), frames_.size() * ground_.record_words()), 0);
+  }
+  /// The likely neighbours, but for a part of the boundaries where they are not certain.
+  constexpr void choose_neighbours() {
+    failed_.clear();
+    double const part = let_go[static_cast<std::size_t>(runs_) % let_go.size()];
+    for (std::uint32_t s = 1; s < ground_.sections; ++s) {
+      if (likely_.chance[s] <= neighbours::certain_chance) continue;
+      bool const any = static_cast<double>(random() >> 11) * 0x1p-53 < part;
+      for (auto i : ending_at_[s]) now_.allows[i] = any ? all : likely_.allows[i];
+    }
   }
 
   constexpr bool open_root() {
@@ -194,7 +236,10 @@ class skyline_search {
         if (s + 1 < ground_.hull[i].end) ++sections_[s].crossing;
       }
     }
-    return root.count == 0 || (measure_floors(root, root.fresh) && open_parts(root, none));
+    if (root.count == 0) return true;
+    if (!measure_floors(root, root.fresh)) return false;
+    open_parts(root, none);
+    return true;
   }
 
   /// Floors of the sections of `where` from the limits; false if one with its unplaced bytes passes the capacity.
@@ -250,6 +295,7 @@ class skyline_search {
       f.state = {};
       for (std::uint32_t k = 0; k < f.count; ++k)
         f.state.add(entries_of(f)[k].record, static_cast<std::uint64_t>(entries_of(f)[k].base));
+      if (selective_) add_walls(f);
       if (failed_.contains(f.state)) return false;
     }
     changed_ = {}, unmet_ = f.fresh;
@@ -315,7 +361,13 @@ class skyline_search {
       step = std::min<Unit>(step, x[k].limit + ground_.size[x[k].record]);
       if (x[k].limit != p.height) continue;
       if (x[k].base == x[k].limit) {
-        options_.push_back({k, life(x[k]).begin, life(x[k]).end});
+        auto const i = x[k].record;
+        if (!selective_ || may_lie(f, i, p.height)) {
+          options_.push_back({k, life(x[k]).begin, life(x[k]).end, now_.allows[i], now_.bit[i]});
+          continue;
+        }
+        lifted = true;
+        if (!lift(f, k)) return fails_in(life(x[k]).begin);
       } else {  // nothing placed holds it there, and nothing can come beneath it
         lifted = true;
         if (!lift(f, k)) return fails_in(life(x[k]).begin);
@@ -333,28 +385,70 @@ class skyline_search {
     return true;
   }
 
+  /// Whether a record of that frame is placed above it.
+  constexpr bool is_placed(frame const& f, std::uint32_t record) const {
+    auto const words = static_cast<std::size_t>(&f - frames_.data()) * ground_.record_words();
+    return placed_[words + record / 64] >> (record % 64) & 1;
+  }
+  /// Whether a record at that height would touch those only that may be its neighbours. Across a boundary where the
+  /// problem falls apart all may: neither part knows of the other.
+  constexpr bool may_lie(frame const& f, std::uint32_t record, Unit height) const {
+    auto const beside = [&](std::uint32_t other) {
+      return is_placed(f, other) && offsets_[other] < height + ground_.size[record] &&
+             height < offsets_[other] + ground_.size[other];
+    };
+    for (auto other : beginning_at_[ground_.hull[record].end])
+      if (!now_.may_touch(record, other) && beside(other)) return false;
+    for (auto other : ending_at_[ground_.hull[record].begin])
+      if (!now_.may_touch(other, record) && beside(other)) return false;
+    return true;
+  }
+  /// Adds to the state the placed records that others may come to stand beside.
+  constexpr void add_walls(frame& f) {
+    auto const add = [&](std::vector<std::uint32_t> const& records, Unit floor) {
+      for (auto i : records)
+        if (is_placed(f, i) && offsets_[i] + ground_.size[i] > floor)
+          f.state.add(i + (std::uint64_t{1} << 32), static_cast<std::uint64_t>(offsets_[i]));
+    };
+    for (auto s = f.begin; s <= f.end; ++s) {
+      if (s < f.end) add(ending_at_[s], at(f, s).floor);
+      if (s > f.begin) add(beginning_at_[s], at(f, s - 1).floor);
+    }
+  }
+  /// The placed records of the frames that `parent` has opened.
+  constexpr void mark_placed(std::uint32_t parent, std::uint32_t record) {
+    auto const words = ground_.record_words();
+    if (placed_.size() < frames_.size() * words) placed_.resize(2 * frames_.size() * words, 0);
+    for (std::size_t k = parent + 1; k < frames_.size(); ++k) {
+      for (std::size_t w = 0; w < words; ++w) placed_[k * words + w] = placed_[parent * words + w];
+      placed_[k * words + record / 64] |= std::uint64_t{1} << (record % 64);
+    }
+  }
+
   /// Which sections of a plateau are reached by records side by side, with waste between them where it may be, from its
-  /// begin, and from which its end is reached.
+  /// begin, and from which its end is reached: as the neighbours that what comes next there may have.
   constexpr bool find_tilings(plateau const& p) {
     for (auto s = p.begin; s <= p.end; ++s) reached_[s] = reaches_end_[s] = 0;
-    reached_[p.begin] = reaches_end_[p.end] = 1;
+    reached_[p.begin] = reaches_end_[p.end] = all;
     std::uint32_t furthest = p.begin;
     std::size_t k = 0;
     for (auto s = p.begin; s < p.end; ++s) {
       if (reached_[s]) furthest = s;
-      if (reached_[s] && may_waste_[s]) reached_[s + 1] = 1;
+      if (reached_[s] && may_waste_[s]) reached_[s + 1] = all;
       for (; k < options_.size() && options_[k].begin == s; ++k)
-        if (reached_[s]) reached_[options_[k].end] = 1;
+        if (reached_[s] & options_[k].bit) reached_[options_[k].end] |= options_[k].allows;
     }
     if (!reached_[p.end]) return fails_in(furthest);
     for (auto s = p.end; s-- > p.begin;) {
-      if (may_waste_[s] && reaches_end_[s + 1]) reaches_end_[s] = 1;
+      if (may_waste_[s] && reaches_end_[s + 1]) reaches_end_[s] = all;
       for (; k > 0 && options_[k - 1].begin == s; --k)
-        if (reaches_end_[options_[k - 1].end]) reaches_end_[s] = 1;
+        if (reaches_end_[options_[k - 1].end] & options_[k - 1].allows) reaches_end_[s] |= options_[k - 1].bit;
     }
     return true;
   }
-  constexpr bool in_tiling(option const& o) const { return reached_[o.begin] && reaches_end_[o.end]; }
+  constexpr bool in_tiling(option const& o) const {
+    return (reached_[o.begin] & o.bit) != 0 && (reaches_end_[o.end] & o.allows) != 0;
+  }
 
   /// Keeps the section of least choice, and the record preferred for it.
   constexpr void choose(frame const& f, plateau const& p) {
@@ -457,13 +551,14 @@ class skyline_search {
       if (s + 1 < mine.end) splits |= --at(rest, s).crossing == 0;
     }
     if (!measure_floors(rest, rest.fresh)) return false;
-    if (splits && tricks_.decompose) return open_parts(rest, top);
-    frames_.push_back(rest);
+    if (splits && tricks_.decompose) open_parts(rest, top);
+    else frames_.push_back(rest);
+    if (selective_) mark_placed(top, placed.record);
     return true;
   }
 
   /// Pushes a frame for each run of sections that unplaced records cross; the smallest is searched first.
-  constexpr bool open_parts(frame const& whole, std::uint32_t parent) {
+  constexpr void open_parts(frame const& whole, std::uint32_t parent) {
     std::size_t const first_new = frames_.size();
     frame part = whole;
     part.parent = parent, part.end = whole.begin;
@@ -480,11 +575,14 @@ class skyline_search {
     std::sort(
         frames_.begin() + static_cast<std::ptrdiff_t>(first_new), frames_.end(),
         [](frame const& a, frame const& b) { return a.count != b.count ? a.count > b.count : a.begin > b.begin; });
-    return true;
   }
 
   search_ground<Unit> const& ground_;
   search_tricks tricks_;
+  neighbours likely_, now_;                                           // as given; as they are in this run
+  bool selective_ = false, uncertain_ = false;                        // not all may touch; runs differ in which
+  std::vector<std::vector<std::uint32_t>> ending_at_, beginning_at_;  // of each boundary, if selective
+  std::vector<std::uint64_t> placed_;                                 // of each frame, a bit a record; if selective
   Unit capacity_ = 0, roof_ = 0;  // roof: the capacity rounded up to the grain, for sums of rounded sizes
   std::vector<Unit> offsets_;
   std::vector<std::uint32_t> by_begin_;  // records by the begin of their lives
@@ -497,7 +595,8 @@ class skyline_search {
   section_range changed_{};  // where limits have risen since floors were measured
   section_range unmet_{};    // where floors have risen since meetings were looked at
   // Of the present plateau, by section; begun_: options that begin less options that end there.
-  std::vector<char> reached_, reaches_end_, may_waste_;
+  std::vector<std::uint64_t> reached_, reaches_end_;
+  std::vector<char> may_waste_;
   std::vector<std::int32_t> begun_;
   std::vector<option> options_;
   // Of the present boundary: entries that end there as a list.
