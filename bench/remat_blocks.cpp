@@ -1,8 +1,10 @@
 // Solvers of recomputation inside a block beside each other, on chains with skips (tests/solve/remat_blocks.hpp: as in
 // Checkmate's setting, a chain, every third op reads a value three back, then the backward). One CSV row a case; every
 // answer is checked first, and contradicting proofs end the program.
-//   remat_blocks [--seconds S] [--gap-work N] [--seeds N] [--highs-seconds S] [--most-ops N] [--long S]
-//     --seconds        for the exact search and for the default solver (processor time is told beside it)
+//   remat_blocks [--seconds S] [--gap-work N] [--seeds N] [--first N] [--highs-seconds S] [--most-ops N] [--long S]
+//     --seconds        for the exact search and for the default solver: of processor time, as nearly as the share of the
+//                      processor that the case before was given allows (what was used is told)
+//     --first          seeds from this one on
 //     --highs-seconds  for HiGHS, where it was built in; 0: leave it out
 //     --long           also the best that is known: the default solver for that long, with another seed
 #include <neap/solve/remat_check.hpp>
@@ -28,7 +30,7 @@ namespace {
 struct options {
   double seconds = 1, highs_seconds = 20, long_seconds = 0;
   std::int64_t gap_work = 200'000;
-  std::uint64_t seeds = 3;
+  std::uint64_t seeds = 3, first = 0;
   std::uint32_t most_ops = 100;
 };
 
@@ -37,8 +39,9 @@ struct proofs {
   double least = std::numeric_limits<double>::infinity(), bound = 0;
 };
 
+/// Gives what part of the wall's time the processor worked for it.
 template <class Solver>
-void ask(Solver const& solver, neap::remat_problem const& p, neap::remat_limits const& limits, proofs& all) {
+double ask(Solver const& solver, neap::remat_problem const& p, neap::remat_limits const& limits, proofs& all) {
   auto const begin = std::chrono::steady_clock::now();
   auto const cpu = std::clock();
   auto const a = solver(p, limits);
@@ -56,6 +59,7 @@ void ask(Solver const& solver, neap::remat_problem const& p, neap::remat_limits 
   }
   std::printf(",%s,%.10g,%.10g,%.3f,%.3f", name_of(a.status), has_steps(a) ? a.time : 0, a.lower_bound, wall, spent);
   std::fflush(stdout);
+  return wall > 0 ? std::min(1.0, spent / wall) : 1;
 }
 
 void columns(char const* solver) {
@@ -74,6 +78,7 @@ int main(int argc, char** argv) {
     else if (name == "--long") o.long_seconds = value;
     else if (name == "--gap-work") o.gap_work = static_cast<std::int64_t>(value);
     else if (name == "--seeds") o.seeds = static_cast<std::uint64_t>(value);
+    else if (name == "--first") o.first = static_cast<std::uint64_t>(value);
     else if (name == "--most-ops") o.most_ops = static_cast<std::uint32_t>(value);
     else {
       std::fprintf(stderr, "no such option: %s\n", argv[i]);
@@ -88,6 +93,11 @@ int main(int argc, char** argv) {
 #endif
   std::printf("\n");
 
+  double share = 1;  // of the processor, on a machine with others at work
+  auto const asked = [&](auto const& solver, neap::remat_problem const& p, neap::remat_limits const& l, proofs& all) {
+    double const got = ask(solver, p, l, all);
+    share = std::max(0.05, (share + got) / 2);
+  };
   struct kind {
     std::uint32_t length, skip;
     int percent;
@@ -105,7 +115,7 @@ int main(int argc, char** argv) {
                                              {30, 3, 45},
                                              {50, 3, 60},
                                              {50, 3, 40}})
-    for (std::uint64_t seed = 0; seed < o.seeds; ++seed) {
+    for (std::uint64_t seed = o.first; seed < o.first + o.seeds; ++seed) {
       if (2 * length > o.most_ops) continue;
       auto const p = neap::testing::skip_chain(length, skip, seed);
       auto const once = neap::testing::peak_once(p);
@@ -113,15 +123,15 @@ int main(int argc, char** argv) {
       std::printf("g_%u_%u_%.2f_%llu,%zu,%zu,%lld,%lld,%g", length, skip, percent / 100.0,
                   static_cast<unsigned long long>(seed), p.ops.size(), p.values.size(),
                   static_cast<long long>(limits.peak_bytes), static_cast<long long>(once), time_once(p));
-      neap::remat_budget const clock{.seconds = o.seconds};
+      auto const clock = [&](double seconds) { return neap::remat_budget{.seconds = seconds / share}; };
       proofs all;
-      ask(neap::remat_branch_and_bound{.budget = clock}, p, limits, all);
-      ask(neap::use_gap{.budget = {.work = o.gap_work}}, p, limits, all);
-      ask(neap::default_remat_solver{.budget = clock}, p, limits, all);
+      asked(neap::remat_branch_and_bound{.budget = clock(o.seconds)}, p, limits, all);
+      asked(neap::use_gap{.budget = {.work = o.gap_work}}, p, limits, all);
+      asked(neap::default_remat_solver{.budget = clock(o.seconds)}, p, limits, all);
       if (o.long_seconds > 0)
-        ask(best_of(neap::default_remat_solver{.budget = {.seconds = o.long_seconds}, .seed = 2},
-                    neap::use_gap{.budget = {.seconds = o.long_seconds / 2}, .seed = 3}),
-            p, limits, all);
+        asked(first_optimal(neap::default_remat_solver{.budget = clock(o.long_seconds), .seed = 2},
+                            neap::use_gap{.budget = clock(o.long_seconds / 2), .seed = 3}),
+              p, limits, all);
 #ifdef NEAP_HAS_HIGHS
       if (o.highs_seconds > 0) ask(neap::checkmate<neap::highs>{{o.highs_seconds}}, p, limits, all);
 #endif

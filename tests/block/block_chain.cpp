@@ -4,6 +4,7 @@
 #include "../support/message.hpp"
 #include "../support/opaque_graph.hpp"
 #include "../support/random_model.hpp"
+#include "../support/sanitized.hpp"
 #include "checks.hpp"
 
 #include <doctest/doctest.h>
@@ -39,7 +40,7 @@ schedule shuffled(op_graph const& g, std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("each op in one block or beside them, blocks can run in turn, borders are what crosses: random programs") {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(400u); ++seed) {
     CAPTURE(seed);
     auto const g = seed % 3 == 0 ? opaque_graph(seed, 30) : random_model(seed, 10 + seed % 30);
     auto const order = seed % 4 == 3 ? shuffled(g, seed) : schedule{topological_order(g)};
@@ -51,7 +52,7 @@ TEST_CASE("each op in one block or beside them, blocks can run in turn, borders 
 }
 
 TEST_CASE("any ends will do") {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(300u); ++seed) {
     CAPTURE(seed);
     auto const g = seed % 2 ? opaque_graph(seed, 20) : random_model(seed, 20);
     auto const a = make_all_graphs(g);

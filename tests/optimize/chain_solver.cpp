@@ -170,12 +170,7 @@ TEST_CASE("a block's problem: what its answers are worth is what running them ta
 }
 
 TEST_CASE("what has no chain of blocks has no answers") {
-  graph_editor edit{operator_table(standard_operators::facets)};
-  auto const type = tensor_layout::dense({dtype::f32, {256}});
-  output_rule const fresh[] = {{type, alias_kind::fresh, -1, -1}};
-  auto const x = edit.add_source_at(role::input, type, "x");
-  edit.keep(edit.output(edit.add_opaque("f", op::opaque{}, std::vector{x}, fresh)), role::output);
-  graph const g(std::move(edit).finish());
+  auto const g = opaque_ops(1, role::output);
   CHECK(solved(g, some_cost{}).chain(plain_blocks{}).empty());
   graph const none(graph_editor{operator_table(standard_operators::facets)}.finish());
   auto const untold = deep_graph({.layers = 5});  // keeps gradients alone

@@ -6,8 +6,11 @@
 #include <neap/optimize/optimize.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/counted_search.hpp"
 #include "../support/deep_graph.hpp"
+#include "../support/nested_skips.hpp"
 #include "../support/random_model.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -18,15 +21,6 @@ using namespace neap;
 using namespace neap::testing;
 
 namespace {
-
-search_options limited(bytes_t limit, std::size_t iterations) {
-  search_options o;
-  o.memory = {.alignment = 1, .takeover = false};
-  o.memory_at_most = memory_limit(limit);
-  o.iterations = iterations;
-  o.time = time_budget(std::chrono::seconds(600));
-  return o;
-}
 
 graph deep(deep_options const& o) {
   auto const m = deep_graph(o);
@@ -106,6 +100,37 @@ TEST_CASE("a limit of latency: the peak falls as far as it allows") {
   CHECK(last < original.peak_bytes / 3);
 }
 
+TEST_CASE("a program that is no chain: the solver alone drops skips, and meets limits of memory and of latency") {
+  std::size_t graphs = 0;
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    CAPTURE(seed);
+    auto const g = nested_skips({.depth = 3, .layers = 3, .plain = true, .seed = seed});
+    auto const original = plain(g);
+    CHECK(can_solve(g, given_order{}(g), {.hierarchy = true}).ok());
+    seconds_t last = 0;
+    for (int part : {85, 70, 60}) {
+      CAPTURE(part);
+      auto options = limited(original.peak_bytes * part / 100, 100);
+      options.set(solver_seeds({.hierarchy = true, .work = 20'000}));
+      auto const found = optimize(g, no_moves{}, options, given_latencies{});
+      CHECK_MESSAGE(found.fits, found.why_not());
+      check_plan(g, found);
+      CHECK(found.best.result.latency >= last);
+      last = found.best.result.latency;
+      graphs += found.steps.size() == 1 && found.steps[0].starts_with("graph of blocks for ");
+    }
+    search_options options;
+    options.memory = {.alignment = 1, .takeover = false};
+    options.iterations = 200;
+    options.set(latency_limit::of_original(1.2)).set(solver_seeds({.hierarchy = true, .work = 20'000}));
+    auto const found = optimize(g, no_moves{}, options, given_latencies{});
+    CHECK(found.fits);
+    check_plan(g, found);
+    CHECK(found.best.result.peak_bytes < original.peak_bytes * 85 / 100);
+  }
+  CHECK(graphs >= 4);
+}
+
 TEST_CASE("the search goes on from solvers' plans, and the same candidates give the same answer") {
   auto const g = deep({.layers = 100, .mixed = true});
   auto const original = plain(g);
@@ -124,12 +149,14 @@ TEST_CASE("the search goes on from solvers' plans, and the same candidates give 
 }
 
 TEST_CASE("programs of the DSL, where there is nothing to solve, too") {
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(60u); ++seed) {
     CAPTURE(seed);
     auto const g = random_model(seed, 25);
     search_options options;
     options.iterations = 60;
-    options.set(memory_limit::of_original(0.6)).set(solver_seeds());
+    auto few = all_solvers;
+    few.work = 20'000;
+    options.set(memory_limit::of_original(0.6)).set(solver_seeds(few));
     auto const found =
         seed % 2 ? optimize(g, rematerialize{} | truncate(8), options).placed : optimize(g, no_moves{}, options).placed;
     auto const verdict = verify_plan(g, found);

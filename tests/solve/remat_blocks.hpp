@@ -124,8 +124,10 @@ inline std::int64_t largest_op(remat_problem const& p) {
 }
 
 /// The least time within the limits, by trying everything: for every phase, position in it and set of living values the
-/// least time to be there. Infinity where there is nothing. For up to about 12 values.
-inline double least_time(remat_problem const& p, remat_limits const& limits) {
+/// least time to be there. Infinity where there is nothing. For up to about 12 values. From phase `first` on with the
+/// values of `start` alive (bits), and without either the whole block.
+inline double least_time(remat_problem const& p, remat_limits const& limits, std::size_t first = 0,
+                         std::uint32_t start = 0xffffffffu) {
   double const never = std::numeric_limits<double>::infinity();
   std::size_t const n = p.ops.size(), sets = std::size_t{1} << p.values.size();
   std::vector<std::uint32_t> in(n), out(n);
@@ -144,8 +146,8 @@ inline double least_time(remat_problem const& p, remat_limits const& limits) {
   }
   std::uint32_t const fixed = kept & ~made;  // inputs that may not be dropped
   std::vector<double> now(sets, never), next(sets);
-  now[(sets - 1) & ~made] = 0;
-  for (std::size_t t = 0; t < n; ++t) {
+  now[start == 0xffffffffu ? (sets - 1) & ~made : start] = 0;
+  for (std::size_t t = first; t < n; ++t) {
     std::fill(next.begin(), next.end(), never);
     for (std::size_t i = 0; i <= t; ++i) {  // now: ops below i of this phase have run or not
       for (std::size_t s = sets; s-- > 0;) {

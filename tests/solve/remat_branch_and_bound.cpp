@@ -73,8 +73,9 @@ TEST_CASE("the search's tricks change its work only") {
     auto const a = remat_branch_and_bound{}(p, limits);
     auto const b = remat_branch_and_bound{.drop_beaten = false, .run_late = false}(p, limits);
     auto const c = remat_branch_and_bound{.narrow = 1}(p, limits);
-    CHECK((a.status == b.status && a.status == c.status));
-    CHECK((a.time == b.time && a.time == c.time));
+    auto const d = remat_branch_and_bound{.reprice = 0}(p, limits);
+    CHECK((a.status == b.status && a.status == c.status && a.status == d.status));
+    CHECK((a.time == b.time && a.time == c.time && a.time == d.time));
     with += a.work, without += b.work;
   }
   CHECK(with < without);

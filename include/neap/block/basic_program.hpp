@@ -26,6 +26,20 @@ struct basic_program {
   friend bool operator==(basic_program const&, basic_program const&) = default;
 };
 
+/// Whether an op makes a loss or an output that is kept: what tells forward from backward.
+inline bool has_forward_end(op_graph const& g) {
+  for (auto v : g.kept())
+    if (auto const r = g.role(v); g.producer(v) != nothing<op_id> && (r == role::loss || r == role::output))
+      return true;
+  return false;
+}
+/// Whether gradients are kept, or anything is updated.
+inline bool has_backward_end(op_graph const& g) {
+  for (auto v : g.kept())
+    if (g.role(v) == role::gradient) return true;
+  return g.has_updates();
+}
+
 /// `order`: the order of the trace or of the file. Throws neap::error if it is not an order in which the ops can run, if
 /// the graph has parts, or if it keeps neither a loss nor an output: then nothing tells forward from backward.
 /// O(ops + edges).

@@ -8,6 +8,7 @@
 
 #include <neap/block/block_chain.hpp>
 #include <neap/core/number_map.hpp>
+#include <neap/core/sort_once.hpp>
 
 #include <algorithm>
 #include <span>
@@ -72,10 +73,6 @@ inline block_facts facts_of(op_graph const& g, block_chain const& c, std::uint32
     }
     return data.find(index(s));
   };
-  auto const tidy = [](std::vector<std::uint32_t>& list) {
-    std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
-  };
   for (auto const* list : {&b.forward, &b.backward, &b.updates}) {
     for (auto o : *list) {
       if (flow::is_view(g, o)) continue;
@@ -97,7 +94,7 @@ inline block_facts facts_of(op_graph const& g, block_chain const& c, std::uint32
       }
       for (auto from : g.order_after(o))
         if (auto const n = ops.find(index(from)); n != number_map::none) x.after.push_back(n);
-      tidy(x.reads), tidy(x.makes), tidy(x.after);
+      detail::sort_once(x.reads), detail::sort_once(x.makes), detail::sort_once(x.after);
       ops.add(index(o), static_cast<std::uint32_t>(f.ops.size()));
       f.ops.push_back(std::move(x));
     }
@@ -107,7 +104,7 @@ inline block_facts facts_of(op_graph const& g, block_chain const& c, std::uint32
   auto const all = [&](std::vector<value_id> const& values, std::vector<std::uint32_t>& to) {
     for (auto v : values)
       if (data.contains(index(g.storage(v)))) to.push_back(datum(v));  // else only views name it
-    tidy(to);
+    detail::sort_once(to);
   };
   all(b.inputs, f.inputs), all(b.outputs, f.outputs), all(b.saved, f.saved);
   all(b.gradient_inputs, f.gradient_inputs), all(b.gradient_outputs, f.gradient_outputs);

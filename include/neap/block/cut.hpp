@@ -14,6 +14,7 @@
 
 #include <neap/block/simplified_program.hpp>
 #include <neap/core/digest.hpp>
+#include <neap/core/sort_once.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -106,7 +107,7 @@ class program_cutter {
     prepare();
     find_repeats(from, to, ends);
     ends.push_back(to);
-    tidy(ends);
+    detail::sort_once(ends);
   }
   /// At most `most` blocks, if that can be done without joining more than `size` nodes.
   void bottom_up(std::uint32_t from, std::uint32_t to, std::uint32_t most, std::uint32_t size, block_ends& ends) {
@@ -140,7 +141,7 @@ class program_cutter {
     for (auto e = from + 1; e < to; ++e)
       if (!gone[e - from]) ends.push_back(e);
     ends.push_back(to);
-    tidy(ends);
+    detail::sort_once(ends);
   }
   block_ends automatic() {
     block_ends out;
@@ -161,10 +162,6 @@ class program_cutter {
  private:
   void prepare() {
     if (crossing_.empty()) crossing_ = crossing_bytes(g_, p_), signature_ = signatures(g_, p_);
-  }
-  static void tidy(block_ends& ends) {
-    std::sort(ends.begin(), ends.end());
-    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   }
   void find_repeats(std::uint32_t from, std::uint32_t to, block_ends& ends) {
     if (to - from < 4) return;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <neap/block/backward_of.hpp>
+#include <neap/core/sort_once.hpp>
 
 #include <algorithm>
 #include <string>
@@ -108,10 +109,6 @@ inline kernel_graph make_kernels(op_graph const& g, basic_program const& b, simp
       put(use[s] & (forward_elsewhere | kept) ? kernel_data_kind::data : kernel_data_kind::phantoms, c.node, s);
     else if (first_reader[s] != no_id) put(kernel_data_kind::gradient, k.computations[first_reader[s]].node, s);
   }
-  auto const tidy = [](std::vector<std::uint32_t>& list) {
-    std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
-  };
   for (std::uint32_t c = 0; c < k.computations.size(); ++c) {
     auto& x = k.computations[c];
     for (auto o : x.ops) {
@@ -121,13 +118,13 @@ inline kernel_graph make_kernels(op_graph const& g, basic_program const& b, simp
       for (auto v : g.outputs(o))
         if (auto const d = data_of[g.storage(v)]; d != no_id && maker[g.storage(v)] == c) x.makes.push_back(d);
     }
-    tidy(x.reads), tidy(x.makes);
+    detail::sort_once(x.reads), detail::sort_once(x.makes);
     if (x.kind == kernel_kind::forward) continue;
     auto const& f = k.computations[x.node];  // what the forward node reads and makes, the backward one might
     for (auto const* list : {&f.reads, &f.makes})
       for (auto d : *list)
         if (!std::binary_search(x.reads.begin(), x.reads.end(), d)) x.fakes.push_back(d);
-    tidy(x.fakes);
+    detail::sort_once(x.fakes);
   }
   return k;
 }

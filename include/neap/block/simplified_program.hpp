@@ -16,6 +16,7 @@
 #pragma once
 
 #include <neap/block/dataflow_program.hpp>
+#include <neap/core/sort_once.hpp>
 
 #include <algorithm>
 #include <array>
@@ -225,8 +226,7 @@ class node_folder {
           if (auto const m = p_.node_of[before]; m != n && m != simplified_program::prologue_node)
             reads.emplace_back(m, nothing<value_id>);
       }
-      std::sort(reads.begin(), reads.end());
-      reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+      detail::sort_once(reads);
       for (auto const& [m, v] : reads) {
         if (p_.edges.empty() || p_.edges.back().to != n || p_.edges.back().from != m) p_.edges.push_back({m, n, {}});
         if (v != nothing<value_id>) p_.edges.back().values.push_back(v);

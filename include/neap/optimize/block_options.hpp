@@ -50,8 +50,10 @@ inline bool is_handed_on(block_facts const& f, std::vector<unsigned char> const&
 }
 }  // namespace detail
 
-/// `held` by datum: it is never given back, once it is there. O(ops + data).
-inline block_problem problem_of(block_facts const& f, std::vector<unsigned char> const& held) {
+/// `held` by datum: it is never given back, once it is there. `updates_last`: no op of the block runs again behind an
+/// update, which it could not if it reads what that overwrites. O(ops + data).
+inline block_problem problem_of(block_facts const& f, std::vector<unsigned char> const& held,
+                                bool updates_last = false) {
   block_problem b;
   auto& p = b.problem;
   auto const forward = static_cast<std::uint32_t>(f.forward_ops);
@@ -119,7 +121,11 @@ inline block_problem problem_of(block_facts const& f, std::vector<unsigned char>
         if (!done[u] && !waits(u)) add(u), put(u), any = true;
     }
   };
-  for (auto i = forward; i < updates; ++i) add(i), put(i), update();
+  for (auto i = forward; i < updates; ++i) {
+    add(i), put(i);
+    if (!updates_last) update();
+  }
+  if (updates_last) update();
   for (auto u = updates; u < f.ops.size(); ++u)
     if (!done[u]) add(u), put(u);
   for (std::uint32_t i = 0; i < p.ops.size(); ++i)

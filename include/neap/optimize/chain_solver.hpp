@@ -10,8 +10,8 @@
 #pragma once
 
 #include <neap/block/all_graphs.hpp>
-#include <neap/mutate/replay.hpp>
 #include <neap/optimize/block_options.hpp>
+#include <neap/optimize/block_replay.hpp>
 #include <neap/plan/simulation.hpp>
 #include <neap/solve/rotor.hpp>
 
@@ -44,9 +44,8 @@ class chain_solver {
         order_(order),
         may_run_again_(may_run_again),
         droppable_(droppable_storages(g, may_run_again)) {
-    if (!g.parts().empty() || !trains(g)) return;
-    std::vector<seconds_t> seconds(g.op_count());
-    for (std::size_t p = 0; p < order.size(); ++p) seconds[index(order[p])] = result.end[p] - result.start[p];
+    if (!g.parts().empty() || !has_forward_end(g) || !has_backward_end(g)) return;
+    auto const seconds = detail::seconds_of(g, order, result);
     auto const basic = make_basic(g, order);
     auto const simplified = simplify(g, make_dataflow(g, basic), options.simplify);
     auto const backward = find_backward(g, basic, simplified);
@@ -72,6 +71,8 @@ class chain_solver {
   }
 
   bool empty() const { return !rotor_; }
+  /// Whether its answers leave nothing to a graph of blocks: each block hands on to the next one alone.
+  bool is_chain() const { return rotor_ && chain_.is_chain; }
   block_chain const& blocks() const { return chain_; }
   /// In bytes.
   chain_profile const& profile() const { return profile_; }
@@ -90,24 +91,23 @@ class chain_solver {
   /// What the answer for a budget comes to. Nothing where it needs what cannot run again.
   template <class G>
   std::optional<edited<G>> expand(slots_t budget) const {
-    replay_builder to(g_, order_, may_run_again_);
+    detail::block_replay to(g_, order_, may_run_again_, chain_, held_);
     std::vector<std::uint32_t> saved(chain_.blocks.size(), 0);
-    std::vector<op_id> waiting;  // updates that come later than their block
     for (auto const& step : rotor_->sequence(budget)) {
       auto const k = step.block;
       switch (step.step) {
         case chain_step::pass_keep:
         case chain_step::pass_drop:
-          play(to, k, model(k).pass.steps, waiting);
+          to.play(rows_[k].facts, model(k).block, model(k).pass.steps);
           if (step.step == chain_step::pass_drop && k > 0) forget_output(to, k - 1);
           break;
         case chain_step::save:
           saved[k] = step.option;
-          play(to, k, model(k).prices[step.option].forward, waiting);
+          to.play(rows_[k].facts, model(k).block, model(k).prices[step.option].forward);
           break;
         case chain_step::backward:
-          play(to, k, model(k).prices[saved[k]].backward, waiting);
-          std::erase_if(waiting, [&](op_id o) { return to.is_ready(o) && to.run(o); });
+          to.play(rows_[k].facts, model(k).block, model(k).prices[saved[k]].backward);
+          to.run_waiting();
           break;
         case chain_step::loss: break;
       }
@@ -130,16 +130,6 @@ class chain_solver {
     std::vector<block_price> prices;
   };
 
-  /// There is a forward part, and something behind it.
-  static bool trains(op_graph const& g) {
-    bool forward = false, behind = g.has_updates();
-    for (auto v : g.kept()) {
-      auto const r = g.role(v);
-      forward = forward || (g.producer(v) != nothing<op_id> && (r == role::loss || r == role::output));
-      behind = behind || r == role::gradient;
-    }
-    return forward && behind;
-  }
   block_model const& model(std::uint32_t block) const { return models_[rows_[block].model]; }
 
   // What backwards leave makes blocks unequal, and rk-Rotor takes longer over such chains. Of longer ones it is not told.
@@ -180,10 +170,8 @@ class chain_solver {
 
   template <class S>
   void add_block(std::uint32_t k, std::vector<seconds_t> const& seconds, S const& solver, option_levels const& levels) {
-    row r{0, facts_of(g_, chain_, k, span_of(seconds.data(), seconds.size()))};
-    std::vector<unsigned char> held;
-    for (auto const& d : r.facts.data) held.push_back(held_[index(d.storage)]);
-    for (auto& o : r.facts.ops) o.recomputable = o.recomputable && may_run_again_[index(o.op)];
+    auto [facts, held] = detail::block_of(g_, chain_, k, seconds, held_, may_run_again_);
+    row r{0, std::move(facts)};
     auto const cls = chain_.blocks[k].block_class;
     bytes_t const input = k > 0 ? model(k - 1).block.handed_on : 0;
     bool const gives_back = k > 0 && !model(k - 1).block.reads_handed_on;
@@ -231,25 +219,9 @@ class chain_solver {
     if (front_.empty()) rotor_.reset();
   }
 
-  void play(replay_builder& to, std::uint32_t k, std::vector<remat_step> const& steps,
-            std::vector<op_id>& waiting) const {
-    auto const& f = rows_[k].facts;
-    auto const& b = model(k).block;
-    for (auto const& s : steps) {
-      if (s.what == remat_step::action::drop) {
-        auto const& d = f.data[b.datum_of[s.index]];
-        if (!held_[index(d.storage)] && d.origin == data_origin::inside) to.forget(d.storage);
-        continue;
-      }
-      auto const o = f.ops[b.op_of[s.index]].op;
-      if (chain_.part[o] == step_part::update && !to.is_ready(o)) waiting.push_back(o);
-      else (void)to.run(o);
-    }
-  }
   /// What a block has handed on is needed no more.
-  void forget_output(replay_builder& to, std::uint32_t k) const {
-    for (auto v : chain_.blocks[k].outputs)
-      if (!held_[index(g_.storage(v))]) to.forget(g_.storage(v));
+  void forget_output(detail::block_replay& to, std::uint32_t k) const {
+    for (auto v : chain_.blocks[k].outputs) to.forget(g_.storage(v));
   }
 
   op_graph const& g_;

@@ -1,5 +1,6 @@
 // Solvers' plans as candidates for a search to start from: the program as a chain of blocks, solved by rk-Rotor for all
-// budgets at once, and of its answers the quickest that meets the search's goal, by the search's own simulator.
+// budgets at once, and of its answers the quickest that meets the search's goal, by the search's own simulator. Where the
+// blocks are no chain, as a graph of blocks, too, solved for a budget that is moved until the simulator agrees with it.
 //
 //   neap::optimize(step, moves, neap::memory_limit{2_GiB}, neap::solver_seeds());             // all of them
 //   neap::optimize(step, neap::no_moves{}, neap::memory_limit{2_GiB}, neap::solver_seeds({.rotor = true}));
@@ -9,7 +10,10 @@
 
 #include <neap/mutate/no_moves.hpp>
 #include <neap/optimize/chain_solver.hpp>
+#include <neap/optimize/graph_solver.hpp>
 #include <neap/optimize/starting_points.hpp>
+#include <neap/schedule/memory_greedy.hpp>
+#include <neap/solve/grouped_remat.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -24,7 +28,7 @@ namespace neap::inline v0 {
 struct solver_choice {
   bool rotor = false;             // blocks that save all or their input alone
   bool checkmate = false;         // the whole program as one block, where it is small enough
-  bool hierarchy = false;         // blocks with options, solved once a class
+  bool hierarchy = false;         // blocks with options, solved once a class; a chain of them, or a graph
   std::int64_t work = 300'000;    // evaluations of use-gaps at most, for all blocks together
   std::size_t most_values = 150;  // of a program that checkmate takes on
   friend bool operator==(solver_choice const&, solver_choice const&) = default;
@@ -79,15 +83,93 @@ class front_search {
   start_judge& judge_;
 };
 
+/// Of a graph of blocks, by the peak that the solver is to keep, what meets a goal. The solver's peak is not the
+/// simulator's: its limit moves by what the last answer was off.
+class graph_search {
+ public:
+  /// `changes` are left to `search`, of all its runs; without any it says what it knows.
+  graph_search(graph_solver const& blocks, option_gaps& search, std::int64_t& changes, objective const& goal,
+               start_judge& judge)
+      : blocks_(blocks),
+        search_(search),
+        changes_(changes),
+        goal_(goal),
+        judge_(judge) {}
+
+  void run() {
+    if (goal_.limits_memory) meet_memory();
+    else meet_latency();
+  }
+
+ private:
+  static constexpr int most_tries = 8;
+  static constexpr std::int64_t most_changes = 400;  // of a try, for each choice
+
+  struct told {
+    bytes_t peak;  // by the solver's model
+    verdict is;
+  };
+  /// What is found within a limit, or else the smallest that is known.
+  std::optional<told> try_limit(bytes_t limit) {
+    auto const work = std::min(changes_ / 4, most_changes * static_cast<std::int64_t>(search_.choices()));
+    changes_ -= work;
+    auto a = search_.solve(limit, {.work = work, .seconds = judge_.seconds_left() / 4});
+    if (!a) a = search_.best(search_.front().front().first);
+    auto e = blocks_.expand<op_graph>(*a);
+    if (!e) return std::nullopt;
+    return told{a->peak, judge_.judge(std::move(e->graph), std::move(e->order),
+                                      "graph of blocks for " + std::to_string(a->peak) + " bytes of its own")};
+  }
+  void meet_memory() {
+    bytes_t limit = goal_.memory, low = 0, high = remat_limits::none;  // limits that led within it, and above
+    seconds_t best = goal_.latency;
+    int in_vain = 0;
+    for (int tries = 0; tries < most_tries && in_vain < 2 && !judge_.stop(); ++tries) {
+      auto const t = try_limit(limit);
+      if (!t) return;
+      bool const within = t->is.peak <= goal_.memory;
+      if (within || t->peak > limit) ++in_vain;
+      if (t->is.latency <= best && t->is.peak <= goal_.memory + goal_.memory / 8) {
+        judge_.keep();
+        if (within && t->is.latency < best * 0.999) in_vain = 0;
+        if (within) best = t->is.latency;
+      }
+      if (t->peak > limit) continue;
+      (within ? low : high) = within ? std::max(low, limit) : std::min(high, limit);
+      if (high < remat_limits::none && high - low < goal_.memory / 500) return;
+      auto const next = (within ? limit : t->peak) + goal_.memory - t->is.peak;
+      limit = next > low && next < high ? next : high < remat_limits::none ? low + (high - low) / 2 : low + low / 32;
+    }
+  }
+  void meet_latency() {
+    bytes_t low = 0, high = search_.front().back().first;
+    for (int tries = 0; tries < most_tries && high - low > high / 200 && !judge_.stop(); ++tries) {
+      auto const limit = low + (high - low) / 3 * 2;  // downwards: a try starts from what the one before has found
+      auto const t = try_limit(limit);
+      if (!t) return;
+      bool const quick = t->is.latency <= goal_.latency;
+      if (quick) judge_.keep();
+      (quick && t->peak <= limit ? high : low) = limit;
+    }
+  }
+
+  graph_solver const& blocks_;
+  option_gaps& search_;
+  std::int64_t& changes_;
+  objective const& goal_;
+  start_judge& judge_;
+};
+
 /// Solves blocks of up to so many values, while there is time.
 struct timed_gaps {
   start_judge const& judge;
   std::int64_t work;  // evaluations a block
   std::size_t most_values = SIZE_MAX;
+  std::int64_t of_value = 300;  // and for each value of a block at most so many
   std::vector<remat_answer> operator()(remat_problem const& p, std::span<remat_limits const> limits) const {
     if (p.values.size() > most_values || judge.stop()) return {};
-    auto const enough = 300 * static_cast<std::int64_t>(p.values.size());
-    return use_gap{{.work = std::min(work, enough), .seconds = judge.seconds_left() / 4}}.front(p, limits);
+    auto const enough = of_value * static_cast<std::int64_t>(p.values.size());
+    return in_groups{use_gap{{.work = std::min(work, enough), .seconds = judge.seconds_left() / 4}}}.front(p, limits);
   }
 };
 
@@ -103,6 +185,13 @@ class solver_starts final : public starting_points {
       search(blocks_, "options of blocks", goal, judge, true, [&] {
         return make(timed_gaps{judge, share_of_block()}, {});
       });
+    if (which_.hierarchy && blocks_ && !blocks_->is_chain() && !judge.stop()) {
+      if (!graph_) make_graph(judge);
+      if (!graph_->empty()) {
+        if (!gaps_) gaps_ = std::make_unique<option_gaps>(graph_->problem()), changes_ = 4 * which_.work;
+        graph_search(*graph_, *gaps_, changes_, goal, judge).run();
+      }
+    }
     if (which_.checkmate)
       search(whole_, "checkmate", goal, judge, true, [&] {
         return make(timed_gaps{judge, which_.work, which_.most_values},
@@ -123,6 +212,27 @@ class solver_starts final : public starting_points {
   chain make(S const& solver, chain_solver_options const& options) const {
     return std::make_unique<chain_solver>(from_.graph, from_.order, from_.result, from_.may_run_again, solver, options);
   }
+  void make_graph(start_judge& judge) {
+    auto const made = [&](schedule const& order, simulation const& result) {
+      return std::make_unique<graph_solver>(from_.graph, order, result, from_.may_run_again,
+                                            timed_gaps{judge, share_of_block(), SIZE_MAX, 60});
+    };
+    order_ = from_.order;
+    if (has_backward_end(from_.graph)) {
+      graph_ = made(order_, from_.result);
+      if (graph_->is_step()) return;
+    }
+    // Without a forward and a backward part blocks follow the order: a good one is worth much.
+    simulation in_order;
+    in_order.resident_bytes = from_.result.resident_bytes;
+    auto const at = positions(order_);
+    order_ = memory_greedy{}(from_.graph);
+    for (auto o : order_) {
+      in_order.start.push_back(from_.result.start[at[o]]);
+      in_order.end.push_back(from_.result.end[at[o]]);
+    }
+    graph_ = made(order_, in_order);
+  }
   /// Of the work, where the number of blocks to solve is not known, a sixteenth.
   std::int64_t share_of_block() const {
     return which_.work / static_cast<std::int64_t>(rotor_ ? std::max<std::size_t>(rotor_->solved_blocks(), 4) : 16);
@@ -130,6 +240,10 @@ class solver_starts final : public starting_points {
   solver_choice which_;
   start_from from_;
   chain rotor_, blocks_, whole_;
+  schedule order_;  // of graph_
+  std::unique_ptr<graph_solver> graph_;
+  std::unique_ptr<option_gaps> gaps_;  // of its problem
+  std::int64_t changes_ = 0;           // that are left to it; they cost less than evaluations of gaps
 };
 
 }  // namespace detail
@@ -149,8 +263,10 @@ inline status can_solve(op_graph const& g, schedule const& order, solver_choice 
       return failure{"as one block it has " + std::to_string(one.most_values()) + " values, checkmate takes up to " +
                      std::to_string(which.most_values)};
   }
-  if ((which.rotor || which.hierarchy) && blocks(false).empty())
+  if (which.rotor && blocks(false).empty())
     return failure{"it has no chain of blocks with a forward and a backward part"};
+  if (which.hierarchy && blocks(false).empty() && graph_solver(g, order, no_time, any, plain_blocks{}).empty())
+    return failure{"it has no blocks to choose between"};
   return {};
 }
 

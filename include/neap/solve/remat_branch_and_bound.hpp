@@ -11,14 +11,20 @@
 //
 // An op that runs ahead of its need could mostly run a phase later just as well. Such a branch ends when that is seen:
 // when the walk passes the same op a phase later with its inputs alive, room for it, and its output not read yet.
+//
+// Nor is it worth while to drop a value, make it again from another one, and then drop that one, if nobody has read it
+// meanwhile and it is no smaller: the value could have stayed in its place. `idle` values were dropped beside such a
+// partner; `doomed` ones were made again from it, and so the partner may not go before somebody reads it.
 #pragma once
 
 #include <neap/plan/remat_problem.hpp>
 #include <neap/solve/remat_facts.hpp>
+#include <neap/solve/remat_prices.hpp>
 #include <neap/solve/remat_sequence.hpp>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +49,7 @@ struct remat_branch_and_bound {
   std::size_t widest = std::size_t{1} << 22;  ///< labels a phase in the last pass
   bool drop_beaten = true;                    ///< compare labels by what is alive
   bool run_late = true;                       ///< end branches whose recomputation could be later
+  int reprice = 12;                           ///< steps that look for better prices before a state is kept
 
   static constexpr std::size_t most_values = 256;
 
@@ -65,6 +72,11 @@ class stop_watch {
       over_ = true;
     return over_;
   }
+  /// Counts several pieces that were done elsewhere.
+  void spent(std::int64_t pieces) {
+    work_ += pieces;
+    over_ = over_ || work_ > budget_.work || seconds() > budget_.seconds;
+  }
   bool over() const { return over_; }
   std::int64_t work() const { return work_; }
 
@@ -80,12 +92,16 @@ class remat_phases {
  public:
   using set = value_set<Words>;
 
-  remat_phases(remat_branch_and_bound const& how, remat_problem const& p, remat_limits const& limits)
+  /// `settled` and `first_prices` as of remat_facts.
+  remat_phases(remat_branch_and_bound const& how, remat_problem const& p, remat_limits const& limits,
+               remat_settled<Words> const* settled = nullptr, std::vector<double> const* first_prices = nullptr)
       : how_(how),
-        f_(p, limits),
+        f_(p, limits, settled, first_prices),
+        prices_(f_),
         watch_(how.budget),
-        places_(std::size_t{1} << std::min<std::size_t>(16, 6 + f_.ops / 2)) {
+        places_(places_for(f_.ops, how.budget.work)) {
     for (std::size_t t = 0; t < f_.ops; ++t) most_workspace_ = std::max(most_workspace_, f_.workspace[t]);
+    find_partners();
   }
 
   /// Sequences quicker than `known` (never: any); the best goes to `best_sequence`.
@@ -106,8 +122,9 @@ class remat_phases {
       pass(width);
       bound_ = std::max(bound_, std::min(f_.rounded(std::min(left_out_, skipped_)), least_));
       if (watch_.over() || (ahead_ && width >= how_.widest)) break;
+      // With ops that run ahead there are more labels: a pass with too few of them would be in vain.
       if (!ahead_ && (left_out_ >= cut() || width >= how_.widest)) ahead_ = true;
-      else width = std::min(how_.widest, width * 8);
+      width = std::min(how_.widest, width * 8);
     }
     if (bound_ >= cut()) bound_ = least_;
   }
@@ -121,11 +138,20 @@ class remat_phases {
  private:
   struct label {
     set alive, ahead;  ///< ahead: made before they were needed, and not read yet
+    set idle, doomed;  ///< see above
     double time = 0, bound = 0;
     std::uint32_t parent = 0, ops_at = 0, ops_count = 0;
+    bool raised = false;  ///< prices were found for it
+  };
+  using lack_of_values = typename remat_facts<Words>::lack;
+  struct moment {
+    set alive, ahead, idle, doomed;
+    set dropped, asleep;  ///< in this phase; see choose()
+    std::int64_t bytes = 0;
+    double time = 0;
   };
   struct place {
-    set alive, ahead;
+    set alive, ahead, asleep;
     double time = 0;
     std::uint32_t pass = 0, phase = 0, op = 0;
   };
@@ -134,6 +160,12 @@ class remat_phases {
     std::uint32_t parent, ops_at, ops_count;
   };
 
+  /// A power of two: more for larger blocks, fewer than there will be nodes.
+  static std::size_t places_for(std::size_t ops, std::int64_t work) {
+    auto const nodes =
+        static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(std::max(work, std::int64_t{1}))));
+    return std::size_t{1} << std::min({std::size_t{16}, 6 + ops / 2, nodes});
+  }
   set inputs() const {
     set s;
     for (std::size_t v = 0; v < f_.values && f_.maker[v] < 0; ++v) s.set(v);
@@ -157,7 +189,7 @@ class remat_phases {
     now[0].alive = inputs();
     now[0].bound = bound_;
     for (t_ = 0; t_ < f_.ops; ++t_) {
-      next_ = &next;
+      now_ = &now, next_ = &next;
       price_all();
       next.clear();
       clear_index(1024);
@@ -192,19 +224,65 @@ class remat_phases {
     }
   }
 
-  // ---- one label's phase ----------------------------------------------------------------------------------------------
-  struct moment {
-    set alive, ahead;
-    std::int64_t bytes = 0;
-    double time = 0;
-  };
+  // ---- values and their partners --------------------------------------------------------------------------------------
+  void find_partners() {
+    no_smaller_.resize(f_.values);
+    for (std::size_t v = 0; v < f_.values; ++v)
+      for (std::size_t u = 0; u < f_.values; ++u)
+        if (f_.bytes[u] >= f_.bytes[v]) no_smaller_[v].set(u);
+    partner_.assign(f_.values, no_producer);
+    touched_.resize(f_.ops), touched_first_.resize(f_.ops), beside_.resize(f_.values), behind_.resize(f_.values);
+    std::vector<std::size_t> readers(f_.values, 0), first(f_.values, f_.ops);
+    for (std::size_t k = f_.ops; k-- > 0;)
+      f_.inputs[k].for_each([&](std::size_t u) {
+        ++readers[u];
+        first[u] = k;
+        behind_[u] |= f_.outputs[k];
+      });
+    for (std::size_t k = 0; k < f_.ops; ++k) {
+      if (f_.outputs[k].count() != 1 || !(f_.time[k] > 0) || !f_.again[k]) continue;
+      auto const v = f_.outputs[k].highest();
+      auto& best = partner_[v];
+      f_.inputs[k].for_each([&](std::size_t u) {
+        bool const alone = f_.maker[u] < 0 || f_.outputs[static_cast<std::size_t>(f_.maker[u])].count() == 1;
+        if (!alone || f_.bytes[u] < f_.bytes[v] || f_.saved[u] < f_.saved[v]) return;
+        if (best == no_producer || readers[u] < readers[best]) best = static_cast<std::uint32_t>(u);
+      });
+      if (best == no_producer) continue;
+      beside_[best].set(v);
+      if (f_.inputs[k].count() == 1 && first[best] == k && f_.workspace[k] == 0) lone_.set(v);
+    }
+    for (std::size_t k = 0; k < f_.ops; ++k) {
+      f_.inputs[k].for_each([&](std::size_t u) { touched_[k] |= beside_[u]; });
+      f_.reads[k].for_each([&](std::size_t u) { touched_first_[k] |= beside_[u]; });
+    }
+  }
+  bool may_drop(std::size_t v, moment const& m) const { return !how_.run_late || !m.doomed.meets(beside_[v]); }
+  void note_drop(std::size_t v, moment& m) const {
+    m.idle -= beside_[v];
+    m.doomed.reset(v);
+    if (partner_[v] != no_producer && m.alive.test(partner_[v])) m.idle.set(v);
+  }
+  /// Whether op k, which nothing needs in this phase, would make a value from its partner that nobody can read before the
+  /// next phase, where it could run as well.
+  bool in_vain(std::size_t k, moment const& m) const {
+    if (!how_.run_late) return false;
+    set const it = f_.outputs[k] & m.idle & lone_;
+    if (it.empty()) return false;
+    auto const v = it.highest(), u = std::size_t{partner_[v]};
+    set open = (behind_[v] | behind_[u]) - m.alive - f_.outputs[k];
+    bool read = f_.reads[t_].test(u);
+    open.for_each([&](std::size_t w) { read = read || f_.maker[w] < static_cast<std::int32_t>(t_); });
+    return !read;
+  }
 
+  // ---- one label's phase ----------------------------------------------------------------------------------------------
   void expand(label const& l) {
     run_now_.clear();
     nodes_ = 0;
     // In a narrow pass one label may not use up the budget.
     most_nodes_ = std::max<std::int64_t>(500, static_cast<std::int64_t>(width_) * 16);
-    moment m{l.alive, l.ahead, f_.bytes_of(l.alive), l.time};
+    moment m{l.alive, l.ahead, l.idle, l.doomed, {}, {}, f_.bytes_of(l.alive), l.time};
     // Where everything that could run would fit together, nothing need run ahead.
     set all = l.alive;
     for (std::size_t k = 0; k <= t_; ++k)
@@ -226,16 +304,18 @@ class remat_phases {
   bool seen(std::size_t i, moment const& m) {
     place& here = places_[hash(m.alive, i) & (places_.size() - 1)];
     bool const same = here.pass == pass_ && here.phase == t_ && here.op == i && here.alive == m.alive;
-    if (same && here.time <= m.time && m.ahead.holds(here.ahead)) return true;
+    if (same && here.time <= m.time && m.ahead.holds(here.ahead) && m.asleep.holds(here.asleep)) return true;
     if (!same || m.time <= here.time)
-      here = {m.alive, m.ahead, m.time, pass_, static_cast<std::uint32_t>(t_), static_cast<std::uint32_t>(i)};
+      here = {m.alive, m.ahead, m.asleep, m.time, pass_, static_cast<std::uint32_t>(t_), static_cast<std::uint32_t>(i)};
     return false;
   }
 
   /// Ops from `i` on are to come in this phase.
   void walk(std::size_t i, moment const& m) {
     if (spent()) return;
-    if (m.time + f_.bound(t_, m.alive) >= cut() || (i > 0 && seen(i, m))) return;
+    if (i > 0 && seen(i, m)) return;
+    auto const lack = f_.lack_of(t_, m.alive);
+    if (m.time + f_.to_go[t_] + lack.time >= cut()) return;
     // What op t lacks, and what that lacks. pinned: read by an op that must still run in this phase.
     set lacking = f_.reads[t_] - m.alive, pinned = f_.reads[t_];
     std::size_t first = t_;
@@ -256,18 +336,18 @@ class remat_phases {
     };
     std::size_t end = i;  // ops from here on would pass one that could wait until now
     while (end < first && !could_wait(end)) ++end;
-    if (end == first) run_op(first, m, pinned, false);
+    if (end == first) run_op(first, m, lack, pinned, false);
     if (roomy_) return;
     for (std::size_t k = i; k < end; ++k) {
       if (!f_.again[k] || !m.alive.holds(f_.inputs[k])) continue;
       set const fresh = f_.outputs[k] - m.alive;
-      if (!fresh.meets(f_.useful[t_])) continue;
-      if (ahead_) run_op(k, m, pinned, true);
+      if (!fresh.meets(f_.useful[t_]) || in_vain(k, m)) continue;
+      if (ahead_) run_op(k, m, lack, pinned, true);
       else skipped_ = std::min(skipped_, m.time + f_.time[k] + f_.bound(t_, m.alive | fresh));
     }
   }
 
-  void run_op(std::size_t k, moment m, set const& pinned, bool ahead) {
+  void run_op(std::size_t k, moment const& m, lack_of_values const& lack, set const& pinned, bool ahead) {
     set const fresh = f_.outputs[k] - m.alive;
     std::int64_t const over = m.bytes + f_.bytes_of(fresh) + f_.workspace[k] - f_.room;
     if (over > 0) {
@@ -277,8 +357,8 @@ class remat_phases {
         if (f_.maker[v] <= static_cast<std::int32_t>(k) || !f_.again[static_cast<std::size_t>(f_.maker[v])])
           never_again.set(v);
       });
-      may -= never_again;
-      drop(may, over, f_.bytes, t_, m, [&](moment const& less) { after_drops(k, less, fresh, ahead); });
+      may -= never_again | m.asleep;
+      drop(may, over, f_.bytes, t_, m, lack, [&](moment const& less) { after_drops(k, less, fresh, ahead); });
     } else {
       after_drops(k, m, fresh, ahead);
     }
@@ -287,8 +367,16 @@ class remat_phases {
     m.alive |= fresh;
     m.bytes += f_.bytes_of(fresh);
     m.time += f_.time[k];
+    set const made_of_partner = m.idle & fresh;
+    set const& touched = k == t_ ? touched_first_[k] : touched_[k];
+    m.idle -= touched;
+    m.doomed -= touched;
+    m.doomed |= made_of_partner;
+    if (m.dropped.meets(fresh)) m.asleep = {};
+    else m.asleep -= k == t_ ? f_.reads[k] : f_.inputs[k];
     if (m.ahead.meets(f_.inputs[k])) m.ahead -= f_.inputs[k];
     if (ahead && f_.time[k] > 0 && fresh.count() == 1 && fresh == f_.outputs[k]) m.ahead |= fresh;
+    if (ahead && how_.drop_beaten && begun_better(m, fresh)) return;
     run_now_.push_back(static_cast<std::uint32_t>(k));
     if (k == t_) end_phase(m);
     else walk(k + 1, m);
@@ -296,14 +384,18 @@ class remat_phases {
   }
   void end_phase(moment m) {
     set const gone = m.alive - f_.useful[t_ + 1];
-    if (how_.run_late && gone.meets(m.ahead)) return;  // made in vain
+    if (how_.run_late && (gone.meets(m.ahead) || (m.ahead & m.doomed).meets(lone_))) return;  // made in vain
+    bool vain = false;
+    gone.for_each([&](std::size_t v) { vain = vain || !may_drop(v, m); });
+    if (vain) return;
+    gone.for_each([&](std::size_t v) { note_drop(v, m); });
     m.alive -= gone;
     if (static_cast<std::int64_t>(t_) == f_.pause) {
       std::int64_t over = -f_.save_room;
       m.alive.for_each([&](std::size_t v) { over += f_.saved[v]; });
       if (over > 0) {
         m.bytes = f_.bytes_of(m.alive);
-        drop(m.alive, over, f_.saved, t_ + 1, m, [&](moment const& less) { emit(less); });
+        drop(m.alive, over, f_.saved, t_ + 1, m, f_.lack_of(t_ + 1, m.alive), [&](moment const& less) { emit(less); });
         return;
       }
     }
@@ -312,6 +404,9 @@ class remat_phases {
 
   /// Calls `then` with every smallest set of members of `may` dropped that together have `over` units of `weight`; `phase`
   /// is the next to run. Cheap ones first: by penalty a unit, as dear_ has it.
+  ///
+  /// What is dropped now and what is dropped later in the phase can often change places: a value that is kept now, while a
+  /// dearer one goes that is no larger, is asleep: it may not go before it is read, or what went is made again.
   struct candidate {
     std::uint32_t value;
     std::int64_t weight;
@@ -320,7 +415,7 @@ class remat_phases {
   using candidates = std::array<candidate, 64 * Words>;
   template <class Then>
   void drop(set const& may, std::int64_t over, std::vector<std::int64_t> const& weight, std::size_t phase,
-            moment const& m, Then&& then) {
+            moment const& m, lack_of_values const& lack, Then&& then) {
     candidates order;
     std::size_t n = 0;
     std::int64_t rest = 0;
@@ -338,8 +433,8 @@ class remat_phases {
       n = kept;
       std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), cheaper);
     }
-    choose(order.data(), order.data() + n, over, rest, std::numeric_limits<std::int64_t>::max(), phase, m,
-           f_.lack_of(phase, m.alive), then);
+    choose(order.data(), order.data() + n, over, rest, std::numeric_limits<std::int64_t>::max(), phase, m, {}, lack,
+           then);
   }
   candidate price(std::size_t v, std::int64_t weight, std::size_t phase) const {
     double const penalty = f_.due[phase].test(v) ? f_.penalty[phase * f_.values + v] : 0;
@@ -356,7 +451,7 @@ class remat_phases {
   }
   template <class Then>
   void choose(candidate const* at, candidate const* end, std::int64_t over, std::int64_t rest, std::int64_t smallest,
-              std::size_t phase, moment const& m, typename remat_facts<Words>::lack const& lack, Then&& then) {
+              std::size_t phase, moment const& m, set kept, lack_of_values const& lack, Then&& then) {
     if (over <= 0) {
       if (over + smallest > 0) then(m);  // else a smaller set will do
       return;
@@ -369,8 +464,11 @@ class remat_phases {
       least += c->dear * static_cast<double>(std::min(left, c->weight));
     if (least >= cut() || spent()) return;
     auto const v = at->value;
-    if (!(how_.run_late && m.ahead.test(v))) {  // else it was made ahead, and nobody read it
+    if (!(how_.run_late && m.ahead.test(v)) && may_drop(v, m)) {  // else it was made ahead, and nobody read it
       moment less = m;
+      note_drop(v, less);
+      less.dropped.set(v);
+      less.asleep |= kept & no_smaller_[v];
       less.alive.reset(v);
       less.bytes -= f_.bytes[v];
       auto lacks = lack;
@@ -379,20 +477,30 @@ class remat_phases {
         gone.set(v);
         f_.lose(phase, less.alive, lacks, gone);
       }
-      choose(at + 1, end, over - at->weight, rest - at->weight, std::min(smallest, at->weight), phase, less, lacks,
-             then);
+      choose(at + 1, end, over - at->weight, rest - at->weight, std::min(smallest, at->weight), phase, less, kept,
+             lacks, then);
     }
-    choose(at + 1, end, over, rest - at->weight, smallest, phase, m, lack, then);
+    if (how_.run_late) kept.set(v);
+    choose(at + 1, end, over, rest - at->weight, smallest, phase, m, kept, lack, then);
   }
 
   // ---- labels of the next phase -----------------------------------------------------------------------------------------
   void emit(moment const& m) {
-    double const bound = m.time + f_.bound(t_ + 1, m.alive);
-    if (bound >= cut()) return;
     set const ahead = m.ahead & m.alive;
     auto& slot = find(m.alive);
+    if (slot != 0 && (*next_)[slot - 1].time <= m.time) {
+      label& old = (*next_)[slot - 1];
+      if (m.time > old.time) return;
+      old.ahead &= ahead;
+      old.idle |= m.idle,
+          old.doomed |= m.doomed;  // what is proved of one way to a state holds of all that are as quick
+      return;
+    }
+    double const bound = m.time + f_.bound(t_ + 1, m.alive);
+    if (bound >= cut()) return;
     if (slot == 0) {
-      next_->push_back({m.alive, ahead, m.time, bound, from_, put_ops(), static_cast<std::uint32_t>(run_now_.size())});
+      next_->push_back({m.alive, ahead, m.idle, m.doomed, m.time, bound, from_, put_ops(),
+                        static_cast<std::uint32_t>(run_now_.size()), false});
       slot = static_cast<std::uint32_t>(next_->size());
       if (next_->size() * 2 > index_.size()) {
         if (next_->size() > 8 * width_ + 4096) keep_best(*next_, 2 * width_);
@@ -402,11 +510,11 @@ class remat_phases {
       return;
     }
     label& old = (*next_)[slot - 1];
-    if (m.time < old.time) {
-      old = {m.alive, ahead, m.time, bound, from_, put_ops(), static_cast<std::uint32_t>(run_now_.size())};
-    } else if (m.time == old.time) {
-      old.ahead &= ahead;
-    }
+    double const to_go = std::max(bound - m.time, old.bound - old.time);  // both hold
+    old = {m.alive,   ahead,     m.idle,
+           m.doomed,  m.time,    m.time + to_go,
+           from_,     put_ops(), static_cast<std::uint32_t>(run_now_.size()),
+           old.raised};
   }
   std::uint32_t put_ops() {
     auto const at = static_cast<std::uint32_t>(ops_.size());
@@ -415,6 +523,7 @@ class remat_phases {
   }
   /// The best `width` labels, in order of their bounds, without those that are beaten.
   void keep_best(std::vector<label>& labels, std::size_t width) {
+    std::size_t const phase = t_ + 1;
     std::sort(labels.begin(), labels.end(), [](label const& a, label const& b) {
       if (a.bound != b.bound) return a.bound < b.bound;
       if (a.time != b.time) return a.time < b.time;
@@ -424,6 +533,12 @@ class remat_phases {
     for (std::size_t i = 0; i < labels.size(); ++i) {
       if (labels[i].bound >= cut()) break;
       if (how_.drop_beaten && beaten(labels, n, labels[i])) continue;
+      if (!labels[i].raised && how_.reprice > 0 && cut() < f_.never) {
+        auto& l = labels[i];
+        l.bound = std::max(l.bound, l.time + prices_.raise(f_, phase, l.alive, cut() - l.time, how_.reprice));
+        l.raised = true;
+        if (l.bound >= cut()) continue;
+      }
       if (n == width) {
         left_out_ = std::min(left_out_, labels[i].bound);
         break;
@@ -437,6 +552,17 @@ class remat_phases {
     std::size_t const compared = std::min<std::size_t>(n, 256);
     for (std::size_t i = 0; i < compared; ++i)
       if (labels[i].time <= l.time && labels[i].alive.holds(l.alive)) return true;
+    return false;
+  }
+
+  /// Whether another label, one of the best, began this phase with as much alive in no more time. One that had made
+  /// `fresh` ahead as well does not count where it is no quicker: it could have waited for this.
+  bool begun_better(moment const& m, set const& fresh) const {
+    set const ahead = m.ahead - fresh;
+    for (std::size_t i = 0; i < std::min<std::size_t>(now_->size(), 64); ++i) {
+      auto const& l = (*now_)[i];
+      if (l.time <= m.time && l.alive.holds(m.alive) && (l.time < m.time || ahead.holds(l.ahead))) return true;
+    }
     return false;
   }
 
@@ -457,18 +583,25 @@ class remat_phases {
 
   remat_branch_and_bound how_;
   remat_facts<Words> f_;
+  remat_prices<Words> prices_;
   stop_watch watch_;
   std::int64_t most_workspace_ = 0, nodes_ = 0, most_nodes_ = 0;
   double least_ = 0, bound_ = 0, left_out_ = 0, skipped_ = 0, from_bound_ = 0;
   std::size_t t_ = 0, width_ = 0;
   std::uint32_t from_ = 0, pass_ = 0;
   std::vector<place> places_;
+  std::vector<std::uint32_t> partner_;        ///< of each value: an input of its op that is no smaller, or no_producer
+  std::vector<set> beside_;                   ///< by value: those whose partner it is
+  std::vector<set> behind_;                   ///< by value: what is made of it
+  std::vector<set> touched_, touched_first_;  ///< by op: those whose partner it reads; the same of its first run
+  std::vector<set> no_smaller_;               ///< by value: those of as many bytes or more
+  set lone_;  ///< values with a partner that are made of nothing else, and first of all that is made of it
   bool roomy_ = false, ahead_ = false;
   std::vector<std::uint32_t> run_now_;  ///< ops of the phase so far
   std::vector<std::uint32_t> ops_;      ///< of all labels of this pass
   std::vector<std::uint32_t> index_;
   std::vector<candidate> dear_;  ///< what takes bytes, by penalty a byte in this phase
-  std::vector<label>* next_ = nullptr;
+  std::vector<label>*now_ = nullptr, *next_ = nullptr;
 };
 
 template <std::size_t Words>

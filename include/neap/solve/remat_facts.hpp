@@ -7,7 +7,7 @@
 // throughout or made again, which costs at least its op's time. While op t runs for the first time, what is held across
 // t, besides t's own inputs and outputs, must fit into the rest. That is a linear program over one number a gap; its
 // Lagrange multipliers (a price a byte and phase) are found once, and give for every phase and every set of living values
-// a bound that takes a few additions: MOCCASIN's intervals, relaxed.
+// a bound that takes a few additions: MOCCASIN's intervals, relaxed. solve/remat_prices.hpp finds them again for a state.
 #pragma once
 
 #include <neap/plan/remat_problem.hpp>
@@ -81,10 +81,23 @@ struct value_set {
   friend constexpr bool operator==(value_set const&, value_set const&) = default;
 };
 
+/// A part of a block's answer that a search must keep: by phase, which values are settled, and which of them are alive
+/// when it begins. Phases count from 0 to that after the last op; values as remat_facts numbers them.
+template <std::size_t Words>
+struct remat_settled {
+  std::vector<value_set<Words>> values, alive;
+};
+
 template <std::size_t Words>
 struct remat_facts {
   using set = value_set<Words>;
   static constexpr double never = std::numeric_limits<double>::infinity();
+
+  /// A value between two of its uses: held across the phases from `begins` up to that of op `to`, or made again.
+  struct gap {
+    std::size_t value, begins, to;
+    bool paused;  ///< the pause lies within, and bytes saved in it are limited
+  };
 
   std::size_t ops = 0, values = 0;
   std::int64_t room = 0;       ///< bytes for what is not on the ground
@@ -103,21 +116,57 @@ struct remat_facts {
   double quantum = 0;                 ///< every sum of times is a multiple of this; 0: not known
   // The bound: to go from phase t, with everything alive, plus a penalty for each value due and missing.
   std::vector<double> to_go;
-  std::vector<double> penalty;  ///< [phase * values + value]
-  std::vector<set> due;         ///< by phase: made before, read later by an op's first run
-  bool hopeless = false;        ///< some op alone passes the limit
+  std::vector<double> penalty;           ///< [phase * values + value]
+  std::vector<double> sum;               ///< of the prices of all phases before
+  std::vector<set> due;                  ///< by phase: made before, read later by an op's first run
+  std::vector<std::uint32_t> next_read;  ///< [phase * values + value], of what is due: the op that reads it next
+  bool hopeless = false;                 ///< some op alone passes the limit
+  // What the bound is made of.
+  std::vector<gap> gaps;               ///< by the op they lead to
+  std::vector<std::size_t> first_gap;  ///< by phase: of those that lead to it or further
+  std::vector<double> price;           ///< of a byte held across a phase; the last one: of a byte in the pause
+  std::vector<double> spare;           ///< bytes beside those of the phase's own op; the last one: in the pause
+  bool pausing = false;                ///< bytes saved in the pause are limited
+  std::size_t paused = 0;              ///< the phase before the pause
 
-  remat_facts(remat_problem const& p, remat_limits const& limits);
+  /// `settled`: a part of an answer to keep, or null. `first_prices`: of the block without it, to begin with, or null.
+  remat_facts(remat_problem const& p, remat_limits const& limits, remat_settled<Words> const* settled = nullptr,
+              std::vector<double> const* first_prices = nullptr);
 
   /// What is missing and must be made again, directly or for something else, and what that adds to the bound.
   struct lack {
     set missing, wanted;  ///< wanted: what is missing if it is not alive
     double time = 0;
   };
+  /// What is missing and is read by something missing as well must be there when that is made: it is then held up to its
+  /// own next use, or made once more.
   lack lack_of(std::size_t t, set const& alive) const {
     lack l;
     l.wanted = due[t];
-    lose(t, alive, l, due[t] - alive);
+    std::array<std::uint32_t, 64 * Words> until;  // the phase by which a missing value must be there
+    double const* const of_phase = penalty.data() + t * values;
+    std::uint32_t const* const next = next_read.data() + t * values;
+    set open = due[t] - alive;
+    open.for_each([&](std::size_t v) { until[v] = next[v]; });
+    while (!open.empty()) {
+      auto const v = open.highest();
+      open.reset(v);
+      l.missing.set(v);
+      auto const by = until[v];
+      if (due[t].test(v)) {
+        l.time += of_phase[v];
+        if (by < next[v]) l.time += std::min(cost[v], static_cast<double>(bytes[v]) * (sum[next[v]] - sum[by]));
+      } else {
+        l.time += cost[v];
+      }
+      if (maker[v] < 0) return l;  // gone for good: the time is `never`
+      auto const& reads_again = inputs[static_cast<std::size_t>(maker[v])];
+      l.wanted |= reads_again;
+      (reads_again - alive).for_each([&](std::size_t u) {
+        until[u] = open.test(u) ? std::min(until[u], by) : by;
+        open.set(u);
+      });
+    }
     return l;
   }
   /// The same with these values gone, which `alive` does not hold any more and which were wanted.
@@ -137,9 +186,26 @@ struct remat_facts {
   /// Proved: from phase t on, with these values alive, no less time than this. `never` where something is lost.
   double bound(std::size_t t, set const& alive) const { return to_go[t] + lack_of(t, alive).time; }
   std::int64_t bytes_of(set const& s) const {
-    std::int64_t sum = 0;
-    s.for_each([&](std::size_t v) { sum += bytes[v]; });
-    return sum;
+    std::int64_t all = 0;
+    s.for_each([&](std::size_t v) { all += bytes[v]; });
+    return all;
+  }
+  /// What the prices make of phase t: to_go[t], and the penalties of what is due.
+  void write_tables(std::size_t t) {
+    double all = 0;
+    for (std::size_t k = t; k < ops; ++k) all += time[k] - price[k] * spare[k];
+    if (pausing && t <= paused) all -= price[ops] * spare[ops];
+    for (std::size_t k = first_gap[t]; k < gaps.size(); ++k) {
+      auto const& g = gaps[k];
+      double h = static_cast<double>(bytes[g.value]) * (sum[g.to] - sum[std::max(g.begins, t)]);
+      if (g.paused && t <= paused) h += static_cast<double>(saved[g.value]) * price[ops];
+      double const least = std::min(cost[g.value], h);
+      all += least;
+      if (g.begins > t) continue;
+      penalty[t * values + g.value] = cost[g.value] - least;
+      next_read[t * values + g.value] = static_cast<std::uint32_t>(g.to);
+    }
+    to_go[t] = all;
   }
   /// The next larger time that a sequence can take.
   double rounded(double at_least) const {
@@ -148,11 +214,7 @@ struct remat_facts {
   }
 
  private:
-  struct gap {
-    std::size_t value, from, to;  ///< held after op `from` (or -1 + 1 = 0: from the start) up to op `to`
-    bool first;                   ///< from the start
-  };
-  void find_prices(std::vector<gap> const& gaps);
+  void find_prices(std::vector<double> const* first_prices);
 };
 
 /// How many values a set must have room for.
@@ -164,7 +226,8 @@ inline std::size_t movable_values(remat_problem const& p) {
 }
 
 template <std::size_t Words>
-remat_facts<Words>::remat_facts(remat_problem const& p, remat_limits const& limits)
+remat_facts<Words>::remat_facts(remat_problem const& p, remat_limits const& limits, remat_settled<Words> const* settled,
+                                std::vector<double> const* first_prices)
     : ops(p.ops.size()),
       room(limits.peak_bytes),
       save_room(limits.saved_bytes),
@@ -216,6 +279,9 @@ remat_facts<Words>::remat_facts(remat_problem const& p, remat_limits const& limi
   }
   reads = inputs;
   if (ops > 0) reads[ops - 1] |= kept - outputs[ops - 1];
+  // What must be alive after an op, and is not made by it, is alive while it runs.
+  if (settled)
+    for (std::size_t t = 0; t < ops; ++t) reads[t] |= (settled->values[t + 1] & settled->alive[t + 1]) - outputs[t];
 
   // What may be read from phase t on: by an op that has not run, or by one that runs again for something useful.
   for (std::size_t t = 0; t < ops; ++t) {
@@ -226,6 +292,8 @@ remat_facts<Words>::remat_facts(remat_problem const& p, remat_limits const& limi
   }
 
   useful[ops] = due[ops] = kept;
+  if (settled)
+    for (std::size_t t = 0; t < ops; ++t) useful[t] -= settled->values[t] - settled->alive[t];
 
   cost.assign(values, never);
   for (std::size_t i = 0; i < ops; ++i) {
@@ -237,38 +305,39 @@ remat_facts<Words>::remat_facts(remat_problem const& p, remat_limits const& limi
   for (std::size_t i = 0; i < ops; ++i) hopeless = hopeless || bytes_of(reads[i] | outputs[i]) + workspace[i] > room;
   if (hopeless) return;
 
-  std::vector<gap> gaps;
+  for (std::size_t t = 0; t < ops; ++t)
+    spare.push_back(
+        static_cast<double>(std::min(room, std::int64_t{1} << 60) - bytes_of(reads[t] | outputs[t]) - workspace[t]));
+  pausing = pause >= 0 && save_room < (std::int64_t{1} << 60);
+  spare.push_back(pausing ? static_cast<double>(save_room) : 0);
+  paused = static_cast<std::size_t>(std::max<std::int64_t>(pause, 0));
+
+  // From the start means from phase 0 on, else phases strictly between the two ends count.
   std::vector<std::size_t> last(values, 0);
   std::vector<char> seen(values, 0);
   for (std::size_t i = 0; i < ops; ++i) {
+    first_gap.push_back(gaps.size());
     reads[i].for_each([&](std::size_t v) {
       bool const first = !seen[v] && maker[v] < 0;
-      gaps.push_back({v, first ? 0 : last[v], i, first});
+      gaps.push_back({v, first ? 0 : last[v] + 1, i, pausing && (first || last[v] <= paused) && paused < i});
       last[v] = i, seen[v] = true;
     });
     outputs[i].for_each([&](std::size_t v) { last[v] = i, seen[v] = true; });
   }
-  find_prices(gaps);
+  first_gap.push_back(gaps.size());
+  find_prices(first_prices);
 }
 
 /// Subgradient ascent on the prices, then the tables that the bound reads.
 template <std::size_t Words>
-void remat_facts<Words>::find_prices(std::vector<gap> const& gaps) {
-  // One more price: of a byte in the pause.
-  std::vector<double> price(ops + 1, 0), best(ops + 1, 0), slack(ops + 1), sum(ops + 1);
-  std::vector<double> spare(ops + 1);
-  for (std::size_t t = 0; t < ops; ++t)
-    spare[t] =
-        static_cast<double>(std::min(room, std::int64_t{1} << 60) - bytes_of(reads[t] | outputs[t]) - workspace[t]);
-  bool const pausing = pause >= 0 && save_room < (std::int64_t{1} << 60);
-  spare[ops] = pausing ? static_cast<double>(save_room) : 0;
-  auto const paused = static_cast<std::size_t>(std::max<std::int64_t>(pause, 0));
-  // Phases strictly between the two ends; from the start means from phase 0 on.
-  auto const from = [](gap const& g) { return g.first ? 0 : g.from + 1; };
-  auto const in_pause = [&](gap const& g) { return pausing && (g.first || g.from <= paused) && paused < g.to; };
+void remat_facts<Words>::find_prices(std::vector<double> const* first_prices) {
+  price.assign(ops + 1, 0);
+  if (first_prices) price = *first_prices;
+  std::vector<double> best = price, slack(ops + 1);
+  sum.assign(ops + 1, 0);
   auto const holding = [&](gap const& g) {
-    double h = static_cast<double>(bytes[g.value]) * (sum[g.to] - sum[from(g)]);
-    if (in_pause(g)) h += static_cast<double>(saved[g.value]) * price[ops];
+    double h = static_cast<double>(bytes[g.value]) * (sum[g.to] - sum[g.begins]);
+    if (g.paused) h += static_cast<double>(saved[g.value]) * price[ops];
     return h;
   };
   auto const add_up = [&] {
@@ -276,21 +345,23 @@ void remat_facts<Words>::find_prices(std::vector<gap> const& gaps) {
   };
   double total = 0;
   for (double t : time) total += t;
-  double most = 0, step = 1;  // prices of nothing prove nothing
+  double most = first_prices ? -never : 0, step = 1;  // prices of nothing prove nothing
   int dull = 0;
   std::vector<double> load(ops + 2);
-  for (int round = 0; round < 400; ++round) {
+  int const rounds = first_prices ? 100 : 400;
+  for (int round = 0; round < rounds; ++round) {
     add_up();
     double value = 0;
     std::fill(load.begin(), load.end(), 0.0);
     double in_pause_bytes = 0;
     for (auto const& g : gaps) {
+      if (g.begins >= g.to && !g.paused) continue;
       double const h = holding(g);
       if (h <= cost[g.value]) {
         value += h;
-        load[from(g)] += static_cast<double>(bytes[g.value]);
-        load[std::max(g.to, from(g))] -= static_cast<double>(bytes[g.value]);
-        if (in_pause(g)) in_pause_bytes += static_cast<double>(saved[g.value]);
+        load[g.begins] += static_cast<double>(bytes[g.value]);
+        load[g.to] -= static_cast<double>(bytes[g.value]);
+        if (g.paused) in_pause_bytes += static_cast<double>(saved[g.value]);
       } else {
         value += cost[g.value];
       }
@@ -315,26 +386,11 @@ void remat_facts<Words>::find_prices(std::vector<gap> const& gaps) {
   }
   price = best;
   add_up();
-
-  // to_go[t]: ops and gaps from phase t on, less what the room is worth; gaps that cross into t are held from t on.
   to_go.assign(ops + 1, 0);
   penalty.assign((ops + 1) * values, 0);
   due[ops].for_each([&](std::size_t v) { penalty[ops * values + v] = never; });
-  for (std::size_t t = ops; t-- > 0;) to_go[t] = to_go[t + 1] + time[t] - price[t] * spare[t];
-  if (pausing)
-    for (std::size_t t = 0; t <= paused; ++t) to_go[t] -= price[ops] * spare[ops];
-  for (auto const& g : gaps) {
-    std::size_t const begins = from(g);  // the first phase that the gap crosses into
-    double const whole = std::min(cost[g.value], holding(g));
-    for (std::size_t t = 0; t < begins; ++t) to_go[t] += whole;
-    for (std::size_t t = begins; t <= g.to; ++t) {
-      double h = static_cast<double>(bytes[g.value]) * (sum[g.to] - sum[t]);
-      if (in_pause(g) && t <= paused) h += static_cast<double>(saved[g.value]) * price[ops];
-      double const least = std::min(cost[g.value], h);
-      to_go[t] += least;
-      penalty[t * values + g.value] = cost[g.value] - least;
-    }
-  }
+  next_read.assign((ops + 1) * values, static_cast<std::uint32_t>(ops));
+  for (std::size_t t = 0; t < ops; ++t) write_tables(t);
 }
 
 }  // namespace neap::inline v0::detail

@@ -1,0 +1,79 @@
+// What chain_solver.hpp and graph_solver.hpp share: seconds of ops, blocks as their solvers see them, and answers for a block
+// played into a graph.
+#pragma once
+
+#include <neap/block/block_facts.hpp>
+#include <neap/mutate/replay.hpp>
+#include <neap/optimize/block_options.hpp>
+#include <neap/plan/simulation.hpp>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+/// Seconds by op, as a simulator found them in an order.
+inline std::vector<seconds_t> seconds_of(op_graph const& g, schedule const& order, simulation const& result) {
+  std::vector<seconds_t> seconds(g.op_count());
+  for (std::size_t p = 0; p < order.size(); ++p) seconds[index(order[p])] = result.end[p] - result.start[p];
+  return seconds;
+}
+
+/// A block of a chain, with which of its data are never given back.
+struct block_as_held {
+  block_facts facts;
+  std::vector<unsigned char> held;  // by datum
+};
+/// `held` by storage, `may_run_again` by op, `seconds` by op.
+inline block_as_held block_of(op_graph const& g, block_chain const& chain, std::uint32_t block,
+                              std::vector<seconds_t> const& seconds, plain_vector<bool> const& held,
+                              plain_vector<bool> const& may_run_again) {
+  block_as_held b{facts_of(g, chain, block, span_of(seconds.data(), seconds.size())), {}};
+  for (auto const& d : b.facts.data) b.held.push_back(held[index(d.storage)]);
+  for (auto& o : b.facts.ops) o.recomputable = o.recomputable && may_run_again[index(o.op)];
+  return b;
+}
+
+/// Plays answers for blocks into a graph that is rebuilt. Updates that cannot run yet wait.
+class block_replay {
+ public:
+  /// `held` by storage: never given back. All of it outlives the replay.
+  block_replay(op_graph const& g, schedule const& order, plain_vector<bool> const& may_run_again,
+               block_chain const& chain, plain_vector<bool> const& held)
+      : chain_(chain),
+        held_(held),
+        to_(g, order, may_run_again) {}
+
+  void play(block_facts const& f, block_problem const& b, std::vector<remat_step> const& steps) {
+    for (auto const& s : steps) {
+      if (s.what == remat_step::action::drop) {
+        if (auto const& d = f.data[b.datum_of[s.index]]; d.origin == data_origin::inside) forget(d.storage);
+        continue;
+      }
+      auto const o = f.ops[b.op_of[s.index]].op;
+      if (chain_.part[o] == step_part::update && !to_.is_ready(o)) waiting_.push_back(o);
+      else (void)to_.run_with_views(o);
+    }
+  }
+  /// Updates that waited and are ready by now.
+  void run_waiting() {
+    std::erase_if(waiting_, [&](op_id o) { return to_.is_ready(o) && to_.run(o); });
+  }
+  /// Unless the storage is held.
+  void forget(storage_id s) {
+    if (!held_[index(s)]) to_.forget(s);
+  }
+  template <class G>
+  std::optional<edited<G>> finish() && {
+    return std::move(to_).template finish<G>();
+  }
+
+ private:
+  block_chain const& chain_;
+  plain_vector<bool> const& held_;
+  replay_builder to_;
+  std::vector<op_id> waiting_;
+};
+
+}  // namespace neap::inline v0::detail

@@ -1,0 +1,366 @@
+// A candidate as a graph of blocks that may hand data to any later one, solved by search over use-gaps and the blocks'
+// options, and what an answer comes to as a graph and an order. For programs that are no chains (skips of a U-Net, what a
+// decoder reads of its encoder), where chain_solver.hpp must hold what reaches further than the next block.
+//
+//   neap::graph_solver const blocks(graph, order, result, may_run_again, neap::use_gaps_for_blocks{});
+//   neap::option_gaps search(blocks.problem());
+//   if (auto const a = search.solve(peak, {.work = 50'000})) auto const e = blocks.expand<neap::graph>(*a);
+//
+// Two levels, as in HiRemate (ICML 2025): inside a block a solver of recomputation finds options, once a class of equal
+// blocks; above, whole blocks run, save and run again. The model counts a block's memory while it runs at its highest, and
+// no takeovers, so a simulator mostly finds less.
+#pragma once
+
+#include <neap/block/all_graphs.hpp>
+#include <neap/core/sort_once.hpp>
+#include <neap/optimize/block_options.hpp>
+#include <neap/optimize/block_replay.hpp>
+#include <neap/plan/block_graph.hpp>
+#include <neap/plan/simulation.hpp>
+#include <neap/solve/option_gaps.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// What a graph of blocks pays for a block, and what it runs then. Data are the block's (block_facts::data).
+struct graph_price {
+  graph_block_option option;
+  std::vector<remat_step> forward, backward;  // the answer up to the pause, and behind it
+  std::vector<remat_step> again;              // makes what the block hands on, from what is saved
+};
+
+namespace detail {
+
+/// Data of other blocks that an op of a block's problem reads.
+template <class Put>
+void for_each_input(block_facts const& f, std::vector<unsigned char> const& held, block_problem const& b,
+                    std::uint32_t op, Put&& put) {
+  for (auto d : f.ops[b.op_of[op]].reads)
+    if (f.data[d].origin == data_origin::input && !held[d]) put(d);
+}
+
+}  // namespace detail
+
+inline graph_price graph_price_of(block_facts const& f, std::vector<unsigned char> const& held, block_problem const& b,
+                                  remat_answer const& a) {
+  using action = remat_step::action;
+  auto const& p = b.problem;
+  graph_price out;
+  auto& o = out.option;
+  std::vector<unsigned char> alive(p.values.size(), 0), saved(p.values.size(), 0), hands_on(p.values.size(), 0);
+  for (auto v : p.ops[b.rest].inputs) hands_on[v] = 1;
+  std::vector<unsigned char> made(p.values.size(), 0);  // behind the pause
+  bytes_t now = 0;
+  bool behind = false, paused = false;
+  for (auto const& s : a.steps) {
+    if (s.what == action::drop) {
+      bool const late = behind && (!paused || p.values[s.index].outside);
+      if (alive[s.index]) alive[s.index] = 0, now -= p.values[s.index].bytes;
+      if (!late) saved[s.index] = 0;
+      (late ? out.backward : out.forward).push_back(s);
+      continue;
+    }
+    auto const& op = p.ops[s.index];
+    paused = s.index == b.rest;
+    if (paused) {
+      behind = true;
+      for (std::uint32_t v = 0; v < p.values.size(); ++v) saved[v] = alive[v] && !p.values[v].outside;
+    } else {
+      (behind ? out.backward : out.forward).push_back(s);
+      (behind ? o.backward_time : o.forward_time) += op.time;
+    }
+    bytes_t twice = 0;  // what is there and made once more, until the op has ended
+    for (auto v : op.outputs) {
+      if (alive[v]) twice += p.values[v].bytes;
+      else alive[v] = 1, now += p.values[v].bytes;
+    }
+    if (paused) continue;
+    auto& peak = behind ? o.backward_peak : o.forward_peak;
+    peak = std::max(peak, now + twice + op.workspace_bytes);
+    if (!behind) continue;
+    detail::for_each_input(f, held, b, s.index, [&](std::uint32_t d) { o.backward_reads.push_back(d); });
+    for (auto v : op.inputs)
+      if (hands_on[v] && !made[v]) o.backward_reads.push_back(b.datum_of[v]);
+    for (auto v : op.outputs) made[v] = 1;
+  }
+  detail::sort_once(o.backward_reads);
+  for (std::uint32_t v = 0; v < p.values.size(); ++v)
+    if (saved[v]) o.saved += p.values[v].bytes;
+  o.backward_peak = std::max(o.backward_peak, o.saved);
+  // Again, from what is saved.
+  auto const there = [&](std::uint32_t v) { return saved[v] || held[b.datum_of[v]]; };
+  std::vector<std::uint32_t> last(p.values.size(), no_id), runs;
+  std::vector<unsigned char> wanted = hands_on;
+  for (auto i = b.rest; i-- > 0;) {
+    auto const& op = p.ops[i];
+    bool needed = false;
+    for (auto v : op.outputs) needed = needed || (wanted[v] && !there(v));
+    if (!needed) continue;
+    runs.push_back(i);
+    for (auto v : op.inputs) wanted[v] = 1;
+    for (auto const* list : {&op.inputs, &op.outputs})
+      for (auto v : *list)
+        if (last[v] == no_id) last[v] = i;
+    detail::for_each_input(f, held, b, i, [&](std::uint32_t d) { o.again_reads.push_back(d); });
+  }
+  detail::sort_once(o.again_reads);
+  now = 0;
+  for (auto r = runs.size(); r-- > 0;) {
+    auto const& op = p.ops[runs[r]];
+    out.again.push_back({action::compute, runs[r]});
+    o.again_time += op.time;
+    bytes_t twice = 0;
+    for (auto v : op.outputs) (saved[v] ? twice : now) += p.values[v].bytes;
+    o.again_peak = std::max(o.again_peak, now + twice + op.workspace_bytes);
+    for (auto const* list : {&op.inputs, &op.outputs})
+      for (auto v : *list)
+        if (last[v] == runs[r] && !there(v) && !hands_on[v])
+          now -= p.values[v].bytes, out.again.push_back({action::drop, v});
+  }
+  return out;
+}
+
+struct graph_solver_options {
+  option_levels levels{4, 3};      // limits that blocks are solved for
+  std::uint32_t most_blocks = 64;  // that the program is cut into; of one without a backward part, four times as many
+  simplify_options simplify{};
+};
+
+class graph_solver {
+ public:
+  /// Blocks of the graph in this order; `result`: what a simulator says of it. empty() where the graph has no blocks to
+  /// choose between, or too many data between them. All but the solver outlive it.
+  template <front_solver S>
+  graph_solver(op_graph const& g, schedule const& order, simulation const& result,
+               plain_vector<bool> const& may_run_again, S const& solver, graph_solver_options const& options = {})
+      : g_(g),
+        order_(order),
+        may_run_again_(may_run_again) {
+    if (!g.parts().empty() || (has_backward_end(g) && !has_forward_end(g))) return;
+    auto const seconds = detail::seconds_of(g, order, result);
+    auto const basic = make_basic(g, order);
+    auto const simplified = simplify(g, make_dataflow(g, basic), options.simplify);
+    if (simplified.nodes.empty()) return;
+    auto const backward = find_backward(g, basic, simplified);
+    // Blocks that only run forward have no options: small ones make up for that.
+    is_step_ = std::any_of(order.begin(), order.end(), [&](op_id o) { return basic.part[o] != step_part::forward; });
+    auto const most_blocks = is_step_ ? options.most_blocks : 4 * options.most_blocks;
+    for (std::uint32_t size : {1u, 2u, 4u, 6u, 8u, 12u, 18u, 27u, 40u, 60u, 90u, 135u, 200u}) {
+      auto const ends = cut_blocks(g, simplified, {.most_nodes = size});
+      if (ends.size() > most_blocks) continue;
+      if (ends.size() < 2) return;
+      chain_ = make_chain(g, basic, simplified, backward, ends);
+      note_held();
+      if (count_data() <= option_gaps::most_data) break;
+      chain_.blocks.clear();
+    }
+    if (chain_.blocks.empty()) return;
+    (void)classify(g, chain_);
+    for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, seconds, solver, options.levels);
+    connect();
+    note_ground(result.resident_bytes);
+  }
+
+  bool empty() const { return rows_.empty(); }
+  /// Whether it has a backward part.
+  bool is_step() const { return is_step_; }
+  block_chain const& blocks() const { return chain_; }
+  /// In bytes and seconds.
+  block_graph const& problem() const { return problem_; }
+  /// How many blocks had to be solved.
+  std::size_t solved_blocks() const { return models_.size(); }
+
+  /// What an answer comes to. Nothing where it needs what cannot run again.
+  template <class G>
+  std::optional<edited<G>> expand(block_graph_answer const& a) const {
+    detail::block_replay to(g_, order_, may_run_again_, chain_, held_);
+    for (auto const& s : a.steps) {
+      if (s.what == block_graph_step::action::drop) {
+        to.forget(storages_[s.index]);
+        continue;
+      }
+      auto const& m = models_[rows_[s.index].model];
+      auto const play = [&](std::vector<remat_step> const& steps) { to.play(rows_[s.index].facts, m.block, steps); };
+      switch (s.what) {
+        case block_graph_step::action::pass: play(m.pass.steps); break;
+        case block_graph_step::action::save: play(m.prices[s.option].forward); break;
+        case block_graph_step::action::again: play(m.prices[s.option].again); break;
+        case block_graph_step::action::backward:
+          play(m.prices[s.option].backward);
+          to.run_waiting();
+          break;
+        case block_graph_step::action::drop: break;
+      }
+    }
+    return std::move(to).template finish<G>();
+  }
+
+ private:
+  struct row {
+    std::uint32_t model;
+    block_facts facts;
+  };
+  struct block_model {
+    std::uint32_t block_class;
+    std::vector<unsigned char> held;  // by datum of the block
+    block_problem block;
+    block_pass pass;
+    double once_time;
+    std::vector<graph_price> prices;
+  };
+
+  /// The phase of an op: -1 before all blocks, two a block, and behind them.
+  std::int64_t phase_of(op_id o) const {
+    auto const n = static_cast<std::int64_t>(chain_.blocks.size());
+    auto const k = chain_.block_of[o];
+    if (k == block_chain::prologue_block) return -1;
+    if (k == block_chain::epilogue_block) return 2 * n;
+    return chain_.part[o] == step_part::forward ? k : 2 * n - 1 - k;
+  }
+  /// Storages that must not be forgotten, and those that are read behind all blocks, or by the backward of an earlier
+  /// block than made them: they stay.
+  void note_held() {
+    leave_overwritten();
+    auto const droppable = droppable_storages(g_, may_run_again_);
+    held_.assign(g_.storage_count(), false);
+    for (auto s : g_.storages()) {
+      auto const maker = g_.producer(g_.record(s).first);
+      held_[index(s)] = !droppable[index(s)] || chain_.block_of[maker] >= block_chain::prologue_block;
+    }
+    for (auto v : g_.values()) {
+      auto const maker = g_.producer(g_.record(g_.storage(v)).first);
+      if (!is_forward(maker)) continue;
+      for (auto const& u : g_.uses(v)) {
+        auto const k = chain_.block_of[u.op];
+        if (k == block_chain::epilogue_block || k < chain_.block_of[maker]) held_[index(g_.storage(v))] = true;
+      }
+    }
+  }
+  /// Forward ops that read what an update overwrites before their own block's backward has run do not run again.
+  void leave_overwritten() {
+    if (!g_.has_updates()) return;
+    table<storage_id, std::int64_t> written(g_.storage_count(), INT64_MAX);
+    for (auto v : g_.values())
+      if (g_.record(v).alias == alias_kind::update && !is_forward(g_.producer(v)))
+        written[g_.storage(v)] = std::min(written[g_.storage(v)], phase_of(g_.producer(v)));
+    auto const n = static_cast<std::int64_t>(chain_.blocks.size());
+    for (auto o : g_.ops()) {
+      if (!is_forward(o)) continue;
+      for (auto v : g_.inputs(o))
+        if (written[g_.storage(v)] < 2 * n - 1 - chain_.block_of[o]) may_run_again_[index(o)] = false;
+    }
+  }
+  bool is_forward(op_id o) const {
+    return o != nothing<op_id> && chain_.part[o] == step_part::forward &&
+           chain_.block_of[o] < block_chain::prologue_block;
+  }
+  std::size_t count_data() const {
+    plain_vector<bool> crosses(g_.storage_count(), false);
+    for (auto const& b : chain_.blocks)
+      for (auto v : b.outputs) crosses[index(g_.storage(v))] = !held_[index(g_.storage(v))];
+    return static_cast<std::size_t>(std::count(crosses.begin(), crosses.end(), true));
+  }
+
+  template <class S>
+  void add_block(std::uint32_t k, std::vector<seconds_t> const& seconds, S const& solver, option_levels const& levels) {
+    auto [facts, held] = detail::block_of(g_, chain_, k, seconds, held_, may_run_again_);
+    row r{0, std::move(facts)};
+    auto const cls = chain_.blocks[k].block_class;
+    for (; r.model < models_.size(); ++r.model)
+      if (auto const& m = models_[r.model]; m.block_class == cls && m.held == held) break;
+    if (r.model == models_.size()) {
+      block_model m{cls, std::move(held), {}, {}, 0, {}};
+      m.block = problem_of(r.facts, m.held, true);
+      m.pass = pass_of(m.block);
+      for (std::uint32_t i = 0; i < m.block.rest; ++i)
+        if (!m.block.problem.ops[i].again) m.once_time += m.block.problem.ops[i].time;
+      for (auto const& a : options_of(m.block, solver, levels))
+        m.prices.push_back(graph_price_of(r.facts, m.held, m.block, a));
+      models_.push_back(std::move(m));
+    }
+    rows_.push_back(std::move(r));
+  }
+
+  /// Data between blocks: numbered, and who reads them.
+  void connect() {
+    std::vector<std::uint32_t> number(g_.storage_count(), no_id);
+    for (auto const& r : rows_) {
+      auto const& m = models_[r.model];
+      graph_block b{
+          .pass_time = m.pass.time, .pass_peak = m.pass.temporary + m.block.handed_on, .once_time = m.once_time};
+      for (auto v : m.block.problem.ops[m.block.rest].inputs) {
+        auto const& d = r.facts.data[m.block.datum_of[v]];
+        auto const n = static_cast<std::uint32_t>(storages_.size());
+        number[index(d.storage)] = n;
+        storages_.push_back(d.storage), problem_.bytes.push_back(d.bytes);
+        b.makes.push_back(n);
+      }
+      auto const read = [&](std::vector<std::uint32_t> const& data) {
+        std::vector<std::uint32_t> out;
+        for (auto d : data) out.push_back(number[index(r.facts.data[d].storage)]);
+        detail::sort_once(out);
+        return out;
+      };
+      std::vector<std::uint32_t> inputs;
+      for (std::uint32_t i = 0; i < m.block.rest; ++i)
+        detail::for_each_input(r.facts, m.held, m.block, i, [&](std::uint32_t d) { inputs.push_back(d); });
+      b.reads = read(inputs);
+      for (auto const& p : m.prices) {
+        auto o = p.option;
+        o.again_reads = read(o.again_reads), o.backward_reads = read(o.backward_reads);
+        b.options.push_back(std::move(o));
+      }
+      problem_.blocks.push_back(std::move(b));
+    }
+  }
+
+  /// What is there whatever is done: sources, what is made before all blocks, what stays, gradients between blocks.
+  void note_ground(bytes_t resident) {
+    auto const phases = static_cast<std::int64_t>(2 * chain_.blocks.size());
+    problem_.before.assign(static_cast<std::size_t>(phases), resident);
+    problem_.during = problem_.before;
+    std::vector<std::vector<std::int64_t>> touched(g_.storage_count());
+    for (auto v : g_.values()) {
+      auto& list = touched[index(g_.storage(v))];
+      if (g_.producer(v) != nothing<op_id>) list.push_back(phase_of(g_.producer(v)));
+      for (auto const& u : g_.uses(v)) {
+        list.push_back(phase_of(u.op));
+        // Who may run again may read it as late as in front of its own backward.
+        if (is_forward(u.op) && may_run_again_[index(u.op)]) list.push_back(phases - 1 - phase_of(u.op));
+      }
+      if (g_.is_kept(v)) list.push_back(phases);
+    }
+    for (auto s : g_.storages()) {
+      auto const& list = touched[index(s)];
+      if (g_.is_resident(s) || list.empty()) continue;
+      auto const maker = g_.producer(g_.record(s).first);
+      if (is_forward(maker) && !held_[index(s)]) continue;  // of a block, or of the search
+      auto const first = maker == nothing<op_id> ? -1 : phase_of(maker);
+      auto const last = std::min(*std::max_element(list.begin(), list.end()), phases - 1);
+      for (auto t = std::max<std::int64_t>(first, 0); t <= last; ++t) {
+        auto const at = static_cast<std::size_t>(t);
+        if (t > first) problem_.before[at] += g_.bytes(s);
+        // Who makes a gradient counts it, and who reads it last.
+        bool const counted = !held_[index(s)] && (t == first || t == last);
+        if (!counted) problem_.during[at] += g_.bytes(s);
+      }
+    }
+  }
+
+  op_graph const& g_;
+  schedule const& order_;
+  plain_vector<bool> may_run_again_;
+  plain_vector<bool> held_;  // by storage
+  block_chain chain_;
+  std::vector<row> rows_;
+  std::vector<block_model> models_;
+  std::vector<storage_id> storages_;  // by datum of the problem
+  block_graph problem_;
+  bool is_step_ = false;
+};
+
+}  // namespace neap::inline v0

@@ -1,0 +1,63 @@
+#include <neap/solve/grouped_remat.hpp>
+
+#include <neap/solve/remat_check.hpp>
+#include <neap/solve/use_gap.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "remat_blocks.hpp"
+
+using namespace neap;
+
+TEST_CASE("random blocks in groups: an answer for groups is one for ops, as quick and no larger") {
+  random_stream draw(4);
+  int compared = 0, grouped = 0;
+  for (int round = 0; round < 600; ++round) {
+    CAPTURE(round);
+    auto const p = testing::random_block(draw, 30);
+    auto const g = group_ops(p, 1 + draw.below(6));
+    auto const valid = check(g.problem);
+    REQUIRE_MESSAGE(valid.ok(), valid.message());
+    grouped += g.ends.size() < p.ops.size();
+    CHECK(time_once(g.problem) == doctest::Approx(time_once(p)));
+    auto const once = testing::peak_once(g.problem);
+    std::vector<remat_limits> limits{{once}, {once * 8 / 10}, {once * 6 / 10}};
+    if (p.pause_after >= 0) limits.push_back({once, 20});
+    auto const answers = use_gap{.budget = {.work = 1000}}.front(g.problem, limits);
+    for (std::size_t i = 0; i < limits.size(); ++i) {
+      auto const a = ungrouped(p, g, answers[i]);
+      CHECK(has_steps(a) == has_steps(answers[i]));
+      if (!has_steps(a)) continue;
+      ++compared;
+      auto const right = verify(p, limits[i], a);
+      CHECK_MESSAGE(right.ok(), right.message());
+      CHECK(a.time == doctest::Approx(answers[i].time));
+      CHECK(a.peak_bytes <= answers[i].peak_bytes);
+      CHECK(a.saved_bytes <= answers[i].saved_bytes);
+    }
+  }
+  CHECK(grouped > 400);
+  CHECK(compared > 800);
+}
+
+TEST_CASE("a block of a thousand values is solved by a solver of 256") {
+  auto const p = testing::skip_chain(500, 3, 1);
+  REQUIRE(p.values.size() > 900);
+  auto const once = testing::peak_once(p);
+  std::vector<remat_limits> const limits{{once * 9 / 10}, {once * 7 / 10}};
+  use_gap const alone{.budget = {.work = 20000}};
+  CHECK(!has_steps(alone.front(p, limits)[0]));
+  auto const answers = in_groups{alone}.front(p, limits);
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    REQUIRE(has_steps(answers[i]));
+    auto const right = verify(p, limits[i], answers[i]);
+    CHECK_MESSAGE(right.ok(), right.message());
+    CHECK(answers[i].time < 2 * time_once(p));
+  }
+  // What is small enough goes to the solver as it is.
+  auto const small = testing::skip_chain(20, 3, 1);
+  std::vector<remat_limits> const one{{testing::peak_once(small) * 7 / 10}};
+  CHECK(in_groups{alone}.front(small, one)[0].steps == alone.front(small, one)[0].steps);
+}
