@@ -170,6 +170,7 @@ TEST_CASE("only pipelines that leave no recomputation out allow all of them") {
   CHECK(allowed_by(rematerialize{}).recompute);
   CHECK(!allowed_by(neap::swap{}).recompute);
   CHECK(allowed_by(rematerialize{} | truncate(3)).recompute);
+  CHECK(!allowed_by(rematerialize{} | truncate(0)).recompute);
   CHECK(allowed_by(zip(neap::swap{}, rematerialize{} | truncate(3))).recompute);
   CHECK(allowed_by(chain(neap::swap{}, rematerialize{})).recompute);
   CHECK(!allowed_by(chain(neap::swap{}, neap::swap{})).recompute);

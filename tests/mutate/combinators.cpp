@@ -2,6 +2,7 @@
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/filter.hpp>
 #include <neap/mutate/from_range.hpp>
+#include <neap/mutate/later.hpp>
 #include <neap/mutate/sample.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
@@ -135,6 +136,23 @@ TEST_CASE("laziness: nothing is drawn that is not asked for") {
   CHECK(second == 0);
   s.next(), s.next();
   CHECK(second == 1);
+}
+
+TEST_CASE("later: nothing at the first visit, everything from the second on, and lazily") {
+  candidate<no_graph> c;
+  int drawn = 0;
+  auto const moves = chain(counter<1>{1}, counter<2>{2, &drawn} | truncate(2) | later);
+  auto const draw_all = [&](auto const& m) {
+    std::string s;
+    auto stream = m(c);
+    while (auto x = stream.next()) s += describe(*x, c) + " ";
+    return s;
+  };
+  CHECK(draw_all(moves) == "1:0 ");
+  CHECK(drawn == 0);
+  c.visits = 1;
+  CHECK(draw_all(moves) == "1:0 2:0 2:1 ");
+  CHECK(draw_all(counter<2>{2} | later | later) == draw_all(counter<2>{2}));
 }
 
 TEST_CASE("filter keeps what holds, in order") {

@@ -13,6 +13,7 @@
 #include "../support/plain_run.hpp"
 #include "../support/random_fission.hpp"
 #include "../support/random_model.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -79,7 +80,7 @@ bool same_result(graph const& g, plain_result const& a, plain_result const& b, d
 TEST_CASE("random stretches of random training steps run in parts and give the same") {
   host_backend backend;
   std::size_t built = 0, refused = 0, inside = 0, partial = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(300u); ++seed) {
     auto const g = random_model(seed, 14);
     auto const c = judged(g, given_order{}(g));
     auto const sources = random_sources(g, seed);
@@ -114,15 +115,15 @@ TEST_CASE("random stretches of random training steps run in parts and give the s
       REQUIRE(same_result(g, expected, got, 2e-4));
     }
   }
-  CHECK(inside > 4000);
-  CHECK(refused > 100);
-  CHECK(built > 400);
-  CHECK(partial > 300);
+  CHECK(inside > cases(4000));
+  CHECK(refused > cases(100));
+  CHECK(built > cases(400));
+  CHECK(partial > cases(300));
 }
 
 TEST_CASE("ops whose meaning is not known run in parts where their file says how they may be cut") {
   std::size_t built = 0, parts = 0;
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(150u); ++seed) {
     auto const g = opaque_twin(random_model(seed, 14));
     auto const c = judged(g, given_order{}(g));
     random_stream draw(seed, 10);
@@ -153,8 +154,8 @@ TEST_CASE("ops whose meaning is not known run in parts where their file says how
       }
     }
   }
-  CHECK(built > 200);
-  CHECK(parts > 2000);
+  CHECK(built > cases(200));
+  CHECK(parts > cases(2000));
 }
 
 namespace {
@@ -215,7 +216,7 @@ void each_mistake(edited<graph> const& e, random_stream& draw, int tries, F&& f)
 TEST_CASE("a graph that fission has changed by mistake is refused, or gives the same all the same") {
   host_backend backend;
   std::size_t refused = 0, accepted = 0;
-  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(120u); ++seed) {
     auto const g = random_model(seed, 10);
     auto const c = judged(g, given_order{}(g));
     auto const sources = random_sources(g, seed);
@@ -235,7 +236,7 @@ TEST_CASE("a graph that fission has changed by mistake is refused, or gives the 
       REQUIRE(same_result(g, expected, run_plainly(wrong, order, sources, backend), 2e-4));
     });
   }
-  CHECK(refused > 100);
+  CHECK(refused > cases(100));
   CHECK(accepted < refused / 20);
 }
 
@@ -243,7 +244,7 @@ TEST_CASE("of ops whose meaning is not known, every mistake in a part is refused
   std::size_t refused = 0;
   given_or<roofline> const cost{roofline::host(2)};
   stated_durations const stated({std::nullopt, true, roofline::host(2)});
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(60u); ++seed) {
     auto const g = opaque_twin(random_model(seed, 10));
     auto const c = judged(g, given_order{}(g));
     random_stream draw(seed, 12);
@@ -257,7 +258,7 @@ TEST_CASE("of ops whose meaning is not known, every mistake in a part is refused
       ++refused;
     });
   }
-  CHECK(refused > 200);
+  CHECK(refused > cases(200));
 }
 
 TEST_CASE("what every part makes alike is read by ops of the same part, and by others from the first") {

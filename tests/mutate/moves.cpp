@@ -7,29 +7,13 @@
 #include <neap/simulate/simulator.hpp>
 
 #include "../support/check_edit.hpp"
+#include "../support/judged.hpp"
 #include "../support/random_graph.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace neap;
 using namespace neap::testing;
-
-namespace {
-
-struct unit_cost {
-  template <class G>
-  double operator()(G const& g, op_id o) const {
-    return flow::is_view(g, o) ? 0.0 : 1.0;
-  }
-};
-
-template <class G>
-candidate<G> judged(G g, schedule s) {
-  auto r = simulate(g, s, unit_cost{});
-  return {std::move(g), std::move(s), std::move(r)};
-}
-
-}  // namespace
 
 TEST_CASE("every mutation of random graphs keeps what is computed, over walks of several") {
   std::size_t applied = 0, helped = 0;

@@ -1,15 +1,18 @@
 // What an outline of an edit is judged to be is what the edited graph is: every byte, every bit of every second.
+#include <neap/simulate/outline_delta.hpp>
 #include <neap/simulate/outlined_facts.hpp>
 
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
+#include <neap/mutate/truncate.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/simulator.hpp>
 #include <neap/simulate/transfer_costs.hpp>
 
 #include "../support/padded_graph.hpp"
 #include "../support/random_graph.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -32,7 +35,7 @@ struct uneven_cost {
 };
 
 struct counts {
-  std::size_t judged = 0, left_out = 0, with_transfers = 0, transfers = 0, taken_over = 0;
+  std::size_t judged = 0, by_delta = 0, left_out = 0, with_transfers = 0, transfers = 0, taken_over = 0;
 };
 
 /// A walk of random moves; at each step every outline is compared with what apply() builds.
@@ -46,12 +49,15 @@ void walk(G g, std::uint64_t seed, counts& n) {
   simulator built, outlined;
   transfer_costs<G> costs;
   edit_outline outline;
+  outline_delta<G> delta;
   for (int step = 0; step < 5; ++step) {
     std::vector<edited<G>> next;
     outlined_facts<G> facts(c.graph, uneven_cost{}, memory);
     replay_facts const replay(c.graph, c.order);
+    delta.assign(c, facts);
     auto const plain = built.judge(facts, c.order);
-    auto const moves = chain(rematerialize{.most_ops = 8, .keep_ratio = seed % 2 ? 0.5f : 0.0f}, neap::swap{1e4});
+    auto const moves = chain(rematerialize{.most_ops = 8, .keep_ratio = seed % 2 ? 0.5f : 0.0f},
+                             neap::swap{1e4} | truncate(seed % 3 ? 1000 : 0));
     auto stream = moves(c);
     while (auto m = stream.next()) {
       auto e = apply_mutation(*m, c);
@@ -61,12 +67,8 @@ void walk(G g, std::uint64_t seed, counts& n) {
       CAPTURE(step);
       CAPTURE(describe(*m, c));
       REQUIRE(check_order(e->graph, e->order));
-      for (auto& r : outline.runs)
-        if (r.what != edit_outline::kind::again) {
-          auto const takes = costs(c.graph, uneven_cost{}, r.moved);
-          r.seconds = r.what == edit_outline::kind::store ? takes.store : takes.load;
-          ++n.transfers;
-        }
+      costs.tell(c.graph, uneven_cost{}, outline);
+      for (auto const& r : outline.runs) n.transfers += r.what != edit_outline::kind::again;
       facts.apply(c.order, outline);
       auto const would_be = outlined.judge(facts, facts.order());
       facts.take_back();
@@ -76,6 +78,18 @@ void walk(G g, std::uint64_t seed, counts& n) {
       REQUIRE(would_be.latency == is.latency);
       auto const a = outlined.judged_bytes(), b = built.judged_bytes();
       REQUIRE(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+      if (delta.can_judge(facts, outline)) {
+        auto const target = plain.peak_bytes / 2;
+        facts.add_rows(outline);
+        auto const by_delta = delta.judge(facts, replay.at, replay.values, outline, target);
+        facts.take_back();
+        REQUIRE(by_delta.peak_bytes == is.peak_bytes);
+        REQUIRE(by_delta.latency == is.latency);
+        double above = 0;
+        for (auto x : b) above += static_cast<double>(std::max<bytes_t>(x - target, 0));
+        REQUIRE(by_delta.excess_bytes == above);
+        ++n.by_delta;
+      }
       ++n.judged;
       n.left_out += !outline.left_out.empty();
       n.with_transfers += really.has_transfers();
@@ -96,22 +110,24 @@ void walk(G g, std::uint64_t seed, counts& n) {
 
 TEST_CASE("outlined recomputations and swaps are judged as the edited graphs are, over walks on random graphs") {
   counts n;
-  for (std::uint64_t seed = 0; seed < 6000; ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(6000u); ++seed) {
     random_graph_options o;
     o.copies = seed % 3;
     o.swaps = seed % 2;
     walk(random_graph(seed, o), seed, n);
   }
-  MESSAGE(n.judged << " outlines, " << n.left_out << " that leave something out");
-  CHECK(n.judged > 10'000);
-  CHECK(n.left_out > 2000);
-  CHECK(n.with_transfers > 4000);
-  CHECK(n.transfers > 4000);
-  CHECK(n.taken_over > 1000);
+  MESSAGE(n.judged << " outlines, " << n.by_delta << " by what is different, " << n.left_out
+                   << " that leave something out");
+  CHECK(n.judged > cases(10'000));
+  CHECK(n.by_delta > cases(10'000));
+  CHECK(n.left_out > cases(2000));
+  CHECK(n.with_transfers > cases(4000));
+  CHECK(n.transfers > cases(4000));
+  CHECK(n.taken_over > cases(1000));
 }
 
 TEST_CASE("and on graphs with views, padded buffers and updates in place") {
   counts n;
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) walk(padded_graph(seed), seed, n);
-  CHECK(n.judged > 50);
+  for (std::uint64_t seed = 0; seed < cases(3000u); ++seed) walk(padded_graph(seed), seed, n);
+  CHECK(n.judged > cases(50));
 }

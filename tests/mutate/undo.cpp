@@ -8,6 +8,7 @@
 #include <neap/simulate/simulator.hpp>
 
 #include "../support/check_edit.hpp"
+#include "../support/judged.hpp"
 #include "../support/random_graph.hpp"
 
 #include <doctest/doctest.h>
@@ -17,17 +18,6 @@ using namespace neap::testing;
 
 namespace {
 
-struct unit_cost {
-  template <class G>
-  double operator()(G const& g, op_id o) const {
-    return flow::is_view(g, o) ? 0.0 : 1.0;
-  }
-};
-template <class G>
-candidate<G> judged(G g, schedule s) {
-  auto r = simulate(g, s, unit_cost{});
-  return {std::move(g), std::move(s), std::move(r)};
-}
 /// Whether some mutations of a mutator, one after another, lead from a candidate to a graph.
 template <class M>
 bool leads_back(candidate<toy_graph> const& c, M const& moves, digest to, int depth) {
@@ -106,4 +96,48 @@ TEST_CASE("every recomputation and every swap can be taken back") {
   CHECK(recomputed > 20);
   CHECK(back * 10 >= recomputed * 9);  // the rest: copies of what is written in place later
   CHECK(swapped > 20);
+}
+
+TEST_CASE("a stretch without what is done again computes the same; over the whole order nothing is done again") {
+  std::size_t undone = 0, nothing_left = 0, chains = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    random_graph_options o;
+    o.opaque = seed % 2;
+    auto c = judged(random_graph(seed, o), reverse_post_order{}(random_graph(seed, o)));
+    auto const plain = c.graph.digest();
+    auto const ops = c.graph.op_count();
+    auto const expected = run_symbolically(c.graph, c.order);
+    random_stream draw(seed, 9);
+    for (int step = 0; step < 6; ++step) {  // what a search would do
+      auto stream = chain(rematerialize{}, neap::swap{})(c);
+      std::optional<edited<toy_graph>> e;
+      for (auto skip = draw.below(4); auto m = stream.next(); --skip)
+        if (skip == 0) {
+          e = apply_mutation(*m, c);
+          break;
+        }
+      if (e) c = judged(std::move(e->graph), std::move(e->order)), ++chains;
+    }
+    auto const n = static_cast<std::uint32_t>(c.order.size());
+    for (int tries = 0; tries < 5; ++tries) {
+      auto const begin = draw.below(n + 1), end = begin + draw.below(n + 2 - begin);
+      CAPTURE(begin);
+      CAPTURE(end);
+      if (auto e = undo_stretch{begin, end}.apply(c)) {
+        require_same(*e, expected);
+        CHECK(e->graph.op_count() < c.graph.op_count());
+        CHECK(simulate(e->graph, e->order, unit_cost{}).latency <= c.result.latency);
+        ++undone;
+      }
+    }
+    CHECK(!undo_stretch{3, 3}.apply(c));
+    if (auto e = undo_stretch{0, n}.apply(c)) {
+      require_same(*e, expected);
+      nothing_left += e->graph.digest() == plain && e->graph.op_count() == ops;
+    }
+  }
+  CHECK(chains > 200);
+  CHECK(undone > 150);
+  CHECK(nothing_left > 60);  // views that were made again are kept where in-place updates came between
 }

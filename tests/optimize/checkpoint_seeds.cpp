@@ -5,6 +5,7 @@
 #include <neap/optimize/optimize.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/counted_search.hpp"
 #include "../support/deep_graph.hpp"
 #include "../support/opaque_graph.hpp"
 #include "../support/plain_checkpointing.hpp"
@@ -19,15 +20,6 @@ using namespace neap;
 using namespace neap::testing;
 
 namespace {
-
-search_options limited(bytes_t limit, std::size_t iterations) {
-  search_options o;
-  o.memory = {.alignment = 1, .takeover = false};
-  o.memory_at_most = memory_limit(limit);
-  o.iterations = iterations;
-  o.time = time_budget(std::chrono::seconds(600));
-  return o;
-}
 
 /// At limits from mild to the least that plain checkpointing reaches, found with few candidates and never slower.
 void check_beside_plain(deep_options const& o) {

@@ -114,3 +114,32 @@ TEST_CASE("seeds are ranked by what is asked, and sharpened until they could not
   CHECK(times > 0);
   CHECK(seeds.ranked(goal.memory).size() >= ranked.size());
 }
+
+TEST_CASE("fissions are ranked by what is asked, and what was tried makes room for the next in line, to the last") {
+  std::size_t ranked = 0, beyond_limit = 0;
+  for (std::uint64_t seed = 0; seed < cases(40u) + 4; ++seed) {
+    CAPTURE(seed);
+    auto const g = opaque_twin(random_model(seed, 16));
+    auto const order = given_order{}(g);
+    candidate<graph> const c{g, order, simulate(g, order, cost, exact)};
+    objective const goal{.latency = 1.01 * c.result.latency, .limits_latency = true};
+    neap::detail::fission_seeds seeds(goal);
+    seeds.add(c);
+    bytes_t last[2] = {0, 0};
+    for (auto all = seeds.ranked(0); !all.empty(); all = seeds.ranked(0)) {
+      auto const best = all.front();
+      bool const is_slow = best.what.latency > goal.latency;
+      if (all.size() > 1 && is_slow)  // in turn, as long as there are both
+        for (auto const& o : all) CHECK(o.what.latency > goal.latency);
+      CHECK(best.what.peak >= last[is_slow]);  // each time the smallest of its kind
+      last[is_slow] = best.what.peak;
+      seeds.note_tried(best);
+      auto const next = seeds.ranked(0);
+      for (auto const& o : next) CHECK(o.number != best.number);
+      ++ranked, beyond_limit += is_slow;
+      REQUIRE(ranked < 100'000);
+    }
+  }
+  CHECK(ranked > cases(50u));
+  if (!sanitized) CHECK(beyond_limit > 0);
+}

@@ -1,5 +1,7 @@
 #include <neap/schedule/refine.hpp>
 
+#include <neap/schedule/memory_greedy.hpp>
+
 #include "../support/random_graph.hpp"
 #include "../support/random_order.hpp"
 
@@ -115,4 +117,69 @@ TEST_CASE("a load is advanced just far enough to hide its transfer") {
   CHECK(sim.judge(facts, early).latency == 12);
   auto const at = positions(early);
   CHECK(at[op_id{12}] + 1 == at[op_id{9}]);  // ops 9, 10 and 11 hide it, a fourth is not needed
+}
+
+TEST_CASE(
+    "of loads that may go where they like, hardly one would be better elsewhere: neither earlier, nor later at no price") {
+  int loads = 0, better_earlier = 0, as_good_later = 0;
+  simulator sim;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    auto const g = testing::random_graph(
+        seed, {.least_ops = 20, .most_ops = 60, .copies = 1, .swaps = 1 + static_cast<std::uint32_t>(seed % 5)});
+    auto const cost = [&](op_graph const& x, op_id o) {
+      if (flow::stream(x, o) != op_stream::compute) return 1 + static_cast<double>(seed % 7);
+      return some_seconds{}(x, o);
+    };
+    flow_facts const facts(g, cost, {.alignment = 1});
+    auto const s = refine{.limit = bytes_t{1} << 40}(facts, memory_greedy{}(facts));
+    auto const latency = sim.judge(facts, s).latency;
+    for (std::uint32_t p = 0; p < s.size(); ++p) {
+      if (facts.stream(s[p]) != op_stream::to_device) continue;
+      ++loads;
+      bool later = false, earlier = false;
+      auto t = s;
+      for (auto q = p; q + 1 < s.size(); ++q) {
+        std::swap(t.order[q], t.order[q + 1]);
+        if (!check_order(facts, t)) break;
+        bool const hides = facts.stream(s[q + 1]) == op_stream::compute && facts.seconds(s[q + 1]) > 0;
+        later = later || (hides && sim.judge(facts, t).latency <= latency);
+      }
+      t = s;
+      for (auto q = p; q > 0; --q) {
+        std::swap(t.order[q], t.order[q - 1]);
+        if (!check_order(facts, t)) break;
+        earlier = earlier || sim.judge(facts, t).latency < latency;
+      }
+      better_earlier += earlier, as_good_later += later;
+    }
+  }
+  MESSAGE("of ", loads, " loads: ", better_earlier, " better earlier, ", as_good_later, " as good later");
+  CHECK(loads > 200);
+  CHECK(better_earlier * 100 <= loads);
+  CHECK(as_good_later * 100 <= 3 * loads);
+}
+
+TEST_CASE("a load is issued before the op in the midst of which its store ends") {
+  graph_editor edit(testing::toy_operators::facets);
+  tensor_type const t{dtype::f32, {16, 16}};
+  auto const x = edit.add_source(role::input, t);
+  auto const a = edit.add(unary{}, {x})[0];                   // op 0, 1 s
+  auto const stored = edit.add(op::store{}, {a})[0];          // op 1, up to 2.5 s
+  auto const b = edit.add(unary{1}, {x})[0];                  // op 2, from 1 s to 4 s
+  auto const c = edit.add(unary{2}, {b})[0];                  // op 3, up to 7 s
+  auto const back = edit.add(op::load{}, {stored})[0];        // op 4, 4 s: from 2.5 s, or from 4 s
+  edit.keep(edit.add(binary{}, {c, back})[0], role::output);  // op 5, from 7 s, or from 8 s
+  auto const g = std::move(edit).finish();
+  auto const cost = [](op_graph const& graph, op_id o) {
+    if (graph.as<op::load>(o)) return 4.0;
+    if (graph.as<op::store>(o)) return 1.5;
+    return index(o) == 2 || index(o) == 3 ? 3.0 : 1.0;
+  };
+  schedule s;
+  for (auto o : g.ops()) s.order.push_back(o);
+  flow_facts const facts(g, cost, {.alignment = 1});
+  auto const early = refine{.limit = 1 << 20}(facts, s);
+  CHECK(positions(early)[op_id{4}] < positions(early)[op_id{2}]);
+  CHECK(simulator{}.judge(facts, early).latency == 8);
 }

@@ -75,4 +75,16 @@ inline graph opaque_graph(std::uint64_t seed, std::size_t ops = 12) {
   return graph(std::move(edit).finish());
 }
 
+/// Opaque ops one behind another, from an input on; the last one's result is kept.
+inline graph opaque_ops(std::size_t count, role kept_as) {
+  graph_editor edit{operator_table(standard_operators::facets)};
+  auto const type = tensor_layout::dense({dtype::f32, {256}});
+  output_rule const fresh[] = {{type, alias_kind::fresh, -1, -1}};
+  auto x = edit.add_source_at(role::input, type, "x");
+  for (std::size_t i = 0; i < count; ++i)
+    x = edit.output(edit.add_opaque("f" + std::to_string(i), op::opaque{}, std::vector{x}, fresh));
+  edit.keep(x, kept_as);
+  return graph(std::move(edit).finish());
+}
+
 }  // namespace neap::testing

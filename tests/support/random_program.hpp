@@ -2,12 +2,15 @@
 // from a sample with the public functions and modules, as users write them: views of everything, broadcasts, reductions,
 // products, images, norms, attention, lookups, dropout, choices, casts, updates of buffers in place, loops, tied and
 // frozen weights. What a program does is a function of its seed and of its inputs' types: it draws its decisions anew,
-// from the same stream, each time it is called. Values stay moderate, and the loss depends on a weight.
+// from the same stream, each time it is called. Values stay moderate, and the loss depends on a weight. Some programs do
+// the same with any number of samples (`sized`): their steps come with several. Forms also draw the optimizer, groups of
+// weights, and what the step tells besides its loss.
 #pragma once
 
 #include <neap/core/philox.hpp>
 #include <neap/ir/operators/update.hpp>
 #include <neap/model/model.hpp>
+#include <neap/train/path_pattern.hpp>
 #include <neap/train/training_step.hpp>
 
 #include <algorithm>
@@ -32,10 +35,27 @@ struct program_form {
   std::vector<tensor_type> inputs;  // along axis 0: the samples
   std::uint32_t size = 8;           // instructions
   int optimizer = 0;
+  std::uint32_t outputs = 0;  // what the step tells besides its loss
+  std::uint32_t groups = 0;   // of weights, at most
+  bool sized = false;         // any number of samples will do
+  std::vector<std::int64_t>
+      batches{};  // samples of each step, at most those of the inputs; where none is said: as many
   training_options options;
+
+  std::int64_t samples(std::uint64_t step) const {
+    return step < batches.size() ? batches[static_cast<std::size_t>(step)] : inputs[0].dims[0];
+  }
+};
+
+/// What a program's step tells: its loss, and tensors of every kind.
+struct told_program {
+  tensor loss;
+  std::vector<tensor> more;
 };
 
 inline constexpr std::int64_t program_ids = 5;  // whole numbers among the inputs are below
+
+inline constexpr std::uint32_t program_optimizers = 7;
 
 inline program_form random_form(std::uint64_t seed, std::uint32_t size = 8) {
   random_stream draw(seed, 21);
@@ -45,7 +65,7 @@ inline program_form random_form(std::uint64_t seed, std::uint32_t size = 8) {
   f.size = 1 + below(2 * size);
   f.element = below(6) == 0 ? dtype::f64 : dtype::f32;
   f.sample = static_cast<program_form::sample_kind>(below(4));
-  f.optimizer = static_cast<int>(below(6));
+  f.optimizer = static_cast<int>(below(program_optimizers));
   f.options.micro_batches = below(3) == 0 ? 1 + below(3) : 1;
   f.options.clip_norm = below(3) == 0 ? 0.05 + below(20) * 0.05 : 0;
   f.options.keep_gradients = below(3) == 0;
@@ -63,14 +83,53 @@ inline program_form random_form(std::uint64_t seed, std::uint32_t size = 8) {
     auto const kind = i == 0 ? 0 : below(9);
     f.inputs.push_back({kind < 4 ? f.element : kind < 7 ? dtype::i64 : kind == 7 ? dtype::boolean : dtype::f64, dims});
   }
+  f.outputs = below(2) == 0 ? 1 + below(4) : 0;
+  f.groups = below(2) == 0 ? 1 + below(3) : 0;
+  f.sized = below(3) == 0;
+  if (f.sized) {  // all of them, the rest of an epoch, and all again
+    std::int64_t const parts = f.options.micro_batches, most = 2 + below(3);
+    for (auto& t : f.inputs) t.dims[0] = parts * most;
+    f.batches = {parts * most, parts * (1 + below(static_cast<std::uint32_t>(most))), parts * most};
+  }
   return f;
+}
+
+/// Groups of a model's weights with numbers of their own, each with a weight that is in none before it.
+template <class Model>
+std::vector<parameter_group> random_groups(Model& model, std::uint64_t seed, std::uint32_t count) {
+  random_stream draw(seed, 25);
+  std::vector<std::string> left;
+  for (auto const& w : named_tensors(model, role::weight)) left.push_back(w.name);
+  std::vector<parameter_group> groups;
+  for (; count > 0 && !left.empty(); --count) {
+    auto const& path = left[draw.below(static_cast<std::uint32_t>(left.size()))];
+    parameter_group g;
+    switch (draw.below(4)) {
+      case 0: g.match = path; break;
+      case 1: g.match = "*" + path.substr(path.rfind('.')); break;
+      case 2: g.match = path.substr(0, path.find('.')) + ".*"; break;
+      default: g.match = path.substr(0, path.size() - 1) + "*"; break;
+    }
+    switch (draw.below(5)) {
+      case 0: g.rate = 0.01; break;
+      case 1: g.rate = scheduled::linear(0.02, 0.001, 3); break;
+      case 2: g.rate = 0; break;  // frozen, but for its states
+      case 3: g.rate_factor = 0.25; break;
+      default: break;
+    }
+    if (draw.below(2) == 0) g.weight_decay = 0.1 * draw.below(3);
+    std::erase_if(left, [&](auto const& p) { return neap::detail::matches(g.match, p); });
+    groups.push_back(std::move(g));
+  }
+  return groups;
 }
 
 /// The tensors of batch `step` of a program: dense, and now and then the middle of something larger.
 inline std::vector<tensor> random_batch(program_form const& f, std::uint64_t step) {
   std::vector<tensor> all;
   for (std::size_t i = 0; i < f.inputs.size(); ++i) {
-    auto const& t = f.inputs[i];
+    auto t = f.inputs[i];
+    t.dims[0] = f.samples(step);
     random_stream draw(f.seed * 64 + step, 100 + i);
     bool const part = draw.below(3) == 0;
     shape dims = t.dims;
@@ -120,17 +179,22 @@ class random_program {
   std::vector<nn::embedding> embeddings;
   std::vector<nn::sequential<nn::linear, nn::gelu, nn::dropout, nn::linear>> sequences;
 
-  tensor operator()(std::vector<tensor> const& inputs) {
+  tensor operator()(std::vector<tensor> const& inputs) { return tell(inputs).loss; }
+  told_program tell(std::vector<tensor> const& inputs) {
     draw_ = random_stream(form_.seed, 22);
     next_ = {};
     weights_seen_ = 0;
     pool_.clear(), ids_.clear(), truths_.clear();
     if (one_in(8)) change(inputs[0]);
     for (auto const& x : inputs) take_input(x);
-    for (std::uint32_t i = 0; i < form_.size; ++i) instruction();
-    tensor const l = loss(inputs);
+    for (std::uint32_t i = 0; i < form_.size; ++i) {
+      if (form_.sized) instruction_of_samples();
+      else instruction();
+    }
+    told_program told{loss(inputs), {}};
+    for (std::uint32_t i = 0; i < form_.outputs; ++i) told.more.push_back(output(told.loss, inputs));
     pool_.clear(), ids_.clear(), truths_.clear();
-    return l;
+    return told;
   }
 
   friend auto neap_fields(random_program& s) {
@@ -808,6 +872,163 @@ class random_program {
         tensor const w = weight_seen({between(1, 4), 2});
         return push(sqrt(sum(square(w)) + 1) + x.t * 0.5, true);
       }
+    }
+  }
+
+  // ------------------------------------------------------------------ the instructions that leave samples apart
+
+  // Of values whose axis 0 is the samples'. No decision depends on how many there are.
+
+  /// The same with `rank` axes, of which the first stays.
+  tensor samples_of_rank(tensor x, int rank) {
+    while (x.rank() > rank) x = flatten(x, x.rank() - 2);
+    while (x.rank() < rank) x = unsqueeze(x, between(1, x.rank()));
+    return x;
+  }
+  void push_samples(tensor t, bool trained) {
+    auto const each = [&] {
+      std::int64_t n = 1;
+      for (int k = 1; k < t.rank(); ++k) n *= t.size(k);
+      return n;
+    };
+    while (each() > 200) t = mean(t, {-1});
+    pool_.push_back({std::move(t), trained});
+  }
+  void instruction_of_samples() {
+    item const x = pick();
+    auto const& t = x.t;
+    int const rank = t.rank();
+    switch (below(16)) {
+      case 0:
+      case 1: return function(x);
+      case 2: {
+        item y = x;
+        for (auto const& other : pool_)
+          if (other.t.rank() == rank && one_in(2)) {
+            bool same = true;
+            for (int k = 1; k < rank; ++k) same = same && other.t.size(k) == t.size(k);
+            if (same) y = other;
+          }
+        bool const trained = x.trained || y.trained;
+        switch (below(4)) {
+          case 0: return push_samples(t + y.t * 0.5, trained);
+          case 1: return push_samples(calm(t) * y.t, trained);
+          case 2: return push_samples(maximum(t, 0.25 - y.t), trained);
+          default: return push_samples(where(apply(op::greater{}, {t, y.t * 0.5}), t, -y.t), trained);
+        }
+      }
+      case 3:
+      case 4: {
+        tensor const m = samples_of_rank(t, std::max(rank, 2));
+        auto const k = m.size(-1);
+        if (one_in(2)) return push_samples(neap::linear(m, weight_seen({between(1, 6), k}), tensor()), true);
+        return push_samples(
+            own(linears, [&] { return nn::linear(k, 1 + k % 5, {.bias = k % 3 != 0, .element = form_.element}); })(m),
+            true);
+      }
+      case 5: return push_samples(one_in(2) ? flatten(t, rank > 1 ? 1 : 0) : reshape(t, {t.size(0), -1}), x.trained);
+      case 6: {  // axes in another order, a part, one of them
+        if (rank < 2) return push_samples(unsqueeze(t, one_in(2) ? -1 : 1), x.trained);
+        int const k = 1 + static_cast<int>(below(static_cast<std::uint32_t>(rank - 1)));
+        switch (below(4)) {
+          case 0: return push_samples(transpose(t, k, rank - 1), x.trained);
+          case 1: return push_samples(slice(t, k, 0, (t.size(k) + 1) / 2), x.trained);
+          case 2: return push_samples(select(t, k, between(0, t.size(k) - 1)), x.trained);
+          default: return push_samples(concat({t, t * 0.5}, k), x.trained);
+        }
+      }
+      case 7: {
+        if (rank < 2) return push_samples(t - mean(t, {0}, true), x.trained);
+        int const k = 1 + static_cast<int>(below(static_cast<std::uint32_t>(rank - 1)));
+        bool const keep = one_in(2);
+        return push_samples(one_in(2) ? max(t, {k}, keep) : sum(t, {k}, keep) * 0.25, x.trained);
+      }
+      case 8: {  // rows
+        tensor const m = samples_of_rank(t, std::max(rank, 2));
+        auto const k = m.size(-1);
+        switch (below(3)) {
+          case 0: return push_samples(softmax(m, -1), x.trained);
+          case 1: return push_samples(rms_norm(m, weight_seen({k})), true);
+          default:
+            return push_samples(own(layer_norms, [&] { return nn::layer_norm(k, 1e-5, form_.element); })(m), true);
+        }
+      }
+      case 9: return push_samples(one_in(2) ? softmax(t, 0) : t * sigmoid(mean(t, {0}, true)), x.trained);
+      case 10: return push_samples(dropout(t, 0.1 * between(0, 7)), x.trained);
+      case 11: {  // images
+        tensor const m = samples_of_rank(t, 4);
+        auto const c = m.size(1), h = m.size(2), w = m.size(3);
+        switch (below(3)) {
+          case 0: {
+            auto& module = own(convolutions, [&] {
+              nn::conv2d_options o;
+              o.padding = 1, o.stride = 1 + c % 2, o.bias = h % 2 == 0, o.element = form_.element;
+              return nn::conv2d(c, 2, 1 + (h > 1 && w > 1), o);
+            });
+            return push_samples(module(m), true);
+          }
+          case 1:
+            return push_samples(own(batch_norms, [&] { return nn::batch_norm2d(c, 1e-2, 0.1, form_.element); })(m),
+                                true);
+          default:
+            return push_samples(max_pool2d(m, {.window = {1, 2}, .stride = {1, 1}, .padding = {0, 1}}), x.trained);
+        }
+      }
+      case 12: {
+        tensor const m = samples_of_rank(t, 3);
+        auto const width = m.size(2);
+        auto& module = own(attentions, [&] {
+          nn::multi_head_attention a(width, width % 2 == 0 ? 2 : 1,
+                                     {.causal = width % 3 == 0, .fused = width % 4 != 0});
+          set_element(a, form_.element);
+          return a;
+        });
+        return push_samples(module(m), true);
+      }
+      case 13: {
+        if (ids_.empty()) return;
+        auto const& n = ids_[below(static_cast<std::uint32_t>(ids_.size()))];
+        return push_samples(own(embeddings, [&] { return nn::embedding(n.below, 3, 0.5, form_.element); })(n.t), true);
+      }
+      case 14: {  // a loop over an axis, its layers shared
+        tensor const m = samples_of_rank(t, 3);
+        auto const w = weight_seen({3, m.size(2)}), u = weight_seen({3, 3});
+        tensor h = tensor::zeros({m.size(0), 3}, form_.element);
+        for (std::int64_t i = 0; i < std::min<std::int64_t>(m.size(1), 3); ++i)
+          h = tanh(neap::linear(select(m, 1, i), w, {}) + neap::linear(h, u, {}));
+        return push_samples(h, true);
+      }
+      default: {  // a running mean of what the program computes, read before or after; a counter
+        tensor const b = own(buffers, [&] { return buffer({}, initialiser::constant(0.5), form_.element); });
+        tensor const before = t - b;
+        apply(op::sgd{0.1, 0}, {b, b - mean(t)});
+        tensor const n = own(counters, [&] { return buffer({}, initialiser::constant(0), dtype::i64); });
+        apply(op::increment{}, {n});
+        return push_samples(one_in(2) ? before : t - b + cast(n, form_.element) * 0.01, x.trained);
+      }
+    }
+  }
+
+  // ------------------------------------------------------------------ what the step tells
+
+  /// Something that the program has: an intermediate result or a view of one, a part of the loss, numbers, truth values,
+  /// an input, a buffer.
+  tensor output(tensor const& l, std::vector<tensor> const& inputs) {
+    tensor const& x = pick().t;
+    switch (below(10)) {
+      case 0: return l * 0.5;
+      case 1: return mean(square(calm(x)));  // another loss
+      case 2: {
+        no_gradient const still;
+        return x.count() == 0 ? sum(x) : max(x);
+      }
+      case 3: return x.detach();
+      case 4: return x.rank() >= 2 ? transpose(x) : x * 2;
+      case 5: return x.rank() >= 1 && x.size(-1) > 0 ? arg_max(x, -1) : apply(op::greater{}, {x, x * 0.5});
+      case 6: return truths_.empty() ? apply(op::less_equal{}, {x, calm(x)}) : truths_[0];
+      case 7: return inputs[below(static_cast<std::uint32_t>(inputs.size()))];
+      case 8: return buffers.empty() ? x : tensor(buffers[0]);
+      default: return x;
     }
   }
 

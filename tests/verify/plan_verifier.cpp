@@ -6,6 +6,7 @@
 
 #include "../support/random_graph.hpp"
 #include "../support/random_order.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -55,7 +56,7 @@ struct sample {
 }  // namespace
 
 TEST_CASE("good plans of thousands of random graphs pass") {
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(3000u); ++seed) {
     CAPTURE(seed);
     sample const s(seed);
     CHECK(verify_plan(s.original, s.good, s.good.arena_bytes).message() == "");

@@ -13,6 +13,7 @@
 #include <neap/ir/dimension_graph.hpp>
 #include <neap/mutate/fission.hpp>
 #include <neap/mutate/fission_region.hpp>
+#include <neap/mutate/ranked_stream.hpp>
 #include <neap/plan/candidate.hpp>
 
 #include <algorithm>
@@ -257,6 +258,22 @@ class fission_sweep {
   plain_vector<bytes_t> once_, pieces_, here_;
 };
 
+/// The fissions on the front of a sweep, worth bytes for seconds. Parts are not cut again.
+struct find_fissions {
+  fission_sweep_options options;
+
+  template <class G>
+  plain_vector<scored<fission_of>> operator()(candidate<G> const& c) const {
+    plain_vector<scored<fission_of>> found;
+    if (!c.graph.parts().empty()) return found;
+    for (auto const& f : fission_sweep(c.graph, c.order, c.result, options).front())
+      found.push_back(
+          {static_cast<double>(c.result.peak_bytes - f.peak) / (f.latency - c.result.latency + 1e-5 * c.result.latency),
+           f.what});
+    return found;
+  }
+};
+
 }  // namespace detail
 
 /// The mutator: the fissions of a candidate around its peak that are estimated to be worth most, bytes for seconds; found at
@@ -268,38 +285,8 @@ struct fission {
 
   template <class G>
     requires std::derived_from<G, op_graph>
-  class stream {
-   public:
-    stream(candidate<G> const& c, fission_sweep_options const& o) : candidate_(&c), options_(o) {}
-    std::optional<fission_of> next() {
-      if (!found_) find();
-      return at_ < ranked_.size() ? std::optional(ranked_[at_++].what) : std::nullopt;
-    }
-
-   private:
-    void find() {
-      found_ = true;
-      auto const& c = *candidate_;
-      if (!c.graph.parts().empty()) return;  // parts are not cut again
-      ranked_ = detail::fission_sweep(c.graph, c.order, c.result, options_).front();
-      auto const worth = [&](estimated_fission const& f) {
-        return static_cast<double>(c.result.peak_bytes - f.peak) /
-               (f.latency - c.result.latency + 1e-5 * c.result.latency);
-      };
-      std::stable_sort(ranked_.begin(), ranked_.end(),
-                       [&](estimated_fission const& a, estimated_fission const& b) { return worth(a) > worth(b); });
-    }
-    candidate<G> const* candidate_;
-    fission_sweep_options options_;
-    bool found_ = false;
-    std::size_t at_ = 0;
-    std::vector<estimated_fission> ranked_;
-  };
-
-  template <class G>
-    requires std::derived_from<G, op_graph>
   auto operator()(candidate<G> const& c) const {
-    return stream<G>(c, options);
+    return detail::ranked_stream<fission_of, G, detail::find_fissions>(c, {options});
   }
 };
 

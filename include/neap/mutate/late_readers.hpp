@@ -209,9 +209,7 @@ class late_readers {
 
   /// The same output of another copy of o's origin that is in memory at `resume`.
   value_id living_twin(op_id o, std::size_t j) {
-    auto const family = facts_.families.find(index(g_.origin(o)));
-    if (family == number_map::none) return nothing<value_id>;
-    for (auto x : facts_.copies[family]) {
+    for (auto x : facts_.copies[g_.origin(o)]) {
       if (x == o || g_.record(x).part != g_.record(o).part || &g_.facets(x) != &g_.facets(o)) continue;
       if (j >= g_.outputs(x).size() || facts_.at[x] >= resume_) continue;
       auto const v = g_.outputs(x)[j];

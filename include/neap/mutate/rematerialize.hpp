@@ -5,6 +5,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/mutate/late_readers.hpp>
+#include <neap/mutate/ranked_stream.hpp>
 
 #include <string>
 
@@ -20,91 +21,71 @@ struct recompute {
   friend bool operator==(recompute const&, recompute const&) = default;
 
   template <class G>
-  std::optional<edited<G>> apply(candidate<G> const& c) const {
-    replay_facts const facts(c.graph, c.order);
-    detail::late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
-    late.begin(storage, resume);
-    if (!late.plan() || late.copied().empty()) return std::nullopt;
-    graph_editor edit{c.graph};
-    std::vector<op_id> copies;
-    late.apply(edit, copies);
-    schedule order;
-    order.order.reserve(c.order.size() + copies.size());
-    order.order.insert(order.order.end(), c.order.begin(), c.order.begin() + resume);
-    order.order.insert(order.order.end(), copies.begin(), copies.end());
-    order.order.insert(order.order.end(), c.order.begin() + resume, c.order.end());
-    return detail::finish_edit<G>(std::move(edit), std::move(order), late.copied());
-  }
-
+  std::optional<edited<G>> apply(candidate<G> const& c) const;
   /// What apply() would do; false where it does nothing. `facts` are the candidate's.
   template <class G>
-  bool outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
-    detail::late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
-    late.begin(storage, resume);
-    if (!late.plan() || late.copied().empty()) return false;
-    out.clear();
-    late.outline(out);
-    return true;
-  }
-
+  bool outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const;
   template <class G>
-  std::string describe(candidate<G> const& c) const {
-    auto const o = c.graph.producer(c.graph.record(storage).first);
-    return "recompute " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(c.graph.origin(o))) + " (" +
-           std::to_string(c.graph.bytes(storage)) + " bytes) before position " + std::to_string(resume);
-  }
+  std::string describe(candidate<G> const& c) const;
 };
 
-namespace detail {
+template <class G>
+std::optional<edited<G>> recompute::apply(candidate<G> const& c) const {
+  replay_facts const facts(c.graph, c.order);
+  detail::late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
+  late.begin(storage, resume);
+  if (!late.plan() || late.copied().empty()) return std::nullopt;
+  graph_editor edit{c.graph};
+  std::vector<op_id> copies;
+  late.apply(edit, copies);
+  schedule order;
+  order.order.reserve(c.order.size() + copies.size());
+  order.order.insert(order.order.end(), c.order.begin(), c.order.begin() + resume);
+  order.order.insert(order.order.end(), copies.begin(), copies.end());
+  order.order.insert(order.order.end(), c.order.begin() + resume, c.order.end());
+  return detail::finish_edit<G>(std::move(edit), std::move(order), late.copied());
+}
 
-/// Yields one mutation for each gap at the peak, in falling order of a score; gaps are found at the first draw.
-template <class G, class Mutation, class Make>
-class gap_stream {
- public:
-  gap_stream(candidate<G> const& c, Make make) : candidate_(&c), make_(std::move(make)) {}
-  std::optional<Mutation> next() {
-    if (!found_) find();
-    return at_ < ranked_.size() ? std::optional(make_(ranked_[at_++].what)) : std::nullopt;
-  }
+template <class G>
+bool recompute::outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
+  detail::late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
+  late.begin(storage, resume);
+  if (!late.plan() || late.copied().empty()) return false;
+  out.clear();
+  late.outline(out);
+  return true;
+}
 
- private:
-  void find() {
-    found_ = true;
-    auto const& c = *candidate_;
-    if (c.order.size() == 0) return;
-    replay_facts const facts(c.graph, c.order);
-    auto score_of = make_.scores(c, facts);
-    for (auto const& g : gaps_at(c.graph, c.order, c.result, c.result.peak_position))
-      if (double const score = score_of(g); score > 0) ranked_.push_back({score, g});
-    std::stable_sort(ranked_.begin(), ranked_.end(), [](auto const& a, auto const& b) { return a.score > b.score; });
-  }
-  candidate<G> const* candidate_;
-  Make make_;
-  bool found_ = false;
-  std::size_t at_ = 0;
-  struct ranked {
-    double score;
-    gap what;
-  };
-  plain_vector<ranked> ranked_;
-};
-
-}  // namespace detail
+template <class G>
+std::string recompute::describe(candidate<G> const& c) const {
+  auto const o = c.graph.producer(c.graph.record(storage).first);
+  return "recompute " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(c.graph.origin(o))) + " (" +
+         std::to_string(c.graph.bytes(storage)) + " bytes) before position " + std::to_string(resume);
+}
 
 namespace detail {
-struct make_recompute {
+/// A recomputation for each gap at the peak, worth the bytes that leave for a second of it, chains and all; none where it
+/// cannot be done.
+struct find_recomputations {
   std::uint32_t most_ops;
   float keep_ratio;
-  recompute operator()(gap const& g) const { return {g.storage, g.resume, most_ops, keep_ratio}; }
-  /// Bytes that leave for a second of recomputation, chains and all; 0 where it cannot be done.
+
   template <class G>
-  auto scores(candidate<G> const& c, replay_facts const& facts) const {
-    return [&c, late = late_readers(c.graph, facts, c.result, most_ops, keep_ratio)](gap const& g) mutable {
-      if (!late.begin(g.storage, g.resume).plan() || late.copied().empty()) return 0.0;
-      return static_cast<double>(c.graph.bytes(g.storage)) / (late.seconds() + 1e-5 * c.result.latency);
-    };
-  }
+  plain_vector<scored<recompute>> operator()(candidate<G> const& c) const;
 };
+template <class G>
+plain_vector<scored<recompute>> find_recomputations::operator()(candidate<G> const& c) const {
+  replay_facts const facts(c.graph, c.order);
+  late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
+  plain_vector<scored<recompute>> found;
+  for (auto const& g : gaps_at(c.graph, c.order, c.result, c.result.peak_position)) {
+    if (!late.begin(g.storage, g.resume).plan() || late.copied().empty()) continue;
+    auto const seconds = late.seconds() + 1e-5 * c.result.latency;
+    if (double const score = static_cast<double>(c.graph.bytes(g.storage)) / seconds; score > 0)
+      found.push_back({score, {g.storage, g.resume, most_ops, keep_ratio}});
+  }
+  return found;
+}
 }  // namespace detail
 
 /// The mutator: `recompute` for every gap at the peak whose producer can be computed again.
@@ -117,8 +98,8 @@ struct rematerialize {
   template <class G>
     requires std::derived_from<G, op_graph>
   auto operator()(candidate<G> const& c) const {
-    using make = detail::make_recompute;
-    return detail::gap_stream<G, recompute, make>(c, make{most_ops, keep_ratio});
+    using find = detail::find_recomputations;
+    return detail::ranked_stream<recompute, G, find>(c, find{most_ops, keep_ratio});
   }
 };
 

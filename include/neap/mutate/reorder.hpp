@@ -12,6 +12,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/mutate/mutator.hpp>
+#include <neap/mutate/ranked_stream.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/flow_facts.hpp>
 
@@ -49,23 +50,13 @@ struct move_op {
 
 namespace detail {
 
-/// Yields the moves that promise to lower the bytes at the peak, the most bytes first; found at the first draw.
-template <class G>
-class move_stream {
- public:
-  explicit move_stream(candidate<G> const& c) : candidate_(&c) {}
-  std::optional<move_op> next() {
-    if (!found_) find();
-    return at_ < ranked_.size() ? std::optional(ranked_[at_++].what) : std::nullopt;
-  }
-
- private:
-  void find() {
-    found_ = true;
-    auto const& c = *candidate_;
+/// The moves that promise to lower the bytes at the peak, worth these bytes.
+struct find_moves {
+  template <class G>
+  plain_vector<scored<move_op>> operator()(candidate<G> const& c) const {
+    plain_vector<scored<move_op>> found;
     auto const& g = c.graph;
     auto const n = static_cast<std::uint32_t>(c.order.size());
-    if (n == 0) return;
     auto const peak = c.result.peak_position;
     auto const at = positions(c.order);
     flow_facts const facts(g, no_cost{});
@@ -96,26 +87,17 @@ class move_stream {
         for (auto v : g.inputs(o))
           if (auto const s = g.storage(v); !g.is_resident(s) && once(s) && c.result.live[s].last < peak)
             gained -= g.bytes(s);
-        if (gained > 0) ranked_.push_back({gained, {i, next[o]}});
+        if (gained > 0) found.push_back({static_cast<double>(gained), {i, next[o]}});
       } else if (i > peak && last[o] <= peak) {  // its arguments may go
         for (auto v : g.inputs(o))
           if (auto const s = g.storage(v); once(s) && alive(s) && c.result.live[s].last == i) gained += g.bytes(s);
         for (auto v : g.outputs(o))
           if (g.record(v).alias == alias_kind::fresh) gained -= g.bytes(g.storage(v));
-        if (gained > 0) ranked_.push_back({gained, {i, last[o]}});
+        if (gained > 0) found.push_back({static_cast<double>(gained), {i, last[o]}});
       }
     }
-    std::stable_sort(ranked_.begin(), ranked_.end(), [](auto const& a, auto const& b) { return a.bytes > b.bytes; });
+    return found;
   }
-
-  struct ranked {
-    bytes_t bytes;
-    move_op what;
-  };
-  candidate<G> const* candidate_;
-  bool found_ = false;
-  std::size_t at_ = 0;
-  plain_vector<ranked> ranked_;
 };
 
 }  // namespace detail
@@ -125,7 +107,7 @@ struct reorder {
   template <class G>
     requires std::derived_from<G, op_graph>
   auto operator()(candidate<G> const& c) const {
-    return detail::move_stream<G>(c);
+    return detail::ranked_stream<move_op, G, detail::find_moves>(c, {});
   }
 };
 

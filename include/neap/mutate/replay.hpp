@@ -67,6 +67,14 @@ class replay_builder {
     }
     return !failed_;
   }
+  /// The same, and with it the views of what it makes that have not run yet: at the end what they look at may be gone.
+  bool run_with_views(op_id wanted) {
+    if (!run(wanted)) return false;
+    for (auto v : g_.outputs(wanted))
+      for (auto const& u : g_.uses(v))
+        if (flow::is_view(g_, u.op) && !has_run_[index(u.op)] && is_ready(u.op) && !run_with_views(u.op)) return false;
+    return true;
+  }
   /// Whether all have run that must run before an op, beyond those that make what it reads: one that overwrites waits for
   /// the readers.
   bool is_ready(op_id o) const {

@@ -29,7 +29,7 @@ template <class M>
 struct truncated {
   M leaf;
   std::size_t count;
-  constexpr permissions allows() const { return allowed_by(leaf); }
+  constexpr permissions allows() const { return count > 0 ? allowed_by(leaf) : permissions{}; }
   template <class G>
   constexpr auto operator()(candidate<G> const& c) const {
     if constexpr (detail::check_leaf<M, G>()) return detail::truncate_stream<stream_of<M, G>>(leaf(c), count);

@@ -5,7 +5,9 @@
 
 #include <neap/core/number_map.hpp>
 #include <neap/mutate/late_readers.hpp>
+#include <neap/mutate/replay_facts.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -85,6 +87,63 @@ struct keep_in_memory {
     auto const v = c.graph.inputs(store)[0];
     return "keep " + std::to_string(c.graph.bytes(c.graph.storage(v))) + " bytes in memory" +
            (all ? " throughout" : " up to a load");
+  }
+};
+
+/// Nothing is computed again, and nothing loaded, at the positions [begin, end): of what is there, whatever was in memory
+/// once stays there. One step of a large-neighbourhood search (Shaw 1998): a stretch is undone, to be done better.
+struct undo_stretch {
+  std::uint32_t begin = 0, end = 0;
+
+  friend bool operator==(undo_stretch const&, undo_stretch const&) = default;
+
+  /// Nothing if there is nothing to undo. Shares copies of one op of the original with each other, and nothing else that
+  /// happens to compute the same. O(ops), and the edit.
+  template <class G>
+  std::optional<edited<G>> apply(candidate<G> const& c) const {
+    auto const& g = c.graph;
+    replay_facts const facts(g, c.order);
+    graph_editor edit{g};
+    plain_vector<op_id> gone;
+    for (auto p = begin; p < end && p < c.order.size(); ++p) {
+      auto const o = c.order[p];
+      if (g.template as<op::load>(o)) {
+        auto const store = g.producer(g.inputs(o)[0]);
+        auto const loaded = g.output(o);
+        if (store == nothing<op_id> || !g.template as<op::store>(store)) continue;
+        auto const v = g.inputs(store)[0];
+        if (g.record(g.storage(v)).updates || g.record(g.storage(loaded)).updates || g.is_kept(loaded) ||
+            !(g.layout(loaded) == g.layout(v)))
+          continue;
+        edit.replace_uses(loaded, v);
+        gone.push_back(o);
+      } else if (auto const first = first_of(g, facts, o); first != nothing<op_id>) {
+        for (std::size_t j = 0; j < g.outputs(first).size(); ++j)
+          edit.replace_uses(g.outputs(o)[j], g.outputs(first)[j]);
+        gone.push_back(o);
+      }
+    }
+    if (gone.empty()) return std::nullopt;
+    return detail::finish_edit<G>(std::move(edit), c.order, span_of(gone));
+  }
+  template <class G>
+  std::string describe(candidate<G> const&) const {
+    return "undo what is done again at positions " + std::to_string(begin) + " to " + std::to_string(end);
+  }
+
+ private:
+  /// The op that ran first of those that o may share results with.
+  template <class G>
+  static op_id first_of(G const& g, replay_facts const& facts, op_id o) {
+    auto found = nothing<op_id>;
+    auto const look = [&](op_id x) {
+      if (x == o || facts.at[x] >= facts.at[o] || (found != nothing<op_id> && facts.at[x] >= facts.at[found])) return;
+      if (share_results::may_share(g, x, o)) found = x;
+    };
+    auto const origin = g.origin(o);
+    for (auto x : facts.copies[origin]) look(x);
+    if (index(origin) < g.op_count() && g.origin(origin) == origin) look(origin);
+    return found;
   }
 };
 

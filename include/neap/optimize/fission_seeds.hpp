@@ -21,6 +21,8 @@ class fission_seeds {
   struct option {
     std::size_t base;  // the candidate's number
     estimated_fission what;
+    std::size_t number = 0;  // the seeds' own
+    bool tried = false;      // built, or it cannot be
   };
 
   explicit fission_seeds(objective const& goal) : goal_(goal) {}
@@ -46,23 +48,36 @@ class fission_seeds {
   std::optional<edited<G>> build(option const& o, candidate<G> const& c) const {
     return sweeps_[o.base]->apply(o.what.what, c);
   }
+  /// An option has been built, or cannot be: it is ranked no more.
+  void note_tried(option const& o) { options_[o.number].tried = true; }
   /// Those that are expected to meet the target, the quickest first, and behind them the others, the smallest first; where
-  /// only latency is limited, the smallest first. Of those that come to the same, one.
+  /// only latency is limited, the smallest first, in turn one that is expected to meet that and one that is expected to be
+  /// a little slower (estimates are wrong by some percent). Of those that come to the same, one.
   NEAP_ONCE std::vector<option> ranked(bytes_t target) const {
-    auto all = options_;
+    std::vector<option> all;
+    for (auto const& o : options_)
+      if (!o.tried) all.push_back(o);
     auto const rank = [&](option const& o) {
-      bool const meets = goal_.limits_memory && o.what.peak <= target;
-      return std::pair(meets ? 0 : 1, meets ? o.what.latency : static_cast<double>(o.what.peak));
+      bool const meets = goal_.limits_memory ? o.what.peak <= target : o.what.latency <= goal_.latency;
+      bool const quickest = goal_.limits_memory && meets;
+      return std::pair(meets ? 0 : 1, quickest ? o.what.latency : static_cast<double>(o.what.peak));
     };
     std::stable_sort(all.begin(), all.end(), [&](option const& a, option const& b) { return rank(a) < rank(b); });
     auto const same = [](option const& a, option const& b) {
       return a.what.peak == b.what.peak && a.what.latency == b.what.latency;
     };
     all.erase(std::unique(all.begin(), all.end(), same), all.end());
-    return all;
+    if (goal_.limits_memory) return all;
+    auto const slower = std::find_if(all.begin(), all.end(), [&](option const& o) { return rank(o).first == 1; });
+    std::vector<option> in_turn;
+    for (auto a = all.begin(), b = slower; a != slower || b != all.end();) {
+      if (a != slower) in_turn.push_back(*a++);
+      if (b != all.end()) in_turn.push_back(*b++);
+    }
+    return in_turn;
   }
 
-  /// Some that are quicker than `latency` and do not meet the target, of falling peak and rising latency.
+  /// Some that are quicker than `latency` and above the target, of falling peak and rising latency.
   NEAP_ONCE std::vector<option> quicker(bytes_t target, seconds_t latency) const {
     auto all = options_;
     std::stable_sort(all.begin(), all.end(), [](option const& a, option const& b) {
@@ -83,7 +98,7 @@ class fission_seeds {
  private:
   void take(std::size_t base, std::vector<estimated_fission> const& found) {
     for (auto const& f : found)
-      if (f.latency <= 1.05 * goal_.latency) options_.push_back({base, f});
+      if (f.latency <= 1.05 * goal_.latency) options_.push_back({base, f, options_.size()});
   }
   objective const& goal_;
   std::vector<std::unique_ptr<fission_sweep>> sweeps_;  // of each candidate

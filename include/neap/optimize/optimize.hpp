@@ -2,6 +2,7 @@
 // best_first.hpp, what it asks and answers in search_options.hpp; graphs that somebody else owns come in by foreign.hpp.
 #pragma once
 
+#include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/optimize/best_first.hpp>
 #include <neap/optimize/foreign.hpp>
@@ -113,7 +114,7 @@ optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cos
   };
   check(original);
   for (auto const& s : seeds) check(s);
-  return detail::best_first<G, Moves, Cost, Scheduler>(program, moves, cost, scheduler, options).run(original, seeds);
+  return detail::search_best_first(program, any_mutator<G>(moves), cost, scheduler, options, original, seeds);
 }
 
 namespace detail {
@@ -144,6 +145,7 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
 /// Options, in any order:
 ///   - memory_limit, latency_limit, time_budget, memory_options, std::stop_token;
 ///   - a progress callback, void(search_progress const&);
+///   - a strategy in place of the search's own: `beam{.width = 8}` (optimize/beam.hpp), or one's own (search_strategy.hpp);
 ///   - a schedule: the order that ratios refer to (default: the order of the ids);
 ///   - a scheduler, `schedule operator()(G const&) const`: its order of the graph is one more to start from, and every
 ///     mutated graph runs in its order (default: in the one that the mutation gives). One that takes any graph says

@@ -4,6 +4,7 @@
 #include <neap/core/compiled_once.hpp>
 #include <neap/optimize/pareto_front.hpp>
 #include <neap/optimize/search_profile.hpp>
+#include <neap/optimize/search_strategy.hpp>
 #include <neap/optimize/starting_points.hpp>
 #include <neap/plan/candidate.hpp>
 #include <neap/plan/limits.hpp>
@@ -60,13 +61,16 @@ struct search_options {
   memory_options memory;
   std::size_t iterations = SIZE_MAX;  // candidates judged at most: a search that ends by it is repeatable to the byte
   std::size_t width = 32;             // mutations judged a candidate
-  std::uint64_t seed = 1;  // for random choices; this search makes none, and its answer does not depend on it
+  unsigned threads = 1;               // that judge mutations; at least 1. The same candidates in the same order for any
+                                      // number. Moves, cost model and scheduler are asked on all of them at once
+  std::uint64_t seed = 1;             // of random choices: all else equal, answers of two seeds are about as good
   std::stop_token stop;
   progress_callback progress;           // called when the best candidate changes
   double progress_every = 0;            // seconds: progress is told after so long even if nothing changed; 0: never
   double seconds_an_op_afterwards = 0;  // kept back of the time for what is done with each op of the answer
   bool profile = false;                 // measure where time goes
   std::shared_ptr<search_starts const> starts;  // candidates to start from beside the orders; may be none
+  any_search_strategy strategy;                 // which candidates it goes on with; none: its own dives
 
   search_options& set(memory_limit m) { return memory_at_most = m, *this; }
   search_options& set(latency_limit l) { return latency_at_most = l, *this; }
@@ -74,6 +78,10 @@ struct search_options {
   search_options& set(memory_options m) { return memory = m, *this; }
   search_options& set(std::stop_token s) { return stop = std::move(s), *this; }
   search_options& set(std::shared_ptr<search_starts const> s) { return starts = std::move(s), *this; }
+  template <search_strategy S>
+  search_options& set(S s) {
+    return strategy = std::move(s), *this;
+  }
   template <class F>
     requires std::invocable<F, search_progress const&>
   search_options& set(F f) {

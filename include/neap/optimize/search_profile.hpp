@@ -21,6 +21,13 @@ struct search_profile {
   double placing = 0;          // addresses found
   double seeding = 0;          // everything else that seeds take: cuts, sweeps over fissions, their graphs
 
+  /// What several threads have counted and timed; seconds are of all of them together.
+  search_profile& operator+=(search_profile const& x) {
+    drawn += x.drawn, outlined += x.outlined, built += x.built, duplicates += x.duplicates, placed += x.placed;
+    drawing += x.drawing, applying += x.applying, checking += x.checking, judging += x.judging, placing += x.placing;
+    seeding += x.seeding;
+    return *this;
+  }
   double timed() const { return drawing + applying + checking + judging + placing + seeding; }
 };
 

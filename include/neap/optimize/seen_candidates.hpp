@@ -8,30 +8,22 @@
 #include <neap/plan/schedule.hpp>
 
 #include <cstdint>
+#include <optional>
 
 namespace neap::inline v0 {
 
-/// A set of candidates, by digest: of the graph, and of who stands where. Neither depends on how ops and values are
+/// Tells candidates apart: a digest of the graph, and of who stands where. Neither depends on how ops and values are
 /// numbered. What stands at a position is told by what it computes and by the positions of those whose results it reads,
-/// so that two copies of one op are told apart.
-class seen_candidates {
+/// so that two copies of one op are told apart. Keeps its tables between calls; not for two threads at once.
+class candidate_digest {
  public:
-  enum class answer : std::uint8_t { first, again, no_order };
-
-  /// Whether the candidate is here for the first time, and adds it; no_order, and adds nothing, if the order does not
-  /// have each op of the graph once and after all it must wait for. O(ops + edges), and nothing is allocated for graphs
-  /// of a size met before.
-  NEAP_ONCE answer add(op_graph const& g, schedule const& order) {
+  /// Nothing if the order does not have each op of the graph once and after all it must wait for. O(ops + edges), and
+  /// nothing is allocated for graphs of a size met before.
+  NEAP_ONCE std::optional<digest> operator()(op_graph const& g, schedule const& order) {
     auto const places = places_of(g, order);
-    if (!is_order_) return answer::no_order;
-    digest const d = g.digest().mix(places);
-    auto const before = digests_.size();
-    set_.find_or_add(
-        digest_hash{}(d), [&](std::uint32_t n) { return digests_[n] == d; },
-        [&] { return digests_.push_back(d), before; });
-    return digests_.size() > before ? answer::first : answer::again;
+    if (!is_order_) return std::nullopt;
+    return g.digest().mix(places);
   }
-  void clear() { set_ = {}, digests_.clear(); }
 
  private:
   /// The sum of one number a position: such numbers do not wait for one another, so a processor works on several at once.
@@ -64,7 +56,26 @@ class seen_candidates {
 
   bool is_order_ = false;           // of the last one asked for
   table<op_id, std::uint32_t> at_;  // scratch: the position of each op so far
-  number_set set_;                  // rows of digests_
+};
+
+/// A set of candidates, by digest.
+class seen_candidates {
+ public:
+  /// Whether it is here for the first time; then it is added.
+  NEAP_ONCE bool add(digest const& d) {
+    auto const before = digests_.size();
+    set_.find_or_add(
+        digest_hash{}(d), [&](std::uint32_t n) { return digests_[n] == d; },
+        [&] { return digests_.push_back(d), before; });
+    return digests_.size() > before;
+  }
+  bool contains(digest const& d) const {
+    return set_.contains(digest_hash{}(d), [&](std::uint32_t n) { return digests_[n] == d; });
+  }
+  void clear() { set_ = {}, digests_.clear(); }
+
+ private:
+  number_set set_;  // rows of digests_
   plain_vector<digest> digests_;
 };
 

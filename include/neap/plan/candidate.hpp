@@ -4,6 +4,8 @@
 #include <neap/plan/schedule.hpp>
 #include <neap/plan/simulation.hpp>
 
+#include <cstdint>
+
 namespace neap::inline v0 {
 
 template <class G>
@@ -11,6 +13,7 @@ struct candidate {
   G graph;
   schedule order;
   simulation result;
+  std::uint32_t visits = 0;  // how often a search has looked at its mutations before
 };
 
 }  // namespace neap::inline v0

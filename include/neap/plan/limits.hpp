@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <optional>
+#include <type_traits>
 
 namespace neap::inline v0 {
 
@@ -16,6 +17,14 @@ struct memory_limit {
 
   constexpr memory_limit() = default;
   constexpr explicit memory_limit(bytes_t b) : bytes(b > 0 ? b : 0) {}
+  template <class T>
+    requires std::is_floating_point_v<T>
+  constexpr explicit memory_limit(T) {
+    static_assert(
+        !std::is_floating_point_v<T>,
+        "neap: a memory limit is a whole number of bytes, as memory_limit{2_GiB}; a part of what the step needs "
+        "without a plan is memory_limit::of_original(0.4)");
+  }
   static constexpr memory_limit of_original(double r) {
     memory_limit l;
     l.ratio = r > 0 ? r : 0;

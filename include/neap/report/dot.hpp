@@ -9,6 +9,7 @@
 // is room; then boxes that have some get a red or violet frame.
 #pragma once
 
+#include <neap/core/sort_once.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/transfer.hpp>
@@ -275,8 +276,7 @@ class dot_writer {
       for (auto v : g_.outputs(o))
         if (g_.is_kept(v)) add(v);
     }
-    std::sort(read.begin(), read.end());
-    read.erase(std::unique(read.begin(), read.end()), read.end());
+    sort_once(read);
     for (auto v : read) add(v);
     std::string t;
     for (std::size_t r = 0; r < count.size(); ++r)

@@ -325,23 +325,11 @@ inline std::string memory_svg(std::string const& title, std::vector<memory_curve
                detail::fitted("memory in use, " + curves[i].label, 380, 11));
   s += legend.text();
 
-  detail::byte_unit const unit(plot.bytes);  // axes
-  double const step = std::max(detail::axis_step(plot.bytes, unit.bytes), 1.0);
-  for (double b = 0; b <= plot.bytes; b += step) {
-    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#e6e9ee\"/>\n", plot.left, plot.y(b),
-               plot.right, plot.y(b));
-    s += svg_text(plot.left - 7, plot.y(b) + 4, detail::axis_text(b, unit.bytes, unit.name),
-                  "text-anchor=\"end\" fill=\"#4a5260\"");
-  }
-  double const time_unit = plot.seconds < 2e-3 ? 1e-6 : plot.seconds < 2 ? 1e-3 : 1;
-  char const* const time_name = plot.seconds < 2e-3 ? "us" : plot.seconds < 2 ? "ms" : "s";
-  double const tick = detail::axis_step(plot.seconds, time_unit);
-  for (int k = 0; k * tick <= plot.seconds * 1.0001; ++k) {
-    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#4a5260\"/>\n", plot.x(k * tick),
-               plot.bottom, plot.x(k * tick), plot.bottom + 5);
-    s += svg_text(plot.x(k * tick), plot.bottom + 20, detail::axis_text(k * tick, time_unit, time_name),
-                  "text-anchor=\"middle\" fill=\"#4a5260\"");
-  }
+  s += detail::svg_byte_axis(plot);
+  detail::time_unit const time(plot.seconds);
+  double const tick = detail::axis_step(plot.seconds, time.seconds);
+  for (int k = 0; k * tick <= plot.seconds * 1.0001; ++k)
+    s += detail::svg_tick(plot.x(k * tick), plot.bottom, detail::axis_text(k * tick, time.seconds, time.name));
   s += svg_text((plot.left + plot.right) / 2, plot.bottom + 44, "time within the step",
                 "text-anchor=\"middle\" fill=\"#4a5260\"");
 

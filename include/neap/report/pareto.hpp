@@ -96,22 +96,12 @@ inline std::string pareto_svg(std::string_view title, pareto_report const& r) {
   legend.add("fill=\"#ffffff\" stroke=\"#1b2230\"", "as it came");
   s += legend.text();
 
-  detail::byte_unit const unit(plot.bytes);  // axes
-  for (double b = 0, step = std::max(detail::axis_step(plot.bytes, unit.bytes), 1.0); b <= plot.bytes; b += step) {
-    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#e6e9ee\"/>\n", plot.left, plot.y(b),
-               plot.right, plot.y(b));
-    s += svg_text(plot.left - 7, plot.y(b) + 4, detail::axis_text(b, unit.bytes, unit.name),
-                  "text-anchor=\"end\" fill=\"#4a5260\"");
-  }
-  double const time_unit = plot.last < 2e-3 ? 1e-6 : plot.last < 2 ? 1e-3 : 1;
-  char const* const time_name = plot.last < 2e-3 ? "us" : plot.last < 2 ? "ms" : "s";
-  double const tick = detail::axis_step(plot.last - plot.first, time_unit);
+  s += detail::svg_byte_axis(plot);
+  detail::time_unit const time(plot.last);
+  double const tick = detail::axis_step(plot.last - plot.first, time.seconds);
   for (double k = std::ceil(plot.first / tick); k * tick <= plot.last; ++k) {
     double const px = plot.x(k * tick);
-    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#4a5260\"/>\n", px, plot.bottom, px,
-               plot.bottom + 5);
-    s += svg_text(px, plot.bottom + 20, detail::axis_text(k * tick, time_unit, time_name),
-                  "text-anchor=\"middle\" fill=\"#4a5260\"");
+    s += detail::svg_tick(px, plot.bottom, detail::axis_text(k * tick, time.seconds, time.name));
     if (r.original.latency > 0)
       s += svg_text(px, plot.bottom + 35, print("%.4g %%", 100 * k * tick / r.original.latency),
                     "text-anchor=\"middle\" font-size=\"11\" fill=\"#7a8290\"");

@@ -174,6 +174,37 @@ struct byte_unit {
     for (int u = 1; top >= 2 * 1024 * bytes && u < 6; ++u) bytes *= 1024, name = names[u];
   }
 };
+/// The unit in which an axis of seconds up to `top` is written.
+struct time_unit {
+  double seconds = 1;
+  char const* name = "s";
+  explicit time_unit(double top) {
+    if (top < 2) seconds = 1e-3, name = "ms";
+    if (top < 2e-3) seconds = 1e-6, name = "us";
+  }
+};
+
+/// Lines across a plot at round numbers of bytes, which stand at its left edge. A plot has left, right, bytes (what its
+/// upper edge stands for) and y(bytes).
+template <class Plot>
+std::string svg_byte_axis(Plot const& plot) {
+  std::string s;
+  byte_unit const unit(plot.bytes);
+  double const step = std::max(axis_step(plot.bytes, unit.bytes), 1.0);
+  for (double b = 0; b <= plot.bytes; b += step) {
+    s += print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#e6e9ee\"/>\n", plot.left, plot.y(b),
+               plot.right, plot.y(b));
+    s += svg_text(plot.left - 7, plot.y(b) + 4, axis_text(b, unit.bytes, unit.name),
+                  "text-anchor=\"end\" fill=\"#4a5260\"");
+  }
+  return s;
+}
+/// A tick beneath a plot, and what it stands for.
+inline std::string svg_tick(double x, double bottom, std::string const& text) {
+  return print("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"#4a5260\"/>\n", x, bottom, x,
+               bottom + 5) +
+         svg_text(x, bottom + 20, text, "text-anchor=\"middle\" fill=\"#4a5260\"");
+}
 
 /// A level that is named beside the plot.
 struct svg_level {

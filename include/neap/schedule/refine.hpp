@@ -83,11 +83,10 @@ struct refine {
       for (auto t : facts.makes(o)) mine += facts.bytes(t);
       auto const start = std::min(link_free, computed[p]) - facts.seconds(o);
       std::uint32_t q = p;
-      while (q > earliest && computed[q] > start && bytes_at[q - 1] + mine <= most && now.start[q - 1] >= not_before)
-        --q;
+      while (q > earliest && computed[q] > start && bytes_at[q - 1] + mine <= most && now.end[q - 1] > not_before) --q;
       for (std::uint32_t k = q; k < p; ++k) bytes_at[k] += mine;
       to[p] = q;
-      link_free = std::min(start, computed[q]);
+      link_free = computed[q];
     }
     std::vector<std::vector<op_id>> before(n + 1);
     for (std::uint32_t p = 0; p < n; ++p)

@@ -130,6 +130,8 @@ class flow_facts {
   std::size_t assign_ops(G const& g, C const& cost);
   template <class G>
   void find_takeovers(G const& g, op_id o);
+  template <class G, class In, class StorageIn, class StorageOut>
+  void find_takeovers(G const& g, op_id like, op_id made_by, In&& in, StorageIn&& storage_in, StorageOut&& storage_out);
 
   memory_options options_;
   std::size_t op_count_ = 0, absent_ = 0;
@@ -178,23 +180,29 @@ void flow_facts::assign_storages(G const& g) {
 /// After the op's outputs have their maker.
 template <class G>
 void flow_facts::find_takeovers(G const& g, op_id o) {
-  auto&& in = flow::inputs(g, o);
-  auto&& outs = flow::outputs(g, o);
+  auto const storage = [&](value_id v) { return flow::storage(g, v); };
+  find_takeovers(g, o, o, flow::inputs(g, o), storage, storage);
+}
+/// Of an op that has `like`'s outputs, in storages made by `made_by`, and reads `in` where that reads its inputs.
+template <class G, class In, class StorageIn, class StorageOut>
+void flow_facts::find_takeovers(G const& g, op_id like, op_id made_by, In&& in, StorageIn&& storage_in,
+                                StorageOut&& storage_out) {
+  auto&& outs = flow::outputs(g, like);
   std::size_t j = 0;
   for (value_id out : outs) {
-    auto const to = flow::storage(g, out);
+    storage_id const to = storage_out(out);
     auto const bytes = bytes_[to];
-    if (maker(to) == o && bytes != 0)
+    if (maker(to) == made_by && bytes != 0)
       for (value_id arg : in) {
-        auto const from = flow::storage(g, arg);
+        storage_id const from = storage_in(arg);
         if (fits_in_place(bytes_[from], bytes) && kinds_[from] == kind::plain) {
           bool all = true;
           std::size_t k = 0;
           for (value_id other : in) {  // another argument may look at the same storage in another way
-            if (flow::storage(g, other) == from) all = all && flow::may_take_over(g, o, k, j);
+            if (storage_in(other) == from) all = all && flow::may_take_over(g, like, k, j);
             ++k;
           }
-          for (value_id other : outs) all = all && flow::storage(g, other) != from;  // not one that is written in place
+          for (value_id other : outs) all = all && storage_out(other) != from;  // not one that is written in place
           if (all) takeovers_.push_back({from, to});
         }
       }

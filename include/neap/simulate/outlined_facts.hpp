@@ -47,6 +47,11 @@ class outlined_facts : public flow_facts {
   /// The facts become those of the graph as edited; the outline is of it and `order`. Once, until take_back(). O(ops), and
   /// what the outline names with its inputs and outputs.
   void apply(schedule const& order, edit_outline const& outline) {
+    add_rows(outline);
+    put_in_order(order, outline);
+  }
+  /// The same without order(). O(what the outline names).
+  void add_rows(edit_outline const& outline) {
     made_.clear();
     touch_end_ = ops_[base_ops_].touches, after_end_ = after_begin_[base_ops_];
     nobodys_ = add_storage(0, nothing<op_id>);
@@ -62,10 +67,28 @@ class outlined_facts : public flow_facts {
       k = end;
     }
     if (has_transfers_) tell_followers();
-    put_in_order(order, outline);
   }
   /// The edited graph's ops in their order.
   schedule const& order() const { return order_; }
+
+  std::size_t base_op_count() const { return base_ops_; }
+  std::size_t base_storage_count() const { return base_storages_; }
+  /// Ops of the graph that have another row, or none.
+  std::span<op_id const> changed() const { return span_of(changed_); }
+  /// The row that stands for an op of the graph; nothing if it is left out.
+  op_id row_of(op_id o) const {
+    auto const r = row_of_[o];
+    return r == gone ? nothing<op_id> : r == no_id ? o : op_id{r};
+  }
+  /// What an op of the graph, which is as it was, may take over.
+  std::span<takeover_candidate const> base_takeovers(op_id o) const {
+    auto const begin = takeover_begin_[index(o)];
+    return span_of(takeovers_.data() + begin, takeover_begin_[index(o) + 1] - begin);
+  }
+  /// What the new rows may take over.
+  std::span<takeover_candidate const> new_takeovers() const {
+    return span_of(takeovers_.data() + base_takeovers_, takeovers_.size() - base_takeovers_);
+  }
   void take_back() {
     for (auto const& w : waits_) after_[w.at] = w.was;
     waits_.clear();
@@ -147,7 +170,7 @@ class outlined_facts : public flow_facts {
       made_.push_back({s, o});
     }
     end_row(o, touch_end_ - made);
-    add_takeovers(c.like, reads, [&](std::size_t j) { return made_[first + j].storage; });
+    add_takeovers(c.like, o, reads, [&](std::size_t j) { return made_[first + j].storage; });
   }
 
   void add_transfer(edit_outline const& outline, edit_outline::run const& t) {
@@ -188,27 +211,16 @@ class outlined_facts : public flow_facts {
     row_of_[reader] = static_cast<std::uint32_t>(index(o));
     changed_.push_back(reader);
     disable_takeovers(reader);
-    add_takeovers(reader, span_of(reads_), [&](std::size_t j) { return outputs_[j]; });
+    add_takeovers(reader, reader, span_of(reads_), [&](std::size_t j) { return outputs_[j]; });
   }
 
-  /// As flow_facts finds them, for an op that reads other values than it does in the graph.
   template <class StorageOfOutput>
-  void add_takeovers(op_id like, std::span<value_id const> reads, StorageOfOutput&& storage_of_output) {
+  void add_takeovers(op_id like, op_id made_by, std::span<value_id const> reads, StorageOfOutput&& storage_of_output) {
     if (!options_.takeover || !graph_traits<G>::takes_over(*g_, like)) return;
-    auto const outputs = g_->outputs(like).size();
-    for (std::size_t j = 0; j < outputs; ++j) {
-      auto const to = storage_of_output(j);
-      if (g_->record(g_->outputs(like)[j]).alias != alias_kind::fresh || bytes_[to] == 0) continue;
-      for (auto v : reads) {
-        auto const from = storage_of(v);
-        if (!fits_in_place(bytes_[from], bytes_[to]) || kinds_[from] != kind::plain) continue;
-        bool all = true;
-        for (std::size_t k = 0; k < reads.size(); ++k)
-          if (storage_of(reads[k]) == from) all = all && graph_traits<G>::may_take_over(*g_, like, k, j);
-        for (std::size_t other = 0; other < outputs; ++other) all = all && storage_of_output(other) != from;
-        if (all) takeovers_.push_back({from, to});
-      }
-    }
+    auto const first = index(g_->outputs(like).front());
+    find_takeovers(
+        *g_, like, made_by, reads, [&](value_id v) { return storage_of(v); },
+        [&](value_id v) { return storage_of_output(index(v) - first); });
   }
   /// What is no candidate any more gets a storage that nobody touches.
   void disable_takeovers(op_id o) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/ir/editor.hpp>
+#include <neap/plan/edit_outline.hpp>
 #include <neap/simulate/cost_model.hpp>
 
 #include <utility>
@@ -30,6 +31,13 @@ class transfer_costs {
     G const alone(std::move(edit).finish());
     known_.push_back({type, {cost(alone, store), cost(alone, load)}});
     return known_.back().takes;
+  }
+  /// Says of an outline of g what its transfers take.
+  template <class C>
+  void tell(G const& g, C const& cost, edit_outline& outline) {
+    for (auto& r : outline.runs)
+      if (r.what == edit_outline::kind::store) r.seconds = (*this)(g, cost, r.moved).store;
+      else if (r.what == edit_outline::kind::load) r.seconds = (*this)(g, cost, r.moved).load;
   }
 
  private:

@@ -1,0 +1,60 @@
+// Expanding a candidate: the first mutations that its pipeline yields are judged.
+#pragma once
+
+#include <neap/mutate/replay_facts.hpp>
+#include <neap/optimize/search_state.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+/// Judges up to options.width mutations of a built candidate, and calls take(child) for each that is new, in their order.
+/// Those of them that the search may answer with are built in the end; the others are outlines where their mutations tell
+/// what they would do.
+template <class State, class Moves, class Take>
+void expand_candidate(State& state, Moves const& moves, typename State::node_ptr const& n, Take&& take) {
+  using node_ptr = typename State::node_ptr;
+  n->expanded = true;
+  auto stream = moves(n->state);
+  std::optional<replay_facts> replay;
+  state.forget();
+  node_ptr champion, roomiest;  // of those that are not built: what the search may answer with
+  auto const look = [&](std::size_t, node_ptr child) {
+    if (!child) return;
+    if (child->how) {
+      auto const& r = child->state.result;
+      if (state.beats(r, state.best->state.result) && (!champion || state.beats(r, champion->state.result)))
+        champion = child;
+      if (state.is_roomy(r) && (!state.roomy || r.latency < state.roomy->state.result.latency) &&
+          (!roomiest || r.latency < roomiest->state.result.latency))
+        roomiest = child;
+    }
+    take(std::move(child));
+  };
+  auto& judge = state.judge();
+  std::vector<typename State::move> drawn;
+  for (std::size_t tries = 0; tries < state.options.width && !state.out_of_time();) {
+    auto const most = std::min(state.options.width - tries, state.looked_at_once());
+    drawn.clear();
+    timed(state.options.profile, judge.profile.drawing, [&] {
+      auto const left = state.budget.left(state.part, state.out.candidates, most);
+      while (drawn.size() < std::max<std::size_t>(left, 1)) {
+        auto m = stream.next();
+        if (!m) break;
+        drawn.push_back(std::move(*m));
+      }
+      return true;
+    });
+    if (drawn.empty()) break;
+    judge.profile.drawn += drawn.size(), tries += drawn.size();
+    state.look(n, drawn, replay, look);
+  }
+  for (auto const& c : {champion, roomiest})
+    if (c && !c->expanded) (void)state.build(c);
+}
+
+}  // namespace neap::inline v0::detail

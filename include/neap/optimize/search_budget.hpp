@@ -1,0 +1,80 @@
+// What a search may use: candidates judged, seconds, and the user's patience.
+#pragma once
+
+#include <neap/core/compiled_once.hpp>
+#include <neap/optimize/search_options.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+
+namespace neap::inline v0::detail {
+
+/// Parts of a search may use the budget up to a part of the whole. A hunt (best_first.hpp) has its own part of it, whenever
+/// it begins, so that what it finds does not depend on what was tried before.
+class search_budget {
+ public:
+  explicit search_budget(search_options const& options) : options_(options), begin_(clock::now()) {}
+
+  double elapsed() const { return std::chrono::duration<double>(clock::now() - begin_).count(); }
+
+  /// What is done with the answer takes so many seconds for each of its ops: they are kept back.
+  void keep_back(double seconds_an_op) { kept_back_ = seconds_an_op; }
+  double kept_back(std::size_t ops) const { return kept_back_ * static_cast<double>(ops); }
+
+  /// Whether a part of the budget is used up, if the answer is to have so many ops.
+  NEAP_ONCE bool is_used_up(double part, std::size_t judged, std::size_t ops) const {
+    return has_judged_all(part, judged) || options_.stop.stop_requested() ||
+           !(elapsed() + kept_back(ops) + skipped_seconds_ < share(part) * options_.time.limit.count());
+  }
+  /// Candidates that may still be judged within a part; at most `most`. O(log most).
+  std::size_t left(double part, std::size_t judged, std::size_t most) const {
+    if (!has_judged_all(part, judged + most)) return most;
+    std::size_t few = 0;  // by the same rounded sums as is_used_up(): the first number that uses it up
+    for (auto many = most; few < many;) {
+      auto const middle = few + (many - few) / 2;
+      if (has_judged_all(part, judged + middle)) many = middle;
+      else few = middle + 1;
+    }
+    return few;
+  }
+  /// Seconds that are left of a part.
+  double seconds_left(double part, std::size_t ops) const {
+    return share(part) * options_.time.limit.count() - kept_back(ops) - elapsed();
+  }
+  /// Whether an answer of so many ops could still be dealt with.
+  bool has_time_for(std::size_t ops) const { return elapsed() + kept_back(ops) < options_.time.limit.count(); }
+  /// The larger of the parts of candidates and of seconds that are used.
+  double used(std::size_t judged) const {
+    return std::max(static_cast<double>(judged) / static_cast<double>(options_.iterations),
+                    elapsed() / options_.time.limit.count());
+  }
+
+  bool is_hunting() const { return hunting_; }
+  void begin_hunt(std::size_t judged) {
+    hunting_ = true;
+    skipped_candidates_ =
+        std::max(before_hunt * static_cast<double>(options_.iterations) - static_cast<double>(judged), 0.0);
+    skipped_seconds_ = std::max(before_hunt * options_.time.limit.count() - elapsed(), 0.0);
+  }
+  void end_hunt() { hunting_ = false, skipped_candidates_ = skipped_seconds_ = 0; }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static constexpr double before_hunt = 0.35;  // at most: what seeds may use
+
+  /// Compiled in one place, so that all who ask round alike, whatever their files are compiled for.
+  NEAP_ONCE bool has_judged_all(double part, std::size_t judged) const {
+    return static_cast<double>(judged) + skipped_candidates_ >= share(part) * static_cast<double>(options_.iterations);
+  }
+  /// While it hunts, a part is one of what is left for that.
+  double share(double part) const { return hunting_ ? before_hunt + (1 - before_hunt) * part : part; }
+
+  search_options const& options_;
+  clock::time_point begin_;
+  double kept_back_ = 0;
+  bool hunting_ = false;
+  double skipped_candidates_ = 0, skipped_seconds_ = 0;  // of a hunt that begins earlier
+};
+
+}  // namespace neap::inline v0::detail

@@ -1,0 +1,228 @@
+// Where a search starts, beside the orders it is given: recomputation by segments (checkpoint_seeds.hpp), fissions
+// (fission_seeds.hpp), candidates that somebody else makes (starting_points.hpp).
+#pragma once
+
+#include <neap/core/plain_vector.hpp>
+#include <neap/mutate/checkpoint.hpp>
+#include <neap/optimize/checkpoint_seeds.hpp>
+#include <neap/optimize/fission_seeds.hpp>
+#include <neap/optimize/search_state.hpp>
+#include <neap/optimize/starting_points.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+/// Plants candidates into the queue of a search.
+template <class State>
+class search_seeds {
+ public:
+  using node_ptr = typename State::node_ptr;
+
+  explicit search_seeds(State& state) : state_(state) {}
+
+  /// The orders to start from, once; the first is the program's own.
+  void begin(std::vector<node_ptr> const& orders) { original_ = orders.front(); }
+  /// What fissions are of; empty before prepare_parts().
+  std::vector<node_ptr> const& bases() const { return bases_; }
+  bool was_given() const { return given_ != nullptr; }
+
+  /// From the orders to start from, to which the best fissions are added.
+  void plant_all(std::vector<node_ptr>& starts) {
+    if (fissions_) plant_parts(starts);
+    if (state_.allowed.recompute) plant(starts);
+  }
+  /// Recomputation by segments: what reaches the limits, for each price the best.
+  void plant(std::vector<node_ptr> const& starts) {
+    seeding_time const measured(state_.options.profile, state_.judge().profile);
+    prepare(starts);
+    node_ptr last;
+    // Fissions that leave room come last: what is left, but a tenth of the budget at least, is theirs in equal shares.
+    auto const first = std::min(first_with_room_, by_segments_.size());
+    double share = 0.25 + given_share_, each = 0;
+    for (std::size_t k = 0; k < by_segments_.size(); ++k) {
+      auto& [n, seeds] = by_segments_[k];
+      if (k == first) {
+        auto const begin = state_.budget.used(state_.out.candidates);
+        each = (std::max(share, begin + 0.1) - begin) / static_cast<double>(by_segments_.size() - first);
+        share = begin;
+      }
+      share += each;
+      auto const try_one = [&, &n = n](checkpoint const& m, edited<graph_type> e) {
+        last = state_.judge_edit(n, m, std::move(e), true);
+        return verdict{last->state.result.peak_bytes, last->state.result.latency};
+      };
+      seeds.run(
+          state_.target, try_one, [&] { return state_.out_of_time(share); }, [&] { state_.queue.push_back(last); });
+    }
+  }
+
+  /// Candidates that somebody else makes, from the original order: with an eighth of the budget at most where the search
+  /// recomputes, too, and with half of what is left once the limit has moved (`again`).
+  void plant_given(bool again) {
+    if (!state_.options.starts) return;
+    seeding_time const measured(state_.options.profile, state_.judge().profile);
+    auto const& c = original_->state;
+    if (!given_) {
+      may_run_again_.assign(c.graph.op_count(), false);
+      for (auto o : c.graph.ops()) may_run_again_[index(o)] = graph_traits<graph_type>::is_recomputable(c.graph, o);
+      given_ = state_.options.starts->begin({c.graph, c.order, c.result, may_run_again_});
+    }
+    auto const before = state_.budget.used(state_.out.candidates);
+    judge_of_given judge(state_, original_,
+                         again                      ? before + (state_.part - before) / 2
+                         : state_.allowed.recompute ? 0.125
+                                                    : state_.part);
+    auto goal = state_.goal;
+    if (goal.limits_memory) goal.memory = state_.target;
+    given_->run(goal, judge);
+    given_share_ += std::max(0.0, state_.budget.used(state_.out.candidates) - before);
+  }
+
+  /// The orders to start from, and what they are recomputed by segments, as grounds of fissions.
+  void prepare_parts(std::vector<node_ptr> const& starts) {
+    seeding_time const measured(state_.options.profile, state_.judge().profile);
+    bases_ = starts;
+    if (state_.allowed.recompute) {
+      prepare(starts);
+      for (auto const& [n, seeds] : by_segments_) recompute_before_fission(n, seeds.ground());
+    }
+    fissions_ = std::make_unique<fission_seeds>(state_.goal);
+    for (std::size_t b = 0; b < bases_.size() && !state_.out_of_time(0.2); ++b) fissions_->add(bases_[b]->state);
+  }
+  /// When all that was waiting has been tried: the fissions that are next in line, then those nearer to the best ones.
+  /// Whether there are any.
+  bool sharpen() {
+    while (fissions_ && !state_.out_of_time() && !state_.is_free())
+      if (!build_fissions(1).empty()) return true;
+      else if (!fissions_->sharpen(state_.target)) return false;
+    return false;
+  }
+
+ private:
+  using graph_type = std::remove_cvref_t<decltype(std::declval<State>().graph)>;
+
+  struct told {
+    std::string how;
+    std::string describe(candidate<graph_type> const&) const { return how; }
+  };
+  class judge_of_given final : public start_judge {
+   public:
+    judge_of_given(State& state, node_ptr const& from, double part) : state_(state), from_(from), part_(part) {}
+    verdict judge(op_graph g, schedule order, std::string how) override {
+      last_ = state_.judge_edit(from_, told{std::move(how)}, {graph_type(std::move(g)), std::move(order)}, true);
+      last_->given = true;
+      return {last_->state.result.peak_bytes, last_->state.result.latency};
+    }
+    void keep() override { state_.queue.push_back(last_); }
+    bool stop() const override { return state_.out_of_time(part_); }
+    double seconds_left() const override { return state_.budget.seconds_left(part_, state_.graph.op_count()); }
+
+   private:
+    State& state_;
+    node_ptr from_, last_;
+    double part_;
+  };
+  struct segments {
+    node_ptr start;
+    checkpoint_seeds<graph_type> seeds;  // of the start's state
+  };
+
+  /// Seeds for those orders to start from that have none yet: the first ones have.
+  void prepare(std::vector<node_ptr> const& starts) {
+    for (auto k = by_segments_.size(); k < starts.size(); ++k)
+      by_segments_.push_back({starts[k], checkpoint_seeds<graph_type>(starts[k]->state, state_.goal)});
+  }
+
+  /// The orders to start from run in parts, as they are and recomputed by segments; the best of these are orders to start
+  /// from as well.
+  void plant_parts(std::vector<node_ptr>& starts) {
+    seeding_time const measured(state_.options.profile, state_.judge().profile);
+    auto const found = build_fissions(0.3);
+    for (std::size_t k = 0; k < found.size() && k < 2; ++k) starts.push_back(found[k]);
+    // Those that are quicker and still too large: other mutations may do the rest for less.
+    if (!state_.goal.limits_memory && !state_.goal.limits_latency) return;
+    first_with_room_ = starts.size();
+    auto const quicker = state_.goal.limits_memory
+                             ? fissions_->quicker(state_.target, state_.best->state.result.latency)
+                             : fissions_->quicker(0, state_.goal.latency);
+    for (auto const& o : quicker) {
+      if (state_.out_of_time(0.35)) return;
+      if (o.tried) continue;
+      if (auto n = build_fission(o)) starts.push_back(n);
+    }
+  }
+  /// Builds and judges a fission; nothing if it cannot be built or was met before.
+  node_ptr build_fission(fission_seeds::option const& o) {
+    auto const& from = bases_[o.base];
+    // Many parts make a large graph, and there may be no time for that.
+    auto const& f = o.what.what;
+    auto const copies = static_cast<std::size_t>(f.last - f.first) * static_cast<std::size_t>(f.parts - 1);
+    if (!state_.budget.has_time_for(2 * (from->state.graph.op_count() + copies))) return nullptr;
+    fissions_->note_tried(o);
+    auto e = fissions_->build(o, from->state);
+    auto n = e ? state_.judge_edit(from, o.what.what, std::move(*e)) : nullptr;
+    if (n) state_.queue.push_back(n);
+    return n;
+  }
+  /// The most promising ones, some dozens at most.
+  std::vector<node_ptr> build_fissions(double part) {
+    std::vector<node_ptr> found;
+    for (auto const& o : fissions_->ranked(state_.target)) {
+      if (found.size() == 24 || state_.out_of_time(part)) break;
+      if (promises_less(o.what)) continue;
+      if (auto n = build_fission(o)) found.push_back(std::move(n));
+    }
+    return found;
+  }
+  /// Nothing is to be gained by what is no better than the best, even if the estimate is somewhat wrong.
+  bool promises_less(estimated_fission const& f) const {
+    auto const& best = state_.best->state.result;
+    if (!state_.goal.fits(best)) return false;
+    if (state_.goal.limits_memory) return f.latency > 1.01 * best.latency;
+    return static_cast<double>(f.peak) > 1.05 * static_cast<double>(best.peak_bytes);
+  }
+  /// Candidates that keep less for the backward part, each slower and smaller than the one before.
+  void recompute_before_fission(node_ptr const& n, recompute_ground const& ground) {
+    if (ground.empty()) return;
+    auto const cuts = ground.hull(6);
+    std::vector<node_ptr> found;
+    for (std::size_t k = 1; k < cuts.size(); ++k)
+      for (double of_peak : budgets_before_fission) {
+        if (state_.out_of_time(0.1)) break;
+        auto const budget = static_cast<bytes_t>(of_peak * static_cast<double>(n->state.result.peak_bytes));
+        auto const choice = ground.choose(cuts[k], cuts[0], budget);
+        if (n->state.result.latency + 0.92 * choice.seconds > state_.goal.latency) continue;
+        auto e = checkpoint::build(n->state, ground, choice);
+        if (!e) continue;
+        if (auto made = state_.judge_edit(n, checkpoint{cuts[k].price, cuts[0].price, budget}, std::move(*e)))
+          found.push_back(std::move(made));
+      }
+    std::stable_sort(found.begin(), found.end(), [](node_ptr const& a, node_ptr const& b) {
+      return a->state.result.latency < b->state.result.latency;
+    });
+    bytes_t smallest = n->state.result.peak_bytes;
+    for (auto& f : found)
+      if (f->state.result.peak_bytes < smallest - smallest / 50 && f->state.result.latency <= state_.goal.latency) {
+        smallest = f->state.result.peak_bytes;
+        bases_.push_back(std::move(f));
+      }
+  }
+
+  State& state_;
+  std::vector<segments> by_segments_;
+  std::size_t first_with_room_ = SIZE_MAX;  // of these: fissions that other mutations are to go on from
+  node_ptr original_;                       // the program as it came: what given_ makes candidates of
+  plain_vector<bool> may_run_again_;        // by its op
+  std::unique_ptr<starting_points> given_;
+  double given_share_ = 0;       // of the budget, that these took
+  std::vector<node_ptr> bases_;  // what fissions_ are of
+  std::unique_ptr<fission_seeds> fissions_;
+};
+
+}  // namespace neap::inline v0::detail

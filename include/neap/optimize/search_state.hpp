@@ -1,0 +1,277 @@
+// What the parts of a search share (best_first.hpp): candidates, what is asked of them, the best so far, the queue.
+#pragma once
+
+#include <neap/core/worker_team.hpp>
+#include <neap/mutate/mutator.hpp>
+#include <neap/optimize/objective.hpp>
+#include <neap/optimize/pareto_front.hpp>
+#include <neap/optimize/search_budget.hpp>
+#include <neap/optimize/search_judge.hpp>
+#include <neap/optimize/search_options.hpp>
+#include <neap/optimize/seen_candidates.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+/// The mutations that led to a candidate, last one first; shared by its descendants while the search runs.
+struct search_trail {
+  std::shared_ptr<search_trail const> before;
+  std::string how;
+};
+inline std::shared_ptr<search_trail const> step(std::shared_ptr<search_trail const> before, std::string how) {
+  return std::make_shared<search_trail const>(search_trail{std::move(before), std::move(how)});
+}
+
+/// A candidate of a search over graphs of type G, reached by mutations of type Move.
+template <class G, class Move>
+struct search_node {
+  std::shared_ptr<search_trail const> path;
+  candidate<G> state;
+  double excess = 0;  // bytes above the target, summed over positions
+  bool expanded = false;
+  bool given = false;  // by somebody else
+  // Of a candidate that is not built yet: of what and how it is to be. Of its state only peak and latency are there.
+  std::shared_ptr<search_node> from;
+  std::optional<Move> how;
+  double gained = 0;  // of the excess of `from`
+};
+
+template <class G, class Moves, class Cost, class Scheduler>
+class search_state {
+ public:
+  using move = mutation_of<stream_of<Moves, G>>;
+  using node = search_node<G, move>;
+  using node_ptr = std::shared_ptr<node>;
+  using judge_type = search_judge<G, Cost, Scheduler>;
+  static constexpr bool reorders = judge_type::reorders;
+
+  search_state(G const& program, Moves const& moves, Cost const& cost, Scheduler const& scheduler,
+               search_options const& asked_for)
+      : graph(program),
+        options(asked_for),
+        allowed(allowed_by(moves)),
+        budget(asked_for),
+        team_(asked_for.threads) {
+    for (unsigned t = 0; t < team_.size(); ++t) judges_.emplace_back(cost, scheduler, options);
+  }
+
+  G const& graph;  // the program as it came
+  search_options const& options;
+  permissions const allowed;
+  search_budget budget;
+  double part = 1;     // of the budget: what the search may use so far
+  objective asked;     // its memory is lowered where addresses need more than the peak
+  objective goal;      // what the search goes for: what is asked, or while nothing meets that, the smallest peak
+  bytes_t target = 0;  // of the peak
+  std::vector<node_ptr> queue;
+  node_ptr best;
+  node_ptr roomy;  // the best one with some room left for addresses
+  seen_candidates seen;
+  pareto_front front;  // of all that was judged
+  optimized<G> out;
+
+  // ---- the goal
+
+  /// The search goes for a goal from now on. Where memory is not limited, the target falls with what is reached.
+  void seek(objective const& what) {
+    goal = what;
+    aim(what.limits_memory ? within_reach(what.memory) : out.original.peak_bytes);
+  }
+  void lower_target(bytes_t reached) { aim(reached - std::max<bytes_t>(reached / 50, 1)); }
+
+  bool is_met() const { return asked.fits(best->state.result); }
+  /// The best candidate fits and cost nothing: nothing is to be gained.
+  bool is_free() const {
+    return asked.limits_memory && best->state.result.latency <= out.original.latency * (1 + 1e-12) && is_met();
+  }
+  /// Whether a part of the budget is used up, or a limit is met that was hunted for.
+  bool out_of_time() const { return out_of_time(part); }
+  bool out_of_time(double of) const {
+    return (budget.is_hunting() && is_met()) ||
+           budget.is_used_up(of, out.candidates, (best ? best->state.graph : graph).op_count());
+  }
+  /// Whether one would be a better answer than the other: it fits and is better, or, where nothing fits, it is smaller, or
+  /// as small and quicker, within the limit of latency.
+  bool beats(simulation const& r, simulation const& other) const {
+    bool const fits = asked.fits(r);
+    if (asked.fits(other)) return fits && asked.better(r, other);
+    if (fits || r.latency > asked.latency) return fits;
+    return r.peak_bytes < other.peak_bytes || (r.peak_bytes == other.peak_bytes && r.latency < other.latency);
+  }
+  bool is_roomy(simulation const& r) const {
+    return asked.limits_memory && r.peak_bytes <= asked.memory - asked.memory / 64 && r.latency <= asked.latency;
+  }
+  bool hopeless(node const& n) const {
+    if (n.state.result.latency > goal.latency) return true;
+    if (goal.limits_memory && goal.fits(best->state.result))
+      return n.state.result.latency >= best->state.result.latency;
+    return false;
+  }
+
+  // ---- candidates
+
+  /// So many may wait: those of large graphs take much memory, some 500 bytes an op.
+  std::size_t most_waiting() const { return std::clamp<std::size_t>(200000 / (graph.op_count() + 1), 2, 64); }
+
+  judge_type& judge() { return judges_.front(); }
+  /// A whole candidate.
+  simulation judged_whole(G const& g, schedule const& order) {
+    auto result = judge().judge(g, order);
+    count({result.peak_bytes, result.latency});
+    return result;
+  }
+  node_ptr make_node(std::shared_ptr<search_trail const> path, G g, schedule order, simulation result) const {
+    auto n = std::make_shared<node>();
+    n->path = std::move(path);
+    n->state = {std::move(g), std::move(order), std::move(result)};
+    n->excess = excess_bytes(n->state.result.bytes_at, target);
+    return n;
+  }
+  /// A candidate enters the search: perhaps it is the best so far, and it waits to be expanded.
+  void offer(node_ptr const& n) {
+    consider(n);
+    queue.push_back(n);
+  }
+  void consider(node_ptr const& n) {
+    auto const& r = n->state.result;
+    if (is_roomy(r) && (!roomy || r.latency < roomy->state.result.latency)) roomy = n;
+    if (best && !beats(r, best->state.result)) return;
+    best = n;
+    out.history.push_back(standing());
+    tell(out.history.back());
+  }
+  /// Looks at mutations of a candidate, on all threads, and takes up what became of them, in their order: take(k, child).
+  /// A child that is not built yet is an outline; it is null for what came to nothing or was met before. Ends early where
+  /// the time is used up.
+  template <class Take>
+  void look(node_ptr const& from, std::vector<move> const& moves, std::optional<replay_facts>& replay, Take&& take) {
+    if (team_.size() == 1 || moves.size() == 1) {
+      for (std::size_t k = 0; k < moves.size() && (k == 0 || !out_of_time()); ++k)
+        take(k, take_up(from, moves[k], judge().look(from->state, moves[k], replay, target, seen)));
+      return;
+    }
+    if (!reorders && !replay) replay.emplace(from->state.graph, from->state.order);
+    std::vector<std::optional<looked_at<G>>> found(moves.size());
+    team_.run(moves.size(), [&](unsigned worker, std::size_t k) {
+      if (k == 0 || !out_of_time()) found[k] = judges_[worker].look(from->state, moves[k], replay, target, seen);
+    });
+    for (std::size_t k = 0; k < moves.size() && found[k] && (k == 0 || !budget.is_hunting() || !is_met()); ++k)
+      take(k, take_up(from, moves[k], std::move(*found[k])));
+  }
+  /// How many mutations one call of look() is best given: enough for all threads, as long as what they build finds room.
+  std::size_t looked_at_once() const {
+    if (team_.size() == 1) return 1;
+    return std::max<std::size_t>(200000 / (graph.op_count() + 1), team_.size());
+  }
+  /// Other candidates are looked at from now on.
+  void forget() {
+    for (auto& j : judges_) j.forget();
+  }
+
+  /// Judges what a mutation has made of a candidate. Nothing if it was met before, unless `again`.
+  template <class M>
+  node_ptr judge_edit(node_ptr const& from, M const& m, edited<G> e, bool again = false) {
+    return take_up(from, m, judge().look_at(std::move(e), seen, again), again);
+  }
+  /// Builds a candidate if it is an outline so far. False if it was met before; then it counts as expanded.
+  bool build(node_ptr const& n) {
+    if (!n->how) return true;
+    auto const from = std::move(n->from);
+    auto const m = std::move(*n->how);
+    n->how.reset();
+    auto e = judge().apply(from->state, m);
+    if (!e) return n->expanded = true, false;
+    ++out.profile.built;
+    auto const told_apart = judge().digest_of(e->graph, e->order);
+    if (!told_apart) refuse_order(e->graph, e->order, describe(m, from->state));
+    if (!seen.add(*told_apart)) return ++out.profile.duplicates, n->expanded = true, false;
+    auto result = judge().judge(e->graph, e->order);
+    *n = std::move(*make_node(step(from->path, describe(m, from->state)), std::move(e->graph), std::move(e->order),
+                              std::move(result)));
+    consider(n);
+    return true;
+  }
+  /// A candidate that was not judged as part of the search comes by.
+  void note(simulation const& r) { front.add({r.peak_bytes, r.latency}); }
+
+  /// What is known when the search is over: where time went.
+  void end() {
+    for (auto const& j : judges_) out.profile += j.profile;
+    out.front = std::move(front).points();
+    out.seconds = budget.elapsed();
+  }
+
+ private:
+  /// What nobody can reach is no target: bytes below the bound would be paid for dearly and in vain.
+  bytes_t within_reach(bytes_t limit) const { return std::max(limit, out.lower_bound_bytes); }
+  void aim(bytes_t at) {
+    target = at;
+    node const* last = nullptr;  // siblings stand together
+    double of_last = 0;
+    for (auto& q : queue) {
+      auto const& known = q->how ? *q->from : *q;
+      if (last != &known) of_last = excess_bytes(known.state.result.bytes_at, target), last = &known;
+      q->excess = q->how ? std::max(of_last - q->gained, q->state.result.peak_bytes > target ? 1.0 : 0.0) : of_last;
+    }
+  }
+
+  /// Each candidate that was judged, however it was, comes by here.
+  void count(memory_and_time what) {
+    ++out.candidates;
+    front.add(what);
+    if (options.progress && options.progress_every > 0 && best && budget.elapsed() >= tell_at_) tell(standing());
+  }
+  search_progress standing() const {
+    auto const& r = best->state.result;
+    return {r.peak_bytes, r.latency, asked.fits(r), out.lower_bound_bytes, out.candidates, budget.elapsed()};
+  }
+  void tell(search_progress const& p) {
+    tell_at_ = p.elapsed + options.progress_every;
+    if (options.progress) options.progress(p);
+  }
+
+  /// What a judge has found of a mutation becomes a candidate of the search.
+  template <class M>
+  node_ptr take_up(node_ptr const& from, M const& m, looked_at<G> found, bool again = false) {
+    if (found.told == outline_answer::told) {
+      if constexpr (std::is_same_v<M, move>) {
+        count(found.would_be);
+        auto n = std::make_shared<node>();
+        n->state.result.peak_bytes = found.would_be.peak_bytes, n->state.result.latency = found.would_be.latency;
+        n->excess = found.excess;
+        n->from = from, n->how = m, n->gained = from->excess - n->excess;
+        return n;
+      }
+    }
+    if (!found.made) return nullptr;
+    auto& e = *found.made;
+    if (!found.told_apart) refuse_order(e.graph, e.order, describe(m, from->state));
+    bool const first = seen.add(*found.told_apart);
+    out.profile.duplicates += !first;
+    if ((!first && !again) || !found.result) return nullptr;
+    count({found.result->peak_bytes, found.result->latency});
+    auto n = make_node(step(from->path, describe(m, from->state)), std::move(e.graph), std::move(e.order),
+                       std::move(*found.result));
+    consider(n);
+    return n;
+  }
+  [[noreturn]] static void refuse_order(G const& g, schedule const& order, std::string const& mutation) {
+    auto const why = check_order(g, order).message();
+    if (reorders) throw error("optimize: the scheduler's order is wrong after \"" + mutation + "\": " + why);
+    throw error("optimize: the mutation \"" + mutation + "\" gives a wrong order: " + why);
+  }
+
+  worker_team team_;
+  std::vector<judge_type> judges_;  // one a thread
+  double tell_at_ = 0;              // when progress is told next, unless the best changes before
+};
+
+}  // namespace neap::inline v0::detail

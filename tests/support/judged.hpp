@@ -1,0 +1,24 @@
+// A graph in an order with what a simulator says of it, every op but views taking one second.
+#pragma once
+
+#include <neap/plan/candidate.hpp>
+#include <neap/simulate/simulator.hpp>
+
+#include <utility>
+
+namespace neap::testing {
+
+struct unit_cost {
+  template <class G>
+  double operator()(G const& g, op_id o) const {
+    return flow::is_view(g, o) ? 0.0 : 1.0;
+  }
+};
+
+template <class G>
+candidate<G> judged(G g, schedule s) {
+  auto r = simulate(g, s, unit_cost{});
+  return {std::move(g), std::move(s), std::move(r)};
+}
+
+}  // namespace neap::testing
