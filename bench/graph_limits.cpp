@@ -1,22 +1,25 @@
 // Training graphs under limits of memory and of latency, as the peers' figures count: takeover off, alignment 1, each
 // graph's own latencies. One CSV row a point; every plan is verified.
 //
-//   bench_graph_limits [--seconds S] [--iterations N] [--swap BYTES_PER_SECOND] [--fission] [--free-joins] GRAPH...
+//   bench_graph_limits [--seconds S] [--iterations N] [--swap BYTES_PER_SECOND] [--fission] [--free-joins] [--beam K]
+//                      GRAPH...
 //
 // S: time budget of a point (default 30); N: candidates judged at most, for figures that do not depend on the machine.
 // With --fission ops run in parts too, and mean losses are read apart for it; ratios are to the graph as it stands in the
-// file all the same. --free-joins: what joins parts takes no time, as MAGIS counts. MAGIS's nets have its device, and its
-// limits.
+// file all the same. --free-joins: what joins parts takes no time, as MAGIS counts. --beam: K candidates are expanded a
+// round, as in MAGIS, in place of dives. MAGIS's nets have its device, and its limits.
 //
 // kind "memory": the limit is on memory and latency_ratio is what counts; "latency": the other way round.
 #include <neap/import/graph_file.hpp>
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/fission_sweep.hpp>
+#include <neap/mutate/later.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
+#include <neap/optimize/beam.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
@@ -76,6 +79,8 @@ int main(int count, char** arguments) {
     else if (a == "--iterations" && i + 1 < count)
       options.iterations = static_cast<std::size_t>(std::atof(arguments[++i]));
     else if (a == "--swap" && i + 1 < count) link = std::atof(arguments[++i]);
+    else if (a == "--beam" && i + 1 < count)
+      options.strategy = beam{.width = static_cast<std::size_t>(std::atoll(arguments[++i]))};
     else if (a == "--fission") parts = true;
     else if (a == "--free-joins") free_joins = true;
     else files.push_back(a);
@@ -83,11 +88,11 @@ int main(int count, char** arguments) {
   if (files.empty())
     return std::fprintf(stderr,
                         "usage: bench_graph_limits [--seconds S] [--iterations N] [--swap RATE] [--fission] "
-                        "[--free-joins] GRAPH...\n"),
+                        "[--free-joins] [--beam K] GRAPH...\n"),
            2;
   moves_t moves = link > 0 ? moves_t(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)))
                            : moves_t(rematerialize{} | truncate(32));
-  if (parts) moves = moves_t(chain(moves, fission{} | truncate(8)));
+  if (parts) moves = moves_t(chain(moves, fission{} | truncate(8) | later));
   std::puts("graph,nodes,kind,limit,fits,peak_ratio,latency_ratio,bound_ratio,first_s,seconds,candidates");
   bool right = true;
   for (auto const& file : files) {

@@ -10,6 +10,7 @@
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/fission_sweep.hpp>
+#include <neap/mutate/later.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
@@ -39,7 +40,7 @@ point plan_at(double limit, io::imported_graph const& g, search_options options)
   auto const cost = given_or{bench::device_of(g)};
   double const link = cost.other.to_device_bytes_per_second;
   moves_t const moves =
-      chain(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)), fission{} | truncate(8));
+      chain(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)), fission{} | truncate(8) | later);
   options.memory_at_most = memory_limit::of_original(limit);
   auto const found = optimize(g.program, moves, cost, g.order, options);
   auto const ratio = [&](bytes_t b) { return static_cast<double>(b) / static_cast<double>(found.original.peak_bytes); };

@@ -5,6 +5,7 @@
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/fission_sweep.hpp>
+#include <neap/mutate/later.hpp>
 #include <neap/mutate/magis_moves.hpp>
 #include <neap/mutate/no_moves.hpp>
 #include <neap/mutate/rematerialize.hpp>
@@ -12,6 +13,7 @@
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
+#include <neap/optimize/beam.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/optimize/solver_seeds.hpp>
 #include <neap/report/labels.hpp>
@@ -37,13 +39,14 @@ namespace {
 
 struct options {
   graph_input input;
-  std::string memory, latency, budget = "30s", moves = "all", solver = "all", device, costs, takeover = "on", out, csv,
-                               svg, pareto;
+  std::string memory, latency, budget = "30s", moves = "all", solver = "all", strategy = "best", device, costs,
+                               takeover = "on", out, csv, svg, pareto;
   neap::bytes_t alignment = 64;
   std::uint64_t seed = 1;
   unsigned threads = 1;
   std::size_t iterations = SIZE_MAX;
   bool json = false, profile = false;
+  bool timed = true;  // a clock runs: not where candidates alone are counted
 };
 
 using moves_t = neap::any_mutator<neap::graph>;
@@ -76,7 +79,9 @@ moves_t pipeline(std::string const& names, double link, neap::graph const& g, st
   if (remat && swap) with(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)));
   else if (swap) with(neap::swap{link} | truncate(32));
   else if (remat) with(rematerialize{} | truncate(32));
-  if (fission) with(neap::fission{} | truncate(moves ? 8 : 32));
+  // A sweep over fissions takes as long as hundreds of the others; seeds are fissions already.
+  if (fission && moves) with(neap::fission{} | truncate(8) | later);
+  else if (fission) with(neap::fission{} | truncate(32));
   if (undo) with(undo_moves | truncate(8));
   if (order) with(reorder{} | truncate(8));
   if (rules) {
@@ -93,6 +98,16 @@ moves_t pipeline(std::string const& names, double link, neap::graph const& g, st
 neap::solver_choice solvers_of(std::string const& name) {
   if (name == "all") return neap::all_solvers;
   return {.rotor = name == "rotor", .checkmate = name == "checkmate", .hierarchy = name == "hierarchy"};
+}
+
+/// "best": the search's own; "beam:K": K candidates a round.
+neap::any_search_strategy strategy_of(std::string const& name) {
+  if (name == "best") return {};
+  auto const width = name.starts_with("beam:") ? parse_quantity(name.substr(5)) : std::nullopt;
+  if (!width || !width->unit.empty() || !(width->number >= 1 && width->number <= 1000) ||
+      width->number != std::floor(width->number))
+    throw refused{"--search: \"" + name + "\" is not known: best, or beam:K with K from 1 to 1000"};
+  return neap::beam{.width = static_cast<std::size_t>(width->number)};
 }
 
 /// Set by SIGINT: the search ends with the best plan so far. A second one ends the program.
@@ -166,12 +181,15 @@ int run(options const& o) {
   search.time = neap::time_budget(
       std::max(0.95 * budget - std::chrono::duration<double>(std::chrono::steady_clock::now() - began),
                std::chrono::duration<double>::zero()));
+  if (!o.timed) search.time = neap::time_budget(std::chrono::hours(24 * 365));
   // Checking and writing an op takes about as long as reading one.
   search.seconds_an_op_afterwards =
       (o.out.empty() ? 0.1 : 0.6) * reading / static_cast<double>(g.program.op_count() + 1);
   search.memory = {o.alignment, o.takeover == "on"};
   search.seed = o.seed;
   search.iterations = o.iterations;
+  search.threads = o.threads;
+  search.strategy = strategy_of(o.strategy);
   search.stop = interrupted().get_token();
   std::signal(SIGINT, [](int) {
     std::signal(SIGINT, SIG_DFL);
@@ -315,8 +333,10 @@ void add_plan(CLI::App& app, int& exit) {
   o->input.add_to(*command);
   command->add_option("--memory-limit", o->memory, "bytes (2GiB) or a ratio of the original peak (0.4)");
   command->add_option("--latency-limit", o->latency, "a time (250ms) or a ratio of the original latency (1.1)");
-  command->add_option("--time-budget", o->budget, "in all; a twentieth of it is for checking and writing")
-      ->capture_default_str();
+  auto* const time = command->add_option("--time-budget", o->budget,
+                                         "in all; a twentieth of it is for checking and writing; with --iterations "
+                                         "and without this no clock runs");
+  time->capture_default_str();
   command
       ->add_option("--moves", o->moves,
                    "all (remat,swap,fission,reorder), or some of remat,swap,fission,reorder,undo,rules")
@@ -329,6 +349,10 @@ void add_plan(CLI::App& app, int& exit) {
           "solvers' plans are where the search starts")
       ->check(CLI::IsMember({"all", "search", "rotor", "checkmate", "hierarchy"}))
       ->capture_default_str();
+  command
+      ->add_option("--search", o->strategy,
+                   "best: dives from whatever promises most; beam:K: K candidates are expanded a round, as in MAGIS")
+      ->capture_default_str();
   command->add_option("--device", o->device, "h100-like, host, or a JSON file; default: the graph's own latencies");
   command->add_option("--costs", o->costs,
                       "measured costs, as neap::cost_table saves them: they come before all others");
@@ -338,10 +362,11 @@ void add_plan(CLI::App& app, int& exit) {
   command->add_option("--alignment", o->alignment, "of every buffer, in bytes")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
-  command->add_option("--seed", o->seed, "of random choices: this version's search makes none")
+  command->add_option("--seed", o->seed, "of random choices")
       ->check(CLI::Range(std::int64_t{0}, INT64_MAX))
       ->capture_default_str();
-  command->add_option("--threads", o->threads, "this version's search runs on one; the answer does not depend on it")
+  command
+      ->add_option("--threads", o->threads, "that judge candidates; with --iterations the plan does not depend on it")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command
@@ -355,7 +380,10 @@ void add_plan(CLI::App& app, int& exit) {
                       "peak against latency of all that was judged and nothing beats: CSV, or a picture (FILE.svg)");
   command->add_flag("--profile", o->profile, "what was drawn, built and judged, and where the time went");
   command->add_flag("--json", o->json, "one JSON object");
-  command->callback([o, &exit] { exit = run(*o); });
+  command->callback([o, time, &exit] {
+    o->timed = time->count() > 0 || o->iterations == SIZE_MAX;
+    exit = run(*o);
+  });
 }
 
 }  // namespace cli
