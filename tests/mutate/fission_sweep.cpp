@@ -3,6 +3,7 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
 
 #include "../support/opaque_twin.hpp"
@@ -10,6 +11,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 using namespace neap;
@@ -72,22 +74,101 @@ TEST_CASE("near a fission there are others, its own among them") {
   CHECK(same + others > 10);
 }
 
-TEST_CASE("the mutator yields fissions that lower the peak, the best buy first, and leaves parts alone") {
-  auto const g = opaque_twin(random_model(4, 16));
-  auto const c = judged(g, given_order{}(g));
-  auto stream = (fission{} | truncate(6))(c);
-  std::size_t n = 0;
-  while (auto const m = stream.next()) {
-    ++n;
-    CHECK(m->parts > 1);
-    auto const e = m->apply(c);
-    if (!e) continue;
-    auto const again = judged(e->graph, e->order);
-    auto in_parts = fission{}(again);
-    CHECK_FALSE(in_parts.next());
+TEST_CASE("stretches at the peak come down as far as is said, the best buy first, within a latency") {
+  std::size_t met = 0, missed = 0, wrong = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    auto const g = opaque_twin(random_model(seed, 16));
+    auto const c = judged(g, given_order{}(g));
+    auto const target = c.result.resident_bytes + (c.result.peak_bytes - c.result.resident_bytes) * 4 / 5;
+    auto const latency = 1.2 * c.result.latency;
+    neap::detail::fission_sweep sweep(c.graph, c.order, c.result, {});
+    auto const found = sweep.at_the_peak(target, latency, 3);
+    CHECK(found.size() <= 3);
+    bool was_above = false;
+    for (auto const& f : found) {
+      CHECK(f.what.first <= c.result.peak_position);
+      CHECK(c.result.peak_position <= f.what.last);
+      CHECK(f.inside < c.result.peak_bytes);
+      CHECK(f.latency <= latency);
+      CHECK_FALSE((was_above && f.inside <= target));  // those that come down come first
+      was_above |= f.inside > target;
+      auto const e = f.what.apply(c);
+      if (!e) continue;
+      auto const real = simulate(e->graph, e->order, given_latencies{}, exact);
+      // What runs before the stretch is as it was: the same bytes at the same positions.
+      for (std::uint32_t p = 0; p < f.what.first; ++p) CHECK(real.bytes_at[p] == c.result.bytes_at[p]);
+      bytes_t inside = 0;
+      auto const behind = c.order.size() - 1 - f.what.last;
+      for (auto p = std::size_t{f.what.first}; p + behind < e->order.size(); ++p)
+        inside = std::max(inside, real.bytes_at[p]);
+      (f.inside <= target ? met : missed) += 1;
+      wrong +=
+          std::abs(static_cast<double>(inside - f.inside)) > 0.15 * static_cast<double>(f.inside - real.resident_bytes);
+    }
   }
-  CHECK(n > 0);
-  CHECK(n <= 6);
+  MESSAGE(met << " met the target, " << missed << " did not, " << wrong << " estimated wrong");
+  CHECK(met > 20);
+  CHECK(missed > 5);
+  CHECK(wrong * 5 < met + missed);
+}
+
+TEST_CASE("a batch that is joined with its tokens is no limit to parts where tokens alone are cut") {
+  // [4, 64, 8] -> [256, 8]: the batch has four elements, what comes behind it in one axis has 256.
+  graph_editor edit{standard_operators::facets};
+  auto const x = edit.add_source(role::input, {dtype::f32, {4, 64, 8}});
+  auto const w = edit.add_source(role::input, {dtype::f32, {8, 4096}});
+  auto const rows = edit.add(op::reshape{{256, 8}}, {x})[0];
+  auto const wide = edit.add(op::matmul{}, {rows, w})[0];
+  auto const bent = edit.add(op::gelu{}, {wide})[0];
+  edit.keep(edit.add(op::sum{{1}}, {bent})[0], role::output);
+  graph const g(std::move(edit).finish());
+  auto const order = given_order{}(g);
+  candidate<graph> const c{g, order, simulate(g, order, roofline::host(1), exact)};
+  dimension_graph const dims(g);
+  CHECK(dims.extent(dims.component(x, 0)) == 4);
+  std::int64_t most = 0;
+  for (auto const& f : neap::detail::fission_sweep(c.graph, c.order, c.result, {}).front()) {
+    CHECK(256 % f.what.parts == 0);
+    CHECK(g.type(f.what.along.value).dims[f.what.along.axis] % f.what.parts == 0);
+    if (f.what.apply(c)) most = std::max(most, f.what.parts);
+  }
+  CHECK(most == 256);
+}
+
+TEST_CASE("the mutator yields fissions that lower the peak, the best buy first, and leaves parts as they are") {
+  std::size_t n = 0, more = 0;
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    auto const g = opaque_twin(random_model(seed, 16));
+    auto const c = judged(g, given_order{}(g));
+    auto stream = (fission{} | truncate(6))(c);
+    std::size_t mine = 0;
+    while (auto const m = stream.next()) {
+      ++mine;
+      CHECK(m->parts > 1);
+      auto const e = m->apply(c);
+      if (!e) continue;
+      auto const once = judged(e->graph, e->order);
+      auto again = fission{}(once);
+      for (auto f = again.next(); f; f = again.next()) {
+        auto const twice = f->apply(once);
+        if (!twice) continue;
+        ++more;
+        std::size_t were = 0, are = 0;
+        for (auto o : once.graph.ops()) were += once.graph.record(o).part != nothing<part_id>;
+        for (auto o : twice->graph.ops()) {
+          auto const p = twice->graph.record(o).part;
+          are += p != nothing<part_id>;
+          if (p != nothing<part_id>) CHECK(twice->graph.part(p).of == nothing<part_id>);
+        }
+        CHECK(are > were);
+      }
+    }
+    n += mine;
+    CHECK(mine <= 6);
+  }
+  CHECK(n > 8);
+  CHECK(more > 0);
   CHECK(allowed_by(fission{} | truncate(6)).cut);
   CHECK_FALSE(allowed_by(fission{} | truncate(6)).recompute);
 }

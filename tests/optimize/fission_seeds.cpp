@@ -91,6 +91,35 @@ TEST_CASE("with a latency limit the peak falls at least as far in parts as witho
   CHECK(lower > (sanitized ? 1 : 5));
 }
 
+TEST_CASE("several stretches run in parts where one is not enough") {
+  // Blocks that each widen what they read: no axis goes through all of them, for each turns its rows to columns.
+  graph_editor edit{standard_operators::facets};
+  constexpr int blocks = 5;
+  auto x = edit.add_source(role::input, {dtype::f32, {64, 64}});
+  for (int k = 0; k < blocks; ++k) {
+    auto const w = edit.add_source(role::input, {dtype::f32, {64, 2048}});
+    auto const wide = edit.add(op::gelu{}, {edit.add(op::matmul{}, {x, w})[0]})[0];
+    auto const back = edit.add(op::matmul{.transpose_b = true}, {wide, w})[0];
+    x = edit.add(op::softmax{}, {edit.add(op::matmul{.transpose_a = true}, {back, back})[0]})[0];
+  }
+  edit.keep(x, role::output);
+  graph const g(std::move(edit).finish());
+  auto const order = given_order{}(g);
+  candidate<graph> const c{g, order, simulate(g, order, cost, exact)};
+  auto least = c.result.peak_bytes;
+  for (auto const& f : neap::detail::fission_sweep(g, order, c.result, {}).front()) least = std::min(least, f.peak);
+  auto const limit = c.result.resident_bytes + (c.result.peak_bytes - c.result.resident_bytes) / 4;
+  REQUIRE(limit < least);  // one fission does not do it
+  auto const found = optimize(g, with, cost, limited(limit), order);
+  CHECK_MESSAGE(found.fits, found.why_not());
+  CHECK(found.placed.graph.parts().size() > 1);
+  std::size_t stretches = 0;
+  for (auto const& s : found.steps) stretches += s.find("parts along axis") != s.npos;
+  CHECK(stretches == blocks);
+  auto const verdict = verify_plan(g, found.placed, stated_durations({std::nullopt, true, roofline::host(2)}));
+  CHECK_MESSAGE(verdict.ok(), verdict.message());
+}
+
 TEST_CASE("seeds are ranked by what is asked, and sharpened until they could not be nearer") {
   auto const g = opaque_twin(random_model(5, 16));
   auto const order = given_order{}(g);
@@ -98,7 +127,7 @@ TEST_CASE("seeds are ranked by what is asked, and sharpened until they could not
   objective goal;
   goal.limits_memory = true;
   goal.memory = c.result.peak_bytes * 3 / 4;
-  neap::detail::fission_seeds seeds(goal);
+  neap::detail::fission_seeds seeds(goal, {});
   seeds.add(c);
   auto const ranked = seeds.ranked(goal.memory);
   REQUIRE_FALSE(ranked.empty());
@@ -123,7 +152,7 @@ TEST_CASE("fissions are ranked by what is asked, and what was tried makes room f
     auto const order = given_order{}(g);
     candidate<graph> const c{g, order, simulate(g, order, cost, exact)};
     objective const goal{.latency = 1.01 * c.result.latency, .limits_latency = true};
-    neap::detail::fission_seeds seeds(goal);
+    neap::detail::fission_seeds seeds(goal, {});
     seeds.add(c);
     bytes_t last[2] = {0, 0};
     for (auto all = seeds.ranked(0); !all.empty(); all = seeds.ranked(0)) {

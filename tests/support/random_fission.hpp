@@ -23,12 +23,31 @@ inline std::optional<fission_of> random_fission(candidate<graph> const& c, rando
   return f;
 }
 
+/// The same with any number of parts up to eight that divides some axis which goes with the one drawn.
+inline std::optional<fission_of> random_fission_of_some(candidate<graph> const& c, dimension_graph const& dims,
+                                                        random_stream& draw) {
+  auto f = random_fission(c, draw);
+  if (!f) return f;
+  f->parts = 2 + draw.below(7);
+  for (auto const& a : dims.axes(dims.component(f->along.value, f->along.axis)))
+    if (c.graph.type(a.value).dims[a.axis] % f->parts == 0) return f;
+  return std::nullopt;
+}
+
 /// What the first of some fissions that can be built makes of a candidate; nothing if none can.
 inline std::optional<edited<graph>> any_fission(candidate<graph> const& c, random_stream& draw) {
   for (int tries = 0; tries < 20; ++tries)
     if (auto const f = random_fission(c, draw))
       if (auto e = f->apply(c)) return e;
   return std::nullopt;
+}
+
+/// The same, and in half of the cases one more of what came of it.
+inline std::optional<edited<graph>> some_fissions(candidate<graph> const& c, random_stream& draw) {
+  auto e = any_fission(c, draw);
+  if (!e || draw.below(2) == 0) return e;
+  if (auto more = any_fission({e->graph, e->order, {}}, draw)) return more;
+  return e;
 }
 
 }  // namespace neap::testing

@@ -202,7 +202,9 @@ class part_builder {
     }
     what.whole_flops = what.flops, what.whole_bytes = what.read + what.written;
     what.flops /= static_cast<double>(parts_);
-    if (in_whole > 0) what.read *= in_part / in_whole;
+    // Inputs are read in part, or whole by each part; what is read more than once (gathered rows), as much as is made of it.
+    auto const again = std::max(what.read - in_whole, 0.0);
+    if (in_whole > 0) what.read = (what.read - again) * (in_part / in_whole) + again / static_cast<double>(parts_);
     if (out_whole > 0) what.written *= out_part / out_whole;
     return edit_.add_opaque(g_.target(o), what, span_of(inputs_), rules_, {}, g_.details(o));
   }
@@ -327,16 +329,15 @@ struct fission_of {
 
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c) const {
-    if (first > last || last >= c.order.size() || parts < 2) return std::nullopt;
     dimension_graph const dims(c.graph);
-    fission_axes const axes(c.graph, dims, dims.component(along.value, along.axis));
-    return apply(c, positions(c.order), axes);
+    return apply(c, positions(c.order), dims);
   }
   /// The same with what is known of the candidate already.
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c, table<op_id, std::uint32_t> const& at,
-                                 fission_axes const& axes) const {
-    if (axes.extent() % parts != 0) return std::nullopt;
+                                 dimension_graph const& dims) const {
+    if (first > last || last >= c.order.size() || parts < 2) return std::nullopt;
+    fission_axes const axes(c.graph, dims, dims.component(along.value, along.axis), parts);
     fission_region const region(c.graph, c.order, at, axes, first, last);
     if (region.inside_count() == 0) return std::nullopt;
     detail::part_builder build(c.graph, c.order, at, axes, region, parts);

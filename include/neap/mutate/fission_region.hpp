@@ -13,31 +13,34 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/ir/dimension_graph.hpp>
+#include <neap/ir/operators/movement.hpp>
+#include <neap/ir/operators/parts.hpp>
+#include <neap/ir/operators/unary.hpp>
 #include <neap/plan/schedule.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace neap::inline v0 {
 
-/// How the values and ops of a graph take part in cutting along one component.
+/// How the values and ops of a graph take part in cutting along one component, into a number of parts that divides
+/// `grain`. Axes of one component may have several extents (a batch of 4 is joined with its 4 x 512 tokens): ops with an
+/// axis that `grain` does not divide are not cut.
 class fission_axes {
  public:
   /// O(values + ops of the component + their links).
-  NEAP_ONCE fission_axes(op_graph const& g, dimension_graph const& dims, component_id c)
-      : extent_(dims.extent(c)),
+  NEAP_ONCE fission_axes(op_graph const& g, dimension_graph const& dims, component_id c, std::int64_t grain)
+      : grain_(grain),
         axis_(g.value_count(), std::int8_t{-1}),
         whole_(g.op_count(), 0),
         role_(g.op_count(), std::uint8_t{0}) {
     for (auto const& a : dims.axes(c)) {
       auto& mine = axis_[a.value];
       mine = mine == -1 ? static_cast<std::int8_t>(a.axis) : two_axes;
-      if (auto const n = g.type(a.value).dims[a.axis]; n < extent_) extent_ = n;
     }
     for (auto const& m : dims.members(c)) judge(g, m.op);
   }
 
-  /// How many elements the cut axis has (of its shortest form): parts must divide it.
-  std::int64_t extent() const { return extent_; }
   /// Along which axis a value is cut; -1: it is whole in every part.
   int axis(value_id v) const { return axis_[v]; }
   /// The op can run on pieces.
@@ -60,9 +63,23 @@ class fission_axes {
  private:
   static constexpr std::int8_t two_axes = -2;
 
+  /// The op cuts, copies or joins what parts of another fission read or make: no op of the program's.
+  static bool serves_parts(op_graph const& g, op_id o) {
+    if (g.as<op::mul_scalar>(o)) {
+      auto const from = g.producer(g.inputs(o)[0]);
+      return from != nothing<op_id> && g.as<op::combine_into>(from);
+    }
+    if (!g.as<op::slice>(o) && !g.as<op::copy>(o)) return false;
+    auto const out = g.output(o);
+    if (g.uses(out).empty()) return !g.is_kept(out);
+    for (auto const& u : g.uses(out))
+      if (g.record(u.op).part != nothing<part_id> || serves_parts(g, u.op)) return true;
+    return false;
+  }
   /// One loop of the op runs along the component, and every output is a piece or can be combined.
   NEAP_ONCE void judge(op_graph const& g, op_id o) {
-    if (g.record(o).part != nothing<part_id> || g.record(o).rewritten || flow::stream(g, o) != op_stream::compute)
+    if (g.record(o).part != nothing<part_id> || g.record(o).rewritten || serves_parts(g, o) ||
+        flow::stream(g, o) != op_stream::compute)
       return;
     auto const in = g.inputs(o);
     auto const out = g.outputs(o);
@@ -95,6 +112,8 @@ class fission_axes {
       } else if (axis_[out[static_cast<std::size_t>(l.output)]] != l.out_axis) {
         return;
       }
+      if (g.type(v).dims[l.in_axis] % grain_ != 0) return;
+      if (l.output >= 0 && g.type(out[static_cast<std::size_t>(l.output)]).dims[l.out_axis] % grain_ != 0) return;
       auto const from = static_cast<std::uint32_t>(l.input);
       linked[from] = linked[end_of(l)] = true;
       together.join(from, end_of(l));
@@ -120,7 +139,7 @@ class fission_axes {
     role_[o] = partial ? static_cast<std::uint8_t>(1 + static_cast<int>(how)) : std::uint8_t{1};
   }
 
-  std::int64_t extent_;
+  std::int64_t grain_;
   table<value_id, std::int8_t> axis_;
   table<op_id, std::uint64_t> whole_;  // inputs that have an axis in the component and are read whole, as bits
   table<op_id, std::uint8_t> role_;  // 0: cannot be cut; 1: its outputs are pieces; more: 1 + how partial ones combine

@@ -17,6 +17,8 @@
 #include <neap/plan/candidate.hpp>
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -26,13 +28,18 @@ struct estimated_fission {
   fission_of what;
   bytes_t peak = 0;
   seconds_t latency = 0;
+  bytes_t inside = 0;  // the most within the stretch
 };
 
 struct fission_sweep_options {
   std::uint32_t starts = 20, ends = 20;  // positions tried before and after the peak, beside the first and the last;
                                          // more of small programs, fewer of large ones
   std::uint32_t components = 4;          // the largest ones, by the bytes they can cut
+  std::uint32_t extents = 3;             // of each: numbers of parts that divide all its axes, and that divide some
   std::int64_t most_parts = 256;
+  // Of the device; negative: guessed from what the ops take.
+  seconds_t launch = -1;
+  double seconds_per_byte = -1;  // moved when parts are joined
 };
 
 namespace detail {
@@ -54,7 +61,17 @@ class fission_sweep {
         for (auto v : g.outputs(order[p])) pair(g.storage(v), p);
       }
     });
-    find_launch();
+    born_.build(order.size(),
+                [&](auto&& pair) { each_life([&](storage_id s, live_range l) { pair(moment{l.first}, s); }); });
+    dying_.build(order.size(),
+                 [&](auto&& pair) { each_life([&](storage_id s, live_range l) { pair(moment{l.last}, s); }); });
+    there_before_.assign(order.size() + 1, 0);
+    for (std::uint32_t p = 0; p < order.size(); ++p) {
+      there_before_[p + 1] = there_before_[p];
+      for (auto s : born_[moment{p}]) there_before_[p + 1] += g_.bytes(s);
+      for (auto s : dying_[moment{p}]) there_before_[p + 1] -= g_.bytes(s);
+    }
+    launch_ = find_launch(), seconds_per_byte_ = find_seconds_per_byte();
     highest_before_.assign(order_.size() + 1, 0), highest_after_.assign(order_.size() + 1, 0);
     for (std::size_t p = 0; p < order_.size(); ++p)
       highest_before_[p + 1] = std::max(highest_before_[p], result_.bytes_at[p]);
@@ -66,20 +83,21 @@ class fission_sweep {
   NEAP_ONCE std::vector<estimated_fission> front() {
     std::vector<estimated_fission> all;
     if (order_.size() < 2) return all;
-    for (auto c : largest_components()) {
-      fission_axes const axes(g_, dims_, c);
-      auto const along = dims_.axes(c)[0];
-      auto const n = static_cast<std::uint32_t>(order_.size());
-      for (auto first : spread(0, result_.peak_position, options_.starts))
-        for (auto last : spread(result_.peak_position, n - 1, options_.ends))
-          try_stretch(axes, along, first, last, all);
-    }
+    for (auto c : largest_components())
+      for (auto const& numbers : numbers_of_parts(c)) {
+        fission_axes const axes(g_, dims_, c, numbers.grain);
+        auto const n = static_cast<std::uint32_t>(order_.size());
+        for (auto first : spread(0, result_.peak_position, options_.starts))
+          for (auto last : spread(result_.peak_position, n - 1, options_.ends))
+            try_stretch(axes, numbers, first, last, all);
+      }
     return keep_front(std::move(all));
   }
   /// The same of stretches that begin and end near those of a fission: up to `reach` positions away.
   NEAP_ONCE std::vector<estimated_fission> front_near(fission_of const& f, std::uint32_t reach) {
     std::vector<estimated_fission> all;
-    fission_axes const axes(g_, dims_, dims_.component(f.along.value, f.along.axis));
+    auto const like = numbers_like(f);
+    fission_axes const axes(g_, dims_, dims_.component(f.along.value, f.along.axis), like.grain);
     auto const n = static_cast<std::uint32_t>(order_.size());
     constexpr std::uint32_t steps = 6;
     auto const around = [&](std::uint32_t at) {
@@ -87,18 +105,47 @@ class fission_sweep {
     };
     for (auto first : around(f.first))
       for (auto last : around(f.last))
-        if (first <= last) try_stretch(axes, f.along, first, last, all);
+        if (first <= last) try_stretch(axes, like, first, last, all);
     return keep_front(std::move(all));
+  }
+  /// Stretches around the peak, within a latency: those that come down to `target`, the most bytes above that, summed over
+  /// positions, for the least time; behind them the others, the lowest first. The first `most` of them.
+  NEAP_ONCE std::vector<estimated_fission> at_the_peak(bytes_t target, seconds_t latency, std::size_t most) {
+    std::vector<estimated_fission> all;
+    if (order_.size() < 2) return all;
+    auto const top = result_.peak_position;
+    auto const end = static_cast<std::uint32_t>(order_.size());
+    for (auto c : largest_components(top))
+      for (auto const& numbers : numbers_of_parts(c)) {
+        fission_axes const axes(g_, dims_, c, numbers.grain);
+        for (std::uint32_t before = 0; before <= top; before = further(before))
+          for (std::uint32_t behind = 0; behind < end - top; behind = further(behind))
+            if (before <= 16 * (behind + 1) && behind <= 16 * (before + 1))
+              try_stretch(axes, numbers, top - before, top + behind, all);
+      }
+    std::erase_if(all, [&](estimated_fission const& f) { return f.latency > latency; });
+    std::vector<double> above(end + 1, 0);
+    for (std::uint32_t p = 0; p < end; ++p)
+      above[p + 1] = above[p] + static_cast<double>(std::max<bytes_t>(result_.bytes_at[p] - target, 0));
+    auto const worth = [&](estimated_fission const& f) {
+      if (f.inside > target) return -static_cast<double>(f.inside);
+      return (above[f.what.last + 1] - above[f.what.first]) / (f.latency - result_.latency + 1e-5 * result_.latency);
+    };
+    std::stable_sort(all.begin(), all.end(),
+                     [&](estimated_fission const& a, estimated_fission const& b) { return worth(a) > worth(b); });
+    if (all.size() > most) all.resize(most);
+    return all;
   }
   /// A fission of the candidate that is swept, built with what is known of it already.
   template <class G>
   std::optional<edited<G>> apply(fission_of const& f, candidate<G> const& c) const {
-    return f.apply(c, at_, fission_axes(g_, dims_, dims_.component(f.along.value, f.along.axis)));
+    return f.apply(c, at_, dims_);
   }
   /// About how far apart the stretches of front() begin.
   std::uint32_t spacing() const { return static_cast<std::uint32_t>(order_.size()) / (2 * options_.starts) + 1; }
 
-  static std::vector<estimated_fission> keep_front(std::vector<estimated_fission> all) {
+  std::vector<estimated_fission> keep_front(std::vector<estimated_fission> all) const {
+    std::erase_if(all, [&](estimated_fission const& f) { return f.peak >= result_.peak_bytes; });
     std::stable_sort(all.begin(), all.end(), [](estimated_fission const& a, estimated_fission const& b) {
       return a.latency != b.latency ? a.latency < b.latency : a.peak < b.peak;
     });
@@ -109,6 +156,14 @@ class fission_sweep {
   }
 
  private:
+  enum class moment : std::uint32_t {};  // a position of the order
+
+  /// Calls f(storage, life) with those that come and go.
+  template <class F>
+  void each_life(F&& f) const {
+    for (auto s : g_.storages())
+      if (!g_.is_resident(s) && !result_.live[s].empty()) f(s, result_.live[s]);
+  }
   /// Positions of [low, high]: both ends, and others at equal distances.
   static std::vector<std::uint32_t> spread(std::uint32_t low, std::uint32_t high, std::uint32_t count) {
     std::vector<std::uint32_t> at;
@@ -123,14 +178,17 @@ class fission_sweep {
     auto const n = static_cast<std::uint32_t>(order_.size());
     return n > 8000 ? std::min(asked, 12u) : std::max(asked, std::min(40u, 9600 / (n + 1)));
   }
-  /// Those that can cut the most bytes of what is not resident.
-  std::vector<component_id> largest_components() const {
+  static std::uint32_t further(std::uint32_t distance) { return distance < 4 ? distance + 1 : distance + distance / 2; }
+  /// Those that can cut the most bytes of what is not resident, or of what is there at a position.
+  std::vector<component_id> largest_components(std::uint32_t at = no_id) const {
     std::vector<std::pair<double, component_id>> all;
     for (auto c : dims_.components()) {
-      if (dims_.extent(c) < 2 || dims_.members(c).size() < 2) continue;
+      if (dims_.members(c).size() < 2) continue;
       double bytes = 0;
       for (auto const& a : dims_.axes(c))
-        if (auto const& r = g_.record(a.value); r.alias == alias_kind::fresh && !g_.is_resident(r.storage))
+        if (auto const& r = g_.record(a.value);
+            r.alias == alias_kind::fresh && !g_.is_resident(r.storage) && g_.type(a.value).dims[a.axis] > 1 &&
+            (at == no_id || (result_.live[r.storage].first <= at && result_.live[r.storage].last >= at)))
           bytes += static_cast<double>(g_.bytes(r.storage));
       if (bytes > 0) all.emplace_back(-bytes, c);
     }
@@ -140,18 +198,84 @@ class fission_sweep {
       if (out.size() < options_.components && 10 * bytes <= all.front().first) out.push_back(c);
     return out;
   }
-  /// What a launch costs, guessed: the quickest op that takes any time worth speaking of.
-  void find_launch() {
-    launch_ = result_.latency;
+  /// Numbers of parts that divide the same axes of a component, so that the same ops can be cut.
+  struct part_numbers {
+    std::int64_t grain = 0;   // the greatest common divisor of those axes' extents
+    value_axis along{};       // the first of them
+    std::size_t axes = 0;     // how many they are
+    std::uint64_t which = 0;  // of the extents that the component has, as bits
+    std::vector<std::int64_t> parts;
+  };
+  /// All of a component, those first that divide the most axes. O(axes + most_parts).
+  NEAP_ONCE std::vector<part_numbers> numbers_of_parts(component_id c) const {
+    struct extent_row {
+      std::int64_t extent;
+      value_axis first;
+      std::size_t axes;
+    };
+    std::vector<extent_row> extents;
+    for (auto const& a : dims_.axes(c)) {
+      auto const n = g_.type(a.value).dims[a.axis];
+      auto const at = std::find_if(extents.begin(), extents.end(), [&](auto const& e) { return e.extent == n; });
+      if (at != extents.end()) ++at->axes;
+      else if (n > 1 && extents.size() < 64) extents.push_back({n, a, 1});
+    }
+    std::vector<part_numbers> all;
+    for (std::int64_t n = 2; n <= options_.most_parts; ++n) {
+      part_numbers mine;
+      mine.parts = {n};
+      for (std::size_t i = 0; i < extents.size(); ++i) {
+        auto const& e = extents[i];
+        if (e.extent % n != 0) continue;
+        if (mine.which == 0) mine.along = e.first;
+        mine.grain = std::gcd(mine.grain, e.extent), mine.axes += e.axes, mine.which |= std::uint64_t{1} << i;
+      }
+      if (mine.which == 0) continue;
+      auto const same =
+          std::find_if(all.begin(), all.end(), [&](part_numbers const& x) { return x.which == mine.which; });
+      if (same != all.end()) same->parts.push_back(n);
+      else all.push_back(std::move(mine));
+    }
+    std::stable_sort(all.begin(), all.end(),
+                     [](part_numbers const& a, part_numbers const& b) { return a.axes > b.axes; });
+    if (all.size() > options_.extents) all.resize(options_.extents);
+    return all;
+  }
+  /// Those among which a fission's is.
+  NEAP_ONCE part_numbers numbers_like(fission_of const& f) const {
+    for (auto& x : numbers_of_parts(dims_.component(f.along.value, f.along.axis)))
+      if (std::find(x.parts.begin(), x.parts.end(), f.parts) != x.parts.end()) return std::move(x);
+    return {f.parts, f.along, 1, 1, {f.parts}};
+  }
+  /// What a launch costs: the quickest op that takes any time worth speaking of, if that was not told.
+  seconds_t find_launch() const {
+    if (options_.launch >= 0) return options_.launch;
+    auto launch = result_.latency;
     auto const least = 1e-7 * result_.latency / static_cast<double>(std::max<std::size_t>(order_.size(), 1));
     for (std::size_t p = 0; p < order_.size(); ++p) {
       auto const t = result_.end[p] - result_.start[p];
-      if (t > least && t > 1e-10) launch_ = std::min(launch_, t);
+      if (t > least && t > 1e-10) launch = std::min(launch, t);
     }
+    return launch;
+  }
+  /// What joining costs: as much for each byte as the quickest quarter of the ops that do not wait for their launch.
+  double find_seconds_per_byte() const {
+    if (options_.seconds_per_byte >= 0) return options_.seconds_per_byte;
+    std::vector<double> all;
+    for (std::size_t p = 0; p < order_.size(); ++p) {
+      double bytes = 0;
+      for (auto v : g_.inputs(order_[p])) bytes += touched_bytes(g_.layout(v));
+      for (auto v : g_.outputs(order_[p])) bytes += touched_bytes(g_.layout(v));
+      if (auto const t = result_.end[p] - result_.start[p]; t > 3 * launch_ && bytes > 0) all.push_back(t / bytes);
+    }
+    if (all.empty()) return 0;
+    auto const quarter = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 4);
+    std::nth_element(all.begin(), quarter, all.end());
+    return *quarter;
   }
 
-  NEAP_ONCE void try_stretch(fission_axes const& axes, value_axis along, std::uint32_t first, std::uint32_t last,
-                             std::vector<estimated_fission>& all) {
+  NEAP_ONCE void try_stretch(fission_axes const& axes, part_numbers const& numbers, std::uint32_t first,
+                             std::uint32_t last, std::vector<estimated_fission>& all) {
     fission_region const region(g_, order_, at_, axes, first, last);
     if (region.inside_count() < 2) return;
     using place = fission_region::place;
@@ -166,19 +290,16 @@ class fission_sweep {
         if (region.at(p) == where) time_[p - first] = now++;
     }
     once_.assign(length + 1, 0), pieces_.assign(length + 1, 0), here_.assign(length, 0);
-    bytes_t across = result_.resident_bytes;
+    bytes_t across = result_.resident_bytes + there_before_[first];
     auto const add = [](plain_vector<bytes_t>& to, std::uint32_t from, std::uint32_t until, bytes_t n) {
       to[from] += n, to[until + 1] -= n;  // until is below length
     };
     std::uint32_t launches = 0;
-    for (auto s : g_.storages()) {
+    double joined = 0;  // bytes that joining moves, and those of partial results, once for each part but the first
+    double combined = 0;
+    auto const take = [&](storage_id s) {
       auto const life = result_.live[s];
-      if (g_.is_resident(s) || life.empty() || life.first > last || life.last < first) continue;
       auto const bytes = g_.bytes(s);
-      if (life.first < first && life.last > last) {
-        across += bytes;
-        continue;
-      }
       // Who touches it, by what runs when.
       bool inside = false, beyond = life.last > last;
       std::uint32_t end = 0, body_end = 0;
@@ -196,7 +317,7 @@ class fission_sweep {
       if (life.first < first) {  // made before the stretch
         if (inside && behind > 0) end = std::max(end, behind - 1);
         add(once_, 0, beyond ? last_time : end, bytes);
-        continue;
+        return;
       }
       auto const made = life.first;
       auto const v = g_.record(s).first;
@@ -204,7 +325,7 @@ class fission_sweep {
         auto const from = time_[made - first];
         if (inside && behind > 0) end = std::max(end, behind - 1);
         add(once_, from, beyond ? last_time : std::max(end, from), bytes);
-        continue;
+        return;
       }
       auto const from = time_[made - first];
       body_end = std::max(body_end, from);
@@ -212,35 +333,39 @@ class fission_sweep {
       if (axes.axis(v) < 0) {  // partial results, combined into the first
         here_[from] += bytes;
         add(once_, body, beyond ? last_time : std::max(end, behind - 1), bytes);
-        launches += axes.how(g_.producer(v)) != combine::same;
+        if (axes.how(g_.producer(v)) != combine::same) ++launches, combined += 3 * static_cast<double>(bytes);
       } else {
         add(pieces_, from, body_end, bytes);
         if (leaves) {
           add(once_, body, beyond ? last_time : std::max(end, behind - 1), bytes);
-          ++launches;
+          ++launches, joined += 2 * static_cast<double>(bytes);
         }
       }
-    }
-    std::uint32_t ops = 0;
+    };
+    // Those that are there throughout the stretch are as they were.
     for (auto p = first; p <= last; ++p) {
-      if (region.at(p) != place::inside) continue;
-      auto const t = result_.end[p] - result_.start[p];
-      if (t >= 0.99 * launch_) ++ops;
+      for (auto s : born_[moment{p}]) take(s);
+      for (auto s : dying_[moment{p}])
+        if (result_.live[s].first < first) across -= g_.bytes(s), take(s);
     }
+    seconds_t again = 0;  // what each part but the first costs beside its share of the work
+    for (auto p = first; p <= last; ++p)
+      if (region.at(p) == place::inside) again += std::min(result_.end[p] - result_.start[p], launch_);
     bytes_t sum_once = 0, sum_pieces = 0;
     for (std::uint32_t t = 0; t < length; ++t) {
       sum_once += once_[t], sum_pieces += pieces_[t];
       once_[t] = sum_once + here_[t], pieces_[t] = sum_pieces;
     }
     auto const outside = std::max(highest_before_[first], highest_after_[last + 1]);
-    for (std::int64_t n = 2; n <= std::min(axes.extent(), options_.most_parts); ++n) {
-      if (axes.extent() % n != 0) continue;
+    for (auto const n : numbers.parts) {
       bytes_t peak = 0;
       for (std::uint32_t t = 0; t < length; ++t) peak = std::max(peak, once_[t] + (pieces_[t] + n - 1) / n);
-      peak = std::max(peak + across, outside);
-      if (peak >= result_.peak_bytes) continue;
-      double const more = launch_ * (static_cast<double>(n - 1) * ops + static_cast<double>(n) * launches);
-      all.push_back({{along, first, last, n}, peak, result_.latency + more});
+      auto const inside = peak + across;
+      peak = std::max(inside, outside);
+      if (inside >= result_.peak_bytes) continue;
+      double const more = static_cast<double>(n - 1) * (again + seconds_per_byte_ * combined) +
+                          static_cast<double>(n) * launches * launch_ + seconds_per_byte_ * joined;
+      all.push_back({{numbers.along, first, last, n}, peak, result_.latency + more, inside});
     }
   }
 
@@ -251,7 +376,10 @@ class fission_sweep {
   table<op_id, std::uint32_t> at_;
   dimension_graph dims_;
   csr<storage_id, std::uint32_t> touches_;  // positions
+  csr<moment, storage_id> born_, dying_;
+  plain_vector<bytes_t> there_before_;  // bytes made before a position that are there from it on
   seconds_t launch_ = 0;
+  double seconds_per_byte_ = 0;                           // of what joins parts
   plain_vector<bytes_t> highest_before_, highest_after_;  // of the order as it is
   // scratch of a stretch
   plain_vector<std::uint32_t> time_;
@@ -265,7 +393,6 @@ struct find_fissions {
   template <class G>
   plain_vector<scored<fission_of>> operator()(candidate<G> const& c) const {
     plain_vector<scored<fission_of>> found;
-    if (!c.graph.parts().empty()) return found;
     for (auto const& f : fission_sweep(c.graph, c.order, c.result, options).front())
       found.push_back(
           {static_cast<double>(c.result.peak_bytes - f.peak) / (f.latency - c.result.latency + 1e-5 * c.result.latency),

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
+#include <neap/ir/editor.hpp>
+#include <neap/ir/operators/movement.hpp>
+#include <neap/ir/operators/parts.hpp>
 #include <neap/mutate/fission_sweep.hpp>
 #include <neap/optimize/objective.hpp>
 
@@ -25,12 +28,12 @@ class fission_seeds {
     bool tried = false;      // built, or it cannot be
   };
 
-  explicit fission_seeds(objective const& goal) : goal_(goal) {}
+  fission_seeds(objective const& goal, fission_sweep_options const& options) : goal_(goal), options_of_sweeps_(options) {}
 
   /// Adds the fissions of the next candidate, which outlives the seeds.
   template <class G>
-  void add(candidate<G> const& c, fission_sweep_options const& options = {}) {
-    sweeps_.push_back(std::make_unique<fission_sweep>(c.graph, c.order, c.result, options));
+  void add(candidate<G> const& c) {
+    sweeps_.push_back(std::make_unique<fission_sweep>(c.graph, c.order, c.result, options_of_sweeps_));
     reach_ = std::max(reach_, sweeps_.back()->spacing());
     take(sweeps_.size() - 1, sweeps_.back()->front());
   }
@@ -48,6 +51,9 @@ class fission_seeds {
   std::optional<edited<G>> build(option const& o, candidate<G> const& c) const {
     return sweeps_[o.base]->apply(o.what.what, c);
   }
+  /// How many candidates were added, and what is known of one.
+  std::size_t bases() const { return sweeps_.size(); }
+  fission_sweep& sweep(std::size_t base) { return *sweeps_[base]; }
   /// An option has been built, or cannot be: it is ranked no more.
   void note_tried(option const& o) { options_[o.number].tried = true; }
   /// Those that are expected to meet the target, the quickest first, and behind them the others, the smallest first; where
@@ -101,10 +107,29 @@ class fission_seeds {
       if (f.latency <= 1.05 * goal_.latency) options_.push_back({base, f, options_.size()});
   }
   objective const& goal_;
+  fission_sweep_options options_of_sweeps_;
   std::vector<std::unique_ptr<fission_sweep>> sweeps_;  // of each candidate
   std::vector<option> options_;
   std::uint32_t reach_ = 0;  // of the next sharpen()
 };
+
+/// What a sweep of g's fissions needs to know of the device, asked of a cost model with a graph of two small ops.
+template <class G, class C>
+fission_sweep_options priced_for(G const& g, C const& cost) {
+  constexpr std::int64_t many = 1 << 20;
+  graph_editor edit{g.facet_table()};
+  auto const one = edit.add_source(role::input, {dtype::f32, {1}});
+  auto const piece = edit.add_source(role::input, {dtype::f32, {many}});
+  auto const copied = edit.add(op::copy{}, {one})[0];
+  auto const room = edit.add(op::blank{{many}, {}, dtype::f32, -1}, {})[0];
+  auto const joined = edit.add(op::place{0, 0}, {room, piece})[0];
+  auto const copy = edit.graph().producer(copied), join = edit.graph().producer(joined);
+  G const alone(std::move(edit).finish());
+  fission_sweep_options options;
+  options.launch = cost(alone, copy);
+  options.seconds_per_byte = std::max(cost(alone, join) - options.launch, 0.0) / static_cast<double>(2 * 4 * many);
+  return options;
+}
 
 /// Budgets, as parts of the peak, for which a program is recomputed by segments before it is cut.
 inline constexpr double budgets_before_fission[] = {0.8, 0.62, 0.47, 0.35, 0.26, 0.19, 0.14, 0.1};

@@ -56,6 +56,7 @@ class search_judge {
       return simulator_(facts_, order);
     });
   }
+  Cost const& cost() const { return cost_; }
   /// Of what was judged last.
   flow_facts const& facts() const { return facts_; }
   std::optional<digest> digest_of(G const& g, schedule const& order) {

@@ -10,8 +10,11 @@
 #include <neap/optimize/starting_points.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,7 +95,8 @@ class search_seeds {
       prepare(starts);
       for (auto const& [n, seeds] : by_segments_) recompute_before_fission(n, seeds.ground());
     }
-    fissions_ = std::make_unique<fission_seeds>(state_.goal);
+    priced_ = priced_for(state_.graph, state_.judge().cost());
+    fissions_ = std::make_unique<fission_seeds>(state_.goal, priced_);
     for (std::size_t b = 0; b < bases_.size() && !state_.out_of_time(0.2); ++b) fissions_->add(bases_[b]->state);
   }
   /// When all that was waiting has been tried: the fissions that are next in line, then those nearer to the best ones.
@@ -143,11 +147,14 @@ class search_seeds {
   /// from as well.
   void plant_parts(std::vector<node_ptr>& starts) {
     seeding_time const measured(state_.options.profile, state_.judge().profile);
+    auto const first = preludes();
+    plant_chains(starts);
     auto const found = build_fissions(0.3);
     for (std::size_t k = 0; k < found.size() && k < 2; ++k) starts.push_back(found[k]);
     // Those that are quicker and still too large: other mutations may do the rest for less.
     if (!state_.goal.limits_memory && !state_.goal.limits_latency) return;
     first_with_room_ = starts.size();
+    starts.insert(starts.end(), first.begin(), first.end());
     auto const quicker = state_.goal.limits_memory
                              ? fissions_->quicker(state_.target, state_.best->state.result.latency)
                              : fissions_->quicker(0, state_.goal.latency);
@@ -156,6 +163,87 @@ class search_seeds {
       if (o.tried) continue;
       if (auto n = build_fission(o)) starts.push_back(n);
     }
+  }
+  /// Several stretches in parts, one after the other: where one fission has brought down the peak, the next peak is
+  /// elsewhere. Of a limit of memory, the quickest; otherwise the smallest, by halving between what is reached and what
+  /// is not.
+  void plant_chains(std::vector<node_ptr>& starts) {
+    constexpr double share = 0.2;
+    if (state_.goal.limits_memory) {
+      for (auto const& c : chains_to(state_.target, share, 2)) starts.push_back(c);
+      return;
+    }
+    auto reached = static_cast<double>(state_.best->state.result.peak_bytes);
+    auto missed = static_cast<double>(std::max<bytes_t>(state_.out.lower_bound_bytes, 1));
+    node_ptr smallest;
+    for (int tries = 0; tries < 10 && reached > 1.02 * missed && !state_.out_of_time(share); ++tries) {
+      auto const target = std::sqrt(reached * std::max(missed, reached / 4));
+      auto const found = chains_to(static_cast<bytes_t>(target), share, 1);
+      if (found.empty()) missed = target;
+      else smallest = found[0], reached = static_cast<double>(smallest->state.result.peak_bytes);
+    }
+    if (smallest) starts.push_back(smallest);
+  }
+  /// Fissions that bring a base's peak down to a target, the quickest first: at most so many.
+  std::vector<node_ptr> chains_to(bytes_t target, double share, std::size_t most) {
+    std::vector<std::size_t> by_latency(fissions_->bases());
+    std::iota(by_latency.begin(), by_latency.end(), std::size_t{0});
+    auto const latency = [](node_ptr const& n) { return n->state.result.latency; };
+    std::stable_sort(by_latency.begin(), by_latency.end(),
+                     [&](std::size_t a, std::size_t b) { return latency(bases_[a]) < latency(bases_[b]); });
+    std::vector<node_ptr> found;
+    for (auto const b : by_latency) {
+      if (state_.out_of_time(share) || (found.size() == most && latency(bases_[b]) >= latency(found.back()))) break;
+      auto const limit = found.size() == most ? latency(found.back()) : state_.goal.latency;
+      auto n = chain(b, target, limit, share);
+      if (n == bases_[b] || n->state.result.peak_bytes > target) continue;
+      found.push_back(n);
+      std::stable_sort(found.begin(), found.end(),
+                       [&](node_ptr const& a, node_ptr const& b) { return latency(a) < latency(b); });
+      if (found.size() > most) found.pop_back();
+    }
+    for (auto const& n : found) state_.queue.push_back(n);
+    return found;
+  }
+  /// What fissions make of a base, one at the peak after the other, until the peak is no higher than the target or there
+  /// is none that helps within the latency.
+  node_ptr chain(std::size_t base, bytes_t target, seconds_t latency, double share) {
+    auto n = bases_[base];
+    constexpr int most = 200;
+    for (int k = 0; k < most && n->state.result.peak_bytes > target && !state_.out_of_time(share); ++k) {
+      auto const& c = n->state;
+      auto const peak = c.result.peak_bytes;
+      std::optional<fission_sweep> own;
+      if (n != bases_[base]) own.emplace(c.graph, c.order, c.result, priced_);
+      node_ptr next;
+      for (auto const& f : (own ? *own : fissions_->sweep(base)).at_the_peak(target, latency, 3)) {
+        auto const copies =
+            static_cast<std::size_t>(f.what.last - f.what.first) * static_cast<std::size_t>(f.what.parts);
+        if (f.inside > std::max(target, peak - peak / 50)) continue;
+        if (!state_.budget.has_time_for(2 * (c.graph.op_count() + copies))) continue;
+        auto e = (own ? *own : fissions_->sweep(base)).apply(f.what, c);
+        next = e ? state_.judge_edit(n, f.what, std::move(*e), true) : nullptr;
+        if (next && next->state.result.latency <= latency && next->state.result.peak_bytes <= peak) break;
+        next = nullptr;
+      }
+      if (!next) break;
+      n = next;
+    }
+    return n;
+  }
+  /// The program with its peaks cut down as far as a little time goes, for recomputation to go on from: what makes the
+  /// loss often needs parts, whatever else is done.
+  std::vector<node_ptr> preludes() {
+    std::vector<node_ptr> found;
+    if (fissions_->bases() == 0) return found;
+    for (double const more : {0.003, 0.01, 0.03}) {
+      auto n = chain(0, 0, std::min((1 + more) * bases_[0]->state.result.latency, state_.goal.latency), 0.15);
+      auto const same = [&](node_ptr const& x) { return x->state.result.peak_bytes == n->state.result.peak_bytes; };
+      if (n == bases_[0] || std::any_of(found.begin(), found.end(), same)) continue;
+      found.push_back(n);
+      state_.queue.push_back(n);
+    }
+    return found;
   }
   /// Builds and judges a fission; nothing if it cannot be built or was met before.
   node_ptr build_fission(fission_seeds::option const& o) {
@@ -206,10 +294,16 @@ class search_seeds {
     std::stable_sort(found.begin(), found.end(), [](node_ptr const& a, node_ptr const& b) {
       return a->state.result.latency < b->state.result.latency;
     });
-    bytes_t smallest = n->state.result.peak_bytes;
+    // What keeps less is worth having where the peak is the same: parts may bring that down.
+    auto const kept = [](node_ptr const& x) {
+      double sum = 0;
+      for (auto const bytes : x->state.result.bytes_at) sum += static_cast<double>(bytes);
+      return sum / static_cast<double>(x->state.order.size());
+    };
+    double least = kept(n);
     for (auto& f : found)
-      if (f->state.result.peak_bytes < smallest - smallest / 50 && f->state.result.latency <= state_.goal.latency) {
-        smallest = f->state.result.peak_bytes;
+      if (auto const mine = kept(f); mine < 0.98 * least && f->state.result.latency <= state_.goal.latency) {
+        least = mine;
         bases_.push_back(std::move(f));
       }
   }
@@ -222,6 +316,7 @@ class search_seeds {
   std::unique_ptr<starting_points> given_;
   double given_share_ = 0;       // of the budget, that these took
   std::vector<node_ptr> bases_;  // what fissions_ are of
+  fission_sweep_options priced_;
   std::unique_ptr<fission_seeds> fissions_;
 };
 

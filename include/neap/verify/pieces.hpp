@@ -258,7 +258,8 @@ class pieces {
              a->placeholder == b->placeholder && a->key == b->key && a->seconds == b->seconds && !a->is_part() &&
              b->whole_flops == a->flops && b->whole_bytes == a->read + a->written &&
              near(b->flops, a->flops / static_cast<double>(count)) &&
-             near(b->read, share(a->read, in_part, in_whole)) &&
+             near(b->read, share(std::min(a->read, in_whole), in_part, in_whole) +
+                               std::max(a->read - in_whole, 0.0) / static_cast<double>(count)) &&
              near(b->written, share(a->written, out_part, out_whole));
     }
     auto const& f = original_.facets(x);
