@@ -323,9 +323,9 @@ TEST_CASE("of ops whose meaning is not known, every mistake in a part is refused
 TEST_CASE("rows that an op gathers again and again are read by each part for itself alone") {
   // A table of 8 rows, 64 of which are gathered: 2048 bytes are read of 256. Each of 4 parts reads a quarter of that.
   graph_editor edit{standard_operators::facets};
-  auto const table = edit.add_source(role::parameter, {dtype::f32, {8, 8}});
+  auto const table = edit.add_source(role::weight, {dtype::f32, {8, 8}});
   auto const which = edit.add_source(role::input, {dtype::i64, {64}});
-  auto const scale = edit.add_source(role::parameter, {dtype::f32, {8}});
+  auto const scale = edit.add_source(role::weight, {dtype::f32, {8}});
   auto const rows = tensor_type{dtype::f32, {64, 8}};
   op::opaque gathers, scales;
   gathers.read = 2048 + 512, gathers.written = 2048, gathers.seconds = 1e-6;
