@@ -157,11 +157,22 @@ class best_first {
     std::stable_sort(starts.begin(), starts.end(),
                      [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
     for (auto const& n : starts)
-      if (!n->expanded && !state_.is_free()) dive(n);
+      if (!n->expanded && !state_.is_free()) descend(n);
     if (seeds_.was_given()) dive_from_given();
     do search(0.8);
     while (seeds_.sharpen());
     redo();
+  }
+
+  /// A dive; where the peak is to fall as far as it goes and the start is not far above the best, one step at a time: what
+  /// is cheapest on the long way is not what leads on from each peak to the next.
+  void descend(node_ptr const& n) {
+    auto const peak = n->state.result.peak_bytes;
+    if (state_.goal.limits_memory || peak / 2 > state_.best->state.result.peak_bytes) return dive(n);
+    state_.lower_target(peak);
+    n->excess = excess_bytes(n->state.result.bytes_at, state_.target);
+    dive(n);
+    state_.lower_target(state_.best->state.result.peak_bytes);
   }
 
   /// Where seeds do not meet the limit of memory, the smallest peak is searched for, whatever the limit is, until one

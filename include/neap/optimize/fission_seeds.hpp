@@ -28,7 +28,9 @@ class fission_seeds {
     bool tried = false;      // built, or it cannot be
   };
 
-  fission_seeds(objective const& goal, fission_sweep_options const& options) : goal_(goal), options_of_sweeps_(options) {}
+  fission_seeds(objective const& goal, fission_sweep_options const& options)
+      : goal_(goal),
+        options_of_sweeps_(options) {}
 
   /// Adds the fissions of the next candidate, which outlives the seeds.
   template <class G>
@@ -93,11 +95,12 @@ class fission_seeds {
     for (auto const& o : all)
       if (o.what.latency < latency && o.what.peak > target && (front.empty() || o.what.peak < front.back().what.peak))
         front.push_back(o);
-    constexpr std::size_t most = 8;
-    for (std::size_t k = 0; k < most && !front.empty(); ++k) {
-      auto const at = front.size() - 1 - k * front.size() / most;  // from those that are nearly small enough
-      if (some.empty() || some.back().what.peak != front[at].what.peak) some.push_back(front[at]);
-    }
+    // From those that are nearly small enough, each larger than the one before by a sixth, then by a third.
+    constexpr std::size_t most = 12;
+    for (auto o = front.rbegin(); o != front.rend() && some.size() < most; ++o)
+      if (some.empty() || static_cast<double>(o->what.peak) >=
+                              (some.size() < most / 2 ? 7.0 / 6 : 4.0 / 3) * static_cast<double>(some.back().what.peak))
+        some.push_back(*o);
     return some;
   }
 

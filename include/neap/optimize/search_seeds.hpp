@@ -236,7 +236,7 @@ class search_seeds {
   std::vector<node_ptr> preludes() {
     std::vector<node_ptr> found;
     if (fissions_->bases() == 0) return found;
-    for (double const more : {0.003, 0.01, 0.03}) {
+    for (double const more : {0.003, 0.01, 0.03, 0.1}) {
       auto n = chain(0, 0, std::min((1 + more) * bases_[0]->state.result.latency, state_.goal.latency), 0.15);
       auto const same = [&](node_ptr const& x) { return x->state.result.peak_bytes == n->state.result.peak_bytes; };
       if (n == bases_[0] || std::any_of(found.begin(), found.end(), same)) continue;
@@ -273,7 +273,10 @@ class search_seeds {
     auto const& best = state_.best->state.result;
     if (!state_.goal.fits(best)) return false;
     if (state_.goal.limits_memory) return f.latency > 1.01 * best.latency;
-    return static_cast<double>(f.peak) > 1.05 * static_cast<double>(best.peak_bytes);
+    // Where a quarter of what may be spent is left, other mutations may do the rest.
+    auto const before = state_.out.original.latency;
+    bool const has_room = f.latency < before + 0.75 * (state_.goal.latency - before);
+    return static_cast<double>(f.peak) > (has_room ? 1.5 : 1.05) * static_cast<double>(best.peak_bytes);
   }
   /// Candidates that keep less for the backward part, each slower and smaller than the one before.
   void recompute_before_fission(node_ptr const& n, recompute_ground const& ground) {
@@ -300,12 +303,13 @@ class search_seeds {
       for (auto const bytes : x->state.result.bytes_at) sum += static_cast<double>(bytes);
       return sum / static_cast<double>(x->state.order.size());
     };
-    double least = kept(n);
-    for (auto& f : found)
-      if (auto const mine = kept(f); mine < 0.98 * least && f->state.result.latency <= state_.goal.latency) {
-        least = mine;
-        bases_.push_back(std::move(f));
-      }
+    auto smallest = static_cast<double>(n->state.result.peak_bytes), least = kept(n);
+    for (auto& f : found) {
+      auto const peak = static_cast<double>(f->state.result.peak_bytes), mine = kept(f);
+      if (f->state.result.latency > state_.goal.latency || (peak >= 0.98 * smallest && mine >= 0.98 * least)) continue;
+      smallest = std::min(smallest, peak), least = std::min(least, mine);
+      bases_.push_back(std::move(f));
+    }
   }
 
   State& state_;
