@@ -106,6 +106,33 @@ TEST_CASE("uniform chains: within 2 % of the best schedule") {
   }
 }
 
+TEST_CASE("a step over several batches: each is recomputed as one alone is") {
+  for (bool const transformer : {false, true}) {
+    deep_options o{.layers = transformer ? 8u : 60u, .transformer = transformer};
+    auto const one = deep_graph(o);
+    o.batches = 4;
+    auto const four = deep_graph(o);
+    auto const peak_of = [](deep_model const& m) {
+      return simulate(m.program, given_order{}(m.program), given_latencies{}, {.alignment = 1, .takeover = false})
+          .peak_bytes;
+    };
+    for (int part : {75, 50, 35}) {
+      CAPTURE(transformer);
+      CAPTURE(part);
+      auto const found = [&](deep_model const& m, bytes_t limit) {
+        return optimize(m.program, rematerialize{} | truncate(8), limited(limit, sanitized ? 300 : 900),
+                        given_latencies{});
+      };
+      auto const alone = found(one, peak_of(one) * part / 100);
+      REQUIRE_MESSAGE(alone.fits, alone.why_not());
+      // More is kept at the last batch: the gradients of those before.
+      auto const together = found(four, peak_of(one) * part / 100 + peak_of(four) - peak_of(one));
+      CHECK_MESSAGE(together.fits, together.why_not());
+      CHECK(together.best.result.latency <= 4 * 1.02 * alone.best.result.latency);
+    }
+  }
+}
+
 TEST_CASE("with a latency limit the peak falls as far as it allows") {
   auto const m = deep_graph({.layers = 200});
   memory_options const memory{.alignment = 1, .takeover = false};

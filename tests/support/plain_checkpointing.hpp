@@ -27,14 +27,15 @@ inline std::vector<checkpointed> plain_checkpointing(deep_model const& m, memory
   schedule const order = given_order{}(g);
   auto const at = positions(order);
   auto const made_at = [&](value_id v) { return g.producer(v) == nothing<op_id> ? -1 : int(at[g.producer(v)]); };
-  auto const turn = made_at(inputs.back()) + 1;
+  auto const turn = static_cast<std::uint32_t>(made_at(inputs.back()) + 1);
   std::vector<checkpointed> found;
   for (std::size_t k = 1; k <= inputs.size(); k += std::max<std::size_t>(1, k / 16)) {
-    plain_vector<bool> dropped(g.storage_count(), false);
+    plain_vector<std::uint32_t> turn_of(g.storage_count(), no_id);
     auto const last_block = made_at(inputs[(inputs.size() - 2) / k * k]);
-    for (auto v : g.values()) dropped[index(g.storage(v))] = made_at(v) >= 0 && made_at(v) < last_block;
-    for (std::size_t i = 0; i < inputs.size(); i += k) dropped[index(g.storage(inputs[i]))] = false;
-    auto const e = detail::again_builder(g, order, static_cast<std::uint32_t>(turn), dropped).build<graph>();
+    for (auto v : g.values())
+      if (made_at(v) >= 0 && made_at(v) < last_block) turn_of[index(g.storage(v))] = turn;
+    for (std::size_t i = 0; i < inputs.size(); i += k) turn_of[index(g.storage(inputs[i]))] = no_id;
+    auto const e = detail::again_builder(g, order, turn_of).build<graph>();
     if (!e) continue;
     auto const s = simulate(e->graph, e->order, given_latencies{}, memory);
     found.push_back({k, s.peak_bytes, s.latency});

@@ -4,7 +4,7 @@
 
 #include <neap/mutate/compute_again.hpp>
 #include <neap/mutate/mutator.hpp>
-#include <neap/mutate/recompute_choice.hpp>
+#include <neap/mutate/recompute_ground.hpp>
 
 #include <cstdio>
 #include <limits>
@@ -12,7 +12,7 @@
 
 namespace neap::inline v0 {
 
-/// Drop what costs less to compute again than its bytes are worth, in segments that fit a budget (recompute_choice.hpp).
+/// Drop what costs less to compute again than its bytes are worth, in segments that fit a budget (recompute_ground.hpp).
 struct checkpoint {
   double price = std::numeric_limits<double>::infinity();  // seconds a byte that is kept; infinite: keep what must be
   double tail_price = 0;                                   // of what comes last before the turn
@@ -24,14 +24,13 @@ struct checkpoint {
   std::optional<edited<G>> apply(candidate<G> const& c) const {
     auto const ground = ground_of(c);
     if (ground.empty()) return std::nullopt;
-    return build(c, ground, ground.choose(ground.cut(price), ground.cut(tail_price), budget));
+    return build(c, ground.choose(ground.cut(price), ground.cut(tail_price), budget));
   }
   /// What a choice comes to as a graph; nothing if it does not fit its budget.
   template <class G>
-  static std::optional<edited<G>> build(candidate<G> const& c, detail::recompute_ground const& ground,
-                                        detail::recompute_choice const& choice) {
+  static std::optional<edited<G>> build(candidate<G> const& c, detail::recompute_choice const& choice) {
     if (!choice.fits) return std::nullopt;
-    return detail::again_builder(c.graph, c.order, ground.turn(), choice.dropped).template build<G>();
+    return detail::again_builder(c.graph, c.order, choice.dropped).template build<G>();
   }
   template <class G>
   static detail::recompute_ground ground_of(candidate<G> const& c) {

@@ -1,4 +1,4 @@
-// Many storages at once computed again: each of a set is freed after its readers up to a position, the turn, and made
+// Many storages at once computed again: each of a set is freed after its readers up to a position, its turn, and made
 // again for those behind it, when the first of them needs it, from what is in memory or is made again itself. Each op runs
 // at most twice: what was made again stays until its last reader.
 //
@@ -17,15 +17,14 @@
 
 namespace neap::inline v0::detail {
 
-/// Drops storages at the turn. `dropped` has a flag for each storage of the graph; only storages made by ops that can run
-/// again may have it.
+/// Drops storages. `turn_of` has for each storage of the graph the position behind which it is to be gone, or no_id; only
+/// storages made by ops that can run again may have one.
 class again_builder {
  public:
-  again_builder(op_graph const& g, schedule const& order, std::uint32_t turn, plain_vector<bool> const& dropped)
+  again_builder(op_graph const& g, schedule const& order, plain_vector<std::uint32_t> const& turn_of)
       : g_(g),
         order_(order),
-        turn_(turn),
-        dropped_(dropped),
+        turn_of_(turn_of),
         edit_(g),
         copy_(g.op_count(), nothing<op_id>) {
     if (g.has_updates()) written_.assign(g.storage_count(), 0);
@@ -35,15 +34,14 @@ class again_builder {
   template <class G>
   std::optional<edited<G>> build() && {
     order_after_.order.reserve(order_.size() + order_.size() / 2);
-    for (std::uint32_t p = 0; p < order_.size(); ++p) {
-      auto const o = order_[p];
-      if (p > turn_)
-        for (std::size_t i = 0; i < g_.inputs(o).size(); ++i) {
-          auto const v = g_.inputs(o)[i];
-          if (!is_dropped(v)) continue;
-          if (!make_again<G>(g_.producer(v))) return std::nullopt;
-          edit_.set_input(o, i, again(v));
-        }
+    for (position_ = 0; position_ < order_.size(); ++position_) {
+      auto const o = order_[position_];
+      for (std::size_t i = 0; i < g_.inputs(o).size(); ++i) {
+        auto const v = g_.inputs(o)[i];
+        if (!is_gone(v)) continue;
+        if (!make_again<G>(g_.producer(v))) return std::nullopt;
+        edit_.set_input(o, i, again(v));
+      }
       order_after_.order.push_back(o);
       for (auto v : g_.outputs(o))
         if (g_.record(v).alias == alias_kind::update) written_[g_.storage(v)] = g_.record(v).version;
@@ -53,7 +51,10 @@ class again_builder {
   }
 
  private:
-  bool is_dropped(value_id v) const { return dropped_[index(g_.storage(v))] && g_.producer(v) != nothing<op_id>; }
+  /// Whether v was dropped before the position.
+  bool is_gone(value_id v) const {
+    return turn_of_[index(g_.storage(v))] < position_ && g_.producer(v) != nothing<op_id>;
+  }
   value_id again(value_id v) const {
     auto const o = g_.producer(v);
     return edit_.output(copy_[o], static_cast<int>(index(v) - index(g_.outputs(o).front())));
@@ -61,7 +62,7 @@ class again_builder {
   /// Whether an op reads a version of a storage that is not there any more.
   bool is_stale(value_id v) const { return !written_.empty() && g_.record(v).version < written_[g_.storage(v)]; }
 
-  /// Copies an op, and before it those whose results it reads and that are dropped. Chains may be as long as a model.
+  /// Copies an op, and before it those whose results it reads and that are gone. Chains may be as long as a model.
   template <class G>
   bool make_again(op_id wanted) {
     open_.push_back(wanted);
@@ -73,14 +74,14 @@ class again_builder {
       }
       auto const depth = open_.size();
       for (auto v : g_.inputs(o))
-        if (is_dropped(v) && copy_[g_.producer(v)] == nothing<op_id>) open_.push_back(g_.producer(v));
+        if (is_gone(v) && copy_[g_.producer(v)] == nothing<op_id>) open_.push_back(g_.producer(v));
       if (open_.size() > depth) continue;
       if (!graph_traits<G>::is_recomputable(g_, o)) return false;
       for (auto v : g_.inputs(o))
         if (is_stale(v)) return false;
       auto const copy = edit_.clone(o);
       for (std::size_t i = 0; i < g_.inputs(o).size(); ++i)
-        if (auto const v = g_.inputs(o)[i]; is_dropped(v)) edit_.set_input(copy, i, again(v));
+        if (auto const v = g_.inputs(o)[i]; is_gone(v)) edit_.set_input(copy, i, again(v));
       copy_[o] = copy;
       copied_.push_back(o);
       order_after_.order.push_back(copy);
@@ -91,8 +92,8 @@ class again_builder {
 
   op_graph const& g_;
   schedule const& order_;
-  std::uint32_t turn_;
-  plain_vector<bool> const& dropped_;
+  plain_vector<std::uint32_t> const& turn_of_;
+  std::uint32_t position_ = 0;
   graph_editor edit_;
   table<op_id, op_id> copy_;
   table<storage_id, std::uint16_t> written_;  // the version that a storage has so far; empty if nothing is updated

@@ -48,9 +48,7 @@ class checkpoint_seeds {
  private:
   static constexpr int most_tries = 12;
 
-  std::optional<edited<G>> build(recompute_choice const& choice) const {
-    return checkpoint::build(from_, ground_, choice);
-  }
+  std::optional<edited<G>> build(recompute_choice const& choice) const { return checkpoint::build(from_, choice); }
   /// At least about what a choice comes to: not all that may run again is needed.
   seconds_t estimate(recompute_choice const& choice) const { return from_.result.latency + 0.92 * choice.seconds; }
 

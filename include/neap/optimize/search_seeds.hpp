@@ -289,7 +289,7 @@ class search_seeds {
         auto const budget = static_cast<bytes_t>(of_peak * static_cast<double>(n->state.result.peak_bytes));
         auto const choice = ground.choose(cuts[k], cuts[0], budget);
         if (n->state.result.latency + 0.92 * choice.seconds > state_.goal.latency) continue;
-        auto e = checkpoint::build(n->state, ground, choice);
+        auto e = checkpoint::build(n->state, choice);
         if (!e) continue;
         if (auto made = state_.judge_edit(n, checkpoint{cuts[k].price, cuts[0].price, budget}, std::move(*e)))
           found.push_back(std::move(made));
