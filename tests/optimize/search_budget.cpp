@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cmath>
 
 using namespace neap;
 
@@ -21,5 +22,7 @@ TEST_CASE("what is left of a budget is what can be judged one by one until it is
     std::size_t one_by_one = 0;
     while (one_by_one < most && !budget.is_used_up(part, judged + one_by_one, 1)) ++one_by_one;
     CHECK(budget.left(part, judged, most) == one_by_one);
+    if (double const used = budget.used(judged); o.iterations > 0 && std::abs(used - part) > 1e-6)
+      CHECK((used > part) == budget.is_used_up(part, judged, 1));
   }
 }

@@ -6,11 +6,19 @@
 #include <neap/mutate/checkpoint.hpp>
 #include <neap/optimize/objective.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <vector>
 
 namespace neap::inline v0::detail {
+
+/// The best that seeds have come to so far, whatever they start from.
+struct best_checkpoint {
+  seconds_t latency = std::numeric_limits<double>::infinity();  // of those within the limit of memory
+  bytes_t peak = std::numeric_limits<bytes_t>::max();           // of those within the limit of latency
+};
 
 template <class G>
 class checkpoint_seeds {
@@ -20,29 +28,32 @@ class checkpoint_seeds {
       : from_(from),
         goal_(goal),
         ground_(checkpoint::ground_of(from)) {
-    if (!ground_.empty()) cuts_ = ground_.hull(from.graph.op_count() > 20000 ? 12 : 32);
+    if (ground_.empty()) return;
+    cuts_ = ground_.hull(from.graph.op_count() > 20000 ? 12 : 32);
+    // By the price of the front, the highest first: with all kept at the tail, or nearly as little; then what is between.
+    auto const all = static_cast<std::uint32_t>(cuts_.size());
+    for (auto k = all; k-- > 1;) {
+      pairs_.push_back({k, 0});
+      if (k > 1) pairs_.push_back({k, k - 1});
+    }
+    for (std::uint32_t apart = 2; apart + 1 < all; ++apart)
+      for (auto k = all; k-- > apart + 1;) pairs_.push_back({k, k - apart});
   }
 
   recompute_ground const& ground() const { return ground_; }
 
-  /// Calls `judge(mutation, edited)`, which gives a verdict, for budgets that close in on the limits, at each pair of
-  /// prices that may do better than those before; `keep()` after those that a search may go on from. At most a dozen
-  /// candidates a pair. `target` is the peak that is wanted where the goal limits memory.
+  /// From the first pair of prices on, again.
+  void restart() { next_ = 0; }
+  /// Calls `judge(mutation, edited)`, which gives a verdict, for budgets that close in on the limits, at the next pair of
+  /// prices; `keep()` after those that a search may go on from. At most a dozen candidates. `target` is the peak that is
+  /// wanted where the goal limits memory. False if there are no more pairs.
   template <class Judge, class Stop, class Keep>
-  void run(bytes_t target, Judge&& judge, Stop&& stop, Keep&& keep) {
-    target_ = target;
-    best_latency_ = std::numeric_limits<double>::infinity();
-    best_peak_ = -1;
-    auto const close = [&](std::size_t front, std::size_t tail) {
-      if (goal_.limits_memory) meet_memory(cuts_[front], cuts_[tail], judge, stop, keep);
-      else meet_latency(cuts_[front], cuts_[tail], judge, stop, keep);
-    };
-    for (std::size_t k = cuts_.size(); k-- > 1;) {
-      close(k, 0);
-      if (k > 1) close(k, k - 1);
-    }
-    for (std::size_t apart = 2; apart + 1 < cuts_.size(); ++apart)
-      for (std::size_t k = cuts_.size(); k-- > apart + 1;) close(k, k - apart);
+  bool next(bytes_t target, best_checkpoint& best, Judge&& judge, Stop&& stop, Keep&& keep) {
+    if (next_ == pairs_.size()) return false;
+    auto const& [front, tail] = pairs_[next_++];
+    if (goal_.limits_memory) meet_memory(cuts_[front], cuts_[tail], target, best, judge, stop, keep);
+    else meet_latency(cuts_[front], cuts_[tail], best, judge, stop, keep);
+    return true;
   }
 
  private:
@@ -54,26 +65,27 @@ class checkpoint_seeds {
 
   /// The largest budget, which is the quickest, whose peak is within the limit.
   template <class Judge, class Stop, class Keep>
-  void meet_memory(recompute_cut const& front, recompute_cut const& tail, Judge&& judge, Stop&& stop, Keep&& keep) {
+  void meet_memory(recompute_cut const& front, recompute_cut const& tail, bytes_t target, best_checkpoint& best,
+                   Judge&& judge, Stop&& stop, Keep&& keep) {
     bytes_t low = -1, high = -1;  // budgets: too small to choose by, or within the limit; above it
-    bytes_t const close = std::max<bytes_t>(target_ / 1000, 1);
-    bytes_t budget = target_;
+    bytes_t const close = std::max<bytes_t>(target / 1000, 1);
+    bytes_t budget = target;
     for (int tries = 0; tries < most_tries && !stop(); ++tries) {
       auto const choice = ground_.choose(front, tail, budget);
       std::optional<verdict> v;
       if (choice.fits) {
-        if (estimate(choice) > best_latency_) return;
+        if (estimate(choice) > best.latency) return;
         if (auto e = build(choice)) v = judge(checkpoint{front.price, tail.price, budget}, std::move(*e));
       }
       bytes_t step = std::max(budget / 10, close);
-      if (v && v->peak > target_) {
-        if (v->latency < best_latency_ && v->peak < target_ + target_ / 8) keep();
+      if (v && v->peak > target) {
+        if (v->latency < best.latency && v->peak < target + target / 8) keep();
         high = budget;
-        step = -std::max(v->peak - target_, close);
+        step = -std::max(v->peak - target, close);
       } else {
         if (v) {
-          step = std::max(target_ - v->peak, close);
-          if (v->latency < best_latency_) best_latency_ = v->latency, keep();
+          step = std::max(target - v->peak, close);
+          if (v->latency < best.latency) best.latency = v->latency, keep();
         }
         low = budget;
       }
@@ -88,8 +100,9 @@ class checkpoint_seeds {
 
   /// The smallest budget whose latency is within the limit.
   template <class Judge, class Stop, class Keep>
-  void meet_latency(recompute_cut const& front, recompute_cut const& tail, Judge&& judge, Stop&& stop, Keep&& keep) {
-    bytes_t low = 0, high = best_peak_ < 0 ? from_.result.peak_bytes : best_peak_;  // too slow, or none; quick enough
+  void meet_latency(recompute_cut const& front, recompute_cut const& tail, best_checkpoint& best, Judge&& judge,
+                    Stop&& stop, Keep&& keep) {
+    bytes_t low = 0, high = std::min(best.peak, from_.result.peak_bytes);  // too slow, or none; quick enough
     bytes_t const close = std::max<bytes_t>(from_.result.peak_bytes / 2000, 1);
     for (int tries = 0; tries < most_tries && high - low > close && !stop(); ++tries) {
       bytes_t const budget = tries == 0 ? high - close : low + (high - low) / 2;
@@ -98,7 +111,7 @@ class checkpoint_seeds {
       if (choice.fits && estimate(choice) <= goal_.latency)
         if (auto e = build(choice)) v = judge(checkpoint{front.price, tail.price, budget}, std::move(*e));
       if (v && v->latency <= goal_.latency * (1 + 1e-12)) {
-        if (best_peak_ < 0 || v->peak < best_peak_) best_peak_ = v->peak, keep();
+        if (v->peak < best.peak) best.peak = v->peak, keep();
         high = budget;
       } else {
         if (tries == 0) return;
@@ -111,10 +124,11 @@ class checkpoint_seeds {
   objective const& goal_;
   recompute_ground ground_;
   std::vector<recompute_cut> cuts_;  // the corners of the hull; none if there is nothing to compute again
-  // Of the run:
-  bytes_t target_ = 0;
-  seconds_t best_latency_ = 0;  // of those within the limit of memory
-  bytes_t best_peak_ = -1;      // of those within the limit of latency
+  struct prices {
+    std::uint32_t front, tail;  // cuts
+  };
+  std::vector<prices> pairs_;
+  std::size_t next_ = 0;  // of them
 };
 
 }  // namespace neap::inline v0::detail

@@ -44,10 +44,12 @@ class search_budget {
   }
   /// Whether an answer of so many ops could still be dealt with.
   bool has_time_for(std::size_t ops) const { return elapsed() + kept_back(ops) < options_.time.limit.count(); }
-  /// The larger of the parts of candidates and of seconds that are used.
+  /// The part that is used, of candidates or of seconds, whichever is larger.
   double used(std::size_t judged) const {
-    return std::max(static_cast<double>(judged) / static_cast<double>(options_.iterations),
-                    elapsed() / options_.time.limit.count());
+    auto const whole =
+        std::max((static_cast<double>(judged) + skipped_candidates_) / static_cast<double>(options_.iterations),
+                 (elapsed() + skipped_seconds_) / options_.time.limit.count());
+    return hunting_ ? (whole - before_hunt) / (1 - before_hunt) : whole;
   }
 
   bool is_hunting() const { return hunting_; }

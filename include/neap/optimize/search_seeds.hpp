@@ -44,25 +44,13 @@ class search_seeds {
   void plant(std::vector<node_ptr> const& starts) {
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     prepare(starts);
-    node_ptr last;
-    // Fissions that leave room come last: what is left, but a tenth of the budget at least, is theirs in equal shares.
+    // A quarter of the budget. Fissions that leave room come last: what is left, but a tenth of the budget at least, is
+    // theirs.
     auto const first = std::min(first_with_room_, by_segments_.size());
-    double share = 0.25 + given_share_, each = 0;
-    for (std::size_t k = 0; k < by_segments_.size(); ++k) {
-      auto& [n, seeds] = by_segments_[k];
-      if (k == first) {
-        auto const begin = state_.budget.used(state_.out.candidates);
-        each = (std::max(share, begin + 0.1) - begin) / static_cast<double>(by_segments_.size() - first);
-        share = begin;
-      }
-      share += each;
-      auto const try_one = [&, &n = n](checkpoint const& m, edited<graph_type> e) {
-        last = state_.judge_edit(n, m, std::move(e), true);
-        return verdict{last->state.result.peak_bytes, last->state.result.latency};
-      };
-      seeds.run(
-          state_.target, try_one, [&] { return state_.out_of_time(share); }, [&] { state_.queue.push_back(last); });
-    }
+    double const most = 0.25 + given_share_;
+    best_checkpoint best;
+    plant_in_turn(0, first, most, best);
+    plant_in_turn(first, by_segments_.size(), std::max(most, state_.budget.used(state_.out.candidates) + 0.1), best);
   }
 
   /// Candidates that somebody else makes, from the original order: with an eighth of the budget at most where the search
@@ -136,6 +124,25 @@ class search_seeds {
     node_ptr start;
     checkpoint_seeds<graph_type> seeds;  // of the start's state
   };
+
+  /// From some of the orders to start from, a pair of prices of each in turn, with a part of the budget.
+  void plant_in_turn(std::size_t begin, std::size_t end, double part, best_checkpoint& best) {
+    for (auto k = begin; k < end; ++k) by_segments_[k].seeds.restart();
+    for (bool any = true; any && !state_.out_of_time(part);) {
+      any = false;
+      for (auto k = begin; k < end; ++k) {
+        auto& [n, seeds] = by_segments_[k];
+        node_ptr last;
+        auto const try_one = [&, &n = n](checkpoint const& m, edited<graph_type> e) {
+          last = state_.judge_edit(n, m, std::move(e), true);
+          return verdict{last->state.result.peak_bytes, last->state.result.latency};
+        };
+        any |= seeds.next(
+            state_.target, best, try_one, [&] { return state_.out_of_time(part); },
+            [&] { state_.queue.push_back(last); });
+      }
+    }
+  }
 
   /// Seeds for those orders to start from that have none yet: the first ones have.
   void prepare(std::vector<node_ptr> const& starts) {
