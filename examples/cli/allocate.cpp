@@ -197,7 +197,7 @@ void add_allocate(CLI::App& app, int& exit) {
       ->check(CLI::IsMember({"best", "exact", "greedy-by-size", "multi-stream", "naive"}))
       ->capture_default_str();
   command->add_option("--max-parallel-ops", o->at_once, "of a graph, with multi-stream: ops that run at once")
-      ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+      ->check(whole_number_from(1));
   command->add_option("--alignment", o->alignment, "of a graph's buffers, in bytes")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30))
       ->capture_default_str();

@@ -47,6 +47,27 @@ neap::slots_t slots_of(std::string const& text, neap::slots_t peak) {
   throw refused{"--memory-limit: \"" + text + "\" is neither a number of slots (377) nor a ratio (0.4)"};
 }
 
+/// The chain in larger slots, solved for every budget that is of use under a limit. Sizes are rounded up there, so plans
+/// for more than the limit may fit it, up to those that save all; only if the table of all of them is not too large.
+neap::result<neap::rotor> solve_in_slots(neap::chain_profile const& coarse, neap::slots_t limit,
+                                         neap::rotor_options how) {
+  auto const all_saved = value_or_refuse(neap::simulate(coarse, without_recomputation(coarse))).peak;
+  if (all_saved > limit)
+    if (auto solved = neap::rotor::solve(coarse, all_saved, how)) return solved;
+  return neap::rotor::solve(coarse, limit, how);
+}
+
+/// The largest budget whose plan fits a limit in the chain's own slots; `otherwise` if none is larger than that.
+neap::slots_t largest_that_fits(neap::rotor const& solved, neap::chain_profile const& chain, neap::slots_t limit,
+                                neap::slots_t otherwise) {
+  auto const front = solved.front();
+  for (auto p = front.size(); p-- > 0 && front[p].budget > otherwise;)
+    if (auto const seen = neap::simulate(chain, solved.sequence(front[p].budget));
+        seen && seen.value().peak <= limit + chain.input(0))
+      return front[p].budget;
+  return otherwise;
+}
+
 /// The least limit under which a plan fits; -1 if the table for that would be too large.
 neap::slots_t least_limit(neap::chain_profile const& chain, neap::slots_t not_enough, neap::rotor_options how) {
   auto const enough = value_or_refuse(neap::simulate(chain, without_recomputation(chain))).peak;
@@ -60,9 +81,10 @@ neap::slots_t least_limit(neap::chain_profile const& chain, neap::slots_t not_en
   return -1;
 }
 
-std::string front_csv(std::vector<neap::chain_front_point> const& front, neap::slots_t slot) {
+std::string front_csv(std::vector<neap::chain_front_point> const& front, neap::slots_t slot, neap::slots_t limit) {
   std::string text = "limit,time\n";
   for (auto const& p : front) {
+    if (p.budget > limit) break;
     char line[64];
     std::snprintf(line, sizeof line, "%lld,%.17g\n", static_cast<long long>(p.budget * slot), p.time);
     text += line;
@@ -82,13 +104,16 @@ int run(options const& o) {
   auto const begin = std::chrono::steady_clock::now();
   auto const coarse = neap::in_slots(chain, o.slot);
   auto const coarse_limit = limit / o.slot;
-  auto const solved = neap::rotor::solve(coarse, coarse_limit, how);
+  bool const rounded = o.slot > 1 && how.limits == neap::chain_limits::exact;
+  auto const solved =
+      rounded ? solve_in_slots(coarse, coarse_limit, how) : neap::rotor::solve(coarse, coarse_limit, how);
   if (!solved) throw refused{o.chain + ": " + solved.message() + " (--slot)"};
-  auto const sequence = solved->sequence(coarse_limit);
+  auto const budget = rounded ? largest_that_fits(*solved, chain, limit, coarse_limit) : coarse_limit;
+  auto const sequence = solved->sequence(budget);
   double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
-  bool const feasible = solved->feasible(coarse_limit);
-  double const time = solved->time(coarse_limit);
+  bool const feasible = solved->feasible(budget);
+  double const time = solved->time(budget);
   neap::chain_simulation seen;
   if (feasible) {  // nothing is told that a simulation without a line of the solver's does not say too
     seen = value_or_refuse(neap::simulate(chain, sequence));
@@ -96,7 +121,7 @@ int run(options const& o) {
     bool const within = how.limits == neap::chain_limits::peer || seen.peak <= limit + chain.input(0);
     if (!same_time || !within) throw refused{o.chain + ": the solver's plan is not what it says it is"};
   }
-  if (!o.front.empty()) or_refuse(neap::write_file(o.front, front_csv(solved->front(), o.slot)));
+  if (!o.front.empty()) or_refuse(neap::write_file(o.front, front_csv(solved->front(), o.slot, coarse_limit)));
   if (!o.out.empty() && feasible) or_refuse(neap::write_file(o.out, to_string(sequence) + "\n"));
   auto const least = feasible ? -1 : least_limit(coarse, coarse_limit, how) * o.slot;
   if (o.json) {
@@ -135,7 +160,8 @@ int run(options const& o) {
     if (sequence.size() <= 300) std::printf("%s\n", to_string(sequence).c_str());
   }
   if (!feasible)
-    complain(o.chain + ": no plan fits: the limit is " + std::to_string(limit) + " slots" +
+    complain(o.chain + ": no plan " + (o.slot > 1 ? "in slots of " + std::to_string(o.slot) + " " : std::string()) +
+             "fits: the limit is " + std::to_string(limit) + " slots" +
              (least >= 0 ? ", the least that suffices is " + std::to_string(least) : ""));
   return feasible ? fine : no_plan_fits;
 }

@@ -155,6 +155,18 @@ inline double parse_seconds(std::string const& option, std::string const& text) 
   return s ? *s : q->number;  // a plain number means seconds here
 }
 
+/// Checks that an option is a whole number, as large as it likes up to 2^63 - 1. (CLI::Range takes a larger one for that.)
+inline CLI::Validator whole_number_from(std::int64_t least) {
+  auto const check = [least](std::string const& text) {
+    std::int64_t x = 0;
+    auto const end = text.data() + text.size();
+    auto const [read, code] = std::from_chars(text.data(), end, x);
+    if (code == std::errc{} && read == end && x >= least) return std::string();
+    return "\"" + text + "\" is not a whole number from " + std::to_string(least) + " to " + std::to_string(INT64_MAX);
+  };
+  return {check, "FROM " + std::to_string(least)};
+}
+
 /// Printed with --json: one object on one line.
 inline void print_json(nlohmann::ordered_json const& j) {
   std::printf("%s\n", j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());

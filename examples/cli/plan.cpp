@@ -362,9 +362,7 @@ void add_plan(CLI::App& app, int& exit) {
   command->add_option("--alignment", o->alignment, "of every buffer, in bytes")
       ->check(CLI::Range(1, 1 << 30))
       ->capture_default_str();
-  command->add_option("--seed", o->seed, "of random choices")
-      ->check(CLI::Range(std::int64_t{0}, INT64_MAX))
-      ->capture_default_str();
+  command->add_option("--seed", o->seed, "of random choices")->check(whole_number_from(0))->capture_default_str();
   command
       ->add_option("--threads", o->threads, "that judge candidates; with --iterations the plan does not depend on it")
       ->check(CLI::Range(1, 256))
@@ -372,7 +370,7 @@ void add_plan(CLI::App& app, int& exit) {
   command
       ->add_option("--iterations", o->iterations,
                    "candidates judged at most (the two orders to start from always are): repeatable to the byte")
-      ->check(CLI::Range(std::int64_t{0}, INT64_MAX));
+      ->check(whole_number_from(0));
   command->add_option("--out", o->out, "the plan file");
   command->add_option("--csv", o->csv, "a row is appended, in MAGIS's columns");
   command->add_option("--svg", o->svg, "memory over time, before and after");

@@ -128,3 +128,24 @@ TEST_CASE("checkpoint: bad input is one line") {
   CHECK(coarse.object()["peak"].get<long long>() <= coarse.object()["memory_limit"].get<long long>() + 4);
   CHECK(coarse.object()["time"] > 192);
 }
+
+TEST_CASE("checkpoint: larger slots cost little time, and nothing where all can be saved") {
+  for (std::string const name : {"resnet52", "uniform64"}) {
+    CAPTURE(name);
+    auto const time = [&](std::string const& limit, std::string const& slot) {
+      auto const a = checkpoint(chain_file(name), {"--memory-limit", limit, "--slot", slot, "--json"});
+      REQUIRE(a.code == 0);
+      auto const j = a.object();
+      CHECK(j["peak"].get<long long>() <= j["memory_limit"].get<long long>() + j["input"].get<long long>());
+      return j["time"].get<double>();
+    };
+    for (std::string const slot : {"3", "50", "1000"}) {
+      CAPTURE(slot);
+      CHECK(time("1", slot) == doctest::Approx(time("1", "1")));
+    }
+    CHECK(time("0.6", "20") <= 1.02 * time("0.6", "1"));
+  }
+  auto const none = checkpoint(chain_file("resnet52"), {"--memory-limit", "300", "--slot", "1000"});
+  CHECK(none.code == 1);
+  CHECK(none.err.find("no plan in slots of 1000 fits: the limit is 300 slots") != none.err.npos);
+}

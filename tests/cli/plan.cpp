@@ -428,10 +428,12 @@ TEST_CASE("plan: bad options are refused with one line") {
   CHECK(refusal({"--memory-limit", "1", "--alignment", "0"}).find("--alignment") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--alignment", "-64"}).find("--alignment") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--seed", "x"}).find("--seed") != std::string::npos);
-  CHECK(refusal({"--memory-limit", "1", "--seed=-3"}).find("--seed") != std::string::npos);
-  CHECK(refusal({"--memory-limit", "1", "--iterations=-3"}).find("--iterations") != std::string::npos);
-  CHECK(refusal({"--memory-limit", "1", "--seed=-3"}).size() < 100);
-  CHECK(refusal({"--memory-limit", "1", "--iterations=-3"}).size() < 100);
+  for (std::string const number : {"-3", "9223372036854775808", "18446744073709551616", "1.5"})
+    for (std::string const option : {"--seed", "--iterations"}) {
+      auto const said = run_neap({"plan", graph_file("mlp4-1024-b256"), "--memory-limit", "1", option + "=" + number});
+      CHECK(said.refusal().find(option + ": \"" + number + "\" is not a whole number from 0") != std::string::npos);
+      CHECK(said.refusal().size() < 100);
+    }
   CHECK(refusal({"--memory-limit", "1", "--threads", "0"}).find("--threads") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--takeover", "maybe"}).find("--takeover") != std::string::npos);
   CHECK(refusal({"--memory-limit", "1", "--moves", "remat,fly"}).find("fly") != std::string::npos);
