@@ -9,7 +9,10 @@
 #include <neap/optimize/optimize.hpp>
 #include <neap/train/training_step.hpp>
 
+#include "../support/message.hpp"
+
 #include <cmath>
+#include <string>
 #include <vector>
 
 namespace user {
@@ -82,6 +85,46 @@ struct same_name : op::unary<same_name> {
   }
 };
 
+// Operators with a mistake each: `what` says which.
+enum class mistake : std::int64_t {
+  none,
+  input,
+  output,
+  axis,
+  related,
+  asked,
+  gradient_input,
+  gradient_output,
+  unreached
+};
+struct mistaken {
+  static constexpr std::string_view name = "mistaken";
+  mistake what = mistake::none;
+  static constexpr auto attributes() { return std::array{field<&mistaken::what>("what")}; }
+  void infer(shape_context& c) const {
+    if (what == mistake::input) c.fresh(c.in(1));
+    else if (what != mistake::output) c.fresh(c.in(0)), c.fresh(c.in(0));
+  }
+  void relate(dim_context& c) const {
+    if (what == mistake::axis) c.same(0, 2, 0, 0);
+    else if (what == mistake::related) c.same(0, 0, 2, 0);
+    else if (what == mistake::asked) c.aligned(1, 0);
+    else c.aligned(0, 0), c.aligned(0, 1);
+  }
+  void gradient(gradient_context& c) const {
+    auto const g = c.grad(), h = c.grad(1);
+    if (what == mistake::gradient_input) c.give(1, g);
+    else if (what == mistake::gradient_output) c.give(0, c.emit(op::mul{}, {g, c.out(2)}));
+    else if (what == mistake::unreached) c.give(0, c.emit(op::add{}, {g, h}));
+    else c.give(0, g);
+  }
+};
+template <class Backend>
+void run(Backend&, mistaken const&, kernel_arguments const& a) {
+  for (auto const& y : a.out)
+    for (std::int64_t i = 0; i < y.count(); ++i) y.template as<float>()[i] = a.in[0].as<float const>()[i];
+}
+
 struct network {
   nn::linear a{6, 8}, b{8, 6};
   tensor operator()(tensor const& x) const {
@@ -147,6 +190,41 @@ TEST_CASE("what is written in place cannot be copied first: refused with the pla
     CHECK(std::string(e.what()).find("twice: input 0, which it writes or looks at, must be dense") !=
           std::string::npos);
   }
+}
+
+TEST_CASE("an operator that speaks of inputs, outputs and axes that it has not is told with the place") {
+  eager_context const context{{.threads = 1}};
+  using user::mistake, user::mistaken;
+  auto const x = tensor::randn({3, 5}, 1).with_gradient();
+  int line = 0;
+  auto const check = [&](std::string const& text, auto const& f) {
+    for (bool traced : {false, true}) {
+      auto const told = testing::message_of([&] {
+        if (traced) (void)trace(f, x);
+        else (void)f(x);
+      });
+      CAPTURE(told);
+      CHECK(told.starts_with("user_operator.cpp:" + std::to_string(line) + ": "));
+      CHECK(told.find(text) != std::string::npos);
+    }
+  };
+  auto const shapes = [&](mistake what, char const* text) {
+    line = __LINE__ + 1;
+    check(text, [&](tensor const& t) { return neap::apply(mistaken{what}, {t}); });
+  };
+  shapes(mistake::input, "mistaken: needs input 1, was given 1 input");
+  shapes(mistake::output, "mistaken: its infer() gives no output: c.fresh(type)");
+  shapes(mistake::axis, "mistaken: its relate() joins axis 2 of input 0, which is f32[3,5]");
+  shapes(mistake::related, "mistaken: its relate() joins output 2, which it has not");
+  shapes(mistake::asked, "mistaken: its relate() asks for input 1, which it has not");
+  auto const gradients = [&](mistake what, char const* text) {
+    line = __LINE__ + 1;
+    check(text, [&](tensor const& t) { return grad(sum(neap::apply(mistaken{what}, {t})), {t})[0]; });
+  };
+  gradients(mistake::gradient_input, "mistaken #0: its gradient rule speaks of input 1, which it has not");
+  gradients(mistake::gradient_output, "mistaken #0: its gradient rule speaks of output 2, which it has not");
+  gradients(mistake::unreached,
+            "mistaken #0: its gradient rule gives add a value that is not there: grad(j) is nothing");
 }
 
 TEST_CASE("two operators of one name in a graph are told") {

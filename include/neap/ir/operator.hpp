@@ -228,7 +228,11 @@ class shape_context {
   shape_context(std::string_view op, std::span<tensor_layout const> in) : op_(op), in_(in) {}
 
   int arity() const { return static_cast<int>(in_.size()); }
-  tensor_layout const& layout(int i) const { return in_[static_cast<std::size_t>(i)]; }
+  /// Throws neap::error if there is no input i.
+  tensor_layout const& layout(int i) const {
+    if (i < 0 || i >= arity()) no_input(i);
+    return in_[static_cast<std::size_t>(i)];
+  }
   tensor_type const& in(int i) const { return layout(i).type; }
 
   /// A new dense output.
@@ -285,9 +289,13 @@ class shape_context {
                 "input ", i, " is another view of what is overwritten; copy it first");
   }
 
+  std::span<tensor_layout const> inputs() const { return in_; }
   std::span<output_rule const> outputs() const { return {out_.data(), out_.size()}; }
 
  private:
+  [[noreturn]] NEAP_ONCE void no_input(int i) const {
+    fail({"needs input ", i, ", was given ", arity(), arity() == 1 ? " input" : " inputs"});
+  }
   [[noreturn]] NEAP_ONCE void fail(std::initializer_list<part> parts) const {
     std::string text(op_);
     text += ": ";
@@ -326,8 +334,8 @@ class dim_context {
   dim_context(std::span<tensor_layout const> in, std::span<tensor_layout const> out) : in_(in), out_(out) {}
   int arity() const { return static_cast<int>(in_.size()); }
   int output_count() const { return static_cast<int>(out_.size()); }
-  tensor_type const& in(int i) const { return in_[static_cast<std::size_t>(i)].type; }
-  tensor_type const& out(int j) const { return out_[static_cast<std::size_t>(j)].type; }
+  tensor_type const& in(int i) const { return at(in_, i, "input ").type; }
+  tensor_type const& out(int j) const { return at(out_, j, "output ").type; }
 
   void same(int input, int in_axis, int output, int out_axis) {
     add(input, in_axis, output, out_axis, combine::concat);
@@ -344,6 +352,11 @@ class dim_context {
   plain_vector<dim_link> take() && { return std::move(links_); }
 
  private:
+  static tensor_layout const& at(std::span<tensor_layout const> all, int i, char const* what) {
+    if (i < 0 || static_cast<std::size_t>(i) >= all.size())
+      throw error(std::string("its relate() asks for ") + what + std::to_string(i) + ", which it has not");
+    return all[static_cast<std::size_t>(i)];
+  }
   void add(int i, int a, int o, int b, combine how) {
     links_.push_back({static_cast<std::int16_t>(i), static_cast<std::int16_t>(a), static_cast<std::int16_t>(o),
                       static_cast<std::int16_t>(b), how});
@@ -404,19 +417,20 @@ class gradient_context {
         asked_(out.size()) {}
 
   int arity() const { return static_cast<int>(in_.size()); }
-  value_id in(int i) const { return in_[static_cast<std::size_t>(i)]; }
-  value_id out(int j) const { return out_[static_cast<std::size_t>(j)]; }
+  // These throw neap::error for an input or output that the op has not.
+  value_id in(int i) const { return in_[checked(i, in_.size(), "input ")]; }
+  value_id out(int j) const { return out_[checked(j, out_.size(), "output ")]; }
   /// The gradient that has reached output j; nothing<value_id> if none has. A rule asks for those of all outputs that it
   /// differentiates, whatever is wanted: an output that it does not ask for has no gradient, and a loss that depends on it
   /// is refused.
   value_id grad(int j = 0) {
-    asked_[static_cast<std::size_t>(j)] = true;
+    asked_[checked(j, out_.size(), "output ")] = true;
     return out_gradient_[static_cast<std::size_t>(j)];
   }
   /// Whether anybody needs the gradient of input i.
   bool wants(int i) const { return i < arity() && wanted_[static_cast<std::size_t>(i)]; }
   /// Gives the gradient of input i; its shape is that of the input.
-  void give(int i, value_id g) { gradient_[static_cast<std::size_t>(i)] = g; }
+  void give(int i, value_id g) { gradient_[checked(i, in_.size(), "input ")] = g; }
 
   tensor_type type(value_id v) const { return to_.layout_of(v).type; }
   tensor_layout layout(value_id v) const { return to_.layout_of(v); }
@@ -432,9 +446,9 @@ class gradient_context {
   }
   template <class Op>
   std::vector<value_id> emit_all(Op const& op, std::span<value_id const> in) {
-    return to_.emit(view_of(op), in);
+    return add(view_of(op), in);
   }
-  std::vector<value_id> emit_all(operator_view op, std::span<value_id const> in) { return to_.emit(op, in); }
+  std::vector<value_id> emit_all(operator_view op, std::span<value_id const> in) { return add(op, in); }
 
   std::span<value_id const> gradients() const { return {gradient_.data(), gradient_.size()}; }
   /// The first output whose gradient is there but was not asked for; -1 if there is none.
@@ -445,9 +459,15 @@ class gradient_context {
   }
 
  private:
-  std::vector<value_id> add(operator_view op, std::initializer_list<value_id> in) {
-    return to_.emit(op, {in.begin(), in.size()});
+  static std::size_t checked(int i, std::size_t count, char const* what) {
+    if (i < 0 || static_cast<std::size_t>(i) >= count)
+      throw error(std::string("its gradient rule speaks of ") + what + std::to_string(i) + ", which it has not");
+    return static_cast<std::size_t>(i);
   }
+  std::vector<value_id> add(operator_view op, std::initializer_list<value_id> in) {
+    return add(op, std::span<value_id const>(in.begin(), in.size()));
+  }
+  std::vector<value_id> add(operator_view op, std::span<value_id const> in);
 
   op_emitter& to_;
   std::span<value_id const> in_, out_, out_gradient_;
@@ -498,6 +518,15 @@ struct operator_facets {
       nullptr;  // Op::joined: does this one's work and a neighbour's; null: there is none
   std::span<attribute_field const> attributes;
 };
+
+NEAP_ONCE std::vector<value_id> gradient_context::add(operator_view op, std::span<value_id const> in) {
+  for (auto v : in)
+    if (v == nothing<value_id>)
+      throw error(
+          "its gradient rule gives " + std::string(op.facets->name) +
+          " a value that is not there: grad(j) is nothing<value_id> where the loss does not depend on output j");
+  return to_.emit(op, in);
+}
 
 namespace detail {
 
@@ -634,12 +663,38 @@ inline constexpr bool kernels_by_operator = true;
 inline constexpr bool kernels_by_operator = false;
 #endif
 
+/// Throws neap::error for what a program's own operator says of outputs, inputs and axes that it has not.
+NEAP_ONCE void check_rules(shape_context const& c, void (*relate)(void const*, dim_context&), void const* op) {
+  c.require(!c.outputs().empty(), "its infer() gives no output: c.fresh(type), c.view(input, layout), c.update(input)");
+  plain_vector<tensor_layout> out;
+  for (auto const& o : c.outputs()) {
+    if (o.of >= 0) (void)c.layout(o.of);
+    out.push_back(o.layout);
+  }
+  dim_context dims(c.inputs(), {out.data(), out.size()});
+  try {
+    relate(op, dims);
+  } catch (error const& e) { c.require(false, e.what()); }
+  auto const require = [&](int i, int axis, std::span<tensor_layout const> all, char const* what) {
+    c.require(i >= 0 && static_cast<std::size_t>(i) < all.size(), "its relate() joins ", what, i, ", which it has not");
+    auto const& t = all[static_cast<std::size_t>(i)].type;
+    c.require(axis >= 0 && axis < t.rank(), "its relate() joins axis ", axis, " of ", what, i, ", which is ", t);
+  };
+  for (auto const& l : dims.links()) {
+    require(l.input, l.in_axis, c.inputs(), "input ");
+    if (l.output >= 0) require(l.output, l.out_axis, {out.data(), out.size()}, "output ");
+  }
+}
+
 /// The facets that are functions, of operators as bytes.
 template <class Op>
 struct facet_functions {
   static kernel_function<host_backend> kernel() { return kernel_or_null<host_backend, Op>(); }
   static void construct(void* at) { ::new (at) Op{}; }
-  static void infer(void const* op, shape_context& c) { operator_at<Op>(op).infer(c); }
+  static void infer(void const* op, shape_context& c) {
+    operator_at<Op>(op).infer(c);
+    if constexpr (!is_standard<Op>) check_rules(c, &relate, op);
+  }
   static void relate(void const* op, dim_context& c) { operator_at<Op>(op).relate(c); }
   static void cut(void* op, cut_context const& c) {
     if constexpr (has_cut<Op>) static_cast<Op*>(op)->cut(c);

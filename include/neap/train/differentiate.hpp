@@ -89,7 +89,9 @@ NEAP_ONCE std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
     plain_vector<std::max_align_t> attributes(facets.size / sizeof(std::max_align_t) + 1);
     if (facets.size) std::memcpy(attributes.data(), edit.graph().attributes(o), facets.size);
     gradient_context c(edit, span_of(in), span_of(out), span_of(out_gradient), span_of(flags));
-    facets.gradient(attributes.data(), c);
+    try {
+      facets.gradient(attributes.data(), c);
+    } catch (error const& e) { throw error("differentiate: " + who + ": " + e.what()); }
     if (int const j = c.unused_gradient(); j >= 0)
       throw error("differentiate: " + who + ": its output " + std::to_string(j) + " has no gradient");
     for (std::size_t k = 0; k < in.size(); ++k) {
