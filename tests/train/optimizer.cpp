@@ -176,6 +176,17 @@ TEST_CASE("muon keeps one state of a matrix, and files have no more") {
           eager_step(again, batch(i), cross_entropy{}, optimizer, its).item<float>());
 }
 
+namespace {
+/// An optimizer with a state more than it has names.
+struct forgetful {
+  static constexpr std::array<std::string_view, 1> states{"mean"};
+  std::size_t state_count(tensor const&, std::string_view) const { return 2; }
+  void update(tensor const& w, tensor const& g, std::span<tensor const>, update_inputs&) const {
+    apply(op::sgd{}, {w, g});
+  }
+};
+}  // namespace
+
 TEST_CASE("patterns in vain and numbers that cannot be are told with the user's line") {
   network m;
   training_state state;
@@ -201,6 +212,8 @@ TEST_CASE("patterns in vain and numbers that cannot be are told with the user's 
   check(line, what, "the optimizer's beta2 is 1.000000 in step 1, and must be at least 0 and below 1");
   what = told(muon{.others = {.rate = -1}}, line);
   check(line, what, "the optimizer's others.rate is -1.000000 in step 1, and must be a finite number of at least 0");
+  what = told(forgetful{}, line);
+  check(line, what, "the optimizer's state_count() says 2 states of the weight tokens.weight, its `states` names 1");
   what = told(sgd{}, line, {.rate = std::nan("")});
   CHECK(what.find("the optimizer's rate is ") != std::string::npos);
   CHECK(state.counter().item<std::int64_t>() == 0);  // no step was taken

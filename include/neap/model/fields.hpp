@@ -236,6 +236,9 @@ void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
         },
         object);
   } else if constexpr (detail::tells_fields<T>) {
+    if constexpr (detail::tells_names<T>)
+      static_assert(T::neap_names.size() == std::tuple_size_v<decltype(neap_fields(object))>,
+                    "neap: neap_names must have one name for each part that neap_fields tells, in the same order");
     std::apply(
         [&](auto&... x) {
           std::size_t i = 0;

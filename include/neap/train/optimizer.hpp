@@ -151,11 +151,20 @@ struct muon {
 };
 
 namespace detail {
-/// How many states an optimizer keeps of a weight.
+/// How many states an optimizer keeps of a weight. Throws neap::error if it has no names for so many.
 template <class Optimizer>
 std::size_t state_count(Optimizer const& o, tensor const& weight, std::string_view path) {
-  if constexpr (requires { o.state_count(weight, path); }) return o.state_count(weight, path);
-  else return Optimizer::states.size();
+  constexpr std::size_t named = Optimizer::states.size();
+  if constexpr (requires { o.state_count(weight, path); }) {
+    std::size_t const count = o.state_count(weight, path);
+    if (count > named)
+      throw error(context_access::place({}), "the optimizer's state_count() says " + std::to_string(count) +
+                                                 " states of the weight " + std::string(path) +
+                                                 ", its `states` names " + std::to_string(named));
+    return count;
+  } else {
+    return named;
+  }
 }
 }  // namespace detail
 

@@ -143,7 +143,8 @@ class step_numbers {
       refuse("this step was made without a loss scale: give training_options{.loss_scale = ...}");
     if (scales_loss()) {
       double const x = s.loss_scale.value_or(loss_scale_);
-      if (!(x > 0)) refuse("the loss scale must be above 0, was given " + std::to_string(x));
+      if (!(x > 0 && x < std::numeric_limits<double>::infinity()))
+        refuse("the loss scale must be a finite number above 0, was given " + std::to_string(x));
       *reinterpret_cast<float*>(scale32_.storage()->data()) = static_cast<float>(x);
       *reinterpret_cast<double*>(scale64_.storage()->data()) = x;
       *reinterpret_cast<double*>(unscale_.storage()->data()) = 1 / x;
@@ -165,6 +166,10 @@ class step_numbers {
   template <class Optimizer>
   static std::vector<scheduled> values_of(Optimizer const& o) {
     if constexpr (has_numbers<Optimizer>) {
+      static_assert(
+          Optimizer::numbers.size() == std::tuple_size_v<decltype(o.values())>,
+          "neap: an optimizer's values() must give one number for each of its `numbers`, in the same order, as "
+          "std::array<neap::scheduled, N>");
       auto const values = o.values();
       return {values.begin(), values.end()};
     } else {
