@@ -60,3 +60,9 @@ TEST_CASE("why_not names each limit that is missed, and what forces the bound") 
   given.fits = true;
   CHECK(given.why_not() == "");
 }
+
+TEST_CASE("options may be named where they are made") {
+  search_options const few{.iterations = 40};  // compiles without a warning
+  CHECK(few.memory_at_most.resolve(7) > 7);
+  CHECK(!few.strategy);
+}

@@ -55,22 +55,22 @@ class progress_callback {
 };
 
 struct search_options {
-  memory_limit memory_at_most;
-  latency_limit latency_at_most;
-  time_budget time;
-  memory_options memory;
+  memory_limit memory_at_most{};
+  latency_limit latency_at_most{};
+  time_budget time{};
+  memory_options memory{};
   std::size_t iterations = SIZE_MAX;  // candidates judged at most: a search that ends by it is repeatable to the byte
   std::size_t width = 32;             // mutations judged a candidate
   unsigned threads = 1;               // that judge mutations; at least 1. The same candidates in the same order for any
                                       // number. Moves, cost model and scheduler are asked on all of them at once
   std::uint64_t seed = 1;             // of random choices: all else equal, answers of two seeds are about as good
-  std::stop_token stop;
-  progress_callback progress;           // called when the best candidate changes
+  std::stop_token stop{};
+  progress_callback progress{};         // called when the best candidate changes
   double progress_every = 0;            // seconds: progress is told after so long even if nothing changed; 0: never
   double seconds_an_op_afterwards = 0;  // kept back of the time for what is done with each op of the answer
   bool profile = false;                 // measure where time goes
-  std::shared_ptr<search_starts const> starts;  // candidates to start from beside the orders; may be none
-  any_search_strategy strategy;                 // which candidates it goes on with; none: its own dives
+  std::shared_ptr<search_starts const> starts{};  // candidates to start from beside the orders; may be none
+  any_search_strategy strategy{};                 // which candidates it goes on with; none: its own dives
 
   search_options& set(memory_limit m) { return memory_at_most = m, *this; }
   search_options& set(latency_limit l) { return latency_at_most = l, *this; }

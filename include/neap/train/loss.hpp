@@ -113,7 +113,13 @@ loss_result loss_of(Loss const& loss, Model& model, Sample const& sample, bool k
       constexpr std::size_t n = std::tuple_size_v<Sample>;
       static_assert(n >= 2, "neap: this loss needs a sample of at least two parts: (inputs..., target)");
       return [&]<std::size_t... I>(std::index_sequence<I...>) -> loss_result {
+        static_assert(std::is_invocable_v<Model&, std::tuple_element_t<I, Sample> const&...>,
+                      "neap: the model is called with all parts of the sample but the last, and does not take them");
         auto const made = model(std::get<I>(sample)...);
+        static_assert(
+            std::is_invocable_v<Loss const&, decltype(made)&, std::tuple_element_t<n - 1, Sample> const&>,
+            "neap: a loss is called as a const object (a lambda is not mutable), with what the model gave and the last "
+            "part of the sample, or with (model, sample); this one takes neither");
         auto r = loss_and_outputs(loss(made, std::get<n - 1>(sample)));
         if constexpr (std::is_convertible_v<decltype(made), tensor>)
           if (keep_prediction) r.outputs.push_back({"prediction", made});

@@ -57,7 +57,7 @@ struct transformer_options {
   double dropout = 0;
   double epsilon = 1e-5;
   bool tanh_form = false;
-  attention_options attention;
+  attention_options attention{};
 };
 
 struct transformer_block {
