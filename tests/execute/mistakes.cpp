@@ -11,7 +11,9 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <string>
+#include <vector>
 
 using namespace neap;
 using namespace neap::testing;
@@ -37,6 +39,14 @@ class forgetful {
 
  private:
   nn::linear seen_{6, 5}, unseen_{6, 5};
+};
+/// Layers that are copied before they are used.
+struct copying {
+  std::vector<nn::linear> layers{{6, 5}, {5, 5}};
+  tensor operator()(tensor x) const {
+    for (auto layer : layers) x = layer(x);  // NOLINT(performance-for-range-copy)
+    return x;
+  }
 };
 struct counting {
   nn::linear a{6, 5};
@@ -182,6 +192,13 @@ TEST_CASE("mistakes in steps, eager and traced") {
   forgetful some;
   mistake_in_step("a weight that neap_fields does not tell", {"the program reads a weight f32[5", "neap_fields"}, some,
                   b, cross_entropy{});
+  copying copies;
+  mistake_in_step("layers that are copied", {"the program reads a weight f32[5", "by reference"}, copies, b,
+                  cross_entropy{});
+  mistake_in_step("a scale of the loss without end", {"the loss scale must be a finite number above 0, was given inf"},
+                  model, b, cross_entropy{}, sgd{}, {.loss_scale = std::numeric_limits<double>::infinity()});
+  mistake_in_step("a scale of the loss below nothing", {"the loss scale must be a finite number above 0, was given -2"},
+                  model, b, cross_entropy{}, sgd{}, {.loss_scale = -2});
   mistake_in_step("parts that do not divide", {"tensor 0 f32[8,6] does not divide into 3 parts"}, model, b,
                   cross_entropy{}, sgd{}, {.micro_batches = 3});
   mistake_in_step("a group of nobody", {"no weight of the model is in the group \"encoder.*\"", "in.weight"}, model, b,
@@ -290,6 +307,18 @@ TEST_CASE("mistakes with a trainer and an evaluator") {
     line = __LINE__ + 1;
     trainer(r.step, plan_in_order(another.program), r.backend);
   });
+  mistake("memory that begins anywhere", {"does not begin at a multiple of 64 bytes"}, [&] {
+    std::vector<std::byte> memory(1 << 16);
+    auto const begin = reinterpret_cast<std::uintptr_t>(memory.data()) % 64 == 0 ? 16u : 0u;
+    line = __LINE__ + 1;
+    trainer(r.step, plan_in_order(r.step.program), r.backend, {.memory = std::span(memory).subspan(begin)});
+  });
+  auto const stateless = training_step(r.model, batch(4), mse_of_everything{}, sgd{});
+  mistake("a step of other states is added", {"add() takes a step of the model and the states", ".state = &state"},
+          [&] {
+            line = __LINE__ + 1;
+            r.run.add(stateless, plan_in_order(stateless.program));
+          });
   evaluator eval(r.model, x, r.backend);
   mistake("an evaluation of other axes", {"tensor 0 of the batch is f32[6], the sample's was f32[8,6]"}, [&] {
     line = __LINE__ + 1;

@@ -391,3 +391,90 @@ TEST_CASE("mistakes with batches and settings name the user's line") {
     trainer(step, wrong, backend);
   });
 }
+
+namespace {
+struct guided {
+  tensor x, y, mask, weight;
+  double beta = 1;
+};
+constexpr auto guided_loss = [](nn::linear& net, guided const& s) {
+  tensor d = square(net(s.x) - s.y);
+  if (!s.mask.is_empty()) d = d * s.mask;
+  if (!s.weight.is_empty()) d = d * square(s.weight);
+  return mean(d) * s.beta;
+};
+}  // namespace
+
+TEST_CASE("a batch has the form of the sample: what the trace has decided by is not another one") {
+  eager_context const context{{.threads = 1}};
+  nn::linear planned(4, 3), eager = planned;
+  tensor const m = tensor::full({6, 3}, 0.5);
+  auto const batch_with = [](tensor const& mask, tensor const& weight, double beta) {
+    return guided{tensor::randn({6, 4}, 1), tensor::randn({6, 3}, 2), mask, weight, beta};
+  };
+  auto const step = training_step(planned, batch_with(m, {}, 1), guided_loss, sgd{.rate = 0.1});
+  host_backend backend(1);
+  trainer run(step, plan_in_order(step.program), backend);
+  training_state state;
+  auto const b = batch_with(m, {}, 1);
+  CHECK(run(b) == eager_step(eager, b, guided_loss, sgd{.rate = 0.1}, state).item<double>());
+  CHECK(message_of([&] { run(batch_with({}, m, 1)); }).find("trainer: the batch's tensor \"mask\" is empty") !=
+        std::string::npos);
+  CHECK(message_of([&] { run(batch_with(m, {}, 3)); }).find("trainer: the batch's \"beta\" is 3") != std::string::npos);
+  CHECK(planned.weight.values<float>() == eager.weight.values<float>());
+
+  auto const forward = [](nn::linear const& net, guided const& s) { return net(s.x) * s.beta; };
+  auto const evaluated = evaluation_step(planned, b, forward);
+  evaluator eval(evaluated, plan_in_order(evaluated.program), backend);
+  CHECK(message_of([&] { eval(batch_with(m, {}, 3)); }).find("evaluator: the batch's \"beta\" is 3") !=
+        std::string::npos);
+}
+
+TEST_CASE("a batch may own its tensors: they are read where they are, not copied") {
+  eager_context const context{{.threads = 1}};
+  nn::linear planned(4, 3), eager = planned;
+  std::pair<buffer, std::vector<buffer>> batch{buffer({6, 4}, initialiser::normal(0, 1)),
+                                               {buffer({6, 3}, initialiser::normal(0, 1))}};
+  auto const loss = [](nn::linear& net, auto const& s) { return mse{}(net(s.first), s.second[0]); };
+  auto const step = training_step(planned, batch, loss, sgd{.rate = 0.1});
+  host_backend backend(1);
+  trainer run(step, plan_in_order(step.program), backend);
+  training_state state;
+  for (int i = 0; i < 4; ++i) {
+    batch.first.data<float>()[i] += 1;
+    CHECK(run(batch) == eager_step(eager, batch, loss, sgd{.rate = 0.1}, state).item<double>());
+    auto const& g = run.program().planned().graph;
+    std::vector<void const*> read;
+    for (auto v : g.sources())
+      if (g.role(v) == role::input) read.push_back(run.program().value(v).data);
+    CHECK(read == std::vector<void const*>{batch.first.ref().data, batch.second[0].ref().data});
+  }
+  CHECK(planned.weight.values<float>() == eager.weight.values<float>());
+}
+
+TEST_CASE("plans for other sizes may be given: of the same model and states") {
+  eager_context const context{{.threads = 1}};
+  network planned, eager;
+  initialise(planned, 3), initialise(eager, 3);
+  adamw const optimizer{.rate = 0.01};
+  training_state state, eagerly;
+  training_options const options{.state = &state};
+  auto const large = training_step(planned, batch(16, 0), cross_entropy{}, optimizer, options),
+             small = training_step(planned, batch(6, 0), cross_entropy{}, optimizer, options);
+  host_backend backend(1);
+  trainer run(large, plan_of(large, 0.6), backend);
+  run.add(small, plan_of(small, 0.4));
+  CHECK(run.size_count() == 2);
+  std::uint64_t seed = 0;
+  for (std::int64_t n : {16, 6, 6, 16, 5}) {
+    auto const b = batch(n, ++seed);
+    CHECK(run(b) == eager_step(eager, b, cross_entropy{}, optimizer, eagerly).item<double>());
+    CHECK(weights_of(planned) == weights_of(eager));
+  }
+  CHECK(run.size_count() == 3);
+
+  network other;
+  auto const another = training_step(other, batch(4, 0), cross_entropy{}, optimizer, options);
+  CHECK(message_of([&] { run.add(another, plan_in_order(another.program)); }).find("add() takes a step of the model") !=
+        std::string::npos);
+}

@@ -115,8 +115,7 @@ class batch_runner {
   template <class Sample, class F>
   static std::size_t each_tensor(Sample const& batch, F const& f) {
     std::size_t k = 0;
-    Sample handles = batch;
-    for_each_tensor(handles, [&](tensor const& x, auto const&) {
+    for_each_tensor(const_cast<Sample&>(batch), [&](tensor const& x, auto const&) {
       if (!x.is_empty()) f(k++, x);
     });
     return k;
@@ -132,6 +131,7 @@ class batch_runner {
 
   template <class Sample>
   bound& size_of(Sample const& batch, std::source_location at) {
+    if (auto const other = first().step.form.difference(batch); !other.empty()) refuse(at, other);
     auto const& sample = first().types;
     for (auto const& s : sizes_) {
       bool same = true;

@@ -54,6 +54,7 @@ struct evaluation_program {
   basic_graph<Ops> program;
   std::vector<resident> residents;
   std::vector<value_id> inputs, outputs;  // an output is nothing<value_id> where the function gave an empty tensor
+  detail::sample_form form;               // what the sample was besides its tensors' types
   Result result;
   std::shared_ptr<detail::evaluation_recipe<Ops, Result> const> recipe;
 };
@@ -75,6 +76,7 @@ auto traced_evaluation(Model& model, Sample const& sample, F const& f, std::sour
     x = tensor();
   });
   p.inputs = t.inputs();
+  p.form = sample_form(sample);
   p.residents = t.residents();
   p.program = basic_graph<Ops>(t.finish());
   return p;

@@ -177,6 +177,8 @@ executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_bindin
   if (!options.memory.empty() && static_cast<bytes_t>(options.memory.size()) < arena_bytes())
     throw error("executable: the plan needs " + std::to_string(arena_bytes()) + " bytes, it was given " +
                 std::to_string(options.memory.size()));
+  if (reinterpret_cast<std::uintptr_t>(options.memory.data()) % 64 != 0)
+    throw error("executable: the memory that it was given does not begin at a multiple of 64 bytes, as kernels need");
   if (plan_.options.alignment % 64 != 0)
     throw error("executable: the plan aligns buffers to " + std::to_string(plan_.options.alignment) +
                 " bytes, kernels need a multiple of 64");

@@ -14,6 +14,7 @@
 #include <neap/execute/batch_runner.hpp>
 #include <neap/train/training_step.hpp>
 
+#include <algorithm>
 #include <string_view>
 
 namespace neap::inline v0 {
@@ -28,9 +29,10 @@ class trainer {
       : runner_(step, p, backend, options, "trainer", at),
         last_(&runner_.first()) {}
 
-  /// Runs one step on a batch of the sample's form and element types; the loss before the update. `settings` stand for the
-  /// optimizer's numbers in this step. Takes no memory but for batches of new sizes. Throws neap::error if the batch is of
-  /// another form or does not fit, or the spill file fails.
+  /// Runs one step on a batch of the sample's form and element types, with the same numbers, flags and texts beside its
+  /// tensors; the loss before the update. `settings` stand for the optimizer's numbers in this step. Takes no memory but
+  /// for batches of new sizes. Throws neap::error if the batch is of another form or does not fit, or the spill file fails;
+  /// and if a whole number of it is no place of what it picks from: weights may then have been updated in part.
   template <class Sample>
   double operator()(Sample const& batch, step_settings const& settings = {},
                     std::source_location at = std::source_location::current()) {
@@ -47,9 +49,22 @@ class trainer {
   void prepare(Sample const& sample, std::source_location at = std::source_location::current()) {
     runner_.prepare(sample, at);
   }
-  /// Takes a plan for another size, of the same model and states (training_options::state).
+  /// Takes a plan for another size. Throws neap::error if the step is not one of the same model and states
+  /// (training_options::state).
   void add(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p,
            std::source_location at = std::source_location::current()) {
+    auto const& first = runner_.first().step;
+    bool same = step.state.counter().storage() == first.state.counter().storage();
+    for (auto const& r : step.residents) {
+      bool const is_trained = std::find(step.weights.begin(), step.weights.end(), r.value) != step.weights.end();
+      same = same && (!is_trained || std::any_of(first.residents.begin(), first.residents.end(), [&](auto const& own) {
+               return own.holder.storage() == r.holder.storage();
+             }));
+    }
+    if (!same)
+      throw error(context_access::place(at),
+                  "trainer: add() takes a step of the model and the states that it trains: make both steps with "
+                  "training_options{.state = &state}");
     runner_.add(step, p, at);
   }
 

@@ -5,6 +5,7 @@
 
 #include <neap/ir/standard_operators.hpp>
 #include <neap/model/parameters.hpp>
+#include <neap/model/sample_form.hpp>
 #include <neap/model/trace.hpp>
 
 namespace neap::inline v0 {
@@ -18,10 +19,6 @@ struct traced_program {
 };
 
 namespace detail {
-
-/// Its address stands for a sample's type.
-template <class Sample>
-inline constexpr char sample_type = 0;
 
 /// A copy of a sample (a tensor, or a pair, tuple, vector, struct... of them) whose tensors went through f.
 template <class Sample, class F>

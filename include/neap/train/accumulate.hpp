@@ -35,8 +35,9 @@ NEAP_ONCE void require_no_others(tensor const& loss, std::vector<tensor> const& 
   auto const refuse = [](tensor_type const& t) {
     throw error(context_access::place({}),
                 "training_step: the program reads a weight " + to_string(t) +
-                    " that is no part of the model and would never learn: tell it in neap_fields; if that is meant, "
-                    "detach it, or say training_options{.other_weights = true}");
+                    " that is no part of the model and would never learn: tell it in neap_fields, and use modules by "
+                    "reference (a copy has weights of its own); if that is meant, detach it, or say "
+                    "training_options{.other_weights = true}");
   };
   auto const is_known = [&](tensor_storage const* s) {
     for (auto const& w : weights)

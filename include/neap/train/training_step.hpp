@@ -14,6 +14,7 @@
 #include <neap/train/optimizer.hpp>
 #include <neap/train/step_numbers.hpp>
 
+#include <limits>
 #include <memory>
 
 namespace neap::inline v0 {
@@ -59,6 +60,7 @@ struct training_program {
   basic_graph<Ops> program;
   std::vector<resident> residents;  // all sources but the inputs: who holds their memory, and their names
   std::vector<value_id> inputs;     // in the order of the sample's tensors
+  detail::sample_form form;         // what the sample was besides its tensors' types
   value_id loss{};
   std::vector<named_value> outputs;  // what the loss told besides
   std::vector<value_id> weights;     // the trained ones, as they are before the step
@@ -113,8 +115,9 @@ NEAP_ONCE std::vector<tensor> trainable(std::span<named_tensor const> named, tra
   if (!(options.clip_norm >= 0))
     throw error(context_access::place(at), "training_step: clip_norm must not be negative, was given " +
                                                std::to_string(options.clip_norm) + "; 0 does not clip");
-  if (!(options.loss_scale >= 0))
-    throw error(context_access::place(at), "training_step: loss_scale must not be negative");
+  if (!(options.loss_scale >= 0 && options.loss_scale < std::numeric_limits<double>::infinity()))
+    throw error(context_access::place(at), "training_step: the loss scale must be a finite number above 0, was given " +
+                                               std::to_string(options.loss_scale) + "; 0 does not scale");
   return weights;
 }
 
@@ -237,6 +240,7 @@ training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const
   auto const inputs = as_inputs(t, sample);
   auto made = take_step(model, inputs, loss, optimizer, state, options, *numbers, at);
   auto p = finished_step<Ops>(t, made, state, options, like);
+  p.form = sample_form(sample);
   p.numbers = std::move(numbers);
   p.set({}, at);
   return p;
@@ -276,6 +280,8 @@ class recipe_of final : public step_recipe<Ops> {
 /// The program of one training step. The sample is a tensor or a pair, tuple or plain struct of tensors: its types count,
 /// not its data, and nothing large is allocated. Weights that reach the loss are updated in the model's own memory when
 /// the program runs; the others are left alone. The model outlives the program and its trainers, and stays where it is.
+/// Numbers and flags of model, loss and sample are in the program as they are now: what changes from step to step is a
+/// tensor of the sample, a buffer of the model, or one of the step's numbers (train/step_numbers.hpp).
 /// Throws neap::error with the user's place for mistakes in the model.
 template <class Ops = standard_operators, class Model, class Sample, class Loss, optimizer Optimizer>
 training_program<Ops> training_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
