@@ -210,6 +210,23 @@ TEST_CASE("accumulated gradients are the whole batch's to rounding") {
   }
 }
 
+TEST_CASE("a number among the sample's tensors goes with every part") {
+  struct weighted {
+    tensor x, y, weight;
+  };
+  auto m = make_model();
+  for (auto& b : m.blocks) b.drop.p = 0;
+  auto const b = batch(0);
+  weighted const s{b.first, b.second, tensor::full({}, 3)};
+  auto const loss = [](auto const& net, weighted const& part) {
+    return cross_entropy{}(net(part.x), part.y) * part.weight;
+  };
+  auto const whole = accumulated(loss, m, s, parameters(m)), sum = accumulated(loss, m, s, parameters(m), {.parts = 4});
+  CHECK(sum.loss.item<double>() == doctest::Approx(whole.loss.item<double>()).epsilon(1e-5));
+  auto const x = whole.gradients[0].values<double>(), y = sum.gradients[0].values<double>();
+  for (std::size_t k = 0; k < x.size(); ++k) CHECK(std::abs(x[k] - y[k]) < 1e-6 + 1e-4 * std::abs(x[k]));
+}
+
 TEST_CASE("losses may take the model and a struct of tensors") {
   struct sample {
     tensor x, y;

@@ -95,10 +95,11 @@ NEAP_ONCE loss_and_gradients differentiated(loss_result made, std::vector<tensor
   return all;
 }
 
-/// Part i of a tensor of the sample, whose place in it is `path`.
+/// Part i of a tensor of the sample, whose place in it is `path`; one number is a part of all.
 NEAP_ONCE tensor part_of(tensor const& x, std::string const& path, std::int64_t i, std::int64_t parts,
                          std::source_location at) {
-  if (x.rank() == 0 || x.size(0) % parts != 0)
+  if (x.rank() == 0) return x;
+  if (x.size(0) % parts != 0)
     throw error(context_access::place(at), "the sample's tensor " + (path.empty() ? "" : path + " ") +
                                                to_string(x.type()) + " does not divide into " + std::to_string(parts) +
                                                " parts along axis 0");
@@ -146,8 +147,10 @@ class sum_of_parts {
 
 }  // namespace detail
 
-/// The mean over `parts` equal parts of the sample of the loss, and its gradients; outputs of the parts one after another
-/// along axis 0, of those without axes the mean, the sum of whole numbers, whether a truth value holds in one of them. Throws neap::error if a tensor of the sample does not divide.
+/// The mean over `parts` equal parts of the sample of the loss, and its gradients; a tensor of the sample without axes
+/// goes with every part. Outputs of the parts stand one after another along axis 0; of those without axes it is the mean,
+/// the sum of whole numbers, whether a truth value holds in one of them. Throws neap::error if a tensor of the sample does
+/// not divide.
 template <class Loss, class Model, class Sample>
 loss_and_gradients accumulated(Loss const& loss, Model& model, Sample const& sample, std::vector<tensor> const& weights,
                                gradient_options const& o = {},
