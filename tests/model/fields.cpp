@@ -108,6 +108,9 @@ TEST_CASE("a lambda without captures has no parts; tied weights count once") {
   t.b = t.a.share();
   CHECK(parameters(t).size() == 1);
   CHECK(parameter_count(t) == 4);
+  set_element(t, dtype::f64);
+  CHECK(parameters(t).size() == 1);
+  CHECK(t.a.data<double>() == t.b.data<double>());
 }
 
 TEST_CASE("initialise makes equal models of equal seeds") {

@@ -5,6 +5,7 @@
 #include <neap/model/parameter.hpp>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -90,12 +91,21 @@ void initialise(Model& model, std::uint64_t seed) {
     }
 }
 
-/// Gives all floating weights and buffers another element type; initial values are drawn again.
+/// Gives all floating weights and buffers another element type; initial values are drawn again, and tied ones stay tied.
+/// Views of weights that the model keeps still look at those that were.
 template <class Model>
 void set_element(Model& model, dtype t) {
+  std::vector<std::pair<tensor, tensor>> done;  // what was, what is
   auto const set = [&](auto& x, std::string const&) {
-    if constexpr (requires { x.set_element(t); })
-      if (!x.is_empty() && is_floating(x.element())) x.set_element(t);
+    if constexpr (requires { x.set_element(t); }) {
+      if (x.is_empty() || !is_floating(x.element())) return;
+      tensor& handle = x;
+      for (auto const& [before, now] : done)
+        if (before.storage() == x.storage()) return void(handle = now);
+      tensor const before = handle;
+      x.set_element(t);
+      done.emplace_back(before, handle);
+    }
   };
   for_each_leaf<detail::is_tensor_leaf>(model, set);
 }
