@@ -43,6 +43,7 @@ class forgetful {
 /// Layers that are copied before they are used.
 struct copying {
   std::vector<nn::linear> layers{{6, 5}, {5, 5}};
+  static constexpr int line = __LINE__ + 2;
   tensor operator()(tensor x) const {
     for (auto layer : layers) x = layer(x);  // NOLINT(performance-for-range-copy)
     return x;
@@ -193,8 +194,15 @@ TEST_CASE("mistakes in steps, eager and traced") {
   mistake_in_step("a weight that neap_fields does not tell", {"the program reads a weight f32[5", "neap_fields"}, some,
                   b, cross_entropy{});
   copying copies;
-  mistake_in_step("layers that are copied", {"the program reads a weight f32[5", "by reference"}, copies, b,
-                  cross_entropy{});
+  mistake("layers that are copied, eagerly", {"the program reads a weight f32[5", "by reference (a copy has"}, [&] {
+    training_state state;
+    line = __LINE__ + 1;
+    eager_step(copies, b, cross_entropy{}, sgd{}, state);
+  });
+  mistake("layers that are copied, traced", {"a copy of a weight, f32[5,6]", "by reference (auto const&)"}, [&] {
+    line = copying::line;
+    training_step(copies, b, cross_entropy{}, sgd{});
+  });
   mistake_in_step("a scale of the loss without end", {"the loss scale must be a finite number above 0, was given inf"},
                   model, b, cross_entropy{}, sgd{}, {.loss_scale = std::numeric_limits<double>::infinity()});
   mistake_in_step("a scale of the loss below nothing", {"the loss scale must be a finite number above 0, was given -2"},
@@ -232,6 +240,20 @@ TEST_CASE("mistakes in traced steps alone") {
         [&](network& m, auto const& s) {
           line = __LINE__ + 1;
           return mean(m(s.first) * foreign);
+        },
+        sgd{});
+  });
+  struct centred {
+    nn::linear a{6, 5};
+    buffer mean{{5}, initialiser::constant(0)};
+  } centre;
+  mistake("a buffer that is copied", {"a copy of a buffer, f32[5]", "by reference (auto const&)"}, [&] {
+    training_step(
+        centre, b,
+        [](centred& m, auto const& s) {
+          auto const before = m.mean;  // NOLINT(performance-unnecessary-copy-initialization)
+          line = __LINE__ + 1;
+          return cross_entropy{}(m.a(s.first) - before, s.second);
         },
         sgd{});
   });

@@ -21,10 +21,11 @@ inline tensor make_owned(tensor_type const& t, initialiser const& first, role r,
 }
 
 inline tensor copy_owned(tensor const& from) {
-  if (from.is_empty()) return {};
+  if (from.is_empty() || from.is_traced()) return from;  // nobody owns a trace's values
   auto const& s = *from.storage();
   tensor to = make_owned(s.type(), s.first_values(), s.role());
   if (s.is_allocated()) std::memcpy(to.storage()->data(), from.storage()->data(), static_cast<std::size_t>(s.bytes()));
+  if (context_access::trace()) to.storage()->set_copied_in_trace();
   return to;
 }
 

@@ -49,6 +49,9 @@ class tensor_storage {
   bytes_t bytes() const { return bytes_; }
   neap::role role() const { return role_; }
   void set_role(neap::role r) { role_ = r; }
+  /// Whether it is a copy of a weight or buffer that was made while a trace was active.
+  bool is_copied_in_trace() const { return copied_in_trace_; }
+  void set_copied_in_trace() { copied_in_trace_ = true; }
   initialiser const& first_values() const { return first_; }
   /// Whether the data are what `first_values` says. O(elements), if anybody has asked for them.
   bool is_as_made() const {
@@ -85,6 +88,7 @@ class tensor_storage {
   initialiser first_;
   std::uint32_t version_ = 0;
   neap::role role_;
+  bool copied_in_trace_ = false;
 };
 
 }  // namespace neap::inline v0::detail

@@ -224,6 +224,12 @@ class tracer {
     if (auto const& first = s.first_values();
         s.role() == role::activation && first.how == initialiser::kind::constant && s.is_as_made())
       return edit_.add(op::fill{s.type().dims, s.type().element, first.a}, {}).front();
+    if (s.is_copied_in_trace())
+      throw error(context_access::place(at),
+                  "the traced program reads a copy of a " + std::string(name_of(s.role())) + ", " +
+                      to_string(t.type()) +
+                      ", which it has made and which would be the same in every step: use it, or the module that has "
+                      "it, by reference (auto const&)");
     if (!is_source(s.role())) {
       throw error(context_access::place(at),
                   "the traced program reads a tensor that is neither an argument nor a part of the model, " +
