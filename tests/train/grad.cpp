@@ -233,6 +233,22 @@ TEST_CASE("whole numbers and truth values have no history") {
   CHECK_FALSE(cast(arg_max(w), dtype::f32).wants_gradient());
 }
 
+TEST_CASE("a loss that depends on a gradient is refused where ops run at once, and a detached one is a constant") {
+  auto const x = tensor::from({1.f, 2.f, 3.f}, {3}).with_gradient();
+  tensor const g = grad(sum(x * x * x), {x})[0];
+  for (tensor const& l : {sum(square(g)), sum(x * square(g)), sum(x) + sum(g * 2)}) {
+    int line = __LINE__ + 1;
+    auto const what = message_of([&] { (void)grad(l, {x}); });
+    CAPTURE(what);
+    CHECK(what.starts_with("grad.cpp:" + std::to_string(line) + ": grad: the loss depends on a gradient, f32["));
+    CHECK(what.find("trace the step, or detach() it") != std::string::npos);
+  }
+  CHECK(grad(sum(x * g.detach()), {x})[0].values<float>() == std::vector<float>{3, 12, 27});
+  CHECK(grad(sum(x * cast(greater(g, 5), dtype::f32)), {x})[0].values<float>() == std::vector<float>{0, 1, 1});
+  tensor const stepped = (x - 0.1f * g).with_gradient();
+  CHECK(grad(sum(stepped * 2), {stepped})[0].values<float>() == std::vector<float>(3, 2));
+}
+
 TEST_CASE("in a trace, gradients are ops of the program, and differentiate again") {
   auto const x = tensor::from({1.f, 2.f, 3.f}, {3});
   auto const p = trace(

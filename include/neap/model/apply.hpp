@@ -85,6 +85,8 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
   for (auto& o : n->out) o.version = o.storage->version();
   bool slopes = false;  // whole numbers and truth values have none
   for (auto const& r : rules) slopes = slopes || is_floating(r.layout.type.element);
+  if (slopes && context_access::is_recording())
+    for (auto const& t : in) n->of_gradient = n->of_gradient || t.node()->of_gradient;
   if (wanted && slopes &&
       context_access::is_recording()) {  // operators without a gradient too: grad says so where one is asked
     n->wants_gradient = true;

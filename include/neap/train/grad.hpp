@@ -44,7 +44,10 @@ class recorded_graph {
       : edit_(ops) {
     for (auto const* n : recorded_nodes(loss)) {
       std::vector<value_id> in;
-      for (auto const& t : n->in) in.push_back(value(t));
+      for (auto const& t : n->in) {
+        require_history(t, at);
+        in.push_back(value(t));
+      }
       auto const out = edit_.emit({n->facets, n->attributes.data()}, span_of(in));
       bool computes = false;
       for (auto v : out) computes = computes || edit_.graph().record(v).alias != alias_kind::view;
@@ -58,6 +61,7 @@ class recorded_graph {
       first_output_.set(n, static_cast<std::uint32_t>(index(out.front())));
     }
     for (auto const& t : wrt) value(t);
+    require_history(loss, at);
   }
 
   NEAP_ONCE value_id value(tensor const& t) {
@@ -85,6 +89,12 @@ class recorded_graph {
   std::size_t value_count() const { return memory_.size(); }
 
  private:
+  static void require_history(tensor const& t, std::source_location at) {
+    if (!t.node()->facets && t.node()->of_gradient)
+      throw error(context_access::place(at),
+                  "grad: the loss depends on a gradient, " + to_string(t.type()) +
+                      ", through which no other one goes where ops run at once: trace the step, or detach() it");
+  }
   void place(value_id v, tensor_value const& x, bool counts) {
     if (memory_.size() <= index(v)) memory_.resize(index(v) + 1);
     memory_[index(v)] = {x.storage, x.version, counts};
@@ -191,7 +201,10 @@ NEAP_ONCE std::vector<tensor> run_recorded(op_graph const& g, std::size_t first,
   }
 
   std::vector<tensor> out;
-  for (auto v : results) out.push_back(v == nothing<value_id> ? tensor() : make_leaf(storage_of(v), g.layout(v)));
+  for (auto v : results) {
+    out.push_back(v == nothing<value_id> ? tensor() : make_leaf(storage_of(v), g.layout(v)));
+    if (v != nothing<value_id>) out.back().node()->of_gradient = true;
+  }
   return out;
 }
 
@@ -264,7 +277,8 @@ NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
 }  // namespace detail
 
 /// The gradients of a scalar with respect to tensors: weights, or leaves made by with_gradient(). A tensor that the loss
-/// does not depend on gets zeros. They carry no history: gradients of gradients are for traces.
+/// does not depend on gets zeros. They carry no history: gradients of gradients are for traces, and a loss that depends on
+/// one is refused elsewhere, unless it is detached.
 inline std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
                                 std::source_location at = std::source_location::current()) {
   return detail::gradients(loss, wrt, true, at);
