@@ -40,7 +40,21 @@ struct plain_call {
     if constexpr (std::is_invocable_v<Model&, Sample const&>) {
       return model(sample);
     } else {
-      return std::apply([&](auto const&... parts) { return model(parts...); }, sample);
+      constexpr bool has_parts = requires { std::tuple_size<Sample>::value; };
+      static_assert(
+          has_parts,
+          "neap: a model is evaluated as model(sample), or model(parts...) of a pair or tuple; for another one "
+          "give a function of (model, sample): evaluation_step(model, sample, f)");
+      if constexpr (has_parts)
+        return std::apply(
+            [&](auto const&... parts) {
+              static_assert(
+                  std::is_invocable_v<Model&, decltype(parts)...>,
+                  "neap: the model does not take the parts of the sample: give a function of (model, sample): "
+                  "evaluation_step(model, sample, f)");
+              return model(parts...);
+            },
+            sample);
     }
   }
 };
