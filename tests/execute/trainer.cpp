@@ -481,3 +481,29 @@ TEST_CASE("plans for other sizes may be given: of the same model and states") {
   CHECK(message_of([&] { run.add(another, plan_in_order(another.program)); }).find("add() takes a step of the model") !=
         std::string::npos);
 }
+
+TEST_CASE("a step that throws is not counted, planned or eager: the next one is as if it had not been tried") {
+  eager_context const context{{.threads = 1}};
+  network tried, never, eager;  // with dropout, which draws by the number of the step
+  for (auto* m : {&tried, &never, &eager}) initialise(*m, 3);
+  adamw const optimizer{.rate = scheduled::linear(0.1, 0.01, 5)};
+  auto const step = training_step(tried, batch(8, 0), cross_entropy{}, optimizer);
+  host_backend backend(1);
+  trainer run(step, plan_of(step, 0.8), backend);
+  training_state plain, eagerly;
+  auto wrong = batch(8, 1);
+  wrong.second = tensor::full({8}, 5, dtype::i64);  // no class
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    CHECK(message_of([&] { run(wrong); }).find("target 5") != std::string::npos);
+    CHECK(message_of([&] { eager_step(eager, wrong, cross_entropy{}, optimizer, eagerly); }).find("target 5") !=
+          std::string::npos);
+    CHECK(step.state.counter().item<std::uint64_t>() == i);
+    CHECK(eagerly.counter().item<std::uint64_t>() == i);
+    auto const b = batch(8, i);
+    double const expected = eager_step(never, b, cross_entropy{}, optimizer, plain).item<double>();
+    CHECK(run(b) == expected);
+    CHECK(eager_step(eager, b, cross_entropy{}, optimizer, eagerly).item<double>() == expected);
+    CHECK(weights_of(tried) == weights_of(never));
+    CHECK(weights_of(eager) == weights_of(never));
+  }
+}

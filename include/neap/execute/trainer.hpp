@@ -32,13 +32,16 @@ class trainer {
   /// Runs one step on a batch of the sample's form and element types, with the same numbers, flags and texts beside its
   /// tensors; the loss before the update. `settings` stand for the optimizer's numbers in this step. Takes no memory but
   /// for batches of new sizes. Throws neap::error if the batch is of another form or does not fit, or the spill file fails;
-  /// and if a whole number of it is no place of what it picks from: weights may then have been updated in part.
+  /// and if a whole number of it is no place of what it picks from: weights may then have been updated in part. A step that
+  /// throws is not counted.
   template <class Sample>
   double operator()(Sample const& batch, step_settings const& settings = {},
                     std::source_location at = std::source_location::current()) {
     auto& b = runner_.bind(batch, at);
     b.step.set(settings, at);
+    detail::step_attempt attempt(b.step.state);
     detail::with_place(at, [&] { (*b.run)(); });
+    attempt.finish();
     last_ = &b, has_run_ = true;
     auto const l = b.value(b.step.loss);
     return l.element == dtype::f64 ? *l.template as<double>() : static_cast<double>(*l.template as<float>());

@@ -197,6 +197,27 @@ class training_state {
   std::vector<std::vector<tensor>> states_;
 };
 
+namespace detail {
+/// While it lives a step is taken; one that ends without finish() was none, and is not counted.
+class step_attempt {
+ public:
+  explicit step_attempt(training_state const& s)
+      : count_(reinterpret_cast<std::int64_t*>(s.counter().storage()->data())),
+        before_(*count_) {}
+  step_attempt(step_attempt const&) = delete;
+  step_attempt& operator=(step_attempt const&) = delete;
+  ~step_attempt() {
+    if (!finished_) *count_ = before_;
+  }
+  void finish() { finished_ = true; }
+
+ private:
+  std::int64_t* count_;
+  std::int64_t before_;
+  bool finished_ = false;
+};
+}  // namespace detail
+
 /// Something that updates weights.
 /// Promise: update writes w and the states in place by operators, and nothing else.
 template <class O>

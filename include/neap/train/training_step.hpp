@@ -296,7 +296,7 @@ training_program<Ops> training_step(Model& model, Sample const& sample, Loss con
 }
 
 /// Takes one training step at once, of the weights that reach the loss; the loss before the update. `state` goes on from
-/// step to step; `settings` stand for the optimizer's numbers in this step.
+/// step to step; `settings` stand for the optimizer's numbers in this step. A step that throws is not counted.
 template <class Model, class Sample, class Loss, optimizer Optimizer>
 tensor eager_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
                   training_state& state, training_options const& options = {}, step_settings const& settings = {},
@@ -304,7 +304,10 @@ tensor eager_step(Model& model, Sample const& sample, Loss const& loss, Optimize
   caller_scope const here(at);
   detail::step_numbers numbers(optimizer, options.groups, options.loss_scale, state.counter());
   numbers.set(settings, at);
-  return detail::take_step(model, sample, loss, optimizer, state, options, numbers, at).loss.detach();
+  detail::step_attempt attempt(state);
+  tensor const l = detail::take_step(model, sample, loss, optimizer, state, options, numbers, at).loss.detach();
+  attempt.finish();
+  return l;
 }
 
 }  // namespace neap::inline v0
