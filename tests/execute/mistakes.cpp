@@ -187,6 +187,8 @@ TEST_CASE("mistakes in steps, eager and traced") {
                   model, b, [](network& m, auto const& s) { return m(s.first); });
   mistake_in_step("a loss without weights", {"the loss depends on no weight of the model", "detach"}, model, b,
                   [](network& m, auto const& s) { return mean(m(s.first).detach()); });
+  mistake_in_step("a loss that is no tensor", {"the loss gave an empty tensor"}, model, b,
+                  [](network&, auto const&) { return tensor(); });
   counting whole;
   mistake_in_step("a weight of whole numbers", {"the weight n is i64[5]", "make it a neap::buffer"}, whole, b,
                   cross_entropy{});

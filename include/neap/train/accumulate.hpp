@@ -75,6 +75,8 @@ NEAP_ONCE void require_no_others(tensor const& loss, std::vector<tensor> const& 
 /// A loss as it was made over one of `o.parts` parts, and its gradients.
 NEAP_ONCE loss_and_gradients differentiated(loss_result made, std::vector<tensor> const& weights,
                                             gradient_options const& o) {
+  if (made.loss.is_empty())
+    throw error(context_access::place({}), "training_step: the loss gave an empty tensor: it was never given a value");
   if (o.parts != 1) made.loss = made.loss * (1 / static_cast<double>(o.parts));
   tensor l = made.loss;
   bool const scales = o.scale && o.scale->scales_loss();
