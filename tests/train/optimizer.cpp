@@ -212,6 +212,12 @@ TEST_CASE("patterns in vain and numbers that cannot be are told with the user's 
   check(line, what, "the optimizer's beta2 is 1.000000 in step 1, and must be at least 0 and below 1");
   what = told(muon{.others = {.rate = -1}}, line);
   check(line, what, "the optimizer's others.rate is -1.000000 in step 1, and must be a finite number of at least 0");
+  eager_step(m, batch(0), cross_entropy{}, adamw{.rate = 0}, state);
+  what = told(momentum{}, line);
+  check(line, what,
+        "training_step: the training has 2 states of the weight tokens.weight, the optimizer keeps 1: they are another "
+        "optimizer's; give a new training_state");
+  state = {};
   what = told(forgetful{}, line);
   check(line, what, "the optimizer's state_count() says 2 states of the weight tokens.weight, its `states` names 1");
   what = told(sgd{}, line, {.rate = std::nan("")});

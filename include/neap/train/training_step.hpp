@@ -133,6 +133,19 @@ NEAP_ONCE void require_matches(std::span<std::string const> patterns, std::span<
   }
 }
 
+/// How many states the optimizer keeps of a weight. Throws neap::error if the training has others of it.
+template <class Optimizer>
+std::size_t states_kept(Optimizer const& optimizer, tensor const& weight, std::string const& path,
+                        training_state& state) {
+  std::size_t const count = state_count(optimizer, weight, path), there = state.of(weight, 0).size();
+  if (there > 0 && there != count)
+    throw error(context_access::place({}), "training_step: the training has " + std::to_string(there) +
+                                               " states of the weight " + path + ", the optimizer keeps " +
+                                               std::to_string(count) +
+                                               ": they are another optimizer's; give a new training_state");
+  return count;
+}
+
 /// One step, in whichever mode this thread is.
 template <class Model, class Sample, class Loss, class Optimizer>
 step_results take_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
@@ -151,7 +164,7 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
     auto const& g = made.gradients[i];
     if (g.is_empty()) continue;
     in.set_weight(named[i].name, numbers.of(named[i].name));
-    optimizer.update(weights[i], g, state.of(weights[i], state_count(optimizer, weights[i], named[i].name)), in);
+    optimizer.update(weights[i], g, state.of(weights[i], states_kept(optimizer, weights[i], named[i].name, state)), in);
     r.weights.push_back(weights[i]);
     r.gradients.push_back(g);
   }
@@ -235,7 +248,7 @@ training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const
   name_tensors(t, model);
   auto const weights = named_tensors(model, role::weight);
   std::vector<std::size_t> counts;
-  for (auto const& w : weights) counts.push_back(state_count(optimizer, w.tensor, w.name));
+  for (auto const& w : weights) counts.push_back(states_kept(optimizer, w.tensor, w.name, state));
   name_sources(t, *numbers, state, weights, {Optimizer::states.begin(), Optimizer::states.end()}, counts);
   auto const inputs = as_inputs(t, sample);
   auto made = take_step(model, inputs, loss, optimizer, state, options, *numbers, at);
