@@ -283,3 +283,14 @@ TEST_CASE("losses of single elements") {
   CHECK(cross_entropy_loss(logits, classes, -100, 0).item<float>() ==
         cross_entropy_loss(logits, classes).item<float>());
 }
+
+TEST_CASE("a linear map of one row without a batch") {
+  tensor const x = tensor::randn({4, 3}, 1), w = tensor::randn({2, 3}, 2), b = tensor::randn({2}, 3);
+  for (tensor const& bias : {b, tensor()}) {
+    tensor const all = linear(x, w, bias), one = linear(select(x, 0, 2), w, bias);
+    CHECK(one.shape() == shape{2});
+    for (std::size_t i = 0; i < 2; ++i)
+      CHECK(one.values<double>()[i] == doctest::Approx(select(all, 0, 2).values<double>()[i]));
+  }
+  CHECK(message_of([&] { linear(tensor::ones({4}), w, b); }).find("inner extents differ") != std::string::npos);
+}

@@ -185,6 +185,13 @@ struct forgetful {
     apply(op::sgd{}, {w, g});
   }
 };
+/// One without numbers.
+struct plain_descent {
+  static constexpr std::array<std::string_view, 0> states{};
+  void update(tensor const& w, tensor const& g, std::span<tensor const>, update_inputs&) const {
+    apply(op::sgd{}, {w, g});
+  }
+};
 }  // namespace
 
 TEST_CASE("patterns in vain and numbers that cannot be are told with the user's line") {
@@ -194,10 +201,11 @@ TEST_CASE("patterns in vain and numbers that cannot be are told with the user's 
     CAPTURE(told);
     CHECK(told == "optimizer.cpp:" + std::to_string(line) + ": " + text);
   };
-  auto const told = [&](auto const& optimizer, int& line, step_settings const& settings = {}) {
+  auto const told = [&](auto const& optimizer, int& line, step_settings const& settings = {},
+                        training_options const& options = {}) {
     return message_of([&] {
       line = __LINE__ + 1;
-      eager_step(m, batch(0), cross_entropy{}, optimizer, state, {}, settings);
+      eager_step(m, batch(0), cross_entropy{}, optimizer, state, options, settings);
     });
   };
   int line = 0;
@@ -220,6 +228,11 @@ TEST_CASE("patterns in vain and numbers that cannot be are told with the user's 
   state = {};
   what = told(forgetful{}, line);
   check(line, what, "the optimizer's state_count() says 2 states of the weight tokens.weight, its `states` names 1");
+  what = told(plain_descent{}, line, {}, {.groups = {{.match = "conv.*", .rate = 0.0}}});
+  check(line, what, "training_step: the group \"conv.*\" has a rate of its own, and the optimizer has no such number");
+  what = told(plain_descent{}, line, {}, {.groups = {{.match = "conv.*", .weight_decay = 0.0}}});
+  check(line, what,
+        "training_step: the group \"conv.*\" has a weight_decay of its own, and the optimizer has no such number");
   what = told(sgd{}, line, {.rate = std::nan("")});
   CHECK(what.find("the optimizer's rate is ") != std::string::npos);
   CHECK(state.counter().item<std::int64_t>() == 0);  // no step was taken

@@ -349,7 +349,7 @@ TEST_CASE("a loss that was made where nothing is recorded trains nothing, in bot
     return sum(net.out.weight);
   };
   auto const text =
-      "training_step: the loss depends on no weight of the model: was it detached, or made under no_gradient?";
+      "training_step: the loss depends on no weight of the model: was it detached, or made under no_gradient or evaluation?";
   CHECK(message_of([&] { training_step(m, batch(0), loss, sgd{}); }).ends_with(text));
   training_state state;
   CHECK(message_of([&] { eager_step(m, batch(0), loss, sgd{}, state); }).ends_with(text));
@@ -424,9 +424,10 @@ TEST_CASE("mistakes are told with the user's place") {
     training_step(
         good, b, [](auto&, auto const& s) { return mean(s.first); }, sgd{});
   });
-  CHECK(what ==
-        place(line) +
-            "training_step: the loss depends on no weight of the model: was it detached, or made under no_gradient?");
+  CHECK(
+      what ==
+      place(line) +
+          "training_step: the loss depends on no weight of the model: was it detached, or made under no_gradient or evaluation?");
   what = message_of([&] {
     line = __LINE__ + 1;
     accumulated(cross_entropy{}, good, std::pair{b.first, b.first}, parameters(good));

@@ -63,6 +63,8 @@ class step_numbers {
         loss_scale_(loss_scale) {
     groups_.push_back({"", values, {}, 1, false});
     for (auto const& g : groups) {
+      require_number(g, "rate", g.rate || g.rate_factor != 1);
+      require_number(g, "weight_decay", g.weight_decay.has_value());
       group mine{g.match, values, {}, g.rate_factor, false};
       for (std::size_t k = 0; k < names_.size(); ++k) {
         if (is_named(k, "rate") && g.rate) mine.values[k] = *g.rate, mine.own_rate = true;
@@ -188,6 +190,13 @@ class step_numbers {
   }
   static bool may_be(demand d, double x) {
     return d == demand::none || (x >= 0 && x < (d == demand::below_one ? 1 : std::numeric_limits<double>::infinity()));
+  }
+  /// Throws neap::error if a group changes a number that the optimizer has not.
+  NEAP_ONCE void require_number(parameter_group const& g, char const* what, bool changed) const {
+    for (std::size_t k = 0; k < names_.size(); ++k) changed = changed && !is_named(k, what);
+    if (changed)
+      throw error(context_access::place({}), "training_step: the group \"" + g.match + "\" has a " + what +
+                                                 " of its own, and the optimizer has no such number");
   }
   /// "rate", and "others.rate" of an optimizer that updates some weights in another way.
   bool is_named(std::size_t k, std::string_view what) const {

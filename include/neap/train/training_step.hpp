@@ -171,7 +171,7 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   if (r.weights.empty())
     throw error(
         context_access::place(at),
-        "training_step: the loss depends on no weight of the model: was it detached, or made under no_gradient?");
+        "training_step: the loss depends on no weight of the model: was it detached, or made under no_gradient or evaluation?");
   (void)in.now();  // steps are counted, whether somebody asks or not: schedules go on where a training was left
   return r;
 }

@@ -26,6 +26,7 @@ inline tensor matmul(tensor const& a, tensor const& b, op::matmul how = {},
 inline tensor linear(tensor const& x, tensor const& weight, tensor const& bias,
                      std::source_location at = std::source_location::current()) {
   place_scope const here(at);
+  if (x.rank() == 1) return squeeze(linear(unsqueeze(x, 0), weight, bias), 0);
   tensor const y = matmul(x, weight, {.transpose_b = true});
   return bias.is_empty() ? y : y + bias;
 }
