@@ -206,7 +206,7 @@ class search_seeds {
       if (n == bases_[b] || n->state.result.peak_bytes > target) continue;
       found.push_back(n);
       std::stable_sort(found.begin(), found.end(),
-                       [&](node_ptr const& a, node_ptr const& b) { return latency(a) < latency(b); });
+                       [&](node_ptr const& x, node_ptr const& y) { return latency(x) < latency(y); });
       if (found.size() > most) found.pop_back();
     }
     for (auto const& n : found) state_.queue.push_back(n);
