@@ -41,13 +41,14 @@ class search_seeds {
     if (state_.allowed.recompute) plant(starts);
   }
   /// Recomputation by segments: what reaches the limits, for each price the best.
-  void plant(std::vector<node_ptr> const& starts) {
+  void plant(std::vector<node_ptr> const& starts, bool again = false) {
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     prepare(starts);
-    // A quarter of the budget. Fissions that leave room come last: what is left, but a tenth of the budget at least, is
-    // theirs.
+    // A quarter of the budget; once the limit has moved (`again`), half of what is left. Fissions that leave room come last:
+    // what is left, but a tenth of the budget at least, is theirs.
     auto const first = std::min(first_with_room_, by_segments_.size());
-    double const most = 0.25 + given_share_;
+    auto const used = state_.budget.used(state_.out.candidates);
+    double const most = again ? used + (state_.part - used) / 2 : 0.25 + given_share_;
     best_checkpoint best;
     plant_in_turn(0, first, most, best);
     plant_in_turn(first, by_segments_.size(), std::max(most, state_.budget.used(state_.out.candidates) + 0.1), best);
