@@ -105,9 +105,8 @@ class best_first {
     if (state_.asked.limits_memory && !state_.is_met()) hunt(given_orders);
     if (!state_.asked.limits_memory || state_.is_met()) explore(starts);
     state_.part = 1;
-    for (node_ptr before;
-         !(place() && (out.fits || lowered_ == 0)) && state_.best != before && !state_.out_of_time();) {
-      before = state_.best;
+    for (node_ptr last; !(place() && (out.fits || lowered_ == 0)) && state_.best != last && !state_.out_of_time();) {
+      last = state_.best;
       seeds_.plant_given(true);
       if (state_.allowed.recompute) seeds_.plant(starts, true);
       search();
