@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -159,6 +160,7 @@ class search_seeds {
     plant_chains(starts);
     auto const found = build_fissions(0.3);
     for (std::size_t k = 0; k < found.size() && k < 2; ++k) starts.push_back(found[k]);
+    if (!state_.goal.limits_memory) add_larger(found, starts);
     // Those that are quicker and still too large: other mutations may do the rest for less.
     if (!state_.goal.limits_memory && !state_.goal.limits_latency) return;
     first_with_room_ = starts.size();
@@ -171,6 +173,19 @@ class search_seeds {
       if (o.tried) continue;
       if (auto n = build_fission(o)) starts.push_back(n);
     }
+  }
+  /// Of candidates within the limit of latency, beside the first two, those that are smaller than all that are as quick: what
+  /// they leave of that limit may do more elsewhere.
+  void add_larger(std::vector<node_ptr> found, std::vector<node_ptr>& starts) const {
+    auto const latency = [](node_ptr const& n) { return n->state.result.latency; };
+    std::stable_sort(found.begin(), found.end(),
+                     [&](node_ptr const& x, node_ptr const& y) { return latency(x) < latency(y); });
+    auto smallest = std::numeric_limits<bytes_t>::max();
+    for (auto const& n : found)
+      if (auto const peak = n->state.result.peak_bytes; peak < smallest && latency(n) <= state_.goal.latency) {
+        smallest = peak;
+        if (std::find(starts.begin(), starts.end(), n) == starts.end()) starts.push_back(n);
+      }
   }
   /// Several stretches in parts, one after the other: where one fission has brought down the peak, the next peak is
   /// elsewhere. Of a limit of memory, the quickest; otherwise the smallest, by halving between what is reached and what
