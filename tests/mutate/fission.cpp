@@ -152,7 +152,7 @@ TEST_CASE("stretches of what runs in parts already run in parts, and what is cut
     }
   }
   CHECK(more > cases(50));
-  CHECK(odd > cases(20));
+  CHECK(odd > cases(9));
 }
 
 TEST_CASE("the same of ops whose meaning is not known") {
