@@ -318,7 +318,7 @@ tensor eager_step(Model& model, Sample const& sample, Loss const& loss, Optimize
   detail::step_numbers numbers(optimizer, options.groups, options.loss_scale, state.counter());
   numbers.set(settings, at);
   detail::step_attempt attempt(state);
-  tensor const l = detail::take_step(model, sample, loss, optimizer, state, options, numbers, at).loss.detach();
+  tensor l = detail::take_step(model, sample, loss, optimizer, state, options, numbers, at).loss.detach();
   attempt.finish();
   return l;
 }
