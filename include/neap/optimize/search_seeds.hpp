@@ -177,12 +177,11 @@ class search_seeds {
   /// Of candidates within the limit of latency, beside the first two, those that are smaller than all that are as quick: what
   /// they leave of that limit may do more elsewhere.
   void add_larger(std::vector<node_ptr> found, std::vector<node_ptr>& starts) const {
-    auto const latency = [](node_ptr const& n) { return n->state.result.latency; };
-    std::stable_sort(found.begin(), found.end(),
-                     [&](node_ptr const& x, node_ptr const& y) { return latency(x) < latency(y); });
+    std::stable_sort(found.begin(), found.end(), is_quicker);
     auto smallest = std::numeric_limits<bytes_t>::max();
     for (auto const& n : found)
-      if (auto const peak = n->state.result.peak_bytes; peak < smallest && latency(n) <= state_.goal.latency) {
+      if (auto const peak = n->state.result.peak_bytes;
+          peak < smallest && n->state.result.latency <= state_.goal.latency) {
         smallest = peak;
         if (std::find(starts.begin(), starts.end(), n) == starts.end()) starts.push_back(n);
       }
@@ -213,7 +212,7 @@ class search_seeds {
     std::iota(by_latency.begin(), by_latency.end(), std::size_t{0});
     auto const latency = [](node_ptr const& n) { return n->state.result.latency; };
     std::stable_sort(by_latency.begin(), by_latency.end(),
-                     [&](std::size_t a, std::size_t b) { return latency(bases_[a]) < latency(bases_[b]); });
+                     [&](std::size_t a, std::size_t b) { return is_quicker(bases_[a], bases_[b]); });
     std::vector<node_ptr> found;
     for (auto const b : by_latency) {
       if (state_.out_of_time(share) || (found.size() == most && latency(bases_[b]) >= latency(found.back()))) break;
@@ -221,8 +220,7 @@ class search_seeds {
       auto n = chain(b, target, limit, share);
       if (n == bases_[b] || n->state.result.peak_bytes > target) continue;
       found.push_back(n);
-      std::stable_sort(found.begin(), found.end(),
-                       [&](node_ptr const& x, node_ptr const& y) { return latency(x) < latency(y); });
+      std::stable_sort(found.begin(), found.end(), is_quicker);
       if (found.size() > most) found.pop_back();
     }
     for (auto const& n : found) state_.queue.push_back(n);
@@ -237,14 +235,11 @@ class search_seeds {
       auto const& c = n->state;
       auto const peak = c.result.peak_bytes;
       std::optional<fission_sweep> own;
-      if (n != bases_[base]) own.emplace(c.graph, c.order, c.result, priced_);
+      auto& sweep = n == bases_[base] ? fissions_->sweep(base) : own.emplace(c.graph, c.order, c.result, priced_);
       node_ptr next;
-      for (auto const& f : (own ? *own : fissions_->sweep(base)).at_the_peak(target, latency, 3)) {
-        auto const copies =
-            static_cast<std::size_t>(f.what.last - f.what.first) * static_cast<std::size_t>(f.what.parts);
-        if (f.inside > std::max(target, peak - peak / 50)) continue;
-        if (!state_.budget.has_time_for(2 * (c.graph.op_count() + copies))) continue;
-        auto e = (own ? *own : fissions_->sweep(base)).apply(f.what, c);
+      for (auto const& f : sweep.at_the_peak(target, latency, 3)) {
+        if (f.inside > std::max(target, peak - peak / 50) || !has_time_for(f.what, n)) continue;
+        auto e = sweep.apply(f.what, c);
         next = e ? state_.judge_edit(n, f.what, std::move(*e), true) : nullptr;
         if (next && next->state.result.latency <= latency && next->state.result.peak_bytes <= peak) break;
         next = nullptr;
@@ -268,13 +263,18 @@ class search_seeds {
     }
     return found;
   }
+  static bool is_quicker(node_ptr const& a, node_ptr const& b) {
+    return a->state.result.latency < b->state.result.latency;
+  }
+  /// Many parts make a large graph, and there may be no time for that.
+  bool has_time_for(fission_of const& f, node_ptr const& from) const {
+    auto const copies = static_cast<std::size_t>(f.last - f.first) * static_cast<std::size_t>(f.parts - 1);
+    return state_.budget.has_time_for(2 * (from->state.graph.op_count() + copies));
+  }
   /// Builds and judges a fission; nothing if it cannot be built or was met before.
   node_ptr build_fission(fission_seeds::option const& o) {
     auto const& from = bases_[o.base];
-    // Many parts make a large graph, and there may be no time for that.
-    auto const& f = o.what.what;
-    auto const copies = static_cast<std::size_t>(f.last - f.first) * static_cast<std::size_t>(f.parts - 1);
-    if (!state_.budget.has_time_for(2 * (from->state.graph.op_count() + copies))) return nullptr;
+    if (!has_time_for(o.what.what, from)) return nullptr;
     fissions_->note_tried(o);
     auto e = fissions_->build(o, from->state);
     auto n = e ? state_.judge_edit(from, o.what.what, std::move(*e)) : nullptr;
@@ -317,9 +317,7 @@ class search_seeds {
         if (auto made = state_.judge_edit(n, checkpoint{cuts[k].price, cuts[0].price, budget}, std::move(*e)))
           found.push_back(std::move(made));
       }
-    std::stable_sort(found.begin(), found.end(), [](node_ptr const& a, node_ptr const& b) {
-      return a->state.result.latency < b->state.result.latency;
-    });
+    std::stable_sort(found.begin(), found.end(), is_quicker);
     // What keeps less is worth having where the peak is the same: parts may bring that down.
     auto const kept = [](node_ptr const& x) {
       double sum = 0;
