@@ -429,7 +429,7 @@ TEST_CASE("a file of version 1 is read, and completed by the graph that it was m
 }
 
 TEST_CASE("plans that run ops in parts come back as they were") {
-  std::size_t parts = 0;
+  std::size_t parts = 0, again = 0;
   given_or<roofline> const cost{roofline::h100_like()};
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     auto const known = testing::random_model(seed, 12);
@@ -437,8 +437,9 @@ TEST_CASE("plans that run ops in parts come back as they were") {
       auto const order = given_order{}(g);
       candidate<graph> const c{g, order, simulate(g, order, cost)};
       random_stream draw(seed, 3);
-      auto const e = testing::any_fission(c, draw);
+      auto const e = seed % 2 ? testing::parts_of_parts(c, draw) : testing::any_fission(c, draw);
       if (!e) continue;
+      again += testing::cut_again(e->graph);
       auto const p = make_plan(candidate<graph>{e->graph, e->order, simulate(e->graph, e->order, cost)}, g);
       for (auto o : p.graph.ops()) parts += p.graph.record(o).part != nothing<part_id>;
       plan_source from{"in parts"};
@@ -448,4 +449,5 @@ TEST_CASE("plans that run ops in parts come back as they were") {
     }
   }
   CHECK(parts > 300);
+  CHECK(again > 20);
 }

@@ -123,7 +123,7 @@ TEST_CASE("random stretches of random training steps run in parts and give the s
 
 TEST_CASE("stretches of what runs in parts already run in parts, and what is cut need not be cut everywhere") {
   host_backend backend;
-  std::size_t more = 0, odd = 0;
+  std::size_t more = 0, odd = 0, again = 0;
   for (std::uint64_t seed = 0; seed < cases(200u); ++seed) {
     auto const g = random_model(seed, 14);
     auto c = judged(g, given_order{}(g));
@@ -149,14 +149,16 @@ TEST_CASE("stretches of what runs in parts already run in parts, and what is cut
       REQUIRE_MESSAGE(verdict.ok(), verdict.message());
       REQUIRE(same_result(g, expected, run_plainly(c.graph, c.order, sources, backend), 2e-4));
       more += times++ > 0;
+      again += cut_again(c.graph);
     }
   }
   CHECK(more > cases(50));
   CHECK(odd > cases(9));
+  CHECK(again > cases(10));
 }
 
 TEST_CASE("the same of ops whose meaning is not known") {
-  std::size_t more = 0;
+  std::size_t more = 0, again = 0;
   given_or<roofline> const cost{roofline::host(2)};
   stated_durations const stated({std::nullopt, true, roofline::host(2)});
   for (std::uint64_t seed = 0; seed < cases(150u); ++seed) {
@@ -175,9 +177,53 @@ TEST_CASE("the same of ops whose meaning is not known") {
       auto const verdict = verify_plan(g, make_plan(c, g), stated);
       REQUIRE_MESSAGE(verdict.ok(), verdict.message());
       more += times++ > 0;
+      again += cut_again(c.graph);
     }
   }
   CHECK(more > cases(40));
+  CHECK(again > cases(10));
+}
+
+TEST_CASE("parts of parts of random training steps give the same") {
+  host_backend backend;
+  given_or<roofline> const cost{roofline::host(2)};
+  stated_durations const stated({std::nullopt, true, roofline::host(2)});
+  std::size_t built = 0, inner = 0, joined = 0;
+  for (std::uint64_t seed = 0; seed < cases(250u); ++seed) {
+    auto const g = random_model(seed, 14);
+    auto const c = judged(g, given_order{}(g));
+    auto const sources = random_sources(g, seed);
+    set_step(g, sources);
+    auto const expected = run_plainly(g, c.order, sources, backend);
+    random_stream draw(seed, 15);
+    for (int tries = 0; tries < 4; ++tries) {
+      auto const e = parts_of_parts(c, draw);
+      if (!e) continue;
+      ++built;
+      CAPTURE(seed);
+      CAPTURE(tries);
+      auto const valid = verify(e->graph);
+      REQUIRE_MESSAGE(valid.ok(), valid.message());
+      for (auto o : e->graph.ops()) {
+        auto const p = e->graph.record(o).part;
+        inner += p != nothing<part_id> && e->graph.part(p).of != nothing<part_id>;
+        joined += e->graph.as<op::combine_into>(o) || e->graph.as<op::place>(o);
+      }
+      auto const verdict = verify_plan(g, make_plan(judged(e->graph, e->order), g));
+      REQUIRE_MESSAGE(verdict.ok(), verdict.message());
+      REQUIRE(same_result(g, expected, run_plainly(e->graph, e->order, sources, backend), 2e-4));
+    }
+    auto const twin = opaque_twin(g);
+    auto const e = parts_of_parts(judged(twin, given_order{}(twin)), draw);
+    if (!e) continue;
+    CAPTURE(seed);
+    auto const result = simulate(e->graph, e->order, cost);
+    auto const verdict = verify_plan(twin, make_plan(candidate<graph>{e->graph, e->order, result}, twin), stated);
+    REQUIRE_MESSAGE(verdict.ok(), verdict.message());
+  }
+  CHECK(built > cases(150));
+  CHECK(inner > cases(1500));
+  CHECK(joined > cases(500));
 }
 
 TEST_CASE("ops whose meaning is not known run in parts where their file says how they may be cut") {
@@ -275,14 +321,14 @@ void each_mistake(edited<graph> const& e, random_stream& draw, int tries, F&& f)
 TEST_CASE("a graph that fission has changed by mistake is refused, or gives the same all the same") {
   host_backend backend;
   std::size_t refused = 0, accepted = 0;
-  for (std::uint64_t seed = 0; seed < cases(120u); ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(200u); ++seed) {
     auto const g = random_model(seed, 10);
     auto const c = judged(g, given_order{}(g));
     auto const sources = random_sources(g, seed);
     set_step(g, sources);
     auto const expected = run_plainly(g, c.order, sources, backend);
     random_stream draw(seed, 11);
-    auto const e = some_fissions(c, draw);
+    auto const e = seed % 2 ? parts_of_parts(c, draw) : some_fissions(c, draw);
     if (!e) continue;
     each_mistake(*e, draw, 12, [&](graph const& wrong, schedule const& order, std::string const& what) {
       CAPTURE(seed);
@@ -303,11 +349,11 @@ TEST_CASE("of ops whose meaning is not known, every mistake in a part is refused
   std::size_t refused = 0;
   given_or<roofline> const cost{roofline::host(2)};
   stated_durations const stated({std::nullopt, true, roofline::host(2)});
-  for (std::uint64_t seed = 0; seed < cases(60u); ++seed) {
+  for (std::uint64_t seed = 0; seed < cases(100u); ++seed) {
     auto const g = opaque_twin(random_model(seed, 10));
     auto const c = judged(g, given_order{}(g));
     random_stream draw(seed, 12);
-    auto const e = some_fissions(c, draw);
+    auto const e = seed % 2 ? parts_of_parts(c, draw) : some_fissions(c, draw);
     if (!e) continue;
     each_mistake(*e, draw, 20, [&](graph const& wrong, schedule const& order, std::string const& what) {
       auto const p = make_plan(candidate<graph>{wrong, order, simulate(wrong, order, cost)}, g);

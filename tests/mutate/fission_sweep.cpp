@@ -7,6 +7,7 @@
 #include <neap/simulate/simulator.hpp>
 
 #include "../support/opaque_twin.hpp"
+#include "../support/random_fission.hpp"
 #include "../support/random_model.hpp"
 
 #include <doctest/doctest.h>
@@ -51,6 +52,30 @@ TEST_CASE("estimates are near to what is built") {
   CHECK(built > 100);
   CHECK(built * 10 > 9 * all);
   CHECK(near * 10 > 8 * built);
+}
+
+TEST_CASE("estimates are near to what is built of parts") {
+  std::size_t built = 0, near = 0, all = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    auto const g = opaque_twin(random_model(seed, 16));
+    random_stream draw(seed, 5);
+    auto const once = any_fission(judged(g, given_order{}(g)), draw);
+    if (!once) continue;
+    auto const c = judged(once->graph, once->order);
+    neap::detail::fission_sweep sweep(c.graph, c.order, c.result, {.again = true});
+    for (auto const& f : sweep.at_the_peak(0, 1e9, 40)) {
+      auto const e = f.what.apply(c);
+      ++all;
+      if (!e || !cut_again(e->graph)) continue;
+      ++built;
+      auto const real = simulate(e->graph, e->order, given_latencies{}, exact);
+      auto const beside = static_cast<double>(f.peak - real.resident_bytes);
+      near += std::abs(static_cast<double>(real.peak_bytes - f.peak)) <= 0.15 * beside;
+    }
+  }
+  MESSAGE(all << " estimated, " << built << " built, " << near << " near");
+  CHECK(built > 100);
+  CHECK(near * 10 > 7 * built);
 }
 
 TEST_CASE("near a fission there are others, its own among them") {
@@ -136,8 +161,9 @@ TEST_CASE("a batch that is joined with its tokens is no limit to parts where tok
   CHECK(most == 256);
 }
 
-TEST_CASE("the mutator yields fissions that lower the peak, the best buy first, and leaves parts as they are") {
-  std::size_t n = 0, more = 0;
+TEST_CASE(
+    "the mutator yields fissions that lower the peak, the best buy first, and parts once more where it is told to") {
+  std::size_t n = 0, more = 0, of_parts = 0;
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     auto const g = opaque_twin(random_model(seed, 16));
     auto const c = judged(g, given_order{}(g));
@@ -149,7 +175,10 @@ TEST_CASE("the mutator yields fissions that lower the peak, the best buy first, 
       auto const e = m->apply(c);
       if (!e) continue;
       auto const once = judged(e->graph, e->order);
-      auto again = fission{}(once);
+      auto plain = fission{}(once);
+      for (auto f = plain.next(); f; f = plain.next())
+        if (auto const twice = f->apply(once)) CHECK_FALSE(cut_again(twice->graph));
+      auto again = fission{{.again = true}}(once);
       for (auto f = again.next(); f; f = again.next()) {
         auto const twice = f->apply(once);
         if (!twice) continue;
@@ -159,7 +188,12 @@ TEST_CASE("the mutator yields fissions that lower the peak, the best buy first, 
         for (auto o : twice->graph.ops()) {
           auto const p = twice->graph.record(o).part;
           are += p != nothing<part_id>;
-          if (p != nothing<part_id>) CHECK(twice->graph.part(p).of == nothing<part_id>);
+          if (p == nothing<part_id>) continue;
+          auto const of = twice->graph.part(p).of;
+          if (of == nothing<part_id>) continue;
+          ++of_parts;
+          CHECK(twice->graph.part(of).of == nothing<part_id>);
+          CHECK(twice->graph.part(of).count != twice->graph.part(p).count);
         }
         CHECK(are > were);
       }
@@ -169,6 +203,7 @@ TEST_CASE("the mutator yields fissions that lower the peak, the best buy first, 
   }
   CHECK(n > 8);
   CHECK(more > 0);
+  CHECK(of_parts > 100);
   CHECK(allowed_by(fission{} | truncate(6)).cut);
   CHECK_FALSE(allowed_by(fission{} | truncate(6)).recompute);
 }

@@ -5,7 +5,9 @@
 #include <neap/ir/standard_operators.hpp>
 #include <neap/mutate/fission.hpp>
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 namespace neap::testing {
 
@@ -18,7 +20,7 @@ inline std::optional<fission_of> random_fission(candidate<graph> const& c, rando
   auto const v = id_at<value_id>(draw.below(static_cast<std::uint32_t>(g.value_count())));
   if (g.type(v).rank() == 0) return std::nullopt;
   f.along = {v, static_cast<std::int32_t>(draw.below(static_cast<std::uint32_t>(g.type(v).rank())))};
-  f.parts = 2 + draw.below(3);
+  f.parts = 2 + draw.below(3), f.again = draw.below(4) != 0;
   if (g.type(v).dims[f.along.axis] % f.parts != 0) return std::nullopt;
   return f;
 }
@@ -34,6 +36,32 @@ inline std::optional<fission_of> random_fission_of_some(candidate<graph> const& 
   return std::nullopt;
 }
 
+/// A random stretch of what runs in parts already, along an axis of what one of them makes; nothing if none does.
+inline std::optional<fission_of> random_fission_of_parts(candidate<graph> const& c, random_stream& draw) {
+  auto const& g = c.graph;
+  auto const n = static_cast<std::uint32_t>(c.order.size());
+  std::vector<std::uint32_t> parts;
+  for (std::uint32_t p = 0; p < n; ++p)
+    if (g.record(c.order[p]).part != nothing<part_id>) parts.push_back(p);
+  if (parts.empty()) return std::nullopt;
+  auto const at = parts[draw.below(static_cast<std::uint32_t>(parts.size()))];
+  auto const v = g.outputs(c.order[at]).front();
+  if (g.type(v).rank() == 0) return std::nullopt;
+  fission_of f;
+  f.along = {v, static_cast<std::int32_t>(draw.below(static_cast<std::uint32_t>(g.type(v).rank())))};
+  f.first = at - std::min(at, draw.below(12)), f.last = std::min(n - 1, at + draw.below(12));
+  f.parts = 2 + draw.below(4), f.again = true;
+  if (g.type(v).dims[f.along.axis] % f.parts != 0) return std::nullopt;
+  return f;
+}
+
+/// Whether any op is a part of a part.
+inline bool cut_again(op_graph const& g) {
+  for (auto o : g.ops())
+    if (auto const p = g.record(o).part; p != nothing<part_id> && g.part(p).of != nothing<part_id>) return true;
+  return false;
+}
+
 /// What the first of some fissions that can be built makes of a candidate; nothing if none can.
 inline std::optional<edited<graph>> any_fission(candidate<graph> const& c, random_stream& draw) {
   for (int tries = 0; tries < 20; ++tries)
@@ -42,7 +70,18 @@ inline std::optional<edited<graph>> any_fission(candidate<graph> const& c, rando
   return std::nullopt;
 }
 
-/// The same, and in half of the cases one more of what came of it.
+/// Parts of parts: what the first of some fissions of what runs in parts makes of it; nothing if none can.
+inline std::optional<edited<graph>> parts_of_parts(candidate<graph> const& c, random_stream& draw) {
+  auto const once = any_fission(c, draw);
+  if (!once) return std::nullopt;
+  candidate<graph> const cut{once->graph, once->order, {}};
+  for (int tries = 0; tries < 40; ++tries)
+    if (auto const f = random_fission_of_parts(cut, draw))
+      if (auto e = f->apply(cut); e && cut_again(e->graph)) return e;
+  return std::nullopt;
+}
+
+/// What any_fission() makes, and in half of the cases one more of what came of it.
 inline std::optional<edited<graph>> some_fissions(candidate<graph> const& c, random_stream& draw) {
   auto e = any_fission(c, draw);
   if (!e || draw.below(2) == 0) return e;

@@ -209,9 +209,13 @@ class plan_reader {
       }
       if (out_.version > 2 && j.has("part")) {
         auto const part = j["part"];
-        part.require(part.size() == 2, "must be [number, how many]");
-        auto const count = part[1].integer(1);
-        edit_.set_part(o, edit_.part_row({part[0].integer(0, count - 1), count}));
+        part.require(part.size() >= 2 && part.size() % 2 == 0, "must be [number, how many], or several of them");
+        auto row = nothing<part_id>;
+        for (std::size_t k = 0; k < part.size(); k += 2) {
+          auto const count = part[k + 1].integer(1);
+          row = edit_.part_row({part[k].integer(0, count - 1), count, row});
+        }
+        edit_.set_part(o, row);
       }
       auto const origin = j["origin"].integer(-1, INT32_MAX);
       if (origin >= 0) edit_.set_origin(o, id_at<op_id>(static_cast<std::size_t>(origin)));

@@ -64,7 +64,7 @@ class part_builder {
     for (std::uint32_t p = 0; p < region_.first(); ++p) out_.order.push_back(order_[p]);
     append(fission_region::place::before);
     for (part_ = 0; part_ < parts_; ++part_) {
-      row_ = edit_.part_row({part_, parts_});
+      rows_.clear();
       for (auto v : sliced_) slice_[v] = nothing<value_id>;
       sliced_.clear();
       for (auto p = region_.first(); p <= region_.last(); ++p)
@@ -148,11 +148,12 @@ class part_builder {
       inputs_.push_back(piece);
     }
     op_id made = nothing<op_id>;
+    if (!can_be_cut_again(o)) return false;
     if (g_.as<op::opaque>(o)) made = add_opaque(o);
     else made = add_known(o);
     if (made == nothing<op_id>) return false;
     edit_.set_origin(made, g_.origin(o));
-    edit_.set_part(made, row_);
+    edit_.set_part(made, row_of(o));
     edit_.set_name(made, g_.name(o));
     std::size_t j = 0;
     for (auto v : g_.outputs(o)) {
@@ -162,6 +163,20 @@ class part_builder {
     }
     append_new(before);
     return true;
+  }
+
+  /// A part is cut into another number of parts than it is one of: so it is plain which pieces are whose.
+  bool can_be_cut_again(op_id o) const {
+    auto const p = g_.record(o).part;
+    return p == nothing<part_id> || g_.part(p).count != parts_;
+  }
+  /// Which part of o runs.
+  part_id row_of(op_id o) {
+    auto const of = g_.record(o).part;
+    for (auto const& r : rows_)
+      if (r.of == of) return r.row;
+    rows_.push_back({of, edit_.part_row({part_, parts_, of})});
+    return rows_.back().row;
   }
 
   /// The type that output v of a part has.
@@ -200,13 +215,21 @@ class part_builder {
       out_whole += touched_bytes(g_.layout(v)), out_part += touched_bytes(rule.layout);
       rules_.push_back(rule);
     }
-    what.whole_flops = what.flops, what.whole_bytes = what.read + what.written;
+    if (!what.is_part()) what.whole_flops = what.flops, what.whole_bytes = what.read + what.written;
     what.flops /= static_cast<double>(parts_);
     // Inputs are read in part, or whole by each part; what is read more than once (gathered rows), as much as is made of it.
     auto const again = std::max(what.read - in_whole, 0.0);
     if (in_whole > 0) what.read = (what.read - again) * (in_part / in_whole) + again / static_cast<double>(parts_);
     if (out_whole > 0) what.written *= out_part / out_whole;
-    return edit_.add_opaque(g_.target(o), what, span_of(inputs_), rules_, {}, g_.details(o));
+    return edit_.add_opaque(g_.target(o), what, span_of(inputs_), rules_, {}, g_.details(o), span_of(links_of_part(o)));
+  }
+  /// How a part of an opaque op may be cut again: as the op, but which axes of a reshape go together depends on extents.
+  plain_vector<dim_link> links_of_part(op_id o) const {
+    auto links = g_.links(o);
+    if (op::detail::relates_as_reshape(span_of(links), g_.layout(g_.inputs(o)[0]).type.dims,
+                                       g_.type(g_.outputs(o).front()).dims))
+      links = op::detail::reshape_links(edit_.layout_of(inputs_[0]).type.dims, rules_[0].layout.type.dims);
+    return links;
   }
 
   NEAP_ONCE op_id add_known(op_id o) {
@@ -303,7 +326,10 @@ class part_builder {
   fission_axes const& axes_;
   fission_region const& region_;
   std::int64_t parts_, part_ = 0;
-  part_id row_ = nothing<part_id>;
+  struct row_of_part {
+    part_id of, row;
+  };
+  plain_vector<row_of_part> rows_;  // of the part at hand
   graph_editor edit_;
   schedule out_;
   table<value_id, value_id> piece_;  // of the part at hand: what stands for a value made inside
@@ -319,11 +345,13 @@ class part_builder {
 
 }  // namespace detail
 
-/// Run the ops at positions [first, last] in equal parts along the component that an axis of a value lies in.
+/// Run the ops at positions [first, last] in equal parts along the component that an axis of a value lies in. What is a part
+/// of another fission already runs as it is, or, `again`, in parts of its own.
 struct fission_of {
   value_axis along{};
   std::uint32_t first = 0, last = 0;
   std::int64_t parts = 2;
+  bool again = false;
 
   friend bool operator==(fission_of const&, fission_of const&) = default;
 
@@ -337,7 +365,7 @@ struct fission_of {
   std::optional<edited<G>> apply(candidate<G> const& c, table<op_id, std::uint32_t> const& at,
                                  dimension_graph const& dims) const {
     if (first > last || last >= c.order.size() || parts < 2) return std::nullopt;
-    fission_axes const axes(c.graph, dims, dims.component(along.value, along.axis), parts);
+    fission_axes const axes(c.graph, dims, dims.component(along.value, along.axis), parts, again);
     fission_region const region(c.graph, c.order, at, axes, first, last);
     if (region.inside_count() == 0) return std::nullopt;
     detail::part_builder build(c.graph, c.order, at, axes, region, parts);

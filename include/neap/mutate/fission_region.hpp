@@ -25,12 +25,14 @@ namespace neap::inline v0 {
 
 /// How the values and ops of a graph take part in cutting along one component, into a number of parts that divides
 /// `grain`. Axes of one component may have several extents (a batch of 4 is joined with its 4 x 512 tokens): ops with an
-/// axis that `grain` does not divide are not cut.
+/// axis that `grain` does not divide are not cut. Parts are cut only where `again` says so, and parts of parts never.
 class fission_axes {
  public:
   /// O(values + ops of the component + their links).
-  NEAP_ONCE fission_axes(op_graph const& g, dimension_graph const& dims, component_id c, std::int64_t grain)
+  NEAP_ONCE fission_axes(op_graph const& g, dimension_graph const& dims, component_id c, std::int64_t grain,
+                         bool again = false)
       : grain_(grain),
+        again_(again),
         axis_(g.value_count(), std::int8_t{-1}),
         whole_(g.op_count(), 0),
         role_(g.op_count(), std::uint8_t{0}) {
@@ -78,9 +80,8 @@ class fission_axes {
   }
   /// One loop of the op runs along the component, and every output is a piece or can be combined.
   NEAP_ONCE void judge(op_graph const& g, op_id o) {
-    if (g.record(o).part != nothing<part_id> || g.record(o).rewritten || serves_parts(g, o) ||
-        flow::stream(g, o) != op_stream::compute)
-      return;
+    if (g.record(o).rewritten || serves_parts(g, o) || flow::stream(g, o) != op_stream::compute) return;
+    if (auto const p = g.record(o).part; p != nothing<part_id> && (!again_ || g.part(p).of != nothing<part_id>)) return;
     auto const in = g.inputs(o);
     auto const out = g.outputs(o);
     if (auto const* x = g.as<op::opaque>(o); x && (!x->pure || x->placeholder)) return;
@@ -140,6 +141,7 @@ class fission_axes {
   }
 
   std::int64_t grain_;
+  bool again_;
   table<value_id, std::int8_t> axis_;
   table<op_id, std::uint64_t> whole_;  // inputs that have an axis in the component and are read whole, as bits
   table<op_id, std::uint8_t> role_;  // 0: cannot be cut; 1: its outputs are pieces; more: 1 + how partial ones combine

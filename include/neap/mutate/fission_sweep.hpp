@@ -37,6 +37,7 @@ struct fission_sweep_options {
   std::uint32_t components = 4;          // the largest ones, by the bytes they can cut
   std::uint32_t extents = 3;             // of each: numbers of parts that divide all its axes, and that divide some
   std::int64_t most_parts = 256;
+  bool again = false;  // parts of other fissions are cut once more
   // Of the device; negative: guessed from what the ops take.
   seconds_t launch = -1;
   double seconds_per_byte = -1;  // moved when parts are joined
@@ -85,7 +86,7 @@ class fission_sweep {
     if (order_.size() < 2) return all;
     for (auto c : largest_components())
       for (auto const& numbers : numbers_of_parts(c)) {
-        fission_axes const axes(g_, dims_, c, numbers.grain);
+        fission_axes const axes(g_, dims_, c, numbers.grain, options_.again);
         auto const n = static_cast<std::uint32_t>(order_.size());
         for (auto first : spread(0, result_.peak_position, options_.starts))
           for (auto last : spread(result_.peak_position, n - 1, options_.ends))
@@ -97,7 +98,7 @@ class fission_sweep {
   NEAP_ONCE std::vector<estimated_fission> front_near(fission_of const& f, std::uint32_t reach) {
     std::vector<estimated_fission> all;
     auto const like = numbers_like(f);
-    fission_axes const axes(g_, dims_, dims_.component(f.along.value, f.along.axis), like.grain);
+    fission_axes const axes(g_, dims_, dims_.component(f.along.value, f.along.axis), like.grain, f.again);
     auto const n = static_cast<std::uint32_t>(order_.size());
     constexpr std::uint32_t steps = 6;
     auto const around = [&](std::uint32_t at) {
@@ -109,7 +110,8 @@ class fission_sweep {
     return keep_front(std::move(all));
   }
   /// Stretches around the peak, within a latency: those that come down to `target`, the most bytes above that, summed over
-  /// positions, for the least time; behind them the others, the lowest first. The first `most` of them.
+  /// positions, for the least time; behind them the others, those that come nearly as far down as any first. The first
+  /// `most` of them.
   NEAP_ONCE std::vector<estimated_fission> at_the_peak(bytes_t target, seconds_t latency, std::size_t most) {
     std::vector<estimated_fission> all;
     if (order_.size() < 2) return all;
@@ -117,7 +119,7 @@ class fission_sweep {
     auto const end = static_cast<std::uint32_t>(order_.size());
     for (auto c : largest_components(top))
       for (auto const& numbers : numbers_of_parts(c)) {
-        fission_axes const axes(g_, dims_, c, numbers.grain);
+        fission_axes const axes(g_, dims_, c, numbers.grain, options_.again);
         for (std::uint32_t before = 0; before <= top; before = further(before))
           for (std::uint32_t behind = 0; behind < end - top; behind = further(behind))
             if (before <= 16 * (behind + 1) && behind <= 16 * (before + 1))
@@ -127,9 +129,15 @@ class fission_sweep {
     std::vector<double> above(end + 1, 0);
     for (std::uint32_t p = 0; p < end; ++p)
       above[p + 1] = above[p] + static_cast<double>(std::max<bytes_t>(result_.bytes_at[p] - target, 0));
+    // Those that do not come down to the target: the ones that come nearly as far as any, the quickest first.
+    auto lowest = result_.peak_bytes;
+    for (auto const& f : all) lowest = std::min(lowest, f.inside);
+    auto const nearly = lowest + (result_.peak_bytes - lowest) / 8;
     auto const worth = [&](estimated_fission const& f) {
-      if (f.inside > target) return -static_cast<double>(f.inside);
-      return (above[f.what.last + 1] - above[f.what.first]) / (f.latency - result_.latency + 1e-5 * result_.latency);
+      auto const more = f.latency - result_.latency + 1e-5 * result_.latency;
+      if (f.inside > target)
+        return std::pair(f.inside > nearly ? 0 : 1, f.inside > nearly ? -static_cast<double>(f.inside) : -more);
+      return std::pair(2, (above[f.what.last + 1] - above[f.what.first]) / more);
     };
     std::stable_sort(all.begin(), all.end(),
                      [&](estimated_fission const& a, estimated_fission const& b) { return worth(a) > worth(b); });
@@ -357,7 +365,12 @@ class fission_sweep {
       once_[t] = sum_once + here_[t], pieces_[t] = sum_pieces;
     }
     auto const outside = std::max(highest_before_[first], highest_after_[last + 1]);
+    std::int64_t cut_before = 0;  // into how many parts what is inside runs already: not into as many once more
+    for (auto p = first; p <= last && cut_before == 0; ++p)
+      if (auto const row = g_.record(order_[p]).part; region.at(p) == place::inside && row != nothing<part_id>)
+        cut_before = g_.part(row).count;
     for (auto const n : numbers.parts) {
+      if (n == cut_before) continue;
       bytes_t peak = 0;
       for (std::uint32_t t = 0; t < length; ++t) peak = std::max(peak, once_[t] + (pieces_[t] + n - 1) / n);
       auto const inside = peak + across;
@@ -365,7 +378,7 @@ class fission_sweep {
       if (inside >= result_.peak_bytes) continue;
       double const more = static_cast<double>(n - 1) * (again + seconds_per_byte_ * combined) +
                           static_cast<double>(n) * launches * launch_ + seconds_per_byte_ * joined;
-      all.push_back({{numbers.along, first, last, n}, peak, result_.latency + more, inside});
+      all.push_back({{numbers.along, first, last, n, options_.again}, peak, result_.latency + more, inside});
     }
   }
 
@@ -386,7 +399,7 @@ class fission_sweep {
   plain_vector<bytes_t> once_, pieces_, here_;
 };
 
-/// The fissions on the front of a sweep, worth bytes for seconds. Parts are not cut again.
+/// The fissions on the front of a sweep, worth bytes for seconds.
 struct find_fissions {
   fission_sweep_options options;
 

@@ -154,6 +154,7 @@ class best_first {
 
   /// Dives from seeds and from the orders to start from, then from whatever promises most.
   void dive_from_all(std::vector<node_ptr> starts) {
+    seeds_.cut_further(0.45);
     if (state_.allowed.recompute) dive_from_seeds(), plant_until_placed(starts);
     std::stable_sort(starts.begin(), starts.end(),
                      [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });

@@ -89,6 +89,35 @@ class search_seeds {
     fissions_ = std::make_unique<fission_seeds>(state_.goal, priced_);
     for (std::size_t b = 0; b < bases_.size() && !state_.out_of_time(0.2); ++b) fissions_->add(bases_[b]->state);
   }
+  /// What recomputation has led to runs in parts at its peaks besides: parts are cut once more there, too. Of a limit of
+  /// memory, those above it that are quicker than the best; otherwise the smallest. With a part of the budget.
+  void cut_further(double part) {
+    if (!fissions_) return;
+    seeding_time const measured(state_.options.profile, state_.judge().profile);
+    bool const limited = state_.goal.limits_memory;
+    auto const latency = [&] {
+      return limited && state_.is_met() ? state_.best->state.result.latency : state_.goal.latency;
+    };
+    auto nodes = state_.queue;
+    std::erase_if(nodes, [&](node_ptr const& n) {
+      return n->how || n->state.result.latency >= latency() || (limited && n->state.result.peak_bytes <= state_.target);
+    });
+    std::stable_sort(nodes.begin(), nodes.end(), [](node_ptr const& a, node_ptr const& b) {
+      return a->state.result.peak_bytes < b->state.result.peak_bytes;
+    });
+    nodes.erase(std::unique(nodes.begin(), nodes.end(), is_as_good), nodes.end());
+    constexpr std::size_t most = 12;
+    if (nodes.size() > most) nodes.resize(most);
+    auto again = priced_;
+    again.again = true;
+    for (auto const& from : nodes)
+      for (int const per_mille : {940, 970, 990}) {
+        auto const target = limited ? state_.target : state_.best->state.result.peak_bytes / 1000 * per_mille;
+        if (state_.out_of_time(part) || from->state.result.peak_bytes / 5 * 4 > target) return;
+        if (auto n = chain(from, target, latency(), part, again); n != from) state_.queue.push_back(std::move(n));
+        if (limited) break;
+      }
+  }
   /// When all that was waiting has been tried: the fissions that are next in line, then those nearer to the best ones.
   /// Whether there are any.
   bool sharpen() {
@@ -229,13 +258,18 @@ class search_seeds {
   /// What fissions make of a base, one at the peak after the other, until the peak is no higher than the target or there
   /// is none that helps within the latency.
   node_ptr chain(std::size_t base, bytes_t target, seconds_t latency, double share) {
-    auto n = bases_[base];
+    return chain(bases_[base], target, latency, share, priced_, &fissions_->sweep(base));
+  }
+  /// `known`: the candidate's own sweep, if there is one.
+  node_ptr chain(node_ptr const& from, bytes_t target, seconds_t latency, double share,
+                 fission_sweep_options const& how, fission_sweep* known = nullptr) {
+    auto n = from;
     constexpr int most = 200;
     for (int k = 0; k < most && n->state.result.peak_bytes > target && !state_.out_of_time(share); ++k) {
       auto const& c = n->state;
       auto const peak = c.result.peak_bytes;
       std::optional<fission_sweep> own;
-      auto& sweep = n == bases_[base] ? fissions_->sweep(base) : own.emplace(c.graph, c.order, c.result, priced_);
+      auto& sweep = n == from && known ? *known : own.emplace(c.graph, c.order, c.result, how);
       node_ptr next;
       for (auto const& f : sweep.at_the_peak(target, latency, 3)) {
         if (f.inside > std::max(target, peak - peak / 50) || !has_time_for(f.what, n)) continue;
@@ -262,6 +296,10 @@ class search_seeds {
       state_.queue.push_back(n);
     }
     return found;
+  }
+  static bool is_as_good(node_ptr const& a, node_ptr const& b) {
+    auto const &x = a->state.result, &y = b->state.result;
+    return x.peak_bytes == y.peak_bytes && x.latency == y.latency;
   }
   static bool is_quicker(node_ptr const& a, node_ptr const& b) {
     return a->state.result.latency < b->state.result.latency;

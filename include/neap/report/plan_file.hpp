@@ -2,10 +2,10 @@
 // graph format, each with `origin`, the id of the op of the original graph that it is or copies (-1 for transfers). A node
 // with `attributes` is an operator of neap's, `op` its name after "neap."; every other one is the graph's own, whatever
 // it is called, and `details` is a text that holds what its file says of it besides (for a neap-graph: a JSON object of
-// args, kwargs and the like). A node that runs on a piece of its origin's inputs has `part`: [k, n], the k-th of n; where the
-// origin came with a latency, `whole` is that op's work, {flops, bytes}, and `seconds` its latency, of which the part takes
-// its share. Nodes whose origin is no op of the original graph join parts (slice, blank, place, combine_into, mul_scalar, copy),
-// or were put there by rewrite rules (any operators that compute).
+// args, kwargs and the like). A node that runs on a piece of its origin's inputs has `part`: [k, n], the k-th of n, or
+// [k, n, i, m], of that the i-th of m; where the origin came with a latency, `whole` is that op's work, {flops, bytes}, and
+// `seconds` its latency, of which the part takes its share. Nodes whose origin is no op of the original graph join parts
+// (slice, blank, place, combine_into, mul_scalar, copy), or were put there by rewrite rules (any operators that compute).
 //
 //   format, version, name, fingerprint (of the original graph), options
 //   durations   what times come from: {table?, given, device}; absent: a cost model that the file cannot tell
@@ -63,6 +63,12 @@ inline std::string json_number(double x) {
 }
 inline std::string json_list(extents const& e) { return to_string(e); }
 
+/// Number and count of a part, behind those of the part that it is cut from, if any.
+inline std::string numbers_of_part(op_graph const& g, part_id p) {
+  auto const& x = g.part(p);
+  return (x.of == nothing<part_id> ? std::string() : numbers_of_part(g, x.of) + ",") + std::to_string(x.number) + "," +
+         std::to_string(x.count);
+}
 inline char const* storage_kind(role r) {
   switch (r) {
     case role::weight: return "param";
@@ -207,7 +213,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
       t += "}";
     }
     if (auto const at = g.record(o).part; at != nothing<part_id>)
-      t += ",\"part\":[" + std::to_string(g.part(at).number) + "," + std::to_string(g.part(at).count) + "]";
+      t += ",\"part\":[" + detail::numbers_of_part(g, at) + "]";
     t += ",\"latency_us\":" + json_number((p.steps[i].end - p.steps[i].start) * 1e6);
     return t + ",\"origin\":" + (transfer ? std::string("-1") : std::to_string(index(g.origin(o)))) + "}";
   });

@@ -6,6 +6,9 @@
 //   partial(v, how, k, n)    what part k of v's maker makes where the cut axis is reduced
 //   joint(v, ..., m, n)      pieces 0 to m - 1 placed, or partial results 0 to m - 1 combined; v itself once m is n
 //
+// Where a part is cut once more, v is a piece or a partial result of the original's value itself. The part that was cut runs
+// nowhere: what it would be is worked out from the original op, as is what its own parts must be.
+//
 // That an op is a part of an original one is shown by the original's dimension relations alone: its inputs are the
 // original's arguments, whole or the k-th of n pieces, and whatever hangs on the loop that is cut is cut.
 #pragma once
@@ -31,11 +34,12 @@ namespace neap::inline v0::detail::verifying {
 struct meaning {
   enum kind_type : std::uint8_t { piece, partial, blank, filled, combined, sum_of_means };
   kind_type kind = piece;
-  digest of{};             // the number of the original's value
+  digest of{};             // the number of the original's value, or of what is cut once more
   std::int32_t axis = -1;  // of pieces
   combine how = combine::concat;
   std::int64_t number = 0, count = 1;   // which piece of how many; of joints: how many are there, of how many
   value_id sliced = nothing<value_id>;  // of a slice: the planned value
+  int depth = 1;                        // 2: a piece or a partial result is what is cut
 
   digest number_of_it() const {
     return of.mix(0x7069656365ull + kind)
@@ -67,12 +71,14 @@ class pieces {
     if (in.empty()) return false;
     auto const* a = find(now_.value[in[0]]);
     if (auto const* x = g_.as<op::slice>(o)) {
-      if (a || (!is_original(now_.value[in[0]]) && !rewrites_.makes(in[0]))) return false;
+      bool const again = a && a->kind == meaning::piece && a->depth == 1;
+      if (!again && (a || (!is_original(now_.value[in[0]]) && !rewrites_.makes(in[0])))) return false;
       auto const& dims = g_.type(in[0]).dims;
       auto const axis = static_cast<std::int32_t>(x->axis < 0 ? x->axis + dims.rank() : x->axis);
       auto const n = x->stop - x->start;
       if (n <= 0 || dims[axis] % n != 0 || x->start % n != 0) return false;
-      return set(out, {meaning::piece, now_.value[in[0]], axis, combine::concat, x->start / n, dims[axis] / n, in[0]});
+      return set(out, {meaning::piece, now_.value[in[0]], axis, combine::concat, x->start / n, dims[axis] / n, in[0],
+                       again ? 2 : 1});
     }
     if (g_.as<op::copy>(o)) {
       if (a && a->kind != meaning::piece && a->kind != meaning::partial) return false;
@@ -98,7 +104,8 @@ class pieces {
                                     : a->kind != meaning::filled || a->of != b->of || a->axis != b->axis ||
                                           a->count != b->count || a->number != b->number)
         return false;
-      meaning joint{meaning::filled, b->of, axis, combine::concat, b->number + 1, b->count};
+      meaning joint{meaning::filled,   b->of,   axis, combine::concat, b->number + 1, b->count,
+                    nothing<value_id>, b->depth};
       return joint.number == joint.count ? complete(o, joint) : set(out, joint);
     }
     if (auto const* x = g_.as<op::combine_into>(o)) {
@@ -108,7 +115,7 @@ class pieces {
           a->count != b->count || b->number != there)
         return false;
       if (x->how != (b->how == combine::mean ? combine::sum : b->how)) return false;
-      meaning joint{meaning::combined, b->of, -1, b->how, there + 1, b->count};
+      meaning joint{meaning::combined, b->of, -1, b->how, there + 1, b->count, nothing<value_id>, b->depth};
       if (joint.number < joint.count) return set(out, joint);
       if (joint.how != combine::mean) return complete(o, joint);
       joint.kind = meaning::sum_of_means;
@@ -129,46 +136,93 @@ class pieces {
     if (&g.facets(o) != &w.facets(x) || in.size() != of.size() || g.outputs(o).size() != w.outputs(x).size())
       return no("another operator, or another number of arguments");
     if (runs_at_most_once(w, x)) return no("an op that runs once cannot run in parts");
-    // Inputs: whole, or the same piece of as many.
-    std::int64_t number = -1, count = 1;
-    in_axis_.assign(in.size(), -1);
+    auto const p = g.record(o).part;
+    if (p == nothing<part_id>) return no("it does not say which part it is");
+    auto const& row = g.part(p);
+    bool const again = row.of != nothing<part_id>;
+    auto const& outer = again ? g.part(row.of) : row;
+    if (again && (outer.of != nothing<part_id> || outer.count == row.count))
+      return no("parts are cut once more at most, and into another number");
+    // Inputs: whole, or the same piece of as many; and that, where the part is cut once more, the same piece of it.
+    cut_op whole = original_op(x);
+    in_axis_.assign(in.size(), -1), again_axis_.assign(in.size(), -1);
+    bool any = false, any_again = false;
     for (std::size_t i = 0; i < in.size(); ++i) {
-      auto const is = now_.value[in[i]];
+      auto is = now_.value[in[i]];
       auto const should = was_.value[of[i]];
+      whole.in_of_part[i] = g.layout(in[i]);
       if (is == should || rewrites_.same(in[i], of[i])) continue;
       auto const* m = find(is);
-      bool const of_it = m && m->kind == meaning::piece &&
-                         (m->of == should || (m->sliced != nothing<value_id> && rewrites_.same(m->sliced, of[i])));
-      if (!of_it) return no("argument " + std::to_string(i) + " is neither the original's value nor a piece of it");
-      if (number >= 0 && (m->number != number || m->count != count))
-        return no("argument " + std::to_string(i) + " is another piece than the arguments before it");
-      number = m->number, count = m->count;
-      in_axis_[i] = m->axis;
-    }
-    if (number < 0) return no("no argument is a piece");
-    if (auto const p = g.record(o).part; p != nothing<part_id>) {
-      auto const& row = g.part(p);
-      if (row.number != number || row.count != count || row.of != nothing<part_id>)
-        return no("it says that it is another part");
-    } else {
-      return no("it does not say which part it is");
-    }
-    if (!follow_links(x)) return no("what hangs on the axis that is cut is not cut");
-    if (!same_attributes(x, o, number, count)) return no("another attribute than such a part has");
-    for (std::size_t j = 0; j < of_outputs(x).size(); ++j) {
-      auto const v = g.outputs(o)[j], whole = w.outputs(x)[j];
-      if (!same_output(v, whole, out_axis_[j], number, count))
-        return no("output " + std::to_string(j) + " is not its part's");
-      if (out_axis_[j] < 0 && how_ == combine::same) {  // every part makes the whole
-        now_.value[v] = was_.value[whole];
+      auto const other = [&] { return no("argument " + std::to_string(i) + " is another piece than this part reads"); };
+      auto const is_of = [&](meaning const& cut) {
+        return cut.of == should || (cut.sliced != nothing<value_id> && rewrites_.same(cut.sliced, of[i]));
+      };
+      if (again && m && m->kind == meaning::piece && m->depth == 2) {
+        if (m->number != row.number || m->count != row.count) return other();
+        again_axis_[i] = m->axis, any_again = true;
+        if (m->sliced != nothing<value_id>) whole.in_of_part[i] = g.layout(m->sliced);
+        else if (auto const at = shapes_.find(m->of); at != shapes_.end()) whole.in_of_part[i] = at->second.layout;
+        is = m->of;
+        if (is == should) continue;
+        m = find(is);
+      }
+      if (!m || m->kind != meaning::piece || m->depth != 1 || !is_of(*m))
+        return no("argument " + std::to_string(i) + " is neither the original's value nor a piece of it");
+      if (again && again_axis_[i] < 0 && m->number == row.number && m->count == row.count) {
+        again_axis_[i] = m->axis, any_again = true;  // of what every part that is cut once more would read whole
+        whole.in_of_part[i] = whole.in[i];
         continue;
       }
-      meaning m{
-          out_axis_[j] >= 0 ? meaning::piece : meaning::partial, was_.value[whole], out_axis_[j], how_, number, count};
+      if (m->number != outer.number || m->count != outer.count) return other();
+      in_axis_[i] = m->axis, any = true;
+    }
+    if (!any || (again && !any_again)) return no("no argument is a piece");
+    auto const links = whole.links;
+    if (!follow_links(links, in_axis_, out_axis_, how_, whole.out.size()))
+      return no("what hangs on the axis that is cut is not cut");
+    auto const how = how_;
+    auto const axes = out_axis_;
+    if (again) {
+      whole = part_of(whole, outer, o);
+      if (!whole.can_be) return no("there is no such part to be cut once more");
+      if (!follow_links(whole.links, again_axis_, out_axis_, how_, whole.out.size()))
+        return no("what hangs on the axis that is cut once more is not cut");
+      in_axis_.swap(again_axis_);
+    }
+    if (!same_attributes(whole, o, row)) return no("another attribute than such a part has");
+    for (std::size_t j = 0; j < of_outputs(x).size(); ++j) {
+      auto const v = g.outputs(o)[j], value = w.outputs(x)[j];
+      if (!same_output(whole, j, v, out_axis_[j], row)) return no("output " + std::to_string(j) + " is not its part's");
+      auto of_part = was_.value[value];
+      int depth = 1;
+      if (again && !(axes[j] < 0 && how == combine::same)) {  // what would be the outer part's
+        meaning m{axes[j] >= 0 ? meaning::piece : meaning::partial,
+                  of_part,
+                  axes[j],
+                  axes[j] >= 0 ? combine::concat : how,
+                  outer.number,
+                  outer.count};
+        of_part = m.number_of_it(), depth = 2;
+        known_.emplace(of_part, m);
+        shapes_.emplace(of_part, shape{whole.out[j], whole.bytes[j], w.record(value).alias == alias_kind::fresh});
+      }
+      if (out_axis_[j] < 0 && how_ == combine::same) {  // every part makes the whole
+        now_.value[v] = of_part;
+        continue;
+      }
+      meaning m{out_axis_[j] >= 0 ? meaning::piece : meaning::partial,
+                of_part,
+                out_axis_[j],
+                how_,
+                row.number,
+                row.count,
+                nothing<value_id>,
+                depth};
       if (m.kind == meaning::piece) m.how = combine::concat;
       set(v, m);
     }
-    now_.op[o] = was_.op[x].mix(static_cast<std::uint64_t>(number)).mix(static_cast<std::uint64_t>(count));
+    now_.op[o] = was_.op[x].mix(static_cast<std::uint64_t>(row.number)).mix(static_cast<std::uint64_t>(row.count));
+    if (again) now_.op[o] = now_.op[o].mix(static_cast<std::uint64_t>(outer.number) << 32 | 1u);
     return true;
   }
 
@@ -196,7 +250,18 @@ class pieces {
   }
   /// The whole is there: it must be what the original has, byte for byte.
   bool complete(op_id o, meaning const& m) {
-    auto const v = g_.output(o), whole = find_original(m.of);
+    auto const v = g_.output(o);
+    if (m.depth == 2) {
+      auto const at = shapes_.find(m.of);
+      if (at == shapes_.end() || !at->second.fresh || !(g_.layout(v) == at->second.layout) ||
+          g_.bytes(g_.storage(v)) != at->second.bytes)
+        return false;
+      now_.value[v] = m.of;
+      now_.op[o] = m.of.mix(2);
+      holds_.insert_or_assign(g_.storage(v), m.of);
+      return true;
+    }
+    auto const whole = find_original(m.of);
     if (whole == nothing<value_id> || !(g_.layout(v) == original_.layout(whole)) ||
         original_.record(whole).alias != alias_kind::fresh ||
         g_.bytes(g_.storage(v)) != original_.bytes(original_.storage(whole)))
@@ -206,107 +271,188 @@ class pieces {
     return true;
   }
 
+  /// An op that is cut: one of the original, or a part of one, which runs nowhere.
+  struct cut_op {
+    op_id original = nothing<op_id>;
+    bool can_be = true;
+    operator_facets const* facets = nullptr;
+    std::vector<std::max_align_t> attributes;
+    std::vector<tensor_layout> in, out;
+    std::vector<tensor_layout> in_of_part;  // of a part of it that would run whole
+    std::vector<bytes_t> bytes;             // of the storages of its outputs
+    plain_vector<dim_link> links;
+    op::opaque const* as_opaque() const {
+      return facets == &facets_of<op::opaque> ? reinterpret_cast<op::opaque const*>(attributes.data()) : nullptr;
+    }
+    op::opaque* as_opaque() {
+      return facets == &facets_of<op::opaque> ? reinterpret_cast<op::opaque*>(attributes.data()) : nullptr;
+    }
+  };
+  cut_op original_op(op_id x) const {
+    cut_op c;
+    c.original = x, c.facets = &original_.facets(x);
+    c.attributes.resize(c.facets->size / sizeof(std::max_align_t) + 1);
+    if (c.facets->size) std::memcpy(static_cast<void*>(c.attributes.data()), original_.attributes(x), c.facets->size);
+    for (auto v : original_.inputs(x)) c.in.push_back(original_.layout(v));
+    for (auto v : original_.outputs(x))
+      c.out.push_back(original_.layout(v)), c.bytes.push_back(original_.bytes(original_.storage(v)));
+    c.in_of_part.resize(c.in.size());
+    c.links = original_.links(x);
+    return c;
+  }
+  /// The part of an op that planned op o is a part of; in_axis_ and out_axis_ tell how it is cut.
+  cut_op part_of(cut_op const& whole, op_part const& which, op_id o) const {
+    cut_op c = whole;
+    c.in = whole.in_of_part;
+    for (std::size_t j = 0; j < c.out.size(); ++j) {
+      c.can_be &= layout_of_part(whole.out[j], out_axis_[j], which, lies_in_whole(o, j, false), c.out[j]);
+      if (out_axis_[j] >= 0) c.bytes[j] = (whole.bytes[j] + which.count - 1) / which.count;
+    }
+    if (auto* x = c.as_opaque()) {
+      if (!x->is_part()) x->whole_flops = x->flops, x->whole_bytes = x->read + x->written;
+      share_of_work(whole, c.in, c.out, which.count, *x);
+      if (neap::op::detail::relates_as_reshape(span_of(whole.links), whole.in[0].type.dims, whole.out[0].type.dims))
+        c.links = neap::op::detail::reshape_links(c.in[0].type.dims, c.out[0].type.dims);
+    } else {
+      if (c.facets->cut)
+        c.facets->cut(c.attributes.data(), {whole.in, whole.out, in_axis_, out_axis_, which.number, which.count});
+      dim_context relations(c.in, c.out);
+      c.facets->relate(c.attributes.data(), relations);
+      c.links = std::move(relations).take();
+    }
+    return c;
+  }
+  /// What a part of an opaque op has to do, from its inputs and outputs.
+  static void share_of_work(cut_op const& whole, std::vector<tensor_layout> const& in,
+                            std::vector<tensor_layout> const& out, std::int64_t count, op::opaque& x) {
+    double in_whole = 0, in_part = 0, out_whole = 0, out_part = 0;
+    for (auto const& l : whole.in) in_whole += touched_bytes(l);
+    for (auto const& l : in) in_part += touched_bytes(l);
+    for (auto const& l : whole.out) out_whole += touched_bytes(l);
+    for (auto const& l : out) out_part += touched_bytes(l);
+    auto const share = [](double of, double part, double all) { return all > 0 ? of * (part / all) : of; };
+    auto const& a = *whole.as_opaque();
+    x.flops = a.flops / static_cast<double>(count);
+    x.read = share(std::min(a.read, in_whole), in_part, in_whole) +
+             std::max(a.read - in_whole, 0.0) / static_cast<double>(count);
+    x.written = share(a.written, out_part, out_whole);
+  }
+
   /// From the axes along which inputs are cut to those of the outputs. False if the relations do not carry it.
-  bool follow_links(op_id x) {
-    auto const in = original_.inputs(x);
-    auto const links = original_.links(x);
-    out_axis_.assign(original_.outputs(x).size(), -1);
-    how_ = combine::concat;
+  static bool follow_links(plain_vector<dim_link> const& links, std::vector<std::int32_t> const& in_axis,
+                           std::vector<std::int32_t>& out_axis, combine& how, std::size_t outputs) {
+    out_axis.assign(outputs, -1);
+    how = combine::concat;
     plain_vector<std::int16_t> reduced;
-    plain_vector<bool> carried(in.size(), false);
+    plain_vector<bool> carried(in_axis.size(), false);
     for (auto const& l : links) {
       auto const i = static_cast<std::size_t>(l.input);
-      if (in_axis_[i] != l.in_axis) continue;
+      if (in_axis[i] != l.in_axis) continue;
       carried[i] = true;
       if (l.output >= 0) {
-        auto& axis = out_axis_[static_cast<std::size_t>(l.output)];
+        auto& axis = out_axis[static_cast<std::size_t>(l.output)];
         if (axis >= 0 && axis != l.out_axis) return false;
         axis = l.out_axis;
       } else {
-        if (l.how == combine::concat || (how_ != combine::concat && how_ != l.how)) return false;
-        how_ = l.how;
+        if (l.how == combine::concat || (how != combine::concat && how != l.how)) return false;
+        how = l.how;
         if (std::find(reduced.begin(), reduced.end(), l.out_axis) == reduced.end()) reduced.push_back(l.out_axis);
       }
     }
-    for (std::size_t i = 0; i < in.size(); ++i)
-      if (in_axis_[i] >= 0 && !carried[i]) return false;
+    for (std::size_t i = 0; i < in_axis.size(); ++i)
+      if (in_axis[i] >= 0 && !carried[i]) return false;
     for (auto const& l : links) {
-      bool const hangs = l.output >= 0 ? out_axis_[static_cast<std::size_t>(l.output)] == l.out_axis
+      bool const hangs = l.output >= 0 ? out_axis[static_cast<std::size_t>(l.output)] == l.out_axis
                                        : std::find(reduced.begin(), reduced.end(), l.out_axis) != reduced.end();
-      if (hangs && in_axis_[static_cast<std::size_t>(l.input)] != l.in_axis) return false;
+      if (hangs && in_axis[static_cast<std::size_t>(l.input)] != l.in_axis) return false;
     }
     if (reduced.size() > 1) return false;
-    for (auto axis : out_axis_)
+    for (auto axis : out_axis)
       if (axis < 0 && reduced.empty()) return false;
     return true;
   }
 
-  bool same_attributes(op_id x, op_id o, std::int64_t number, std::int64_t count) {
-    auto const *a = original_.as<op::opaque>(x), *b = g_.as<op::opaque>(o);
-    if (a) {
-      double in_whole = 0, in_part = 0, out_whole = 0, out_part = 0;
-      for (std::size_t i = 0; i < g_.inputs(o).size(); ++i)
-        in_whole += touched_bytes(original_.layout(original_.inputs(x)[i])),
-            in_part += touched_bytes(g_.layout(g_.inputs(o)[i]));
-      for (std::size_t j = 0; j < g_.outputs(o).size(); ++j)
-        out_whole += touched_bytes(original_.layout(original_.outputs(x)[j])),
-            out_part += touched_bytes(g_.layout(g_.outputs(o)[j]));
-      auto const share = [](double whole, double part, double all) { return all > 0 ? whole * (part / all) : whole; };
+  bool same_attributes(cut_op const& whole, op_id o, op_part const& which) const {
+    if (auto const* a = whole.as_opaque()) {
+      auto const* b = g_.as<op::opaque>(o);
       auto const near = [](double p, double q) { return std::abs(p - q) <= 1e-9 * std::max(std::abs(p), std::abs(q)); };
-      return original_.target(x) == g_.target(o) && original_.details(x) == g_.details(o) &&
-             a->pointwise == b->pointwise && a->rng == b->rng && a->pure == b->pure &&
-             a->placeholder == b->placeholder && a->key == b->key && a->seconds == b->seconds && !a->is_part() &&
-             b->whole_flops == a->flops && b->whole_bytes == a->read + a->written &&
-             near(b->flops, a->flops / static_cast<double>(count)) &&
-             near(b->read, share(std::min(a->read, in_whole), in_part, in_whole) +
-                               std::max(a->read - in_whole, 0.0) / static_cast<double>(count)) &&
-             near(b->written, share(a->written, out_part, out_whole));
-    }
-    auto const& f = original_.facets(x);
-    std::vector<std::max_align_t> room(f.size / sizeof(std::max_align_t) + 1);
-    if (f.size) std::memcpy(static_cast<void*>(room.data()), original_.attributes(x), f.size);
-    if (f.cut) {
       std::vector<tensor_layout> in, out;
-      for (auto v : original_.inputs(x)) in.push_back(original_.layout(v));
-      for (auto v : original_.outputs(x)) out.push_back(original_.layout(v));
-      f.cut(room.data(), {in, out, in_axis_, out_axis_, number, count});
+      for (auto v : g_.inputs(o)) in.push_back(g_.layout(v));
+      for (auto v : g_.outputs(o)) out.push_back(g_.layout(v));
+      op::opaque part = *a;
+      share_of_work(whole, in, out, which.count, part);
+      bool const first = !a->is_part();
+      return original_.target(whole.original) == g_.target(o) && original_.details(whole.original) == g_.details(o) &&
+             a->pointwise == b->pointwise && a->rng == b->rng && a->pure == b->pure &&
+             a->placeholder == b->placeholder && a->key == b->key && a->seconds == b->seconds &&
+             b->whole_flops == (first ? a->flops : a->whole_flops) &&
+             b->whole_bytes == (first ? a->read + a->written : a->whole_bytes) && near(b->flops, part.flops) &&
+             near(b->read, part.read) && near(b->written, part.written);
     }
-    return neap::detail::same_operator({&f, f.size ? room.data() : original_.attributes(x)}, g_.view(o));
+    auto room = whole.attributes;
+    if (whole.facets->cut)
+      whole.facets->cut(room.data(), {whole.in, whole.out, in_axis_, out_axis_, which.number, which.count});
+    void const* const as_it_is = original_.attributes(whole.original);  // of an operator that has none
+    return neap::detail::same_operator({whole.facets, whole.facets->size ? room.data() : as_it_is}, g_.view(o));
   }
 
   /// Type, aliasing, bytes and layout of a part's output. Of operators of neap's, verify() of the graph has inferred the
   /// layout from the inputs' already.
-  bool same_output(value_id v, value_id whole, std::int32_t axis, std::int64_t number, std::int64_t count) const {
-    auto const &r = g_.record(v), &w = original_.record(whole);
-    auto const &l = g_.layout(v), &a = original_.layout(whole);
+  bool same_output(cut_op const& whole, std::size_t j, value_id v, std::int32_t axis, op_part const& which) const {
+    auto const &r = g_.record(v), &w = original_.record(original_.outputs(whole.original)[j]);
+    auto const &l = g_.layout(v), &a = whole.out[j];
     if (r.alias != w.alias || r.of != w.of || r.alias == alias_kind::update || l.type.element != a.type.element)
       return false;
     auto dims = a.type.dims;
     if (axis >= 0) {
-      if (dims[axis] % count != 0) return false;
-      dims[axis] /= count;
+      if (dims[axis] % which.count != 0) return false;
+      dims[axis] /= which.count;
     }
     if (!(l.type.dims == dims)) return false;
-    if (!original_.as<op::opaque>(original_.producer(whole))) return true;
-    auto const bytes = original_.bytes(w.storage);
-    if (r.alias == alias_kind::fresh && g_.bytes(r.storage) != (axis < 0 ? bytes : (bytes + count - 1) / count))
+    if (!whole.as_opaque()) return true;
+    if (r.alias == alias_kind::fresh &&
+        g_.bytes(r.storage) != (axis < 0 ? whole.bytes[j] : (whole.bytes[j] + which.count - 1) / which.count))
       return false;
-    if (axis < 0) return l == a;
-    // In a storage that is whole, the piece begins further on; one of a piece's size is the whole's drawn together.
-    auto const base = g_.record(r.storage).first;
-    auto const* m = find(now_.value[base]);
-    bool const whole_storage = r.alias == alias_kind::view && !(m && m->kind == meaning::piece);
-    if (whole_storage) return l.strides == a.strides && l.offset == a.offset + number * dims[axis] * a.strides[axis];
+    tensor_layout should;
+    return layout_of_part(a, axis, which, lies_in_whole(g_.producer(v), j, true), should) && l == should;
+  }
+  /// Whether an output of planned op o is a view of a storage that is not cut, or, where the op is a part of a part and
+  /// `last` is false, of one that the part before would have found so.
+  bool lies_in_whole(op_id o, std::size_t j, bool last) const {
+    auto const v = g_.outputs(o)[j];
+    if (g_.record(v).alias != alias_kind::view) return false;
+    auto const& row = g_.part(g_.record(o).part);
+    auto const s = g_.record(v).storage;
+    auto const put_together = holds_.find(s);
+    auto const* m = find(put_together != holds_.end() ? put_together->second : now_.value[g_.record(s).first]);
+    auto const is_piece = [](meaning const* x) { return x && x->kind == meaning::piece; };
+    if (row.of == nothing<part_id>) return !is_piece(m);
+    bool const inner = is_piece(m) && (m->depth == 2 || (m->number == row.number && m->count == row.count));
+    if (last) return !inner;
+    return !is_piece(inner ? (m->depth == 2 ? find(m->of) : nullptr) : m);
+  }
+  /// The layout of a piece. In a storage that is whole it begins further on; one of a piece's size is the whole's drawn
+  /// together. False if there is none.
+  static bool layout_of_part(tensor_layout const& a, std::int32_t axis, op_part const& which, bool in_whole,
+                             tensor_layout& l) {
+    l = a;
+    if (axis < 0) return true;
+    if (a.type.dims[axis] % which.count != 0) return false;
+    l.type.dims[axis] /= which.count;
+    if (in_whole) {
+      l.offset = a.offset + which.number * l.type.dims[axis] * a.strides[axis];
+      return true;
+    }
     auto const reach =
         a.strides[axis] * a.type.dims[axis];  // in the whole, from one index of the next outer axis to the next
-    auto const drawn_together = [&](std::int64_t stride) {
-      return reach != 0 && stride >= reach ? stride / count : stride;
-    };
+    if (reach == 0) return true;
     for (int k = 0; k < a.type.rank(); ++k) {
-      if (l.strides[k] != (k == axis ? a.strides[k] : drawn_together(a.strides[k]))) return false;
-      if (k != axis && reach != 0 && a.strides[k] >= reach && a.strides[k] % count != 0) return false;
+      if (k == axis || a.strides[k] < reach) continue;
+      if (a.strides[k] % which.count != 0) return false;
+      l.strides[k] = a.strides[k] / which.count;
     }
-    return l.offset == (reach == 0 ? a.offset : a.offset % reach + a.offset / reach * (reach / count));
+    l.offset = a.offset % reach + a.offset / reach * (reach / which.count);
+    return true;
   }
 
   struct digest_key {
@@ -318,9 +464,16 @@ class pieces {
   numbers& now_;
   rewritten& rewrites_;
   std::unordered_map<digest, meaning, digest_key> known_;
-  std::vector<std::pair<digest, value_id>> originals_;  // by number
+  struct shape {
+    tensor_layout layout;
+    bytes_t bytes;
+    bool fresh;
+  };
+  std::unordered_map<digest, shape, digest_key> shapes_;  // of outputs of parts that are cut once more
+  std::unordered_map<storage_id, digest> holds_;          // pieces that were put together of pieces
+  std::vector<std::pair<digest, value_id>> originals_;    // by number
   // of the op at hand
-  std::vector<std::int32_t> in_axis_, out_axis_;
+  std::vector<std::int32_t> in_axis_, again_axis_, out_axis_;
   combine how_ = combine::concat;
 };
 

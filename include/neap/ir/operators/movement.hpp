@@ -99,6 +99,23 @@ void each_reshaped_axis(extents const& a, extents const& b, F const& say) {
       else return;
   }
 }
+/// The relations of a reshape from extents a to b.
+inline plain_vector<dim_link> reshape_links(extents const& a, extents const& b) {
+  plain_vector<dim_link> links;
+  each_reshaped_axis(a, b, [&](int i, int j) {
+    links.push_back({0, static_cast<std::int16_t>(i), 0, static_cast<std::int16_t>(j), combine::concat});
+  });
+  return links;
+}
+/// Whether an op's relations are those of a reshape from a to b.
+inline bool relates_as_reshape(std::span<dim_link const> links, extents const& a, extents const& b) {
+  auto const same = [](dim_link const& x, dim_link const& y) {
+    return x.input == y.input && x.in_axis == y.in_axis && x.output == y.output && x.out_axis == y.out_axis &&
+           x.how == y.how;
+  };
+  auto const of_reshape = reshape_links(a, b);
+  return std::equal(links.begin(), links.end(), of_reshape.begin(), of_reshape.end(), same);
+}
 }  // namespace detail
 
 /// A view of a dense tensor with other extents, of as many elements.
