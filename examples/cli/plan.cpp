@@ -51,10 +51,11 @@ struct options {
 
 using moves_t = neap::any_mutator<neap::graph>;
 
-/// Whether any op is one that rules could be about: files hold operators of their own, whose meaning is not known.
+/// Whether any op is one that rules could be about: of a file's operators, those that are known to compute what one of
+/// neap's does.
 bool has_known_ops(neap::graph const& g) {
   for (auto o : g.ops())
-    if (!g.as<neap::op::opaque>(o) && !g.as<neap::op::store>(o) && !g.as<neap::op::load>(o)) return true;
+    if (g.meaning(o).facets != &neap::facets_of<neap::op::opaque>) return true;
   return false;
 }
 
@@ -86,7 +87,7 @@ moves_t pipeline(std::string const& names, double link, neap::graph const& g, st
   if (order) with(reorder{} | truncate(8));
   if (rules) {
     auto const none =
-        file + ": no rule applies to any op: all are operators of the file's own, whose meaning is not known";
+        file + ": no rule applies to any op: all are operators of the file's own, of which neap knows none";
     if (has_known_ops(g)) with(taso_rules{} | truncate(32));
     else if (moves) complain(none);
     else throw refused{none};

@@ -1,6 +1,7 @@
 // Plans of rewritten graphs: the verifier accepts what computes the same, however it was rewritten, and nothing else.
 #include <neap/verify/plan_verifier.hpp>
 
+#include <neap/import/graph_file.hpp>
 #include <neap/import/plan_file.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/chain.hpp>
@@ -13,6 +14,7 @@
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
 
+#include "../support/aten_twin.hpp"
 #include "../support/differences.hpp"
 #include "../support/plain_run.hpp"
 #include "../support/random_algebra.hpp"
@@ -70,11 +72,13 @@ plan<graph> planned(candidate<graph> const& c, graph const& original) {
 }  // namespace
 
 TEST_CASE("plans of graphs after walks of rules, recomputation and swaps are right, as files too") {
+  // Every other graph as a file from PyTorch would tell it.
   constexpr auto moves = chain(taso_rules{}, rematerialize{}, neap::swap{}, de_rematerialize{}, de_swap{});
   std::size_t rewrites = 0, steps = 0;
   for (std::uint64_t seed = 0; seed < 250; ++seed) {
     CAPTURE(seed);
-    auto const original = random_algebra(seed).make(8 + seed % 16);
+    auto const known = random_algebra(seed).make(8 + seed % 16);
+    auto const original = seed % 2 ? aten_twin(known) : known;
     auto c = judged(original);
     random_stream draw(seed, 3);
     std::string path;
@@ -114,10 +118,15 @@ TEST_CASE("wrong rewrites are refused, before and behind right ones") {
   host_backend backend;
   for (std::uint64_t seed = 0; seed < 250; ++seed) {
     CAPTURE(seed);
-    auto const original = random_algebra(seed).make(6 + seed % 10);
+    auto const known = random_algebra(seed).make(6 + seed % 10);
+    auto const original = seed % 2 ? aten_twin(known) : known;
     auto const c = judged(original);
     auto const sources = random_sources(original, seed);
-    auto const expected = run_plainly(original, c.order, sources, backend);
+    auto const run = [&](candidate<graph> const& x) {
+      auto const g = by_meaning(x.graph, x.order);
+      return run_plainly(g, given_order{}(g), sources, backend);
+    };
+    auto const expected = run(c);
     auto stream = rules_of_it(c);
     random_stream draw(seed, 4);
     while (auto m = stream.next()) {
@@ -133,7 +142,7 @@ TEST_CASE("wrong rewrites are refused, before and behind right ones") {
           if (auto f = all[draw.below(static_cast<std::uint32_t>(all.size()))].apply(next))
             next = judged(std::move(f->graph), std::move(f->order));
       }
-      auto const got = run_plainly(next.graph, next.order, sources, backend);
+      auto const got = run(next);
       double const error = std::max(difference(expected.kept, got.kept), difference(expected.sources, got.sources));
       auto const verdict = verify_plan(original, planned(next, original), device);
       // a + a is a + b where b is a; and what is right to rounding is right.
@@ -190,4 +199,58 @@ TEST_CASE("arguments that commute, or are computed twice in two ways, are the sa
     if (original.as<op::mul>(o)) edit.remove(o);
   auto const verdict = verify_plan(original, planned(judged(graph(std::move(edit).finish())), original), device);
   CHECK_MESSAGE(verdict.ok(), verdict.message());
+}
+
+TEST_CASE("what an imported op means, the original says") {
+  maker m;
+  auto const a = m.in({2, 3}), b = m.in({2, 3}), c = m.in({2, 3});
+  m.keep(tanh((a + b) * c));
+  m.keep(tanh(a - b));
+  auto const original = aten_twin(m.done());
+  op_id sum{}, difference{}, product{};
+  for (auto o : original.ops()) {
+    if (original.means<op::add>(o)) sum = o;
+    if (original.means<op::sub>(o)) difference = o;
+    if (original.means<op::mul>(o)) product = o;
+  }
+  // The product anew: of the sum, of the difference, and of the difference in a plan that calls it a sum.
+  for (auto const& [factor, forged] :
+       {std::pair(sum, false), std::pair(difference, false), std::pair(difference, true)}) {
+    graph_editor edit(original);
+    if (forged) CHECK(edit.set_meaning(factor, view_of(op::add{})));
+    auto const anew = edit.add(op::mul{}, {original.sources()[2], original.output(factor)})[0];
+    edit.replace_uses(original.output(product), anew);
+    edit.remove(product);
+    auto const changed = graph(std::move(edit).finish());
+    auto const verdict = verify_plan(original, planned(judged(changed), original), device);
+    CHECK(verdict.ok() == (factor == sum));
+  }
+}
+TEST_CASE("walks of rules over imported graphs are shown to compute the same") {
+  given_or<roofline> const cost{roofline::h100_like()};
+  for (std::string const name : {"gpt-d256-l4-b8-t128", "cnn-small-b64", "mlp4-1024-b256"}) {
+    CAPTURE(name);
+    auto const file = io::read_graph(std::string(NEAP_SOURCE_DIR "/examples/graphs/") + name + ".json.gz");
+    REQUIRE_MESSAGE(file.ok(), file.message());
+    auto const& original = file->program;
+    auto const judge = [&](graph g, schedule s) {
+      auto r = simulate(g, s, cost);
+      return candidate<graph>{std::move(g), std::move(s), std::move(r)};
+    };
+    auto c = judge(original, file->order);
+    std::size_t steps = 0;
+    for (std::uint32_t k = 0; k < 45; ++k) {
+      auto stream = taso_rules{}(c);
+      auto m = stream.next();
+      for (std::uint32_t skip = 7 * k % 31; m && skip > 0; --skip) m = stream.next();
+      if (!m) continue;
+      auto e = m->apply(c);
+      if (!e) continue;
+      ++steps;
+      c = judge(std::move(e->graph), std::move(e->order));
+    }
+    auto const verdict = verify_plan(original, make_plan(c, original, memory_options{}), cost);
+    CHECK_MESSAGE(verdict.ok(), verdict.message());
+    CHECK(steps > (name.starts_with("gpt") ? 20 : 5));
+  }
 }

@@ -71,6 +71,20 @@ class aten_call {
     return n_.args && static_cast<std::size_t>(p) < n_.args->size() ? (*n_.args)[static_cast<std::size_t>(p)] : none;
   }
   bool is_null(int p) const { return argument(p).is_null(); }
+  /// How many arguments there are, those of keywords aside.
+  std::size_t argument_count() const { return n_.args ? n_.args->size() : 0; }
+  /// What a keyword is given; null: nothing.
+  nlohmann::json const& keyword(char const* name) const {
+    static nlohmann::json const none;
+    return n_.kwargs && n_.kwargs->is_object() && n_.kwargs->contains(name) ? (*n_.kwargs)[name] : none;
+  }
+  bool has_keywords() const { return n_.kwargs && !n_.kwargs->empty(); }
+  /// The tensors that the arguments name are the inputs, each once and in their order.
+  bool takes_inputs_in_turn() const {
+    for (std::size_t k = 0; k < operands_.size(); ++k)
+      if (operands_[k].input != static_cast<int>(k)) return false;
+    return operands_.size() == n_.in.size();
+  }
   /// An operand; -1 where it is null.
   int tensor(int p) const {
     if (is_null(p)) return -1;

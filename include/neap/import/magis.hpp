@@ -10,6 +10,7 @@
 
 #include <neap/import/imported.hpp>
 #include <neap/import/json.hpp>
+#include <neap/import/known_operators.hpp>
 #include <neap/ir/editor.hpp>
 
 #include <algorithm>
@@ -161,6 +162,10 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
     auto const links = magis_links(j, tag, shapes, layout.type.dims);
     op_id const o = edit.add_opaque(tag, what, inputs, rules, name, details,
                                     update_of < 0 ? std::span(links) : std::span<dim_link const>());
+    if (update_of < 0 && kind == "op")
+      if (auto const known =
+              known_magis(tag, has_attributes ? j["attrs"].raw() : nlohmann::json(), shapes, layout.type.dims))
+        edit.set_meaning(o, known->view());
     value[i] = edit.output(o);
     auto const in_storage = static_cast<std::uint32_t>(index(edit.graph().storage(value[i])));
     if (update_of >= 0) ++writes[in_storage];

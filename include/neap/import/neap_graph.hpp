@@ -1,14 +1,15 @@
 // neap-graph, version 1: a training step exported from PyTorch (or anything else that writes the format). Operators are
-// taken as opaque: types, aliasing, cost, and how they may be cut, where that is known (import/aten_links.hpp); buffers are
-// storages, tensors are values, and the file's order is kept. A node that mutates a tensor gives it a new value: later
-// nodes read that one. What a node says besides (args, kwargs) becomes the op's details: nodes that differ there compute
-// different things.
+// taken as opaque: types, aliasing, cost, and where that is known how they may be cut (import/aten_links.hpp) and which
+// operator of neap's computes the same (import/known_operators.hpp); buffers are storages, tensors are values, and the
+// file's order is kept. A node that mutates a tensor gives it a new value: later nodes read that one. What a node says
+// besides (args, kwargs) becomes the op's details: nodes that differ there compute different things.
 #pragma once
 
 #include <neap/import/aten_links.hpp>
 #include <neap/import/file.hpp>
 #include <neap/import/imported.hpp>
 #include <neap/import/json.hpp>
+#include <neap/import/known_operators.hpp>
 #include <neap/ir/editor.hpp>
 
 #include <algorithm>
@@ -254,6 +255,7 @@ class neap_graph_reader {
         inputs.clear();
     }
     op_id const o = edit_.add_opaque(target, what, inputs, rules, name, details, said.links);
+    if (said.known) edit_.set_meaning(o, said.known->view());
     for (std::size_t k = 0; k < tensors.size(); ++k) {
       auto& t = tensors_[tensors[k]];
       auto& b = buffers_[t.buffer];
@@ -339,6 +341,7 @@ class neap_graph_reader {
     std::vector<dim_link> links;
     bool zeros = false;  // its outputs hold zeros alone
     bool given = false;  // they are as tensor::given says
+    std::optional<known_operator> known;
   };
   known_relations relations(json_place const& j, std::string const& target,
                             std::vector<std::size_t> const& input_tensors, std::vector<output_rule> const& rules,
@@ -359,7 +362,7 @@ class neap_graph_reader {
     aten_node n{target, nullptr, nullptr, in_layouts_, out_layouts_, places_, zeros_, pointwise};
     if (j.has("args")) n.args = &j.raw()["args"];
     if (j.has("kwargs")) n.kwargs = &j.raw()["kwargs"];
-    return {aten_links(n), aten_makes_zeros(n) || (is_view && all_zeros), false};
+    return {aten_links(n), aten_makes_zeros(n) || (is_view && all_zeros), false, known_aten(n)};
   }
   /// The value of a tensor at this point of the file.
   value_id current(json_place const& j, std::size_t id, std::string const& who) const {

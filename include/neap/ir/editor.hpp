@@ -97,6 +97,7 @@ class graph_editor final : public op_emitter {
     check_inputs(inputs);
     what.target = intern_often(target), what.details = intern_often(details);
     what.links = intern_often(to_text(links));
+    what.known_kind = what.known = 0;
     op_id const id = append(kind, &what, inputs, outputs);
     g_.ops_[id].name = intern(name);
     return id;
@@ -108,6 +109,7 @@ class graph_editor final : public op_emitter {
     if (op.facets != &facets_of<op::opaque>) return append(kind_of(op.facets), op.bytes, inputs, outputs);
     auto what = *static_cast<op::opaque const*>(op.bytes);
     what.target = intern_often(target), what.details = intern_often(details);
+    what.known_kind = what.known = 0;
     return append(kind_of(op.facets), &what, inputs, outputs);
   }
   /// A copy of an op: same operator, attributes, key, origin, part and inputs, new outputs. In-place updates cannot
@@ -200,6 +202,17 @@ class graph_editor final : public op_emitter {
     what.details = intern_often(details);
     g_.ops_[o].attributes = intern(what);
     touched_ops_.push_back(o);
+  }
+  /// What an opaque op computes: the same as an operator of neap's with the same inputs and outputs, if that one's shape
+  /// rule gives the types that the op's outputs have. False, and nothing said, if it does not.
+  NEAP_ONCE bool set_meaning(op_id o, operator_view known) {
+    auto const* x = g_.as<op::opaque>(o);
+    if (!x || !gives_types_of(o, known)) return false;
+    auto what = *x;
+    what.known_kind = static_cast<std::uint32_t>(kind_of(known.facets)) + 1;
+    what.known = known.facets->attributes.empty() ? 0 : append_bytes(known.bytes, known.facets->size);
+    g_.ops_[o].attributes = intern(what);
+    return true;
   }
   /// For readers of files; otherwise an op's origin is a number of its own, and a copy's that of its original.
   void set_origin(op_id o, op_id origin) {
@@ -379,10 +392,23 @@ class graph_editor final : public op_emitter {
       return n;
     })};
   }
+  bool gives_types_of(op_id o, operator_view known) {
+    layouts_.clear();
+    for (auto v : g_.inputs(o)) layouts_.push_back(tensor_layout::dense(g_.type(v)));
+    shape_context shapes(known.facets->name, span_of(layouts_));
+    try {
+      known.facets->infer(known.bytes, shapes);
+    } catch (error const&) { return false; }
+    auto const out = shapes.outputs();
+    if (out.size() != g_.outputs(o).size()) return false;
+    for (std::size_t j = 0; j < out.size(); ++j)
+      if (!(out[j].layout.type == g_.type(g_.outputs(o)[j]))) return false;
+    return true;
+  }
   /// The same bytes as those of an op added before by this editor: large imported graphs repeat themselves.
   std::uint32_t intern(op::opaque const& x) {
     constexpr std::size_t words = sizeof(op::opaque) / 8;
-    static_assert(sizeof(op::opaque) == 16 + 7 * sizeof(double), "compared byte by byte: no padding");
+    static_assert(sizeof(op::opaque) == 24 + 7 * sizeof(double), "compared byte by byte: no padding");
     std::uint64_t bytes[words];
     std::memcpy(bytes, &x, sizeof bytes);
     neap::digest d;

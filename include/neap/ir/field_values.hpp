@@ -66,6 +66,8 @@ class given_values {
   virtual ~given_values() = default;
   /// Whether v is given; its name then.
   virtual bool given(value_id v, digest& name) const = 0;
+  /// What an op of the graph computes.
+  virtual operator_view meaning(op_graph const& g, op_id o) const { return g.meaning(o); }
 };
 
 /// Elements of a graph's values. Every source that is asked for must be given.
@@ -181,12 +183,20 @@ class field_values {
     return std::array{
         (op::scalar_operator<Op> || std::is_same_v<Op, op::where> || requires { typename Op::gradient_op; })...};
   }
+  operator_view meaning(op_id o) const {
+    auto const& f = g_.facets(o);
+    return &f == &facets_of<op::opaque> ? given_.meaning(g_, o) : g_.view(o);
+  }
+  template <class Op>
+  Op const* means(op_id o) const {
+    return detail::as_operator<Op>(meaning(o));
+  }
   kind kind_of(op_id o) {
     auto& k = known_kinds_.empty() ? (known_kinds_.assign(g_.op_count(), kind::unknown), known_kinds_[index(o)])
                                    : known_kinds_[index(o)];
     if (k != kind::unknown) return k;
     static constexpr auto scalars = scalar_rows(op::standard_list{});
-    auto const& f = g_.facets(o);
+    auto const& f = *meaning(o).facets;
     k = f.standard_row >= 0 && scalars[static_cast<std::size_t>(f.standard_row)] && !f.random ? kind::scalar
                                                                                               : kind::hashed;
     struct row {
@@ -279,10 +289,10 @@ class field_values {
   static int axis_of(std::int64_t axis, int rank) { return op::detail::plain_axis(axis, rank); }
 
   digest key_of(op_id o, value_id v) const {
-    auto const& f = g_.facets(o);
+    auto const& f = *meaning(o).facets;
     digest d = digest{}.mix(f.name).mix(index(v) - index(g_.output(o)));
     for (auto const& a : f.attributes) {
-      auto const value = a.get(g_.attributes(o));
+      auto const value = a.get(meaning(o).bytes);
       if (auto const* e = std::get_if<extents>(&value)) {
         d = d.mix(static_cast<std::uint64_t>(e->rank()));
         for (auto i : *e) d = d.mix(static_cast<std::uint64_t>(i));
@@ -291,7 +301,7 @@ class field_values {
       else if (auto const* truth = std::get_if<bool>(&value)) d = d.mix(*truth ? 1u : 0u);
       else d = d.mix(static_cast<std::uint64_t>(std::get<dtype>(value)));
     }
-    if (g_.as<op::opaque>(o)) d = d.mix(g_.target(o)).mix(g_.details(o));
+    if (&f == &facets_of<op::opaque>) d = d.mix(g_.target(o)).mix(g_.details(o));
     return d.mix(static_cast<std::uint64_t>(g_.type(v).element));
   }
   /// A type that has all the numbers of another one.
@@ -331,7 +341,7 @@ class field_values {
   }
 
   field_number product(op_id o, extents const& place) {
-    auto const& m = *g_.as<op::matmul>(o);
+    auto const& m = *means<op::matmul>(o);
     auto const a = g_.inputs(o)[0], b = g_.inputs(o)[1];
     auto const &da = g_.type(a).dims, &db = g_.type(b).dims;
     int const ra = da.rank(), rb = db.rank(), r = place.rank();
@@ -357,7 +367,7 @@ class field_values {
     return x / c.stride[axis];
   }
   field_number convolution(op_id o, extents const& p) {
-    auto const& c = *g_.as<op::conv2d>(o);
+    auto const& c = *means<op::conv2d>(o);
     auto const x = g_.inputs(o)[0], w = g_.inputs(o)[1];
     auto const &dx = g_.type(x).dims, &dw = g_.type(w).dims;
     auto const per_group = dw[0] / c.groups;
@@ -374,7 +384,7 @@ class field_values {
     return s;
   }
   field_number convolution_to_input(op_id o, extents const& p) {
-    auto const& c = *g_.as<op::conv2d_grad_input>(o);
+    auto const& c = *means<op::conv2d_grad_input>(o);
     auto const dy = g_.inputs(o)[0], w = g_.inputs(o)[1];
     auto const &d = g_.type(dy).dims, &dw = g_.type(w).dims;
     auto const per_group = dw[0] / c.groups, group = p[1] / dw[1];
@@ -388,7 +398,7 @@ class field_values {
     return s;
   }
   field_number convolution_to_weight(op_id o, extents const& p) {
-    auto const& c = *g_.as<op::conv2d_grad_weight>(o);
+    auto const& c = *means<op::conv2d_grad_weight>(o);
     auto const x = g_.inputs(o)[0], dy = g_.inputs(o)[1];
     auto const &dx = g_.type(x).dims, &d = g_.type(dy).dims, &dw = g_.type(g_.output(o)).dims;
     auto const group = p[0] / (dw[0] / c.groups);
@@ -419,44 +429,44 @@ class field_values {
         auto const x = arg(o, 0, p);
         return x * x;
       }
-      case kind::add_scalar: return arg(o, 0, p) + field_number::of(g_.as<op::add_scalar>(o)->value);
-      case kind::mul_scalar: return arg(o, 0, p) * field_number::of(g_.as<op::mul_scalar>(o)->value);
+      case kind::add_scalar: return arg(o, 0, p) + field_number::of(means<op::add_scalar>(o)->value);
+      case kind::mul_scalar: return arg(o, 0, p) * field_number::of(means<op::mul_scalar>(o)->value);
       case kind::copy: return at(in[0], p);
       case kind::load: {  // what was stored; a stored tensor itself is none that anybody can read
         auto const made = g_.producer(in[0]);
-        if (made == nothing<op_id> || !g_.as<op::store>(made)) return give_up();
+        if (made == nothing<op_id> || !means<op::store>(made)) return give_up();
         return at(g_.inputs(made)[0], p);
       }
       case kind::cast: return cast(o, v, p);
       case kind::reshape: return at(in[0], unlinear(type_of(0).dims, linear(v, p)));
       case kind::permute: {
-        auto const& axes = g_.as<op::permute>(o)->axes;
+        auto const& axes = means<op::permute>(o)->axes;
         extents q = p;
         for (int k = 0; k < axes.rank(); ++k) q[static_cast<int>(axes[k])] = p[k];
         return at(in[0], q);
       }
       case kind::slice: {
-        auto const& s = *g_.as<op::slice>(o);
+        auto const& s = *means<op::slice>(o);
         extents q = p;
         q[axis_of(s.axis, p.rank())] += s.start;
         return at(in[0], q);
       }
       case kind::split: {
-        auto const& s = *g_.as<op::split>(o);
+        auto const& s = *means<op::split>(o);
         extents q = p;
         int const k = axis_of(s.axis, p.rank());
         q[k] += static_cast<std::int64_t>(index(v) - index(g_.output(o))) * g_.type(v).dims[k];
         return at(in[0], q);
       }
       case kind::pad: {
-        auto const& x = *g_.as<op::pad>(o);
+        auto const& x = *means<op::pad>(o);
         extents q = p;
         int const k = axis_of(x.axis, p.rank());
         q[k] -= x.before;
         return q[k] < 0 || q[k] >= type_of(0).dims[k] ? field_number::of(x.value) : at(in[0], q);
       }
       case kind::concat: {
-        int const k = axis_of(g_.as<op::concat>(o)->axis, p.rank());
+        int const k = axis_of(means<op::concat>(o)->axis, p.rank());
         extents q = p;
         for (auto x : in) {
           auto const n = g_.type(x).dims[k];
@@ -466,10 +476,10 @@ class field_values {
         return give_up();
       }
       case kind::broadcast_to: return arg(o, 0, p);
-      case kind::fill: return field_number::of(g_.as<op::fill>(o)->value);
-      case kind::sum: return reduce(o, g_.as<op::sum>(o)->axes, g_.as<op::sum>(o)->keepdim, p);
+      case kind::fill: return field_number::of(means<op::fill>(o)->value);
+      case kind::sum: return reduce(o, means<op::sum>(o)->axes, means<op::sum>(o)->keepdim, p);
       case kind::mean: {
-        auto const& m = *g_.as<op::mean>(o);
+        auto const& m = *means<op::mean>(o);
         auto const terms =
             static_cast<std::uint64_t>(type_of(0).count() / std::max<std::int64_t>(g_.type(v).count(), 1));
         return reduce(o, m.axes, m.keepdim, p) * inverse(field_number::of(terms));
@@ -485,7 +495,7 @@ class field_values {
         return sum_over(x, q, reduced, [&](extents const& r) { return at(in[0], r); });
       }
       case kind::triangle: {
-        auto const& t = *g_.as<op::triangle>(o);
+        auto const& t = *means<op::triangle>(o);
         auto const d = p[p.rank() - 1] - p[p.rank() - 2];
         return (t.upper ? d >= t.diagonal : d <= t.diagonal) ? at(in[0], p) : field_number{};
       }
@@ -494,14 +504,14 @@ class field_values {
       case kind::conv2d_grad_input: return convolution_to_input(o, p);
       case kind::conv2d_grad_weight: return convolution_to_weight(o, p);
       case kind::place: {
-        auto const& x = *g_.as<op::place>(o);
+        auto const& x = *means<op::place>(o);
         int const k = axis_of(x.axis, p.rank());
         extents q = p;
         q[k] -= x.start;
         return q[k] < 0 || q[k] >= type_of(1).dims[k] ? at(in[0], p) : at(in[1], q);
       }
       case kind::combine_into:
-        if (g_.as<op::combine_into>(o)->how == combine::sum) return arg(o, 0, p) + arg(o, 1, p);
+        if (means<op::combine_into>(o)->how == combine::sum) return arg(o, 0, p) + arg(o, 1, p);
         [[fallthrough]];
       case kind::scalar: {
         digest d = key_of(o, v);
@@ -513,7 +523,10 @@ class field_values {
     }
     digest d = key_of(o, v).mix(static_cast<std::uint64_t>(linear(v, p)));
     for (auto n : g_.type(v).dims) d = d.mix(static_cast<std::uint64_t>(n));
-    for (auto x : in) d = d.mix(fingerprint(x));
+    for (auto x : in) {
+      for (auto n : g_.type(x).dims) d = d.mix(static_cast<std::uint64_t>(n));
+      d = d.mix(fingerprint(x));
+    }
     return field_number::of(d);
   }
   /// What was cast to a type with all numbers of the old one comes back from it as it was.
@@ -523,7 +536,7 @@ class field_values {
     if (has_all_of(to, from)) return at(in, p);
     digest ignored;
     if (auto const made = g_.producer(in);
-        made != nothing<op_id> && g_.as<op::cast>(made) && !given_.given(in, ignored))
+        made != nothing<op_id> && means<op::cast>(made) && !given_.given(in, ignored))
       if (auto const x = g_.inputs(made)[0]; g_.type(x).element == to && has_all_of(from, to)) return at(x, p);
     return field_number::of(key_of(o, v).mix(at(in, p).n));
   }

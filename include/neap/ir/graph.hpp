@@ -84,6 +84,24 @@ struct use {
   friend bool operator==(use const&, use const&) = default;
 };
 
+namespace detail {
+/// The operator struct if x is an Op, else nullptr. (For an empty Op: a valid pointer to one.)
+template <class Op>
+Op const* as_operator(operator_view x) {
+  if constexpr (kernels_by_operator && is_standard<Op>) {  // without a word that would compile its kernel
+    if (x.facets->standard_row != standard_row<Op>) return nullptr;
+  } else {
+    if (x.facets != &facets_of<Op>) return nullptr;
+  }
+  if constexpr (std::is_empty_v<Op>) {
+    static constexpr Op it{};
+    return &it;
+  } else {
+    return static_cast<Op const*>(x.bytes);
+  }
+}
+}  // namespace detail
+
 class op_graph {
  public:
   op_graph() = default;
@@ -115,17 +133,23 @@ class op_graph {
   /// The operator struct if op o is an Op, else nullptr. (For an empty Op: a valid pointer to one.)
   template <class Op>
   Op const* as(op_id o) const {
-    if constexpr (detail::kernels_by_operator && is_standard<Op>) {  // without a word that would compile its kernel
-      if (facets(o).standard_row != detail::standard_row<Op>) return nullptr;
-    } else {
-      if (&facets(o) != &facets_of<Op>) return nullptr;
-    }
-    if constexpr (std::is_empty_v<Op>) {
-      static constexpr Op it{};
-      return &it;
-    } else {
-      return static_cast<Op const*>(attributes(o));
-    }
+    return detail::as_operator<Op>(view(o));
+  }
+  /// What an op computes: its operator, or of an opaque one the operator of neap's that is known to compute the same.
+  operator_view meaning(op_id o) const {
+    if (auto const* x = as<op::opaque>(o); x && x->known_kind)
+      return {&facets_of_kind(x->known_kind - 1), attributes_.data() + x->known};
+    return view(o);
+  }
+  /// The kind of operator that it is.
+  std::size_t kind_of_meaning(op_id o) const {
+    auto const* x = as<op::opaque>(o);
+    return x && x->known_kind ? x->known_kind - 1 : ops_[o].kind;
+  }
+  /// The operator struct if op o computes what an Op does, else nullptr.
+  template <class Op>
+  Op const* means(op_id o) const {
+    return detail::as_operator<Op>(meaning(o));
   }
   std::span<value_id const> inputs(op_id o) const {
     auto const& r = ops_[o];

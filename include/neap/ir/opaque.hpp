@@ -1,5 +1,6 @@
-// An imported operator whose meaning is not known: types, aliasing and cost, no kernel, never rewritten. Its outputs are
-// given when it is added (graph_editor::add_opaque), so it has no shape rule to speak of.
+// An imported operator: types, aliasing and cost, no kernel. Its outputs are given when it is added
+// (graph_editor::add_opaque), so it has no shape rule to speak of. Where its file's reader can say which operator of neap's
+// computes the same (graph_editor::set_meaning), rewrite rules and the verifier look at that one.
 #pragma once
 
 #include <neap/ir/operator.hpp>
@@ -16,7 +17,9 @@ struct opaque {
   bool pure = true;           // may be computed again
   bool placeholder = false;   // stands for a tensor that is given at its place in the order; never computed again
   std::uint32_t links = 0;    // its dimension relations, which a file may know, as a text (ir/dim_links.hpp); 0: none
-  std::int64_t key = 0;       // of the random draws
+  std::uint32_t known_kind = 0,
+                known = 0;  // what it means: kind of operator + 1, place of its attributes; 0: not known
+  std::int64_t key = 0;     // of the random draws
   double flops = 0, read = 0, written = 0;  // operations; bytes
   double seconds = -1;                      // the time the file gives; negative: not given
   double whole_flops = 0, whole_bytes = 0;  // of a part: what the op that was cut has to do; `seconds` are that op's

@@ -181,7 +181,7 @@ class match {
   op_id op(pattern::slot k) const { return slot_[k.number]; }
   template <class Op>
   Op const& as(pattern::slot k) const {
-    return *graph_->as<Op>(op(k));
+    return *graph_->means<Op>(op(k));
   }
   extents const& result_dims(pattern::slot k) const { return graph_->type(graph_->output(op(k))).dims; }
   /// The op at the root.

@@ -90,11 +90,11 @@ class rule_matcher {
       return is == v;
     }
     auto const o = g_.producer(v);
-    if (o == nothing<op_id> || g_.record(o).part != nothing<part_id> || !is_of(n, g_.facets(o))) return false;
+    if (o == nothing<op_id> || g_.record(o).part != nothing<part_id> || !is_of(n, *g_.meaning(o).facets)) return false;
     if (g_.output(o, n.output) != v || !is_floating(g_.type(v).element)) return false;
     if (n.slot >= 0) {
       auto& in = m_.slot_[static_cast<std::uint8_t>(n.slot)];
-      if (in != nothing<op_id> && !detail::same_operator(g_.view(in), g_.view(o))) return false;
+      if (in != nothing<op_id> && !detail::same_operator(g_.meaning(in), g_.meaning(o))) return false;
       in = o;
     }
     m_.op_[k] = o;
@@ -157,6 +157,7 @@ class rule_builder {
         if (old_[k] != nothing<value_id> && !copy_result(k)) return std::nullopt;
       if (!readers_accept()) return std::nullopt;
     }
+    if (is_copy_for_copy()) return std::nullopt;
     if (check) check_values();
     for (int k = 0; k < 2; ++k)
       if (old_[k] != nothing<value_id>) edit_.replace_uses(old_[k], new_[k]);
@@ -175,7 +176,7 @@ class rule_builder {
       with_new.order.push_back(o);
     }
     auto e = finish_edit<G>(std::move(edit_), std::move(with_new), span_of(dead));
-    if (e.graph.digest() == g_.digest()) return std::nullopt;  // a copy in the place of a copy
+    if (e.graph.digest() == g_.digest()) return std::nullopt;
     if (what_.from.second < 0 && !e.graph.has_updates()) return e;
     flow_facts const facts(e.graph, no_cost{});
     if (check_order(facts, e.order)) return e;
@@ -216,9 +217,8 @@ class rule_builder {
     void const* attributes = bytes;
     if (n.slot >= 0) {
       auto const o = rule_matcher::slot(m_, n.slot);
-      facets = &g_.facets(o);
       // The editor's list of attributes may move as it grows; the graph that was matched stands still.
-      attributes = g_.attributes(o);
+      facets = g_.meaning(o).facets, attributes = g_.meaning(o).bytes;
     } else if (n.make) {
       n.make(m_, bytes);
     } else {
@@ -289,6 +289,12 @@ class rule_builder {
     return true;
   }
 
+  /// A copy in the place of a copy of the same.
+  bool is_copy_for_copy() const {
+    auto const made_by = edit_.graph().producer(new_[0]);
+    return g_.means<op::copy>(m_.root()) && made_by != nothing<op_id> && edit_.graph().as<op::copy>(made_by) &&
+           edit_.graph().inputs(made_by)[0] == g_.inputs(m_.root())[0];
+  }
   /// Of two roots: whether one depends on the other.
   bool runs_in_circle() const {
     if (old_[1] == nothing<value_id>) return false;
@@ -408,7 +414,7 @@ struct rewrite {
   }
   template <class G>
   std::string describe(candidate<G> const& c) const {
-    return "rewrite " + std::string(what->name) + " at " + std::string(c.graph.facets(root).name) + " #" +
+    return "rewrite " + std::string(what->name) + " at " + std::string(c.graph.meaning(root).facets->name) + " #" +
            std::to_string(index(c.graph.origin(root)));
   }
 };
@@ -429,7 +435,7 @@ class rewrite_stream {
     auto const& c = *candidate_;
     for (; position_ < c.order.size(); ++position_, rule_ = 0) {
       auto const o = c.order[position_];
-      auto const& here = by_kind_[c.graph.record(o).kind];
+      auto const& here = by_kind_[c.graph.kind_of_meaning(o)];
       for (; rule_ < here.size(); ++rule_, way_ = 0, other_ = 0)
         if (auto found = next_of(*here[rule_], o)) return found;
     }

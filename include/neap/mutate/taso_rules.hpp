@@ -95,8 +95,8 @@ inline piece piece_of(op_graph const& g, value_id v, int axis) {
   auto const o = g.producer(v);
   if (o == nothing<op_id> || g.record(o).part != nothing<part_id>) return {};
   int const rank = g.type(v).rank();
-  if (auto const* x = g.as<op::slice>(o); x && plain(x->axis, rank) == axis) return {g.inputs(o)[0], x->start, x->stop};
-  if (auto const* x = g.as<op::split>(o); x && plain(x->axis, rank) == axis) {
+  if (auto const* x = g.means<op::slice>(o); x && plain(x->axis, rank) == axis) return {g.inputs(o)[0], x->start, x->stop};
+  if (auto const* x = g.means<op::split>(o); x && plain(x->axis, rank) == axis) {
     auto const n = g.type(v).dims[axis];
     auto const k = static_cast<std::int64_t>(index(v) - index(g.output(o)));
     return {g.inputs(o)[0], k * n, (k + 1) * n};
@@ -478,7 +478,7 @@ inline constexpr rule concat_concats("concat of concats", concat[s].of_any(), []
   plain_vector<value_id> all;
   for (auto part : m.arguments()) {
     auto const o = g.producer(part);
-    auto const* inner = o == nothing<op_id> ? nullptr : g.as<op::concat>(o);
+    auto const* inner = o == nothing<op_id> ? nullptr : g.means<op::concat>(o);
     bool const joins = inner && g.record(o).part == nothing<part_id> && g.uses(part).size() == 1 && !g.is_kept(part) &&
                        detail::plain(inner->axis, g.type(part).rank()) == axis;
     if (!joins) all.push_back(part);
@@ -518,7 +518,7 @@ inline constexpr rule concat_pieces("concat of pieces", concat[s].of_any(), [](m
 inline constexpr rule slice_of_concat("slice of a concat", slice[s].of_any(), [](match const& m, graph_editor& edit) {
   auto const& g = m.graph();
   auto const o = g.producer(m.arguments()[0]);
-  auto const* joined = o == nothing<op_id> ? nullptr : g.as<op::concat>(o);
+  auto const* joined = o == nothing<op_id> ? nullptr : g.means<op::concat>(o);
   if (!joined || g.record(o).part != nothing<part_id>) return nothing<value_id>;
   int const axis = detail::axis_of<op::slice>(m, s);
   if (detail::plain(joined->axis, g.type(m.arguments()[0]).rank()) != axis) return nothing<value_id>;

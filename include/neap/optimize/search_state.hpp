@@ -88,9 +88,10 @@ class search_state {
   void lower_target(bytes_t reached) { aim(reached - std::max<bytes_t>(reached / 50, 1)); }
 
   bool is_met() const { return asked.fits(best->state.result); }
-  /// The best candidate fits and cost nothing: nothing is to be gained.
+  /// The best candidate fits and cost nothing: nothing is to be gained, unless by rules, which may make a program quicker.
   bool is_free() const {
-    return asked.limits_memory && best->state.result.latency <= out.original.latency * (1 + 1e-12) && is_met();
+    return asked.limits_memory && !allowed.rewrite &&
+           best->state.result.latency <= out.original.latency * (1 + 1e-12) && is_met();
   }
   /// Whether a part of the budget is used up, or a limit is met that was hunted for.
   bool out_of_time() const { return out_of_time(part); }

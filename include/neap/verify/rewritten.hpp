@@ -5,8 +5,9 @@
 //   original   c * (a + b) -> tanh          planned   c * a + c * b -> tanh
 //
 // tanh is the original's op by its origin; its argument has another number, and is compared: c, a and b have one number in
-// both graphs and are free variables. Where that is not enough (a graph may have both a sum and what it was taken apart
-// into), sums and products of elements are looked through too, then products of matrices, then everything down to sources.
+// both graphs and are free variables; a planned value that was shown to be one of the original's is that one from then on.
+// Where that is not enough (a graph may have both a sum and what it was taken apart into), sums and products of elements are
+// looked through too, then products of matrices, then everything down to sources.
 //
 // What is computed otherwise and is nobody's argument in the end has no place in a plan.
 #pragma once
@@ -63,7 +64,14 @@ class rewritten {
     if (!fresh) return at->second;
     bool const is = compare(v, w);
     compared_[key] = is;
-    if (is) use(v);
+    if (is) {
+      use(v);
+      is_shown_.emplace(index(v), w);
+      shown_.insert(was_.value[w]);
+      // What it is another shape of has the same elements in the same order, which is all that free variables tell.
+      for (auto o = g_.producer(v); o != nothing<op_id> && g_.as<op::reshape>(o); o = g_.producer(v))
+        is_shown_.emplace(index(v = g_.inputs(o)[0]), w);
+    }
     return is;
   }
   /// Whether any value was shown to be the original's by evaluation.
@@ -79,9 +87,23 @@ class rewritten {
  private:
   static constexpr std::uint8_t taken = 1, used = 2, passed = 3;
 
+  /// What an op computes. Of the planned graph's opaque ops that is what the original says of those that are called the same
+  /// and make the same: its own word is not taken.
+  operator_view meaning(op_graph const& g, op_id o) const {
+    if (&g == &original_ || !g.as<op::opaque>(o)) return g.meaning(o);
+    auto const x = means_.find(called(g_, now_, o));
+    return x == means_.end() ? g.view(o) : original_.meaning(x->second);
+  }
+
+  /// What an op is called with its other attributes, what it makes, and of what types.
+  static digest called(op_graph const& g, numbers const& n, op_id o) {
+    auto d = n.plain[o].mix(n.types[o].low).mix(n.types[o].high);
+    for (auto v : g.inputs(o)) d = with_layout(d, tensor_layout::dense(g.type(v)));
+    return d;
+  }
   /// How deep an operator is looked through: what only moves elements, sums and products of elements, products of
   /// matrices, all others.
-  static int depth_of(op_graph const& g, op_id o) {
+  int depth_of(op_graph const& g, op_id o) const {
     static operator_facets const* const moves[] = {
         &facets_of<op::copy>,    &facets_of<op::load>,   &facets_of<op::cast>,        &facets_of<op::fill>,
         &facets_of<op::reshape>, &facets_of<op::slice>,  &facets_of<op::permute>,     &facets_of<op::split>,
@@ -93,7 +115,7 @@ class rewritten {
     static operator_facets const* const products[] = {&facets_of<op::matmul>, &facets_of<op::conv2d>,
                                                       &facets_of<op::conv2d_grad_input>,
                                                       &facets_of<op::conv2d_grad_weight>};
-    auto const* f = &g.facets(o);
+    auto const* f = meaning(g, o).facets;
     auto const is_in = [&](auto const& list) {
       return std::find(std::begin(list), std::end(list), f) != std::end(list);
     };
@@ -108,30 +130,48 @@ class rewritten {
   /// Values whose numbers the other graph has too.
   class common final : public given_values {
    public:
-    common(op_graph const& g, numbers const& n, number_list const& other, value_id asked, int depth)
-        : g_(g),
+    common(rewritten const& all, op_graph const& g, numbers const& n, number_list const& other, value_id asked,
+           int depth, bool with_shown)
+        : all_(all),
+          g_(g),
           n_(n),
           other_(other),
           asked_(asked),
-          depth_(depth) {}
+          depth_(depth),
+          with_shown_(with_shown) {}
     bool given(value_id v, digest& name) const override {
-      if (v == asked_ || other_.count(n_.value[v]) == 0) return false;
-      if (auto const o = g_.producer(v); o != nothing<op_id> && depth_of(g_, o) <= depth_) return false;
+      if (v == asked_) return false;
+      if (with_shown_ && &g_ == &all_.g_)
+        if (auto const at = all_.is_shown_.find(index(v)); at != all_.is_shown_.end()) {
+          if (all_.depth_of(all_.original_, all_.original_.producer(at->second)) <= depth_) return false;
+          name = all_.was_.value[at->second];
+          return true;
+        }
+      bool const is_shown = with_shown_ && &g_ == &all_.original_ && all_.shown_.count(n_.value[v]) != 0;
+      if (!is_shown && other_.count(n_.value[v]) == 0) return false;
+      if (auto const o = g_.producer(v); o != nothing<op_id> && all_.depth_of(g_, o) <= depth_) return false;
       name = n_.value[v];
       return true;
     }
+    operator_view meaning(op_graph const& g, op_id o) const override { return all_.meaning(g, o); }
 
    private:
+    rewritten const& all_;
     op_graph const& g_;
     numbers const& n_;
     number_list const& other_;
     value_id asked_;
     int depth_;
+    bool with_shown_;  // planned values that were shown to be one of the original's are that one
   };
 
   void learn() {
-    if (originals_.empty())
+    if (originals_.empty()) {
       for (auto v : original_.values()) originals_.insert(was_.value[v]);
+      for (auto o : original_.ops())
+        if (auto const* x = original_.as<op::opaque>(o); x && x->known_kind)
+          means_.emplace(called(original_, was_, o), o);
+    }
     if (planned_.empty())
       for (auto v : g_.sources()) planned_.insert(now_.value[v]);
     for (; learned_ < numbered_; ++learned_)
@@ -139,12 +179,13 @@ class rewritten {
   }
   bool compare(value_id v, value_id w) {
     learn();
-    for (int depth = 0; depth <= 3; ++depth) {
+    for (int tries = shown_.empty() ? 4 : 0; tries < 8; ++tries) {
+      int const depth = tries % 4;
       // A planned value may be one of the original's others: that is where the comparison ends, unless nothing is left.
       bool const is_given = g_.producer(v) == nothing<op_id> ||
                             (originals_.count(now_.value[v]) != 0 && depth_of(g_, g_.producer(v)) > depth);
-      common const from_plan(g_, now_, originals_, is_given ? nothing<value_id> : v, depth);
-      common const from_original(original_, was_, planned_, w, depth);
+      common const from_plan(*this, g_, now_, originals_, is_given ? nothing<value_id> : v, depth, tries < 4);
+      common const from_original(*this, original_, was_, planned_, w, depth, tries < 4);
       field_values a(g_, from_plan, most_elements), b(original_, from_original, most_elements);
       if (compare_in_field(a, g_, v, b, original_, w) == field_answer::same) return true;
     }
@@ -170,16 +211,18 @@ class rewritten {
       for (auto x : g_.inputs(o)) visit(x);
     }
   }
-  static constexpr std::int64_t most_elements = 2'000'000;
+  static constexpr std::int64_t most_elements = 20'000'000;
 
   op_graph const& original_;
   numbers const& was_;
   op_graph const& g_;
   numbers const& now_;
   std::size_t numbered_ = 0, learned_ = 0;
-  number_list originals_, planned_;
+  number_list originals_, planned_, shown_;
+  std::unordered_map<digest, op_id, digest_key> means_;  // ops of the original that mean something, by called()
   std::unordered_map<std::uint64_t, bool> compared_;
-  std::vector<std::uint8_t> state_;  // of ops of the planned graph
+  std::unordered_map<std::size_t, value_id> is_shown_;  // which of the original's a planned value was shown to be
+  std::vector<std::uint8_t> state_;                     // of ops of the planned graph
   std::vector<op_id> taken_;
   bool any_ = false;
 };
