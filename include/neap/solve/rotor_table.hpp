@@ -9,15 +9,15 @@
 //
 // How it is fast:
 // - One cell for each class of equal sub-chains, sizes in the largest unit that divides them all.
-// - A cell is a row of times by m, up to where nothing need be recomputed, worked on in chunks that the compiler turns
-//   into vectors. Chunks are worked out when they are first asked for.
+// - A cell is a row of times by m, up to where nothing need be recomputed, worked on in chunks of vectors. Chunks are
+//   worked out when they are first asked for, by several candidates at once: a time is read and written once for all.
 // - A j, or a range of them, is left out where a bound says for each m of the chunk that it is no better than what is
 //   known. So most of [a, j-1] is never asked for. Both bounds follow by induction over the length, candidate by
 //   candidate; what is asked of b' makes the limits of [a, b'] no stricter than those of [a, b]:
 //     O(a, b, m) >= O(a+1, b, m)
 //     O(a, b, m) >= O(a, b', m)  for b' < b, if y_{b'+1}, with what is left by then, is no larger than any of those from
-//                                b' + 2 to b + 1; under the peer's
-//                                limits only if they ask no more of block b' alone than of block b' and others
+//                                b' + 2 to b + 1; under the peer's limits only if they ask no more of block b' alone
+//                                than of block b' and others
 #pragma once
 
 #include <neap/plan/chain_profile.hpp>
@@ -32,6 +32,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -52,7 +53,13 @@ namespace detail {
 class rotor_table {
  public:
   static constexpr int width = 64;  // of a chunk, in slots
-  static constexpr int run = 8;     // what loops go in, where they do not take a whole chunk
+#if defined(__AVX512F__)
+  static constexpr int run = 8;  // what loops go in: a vector of the machine
+#elif defined(__AVX__)
+  static constexpr int run = 4;
+#else
+  static constexpr int run = 2;
+#endif
   static constexpr double never = HUGE_VAL;
   // Bounds leave out sub-chains, which then are asked for by others inside others. From so deep on nothing is left out:
   // in ascending order all that a sub-chain asks for is known before, or asks for nothing that is not.
@@ -69,9 +76,9 @@ class rotor_table {
     classes_.emplace(kinds());
     if (charge(classes_->count() * sizeof(cell))) throw too_large{};
     cells_.resize(classes_->count());
+    zeros_.assign(2 * width + run, 0.0);
     find_saturation();
     largest_ = std::min(largest / unit_, cells_[id(0, n_)].saturated);
-    zeros_.assign(width + run, 0.0);
     if (largest_ >= 0) demand(0, n_, largest_ / width, 0);
   }
 
@@ -169,12 +176,11 @@ class rotor_table {
         unit = std::gcd(std::gcd(unit, o.saved), std::gcd(o.forward_temporary, o.backward_temporary));
     }
     unit_ = std::max<slots_t>(unit, 1);
-    std::vector<slots_t> passes;  // memory of block i's forward amid others: input, output, temporary
     forwards_ = {0};
     for (std::size_t i = 0; i < n_; ++i) {
       auto const& b = chain.blocks[i];
       input_.push_back(b.input / unit_);
-      passes.push_back((b.input + chain.input(i + 1) + b.pass_temporary) / unit_);
+      passes_.push_back((b.input + chain.input(i + 1) + b.pass_temporary) / unit_);
       forwards_.push_back(forwards_.back() + b.pass_time);
       double fastest = never;
       for (auto const& o : b.options) fastest = std::min(fastest, o.forward_time + o.backward_time);
@@ -195,13 +201,13 @@ class rotor_table {
     input_.push_back(chain.output / unit_);
     input_.push_back(0);
     forwards_.push_back(forwards_.back());
-    passes.push_back(input_[n_]);
+    passes_.push_back(input_[n_]);
     gradient_ = input_;
     slots_t left = 0;
     for (std::size_t i = n_; i-- > 0;) gradient_[i] += left += chain.blocks[i].left / unit_;
     least_input_ = range_best<slots_t, best_is::least>(input_);
     least_gradient_ = range_best<slots_t, best_is::least>(gradient_);
-    most_pass_ = range_best<slots_t, best_is::most>(std::move(passes));
+    most_pass_ = range_best<slots_t, best_is::most>(passes_);
   }
 
   static void drop_dominated(std::vector<option>& options) {
@@ -276,13 +282,14 @@ class rotor_table {
                 std::min(least, std::max(save_limit(a, b, o), a == b ? 0 : o.saved + cells_[id(a + 1, b)].saturated));
         c.saturated = least;
         c.whole = static_cast<std::int32_t>(std::min<slots_t>((least + width - 1) / width, INT32_MAX));
+        if (c.whole == 0) c.times = zeros_.data() + width;
       }
   }
 
   // --- cells ---
 
   /// A row in which nothing need be recomputed.
-  double const* zeros() const { return zeros_.data(); }
+  double const* zeros() const { return zeros_.data() + width; }
 
   /// `width` times from m >= 0 on; known ones, all of them. `run` more may be read, and mean nothing.
   double const* row(cell const& c, slots_t m) const { return m >= slots_t{c.whole} * width ? zeros() : c.times + m; }
@@ -318,11 +325,12 @@ class rotor_table {
     }
     std::size_t const count = chunks * width + run;
     if (slab_left_ < count) {
-      std::size_t const slab = std::max<std::size_t>(count, std::size_t{1} << 15);
+      std::size_t const slab = std::max<std::size_t>(count + width + run, std::size_t{1} << 15);
       if (charge(slab * sizeof(double))) throw too_large{};
       slabs_.push_back(std::unique_ptr<double[]>(new double[slab]));
-      slab_at_ = slabs_.back().get();
-      slab_left_ = slab;
+      slab_at_ = slabs_.back().get() + width;  // rows may be pointed to from before their first element
+      while (reinterpret_cast<std::uintptr_t>(slab_at_) % (run * sizeof(double)) != 0) ++slab_at_;
+      slab_left_ = slab - width - run;
     }
     auto* const times = slab_at_;
     slab_at_ += count;
@@ -350,47 +358,60 @@ class rotor_table {
   }
 
   using chunk_times = std::array<double, width + run>;
+  typedef double vec __attribute__((vector_size(run * sizeof(double)), aligned(sizeof(double)), may_alias));
+  typedef std::int64_t flags __attribute__((vector_size(run * sizeof(double))));
 
-  /// Elements of a chunk that a candidate is about: those where its limit is met, up to the largest budget. Its tail's
-  /// row may begin after the chunk does: element i reads element i - skip.
-  struct span {
-    int from, to, skip;
-    bool empty() const { return from >= to; }
+  /// What a chunk's elements may come from: extra + tail[i] + head[i], from element `from` on.
+  struct candidate {
+    double extra;
+    double const *tail, *head;
+    int from;
+    vec at(int i) const { return extra + load(tail + i) + load(head + i); }
+    /// `never` before `from`.
+    vec at_most_at(int i) const { return places() >= from - i ? at(i) : vec{} + never; }
   };
-  span span_of(slots_t begin, slots_t limit, slots_t kept) const {
-    auto const within = [](slots_t x) { return static_cast<int>(std::clamp<slots_t>(x, 0, width)); };
-    int const skip = within(kept - begin);
-    int const to = within(largest_ - begin + 1);
-    return {std::max(within(limit - begin), skip), to, skip};
+  static vec load(double const* from) { return *reinterpret_cast<vec const*>(from); }
+  static flags places() {
+    flags at{};
+    for (int i = 0; i < run; ++i) at[i] = i;
+    return at;
+  }
+  /// `limit`: what it asks for; `kept`: what it leaves to the row `tail`, which may begin after the chunk does.
+  candidate candidate_of(slots_t begin, slots_t limit, slots_t kept, double extra, cell const* tail,
+                         double const* head) const {
+    auto const from = std::clamp<slots_t>(std::max(limit, kept) - begin, 0, width);
+    auto const m = std::max<slots_t>(begin - kept, -width);
+    return {extra, tail != nullptr && m < slots_t{tail->whole} * width ? tail->times + m : zeros(), head,
+            static_cast<int>(from)};
   }
 
-  // The loops that all the time goes to, over a fixed number of elements: compilers turn those into vectors.
-  template <int N>
-  static void lower_run(double* __restrict u, double extra, double const* __restrict tail,
-                        double const* __restrict head) {
-    for (int i = 0; i < N; ++i) {
-      double const t = extra + tail[i] + head[i];
-      u[i] = t < u[i] ? t : u[i];
+  // The loops that all the time goes to: each element is read and written once for all candidates. Up to `run` elements
+  // before the first and behind the last one are looked at; there u is as low as can be.
+  /// u = min(u, candidates), up to element `to`.
+  static void lower(chunk_times& times, candidate const* first, candidate const* last, int to) {
+    int some = width, all = 0;
+    for (auto* c = first; c != last; ++c) some = std::min(some, c->from), all = std::max(all, c->from);
+    for (int i = some / run * run; i < to; i += run) {
+      auto* const u = reinterpret_cast<vec*>(times.data() + i);
+      auto least = *u;
+      auto const take = [&](vec t) { least = t < least ? t : least; };
+      if (i < all)
+        for (auto* c = first; c != last; ++c) take(c->at_most_at(i));
+      else
+        for (auto* c = first; c != last; ++c) take(c->at(i));
+      *u = least;
     }
   }
-  static bool lowers_run(double const* __restrict u, double extra, double const* __restrict tail,
-                         double const* __restrict head) {
-    std::int64_t some = 0;
-    for (int i = 0; i < run; ++i) some |= extra + tail[i] + head[i] < u[i] ? std::int64_t{1} : std::int64_t{0};
-    return some != 0;
-  }
-
-  /// u = min(u, extra + tail + head). Up to `run` elements behind the span are looked at; there u is as low as can be.
-  static void lower(chunk_times& times, span s, double extra, double const* tail, double const* head) {
-    double* const u = times.data();
-    if (s.from == 0 && s.to == width) return lower_run<width>(u, extra, tail, head);
-    for (int i = s.from; i < s.to; i += run) lower_run<run>(u + i, extra, tail + (i - s.skip), head + i);
-  }
-  /// Whether that would lower anything.
-  static bool lowers(chunk_times const& times, span s, double extra, double const* tail, double const* head) {
-    double const* const u = times.data();
-    for (int i = s.from; i < s.to; i += run)
-      if (lowers_run(u + i, extra, tail + (i - s.skip), head + i)) return true;
+  /// Whether a candidate would lower anything.
+  static bool lowers(chunk_times const& times, candidate const& c, int to) {
+    constexpr int asked = 32;  // to ask a vector whether any of it is true costs more than to compare two
+    for (int i = c.from; i < to;) {
+      flags lower{};
+      for (int const end = std::min(i + asked, to); i < end; i += run) lower |= c.at(i) < load(times.data() + i);
+      std::int64_t some = 0;
+      for (int k = 0; k < run; ++k) some |= lower[k];
+      if (some != 0) return true;
+    }
     return false;
   }
 
@@ -400,64 +421,89 @@ class rotor_table {
     auto& w = *works_[depth];
     auto const begin = slots_t{c.chunks} * width;
     auto& u = w.times;
-    auto const end = static_cast<std::size_t>(std::clamp<slots_t>(largest_ - begin + 1, 0, width));
+    // Beyond the largest budget u is as low as can be, where nothing need be recomputed it is known.
+    auto const end = static_cast<int>(std::clamp<slots_t>(std::min(largest_ + 1, c.saturated) - begin, 0, width));
     std::fill_n(u.begin(), end, never);
-    std::fill(u.begin() + end, u.end(), -never);  // beyond the span of any candidate: never lowered
-    for (auto const& o : blocks_[a].options) {
-      auto const s = span_of(begin, save_limit(a, b, o), a == b ? begin : o.saved);
-      if (s.empty()) continue;
-      if (a == b) lower(u, s, o.extra, zeros(), zeros());
-      else lower(u, s, o.extra, row(cells_[id(a + 1, b)], std::max<slots_t>(begin - o.saved, 0)), zeros());
-    }
+    std::fill(u.begin() + end, u.end(), begin + end < c.saturated ? -never : 0.0);
+    part p{a, b, c, w, depth, c.chunks, begin, end, classes_->that_end(b), a + 1};
+    for (auto const& o : blocks_[a].options)
+      put(p, candidate_of(begin, save_limit(a, b, o), a == b ? 0 : o.saved, o.extra,
+                          a == b ? nullptr : &p.tail(*this, a + 1), zeros()));
+    flush(p);
     if (a < b) {
-      part const p{a, b, c, w, depth, c.chunks, begin, classes_->that_end(b)};
       if (bounds_ && depth < deepest) later_by_bounds(p);
       else later_by_all(p);
+      flush(p);
     }
     std::copy_n(u.begin(), width, c.times + begin);
   }
 
-  struct work {
+  static constexpr std::size_t few = 4;          // j that are judged together
+  static constexpr std::size_t most_tried = 64;  // j that are tried before others are judged
+  static constexpr std::size_t most_waiting = 16;
+  struct alignas(64) work {
     chunk_times times;
+    std::array<candidate, most_waiting> waiting;
+    std::array<std::uint32_t, most_waiting> from;  // the j, from a, of those that are of one
     std::vector<std::size_t> solved;  // j of which [a, j-1] is known, each with a smaller y_j than those after it
   };
 
-  /// The chunk at work: of [a, b], from `begin` on.
+  /// The chunk at work: of [a, b], from `begin` on, `end` elements.
   struct part {
     std::size_t a, b;
     cell& c;
     work& w;
     std::size_t depth;
     slots_t chunk, begin;
+    int end;
     std::uint32_t const* column;  // classes of [j, b]
+    std::size_t noted;            // up to which j `solved` is about
+    std::size_t waiting = 0;
     cell const& tail(rotor_table const& t, std::size_t j) const { return t.cells_[column[j]]; }
   };
 
-  /// Tries j, whose limit is met in the chunk's elements from `limit` on. Afterwards [a, j-1] is known, if it was needed.
-  bool try_later(part const& p, std::size_t j, slots_t limit) { return try_later(p, j, limit, cells_[id(p.a, j - 1)]); }
-  bool try_later(part const& p, std::size_t j, slots_t limit, cell const& head) {
-    auto const kept = input_[j];
-    auto const s = span_of(p.begin, limit, kept);
-    if (s.empty()) return false;
-    if (!known_to(head, p.chunk)) demand(p.a, j - 1, p.chunk, p.depth + 1);
-    double& last = p.w.times[static_cast<std::size_t>(s.to - 1)];
-    double const was = last;
-    lower(p.w.times, s, forward(p.a, j), row(p.tail(*this, j), std::max<slots_t>(p.begin - kept, 0)),
-          row(head, p.begin));
-    if (last < was) p.c.guess = static_cast<std::uint32_t>(j - p.a);
+  /// Candidates wait for others and are tried together.
+  static void put(part& p, candidate const& c, std::size_t from = 0) {
+    if (c.from >= p.end) return;
+    if (p.waiting == most_waiting) flush(p);
+    p.w.waiting[p.waiting] = c;
+    p.w.from[p.waiting++] = static_cast<std::uint32_t>(from);
+  }
+  static void flush(part& p) {
+    if (p.waiting == 0) return;
+    auto const* const first = p.w.waiting.data();
+    double const was = p.w.times[static_cast<std::size_t>(p.end - 1)];
+    lower(p.w.times, first, first + p.waiting, p.end);
+    double const now = p.w.times[static_cast<std::size_t>(p.end - 1)];
+    for (std::size_t k = 0; now < was && k < p.waiting; ++k)
+      if (auto const& c = first[k]; c.extra + c.tail[p.end - 1] + c.head[p.end - 1] == now) p.c.guess = p.w.from[k];
+    p.waiting = 0;
+  }
+
+  /// Tries j, whose limit is met in the chunk's elements from `limit` on, before long. Afterwards [a, j-1] is known, if it
+  /// was needed.
+  bool try_later(part& p, std::size_t j, slots_t limit) {
+    if (std::max(limit, input_[j]) >= p.begin + p.end) return false;
+    auto const& head = cells_[id(p.a, j - 1)];
+    if (!known_to(head, p.chunk)) {
+      flush(p);
+      demand(p.a, j - 1, p.chunk, p.depth + 1);
+    }
+    put(p, candidate_of(p.begin, limit, input_[j], forward(p.a, j), &p.tail(*this, j), row(head, p.begin)), j - p.a);
     return true;
   }
 
-  void later_by_all(part const& p) {
+  void later_by_all(part& p) {
     for (std::size_t j = p.a + 1; j <= last_later(p.b); ++j) try_later(p, j, pass_limit(p.a, p.b, j));
   }
 
   /// Whether some j of [from, to) could be better at some m; `limit` is that of `from`.
-  bool hopeful(part const& p, std::size_t from, std::size_t to, slots_t limit) const {
+  bool hopeful(part& p, std::size_t from, std::size_t to, slots_t limit) const {
+    flush(p);
     auto const least = least_input_(from, to);
-    auto const s = span_of(p.begin, limit, least);
-    if (s.empty()) return false;
+    if (std::max(limit, least) >= p.begin + p.end) return false;
     // The largest j' so far with [a, j'-1] known and y_j' no larger than any y_j from there on.
+    note(p, from);
     auto const least_gradient = least_gradient_(from, to);
     double const* head = zeros();
     for (auto at = p.w.solved.size(); at-- > 0;)
@@ -465,11 +511,22 @@ class rotor_table {
         head = row(cells_[id(p.a, p.w.solved[at] - 1)], p.begin);
         break;
       }
-    return lowers(p.w.times, s, forward(p.a, from), row(p.tail(*this, to - 1), std::max<slots_t>(p.begin - least, 0)),
-                  head);
+    return lowers(p.w.times, candidate_of(p.begin, limit, least, forward(p.a, from), &p.tail(*this, to - 1), head),
+                  p.end);
   }
 
-  void later_by_bounds(part const& p) {
+  /// Notes of which j before `end` [a, j-1] is known.
+  void note(part& p, std::size_t end) const {
+    auto& solved = p.w.solved;
+    for (auto j = std::exchange(p.noted, end); j < end; ++j) {
+      if (!bounds_after_[j - 1] || !known_to(cells_[id(p.a, j - 1)], p.chunk)) continue;
+      auto const y = gradient_[j];
+      while (!solved.empty() && gradient_[solved.back()] >= y) solved.pop_back();
+      solved.push_back(j);
+    }
+  }
+
+  void later_by_bounds(part& p) {
     auto const [a, b] = std::pair(p.a, p.b);
     std::size_t const end = last_later(b) + 1;
     if (a + 1 >= end) return;
@@ -478,35 +535,49 @@ class rotor_table {
     if (guess == 0) guess = p.tail(*this, a + 1).guess;
     bool const guessed = guess != 0 && a + guess < end && try_later(p, a + guess, pass_limit(a, b, a + guess));
     std::size_t const done = guessed ? a + guess : b + 1;
-    auto const note = [&](std::size_t j) {  // that [a, j-1] is known
-      if (!bounds_after_[j - 1]) return;
-      auto& s = p.w.solved;
-      auto const y = gradient_[j];
-      while (!s.empty() && gradient_[s.back()] >= y) s.pop_back();
-      s.push_back(j);
-    };
-    auto const chunk_end = std::min(largest_, p.begin + width - 1);
-    std::size_t step = 8, tried = 0;
+    auto const chunk_end = p.begin + p.end - 1;
+    std::size_t step = few, tried = few;
     for (std::size_t j = a + 1; j < end;) {
-      auto const limit = pass_limit(a, b, j);
+      auto limit = pass_limit(a, b, j);
       if (limit > chunk_end) return;  // it only grows with j
-      auto const& head = cells_[id(a, j - 1)];
-      bool const known_head = known_to(head, p.chunk);
-      if (known_head) note(j);
       std::size_t const to = std::min(j + step, end);
-      // One whose head is known is tried as quickly as it is judged.
-      if (!(to - j == 1 && known_head) && !hopeful(p, j, to, limit)) {
-        j = to;
+      if (!hopeful(p, j, to, limit)) {
+        j = p.noted = to;
+        tried = few;
         step = std::min<std::size_t>(step * 2, 64);
         continue;
       }
-      if (to - j > 1) {
-        step = step > 4 ? step / 4 : 1;
+      if (step > few) {
+        step = few;
         continue;
       }
-      if (j != done && try_later(p, j, limit, head) && !known_head) note(j);
-      ++j;
-      step = ++tried % 8 == 0 ? 4 : 1;
+      // Where some are worth trying mostly more are: before the next are judged, twice as many are tried.
+      std::size_t const judged = to, last = std::min(j + tried, end);
+      tried = std::min(tried * 2, most_tried);
+      for (; j < last; ++j) {
+        if (exact_) limit = std::max(limit, gradient_[b + 1] + passes_[j - 1]);
+        auto const& head = cells_[id(a, j - 1)];
+        bool const row_known = head.chunks > p.chunk;
+        // One whose head is known is tried as quickly as it is judged.
+        if (row_known || head.whole <= p.chunk) {
+          auto const kept = input_[j], asked = std::max(limit, kept) - p.begin, m = p.begin - kept;
+          if (asked < p.end && j != done) {
+            auto const& tail = p.tail(*this, j);
+            if (p.waiting == most_waiting) flush(p);
+            p.w.from[p.waiting] = static_cast<std::uint32_t>(j - a);
+            p.w.waiting[p.waiting++] = {forward(a, j), m < slots_t{tail.whole} * width ? tail.times + m : zeros(),
+                                        row_known ? head.times + p.begin : zeros(),
+                                        static_cast<int>(std::max<slots_t>(asked, 0))};
+          }
+        } else if (j >= judged) {
+          break;
+        } else if (auto const two = std::min(j + 2, judged); two > j + 1 && !hopeful(p, j, two, limit)) {
+          j = two - 1;
+          p.noted = two;
+        } else if (hopeful(p, j, j + 1, limit)) {
+          try_later(p, j, limit);
+        }
+      }
     }
   }
 
@@ -518,6 +589,7 @@ class rotor_table {
   std::vector<slots_t> input_;      // n + 2: nothing comes after the loss
   std::vector<slots_t> gradient_;   // y_i and what blocks i and on have left
   std::vector<char> bounds_after_;  // O(a, b', m) bounds O(a, b, m) for this b'
+  std::vector<slots_t> passes_;     // memory of block i's forward amid others: input, output, temporary
   std::vector<double> forwards_;    // time of all plain forwards before
   range_best<slots_t, best_is::least> least_input_, least_gradient_;
   range_best<slots_t, best_is::most> most_pass_;
