@@ -16,6 +16,10 @@
 #include <neap/optimize/beam.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/optimize/solver_seeds.hpp>
+#ifdef NEAP_HAS_HIGHS
+#include <neap/solve/checkmate_milp.hpp>
+#include <neap/solve/highs.hpp>
+#endif
 #include <neap/report/labels.hpp>
 #include <neap/report/memory_svg.hpp>
 #include <neap/report/pareto.hpp>
@@ -98,7 +102,19 @@ moves_t pipeline(std::string const& names, double link, neap::graph const& g, st
 /// The solvers that a name stands for; none for "search".
 neap::solver_choice solvers_of(std::string const& name) {
   if (name == "all") return neap::all_solvers;
+  if (name == "milp") return {.checkmate = true, .most_values = 60};
   return {.rotor = name == "rotor", .checkmate = name == "checkmate", .hierarchy = name == "hierarchy"};
+}
+/// What milp solves its block by.
+neap::block_program program_of(std::string const& name) {
+  if (name != "milp") return {};
+#ifdef NEAP_HAS_HIGHS
+  return [](neap::remat_problem const& p, neap::remat_limits const& limits, double seconds) {
+    return neap::checkmate<neap::highs>{{.seconds = seconds}}(p, limits);
+  };
+#else
+  throw refused{"--solver milp: this neap was built without HiGHS: pip install highsbox, and build again"};
+#endif
 }
 
 /// "best": the search's own; "beam:K": K candidates a round.
@@ -202,7 +218,9 @@ int run(options const& o) {
   // A solver of its own is judged and placed, and nothing is changed in its plan; with all of them a search goes on.
   auto moves = pipeline(o.moves, device.model.to_device_bytes_per_second, g.program, o.input.path);
   auto const solvers = solvers_of(o.solver);
-  if (o.solver != "search" && moves.allows().recompute) search.starts = neap::solver_seeds(solvers);
+  if (o.solver == "milp" && !o.timed) throw refused{"--solver milp: takes a time budget"};
+  if (o.solver != "search" && moves.allows().recompute)
+    search.starts = neap::solver_seeds(solvers, program_of(o.solver));
   if (o.solver != "all" && o.solver != "search") {
     if (o.moves != "all") throw refused{"--moves: --solver " + o.solver + " makes none: take all or search"};
     if (auto const can = neap::can_solve(g.program, g.order, solvers); !can)
@@ -346,9 +364,9 @@ void add_plan(CLI::App& app, int& exit) {
       ->add_option(
           "--solver", o->solver,
           "who recomputes: search; one solver alone: rotor (a chain of blocks, each saved whole or not at all), "
-          "hierarchy (blocks with options), checkmate (the graph as one block, if it is small); all: the "
-          "solvers' plans are where the search starts")
-      ->check(CLI::IsMember({"all", "search", "rotor", "checkmate", "hierarchy"}))
+          "hierarchy (blocks with options), checkmate (the graph as one block, if it is small), milp (the same as an "
+          "integer program, if it is very small: needs HiGHS); all: the solvers' plans are where the search starts")
+      ->check(CLI::IsMember({"all", "search", "rotor", "checkmate", "hierarchy", "milp"}))
       ->capture_default_str();
   command
       ->add_option("--search", o->strategy,

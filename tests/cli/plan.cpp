@@ -85,6 +85,15 @@ TEST_CASE("plan: one solver alone, all of them before a search, and what they ca
   auto const moves =
       plan("cnn-small-b64", {"--memory-limit", "0.75", "--solver", "rotor", "--moves", "swap"}).refusal();
   CHECK(moves.find("--moves: --solver rotor makes none") != moves.npos);
+  // Checkmate's integer program, where there is who solves it.
+  auto const milp = [](std::string const& graph) {
+    return plan(graph, {"--memory-limit", "0.75", "--solver", "milp", "--time-budget", "20s", "--json"});
+  };
+#ifdef NEAP_HAS_HIGHS
+  CHECK(milp("cnn-small-b64").refusal().find("--solver milp: as one block it has") != std::string::npos);
+#else
+  CHECK(milp("cnn-small-b64").refusal().find("--solver milp: this neap was built without HiGHS") != std::string::npos);
+#endif
   // A graph without gradients has no blocks to solve.
   auto j = json::parse(R"({"format": "neap-graph", "version": 1, "name": "forward",
     "buffers": [{"bytes": 400, "kind": "input"}, {"bytes": 400, "kind": "temp"}],

@@ -82,6 +82,38 @@ TEST_CASE("a small program as one block") {
   CHECK(why.message().find("checkmate takes up to 10") != std::string::npos);
 }
 
+TEST_CASE("a small program as one block, solved by a program that is handed in") {
+  auto const g = deep({.layers = 6, .mixed = true});
+  auto const original = plain(g);
+  std::size_t asked = 0, proved = 0;
+  block_program const exact = [&](remat_problem const& p, remat_limits const& limits, double seconds) {
+    CHECK(seconds > 0);
+    auto a = remat_branch_and_bound{.budget = {.work = 100000}}(p, limits);
+    ++asked, proved += a.status == remat_status::optimal;
+    return a;
+  };
+  seconds_t last = 0;
+  for (int part : {90, 80, 70}) {
+    auto options = limited(original.peak_bytes * part / 100, 1000);
+    options.set(solver_seeds({.checkmate = true}, exact));
+    auto const found = optimize(g, no_moves{}, options, given_latencies{});
+    CHECK_MESSAGE(found.fits, found.why_not());
+    check_plan(g, found);
+    REQUIRE(found.steps.size() == 1);
+    CHECK(found.steps[0].starts_with("checkmate by program for "));
+    CHECK(found.best.result.latency >= last);
+    last = found.best.result.latency;
+  }
+  CHECK(asked > 0);
+  CHECK(proved > 0);
+  // Not of programs that are too large for it.
+  auto options = limited(original.peak_bytes / 2, 1000);
+  options.set(solver_seeds({.checkmate = true, .most_values = 5}, exact));
+  auto const before = asked;
+  optimize(g, no_moves{}, options, given_latencies{});
+  CHECK(asked == before);
+}
+
 TEST_CASE("a limit of latency: the peak falls as far as it allows") {
   auto const g = deep({.layers = 80});
   auto const original = plain(g);

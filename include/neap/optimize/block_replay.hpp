@@ -1,24 +1,16 @@
-// What chain_solver.hpp and graph_solver.hpp share: seconds of ops, blocks as their solvers see them, and answers for a block
-// played into a graph.
+// What chain_solver.hpp and graph_solver.hpp share: blocks as their solvers see them, and answers for a block played into a
+// graph.
 #pragma once
 
 #include <neap/block/block_facts.hpp>
 #include <neap/mutate/replay.hpp>
 #include <neap/optimize/block_options.hpp>
-#include <neap/plan/simulation.hpp>
 
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 namespace neap::inline v0::detail {
-
-/// Seconds by op, as a simulator found them in an order.
-inline std::vector<seconds_t> seconds_of(op_graph const& g, schedule const& order, simulation const& result) {
-  std::vector<seconds_t> seconds(g.op_count());
-  for (std::size_t p = 0; p < order.size(); ++p) seconds[index(order[p])] = result.end[p] - result.start[p];
-  return seconds;
-}
 
 /// A block of a chain, with which of its data are never given back.
 struct block_as_held {

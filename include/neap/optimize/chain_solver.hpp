@@ -9,7 +9,7 @@
 // (optimize/solver_seeds.hpp).
 #pragma once
 
-#include <neap/block/all_graphs.hpp>
+#include <neap/optimize/block_basis.hpp>
 #include <neap/optimize/block_options.hpp>
 #include <neap/optimize/block_replay.hpp>
 #include <neap/plan/simulation.hpp>
@@ -40,23 +40,23 @@ class chain_solver {
   template <front_solver S>
   chain_solver(op_graph const& g, schedule const& order, simulation const& result,
                plain_vector<bool> const& may_run_again, S const& solver, chain_solver_options const& options = {})
+      : chain_solver(g, order, basis_of(g, order, result, options.simplify), may_run_again, solver, options) {}
+  /// The same of what is known of the graph in this order; that need not outlive the solver.
+  template <front_solver S>
+  chain_solver(op_graph const& g, schedule const& order, block_basis const& basis,
+               plain_vector<bool> const& may_run_again, S const& solver, chain_solver_options const& options = {})
       : g_(g),
         order_(order),
         may_run_again_(may_run_again),
         droppable_(droppable_storages(g, may_run_again)) {
-    if (!g.parts().empty() || !has_forward_end(g) || !has_backward_end(g)) return;
-    auto const seconds = detail::seconds_of(g, order, result);
-    auto const basic = make_basic(g, order);
-    auto const simplified = simplify(g, make_dataflow(g, basic), options.simplify);
-    auto const backward = find_backward(g, basic, simplified);
-    if (simplified.nodes.empty()) return;
-    auto const ends = options.one_block ? block_ends{static_cast<std::uint32_t>(simplified.nodes.size())}
-                                        : cut_blocks(g, simplified, options.cut);
-    chain_ = make_chain(g, basic, simplified, backward, ends);
+    if (basis.empty() || !has_forward_end(g) || !has_backward_end(g)) return;
+    auto const ends = options.one_block ? block_ends{static_cast<std::uint32_t>(basis.simplified.nodes.size())}
+                                        : cut_blocks(g, basis.simplified, options.cut);
+    chain_ = make_chain(g, basis.basic, basis.simplified, basis.backward, ends);
     if (chain_.blocks.size() < 2 && !options.one_block) return;
     (void)classify(g, chain_);
     note_reach();
-    for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, seconds, solver, options.levels);
+    for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, basis.seconds, solver, options.levels);
     auto const stays = staying();
     for (std::uint32_t k = 0; k < rows_.size(); ++k) {
       auto const& m = models_[rows_[k].model];

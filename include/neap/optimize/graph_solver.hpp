@@ -11,8 +11,8 @@
 // no takeovers, so a simulator mostly finds less.
 #pragma once
 
-#include <neap/block/all_graphs.hpp>
 #include <neap/core/sort_once.hpp>
+#include <neap/optimize/block_basis.hpp>
 #include <neap/optimize/block_options.hpp>
 #include <neap/optimize/block_replay.hpp>
 #include <neap/plan/block_graph.hpp>
@@ -137,15 +137,18 @@ class graph_solver {
   template <front_solver S>
   graph_solver(op_graph const& g, schedule const& order, simulation const& result,
                plain_vector<bool> const& may_run_again, S const& solver, graph_solver_options const& options = {})
+      : graph_solver(g, order, basis_of(g, order, result, options.simplify), result.resident_bytes, may_run_again,
+                     solver, options) {}
+  /// The same of what is known of the graph in this order, that need not outlive the solver; `resident`: bytes that are
+  /// there throughout.
+  template <front_solver S>
+  graph_solver(op_graph const& g, schedule const& order, block_basis const& basis, bytes_t resident,
+               plain_vector<bool> const& may_run_again, S const& solver, graph_solver_options const& options = {})
       : g_(g),
         order_(order),
         may_run_again_(may_run_again) {
-    if (!g.parts().empty() || (has_backward_end(g) && !has_forward_end(g))) return;
-    auto const seconds = detail::seconds_of(g, order, result);
-    auto const basic = make_basic(g, order);
-    auto const simplified = simplify(g, make_dataflow(g, basic), options.simplify);
-    if (simplified.nodes.empty()) return;
-    auto const backward = find_backward(g, basic, simplified);
+    if (basis.empty()) return;
+    auto const& [seconds, basic, simplified, backward] = basis;
     // Blocks that only run forward have no options: small ones make up for that.
     is_step_ = std::any_of(order.begin(), order.end(), [&](op_id o) { return basic.part[o] != step_part::forward; });
     auto const most_blocks = is_step_ ? options.most_blocks : 4 * options.most_blocks;
@@ -162,7 +165,7 @@ class graph_solver {
     (void)classify(g, chain_);
     for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, seconds, solver, options.levels);
     connect();
-    note_ground(result.resident_bytes);
+    note_ground(resident);
   }
 
   bool empty() const { return rows_.empty(); }

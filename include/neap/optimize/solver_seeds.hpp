@@ -16,6 +16,7 @@
 #include <neap/solve/grouped_remat.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,9 @@ struct solver_choice {
   friend bool operator==(solver_choice const&, solver_choice const&) = default;
 };
 inline constexpr solver_choice all_solvers{.rotor = true, .checkmate = true, .hierarchy = true};
+
+/// Solves a block within limits in so many seconds: Checkmate's integer program by a linear_solver, say (checkmate_milp.hpp).
+using block_program = std::function<remat_answer(remat_problem const&, remat_limits const&, double seconds)>;
 
 namespace detail {
 
@@ -173,14 +177,33 @@ struct timed_gaps {
   }
 };
 
+/// The same by a program, one limit after the other, each with its share of the time that is left.
+struct timed_program {
+  start_judge const& judge;
+  block_program const& program;
+  std::size_t most_values;
+  std::vector<remat_answer> operator()(remat_problem const& p, std::span<remat_limits const> limits) const {
+    std::vector<remat_answer> answers;
+    if (p.values.size() > most_values) return answers;
+    for (std::size_t k = 0; k < limits.size() && !judge.stop(); ++k)
+      answers.push_back(program(p, limits[k], judge.seconds_left() / static_cast<double>(limits.size() - k)));
+    return answers;
+  }
+};
+
 class solver_starts final : public starting_points {
  public:
-  solver_starts(solver_choice const& which, start_from const& from) : which_(which), from_(from) {}
+  solver_starts(solver_choice const& which, block_program const& program, start_from const& from)
+      : which_(which),
+        program_(program),
+        from_(from) {}
 
   void run(objective const& goal, start_judge& judge) override {
     // The quickest to make first, so that there is an answer soon.
     if (which_.rotor)
-      search(rotor_, "rotor", goal, judge, !which_.hierarchy, [&] { return make(plain_blocks{}, {.levels = {0, 0}}); });
+      search(rotor_, "rotor", goal, judge, !which_.hierarchy, [&] {
+        return make(plain_blocks{}, {.slots = which_.hierarchy ? 500 : 3000, .levels = {0, 0}});
+      });
     if (which_.hierarchy)
       search(blocks_, "options of blocks", goal, judge, true, [&] {
         return make(timed_gaps{judge, share_of_block()}, {});
@@ -192,7 +215,12 @@ class solver_starts final : public starting_points {
         graph_search(*graph_, *gaps_, changes_, goal, judge).run();
       }
     }
-    if (which_.checkmate)
+    if (which_.checkmate && program_)
+      search(whole_, "checkmate by program", goal, judge, true, [&] {
+        return make(timed_program{judge, program_, which_.most_values},
+                    {.slots = 4000, .levels = {0, 6}, .one_block = true});
+      });
+    else if (which_.checkmate)
       search(whole_, "checkmate", goal, judge, true, [&] {
         return make(timed_gaps{judge, which_.work, which_.most_values},
                     {.slots = 4000, .levels = {0, 24}, .one_block = true});
@@ -209,36 +237,41 @@ class solver_starts final : public starting_points {
     front_search(*c, name, goal, judge).run(keep);
   }
   template <class S>
-  chain make(S const& solver, chain_solver_options const& options) const {
-    return std::make_unique<chain_solver>(from_.graph, from_.order, from_.result, from_.may_run_again, solver, options);
+  chain make(S const& solver, chain_solver_options const& options) {
+    return std::make_unique<chain_solver>(from_.graph, from_.order, basis(), from_.may_run_again, solver, options);
+  }
+  block_basis const& basis() {
+    if (!basis_) basis_ = basis_of(from_.graph, from_.order, from_.result);
+    return *basis_;
   }
   void make_graph(start_judge& judge) {
-    auto const made = [&](schedule const& order, simulation const& result) {
-      return std::make_unique<graph_solver>(from_.graph, order, result, from_.may_run_again,
+    auto const made = [&](schedule const& order, block_basis const& as) {
+      return std::make_unique<graph_solver>(from_.graph, order, as, from_.result.resident_bytes, from_.may_run_again,
                                             timed_gaps{judge, share_of_block(), SIZE_MAX, 60});
     };
     order_ = from_.order;
     if (has_backward_end(from_.graph)) {
-      graph_ = made(order_, from_.result);
+      graph_ = made(order_, basis());
       if (graph_->is_step()) return;
     }
     // Without a forward and a backward part blocks follow the order: a good one is worth much.
     simulation in_order;
-    in_order.resident_bytes = from_.result.resident_bytes;
     auto const at = positions(order_);
     order_ = memory_greedy{}(from_.graph);
     for (auto o : order_) {
       in_order.start.push_back(from_.result.start[at[o]]);
       in_order.end.push_back(from_.result.end[at[o]]);
     }
-    graph_ = made(order_, in_order);
+    graph_ = made(order_, basis_of(from_.graph, order_, in_order));
   }
   /// Of the work, where the number of blocks to solve is not known, a sixteenth.
   std::int64_t share_of_block() const {
     return which_.work / static_cast<std::int64_t>(rotor_ ? std::max<std::size_t>(rotor_->solved_blocks(), 4) : 16);
   }
   solver_choice which_;
+  block_program program_;
   start_from from_;
+  std::optional<block_basis> basis_;  // of the order that is started from
   chain rotor_, blocks_, whole_;
   schedule order_;  // of graph_
   std::unique_ptr<graph_solver> graph_;
@@ -253,8 +286,9 @@ inline status can_solve(op_graph const& g, schedule const& order, solver_choice 
   plain_vector<bool> const any(g.op_count(), true);
   simulation no_time;
   no_time.start.resize(order.size()), no_time.end.resize(order.size());
+  auto const basis = basis_of(g, order, no_time);
   auto const blocks = [&](bool one) {
-    return chain_solver(g, order, no_time, any, plain_blocks{}, {.slots = 1, .levels = {0, 0}, .one_block = one});
+    return chain_solver(g, order, basis, any, plain_blocks{}, {.slots = 1, .levels = {0, 0}, .one_block = one});
   };
   if (which.checkmate) {
     auto const one = blocks(true);
@@ -265,21 +299,24 @@ inline status can_solve(op_graph const& g, schedule const& order, solver_choice 
   }
   if (which.rotor && blocks(false).empty())
     return failure{"it has no chain of blocks with a forward and a backward part"};
-  if (which.hierarchy && blocks(false).empty() && graph_solver(g, order, no_time, any, plain_blocks{}).empty())
+  if (which.hierarchy && blocks(false).empty() && graph_solver(g, order, basis, 0, any, plain_blocks{}).empty())
     return failure{"it has no blocks to choose between"};
   return {};
 }
 
-/// Starting points for `optimize`. Where a program has no blocks to choose between, there are none.
-inline std::shared_ptr<search_starts const> solver_seeds(solver_choice const& which = all_solvers) {
+/// Starting points for `optimize`. Where a program has no blocks to choose between, there are none. `program`: what
+/// checkmate solves its block by, in place of search over use-gaps.
+inline std::shared_ptr<search_starts const> solver_seeds(solver_choice const& which = all_solvers,
+                                                         block_program const& program = {}) {
   struct starts final : search_starts {
     solver_choice which;
-    explicit starts(solver_choice const& w) : which(w) {}
+    block_program program;
+    starts(solver_choice const& w, block_program const& p) : which(w), program(p) {}
     std::unique_ptr<starting_points> begin(start_from const& from) const override {
-      return std::make_unique<detail::solver_starts>(which, from);
+      return std::make_unique<detail::solver_starts>(which, program, from);
     }
   };
-  return std::make_shared<starts const>(which);
+  return std::make_shared<starts const>(which, program);
 }
 
 }  // namespace neap::inline v0
