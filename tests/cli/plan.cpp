@@ -85,15 +85,6 @@ TEST_CASE("plan: one solver alone, all of them before a search, and what they ca
   auto const moves =
       plan("cnn-small-b64", {"--memory-limit", "0.75", "--solver", "rotor", "--moves", "swap"}).refusal();
   CHECK(moves.find("--moves: --solver rotor makes none") != moves.npos);
-  // Checkmate's integer program, where there is who solves it.
-  auto const milp = [](std::string const& graph) {
-    return plan(graph, {"--memory-limit", "0.75", "--solver", "milp", "--time-budget", "20s", "--json"});
-  };
-#ifdef NEAP_HAS_HIGHS
-  CHECK(milp("cnn-small-b64").refusal().find("--solver milp: as one block it has") != std::string::npos);
-#else
-  CHECK(milp("cnn-small-b64").refusal().find("--solver milp: this neap was built without HiGHS") != std::string::npos);
-#endif
   // A graph without gradients has no blocks to solve.
   auto j = json::parse(R"({"format": "neap-graph", "version": 1, "name": "forward",
     "buffers": [{"bytes": 400, "kind": "input"}, {"bytes": 400, "kind": "temp"}],
@@ -160,6 +151,60 @@ TEST_CASE("plan: limits in bytes, in time, and both; moves; devices; the optimiz
   CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--optimizer", "--out", more}).code == 0);
   CHECK(run_neap({"verify", graph_file("mlp4-1024-b256"), more}).code ==
         0);  // the plan file says how the graph was read
+}
+
+TEST_CASE("plan: Checkmate's integer program, where there is who solves it") {
+  scratch const at;
+  // x0 -> x1 -> ... -> x6 -> loss, and back: op i of the backward reads x_i and makes the gradient of x_{i-1}.
+  auto j = json::parse(R"({"format": "neap-graph", "version": 1, "name": "chain",
+    "buffers": [{"bytes": 4000, "kind": "input"}, {"bytes": 400, "kind": "param"}], "tensors": [], "nodes": []})");
+  int tensors = 0;
+  auto const tensor = [&](int buffer, int extent) {
+    j["tensors"].push_back({{"buf", buffer}, {"dtype", "f32"}, {"shape", {extent}}});
+    return tensors++;
+  };
+  auto const made = [&](int extent) {
+    j["buffers"].push_back({{"bytes", 4 * extent}, {"kind", "temp"}});
+    return tensor(static_cast<int>(j["buffers"].size()) - 1, extent);
+  };
+  auto const node = [&](std::string const& op, std::vector<int> const& in, int out, double time) {
+    j["nodes"].push_back({{"name", op + std::to_string(out)},
+                          {"op", op},
+                          {"in", in},
+                          {"out", {out}},
+                          {"flags", json::array()},
+                          {"latency_us", time}});
+    return out;
+  };
+  std::vector<int> x{tensor(0, 1000)};
+  int const weight = tensor(1, 100);
+  for (int i = 1; i <= 6; ++i) x.push_back(node("f", {x.back(), weight}, made(1000), 10));
+  int const loss = node("loss", {x.back()}, made(1), 1);
+  int gradient = node("begin", {loss, x.back()}, made(1000), 1);
+  for (auto i = x.size() - 1; i > 1; --i) gradient = node("b", {gradient, x[i], x[i - 1]}, made(1000), 20);
+  int const last = node("end", {gradient, x[1]}, made(100), 1);
+  j["outputs"] = {{{"tensor", loss}, {"kind", "loss"}}, {{"tensor", last}, {"kind", "grad"}, {"of", 1}}};
+  write_bytes(at / "g", j.dump());
+  auto const with = [&](std::string const& solver) {
+    return run_neap({"plan", at / "g", "--memory-limit", "0.75", "--solver", solver, "--time-budget", "30s", "--json",
+                     "--out", at / "p"});
+  };
+  auto const checkmate = with("checkmate").object();
+  CHECK(checkmate["memory_ratio"] <= 0.75);
+  CHECK(checkmate["recomputed_ops"] > 0);
+#ifdef NEAP_HAS_HIGHS
+  auto const milp = with("milp").object();
+  CHECK(run_neap({"verify", at / "g", at / "p"}).code == 0);
+  CHECK(milp["memory_ratio"] <= 0.75);
+  CHECK(milp["latency_us"].get<double>() == doctest::Approx(checkmate["latency_us"].get<double>()));
+  auto const large = plan("cnn-small-b64", {"--memory-limit", "0.75", "--solver", "milp"}).refusal();
+  CHECK(large.find("--solver milp: as one block it has") != std::string::npos);
+  auto const untimed =
+      run_neap({"plan", at / "g", "--memory-limit", "0.75", "--solver", "milp", "--iterations", "10"}).refusal();
+  CHECK(untimed.find("--solver milp: takes a time budget") != std::string::npos);
+#else
+  CHECK(with("milp").refusal().find("--solver milp: this neap was built without HiGHS") != std::string::npos);
+#endif
 }
 
 TEST_CASE("plan: an optimizer that updates one buffer twice") {
