@@ -197,7 +197,8 @@ TEST_CASE("plan: Checkmate's integer program, where there is who solves it") {
   CHECK(run_neap({"verify", at / "g", at / "p"}).code == 0);
   CHECK(milp["memory_ratio"] <= 0.75);
   CHECK(milp["latency_us"].get<double>() == doctest::Approx(checkmate["latency_us"].get<double>()));
-  auto const large = plan("cnn-small-b64", {"--memory-limit", "0.75", "--solver", "milp"}).refusal();
+  auto const large =
+      run_neap({"plan", graph_file("cnn-small-b64"), "--memory-limit", "0.75", "--solver", "milp"}).refusal();
   CHECK(large.find("--solver milp: as one block it has") != std::string::npos);
   auto const untimed =
       run_neap({"plan", at / "g", "--memory-limit", "0.75", "--solver", "milp", "--iterations", "10"}).refusal();
