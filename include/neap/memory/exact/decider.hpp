@@ -1,6 +1,6 @@
 // One capacity decided: do all records fit below it? memory/exact/skyline_search.hpp beside memory/exact/search.hpp in
 // several orders of preference, in slices that double: moments that are full are the first's ground, looser ones the
-// second's. Where little is free the first runs also on problems of fewer packings, each of which is one of the given:
+// second's. Where many records live in one section only, memory/exact/gap_search.hpp. Where little is free the first runs also on problems of fewer packings, each of which is one of the given:
 // free bytes as records (memory/exact/fillers.hpp), records joined that likely continue one another
 // (memory/exact/continuations.hpp), only likely neighbours (memory/exact/neighbours.hpp). With windows in gaps
 // memory/exact/window_search.hpp after it.
@@ -8,6 +8,7 @@
 
 #include <neap/memory/exact/continuations.hpp>
 #include <neap/memory/exact/fillers.hpp>
+#include <neap/memory/exact/gap_search.hpp>
 #include <neap/memory/exact/neighbours.hpp>
 #include <neap/memory/exact/search.hpp>
 #include <neap/memory/exact/skyline_search.hpp>
@@ -169,6 +170,7 @@ class portfolio {
       by_order_.emplace_back(grounds_.back(), tricks);
     }
     if (Plain && tricks.skyline) skyline_.emplace_back(grounds_.front(), tricks);
+    if (Plain && tricks.gaps && many_fill_gaps(grounds_.front())) by_gaps_.emplace_back(grounds_.front(), tricks);
   }
 
   /// `stop(nodes)` is asked after each node and may end the decision early, with `spent`.
@@ -193,7 +195,9 @@ class portfolio {
         with(deciding, [&](auto const& search) {
           auto const offset = [&](std::size_t k) { return static_cast<std::int64_t>(search.offsets()[k]) * unit_; };
           if (deciding >= guesses_at()) {
-            for (auto i : orders_.front()) offsets[i] = offset(guessed_[deciding - guesses_at()][i]);
+            auto const guess = deciding - guesses_at();
+            auto const& holder = guess < guesses_.size() ? guessed_[guess] : guessed_by_gaps_[guess - guesses_.size()];
+            for (auto i : orders_.front()) offsets[i] = offset(holder[i]);
           } else {
             auto const& order = orders_[deciding < by_order_.size() ? deciding : 0];
             for (std::size_t k = 0; k < order.size(); ++k) offsets[order[k]] = offset(k);
@@ -207,11 +211,14 @@ class portfolio {
   }
 
  private:
-  // Behind the orders the skyline search, where there is one, then guesses.
-  constexpr std::size_t count() const { return guesses_at() + guesses_.size(); }
-  constexpr std::size_t guesses_at() const { return by_order_.size() + skyline_.size(); }
+  // Behind the orders the skyline search and the search by gaps, where there are, then guesses of the one and the other.
+  constexpr std::size_t count() const { return guesses_at() + guesses_.size() + guesses_by_gaps_.size(); }
+  constexpr std::size_t guesses_at() const { return by_order_.size() + skyline_.size() + by_gaps_.size(); }
   /// In nodes, of a slice.
-  constexpr std::int64_t weight(std::size_t k) const { return k < by_order_.size() ? 1 : k < guesses_at() ? 3 : 9; }
+  constexpr std::int64_t weight(std::size_t k) const {
+    bool const skyline_guess = k >= guesses_at() && k < guesses_at() + guesses_.size();
+    return k < by_order_.size() ? 1 : skyline_guess ? 9 : 3;
+  }
   constexpr std::int64_t weights() const {
     std::int64_t sum = 0;
     for (std::size_t k = 0; k < count(); ++k) sum += weight(k);
@@ -220,8 +227,10 @@ class portfolio {
   template <class F>
   constexpr void with(std::size_t k, F&& f) {
     if (k < by_order_.size()) f(by_order_[k]);
-    else if (k < guesses_at()) f(skyline_.front());
-    else f(guesses_[k - guesses_at()]);
+    else if (k < by_order_.size() + skyline_.size()) f(skyline_.front());
+    else if (k < guesses_at()) f(by_gaps_.front());
+    else if (k < guesses_at() + guesses_.size()) f(guesses_[k - guesses_at()]);
+    else f(guesses_by_gaps_.front());
   }
   constexpr std::int64_t nodes_of(std::size_t k) {
     std::int64_t nodes = 0;
@@ -236,14 +245,15 @@ class portfolio {
   }
 
   constexpr void guess_packings(Unit capacity) {
-    guesses_.clear(), guessed_.clear(), guess_grounds_.clear();
+    guesses_.clear(), guessed_.clear(), guesses_by_gaps_.clear(), guessed_by_gaps_.clear(), guess_grounds_.clear();
     if (skyline_.empty() || !tricks_.likely || !problem_.alignment.empty() || !problem_.fixed.empty()) return;
-    guesses_.reserve(2), guess_grounds_.reserve(2);  // searches keep references
+    guesses_.reserve(2), guess_grounds_.reserve(3);  // searches keep references
     auto const fillers = fillers_of(problem_, static_cast<std::int64_t>(capacity) * unit_);
     if (!mostly_full(fillers)) return;
     // Many fillers are likely wrong ones.
     if (6 * fillers.size() <= problem_.count()) guess(capacity, fillers);
     if (!fillers.empty()) guess(capacity, {});
+    if (!by_gaps_.empty()) guess_by_gaps(capacity);
   }
   constexpr bool mostly_full(std::vector<filler> const& fillers) const {
     double free = 0, used = 0;
@@ -255,18 +265,31 @@ class portfolio {
   /// Adds a guess, unless it is little else than the problem itself.
   constexpr void guess(Unit capacity, std::vector<filler> const& fillers) {
     auto const joined = joined_by_size(problem_, fillers, unit_);
-    plateau_ground const plateaus(joined.records);
-    auto const order = ranked(joined.records, search_orders[0], plateaus.total, plateaus.ranges);
-    guess_grounds_.push_back(ground_of<Unit>(joined.records, order, unit_));
+    auto holders = ground_to_guess(joined);
     auto const likely = likely_neighbours(guess_grounds_.back(), capacity);
     bool const nothing_new = likely.known == 0 && joined.records.count() == orders_.front().size() + fillers.size();
     if (nothing_new || 2 * likely.known < likely.full) return guess_grounds_.pop_back();
-    std::vector<std::uint32_t> rank(order.size(), 0);
-    for (std::uint32_t k = 0; k < order.size(); ++k) rank[order[k]] = k;
-    guessed_.emplace_back();
-    for (auto holder : joined.holder) guessed_.back().push_back(rank[holder]);
+    guessed_.push_back(static_cast<std::vector<std::uint32_t>&&>(holders));
     guesses_.emplace_back(guess_grounds_.back(), tricks_);
     guesses_.back().start(capacity, likely);
+  }
+  /// The same with the search by gaps, without fillers and for any neighbours.
+  constexpr void guess_by_gaps(Unit capacity) {
+    auto const joined = joined_by_size(problem_, {}, unit_);
+    if (joined.records.count() == orders_.front().size()) return;
+    guessed_by_gaps_.push_back(ground_to_guess(joined));
+    guesses_by_gaps_.emplace_back(guess_grounds_.back(), tricks_);
+    guesses_by_gaps_.back().start(capacity);
+  }
+  /// Adds the ground of the joined records; of each record the one of it that holds it.
+  constexpr std::vector<std::uint32_t> ground_to_guess(joined_problem const& joined) {
+    plateau_ground const plateaus(joined.records);
+    auto const order = ranked(joined.records, search_orders[0], plateaus.total, plateaus.ranges);
+    guess_grounds_.push_back(ground_of<Unit>(joined.records, order, unit_));
+    std::vector<std::uint32_t> rank(order.size(), 0), holders;
+    for (std::uint32_t k = 0; k < order.size(); ++k) rank[order[k]] = k;
+    for (auto holder : joined.holder) holders.push_back(rank[holder]);
+    return holders;
   }
 
   /// A round of slices; gives the search that decided, or the number of searches. Adds to the nodes.
@@ -319,7 +342,10 @@ class portfolio {
   std::vector<search_ground<Unit>> grounds_, guess_grounds_;
   std::vector<skyline_search<Unit>> skyline_;  // one, or none
   std::vector<skyline_search<Unit>> guesses_;
-  std::vector<std::vector<std::uint32_t>> guessed_;  // by guess, of each record the one of its ground that holds it
+  std::vector<gap_search<Unit>> by_gaps_;          // one, or none
+  std::vector<gap_search<Unit>> guesses_by_gaps_;  // one, or none
+  // By guess, of each record the one of its ground that holds it.
+  std::vector<std::vector<std::uint32_t>> guessed_, guessed_by_gaps_;
   std::vector<decision_search<Unit, Plain>> by_order_;
 };
 

@@ -37,6 +37,7 @@ struct search_tricks {
   bool meeting = true;           ///< lift to heights that both sides of a boundary can have
   bool remember = true;          ///< do not search a state again that has failed
   bool likely = true;            ///< that search also among packings that are likely (memory/exact/neighbours.hpp)
+  bool gaps = true;              ///< memory/exact/gap_search.hpp where many records live in one section only
   std::int64_t first_run =
       10;  ///< nodes a record until it begins anew with other preferences, then ever more; 0: never
 };
