@@ -3,6 +3,12 @@
     python memory_exact_peers.py --ours bench_memory_exact [--minimalloc PROGRAM] [--omnimalloc] [--rounds 2]
                                  [--seconds 10] FILE... > results/memory_exact.csv
 
+    python memory_exact_peers.py --planted bench_memory_planted [--minimalloc PROGRAM] [--omnimalloc] [--seeds 3]
+                                 [--seconds 1] FILE... > results/memory_planted_peers.csv
+
+The second asks of each packing that bench_memory_planted makes, and of variants of the files, whether it is found below
+its capacity in the seconds given, one round; cpu_s is of the decision.
+
 Files are of MiniMalloc's form. A capacity in the name (A.1048576.csv) is the question for MiniMalloc and for our
 "capacity" rows; elsewhere MiniMalloc is given the load bound, which is the answer. "smallest" rows minimise. MiniMalloc
 is built from its source with its own flags, OmniMalloc installed from PyPI for the Python that runs this script.
@@ -10,7 +16,7 @@ SuperMalloc gets 12 threads, since with one its ladder of bounds has one rung; M
 on one core. cpu_s is processor time, the least of the rounds with the best end: of the solving alone for neap and
 SuperMalloc, of the whole process for MiniMalloc (about 3 ms more).
 """
-import argparse, csv, os, re, resource, subprocess, sys, time
+import argparse, csv, os, re, resource, subprocess, sys, tempfile, time
 
 
 def load_bound(rows):
@@ -29,10 +35,17 @@ def ours(program, path, seconds):
         yield "neap, " + r["question"], float(r["cpu_s"]), r["arena_bytes"], r["status"]
 
 
+def ours_as_given(program, path, seconds):
+    command = [program, "--seconds", str(seconds), "--seeds", "0", "--only", "as given", path]
+    out = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    for r in csv.DictReader(out.splitlines()):
+        yield "neap", float(r["cpu_s"]), r["answer"] == "found"
+
+
 def minimalloc(program, path, capacity, seconds):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [program, f"--capacity={capacity}", f"--input={path}", "--output=/dev/null"]
-    command += [f"--timeout={6 * seconds}s", "--validate"]
+    command += [f"--timeout={seconds}s", "--validate"]
     text = subprocess.run(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True).stderr
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     height = re.search(r"PASS, height (\d+)", text)
@@ -59,9 +72,33 @@ def run_supermalloc(path, seconds):
     print(time.process_time() - begin, answer.peak, answer.proved_optimal)
 
 
+def planted(o):
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow(["kind", "case", "half", "records", "planner", "answer", "cpu_s"])
+    with tempfile.TemporaryDirectory() as folder:
+        command = [o.planted, "--nodes", "1", "--seeds", str(o.seeds), "--write", folder] + o.files
+        made = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+        for case in csv.DictReader(made.splitlines()):
+            capacity = int(case["capacity_bytes"])
+            path = f"{folder}/{case['case']}.{capacity}.csv"
+            answers = list(ours_as_given(o.planted, path, o.seconds))
+            if o.minimalloc:
+                for _, cpu, height, _ in minimalloc(o.minimalloc, path, capacity, o.seconds):
+                    answers.append(("MiniMalloc", cpu, height != ""))
+            if o.omnimalloc:
+                for _, cpu, height, _ in supermalloc(path, o.seconds):
+                    answers.append(("SuperMalloc", cpu, int(height) <= capacity))
+            for planner, cpu, found in answers:
+                row = [case["kind"], case["case"], case["half"], case["records"], planner]
+                out.writerow(row + ["found" if found else "missed", f"{cpu:.4f}"])
+            sys.stdout.flush()
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--ours")
+    p.add_argument("--planted")
+    p.add_argument("--seeds", type=int, default=3)
     p.add_argument("--minimalloc")
     p.add_argument("--omnimalloc", action="store_true")
     p.add_argument("--supermalloc", help=argparse.SUPPRESS)
@@ -72,6 +109,8 @@ def main():
     if o.supermalloc:
         return run_supermalloc(o.supermalloc, o.seconds)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    if o.planted:
+        return planted(o)
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["instance", "records", "planner", "cpu_s", "height_bytes", "load_bound_bytes", "status"])
     for path in o.files:
@@ -82,7 +121,7 @@ def main():
         for _ in range(o.rounds):
             answers = list(ours(o.ours, path, o.seconds))
             if o.minimalloc:
-                answers += minimalloc(o.minimalloc, path, capacity.group(1) if capacity else bound, o.seconds)
+                answers += minimalloc(o.minimalloc, path, capacity.group(1) if capacity else bound, 6 * o.seconds)
             if o.omnimalloc:
                 answers += supermalloc(path, o.seconds)
             for planner, cpu, height, status in answers:

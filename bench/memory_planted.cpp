@@ -126,7 +126,7 @@ void variants(options const& o, std::vector<std::pair<std::string, packing>> con
   }
 }
 
-packing read(std::string const& path) {
+packing read(std::string const& path, bool with_offsets) {
   std::ifstream in(path, std::ios::binary);
   std::string const text{std::istreambuf_iterator<char>(in), {}};
   auto const file = neap::read_minimalloc_csv(text);
@@ -138,7 +138,7 @@ packing read(std::string const& path) {
   packing p;
   p.records = file->records;
   p.capacity = std::atoll(path.c_str() + dot + 1);
-  p.offsets = neap::exact{.capacity = p.capacity, .budget = {.nodes = 10'000'000}}(p.records).offsets;
+  if (with_offsets) p.offsets = neap::exact{.capacity = p.capacity, .budget = {.nodes = 10'000'000}}(p.records).offsets;
   return p;
 }
 
@@ -146,7 +146,7 @@ packing read(std::string const& path) {
 
 int main(int count, char** arguments) {
   options o;
-  std::vector<std::pair<std::string, packing>> files;
+  std::vector<std::string> paths;
   for (int a = 1; a < count; ++a) {
     std::string const word = arguments[a];
     bool const more = a + 1 < count;
@@ -155,8 +155,11 @@ int main(int count, char** arguments) {
     else if (word == "--seeds" && more) o.seeds = static_cast<std::uint64_t>(std::atoll(arguments[++a]));
     else if (word == "--only" && more) o.only = arguments[++a];
     else if (word == "--write" && more) o.folder = arguments[++a];
-    else files.emplace_back(word.substr(word.find_last_of('/') + 1, 1), read(word));
+    else paths.push_back(word);
   }
+  std::vector<std::pair<std::string, packing>> files;
+  for (auto const& path : paths)  // what is decided as given alone needs no packing of it to begin with
+    files.emplace_back(path.substr(path.find_last_of('/') + 1, 1), read(path, o.only != "as given"));
   std::puts("kind,case,half,records,capacity_bytes,answer,nodes,cpu_s");
   planted_kinds(o);
   variants(o, files);

@@ -217,7 +217,8 @@ class portfolio {
   /// In nodes, of a slice.
   constexpr std::int64_t weight(std::size_t k) const {
     bool const skyline_guess = k >= guesses_at() && k < guesses_at() + guesses_.size();
-    return k < by_order_.size() ? 1 : skyline_guess ? 9 : 3;
+    bool const skyline = !skyline_guess && k < by_order_.size() + skyline_.size();
+    return k < by_order_.size() ? 1 : skyline ? 3 : 9;
   }
   constexpr std::int64_t weights() const {
     std::int64_t sum = 0;
