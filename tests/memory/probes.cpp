@@ -35,7 +35,7 @@ course follow(memory_problem const& p, detail::capacity_walk walk, std::int64_t 
     c.asked.push_back(asked);
     c.told.push_back(answer(walk, asked, c.left));
     c.left -= c.told.back().nodes;
-    auto const found = c.told.back().said == detail::verdict::found;
+    auto const found = c.told.back().said == detail::ruling::found;
     walk.learn(asked, c.told.back().said, found ? detail::end_of(p, c.told.back().offsets) : 0);
   }
   c.bound = walk.bound();
@@ -82,8 +82,8 @@ TEST_CASE("looking ahead changes nothing: questions, answers and nodes are those
     auto const alone =
         follow(p, walk, nodes, [&](auto const&, detail::probe asked, std::int64_t) { return decide(asked, 1, never); });
     for (auto const& t : alone.told)
-      found += t.said == detail::verdict::found, impossible += t.said == detail::verdict::impossible,
-          spent += t.said == detail::verdict::spent;
+      found += t.said == detail::ruling::found, impossible += t.said == detail::ruling::impossible,
+          spent += t.said == detail::ruling::spent;
     closed += alone.left > 0;
     for (unsigned threads = 1; threads <= 4; ++threads) {
       detail::probe_team team(p, decide, detail::deadline(1e9), threads);
@@ -170,7 +170,7 @@ TEST_CASE("a team is done away with while its members still search; time ends al
     detail::probe_team team(p, decide, detail::deadline(1e9), 3);
     detail::capacity_walk const walk(bound, 2 * bound, 1, std::int64_t{1} << 40);
     auto const easy = team(walk, {4 * bound, 1'000'000}, std::int64_t{1} << 50);  // those ahead would take for ever
-    CHECK(easy.said == detail::verdict::found);
+    CHECK(easy.said == detail::ruling::found);
   }
   exact const planner{.budget = {.nodes = std::int64_t{1} << 60, .seconds = 0.02}, .threads = 3};
   auto const plan = planner(records);

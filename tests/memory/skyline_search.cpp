@@ -27,7 +27,7 @@ namespace {
 constexpr auto never = [](std::int64_t) { return false; };
 
 /// Decided by the skyline search alone; the plan, if there is one, has passed the check.
-detail::verdict decide(memory_problem const& p, std::int64_t capacity, search_tricks tricks) {
+detail::ruling decide(memory_problem const& p, std::int64_t capacity, search_tricks tricks) {
   std::vector<std::uint32_t> occupying;
   for (std::uint32_t i = 0; i < p.count(); ++i)
     if (p.occupies(i)) occupying.push_back(i);
@@ -36,7 +36,7 @@ detail::verdict decide(memory_problem const& p, std::int64_t capacity, search_tr
   detail::skyline_search<std::int32_t> search(ground, tricks);
   search.start(static_cast<std::int32_t>(capacity / unit));
   auto const said = search.run(never);
-  if (said != detail::verdict::found) return said;
+  if (said != detail::ruling::found) return said;
   memory_plan plan;
   plan.arena_bytes = capacity;
   plan.offsets.assign(p.count(), 0);
@@ -63,7 +63,7 @@ TEST_CASE("decided alone, with every trick on or off: found exactly where brute 
     for (auto capacity = load > 0 ? load - 1 : 0; capacity < load + 3; ++capacity) {
       CAPTURE(round);
       auto const fits = board(records).fits(capacity);
-      REQUIRE(decide(p, capacity, tricks) == (fits ? detail::verdict::found : detail::verdict::impossible));
+      REQUIRE(decide(p, capacity, tricks) == (fits ? detail::ruling::found : detail::ruling::impossible));
       possible += fits, impossible += !fits;
     }
   }
@@ -107,7 +107,7 @@ TEST_CASE("the clock's scale is no matter: ranks in place of times, the same nod
       auto const ground = detail::ground_of<std::int32_t>(problem, order, 1);
       detail::skyline_search<std::int32_t> search(ground, {});
       search.start(static_cast<std::int32_t>(q.capacity));
-      CHECK(search.run([](std::int64_t n) { return n > 20'000; }) != detail::verdict::impossible);
+      CHECK(search.run([](std::int64_t n) { return n > 20'000; }) != detail::ruling::impossible);
       return search.nodes();
     };
     CHECK(count(p) == count(by_rank(p)));
@@ -172,7 +172,7 @@ TEST_CASE("with neighbours given: a full packing of such is found, and touches n
       search.start(200, near);
       CAPTURE(seed);
       CAPTURE(static_cast<int>(kind));
-      REQUIRE(search.run(never) == detail::verdict::found);
+      REQUIRE(search.run(never) == detail::ruling::found);
       for (std::uint32_t a = 0; a < c.ground.count(); ++a)
         for (std::uint32_t b = 0; b < c.ground.count(); ++b) {
           bool const beside = touch(c, search.offsets(), a, b);
@@ -200,12 +200,12 @@ TEST_CASE("neighbours that nothing fits are impossible; uncertain ones are let g
   detail::neighbours none(5, ground.sections);
   none.allows.assign(5, std::uint64_t{1} << 63);
   search.start(12, none);
-  CHECK(search.run(never) == detail::verdict::impossible);
+  CHECK(search.run(never) == detail::ruling::impossible);
   none.chance.assign(none.chance.size(), 0.1);
   search.start(12, none);
-  CHECK(search.run([](std::int64_t nodes) { return nodes > 1000; }) == detail::verdict::found);
+  CHECK(search.run([](std::int64_t nodes) { return nodes > 1000; }) == detail::ruling::found);
   search.start(12);
-  CHECK(search.run(never) == detail::verdict::found);
+  CHECK(search.run(never) == detail::ruling::found);
 }
 
 TEST_CASE(

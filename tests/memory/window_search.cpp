@@ -35,10 +35,10 @@ TEST_CASE("decided alone, every capacity around the optimum: found exactly where
       for (std::size_t i = 0; i < records.size(); ++i)
         if (records[i].offset != any_offset) plan.offsets[i] = records[i].offset;
       auto const answer = decide(capacity, INT64_MAX, never, nodes, plan.offsets);
-      REQUIRE(answer == (board(records).fits(capacity) ? detail::verdict::found : detail::verdict::impossible));
+      REQUIRE(answer == (board(records).fits(capacity) ? detail::ruling::found : detail::ruling::impossible));
       REQUIRE(nodes >= 1);
-      possible += answer == detail::verdict::found, impossible += answer != detail::verdict::found;
-      if (answer != detail::verdict::found) continue;
+      possible += answer == detail::ruling::found, impossible += answer != detail::ruling::found;
+      if (answer != detail::ruling::found) continue;
       plan.arena_bytes = capacity;
       REQUIRE_MESSAGE(verify(problem, plan).ok(), verify(problem, plan).message());
     }
@@ -60,8 +60,8 @@ TEST_CASE("a budget ends it; the same search decides again afterwards") {
   std::vector<std::int64_t> offsets(records.size(), 0);
   std::int64_t nodes = 0, total = 0;
   for (auto const& r : records) total += r.size;
-  CHECK(decide(load_lower_bound(problem).bytes, 200, never, nodes, offsets) != detail::verdict::impossible);
+  CHECK(decide(load_lower_bound(problem).bytes, 200, never, nodes, offsets) != detail::ruling::impossible);
   CHECK(nodes <= 1000);
-  CHECK(decide(total, 1'000'000, never, nodes, offsets) == detail::verdict::found);
-  CHECK(decide(load_lower_bound(problem).bytes - 1, 1'000'000, never, nodes, offsets) == detail::verdict::impossible);
+  CHECK(decide(total, 1'000'000, never, nodes, offsets) == detail::ruling::found);
+  CHECK(decide(load_lower_bound(problem).bytes - 1, 1'000'000, never, nodes, offsets) == detail::ruling::impossible);
 }

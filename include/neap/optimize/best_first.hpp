@@ -34,6 +34,7 @@
 #pragma once
 
 #include <neap/core/philox.hpp>
+#include <neap/memory/exact/exact.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/mutator.hpp>
@@ -370,12 +371,22 @@ class best_first {
     nodes.resize(state_.most_waiting());
   }
 
+  /// By the default planner; where that leaves much free at the peak, or more than is allowed in use, by search.
   plan<G> addresses(candidate<G> const& c) {
     auto& profile = state_.judge().profile;
     ++profile.placed;
-    return timed(state_.options.profile, profile.placing,
-                 [&] { return make_plan(c, state_.graph, state_.options.memory); });
+    return timed(state_.options.profile, profile.placing, [&] {
+      auto placed = make_plan(c, state_.graph, state_.options.memory);
+      // Holes of a two-hundredth are worth no more, where the plan fits.
+      bool const large = state_.asked.limits_memory && placed.arena_bytes > state_.out.memory_limit_bytes;
+      auto const seconds = state_.budget.seconds_left(1, c.order.size());
+      if ((!large && placed.arena_bytes - placed.peak_bytes <= placed.peak_bytes / 200) || seconds <= 0) return placed;
+      exact const thorough{.budget = {.nodes = most_placing_nodes, .seconds = seconds}};
+      return make_plan(c, state_.graph, state_.options.memory, thorough);
+    });
   }
+  static constexpr std::int64_t most_placing_nodes = 100'000;
+
   /// Addresses for the best candidate. Where they need more than the peak and that is over the limit, the search is to go
   /// on with a limit that is lower by as much: false then.
   bool place() {

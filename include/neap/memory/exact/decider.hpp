@@ -1,14 +1,14 @@
 // One capacity decided: do all records fit below it? memory/exact/skyline_search.hpp beside memory/exact/search.hpp in
 // several orders of preference, in slices that double: moments that are full are the first's ground, looser ones the
-// second's. Where many records live in one section only, memory/exact/gap_search.hpp. Where little is free the first runs also on problems of fewer packings, each of which is one of the given:
+// second's. Where many records live in one section only, memory/exact/fill_search.hpp. Where little is free the first runs also on problems of fewer packings, each of which is one of the given:
 // free bytes as records (memory/exact/fillers.hpp), records joined that likely continue one another
 // (memory/exact/continuations.hpp), only likely neighbours (memory/exact/neighbours.hpp). With windows in gaps
 // memory/exact/window_search.hpp after it.
 #pragma once
 
 #include <neap/memory/exact/continuations.hpp>
+#include <neap/memory/exact/fill_search.hpp>
 #include <neap/memory/exact/fillers.hpp>
-#include <neap/memory/exact/gap_search.hpp>
 #include <neap/memory/exact/neighbours.hpp>
 #include <neap/memory/exact/search.hpp>
 #include <neap/memory/exact/skyline_search.hpp>
@@ -40,7 +40,7 @@ struct probe {
 };
 
 struct probe_answer {
-  verdict said = verdict::spent;
+  ruling said = ruling::spent;
   std::int64_t nodes = 0;
   std::vector<std::int64_t> offsets{};  ///< if found, in bytes
   friend constexpr bool operator==(probe_answer const&, probe_answer const&) = default;
@@ -170,7 +170,7 @@ class portfolio {
       by_order_.emplace_back(grounds_.back(), tricks);
     }
     if (Plain && tricks.skyline) skyline_.emplace_back(grounds_.front(), tricks);
-    if (Plain && tricks.gaps && many_fill_gaps(grounds_.front())) by_gaps_.emplace_back(grounds_.front(), tricks);
+    if (Plain && tricks.fill && many_fill_gaps(grounds_.front())) by_gaps_.emplace_back(grounds_.front(), tricks);
   }
 
   /// `stop(nodes)` is asked after each node and may end the decision early, with `spent`.
@@ -191,7 +191,7 @@ class portfolio {
       if (std::is_constant_evaluated()) together = false;
       auto const deciding =
           together ? side_by_side(until, stop, answer, halted, threads) : in_turn(until, stop, answer, halted);
-      if (deciding < count() && answer.said == verdict::found) {
+      if (deciding < count() && answer.said == ruling::found) {
         with(deciding, [&](auto const& search) {
           auto const offset = [&](std::size_t k) { return static_cast<std::int64_t>(search.offsets()[k]) * unit_; };
           if (deciding >= guesses_at()) {
@@ -239,10 +239,10 @@ class portfolio {
     return nodes;
   }
   template <class Stop>
-  constexpr verdict run(std::size_t k, Stop&& stop) {
-    verdict said = verdict::spent;
+  constexpr ruling run(std::size_t k, Stop&& stop) {
+    ruling said = ruling::spent;
     with(k, [&](auto& search) { said = search.run(stop); });
-    return k >= guesses_at() && said == verdict::impossible ? verdict::spent : said;
+    return k >= guesses_at() && said == ruling::impossible ? ruling::spent : said;
   }
 
   constexpr void guess_packings(Unit capacity) {
@@ -300,14 +300,14 @@ class portfolio {
       auto const before = nodes_of(k);
       answer.said = run(k, [&](std::int64_t n) { return n >= until * weight(k) || (halted = halted || stop(n)); });
       answer.nodes += nodes_of(k) - before;
-      if (answer.said != verdict::spent) return k;
+      if (answer.said != ruling::spent) return k;
     }
     return count();
   }
   template <class Stop>
   std::size_t side_by_side(std::int64_t until, Stop& stop, probe_answer& answer, bool& halted, unsigned threads) {
     auto const n = count();
-    std::vector<verdict> said(n, verdict::spent);
+    std::vector<ruling> said(n, ruling::spent);
     std::vector<std::int64_t> before;
     for (std::size_t k = 0; k < n; ++k) before.push_back(nodes_of(k));
     std::atomic<std::size_t> next{0}, deciding{n};
@@ -321,7 +321,7 @@ class portfolio {
           late = true;
           return true;
         });
-        if (said[k] == verdict::spent) continue;
+        if (said[k] == ruling::spent) continue;
         for (auto least = deciding.load(); k < least && !deciding.compare_exchange_weak(least, k);) {}
       }
     };
@@ -332,7 +332,7 @@ class portfolio {
     halted = late;
     std::size_t const last = deciding;
     for (std::size_t k = 0; k < n && k <= last; ++k) answer.nodes += nodes_of(k) - before[k];
-    answer.said = last < n ? said[last] : verdict::spent;
+    answer.said = last < n ? said[last] : ruling::spent;
     return last;
   }
 
@@ -343,8 +343,8 @@ class portfolio {
   std::vector<search_ground<Unit>> grounds_, guess_grounds_;
   std::vector<skyline_search<Unit>> skyline_;  // one, or none
   std::vector<skyline_search<Unit>> guesses_;
-  std::vector<gap_search<Unit>> by_gaps_;          // one, or none
-  std::vector<gap_search<Unit>> guesses_by_gaps_;  // one, or none
+  std::vector<fill_search<Unit>> by_gaps_;          // one, or none
+  std::vector<fill_search<Unit>> guesses_by_gaps_;  // one, or none
   // By guess, of each record the one of its ground that holds it.
   std::vector<std::vector<std::uint32_t>> guessed_, guessed_by_gaps_;
   std::vector<decision_search<Unit, Plain>> by_order_;
@@ -392,9 +392,9 @@ class decider {
                                     : decide.template operator()<std::int32_t, false>()
                     : plain_ ? decide.template operator()<std::int64_t, true>()
                            : decide.template operator()<std::int64_t, false>();
-    if (!windows_ || answer.said == verdict::found) return answer;
+    if (!windows_ || answer.said == ruling::found) return answer;
     // What was kept whole may yet be lent out in part.
-    answer.said = verdict::spent;
+    answer.said = ruling::spent;
     if (answer.nodes >= asked.nodes) return answer;
     if (window_search_.empty()) window_search_.emplace_back(problem_);
     answer.offsets = start();

@@ -48,11 +48,11 @@ struct exact {
     detail::deadline const stop(budget.seconds);
     if (capacity >= 0) {
       auto answer = decide({capacity, budget.nodes}, threads, stop);
-      if (answer.said == detail::verdict::found)
+      if (answer.said == detail::ruling::found)
         plan = detail::finished(p, static_cast<std::vector<std::int64_t>&&>(answer.offsets),
                                 {plan.lower_bound_bytes, plan.moment});
       plan.work = answer.nodes;
-      return limited(plan, answer.said == detail::verdict::impossible);
+      return limited(plan, answer.said == detail::ruling::impossible);
     }
     if (!std::is_constant_evaluated() && threads > 1) return in_parallel(p, plan, decide, stop);
     return closing_in(
@@ -73,7 +73,7 @@ struct exact {
       asked.nodes = std::min(asked.nodes, left);
       detail::probe_answer told = answer(walk, asked, left);
       left -= told.nodes;
-      if (told.said == detail::verdict::found)
+      if (told.said == detail::ruling::found)
         plan = detail::finished(p, static_cast<std::vector<std::int64_t>&&>(told.offsets), bound);
       walk.learn(asked, told.said, plan.arena_bytes);
       if (!std::exchange(improved, true)) {

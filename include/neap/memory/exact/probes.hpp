@@ -77,11 +77,11 @@ class capacity_walk {
     return {soft_ + std::max<std::int64_t>(1, steps / 2) * unit_, nodes_};
   }
   /// `arena`: of the plan found.
-  constexpr void learn(probe asked, verdict said, std::int64_t arena) {
+  constexpr void learn(probe asked, ruling said, std::int64_t arena) {
     first_ = false;
-    if (said == verdict::found) best_ = arena;
+    if (said == ruling::found) best_ = arena;
     else soft_ = std::max(soft_, asked.capacity);
-    if (said == verdict::impossible) proved_ = asked.capacity + unit_;
+    if (said == ruling::impossible) proved_ = asked.capacity + unit_;
   }
   /// A plan that was found by other means.
   constexpr void learn_of(std::int64_t arena) { best_ = std::min(best_, arena); }
@@ -150,7 +150,7 @@ class probe_team {
       else wanted.push_back(std::make_shared<job>()), wanted.back()->asked = asked;
       job const& j = *wanted.back();
       if (j.state == done) walk.learn(asked, j.answer.said, j.arena), left -= j.answer.nodes;
-      else walk.learn(asked, verdict::spent, 0), left -= asked.nodes, ++open;
+      else walk.learn(asked, ruling::spent, 0), left -= asked.nodes, ++open;
       if (open >= ahead_ || j.failed || walk.done() || left <= 0) break;
       asked = walk.next();
       asked.nodes = std::min(asked.nodes, left);
@@ -178,7 +178,7 @@ class probe_team {
         answer = decide(mine->asked, 1, [&](std::int64_t nodes) {
           return nodes % 256 == 0 && (mine->unwanted.load(std::memory_order_relaxed) || late_.passed());
         });
-        if (answer.said == verdict::found) arena = end_of(problem_, answer.offsets);
+        if (answer.said == ruling::found) arena = end_of(problem_, answer.offsets);
       } catch (...) { failed = std::current_exception(); }
       lock.lock();
       mine->answer = std::move(answer), mine->arena = arena, mine->failed = failed;

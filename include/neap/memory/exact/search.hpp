@@ -37,14 +37,14 @@ struct search_tricks {
   bool meeting = true;           ///< lift to heights that both sides of a boundary can have
   bool remember = true;          ///< do not search a state again that has failed
   bool likely = true;            ///< that search also among packings that are likely (memory/exact/neighbours.hpp)
-  bool gaps = true;              ///< memory/exact/gap_search.hpp where many records live in one section only
+  bool fill = true;              ///< memory/exact/fill_search.hpp where many records live in one section only
   std::int64_t first_run =
       10;  ///< nodes a record until it begins anew with other preferences, then ever more; 0: never
 };
 
 namespace detail {
 
-enum class verdict : std::uint8_t { found, impossible, spent };
+enum class ruling : std::uint8_t { found, impossible, spent };
 
 /// A decision problem, records in order of preference. `Unit` counts bytes divided by their greatest common divisor.
 template <class Unit>
@@ -97,8 +97,8 @@ class decision_search {
 
   /// Goes on from where it stopped. `stop(nodes)` is asked after each step; true ends this run with `spent`.
   template <class Stop>
-  constexpr verdict run(Stop&& stop) {
-    if (hopeless_) return verdict::impossible;
+  constexpr ruling run(Stop&& stop) {
+    if (hopeless_) return ruling::impossible;
     while (!frames_.empty()) {
       if (frames_.back().begun) {  // all that its placement left is solved
         frames_.pop_back();
@@ -109,13 +109,13 @@ class decision_search {
         auto const parent = frames_.back().parent;
         if (parent == none) {
           hopeless_ = true;
-          return verdict::impossible;
+          return ruling::impossible;
         }
         frames_.resize(parent + 1, frame{});
       }
-      if (stop(nodes_)) return verdict::spent;
+      if (stop(nodes_)) return ruling::spent;
     }
-    return verdict::found;
+    return ruling::found;
   }
 
   constexpr std::vector<Unit> const& offsets() const { return offsets_; }

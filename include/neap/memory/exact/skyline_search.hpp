@@ -82,13 +82,13 @@ class skyline_search {
 
   /// Goes on from where it stopped. `stop(nodes)` is asked after each step; true ends this run with `spent`.
   template <class Stop>
-  constexpr verdict run(Stop&& stop) {
+  constexpr ruling run(Stop&& stop) {
     while (hopeless_ || !frames_.empty()) {
       if (hopeless_) {
-        if (!uncertain_) return verdict::impossible;
+        if (!uncertain_) return ruling::impossible;
         ++nodes_;
         restart();  // with other neighbours
-        if (stop(nodes_)) return verdict::spent;
+        if (stop(nodes_)) return ruling::spent;
         continue;
       }
       if (!failing_ && frames_.back().placed != none) {  // all that its placement left is solved
@@ -103,10 +103,10 @@ class skyline_search {
         else frames_.resize(parent + 1, frame{});
       }
       if (hopeless_) continue;
-      if (stop(nodes_)) return verdict::spent;
+      if (stop(nodes_)) return ruling::spent;
       if (run_end_ > 0 && nodes_ >= run_end_) restart();
     }
-    return verdict::found;
+    return ruling::found;
   }
 
   constexpr std::vector<Unit> const& offsets() const { return offsets_; }

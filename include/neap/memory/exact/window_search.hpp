@@ -79,9 +79,9 @@ class window_search {
   /// Decides `capacity` with at most `budget` nodes; `stop(nodes)` may end it earlier. Adds its nodes to `nodes`; if
   /// found, `offsets` of the records that occupy memory are written.
   template <class Stop>
-  constexpr verdict operator()(std::int64_t capacity, std::int64_t budget, Stop&& stop, std::int64_t& nodes,
-                               std::vector<std::int64_t>& offsets) {
-    if (pairs_.size() > most_pairs) return verdict::spent;
+  constexpr ruling operator()(std::int64_t capacity, std::int64_t budget, Stop&& stop, std::int64_t& nodes,
+                              std::vector<std::int64_t>& offsets) {
+    if (pairs_.size() > most_pairs) return ruling::spent;
     auto const n = records_.size();
     low_.assign(n, 0), high_.assign(n, 0);
     trail_.clear(), decisions_.clear(), work_ = 0;
@@ -89,10 +89,10 @@ class window_search {
       auto const& i = records_[r];
       high_[r] = down(capacity - i.size, r);
       if (i.fixed != any_offset) {
-        if (i.fixed > high_[r]) return ++nodes, verdict::impossible;
+        if (i.fixed > high_[r]) return ++nodes, ruling::impossible;
         low_[r] = high_[r] = i.fixed;
       }
-      if (low_[r] > high_[r]) return ++nodes, verdict::impossible;
+      if (low_[r] > high_[r]) return ++nodes, ruling::impossible;
     }
     for (auto& x : pairs_) x.first = x.twins ? x.last_option : 0, x.last = x.last_option;
     dirty_.clear(), is_dirty_.assign(n, 0);
@@ -102,12 +102,12 @@ class window_search {
     decisions_made_ = 1;
     bool good = settle();
     for (;;) {
-      if (count() - spent_before >= budget || stop(nodes)) return verdict::spent;
+      if (count() - spent_before >= budget || stop(nodes)) return ruling::spent;
       if (good && within_moments()) {
         auto const k = colliding();
         if (k == none) {
           for (std::uint32_t r = 0; r < n; ++r) offsets[records_[r].index] = low_[r];
-          return verdict::found;
+          return ruling::found;
         }
         // The side that raises less is tried first.
         pair const& x = pairs_[k];
@@ -123,7 +123,7 @@ class window_search {
         undo(decisions_.back().trail);
         decisions_.pop_back();
       }
-      if (decisions_.empty()) return count(), verdict::impossible;
+      if (decisions_.empty()) return count(), ruling::impossible;
       auto& last = decisions_.back();
       undo(last.trail);
       last.second = true, last.above = !last.above;

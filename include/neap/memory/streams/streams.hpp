@@ -256,23 +256,23 @@ inline memory_plan plan_conflicts(conflict_problem const& p, std::int64_t capaci
       auto const most = windows ? asked.nodes / 4 + 1 : asked.nodes;  // first as if windows were whole
       auto said = decide.run([&](std::int64_t k) { return k >= most; });
       auto spent = decide.nodes() + 1;
-      if (said == verdict::found)
+      if (said == ruling::found)
         for (std::size_t k = 0; k < n; ++k) offsets[k] = decide.offsets()[k] * unit;
-      else if (windows && spent >= asked.nodes) said = verdict::spent;
+      else if (windows && spent >= asked.nodes) said = ruling::spent;
       else if (windows) {
         if (window_searches.empty()) window_searches.push_back(window_search_of(ordered, moments));
         said = window_searches.front()(
             asked.capacity, asked.nodes - spent, [](std::int64_t) { return false; }, spent, offsets);
       }
       plan.work += spent;
-      if (said != verdict::found) return said;
+      if (said != ruling::found) return said;
       for (std::size_t k = 0; k < n; ++k) plan.offsets[order[k]] = offsets[k];
       plan.arena_bytes = p.end_of(plan.offsets);
       return said;
     };
     if (capacity >= 0) {
       if (plan.lower_bound_bytes <= capacity && capacity < plan.arena_bytes)
-        impossible = answer({capacity, nodes}) == verdict::impossible;
+        impossible = answer({capacity, nodes}) == ruling::impossible;
     } else {
       capacity_walk walk(plan.lower_bound_bytes, plan.arena_bytes, unit);
       while (!walk.done() && plan.work < nodes) {

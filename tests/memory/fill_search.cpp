@@ -1,4 +1,4 @@
-#include <neap/memory/exact/gap_search.hpp>
+#include <neap/memory/exact/fill_search.hpp>
 
 #include "brute_force.hpp"
 
@@ -23,15 +23,15 @@ using neap::testing::planted;
 namespace {
 
 /// Decided by that search alone; the plan, if there is one, has passed the check.
-detail::verdict decide(memory_problem const& p, std::int64_t capacity, search_tricks tricks,
-                       std::int64_t most_nodes = std::int64_t{1} << 60) {
+detail::ruling decide(memory_problem const& p, std::int64_t capacity, search_tricks tricks,
+                      std::int64_t most_nodes = std::int64_t{1} << 60) {
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < p.count(); ++i) order.push_back(i);
   auto const ground = detail::ground_of<std::int32_t>(p, order, 1);
-  detail::gap_search<std::int32_t> search(ground, tricks);
+  detail::fill_search<std::int32_t> search(ground, tricks);
   search.start(static_cast<std::int32_t>(capacity));
   auto const said = search.run([&](std::int64_t nodes) { return nodes >= most_nodes; });
-  if (said != detail::verdict::found) return said;
+  if (said != detail::ruling::found) return said;
   memory_plan plan;
   plan.arena_bytes = capacity;
   plan.offsets.assign(search.offsets().begin(), search.offsets().end());
@@ -61,7 +61,7 @@ TEST_CASE("decided by gaps alone, with tricks on or off: found exactly where the
         if (from.lower != to.lower || from.upper != to.upper || from.size < 2) continue;
         --from.size, ++to.size;
       }
-      optimum = exact{.tricks = {.skyline = false, .gaps = false}}(records).arena_bytes;  // by other means
+      optimum = exact{.tricks = {.skyline = false, .fill = false}}(records).arena_bytes;  // by other means
     }
     auto const load = load_of(records);
     memory_problem const p(records);
@@ -71,7 +71,7 @@ TEST_CASE("decided by gaps alone, with tricks on or off: found exactly where the
     for (auto capacity = load - 1; capacity <= optimum + 1; ++capacity) {
       bool const fits = capacity >= optimum;
       CAPTURE(round);
-      REQUIRE(decide(p, capacity, tricks) == (fits ? detail::verdict::found : detail::verdict::impossible));
+      REQUIRE(decide(p, capacity, tricks) == (fits ? detail::ruling::found : detail::ruling::impossible));
       possible += fits, impossible += !fits && capacity >= load;
     }
   }
@@ -89,9 +89,9 @@ TEST_CASE("packings in few moments are found almost without a failure, and never
       memory_problem const p(given.records);
       CAPTURE(seed);
       auto const said = decide(p, given.capacity, {}, 20'000);
-      REQUIRE(said != detail::verdict::impossible);
-      found += said == detail::verdict::found;
-      straight += decide(p, given.capacity, {}, 100) == detail::verdict::found;
+      REQUIRE(said != detail::ruling::impossible);
+      found += said == detail::ruling::found;
+      straight += decide(p, given.capacity, {}, 100) == detail::ruling::found;
     }
   CHECK(found >= 4 * seeds * 9 / 10);
   CHECK(straight >= 4 * seeds / 2);
@@ -102,9 +102,9 @@ TEST_CASE("the exact planner finds packings in few moments that only the search 
   for (std::uint64_t seed : {0u, 2u, 10u, 16u, 18u})
     for (auto kind : {pattern::pinwheel, pattern::slabs}) {
       auto const given = planted({kind, 80, 8, 1000, 0}, seed);
-      auto const decided = [&](bool gaps) {
+      auto const decided = [&](bool fill) {
         auto const plan =
-            exact{.capacity = given.capacity, .budget = {.nodes = 60'000}, .tricks = {.gaps = gaps}}(given.records);
+            exact{.capacity = given.capacity, .budget = {.nodes = 60'000}, .tricks = {.fill = fill}}(given.records);
         REQUIRE(plan.status != plan_status::infeasible);
         REQUIRE_MESSAGE(verify(given.records, plan).ok(), verify(given.records, plan).message());
         return has_offsets(plan);

@@ -28,9 +28,9 @@ constexpr bool many_fill_gaps(search_ground<Unit> const& g) {
 
 /// For lives without holes, offsets that are free and not aligned. Deterministic.
 template <class Unit>
-class gap_search {
+class fill_search {
  public:
-  constexpr gap_search(search_ground<Unit> const& ground, search_tricks tricks)
+  constexpr fill_search(search_ground<Unit> const& ground, search_tricks tricks)
       : ground_(ground),
         tricks_(tricks),
         gaps_(ground.sections),
@@ -82,8 +82,8 @@ class gap_search {
 
   /// Goes on from where it stopped. `stop(nodes)` is asked after each step; true ends this run with `spent`.
   template <class Stop>
-  constexpr verdict run(Stop&& stop) {
-    if (hopeless_) return verdict::impossible;
+  constexpr ruling run(Stop&& stop) {
+    if (hopeless_) return ruling::impossible;
     while (!frames_.empty()) {
       if (!failing_ && frames_.back().placed != none) {  // all that its placement left is solved
         frames_.pop_back();
@@ -95,15 +95,15 @@ class gap_search {
         auto const parent = frames_.back().parent;
         if (parent == none) {
           hopeless_ = true;
-          return verdict::impossible;
+          return ruling::impossible;
         }
         frames_.resize(parent + 1, frame{});
       }
-      if (stop(nodes_)) return verdict::spent;
+      if (stop(nodes_)) return ruling::spent;
       if (run_end_ > 0 && (nodes_ >= run_end_ || new_states_ > most_new_states)) restart();
     }
     fill_gaps();
-    return verdict::found;
+    return ruling::found;
   }
 
   constexpr std::vector<Unit> const& offsets() const { return offsets_; }
