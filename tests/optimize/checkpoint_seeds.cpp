@@ -175,7 +175,7 @@ TEST_CASE("a poor order does not take the budget of a better one") {
 }
 
 TEST_CASE("an answer whose addresses and time are within the limits fits, and no other") {
-  int fit = 0, others = 0, lowered = 0;
+  int fit = 0, others = 0, fragmented = 0;
   for (std::uint64_t seed = 0; seed < (sanitized ? 60 : 400); ++seed) {
     auto const g = opaque_graph(seed, 30);
     for (double part : {0.95, 0.85, 0.75, 0.6}) {
@@ -189,13 +189,14 @@ TEST_CASE("an answer whose addresses and time are within the limits fits, and no
       CAPTURE(part);
       CHECK(found.fits == within);
       (within ? fit : others) += 1;
-      lowered += found.placed.arena_bytes > found.best.result.peak_bytes;
+      auto const peak = found.best.result.peak_bytes;
+      fragmented += found.placed.arena_bytes > peak + peak / 200;
     }
   }
   int const enough = sanitized ? 8 : 50;
   CHECK(fit > enough);
   CHECK(others > enough);
-  CHECK(lowered > enough / 10);
+  CHECK(fragmented * 200 <= fit + others);
 }
 
 TEST_CASE("the same answer for the same iterations") {
