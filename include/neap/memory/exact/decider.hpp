@@ -1,8 +1,9 @@
 // One capacity decided: do all records fit below it? memory/exact/skyline_search.hpp beside memory/exact/search.hpp in
 // several orders of preference, in slices that double: moments that are full are the first's ground, looser ones the
-// second's. Where many records live in one section only, memory/exact/fill_search.hpp. Where little is free the first runs also on problems of fewer packings, each of which is one of the given:
-// free bytes as records (memory/exact/fillers.hpp), records joined that likely continue one another
-// (memory/exact/continuations.hpp), only likely neighbours (memory/exact/neighbours.hpp). With windows in gaps
+// second's. Where many records live in one section only, memory/exact/fill_search.hpp beside them. Where little is free
+// the first runs also on problems of fewer packings, each of which is one of the given: free bytes as records
+// (memory/exact/fillers.hpp), records joined that likely continue one another (memory/exact/continuations.hpp; there the
+// third as well), only likely neighbours (memory/exact/neighbours.hpp). With windows in gaps
 // memory/exact/window_search.hpp after it.
 #pragma once
 

@@ -1,7 +1,22 @@
 // The decision problem once more (memory/exact/search.hpp), for records many of which live in one section only. The
 // search places the others; the short ones fill the gaps that these leave, and which of them fills which gap is left open
 // to the end (memory/exact/gap_sums.hpp). Where a moment is full a gap is a sum of sizes, to the byte: few offsets are
-// left to a record that lives through several such moments.
+// left to a record that lives through several such moments. So Cote, Dell'Amico and Iori (2013) place what decides and
+// leave the rest to a test; here the test is a look-up at each step.
+//
+//   direct    the least offset at which a record lies on what is placed: its gap is possible in each of its sections, and
+//             filled to the byte in one of them, for else it could be pushed down
+//   limit     an offset proved to be the least: the direct one, or the lowest top of an unplaced record that may come
+//             beneath, whose limit is told in the same way (shortest ways: Dijkstra 1959)
+//   ripe      a record whose limit is direct and beneath which nothing can come any more. A node branches in two: a ripe
+//             record lies at its limit, or it does not
+//   choice    the section in which the fewest records may come next, those preferred in which the search has failed
+//             before; every other run the section with the lowest top
+//   memory, restarts  as in memory/exact/skyline_search.hpp: a state is which records are unplaced, and the height and the
+//             gaps' sets of each section
+//
+// Nothing is lost by the offsets that are left out: of all packings of a state one has the least sum of offsets, and in it
+// every record lies on a stack that begins at a placed record's top, without waste in one section.
 #pragma once
 
 #include <neap/memory/exact/failed_states.hpp>
