@@ -24,11 +24,11 @@ namespace {
 constexpr auto without = rematerialize{} | truncate(12);
 constexpr auto with = chain(without, fission{} | truncate(4));
 given_or<roofline> const cost{roofline::host(2)};
-constexpr memory_options exact{.alignment = 1, .takeover = false};
+constexpr memory_options plainly{.alignment = 1, .takeover = false};
 
 search_options limited(bytes_t memory) {
   search_options o;
-  o.memory = exact;
+  o.memory = plainly;
   o.memory_at_most = memory_limit(memory);
   o.iterations = 200;
   o.time = time_budget(std::chrono::seconds(600));
@@ -49,7 +49,7 @@ TEST_CASE("limits that no order and no recomputation meets are met in parts, in 
   for (std::uint64_t seed = 0; seed < (sanitized ? 15 : 60); ++seed) {
     auto const g = opaque_twin(random_model(seed, 16));
     auto const order = given_order{}(g);
-    candidate<graph> const c{g, order, simulate(g, order, cost, exact)};
+    candidate<graph> const c{g, order, simulate(g, order, cost, plainly)};
     auto const front = neap::detail::fission_sweep(g, order, c.result, {}).front();
     if (front.empty()) continue;
     auto const limit = front.back().peak + (c.result.peak_bytes - front.back().peak) / 6;
@@ -105,7 +105,7 @@ TEST_CASE("several stretches run in parts where one is not enough") {
   edit.keep(x, role::output);
   graph const g(std::move(edit).finish());
   auto const order = given_order{}(g);
-  candidate<graph> const c{g, order, simulate(g, order, cost, exact)};
+  candidate<graph> const c{g, order, simulate(g, order, cost, plainly)};
   auto least = c.result.peak_bytes;
   for (auto const& f : neap::detail::fission_sweep(g, order, c.result, {}).front()) least = std::min(least, f.peak);
   auto const limit = c.result.resident_bytes + (c.result.peak_bytes - c.result.resident_bytes) / 4;
@@ -123,7 +123,7 @@ TEST_CASE("several stretches run in parts where one is not enough") {
 TEST_CASE("seeds are ranked by what is asked, and sharpened until they could not be nearer") {
   auto const g = opaque_twin(random_model(5, 16));
   auto const order = given_order{}(g);
-  candidate<graph> const c{g, order, simulate(g, order, cost, exact)};
+  candidate<graph> const c{g, order, simulate(g, order, cost, plainly)};
   objective goal;
   goal.limits_memory = true;
   goal.memory = c.result.peak_bytes * 3 / 4;
@@ -150,7 +150,7 @@ TEST_CASE("fissions are ranked by what is asked, and what was tried makes room f
     CAPTURE(seed);
     auto const g = opaque_twin(random_model(seed, 16));
     auto const order = given_order{}(g);
-    candidate<graph> const c{g, order, simulate(g, order, cost, exact)};
+    candidate<graph> const c{g, order, simulate(g, order, cost, plainly)};
     objective const goal{.latency = 1.01 * c.result.latency, .limits_latency = true};
     neap::detail::fission_seeds seeds(goal, {});
     seeds.add(c);
