@@ -95,7 +95,8 @@ inline piece piece_of(op_graph const& g, value_id v, int axis) {
   auto const o = g.producer(v);
   if (o == nothing<op_id> || g.record(o).part != nothing<part_id>) return {};
   int const rank = g.type(v).rank();
-  if (auto const* x = g.means<op::slice>(o); x && plain(x->axis, rank) == axis) return {g.inputs(o)[0], x->start, x->stop};
+  if (auto const* x = g.means<op::slice>(o); x && plain(x->axis, rank) == axis)
+    return {g.inputs(o)[0], x->start, x->stop};
   if (auto const* x = g.means<op::split>(o); x && plain(x->axis, rank) == axis) {
     auto const n = g.type(v).dims[axis];
     auto const k = static_cast<std::int64_t>(index(v) - index(g.output(o)));
