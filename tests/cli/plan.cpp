@@ -487,10 +487,10 @@ TEST_CASE("plan: rules apply to a file's operators that neap knows") {
   };
   CHECK(run("remat,rules").code == 0);
   auto const nodes = json::parse(read_bytes(at / "p"))["nodes"];
-  std::vector<std::string> names;
-  for (auto const& n : nodes) names.push_back(n["op"]);
-  std::sort(names.begin(), names.end());
-  CHECK(names == std::vector<std::string>{"neap.add", "neap.matmul"});
+  std::vector<std::string> made_of;
+  for (auto const& n : nodes) made_of.push_back(n["op"]);
+  std::sort(made_of.begin(), made_of.end());
+  CHECK(made_of == std::vector<std::string>{"neap.add", "neap.matmul"});
   CHECK(run_neap({"verify", at / "g", at / "p"}).code == 0);
   auto wrong = j;  // the plan is none of the same nodes of a difference
   wrong["nodes"][2]["op"] = "aten.sub.Tensor";
