@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace neap_memory_test {
@@ -38,10 +38,14 @@ struct board {
              records[b].size * (records[b].upper - records[b].lower);
     });
   }
-  static std::uint64_t stretch(usage_record const& r, std::int64_t t) {
-    std::int64_t from = 0, to = r.size;
+  /// Which of a record's bytes are in use at a moment: [first, second).
+  static std::pair<std::int64_t, std::int64_t> in_use(usage_record const& r, std::int64_t t) {
     for (auto const& g : r.gaps)
-      if (g.lower <= t && t < g.upper) from = g.window_lower, to = g.window_upper;
+      if (g.lower <= t && t < g.upper) return {g.window_lower, g.window_upper};
+    return {0, r.size};
+  }
+  static std::uint64_t stretch(usage_record const& r, std::int64_t t) {
+    auto const [from, to] = in_use(r, t);
     return ((std::uint64_t{1} << to) - 1) & ~((std::uint64_t{1} << from) - 1);
   }
   bool fits(std::int64_t height, std::size_t k = 0) {
@@ -71,7 +75,10 @@ inline std::int64_t load_of(std::vector<usage_record> const& records, std::uint6
     usage_record const& r = records[i];
     if (!(mask >> i & 1)) continue;
     if (r.offset != neap::any_offset) most = std::max(most, r.offset + r.size);
-    for (auto t = r.lower; t < r.upper; ++t) at[static_cast<std::size_t>(t)] += std::popcount(board::stretch(r, t));
+    for (auto t = r.lower; t < r.upper; ++t) {
+      auto const [from, to] = board::in_use(r, t);
+      at[static_cast<std::size_t>(t)] += to - from;
+    }
   }
   return std::max(most, *std::max_element(at.begin(), at.end()));
 }
