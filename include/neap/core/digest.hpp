@@ -2,6 +2,8 @@
 // `digest` values of parts are combined in order by `mix` and without order by `+`.
 #pragma once
 
+#include <neap/core/split_mix.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,14 +14,6 @@
 namespace neap::inline v0 {
 
 __extension__ typedef unsigned __int128 uint128;
-
-/// A bijective 64-bit finaliser (the constants are those of splitmix64).
-constexpr std::uint64_t scramble(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
 
 struct digest {
   std::uint64_t low = 0x243f6a8885a308d3ull;

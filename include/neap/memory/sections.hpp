@@ -21,6 +21,15 @@ struct section_range {
   std::uint32_t begin = 0, end = 0;  // half-open
   friend constexpr bool operator==(section_range const&, section_range const&) = default;
 };
+constexpr bool meet(section_range a, section_range b) { return a.begin < b.end && b.begin < a.end; }
+/// Sorts records by where their lives begin, then by where they end, then by number.
+template <class Lives>
+constexpr void sort_by_life(std::vector<std::uint32_t>& records, Lives const& lives) {
+  std::sort(records.begin(), records.end(), [&](std::uint32_t a, std::uint32_t b) {
+    section_range const x = lives[a], y = lives[b];
+    return x.begin != y.begin ? x.begin < y.begin : x.end != y.end ? x.end < y.end : a < b;
+  });
+}
 
 struct time_stretch {
   std::int64_t lower, upper;  // half-open, not empty

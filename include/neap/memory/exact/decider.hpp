@@ -196,8 +196,7 @@ class portfolio {
         with(deciding, [&](auto const& search) {
           auto const offset = [&](std::size_t k) { return static_cast<std::int64_t>(search.offsets()[k]) * unit_; };
           if (deciding >= guesses_at()) {
-            auto const guess = deciding - guesses_at();
-            auto const& holder = guess < guesses_.size() ? guessed_[guess] : guessed_by_gaps_[guess - guesses_.size()];
+            auto const& holder = guessed_[deciding - guesses_at()];
             for (auto i : orders_.front()) offsets[i] = offset(holder[i]);
           } else {
             auto const& order = orders_[deciding < by_order_.size() ? deciding : 0];
@@ -217,9 +216,7 @@ class portfolio {
   constexpr std::size_t guesses_at() const { return by_order_.size() + skyline_.size() + by_gaps_.size(); }
   /// In nodes, of a slice.
   constexpr std::int64_t weight(std::size_t k) const {
-    bool const skyline_guess = k >= guesses_at() && k < guesses_at() + guesses_.size();
-    bool const skyline = !skyline_guess && k < by_order_.size() + skyline_.size();
-    return k < by_order_.size() ? 1 : skyline ? 3 : 9;
+    return k < by_order_.size() ? 1 : k < by_order_.size() + skyline_.size() ? 3 : 9;
   }
   constexpr std::int64_t weights() const {
     std::int64_t sum = 0;
@@ -247,7 +244,7 @@ class portfolio {
   }
 
   constexpr void guess_packings(Unit capacity) {
-    guesses_.clear(), guessed_.clear(), guesses_by_gaps_.clear(), guessed_by_gaps_.clear(), guess_grounds_.clear();
+    guesses_.clear(), guesses_by_gaps_.clear(), guessed_.clear(), guess_grounds_.clear();
     if (skyline_.empty() || !tricks_.likely || !problem_.alignment.empty() || !problem_.fixed.empty()) return;
     guesses_.reserve(2), guess_grounds_.reserve(3);  // searches keep references
     auto const fillers = fillers_of(problem_, static_cast<std::int64_t>(capacity) * unit_);
@@ -279,7 +276,7 @@ class portfolio {
   constexpr void guess_by_gaps(Unit capacity) {
     auto const joined = joined_by_size(problem_, {}, unit_);
     if (joined.records.count() == orders_.front().size()) return;
-    guessed_by_gaps_.push_back(ground_to_guess(joined));
+    guessed_.push_back(ground_to_guess(joined));
     guesses_by_gaps_.emplace_back(guess_grounds_.back(), tricks_);
     guesses_by_gaps_.back().start(capacity);
   }
@@ -347,7 +344,7 @@ class portfolio {
   std::vector<fill_search<Unit>> by_gaps_;          // one, or none
   std::vector<fill_search<Unit>> guesses_by_gaps_;  // one, or none
   // By guess, of each record the one of its ground that holds it.
-  std::vector<std::vector<std::uint32_t>> guessed_, guessed_by_gaps_;
+  std::vector<std::vector<std::uint32_t>> guessed_;
   std::vector<decision_search<Unit, Plain>> by_order_;
 };
 

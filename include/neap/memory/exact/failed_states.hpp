@@ -2,30 +2,32 @@
 // one with a chance of about n^2 / 2^129 after n of them. When the table is full it is emptied: it only saves work.
 #pragma once
 
+#include <neap/core/split_mix.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace neap::inline v0::detail {
 
+/// Of a pair of values.
+constexpr std::uint64_t hash_of(std::uint64_t a, std::uint64_t b) {
+  return finalised(a * golden_ratio_64 + b * 0xd1b54a32d192ed03u);
+}
+
 /// A set of (value, value) pairs, hashed as a sum: the order in which they are added is no matter.
 class state_hash {
  public:
   constexpr void add(std::uint64_t a, std::uint64_t b) {
-    std::uint64_t const z = mixed(a * 0x9e3779b97f4a7c15u + b * 0xd1b54a32d192ed03u);
+    std::uint64_t const z = hash_of(a, b);
     low_ += z;
-    high_ += mixed(z ^ 0xff51afd7ed558ccdu);
+    high_ += finalised(z ^ 0xff51afd7ed558ccdu);
   }
   constexpr std::uint64_t low() const { return low_; }
   constexpr std::uint64_t high() const { return high_ | 1; }  // never 0
   friend constexpr bool operator==(state_hash const&, state_hash const&) = default;
 
  private:
-  static constexpr std::uint64_t mixed(std::uint64_t z) {  // SplitMix64's last step (Steele, Lea, Flood 2014)
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
   std::uint64_t low_ = 0, high_ = 0;
 };
 

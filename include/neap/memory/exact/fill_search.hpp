@@ -19,7 +19,7 @@
 // every record lies on a stack that begins at a placed record's top, without waste in one section.
 #pragma once
 
-#include <neap/memory/exact/failed_states.hpp>
+#include <neap/memory/exact/frames.hpp>
 #include <neap/memory/exact/gap_sums.hpp>
 #include <neap/memory/exact/search.hpp>
 #include <neap/memory/sections.hpp>
@@ -51,7 +51,7 @@ class fill_search {
         gaps_(ground.sections),
         fill_(ground.sections),
         offsets_(ground.count(), 0),
-        preference_(ground.count(), 0),
+        runs_(ground.count()),
         conflicts_(ground.sections, 1),
         options_(ground.sections, 0),
         lowest_(ground.sections) {
@@ -64,10 +64,7 @@ class fill_search {
       std::stable_sort(in.begin(), in.end(), [&](auto a, auto b) { return ground.size[a] > ground.size[b]; });
       for (; in.size() > gap_sums<Unit>::most_records; in.pop_back()) long_.push_back(in.back());
     }
-    std::sort(long_.begin(), long_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      auto const &x = ground_.hull[a], &y = ground_.hull[b];
-      return x.begin != y.begin ? x.begin < y.begin : x.end != y.end ? x.end < y.end : a < b;
-    });
+    sort_by_life(long_, ground_.hull);
   }
 
   /// The records that the search places; the others fill gaps.
@@ -78,20 +75,20 @@ class fill_search {
     capacity_ = capacity, nodes_ = 0, new_states_ = 0;
     conflicts_.assign(ground_.sections, 1);
     failed_.clear();
-    load_.assign(ground_.sections, 0);
+    std::vector<Unit> load(ground_.sections, 0);
     for (std::uint32_t i = 0; i < ground_.count(); ++i)
-      for (auto s = ground_.hull[i].begin; s < ground_.hull[i].end; ++s) load_[s] += ground_.size[i];
+      for (auto s = ground_.hull[i].begin; s < ground_.hull[i].end; ++s) load[s] += ground_.size[i];
     hopeless_ = false;
     for (std::uint32_t s = 0; s < ground_.sections; ++s) {
-      if (load_[s] > capacity) {
+      if (load[s] > capacity) {
         hopeless_ = true;
         return;
       }
       std::vector<Unit> sizes;
       for (auto i : fill_[s]) sizes.push_back(ground_.size[i]);
-      gaps_[s].start(sizes, capacity - load_[s]);
+      gaps_[s].start(sizes, capacity - load[s]);
     }
-    runs_ = 0, run_length_ = run_end_ = tricks_.first_run * static_cast<std::int64_t>(ground_.count()) / 4;
+    runs_.start(tricks_.first_run * static_cast<std::int64_t>(ground_.count()) / 4);
     begin_run();
   }
 
@@ -115,7 +112,7 @@ class fill_search {
         frames_.resize(parent + 1, frame{});
       }
       if (stop(nodes_)) return ruling::spent;
-      if (run_end_ > 0 && (nodes_ >= run_end_ || new_states_ > most_new_states)) restart();
+      if (runs_.is_over(nodes_) || (runs_.end() && new_states_ > most_new_states)) restart();
     }
     fill_gaps();
     return ruling::found;
@@ -125,7 +122,7 @@ class fill_search {
   constexpr std::int64_t nodes() const { return nodes_; }
 
  private:
-  static constexpr std::uint32_t none = 0xffffffffu;
+  static constexpr std::uint32_t none = search_frame::none;
   static constexpr Unit far = std::numeric_limits<Unit>::max() / 4;
 
   /// How a run chooses a section: by the fewest records that may come next in it, or by the lowest of their tops.
@@ -151,31 +148,15 @@ class fill_search {
     Unit limit;
     std::uint32_t entry;
   };
-  struct frame {
-    std::size_t entries = 0, sections_at = 0;
-    std::size_t free_entries = 0, free_sections = 0;
-    std::uint32_t count = 0, begin = 0, end = 0;
-    std::uint32_t parent = none;
-    std::uint32_t placed = none;
-    state_hash state{};
-  };
+  using frame = search_frame;
 
   constexpr section_range life(entry const& x) const { return ground_.hull[x.record]; }
-  static constexpr bool meet(section_range a, section_range b) { return a.begin < b.end && b.begin < a.end; }
   constexpr entry* entries_of(frame const& f) { return pool_.data() + f.entries; }
   constexpr section& at(frame const& f, std::uint32_t s) { return sections_[f.sections_at + (s - f.begin)]; }
   constexpr Unit most(entry const& x) const { return capacity_ - ground_.size[x.record]; }
 
-  constexpr std::uint64_t random() {  // SplitMix64 (Steele, Lea, Flood 2014)
-    std::uint64_t z = random_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
   constexpr void restart() {
-    ++runs_;
-    run_length_ += run_length_ / 8 + 1;
-    run_end_ = nodes_ + run_length_;
+    runs_.next(nodes_);
     begin_run();
   }
   constexpr void begin_run() {
@@ -184,15 +165,9 @@ class fill_search {
       failed_.clear();
       new_states_ = 0;
     }
-    random_ = static_cast<std::uint64_t>(runs_);
-    auto const spread = static_cast<double>(ground_.count()) * (runs_ == 0 ? 0 : 0.3);
-    for (std::uint32_t i = 0; i < preference_.size(); ++i)
-      preference_[i] = static_cast<double>(i) + spread * (static_cast<double>(random() >> 11) * 0x1p-53);
     frames_.clear();
     failing_ = false;
-    frame root;
-    root.count = static_cast<std::uint32_t>(long_.size()), root.end = ground_.sections;
-    root.free_entries = root.count, root.free_sections = ground_.sections;
+    auto const root = root_frame<frame>(long_.size(), ground_.sections);
     if (pool_.size() < root.count) pool_.resize(root.count, entry{});
     sections_.assign(std::max<std::size_t>(sections_.size(), ground_.sections), section{});
     for (std::uint32_t k = 0; k < root.count; ++k) {
@@ -303,7 +278,7 @@ class fill_search {
     for (std::uint32_t k = 0; k < f.count; ++k)
       for (auto s = life(x[k]).begin; s < life(x[k]).end; ++s)
         options_[s] += x[k].limit <= at(f, s).floor + gaps_[s].largest(at(f, s).gaps);
-    auto const how = manners[static_cast<std::size_t>(runs_) % manners.size()];
+    auto const how = manners[runs_.number() % manners.size()];
     double least = std::numeric_limits<double>::max();
     std::uint32_t tightest = none;
     for (auto s = f.begin; s < f.end; ++s) {
@@ -341,7 +316,7 @@ class fill_search {
   }
   constexpr bool better(entry const& a, entry const& b) const {
     if (a.ripe != b.ripe) return a.ripe;
-    return preference_[a.record] < preference_[b.record];
+    return runs_.preference(a.record) < runs_.preference(b.record);
   }
 
   constexpr bool place(std::uint32_t k) {
@@ -351,12 +326,7 @@ class fill_search {
     entry const placed = entries_of(f)[k];
     offsets_[placed.record] = placed.limit;
     if (f.count == 1) return true;
-    frame rest;
-    rest.entries = f.free_entries, rest.sections_at = f.free_sections;
-    rest.count = f.count - 1, rest.begin = f.begin, rest.end = f.end, rest.parent = top;
-    rest.free_entries = rest.entries + rest.count, rest.free_sections = rest.sections_at + (f.end - f.begin);
-    if (pool_.size() < rest.free_entries) pool_.resize(2 * rest.free_entries + 64, entry{});
-    if (sections_.size() < rest.free_sections) sections_.resize(2 * rest.free_sections + 64, section{});
+    frame rest = frame_behind(f, top, pool_, sections_);
     auto const mine = life(placed);
     Unit const end = placed.limit + ground_.size[placed.record];
     entry* out = entries_of(rest);
@@ -386,21 +356,9 @@ class fill_search {
   }
 
   constexpr void open_parts(frame const& whole, std::uint32_t parent) {
-    std::size_t const first_new = frames_.size();
-    frame part = whole;
-    part.parent = parent, part.end = whole.begin;
-    for (std::uint32_t dealt = 0; part.end < whole.end;) {
-      part.begin = part.end++;
-      while (part.end < whole.end && at(whole, part.end - 1).crossing > 0) ++part.end;
-      part.sections_at = whole.sections_at + (part.begin - whole.begin);
-      part.entries = whole.entries + dealt, part.count = 0;
-      while (dealt < whole.count && life(entries_of(whole)[dealt]).begin < part.end) ++dealt, ++part.count;
-      if (part.count == 0) continue;
-      frames_.push_back(part);
-    }
-    std::sort(
-        frames_.begin() + static_cast<std::ptrdiff_t>(first_new), frames_.end(),
-        [](frame const& a, frame const& b) { return a.count != b.count ? a.count > b.count : a.begin > b.begin; });
+    push_parts(
+        frames_, whole, parent, [&](std::uint32_t s) { return at(whole, s).crossing > 0; },
+        [&](std::uint32_t k) { return life(entries_of(whole)[k]).begin; });
   }
 
   /// Puts the records that fill gaps to their places, where all others have theirs.
@@ -435,9 +393,8 @@ class fill_search {
   std::vector<std::vector<std::uint32_t>> fill_;  // of each section, the records that fill its gaps
   std::vector<std::uint32_t> long_;               // the others, by the begin of their lives
   Unit capacity_ = 0;
-  std::vector<Unit> load_;
   std::vector<Unit> offsets_;
-  std::vector<double> preference_;
+  search_runs runs_;
   std::vector<std::int64_t> conflicts_;
   std::vector<std::int32_t> options_;
   std::vector<lowest_tops> lowest_;
@@ -447,8 +404,7 @@ class fill_search {
   std::vector<entry> pool_;
   std::vector<section> sections_;
   std::uint32_t chosen_ = none;
-  std::int64_t nodes_ = 0, runs_ = 0, run_length_ = 0, run_end_ = 0;
-  std::uint64_t random_ = 0;
+  std::int64_t nodes_ = 0;
   bool failing_ = false, hopeless_ = false;
 };
 

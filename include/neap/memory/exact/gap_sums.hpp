@@ -9,6 +9,8 @@
 // larger leaves less to be placed, and what the smaller one leaves goes into the same gaps as before.
 #pragma once
 
+#include <neap/memory/exact/failed_states.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -101,13 +103,8 @@ class gap_sums {
     Unit gap = 0;
   };
 
-  static constexpr std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
-    std::uint64_t z = a * 0x9e3779b97f4a7c15u + b * 0xd1b54a32d192ed03u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    return z ^ (z >> 29);
-  }
   static constexpr std::size_t place(std::vector<link> const& links, std::uint32_t from, Unit gap) {
-    std::size_t at = mixed(from, static_cast<std::uint64_t>(gap)) & (links.size() - 1);
+    std::size_t at = hash_of(from, static_cast<std::uint64_t>(gap)) & (links.size() - 1);
     while (links[at].from != none && (links[at].from != from || links[at].gap != gap))
       at = (at + 1) & (links.size() - 1);
     return at;
@@ -165,8 +162,8 @@ class gap_sums {
   }
   constexpr std::size_t slot(Unit gaps, std::vector<std::uint32_t> const& used) const {
     auto z = static_cast<std::uint64_t>(gaps);
-    for (auto set : used) z = mixed(z, set);
-    std::size_t at = mixed(z, 1) & (by_content_.size() - 1);
+    for (auto set : used) z = hash_of(z, set);
+    std::size_t at = hash_of(z, 1) & (by_content_.size() - 1);
     while (by_content_[at] != none && (states_[by_content_[at]].gaps != gaps || states_[by_content_[at]].used != used))
       at = (at + 1) & (by_content_.size() - 1);
     return at;

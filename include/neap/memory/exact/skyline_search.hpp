@@ -23,7 +23,7 @@
 // this one is a part, so every packing on top of this state keeps it anyway.
 #pragma once
 
-#include <neap/memory/exact/failed_states.hpp>
+#include <neap/memory/exact/frames.hpp>
 #include <neap/memory/exact/meeting_height.hpp>
 #include <neap/memory/exact/neighbours.hpp>
 #include <neap/memory/exact/search.hpp>
@@ -49,7 +49,7 @@ class skyline_search {
         now_(ground.count()),
         offsets_(ground.count(), 0),
         by_begin_(ground.count(), 0),
-        preference_(ground.count(), 0),
+        runs_(ground.count()),
         conflicts_(ground.sections, 1),
         reached_(ground.sections + 1, 0),
         reaches_end_(ground.sections + 1, 0),
@@ -57,10 +57,7 @@ class skyline_search {
         begun_(ground.sections + 1, 0),
         ending_(ground.sections + 1, none) {
     for (std::uint32_t i = 0; i < by_begin_.size(); ++i) by_begin_[i] = i;
-    std::sort(by_begin_.begin(), by_begin_.end(), [&](std::uint32_t a, std::uint32_t b) {
-      auto const &x = ground_.hull[a], &y = ground_.hull[b];
-      return x.begin != y.begin ? x.begin < y.begin : x.end != y.end ? x.end < y.end : a < b;
-    });
+    sort_by_life(by_begin_, ground_.hull);
   }
 
   /// Begins anew: do the records fit below `capacity`?
@@ -104,7 +101,7 @@ class skyline_search {
       }
       if (hopeless_) continue;
       if (stop(nodes_)) return ruling::spent;
-      if (run_end_ > 0 && nodes_ >= run_end_) restart();
+      if (runs_.is_over(nodes_)) restart();
     }
     return ruling::found;
   }
@@ -113,7 +110,7 @@ class skyline_search {
   constexpr std::int64_t nodes() const { return nodes_; }
 
  private:
-  static constexpr std::uint32_t none = 0xffffffffu;
+  static constexpr std::uint32_t none = search_frame::none;
   static constexpr Unit far = std::numeric_limits<Unit>::max() / 4;
   static constexpr std::uint64_t all = ~std::uint64_t{0};
   static constexpr std::uint32_t most_summed = 7;  // records on either side of a boundary whose sums are looked at
@@ -138,15 +135,9 @@ class skyline_search {
     Unit load;               // unplaced bytes
     std::uint32_t crossing;  // unplaced records that live in this section and the next
   };
-  struct frame {
-    std::size_t entries = 0, sections_at = 0;         // where its entries and sections begin in the pools
-    std::size_t free_entries = 0, free_sections = 0;  // where the pools are free for what it opens
-    std::uint32_t count = 0, begin = 0, end = 0;      // entries, by the begin of their lives; sections [begin, end)
-    std::uint32_t parent = none;                      // the frame whose placement made it
-    std::uint32_t placed = none;                      // the entry that is placed
-    bool forced = false;                              // nothing else could be
-    section_range fresh{};                            // what its parent's placement has changed
-    state_hash state{};
+  struct frame : search_frame {
+    bool forced = false;    // nothing else than what is placed could be
+    section_range fresh{};  // what its parent's placement has changed
   };
   struct option {  // a record that may lie on a plateau's floor
     std::uint32_t entry, begin, end;
@@ -159,7 +150,6 @@ class skyline_search {
   };
 
   constexpr section_range life(entry const& x) const { return ground_.hull[x.record]; }
-  static constexpr bool meet(section_range a, section_range b) { return a.begin < b.end && b.begin < a.end; }
   /// Whether a record at its limit ends beyond the capacity.
   constexpr bool overflows(entry const& x) const { return !ground_.ends_within(x.record, x.limit, capacity_); }
   constexpr entry* entries_of(frame const& f) { return pool_.data() + f.entries; }
@@ -176,33 +166,20 @@ class skyline_search {
     return c.begin < c.end ? c : section_range{};
   }
 
-  constexpr std::uint64_t random() {  // SplitMix64 (Steele, Lea, Flood 2014)
-    std::uint64_t z = random_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-
   constexpr void begin(Unit capacity) {
     capacity_ = capacity, nodes_ = 0;
     roof_ = (capacity + ground_.grain - 1) / ground_.grain * ground_.grain;
     conflicts_.assign(ground_.sections, 1);
     failed_.clear();
-    runs_ = 0, run_length_ = run_end_ = tricks_.first_run * static_cast<std::int64_t>(ground_.count());
+    runs_.start(tricks_.first_run * static_cast<std::int64_t>(ground_.count()));
     begin_run();
   }
   constexpr void restart() {
-    ++runs_;
-    run_length_ += run_length_ / 8 + 1;
-    run_end_ = nodes_ + run_length_;
+    runs_.next(nodes_);
     begin_run();
   }
   constexpr void begin_run() {
-    random_ = static_cast<std::uint64_t>(runs_);
-    auto const spread = static_cast<double>(ground_.count()) * (runs_ == 0 ? 0 : 0.3);
-    for (std::uint32_t i = 0; i < preference_.size(); ++i)
-      preference_[i] = static_cast<double>(i) + spread * (static_cast<double>(random() >> 11) * 0x1p-53);
-    if (uncertain_ && runs_ > 0) choose_neighbours();
+    if (uncertain_ && runs_.number() > 0) choose_neighbours();
     frames_.clear();
     failing_ = false;
     hopeless_ = !open_root();
@@ -211,18 +188,16 @@ class skyline_search {
   /// The likely neighbours, but for a part of the boundaries where they are not certain.
   constexpr void choose_neighbours() {
     failed_.clear();
-    double const part = let_go[static_cast<std::size_t>(runs_) % let_go.size()];
+    double const part = let_go[runs_.number() % let_go.size()];
     for (std::uint32_t s = 1; s < ground_.sections; ++s) {
       if (likely_.chance[s] <= neighbours::certain_chance) continue;
-      bool const any = static_cast<double>(random() >> 11) * 0x1p-53 < part;
+      bool const any = runs_.uniform() < part;
       for (auto i : ending_at_[s]) now_.allows[i] = any ? all : likely_.allows[i];
     }
   }
 
   constexpr bool open_root() {
-    frame root;
-    root.count = static_cast<std::uint32_t>(ground_.count()), root.end = ground_.sections;
-    root.free_entries = root.count, root.free_sections = ground_.sections;
+    auto root = root_frame<frame>(ground_.count(), ground_.sections);
     root.fresh = {0, root.end};
     if (pool_.size() < root.count) pool_.resize(root.count, entry{});
     sections_.assign(std::max<std::size_t>(sections_.size(), ground_.sections), section{});
@@ -452,7 +427,7 @@ class skyline_search {
 
   /// Keeps the section of least choice, and the record preferred for it.
   constexpr void choose(frame const& f, plateau const& p) {
-    manner const how = manners[static_cast<std::size_t>(runs_) % manners.size()];
+    manner const how = manners[runs_.number() % manners.size()];
     for (auto s = p.begin; s <= p.end; ++s) begun_[s] = 0;
     for (auto const& o : options_) ++begun_[o.begin], --begun_[o.end];
     std::int32_t records = 0;
@@ -470,7 +445,7 @@ class skyline_search {
     }
   }
   constexpr bool prefers(frame const& f, std::uint32_t j, std::uint32_t k) {
-    return preference_[entries_of(f)[j].record] < preference_[entries_of(f)[k].record];
+    return runs_.preference(entries_of(f)[j].record) < runs_.preference(entries_of(f)[k].record);
   }
 
   /// Lifts what lives on both sides of a boundary to the least height at which they can meet, where something changed.
@@ -524,12 +499,7 @@ class skyline_search {
     entry const placed = entries_of(f)[k];
     offsets_[placed.record] = placed.limit;
     if (f.count == 1) return true;
-    frame rest;
-    rest.entries = f.free_entries, rest.sections_at = f.free_sections;
-    rest.count = f.count - 1, rest.begin = f.begin, rest.end = f.end, rest.parent = top;
-    rest.free_entries = rest.entries + rest.count, rest.free_sections = rest.sections_at + (f.end - f.begin);
-    if (pool_.size() < rest.free_entries) pool_.resize(2 * rest.free_entries + 64, entry{});
-    if (sections_.size() < rest.free_sections) sections_.resize(2 * rest.free_sections + 64, section{});
+    frame rest = frame_behind(f, top, pool_, sections_);
     auto const mine = life(placed);
     changed_ = mine;
     Unit const end = placed.limit + ground_.size[placed.record];
@@ -559,22 +529,11 @@ class skyline_search {
 
   /// Pushes a frame for each run of sections that unplaced records cross; the smallest is searched first.
   constexpr void open_parts(frame const& whole, std::uint32_t parent) {
-    std::size_t const first_new = frames_.size();
-    frame part = whole;
-    part.parent = parent, part.end = whole.begin;
-    for (std::uint32_t dealt = 0; part.end < whole.end;) {
-      part.begin = part.end++;
-      while (part.end < whole.end && at(whole, part.end - 1).crossing > 0) ++part.end;
-      part.fresh = common(whole.fresh, {part.begin, part.end});
-      part.sections_at = whole.sections_at + (part.begin - whole.begin);
-      part.entries = whole.entries + dealt, part.count = 0;
-      while (dealt < whole.count && life(entries_of(whole)[dealt]).begin < part.end) ++dealt, ++part.count;
-      if (part.count == 0) continue;
-      frames_.push_back(part);
-    }
-    std::sort(
-        frames_.begin() + static_cast<std::ptrdiff_t>(first_new), frames_.end(),
-        [](frame const& a, frame const& b) { return a.count != b.count ? a.count > b.count : a.begin > b.begin; });
+    auto k = frames_.size();
+    push_parts(
+        frames_, whole, parent, [&](std::uint32_t s) { return at(whole, s).crossing > 0; },
+        [&](std::uint32_t e) { return life(entries_of(whole)[e]).begin; });
+    for (; k < frames_.size(); ++k) frames_[k].fresh = common(whole.fresh, {frames_[k].begin, frames_[k].end});
   }
 
   search_ground<Unit> const& ground_;
@@ -586,7 +545,7 @@ class skyline_search {
   Unit capacity_ = 0, roof_ = 0;  // roof: the capacity rounded up to the grain, for sums of rounded sizes
   std::vector<Unit> offsets_;
   std::vector<std::uint32_t> by_begin_;  // records by the begin of their lives
-  std::vector<double> preference_;       // of each record, the least first
+  search_runs runs_;
   std::vector<std::int64_t> conflicts_;  // of each section: failures, and 1
   failed_states failed_;
   std::vector<frame> frames_;
@@ -605,8 +564,7 @@ class skyline_search {
   std::uint32_t chosen_ = none;  // entry to branch on
   bool forced_ = false;
   double least_score_ = 0;
-  std::int64_t nodes_ = 0, runs_ = 0, run_length_ = 0, run_end_ = 0;
-  std::uint64_t random_ = 0;
+  std::int64_t nodes_ = 0;
   bool failing_ = false, hopeless_ = false;
 };
 

@@ -11,6 +11,7 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/split_mix.hpp>
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/greedy/first_fit.hpp>
 #include <neap/memory/greedy/free_space.hpp>
@@ -141,7 +142,7 @@ class plan_improver {
       }
       changed_.clear(), kept_.clear();
       for (auto const& r : sorted_)
-        if (auto const dice = random(); dice % 32 == 0) changed_.push_back({r.key * change(dice >> 8), r.record});
+        if (auto const dice = random_(); dice % 32 == 0) changed_.push_back({r.key * change(dice >> 8), r.record});
         else kept_.push_back(r);
       std::sort(changed_.begin(), changed_.end());
       order_.resize(inside_.size());
@@ -175,12 +176,6 @@ class plan_improver {
     double const f = 1 + 3 * static_cast<double>((r >> 1) % 4096) / 4096;
     return r & 1 ? f : 1 / f;
   }
-  constexpr std::uint64_t random() {  // SplitMix64 (Steele, Lea, Flood 2014)
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
 
   memory_problem const& p_;
   memory_plan& plan_;
@@ -198,7 +193,7 @@ class plan_improver {
   plain_vector<keyed> changed_, kept_;
   std::vector<std::int64_t> found_;
   std::int64_t placed_ = 0;
-  std::uint64_t state_ = 1;
+  split_mix random_{1};
 };
 
 /// Improves a plan of `p` in place. Never worse; the same plan and budget give the same result.
