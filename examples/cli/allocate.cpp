@@ -23,7 +23,7 @@
 namespace cli {
 namespace {
 
-struct options {
+struct allocate_options {
   graph_input graph;
   neap::bytes_t alignment = 64;
   std::string takeover = "on";
@@ -33,7 +33,7 @@ struct options {
   bool json = false;
 };
 
-neap::memory_plan solve(options const& o, neap::memory_problem const& p, neap::bytes_t capacity, double seconds) {
+neap::memory_plan solve(allocate_options const& o, neap::memory_problem const& p, neap::bytes_t capacity, double seconds) {
   neap::exact exact;
   exact.capacity = capacity;
   exact.budget = {INT64_MAX, seconds};
@@ -61,7 +61,7 @@ std::string csv_name(std::string_view name) {
 }
 
 /// The storages and workspaces of a graph as records, in its given order or in waves.
-problem_file records_of(options const& given, std::string const& text) {
+problem_file records_of(allocate_options const& given, std::string const& text) {
   auto const g = given.graph.parse(text);
   neap::flow_facts const facts(g.program, neap::no_cost{},
                                {.alignment = given.alignment, .takeover = given.takeover == "on"});
@@ -89,7 +89,7 @@ problem_file records_of(options const& given, std::string const& text) {
   return out;
 }
 
-problem_file read_problem(options const& o) {
+problem_file read_problem(allocate_options const& o) {
   auto const text = value_or_refuse(neap::io::read_file(o.problem));
   auto const first = text.find_first_not_of(" \t\r\n");
   if (first != text.npos && text[first] == '{') return records_of(o, text);
@@ -103,7 +103,7 @@ problem_file read_problem(options const& o) {
   return {.file = std::move(*file)};
 }
 
-int run(options const& o) {
+int run(allocate_options const& o) {
   if (o.at_once && o.algorithm != "multi-stream")
     throw refused{"--max-parallel-ops: goes with --algorithm multi-stream"};
   check_outputs({{"problem", o.problem}},
@@ -188,7 +188,7 @@ int run(options const& o) {
 void add_allocate(CLI::App& app, int& exit) {
   auto* command =
       app.add_subcommand("allocate", "offsets for usage records (MiniMalloc's CSV, or a graph in its given order)");
-  auto o = std::make_shared<options>();
+  auto o = std::make_shared<allocate_options>();
   command->add_option("PROBLEM", o->problem, "CSV: id,lower,upper,size[,alignment][,gaps][,offset]; or a graph file")
       ->required();
   command->add_option("--capacity", o->capacity,

@@ -13,7 +13,7 @@
 namespace cli {
 namespace {
 
-struct options {
+struct checkpoint_options {
   std::string chain, limit, limits = "exact", front, out;
   neap::slots_t slot = 1;
   bool json = false;
@@ -92,7 +92,7 @@ std::string front_csv(std::vector<neap::chain_front_point> const& front, neap::s
   return text;
 }
 
-int run(options const& o) {
+int run(checkpoint_options const& o) {
   auto const given = value_or_refuse(neap::io::read_chain(o.chain));
   auto const& chain = given.profile;
   auto const plain = value_or_refuse(neap::simulate(chain, without_recomputation(chain)));
@@ -170,7 +170,7 @@ int run(options const& o) {
 
 void add_checkpoint(CLI::App& app, int& exit) {
   auto* command = app.add_subcommand("checkpoint", "what a chain of blocks saves and computes again (rk-Rotor)");
-  auto o = std::make_shared<options>();
+  auto o = std::make_shared<checkpoint_options>();
   command->add_option("CHAIN", o->chain, "JSON: blocks with options, as Rockmate's chains")->required();
   command
       ->add_option("--memory-limit", o->limit,

@@ -41,7 +41,7 @@
 namespace cli {
 namespace {
 
-struct options {
+struct plan_options {
   graph_input input;
   std::string memory, latency, budget = "30s", moves = "all", solver = "all", strategy = "best", device, costs,
                                takeover = "on", out, csv, svg, pareto;
@@ -171,7 +171,7 @@ void show_profile(neap::search_outcome const& found, double reading, double veri
   row("other", SIZE_MAX, std::max(total - reading - p.timed() - verifying, 0.0), "queues, descriptions");
 }
 
-int run(options const& o) {
+int run(plan_options const& o) {
   auto const began = std::chrono::steady_clock::now();
   std::chrono::duration<double> const budget(parse_seconds("--time-budget", o.budget));
   if (o.memory.empty() && o.latency.empty()) throw refused{"plan: give --memory-limit, --latency-limit or both"};
@@ -348,7 +348,7 @@ int run(options const& o) {
 
 void add_plan(CLI::App& app, int& exit) {
   auto* command = app.add_subcommand("plan", "the best plan for a graph under limits");
-  auto o = std::make_shared<options>();
+  auto o = std::make_shared<plan_options>();
   o->input.add_to(*command);
   command->add_option("--memory-limit", o->memory, "bytes (2GiB) or a ratio of the original peak (0.4)");
   command->add_option("--latency-limit", o->latency, "a time (250ms) or a ratio of the original latency (1.1)");

@@ -16,7 +16,7 @@
 namespace cli {
 namespace {
 
-struct options {
+struct show_options {
   graph_input input;
   std::string plan, format = "svg", graph, out;
   std::int64_t block = -1;
@@ -24,7 +24,7 @@ struct options {
 };
 
 /// One of the graphs that blocks are made with.
-std::string drawn(neap::io::imported_graph const& g, options const& o) {
+std::string drawn(neap::io::imported_graph const& g, show_options const& o) {
   using enum neap::block_drawing;
   auto const all = neap::make_all_graphs(g.program, g.order);
   if (o.block >= static_cast<std::int64_t>(all.blocks.blocks.size()))
@@ -37,7 +37,7 @@ std::string drawn(neap::io::imported_graph const& g, options const& o) {
   throw refused{"--graph " + o.graph + ": is not known"};
 }
 
-int run(options const& o) {
+int run(show_options const& o) {
   if (!o.graph.empty() && (o.format != "dot" || !o.plan.empty()))
     throw refused{"--graph: needs --format dot, and no plan"};
   if (o.block >= 0 && o.graph.empty()) throw refused{"--block: needs --graph"};
@@ -101,7 +101,7 @@ int run(options const& o) {
 void add_show(CLI::App& app, int& exit) {
   auto* command =
       app.add_subcommand("show", "pictures: the graph (dot), memory over time (svg), addresses over time (offsets)");
-  auto o = std::make_shared<options>();
+  auto o = std::make_shared<show_options>();
   o->input.add_to(*command);
   command->add_option("PLAN", o->plan, "a plan of the graph");
   command->add_option("--format", o->format)->check(CLI::IsMember({"dot", "svg", "offsets"}))->capture_default_str();

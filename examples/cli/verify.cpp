@@ -6,12 +6,12 @@
 namespace cli {
 namespace {
 
-struct options {
+struct verify_options {
   std::string graph_path, plan_path, costs;
   bool json = false;
 };
 
-int run(options const& o) {
+int run(verify_options const& o) {
   graph_input from;
   from.path = o.graph_path;
   auto const input = plan_input::read(o.plan_path, from);
@@ -44,7 +44,7 @@ int run(options const& o) {
 
 void add_verify(CLI::App& app, int& exit) {
   auto* command = app.add_subcommand("verify", "the independent check of a plan; exit 0 only if it is right");
-  auto o = std::make_shared<options>();
+  auto o = std::make_shared<verify_options>();
   command->add_option("GRAPH", o->graph_path, "the graph that the plan was made for")->required();
   command->add_option("PLAN", o->plan_path, "a plan file, as neap plan --out writes it")->required();
   command->add_option("--costs", o->costs, "the table of costs that the plan was made with");

@@ -14,6 +14,7 @@
 
 #include "../support/check_edit.hpp"
 #include "../support/deep_graph.hpp"
+#include "../support/judged.hpp"
 #include "../support/opaque_graph.hpp"
 #include "../support/random_graph.hpp"
 
@@ -30,12 +31,6 @@ struct some_cost {
     return flow::is_view(g, o) ? 0.0 : 1.0 + static_cast<double>(index(o) % 5);
   }
 };
-
-template <class G>
-candidate<G> judged(G g, schedule s) {
-  auto r = simulate(g, s, some_cost{});
-  return {std::move(g), std::move(s), std::move(r)};
-}
 
 /// Applies mutations at several prices and budgets; how many there were, how many lowered the peak.
 template <class G>
@@ -86,7 +81,7 @@ TEST_CASE("programs computed again by segments compute what they did") {
     o.swaps = seed % 4 == 3;
     auto g = random_graph(seed, o);
     auto order = reverse_post_order{}(g);
-    return judged(std::move(g), std::move(order));
+    return judged(std::move(g), std::move(order), some_cost{});
   });
   CHECK(applied > 1000);
   CHECK(helped > 200);
@@ -96,7 +91,7 @@ TEST_CASE("so do imported ones, with updates in place, views and random draws") 
   auto const [applied, helped] = try_all_of(200, [](std::uint64_t seed) {
     auto g = opaque_graph(seed, 20);
     auto order = given_order{}(g);
-    return judged(std::move(g), std::move(order));
+    return judged(std::move(g), std::move(order), some_cost{});
   });
   CHECK(applied > 300);
   CHECK(helped > 100);
@@ -105,7 +100,7 @@ TEST_CASE("so do imported ones, with updates in place, views and random draws") 
 TEST_CASE("so do steps over several batches, each of which has a turn") {
   for (std::size_t const batches : {1u, 2u, 5u}) {
     auto const m = deep_graph({.layers = 12, .mixed = true, .batches = batches});
-    auto const c = judged(m.program, given_order{}(m.program));
+    auto const c = judged(m.program, given_order{}(m.program), some_cost{});
     CHECK(checkpoint::ground_of(c).stretches().size() == batches);
     auto const [applied, helped] = try_all(c);
     CHECK(applied > 5);
@@ -135,7 +130,7 @@ TEST_CASE("so do steps of two networks, one of which is trained beside the other
   auto const judged_again = forward(generated.back());
   edit.keep(backward(backward(op({judged_again.back()}), judged_again), generated), role::gradient);
   graph const g(std::move(edit).finish());
-  auto const c = judged(g, given_order{}(g));
+  auto const c = judged(g, given_order{}(g), some_cost{});
   auto const ground = checkpoint::ground_of(c);
   REQUIRE(ground.stretches().size() == 2);
   CHECK(ground.stretches()[0].turn() == 39);
@@ -150,7 +145,7 @@ TEST_CASE("the cut is the cheapest choice of what to keep") {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
     auto g = opaque_graph(seed, 5);
-    auto const c = judged(g, given_order{}(g));
+    auto const c = judged(g, given_order{}(g), some_cost{});
     auto const ground = checkpoint::ground_of(c);
     if (ground.empty()) continue;
     if (ground.stretches().size() != 1) continue;
@@ -196,7 +191,7 @@ TEST_CASE("the cut is the cheapest choice of what to keep") {
 
 TEST_CASE("the corners of the hull ascend in seconds and fall in bytes, and are convex") {
   auto const m = deep_graph({.layers = 60, .mixed = true});
-  auto const c = judged(m.program, given_order{}(m.program));
+  auto const c = judged(m.program, given_order{}(m.program), some_cost{});
   auto const hull = checkpoint::ground_of(c).hull(32);
   REQUIRE(hull.size() > 3);
   for (std::size_t k = 1; k < hull.size(); ++k) {

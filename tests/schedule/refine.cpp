@@ -11,6 +11,7 @@
 
 using namespace neap;
 using namespace testing::toy;
+namespace toy = testing::toy;
 
 namespace {
 struct some_seconds {
@@ -55,14 +56,14 @@ TEST_CASE("complete_order repairs an order that new constraints forbid") {
 TEST_CASE("copies go before their first reader, stores after their producer") {
   graph_editor edit(testing::toy_operators::facets);
   auto const x = edit.add_source(role::input, {dtype::f32, {16, 16}});
-  auto const a = edit.add(unary{}, {x})[0];                     // 0
-  auto const b = edit.add(matmul{}, {a, a})[0];                 // 1
-  auto const c = edit.add(matmul{}, {b, b})[0];                 // 2
-  auto const again = edit.output(edit.clone(op_id{0}));         // 3
-  auto const stored = edit.add(op::store{}, {b})[0];            // 4
-  auto const loaded = edit.add(op::load{}, {stored})[0];        // 5
-  auto const d = edit.add(matmul{}, {c, again})[0];             // 6
-  edit.keep(edit.add(matmul{}, {d, loaded})[0], role::output);  // 7
+  auto const a = edit.add(unary{}, {x})[0];                          // 0
+  auto const b = edit.add(toy::matmul{}, {a, a})[0];                 // 1
+  auto const c = edit.add(toy::matmul{}, {b, b})[0];                 // 2
+  auto const again = edit.output(edit.clone(op_id{0}));              // 3
+  auto const stored = edit.add(op::store{}, {b})[0];                 // 4
+  auto const loaded = edit.add(op::load{}, {stored})[0];             // 5
+  auto const d = edit.add(toy::matmul{}, {c, again})[0];             // 6
+  edit.keep(edit.add(toy::matmul{}, {d, loaded})[0], role::output);  // 7
   auto const g = std::move(edit).finish();
   schedule old;
   for (std::uint32_t o : {0, 1, 2, 6, 7}) old.order.push_back(op_id{o});

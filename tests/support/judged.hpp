@@ -1,4 +1,4 @@
-// A graph in an order with what a simulator says of it, every op but views taking one second.
+// A graph in an order with what a simulator says of it; every op but views takes one second unless a cost is given.
 #pragma once
 
 #include <neap/plan/candidate.hpp>
@@ -15,9 +15,9 @@ struct unit_cost {
   }
 };
 
-template <class G>
-candidate<G> judged(G g, schedule s) {
-  auto r = simulate(g, s, unit_cost{});
+template <class G, class Cost = unit_cost>
+candidate<G> judged(G g, schedule s, Cost const& cost = {}, memory_options const& options = {}) {
+  auto r = simulate(g, s, cost, options);
   return {std::move(g), std::move(s), std::move(r)};
 }
 

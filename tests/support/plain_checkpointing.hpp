@@ -35,7 +35,7 @@ inline std::vector<checkpointed> plain_checkpointing(deep_model const& m, memory
     for (auto v : g.values())
       if (made_at(v) >= 0 && made_at(v) < last_block) turn_of[index(g.storage(v))] = turn;
     for (std::size_t i = 0; i < inputs.size(); i += k) turn_of[index(g.storage(inputs[i]))] = no_id;
-    auto const e = detail::again_builder(g, order, turn_of).build<graph>();
+    auto const e = neap::detail::again_builder(g, order, turn_of).build<graph>();
     if (!e) continue;
     auto const s = simulate(e->graph, e->order, given_latencies{}, memory);
     found.push_back({k, s.peak_bytes, s.latency});

@@ -109,7 +109,7 @@ inline constexpr std::uint64_t most_header_bytes = 100'000'000;
 namespace detail {
 
 /// A name within a message of one line.
-inline std::string quoted(std::string_view name) {
+inline std::string in_quotes(std::string_view name) {
   return name.size() > 200 ? json_text(name.substr(0, 200)) + "..." : json_text(name);
 }
 
@@ -162,7 +162,7 @@ class safetensors_reader {
         if (std::exchange(described, true)) fail("__metadata__ comes twice");
         return members([&](std::string key) { h.metadata.emplace_back(std::move(key), text()); });
       }
-      inside_ = "tensor " + quoted(name) + ": ";
+      inside_ = "tensor " + in_quotes(name) + ": ";
       h.tensors.push_back(entry(std::move(name)));
       inside_.clear();
     });
@@ -285,7 +285,7 @@ class safetensors_reader {
         auto const word = text();
         for (auto const& known : safetensors_elements)
           if (known.name == word) e.element = known;
-        if (e.element.bits == 0) fail("dtype: " + quoted(word) + " is not known");
+        if (e.element.bits == 0) fail("dtype: " + in_quotes(word) + " is not known");
       } else if (key == "shape" && !std::exchange(has_shape, true)) {
         e.dims = numbers();
       } else if (key == "data_offsets" && !std::exchange(has_offsets, true)) {
@@ -294,7 +294,7 @@ class safetensors_reader {
         e.begin = static_cast<std::uint64_t>(two[0]), e.end = static_cast<std::uint64_t>(two[1]);
       } else {
         fail(key == "dtype" || key == "shape" || key == "data_offsets" ? key + " comes twice"
-                                                                       : "unknown key " + quoted(key));
+                                                                       : "unknown key " + in_quotes(key));
       }
     });
     for (auto [has, key] : {std::pair{has_type, "dtype"}, {has_shape, "shape"}, {has_offsets, "data_offsets"}})
@@ -324,7 +324,7 @@ namespace detail {
 /// Every byte of the data must be one tensor's, and no other's.
 inline status check_places(std::vector<safetensors_entry> const& all, std::uint64_t data_bytes) {
   auto const refuse = [](safetensors_entry const& e, std::string const& why) {
-    return failure{"tensor " + quoted(e.name) + ": data_offsets: [" + std::to_string(e.begin) + "," +
+    return failure{"tensor " + in_quotes(e.name) + ": data_offsets: [" + std::to_string(e.begin) + "," +
                    std::to_string(e.end) + "] " + why};
   };
   number_map begins;  // where each tensor that has bytes begins
@@ -362,7 +362,7 @@ inline status check_places(std::vector<safetensors_entry> const& all, std::uint6
 /// Reads the JSON of a file in which `data_bytes` bytes follow it. Refuses, with one line that says what and where, all
 /// that is not exactly such a header. Linear in its length.
 inline result<safetensors_header> parse_safetensors_header(std::string_view json, std::uint64_t data_bytes) {
-  using detail::quoted;
+  using detail::in_quotes;
   safetensors_header h;
   try {
     h = detail::safetensors_reader(json).header();
@@ -370,14 +370,14 @@ inline result<safetensors_header> parse_safetensors_header(std::string_view json
   for (auto const& e : h.tensors) {
     auto const bytes = detail::bytes_of(e);
     if (!bytes || *bytes != e.bytes())
-      return failure{"tensor " + quoted(e.name) + ": data_offsets: [" + std::to_string(e.begin) + "," +
+      return failure{"tensor " + in_quotes(e.name) + ": data_offsets: [" + std::to_string(e.begin) + "," +
                      std::to_string(e.end) + "] are " + std::to_string(e.bytes()) + " bytes, " + to_string(e) +
                      (bytes ? " has " + std::to_string(*bytes) : " has no such number")};
-    if (!h.rows.add(e.name)) return failure{"tensor " + quoted(e.name) + " comes twice"};
+    if (!h.rows.add(e.name)) return failure{"tensor " + in_quotes(e.name) + " comes twice"};
   }
   detail::name_rows keys;
   for (auto const& [key, text] : h.metadata)
-    if (!keys.add(key)) return failure{"__metadata__: " + quoted(key) + " comes twice"};
+    if (!keys.add(key)) return failure{"__metadata__: " + in_quotes(key) + " comes twice"};
   if (auto s = detail::check_places(h.tensors, data_bytes); !s) return failure{s.message()};
   return h;
 }

@@ -66,7 +66,7 @@ class safetensors_file {
   /// Bytes [first, first + bytes) of one of the header's tensors.
   status read(safetensors_entry const& e, std::uint64_t first, void* to, std::size_t bytes) const {
     auto done = read_at(data_ + e.begin + first, to, bytes);
-    return done ? done : failure{done.message() + ", in tensor " + detail::quoted(e.name)};
+    return done ? done : failure{done.message() + ", in tensor " + detail::in_quotes(e.name)};
   }
   status read(safetensors_entry const& e, void* to) const {
     return read(e, 0, to, static_cast<std::size_t>(e.bytes()));
@@ -115,7 +115,7 @@ inline status check_elements(safetensors_file const& file, safetensors_entry con
     for (auto b : part) right = right && b <= std::byte{1};
     return right;
   });
-  return s && !right ? file.refuse("tensor " + quoted(e.name) + " has truth values other than 0 and 1") : s;
+  return s && !right ? file.refuse("tensor " + in_quotes(e.name) + " has truth values other than 0 and 1") : s;
 }
 
 /// What a dense tensor holds, or would hold: one that nobody has touched stays so.
@@ -135,7 +135,7 @@ inline void write_elements(file_writer& out, tensor const& t) {
 /// come twice or are not UTF-8, views that are not dense, and tensors of a trace.
 [[nodiscard]] inline status write_safetensors(std::string const& path, std::vector<named_tensor> const& tensors,
                                               safetensors_metadata const& metadata = {}) {
-  using detail::quoted;
+  using detail::in_quotes;
   std::vector<named_tensor> all;  // by size of their elements
   for (bytes_t size : {8, 4, 2, 1, 0})
     for (auto const& n : tensors)
@@ -145,13 +145,13 @@ inline void write_elements(file_writer& out, tensor const& t) {
   std::uint64_t end = 0;
   for (auto const& [name, t] : all) {
     auto const refuse = [&](char const* why) {
-      return failure{path + ": cannot be written: tensor " + quoted(name) + " " + why};
+      return failure{path + ": cannot be written: tensor " + in_quotes(name) + " " + why};
     };
     if (t.is_empty()) return refuse("was never given a value");
     if (t.is_traced()) return refuse("belongs to a trace, and has no data");
     if (!t.layout().is_dense()) return refuse("is a view that is not dense: neap::contiguous makes one that is");
     if (name == "__metadata__" || !detail::is_utf8(name)) return refuse("has a name that the format cannot have");
-    if (!names.add(name)) return failure{path + ": cannot be written: two tensors are named " + quoted(name)};
+    if (!names.add(name)) return failure{path + ": cannot be written: two tensors are named " + in_quotes(name)};
     safetensors_element element;
     for (auto const& known : safetensors_elements)
       if (known.type == t.element()) element = known;
@@ -162,8 +162,8 @@ inline void write_elements(file_writer& out, tensor const& t) {
   }
   for (auto const& [key, text] : metadata) {
     if (!detail::is_utf8(key) || !detail::is_utf8(text))
-      return failure{path + ": cannot be written: the metadata " + quoted(key) + " are not UTF-8"};
-    if (!keys.add(key)) return failure{path + ": cannot be written: the metadata have two texts " + quoted(key)};
+      return failure{path + ": cannot be written: the metadata " + in_quotes(key) + " are not UTF-8"};
+    if (!keys.add(key)) return failure{path + ": cannot be written: the metadata have two texts " + in_quotes(key)};
   }
   auto const head = safetensors_head(entries, metadata);
   if (head.size() - 8 > most_header_bytes)
@@ -185,14 +185,14 @@ inline void write_elements(file_writer& out, tensor const& t) {
   std::vector<named_tensor> all;
   for (auto const& e : file->header().tensors) {
     if (!e.element.type || e.dims.size() > max_rank)
-      return file->refuse("tensor " + detail::quoted(e.name) + " is " + to_string(e) + ", which neap has not");
+      return file->refuse("tensor " + detail::in_quotes(e.name) + " is " + to_string(e) + ", which neap has not");
     if (auto s = detail::check_elements(*file, e); !s) return failure{s.message()};
     try {
       tensor_type const type{*e.element.type, extents(std::span(e.dims))};
       auto storage = detail::make_storage(type, {}, role::activation, {});
       if (auto s = file->read(e, storage->data()); !s) return failure{s.message()};
       all.push_back({e.name, detail::make_leaf(std::move(storage), tensor_layout::dense(type))});
-    } catch (error const& why) { return file->refuse("tensor " + detail::quoted(e.name) + ": " + why.what()); }
+    } catch (error const& why) { return file->refuse("tensor " + detail::in_quotes(e.name) + ": " + why.what()); }
   }
   return all;
 }

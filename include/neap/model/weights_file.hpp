@@ -58,7 +58,7 @@ class name_list {
  public:
   explicit name_list(char const* what) : text_(what) {}
   void add(std::string const& name, std::string const& more) {
-    if (++count_ <= shown) text_ += (count_ > 1 ? ", " : " ") + quoted(name) + more;
+    if (++count_ <= shown) text_ += (count_ > 1 ? ", " : " ") + in_quotes(name) + more;
   }
   void append_to(std::string& all) const {
     if (count_ == 0) return;
@@ -111,7 +111,7 @@ inline status plan_load(safetensors_file const& file, std::vector<load_target> c
     if (!passed_over.empty() && e.name.starts_with(passed_over)) continue;
     std::string what = " " + to_string(e);
     for (auto const& [name, first] : tied)
-      if (name == e.name) what += ", which is tied to " + quoted(first) + " here";
+      if (name == e.name) what += ", which is tied to " + in_quotes(first) + " here";
     extra.add(e.name, what);
     p.report.extra.push_back(e.name);
   }

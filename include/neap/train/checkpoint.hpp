@@ -103,7 +103,7 @@ template <class Model>
     auto const kept = state.of(w.tensor, 0).size();
     if (r.count > 0 && kept > 0 && r.count != kept)
       return file->refuse("does not fit the training: it has " + std::to_string(r.count) + " states of " +
-                          detail::quoted(w.name) + ", the optimizer " + std::to_string(kept));
+                          detail::in_quotes(w.name) + ", the optimizer " + std::to_string(kept));
     for (std::size_t k = 0; k < r.count; ++k) {
       detail::load_target t{{}, like.of(w.tensor, r.count)[k]};
       for (auto const& name : names) t.names.push_back(detail::state_name(k, name));
