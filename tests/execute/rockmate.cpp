@@ -11,6 +11,7 @@
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/numbers.hpp"
+#include "../support/sanitized.hpp"
 #include "../train/run_program.hpp"
 
 #include <doctest/doctest.h>
@@ -45,8 +46,11 @@ std::vector<std::byte> memory_of(Model& model) {
 }
 
 constexpr int steps = 3;
+// Per cent of what lies between the bound and the peak.
+std::vector<int> const budgets = testing::sanitized ? std::vector{90, 35} : std::vector{90, 70, 50, 35, 20};
+int const all_budgets = static_cast<int>(budgets.size());
 
-/// How many of the five budgets were met.
+/// How many of the budgets were met.
 template <class Model, class Sample, class Loss = cross_entropy>
 int check_budgets(Model const& of, Sample const& sample, training_options options = {}, Loss const& loss = {}) {
   options.keep_gradients = true;
@@ -69,7 +73,7 @@ int check_budgets(Model const& of, Sample const& sample, training_options option
   auto const least = peak_lower_bound(program.program, memory_options{}).bytes;
   host_backend backend(1);
   int met = 0, recomputed = 0;
-  for (int part : {90, 70, 50, 35, 20}) {
+  for (int part : budgets) {
     auto model = start;
     initialise(model, 5);
     auto const budget = least + (most - least) * part / 100;
@@ -228,25 +232,25 @@ std::pair<tensor, tensor> text() { return {numbers({24, 8}, 1, 16), numbers({24,
 TEST_CASE("gpt, with dropout") {
   auto c = zoo::gpt_config::toy();
   c.layers = 6, c.dropout = 0.1, c.fused_attention = false;
-  CHECK(check_budgets(zoo::gpt(c), text()) == 5);
+  CHECK(check_budgets(zoo::gpt(c), text()) == all_budgets);
 }
 TEST_CASE("gpt, clipped, in two micro-batches") {  // the gradients pile up until they are clipped: not much falls
   CHECK(check_budgets(zoo::gpt(zoo::gpt_config::toy()), text(), {.clip_norm = 0.5, .micro_batches = 2}) >= 1);
 }
 TEST_CASE("resnet, whose norms keep running statistics") {
-  CHECK(check_budgets(zoo::resnet(zoo::resnet_config::toy()), images()) >= 4);
-  CHECK(check_budgets(zoo::resnet(zoo::resnet_config::resnet50().narrow()), images()) >= 4);
+  CHECK(check_budgets(zoo::resnet(zoo::resnet_config::toy()), images()) >= all_budgets - 1);
+  CHECK(check_budgets(zoo::resnet(zoo::resnet_config::resnet50().narrow()), images()) >= all_budgets - 1);
 }
 TEST_CASE("regnet: grouped convolutions, and channels weighed by what the whole image has") {
-  CHECK(check_budgets(regnet{}, images()) >= 3);
+  CHECK(check_budgets(regnet{}, images()) >= (all_budgets + 1) / 2);
 }
 TEST_CASE("vit") {
   auto c = zoo::vit_config::toy();
   c.layers = 6, c.dropout = 0.1;
-  CHECK(check_budgets(zoo::vit(c), images()) == 5);
+  CHECK(check_budgets(zoo::vit(c), images()) == all_budgets);
 }
-TEST_CASE("mlp-mixer") { CHECK(check_budgets(mixer{}, images()) >= 4); }
-TEST_CASE("encoder and decoder") { CHECK(check_budgets(translator{}, text()) >= 4); }
+TEST_CASE("mlp-mixer") { CHECK(check_budgets(mixer{}, images()) >= all_budgets - 1); }
+TEST_CASE("encoder and decoder") { CHECK(check_budgets(translator{}, text()) >= all_budgets - 1); }
 
 TEST_CASE("a budget that nobody can meet is refused in one line") {
   zoo::gpt model(zoo::gpt_config::toy());

@@ -7,6 +7,7 @@
 #include <neap/memory/exact/exact.hpp>
 
 #include "../support/packings.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -82,7 +83,7 @@ TEST_CASE("packings that were there before: found, in few nodes, and never calle
                         size{150, 1000, 1000, 0.05, 2}})
     for (auto kind : {pattern::guillotine, pattern::pinwheel, pattern::corners, pattern::slabs}) {
       int missed = 0;
-      for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      for (std::uint64_t seed = 0; seed < neap::testing::cases(10u); ++seed) {
         auto const p = planted({kind, s.records, s.moments, s.bytes, s.holes}, seed);
         auto const plan = exact{.capacity = p.capacity, .budget = {.nodes = 30'000}}(p.records);
         REQUIRE(plan.status != plan_status::infeasible);

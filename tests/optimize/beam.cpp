@@ -12,6 +12,7 @@
 #include "../support/deep_graph.hpp"
 #include "../support/message.hpp"
 #include "../support/random_graph.hpp"
+#include "../support/sanitized.hpp"
 #include "../support/symbolic.hpp"
 
 #include <doctest/doctest.h>
@@ -153,7 +154,7 @@ TEST_CASE("a beam expands evenly spaced ranks, keeps the rest in order, and forg
 
 TEST_CASE("plans of a beam are right, and compute what the program computes") {
   int fit = 0, changed = 0;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(40u); ++seed) {
     CAPTURE(seed);
     auto const g = random_graph(seed, {.least_ops = 20});
     auto const expected = run_symbolically(g, reverse_post_order{}(g));
@@ -168,14 +169,14 @@ TEST_CASE("plans of a beam are right, and compute what the program computes") {
       fit += found.fits, changed += !found.steps.empty();
     }
   }
-  CHECK(fit > 40);
-  CHECK(changed > 40);
+  CHECK(fit > testing::cases(40));
+  CHECK(changed > testing::cases(40));
 }
 
 TEST_CASE("a beam fits where dives fit nearly always: limits of memory, of latency, of both") {
   int all = 0, fit = 0, dives_fit = 0, better = 0, worse = 0;
   double quotients = 0;
-  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+  for (std::uint64_t seed = 0; seed < (testing::sanitized ? 6 : 24); ++seed) {
     CAPTURE(seed);
     auto const g =
         deep_graph({.layers = 5 + seed % 8, .mixed = true, .skip = seed % 3, .long_skip = seed % 2, .seed = seed})
@@ -201,7 +202,7 @@ TEST_CASE("a beam fits where dives fit nearly always: limits of memory, of laten
 
 TEST_CASE("no peak is below the least that recomputation in any order can reach, and most are that") {
   int best = 0, dives_best = 0, all = 0;
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(150u); ++seed) {
     CAPTURE(seed);
     auto const g = small(seed);
     memory_options const plainly{.alignment = 1, .takeover = false};

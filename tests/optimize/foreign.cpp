@@ -11,6 +11,7 @@
 
 #include "../support/engine_net.hpp"
 #include "../support/message.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -62,7 +63,7 @@ std::size_t repeats(foreign_plan const& p) {
 }  // namespace
 
 TEST_CASE("the image of a graph is a graph, with the same ops, peak and latency") {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(400u); ++seed) {
     CAPTURE(seed);
     engine::truth t;
     auto const g = engine::random_net(seed, t, {.streams = seed % 2 == 1});
@@ -87,7 +88,7 @@ TEST_CASE("the image of a graph is a graph, with the same ops, peak and latency"
 
 TEST_CASE("every plan of a foreign graph is right, at several limits, with and without leave to run ops again") {
   std::size_t again = 0, stored = 0, fits = 0, smaller = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
     CAPTURE(seed);
     engine::truth t;
     auto const g = engine::random_net(seed, t, {.least_ops = 10, .most_ops = 40, .may_repeat = seed % 4 != 0});
@@ -106,14 +107,14 @@ TEST_CASE("every plan of a foreign graph is right, at several limits, with and w
       fits += found.fits, smaller += found.placed.peak_bytes < found.original.peak_bytes;
     }
   }
-  CHECK(again > 30);
-  CHECK(stored > 100);
-  CHECK(fits > 100);
-  CHECK(smaller > 300);
+  CHECK(again > testing::cases(30));
+  CHECK(stored > testing::cases(100));
+  CHECK(fits > testing::cases(100));
+  CHECK(smaller > testing::cases(300));
 }
 
 TEST_CASE("recomputation alone moves nothing; swapping alone repeats views only; memory is counted as asked") {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(100u); ++seed) {
     CAPTURE(seed);
     engine::truth t;
     auto const g = engine::random_net(seed, t);
@@ -183,7 +184,7 @@ TEST_CASE("a ladder fits where its ops may run again, and not where they may not
 
 TEST_CASE("the check of plans finds what is wrong with them") {
   std::size_t found[8] = {}, tried[8] = {};
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(60u); ++seed) {
     engine::truth t;
     auto const g = engine::random_net(seed, t);
     auto const right = optimize(g, moves, limited(0.6, 30), engine_cost{}).placed;
@@ -214,7 +215,7 @@ TEST_CASE("the check of plans finds what is wrong with them") {
   }
   for (int kind = 0; kind < 8; ++kind) {
     CAPTURE(kind);
-    CHECK(tried[kind] > 50);
+    CHECK(tried[kind] > testing::cases(50u));
     // A buffer may lie somewhere else, or end later than its last reader, without harm.
     CHECK(static_cast<double>(found[kind]) >= (kind == 4 || kind == 5 ? 0.5 : 1.0) * static_cast<double>(tried[kind]));
   }

@@ -11,6 +11,7 @@
 #include "../support/nested_skips.hpp"
 #include "../support/opaque_graph.hpp"
 #include "../support/random_model.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -87,15 +88,15 @@ void expand_some(graph const& g, std::uint64_t seed, bool told_whole, expansions
 
 TEST_CASE("random programs with nested skips: at every limit the same results, and no more memory than was reckoned") {
   expansions sum;
-  for (std::uint64_t seed = 0; seed < 150; ++seed)
+  for (std::uint64_t seed = 0; seed < testing::cases(150u); ++seed)
     expand_some(
         nested_skips(
             {.depth = 1 + seed % 4, .readers = seed % 3 ? std::size_t{0} : 3, .plain = seed % 5 == 0, .seed = seed}),
         seed, true, sum);
   MESSAGE(sum.all, " expanded, ", sum.smaller, " smaller, ", sum.again, " with recomputation");
-  CHECK(sum.all > 300);
-  CHECK(sum.smaller > 150);
-  CHECK(sum.again > 150);
+  CHECK(sum.all > testing::cases(300));
+  CHECK(sum.smaller > testing::cases(150));
+  CHECK(sum.again > testing::cases(150));
   CHECK(sum.refused == 0);
 }
 
@@ -105,10 +106,10 @@ namespace {
 template <class Program>
 void check_expansions(Program&& program) {
   expansions sum;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) expand_some(program(seed), seed, false, sum);
+  for (std::uint64_t seed = 0; seed < testing::cases(60u); ++seed) expand_some(program(seed), seed, false, sum);
   MESSAGE(sum.all, " expanded, ", sum.smaller, " smaller, ", sum.again, " with recomputation, ", sum.refused,
           " refused");
-  CHECK(sum.all > 40);
+  CHECK(sum.all > testing::cases(40));
   CHECK(sum.refused * 8 < sum.all);
 }
 
@@ -124,7 +125,7 @@ TEST_CASE("programs of opaque ops, views and updates in place") {
 
 TEST_CASE("without a backward part what was made early is dropped and made again all the same") {
   std::size_t smaller = 0;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(20u); ++seed) {
     CAPTURE(seed);
     auto const m = nested_skips({.depth = 3, .told = false, .plain = true, .seed = seed});
     solved const s(m);
@@ -145,7 +146,7 @@ TEST_CASE("without a backward part what was made early is dropped and made again
     }
   }
   MESSAGE(smaller);
-  CHECK(smaller >= 30);
+  CHECK(smaller >= testing::cases(30));
 }
 
 TEST_CASE("skips are dropped and made again where that is cheap: what a chain must hold is not there at the peak") {

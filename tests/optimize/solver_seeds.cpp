@@ -134,7 +134,7 @@ TEST_CASE("a limit of latency: the peak falls as far as it allows") {
 
 TEST_CASE("a program that is no chain: the solver alone drops skips, and meets limits of memory and of latency") {
   std::size_t graphs = 0;
-  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+  for (std::uint64_t seed = 1; seed <= (sanitized ? 1u : 2u); ++seed) {
     CAPTURE(seed);
     auto const g = nested_skips({.depth = 3, .layers = 3, .plain = true, .seed = seed});
     auto const original = plain(g);
@@ -160,7 +160,7 @@ TEST_CASE("a program that is no chain: the solver alone drops skips, and meets l
     check_plan(g, found);
     CHECK(found.best.result.peak_bytes < original.peak_bytes * 85 / 100);
   }
-  CHECK(graphs >= 4);
+  CHECK(graphs >= (sanitized ? 2 : 4));
 }
 
 TEST_CASE("the search goes on from solvers' plans, and the same candidates give the same answer") {

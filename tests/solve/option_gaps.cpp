@@ -3,6 +3,8 @@
 #include <neap/core/philox.hpp>
 #include <neap/solve/remat_branch_and_bound.hpp>
 
+#include "../support/sanitized.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -114,7 +116,7 @@ std::string play(block_graph const& g, block_graph_answer const& a, double& time
 TEST_CASE("random graphs of blocks: answers can be played, keep their limits, and cost what they say") {
   random_stream draw(3);
   int answers = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < neap::testing::cases(400); ++round) {
     CAPTURE(round);
     auto const g = random_graph(draw, round % 2 ? 4 : 10);
     auto const right = check(g);
@@ -151,13 +153,13 @@ TEST_CASE("random graphs of blocks: answers can be played, keep their limits, an
       CHECK(front[i].second < front[i - 1].second);
     }
   }
-  CHECK(answers > 800);
+  CHECK(answers > neap::testing::cases(800));
 }
 
 TEST_CASE("blocks of one op: near the exact optimum of the same problem of ops") {
   random_stream draw(8);
   int compared = 0, met = 0;
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < (neap::testing::sanitized ? 12 : 60); ++round) {
     CAPTURE(round);
     std::uint32_t const n = 4 + draw.below(4);
     block_graph g;
@@ -202,7 +204,7 @@ TEST_CASE("blocks of one op: near the exact optimum of the same problem of ops")
     }
   }
   MESSAGE(met, " of ", compared, " met the optimum");
-  CHECK(compared > 60);
+  CHECK(compared > (neap::testing::sanitized ? 6 : 60));
   CHECK(met * 100 >= compared * 90);
 }
 

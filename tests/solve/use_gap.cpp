@@ -84,7 +84,7 @@ TEST_CASE("a faulty problem is refused with the place") {
 TEST_CASE("an improved answer is never slower, and is often quicker") {
   random_stream draw(8);
   int quicker = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < neap::testing::cases(300); ++round) {
     auto const p = round % 2 ? testing::random_block(draw, 20) : testing::altered_chain(draw);
     auto const once = testing::peak_once(p), alone = testing::largest_op(p);
     remat_limits const limits{alone + (once - alone) / 2};
@@ -100,5 +100,5 @@ TEST_CASE("an improved answer is never slower, and is often quicker") {
       quicker += has_steps(a) && (!has_steps(from) || a.time < from.time);
     }
   }
-  CHECK(quicker > 5);
+  CHECK(quicker > (neap::testing::sanitized ? 0 : 5));
 }

@@ -481,7 +481,7 @@ std::vector<plan_fault_case> const& plan_faults() {
 
 TEST_CASE("faults planted in good plans are found, each of its kind") {
   std::vector<int> planted(plan_faults().size());
-  for (std::uint64_t seed = 0; seed < 250; ++seed) {
+  for (std::uint64_t seed = 0; seed < (testing::sanitized ? 60 : 250); ++seed) {
     sample const s(seed);
     for (std::size_t k = 0; k < plan_faults().size(); ++k) {
       auto const& f = plan_faults()[k];
@@ -732,7 +732,7 @@ std::vector<graph_fault_case> const& graph_faults() {
 TEST_CASE("graphs that compute something else are found, each fault of its kind") {
   std::vector<int> planted(graph_faults().size());
   int as_another = 0, all = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < (testing::sanitized ? 100 : 400); ++seed) {
     auto const original = testing::random_graph(seed, {.most_ops = 40});
     for (std::size_t k = 0; k < graph_faults().size(); ++k) {
       auto const& f = graph_faults()[k];

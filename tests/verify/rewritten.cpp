@@ -18,6 +18,7 @@
 #include "../support/differences.hpp"
 #include "../support/plain_run.hpp"
 #include "../support/random_algebra.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -75,7 +76,7 @@ TEST_CASE("plans of graphs after walks of rules, recomputation and swaps are rig
   // Every other graph as a file from PyTorch would tell it.
   constexpr auto moves = chain(taso_rules{}, rematerialize{}, neap::swap{}, de_rematerialize{}, de_swap{});
   std::size_t rewrites = 0, steps = 0;
-  for (std::uint64_t seed = 0; seed < 250; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(250u); ++seed) {
     CAPTURE(seed);
     auto const known = random_algebra(seed).make(8 + seed % 16);
     auto const original = seed % 2 ? aten_twin(known) : known;
@@ -106,8 +107,8 @@ TEST_CASE("plans of graphs after walks of rules, recomputation and swaps are rig
     auto const again = verify_plan(original, back->planned, device);
     REQUIRE_MESSAGE(again.ok(), again.message());
   }
-  CHECK(rewrites > 500);
-  CHECK(steps > 800);
+  CHECK(rewrites > testing::cases(500));
+  CHECK(steps > testing::cases(800));
 }
 
 TEST_CASE("wrong rewrites are refused, before and behind right ones") {
@@ -116,7 +117,7 @@ TEST_CASE("wrong rewrites are refused, before and behind right ones") {
                                                wrong::other_piece, wrong::linear, wrong::gone, wrong::unpermuted>;
   std::size_t refused = 0, right = 0;
   host_backend backend;
-  for (std::uint64_t seed = 0; seed < 250; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(250u); ++seed) {
     CAPTURE(seed);
     auto const known = random_algebra(seed).make(6 + seed % 10);
     auto const original = seed % 2 ? aten_twin(known) : known;
@@ -154,8 +155,8 @@ TEST_CASE("wrong rewrites are refused, before and behind right ones") {
       }
     }
   }
-  CHECK(refused > 500);
-  CHECK(right > 20);
+  CHECK(refused > testing::cases(500));
+  CHECK(right > testing::cases(20));
 }
 
 TEST_CASE("an op that nothing of the original is made of is refused") {
