@@ -33,7 +33,8 @@ struct allocate_options {
   bool json = false;
 };
 
-neap::memory_plan solve(allocate_options const& o, neap::memory_problem const& p, neap::bytes_t capacity, double seconds) {
+neap::memory_plan solve(allocate_options const& o, neap::memory_problem const& p, neap::bytes_t capacity,
+                        double seconds) {
   neap::exact exact;
   exact.capacity = capacity;
   exact.budget = {INT64_MAX, seconds};
