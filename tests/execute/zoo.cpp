@@ -52,26 +52,23 @@ void* counted(std::size_t n, std::size_t alignment) {
   return p;
 }
 }  // namespace
-// g++ would say that what it inlines of one side does not match the other.
-#define APART __attribute__((noinline))
-APART void* operator new(std::size_t n) { return counted(n, 0); }
-APART void* operator new[](std::size_t n) { return counted(n, 0); }
-APART void* operator new(std::size_t n, std::nothrow_t const&) noexcept {
-  return ++allocations, std::malloc(n ? n : 1);
-}
-APART void* operator new[](std::size_t n, std::nothrow_t const&) noexcept {
-  return ++allocations, std::malloc(n ? n : 1);
-}
-APART void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
-APART void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
-APART void operator delete(void* p) noexcept { std::free(p); }
-APART void operator delete[](void* p) noexcept { std::free(p); }
-APART void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-APART void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-APART void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-APART void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
-APART void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-APART void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+#ifndef __clang__  // what g++ inlines of one side alone does not match the other
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
+void* operator new(std::size_t n) { return counted(n, 0); }
+void* operator new[](std::size_t n) { return counted(n, 0); }
+void* operator new(std::size_t n, std::nothrow_t const&) noexcept { return ++allocations, std::malloc(n ? n : 1); }
+void* operator new[](std::size_t n, std::nothrow_t const&) noexcept { return ++allocations, std::malloc(n ? n : 1); }
+void* operator new(std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t n, std::align_val_t a) { return counted(n, static_cast<std::size_t>(a)); }
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete[](void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
+void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 #endif
 
 namespace {
