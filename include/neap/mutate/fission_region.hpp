@@ -43,6 +43,8 @@ class fission_axes {
     for (auto const& m : dims.members(c)) judge(g, m.op);
   }
 
+  /// Parts may be cut again.
+  bool again() const { return again_; }
   /// Along which axis a value is cut; -1: it is whole in every part.
   int axis(value_id v) const { return axis_[v]; }
   /// The op can run on pieces.

@@ -366,7 +366,7 @@ class fission_sweep {
     }
     auto const outside = std::max(highest_before_[first], highest_after_[last + 1]);
     std::int64_t cut_before = 0;  // into how many parts what is inside runs already: not into as many once more
-    for (auto p = first; p <= last && cut_before == 0; ++p)
+    for (auto p = first; axes.again() && p <= last && cut_before == 0; ++p)
       if (auto const row = g_.record(order_[p]).part; region.at(p) == place::inside && row != nothing<part_id>)
         cut_before = g_.part(row).count;
     for (auto const n : numbers.parts) {
@@ -378,7 +378,7 @@ class fission_sweep {
       if (inside >= result_.peak_bytes) continue;
       double const more = static_cast<double>(n - 1) * (again + seconds_per_byte_ * combined) +
                           static_cast<double>(n) * launches * launch_ + seconds_per_byte_ * joined;
-      all.push_back({{numbers.along, first, last, n, options_.again}, peak, result_.latency + more, inside});
+      all.push_back({{numbers.along, first, last, n, axes.again()}, peak, result_.latency + more, inside});
     }
   }
 

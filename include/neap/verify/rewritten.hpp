@@ -91,8 +91,8 @@ class rewritten {
   /// and make the same: its own word is not taken.
   operator_view meaning(op_graph const& g, op_id o) const {
     if (&g == &original_ || !g.as<op::opaque>(o)) return g.meaning(o);
-    auto const x = means_.find(called(g_, now_, o));
-    return x == means_.end() ? g.view(o) : original_.meaning(x->second);
+    auto const x = index(o) < meant_.size() ? meant_[index(o)] : nothing<op_id>;
+    return x == nothing<op_id> ? g.view(o) : original_.meaning(x);
   }
 
   /// What an op is called with its other attributes, what it makes, and of what types.
@@ -174,8 +174,13 @@ class rewritten {
     }
     if (planned_.empty())
       for (auto v : g_.sources()) planned_.insert(now_.value[v]);
-    for (; learned_ < numbered_; ++learned_)
-      for (auto v : g_.outputs(now_.order[learned_])) planned_.insert(now_.value[v]);
+    meant_.resize(g_.op_count(), nothing<op_id>);
+    for (; learned_ < numbered_; ++learned_) {
+      auto const o = now_.order[learned_];
+      for (auto v : g_.outputs(o)) planned_.insert(now_.value[v]);
+      if (!g_.as<op::opaque>(o) || means_.empty()) continue;
+      if (auto const x = means_.find(called(g_, now_, o)); x != means_.end()) meant_[index(o)] = x->second;
+    }
   }
   bool compare(value_id v, value_id w) {
     learn();
@@ -220,6 +225,7 @@ class rewritten {
   std::size_t numbered_ = 0, learned_ = 0;
   number_list originals_, planned_, shown_;
   std::unordered_map<digest, op_id, digest_key> means_;  // ops of the original that mean something, by called()
+  std::vector<op_id> meant_;  // of each planned opaque op: the one of the original that says what it is
   std::unordered_map<std::uint64_t, bool> compared_;
   std::unordered_map<std::size_t, value_id> is_shown_;  // which of the original's a planned value was shown to be
   std::vector<std::uint8_t> state_;                     // of ops of the planned graph
