@@ -169,8 +169,8 @@ TEST_CASE("plans of a beam are right, and compute what the program computes") {
       fit += found.fits, changed += !found.steps.empty();
     }
   }
-  CHECK(fit > testing::cases(40));
-  CHECK(changed > testing::cases(40));
+  CHECK(fit > (testing::sanitized ? 1 : 40));
+  CHECK(changed > (testing::sanitized ? 1 : 40));
 }
 
 TEST_CASE("a beam fits where dives fit nearly always: limits of memory, of latency, of both") {
