@@ -23,7 +23,7 @@ using namespace neap;
 
 namespace {
 
-struct operators : operator_set<op::opaque, op::store, op::load> {};
+struct operators : operator_set<op::opaque, op::store, op::load, op::wait> {};
 
 /// A transformer's training step as an importer gives it: opaque ops with latencies, views, weights updated in place.
 /// 67 ops a layer, 12 layers make 804 ops.

@@ -35,7 +35,7 @@ struct uneven_cost {
 };
 
 struct counts {
-  std::size_t judged = 0, by_delta = 0, left_out = 0, with_transfers = 0, transfers = 0, taken_over = 0;
+  std::size_t judged = 0, by_delta = 0, left_out = 0, with_transfers = 0, transfers = 0, waits = 0, taken_over = 0;
 };
 
 /// A walk of random moves; at each step every outline is compared with what apply() builds.
@@ -68,7 +68,8 @@ void walk(G g, std::uint64_t seed, counts& n) {
       CAPTURE(describe(*m, c));
       REQUIRE(check_order(e->graph, e->order));
       costs.tell(c.graph, uneven_cost{}, outline);
-      for (auto const& r : outline.runs) n.transfers += r.what != edit_outline::kind::again;
+      for (auto const& r : outline.runs)
+        n.transfers += r.what != edit_outline::kind::again, n.waits += r.what == edit_outline::kind::wait;
       facts.apply(c.order, outline);
       auto const would_be = outlined.judge(facts, facts.order());
       facts.take_back();
@@ -123,6 +124,7 @@ TEST_CASE("outlined recomputations and swaps are judged as the edited graphs are
   CHECK(n.left_out > cases(2000));
   CHECK(n.with_transfers > cases(4000));
   CHECK(n.transfers > cases(4000));
+  CHECK(n.waits > cases(500));
   CHECK(n.taken_over > cases(1000));
 }
 

@@ -252,6 +252,13 @@ struct plan_check {
         for (auto b : g.ops[index(x.op)].after)
           require(runs[b] > 0 && first_end[b] <= x.start + eps, at(s) + "runs before an op that it must follow");
         if (runs[index(x.op)]++ == 0) first_end[index(x.op)] = x.end;
+      } else if (x.kind == neap::foreign_step::wait) {
+        require(x.inputs.empty() && x.outputs.empty() && x.start == x.end, at(s) + "a wait does something");
+        require(x.stored_by < s && p.steps[x.stored_by].kind == neap::foreign_step::store,
+                at(s) + "waits for no store");
+        if (!fault.empty()) return fault;
+        require(x.start >= compute_free - eps && x.start >= p.steps[x.stored_by].end - eps, at(s) + "waits too little");
+        compute_free = x.end;
       } else {
         require(x.start >= compute_free - eps, at(s) + "is issued later than it begins");
         auto& link = link_free[x.kind == neap::foreign_step::load];
@@ -271,7 +278,7 @@ struct plan_check {
       require(there, "value " + std::to_string(v) + " is not there at the end");
     }
     for (auto const& w : p.waits)
-      require(w.step <= n && w.transfer < n && p.steps[w.transfer].kind != neap::foreign_step::compute, "a bad wait");
+      require(w.step <= n && w.transfer < n && p.steps[w.transfer].stream != neap::op_stream::compute, "a bad wait");
     return fault;
   }
 

@@ -68,7 +68,9 @@ inline graph padded_graph(std::uint64_t seed) {
 inline bool copy_or_load(graph& g, random_stream& draw) {
   std::vector<value_id> all;
   for (auto v : g.values())
-    if (!g.uses(v).empty() && !(g.producer(v) != nothing<op_id> && g.as<op::store>(g.producer(v)))) all.push_back(v);
+    if (!g.uses(v).empty() &&
+        !(g.producer(v) != nothing<op_id> && g.bytes(g.storage(v)) == 0 && is_swap_op(g, g.producer(v))))
+      all.push_back(v);
   if (all.empty()) return false;
   auto const v = all[draw.below(static_cast<std::uint32_t>(all.size()))];
   std::vector<op_id> late;
@@ -79,7 +81,8 @@ inline bool copy_or_load(graph& g, random_stream& draw) {
   graph_editor edit(g);
   if (load) {
     if (std::any_of(late.begin(), late.end(), [&](op_id o) { return g.as<op::store>(o); })) return false;
-    auto const stored = edit.add(op::store{}, {v})[0];
+    auto stored = edit.add(op::store{}, {v})[0];
+    if (draw.below(3) == 0) stored = edit.add(op::wait{}, {stored})[0];
     edit.replace_uses(v, edit.add(op::load{}, {stored})[0], late);
   } else {
     auto const j = static_cast<int>(index(v) - index(g.output(p)));

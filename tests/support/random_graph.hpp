@@ -173,7 +173,7 @@ struct drop {
 
 struct toy_operators
     : operator_set<toy::unary, toy::binary, toy::matmul, toy::normalise, toy::column_sum, toy::transpose, toy::rows,
-                   toy::descend, toy::drop, op::opaque, op::store, op::load> {};
+                   toy::descend, toy::drop, op::opaque, op::store, op::load, op::wait> {};
 
 using toy_graph = basic_graph<toy_operators>;
 
@@ -492,7 +492,8 @@ inline bool copy_or_swap(op_graph& g, random_stream& draw, bool swap) {
   if (late.empty()) return false;
   graph_editor edit(std::move(g));
   if (swap) {
-    auto const stored = edit.add(op::store{}, {v})[0];
+    auto stored = edit.add(op::store{}, {v})[0];
+    if (draw.below(3) == 0) stored = edit.add(op::wait{}, {stored})[0];
     edit.replace_uses(v, edit.add(op::load{}, {stored})[0], late);
   } else {
     auto const p = edit.graph().producer(v);

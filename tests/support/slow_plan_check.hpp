@@ -242,7 +242,7 @@ class slow_plan_checker {
 
   struct node {
     std::vector<std::size_t> in, out;
-    int kind = 0;  // compute, store, load
+    int kind = 0;  // compute, store, load, wait
     std::size_t origin = 0;
     double seconds = -1;
   };
@@ -257,15 +257,20 @@ class slow_plan_checker {
       bool const ours = n.contains("attributes");
       need(!ours || n.at("attributes") == json::object(), "a transfer has no attributes");
       if (ours) {
-        x.kind = n.at("op") == "neap.store" ? 1 : n.at("op") == "neap.load" ? 2 : 3;
-        need(x.kind < 3, "an operator of neap's that the original does not have");
+        x.kind = n.at("op") == "neap.store" ? 1 : n.at("op") == "neap.load" ? 2 : n.at("op") == "neap.wait" ? 3 : 4;
+        need(x.kind < 4, "an operator of neap's that the original does not have");
         need(x.in.size() == 1 && x.out.size() == 1, "a transfer moves one tensor");
         need(whole(n.at("origin")) == -1, "a transfer has no origin");
         auto const &a = tensors_[x.in[0]], &b = tensors_[x.out[0]];
         need(a.type == b.type, "a transfer changes a type");
         need(b.first_byte == (x.kind == 1 ? a.first_byte : 0) || b.first_byte == a.first_byte,
              "a transfer moves a tensor");
-        need(!owned[b.storage], "two nodes make one storage");
+        if (x.kind == 3) {
+          need(a.storage == b.storage && a.first_byte == b.first_byte, "a wait hands on another tensor");
+          need(waited_for(x.in[0]), "a wait for what no store has made");
+        } else {
+          need(!owned[b.storage], "two nodes make one storage");
+        }
         owned[b.storage] = true;
         need(x.kind != 1 || bytes_[b.storage] == 0, "what is stored lies outside");
       } else {
@@ -278,6 +283,12 @@ class slow_plan_checker {
     for (auto o : owned) need(o, "a storage that no node makes");
     for (auto const& t : tensors_)
       need(bytes_[t.storage] == 0 || (t.first_byte >= 0 && t.end_byte <= bytes_[t.storage]), "beyond its storage");
+  }
+  /// Whether a tensor is the handle of what a node before has stored.
+  bool waited_for(std::size_t t) const {
+    for (auto const& n : nodes_)
+      if (n.kind == 1 && tensors_[n.out[0]].storage == tensors_[t].storage) return true;
+    return false;
   }
   void compute_node(json const& n, node& x, std::vector<bool>& owned) {
     x.origin = id(n.at("origin"), ops_.size());
@@ -349,7 +360,7 @@ class slow_plan_checker {
       need(!met[x.node], "a node in two steps");
       met[x.node] = true;
       char const* const kinds[] = {"compute", "store", "load"};
-      need(nodes_[x.node].kind == x.stream && s.at("kind") == kinds[x.stream], "a step on another stream");
+      need(nodes_[x.node].kind % 3 == x.stream && s.at("kind") == kinds[x.stream], "a step on another stream");
       need(!s.contains("workspace"), "no op of these has a workspace");
       need(near(number(j_.at("nodes")[x.node].at("latency_us")), x.end - x.start) ||
                std::abs(number(j_.at("nodes")[x.node].at("latency_us")) - (x.end - x.start)) <= 1e-9 * x.end,
@@ -392,6 +403,7 @@ class slow_plan_checker {
     auto const& d = j_.at("durations");
     need(!d.contains("table"), "there is no table");
     auto const& device = d.at("device");
+    if (x.kind == 3) return 0;
     if (x.kind != 0) {
       auto const& t = tensors_[x.kind == 1 ? x.in[0] : x.out[0]];
       auto const link = number(device.at("link_bytes_per_s").at(x.kind == 1 ? "to_host" : "to_device"));
@@ -602,7 +614,7 @@ class slow_plan_checker {
         need(!from.empty() && static_cast<std::int64_t>(from.size()) == (t.end_byte - t.first_byte) / grain_,
              "nothing is stored");
         std::copy(from.begin(), from.end(), place(t.storage) + t.first_byte / grain_);
-      } else {
+      } else if (x.kind == 0) {
         auto const& was = ops_[x.origin];
         ++times[x.origin];
         for (std::size_t k = 0; k < x.in.size(); ++k) need(find(x.in[k]) == was.reads[k], "an op reads another value");
@@ -641,10 +653,11 @@ class slow_plan_checker {
       for (auto t : x.in) add(t, false);
       for (std::size_t k = 0; k < x.out.size(); ++k)
         add(x.out[k], x.kind == 2 || (x.kind == 0 && ops_[x.origin].outputs[k].alias != alias_kind::view));
-      if (x.kind != 2) continue;
+      if (x.kind < 2) continue;
       for (std::size_t k = 0; k < i; ++k)  // outside there are storages too: what is loaded was stored before
-        if (nodes_[steps_[k].node].kind == 1 && nodes_[steps_[k].node].out[0] == x.in[0])
-          need(before_[k][i], "a load does not wait for its store");
+        if (nodes_[steps_[k].node].kind == 1 &&
+            tensors_[nodes_[steps_[k].node].out[0]].storage == tensors_[x.in[0]].storage)
+          need(before_[k][i], "a load or a wait does not wait for its store");
     }
     for (auto const& a : all)
       for (auto const& b : all)

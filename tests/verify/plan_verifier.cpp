@@ -354,7 +354,7 @@ std::vector<plan_fault_case> const& plan_faults() {
        }},
       {"an op has another name", kind::name_changed,
        [](toy_plan& p, random_stream& draw) {
-         auto* s = pick_step(p, draw, [](plan_step const& x) { return x.stream == op_stream::compute; });
+         auto* s = pick_step(p, draw, [&](plan_step const& x) { return !is_swap_op(p.graph, x.op); });
          if (!s) return false;
          graph_editor edit(p.graph);
          edit.set_name(s->op, "mine");

@@ -17,6 +17,7 @@
 #include <neap/execute/kernel_check.hpp>
 #include <neap/execute/spill_file.hpp>
 #include <neap/ir/standard_operators.hpp>
+#include <neap/ir/stored.hpp>
 #include <neap/plan/plan.hpp>
 
 #include <algorithm>
@@ -220,7 +221,7 @@ void executable<Ops, Backend>::build(execution_options const& options) {
     }
     if (g.template as<op::load>(o)) {
       l.what = action::load;
-      l.slot = slot_of[index(g.inputs(o)[0])];
+      l.slot = slot_of[index(g.output(store_of(g, g.inputs(o)[0])))];
       add_ref(g.output(o), o);
       continue;
     }

@@ -11,8 +11,8 @@ namespace neap::inline v0 {
 
 /// Operators that an executable treats itself: transfers, and those whose meaning is not known.
 template <class Op>
-inline constexpr bool runs_without_kernel =
-    std::is_same_v<Op, op::store> || std::is_same_v<Op, op::load> || std::is_same_v<Op, op::opaque>;
+inline constexpr bool runs_without_kernel = std::is_same_v<Op, op::store> || std::is_same_v<Op, op::load> ||
+                                            std::is_same_v<Op, op::wait> || std::is_same_v<Op, op::opaque>;
 
 namespace detail {
 

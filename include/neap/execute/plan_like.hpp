@@ -5,7 +5,7 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/ir/editor.hpp>
-#include <neap/ir/operators/transfer.hpp>
+#include <neap/ir/stored.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/fission_sweep.hpp>
@@ -62,7 +62,7 @@ NEAP_ONCE op_graph resized(op_graph const& planned, op_graph const& from, op_gra
     if (p == nothing<op_id>) {
       auto const s = to.sources()[source++];
       layout[v] = to.layout(s), bytes[v] = to.bytes(to.storage(s));
-    } else if (!planned.as<op::store>(p) && !planned.as<op::load>(p)) {
+    } else if (!is_swap_op(planned, p)) {
       auto const w = to.output(of[planned.origin(p)], static_cast<int>(index(v) - index(planned.output(p))));
       layout[v] = to.layout(w);
       if (planned.record(v).alias == alias_kind::fresh) bytes[v] = to.bytes(to.storage(w));
@@ -71,19 +71,18 @@ NEAP_ONCE op_graph resized(op_graph const& planned, op_graph const& from, op_gra
   for (bool again = true; again;) {  // transfers move what they are given: from the stored value on
     again = false;
     for (auto o : planned.ops())
-      if ((planned.as<op::store>(o) || planned.as<op::load>(o)) && bytes[planned.output(o)] < 0) {
+      if (is_swap_op(planned, o) && bytes[planned.output(o)] < 0) {
         auto const x = planned.inputs(o)[0];
         auto const p = planned.producer(x);
-        bool const is_transfer = p != nothing<op_id> && (planned.as<op::store>(p) || planned.as<op::load>(p));
-        if (is_transfer && bytes[planned.output(p)] < 0) {
+        if (p != nothing<op_id> && is_swap_op(planned, p) && bytes[planned.output(p)] < 0) {
           again = true;
           continue;
         }
         layout[planned.output(o)] = layout[x];
-        if (planned.as<op::store>(o)) {
+        if (!planned.as<op::load>(o)) {
           bytes[planned.output(o)] = 0;
         } else {  // as many as its store was given
-          auto const kept = planned.inputs(p)[0];
+          auto const kept = planned.inputs(store_of(planned, x))[0];
           auto const first = planned.record(planned.storage(kept)).first;
           bytes[planned.output(o)] = bytes[first];
         }
@@ -100,7 +99,7 @@ NEAP_ONCE op_graph resized(op_graph const& planned, op_graph const& from, op_gra
     }
     operator_view what = planned.view(o);
     auto details = planned.details(o);
-    if (!planned.as<op::store>(o) && !planned.as<op::load>(o)) {
+    if (!is_swap_op(planned, o)) {
       auto const x = of[planned.origin(o)];
       what = to.view(x), details = to.details(x);
     }

@@ -335,9 +335,10 @@ class plan_reader {
       if (kind != kinds[static_cast<int>(s.stream)])
         j["kind"].fail(std::string("must be ") + kinds[static_cast<int>(s.stream)] + ", as the stream is");
       auto const origin = root_["nodes"][index(s.op)]["origin"];
-      bool const transfer = s.stream != op_stream::compute;
+      bool const transfer = s.stream != op_stream::compute || p.graph.template as<op::wait>(s.op);
       if (transfer != (origin.integer(-1, INT32_MAX) < 0))
-        origin.fail(transfer ? "must be -1: a transfer is no op of the original" : "must be an op of the original");
+        origin.fail(transfer ? "must be -1: a transfer or a wait is no op of the original"
+                             : "must be an op of the original");
       auto const took = root_["nodes"][index(s.op)]["latency_us"];
       if (std::abs(seconds(took) - (s.end - s.start)) > 1e-9 * s.end + 1e-15)
         took.fail("is not the time from start to end of steps[" + std::to_string(i) + "]");

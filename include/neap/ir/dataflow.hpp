@@ -33,6 +33,7 @@
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/transfer.hpp>
+#include <neap/ir/stored.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -78,7 +79,7 @@ struct graph_traits<G> {
     for (auto v : g.outputs(o))
       if (g.record(v).alias == alias_kind::update) return false;
     if (auto const* x = g.as<op::opaque>(o)) return x->pure && !x->placeholder;
-    return stream(g, o) == op_stream::compute;
+    return stream(g, o) == op_stream::compute && !g.as<op::wait>(o);
   }
   static bool takes_over(op_graph const& g, op_id o) {
     auto const* x = g.as<op::opaque>(o);

@@ -13,6 +13,7 @@
 #include <neap/ir/graph.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operators/transfer.hpp>
+#include <neap/ir/stored.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -180,9 +181,8 @@ class digest_updater {
   value_id before_swap(value_id v) const {
     auto const loads = g_.producer(v);
     if (loads == nothing<op_id> || !g_.as<op::load>(loads)) return nothing<value_id>;
-    auto const stores = g_.producer(g_.inputs(loads)[0]);
-    if (stores == nothing<op_id> || !g_.as<op::store>(stores)) return nothing<value_id>;
-    return g_.inputs(stores)[0];
+    auto const stores = store_of(g_, g_.inputs(loads)[0]);
+    return stores == nothing<op_id> ? nothing<value_id> : g_.inputs(stores)[0];
   }
   /// What an op is, without its arguments.
   NEAP_ONCE digest own_digest(op_id o) const {

@@ -14,6 +14,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/standard_operators.hpp>
+#include <neap/ir/stored.hpp>
 
 #include <array>
 #include <bit>
@@ -214,6 +215,7 @@ class field_values {
                                {&facets_of<op::mul_scalar>, kind::mul_scalar},
                                {&facets_of<op::copy>, kind::copy},
                                {&facets_of<op::store>, kind::scalar},
+                               {&facets_of<op::wait>, kind::scalar},
                                {&facets_of<op::load>, kind::load},
                                {&facets_of<op::cast>, kind::cast},
                                {&facets_of<op::reshape>, kind::reshape},
@@ -433,8 +435,8 @@ class field_values {
       case kind::mul_scalar: return arg(o, 0, p) * field_number::of(means<op::mul_scalar>(o)->value);
       case kind::copy: return at(in[0], p);
       case kind::load: {  // what was stored; a stored tensor itself is none that anybody can read
-        auto const made = g_.producer(in[0]);
-        if (made == nothing<op_id> || !means<op::store>(made)) return give_up();
+        auto const made = store_of(g_, in[0]);
+        if (made == nothing<op_id>) return give_up();
         return at(g_.inputs(made)[0], p);
       }
       case kind::cast: return cast(o, v, p);

@@ -26,10 +26,10 @@
 
 namespace neap::inline v0 {
 
-struct foreign_operators : operator_set<op::foreign, op::store, op::load> {};
+struct foreign_operators : operator_set<op::foreign, op::store, op::load, op::wait> {};
 
 /// What a search over a foreign graph edits; mutators of one's own take candidates of it. `g.as<op::foreign>(o)->id` is
-/// the owner's op; stores and loads are added by the search.
+/// the owner's op; stores, loads and waits are added by the search.
 using foreign_graph = basic_graph<foreign_operators>;
 
 template <>
@@ -41,7 +41,7 @@ struct graph_traits<foreign_graph> : graph_traits<op_graph> {
   static bool is_resident(op_graph const& g, storage_id s) {
     return g.is_resident(s) && g.role(g.record(s).first) != role::input;
   }
-  static bool is_view(op_graph const& g, op_id o) { return foreign(g, o) && foreign(g, o)->view; }
+  static bool is_view(op_graph const& g, op_id o) { return foreign(g, o) ? foreign(g, o)->view : base::is_view(g, o); }
   static bool is_recomputable(op_graph const& g, op_id o) {
     return foreign(g, o) && foreign(g, o)->recomputable && base::is_recomputable(g, o);
   }

@@ -82,7 +82,8 @@ class fission_axes {
   }
   /// One loop of the op runs along the component, and every output is a piece or can be combined.
   NEAP_ONCE void judge(op_graph const& g, op_id o) {
-    if (g.record(o).rewritten || serves_parts(g, o) || flow::stream(g, o) != op_stream::compute) return;
+    if (g.record(o).rewritten || serves_parts(g, o) || flow::stream(g, o) != op_stream::compute || g.as<op::wait>(o))
+      return;
     if (auto const p = g.record(o).part; p != nothing<part_id> && (!again_ || g.part(p).of != nothing<part_id>)) return;
     auto const in = g.inputs(o);
     auto const out = g.outputs(o);

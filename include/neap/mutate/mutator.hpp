@@ -186,8 +186,9 @@ struct permissions {
   bool recompute = false;  // any op that may run again, as often as the search likes
   bool cut = false;        // any op that may run in parts
   bool rewrite = false;    // ops may be replaced by others, so that no bound of single ops holds
+  double swap = 0;         // any value may be stored and loaded, by a link of so many bytes a second; 0: it may not
   friend constexpr permissions operator|(permissions a, permissions b) {
-    return {a.recompute || b.recompute, a.cut || b.cut, a.rewrite || b.rewrite};
+    return {a.recompute || b.recompute, a.cut || b.cut, a.rewrite || b.rewrite, a.swap > b.swap ? a.swap : b.swap};
   }
   friend bool operator==(permissions, permissions) = default;
 };

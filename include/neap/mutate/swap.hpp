@@ -1,9 +1,14 @@
 // swap: a value that waits in memory for late readers is stored outside the device after its producer and loaded again
 // for the late ones, just early enough to hide the transfer behind the ops between, where memory allows. Its views are
 // made again on the loaded copy. A value that is stored already is not stored twice; a loaded value is loaded again.
+//
+// A store that is still under way at the peak has not made room there: computations wait for it before the peak (`wait`),
+// for a time that the simulator counts. `stall` lets them wait for a store that an earlier swap has put there.
 #pragma once
 
 #include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/zip.hpp>
+#include <neap/plan/schedule.hpp>
 
 #include <string>
 #include <vector>
@@ -16,6 +21,7 @@ struct swap_out {
   std::uint32_t left = 0;          // the last early position that touches it
   std::uint32_t resume = 0;        // the first late position
   double bytes_per_second = 16e9;  // of the link: how early the load is issued
+  std::uint32_t pause = 0;         // the computations from this position on wait for the store; 0: none does
 
   friend bool operator==(swap_out const&, swap_out const&) = default;
 
@@ -27,15 +33,14 @@ struct swap_out {
   template <class G>
   std::string describe(candidate<G> const& c) const;
 
- private:
-  /// A load gives back a dense tensor, not what else its storage held.
+  /// Whether a load can give back all that the storage holds: one dense tensor.
   template <class G>
   bool can_leave(G const& g) const {
     if (!flow::is_swappable(g, storage)) return false;
     value_id const whole = g.record(storage).first;
     return g.layout(whole) == tensor_layout::dense(g.type(whole)) && g.bytes(storage) == g.type(whole).bytes();
   }
-  /// What the storage can be loaded from already; nothing if it is nowhere.
+  /// What the storage can be loaded from already, before position `resume`; nothing if it is nowhere.
   template <class G>
   value_id stored_before(G const& g, replay_facts const& facts) const {
     value_id const whole = g.record(storage).first;
@@ -46,6 +51,8 @@ struct swap_out {
       if (g.template as<op::store>(u.op) && facts.at[u.op] < resume) handle = g.output(u.op);
     return handle;
   }
+
+ private:
   /// The latest position that hides the transfer, not moved past the peak or to where memory is as scarce as there.
   template <class G>
   std::uint32_t load_position(candidate<G> const& c) const {
@@ -56,6 +63,32 @@ struct swap_out {
            c.result.bytes_at[i - 1] + bytes < c.result.peak_bytes)
       --i;
     return i;
+  }
+  /// The wait stands behind the store and before the load; a loaded value, which is stored long since, needs none.
+  template <class G>
+  bool pauses(candidate<G> const& c) const {
+    auto const whole = c.graph.record(storage).first;
+    return pause > left && pause <= load_position(c) && !c.graph.template as<op::load>(c.graph.producer(whole));
+  }
+};
+
+/// The computations from a position on wait until a store has ended; where later ones do already, these do instead.
+struct stall {
+  op_id store = nothing<op_id>;
+  std::uint32_t before = 0;  // the position, behind the store
+
+  friend bool operator==(stall const&, stall const&) = default;
+
+  template <class G>
+  std::optional<edited<G>> apply(candidate<G> const& c) const;
+  /// What apply() would do; false where it does nothing. `facts` are the candidate's.
+  template <class G>
+  bool outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const;
+  template <class G>
+  std::string describe(candidate<G> const& c) const {
+    auto const v = c.graph.inputs(store)[0];
+    return "wait for " + std::to_string(c.graph.bytes(c.graph.storage(v))) + " bytes of " +
+           std::string(c.graph.facets(c.graph.producer(v)).name) + " at position " + std::to_string(before);
   }
 };
 
@@ -77,6 +110,8 @@ std::optional<edited<G>> swap_out::apply(candidate<G> const& c) const {
     handle = edit.add(op::store{}, {whole})[0];
     store = edit.graph().producer(handle);
   }
+  op_id wait = nothing<op_id>;
+  if (pauses(c)) handle = edit.add(op::wait{}, {handle})[0], wait = edit.graph().producer(handle);
   value_id const loaded = edit.add(op::load{}, {handle})[0];
   op_id const load = edit.graph().producer(loaded);
   std::vector<op_id> copies;
@@ -85,8 +120,9 @@ std::optional<edited<G>> swap_out::apply(candidate<G> const& c) const {
   std::uint32_t const issue = load_position(c);
   std::uint32_t const stored = facts.at[producer];
   schedule order;
-  order.order.reserve(c.order.size() + copies.size() + 2);
+  order.order.reserve(c.order.size() + copies.size() + 3);
   for (std::uint32_t i = 0; i < c.order.size(); ++i) {
+    if (i == pause && wait != nothing<op_id>) order.order.push_back(wait);
     if (i == issue) order.order.push_back(load);
     if (i == resume) order.order.insert(order.order.end(), copies.begin(), copies.end());
     order.order.push_back(c.order[i]);
@@ -114,23 +150,67 @@ bool swap_out::outline(candidate<G> const& c, replay_facts const& facts, edit_ou
     out.reads.push_back(whole);
     handle = value_id{next++};
   }
-  out.runs.push_back({edit_outline::kind::load, nothing<op_id>, whole, load_position(c),
-                      static_cast<std::uint32_t>(out.reads.size())});
-  out.reads.push_back(handle);
+  auto const reads_handle = [&](edit_outline::kind what, std::uint32_t before) {
+    out.runs.push_back({what, nothing<op_id>, whole, before, static_cast<std::uint32_t>(out.reads.size())});
+    out.reads.push_back(handle);
+  };
+  if (pauses(c)) reads_handle(edit_outline::kind::wait, pause), handle = value_id{next++};
+  reads_handle(edit_outline::kind::load, load_position(c));
   op_id const maybe_dead[] = {producer};
   late.outline(out, value_id{next}, maybe_dead);
   return true;
 }
 
 template <class G>
+bool stall::outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
+  auto const& g = c.graph;
+  if (before <= facts.at[store] || before >= c.order.size()) return false;
+  out.clear();
+  auto const handle = g.output(store);
+  auto const waited = id_at<value_id>(g.value_count());
+  std::vector<op_id> gone;
+  out.runs.push_back({edit_outline::kind::wait, nothing<op_id>, g.inputs(store)[0], before, 0});
+  out.reads.push_back(handle);
+  auto const give = [&](value_id from) {
+    for (auto const& u : g.uses(from))
+      if (facts.at[u.op] >= before && !g.template as<op::wait>(u.op)) out.rereads.push_back({u.op, from, waited});
+  };
+  give(handle);
+  for (auto const& u : g.uses(handle))
+    if (facts.at[u.op] >= before && g.template as<op::wait>(u.op)) give(g.output(u.op)), gone.push_back(u.op);
+  if (out.rereads.empty()) return false;
+  detail::leave_out(g, std::move(gone), out);
+  return true;
+}
+
+template <class G>
+std::optional<edited<G>> stall::apply(candidate<G> const& c) const {
+  auto const& g = c.graph;
+  edit_outline what;
+  if (!outline(c, replay_facts(g, c.order), what)) return std::nullopt;
+  graph_editor edit{g};
+  value_id const waited = edit.add(op::wait{}, {what.reads[0]})[0];
+  op_id const wait = edit.graph().producer(waited);
+  for (auto const& r : what.rereads) edit.replace_uses(r.from, waited, {&r.reader, 1});
+  schedule order;
+  order.order.reserve(c.order.size() + 1);
+  for (std::uint32_t i = 0; i < c.order.size(); ++i) {
+    if (i == before) order.order.push_back(wait);
+    order.order.push_back(c.order[i]);
+  }
+  return detail::finish_edit<G>(std::move(edit), std::move(order), span_of(what.left_out));
+}
+
+template <class G>
 std::string swap_out::describe(candidate<G> const& c) const {
   auto const o = c.graph.producer(c.graph.record(storage).first);
   return "swap " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(c.graph.origin(o))) + " (" +
-         std::to_string(c.graph.bytes(storage)) + " bytes), back before position " + std::to_string(resume);
+         std::to_string(c.graph.bytes(storage)) + " bytes), back before position " + std::to_string(resume) +
+         (pause ? ", waited for at position " + std::to_string(pause) : std::string());
 }
 
 namespace detail {
-/// A swap for each gap at the peak, worth its bytes times its idle seconds.
+/// A swap for each gap at the peak, worth its bytes times its idle seconds; with a wait where its store would end too late.
 struct find_swaps {
   double bytes_per_second;
 
@@ -140,25 +220,71 @@ struct find_swaps {
 template <class G>
 plain_vector<scored<swap_out>> find_swaps::operator()(candidate<G> const& c) const {
   plain_vector<scored<swap_out>> found;
-  for (auto const& g : gaps_at(c.graph, c.order, c.result, c.result.peak_position)) {
+  auto const peak = c.result.peak_position;
+  auto const gaps = gaps_at(c.graph, c.order, c.result, peak);
+  if (gaps.empty()) return found;
+  auto const at = positions(c.order);
+  plain_vector<seconds_t> link(peak + 1);  // when the link out is free, by position
+  for (std::uint32_t p = 0; p < peak; ++p)
+    link[p + 1] = c.graph.template as<op::store>(c.order[p]) ? c.result.end[p] : link[p];
+  for (auto const& g : gaps) {
     if (!flow::is_swappable(c.graph, g.storage)) continue;
+    auto const bytes = static_cast<double>(c.graph.bytes(g.storage));
     auto const idle = c.result.start[g.resume] - c.result.end[g.left];
-    if (double const score = static_cast<double>(c.graph.bytes(g.storage)) * idle; score > 0)
-      found.push_back({score, {g.storage, g.left, g.resume, bytes_per_second}});
+    double const score = bytes * idle;
+    if (!(score > 0)) continue;
+    auto const made = at[c.graph.producer(c.graph.record(g.storage).first)];
+    auto const outside =
+        std::max(link[made + 1 < peak ? made + 1 : peak], c.result.end[made]) + bytes / bytes_per_second;
+    found.push_back(
+        {score, {g.storage, g.left, g.resume, bytes_per_second, outside > c.result.start[peak] ? peak : 0}});
   }
   return found;
 }
+
+/// A stall for each store that is still under way at the peak, worth its bytes.
+struct find_stalls {
+  template <class G>
+  plain_vector<scored<stall>> operator()(candidate<G> const& c) const {
+    plain_vector<scored<stall>> found;
+    auto const peak = c.result.peak_position;
+    for (std::uint32_t p = 0; p < peak; ++p) {
+      auto const o = c.order[p];
+      if (!c.graph.template as<op::store>(o) || c.result.end[p] <= c.result.start[peak]) continue;
+      auto const s = c.graph.storage(c.graph.inputs(o)[0]);
+      if (!c.graph.is_resident(s) && c.result.live[s].last >= peak)
+        found.push_back({static_cast<double>(c.graph.bytes(s)), {o, peak}});
+    }
+    return found;
+  }
+};
+
+struct swap_values {
+  double bytes_per_second;
+  template <class G>
+  auto operator()(candidate<G> const& c) const {
+    return ranked_stream<swap_out, G, find_swaps>(c, find_swaps{bytes_per_second});
+  }
+};
+struct stall_for_stores {
+  template <class G>
+  auto operator()(candidate<G> const& c) const {
+    return ranked_stream<stall, G, find_stalls>(c, {});
+  }
+};
 }  // namespace detail
 
-/// The mutator: `swap_out` for every gap at the peak, the most bytes times idle seconds first.
+/// The mutator: `swap_out` for every gap at the peak, the most bytes times idle seconds first, and in turn with it `stall`
+/// for every store that is under way there, the most bytes first.
 struct swap {
   double bytes_per_second = 16e9;  // of the link
 
+  constexpr permissions allows() const { return {.swap = bytes_per_second}; }
   template <class G>
     requires std::derived_from<G, op_graph>
   auto operator()(candidate<G> const& c) const {
-    using find = detail::find_swaps;
-    return detail::ranked_stream<swap_out, G, find>(c, find{bytes_per_second});
+    using detail::stall_for_stores, detail::swap_values;
+    return detail::zip_stream<G, swap_values, stall_for_stores>({swap_values{bytes_per_second}, stall_for_stores{}}, c);
   }
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <neap/core/number_map.hpp>
+#include <neap/ir/stored.hpp>
 #include <neap/mutate/late_readers.hpp>
 #include <neap/mutate/replay_facts.hpp>
 
@@ -38,7 +39,7 @@ struct share_results {
   static bool may_share(op_graph const& g, op_id a, op_id b) {
     if (a == b || g.digest(a) != g.digest(b) || g.outputs(a).size() != g.outputs(b).size() || g.outputs(a).empty())
       return false;
-    if (g.record(a).part != g.record(b).part || g.as<op::store>(a) || g.as<op::load>(a)) return false;
+    if (g.record(a).part != g.record(b).part || is_swap_op(g, a)) return false;
     if (g.as<op::opaque>(a) && g.origin(a) != g.origin(b)) return false;  // whoever draws has draws of its own
     for (std::size_t j = 0; j < g.outputs(a).size(); ++j) {
       auto const x = g.outputs(a)[j], y = g.outputs(b)[j];
@@ -54,7 +55,21 @@ struct share_results {
   }
 };
 
-/// The readers of a loaded value read what was stored; the load goes, and with its last load the store.
+namespace detail {
+/// The loads of what an op stores.
+inline plain_vector<op_id> loads_of(op_graph const& g, op_id store) {
+  plain_vector<op_id> found;
+  plain_vector<value_id> handles;
+  handles.push_back(g.output(store));
+  for (std::size_t k = 0; k < handles.size(); ++k)
+    for (auto const& u : g.uses(handles[k]))
+      if (g.as<op::load>(u.op)) found.push_back(u.op);
+      else if (g.as<op::wait>(u.op)) handles.push_back(g.output(u.op));
+  return found;
+}
+}  // namespace detail
+
+/// The readers of a loaded value read what was stored; the load goes, and with its last load the store and its waits.
 struct keep_in_memory {
   op_id load = nothing<op_id>;
   bool all = false;  // every other load of the stored value as well
@@ -64,26 +79,24 @@ struct keep_in_memory {
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c) const {
     auto const& g = c.graph;
-    auto const handle = g.inputs(load)[0];
-    auto const store = g.producer(handle);
-    if (store == nothing<op_id> || !g.template as<op::store>(store)) return std::nullopt;
+    auto const store = store_of(g, g.inputs(load)[0]);
+    if (store == nothing<op_id>) return std::nullopt;
     auto const v = g.inputs(store)[0];
     if (g.record(g.storage(v)).updates) return std::nullopt;
     graph_editor edit{g};
     plain_vector<op_id> gone;
-    for (auto const& u : g.uses(handle)) {
-      if (!g.template as<op::load>(u.op) || (!all && u.op != load)) continue;
-      auto const loaded = g.output(u.op);
+    for (auto o : all ? detail::loads_of(g, store) : plain_vector<op_id>{load}) {
+      auto const loaded = g.output(o);
       if (!(g.layout(loaded) == g.layout(v)) || g.record(g.storage(loaded)).updates || g.is_kept(loaded))
         return std::nullopt;
       edit.replace_uses(loaded, v);
-      gone.push_back(u.op);
+      gone.push_back(o);
     }
     return detail::finish_edit<G>(std::move(edit), c.order, span_of(gone));
   }
   template <class G>
   std::string describe(candidate<G> const& c) const {
-    auto const store = c.graph.producer(c.graph.inputs(load)[0]);
+    auto const store = store_of(c.graph, c.graph.inputs(load)[0]);
     auto const v = c.graph.inputs(store)[0];
     return "keep " + std::to_string(c.graph.bytes(c.graph.storage(v))) + " bytes in memory" +
            (all ? " throughout" : " up to a load");
@@ -108,9 +121,9 @@ struct undo_stretch {
     for (auto p = begin; p < end && p < c.order.size(); ++p) {
       auto const o = c.order[p];
       if (g.template as<op::load>(o)) {
-        auto const store = g.producer(g.inputs(o)[0]);
+        auto const store = store_of(g, g.inputs(o)[0]);
         auto const loaded = g.output(o);
-        if (store == nothing<op_id> || !g.template as<op::store>(store)) continue;
+        if (store == nothing<op_id>) continue;
         auto const v = g.inputs(store)[0];
         if (g.record(g.storage(v)).updates || g.record(g.storage(loaded)).updates || g.is_kept(loaded) ||
             !(g.layout(loaded) == g.layout(v)))
@@ -180,9 +193,9 @@ class keep_stream {
     while (position_ < c.order.size()) {
       auto const o = c.order[position_++];
       if (!c.graph.template as<op::load>(o)) continue;
-      auto const handle = c.graph.inputs(o)[0];
-      auto const readers = c.graph.uses(handle);
-      if (readers.size() > 1 && readers.front().op == o) all_ = o;
+      auto const store = store_of(c.graph, c.graph.inputs(o)[0]);
+      if (store == nothing<op_id>) continue;
+      if (auto const all = detail::loads_of(c.graph, store); all.size() > 1 && all[0] == o) all_ = o;
       return keep_in_memory{o, false};
     }
     return std::nullopt;

@@ -11,6 +11,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/foreign_graph.hpp>
+#include <neap/ir/stored.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/plan/foreign_plan.hpp>
@@ -125,9 +126,12 @@ class foreign_teller {
     } else if (g_.as<op::store>(s.op)) {
       t.kind = foreign_step::store;
       t.inputs.push_back(instance(g_.inputs(s.op)[0]));
+    } else if (g_.as<op::wait>(s.op)) {
+      t.kind = foreign_step::wait;
+      t.stored_by = step_of_[store_of(g_, g_.inputs(s.op)[0])];
     } else {
       t.kind = foreign_step::load;
-      t.stored_by = step_of_[g_.producer(g_.inputs(s.op)[0])];
+      t.stored_by = step_of_[store_of(g_, g_.inputs(s.op)[0])];
       t.outputs.push_back(instance(g_.output(s.op)));
     }
     return t;
@@ -142,7 +146,7 @@ class foreign_teller {
     auto const p = g_.producer(v);
     if (p == nothing<op_id>) return image_.sources[index(v)].value;
     auto const* x = g_.as<op::foreign>(p);
-    if (!x) return owners(g_.inputs(p)[0]);  // a load is what was stored, a store's result what it stores
+    if (!x) return owners(g_.inputs(p)[0]);  // a load is what was stored, a handle what its store stores
     auto j = index(v) - index(g_.outputs(p).front());
     for (value_id out : flow::outputs(owner_, id_at<op_id>(static_cast<std::size_t>(x->id))))
       if (j-- == 0) return out;

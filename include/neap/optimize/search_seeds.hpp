@@ -1,13 +1,15 @@
 // Where a search starts, beside the orders it is given: recomputation by segments (checkpoint_seeds.hpp), fissions
-// (fission_seeds.hpp), candidates that somebody else makes (starting_points.hpp).
+// (fission_seeds.hpp), what is moved out (mutate/offload.hpp), candidates that somebody else makes (starting_points.hpp).
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/mutate/checkpoint.hpp>
+#include <neap/mutate/offload.hpp>
 #include <neap/optimize/checkpoint_seeds.hpp>
 #include <neap/optimize/fission_seeds.hpp>
 #include <neap/optimize/search_state.hpp>
 #include <neap/optimize/starting_points.hpp>
+#include <neap/schedule/refine.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -40,6 +42,7 @@ class search_seeds {
   void plant_all(std::vector<node_ptr>& starts) {
     if (fissions_) plant_parts(starts);
     if (state_.allowed.recompute) plant(starts);
+    if (state_.allowed.swap > 0) plant_offloads(0.4);
   }
   /// Recomputation by segments: what reaches the limits, for each price the best.
   void plant(std::vector<node_ptr> const& starts, bool again = false) {
@@ -118,6 +121,39 @@ class search_seeds {
         if (limited) break;
       }
   }
+  /// What is needed last moves out, of the original order and of candidates that are still too large, or have time left:
+  /// of each the quickest that reaches the limit of memory, or the smallest within that of latency.
+  void plant_offloads(double part) {
+    seeding_time const measured(state_.options.profile, state_.judge().profile);
+    bool const limited = state_.goal.limits_memory;
+    for (auto const& from : grounds_of_offloads()) {
+      node_ptr best;
+      auto const peak = from->state.result.peak_bytes;
+      auto missed = limited ? state_.target : std::min(state_.out.lower_bound_bytes, peak);
+      for (auto target = limited ? missed : peak / 4 * 3; !state_.out_of_time(part);) {
+        bool any = false;
+        for (double const lead : {0.0, 1.0, 3.0}) {
+          if (state_.out_of_time(part)) break;
+          auto n = offload_from(from, target, lead);
+          if (!n || n->state.result.latency > state_.goal.latency) continue;
+          any = true;
+          if (!best || (limited ? state_.beats(n->state.result, best->state.result)
+                                : n->state.result.peak_bytes < best->state.result.peak_bytes))
+            best = std::move(n);
+        }
+        if (limited) {
+          if (target != missed) break;
+          target = missed - missed / 16;  // room for loads to begin early
+          continue;
+        }
+        auto const reached = best ? best->state.result.peak_bytes : peak;
+        if (!any) missed = std::max(missed, target);
+        if (reached - missed < peak / 64) break;
+        target = missed + (reached - missed) / 2;
+      }
+      if (best) state_.queue.push_back(std::move(best));
+    }
+  }
   /// When all that was waiting has been tried: the fissions that are next in line, then those nearer to the best ones.
   /// Whether there are any.
   bool sharpen() {
@@ -129,6 +165,33 @@ class search_seeds {
 
  private:
   using graph_type = std::remove_cvref_t<decltype(std::declval<State>().graph)>;
+
+  /// The original order, and candidates between it and what is asked for that no other one beats, some at even distances.
+  std::vector<node_ptr> grounds_of_offloads() const {
+    auto all = state_.queue;
+    std::erase_if(all, [&](node_ptr const& n) {
+      auto const& r = n->state.result;
+      return n->how || r.latency > state_.goal.latency || (state_.goal.limits_memory && r.peak_bytes <= state_.target);
+    });
+    std::stable_sort(all.begin(), all.end(), is_quicker);
+    std::vector<node_ptr> front;
+    auto smallest = original_->state.result.peak_bytes;
+    for (auto const& n : all)
+      if (auto const peak = n->state.result.peak_bytes; peak < smallest) smallest = peak, front.push_back(n);
+    std::vector<node_ptr> found{original_};
+    constexpr std::size_t most = 4;
+    for (std::size_t k = 0; k < most && k < front.size(); ++k)
+      found.push_back(front[front.size() <= most ? k : k * (front.size() - 1) / (most - 1)]);
+    return found;
+  }
+  node_ptr offload_from(node_ptr const& from, bytes_t target, double lead) {
+    offload const m{target, state_.allowed.swap, lead};
+    auto e = m.apply(from->state);
+    if (!e) return nullptr;
+    flow_facts const facts(e->graph, state_.judge().cost(), state_.options.memory);
+    e->order = refine{.limit = target, .sink = false}(facts, e->order);
+    return state_.judge_edit(from, m, std::move(*e), true);
+  }
 
   struct told {
     std::string how;

@@ -13,15 +13,16 @@ namespace neap::inline v0 {
 /// Of a graph and an order of it. Ids below the graph's numbers of values are its own; the values of new ops are numbered
 /// on from there, in the order of `runs`.
 struct edit_outline {
-  enum class kind : std::uint8_t { again, store, load };
+  enum class kind : std::uint8_t { again, store, load, wait };
   /// A new op, right before a position of the order; several at one place as they stand here.
   struct run {
     kind what = kind::again;
-    op_id like = nothing<op_id>;         // what runs again: operator, time, workspace, types are this one's
-    value_id moved = nothing<value_id>;  // what a store or a load is of, a value of the graph that fills its storage
-    std::uint32_t before = 0;            // the position
-    std::uint32_t reads = 0;             // where its inputs begin in `reads`: as many as `like` has; one of a transfer
-    seconds_t seconds = 0;  // of a transfer: whoever judges the outline says it (simulate/transfer_costs.hpp)
+    op_id like = nothing<op_id>;  // what runs again: operator, time, workspace, types are this one's
+    value_id moved =
+        nothing<value_id>;     // what a store, a load or a wait is of, a value of the graph that fills its storage
+    std::uint32_t before = 0;  // the position
+    std::uint32_t reads = 0;   // where its inputs begin in `reads`: as many as `like` has; one of a transfer or a wait
+    seconds_t seconds = 0;     // of a transfer: whoever judges the outline says it (simulate/transfer_costs.hpp)
   };
   /// An op of the graph that reads another value in a value's place, wherever it reads that.
   struct reread {

@@ -31,13 +31,14 @@ struct foreign_step {
   enum kind_of_step : std::uint8_t {
     compute,  // the graph's op `op` runs
     store,    // inputs[0] is copied outside
-    load      // what step `stored_by` stored is copied into the buffer of outputs[0]
+    load,     // what step `stored_by` stored is copied into the buffer of outputs[0]
+    wait  // nothing is done: later computations begin when what step `stored_by` stores is outside (`waits` says so)
   };
   kind_of_step kind = compute;
   op_stream stream = op_stream::compute;
-  op_id op = nothing<op_id>;           // the graph's; of a store or a load: nothing
+  op_id op = nothing<op_id>;           // the graph's; of a transfer or a wait: nothing
   std::uint32_t copy = 0;              // how many times the op has run before
-  std::uint32_t stored_by = no_id;     // of a load
+  std::uint32_t stored_by = no_id;     // of a load or a wait
   seconds_t start = 0, end = 0;        // by the cost model, from the beginning
   bytes_t workspace_bytes = 0;         // rounded up; 0: none
   bytes_t workspace_offset = 0;        // in the arena

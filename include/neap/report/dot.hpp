@@ -63,19 +63,20 @@ class dot_writer {
   }
 
  private:
-  enum class box_kind : std::uint8_t { forward, backward, update, view, recomputed, store, load };
+  enum class box_kind : std::uint8_t { forward, backward, update, view, recomputed, store, load, wait };
   struct look {
     char const* name;
     char const* style;
   };
-  static constexpr std::array<look, 7> box_looks{
+  static constexpr std::array<look, 8> box_looks{
       {{"forward", "fillcolor=\"#dbe7f5\""},
        {"backward", "fillcolor=\"#f7e3c4\""},
        {"update in place", "fillcolor=\"#d5ead0\", color=\"#2e7d32\""},
        {"view: costs nothing", "fillcolor=\"#ffffff\", style=\"filled,dashed\""},
        {"computed again", "fillcolor=\"#f2b5a7\", color=\"#c8553d\""},
        {"store: moved out", "fillcolor=\"#d3c8e8\", shape=cds"},
-       {"load: brought in", "fillcolor=\"#b8d2ee\", shape=cds"}}};
+       {"load: brought in", "fillcolor=\"#b8d2ee\", shape=cds"},
+       {"wait: for a store to end", "fillcolor=\"#ece7f5\", shape=octagon"}}};
   static constexpr std::array<char const*, 9> role_fill{"#fff2b3", "#e6d0a8", "#e9e9e9", "#c9efe6", "#f3f3f3",
                                                         "#ffffff", "#f9d0de", "#dff5c8", "#ff9d8a"};
 
@@ -86,6 +87,7 @@ class dot_writer {
   box_kind kind_of(op_id o) const {
     if (g_.as<op::store>(o)) return box_kind::store;
     if (g_.as<op::load>(o)) return box_kind::load;
+    if (g_.as<op::wait>(o)) return box_kind::wait;
     if (again_[o]) return box_kind::recomputed;
     if (flow::is_view(g_, o)) return box_kind::view;
     for (auto v : g_.outputs(o))

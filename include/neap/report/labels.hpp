@@ -40,7 +40,8 @@ inline std::string op_label(op_graph const& g, op_id o) {
 /// store or a load makes is called like what they move.
 inline std::string value_label(op_graph const& g, value_id v) {
   auto const p = g.producer(v);
-  if (p != nothing<op_id> && (g.as<op::store>(p) || g.as<op::load>(p))) return value_label(g, g.inputs(p)[0]);
+  if (p != nothing<op_id> && (g.as<op::store>(p) || g.as<op::load>(p) || g.as<op::wait>(p)))
+    return value_label(g, g.inputs(p)[0]);
   if (!g.name(v).empty()) return std::string(g.name(v));
   if (p == nothing<op_id>) return std::string(name_of(g.role(v))) + "." + std::to_string(index(v));
   auto const k = index(v) - index(g.output(p));

@@ -155,7 +155,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
   rows("nodes", p.steps.size(), [&](std::size_t i) {
     op_id const o = p.steps[i].op;
     auto const* x = g.template as<op::opaque>(o);
-    bool const transfer = p.steps[i].stream != op_stream::compute;
+    bool const transfer = p.steps[i].stream != op_stream::compute || g.template as<op::wait>(o);
     std::string t = "{\"name\":" + json_text(g.name(o)) + ",\"op\":" +
                     (x ? json_text(g.text(x->target)) : json_text("neap." + std::string(g.facets(o).name))) +
                     ",\"in\":[";

@@ -174,11 +174,20 @@ class outlined_facts : public flow_facts {
   }
 
   void add_transfer(edit_outline const& outline, edit_outline::run const& t) {
+    auto const read = outline.reads[t.reads];
+    if (t.what == edit_outline::kind::wait) {  // looks at the handle that it waits for
+      auto const o = begin_row(0, op_stream::compute, 0);
+      auto const begin = touch_end_;
+      wait_for(producer_of(read)), touch(begin, storage_of(read));
+      made_.push_back({storage_of(read), o});
+      end_row(o, 0);
+      return;
+    }
     bool const stores = t.what == edit_outline::kind::store;
     has_transfers_ = true;
     auto const o = begin_row(t.seconds, stores ? op_stream::to_host : op_stream::to_device, 0);
     auto const begin = touch_end_;
-    wait_for(producer_of(outline.reads[t.reads])), touch(begin, storage_of(outline.reads[t.reads]));
+    wait_for(producer_of(read)), touch(begin, storage_of(read));
     auto const s = add_storage(stores ? 0 : bytes_[g_->storage(t.moved)], o);
     touch(begin, s);
     made_.push_back({s, o});

@@ -96,12 +96,12 @@ inline bool check_what_is_computed(op_graph const& original, op_graph const& g, 
       bool ok = g.inputs(o).size() == 1 && g.outputs(o).size() == 1;
       if (ok) {
         auto const in = g.inputs(o)[0];
-        auto const p = g.producer(in);
         auto a = g.layout(in), b = g.layout(g.output(o));
         a.offset = b.offset = 0;  // a load makes a storage of its own
-        ok = a == b && (is_store(g, o) || (p != nothing<op_id> && is_store(g, p)));
+        ok = a == b && (is_store(g, o) || stored_by(g, in) != nothing<op_id>);
       }
-      if (!ok) report(kind::bad_transfer, o, describe(g, o) + " is not a store or load of one value");
+      if (!ok)
+        report(kind::bad_transfer, o, describe(g, o) + " is not a store or load of one value, or a wait for its store");
       continue;
     }
     // What was it meant to be? The original op of its origin, the one most alike.

@@ -1,5 +1,5 @@
 // What every value of a graph is, as a number: two values with one number are computed by the same operators from the
-// same sources, in this graph or in another one. Copies have the number of what they copy, load(store(x)) has x's. With
+// same sources, in this graph or in another one. Copies have the number of what they copy, load(wait(store(x))) has x's. With
 // it the verifier compares a planned graph with the original without trusting the planner's word on which op copies which.
 //
 // (Value numbering: Cocke and Schwartz 1970; here over two graphs, by 128-bit digests.)
@@ -20,7 +20,16 @@ namespace neap::inline v0::detail::verifying {
 
 inline bool is_store(op_graph const& g, op_id o) { return g.as<op::store>(o) != nullptr; }
 inline bool is_load(op_graph const& g, op_id o) { return g.as<op::load>(o) != nullptr; }
-inline bool is_transfer(op_graph const& g, op_id o) { return is_store(g, o) || is_load(g, o); }
+inline bool is_wait(op_graph const& g, op_id o) { return g.as<op::wait>(o) != nullptr; }
+/// Stores, loads and waits: what moves values and computes none.
+inline bool is_transfer(op_graph const& g, op_id o) { return is_store(g, o) || is_load(g, o) || is_wait(g, o); }
+/// The store whose handle this is, of all the waits that hand it on; nothing if none is.
+inline op_id stored_by(op_graph const& g, value_id v) {
+  auto o = g.producer(v);
+  for (std::size_t k = 0; o != nothing<op_id> && is_wait(g, o) && k < g.op_count(); ++k)
+    o = g.inputs(o).size() == 1 ? g.producer(g.inputs(o)[0]) : nothing<op_id>;
+  return o != nothing<op_id> && is_store(g, o) ? o : nothing<op_id>;
+}
 
 inline bool updates_in_place(op_graph const& g, op_id o) {
   for (auto v : g.outputs(o))
@@ -162,8 +171,9 @@ struct numbers {
         out = value[in].mix(stored_mark);
         return;
       }
-      auto const p = g.producer(in);
-      out = p != nothing<op_id> && is_store(g, p) ? value[g.inputs(p)[0]] : value[in].mix(~stored_mark);
+      auto const p = stored_by(g, in);
+      if (is_wait(g, o)) out = value[in];
+      else out = p != nothing<op_id> ? value[g.inputs(p)[0]] : value[in].mix(~stored_mark);
       return;
     }
     digest d = plain[o].mix(types[o].low).mix(types[o].high);

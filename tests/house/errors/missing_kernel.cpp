@@ -7,7 +7,8 @@ struct my_square {
   void infer(neap::shape_context& c) const { c.fresh(c.in(0)); }
   void relate(neap::dim_context& c) const { c.aligned(0, 0); }
 };
-struct my_operators : neap::operator_set<neap::op::opaque, neap::op::store, neap::op::load, my_square> {};
+struct my_operators : neap::operator_set<neap::op::opaque, neap::op::store, neap::op::load, neap::op::wait, my_square> {
+};
 
 int main() {
   neap::host_backend backend;

@@ -1,0 +1,184 @@
+// offload: wherever an order's bytes pass a target, what is needed last leaves memory until then (Belady 1966, with a link
+// that takes time): all swaps of an order at once, where `swap` makes one. Stores are issued right after what makes the
+// value, so that they hide behind what follows; where bytes are needed before a store has ended, computations wait for it.
+#pragma once
+
+#include <neap/core/csr.hpp>
+#include <neap/mutate/swap.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <queue>
+#include <string>
+#include <vector>
+
+namespace neap::inline v0 {
+
+/// A mutation. Loads stand right before their readers: schedule/refine.hpp advances them as memory allows.
+struct offload {
+  bytes_t target = 0;              // of the peak
+  double bytes_per_second = 16e9;  // of the link
+  double lead = 0;                 // what is loaded counts as back so many times its transfer before it is read
+
+  friend bool operator==(offload const&, offload const&) = default;
+
+  /// Nothing if nothing need leave. O((ops + edges) log ops), and the edit.
+  template <class G>
+  std::optional<edited<G>> apply(candidate<G> const& c) const;
+  template <class G>
+  std::string describe(candidate<G> const&) const {
+    return "move out what is needed last, down to " + std::to_string(target) + " bytes";
+  }
+};
+
+namespace detail {
+
+/// A value's absence from memory.
+struct absence {
+  storage_id storage;
+  std::uint32_t left, from, resume;  // last read before; first position without it; first position that reads it again
+};
+
+/// What leaves memory, by resume. The storages in `may_leave` are considered.
+NEAP_ONCE plain_vector<absence> absences(op_graph const& g, schedule const& order, simulation const& result,
+                                         std::vector<bool> const& may_leave, offload const& how) {
+  auto const n = static_cast<std::uint32_t>(order.size());
+  // Each op's storages, and of each storage the next position that touches it.
+  csr<storage_id, std::uint32_t> touched;
+  touched.build(g.storage_count(), [&](auto&& pair) {
+    std::vector<std::uint32_t> last(g.storage_count(), no_id);
+    for (std::uint32_t p = 0; p < n; ++p) {
+      auto const see = [&](value_id v) {
+        auto const s = g.storage(v);
+        if (may_leave[index(s)] && last[index(s)] != p) pair(s, p), last[index(s)] = p;
+      };
+      for (auto v : g.inputs(order[p])) see(v);
+      for (auto v : g.outputs(order[p])) see(v);
+    }
+  });
+  struct entry {
+    std::uint32_t next, left;
+    storage_id storage;
+    bool operator<(entry const& o) const { return next < o.next || (next == o.next && storage < o.storage); }
+  };
+  std::priority_queue<entry> idle;
+  std::vector<std::uint32_t> row(g.storage_count(), 0);
+  plain_vector<bytes_t> back;  // by position: what comes back there
+  back.assign(n + 1, 0);
+  bytes_t away = 0;
+  plain_vector<absence> found;
+  for (std::uint32_t p = 0; p < n; ++p) {
+    away -= back[p];
+    while (result.bytes_at[p] - away > how.target && !idle.empty()) {
+      auto const e = idle.top();
+      if (e.next <= p) break;  // nothing here is idle
+      idle.pop();
+      auto const bytes = g.bytes(e.storage);
+      double const transfer = how.lead * static_cast<double>(bytes) / how.bytes_per_second;
+      auto until = e.next;
+      while (until > p && result.start[e.next] - result.start[until] < transfer) --until;
+      if (until == p) continue;
+      found.push_back({e.storage, e.left, p, e.next});
+      away += bytes, back[until] += bytes;
+    }
+    auto const seen = [&](value_id v) {
+      auto const s = g.storage(v);
+      if (!may_leave[index(s)]) return;
+      auto const positions = touched[s];
+      auto& k = row[index(s)];
+      if (k >= positions.size() || positions[k] != p) return;
+      if (++k < positions.size()) idle.push({positions[k], p, s});
+    };
+    for (auto v : g.inputs(order[p])) seen(v);
+    for (auto v : g.outputs(order[p])) seen(v);
+  }
+  std::stable_sort(found.begin(), found.end(), [](absence const& a, absence const& b) { return a.resume < b.resume; });
+  return found;
+}
+
+}  // namespace detail
+
+template <class G>
+std::optional<edited<G>> offload::apply(candidate<G> const& c) const {
+  auto const& g = c.graph;
+  auto const n = static_cast<std::uint32_t>(c.order.size());
+  auto may_leave = detail::movable_storages(g);
+  for (auto s : g.storages()) {
+    if (!may_leave[index(s)]) continue;
+    auto const whole = g.record(s).first;
+    bool const taken_over = c.result.takes_over[s] != nothing<storage_id>;
+    may_leave[index(s)] = flow::is_swappable(g, s) && !taken_over && !c.result.live[s].empty() &&
+                          g.bytes(s) * 10'000 > c.result.peak_bytes && swap_out{s, 0, 0}.can_leave(g) &&
+                          g.producer(whole) != nothing<op_id>;
+  }
+  for (auto s : g.storages())  // what gives its bytes to another one has to be there
+    if (auto const from = c.result.takes_over[s]; from != nothing<storage_id>) may_leave[index(from)] = false;
+  auto const all = detail::absences(g, c.order, c.result, may_leave, *this);
+  if (all.empty()) return std::nullopt;
+
+  replay_facts const facts(g, c.order);
+  detail::late_readers late(g, facts, c.result, 64, 0);
+  graph_editor edit{g};
+  // Stores, in the order in which they are issued; when the link will have done with them if nobody waits.
+  std::vector<value_id> handle(g.storage_count(), nothing<value_id>);
+  std::vector<seconds_t> outside(g.storage_count(), 0);
+  std::vector<std::vector<op_id>> after(n), waits(n), before(n);
+  std::vector<storage_id> in_order;
+  for (auto const& a : all) in_order.push_back(a.storage);
+  std::sort(in_order.begin(), in_order.end(), [&](storage_id a, storage_id b) {
+    auto const x = facts.at[g.producer(g.record(a).first)], y = facts.at[g.producer(g.record(b).first)];
+    return x < y || (x == y && a < b);
+  });
+  in_order.erase(std::unique(in_order.begin(), in_order.end()), in_order.end());
+  seconds_t link = 0;
+  for (auto s : in_order) {
+    auto const whole = g.record(s).first;
+    auto const made = facts.at[g.producer(whole)];
+    if (auto const known = swap_out{s, made, n}.stored_before(g, facts); known != nothing<value_id>) {
+      handle[index(s)] = known;
+      if (auto const store = store_of(g, known); facts.at[store] > made)
+        outside[index(s)] = c.result.end[facts.at[store]];
+      continue;
+    }
+    handle[index(s)] = edit.add(op::store{}, {whole})[0];
+    after[made].push_back(edit.graph().producer(handle[index(s)]));
+    link = std::max(link, c.result.end[made]) + 1.05 * static_cast<double>(g.bytes(s)) / bytes_per_second;
+    outside[index(s)] = link;
+  }
+  std::vector<op_id> copies, maybe_dead;
+  for (auto const& a : all) {
+    auto const whole = g.record(a.storage).first;
+    late.begin(a.storage, a.resume).provide(whole);
+    if (!late.plan()) continue;
+    auto from = handle[index(a.storage)];
+    if (outside[index(a.storage)] > c.result.start[a.from]) {
+      from = edit.add(op::wait{}, {from})[0];
+      waits[a.from].push_back(edit.graph().producer(from));
+      outside[index(a.storage)] = 0;  // the wait that comes first is waited for later, too
+      handle[index(a.storage)] = from;
+    }
+    value_id const loaded = edit.add(op::load{}, {from})[0];
+    before[a.resume].push_back(edit.graph().producer(loaded));
+    copies.clear();
+    late.apply(edit, copies, loaded);
+    before[a.resume].insert(before[a.resume].end(), copies.begin(), copies.end());
+    maybe_dead.insert(maybe_dead.end(), copies.begin(), copies.end());
+    maybe_dead.insert(maybe_dead.end(), late.copied().begin(), late.copied().end());
+    maybe_dead.push_back(edit.graph().producer(loaded));
+    maybe_dead.push_back(g.producer(whole));
+  }
+  for (auto s : in_order)
+    if (auto const o = edit.graph().producer(handle[index(s)]); index(o) >= g.op_count()) maybe_dead.push_back(o);
+  schedule order;
+  order.order.reserve(n + maybe_dead.size());
+  for (std::uint32_t i = 0; i < n; ++i) {
+    order.order.insert(order.order.end(), waits[i].begin(), waits[i].end());
+    order.order.insert(order.order.end(), before[i].begin(), before[i].end());
+    order.order.push_back(c.order[i]);
+    order.order.insert(order.order.end(), after[i].begin(), after[i].end());
+  }
+  return detail::finish_edit<G>(std::move(edit), std::move(order), span_of(maybe_dead));
+}
+
+}  // namespace neap::inline v0
