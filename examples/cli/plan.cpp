@@ -280,11 +280,12 @@ int run(plan_options const& o) {
   double const memory_ratio =
       static_cast<double>(p.peak_bytes) / static_cast<double>(std::max<neap::bytes_t>(found.original.peak_bytes, 1));
   double const latency_ratio = found.original.latency > 0 ? found.best.result.latency / found.original.latency : 1;
-  std::size_t copies = 0, stores = 0, loads = 0, cut = 0;
+  std::size_t copies = 0, stores = 0, loads = 0, waits = 0, cut = 0;
   std::int64_t most_parts = 1;
   for (bool const again : neap::recomputed_ops(p.graph, p.order())) copies += again;
   for (auto x : p.graph.ops()) {
     stores += p.graph.as<neap::op::store>(x) != nullptr, loads += p.graph.as<neap::op::load>(x) != nullptr;
+    waits += p.graph.as<neap::op::wait>(x) != nullptr;
     if (auto const part = p.graph.record(x).part; part != neap::nothing<neap::part_id>) {
       cut += p.graph.part(part).number == 0 && !neap::flow::is_view(p.graph, x);
       most_parts = std::max(most_parts, p.graph.part(part).count);
@@ -309,6 +310,7 @@ int run(plan_options const& o) {
     j["most_parts"] = most_parts;
     j["stores"] = stores;
     j["loads"] = loads;
+    j["waits"] = waits;
     j["candidates"] = found.candidates;
     j["seconds"] = found.seconds;
     j["seed"] = o.seed;
@@ -336,8 +338,9 @@ int run(plan_options const& o) {
     std::printf("%-12s %14s %14s   no order, recomputation or swapping gets below\n", "bound", "",
                 bytes(found.lower_bound_bytes).c_str());
     std::printf(
-        "%zu ops recomputed, %zu in parts (up to %lld), %zu stores, %zu loads; %zu candidates in %.2f s; verified\n",
-        copies, cut, static_cast<long long>(most_parts), stores, loads, found.candidates, found.seconds);
+        "%zu ops recomputed, %zu in parts (up to %lld), %zu stores, %zu loads, %zu waits; %zu candidates in %.2f s; "
+        "verified\n",
+        copies, cut, static_cast<long long>(most_parts), stores, loads, waits, found.candidates, found.seconds);
     if (o.profile) show_profile(found, reading, verifying, elapsed());
   }
   if (!found.fits) complain(o.input.path + ": " + found.why_not());

@@ -2,6 +2,7 @@
 
 #include <neap/ir/verify.hpp>
 #include <neap/mutate/chain.hpp>
+#include <neap/mutate/offload.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
@@ -97,6 +98,25 @@ TEST_CASE("planned execution equals unplanned execution bit for bit: reordered, 
   }
   CHECK(copies > model_count);
   CHECK(stores > model_count / 4);
+}
+
+TEST_CASE("and where all that is needed last moves out, by a link so slow that computations wait for it") {
+  host_backend backend(2);
+  std::size_t waits = 0;
+  for (std::uint64_t seed = 0; seed < model_count; ++seed) {
+    CAPTURE(seed);
+    auto const g = random_model(seed);
+    roofline slow = roofline::host(2);
+    slow.to_host_bytes_per_second = slow.to_device_bytes_per_second = 1e5;
+    auto const order = memory_greedy{}(g, memory_options{});
+    candidate<graph> const c{g, order, simulate(g, order, slow)};
+    auto e = offload{c.result.peak_bytes / 10 * 6, 1e5}.apply(c);
+    if (!e) continue;
+    auto const s = simulate(e->graph, e->order, slow);
+    for (auto x : e->graph.ops()) waits += e->graph.as<op::wait>(x) != nullptr;
+    compare(g, make_plan(candidate<graph>{std::move(e->graph), std::move(e->order), s}, g), seed, backend);
+  }
+  CHECK(waits > model_count / 2);
 }
 
 TEST_CASE("the high water that is reported is where the arena was written, and no plan of other alignments is run") {

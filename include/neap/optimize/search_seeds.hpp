@@ -151,7 +151,7 @@ class search_seeds {
         if (reached - missed < peak / 64) break;
         target = missed + (reached - missed) / 2;
       }
-      if (best) state_.queue.push_back(std::move(best));
+      if (best && best == state_.best) state_.queue.push_back(std::move(best));  // others would only be in the way
     }
   }
   /// When all that was waiting has been tried: the fissions that are next in line, then those nearer to the best ones.
