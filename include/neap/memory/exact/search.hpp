@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -45,6 +46,43 @@ struct search_tricks {
 namespace detail {
 
 enum class ruling : std::uint8_t { found, impossible, spent };
+
+/// What a search asks after each step, with the nodes that it has spent: true ends it early. One type for all that may
+/// end one, so that each search is compiled once.
+struct stop_asked {
+  constexpr virtual bool operator()(std::int64_t nodes) = 0;
+
+ protected:
+  constexpr ~stop_asked() = default;
+};
+/// stop(nodes), which must outlive it.
+template <class Stop>
+struct stop_by final : stop_asked {
+  constexpr explicit stop_by(Stop& f) : stop(f) {}
+  constexpr bool operator()(std::int64_t nodes) override { return stop(nodes); }
+  Stop& stop;
+};
+
+/// One decision as decider.hpp drives it: do the records of a ground fit below a capacity? Capacity and offsets in units.
+class record_search {
+ public:
+  constexpr virtual ~record_search() = default;
+  /// Begins anew.
+  constexpr virtual void start(std::int64_t capacity) = 0;
+  /// Goes on from where it stopped; `stop` is asked after each step, true ends this run with `spent`.
+  constexpr virtual ruling run(stop_asked& stop) = 0;
+  template <class Stop>
+    requires(!std::derived_from<Stop, stop_asked>)
+  constexpr ruling run(Stop const& stop) {
+    stop_by<Stop const> asked(stop);
+    return run(asked);
+  }
+  constexpr virtual std::int64_t offset(std::size_t record) const = 0;
+  constexpr std::int64_t nodes() const { return nodes_; }
+
+ protected:
+  std::int64_t nodes_ = 0;
+};
 
 /// A decision problem, records in order of preference. `Unit` counts bytes divided by their greatest common divisor.
 template <class Unit>
@@ -79,25 +117,23 @@ struct search_ground {
 };
 
 template <class Unit, bool Plain>
-class decision_search {
+class decision_search final : public record_search {
  public:
+  using record_search::run;
   constexpr decision_search(search_ground<Unit> const& ground, search_tricks tricks)
       : ground_(ground),
         tricks_(tricks),
         filled_(ground.section_words(), 0),
         offsets_(ground.count(), 0) {}
 
-  /// Begins anew: do the records fit below `capacity`?
-  constexpr void start(Unit capacity) {
-    capacity_ = capacity, nodes_ = 0;
-    roof_ = (capacity + ground_.grain - 1) / ground_.grain * ground_.grain;
+  constexpr void start(std::int64_t capacity) override {
+    capacity_ = static_cast<Unit>(capacity), nodes_ = 0;
+    roof_ = (capacity_ + ground_.grain - 1) / ground_.grain * ground_.grain;
     frames_.clear();
     hopeless_ = !open_root();
   }
 
-  /// Goes on from where it stopped. `stop(nodes)` is asked after each step; true ends this run with `spent`.
-  template <class Stop>
-  constexpr ruling run(Stop&& stop) {
+  constexpr ruling run(stop_asked& stop) override {
     if (hopeless_) return ruling::impossible;
     while (!frames_.empty()) {
       if (frames_.back().begun) {  // all that its placement left is solved
@@ -118,8 +154,8 @@ class decision_search {
     return ruling::found;
   }
 
+  constexpr std::int64_t offset(std::size_t record) const override { return offsets_[record]; }
   constexpr std::vector<Unit> const& offsets() const { return offsets_; }
-  constexpr std::int64_t nodes() const { return nodes_; }
 
  private:
   static constexpr std::uint32_t none = 0xffffffffu;
@@ -409,7 +445,6 @@ class decision_search {
   std::vector<entry> raised_, dealt_;
   std::vector<std::uint32_t> part_of_;
   std::vector<frame> parts_;
-  std::int64_t nodes_ = 0;
   bool hopeless_ = false;
 };
 

@@ -18,6 +18,7 @@
 #include <neap/memory/records.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -76,10 +77,16 @@ class window_search {
     }
   }
 
+  template <class Stop>
+    requires(!std::derived_from<Stop, stop_asked>)
+  constexpr ruling operator()(std::int64_t capacity, std::int64_t budget, Stop const& stop, std::int64_t& nodes,
+                              std::vector<std::int64_t>& offsets) {
+    stop_by<Stop const> asked(stop);
+    return (*this)(capacity, budget, asked, nodes, offsets);
+  }
   /// Decides `capacity` with at most `budget` nodes; `stop(nodes)` may end it earlier. Adds its nodes to `nodes`; if
   /// found, `offsets` of the records that occupy memory are written.
-  template <class Stop>
-  constexpr ruling operator()(std::int64_t capacity, std::int64_t budget, Stop&& stop, std::int64_t& nodes,
+  constexpr ruling operator()(std::int64_t capacity, std::int64_t budget, stop_asked& stop, std::int64_t& nodes,
                               std::vector<std::int64_t>& offsets) {
     if (pairs_.size() > most_pairs) return ruling::spent;
     auto const n = records_.size();
