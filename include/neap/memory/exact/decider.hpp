@@ -7,6 +7,7 @@
 // memory/exact/window_search.hpp after it.
 #pragma once
 
+#include <neap/core/sort.hpp>
 #include <neap/memory/exact/continuations.hpp>
 #include <neap/memory/exact/fill_search.hpp>
 #include <neap/memory/exact/fillers.hpp>
@@ -134,7 +135,7 @@ constexpr search_ground<std::int64_t> wide_ground_of(memory_problem const& p, st
         if (g.alive[a * g.section_words() + w] != g.alive[b * g.section_words() + w]) return false;
     return true;
   };
-  std::sort(sorted.begin(), sorted.end(), [&](std::uint32_t a, std::uint32_t b) {
+  detail::sort_list(sorted, [&](std::uint32_t a, std::uint32_t b) {
     if (g.hull[a].begin != g.hull[b].begin) return g.hull[a].begin < g.hull[b].begin;
     if (g.hull[a].end != g.hull[b].end) return g.hull[a].end < g.hull[b].end;
     if (g.size[a] != g.size[b]) return g.size[a] < g.size[b];

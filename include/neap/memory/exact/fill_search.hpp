@@ -19,6 +19,7 @@
 // every record lies on a stack that begins at a placed record's top, without waste in one section.
 #pragma once
 
+#include <neap/core/sort.hpp>
 #include <neap/memory/exact/frames.hpp>
 #include <neap/memory/exact/gap_sums.hpp>
 #include <neap/memory/exact/search.hpp>
@@ -62,7 +63,7 @@ class fill_search final : public record_search {
       else long_.push_back(i);
     }
     for (auto& in : fill_) {
-      std::stable_sort(in.begin(), in.end(), [&](auto a, auto b) { return ground.size[a] > ground.size[b]; });
+      detail::sort_list(in, [&](auto a, auto b) { return ground.size[a] > ground.size[b]; });
       for (; in.size() > gap_sums<Unit>::most_records; in.pop_back()) long_.push_back(in.back());
     }
     sort_by_life(long_, ground_.hull);

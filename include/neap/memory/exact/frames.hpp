@@ -3,6 +3,7 @@
 // which each begins anew with other preferences.
 #pragma once
 
+#include <neap/core/sort.hpp>
 #include <neap/core/split_mix.hpp>
 #include <neap/memory/exact/failed_states.hpp>
 #include <neap/memory/sections.hpp>
@@ -61,8 +62,9 @@ constexpr void push_parts(std::vector<Frame>& frames, Frame const& whole, std::u
     while (dealt < whole.count && begins(dealt) < part.end) ++dealt, ++part.count;
     if (part.count > 0) frames.push_back(part);
   }
-  std::sort(frames.begin() + static_cast<std::ptrdiff_t>(first_new), frames.end(),
-            [](Frame const& a, Frame const& b) { return a.count != b.count ? a.count > b.count : a.begin > b.begin; });
+  detail::sort_range(frames.data() + first_new, frames.data() + frames.size(), [](Frame const& a, Frame const& b) {
+    return a.count != b.count ? a.count > b.count : a.begin > b.begin;
+  });
 }
 
 /// Runs of a search, each longer than the one before: the first with the preferences that it is given, records in their

@@ -16,6 +16,7 @@
 // Flat arrays on an explicit stack: depth costs no machine stack.
 #pragma once
 
+#include <neap/core/sort.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/memory/sections.hpp>
 
@@ -210,7 +211,7 @@ class decision_search final : public record_search {
       if constexpr (Plain)
         for (auto s = ground_.hull[i].begin; s + 1 < ground_.hull[i].end; ++s) ++loads_[s].crossing;
     }
-    std::sort(pool_.begin(), pool_.end());
+    detail::sort_list(pool_);
     if (n == 0) return true;
     return within_bound(root, {root.begin, root.end}) && open_parts(root, none);
   }
@@ -335,7 +336,7 @@ class decision_search final : public record_search {
       }
       out[kept++] = x;
     }
-    std::sort(raised_.begin(), raised_.end());
+    detail::sort_list(raised_);
     for (std::size_t i = kept, j = raised_.size(), k = rest.count; j > 0;) {
       if (i > 0 && raised_[j - 1] < out[i - 1]) out[--k] = out[--i];
       else out[--k] = raised_[--j];
@@ -407,9 +408,9 @@ class decision_search final : public record_search {
       part.sections_at = whole.sections_at + (Plain ? part.begin - whole.begin : 0);
       frames_.push_back(part);
     }
-    std::sort(
-        frames_.begin() + static_cast<std::ptrdiff_t>(first_new), frames_.end(),
-        [](frame const& a, frame const& b) { return a.count != b.count ? a.count > b.count : a.begin > b.begin; });
+    detail::sort_range(frames_.data() + first_new, frames_.data() + frames_.size(), [](frame const& a, frame const& b) {
+      return a.count != b.count ? a.count > b.count : a.begin > b.begin;
+    });
     return true;
   }
 

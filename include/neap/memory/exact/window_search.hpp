@@ -14,6 +14,7 @@
 // looked at, and a pair has finitely many decisions. Undone by a trail; no recursion.
 #pragma once
 
+#include <neap/core/sort.hpp>
 #include <neap/memory/exact/search.hpp>
 #include <neap/memory/records.hpp>
 
@@ -216,7 +217,7 @@ class window_search {
   constexpr void find_moments() {
     std::vector<std::int64_t> times;
     for (auto const& x : pieces_) times.push_back(x.lower);
-    std::sort(times.begin(), times.end());
+    detail::sort_list(times);
     times.erase(std::unique(times.begin(), times.end()), times.end());
     moment_begin_.push_back(0);
     for (auto t : times) {
