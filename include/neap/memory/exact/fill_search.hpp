@@ -19,6 +19,7 @@
 // every record lies on a stack that begins at a placed record's top, without waste in one section.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/memory/exact/frames.hpp>
 #include <neap/memory/exact/gap_sums.hpp>
@@ -396,12 +397,12 @@ class fill_search final : public record_search {
   search_runs runs_;
   std::vector<std::int64_t> conflicts_;
   std::vector<std::int32_t> options_;
-  std::vector<lowest_tops> lowest_;
-  std::vector<open_entry> open_;
+  plain_vector<lowest_tops> lowest_;
+  plain_vector<open_entry> open_;
   failed_states failed_;
-  std::vector<frame> frames_;
-  std::vector<entry> pool_;
-  std::vector<section> sections_;
+  plain_vector<frame> frames_;
+  plain_vector<entry> pool_;
+  plain_vector<section> sections_;
   std::uint32_t chosen_ = none;
   bool failing_ = false, hopeless_ = false;
 };

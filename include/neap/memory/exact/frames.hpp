@@ -3,6 +3,7 @@
 // which each begins anew with other preferences.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/core/split_mix.hpp>
 #include <neap/memory/exact/failed_states.hpp>
@@ -36,8 +37,8 @@ constexpr Frame root_frame(std::size_t records, std::uint32_t sections) {
 }
 /// The frame of what a placement leaves of `f`, which is number `parent`: behind it in the pools, which get room for it.
 template <class Frame, class Entry, class Section>
-constexpr Frame frame_behind(Frame const& f, std::uint32_t parent, std::vector<Entry>& entries,
-                             std::vector<Section>& sections) {
+constexpr Frame frame_behind(Frame const& f, std::uint32_t parent, plain_vector<Entry>& entries,
+                             plain_vector<Section>& sections) {
   Frame rest;
   rest.entries = f.free_entries, rest.sections_at = f.free_sections;
   rest.count = f.count - 1, rest.begin = f.begin, rest.end = f.end, rest.parent = parent;
@@ -49,7 +50,7 @@ constexpr Frame frame_behind(Frame const& f, std::uint32_t parent, std::vector<E
 /// Pushes a frame for each run of the whole's sections that unplaced records cross; the smallest is searched first.
 /// crosses(s): whether one lives in section s and the next; begins(k): where the life of the whole's k-th entry begins.
 template <class Frame, class Crosses, class Begins>
-constexpr void push_parts(std::vector<Frame>& frames, Frame const& whole, std::uint32_t parent, Crosses const& crosses,
+constexpr void push_parts(plain_vector<Frame>& frames, Frame const& whole, std::uint32_t parent, Crosses const& crosses,
                           Begins const& begins) {
   std::size_t const first_new = frames.size();
   Frame part = whole;

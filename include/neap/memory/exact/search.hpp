@@ -16,6 +16,7 @@
 // Flat arrays on an explicit stack: depth costs no machine stack.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/memory/sections.hpp>
@@ -391,8 +392,8 @@ class decision_search final : public record_search {
     // Deal the entries out: each part's lie together, still sorted. The smallest part is searched first.
     std::size_t at = whole.entries;
     for (auto& part : parts_) part.entries = at, at += part.count, part.count = 0;
-    dealt_.assign(pool_.begin() + static_cast<std::ptrdiff_t>(whole.entries),
-                  pool_.begin() + static_cast<std::ptrdiff_t>(whole.entries + whole.count));
+    dealt_.clear();
+    dealt_.append(pool_.data() + whole.entries, whole.count);
     for (std::uint32_t k = 0; k < whole.count; ++k) {
       auto& part = parts_[Plain ? part_of_[ground_.hull[dealt_[k].record].begin - whole.begin] : part_of_[k]];
       pool_[part.entries + part.count++] = dealt_[k];
@@ -438,14 +439,14 @@ class decision_search final : public record_search {
   const search_ground<Unit>& ground_;
   search_tricks tricks_;
   Unit capacity_ = 0, roof_ = 0;  // roof: the capacity rounded up to the grain, for sums of rounded sizes
-  std::vector<frame> frames_;
-  std::vector<entry> pool_;
-  std::vector<section> loads_;
+  plain_vector<frame> frames_;
+  plain_vector<entry> pool_;
+  plain_vector<section> loads_;
   std::vector<std::uint64_t> filled_;
   std::vector<Unit> offsets_;
-  std::vector<entry> raised_, dealt_;
+  plain_vector<entry> raised_, dealt_;
   std::vector<std::uint32_t> part_of_;
-  std::vector<frame> parts_;
+  plain_vector<frame> parts_;
   bool hopeless_ = false;
 };
 

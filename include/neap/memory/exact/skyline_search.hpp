@@ -23,6 +23,7 @@
 // this one is a part, so every packing on top of this state keeps it anyway.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/exact/frames.hpp>
 #include <neap/memory/exact/meeting_height.hpp>
 #include <neap/memory/exact/neighbours.hpp>
@@ -546,16 +547,16 @@ class skyline_search final : public record_search {
   search_runs runs_;
   std::vector<std::int64_t> conflicts_;  // of each section: failures, and 1
   failed_states failed_;
-  std::vector<frame> frames_;
-  std::vector<entry> pool_;
-  std::vector<section> sections_;
+  plain_vector<frame> frames_;
+  plain_vector<entry> pool_;
+  plain_vector<section> sections_;
   section_range changed_{};  // where limits have risen since floors were measured
   section_range unmet_{};    // where floors have risen since meetings were looked at
   // Of the present plateau, by section; begun_: options that begin less options that end there.
   std::vector<std::uint64_t> reached_, reaches_end_;
   std::vector<char> may_waste_;
   std::vector<std::int32_t> begun_;
-  std::vector<option> options_;
+  plain_vector<option> options_;
   // Of the present boundary: entries that end there as a list.
   std::vector<std::uint32_t> ending_, next_ending_;
   std::vector<Unit> left_sums_, right_sums_;
