@@ -3,6 +3,7 @@
 // in every schedule, so that the order before it and the order behind it can be chosen apart.
 #pragma once
 
+#include <neap/core/sort.hpp>
 #include <neap/ir/traversal.hpp>
 
 #include <algorithm>
@@ -93,7 +94,7 @@ inline std::vector<op_id> waists(op_edges const& e) {
   for (auto o : id_range<op_id>(n))
     if (forward[index(o)] < n && backward[index(o)] < n && forward[index(o)] + backward[index(o)] == n - 1)
       found.push_back(o);
-  std::sort(found.begin(), found.end(), [&](op_id a, op_id b) { return forward[index(a)] < forward[index(b)]; });
+  detail::sort_list(found, [&](op_id a, op_id b) { return forward[index(a)] < forward[index(b)]; });
   return found;
 }
 /// Waists under data and order edges.

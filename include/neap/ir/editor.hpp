@@ -13,6 +13,7 @@
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/number_set.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/digests.hpp>
 #include <neap/ir/graph.hpp>
@@ -583,14 +584,14 @@ class graph_editor final : public op_emitter {
   NEAP_ONCE void patch_uses() {
     auto const earlier = [](use a, use b) { return a.op != b.op ? a.op < b.op : a.argument < b.argument; };
     reads_.erase_if([&](reading const& r) { return g_.inputs(r.by.op)[r.by.argument] != r.value; });
-    std::sort(reads_.begin(), reads_.end(), [&](reading const& a, reading const& b) {
+    detail::sort_list(reads_, [&](reading const& a, reading const& b) {
       return a.value != b.value ? a.value < b.value : earlier(a.by, b.by);
     });
     auto const same = [](reading const& a, reading const& b) { return a.value == b.value && a.by == b.by; };
     reads_.erase(std::unique(reads_.begin(), reads_.end(), same), reads_.end());
     plain_vector<value_id> changed(unread_);
     for (auto const& r : reads_) changed.push_back(r.value);
-    std::sort(changed.begin(), changed.end());
+    detail::sort_list(changed);
     changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
     std::size_t next = 0;
     g_.uses_.patch(g_.value_count(), span_of(changed), [&](value_id v, std::span<use const> old, auto&& put) {
@@ -633,7 +634,7 @@ class graph_editor final : public op_emitter {
           for (auto const& u : g_.uses_[v])
             if (u.op != writers[w].op) pairs.push_back(std::uint64_t{index(writers[w].op)} << 32 | index(u.op));
     }
-    std::sort(pairs.begin(), pairs.end());
+    detail::sort_list(pairs);
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
     g_.after_.build(g_.op_count(), [&](auto&& pair) {
       for (auto const p : pairs) pair(id_at<op_id>(p >> 32), id_at<op_id>(p & 0xffffffffu));

@@ -7,6 +7,7 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/memory/records.hpp>
 
 #include <algorithm>
@@ -56,7 +57,7 @@ NEAP_ONCE constexpr plain_vector<load_event> load_events(memory_problem const& p
       events.push_back({lo, b - a});
       events.push_back({hi, a - b});
     });
-  std::sort(events.begin(), events.end(), [](load_event const& x, load_event const& y) { return x.at < y.at; });
+  detail::sort_list(events, [](load_event const& x, load_event const& y) { return x.at < y.at; });
   std::size_t kept = 0;
   for (std::size_t i = 0; i < events.size(); ++i)
     if (kept > 0 && events[kept - 1].at == events[i].at) events[kept - 1].delta += events[i].delta;
@@ -79,8 +80,8 @@ NEAP_ONCE constexpr void raise_by_steps(memory_problem const& p, std::int64_t st
     });
   }
   plain_vector<piece> dies = born;
-  std::sort(born.begin(), born.end(), [](piece const& x, piece const& y) { return x.lower < y.lower; });
-  std::sort(dies.begin(), dies.end(), [](piece const& x, piece const& y) { return x.upper < y.upper; });
+  detail::sort_list(born, [](piece const& x, piece const& y) { return x.lower < y.lower; });
+  detail::sort_list(dies, [](piece const& x, piece const& y) { return x.upper < y.upper; });
   auto const less_slack = [](piece const& x, piece const& y) { return x.slack < y.slack; };
   plain_vector<piece> alive;  // a heap by slack; the dead leave when they surface
   std::int64_t load = 0;

@@ -10,6 +10,7 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/memory/lifetimes.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/plan/candidate.hpp>
@@ -43,7 +44,7 @@ NEAP_ONCE std::vector<transfer_wait> transfer_waits(flow_facts const& facts, sch
     while (p < n && (is_transfer(order[p]) || s.start[p] < s.end[t])) ++p;
     waits.push_back({p, t});
   }
-  std::sort(waits.begin(), waits.end());
+  detail::sort_list(waits);
   waits.erase(std::unique(waits.begin(), waits.end()), waits.end());
   plain_vector<bool> had(n);
   waits.erase_if([&](transfer_wait w) {

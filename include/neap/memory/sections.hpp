@@ -8,6 +8,7 @@
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/memory/records.hpp>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ constexpr bool meet(section_range a, section_range b) { return a.begin < b.end &
 /// Sorts records by where their lives begin, then by where they end, then by number.
 template <class Lives>
 constexpr void sort_by_life(std::vector<std::uint32_t>& records, Lives const& lives) {
-  std::sort(records.begin(), records.end(), [&](std::uint32_t a, std::uint32_t b) {
+  detail::sort_list(records, [&](std::uint32_t a, std::uint32_t b) {
     section_range const x = lives[a], y = lives[b];
     return x.begin != y.begin ? x.begin < y.begin : x.end != y.end ? x.end < y.end : a < b;
   });
@@ -54,7 +55,7 @@ constexpr sectioned cut_into_sections(List const& stretches) {
   if (!dense) {
     ticks.reserve(2 * n);
     for (auto const& s : stretches) ticks.push_back(s.lower), ticks.push_back(s.upper);
-    std::sort(ticks.begin(), ticks.end());
+    detail::sort_list(ticks);
     ticks.erase(std::unique(ticks.begin(), ticks.end()), ticks.end());
   }
   auto const tick = [&](std::int64_t t) {

@@ -10,6 +10,7 @@
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/csr.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/ir/dimension_graph.hpp>
 #include <neap/mutate/fission.hpp>
 #include <neap/mutate/fission_region.hpp>
@@ -139,8 +140,7 @@ class fission_sweep {
         return std::pair(f.inside > nearly ? 0 : 1, f.inside > nearly ? -static_cast<double>(f.inside) : -more);
       return std::pair(2, (above[f.what.last + 1] - above[f.what.first]) / more);
     };
-    std::stable_sort(all.begin(), all.end(),
-                     [&](estimated_fission const& a, estimated_fission const& b) { return worth(a) > worth(b); });
+    detail::sort_list(all, [&](estimated_fission const& a, estimated_fission const& b) { return worth(a) > worth(b); });
     if (all.size() > most) all.resize(most);
     return all;
   }
@@ -154,7 +154,7 @@ class fission_sweep {
 
   std::vector<estimated_fission> keep_front(std::vector<estimated_fission> all) const {
     std::erase_if(all, [&](estimated_fission const& f) { return f.peak >= result_.peak_bytes; });
-    std::stable_sort(all.begin(), all.end(), [](estimated_fission const& a, estimated_fission const& b) {
+    detail::sort_list(all, [](estimated_fission const& a, estimated_fission const& b) {
       return a.latency != b.latency ? a.latency < b.latency : a.peak < b.peak;
     });
     std::vector<estimated_fission> front;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/plan/candidate.hpp>
 
 #include <algorithm>
@@ -34,7 +35,7 @@ class ranked_stream {
     found_ = true;
     if (candidate_->order.size() == 0) return;
     ranked_ = find_(*candidate_);
-    std::stable_sort(ranked_.begin(), ranked_.end(), [](auto const& a, auto const& b) { return a.score > b.score; });
+    detail::sort_list(ranked_, [](auto const& a, auto const& b) { return a.score > b.score; });
   }
   candidate<G> const* candidate_;
   Find find_;

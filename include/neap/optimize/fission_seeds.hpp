@@ -4,6 +4,7 @@
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/operators/parts.hpp>
@@ -70,7 +71,7 @@ class fission_seeds {
       bool const quickest = goal_.limits_memory && meets;
       return std::pair(meets ? 0 : 1, quickest ? o.what.latency : static_cast<double>(o.what.peak));
     };
-    std::stable_sort(all.begin(), all.end(), [&](option const& a, option const& b) { return rank(a) < rank(b); });
+    detail::sort_list(all, [&](option const& a, option const& b) { return rank(a) < rank(b); });
     auto const same = [](option const& a, option const& b) {
       return a.what.peak == b.what.peak && a.what.latency == b.what.latency;
     };
@@ -88,7 +89,7 @@ class fission_seeds {
   /// Some that are quicker than `latency` and above the target, of falling peak and rising latency.
   NEAP_ONCE std::vector<option> quicker(bytes_t target, seconds_t latency) const {
     auto all = options_;
-    std::stable_sort(all.begin(), all.end(), [](option const& a, option const& b) {
+    detail::sort_list(all, [](option const& a, option const& b) {
       return a.what.latency != b.what.latency ? a.what.latency < b.what.latency : a.what.peak < b.what.peak;
     });
     std::vector<option> front, some;

@@ -9,6 +9,7 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/schedule/order.hpp>
 
 #include <algorithm>
@@ -121,7 +122,7 @@ NEAP_ONCE schedule complete_order(flow_facts const& facts, schedule const& parti
   plain_vector<std::uint64_t> places;  // slot, row of `sorted`
   places.reserve(sorted.size());
   for (std::size_t i = 0; i < sorted.size(); ++i) places.push_back(std::uint64_t{slot[sorted[i]]} << 32 | i);
-  std::sort(places.begin(), places.end());
+  detail::sort_list(places);
   schedule s;
   s.order.reserve(n);
   std::size_t k = 0;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/schedule/incremental.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/schedule/order.hpp>
@@ -109,7 +110,7 @@ struct reschedule {
       plain_vector<std::uint32_t> positions;
       positions.reserve(changed.size());
       for (auto o : changed) positions.push_back(places_.at[o]);
-      std::sort(positions.begin(), positions.end());
+      detail::sort_list(positions);
       for (std::size_t k = 0; k < positions.size();) {
         auto const first = positions[k++];
         auto last = first;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/simulate/flow_facts.hpp>
 
 #include <algorithm>
@@ -139,7 +140,7 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts, bool in_parts =
     b.bytes = end;
     b.at_end = true;
     b.forcing.clear();
-    std::sort(kept.begin(), kept.end(), [](part const& x, part const& y) {
+    detail::sort_list(kept, [](part const& x, part const& y) {
       return x.bytes != y.bytes ? x.bytes > y.bytes : index(x.storage) < index(y.storage);
     });
     for (auto const& k : kept)

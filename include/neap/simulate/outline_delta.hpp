@@ -15,6 +15,7 @@
 
 #include <neap/core/csr.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/plan/candidate.hpp>
 #include <neap/plan/edit_outline.hpp>
 #include <neap/simulate/outlined_facts.hpp>
@@ -75,7 +76,7 @@ class outline_delta {
     for (std::size_t k = 0; k < noted_.size(); ++k) move_life(facts, at, noted_[k]);
     for (auto const& n : new_) add_life(n.first, n.last + 1, n.bytes);
     if (facts.options().takeover) move_takeovers(facts, at);
-    std::sort(events_.begin(), events_.end(), [](event const& a, event const& b) { return a.at < b.at; });
+    detail::sort_list(events_, [](event const& a, event const& b) { return a.at < b.at; });
     auto const peak = sum_up(facts, target);
     return {peak, ends, excess_};
   }
@@ -114,7 +115,7 @@ class outline_delta {
     events_.clear(), noted_.clear(), asked_ops_.clear(), gone_.clear(), new_.clear();
     for (auto o : facts.changed())
       if (facts.row_of(o) == nothing<op_id>) gone_.push_back(at[o]);
-    std::sort(gone_.begin(), gone_.end());
+    detail::sort_list(gone_);
     first_change_ = static_cast<std::uint32_t>(c_->order.size());
     if (!outline.runs.empty()) first_change_ = std::min(first_change_, outline.runs[0].before);
     for (auto o : facts.changed()) first_change_ = std::min(first_change_, at[o]);

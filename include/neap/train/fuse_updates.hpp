@@ -9,6 +9,7 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/matmul_update.hpp>
 #include <neap/train/program_copy.hpp>
@@ -91,7 +92,7 @@ class update_fuser {
   }
 
   NEAP_ONCE fused_updates<op_graph> write() {
-    std::sort(found_.begin(), found_.end(), [](update_to_fuse const& a, update_to_fuse const& b) {
+    detail::sort_list(found_, [](update_to_fuse const& a, update_to_fuse const& b) {
       return a.place != b.place ? a.place < b.place : a.update < b.update;
     });
     fused_updates<op_graph> out;

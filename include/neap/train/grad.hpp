@@ -6,6 +6,7 @@
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/number_map.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/standard_operators.hpp>
 #include <neap/model/apply.hpp>
@@ -32,7 +33,7 @@ NEAP_ONCE plain_vector<tensor_node const*> recorded_nodes(tensor const& loss) {
     for (auto const& t : n->in)
       if (auto const* m = t.node().get(); seen.add(m, 0)) open.push_back(m);
   }
-  std::sort(found.begin(), found.end(), [](auto const* a, auto const* b) { return a->order < b->order; });
+  detail::sort_list(found, [](auto const* a, auto const* b) { return a->order < b->order; });
   return found;
 }
 

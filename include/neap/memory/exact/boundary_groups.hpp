@@ -7,6 +7,8 @@
 //        |bbb|ddd|
 #pragma once
 
+#include <neap/core/sort.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -97,7 +99,7 @@ class boundary_groups {
       auto const last = static_cast<std::uint32_t>(std::bit_width(set) - 1);
       sums[set] = {sums[set & ~(1u << last)].sum + size[records[last]], set};
     }
-    std::sort(sums.begin(), sums.end());
+    detail::sort_list(sums);
   }
   /// The pairs of sets of one sum, each behind those that it holds. False if there are too many.
   constexpr bool find_pairs() {
@@ -112,7 +114,7 @@ class boundary_groups {
         ++i;
       }
     }
-    std::sort(pairs_.begin(), pairs_.end());
+    detail::sort_list(pairs_);
     return true;
   }
   /// The pairs that hold no other but the empty one.

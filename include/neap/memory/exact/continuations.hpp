@@ -6,6 +6,7 @@
 //      |ddd|eeee|           |dddddddd|       what likely lies at one offset does.
 #pragma once
 
+#include <neap/core/sort.hpp>
 #include <neap/memory/exact/boundary_groups.hpp>
 #include <neap/memory/exact/fillers.hpp>
 #include <neap/memory/records.hpp>
@@ -36,10 +37,10 @@ constexpr joined_problem joined_by_size(memory_problem const& p, std::vector<fil
   std::vector<std::uint32_t> by_lower, by_upper;
   for (std::uint32_t i = 0; i < n; ++i)
     if (size[i] > 0 && upper[i] > lower[i]) by_lower.push_back(i), by_upper.push_back(i);
-  std::sort(by_lower.begin(), by_lower.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return lower[a] != lower[b] ? lower[a] < lower[b] : a < b; });
-  std::sort(by_upper.begin(), by_upper.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return upper[a] != upper[b] ? upper[a] < upper[b] : a < b; });
+  detail::sort_list(
+      by_lower, [&](std::uint32_t a, std::uint32_t b) { return lower[a] != lower[b] ? lower[a] < lower[b] : a < b; });
+  detail::sort_list(
+      by_upper, [&](std::uint32_t a, std::uint32_t b) { return upper[a] != upper[b] ? upper[a] < upper[b] : a < b; });
 
   std::vector<std::uint32_t> before(n, n);  // the record that this one continues
   std::vector<std::uint32_t> ending, beginning;

@@ -7,6 +7,7 @@
 // memory/exact/window_search.hpp after it.
 #pragma once
 
+#include <neap/core/sort.hpp>
 #include <neap/memory/exact/continuations.hpp>
 #include <neap/memory/exact/fill_search.hpp>
 #include <neap/memory/exact/fillers.hpp>
@@ -22,6 +23,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -71,26 +73,25 @@ constexpr std::int64_t granularity(memory_problem const& p) {
 }
 
 /// The problem as the search wants it, in the order of preference; `records` are those that occupy memory.
-template <class Unit>
-constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std::uint32_t> const& records,
-                                        std::int64_t unit) {
-  search_ground<Unit> g;
+constexpr search_ground<std::int64_t> wide_ground_of(memory_problem const& p, std::vector<std::uint32_t> const& records,
+                                                     std::int64_t unit) {
+  search_ground<std::int64_t> g;
   std::vector<time_stretch> stretches;  // of all records, a hole between two of one record
   std::vector<std::uint32_t> owner;
   auto const n = static_cast<std::uint32_t>(records.size());
   std::int64_t grain = 0;
   for (auto i : records) grain = std::gcd(grain, p.alignment_of(i));
-  if (grain > unit) g.grain = static_cast<Unit>(grain / unit);
+  if (grain > unit) g.grain = grain / unit;
   for (std::uint32_t k = 0; k < n; ++k) {
     auto const i = records[k];
     auto const own = p.size[i] / unit, rounded = align_up(own, g.grain);
-    g.size.push_back(static_cast<Unit>(rounded));
-    if (g.grain > 1) g.slack.push_back(static_cast<Unit>(rounded - own));
+    g.size.push_back(rounded);
+    if (g.grain > 1) g.slack.push_back(rounded - own);
     if (!p.alignment.empty()) {
       auto const a = p.alignment[i];
-      g.alignment.push_back(static_cast<Unit>(a <= 1 ? 1 : a / unit));
+      g.alignment.push_back(a <= 1 ? 1 : a / unit);
     }
-    if (!p.fixed.empty()) g.fixed.push_back(static_cast<Unit>(p.fixed[i] < 0 ? -1 : p.fixed[i] / unit));
+    if (!p.fixed.empty()) g.fixed.push_back(p.fixed[i] < 0 ? -1 : p.fixed[i] / unit);
     // A window leaves a part of the record in use; this search keeps the whole of it there.
     p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t, std::int64_t) {
       if (!owner.empty() && owner.back() == k && stretches.back().upper == lo) stretches.back().upper = hi;
@@ -134,7 +135,7 @@ constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std
         if (g.alive[a * g.section_words() + w] != g.alive[b * g.section_words() + w]) return false;
     return true;
   };
-  std::sort(sorted.begin(), sorted.end(), [&](std::uint32_t a, std::uint32_t b) {
+  detail::sort_list(sorted, [&](std::uint32_t a, std::uint32_t b) {
     if (g.hull[a].begin != g.hull[b].begin) return g.hull[a].begin < g.hull[b].begin;
     if (g.hull[a].end != g.hull[b].end) return g.hull[a].end < g.hull[b].end;
     if (g.size[a] != g.size[b]) return g.size[a] < g.size[b];
@@ -152,57 +153,85 @@ constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std
   return g;
 }
 
+/// The same with smaller numbers.
+template <class Unit>
+constexpr search_ground<Unit> narrowed(search_ground<std::int64_t>&& wide) {
+  search_ground<Unit> g;
+  auto const narrow = [](std::vector<Unit>& to, std::vector<std::int64_t> const& from) {
+    to.assign(from.size(), 0);
+    for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<Unit>(from[i]);
+  };
+  narrow(g.size, wide.size), narrow(g.slack, wide.slack);
+  narrow(g.alignment, wide.alignment), narrow(g.fixed, wide.fixed);
+  g.grain = static_cast<Unit>(wide.grain), g.sections = wide.sections;
+  g.hull.swap(wide.hull), g.twin.swap(wide.twin), g.alive.swap(wide.alive), g.meets.swap(wide.meets);
+  return g;
+}
+template <class Unit>
+constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std::uint32_t> const& records,
+                                        std::int64_t unit) {
+  return narrowed<Unit>(wide_ground_of(p, records, unit));
+}
+
 /// One decision by several searches in turn, each resumed where it stopped, in slices that double: the search in each
 /// order, the skyline search, and guesses: the skyline search of likely packings, which finds or proves nothing. The first
 /// that ends in a round of slices decides. With threads the slices of a round run side by side; searches behind the one
 /// that decides are cut off, and their nodes of that round do not count, so answer and count are those of one thread.
-template <class Unit, bool Plain>
 class portfolio {
  public:
+  /// `small`: sums of sizes in units fit into 32 bits.
   constexpr portfolio(memory_problem const& p, std::vector<std::vector<std::uint32_t>> const& orders, std::int64_t unit,
-                      search_tricks tricks)
+                      bool small, search_tricks tricks, std::int64_t capacity)
       : problem_(p),
         orders_(orders),
         unit_(unit),
-        tricks_(tricks) {
-    grounds_.reserve(orders.size()), by_order_.reserve(orders.size());
-    for (auto const& order : orders) {
-      grounds_.push_back(ground_of<Unit>(p, order, unit));
-      by_order_.emplace_back(grounds_.back(), tricks);
+        small_(small),
+        tricks_(tricks),
+        capacity_(capacity / unit) {
+    capacity_ = std::min<std::int64_t>(
+        capacity_, small ? std::numeric_limits<std::int32_t>::max() / 2 : std::numeric_limits<std::int64_t>::max() / 2);
+    bool const plain = p.gap_begin.empty();
+    for (std::size_t k = 0; k < orders.size(); ++k) {
+      auto wide = wide_ground_of(p, orders[k], unit);
+      if (k == 0) by_gaps_ = plain && tricks.fill && many_fill_gaps(wide);
+      hold(wide);
+      add(plain ? kind::plain : kind::holed, k);
     }
-    if (Plain && tricks.skyline) skyline_.emplace_back(grounds_.front(), tricks);
-    if (Plain && tricks.fill && many_fill_gaps(grounds_.front())) by_gaps_.emplace_back(grounds_.front(), tricks);
+    if (plain && tricks.skyline) add(kind::skyline, 0);
+    if (by_gaps_) add(kind::fill, 0);
+    guesses_at_ = members_.size();
+    if (plain && tricks.skyline) guess_packings();
+  }
+  portfolio(portfolio const&) = delete;
+  portfolio& operator=(portfolio const&) = delete;
+  constexpr ~portfolio() {
+    for (auto const& m : members_) delete m.search;
   }
 
-  /// `stop(nodes)` is asked after each node and may end the decision early, with `spent`.
-  template <class Stop>
-  constexpr probe_answer operator()(probe asked, unsigned threads, Stop&& stop, std::vector<std::int64_t>&& offsets) {
-    auto const most = static_cast<std::int64_t>(std::numeric_limits<Unit>::max() / 2);
-    auto const capacity = static_cast<Unit>(std::min(asked.capacity / unit_, most));
+  /// Within about so many nodes. `stop(nodes)` is asked after each node and may end the decision early, with `spent`.
+  constexpr probe_answer operator()(std::int64_t most_nodes, unsigned threads, stop_asked& stop,
+                                    std::vector<std::int64_t>&& offsets) {
     probe_answer answer;
-    for (std::size_t k = 0; k < guesses_at(); ++k) with(k, [&](auto& search) { search.start(capacity); });
-    guess_packings(capacity);
     auto const descent = static_cast<std::int64_t>(orders_.front().size());  // nodes of a search without a failure
-    std::int64_t until = 0;
-    for (std::int64_t slice = std::max<std::int64_t>(512, descent + descent / 4); answer.nodes < asked.nodes;
+    std::int64_t until = 0, weights = 0;
+    for (std::size_t k = 0; k < count(); ++k) weights += weight(k);
+    for (std::int64_t slice = std::max<std::int64_t>(512, descent + descent / 4); answer.nodes < most_nodes;
          slice *= 2) {
-      until += std::min(slice, (asked.nodes - answer.nodes) / weights() + 1);
+      until += std::min(slice, (most_nodes - answer.nodes) / weights + 1);
       bool halted = false;
       bool together = threads > 1;
       if (std::is_constant_evaluated()) together = false;
       auto const deciding =
           together ? side_by_side(until, stop, answer, halted, threads) : in_turn(until, stop, answer, halted);
       if (deciding < count() && answer.said == ruling::found) {
-        with(deciding, [&](auto const& search) {
-          auto const offset = [&](std::size_t k) { return static_cast<std::int64_t>(search.offsets()[k]) * unit_; };
-          if (deciding >= guesses_at()) {
-            auto const& holder = guessed_[deciding - guesses_at()];
-            for (auto i : orders_.front()) offsets[i] = offset(holder[i]);
-          } else {
-            auto const& order = orders_[deciding < by_order_.size() ? deciding : 0];
-            for (std::size_t k = 0; k < order.size(); ++k) offsets[order[k]] = offset(k);
-          }
-        });
+        auto const& search = *members_[deciding].search;
+        if (deciding >= guesses_at_) {
+          auto const& holder = guessed_[deciding - guesses_at_];
+          for (auto i : orders_.front()) offsets[i] = search.offset(holder[i]) * unit_;
+        } else {
+          auto const& order = orders_[deciding < orders_.size() ? deciding : 0];
+          for (std::size_t k = 0; k < order.size(); ++k) offsets[order[k]] = search.offset(k) * unit_;
+        }
         answer.offsets = static_cast<std::vector<std::int64_t>&&>(offsets);
       }
       if (deciding < count() || halted) break;
@@ -211,48 +240,61 @@ class portfolio {
   }
 
  private:
+  enum class kind : std::uint8_t { plain, holed, skyline, fill };
+  struct member {
+    record_search* search;
+    kind what;
+  };
+  struct ground {  // one of the two
+    search_ground<std::int32_t> narrow;
+    search_ground<std::int64_t> wide;
+  };
+
   // Behind the orders the skyline search and the search by gaps, where there are, then guesses of the one and the other.
-  constexpr std::size_t count() const { return guesses_at() + guesses_.size() + guesses_by_gaps_.size(); }
-  constexpr std::size_t guesses_at() const { return by_order_.size() + skyline_.size() + by_gaps_.size(); }
+  constexpr std::size_t count() const { return members_.size(); }
   /// In nodes, of a slice.
   constexpr std::int64_t weight(std::size_t k) const {
-    return k < by_order_.size() ? 1 : k < by_order_.size() + skyline_.size() ? 3 : 9;
+    return k < orders_.size() ? 1 : k < guesses_at_ && members_[k].what == kind::skyline ? 3 : 9;
   }
-  constexpr std::int64_t weights() const {
-    std::int64_t sum = 0;
-    for (std::size_t k = 0; k < count(); ++k) sum += weight(k);
-    return sum;
-  }
-  template <class F>
-  constexpr void with(std::size_t k, F&& f) {
-    if (k < by_order_.size()) f(by_order_[k]);
-    else if (k < by_order_.size() + skyline_.size()) f(skyline_.front());
-    else if (k < guesses_at()) f(by_gaps_.front());
-    else if (k < guesses_at() + guesses_.size()) f(guesses_[k - guesses_at()]);
-    else f(guesses_by_gaps_.front());
-  }
-  constexpr std::int64_t nodes_of(std::size_t k) {
-    std::int64_t nodes = 0;
-    with(k, [&](auto const& search) { nodes = search.nodes(); });
-    return nodes;
-  }
-  template <class Stop>
-  constexpr ruling run(std::size_t k, Stop&& stop) {
-    ruling said = ruling::spent;
-    with(k, [&](auto& search) { said = search.run(stop); });
-    return k >= guesses_at() && said == ruling::impossible ? ruling::spent : said;
+  constexpr std::int64_t nodes_of(std::size_t k) const { return members_[k].search->nodes(); }
+  constexpr ruling run(std::size_t k, stop_asked& stop) {
+    auto const said = members_[k].search->run(stop);
+    return k >= guesses_at_ && said == ruling::impossible ? ruling::spent : said;
   }
 
-  constexpr void guess_packings(Unit capacity) {
-    guesses_.clear(), guesses_by_gaps_.clear(), guessed_.clear(), guess_grounds_.clear();
-    if (skyline_.empty() || !tricks_.likely || !problem_.alignment.empty() || !problem_.fixed.empty()) return;
-    guesses_.reserve(2), guess_grounds_.reserve(3);  // searches keep references
-    auto const fillers = fillers_of(problem_, static_cast<std::int64_t>(capacity) * unit_);
+  constexpr void hold(search_ground<std::int64_t>& wide) {
+    auto& at = grounds_[held_++];
+    if (small_) at.narrow = narrowed<std::int32_t>(static_cast<search_ground<std::int64_t>&&>(wide));
+    else at.wide = static_cast<search_ground<std::int64_t>&&>(wide);
+  }
+  /// Adds a search of that ground, begun; where neighbours are given only those touch.
+  constexpr void add(kind what, std::size_t at, neighbours const* likely = nullptr) {
+    members_.push_back({nullptr, what});  // first, so that what is made has an owner
+    members_.back().search = small_ ? begun(what, grounds_[at].narrow, likely) : begun(what, grounds_[at].wide, likely);
+  }
+  template <class Unit>
+  constexpr record_search* begun(kind what, search_ground<Unit> const& of, neighbours const* likely) const {
+    record_search* made = nullptr;
+    if (what == kind::skyline) {
+      auto* const skyline = new skyline_search<Unit>(of, tricks_);
+      likely ? skyline->start(capacity_, *likely) : skyline->start(capacity_);
+      return skyline;
+    }
+    if (what == kind::fill) made = new fill_search<Unit>(of, tricks_);
+    else if (what == kind::plain) made = new decision_search<Unit, true>(of, tricks_);
+    else made = new decision_search<Unit, false>(of, tricks_);
+    made->start(capacity_);
+    return made;
+  }
+
+  constexpr void guess_packings() {
+    if (!tricks_.likely || !problem_.alignment.empty() || !problem_.fixed.empty()) return;
+    auto const fillers = fillers_of(problem_, capacity_ * unit_);
     if (!mostly_full(fillers)) return;
     // Many fillers are likely wrong ones.
-    if (6 * fillers.size() <= problem_.count()) guess(capacity, fillers);
-    if (!fillers.empty()) guess(capacity, {});
-    if (!by_gaps_.empty()) guess_by_gaps(capacity);
+    if (6 * fillers.size() <= problem_.count()) guess(fillers);
+    if (!fillers.empty()) guess({});
+    if (by_gaps_) guess_by_gaps();
   }
   constexpr bool mostly_full(std::vector<filler> const& fillers) const {
     double free = 0, used = 0;
@@ -262,48 +304,49 @@ class portfolio {
     return free < used / 4;
   }
   /// Adds a guess, unless it is little else than the problem itself.
-  constexpr void guess(Unit capacity, std::vector<filler> const& fillers) {
+  constexpr void guess(std::vector<filler> const& fillers) {
     auto const joined = joined_by_size(problem_, fillers, unit_);
-    auto holders = ground_to_guess(joined);
-    auto const likely = likely_neighbours(guess_grounds_.back(), capacity);
+    auto wide = ground_to_guess(joined);
+    auto const likely = likely_neighbours(wide, capacity_);
     bool const nothing_new = likely.known == 0 && joined.records.count() == orders_.front().size() + fillers.size();
-    if (nothing_new || 2 * likely.known < likely.full) return guess_grounds_.pop_back();
-    guessed_.push_back(static_cast<std::vector<std::uint32_t>&&>(holders));
-    guesses_.emplace_back(guess_grounds_.back(), tricks_);
-    guesses_.back().start(capacity, likely);
+    if (nothing_new || 2 * likely.known < likely.full) return guessed_.pop_back();
+    hold(wide);
+    add(kind::skyline, held_ - 1, &likely);
   }
   /// The same with the search by gaps, without fillers and for any neighbours.
-  constexpr void guess_by_gaps(Unit capacity) {
+  constexpr void guess_by_gaps() {
     auto const joined = joined_by_size(problem_, {}, unit_);
     if (joined.records.count() == orders_.front().size()) return;
-    guessed_.push_back(ground_to_guess(joined));
-    guesses_by_gaps_.emplace_back(guess_grounds_.back(), tricks_);
-    guesses_by_gaps_.back().start(capacity);
+    auto wide = ground_to_guess(joined);
+    hold(wide);
+    add(kind::fill, held_ - 1);
   }
-  /// Adds the ground of the joined records; of each record the one of it that holds it.
-  constexpr std::vector<std::uint32_t> ground_to_guess(joined_problem const& joined) {
+  /// The ground of the joined records; adds to guessed_.
+  constexpr search_ground<std::int64_t> ground_to_guess(joined_problem const& joined) {
     plateau_ground const plateaus(joined.records);
     auto const order = ranked(joined.records, search_orders[0], plateaus.total, plateaus.ranges);
-    guess_grounds_.push_back(ground_of<Unit>(joined.records, order, unit_));
     std::vector<std::uint32_t> rank(order.size(), 0), holders;
     for (std::uint32_t k = 0; k < order.size(); ++k) rank[order[k]] = k;
     for (auto holder : joined.holder) holders.push_back(rank[holder]);
-    return holders;
+    guessed_.push_back(static_cast<std::vector<std::uint32_t>&&>(holders));
+    return wide_ground_of(joined.records, order, unit_);
   }
 
   /// A round of slices; gives the search that decided, or the number of searches. Adds to the nodes.
-  template <class Stop>
-  constexpr std::size_t in_turn(std::int64_t until, Stop& stop, probe_answer& answer, bool& halted) {
+  constexpr std::size_t in_turn(std::int64_t until, stop_asked& stop, probe_answer& answer, bool& halted) {
+    std::int64_t most = 0;
+    auto const over = [&](std::int64_t n) { return n >= most || (halted = halted || stop(n)); };
+    stop_by asked(over);
     for (std::size_t k = 0; k < count(); ++k) {
       auto const before = nodes_of(k);
-      answer.said = run(k, [&](std::int64_t n) { return n >= until * weight(k) || (halted = halted || stop(n)); });
+      most = until * weight(k);
+      answer.said = run(k, asked);
       answer.nodes += nodes_of(k) - before;
       if (answer.said != ruling::spent) return k;
     }
     return count();
   }
-  template <class Stop>
-  std::size_t side_by_side(std::int64_t until, Stop& stop, probe_answer& answer, bool& halted, unsigned threads) {
+  std::size_t side_by_side(std::int64_t until, stop_asked& stop, probe_answer& answer, bool& halted, unsigned threads) {
     auto const n = count();
     std::vector<ruling> said(n, ruling::spent);
     std::vector<std::int64_t> before;
@@ -312,13 +355,15 @@ class portfolio {
     std::atomic<bool> late{false};
     auto const work = [&] {
       for (std::size_t k = next++; k < n && k < deciding; k = next++) {
-        said[k] = run(k, [&](std::int64_t nodes) {
+        auto const over = [&](std::int64_t nodes) {
           if (nodes >= until * weight(k)) return true;
           if (nodes % 64 == 0 && deciding.load(std::memory_order_relaxed) < k) return true;
           if (!stop(nodes)) return false;
           late = true;
           return true;
-        });
+        };
+        stop_by asked(over);
+        said[k] = run(k, asked);
         if (said[k] == ruling::spent) continue;
         for (auto least = deciding.load(); k < least && !deciding.compare_exchange_weak(least, k);) {}
       }
@@ -337,15 +382,14 @@ class portfolio {
   memory_problem const& problem_;
   std::vector<std::vector<std::uint32_t>> const& orders_;
   std::int64_t unit_;
+  bool small_, by_gaps_ = false;
   search_tricks tricks_;
-  std::vector<search_ground<Unit>> grounds_, guess_grounds_;
-  std::vector<skyline_search<Unit>> skyline_;  // one, or none
-  std::vector<skyline_search<Unit>> guesses_;
-  std::vector<fill_search<Unit>> by_gaps_;          // one, or none
-  std::vector<fill_search<Unit>> guesses_by_gaps_;  // one, or none
+  std::int64_t capacity_;  // in units
+  std::array<ground, search_orders.size() + 3> grounds_;
+  std::size_t held_ = 0, guesses_at_ = 0;  // grounds; the first member that is a guess
+  std::vector<member> members_;
   // By guess, of each record the one of its ground that holds it.
   std::vector<std::vector<std::uint32_t>> guessed_;
-  std::vector<decision_search<Unit, Plain>> by_order_;
 };
 
 /// Decides one capacity after another for one problem. A copy decides the same, and may do so beside it.
@@ -367,7 +411,6 @@ class decider {
     for (std::size_t i = 0; i < p.count(); ++i)
       reach += p.size[i] + p.alignment_of(i) + std::max<std::int64_t>(p.fixed_of(i), 0);
     small_ = reach / unit_ < std::numeric_limits<std::int32_t>::max() / 4;
-    plain_ = p.gap_begin.empty();
     windows_ = p.has_windows();
   }
 
@@ -375,21 +418,20 @@ class decider {
 
   /// Decides with about `asked.nodes` nodes at most.
   template <class Stop>
-  constexpr probe_answer operator()(probe asked, unsigned threads, Stop&& stop) {
+    requires(!std::derived_from<Stop, stop_asked>)
+  constexpr probe_answer operator()(probe asked, unsigned threads, Stop const& stop) {
+    stop_by<Stop const> by(stop);
+    return (*this)(asked, threads, by);
+  }
+  constexpr probe_answer operator()(probe asked, unsigned threads, stop_asked& stop) {
     auto const start = [&] {
       std::vector<std::int64_t> offsets(problem_.count(), 0);
       for (std::size_t i = 0; i < problem_.count(); ++i)
         if (problem_.fixed_of(i) != any_offset) offsets[i] = problem_.fixed_of(i);
       return offsets;
     };
-    auto const decide = [&]<class Unit, bool Plain>() {
-      portfolio<Unit, Plain> orders(problem_, orders_, unit_, tricks_);
-      return orders({asked.capacity, windows_ ? asked.nodes / 4 + 1 : asked.nodes}, threads, stop, start());
-    };
-    auto answer = small_   ? plain_ ? decide.template operator()<std::int32_t, true>()
-                                    : decide.template operator()<std::int32_t, false>()
-                    : plain_ ? decide.template operator()<std::int64_t, true>()
-                           : decide.template operator()<std::int64_t, false>();
+    auto answer = portfolio(problem_, orders_, unit_, small_, tricks_, asked.capacity)(
+        windows_ ? asked.nodes / 4 + 1 : asked.nodes, threads, stop, start());
     if (!windows_ || answer.said == ruling::found) return answer;
     // What was kept whole may yet be lent out in part.
     answer.said = ruling::spent;
@@ -405,7 +447,7 @@ class decider {
   memory_problem const& problem_;
   search_tricks tricks_;
   std::int64_t unit_ = 1;
-  bool small_ = true, plain_ = true, windows_ = false;
+  bool small_ = true, windows_ = false;
   std::vector<window_search> window_search_;  // made when it is first needed
   std::vector<std::vector<std::uint32_t>> orders_;
 };

@@ -19,6 +19,8 @@
 // every record lies on a stack that begins at a placed record's top, without waste in one section.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/memory/exact/frames.hpp>
 #include <neap/memory/exact/gap_sums.hpp>
 #include <neap/memory/exact/search.hpp>
@@ -43,8 +45,9 @@ constexpr bool many_fill_gaps(search_ground<Unit> const& g) {
 
 /// For lives without holes, offsets that are free and not aligned. Deterministic.
 template <class Unit>
-class fill_search {
+class fill_search final : public record_search {
  public:
+  using record_search::run;
   constexpr fill_search(search_ground<Unit> const& ground, search_tricks tricks)
       : ground_(ground),
         tricks_(tricks),
@@ -61,7 +64,7 @@ class fill_search {
       else long_.push_back(i);
     }
     for (auto& in : fill_) {
-      std::stable_sort(in.begin(), in.end(), [&](auto a, auto b) { return ground.size[a] > ground.size[b]; });
+      detail::sort_list(in, [&](auto a, auto b) { return ground.size[a] > ground.size[b]; });
       for (; in.size() > gap_sums<Unit>::most_records; in.pop_back()) long_.push_back(in.back());
     }
     sort_by_life(long_, ground_.hull);
@@ -70,9 +73,8 @@ class fill_search {
   /// The records that the search places; the others fill gaps.
   constexpr std::size_t long_count() const { return long_.size(); }
 
-  /// Begins anew: do the records fit below `capacity`?
-  constexpr void start(Unit capacity) {
-    capacity_ = capacity, nodes_ = 0, new_states_ = 0;
+  constexpr void start(std::int64_t capacity) override {
+    capacity_ = static_cast<Unit>(capacity), nodes_ = 0, new_states_ = 0;
     conflicts_.assign(ground_.sections, 1);
     failed_.clear();
     std::vector<Unit> load(ground_.sections, 0);
@@ -80,21 +82,19 @@ class fill_search {
       for (auto s = ground_.hull[i].begin; s < ground_.hull[i].end; ++s) load[s] += ground_.size[i];
     hopeless_ = false;
     for (std::uint32_t s = 0; s < ground_.sections; ++s) {
-      if (load[s] > capacity) {
+      if (load[s] > capacity_) {
         hopeless_ = true;
         return;
       }
       std::vector<Unit> sizes;
       for (auto i : fill_[s]) sizes.push_back(ground_.size[i]);
-      gaps_[s].start(sizes, capacity - load[s]);
+      gaps_[s].start(sizes, capacity_ - load[s]);
     }
     runs_.start(tricks_.first_run * static_cast<std::int64_t>(ground_.count()) / 4);
     begin_run();
   }
 
-  /// Goes on from where it stopped. `stop(nodes)` is asked after each step; true ends this run with `spent`.
-  template <class Stop>
-  constexpr ruling run(Stop&& stop) {
+  constexpr ruling run(stop_asked& stop) override {
     if (hopeless_) return ruling::impossible;
     while (!frames_.empty()) {
       if (!failing_ && frames_.back().placed != none) {  // all that its placement left is solved
@@ -118,8 +118,8 @@ class fill_search {
     return ruling::found;
   }
 
+  constexpr std::int64_t offset(std::size_t record) const override { return offsets_[record]; }
   constexpr std::vector<Unit> const& offsets() const { return offsets_; }
-  constexpr std::int64_t nodes() const { return nodes_; }
 
  private:
   static constexpr std::uint32_t none = search_frame::none;
@@ -397,14 +397,13 @@ class fill_search {
   search_runs runs_;
   std::vector<std::int64_t> conflicts_;
   std::vector<std::int32_t> options_;
-  std::vector<lowest_tops> lowest_;
-  std::vector<open_entry> open_;
+  plain_vector<lowest_tops> lowest_;
+  plain_vector<open_entry> open_;
   failed_states failed_;
-  std::vector<frame> frames_;
-  std::vector<entry> pool_;
-  std::vector<section> sections_;
+  plain_vector<frame> frames_;
+  plain_vector<entry> pool_;
+  plain_vector<section> sections_;
   std::uint32_t chosen_ = none;
-  std::int64_t nodes_ = 0;
   bool failing_ = false, hopeless_ = false;
 };
 

@@ -8,6 +8,7 @@
 //   |           |__
 #pragma once
 
+#include <neap/core/sort.hpp>
 #include <neap/memory/records.hpp>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ constexpr std::vector<filler> fillers_of(memory_problem const& p, std::int64_t c
   for (std::size_t i = 0; i < p.count(); ++i)
     if (p.occupies(i)) changes.push_back({p.lower[i], -p.size[i]}), changes.push_back({p.upper[i], p.size[i]});
   if (changes.empty()) return {};
-  std::sort(changes.begin(), changes.end(), [](change const& a, change const& b) { return a.at < b.at; });
+  detail::sort_list(changes, [](change const& a, change const& b) { return a.at < b.at; });
   changes.front().free += capacity, changes.back().free -= capacity;
   std::vector<filler> open, closed;
   for (std::size_t k = 0; k < changes.size();) {

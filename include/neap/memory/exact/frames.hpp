@@ -3,6 +3,8 @@
 // which each begins anew with other preferences.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/core/split_mix.hpp>
 #include <neap/memory/exact/failed_states.hpp>
 #include <neap/memory/sections.hpp>
@@ -35,8 +37,8 @@ constexpr Frame root_frame(std::size_t records, std::uint32_t sections) {
 }
 /// The frame of what a placement leaves of `f`, which is number `parent`: behind it in the pools, which get room for it.
 template <class Frame, class Entry, class Section>
-constexpr Frame frame_behind(Frame const& f, std::uint32_t parent, std::vector<Entry>& entries,
-                             std::vector<Section>& sections) {
+constexpr Frame frame_behind(Frame const& f, std::uint32_t parent, plain_vector<Entry>& entries,
+                             plain_vector<Section>& sections) {
   Frame rest;
   rest.entries = f.free_entries, rest.sections_at = f.free_sections;
   rest.count = f.count - 1, rest.begin = f.begin, rest.end = f.end, rest.parent = parent;
@@ -48,7 +50,7 @@ constexpr Frame frame_behind(Frame const& f, std::uint32_t parent, std::vector<E
 /// Pushes a frame for each run of the whole's sections that unplaced records cross; the smallest is searched first.
 /// crosses(s): whether one lives in section s and the next; begins(k): where the life of the whole's k-th entry begins.
 template <class Frame, class Crosses, class Begins>
-constexpr void push_parts(std::vector<Frame>& frames, Frame const& whole, std::uint32_t parent, Crosses const& crosses,
+constexpr void push_parts(plain_vector<Frame>& frames, Frame const& whole, std::uint32_t parent, Crosses const& crosses,
                           Begins const& begins) {
   std::size_t const first_new = frames.size();
   Frame part = whole;
@@ -61,8 +63,9 @@ constexpr void push_parts(std::vector<Frame>& frames, Frame const& whole, std::u
     while (dealt < whole.count && begins(dealt) < part.end) ++dealt, ++part.count;
     if (part.count > 0) frames.push_back(part);
   }
-  std::sort(frames.begin() + static_cast<std::ptrdiff_t>(first_new), frames.end(),
-            [](Frame const& a, Frame const& b) { return a.count != b.count ? a.count > b.count : a.begin > b.begin; });
+  detail::sort_range(frames.data() + first_new, frames.data() + frames.size(), [](Frame const& a, Frame const& b) {
+    return a.count != b.count ? a.count > b.count : a.begin > b.begin;
+  });
 }
 
 /// Runs of a search, each longer than the one before: the first with the preferences that it is given, records in their

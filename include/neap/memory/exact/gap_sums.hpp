@@ -9,6 +9,7 @@
 // larger leaves less to be placed, and what the smaller one leaves goes into the same gaps as before.
 #pragma once
 
+#include <neap/core/sort.hpp>
 #include <neap/memory/exact/failed_states.hpp>
 
 #include <algorithm>
@@ -139,7 +140,7 @@ class gap_sums {
       for_each_more(used, [&](std::uint32_t set, Unit bytes) {
         if (bytes <= gap && gap - bytes <= slack_left(before, used)) sets.push_back(set);
       });
-    std::sort(sets.begin(), sets.end(), [](std::uint32_t a, std::uint32_t b) {
+    detail::sort_list(sets, [](std::uint32_t a, std::uint32_t b) {
       return std::popcount(a) != std::popcount(b) ? std::popcount(a) > std::popcount(b) : a < b;
     });
     std::vector<std::uint32_t> largest;
@@ -176,9 +177,9 @@ class gap_sums {
         s.ranges.push_back({bytes, bytes + slack});
       });
     }
-    std::sort(s.filled.begin(), s.filled.end());
+    detail::sort_list(s.filled);
     s.filled.erase(std::unique(s.filled.begin(), s.filled.end()), s.filled.end());
-    std::sort(s.ranges.begin(), s.ranges.end(), [](range const& a, range const& b) { return a.first < b.first; });
+    detail::sort_list(s.ranges, [](range const& a, range const& b) { return a.first < b.first; });
     std::size_t kept = 0;
     for (auto const& r : s.ranges)
       if (kept > 0 && r.first <= s.ranges[kept - 1].last + 1)

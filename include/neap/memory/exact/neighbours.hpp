@@ -34,7 +34,7 @@ struct neighbours {
 
 /// The likely neighbours at each boundary between two sections that are filled to the capacity. For lives without holes.
 template <class Unit>
-constexpr neighbours likely_neighbours(search_ground<Unit> const& g, Unit capacity) {
+constexpr neighbours likely_neighbours(search_ground<Unit> const& g, std::int64_t capacity) {
   neighbours found(g.count(), g.sections);
   boundary_groups groups_of;
   std::vector<Unit> load(g.sections, 0);

@@ -16,11 +16,14 @@
 // Flat arrays on an explicit stack: depth costs no machine stack.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/memory/sections.hpp>
 
 #include <algorithm>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -45,6 +48,43 @@ struct search_tricks {
 namespace detail {
 
 enum class ruling : std::uint8_t { found, impossible, spent };
+
+/// What a search asks after each step, with the nodes that it has spent: true ends it early. One type for all that may
+/// end one, so that each search is compiled once.
+struct stop_asked {
+  constexpr virtual bool operator()(std::int64_t nodes) = 0;
+
+ protected:
+  constexpr ~stop_asked() = default;
+};
+/// stop(nodes), which must outlive it.
+template <class Stop>
+struct stop_by final : stop_asked {
+  constexpr explicit stop_by(Stop& f) : stop(f) {}
+  constexpr bool operator()(std::int64_t nodes) override { return stop(nodes); }
+  Stop& stop;
+};
+
+/// One decision as decider.hpp drives it: do the records of a ground fit below a capacity? Capacity and offsets in units.
+class record_search {
+ public:
+  constexpr virtual ~record_search() = default;
+  /// Begins anew.
+  constexpr virtual void start(std::int64_t capacity) = 0;
+  /// Goes on from where it stopped; `stop` is asked after each step, true ends this run with `spent`.
+  constexpr virtual ruling run(stop_asked& stop) = 0;
+  template <class Stop>
+    requires(!std::derived_from<Stop, stop_asked>)
+  constexpr ruling run(Stop const& stop) {
+    stop_by<Stop const> asked(stop);
+    return run(asked);
+  }
+  constexpr virtual std::int64_t offset(std::size_t record) const = 0;
+  constexpr std::int64_t nodes() const { return nodes_; }
+
+ protected:
+  std::int64_t nodes_ = 0;
+};
 
 /// A decision problem, records in order of preference. `Unit` counts bytes divided by their greatest common divisor.
 template <class Unit>
@@ -79,25 +119,23 @@ struct search_ground {
 };
 
 template <class Unit, bool Plain>
-class decision_search {
+class decision_search final : public record_search {
  public:
+  using record_search::run;
   constexpr decision_search(search_ground<Unit> const& ground, search_tricks tricks)
       : ground_(ground),
         tricks_(tricks),
         filled_(ground.section_words(), 0),
         offsets_(ground.count(), 0) {}
 
-  /// Begins anew: do the records fit below `capacity`?
-  constexpr void start(Unit capacity) {
-    capacity_ = capacity, nodes_ = 0;
-    roof_ = (capacity + ground_.grain - 1) / ground_.grain * ground_.grain;
+  constexpr void start(std::int64_t capacity) override {
+    capacity_ = static_cast<Unit>(capacity), nodes_ = 0;
+    roof_ = (capacity_ + ground_.grain - 1) / ground_.grain * ground_.grain;
     frames_.clear();
     hopeless_ = !open_root();
   }
 
-  /// Goes on from where it stopped. `stop(nodes)` is asked after each step; true ends this run with `spent`.
-  template <class Stop>
-  constexpr ruling run(Stop&& stop) {
+  constexpr ruling run(stop_asked& stop) override {
     if (hopeless_) return ruling::impossible;
     while (!frames_.empty()) {
       if (frames_.back().begun) {  // all that its placement left is solved
@@ -118,8 +156,8 @@ class decision_search {
     return ruling::found;
   }
 
+  constexpr std::int64_t offset(std::size_t record) const override { return offsets_[record]; }
   constexpr std::vector<Unit> const& offsets() const { return offsets_; }
-  constexpr std::int64_t nodes() const { return nodes_; }
 
  private:
   static constexpr std::uint32_t none = 0xffffffffu;
@@ -174,7 +212,7 @@ class decision_search {
       if constexpr (Plain)
         for (auto s = ground_.hull[i].begin; s + 1 < ground_.hull[i].end; ++s) ++loads_[s].crossing;
     }
-    std::sort(pool_.begin(), pool_.end());
+    detail::sort_list(pool_);
     if (n == 0) return true;
     return within_bound(root, {root.begin, root.end}) && open_parts(root, none);
   }
@@ -299,7 +337,7 @@ class decision_search {
       }
       out[kept++] = x;
     }
-    std::sort(raised_.begin(), raised_.end());
+    detail::sort_list(raised_);
     for (std::size_t i = kept, j = raised_.size(), k = rest.count; j > 0;) {
       if (i > 0 && raised_[j - 1] < out[i - 1]) out[--k] = out[--i];
       else out[--k] = raised_[--j];
@@ -354,8 +392,8 @@ class decision_search {
     // Deal the entries out: each part's lie together, still sorted. The smallest part is searched first.
     std::size_t at = whole.entries;
     for (auto& part : parts_) part.entries = at, at += part.count, part.count = 0;
-    dealt_.assign(pool_.begin() + static_cast<std::ptrdiff_t>(whole.entries),
-                  pool_.begin() + static_cast<std::ptrdiff_t>(whole.entries + whole.count));
+    dealt_.clear();
+    dealt_.append(pool_.data() + whole.entries, whole.count);
     for (std::uint32_t k = 0; k < whole.count; ++k) {
       auto& part = parts_[Plain ? part_of_[ground_.hull[dealt_[k].record].begin - whole.begin] : part_of_[k]];
       pool_[part.entries + part.count++] = dealt_[k];
@@ -371,9 +409,9 @@ class decision_search {
       part.sections_at = whole.sections_at + (Plain ? part.begin - whole.begin : 0);
       frames_.push_back(part);
     }
-    std::sort(
-        frames_.begin() + static_cast<std::ptrdiff_t>(first_new), frames_.end(),
-        [](frame const& a, frame const& b) { return a.count != b.count ? a.count > b.count : a.begin > b.begin; });
+    detail::sort_range(frames_.data() + first_new, frames_.data() + frames_.size(), [](frame const& a, frame const& b) {
+      return a.count != b.count ? a.count > b.count : a.begin > b.begin;
+    });
     return true;
   }
 
@@ -401,15 +439,14 @@ class decision_search {
   const search_ground<Unit>& ground_;
   search_tricks tricks_;
   Unit capacity_ = 0, roof_ = 0;  // roof: the capacity rounded up to the grain, for sums of rounded sizes
-  std::vector<frame> frames_;
-  std::vector<entry> pool_;
-  std::vector<section> loads_;
+  plain_vector<frame> frames_;
+  plain_vector<entry> pool_;
+  plain_vector<section> loads_;
   std::vector<std::uint64_t> filled_;
   std::vector<Unit> offsets_;
-  std::vector<entry> raised_, dealt_;
+  plain_vector<entry> raised_, dealt_;
   std::vector<std::uint32_t> part_of_;
-  std::vector<frame> parts_;
-  std::int64_t nodes_ = 0;
+  plain_vector<frame> parts_;
   bool hopeless_ = false;
 };
 

@@ -23,6 +23,7 @@
 // this one is a part, so every packing on top of this state keeps it anyway.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/exact/frames.hpp>
 #include <neap/memory/exact/meeting_height.hpp>
 #include <neap/memory/exact/neighbours.hpp>
@@ -40,8 +41,9 @@ namespace neap::inline v0::detail {
 
 /// For lives without holes (ground.plain()). Deterministic.
 template <class Unit>
-class skyline_search {
+class skyline_search final : public record_search {
  public:
+  using record_search::run;
   constexpr skyline_search(search_ground<Unit> const& ground, search_tricks tricks)
       : ground_(ground),
         tricks_(tricks),
@@ -60,14 +62,13 @@ class skyline_search {
     sort_by_life(by_begin_, ground_.hull);
   }
 
-  /// Begins anew: do the records fit below `capacity`?
-  constexpr void start(Unit capacity) {
+  constexpr void start(std::int64_t capacity) override {
     selective_ = uncertain_ = false;
     likely_ = now_ = neighbours(ground_.count());
     begin(capacity);
   }
   /// The same, where only those neighbours touch: `impossible` means so.
-  constexpr void start(Unit capacity, neighbours const& likely) {
+  constexpr void start(std::int64_t capacity, neighbours const& likely) {
     selective_ = true, uncertain_ = false;
     likely_ = now_ = likely;
     for (double chance : likely.chance) uncertain_ |= chance > neighbours::certain_chance;
@@ -77,9 +78,7 @@ class skyline_search {
     begin(capacity);
   }
 
-  /// Goes on from where it stopped. `stop(nodes)` is asked after each step; true ends this run with `spent`.
-  template <class Stop>
-  constexpr ruling run(Stop&& stop) {
+  constexpr ruling run(stop_asked& stop) override {
     while (hopeless_ || !frames_.empty()) {
       if (hopeless_) {
         if (!uncertain_) return ruling::impossible;
@@ -106,8 +105,8 @@ class skyline_search {
     return ruling::found;
   }
 
+  constexpr std::int64_t offset(std::size_t record) const override { return offsets_[record]; }
   constexpr std::vector<Unit> const& offsets() const { return offsets_; }
-  constexpr std::int64_t nodes() const { return nodes_; }
 
  private:
   static constexpr std::uint32_t none = search_frame::none;
@@ -166,9 +165,9 @@ class skyline_search {
     return c.begin < c.end ? c : section_range{};
   }
 
-  constexpr void begin(Unit capacity) {
-    capacity_ = capacity, nodes_ = 0;
-    roof_ = (capacity + ground_.grain - 1) / ground_.grain * ground_.grain;
+  constexpr void begin(std::int64_t capacity) {
+    capacity_ = static_cast<Unit>(capacity), nodes_ = 0;
+    roof_ = (capacity_ + ground_.grain - 1) / ground_.grain * ground_.grain;
     conflicts_.assign(ground_.sections, 1);
     failed_.clear();
     runs_.start(tricks_.first_run * static_cast<std::int64_t>(ground_.count()));
@@ -548,23 +547,22 @@ class skyline_search {
   search_runs runs_;
   std::vector<std::int64_t> conflicts_;  // of each section: failures, and 1
   failed_states failed_;
-  std::vector<frame> frames_;
-  std::vector<entry> pool_;
-  std::vector<section> sections_;
+  plain_vector<frame> frames_;
+  plain_vector<entry> pool_;
+  plain_vector<section> sections_;
   section_range changed_{};  // where limits have risen since floors were measured
   section_range unmet_{};    // where floors have risen since meetings were looked at
   // Of the present plateau, by section; begun_: options that begin less options that end there.
   std::vector<std::uint64_t> reached_, reaches_end_;
   std::vector<char> may_waste_;
   std::vector<std::int32_t> begun_;
-  std::vector<option> options_;
+  plain_vector<option> options_;
   // Of the present boundary: entries that end there as a list.
   std::vector<std::uint32_t> ending_, next_ending_;
   std::vector<Unit> left_sums_, right_sums_;
   std::uint32_t chosen_ = none;  // entry to branch on
   bool forced_ = false;
   double least_score_ = 0;
-  std::int64_t nodes_ = 0;
   bool failing_ = false, hopeless_ = false;
 };
 

@@ -14,10 +14,12 @@
 // looked at, and a pair has finitely many decisions. Undone by a trail; no recursion.
 #pragma once
 
+#include <neap/core/sort.hpp>
 #include <neap/memory/exact/search.hpp>
 #include <neap/memory/records.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -76,10 +78,16 @@ class window_search {
     }
   }
 
+  template <class Stop>
+    requires(!std::derived_from<Stop, stop_asked>)
+  constexpr ruling operator()(std::int64_t capacity, std::int64_t budget, Stop const& stop, std::int64_t& nodes,
+                              std::vector<std::int64_t>& offsets) {
+    stop_by<Stop const> asked(stop);
+    return (*this)(capacity, budget, asked, nodes, offsets);
+  }
   /// Decides `capacity` with at most `budget` nodes; `stop(nodes)` may end it earlier. Adds its nodes to `nodes`; if
   /// found, `offsets` of the records that occupy memory are written.
-  template <class Stop>
-  constexpr ruling operator()(std::int64_t capacity, std::int64_t budget, Stop&& stop, std::int64_t& nodes,
+  constexpr ruling operator()(std::int64_t capacity, std::int64_t budget, stop_asked& stop, std::int64_t& nodes,
                               std::vector<std::int64_t>& offsets) {
     if (pairs_.size() > most_pairs) return ruling::spent;
     auto const n = records_.size();
@@ -209,7 +217,7 @@ class window_search {
   constexpr void find_moments() {
     std::vector<std::int64_t> times;
     for (auto const& x : pieces_) times.push_back(x.lower);
-    std::sort(times.begin(), times.end());
+    detail::sort_list(times);
     times.erase(std::unique(times.begin(), times.end()), times.end());
     moment_begin_.push_back(0);
     for (auto t : times) {

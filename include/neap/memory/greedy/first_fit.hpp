@@ -8,6 +8,7 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/greedy/free_space.hpp>
 #include <neap/memory/records.hpp>
@@ -163,7 +164,7 @@ struct first_fit {
       if (detail::put_lowest(p, ground, space, i, 0, offsets[i]) != offsets[i])
         return detail::refused({"it collides with another fixed record", i});
     }
-    std::sort(order_of.begin(), order_of.end());
+    detail::sort_list(order_of);
     for (auto const& r : order_of) offsets[r.record] = detail::put_lowest(p, ground, space, r.record);
     return detail::finished(p, static_cast<std::vector<std::int64_t>&&>(offsets), bound);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/records.hpp>
 
@@ -55,7 +56,7 @@ struct greedy_by_size {
     auto const n = p.count();
     plain_vector<std::uint32_t> order(n);
     std::iota(order.begin(), order.end(), 0u);
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    detail::sort_list(order, [&](std::uint32_t a, std::uint32_t b) {
       bool const fa = p.fixed_of(a) != any_offset, fb = p.fixed_of(b) != any_offset;
       if (fa != fb) return fa;
       if (p.size[a] != p.size[b]) return p.size[a] > p.size[b];
@@ -80,8 +81,8 @@ struct greedy_by_size {
         else detail::for_each_forbidden(p, i, q.record, q.begin, [&](detail::forbidden f) { closed.push_back(f); });
       }
       if (!p.gap_begin.empty())
-        std::sort(closed.begin(), closed.end(),
-                  [](detail::forbidden const& x, detail::forbidden const& y) { return x.after < y.after; });
+        detail::sort_list(closed,
+                          [](detail::forbidden const& x, detail::forbidden const& y) { return x.after < y.after; });
       if (p.fixed_of(i) != any_offset) {
         for (auto const& c : closed)
           if (c.after < offsets[i] && offsets[i] < c.until)

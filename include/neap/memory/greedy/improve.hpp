@@ -11,6 +11,7 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/core/split_mix.hpp>
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/greedy/first_fit.hpp>
@@ -129,7 +130,7 @@ class plan_improver {
     if (turn < improve_orders.size()) {
       for (auto i : inside_)
         order_.push_back({fit_key(p_, ground_, improve_orders[turn], i, plan_.lower_bound_bytes), i});
-      std::sort(order_.begin(), order_.end());
+      detail::sort_list(order_);
       if (turn == 0) {
         for (auto const& r : order_)
           if (keys_[r.record] == 0) keys_[r.record] = r.key;
@@ -138,13 +139,13 @@ class plan_improver {
     } else {
       if (sorted_.empty()) {
         for (auto i : inside_) sorted_.push_back({keys_[i], i});
-        std::sort(sorted_.begin(), sorted_.end());
+        detail::sort_list(sorted_);
       }
       changed_.clear(), kept_.clear();
       for (auto const& r : sorted_)
         if (auto const dice = random_(); dice % 32 == 0) changed_.push_back({r.key * change(dice >> 8), r.record});
         else kept_.push_back(r);
-      std::sort(changed_.begin(), changed_.end());
+      detail::sort_list(changed_);
       order_.resize(inside_.size());
       std::merge(kept_.begin(), kept_.end(), changed_.begin(), changed_.end(), order_.begin());
     }

@@ -3,6 +3,7 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/memory/sections.hpp>
 
@@ -61,7 +62,7 @@ NEAP_ONCE constexpr std::vector<std::uint32_t> ranked(memory_problem const& p, r
   plain_vector<entry> entries(p.count(), entry{});
   for (std::size_t i = 0; i < p.count(); ++i)
     entries[i] = {value(order.first, i), value(order.second, i), static_cast<std::uint32_t>(i)};
-  std::sort(entries.begin(), entries.end(), [&](entry const& x, entry const& y) {
+  detail::sort_list(entries, [&](entry const& x, entry const& y) {
     if (x.a != y.a) return x.a > y.a;
     if (x.b != y.b) return x.b > y.b;
     auto const cx = value(order.third, x.record), cy = value(order.third, y.record);
