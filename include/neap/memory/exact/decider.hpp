@@ -11,6 +11,7 @@
 #include <neap/memory/exact/fill_search.hpp>
 #include <neap/memory/exact/fillers.hpp>
 #include <neap/memory/exact/neighbours.hpp>
+#include <neap/memory/exact/planar_search.hpp>
 #include <neap/memory/exact/search.hpp>
 #include <neap/memory/exact/skyline_search.hpp>
 #include <neap/memory/exact/window_search.hpp>
@@ -153,7 +154,8 @@ constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std
 }
 
 /// One decision by several searches in turn, each resumed where it stopped, in slices that double: the search in each
-/// order, the skyline search, and guesses: the skyline search of likely packings, which finds or proves nothing. The first
+/// order, the skyline search, that by gaps, and what finds packings and proves nothing: the planar search, and guesses, the
+/// skyline search of likely packings. The first
 /// that ends in a round of slices decides. With threads the slices of a round run side by side; searches behind the one
 /// that decides are cut off, and their nodes of that round do not count, so answer and count are those of one thread.
 template <class Unit, bool Plain>
@@ -172,6 +174,8 @@ class portfolio {
     }
     if (Plain && tricks.skyline) skyline_.emplace_back(grounds_.front(), tricks);
     if (Plain && tricks.fill && many_fill_gaps(grounds_.front())) by_gaps_.emplace_back(grounds_.front(), tricks);
+    // It guesses wrong a few times among the boundaries: if these are many, it finds nothing in time.
+    if (Plain && tricks.planar && grounds_.front().sections <= 32) planar_.emplace_back(grounds_.front());
   }
 
   /// `stop(nodes)` is asked after each node and may end the decision early, with `spent`.
@@ -211,12 +215,16 @@ class portfolio {
   }
 
  private:
-  // Behind the orders the skyline search and the search by gaps, where there are, then guesses of the one and the other.
+  // Behind the orders the skyline search, the search by gaps and the planar one, where there are, then guesses.
+  constexpr std::size_t gaps_at() const { return by_order_.size() + skyline_.size(); }
+  constexpr std::size_t planar_at() const { return gaps_at() + by_gaps_.size(); }
+  constexpr std::size_t guesses_at() const { return planar_at() + planar_.size(); }
   constexpr std::size_t count() const { return guesses_at() + guesses_.size() + guesses_by_gaps_.size(); }
-  constexpr std::size_t guesses_at() const { return by_order_.size() + skyline_.size() + by_gaps_.size(); }
   /// In nodes, of a slice.
   constexpr std::int64_t weight(std::size_t k) const {
-    return k < by_order_.size() ? 1 : k < by_order_.size() + skyline_.size() ? 3 : 9;
+    if (k < by_order_.size()) return 1;
+    if (k >= planar_at() && k < guesses_at()) return 27;
+    return k < gaps_at() ? 3 : 9;
   }
   constexpr std::int64_t weights() const {
     std::int64_t sum = 0;
@@ -226,8 +234,9 @@ class portfolio {
   template <class F>
   constexpr void with(std::size_t k, F&& f) {
     if (k < by_order_.size()) f(by_order_[k]);
-    else if (k < by_order_.size() + skyline_.size()) f(skyline_.front());
-    else if (k < guesses_at()) f(by_gaps_.front());
+    else if (k < gaps_at()) f(skyline_.front());
+    else if (k < planar_at()) f(by_gaps_.front());
+    else if (k < guesses_at()) f(planar_.front());
     else if (k < guesses_at() + guesses_.size()) f(guesses_[k - guesses_at()]);
     else f(guesses_by_gaps_.front());
   }
@@ -252,7 +261,7 @@ class portfolio {
     // Many fillers are likely wrong ones.
     if (6 * fillers.size() <= problem_.count()) guess(capacity, fillers);
     if (!fillers.empty()) guess(capacity, {});
-    if (!by_gaps_.empty()) guess_by_gaps(capacity);
+    if (!by_gaps_.empty() && planar_.empty()) guess_by_gaps(capacity);
   }
   constexpr bool mostly_full(std::vector<filler> const& fillers) const {
     double free = 0, used = 0;
@@ -341,8 +350,9 @@ class portfolio {
   std::vector<search_ground<Unit>> grounds_, guess_grounds_;
   std::vector<skyline_search<Unit>> skyline_;  // one, or none
   std::vector<skyline_search<Unit>> guesses_;
-  std::vector<fill_search<Unit>> by_gaps_;          // one, or none
   std::vector<fill_search<Unit>> guesses_by_gaps_;  // one, or none
+  std::vector<fill_search<Unit>> by_gaps_;          // one, or none
+  std::vector<planar_search<Unit>> planar_;         // one, or none
   // By guess, of each record the one of its ground that holds it.
   std::vector<std::vector<std::uint32_t>> guessed_;
   std::vector<decision_search<Unit, Plain>> by_order_;
