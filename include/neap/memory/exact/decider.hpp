@@ -175,7 +175,7 @@ class portfolio {
     if (Plain && tricks.skyline) skyline_.emplace_back(grounds_.front(), tricks);
     if (Plain && tricks.fill && many_fill_gaps(grounds_.front())) by_gaps_.emplace_back(grounds_.front(), tricks);
     // It guesses wrong a few times among the boundaries: if these are many, it finds nothing in time.
-    if (Plain && tricks.planar && grounds_.front().sections <= 32) planar_.emplace_back(grounds_.front());
+    if (Plain && tricks.planar && grounds_.front().sections <= 128) planar_.emplace_back(grounds_.front());
   }
 
   /// `stop(nodes)` is asked after each node and may end the decision early, with `spent`.
