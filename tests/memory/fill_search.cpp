@@ -103,8 +103,9 @@ TEST_CASE("the exact planner finds packings in few moments that only the search 
     for (auto kind : {pattern::pinwheel, pattern::slabs}) {
       auto const given = planted({kind, 80, 8, 1000, 0}, seed);
       auto const decided = [&](bool fill) {
-        auto const plan =
-            exact{.capacity = given.capacity, .budget = {.nodes = 60'000}, .tricks = {.fill = fill}}(given.records);
+        auto const plan = exact{.capacity = given.capacity,
+                                .budget = {.nodes = 60'000},
+                                .tricks = {.fill = fill, .planar = false}}(given.records);
         REQUIRE(plan.status != plan_status::infeasible);
         REQUIRE_MESSAGE(verify(given.records, plan).ok(), verify(given.records, plan).message());
         return has_offsets(plan);

@@ -12,6 +12,7 @@
 #include <neap/memory/exact/fill_search.hpp>
 #include <neap/memory/exact/fillers.hpp>
 #include <neap/memory/exact/neighbours.hpp>
+#include <neap/memory/exact/planar_search.hpp>
 #include <neap/memory/exact/search.hpp>
 #include <neap/memory/exact/skyline_search.hpp>
 #include <neap/memory/exact/window_search.hpp>
@@ -174,7 +175,8 @@ constexpr search_ground<Unit> ground_of(memory_problem const& p, std::vector<std
 }
 
 /// One decision by several searches in turn, each resumed where it stopped, in slices that double: the search in each
-/// order, the skyline search, and guesses: the skyline search of likely packings, which finds or proves nothing. The first
+/// order, the skyline search, that by gaps, and what finds packings and proves nothing: the planar search, and guesses, the
+/// skyline search of likely packings. The first
 /// that ends in a round of slices decides. With threads the slices of a round run side by side; searches behind the one
 /// that decides are cut off, and their nodes of that round do not count, so answer and count are those of one thread.
 class portfolio {
@@ -193,12 +195,17 @@ class portfolio {
     bool const plain = p.gap_begin.empty();
     for (std::size_t k = 0; k < orders.size(); ++k) {
       auto wide = wide_ground_of(p, orders[k], unit);
-      if (k == 0) by_gaps_ = plain && tricks.fill && many_fill_gaps(wide);
+      if (k == 0) {
+        by_gaps_ = plain && tricks.fill && many_fill_gaps(wide);
+        // It guesses wrong a few times among the boundaries: if these are many, it finds nothing in time.
+        planar_ = plain && tricks.planar && wide.sections <= 128;
+      }
       hold(wide);
       add(plain ? kind::plain : kind::holed, k);
     }
     if (plain && tricks.skyline) add(kind::skyline, 0);
     if (by_gaps_) add(kind::fill, 0);
+    if (planar_) add(kind::planar, 0);
     guesses_at_ = members_.size();
     if (plain && tricks.skyline) guess_packings();
   }
@@ -240,7 +247,7 @@ class portfolio {
   }
 
  private:
-  enum class kind : std::uint8_t { plain, holed, skyline, fill };
+  enum class kind : std::uint8_t { plain, holed, skyline, fill, planar };
   struct member {
     record_search* search;
     kind what;
@@ -250,11 +257,13 @@ class portfolio {
     search_ground<std::int64_t> wide;
   };
 
-  // Behind the orders the skyline search and the search by gaps, where there are, then guesses of the one and the other.
+  // Behind the orders the skyline search, the search by gaps and the planar one, where there are, then guesses.
   constexpr std::size_t count() const { return members_.size(); }
   /// In nodes, of a slice.
   constexpr std::int64_t weight(std::size_t k) const {
-    return k < orders_.size() ? 1 : k < guesses_at_ && members_[k].what == kind::skyline ? 3 : 9;
+    if (k < orders_.size()) return 1;
+    if (members_[k].what == kind::planar) return 27;
+    return k < guesses_at_ && members_[k].what == kind::skyline ? 3 : 9;
   }
   constexpr std::int64_t nodes_of(std::size_t k) const { return members_[k].search->nodes(); }
   constexpr ruling run(std::size_t k, stop_asked& stop) {
@@ -281,6 +290,7 @@ class portfolio {
       return skyline;
     }
     if (what == kind::fill) made = new fill_search<Unit>(of, tricks_);
+    else if (what == kind::planar) made = new planar_search<Unit>(of);
     else if (what == kind::plain) made = new decision_search<Unit, true>(of, tricks_);
     else made = new decision_search<Unit, false>(of, tricks_);
     made->start(capacity_);
@@ -294,7 +304,7 @@ class portfolio {
     // Many fillers are likely wrong ones.
     if (6 * fillers.size() <= problem_.count()) guess(fillers);
     if (!fillers.empty()) guess({});
-    if (by_gaps_) guess_by_gaps();
+    if (by_gaps_ && !planar_) guess_by_gaps();
   }
   constexpr bool mostly_full(std::vector<filler> const& fillers) const {
     double free = 0, used = 0;
@@ -382,7 +392,7 @@ class portfolio {
   memory_problem const& problem_;
   std::vector<std::vector<std::uint32_t>> const& orders_;
   std::int64_t unit_;
-  bool small_, by_gaps_ = false;
+  bool small_, by_gaps_ = false, planar_ = false;
   search_tricks tricks_;
   std::int64_t capacity_;  // in units
   std::array<ground, search_orders.size() + 3> grounds_;

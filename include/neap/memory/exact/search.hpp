@@ -41,6 +41,7 @@ struct search_tricks {
   bool remember = true;          ///< do not search a state again that has failed
   bool likely = true;            ///< that search also among packings that are likely (memory/exact/neighbours.hpp)
   bool fill = true;              ///< memory/exact/fill_search.hpp where many records live in one section only
+  bool planar = true;            ///< memory/exact/planar_search.hpp where little is free
   std::int64_t first_run =
       10;  ///< nodes a record until it begins anew with other preferences, then ever more; 0: never
 };

@@ -1,0 +1,140 @@
+#include <neap/memory/exact/pq_tree.hpp>
+
+#include <neap/memory/exact/failed_states.hpp>
+
+#include "brute_force.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <set>
+#include <vector>
+
+using namespace neap;
+using namespace neap_memory_test;
+
+namespace {
+
+using order = std::vector<std::uint32_t>;
+
+/// The orders of the tree among all of its leaves.
+std::set<order> orders_of(detail::pq_tree const& tree, std::uint32_t root) {
+  order leaves;
+  tree.add_leaves(root, leaves);
+  std::sort(leaves.begin(), leaves.end());
+  std::set<order> out;
+  do {
+    std::vector<std::uint32_t> rank(16, 0);
+    for (std::uint32_t k = 0; k < leaves.size(); ++k) rank[leaves[k]] = k;
+    if (tree.arranged(root, rank) == leaves) out.insert(leaves);
+  } while (std::next_permutation(leaves.begin(), leaves.end()));
+  return out;
+}
+/// Those in which the marked leaves are contiguous, with others in their place, in any order.
+std::set<order> replaced(std::set<order> const& from, std::vector<char> const& marked, order by) {
+  std::set<order> out;
+  for (auto const& o : from) {
+    order rest;
+    std::size_t at = o.size(), last = 0, count = 0;
+    for (std::size_t k = 0; k < o.size(); ++k) {
+      if (!marked[o[k]]) rest.push_back(o[k]);
+      else at = std::min(at, k), last = k, ++count;
+    }
+    if (last - at + 1 != count) continue;
+    std::sort(by.begin(), by.end());
+    do {
+      auto with = rest;
+      with.insert(with.begin() + static_cast<std::ptrdiff_t>(at), by.begin(), by.end());
+      out.insert(with);
+    } while (std::next_permutation(by.begin(), by.end()));
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("the orders of a tree are those in which what was replaced is contiguous, one set after the other") {
+  std::mt19937_64 rng(5);
+  int impossible = 0, deep = 0;
+  for (int round = 0; round < rounds / 20; ++round) {
+    detail::pq_tree tree;
+    std::vector<std::uint32_t> parts;
+    std::uint32_t const count = 3 + static_cast<std::uint32_t>(rng() % 4);
+    for (std::uint32_t i = 0; i < count; ++i) parts.push_back(tree.leaf(i));
+    auto root = tree.in_any_order(parts);
+    auto orders = orders_of(tree, root);
+    for (std::uint32_t next = count, step = 0; step < 4 && next < 14; ++step) {
+      order leaves;
+      tree.add_leaves(root, leaves);
+      std::vector<char> marked(16, 0);
+      for (auto leaf : leaves) marked[leaf] = rng() % 3 == 0;
+      if (std::count(marked.begin(), marked.end(), 1) == 0) continue;
+      order fresh;
+      std::vector<std::uint32_t> put;
+      auto const size = tree.size();
+      for (std::uint64_t k = 0; k < 1 + rng() % 2 && leaves.size() + k < 8; ++k) {
+        fresh.push_back(next), put.push_back(tree.leaf(next));
+        ++next;
+      }
+      auto const by = tree.in_any_order(put);
+      tree.label(root, marked);
+      // A block holds what is contiguous in all orders, and the blocks hold all that is marked.
+      order blocks;
+      tree.for_each_block(root, [&](order const& block) {
+        for (auto const& o : orders) {
+          std::size_t first = o.size(), last = 0;
+          for (std::size_t k = 0; k < o.size(); ++k)
+            if (std::find(block.begin(), block.end(), o[k]) != block.end()) first = std::min(first, k), last = k;
+          REQUIRE(last - first + 1 == block.size());
+        }
+        blocks.insert(blocks.end(), block.begin(), block.end());
+      });
+      std::sort(blocks.begin(), blocks.end());
+      REQUIRE(static_cast<std::ptrdiff_t>(blocks.size()) == std::count(marked.begin(), marked.end(), 1));
+      REQUIRE(std::adjacent_find(blocks.begin(), blocks.end()) == blocks.end());
+      auto const expected = replaced(orders, marked, fresh);
+      auto const after = tree.replace(root, by);
+      if (after == detail::pq_tree::none) {
+        ++impossible;
+        REQUIRE(expected.empty());
+        tree.shrink(size);
+        REQUIRE(orders_of(tree, root) == orders);  // as it was
+        continue;
+      }
+      REQUIRE(orders_of(tree, after) == expected);
+      root = after, orders = expected, ++deep;
+    }
+  }
+  CHECK(impossible > 0);
+  CHECK(deep > rounds / 40);
+}
+
+TEST_CASE("trees of the same orders have one hash") {
+  auto const value = [](std::uint32_t leaf) { return detail::hash_of(leaf, 0); };
+  std::mt19937_64 rng(6);
+  for (int round = 0; round < 50; ++round) {
+    // Two sets of neighbours, told in either order, of leaves in any order.
+    std::uint64_t seen[2] = {};
+    for (int way = 0; way < 2; ++way) {
+      detail::pq_tree tree;
+      order ids{0, 1, 2, 3, 4, 5};
+      std::shuffle(ids.begin(), ids.end(), rng);
+      std::vector<std::uint32_t> parts;
+      for (auto id : ids) parts.push_back(tree.leaf(id));
+      auto root = tree.in_any_order(parts);
+      for (int k = 0; k < 2; ++k) {
+        std::vector<char> marked(8, 0);
+        if ((k == 0) == (way == 0)) marked[0] = marked[1] = 1;
+        else marked[3] = marked[4] = 1;
+        auto const by = tree.leaf(marked[0] ? 6 : 7);
+        tree.label(root, marked);
+        root = tree.replace(root, by);
+      }
+      seen[way] = tree.hash(root, value, detail::hash_of);
+    }
+    CHECK(seen[0] == seen[1]);
+  }
+}
