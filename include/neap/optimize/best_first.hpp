@@ -376,11 +376,18 @@ class best_first {
     auto& profile = state_.judge().profile;
     ++profile.placed;
     return timed(state_.options.profile, profile.placing, [&] {
-      auto placed = make_plan(c, state_.graph, state_.options.memory);
+      // Placements of the improvement take up to a microsecond each: as many as there is time for, but some.
+      default_planner quick;
+      double const affordable = 1e6 * std::max(state_.budget.seconds_left(1, c.order.size()), 0.02);
+      if (affordable < static_cast<double>(quick.most_placements))
+        quick.most_placements = static_cast<std::int64_t>(affordable);
+      auto placed = make_plan(c, state_.graph, state_.options.memory, quick);
       // Holes of a two-hundredth are worth no more, where the plan fits.
       bool const large = state_.asked.limits_memory && placed.arena_bytes > state_.out.memory_limit_bytes;
       auto const seconds = state_.budget.seconds_left(1, c.order.size());
-      if ((!large && placed.arena_bytes - placed.peak_bytes <= placed.peak_bytes / 200) || seconds <= 0) return placed;
+      auto const to_begin = 1e-5 * static_cast<double>(c.order.size());  // before the search can be ended
+      if ((!large && placed.arena_bytes - placed.peak_bytes <= placed.peak_bytes / 200) || seconds <= to_begin)
+        return placed;
       exact const thorough{.budget = {.nodes = most_placing_nodes, .seconds = seconds}};
       return make_plan(c, state_.graph, state_.options.memory, thorough);
     });

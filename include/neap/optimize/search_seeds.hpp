@@ -185,6 +185,7 @@ class search_seeds {
     return found;
   }
   node_ptr offload_from(node_ptr const& from, bytes_t target, double lead) {
+    if (!state_.budget.has_time_for(2 * from->state.graph.op_count())) return nullptr;
     offload const m{target, state_.allowed.swap, lead};
     auto e = m.apply(from->state);
     if (!e) return nullptr;
