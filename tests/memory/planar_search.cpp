@@ -26,12 +26,12 @@ bool finds(std::vector<usage_record> const& records, std::int64_t capacity, std:
   memory_problem const problem(records);
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < records.size(); ++i) order.push_back(i);
-  auto const ground = detail::ground_of<std::int64_t>(problem, order, 1);
-  detail::planar_search<std::int64_t> search(ground);
+  auto const ground = neap::detail::ground_of<std::int64_t>(problem, order, 1);
+  neap::detail::planar_search<std::int64_t> search(ground);
   search.start(capacity);
   auto const said = search.run([&](std::int64_t n) { return n >= nodes; });
-  REQUIRE(said != detail::ruling::impossible);
-  if (said != detail::ruling::found) return false;
+  REQUIRE(said != neap::detail::ruling::impossible);
+  if (said != neap::detail::ruling::found) return false;
   memory_plan plan;
   for (std::size_t i = 0; i < records.size(); ++i) plan.offsets.push_back(search.offset(i));
   for (std::size_t i = 0; i < records.size(); ++i)

@@ -21,7 +21,7 @@ namespace {
 using order = std::vector<std::uint32_t>;
 
 /// The orders of the tree among all of its leaves.
-std::set<order> orders_of(detail::pq_tree const& tree, std::uint32_t root) {
+std::set<order> orders_of(neap::detail::pq_tree const& tree, std::uint32_t root) {
   order leaves;
   tree.add_leaves(root, leaves);
   std::sort(leaves.begin(), leaves.end());
@@ -60,7 +60,7 @@ TEST_CASE("the orders of a tree are those in which what was replaced is contiguo
   std::mt19937_64 rng(5);
   int impossible = 0, deep = 0;
   for (int round = 0; round < rounds / 20; ++round) {
-    detail::pq_tree tree;
+    neap::detail::pq_tree tree;
     std::vector<std::uint32_t> parts;
     std::uint32_t const count = 3 + static_cast<std::uint32_t>(rng() % 4);
     for (std::uint32_t i = 0; i < count; ++i) parts.push_back(tree.leaf(i));
@@ -97,7 +97,7 @@ TEST_CASE("the orders of a tree are those in which what was replaced is contiguo
       REQUIRE(std::adjacent_find(blocks.begin(), blocks.end()) == blocks.end());
       auto const expected = replaced(orders, marked, fresh);
       auto const after = tree.replace(root, by);
-      if (after == detail::pq_tree::none) {
+      if (after == neap::detail::pq_tree::none) {
         ++impossible;
         REQUIRE(expected.empty());
         tree.shrink(size);
@@ -113,13 +113,13 @@ TEST_CASE("the orders of a tree are those in which what was replaced is contiguo
 }
 
 TEST_CASE("trees of the same orders have one hash") {
-  auto const value = [](std::uint32_t leaf) { return detail::hash_of(leaf, 0); };
+  auto const value = [](std::uint32_t leaf) { return neap::detail::hash_of(leaf, 0); };
   std::mt19937_64 rng(6);
   for (int round = 0; round < 50; ++round) {
     // Two sets of neighbours, told in either order, of leaves in any order.
     std::uint64_t seen[2] = {};
     for (int way = 0; way < 2; ++way) {
-      detail::pq_tree tree;
+      neap::detail::pq_tree tree;
       order ids{0, 1, 2, 3, 4, 5};
       std::shuffle(ids.begin(), ids.end(), rng);
       std::vector<std::uint32_t> parts;
@@ -133,7 +133,7 @@ TEST_CASE("trees of the same orders have one hash") {
         tree.label(root, marked);
         root = tree.replace(root, by);
       }
-      seen[way] = tree.hash(root, value, detail::hash_of);
+      seen[way] = tree.hash(root, value, neap::detail::hash_of);
     }
     CHECK(seen[0] == seen[1]);
   }
