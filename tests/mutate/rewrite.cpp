@@ -19,6 +19,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <variant>
 #include <vector>
 
 using namespace neap;
@@ -267,7 +268,10 @@ TEST_CASE("storing an updated weight would have to write it back: no swap moves 
   auto stream = neap::swap{}(c);
   int swaps = 0;
   while (auto r = stream.next())
-    if (auto const* swapped = std::get_if<swap_out>(&*r)) CHECK(swapped->storage != s), ++swaps;
+    if (auto const* swapped = std::get_if<swap_out>(&*r)) {
+      CHECK(swapped->storage != s);
+      ++swaps;
+    }
   CHECK(swaps > 0);
 }
 
