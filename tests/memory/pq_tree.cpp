@@ -108,7 +108,7 @@ TEST_CASE("the orders of a tree are those in which what was replaced is contiguo
       root = after, orders = expected, ++deep;
     }
   }
-  CHECK(impossible > 0);
+  CHECK((impossible > 0 || testing::sanitized));  // some in a thousand
   CHECK(deep > rounds / 40);
 }
 

@@ -142,13 +142,14 @@ class search_seeds {
             best = std::move(n);
         }
         if (limited) {
-          if (target != missed) break;
-          target = missed - missed / 16;  // room for loads to begin early
+          auto const room = missed - missed / 16;  // for loads to begin early
+          if (target == room) break;
+          target = room;
           continue;
         }
         auto const reached = best ? best->state.result.peak_bytes : peak;
         if (!any) missed = std::max(missed, target);
-        if (reached - missed < peak / 64) break;
+        if (reached - missed <= peak / 64) break;
         target = missed + (reached - missed) / 2;
       }
       if (best && best == state_.best) state_.queue.push_back(std::move(best));  // others would only be in the way
