@@ -230,6 +230,28 @@ TEST_CASE("graphs of no op and of a few bytes end, whatever the limit") {
       }
 }
 
+TEST_CASE("searches end where what moves out misses its target, however slow the link is") {
+  for (std::uint64_t seed = 0; seed < cases(300u); ++seed) {
+    CAPTURE(seed);
+    random_graph_options ro;
+    ro.least_ops = 4 + static_cast<int>(seed % 30);
+    auto const g = random_graph(seed, ro);
+    for (double const link : {1e-3, 3.0, 1e3})
+      for (bool const memory : {true, false}) {
+        auto const cost = [link](auto const& graph, op_id o) {
+          return unit_cost{}(graph, o) * (flow::stream(graph, o) == op_stream::to_host ? link : 1);
+        };
+        search_options o;
+        if (memory) o.memory_at_most = memory_limit::of_original(seed % 2 ? 0.5 : 0.1);
+        else o.latency_at_most = latency_limit::of_original(seed % 2 ? 1.2 : 3);
+        o.iterations = 60;
+        auto const found = optimize(g, moves, o, cost);
+        CHECK(found.candidates <= 60);
+        CHECK(verify_plan(g, found.placed).ok());
+      }
+  }
+}
+
 TEST_CASE("transfers of the answer are placed anew where that is quicker, and never at a price") {
   int moved = 0;
   auto const check = [&](toy_graph const& g, double ratio) {

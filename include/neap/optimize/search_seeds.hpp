@@ -131,12 +131,10 @@ class search_seeds {
       auto const peak = from->state.result.peak_bytes;
       auto missed = limited ? state_.target : std::min(state_.out.lower_bound_bytes, peak);
       for (auto target = limited ? missed : peak / 4 * 3; !state_.out_of_time(part);) {
-        bool any = false;
         for (double const lead : {0.0, 1.0, 3.0}) {
           if (state_.out_of_time(part)) break;
           auto n = offload_from(from, target, lead);
           if (!n || n->state.result.latency > state_.goal.latency) continue;
-          any = true;
           if (!best || (limited ? state_.beats(n->state.result, best->state.result)
                                 : n->state.result.peak_bytes < best->state.result.peak_bytes))
             best = std::move(n);
@@ -148,8 +146,8 @@ class search_seeds {
           continue;
         }
         auto const reached = best ? best->state.result.peak_bytes : peak;
-        if (!any) missed = std::max(missed, target);
-        if (reached - missed <= peak / 64) break;
+        if (reached > target) missed = std::max(missed, target);
+        if (reached - missed <= std::max<bytes_t>(peak / 64, 1)) break;
         target = missed + (reached - missed) / 2;
       }
       if (best && best == state_.best) state_.queue.push_back(std::move(best));  // others would only be in the way
