@@ -686,8 +686,8 @@ TEST_CASE("plan: a search ends where its seeds come no lower than a byte above t
   auto const file = std::string(NEAP_SOURCE_DIR) + "/tests/cli/faults/thirty-bytes.json";
   for (std::string const moves : {"all", "remat,swap", "swap"})
     for (std::string const limit : {"0", "0.5", "0.98"}) {
-      auto const a =
-          run_neap({"plan", file, "--memory-limit", limit, "--moves", moves, "--alignment", "1", "--iterations", "100"});
+      auto const a = run_neap(
+          {"plan", file, "--memory-limit", limit, "--moves", moves, "--alignment", "1", "--iterations", "100"});
       CHECK(a.code == 1);
       CHECK(a.err.find("no plan fits") != a.err.npos);
     }
