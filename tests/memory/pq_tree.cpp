@@ -108,8 +108,30 @@ TEST_CASE("the orders of a tree are those in which what was replaced is contiguo
       root = after, orders = expected, ++deep;
     }
   }
-  CHECK((impossible > 0 || testing::sanitized));  // some in a thousand
+  CHECK((impossible > 0 || testing::sanitized));  // some in a thousand; the next test makes one
   CHECK(deep > rounds / 40);
+}
+
+TEST_CASE("what others stand between cannot be replaced, and the tree stays as it was") {
+  neap::detail::pq_tree tree;
+  std::vector<std::uint32_t> const four{tree.leaf(0), tree.leaf(1), tree.leaf(2), tree.leaf(3)};
+  auto root = tree.in_any_order(four);
+  auto const replace = [&](std::vector<std::uint32_t> const& leaves, std::vector<std::uint32_t> const& by) {
+    std::vector<char> marked(16, 0);
+    for (auto leaf : leaves) marked[leaf] = 1;
+    std::vector<std::uint32_t> put;
+    for (auto leaf : by) put.push_back(tree.leaf(leaf));
+    auto const any = tree.in_any_order(put);
+    tree.label(root, marked);
+    return tree.replace(root, any);
+  };
+  root = replace({0, 1}, {4, 5});
+  root = replace({2, 3}, {6, 7});
+  root = replace({4, 6}, {8});
+  auto const orders = orders_of(tree, root);
+  CHECK(orders == std::set<order>{{5, 8, 7}, {7, 8, 5}});
+  CHECK(replace({5, 7}, {9}) == neap::detail::pq_tree::none);
+  CHECK(orders_of(tree, root) == orders);
 }
 
 TEST_CASE("trees of the same orders have one hash") {

@@ -230,7 +230,7 @@ TEST_CASE("graphs of no op and of a few bytes end, whatever the limit") {
       }
 }
 
-TEST_CASE("searches end where what moves out misses its target, however slow the link is") {
+TEST_CASE("plans are right and candidates as few as asked, however slow the link is") {
   for (std::uint64_t seed = 0; seed < cases(300u); ++seed) {
     CAPTURE(seed);
     random_graph_options ro;
@@ -272,8 +272,8 @@ TEST_CASE("transfers of the answer are placed anew where that is quicker, and ne
     for (double ratio : {0.4, 0.5, 0.6, 0.7, 0.8, 0.9}) check(ladder(depth), ratio);
   random_graph_options ro;
   ro.least_ops = 30;
-  for (std::uint64_t seed = 0; seed < cases(40u); ++seed) check(random_graph(seed, ro), 0.7);
-  CHECK((moved > 0 || sanitized));  // the seeds of a search place theirs well: few are left
+  for (std::uint64_t seed = 0; seed < 40; ++seed) check(random_graph(seed, ro), 0.7);
+  CHECK(moved > 0);  // a tenth of the cases has none: the seeds of a search place theirs well
 }
 
 namespace {

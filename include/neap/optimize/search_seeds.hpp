@@ -128,9 +128,7 @@ class search_seeds {
     bool const limited = state_.goal.limits_memory;
     for (auto const& from : grounds_of_offloads()) {
       node_ptr best;
-      auto const peak = from->state.result.peak_bytes;
-      auto missed = limited ? state_.target : std::min(state_.out.lower_bound_bytes, peak);
-      for (auto target = limited ? missed : peak / 4 * 3; !state_.out_of_time(part);) {
+      auto const aim_at = [&](bytes_t target) {
         for (double const lead : {0.0, 1.0, 3.0}) {
           if (state_.out_of_time(part)) break;
           auto n = offload_from(from, target, lead);
@@ -139,16 +137,21 @@ class search_seeds {
                                 : n->state.result.peak_bytes < best->state.result.peak_bytes))
             best = std::move(n);
         }
-        if (limited) {
-          auto const room = missed - missed / 16;  // for loads to begin early
-          if (target == room) break;
-          target = room;
-          continue;
+      };
+      if (limited) {
+        auto const limit = state_.target, with_room = limit - limit / 16;  // for loads to begin early
+        aim_at(limit);
+        if (with_room != limit) aim_at(with_room);
+      } else {
+        auto const peak = from->state.result.peak_bytes;
+        auto missed = std::min(state_.out.lower_bound_bytes, peak);
+        for (auto target = peak / 4 * 3; !state_.out_of_time(part);) {
+          aim_at(target);
+          auto const reached = best ? best->state.result.peak_bytes : peak;
+          if (reached > target) missed = std::max(missed, target);
+          if (reached - missed <= std::max<bytes_t>(peak / 64, 1)) break;
+          target = missed + (reached - missed) / 2;
         }
-        auto const reached = best ? best->state.result.peak_bytes : peak;
-        if (reached > target) missed = std::max(missed, target);
-        if (reached - missed <= std::max<bytes_t>(peak / 64, 1)) break;
-        target = missed + (reached - missed) / 2;
       }
       if (best && best == state_.best) state_.queue.push_back(std::move(best));  // others would only be in the way
     }
