@@ -22,8 +22,10 @@
 // The rest is made here.
 #undef NEAP_ONCE
 #undef NEAP_INSTANTIATE_ONCE
+#undef NEAP_READS_BODIES
 #define NEAP_ONCE NEAP_MAKE_ONCE
 #define NEAP_INSTANTIATE_ONCE(...) template __VA_ARGS__
+#define NEAP_READS_BODIES 1
 
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>

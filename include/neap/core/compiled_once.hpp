@@ -12,8 +12,11 @@
 // NEAP_INSTANTIATE_ONCE(declaration) says the same of what a template makes for the standard operators: it is made in that
 // one file.
 //
+// NEAP_READS_BODIES is 0 where the words only declare. A header of which one short function is wanted and much stands
+// behind it then leaves the body out, with all that only the body needs (memory/exact_placing.hpp).
+//
 // The code is made in several files, each in less memory: neap/compiled_search.hpp reads what neap/compiled.hpp makes as
-// any other file does, and then gives both words their other meaning; so does neap/compiled_execution.hpp.
+// any other file does, and then gives the words their other meaning; so does neap/compiled_execution.hpp.
 #pragma once
 
 #if defined(__clang__)
@@ -37,10 +40,13 @@
 #if defined(NEAP_COMPILING)
 #define NEAP_ONCE NEAP_MAKE_ONCE
 #define NEAP_INSTANTIATE_ONCE(...) template __VA_ARGS__
+#define NEAP_READS_BODIES 1
 #elif defined(NEAP_COMPILED_APART) && defined(NEAP_DECLARE_ONCE)
 #define NEAP_ONCE NEAP_DECLARE_ONCE
 #define NEAP_INSTANTIATE_ONCE(...) extern template __VA_ARGS__
+#define NEAP_READS_BODIES 0
 #else
 #define NEAP_ONCE inline
 #define NEAP_INSTANTIATE_ONCE(...) static_assert(true)
+#define NEAP_READS_BODIES 1
 #endif

@@ -34,7 +34,7 @@
 #pragma once
 
 #include <neap/core/philox.hpp>
-#include <neap/memory/exact/exact.hpp>
+#include <neap/memory/exact_placing.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/mutator.hpp>
@@ -388,8 +388,7 @@ class best_first {
       auto const to_begin = 1e-5 * static_cast<double>(c.order.size());  // before the search can be ended
       if ((!large && placed.arena_bytes - placed.peak_bytes <= placed.peak_bytes / 200) || seconds <= to_begin)
         return placed;
-      exact const thorough{.budget = {.nodes = most_placing_nodes, .seconds = seconds}};
-      return make_plan(c, state_.graph, state_.options.memory, thorough);
+      return make_plan(c, state_.graph, state_.options.memory, exact_placing{most_placing_nodes, seconds});
     });
   }
   static constexpr std::int64_t most_placing_nodes = 100'000;
