@@ -1,5 +1,6 @@
 #include <neap/backend/kernels/optimizer.hpp>
 
+#include <neap/backend/kernels/adafactor.hpp>
 #include <neap/backend/kernels/muon.hpp>
 
 #include "testing.hpp"
@@ -96,6 +97,42 @@ TEST_CASE("gradients are clipped by their global norm") {
   CHECK(near(a, expected, 1e-6));
   clip_scale(one, scale, total, 1e9);
   CHECK(values(scale)[0] == 1);
+}
+
+TEST_CASE("adafactor has the same bits on any number of threads, and stays in its workspace") {
+  random_stream r{5};
+  host_backend one{1}, many{3};
+  for (shape const& s : {shape{130, 300}, shape{3000, 7}, shape{2, 9000}, shape{5000}, shape{40, 3, 20}, shape{}})
+    for (dtype t : floating_types) {
+      detail::weight_matrix const m(s);
+      dtype const state = t == dtype::f64 ? dtype::f64 : dtype::f32;
+      auto w = random_dense(t, s, r), g = random_dense(t, s, r);
+      owned column{state, {m.columns}}, row{state, {m.rows}};
+      owned w2{w}, column2{column}, row2{row};
+      auto const bytes = static_cast<std::size_t>(adafactor_workspace({t, s}));
+      std::vector<double> work(bytes / 8 + 8, 7);
+      for (int step = 1; step < 4; ++step) {
+        auto const rows = [&](owned& x) { return s.rank() < 2 ? tensor_ref{} : tensor_ref(x); };
+        adafactor_update(one, w, g, column, rows(row), step, {}, work.data());
+        for (std::size_t i = (bytes + 7) / 8; i < work.size(); ++i) CHECK(work[i] == 7);
+        adafactor_update(many, w2, g, column2, rows(row2), step, {}, work.data());
+      }
+      CHECK(same_bits(w, w2));
+      CHECK(same_bits(column, column2));
+      CHECK(same_bits(row, row2));
+    }
+}
+
+TEST_CASE("adafactor moves nothing where the gradient is zero, and what is not finite stays so") {
+  host_backend b{1};
+  owned w{dtype::f32, {4, 5}}, g{dtype::f32, {4, 5}}, column{dtype::f32, {5}}, row{dtype::f32, {4}};
+  std::vector<std::byte> work(static_cast<std::size_t>(adafactor_workspace({dtype::f32, {4, 5}})));
+  adafactor_update(b, w, g, column, row, 1, {}, work.data());
+  for (double x : values(w)) CHECK(x == 0);
+  static_cast<float*>(tensor_ref(g).data)[7] = std::nanf("");
+  adafactor_update(b, w, g, column, row, 2, {}, work.data());
+  CHECK(std::isnan(values(w)[7]));
+  CHECK_THROWS_AS(adafactor_update(b, w, g, column, row, 0, {}, work.data()), error);
 }
 
 TEST_CASE("muon has the same bits on any number of threads, and stays in its workspace") {

@@ -76,9 +76,9 @@ void note_memory(outcome& o, random_program& model, training_state& state, Optim
     if (!t.is_empty()) o.memory.emplace_back(path, bytes_of(t.ref()));
   });
   for (auto const& [name, w] : named_tensors(model, role::weight)) {
-    auto const count = neap::detail::state_count(how, w, name);
-    auto const& states = state.of(w, count);
-    for (std::size_t k = 0; k < count; ++k)
+    auto const types = neap::detail::state_types(how, w, name);
+    auto const& states = state.of(w, types);
+    for (std::size_t k = 0; k < types.size(); ++k)
       o.memory.emplace_back(name + "." + std::string(Optimizer::states[k]), bytes_of(states[k].ref()));
   }
   o.memory.emplace_back("step", bytes_of(state.counter().ref()));
@@ -260,6 +260,7 @@ std::string run_sample(program_form const& f, std::size_t plans, tally& seen) {
       return run_one<Sample>(f, adam{.rate = scheduled::cosine(0.02, 0.001, 3), .weight_decay = 0.01}, plans, seen);
     case 4: return run_one<Sample>(f, lion{.rate = 0.003, .weight_decay = 0.01}, plans, seen);
     case 5: return run_one<Sample>(f, muon{.rate = 0.02, .weight_decay = 0.01, .others = {.rate = 0.01}}, plans, seen);
+    case 6: return run_one<Sample>(f, adafactor{.rate = 0.02, .weight_decay = 0.01}, plans, seen);
     default: return run_one<Sample>(f, adamw{.rate = 0.01}, plans, seen);
   }
 }

@@ -84,6 +84,7 @@ TEST_CASE("numbers of each step, scheduled or said, are those of eager steps, in
   check_steps(adamw{.rate = rate, .beta1 = [](std::int64_t s) { return s > 2 ? 0.9 : 0.8; }}, {}, some);
   check_steps(lion{.rate = rate}, {}, some);
   check_steps(muon{.rate = rate, .others = {.rate = rate}, .leave_to_others = {"out.*"}}, {}, some);
+  check_steps(adafactor{.rate = rate}, {.clip_norm = 0.5}, some);
 }
 
 TEST_CASE("a said rate is the rate: a step at rate 0 moves nothing, and a seed draws otherwise") {

@@ -102,6 +102,63 @@ TEST_CASE("muon refuses what is no matrix") {
         "muon: the gradient must have shape [4,6], was given f32[6,4]");
 }
 
+TEST_CASE("adafactor is its paper's formulas") {
+  operand const third{{}, 3, 4, dtype::i64};
+  double const share = std::pow(3, -0.8), rate = 0.1, epsilon = 0.01, threshold = 0.7, decay = 0.05;
+  for (shape const& w : {shape{7, 9}, shape{1, 6}, shape{6, 1}, shape{3, 4, 2, 2}, shape{70, 90}, shape{11}, shape{}}) {
+    bool const matrix = w.rank() >= 2;
+    auto const reference = [&](arrays const& in) {
+      auto x = in[0].values(), g = in[1].values(), c = in[2].values(), r = matrix ? in[3].values() : row{1};
+      std::size_t const columns = c.size(), rows = r.size();
+      double mean = 0, u_squares = 0, w_squares = 0;
+      for (std::size_t j = 0; j < columns; ++j) {
+        double sum = 0;
+        for (std::size_t i = 0; i < rows; ++i) sum += g[i * columns + j] * g[i * columns + j];
+        c[j] += share * (sum / static_cast<double>(rows) - c[j]);
+      }
+      for (std::size_t i = 0; i < rows && matrix; ++i) {
+        double sum = 0;
+        for (std::size_t j = 0; j < columns; ++j) sum += g[i * columns + j] * g[i * columns + j];
+        r[i] += share * (sum / static_cast<double>(columns) - r[i]);
+      }
+      for (double y : r) mean += y / static_cast<double>(rows);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        g[i] /= std::sqrt(r[i / columns] * c[i % columns] / mean);
+        u_squares += g[i] * g[i], w_squares += x[i] * x[i];
+      }
+      double const n = static_cast<double>(x.size());
+      double const step =
+          rate * std::max(epsilon, std::sqrt(w_squares / n)) / std::max(1.0, std::sqrt(u_squares / n) / threshold);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = (1 - rate * decay) * x[i] - step * g[i];
+      return matrix ? numbers{x, c, r} : numbers{x, c};
+    };
+    op::adafactor const op{rate, 0.8, epsilon, threshold, decay};
+    neap::detail::weight_matrix const m(w);
+    operand const column{{m.columns}, 0.1, 1}, rows{{m.rows}, 0.1, 1};
+    std::vector<operand> in{{w}, {w}, column};
+    if (matrix) in.push_back(rows);
+    in.push_back(third);
+    check_operator(op, in, reference, {.f32_tolerance = 1e-4});
+  }
+}
+
+TEST_CASE("adafactor refuses states that are not its own") {
+  auto const message = [](std::vector<tensor_type> const& in) {
+    graph_editor e{graph{}.facet_table()};
+    std::vector<value_id> v;
+    for (auto const& t : in) v.push_back(e.add_source(role::weight, t));
+    return message_of([&] { e.add(op::adafactor{}, std::span<value_id const>(v)); });
+  };
+  tensor_type const w{dtype::f32, {4, 6}}, column{dtype::f32, {6}}, row{dtype::f32, {4}}, step{dtype::i64, {}},
+      half{dtype::bf16, {4, 6}};
+  CHECK(message({w, w, column, row, step}) == "no error");
+  CHECK(message({half, half, column, row, step}) == "no error");
+  CHECK(message({row, row, row, step}) == "no error");
+  CHECK(message({w, w, row, column, step}) == "adafactor: the means of columns must be f32[6], was given f32[4]");
+  CHECK(message({w, half, column, row, step}) == "adafactor: the gradient must be f32[4,6], was given bf16[4,6]");
+  CHECK(message({w, w, column, row, column}) == "adafactor: the step must be an i64 scalar, was given f32[6]");
+}
+
 TEST_CASE("counters, accumulators, clipping") {
   check_operator(op::increment{}, {{{}, 5, 6, dtype::i64}}, [](arrays const&) { return numbers{{6}}; });
   check_operator(op::accumulate{}, {{{4, 6}}, {{4, 6}}}, each([](row const& x) { return row{x[0] + x[1]}; }));

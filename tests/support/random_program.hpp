@@ -55,7 +55,7 @@ struct told_program {
 
 inline constexpr std::int64_t program_ids = 5;  // whole numbers among the inputs are below
 
-inline constexpr std::uint32_t program_optimizers = 7;
+inline constexpr std::uint32_t program_optimizers = 8;
 
 inline program_form random_form(std::uint64_t seed, std::uint32_t size = 8) {
   random_stream draw(seed, 21);

@@ -70,6 +70,7 @@ TEST_CASE("fused updates give the bits of the gradient and its update") {
   // Muon needs whole gradients; weights that are left to its adamw do not.
   SUBCASE("muon") { check_equal_bits(muon{}, {}, 0); }
   SUBCASE("muon's others") { check_equal_bits(muon{.leave_to_others = {"in.*"}}, {}, 1); }
+  SUBCASE("adafactor") { check_equal_bits(adafactor{}, {}, 0); }
   // Somebody else reads the gradients.
   SUBCASE("clipped") { check_equal_bits(adamw{.rate = 0.01}, {.clip_norm = 0.1}, 0); }
   SUBCASE("accumulated") { check_equal_bits(sgd{}, {.micro_batches = 2}, 0); }

@@ -114,6 +114,92 @@ TEST_CASE("muon steps matrices, adamw the others") {
     }
 }
 
+namespace {
+/// Adafactor as its paper writes it, of one weight.
+struct plain_adafactor {
+  double rate, power = 0.8, epsilon = 1e-3, threshold = 1, decay = 0;
+  void step(numbers& w, numbers& column, numbers& row, numbers const& g, shape const& s, int t) const {
+    std::size_t const rows = s.rank() < 2 ? 1 : static_cast<std::size_t>(s[0]), columns = w.size() / rows;
+    double const n = static_cast<double>(w.size()), share = std::pow(t, -power);
+    numbers r(rows), c(columns);
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      r[i / columns] += (g[i] * g[i] + 1e-30) / static_cast<double>(columns);
+      c[i % columns] += (g[i] * g[i] + 1e-30) / static_cast<double>(rows);
+    }
+    column.resize(columns), row.resize(rows);
+    double mean = 0;
+    for (std::size_t i = 0; i < rows; ++i) row[i] = (1 - share) * row[i] + share * r[i], mean += row[i];
+    for (std::size_t j = 0; j < columns; ++j) column[j] = (1 - share) * column[j] + share * c[j];
+    mean /= static_cast<double>(rows);
+    numbers u(w.size());
+    double u_squares = 0, w_squares = 0;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      u[i] = g[i] / std::sqrt(s.rank() < 2 ? column[i] : row[i / columns] * column[i % columns] / mean);
+      u_squares += u[i] * u[i], w_squares += w[i] * w[i];
+    }
+    double const scale =
+        rate * std::max(epsilon, std::sqrt(w_squares / n)) / std::max(1.0, std::sqrt(u_squares / n) / threshold);
+    for (std::size_t i = 0; i < w.size(); ++i) w[i] = (1 - rate * decay) * w[i] - scale * u[i];
+  }
+};
+}  // namespace
+
+TEST_CASE("adafactor is its paper's, with next to no states of matrices") {
+  for (double threshold : {1.0, 0.3}) {
+    std::map<std::string, numbers> column, row;
+    check_steps(adafactor{.rate = 0.05, .threshold = threshold, .weight_decay = 0.1}, {},
+                [&](std::string const& path, numbers& w, numbers const& g, shape const& s, int step) {
+                  plain_adafactor{.rate = 0.05, .threshold = threshold, .decay = 0.1}.step(w, column[path], row[path],
+                                                                                           g, s, step);
+                });
+  }
+  network m;
+  auto const step = training_step(m, batch(0), cross_entropy{}, adafactor{});
+  std::map<std::string, std::string> types;
+  for (auto const& r : step.residents) types[r.name] = to_string(r.holder.type());
+  CHECK(types["wide.weight.mean_square"] == "f32[24]");
+  CHECK(types["wide.weight.mean_square_of_rows"] == "f32[8]");
+  CHECK(types["conv.weight.mean_square"] == "f32[9]");
+  CHECK(types["conv.weight.mean_square_of_rows"] == "f32[4]");
+  CHECK(types["conv.bias.mean_square"] == "f32[4]");
+  CHECK(types.count("conv.bias.mean_square_of_rows") == 0);
+}
+
+TEST_CASE("adafactor takes gradients that are one number everywhere") {
+  struct summing {
+    nn::linear a{3, 2};
+    tensor operator()(tensor const& x) const { return x * (sum(a.weight) + sum(a.bias)); }
+  };
+  summing eager, traced;
+  initialise(eager, 1), initialise(traced, 1);
+  std::pair const sample{tensor::ones({4}), tensor::ones({4})};
+  training_state state;
+  auto const step = training_step(traced, sample, mse{}, adafactor{});
+  support::program_runner run(step);
+  for (int i = 0; i < 2; ++i)
+    CHECK(run({sample.first, sample.second}) ==
+          static_cast<double>(eager_step(eager, sample, mse{}, adafactor{}, state).item<float>()));
+  CHECK(traced.a.weight.values<float>() == eager.a.weight.values<float>());
+}
+
+TEST_CASE("states of a file fit the optimizer of the step that comes, or it says so") {
+  scratch const at;
+  network m, again;
+  training_state state, its, others;
+  eager_step(m, batch(0), cross_entropy{}, adafactor{}, state);
+  REQUIRE(save(m, state, at / "f").ok());
+  REQUIRE(load(again, its, at / "f"));
+  CHECK(eager_step(m, batch(1), cross_entropy{}, adafactor{}, state).item<float>() ==
+        eager_step(again, batch(1), cross_entropy{}, adafactor{}, its).item<float>());
+  REQUIRE(load(again, others, at / "f"));
+  auto const told = message_of([&] { eager_step(again, batch(1), cross_entropy{}, adamw{}, others); });
+  CHECK(told.find("the training has a state f32[6] of the weight tokens.weight, where the optimizer keeps f32[10,6]") !=
+        std::string::npos);
+  eager_step(again, batch(1), cross_entropy{}, momentum{}, others = {});
+  CHECK(load(again, others, at / "f").message().find("it has 2 states of \"tokens.weight\", the optimizer 1") !=
+        std::string::npos);
+}
+
 TEST_CASE("groups change the numbers of whichever way their weights are updated") {
   muon const optimizer{.rate = scheduled::linear(0.05, 0.01, 4), .weight_decay = 0.1, .others = {.rate = 0.01}};
   training_options options;
@@ -180,7 +266,7 @@ namespace {
 /// An optimizer with a state more than it has names.
 struct forgetful {
   static constexpr std::array<std::string_view, 1> states{"mean"};
-  std::size_t state_count(tensor const&, std::string_view) const { return 2; }
+  std::vector<tensor_type> state_types(tensor const& w, std::string_view) const { return {w.type(), w.type()}; }
   void update(tensor const& w, tensor const& g, std::span<tensor const>, update_inputs&) const {
     apply(op::sgd{}, {w, g});
   }
@@ -225,9 +311,14 @@ TEST_CASE("patterns in vain and numbers that cannot be are told with the user's 
   check(line, what,
         "training_step: the training has 2 states of the weight tokens.weight, the optimizer keeps 1: they are another "
         "optimizer's; give a new training_state");
+  what = told(adafactor{}, line);
+  check(
+      line, what,
+      "training_step: the training has a state f32[10,6] of the weight tokens.weight, where the optimizer keeps f32[6]: "
+      "they are another optimizer's; give a new training_state");
   state = {};
   what = told(forgetful{}, line);
-  check(line, what, "the optimizer's state_count() says 2 states of the weight tokens.weight, its `states` names 1");
+  check(line, what, "the optimizer's state_types() are 2 of the weight tokens.weight, its `states` names 1");
   what = told(plain_descent{}, line, {}, {.groups = {{.match = "conv.*", .rate = 0.0}}});
   check(line, what, "training_step: the group \"conv.*\" has a rate of its own, and the optimizer has no such number");
   what = told(plain_descent{}, line, {}, {.groups = {{.match = "conv.*", .weight_decay = 0.0}}});

@@ -82,8 +82,8 @@ using matmul_update_lion = matmul_update<struct lion>;
   S(sgd) S(momentum) S(adam) S(adamw) S(lion) S(muon) S(increment) S(accumulate) S(reset) S(sum_squares)             \
   S(clip_factor) S(scale_by) A(matmul_update_sgd) A(matmul_update_momentum) A(matmul_update_adam) A(matmul_update_adamw)        \
   A(matmul_update_lion)                                                                        \
-  /* transfers, again: rows are told in plans' fingerprints, so new ones come last */                            \
-  S(wait)
+  /* rows are told in plans' fingerprints, so new ones come last */                                              \
+  S(wait) S(adafactor)
 // clang-format on
 
 #define NEAP_DECLARED(name) struct name;

@@ -31,6 +31,17 @@ inline std::string state_name(std::size_t k, std::string const& weight) {
   return std::string(training_prefix) + std::to_string(k) + "/" + weight;
 }
 
+/// What a state in a file becomes where no step says it: floating ones are those of the weight's states. What neap has no
+/// type for is taken as one of the weight's shape, which it does not fit.
+inline tensor_type state_type(safetensors_entry const& e, tensor const& weight) {
+  auto type = state_like(weight);
+  if (!e.element.type || e.dims.size() > static_cast<std::size_t>(max_rank)) return type;
+  if (!is_floating(*e.element.type)) type.element = *e.element.type;
+  type.dims = {};
+  for (auto extent : e.dims) type.dims.push_back(extent);
+  return type;
+}
+
 /// Seed and draws of this thread, as they stand in a file.
 inline tensor random_position() {
   auto& context = eager_context::current();
@@ -62,7 +73,7 @@ template <class Model>
   all.push_back({prefix + "random", detail::random_position()});
   for (auto const& w : named_tensors(model, role::weight)) {
     std::size_t k = 0;
-    for (auto const& s : handles.of(w.tensor, 0)) all.push_back({detail::state_name(k++, w.name), s});
+    for (auto const& s : handles.of(w.tensor)) all.push_back({detail::state_name(k++, w.name), s});
   }
   return write_safetensors(path, std::move(all), metadata);
 }
@@ -81,11 +92,13 @@ template <class Model>
   targets.push_back({{prefix + "step"}, state.counter()});
   targets.push_back({{prefix + "random"}, random});
 
-  // How many states the file has of each weight; they are compared with ones that stand for them, so that a file that
-  // does not fit leaves no trace in `state`.
+  // What states the file has of each weight; they are compared with ones that stand for them, so that a file that does not
+  // fit leaves no trace in `state`. Where no step was made yet, states have the shapes of the file: the step that comes
+  // compares them with its optimizer's.
   struct weight_states {
     tensor weight;
-    std::size_t count = 0, first_row = 0;  // rows of the targets
+    std::vector<tensor_type> types;
+    std::size_t first_row = 0;  // of the targets
   };
   std::vector<weight_states> rows;
   training_state like;
@@ -93,19 +106,21 @@ template <class Model>
     std::vector<std::string> names;
     for (auto const& t : targets)
       if (t.holder.storage() == w.tensor.storage()) names = t.names;
-    auto const is_there = [&](std::size_t k) {
+    auto const in_file = [&](std::size_t k) {
+      safetensors_entry const* e = nullptr;
       for (auto const& name : names)
-        if (file->header().find(detail::state_name(k, name))) return true;
-      return false;
+        if (!e) e = file->header().find(detail::state_name(k, name));
+      return e;
     };
-    weight_states r{w.tensor, 0, targets.size()};
-    while (is_there(r.count)) ++r.count;
-    auto const kept = state.of(w.tensor, 0).size();
-    if (r.count > 0 && kept > 0 && r.count != kept)
-      return file->refuse("does not fit the training: it has " + std::to_string(r.count) + " states of " +
-                          detail::in_quotes(w.name) + ", the optimizer " + std::to_string(kept));
-    for (std::size_t k = 0; k < r.count; ++k) {
-      detail::load_target t{{}, like.of(w.tensor, r.count)[k]};
+    weight_states r{w.tensor, {}, targets.size()};
+    while (auto const* e = in_file(r.types.size())) r.types.push_back(detail::state_type(*e, w.tensor));
+    auto const& kept = state.of(w.tensor);
+    if (!r.types.empty() && !kept.empty() && r.types.size() != kept.size())
+      return file->refuse("does not fit the training: it has " + std::to_string(r.types.size()) + " states of " +
+                          detail::in_quotes(w.name) + ", the optimizer " + std::to_string(kept.size()));
+    for (std::size_t k = 0; k < r.types.size(); ++k) {
+      if (!kept.empty()) r.types[k] = kept[k].type();
+      detail::load_target t{{}, like.of(w.tensor, std::span(r.types).first(k + 1))[k]};
       for (auto const& name : names) t.names.push_back(detail::state_name(k, name));
       targets.push_back(std::move(t));
     }
@@ -114,14 +129,15 @@ template <class Model>
   detail::load_plan p;
   if (auto s = detail::plan_load(*file, targets, options, {}, p); !s) return failure{s.message()};
   for (auto const& r : rows) {
-    auto const& states = state.of(r.weight, r.count);
-    for (std::size_t k = 0; k < r.count; ++k) targets[r.first_row + k].holder = states[k];
+    auto const& states = state.of(r.weight, r.types);
+    for (std::size_t k = 0; k < r.types.size(); ++k) targets[r.first_row + k].holder = states[k];
   }
   if (auto s = detail::run_load(*file, targets, p); !s) return failure{s.message()};
   if (file->header().find(prefix + "step"))
     for (auto const& r : rows) {
-      auto const& states = state.of(r.weight, r.count);
-      for (std::size_t k = r.count; k < states.size(); ++k) states[k].storage()->restart(initialiser::constant(0));
+      auto const& states = state.of(r.weight);
+      for (std::size_t k = r.types.size(); k < states.size(); ++k)
+        states[k].storage()->restart(initialiser::constant(0));
     }
   detail::set_random_position(random);
   return std::move(p.report);

@@ -1,12 +1,14 @@
-// Optimizers as values: sgd{.rate = 0.1}, momentum{}, nesterov{}, adam{}, adamw{.rate = 3e-4}, lion{}, muon{}. An optimizer
-// names the states that it keeps of each weight, gives its numbers, which may be schedules (train/scheduled.hpp), and says
-// how it updates one weight in place; a training_state holds the states and the counter of steps. One's own optimizer is a
-// struct of the same form; one without numbers needs neither `numbers` nor `values()`.
+// Optimizers as values: sgd{.rate = 0.1}, momentum{}, nesterov{}, adam{}, adamw{.rate = 3e-4}, lion{}, muon{}, adafactor{}.
+// An optimizer names the states that it keeps of each weight, gives its numbers, which may be schedules
+// (train/scheduled.hpp), and says how it updates one weight in place; a training_state holds the states and the counter of
+// steps. One's own optimizer is a struct of the same form; one without numbers needs neither `numbers` nor `values()`, and
+// one whose states are as large as their weights, one for each name, no `state_types()`.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/number_map.hpp>
 #include <neap/ir/operators/update.hpp>
+#include <neap/model/functions/movement.hpp>
 #include <neap/model/functions/random.hpp>
 #include <neap/model/parameter.hpp>
 #include <neap/train/path_pattern.hpp>
@@ -104,6 +106,34 @@ struct lion {
   }
 };
 
+/// What a state of the weight's shape is: f64 for f64 weights, f32 for all others.
+inline tensor_type state_like(tensor const& weight) {
+  return {weight.element() == dtype::f64 ? dtype::f64 : dtype::f32, weight.shape()};
+}
+
+/// Shazeer and Stern 2018, without a first moment: of a matrix (the first axis of a weight by all others) the second moment
+/// is kept as means of rows and columns, next to nothing beside what adam keeps; of weights of one axis as it is. Steps are
+/// the rate times the weight's own size, of at least `epsilon`; their mean square is at most `threshold`. The paper's rate
+/// is [](std::int64_t step) { return std::min(0.01, 1 / std::sqrt(step)); }.
+struct adafactor {
+  scheduled rate = 1e-2, power = 0.8, epsilon = 1e-3, threshold = 1, weight_decay = 0;
+  static constexpr std::array<std::string_view, 2> states{"mean_square", "mean_square_of_rows"};
+  static constexpr std::array<std::string_view, 5> numbers{"rate", "power", "epsilon", "threshold", "weight_decay"};
+  std::array<scheduled, 5> values() const { return {rate, power, epsilon, threshold, weight_decay}; }
+  /// Of the columns; of the rows, where there are any.
+  std::vector<tensor_type> state_types(tensor const& w, std::string_view) const {
+    detail::weight_matrix const m(w.shape());
+    auto const element = state_like(w).element;
+    if (w.rank() < 2) return {{element, {m.columns}}};
+    return {{element, {m.columns}}, {element, {m.rows}}};
+  }
+  void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
+    tensor const dense = contiguous(g);
+    if (s.size() == 2) apply(op::adafactor{}, {w, dense, s[0], s[1], in.now(), in.numbers()});
+    else apply(op::adafactor{}, {w, dense, s[0], in.now(), in.numbers()});
+  }
+};
+
 /// Jordan et al. 2024: weights of two axes or more, as matrices of their first axis by all others, take steps along their
 /// momentum made nearly orthogonal by a Newton-Schulz iteration; all others are updated by an adamw with numbers of its
 /// own. It is meant for the matrices within a model: name embeddings and the last layer in `leave_to_others`.
@@ -129,8 +159,10 @@ struct muon {
   }
   /// Patterns of paths that must not be in vain.
   std::span<std::string const> patterns() const { return leave_to_others; }
-  /// How many of the states a weight has.
-  std::size_t state_count(tensor const& w, std::string_view path) const { return is_matrix(w, path) ? 1 : 2; }
+  /// A matrix has the first of the states alone.
+  std::vector<tensor_type> state_types(tensor const& w, std::string_view path) const {
+    return std::vector<tensor_type>(is_matrix(w, path) ? 1 : 2, state_like(w));
+  }
   NEAP_ONCE void update(tensor const& w, tensor const& g, std::span<tensor const> s, update_inputs& in) const {
     auto const& n = in.numbers();
     if (is_matrix(w, in.path())) {
@@ -151,19 +183,19 @@ struct muon {
 };
 
 namespace detail {
-/// How many states an optimizer keeps of a weight. Throws neap::error if it has no names for so many.
+/// The types of the states that an optimizer keeps of a weight. Throws neap::error if it has no names for so many.
 template <class Optimizer>
-std::size_t state_count(Optimizer const& o, tensor const& weight, std::string_view path) {
+std::vector<tensor_type> state_types(Optimizer const& o, tensor const& weight, std::string_view path) {
   constexpr std::size_t named = Optimizer::states.size();
-  if constexpr (requires { o.state_count(weight, path); }) {
-    std::size_t const count = o.state_count(weight, path);
-    if (count > named)
-      throw error(context_access::place({}), "the optimizer's state_count() says " + std::to_string(count) +
-                                                 " states of the weight " + std::string(path) +
-                                                 ", its `states` names " + std::to_string(named));
-    return count;
+  if constexpr (requires { o.state_types(weight, path); }) {
+    std::vector<tensor_type> types = o.state_types(weight, path);
+    if (types.size() > named)
+      throw error(context_access::place({}), "the optimizer's state_types() are " + std::to_string(types.size()) +
+                                                 " of the weight " + std::string(path) + ", its `states` names " +
+                                                 std::to_string(named));
+    return types;
   } else {
-    return named;
+    return std::vector<tensor_type>(named, state_like(weight));
   }
 }
 }  // namespace detail
@@ -176,17 +208,16 @@ class training_state {
 
   /// An i64 scalar, for step_clock.
   tensor const& counter() const { return steps_; }
-  /// The states of a weight, valid until the next call; floating states of 16-bit weights are f32.
-  NEAP_ONCE std::vector<tensor> const& of(tensor const& weight, std::size_t count) {
+  /// The states of a weight, valid until the next call; those of `types` that are not there yet are made.
+  NEAP_ONCE std::vector<tensor> const& of(tensor const& weight, std::span<tensor_type const> types = {}) {
     auto const* key = weight.storage().get();
     if (rows_.add(key, static_cast<std::uint32_t>(weights_.size()))) {
       weights_.push_back(weight);
       states_.emplace_back();
     }
     auto& states = states_[rows_.find(key)];
-    auto const element = weight.element() == dtype::f64 ? dtype::f64 : dtype::f32;
-    while (states.size() < count)
-      states.push_back(detail::make_owned({element, weight.shape()}, initialiser::constant(0), role::state));
+    while (states.size() < types.size())
+      states.push_back(detail::make_owned(types[states.size()], initialiser::constant(0), role::state));
     return states;
   }
 

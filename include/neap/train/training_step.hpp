@@ -133,17 +133,31 @@ NEAP_ONCE void require_matches(std::span<std::string const> patterns, std::span<
   }
 }
 
-/// How many states the optimizer keeps of a weight. Throws neap::error if the training has others of it.
-template <class Optimizer>
-std::size_t states_kept(Optimizer const& optimizer, tensor const& weight, std::string const& path,
-                        training_state& state) {
-  std::size_t const count = state_count(optimizer, weight, path), there = state.of(weight, 0).size();
-  if (there > 0 && there != count)
-    throw error(context_access::place({}), "training_step: the training has " + std::to_string(there) +
-                                               " states of the weight " + path + ", the optimizer keeps " +
-                                               std::to_string(count) +
+/// Throws neap::error if the training has other states of the weight than an optimizer that keeps states of these types.
+NEAP_ONCE void require_states(std::span<tensor_type const> types, tensor const& weight, std::string const& path,
+                              training_state& state) {
+  auto const& there = state.of(weight);
+  if (there.empty()) return;
+  std::string what;
+  if (there.size() != types.size())
+    what = std::to_string(there.size()) + " states of the weight " + path + ", the optimizer keeps " +
+           std::to_string(types.size());
+  for (std::size_t k = 0; what.empty() && k < types.size(); ++k)
+    if (there[k].type() != types[k])
+      what = "a state " + to_string(there[k].type()) + " of the weight " + path + ", where the optimizer keeps " +
+             to_string(types[k]);
+  if (!what.empty())
+    throw error(context_access::place({}), "training_step: the training has " + what +
                                                ": they are another optimizer's; give a new training_state");
-  return count;
+}
+
+/// The types of the states that the optimizer keeps of a weight. Throws neap::error if the training has others of it.
+template <class Optimizer>
+std::vector<tensor_type> states_kept(Optimizer const& optimizer, tensor const& weight, std::string const& path,
+                                     training_state& state) {
+  auto types = state_types(optimizer, weight, path);
+  require_states(types, weight, path, state);
+  return types;
 }
 
 /// One step, in whichever mode this thread is.
@@ -200,17 +214,17 @@ void fuse_updates_of(training_program<Ops>& p, training_program<Ops> const* like
   take_rewritten(p, made);
 }
 
-/// Tells a trace the names of what a step has beside the model's tensors; `states`: names of the optimizer's, and how many
-/// of them a weight has.
+/// Tells a trace the names of what a step has beside the model's tensors; `states`: names of the optimizer's, and the types
+/// of those that each weight has.
 NEAP_ONCE void name_sources(tracer& t, step_numbers const& numbers, training_state& state,
                             std::span<named_tensor const> weights, std::vector<std::string_view> const& states,
-                            std::vector<std::size_t> const& counts) {
+                            std::vector<std::vector<tensor_type>> const& types) {
   t.set_name(state.counter(), "step");
   for (auto const& s : numbers.sources()) t.set_name(s.tensor, s.name);
   for (std::size_t i = 0; i < weights.size(); ++i) {
     auto const& w = weights[i];
-    auto const& of_weight = state.of(w.tensor, counts[i]);
-    for (std::size_t k = 0; k < counts[i]; ++k) t.set_name(of_weight[k], w.name + "." + std::string(states[k]));
+    auto const& of_weight = state.of(w.tensor, types[i]);
+    for (std::size_t k = 0; k < types[i].size(); ++k) t.set_name(of_weight[k], w.name + "." + std::string(states[k]));
   }
 }
 
@@ -247,9 +261,9 @@ training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const
   tracer t(table_of<Ops>(), at);
   name_tensors(t, model);
   auto const weights = named_tensors(model, role::weight);
-  std::vector<std::size_t> counts;
-  for (auto const& w : weights) counts.push_back(states_kept(optimizer, w.tensor, w.name, state));
-  name_sources(t, *numbers, state, weights, {Optimizer::states.begin(), Optimizer::states.end()}, counts);
+  std::vector<std::vector<tensor_type>> types;
+  for (auto const& w : weights) types.push_back(states_kept(optimizer, w.tensor, w.name, state));
+  name_sources(t, *numbers, state, weights, {Optimizer::states.begin(), Optimizer::states.end()}, types);
   auto const inputs = as_inputs(t, sample);
   auto made = take_step(model, inputs, loss, optimizer, state, options, *numbers, at);
   auto p = finished_step<Ops>(t, made, state, options, like);

@@ -30,13 +30,9 @@ struct muon_options {
 
 namespace detail {
 
-/// A weight of two axes or more as the matrix of its first axis by all others.
-struct muon_shape {
-  std::int64_t rows, columns;
-  explicit muon_shape(shape const& s) : rows(s[0]), columns(1) {
-    for (int k = 1; k < s.rank(); ++k) columns *= s[k];
-  }
-  std::int64_t count() const { return rows * columns; }
+/// What is multiplied.
+struct muon_shape : weight_matrix {
+  using weight_matrix::weight_matrix;
   std::int64_t side() const { return std::min(rows, columns); }
   /// X times itself over the longer side; the square of that; a square times X, or X times it.
   gemm_shape gram() const {

@@ -17,6 +17,16 @@ namespace neap::inline v0 {
 
 namespace detail {
 
+/// A weight as a matrix: its first axis by all others; of fewer than two axes, one row.
+struct weight_matrix {
+  std::int64_t rows = 1, columns = 1;
+  explicit weight_matrix(shape const& s) {
+    if (s.rank() >= 2) rows = s[0];
+    for (int k = s.rank() >= 2; k < s.rank(); ++k) columns *= s[k];
+  }
+  std::int64_t count() const { return rows * columns; }
+};
+
 struct sgd_step {
   double rate, decay;
   template <class C>

@@ -5,6 +5,7 @@
 // order: then they may be others in each run of the same program.
 #pragma once
 
+#include <neap/backend/kernels/adafactor.hpp>
 #include <neap/backend/kernels/copy.hpp>
 #include <neap/backend/kernels/muon.hpp>
 #include <neap/backend/kernels/optimizer.hpp>
@@ -199,6 +200,55 @@ void run(Backend& b, muon const& op, kernel_arguments const& a) {
   muon_options o{op.rate, op.beta, op.weight_decay, op.nesterov, op.iterations, op.rms};
   if (auto const* s = detail::settings(a, 3)) o.rate = s[0], o.beta = s[1], o.decay = s[2];
   neap::muon_update(b, a.in[0], a.in[2], a.in[1], o, a.workspace);
+}
+
+/// w, g, column, row, step -> w, column, row: Adafactor (Shazeer and Stern 2018) of a weight of two axes or more, as the
+/// matrix of its first axis by all others; w, g, column, step -> w, column of other weights, where the column has the
+/// means of elements (backend/kernels/adafactor.hpp has the formulas). Every element depends on all of the gradient.
+struct adafactor {
+  static constexpr std::string_view name = "adafactor";
+  double rate = 1e-2, power = 0.8, epsilon = 1e-3, threshold = 1, weight_decay = 0;
+  static constexpr auto attributes() {
+    return std::array{field<&adafactor::rate>("rate"), field<&adafactor::power>("power"),
+                      field<&adafactor::epsilon>("epsilon"), field<&adafactor::threshold>("threshold"),
+                      field<&adafactor::weight_decay>("weight_decay")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(4, 6);
+    tensor_type const weight = c.in(0);
+    int const states = weight.rank() >= 2 ? 2 : 1;
+    detail::require_settings(c, 3 + states, 5);
+    detail::require_floating(c, 0);
+    detail::require_dense(c, 0), detail::require_dense(c, 1);
+    c.require(c.in(1) == weight, "the gradient must be ", weight, ", was given ", c.in(1));
+    neap::detail::weight_matrix const m(weight.dims);
+    auto const element = weight.element == dtype::f64 ? dtype::f64 : dtype::f32;
+    for (int k = 0; k < states; ++k) {
+      tensor_type const wanted{element, {k == 0 ? m.columns : m.rows}};
+      c.require(c.in(2 + k) == wanted, "the means of ", k == 0 ? "columns" : "rows", " must be ", wanted,
+                ", was given ", c.in(2 + k));
+      detail::require_dense(c, 2 + k);
+    }
+    detail::require_step(c, 2 + states);
+    c.update(0), c.update(2);
+    if (states == 2) c.update(3);
+  }
+  void relate(dim_context&) const {}
+  work cost(work_context const& c) const {
+    auto w = detail::streaming_work(c, 20);
+    w.read +=
+        2 * static_cast<double>(detail::touched_bytes(c.in[1])) + static_cast<double>(detail::touched_bytes(c.in[0]));
+    return w;
+  }
+  bytes_t workspace(work_context const& c) const { return neap::adafactor_workspace(c.in[0].type); }
+};
+template <class Backend>
+void run(Backend& b, adafactor const& op, kernel_arguments const& a) {
+  std::size_t const states = a.in[0].dims.rank() >= 2 ? 2 : 1;
+  adafactor_options o{op.rate, op.power, op.epsilon, op.threshold, op.weight_decay};
+  if (auto const* s = detail::settings(a, 3 + states)) o = {s[0], s[1], s[2], s[3], s[4]};
+  neap::adafactor_update(b, a.in[0], a.in[1], a.in[2], states == 2 ? a.in[3] : tensor_ref{},
+                         *a.in[2 + states].as<std::int64_t const>(), o, a.workspace);
 }
 
 /// step -> step + 1.
