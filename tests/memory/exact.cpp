@@ -74,6 +74,62 @@ TEST_CASE("the exact planner equals brute force in height and in status") {
   CHECK(raised * 20 >= rounds);
 }
 
+TEST_CASE("records that hang in the air: lifted at once as one by one, where small ones lie between large ones") {
+  std::mt19937_64 rng(31);
+  auto const below = [&](std::uint64_t n) { return static_cast<std::int64_t>(rng() % n); };
+  int above = 0;
+  for (int round = 0; round < rounds / 10; ++round) {
+    std::vector<usage_record> records(6 + rng() % 5);
+    for (auto& r : records) {
+      r.lower = below(11);
+      r.upper = r.lower + 1 + below(6);
+      r.size = rng() % 2 ? 1 + below(3) : 20 + below(30);
+      if (round % 3 == 0 && rng() % 3 == 0) r.alignment = 2 + below(3);
+      if (round % 4 == 0 && r.upper - r.lower > 2 && rng() % 2) r.gaps.push_back({r.lower + 1, r.lower + 2, 0, 0});
+    }
+    search_tricks const alone{.skyline = false, .likely = false, .fill = false, .planar = false};
+    auto other = alone;
+    other.ground = false;
+    auto const plan = exact{.tricks = alone}(records), one_by_one = exact{.tricks = other}(records);
+    REQUIRE(plan.status == plan_status::optimal);
+    REQUIRE(one_by_one.status == plan_status::optimal);
+    REQUIRE(plan.arena_bytes == one_by_one.arena_bytes);
+    REQUIRE_MESSAGE(verify(records, plan).ok(), verify(records, plan).message());
+    auto const whole = exact{}(records);
+    REQUIRE(whole.status == plan_status::optimal);
+    REQUIRE(whole.arena_bytes == plan.arena_bytes);
+    above += plan.arena_bytes > load_lower_bound(records).bytes;
+  }
+  CHECK(above > rounds / 500);
+}
+
+TEST_CASE("small records do not lift each other byte by byte") {
+  // Where the first guess is wrong, small ones that meet hang in the air together: each could lie on the other, up to the
+  // capacity. One by one that takes some 10^11 lifts.
+  constexpr std::int64_t large = 1'000'000;
+  std::vector<usage_record> records;
+  for (auto const [lower, upper, size] : {std::array<std::int64_t, 3>{8, 13, 114566 * large},
+                                          {2, 4, 161120 * large},
+                                          {6, 8, 1},
+                                          {6, 7, 3},
+                                          {11, 15, 136008 * large},
+                                          {10, 11, 176654 * large},
+                                          {8, 9, 166876 * large},
+                                          {0, 6, 185411 * large},
+                                          {0, 4, 2},
+                                          {3, 7, 122198 * large},
+                                          {10, 15, 128019 * large},
+                                          {5, 7, 1},
+                                          {11, 13, 152055 * large},
+                                          {6, 11, 112384 * large}}) {
+    records.emplace_back();
+    records.back().lower = lower, records.back().upper = upper, records.back().size = size;
+  }
+  auto const plan = exact{.tricks = {.skyline = false, .likely = false, .fill = false, .planar = false}}(records);
+  CHECK(plan.status == plan_status::optimal);
+  CHECK(plan.work < 10'000);
+}
+
 TEST_CASE("windows in gaps: equal to brute force, where whole records would need more") {
   std::mt19937_64 rng(5);
   int above = 0, better = 0, infeasible = 0;

@@ -388,7 +388,8 @@ class best_first {
       auto const to_begin = 1e-5 * static_cast<double>(c.order.size());  // before the search can be ended
       if ((!large && placed.arena_bytes - placed.peak_bytes <= placed.peak_bytes / 200) || seconds <= to_begin)
         return placed;
-      return make_plan(c, state_.graph, state_.options.memory, exact_placing{most_placing_nodes, seconds});
+      auto tighter = make_plan(c, state_.graph, state_.options.memory, exact_placing{most_placing_nodes, seconds});
+      return tighter.arena_bytes < placed.arena_bytes ? tighter : placed;
     });
   }
   static constexpr std::int64_t most_placing_nodes = 100'000;

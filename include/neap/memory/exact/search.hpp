@@ -5,7 +5,8 @@
 // records of one connected stretch of time, sorted by (limit, rank), the limit being an offset proved to be the least
 // still possible. Its head is the only candidate, and a node branches in two: the head lies at its limit, or it does
 // not. If not, it must lie on an unplaced record that it meets in time, so its limit is lifted to the lowest top of
-// those, and it falls back in the list; heads that hang in the air after such a lift are lifted again without a branch.
+// those, and it falls back in the list; heads that hang in the air after such a lift are lifted again without a branch,
+// after many such lifts all of them at once.
 // Canonical order and MiniMalloc's dominance between candidates follow from this form and need no tests of their own.
 //
 //   bound          a section whose lowest limit plus unplaced bytes passes the capacity ends the node; tested after each
@@ -42,6 +43,7 @@ struct search_tricks {
   bool likely = true;            ///< that search also among packings that are likely (memory/exact/neighbours.hpp)
   bool fill = true;              ///< memory/exact/fill_search.hpp where many records live in one section only
   bool planar = true;            ///< memory/exact/planar_search.hpp where little is free
+  bool ground = true;            ///< after many lifts all that hang in the air are lifted to what holds them, at once
   std::int64_t first_run =
       10;  ///< nodes a record until it begins anew with other preferences, then ever more; 0: never
 };
@@ -260,12 +262,55 @@ class decision_search final : public record_search {
 
   /// The two branches of a node, in turn, until a placement stands; false if none does.
   constexpr bool advance() {
-    for (;;) {
-      entry const& head = pool_[frames_.back().entries];
+    for (std::uint32_t lifts = 0;; ++lifts) {
+      entry const head = pool_[frames_.back().entries];
       if (overflows(head)) return false;
       if (head.air == 0 && place_head()) return true;
-      if (!lift_head()) return false;
+      if (tricks_.ground && head.air != 0 && lifts > frames_.back().count) {
+        if (!ground_air()) return false;
+        lifts = 0;
+      } else if (!lift_head()) {
+        return false;
+      }
     }
+  }
+
+  /// What hangs in the air must lie on something, and that in the end on a record that does not: the least offsets by which
+  /// all of them can, at once (Dijkstra's algorithm, from those that do not). Lifted one by one, two small records may lift
+  /// each other a few bytes at a time, up to the capacity. False if one of them can lie nowhere. O(entries^2).
+  constexpr bool ground_air() {
+    frame& f = frames_.back();
+    entry* const x = pool_.data() + f.entries;
+    raised_.clear();  // those in the air that are not settled: the least offset known, the record, its place in x
+    for (std::uint32_t k = 0; k < f.count; ++k)
+      if (x[k].air != 0) raised_.push_back({roof_, x[k].record, k});
+    auto const rest_on = [&](entry const& below) {
+      for (auto& r : raised_) {
+        Unit const top = below.limit + ground_.size[below.record];
+        if (top < r.limit && meet(below.record, r.record))
+          r.limit = std::min(r.limit, std::max(x[r.air].limit, ground_.aligned(top, r.record)));
+      }
+    };
+    for (std::uint32_t k = 0; !raised_.empty();) {
+      while (k < f.count && x[k].air != 0) ++k;
+      auto const least = std::min_element(raised_.begin(), raised_.end());
+      if (k < f.count && x[k].limit <= least->limit) {
+        rest_on(x[k++]);
+        continue;
+      }
+      entry settled = *least;
+      if (overflows(settled)) return false;
+      *least = raised_.back();
+      raised_.pop_back();
+      entry& own = x[settled.air];
+      if (own.limit != settled.limit) widen(f.untested, ground_.hull[own.record]);
+      own.limit = settled.limit;
+      rest_on(settled);
+    }
+    detail::sort_range(x, x + f.count);
+    auto const where = f.untested;
+    f.untested = {};
+    return within_bound(f, where);
   }
 
   /// The second branch: the head of the top frame does not lie at its limit. False if it can lie nowhere.
