@@ -235,6 +235,33 @@ class graph_editor final : public op_emitter {
     if (static_cast<std::size_t>(at) == g_.parts_.size()) g_.parts_.push_back(p);
     return id_at<part_id>(static_cast<std::size_t>(at));
   }
+  /// Remembers an op that a fission is about to cut; the row for its parts' set_whole().
+  NEAP_ONCE std::uint32_t remember_whole(op_id o, std::uint32_t fission) {
+    g_.wholes_.push_back({g_.ops_[o], fission, static_cast<std::uint32_t>(g_.whole_values_.size())});
+    for (auto v : g_.inputs(o)) g_.whole_values_.push_back({g_.values_[v].layout});
+    for (auto v : g_.outputs(o)) {
+      auto const& r = g_.values_[v];
+      g_.whole_values_.push_back({r.layout, g_.storages_[r.storage].bytes, r.of, r.alias});
+    }
+    return static_cast<std::uint32_t>(g_.wholes_.size() - 1);
+  }
+  void set_whole(op_id part, std::uint32_t row) { g_.ops_[part].whole = row; }
+  /// An op that was remembered, as it was, of inputs laid out as it read them.
+  NEAP_ONCE op_id add_whole(std::uint32_t row, std::span<value_id const> inputs) {
+    auto const w = g_.wholes_[row];
+    op_id const id = id_at<op_id>(g_.op_count());
+    op_record r = w.record;
+    r.first_output = static_cast<std::uint32_t>(g_.value_count());
+    take_arguments(inputs);
+    r.first_input = append_arguments(id, span_of(arguments_));
+    g_.ops_.push_back(r);
+    for (std::uint32_t j = 0; j < r.output_count; ++j) {
+      auto const x = g_.whole_values_[w.first + r.input_count + j];
+      add_output(id, span_of(arguments_), x.layout, x.alias, x.of, x.bytes);
+    }
+    touched_ops_.push_back(id);
+    return id;
+  }
   /// Marks an op as one that a rewrite rule has put here.
   void set_rewritten(op_id o) { g_.ops_[o].rewritten = true; }
   void set_part(op_id o, part_id p) {

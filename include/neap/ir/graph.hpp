@@ -52,7 +52,22 @@ struct op_record {
   std::uint32_t name = 0;           // byte offset in the text pool; 0: none
   std::uint32_t origin = no_id;     // the op of the original graph that this is, or is a copy of; never reused
   part_id part = nothing<part_id>;  // which part of its origin; nothing: the whole op
+  std::uint32_t whole = no_id;      // of a part: what it was cut from, as it was (op_graph::whole); no_id: not known
   friend bool operator==(op_record const&, op_record const&) = default;
+};
+
+/// An op as it was before it was cut, so that its parts can be made whole again (mutate/lift.hpp).
+struct whole_op {
+  op_record record;           // what it read and made is gone; what that was like is below
+  std::uint32_t fission = 0;  // which one cut it: fissions of a graph are numbered as they come
+  std::uint32_t first = 0;    // of its inputs and outputs in op_graph::whole_values
+};
+/// An input or output of such an op.
+struct whole_value {
+  layout_id layout{};
+  bytes_t bytes = 0;  // of an output: of its storage
+  std::int16_t of = -1;
+  alias_kind alias = alias_kind::fresh;
 };
 
 struct value_record {
@@ -226,6 +241,15 @@ class op_graph {
            std::any_of(ops_.begin(), ops_.end(), [](op_record const& r) { return r.part != nothing<part_id>; });
   }
   op_part const& part(part_id p) const { return parts_[index(p)]; }
+  /// What parts were cut from. Rows may be left without a part, and parts that were read from a text have none.
+  std::span<whole_op const> wholes() const { return span_of(wholes_); }
+  whole_op const& whole(std::uint32_t row) const { return wholes_[row]; }
+  tensor_layout const& input_layout(whole_op const& w, std::size_t i) const {
+    return layouts_[index(whole_values_[w.first + i].layout)];
+  }
+  tensor_layout const& output_layout(whole_op const& w, std::size_t j) const {
+    return input_layout(w, w.record.input_count + j);
+  }
 
   /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops. Sources are told apart
   /// by their place among the sources; names, origins and the order of kept values do not count.
@@ -258,6 +282,8 @@ class op_graph {
   plain_vector<std::byte> attributes_;
   plain_vector<tensor_layout> layouts_;
   plain_vector<op_part> parts_;  // each after the part it is cut from
+  plain_vector<whole_op> wholes_;
+  plain_vector<whole_value> whole_values_;  // of each of wholes_ its inputs, then its outputs
   plain_vector<char> text_;
   std::uint32_t origin_count_ = 0;  // origins are below this
   // derived, kept true by the editor

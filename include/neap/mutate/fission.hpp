@@ -51,7 +51,9 @@ class part_builder {
         axes_(axes),
         region_(region),
         parts_(parts),
+        fission_(g.wholes().empty() ? 0 : g.wholes().back().fission + 1),
         edit_(g),
+        remembered_(g.op_count(), no_id),
         piece_(g.value_count(), nothing<value_id>),
         slice_(g.value_count(), nothing<value_id>),
         whole_(g.value_count(), nothing<value_id>) {}
@@ -154,6 +156,8 @@ class part_builder {
     if (made == nothing<op_id>) return false;
     edit_.set_origin(made, g_.origin(o));
     edit_.set_part(made, row_of(o));
+    if (remembered_[o] == no_id) remembered_[o] = edit_.remember_whole(o, fission_);
+    edit_.set_whole(made, remembered_[o]);
     edit_.set_name(made, g_.name(o));
     std::size_t j = 0;
     for (auto v : g_.outputs(o)) {
@@ -330,11 +334,13 @@ class part_builder {
     part_id of, row;
   };
   plain_vector<row_of_part> rows_;  // of the part at hand
+  std::uint32_t fission_;           // its number
   graph_editor edit_;
   schedule out_;
-  table<value_id, value_id> piece_;  // of the part at hand: what stands for a value made inside
-  table<value_id, value_id> slice_;  // and for one made outside that is cut
-  table<value_id, value_id> whole_;  // what leaves, as far as it has been put together
+  table<op_id, std::uint32_t> remembered_;  // rows of those that have been cut
+  table<value_id, value_id> piece_;         // of the part at hand: what stands for a value made inside
+  table<value_id, value_id> slice_;         // and for one made outside that is cut
+  table<value_id, value_id> whole_;         // what leaves, as far as it has been put together
   plain_vector<bool> leaves_, needed_;
   // scratch
   plain_vector<value_id> inputs_, sliced_;
