@@ -17,56 +17,72 @@ class chain_classes {
  public:
   /// Classes of sub-chains of `kinds.size()` blocks, of which those with equal kinds are equal. Takes time and memory
   /// that go with the square of their number.
-  explicit chain_classes(std::vector<std::uint32_t> const& kinds) : ids_(kinds.size() * (kinds.size() + 1) / 2) {
-    std::size_t const n = kinds.size();
-    struct next_kind {  // what may follow a class: a list
+  explicit chain_classes(std::vector<std::uint32_t> const& kinds) : size_(kinds.size()) {
+    std::size_t const n = size_;
+    ids_.resize_for_overwrite(n * (n + 1) / 2);
+    firsts_.reserve(n), starts_.reserve(n + 1);
+    constexpr std::uint32_t none = UINT32_MAX;
+    struct branch {  // members of a class that do not go on as its first one does
       std::uint32_t kind, id, next;
     };
-    std::vector<next_kind> lists;
-    constexpr std::uint32_t none = UINT32_MAX;
-    // The empty sub-chain is one class, whose members are all places.
-    plain_vector<std::uint32_t> class_of(n, 0), size_of(1, static_cast<std::uint32_t>(n)), sizes, heads;
-    std::uint32_t first_id = 0;  // classes of one length are numbered from here
+    plain_vector<branch> branches;
+    // Those of the length before: by place, and of each its branches. The empty sub-chain is one class, of all places.
+    plain_vector<std::uint32_t> class_of(n, 0), heads;
+    plain_vector<std::uint32_t> first_of(1, 0), next_of, firsts;  // next_of: as what the first one goes on
     for (std::size_t length = 1; length <= n; ++length) {
-      sizes.clear();
-      heads.assign(size_of.size(), none);
-      lists.clear();
-      for (std::size_t a = 0; a + length <= n; ++a) {
-        std::size_t const b = a + length - 1;
-        std::uint32_t id = none;
+      auto const base = static_cast<std::uint32_t>(firsts_.size());
+      starts_.push_back(base);
+      heads.assign(first_of.size(), none);
+      next_of.resize_for_overwrite(first_of.size());
+      branches.clear();
+      firsts.clear();
+      for (std::size_t a = 0, b = length - 1; b < n; ++a, ++b) {
         auto const parent = class_of[a];
-        if (size_of[parent] == 1) {
-          id = static_cast<std::uint32_t>(sizes.size());
-          sizes.push_back(0);
-        } else {
-          for (auto at = heads[parent]; at != none && id == none; at = lists[at].next)
-            if (lists[at].kind == kinds[b]) id = lists[at].id;
-          if (id == none) {
-            id = static_cast<std::uint32_t>(sizes.size());
-            sizes.push_back(0);
-            lists.push_back({kinds[b], id, heads[parent]});
-            heads[parent] = static_cast<std::uint32_t>(lists.size() - 1);
+        auto const first = first_of[parent];
+        auto const kind = kinds[b];
+        std::uint32_t id = none;
+        if (a != first) {
+          if (kinds[first + length - 1] == kind) id = next_of[parent];
+          else
+            for (auto at = heads[parent]; at != none && id == none; at = branches[at].next)
+              if (branches[at].kind == kind) id = branches[at].id;
+        }
+        if (id == none) {
+          id = static_cast<std::uint32_t>(firsts.size());
+          firsts.push_back(static_cast<std::uint32_t>(a));
+          if (a == first) {
+            next_of[parent] = id;
+          } else {
+            branches.push_back({kind, id, heads[parent]});
+            heads[parent] = static_cast<std::uint32_t>(branches.size() - 1);
           }
         }
-        ++sizes[id];
         class_of[a] = id;
-        ids_[b * (b + 1) / 2 + a] = first_id + id;
+        ids_[b * (b + 1) / 2 + a] = base + id;
       }
-      first_id += static_cast<std::uint32_t>(sizes.size());
-      std::swap(size_of, sizes);
+      firsts_.append(firsts.data(), firsts.size());
+      std::swap(first_of, firsts);
     }
-    count_ = first_id;
+    starts_.push_back(count());
   }
 
   /// The class of blocks a to b, both included.
   std::uint32_t operator()(std::size_t a, std::size_t b) const { return that_end(b)[a]; }
   /// By their first block, those of all sub-chains that end with block b.
   std::uint32_t const* that_end(std::size_t b) const { return ids_.data() + b * (b + 1) / 2; }
-  std::uint32_t count() const { return count_; }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(firsts_.size()); }
+  /// f(class, a, b) for each class and the first of its sub-chains, shorter ones first.
+  template <class F>
+  void for_each(F&& f) const {
+    for (std::size_t length = 1; length <= size_; ++length)
+      for (auto id = starts_[length - 1]; id < starts_[length]; ++id) f(id, firsts_[id], firsts_[id] + length - 1);
+  }
 
  private:
-  std::vector<std::uint32_t> ids_;  // by b, then a: those of one end lie together
-  std::uint32_t count_ = 0;
+  std::size_t size_;
+  plain_vector<std::uint32_t> ids_;     // by b, then a: those of one end lie together
+  plain_vector<std::uint32_t> firsts_;  // of each class, where the first of its sub-chains begins
+  plain_vector<std::uint32_t> starts_;  // the classes of each length
 };
 
 }  // namespace neap::inline v0

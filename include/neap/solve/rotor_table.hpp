@@ -73,8 +73,8 @@ class rotor_table {
         most_bytes_(options.most_table_bytes) {
     if (n_ > 60'000 || charge((n_ + 1) * (n_ + 2) * 2)) throw too_large{};
     read(chain);
-    classes_.emplace(kinds());
-    if (charge(classes_->count() * sizeof(cell))) throw too_large{};
+    classes_.emplace(surrounded_kinds());
+    if (charge(classes_->count() * (sizeof(cell) + sizeof(std::uint32_t)))) throw too_large{};
     cells_.resize(classes_->count());
     zeros_.assign(2 * width + run, 0.0);
     find_saturation();
@@ -113,7 +113,7 @@ class rotor_table {
       double best = never;
       option const* now = nullptr;
       std::size_t later = 0;
-      for (auto const& o : blocks_[a].options)
+      for (auto const& o : kind(a).options)
         if (m >= save_limit(a, b, o))
           if (double const t = o.extra + (a == b ? 0 : *known(a + 1, b, m - o.saved)); t < best) best = t, now = &o;
       for (std::size_t j = a + 1; j <= last_later(b); ++j) {
@@ -145,11 +145,11 @@ class rotor_table {
     std::uint32_t number;
     friend bool operator==(option const&, option const&) = default;
   };
-  struct block {
+  struct block_kind {
     double pass_time = 0;
     slots_t pass_temporary = 0;
-    std::vector<option> options{};  // none that another one is at least as good as in everything
-    friend bool operator==(block const&, block const&) = default;
+    std::vector<option> options{};   // none that another one is at least as good as in everything
+    bool backward_asks_more = true;  // than the forward, whatever the option
   };
   /// The times of a class of sub-chains for m in [0, chunks * width), and 0 from `saturated` on.
   struct cell {
@@ -169,35 +169,37 @@ class rotor_table {
   // --- the chain, with the loss as its last block, sizes in the largest unit that divides them all ---
 
   void read(chain_profile const& chain) {
-    slots_t unit = chain.output;
+    auto const room = n_ + 2;
+    input_.reserve(room), passes_.reserve(room), forwards_.reserve(room), kind_of_.reserve(room);
+    // Equal blocks are read once.
+    std::vector<chain_block const*> seen;
     for (auto const& b : chain.blocks) {
-      unit = std::gcd(std::gcd(std::gcd(unit, b.input), b.pass_temporary), b.left);
-      for (auto const& o : b.options)
+      std::size_t k = 0;
+      while (k < seen.size() && !alike(*seen[k], b)) ++k;
+      if (k == seen.size()) seen.push_back(&b);
+      kind_of_.push_back(static_cast<std::uint32_t>(k));
+    }
+    slots_t unit = chain.output;
+    for (auto const& b : chain.blocks) unit = std::gcd(std::gcd(unit, b.input), b.left);
+    for (auto const* b : seen) {
+      unit = std::gcd(unit, b->pass_temporary);
+      for (auto const& o : b->options)
         unit = std::gcd(std::gcd(unit, o.saved), std::gcd(o.forward_temporary, o.backward_temporary));
     }
     unit_ = std::max<slots_t>(unit, 1);
-    forwards_ = {0};
+    kinds_.reserve(seen.size() + 1);
+    for (auto const* b : seen) kinds_.push_back(kind_read(*b));
+    kinds_.push_back({0, 0, {{0, 0, 0, 0, 0}}});  // the loss
+    kind_of_.push_back(static_cast<std::uint32_t>(seen.size()));
+    forwards_.push_back(0);
     for (std::size_t i = 0; i < n_; ++i) {
       auto const& b = chain.blocks[i];
       input_.push_back(b.input / unit_);
       passes_.push_back((b.input + chain.input(i + 1) + b.pass_temporary) / unit_);
       forwards_.push_back(forwards_.back() + b.pass_time);
-      double fastest = never;
-      for (auto const& o : b.options) fastest = std::min(fastest, o.forward_time + o.backward_time);
-      block read{b.pass_time, b.pass_temporary / unit_, {}};
-      for (std::size_t k = 0; k < b.options.size(); ++k) {
-        auto const& o = b.options[k];
-        read.options.push_back({o.forward_time + o.backward_time - fastest, o.saved / unit_,
-                                (o.saved + o.forward_temporary) / unit_, (o.saved + o.backward_temporary) / unit_,
-                                static_cast<std::uint32_t>(k)});
-      }
-      drop_dominated(read.options);
       // Rockmate asks x_i + forward of a block alone, x_{i+1} + forward of one that others follow.
-      bounds_after_.push_back(exact_ || b.input <= chain.input(i + 1) ||
-                              std::ranges::all_of(read.options, [](auto const& o) { return o.forward <= o.backward; }));
-      blocks_.push_back(std::move(read));
+      bounds_after_.push_back(exact_ || b.input <= chain.input(i + 1) || kind(i).backward_asks_more);
     }
-    blocks_.push_back({0, 0, {{0, 0, 0, 0, 0}}});
     input_.push_back(chain.output / unit_);
     input_.push_back(0);
     forwards_.push_back(forwards_.back());
@@ -210,38 +212,46 @@ class rotor_table {
     most_pass_ = range_best<slots_t, best_is::most>(passes_);
   }
 
-  static void drop_dominated(std::vector<option>& options) {
-    auto const as_good = [](option const& a, option const& b) {
-      return a.extra <= b.extra && a.saved <= b.saved && a.forward <= b.forward && a.backward <= b.backward;
-    };
-    std::vector<option> kept;
-    for (auto const& o : options) {
-      if (std::ranges::any_of(kept, [&](auto const& k) { return as_good(k, o); })) continue;
-      std::erase_if(kept, [&](auto const& k) { return as_good(o, k); });
-      kept.push_back(o);
-    }
-    options = std::move(kept);
+  /// Whether blocks are equal by themselves, whatever is before and after them.
+  static bool alike(chain_block const& a, chain_block const& b) {
+    return a.pass_time == b.pass_time && a.pass_temporary == b.pass_temporary && a.options == b.options;
   }
 
-  /// Blocks with equal numbers are equal, the sizes before and after them included.
-  std::vector<std::uint32_t> kinds() const {
-    std::vector<std::uint32_t> kind_of(n_ + 1), first;
-    for (std::size_t i = 0; i <= n_; ++i) {
-      auto const same = [&](std::uint32_t f) {
-        if (input_[f] != input_[i] || input_[f + 1] != input_[i + 1] || gradient_[f + 1] != gradient_[i + 1] ||
-            blocks_[f].pass_time != blocks_[i].pass_time || blocks_[f].pass_temporary != blocks_[i].pass_temporary ||
-            blocks_[f].options.size() != blocks_[i].options.size())
-          return false;
-        auto const alike = [](option const& x, option const& y) {
-          return x.extra == y.extra && x.saved == y.saved && x.forward == y.forward && x.backward == y.backward;
-        };
-        return std::ranges::equal(blocks_[f].options, blocks_[i].options, alike);
+  block_kind kind_read(chain_block const& b) const {
+    double fastest = never;
+    for (auto const& o : b.options) fastest = std::min(fastest, o.forward_time + o.backward_time);
+    block_kind read{b.pass_time, b.pass_temporary / unit_, {}};
+    for (std::size_t k = 0; k < b.options.size(); ++k) {
+      auto const& o = b.options[k];
+      option const one{o.forward_time + o.backward_time - fastest, o.saved / unit_,
+                       (o.saved + o.forward_temporary) / unit_, (o.saved + o.backward_temporary) / unit_,
+                       static_cast<std::uint32_t>(k)};
+      auto const as_good = [](option const& x, option const& y) {
+        return x.extra <= y.extra && x.saved <= y.saved && x.forward <= y.forward && x.backward <= y.backward;
       };
-      auto const at = std::ranges::find_if(first, same);
-      kind_of[i] = static_cast<std::uint32_t>(at - first.begin());
-      if (at == first.end()) first.push_back(static_cast<std::uint32_t>(i));
+      if (std::ranges::any_of(read.options, [&](auto const& x) { return as_good(x, one); })) continue;
+      std::erase_if(read.options, [&](auto const& x) { return as_good(one, x); });
+      read.options.push_back(one);
     }
-    return kind_of;
+    read.backward_asks_more = std::ranges::all_of(read.options, [](auto const& o) { return o.forward <= o.backward; });
+    return read;
+  }
+
+  block_kind const& kind(std::size_t i) const { return kinds_[kind_of_[i]]; }
+
+  /// Blocks with equal numbers are equal, the sizes before and after them included.
+  std::vector<std::uint32_t> surrounded_kinds() const {
+    std::vector<std::uint32_t> number(n_ + 1), first;
+    for (std::uint32_t i = 0; i <= n_; ++i) {
+      std::uint32_t k = 0;
+      for (; k < first.size(); ++k)
+        if (auto const f = first[k]; kind_of_[f] == kind_of_[i] && input_[f] == input_[i] &&
+                                     input_[f + 1] == input_[i + 1] && gradient_[f + 1] == gradient_[i + 1])
+          break;
+      if (k == first.size()) first.push_back(i);
+      number[i] = k;
+    }
+    return number;
   }
 
   std::uint32_t id(std::size_t a, std::size_t b) const { return (*classes_)(a, b); }
@@ -260,7 +270,7 @@ class rotor_table {
     return exact_ ? passing(a, b, j) : peer_limit(a, b);
   }
   slots_t passing(std::size_t a, std::size_t b, std::size_t j) const {
-    slots_t const first = input_[a + 1] + blocks_[a].pass_temporary;
+    slots_t const first = input_[a + 1] + kind(a).pass_temporary;
     return gradient_[b + 1] + (a + 1 < j ? std::max(first, most_pass_(a + 1, j)) : first);
   }
   /// Rockmate asks of every sub-chain that all of it can be run without saving.
@@ -271,19 +281,16 @@ class rotor_table {
 
   /// From how much memory on nothing need be recomputed, of each class.
   void find_saturation() {
-    for (std::size_t b = 0; b <= n_; ++b)
-      for (std::size_t a = b + 1; a-- > 0;) {
-        auto& c = cells_[id(a, b)];
-        if (c.saturated != 0) continue;
-        slots_t least = INT64_MAX;
-        for (auto const& o : blocks_[a].options)
-          if (o.extra == 0)
-            least =
-                std::min(least, std::max(save_limit(a, b, o), a == b ? 0 : o.saved + cells_[id(a + 1, b)].saturated));
-        c.saturated = least;
-        c.whole = static_cast<std::int32_t>(std::min<slots_t>((least + width - 1) / width, INT32_MAX));
-        if (c.whole == 0) c.times = zeros_.data() + width;
-      }
+    classes_->for_each([&](std::uint32_t which, std::size_t a, std::size_t b) {
+      auto& c = cells_[which];
+      c.saturated = INT64_MAX;
+      for (auto const& o : kind(a).options)
+        if (o.extra == 0)
+          c.saturated = std::min(c.saturated,
+                                 std::max(save_limit(a, b, o), a == b ? 0 : o.saved + cells_[id(a + 1, b)].saturated));
+      c.whole = static_cast<std::int32_t>(std::min<slots_t>((c.saturated + width - 1) / width, INT32_MAX));
+      if (c.whole == 0) c.times = zeros_.data() + width;
+    });
   }
 
   // --- cells ---
@@ -371,6 +378,7 @@ class rotor_table {
     vec at_most_at(int i) const { return places() >= from - i ? at(i) : vec{} + never; }
   };
   static vec load(double const* from) { return *reinterpret_cast<vec const*>(from); }
+  static void store(double* to, vec v) { *reinterpret_cast<vec*>(to) = v; }
   static flags places() {
     flags at{};
     for (int i = 0; i < run; ++i) at[i] = i;
@@ -391,16 +399,30 @@ class rotor_table {
   static void lower(chunk_times& times, candidate const* first, candidate const* last, int to) {
     int some = width, all = 0;
     for (auto* c = first; c != last; ++c) some = std::min(some, c->from), all = std::max(all, c->from);
-    for (int i = some / run * run; i < to; i += run) {
-      auto* const u = reinterpret_cast<vec*>(times.data() + i);
-      auto least = *u;
-      auto const take = [&](vec t) { least = t < least ? t : least; };
-      if (i < all)
-        for (auto* c = first; c != last; ++c) take(c->at_most_at(i));
-      else
-        for (auto* c = first; c != last; ++c) take(c->at(i));
-      *u = least;
+    auto* const u = times.data();
+    auto const one = [&](int i, auto const& of) {
+      auto least = load(u + i);
+      for (auto* c = first; c != last; ++c) {
+        auto const t = of(*c, i);
+        least = t < least ? t : least;
+      }
+      store(u + i, least);
+    };
+    int i = some / run * run;
+    for (; i < std::min(all, to); i += run) one(i, [](candidate const& c, int at) { return c.at_most_at(at); });
+    // Four vectors at once: what is read of a candidate serves them all.
+    for (; i + 3 * run < to; i += 4 * run) {
+      auto u0 = load(u + i), u1 = load(u + i + run), u2 = load(u + i + 2 * run), u3 = load(u + i + 3 * run);
+      for (auto* c = first; c != last; ++c) {
+        auto const t0 = c->at(i), t1 = c->at(i + run), t2 = c->at(i + 2 * run), t3 = c->at(i + 3 * run);
+        u0 = t0 < u0 ? t0 : u0;
+        u1 = t1 < u1 ? t1 : u1;
+        u2 = t2 < u2 ? t2 : u2;
+        u3 = t3 < u3 ? t3 : u3;
+      }
+      store(u + i, u0), store(u + i + run, u1), store(u + i + 2 * run, u2), store(u + i + 3 * run, u3);
     }
+    for (; i < to; i += run) one(i, [](candidate const& c, int at) { return c.at(at); });
   }
   /// Whether a candidate would lower anything.
   static bool lowers(chunk_times const& times, candidate const& c, int to) {
@@ -426,7 +448,7 @@ class rotor_table {
     std::fill_n(u.begin(), end, never);
     std::fill(u.begin() + end, u.end(), begin + end < c.saturated ? -never : 0.0);
     part p{a, b, c, w, depth, c.chunks, begin, end, classes_->that_end(b), a + 1};
-    for (auto const& o : blocks_[a].options)
+    for (auto const& o : kind(a).options)
       put(p, candidate_of(begin, save_limit(a, b, o), a == b ? 0 : o.saved, o.extra,
                           a == b ? nullptr : &p.tail(*this, a + 1), zeros()));
     flush(p);
@@ -585,12 +607,13 @@ class rotor_table {
   bool exact_, bounds_;
   std::int64_t most_bytes_, used_bytes_ = 0;
   slots_t unit_ = 1, largest_ = -1;
-  std::vector<block> blocks_;       // n + 1: the loss is one
-  std::vector<slots_t> input_;      // n + 2: nothing comes after the loss
-  std::vector<slots_t> gradient_;   // y_i and what blocks i and on have left
-  std::vector<char> bounds_after_;  // O(a, b', m) bounds O(a, b, m) for this b'
-  std::vector<slots_t> passes_;     // memory of block i's forward amid others: input, output, temporary
-  std::vector<double> forwards_;    // time of all plain forwards before
+  std::vector<block_kind> kinds_;       // of blocks by themselves; the last one is the loss
+  std::vector<std::uint32_t> kind_of_;  // n + 1
+  std::vector<slots_t> input_;          // n + 2: nothing comes after the loss
+  std::vector<slots_t> gradient_;       // y_i and what blocks i and on have left
+  std::vector<char> bounds_after_;      // O(a, b', m) bounds O(a, b, m) for this b'
+  std::vector<slots_t> passes_;         // memory of block i's forward amid others: input, output, temporary
+  std::vector<double> forwards_;        // time of all plain forwards before
   range_best<slots_t, best_is::least> least_input_, least_gradient_;
   range_best<slots_t, best_is::most> most_pass_;
   std::optional<chain_classes> classes_;
