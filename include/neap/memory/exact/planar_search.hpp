@@ -9,20 +9,25 @@
 //        |bbb|ddd|
 //        |eee|fff|
 //
-// The search goes from boundary to boundary and guesses one stretch after another.
+// The search goes from boundary to boundary with the likeliest ways in which the records so far may lie, and deals what ends
+// and begins at the next one to stretches.
 //
 //   blocks    what ends and lies together in all orders left is in one stretch: a packing with more stretches there is
 //             one with this one
-//   guesses   sums of sizes seldom agree by chance: the fewer pairs of sets as large as these there are, the sooner they
-//             are tried; at the stretch for which there are the fewest
-//   free bytes  what a section leaves free is handed over like what is placed, but lives in one section only; stretches
-//             where no free bytes begin are tried, or all that are left, or as many as fall or rise there at once
-//   discrepancies  few guesses are wrong: packings of ever more doubt are tried, forth and back in time in turn; the guess
-//             behind r others costs the bits of r (Harvey and Ginsberg 1995)
+//   evidence  sums of sizes seldom agree by chance: a stretch tells for a way as much as sums of so many records near its
+//             own are rare, and against it as much as it could have been dealt otherwise. Of t records in all there are
+//             about 1 / t^3 as many as of one
+//   free bytes  what a section leaves free is handed over like what is placed, but lives in one section only; a stretch
+//             where free bytes begin has all that are left, or as many as fall or rise there at once, or as many as ended
+//             in it
+//   beam      of all ways at a boundary the likeliest go on, as many in each search as in two before, forth and back in
+//             time in turn. Wrong ways meet fewer sums that agree, and fall behind (the M-algorithm of sequential
+//             decoding: Anderson and Mohan 1984)
 //
 // It finds packings and proves nothing.
 #pragma once
 
+#include <neap/core/sort.hpp>
 #include <neap/memory/exact/failed_states.hpp>
 #include <neap/memory/exact/pq_tree.hpp>
 #include <neap/memory/exact/search.hpp>
@@ -43,14 +48,15 @@ template <class Unit>
 class planar_search final : public record_search {
  public:
   using record_search::run;
-  static constexpr std::size_t most_beginning = 31, most_sets = std::size_t{1} << 15;
+  static constexpr std::size_t most_items = 31, most_sets = std::size_t{1} << 12;
 
   constexpr explicit planar_search(search_ground<Unit> const& ground) : ground_(ground), offsets_(ground.count(), 0) {}
 
   /// Begins anew: do the records fit below `capacity`?
   constexpr void start(std::int64_t limit) override {
     auto const capacity = static_cast<Unit>(limit);
-    nodes_ = 0, level_ = 0, depth_ = 0, hopeless_ = true;
+    nodes_ = 0, level_ = 0, hopeless_ = true;
+    ways_.clear();
     if (!ground_.plain() || ground_.grain > 1 || !ground_.alignment.empty() || !ground_.fixed.empty()) return;
     if (ground_.sections < 2) return;
     std::vector<Unit> free(ground_.sections, capacity);
@@ -69,17 +75,17 @@ class planar_search final : public record_search {
   /// Goes on from where it stopped. `stop(nodes)` is asked after each step; true ends this run with `spent`.
   constexpr ruling run(stop_asked& stop) override {
     while (!hopeless_) {
-      if (depth_ == 0) begin_level();
-      else if (guess()) {
-        if (path_[depth_ - 1].at == ground_.sections) {
+      if (next_ == ways_.size()) {
+        if (ways_.empty() || at_ == 0) begin_search();
+        else go_on();
+        if (!ways_.empty() && at_ == ground_.sections) {
           put_down();
           return ruling::found;
         }
-      } else {
-        if (path_[depth_ - 1].fresh) failed_.insert(path_[depth_ - 1].state);
-        --depth_;
-      }
-      if (stop(nodes_)) break;
+      } else expand(ways_[next_++]);
+      bool stopped = false;
+      for (; tried_ > 0 && !stopped; --tried_) stopped = stop(++nodes_);
+      if (stopped) break;
     }
     return ruling::spent;
   }
@@ -87,8 +93,10 @@ class planar_search final : public record_search {
   constexpr std::int64_t offset(std::size_t record) const override { return offsets_[record]; }
 
  private:
-  static constexpr std::size_t most_blocks = 14;
+  static constexpr std::size_t most_blocks = 13, most_guesses = 256;
+  static constexpr std::ptrdiff_t most_unknown = 8;
   static constexpr double least_used = 6;  // times as much as is free
+  static constexpr std::uint32_t none = pq_tree::none;
 
   struct summed {
     Unit sum;
@@ -98,35 +106,45 @@ class planar_search final : public record_search {
     }
   };
   struct moment {  // a boundary and the section behind it
-    std::vector<std::uint32_t> beginning;
-    std::vector<summed> sums;   // of all sets of them
-    Unit free = 0;              // bytes in the section
-    Unit falls = 0, rises = 0;  // by so much at its end, at its begin
+    std::vector<std::uint32_t> ending, beginning;
+    std::vector<summed> sums;                   // of all sets of what begins, or of the smallest, as there is room
+    std::vector<std::vector<summed>> by_count;  // the same by the records in a set
+    Unit free = 0;                              // bytes in the section
+    Unit falls = 0, rises = 0;                  // by so much at its end, at its begin
   };
   struct free_bytes {  // of one section, that lie together
     Unit size;
     std::uint32_t section;
   };
-  struct stretch {                    // guessed
-    std::int32_t size;                // of the sets
-    std::uint32_t blocks, beginning;  // sets
-    Unit free;
+  struct stretch {
+    std::uint32_t items, beginning;  // sets: of what ends, records and free bytes; of records
+    Unit free;                       // bytes that begin
   };
-  struct step {
-    std::uint32_t at = 0;         // the boundary
-    std::uint32_t root = 0;       // the orders of what is alive
-    std::uint32_t beginning = 0;  // what has not begun yet, as a set
-    Unit free = 0;                // as much
-    int doubt = 0;                // that is left
-    bool fresh = false;           // nothing has been guessed at the boundary yet
-    state_hash state{};
-    pq_tree::extent nodes{};  // of the tree, and free bytes, before the guess
-    std::size_t free_count = 0;
-    std::vector<std::uint32_t> leaves;  // that end at the boundary, block by block
-    std::vector<std::uint32_t> bounds;  // of the blocks
-    std::vector<stretch> guesses;
-    std::size_t next = 0, tried = 0;  // guesses that were looked at, and those that could be
-    std::uint32_t by = 0;             // what has been put in a stretch's place
+  struct way {
+    std::uint32_t root;   // the orders of what is alive
+    double likelihood;    // beside the others
+    std::uint32_t story;  // how it came about
+  };
+  struct story {
+    std::uint32_t before, first, count;  // stretches of the boundary
+  };
+  struct candidate {
+    double likelihood;
+    state_hash state;
+    std::uint32_t from, first, count;  // way, stretches
+  };
+  struct rest {  // of a boundary, that is not dealt yet
+    std::uint32_t blocks = 0, beginning = 0;
+    Unit free = 0;
+  };
+  struct guess {
+    std::uint32_t blocks;
+    stretch put;
+    double weight;
+  };
+  struct dealt {  // for put_down
+    std::uint32_t root, by;
+    std::vector<std::uint32_t> leaves;
   };
 
   constexpr std::uint32_t begin_of(std::uint32_t i) const {
@@ -141,57 +159,81 @@ class planar_search final : public record_search {
     auto const n = ground_.count();
     return leaf < n ? ground_.size[leaf] : free_bytes_[leaf - n].size;
   }
+  constexpr moment& now() { return moments_[way_][at_]; }
 
   /// The moments forth or back in time; false if that is not for this search.
   constexpr bool look_at(std::size_t way, std::vector<Unit> const& free) {
     way_ = way;
     auto& moments = moments_[way];
     moments.assign(ground_.sections, moment{});
-    for (std::uint32_t i = 0; i < ground_.count(); ++i) moments[begin_of(i)].beginning.push_back(i);
+    for (std::uint32_t i = 0; i < ground_.count(); ++i) {
+      moments[begin_of(i)].beginning.push_back(i);
+      if (end_of(i) < ground_.sections) moments[end_of(i)].ending.push_back(i);
+    }
     for (std::uint32_t s = 0; s < ground_.sections; ++s) {
       auto& m = moments[s];
       auto const at = [&](std::uint32_t k) { return free[way == 0 ? k : ground_.sections - 1 - k]; };
       m.free = at(s);
       m.falls = std::max<Unit>(0, s + 1 < ground_.sections ? at(s) - at(s + 1) : 0);
       m.rises = std::max<Unit>(0, s > 0 ? at(s) - at(s - 1) : 0);
-      if (m.beginning.size() > most_beginning) return false;
+      if (m.beginning.size() > most_items || m.ending.size() > most_items) return false;
     }
     return true;
   }
 
-  /// Of all sets of what begins, or of as many as there is room for, the smallest.
-  constexpr void list_sums(moment& m) const {
-    auto const n = static_cast<unsigned>(m.beginning.size());
+  /// Of all sets of the records, or of as many as there is room for, the smallest.
+  constexpr void list_sums(std::vector<std::uint32_t> const& records, std::vector<summed>& sums) const {
+    auto const n = static_cast<unsigned>(records.size());
     std::uint64_t const end = std::uint64_t{1} << n;
-    m.sums.assign(1, summed{0, 0});
-    for (unsigned k = 1; k <= std::min(n, static_cast<unsigned>(reach_)) &&
-                         m.sums.size() + static_cast<std::size_t>(choices(n, k)) <= most_sets;
-         ++k)
+    sums.assign(1, summed{0, 0});
+    for (unsigned k = 1; k <= n && static_cast<double>(sums.size()) + choices(n, k) <= most_sets; ++k)
       for (std::uint64_t set = (std::uint64_t{1} << k) - 1; set < end;) {
         Unit sum = 0;
         for (auto rest = set; rest != 0; rest &= rest - 1)
-          sum += ground_.size[m.beginning[static_cast<std::size_t>(std::countr_zero(rest))]];
-        m.sums.push_back({sum, static_cast<std::uint32_t>(set)});
+          sum += ground_.size[records[static_cast<std::size_t>(std::countr_zero(rest))]];
+        sums.push_back({sum, static_cast<std::uint32_t>(set)});
         auto const low = set & -set, carried = set + low;  // the next set of k
         set = carried | (((carried ^ set) >> 2) / low);
       }
-    std::sort(m.sums.begin(), m.sums.end());
+    std::sort(sums.begin(), sums.end());
+  }
+  /// Of n things k.
+  static constexpr double choices(std::size_t n, std::size_t k) {
+    double ways = 1;
+    for (std::size_t i = 0; i < k; ++i) ways = ways * static_cast<double>(n - i) / static_cast<double>(i + 1);
+    return ways;
+  }
+  /// How likely a stretch of t things is before anything is known of sizes.
+  static constexpr double rarity(std::size_t t) {
+    auto const x = static_cast<double>(t);
+    return 1 / (x * x * x);
   }
 
-  /// The next search, of more doubt or the other way in time.
-  constexpr void begin_level() {
+  /// The bytes in which one sum of so many records that begin is to be expected, near `sum`.
+  constexpr double evidence_of(std::size_t count, Unit sum) {
+    auto const& in = now().by_count[count];
+    auto const near = std::upper_bound(in.begin(), in.end(), summed{sum + sum / 2, ~0u}) -
+                      std::lower_bound(in.begin(), in.end(), summed{sum - sum / 2, 0});
+    return static_cast<double>(sum / 2 * 2 + 1) / static_cast<double>(std::max<std::ptrdiff_t>(near, 1));
+  }
+
+  /// The next search, of more ways, the other way in time.
+  constexpr void begin_search() {
     way_ = level_ % 2;
-    failed_.clear();
-    tree_.shrink({}), free_bytes_.clear();
-    reach_ = 4 + static_cast<int>(level_ / 2);
-    for (auto& m : moments_[way_]) list_sums(m);
+    width_ = std::size_t{16} << (level_ / 2);
+    ++level_;
+    tree_.shrink({}), free_bytes_.clear(), stories_.clear(), told_.clear();
+    at_ = 1;
+    ways_.assign(1, {first_root(), 1, none});
+    next_ = 0, known_count_ = 0;
+    candidates_.clear(), pool_.clear();
+  }
+  constexpr std::uint32_t first_root() {
     auto const& first = moments_[way_][0];
     std::vector<std::uint32_t> parts;
     for (auto i : first.beginning) parts.push_back(tree_.leaf(i));
     add_free(0, first.free, parts);
-    depth_ = 0;
-    open(1, tree_.in_any_order(parts), static_cast<int>(level_ / 2));
-    ++level_;
+    return tree_.in_any_order(parts);
   }
   /// Adds leaves of so many free bytes, those that end together apart.
   constexpr void add_free(std::uint32_t section, Unit bytes, std::vector<std::uint32_t>& parts) {
@@ -205,172 +247,315 @@ class planar_search final : public record_search {
     add(bytes - std::min(bytes, falls));
   }
 
-  /// A step at a boundary where nothing is guessed yet.
-  constexpr void open(std::uint32_t at, std::uint32_t root, int doubt) {
-    step& f = push(at, root, doubt);
-    if (at == ground_.sections) return;
-    f.beginning = static_cast<std::uint32_t>((std::uint64_t{1} << moments_[way_][at].beginning.size()) - 1);
-    f.free = moments_[way_][at].free;
-    f.fresh = true;
-    f.state = {};
-    f.state.add(at, static_cast<std::uint64_t>(doubt));
-    f.state.add(~std::uint64_t{0}, tree_.hash(
-                                       root,
-                                       [&](std::uint32_t leaf) {
-                                         return leaf < ground_.count()
-                                                    ? hash_of(leaf, 0)
-                                                    : hash_of(static_cast<std::uint64_t>(size_of(leaf)), 1);
-                                       },
-                                       hash_of));
-    if (!failed_.contains(f.state)) find_guesses(f);
-  }
-  constexpr step& push(std::uint32_t at, std::uint32_t root, int doubt) {
-    if (path_.size() == depth_) path_.emplace_back();
-    step& f = path_[depth_++];
-    f.at = at, f.root = root, f.doubt = doubt, f.fresh = false;
-    f.nodes = tree_.size(), f.free_count = free_bytes_.size();
-    f.leaves.clear(), f.bounds.clear(), f.guesses.clear();
-    f.next = f.tried = 0;
-    return f;
-  }
-
-  constexpr void find_guesses(step& f) {
-    auto const& now = moments_[way_][f.at];
+  /// What ends at the boundary in an order of that root: its records, and free bytes.
+  constexpr void find_items(std::uint32_t root) {
+    items_ = now().ending;
     alive_.clear();
-    tree_.add_leaves(f.root, alive_);
-    marked_.resize(ground_.count() + free_bytes_.size(), 0);
-    for (auto leaf : alive_) marked_[leaf] = end_of(leaf) == f.at;
-    tree_.label(f.root, marked_);
-    for (auto leaf : alive_) marked_[leaf] = 0;
-    std::array<Unit, most_blocks> bytes{};
-    f.bounds.push_back(0);
-    tree_.for_each_block(f.root, [&](std::vector<std::uint32_t> const& block) {
-      for (auto leaf : block) {
-        f.leaves.push_back(leaf);
-        if (f.bounds.size() <= most_blocks) bytes[f.bounds.size() - 1] += size_of(leaf);
-      }
-      f.bounds.push_back(static_cast<std::uint32_t>(f.leaves.size()));
-    });
-    auto const count = f.bounds.size() - 1;
-    stretch const whole{64, static_cast<std::uint32_t>((std::uint64_t{1} << count) - 1), f.beginning, f.free};
-    if (count > 1 && count <= most_blocks) {
-      std::array<Unit, 4> const frees{0, f.free, now.falls, now.rises};
-      std::array<std::size_t, most_blocks> found{};
-      guesses_.clear();
-      for (std::uint32_t set = 1; set < whole.blocks; ++set) {
-        if (std::popcount(set) > reach_) continue;
-        Unit sum = 0;
-        for (auto rest = set; rest != 0; rest &= rest - 1)
-          sum += bytes[static_cast<std::size_t>(std::countr_zero(rest))];
-        auto const add = [&](std::uint32_t beginning, Unit free) {
-          guesses_.push_back(
-              {std::popcount(set) + std::popcount(beginning) + (free != 0 && beginning != 0), set, beginning, free});
-          for (auto rest = set; rest != 0; rest &= rest - 1) ++found[static_cast<std::size_t>(std::countr_zero(rest))];
-        };
-        bool alone = sum <= f.free && sum > 0;  // free bytes handed on as they are
-        for (std::size_t k = 0; k < frees.size(); ++k) {
-          if (frees[k] > std::min(sum, f.free)) continue;
-          if (std::find(frees.begin(), frees.begin() + static_cast<std::ptrdiff_t>(k), frees[k]) !=
-              frees.begin() + static_cast<std::ptrdiff_t>(k))
-            continue;
-          alone = alone && sum != frees[k];
-          Unit const rest = sum - frees[k];
-          for (auto s = std::lower_bound(now.sums.begin(), now.sums.end(), summed{rest, 0});
-               s != now.sums.end() && s->sum == rest; ++s)
-            if ((s->set & ~f.beginning) == 0) add(s->set, frees[k]);
-        }
-        if (alone) add(0, sum);
-      }
-      std::size_t fewest = 0;
-      for (std::size_t k = 1; k < count; ++k)
-        if (found[k] < found[fewest]) fewest = k;
-      for (auto const& g : guesses_)
-        if (g.blocks >> fewest & 1) f.guesses.push_back(g);
-    }
-    f.guesses.push_back(whole);
-    std::stable_sort(f.guesses.begin(), f.guesses.end(),
-                     [](stretch const& a, stretch const& b) { return a.size < b.size; });
+    tree_.add_leaves(root, alive_);
+    for (auto leaf : alive_)
+      if (leaf >= ground_.count()) items_.push_back(leaf);
+    marked_.resize(ground_.count() + free_bytes_.size() + 64, 0);
+    item_of_.resize(marked_.size(), 0);
+    for (std::uint32_t k = 0; k < items_.size(); ++k) item_of_[items_[k]] = k;
   }
-  /// Of n things k.
-  static constexpr double choices(std::size_t n, std::size_t k) {
-    double ways = 1;
-    for (std::size_t i = 0; i < k; ++i) ways = ways * static_cast<double>(n - i) / static_cast<double>(i + 1);
-    return ways;
+  /// The root with a stretch put in place of what ends in it; `none` if that cannot be. `by`: what has been put there.
+  constexpr std::uint32_t put(std::uint32_t root, stretch const& s, std::uint32_t& by) {
+    parts_.clear();
+    for (auto left = s.beginning; left != 0; left &= left - 1)
+      parts_.push_back(tree_.leaf(now().beginning[static_cast<std::size_t>(std::countr_zero(left))]));
+    add_free(at_, s.free, parts_);
+    by = tree_.in_any_order(parts_);
+    auto const mark = [&](char as) {
+      for (auto left = s.items; left != 0; left &= left - 1)
+        marked_[items_[static_cast<std::size_t>(std::countr_zero(left))]] = as;
+    };
+    mark(1);
+    tree_.label(root, marked_);
+    mark(0);
+    ++tried_;
+    return tree_.replace(root, by);
   }
 
-  /// Tries the last step's next guess; false if there is none within the doubt.
-  constexpr bool guess() {
-    step& f = path_[depth_ - 1];
-    int const cost = static_cast<int>(std::bit_width(f.tried + 1)) - 1;
-    if (f.next == f.guesses.size() || cost > f.doubt) return false;
-    ++nodes_;
-    tree_.shrink(f.nodes), free_bytes_.resize(f.free_count);
-    stretch const g = f.guesses[f.next++];
-    parts_.clear();
-    for (auto rest = g.beginning; rest != 0; rest &= rest - 1)
-      parts_.push_back(tree_.leaf(moments_[way_][f.at].beginning[static_cast<std::size_t>(std::countr_zero(rest))]));
-    add_free(f.at, g.free, parts_);
-    f.by = tree_.in_any_order(parts_);
-    for_each_leaf(f, g, [&](std::uint32_t leaf) { marked_[leaf] = 1; });
-    tree_.label(f.root, marked_);
-    for_each_leaf(f, g, [&](std::uint32_t leaf) { marked_[leaf] = 0; });
-    auto const root = tree_.replace(f.root, f.by);
-    if (root == pq_tree::none) return true;
-    ++f.tried;
-    bool const last = g.beginning == f.beginning && g.free == f.free;
-    auto const at = f.at, beginning = f.beginning & ~g.beginning;
-    auto const free = f.free - g.free;
-    auto const doubt = f.doubt - cost;
-    if (last) open(at + 1, root, doubt);  // f may be no more
-    else {
-      step& rest = push(at, root, doubt);
-      rest.beginning = beginning, rest.free = free;
-      find_guesses(rest);
-    }
-    return true;
+  /// The ways on from that one.
+  constexpr void expand(way const& from) {
+    auto const& m = now();
+    find_items(from.root);
+    if (items_.size() > most_items) return;
+    for (auto leaf : items_) marked_[leaf] = 1;
+    tree_.label(from.root, marked_);
+    for (auto leaf : items_) marked_[leaf] = 0;
+    blocks_.clear();
+    tree_.for_each_block(from.root, [&](std::vector<std::uint32_t> const& block) {
+      std::uint32_t set = 0;
+      for (auto leaf : block) set |= std::uint32_t{1} << item_of_[leaf];
+      blocks_.push_back(set);
+    });
+    detail::sort_list(blocks_);
+    guesses_ = guesses_at(blocks_);
+    from_ = static_cast<std::uint32_t>(next_ - 1);
+    dealing_.clear();
+    left_ = most_dealt, tried_ = 1;
+    open_.resize(guesses_->size());
+    for (std::uint32_t k = 0; k < open_.size(); ++k) open_[k] = k;
+    rest const all{static_cast<std::uint32_t>((std::uint64_t{1} << blocks_.size()) - 1),
+                   static_cast<std::uint32_t>((std::uint64_t{1} << m.beginning.size()) - 1), m.free};
+    deal(from.root, all, 0, from.likelihood, 1);
   }
-  template <class F>
-  static constexpr void for_each_leaf(step const& f, stretch const& g, F&& each) {
-    for (std::size_t k = 0; k + 1 < f.bounds.size(); ++k)
-      if (f.bounds.size() > most_blocks + 1 || (g.blocks >> k & 1))
-        for (auto at = f.bounds[k]; at < f.bounds[k + 1]; ++at) each(f.leaves[at]);
+  /// The guesses for what ends in such blocks, the likeliest first.
+  constexpr std::vector<guess> const* guesses_at(std::vector<std::uint32_t> const& blocks) {
+    state_hash key;
+    for (auto block : blocks) key.add(block, 0);
+    for (auto k = now().ending.size(); k < items_.size(); ++k) key.add(k, static_cast<std::uint64_t>(size_of(items_[k])));
+    for (std::size_t k = 0; k < known_count_; ++k)
+      if (known_[k].key == key) return &known_[k].guesses;
+    if (known_.size() == known_count_) known_.emplace_back();
+    auto& found = known_[known_count_++];
+    found.key = key, found.guesses.clear();
+    if (blocks.size() > 1 && blocks.size() <= most_blocks) find_guesses(blocks, found.guesses);
+    return &found.guesses;
+  }
+  constexpr void find_guesses(std::vector<std::uint32_t> const& blocks, std::vector<guess>& out) {
+    auto& m = now();
+    if (m.sums.empty()) {
+      list_sums(m.beginning, m.sums);
+      m.by_count.assign(m.beginning.size() + 1, {});
+      for (auto const& x : m.sums) m.by_count[static_cast<std::size_t>(std::popcount(x.set))].push_back(x);
+    }
+    auto const count = blocks.size();
+    std::array<Unit, most_blocks> bytes{}, free{};
+    for (std::size_t k = 0; k < count; ++k)
+      for (auto left = blocks[k]; left != 0; left &= left - 1) {
+        auto const leaf = items_[static_cast<std::size_t>(std::countr_zero(left))];
+        bytes[k] += size_of(leaf);
+        if (leaf >= ground_.count()) free[k] += size_of(leaf);
+      }
+    double const rarest = least_chance * rarity(count + m.beginning.size() + (m.free != 0));  // rarer ones are not tried
+    for (std::uint32_t set = 1; set + 1 < std::uint32_t{1} << count; ++set) {
+      auto const size = static_cast<std::size_t>(std::popcount(set));
+      double const others = choices(count - 1, size - 1);
+      std::uint32_t items = 0;
+      Unit sum = 0, ends = 0;
+      for (auto left = set; left != 0; left &= left - 1) {
+        auto const k = static_cast<std::size_t>(std::countr_zero(left));
+        items |= blocks[k], sum += bytes[k], ends += free[k];
+      }
+      auto const add = [&](std::uint32_t beginning, Unit begins, double evidence) {
+        auto const b = static_cast<std::size_t>(std::popcount(beginning));
+        double const weight = rarity(size + b + (begins != 0)) * evidence / others;
+        if (weight >= rarest) out.push_back({set, {items, beginning, begins}, weight});
+      };
+      std::array<Unit, 5> const frees{0, m.free, m.falls, m.rises, ends};
+      auto const among = [&](std::size_t k, Unit x) {
+        return std::find(frees.begin(), frees.begin() + static_cast<std::ptrdiff_t>(k), x) !=
+               frees.begin() + static_cast<std::ptrdiff_t>(k);
+      };
+      for (std::size_t k = 0; k < frees.size(); ++k) {
+        if (frees[k] > std::min(sum, m.free) || among(k, frees[k])) continue;
+        Unit const rest = sum - frees[k];
+        for (auto s = std::lower_bound(m.sums.begin(), m.sums.end(), summed{rest, 0}); s != m.sums.end() && s->sum == rest;
+             ++s)
+          if (s->set != 0) add(s->set, frees[k], evidence_of(static_cast<std::size_t>(std::popcount(s->set)), rest));
+          else add(0, frees[k], sum == ends ? 1 : static_cast<double>(sum));
+      }
+      if (m.free == 0) continue;
+      // Free bytes that nothing tells of: as likely as such sets are few.
+      for (auto const& in : m.by_count) {
+        auto const begin = std::lower_bound(in.begin(), in.end(), summed{std::max<Unit>(0, sum - m.free), 0});
+        auto const end = std::lower_bound(begin, in.end(), summed{sum, 0});
+        if (end - begin > most_unknown) continue;
+        for (auto s = begin; s != end; ++s)
+          if (!among(frees.size(), sum - s->sum)) add(s->set, sum - s->sum, unknown / static_cast<double>(end - begin));
+      }
+    }
+    std::stable_sort(out.begin(), out.end(), [](guess const& a, guess const& b) { return a.weight > b.weight; });
+    if (out.size() > most_guesses) out.resize(most_guesses);
+  }
+
+  /// Deals what is left to stretches, in the likely ways. `first`: of the guesses that are open.
+  constexpr void deal(std::uint32_t root, rest const& left, std::size_t first, double likelihood, double chance) {
+    std::array<double, most_blocks> best{}, total{};
+    auto const end = open_.size();
+    for (auto o = first; o < end; ++o) {
+      auto const& g = (*guesses_)[open_[o]];
+      for (auto of = g.blocks; of != 0; of &= of - 1) {
+        auto const k = static_cast<std::size_t>(std::countr_zero(of));
+        best[k] = std::max(best[k], g.weight), total[k] += g.weight;
+      }
+    }
+    double const whole = rarity(static_cast<std::size_t>(std::popcount(left.blocks)) +
+                                static_cast<std::size_t>(std::popcount(left.beginning)) + (left.free != 0));
+    // At the block of which most is known.
+    std::size_t at = 0;
+    double most = 0;
+    for (auto of = blocks_.size() > most_blocks ? 0 : left.blocks; of != 0; of &= of - 1) {
+      auto const k = static_cast<std::size_t>(std::countr_zero(of));
+      if (double const share = std::max(best[k], whole) / (total[k] + whole); share > most) at = k, most = share;
+    }
+    double sum = total[at] + whole;
+    bool together = false;  // all that is left has been tried as one stretch
+    auto const try_together = [&] {
+      together = true;
+      if (chance * whole < least_chance * sum) return;
+      std::uint32_t items = 0;
+      for (std::size_t k = 0; k < blocks_.size(); ++k)
+        if (blocks_.size() > most_blocks || (left.blocks >> k & 1)) items |= blocks_[k];
+      if (!go_into(root, {items, left.beginning, left.free}, {}, end, likelihood * whole, chance * whole / sum))
+        sum -= whole;
+    };
+    for (auto o = first; o < end && left_ > 0; ++o) {
+      auto const g = (*guesses_)[open_[o]];
+      if ((g.blocks >> at & 1) == 0) continue;
+      if (!together && whole > g.weight) try_together();
+      if (chance * g.weight < least_chance * sum) break;
+      rest const behind{left.blocks & ~g.blocks, left.beginning & ~g.put.beginning, left.free - g.put.free};
+      for (auto k = first; k < end; ++k) {
+        auto const& next = (*guesses_)[open_[k]];
+        if ((next.blocks & ~behind.blocks) == 0 && (next.put.beginning & ~behind.beginning) == 0 &&
+            next.put.free <= behind.free && next.blocks != behind.blocks)
+          open_.push_back(open_[k]);
+      }
+      if (!go_into(root, g.put, behind, end, likelihood * g.weight, chance * g.weight / sum)) sum -= g.weight;
+      open_.resize(end);
+    }
+    if (!together && left_ > 0) try_together();
+  }
+  /// Puts the stretch there and deals what is left then; false if what ends in the stretch cannot lie together.
+  constexpr bool go_into(std::uint32_t root, stretch const& s, rest const& left, std::size_t first, double likelihood,
+                         double chance) {
+    auto const nodes = tree_.size();
+    auto const free_count = free_bytes_.size();
+    std::uint32_t by = none;
+    auto const next = put(root, s, by);
+    if (next != none) {
+      dealing_.push_back(s);
+      if (left.blocks == 0) add_candidate(next, likelihood);
+      else deal(next, left, first, likelihood, chance);
+      dealing_.pop_back();
+    }
+    tree_.shrink(nodes), free_bytes_.resize(free_count);
+    return next != none;
+  }
+  constexpr void add_candidate(std::uint32_t root, double likelihood) {
+    --left_;
+    candidate c{likelihood, {}, from_, static_cast<std::uint32_t>(pool_.size()),
+                static_cast<std::uint32_t>(dealing_.size())};
+    c.state.add(0, tree_.hash(
+                       root,
+                       [&](std::uint32_t leaf) {
+                         return leaf < ground_.count() ? hash_of(leaf, 0)
+                                                       : hash_of(static_cast<std::uint64_t>(size_of(leaf)), 1);
+                       },
+                       hash_of));
+    pool_.insert(pool_.end(), dealing_.begin(), dealing_.end());
+    candidates_.push_back(c);
+  }
+
+  /// To the next boundary, with the likeliest ways.
+  constexpr void go_on() {
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](candidate const& a, candidate const& b) { return a.likelihood > b.likelihood; });
+    seen_.clear();
+    std::vector<way> ways;
+    pq_tree trees;
+    std::vector<free_bytes> free;
+    for (auto const& c : candidates_) {
+      if (ways.size() == width_) break;
+      if (seen_.contains(c.state)) continue;
+      seen_.insert(c.state);
+      auto const nodes = tree_.size();
+      auto const free_count = free_bytes_.size();
+      auto const& from = ways_[c.from];
+      auto root = from.root;
+      find_items(root);
+      for (std::uint32_t k = 0; k < c.count; ++k) {
+        std::uint32_t by = none;
+        root = put(root, pool_[c.first + k], by);
+      }
+      auto const kept = trees.copy(tree_, root, [&](std::uint32_t leaf) {
+        if (leaf < ground_.count()) return leaf;
+        free.push_back(free_bytes_[leaf - ground_.count()]);
+        return static_cast<std::uint32_t>(ground_.count() + free.size() - 1);
+      });
+      ways.push_back({kept, c.likelihood / candidates_.front().likelihood, static_cast<std::uint32_t>(stories_.size())});
+      stories_.push_back({from.story, static_cast<std::uint32_t>(told_.size()), c.count});
+      for (std::uint32_t k = 0; k < c.count; ++k) told_.push_back(pool_[c.first + k]);
+      tree_.shrink(nodes), free_bytes_.resize(free_count);
+    }
+    std::swap(tree_, trees), std::swap(free_bytes_, free), std::swap(ways_, ways);
+    candidates_.clear(), pool_.clear();
+    next_ = 0, ++at_, known_count_ = 0;
   }
 
   /// Offsets from an order of what is alive at the end, and from it one after the other back to the begin.
   constexpr void put_down() {
-    std::vector<std::uint32_t> rank(ground_.count() + free_bytes_.size(), 0), order, put;
-    order = tree_.arranged(path_[depth_ - 1].root, rank);
-    for (std::size_t k = depth_ - 1;; --k) {
+    std::vector<story> told;
+    for (auto k = ways_.front().story; k != none; k = stories_[k].before) told.push_back(stories_[k]);
+    tree_.shrink({}), free_bytes_.clear();
+    std::vector<dealt> path;
+    at_ = 1;
+    auto root = first_root();
+    for (auto t = told.size(); t-- > 0; ++at_) {
+      find_items(root);
+      auto const items = items_;
+      for (std::uint32_t k = 0; k < told[t].count; ++k) {
+        auto const& s = told_[told[t].first + k];
+        path.push_back({root, none, {}});
+        for (auto left = s.items; left != 0; left &= left - 1)
+          path.back().leaves.push_back(items[static_cast<std::size_t>(std::countr_zero(left))]);
+        root = put(root, s, path.back().by);
+      }
+    }
+    std::vector<std::uint32_t> rank(ground_.count() + free_bytes_.size(), 0), put;
+    auto order = tree_.arranged(root, rank);
+    for (auto k = path.size();; --k) {
       Unit top = 0;
       for (auto leaf : order) {
         if (leaf < ground_.count()) offsets_[leaf] = top;
         top += size_of(leaf);
       }
       if (k == 0) return;
-      step const& f = path_[k - 1];
+      auto const& f = path[k - 1];
       for (std::uint32_t at = 0; at < order.size(); ++at) rank[order[at]] = at;
       put.clear();
       tree_.add_leaves(f.by, put);
-      std::uint32_t least = pq_tree::none;
+      std::uint32_t least = none;
       for (auto leaf : put) least = std::min(least, rank[leaf]);
-      for_each_leaf(f, f.guesses[f.next - 1], [&](std::uint32_t leaf) { rank[leaf] = least; });
+      for (auto leaf : f.leaves) rank[leaf] = least;
       order = tree_.arranged(f.root, rank);
     }
   }
 
+  static constexpr int most_dealt = 12;
+  static constexpr double least_chance = 1.0 / 256;
+  static constexpr double unknown = 1.0 / 16;
+
   search_ground<Unit> const& ground_;
   std::array<std::vector<moment>, 2> moments_;  // forth and back
-  std::size_t way_ = 0;
-  int reach_ = 0;                      // the largest sets that are guessed
-  std::size_t level_ = 0, depth_ = 0;  // of searches; of the path
-  std::vector<step> path_;             // behind its depth: room for more
+  std::size_t way_ = 0, level_ = 0, width_ = 0;
+  std::uint32_t at_ = 0;  // the boundary
+  std::vector<way> ways_;
+  std::size_t next_ = 0;  // of the ways
+  std::vector<candidate> candidates_;
+  std::vector<stretch> pool_, told_, dealing_;
+  std::vector<story> stories_;
+  failed_states seen_;
   pq_tree tree_;
   std::vector<free_bytes> free_bytes_;  // leaves behind those of the records
-  failed_states failed_;
   std::vector<Unit> offsets_;
-  std::vector<std::uint32_t> alive_, parts_;
+  std::vector<std::uint32_t> alive_, parts_, items_, item_of_, blocks_;
   std::vector<char> marked_;
-  std::vector<stretch> guesses_;
+  struct guesses {
+    state_hash key;  // of blocks
+    std::vector<guess> guesses;
+  };
+  std::vector<guesses> known_;  // at the boundary
+  std::size_t known_count_ = 0;
+  std::vector<guess> const* guesses_ = nullptr;
+  std::vector<std::uint32_t> open_;  // guesses, by deal after deal
+
+  std::uint32_t from_ = 0;   // the way that goes on
+  int left_ = 0;             // ways on that it may yet have
+  std::int64_t tried_ = 0;   // stretches put since `stop` was asked
   bool hopeless_ = true;
 };
 

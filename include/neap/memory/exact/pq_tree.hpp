@@ -34,6 +34,16 @@ class pq_tree {
   /// Not empty, in any order.
   constexpr std::uint32_t in_any_order(std::vector<std::uint32_t> const& parts) { return make(kind::any, parts); }
 
+  /// A tree of another, its leaves named anew by name(id).
+  template <class Name>
+  constexpr std::uint32_t copy(pq_tree const& other, std::uint32_t root, Name&& name) {
+    node const n = other.nodes_[root];
+    if (n.is == kind::leaf) return leaf(name(n.first));
+    list parts;
+    for (std::uint32_t k = 0; k < n.count; ++k) parts.push_back(copy(other, other.children_[n.first + k], name));
+    return make(n.is, parts);
+  }
+
   /// Labels the nodes below `root` by which leaves are marked (by id), as the two functions below ask.
   constexpr void label(std::uint32_t root, std::vector<char> const& marked) {
     if (labels_.size() < nodes_.size()) labels_.resize(2 * nodes_.size(), filled::none);
