@@ -244,8 +244,7 @@ class fission_sweep {
       if (same != all.end()) same->parts.push_back(n);
       else all.push_back(std::move(mine));
     }
-    sort_list(all,
-                     [](part_numbers const& a, part_numbers const& b) { return a.axes > b.axes; });
+    sort_list(all, [](part_numbers const& a, part_numbers const& b) { return a.axes > b.axes; });
     if (all.size() > options_.extents) all.resize(options_.extents);
     return all;
   }

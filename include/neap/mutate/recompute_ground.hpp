@@ -126,7 +126,7 @@ NEAP_ONCE void recompute_ground::find_stretches(recompute_facts const& f) {
   if (stretches_.empty()) return;
   auto const heaviest = stretches_.front().turn();
   detail::sort_list(stretches_,
-            [](recompute_stretch const& a, recompute_stretch const& b) { return a.turn() < b.turn(); });
+                    [](recompute_stretch const& a, recompute_stretch const& b) { return a.turn() < b.turn(); });
   while (stretches_[heaviest_].turn() != heaviest) ++heaviest_;
 }
 

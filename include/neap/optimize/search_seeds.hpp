@@ -307,8 +307,7 @@ class search_seeds {
     std::vector<std::size_t> by_latency(fissions_->bases());
     std::iota(by_latency.begin(), by_latency.end(), std::size_t{0});
     auto const latency = [](node_ptr const& n) { return n->state.result.latency; };
-    detail::sort_list(by_latency,
-                     [&](std::size_t a, std::size_t b) { return is_quicker(bases_[a], bases_[b]); });
+    detail::sort_list(by_latency, [&](std::size_t a, std::size_t b) { return is_quicker(bases_[a], bases_[b]); });
     std::vector<node_ptr> found;
     for (auto const b : by_latency) {
       if (state_.out_of_time(share) || (found.size() == most && latency(bases_[b]) >= latency(found.back()))) break;

@@ -23,7 +23,7 @@ struct peak_bound {
   bytes_t bytes = 0;                // no plan's peak is smaller
   bool at_end = false;              // what is kept forces it, not one op
   bytes_t end_bytes = 0;            // what is kept and resident: no plan of rewritten ops has a smaller peak either
-  plain_vector<forcing_op> forcing;  // ops that need as many bytes, or the makers of what is kept, the largest first
+  std::vector<forcing_op> forcing;  // ops that need as many bytes, or the makers of what is kept, the largest first
 };
 
 namespace detail {

@@ -97,7 +97,7 @@ class gap_sums {
   struct state {
     Unit gaps;                        // bytes in all gaps so far
     std::vector<std::uint32_t> used;  // sets that they may hold
-    plain_vector<range> ranges;        // gaps that may come next
+    plain_vector<range> ranges;       // gaps that may come next
     std::vector<Unit> filled;         // those of them that are filled to the byte
   };
   struct link {

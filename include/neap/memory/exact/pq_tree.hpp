@@ -220,8 +220,7 @@ class pq_tree {
     }
     std::vector<part> parts(n.count);
     for (std::uint32_t k = 0; k < n.count; ++k) parts[k].of = arrange(children_[n.first + k], rank, parts[k].leaves);
-    if (n.is == kind::any)
-      sort_list(parts, [](part const& a, part const& b) { return a.of < b.of; });
+    if (n.is == kind::any) sort_list(parts, [](part const& a, part const& b) { return a.of < b.of; });
     else if (parts.back().of < parts.front().of) std::reverse(parts.begin(), parts.end());
     ranks all{none, 0};
     for (auto const& p : parts) {
