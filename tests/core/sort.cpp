@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 using namespace neap;
@@ -60,5 +62,29 @@ TEST_CASE("plain data of any size is sorted as by std::stable_sort") {
     std::sort(expected.begin(), expected.end());
     detail::sort_list(numbers);
     REQUIRE(numbers == expected);
+  }
+}
+
+TEST_CASE("what can only be moved is sorted as by std::stable_sort") {
+  struct owner {
+    std::uint32_t key = 0;
+    std::unique_ptr<std::uint32_t> at;
+  };
+  std::mt19937 rng(12);
+  for (int round = 0; round < testing::cases(1000); ++round) {
+    std::size_t const n = rng() % (round % 10 == 0 ? 1000 : 40);
+    auto const keys = static_cast<std::uint32_t>(1 + rng() % (round % 2 ? 7 : 10'000));
+    std::vector<owner> list;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> expected;  // key, where it stood
+    for (std::uint32_t i = 0; i < n; ++i) {
+      auto const key = static_cast<std::uint32_t>(rng() % keys);
+      list.push_back({key, std::make_unique<std::uint32_t>(i)}), expected.emplace_back(key, i);
+    }
+    bool const down = rng() % 2;
+    auto const before = [&](std::uint32_t a, std::uint32_t b) { return down ? b < a : a < b; };
+    std::stable_sort(expected.begin(), expected.end(), [&](auto& a, auto& b) { return before(a.first, b.first); });
+    detail::sort_list(list, [&](owner const& a, owner const& b) { return before(a.key, b.key); });
+    REQUIRE(list.size() == n);
+    for (std::size_t i = 0; i < n; ++i) REQUIRE(std::pair{list[i].key, *list[i].at} == expected[i]);
   }
 }

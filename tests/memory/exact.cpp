@@ -3,6 +3,7 @@
 #include "brute_force.hpp"
 
 #include <neap/memory/check/check.hpp>
+#include <neap/memory/exact_placing.hpp>
 
 #include "../support/packings.hpp"
 
@@ -231,6 +232,33 @@ TEST_CASE("never worse than the default planner, whatever the budget in nodes") 
     better += plan.arena_bytes < quick.arena_bytes;
   }
   CHECK(better > 0);
+}
+
+TEST_CASE("what places plans answers as the exact planner on one thread") {
+  std::mt19937_64 rng(37);
+  int searched = 0;
+  for (int round = 0; round < rounds / 10; ++round) {
+    std::vector<usage_record> records;
+    for (auto n = 5 + rng() % 40; n > 0; --n) {
+      auto const lower = static_cast<std::int64_t>(rng() % 30);
+      records.push_back({.lower = lower,
+                         .upper = lower + 1 + static_cast<std::int64_t>(rng() % 12),
+                         .size = 1 + static_cast<std::int64_t>(rng() % 300)});
+      if (round % 3 == 1) records.back().alignment = 16;
+      if (round % 3 == 2 && rng() % 4 == 0 && records.back().upper > lower + 2)
+        records.back().gaps.push_back({lower + 1, lower + 2, 0, 0});
+    }
+    auto const nodes = 1 + static_cast<std::int64_t>(rng() % 20'000);
+    memory_problem const p(records);
+    auto const plan = detail::exact_placing{nodes, 1e9}(p), expected = exact{.budget = {.nodes = nodes}}(p);
+    REQUIRE_MESSAGE(verify(records, plan).ok(), verify(records, plan).message());
+    REQUIRE(plan.offsets == expected.offsets);
+    REQUIRE(plan.status == expected.status);
+    REQUIRE(plan.lower_bound_bytes == expected.lower_bound_bytes);
+    REQUIRE(plan.work == expected.work);
+    searched += plan.work > 0;
+  }
+  CHECK(searched > 0);
 }
 
 TEST_CASE("alignments far above the sizes: the bound counts whole steps") {

@@ -10,6 +10,23 @@
 
 namespace neap::inline v0 {
 
+namespace detail {
+
+/// Memory for n elements of so many bytes, which nobody writes: plain data exists as soon as it is copied there.
+[[gnu::noinline]] inline void* plain_room(std::size_t n, std::size_t bytes) {
+  if (n > static_cast<std::size_t>(-1) / 2 / bytes) throw std::bad_array_new_length();
+  return ::operator new(n* bytes);
+}
+/// Moves `used` of them to such memory, and frees that where they were.
+[[gnu::noinline]] inline void* plain_growth(void* from, std::size_t used, std::size_t n, std::size_t bytes) {
+  void* const to = plain_room(n, bytes);
+  if (used > 0) __builtin_memcpy(to, from, used * bytes);
+  ::operator delete(from);
+  return to;
+}
+
+}  // namespace detail
+
 /// New elements that are not given are T{}. As with std::vector, growing moves the elements to another place; it never
 /// shrinks, and an object that was moved from is empty or has what the other one had.
 template <class T>
@@ -135,11 +152,9 @@ class plain_vector {
   static constexpr void fill(T* first, T* last, T value) {
     for (; first != last; ++first) *first = value;
   }
-  /// Memory for n elements, which nobody writes: plain data exists as soon as it is copied there.
   static constexpr T* allocate(std::size_t n) {
     if (std::is_constant_evaluated()) return new T[n];
-    if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
-    return static_cast<T*>(::operator new(n * sizeof(T)));
+    return static_cast<T*>(detail::plain_room(n, sizeof(T)));
   }
   static constexpr void release(T* data) {
     if (std::is_constant_evaluated()) delete[] data;
@@ -148,10 +163,14 @@ class plain_vector {
   constexpr std::size_t room_for(std::size_t n) const { return n > 2 * capacity_ ? n : 2 * capacity_; }
   constexpr void grow(std::size_t least) {
     std::size_t const capacity = room_for(least);
-    T* const bigger = allocate(capacity);
-    move(bigger, data_, size_);
-    release(data_);
-    data_ = bigger;
+    if (!std::is_constant_evaluated()) {
+      data_ = static_cast<T*>(detail::plain_growth(data_, size_, capacity, sizeof(T)));
+    } else {
+      T* const bigger = allocate(capacity);
+      move(bigger, data_, size_);
+      release(data_);
+      data_ = bigger;
+    }
     capacity_ = capacity;
   }
 

@@ -1,6 +1,9 @@
-// Sorting plain data. std::sort and std::stable_sort make the compiler write a dozen functions for every order that a
-// program sorts by; here those of one size share one merge sort, which calls the order, and an order costs one function.
+// Sorting. std::sort and std::stable_sort make the compiler write a dozen functions for every order that a program sorts
+// by; here plain data of one size shares one merge sort, which calls the order, and an order costs one function. Other
+// elements are sorted by their places, and moved once.
 #pragma once
+
+#include <neap/core/plain_vector.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -79,9 +82,21 @@ template <class T>
 constexpr void sort_range(T* first, T* last) {
   sort_range(first, last, [](T const& a, T const& b) { return a < b; });
 }
+/// The same of a list of anything that can be moved.
 template <class List, class Before>
 constexpr void sort_list(List& list, Before const& before) {
-  sort_range(list.data(), list.data() + list.size(), before);
+  using element = typename List::value_type;
+  if constexpr (__is_trivially_copyable(element)) {
+    sort_range(list.data(), list.data() + list.size(), before);
+  } else {
+    plain_vector<element*> places;
+    for (element& x : list) places.push_back(&x);
+    sort_list(places, [&](element const* a, element const* b) { return before(*a, *b); });
+    List sorted;
+    sorted.reserve(list.size());
+    for (element* x : places) sorted.push_back(static_cast<element&&>(*x));
+    list.swap(sorted);
+  }
 }
 template <class List>
 constexpr void sort_list(List& list) {

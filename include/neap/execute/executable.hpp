@@ -153,10 +153,10 @@ class executable {
   arena arena_;
   std::byte* memory_;
   table<storage_id, std::byte*> address_;
-  std::vector<launch> launches_;
+  plain_vector<launch> launches_;
   plain_vector<tensor_ref> refs_;
-  std::vector<fixup> fixups_;
-  std::vector<journal_entry> journal_;
+  plain_vector<fixup> fixups_;
+  plain_vector<journal_entry> journal_;
   std::vector<spill_file::ticket> tickets_;
   std::unique_ptr<spill_file> spill_;
   std::uint32_t final_wait_ = 0;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <neap/core/csr.hpp>
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/union_find.hpp>
 #include <neap/ir/graph.hpp>
 
@@ -98,14 +99,14 @@ class dimension_graph {
   };
 
   /// What the operators say, by ascending op; also counts the nodes.
-  std::vector<op_link> collect(op_graph const& g) {
+  plain_vector<op_link> collect(op_graph const& g) {
     std::uint32_t nodes = 0;
     for (auto v : g.values()) {
       first_axis_[v] = nodes;
       nodes += static_cast<std::uint32_t>(g.type(v).rank());
     }
     first_axis_[id_at<value_id>(g.value_count())] = nodes;
-    std::vector<op_link> links;
+    plain_vector<op_link> links;
     for (auto o : g.ops()) {
       first_reduced_[o] = nodes;
       int reduced = 0;
@@ -129,11 +130,11 @@ class dimension_graph {
   }
 
   /// Joins along the links, then numbers the components in the order of their first nodes.
-  void number(op_graph const& g, std::vector<op_link> const& links) {
+  void number(op_graph const& g, plain_vector<op_link> const& links) {
     std::size_t const nodes = first_reduced_[id_at<op_id>(g.op_count())];
     union_find sets(nodes);
     for (auto const& l : links) sets.join(in_node(g, l), out_node(g, l));
-    std::vector<component_id> of_set(nodes, nothing<component_id>);
+    plain_vector<component_id> of_set(nodes, nothing<component_id>);
     of_node_.resize(nodes);
     for (std::uint32_t i = 0; i < nodes; ++i) {
       auto& c = of_set[sets.find(i)];
@@ -151,7 +152,7 @@ class dimension_graph {
     }
   }
 
-  void describe(op_graph const& g, std::vector<op_link> const& links) {
+  void describe(op_graph const& g, plain_vector<op_link> const& links) {
     std::vector<std::pair<component_id, dim_member>> members;
     std::vector<std::pair<component_id, dim_obstacle>> obstacles;
     for (auto c : components())
@@ -159,7 +160,7 @@ class dimension_graph {
         if (auto const v = axes(c)[i].value; v == axes(c)[i - 1].value && (i < 2 || axes(c)[i - 2].value != v))
           obstacles.push_back({c, {dim_obstacle::two_axes, g.producer(v), v}});
 
-    std::vector<component_id> mine;  // of the op at hand
+    plain_vector<component_id> mine;  // of the op at hand
     for (std::size_t first = 0, last = 0; first < links.size(); first = last) {
       op_id const o = links[first].op;
       while (last < links.size() && links[last].op == o) ++last;
@@ -241,7 +242,7 @@ class dimension_graph {
 
   table<value_id, std::uint32_t> first_axis_;  // the node of axis 0
   table<op_id, std::uint32_t> first_reduced_;  // the node of reduced axis 0
-  std::vector<component_id> of_node_;
+  plain_vector<component_id> of_node_;
   table<component_id, std::int64_t> extent_;
   csr<component_id, value_axis> axes_;
   csr<component_id, dim_member> members_;

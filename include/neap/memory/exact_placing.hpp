@@ -16,7 +16,7 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-/// `exact` on one thread, within so many nodes and seconds, whichever end first.
+/// `exact` on one thread, of problems without windows, within so many nodes and seconds, whichever end first.
 struct exact_placing {
   std::int64_t nodes;
   double seconds;
@@ -26,7 +26,7 @@ struct exact_placing {
 
 #if NEAP_READS_BODIES
 NEAP_ONCE memory_plan exact_placing::operator()(memory_problem const& p) const {
-  return exact{.budget = {.nodes = nodes, .seconds = seconds}}(p);
+  return exact{.budget = {.nodes = nodes, .seconds = seconds}}.smallest(p);
 }
 #endif
 

@@ -82,8 +82,8 @@ class fission_sweep {
   }
 
   /// The estimates that are no worse than another one in both peak and latency: falling peak, rising latency.
-  NEAP_ONCE std::vector<estimated_fission> front() {
-    std::vector<estimated_fission> all;
+  NEAP_ONCE plain_vector<estimated_fission> front() {
+    plain_vector<estimated_fission> all;
     if (order_.size() < 2) return all;
     for (auto c : largest_components())
       for (auto const& numbers : numbers_of_parts(c)) {
@@ -96,8 +96,8 @@ class fission_sweep {
     return keep_front(std::move(all));
   }
   /// The same of stretches that begin and end near those of a fission: up to `reach` positions away.
-  NEAP_ONCE std::vector<estimated_fission> front_near(fission_of const& f, std::uint32_t reach) {
-    std::vector<estimated_fission> all;
+  NEAP_ONCE plain_vector<estimated_fission> front_near(fission_of const& f, std::uint32_t reach) {
+    plain_vector<estimated_fission> all;
     auto const like = numbers_like(f);
     fission_axes const axes(g_, dims_, dims_.component(f.along.value, f.along.axis), like.grain, f.again);
     auto const n = static_cast<std::uint32_t>(order_.size());
@@ -113,8 +113,8 @@ class fission_sweep {
   /// Stretches around the peak, within a latency: those that come down to `target`, the most bytes above that, summed over
   /// positions, for the least time; behind them the others, those that come nearly as far down as any first. The first
   /// `most` of them.
-  NEAP_ONCE std::vector<estimated_fission> at_the_peak(bytes_t target, seconds_t latency, std::size_t most) {
-    std::vector<estimated_fission> all;
+  NEAP_ONCE plain_vector<estimated_fission> at_the_peak(bytes_t target, seconds_t latency, std::size_t most) {
+    plain_vector<estimated_fission> all;
     if (order_.size() < 2) return all;
     auto const top = result_.peak_position;
     auto const end = static_cast<std::uint32_t>(order_.size());
@@ -126,7 +126,7 @@ class fission_sweep {
             if (before <= 16 * (behind + 1) && behind <= 16 * (before + 1))
               try_stretch(axes, numbers, top - before, top + behind, all);
       }
-    std::erase_if(all, [&](estimated_fission const& f) { return f.latency > latency; });
+    all.erase_if([&](estimated_fission const& f) { return f.latency > latency; });
     std::vector<double> above(end + 1, 0);
     for (std::uint32_t p = 0; p < end; ++p)
       above[p + 1] = above[p] + static_cast<double>(std::max<bytes_t>(result_.bytes_at[p] - target, 0));
@@ -152,12 +152,12 @@ class fission_sweep {
   /// About how far apart the stretches of front() begin.
   std::uint32_t spacing() const { return static_cast<std::uint32_t>(order_.size()) / (2 * options_.starts) + 1; }
 
-  std::vector<estimated_fission> keep_front(std::vector<estimated_fission> all) const {
-    std::erase_if(all, [&](estimated_fission const& f) { return f.peak >= result_.peak_bytes; });
+  plain_vector<estimated_fission> keep_front(plain_vector<estimated_fission> all) const {
+    all.erase_if([&](estimated_fission const& f) { return f.peak >= result_.peak_bytes; });
     detail::sort_list(all, [](estimated_fission const& a, estimated_fission const& b) {
       return a.latency != b.latency ? a.latency < b.latency : a.peak < b.peak;
     });
-    std::vector<estimated_fission> front;
+    plain_vector<estimated_fission> front;
     for (auto const& x : all)
       if (front.empty() || x.peak < front.back().peak) front.push_back(x);
     return front;
@@ -188,7 +188,7 @@ class fission_sweep {
   }
   static std::uint32_t further(std::uint32_t distance) { return distance < 4 ? distance + 1 : distance + distance / 2; }
   /// Those that can cut the most bytes of what is not resident, or of what is there at a position.
-  std::vector<component_id> largest_components(std::uint32_t at = no_id) const {
+  plain_vector<component_id> largest_components(std::uint32_t at = no_id) const {
     std::vector<std::pair<double, component_id>> all;
     for (auto c : dims_.components()) {
       if (dims_.members(c).size() < 2) continue;
@@ -200,8 +200,8 @@ class fission_sweep {
           bytes += static_cast<double>(g_.bytes(r.storage));
       if (bytes > 0) all.emplace_back(-bytes, c);
     }
-    std::stable_sort(all.begin(), all.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
-    std::vector<component_id> out;
+    sort_list(all, [](auto const& a, auto const& b) { return a.first < b.first; });
+    plain_vector<component_id> out;
     for (auto const& [bytes, c] : all)
       if (out.size() < options_.components && 10 * bytes <= all.front().first) out.push_back(c);
     return out;
@@ -221,7 +221,7 @@ class fission_sweep {
       value_axis first;
       std::size_t axes;
     };
-    std::vector<extent_row> extents;
+    plain_vector<extent_row> extents;
     for (auto const& a : dims_.axes(c)) {
       auto const n = g_.type(a.value).dims[a.axis];
       auto const at = std::find_if(extents.begin(), extents.end(), [&](auto const& e) { return e.extent == n; });
@@ -244,8 +244,7 @@ class fission_sweep {
       if (same != all.end()) same->parts.push_back(n);
       else all.push_back(std::move(mine));
     }
-    std::stable_sort(all.begin(), all.end(),
-                     [](part_numbers const& a, part_numbers const& b) { return a.axes > b.axes; });
+    sort_list(all, [](part_numbers const& a, part_numbers const& b) { return a.axes > b.axes; });
     if (all.size() > options_.extents) all.resize(options_.extents);
     return all;
   }
@@ -277,13 +276,12 @@ class fission_sweep {
       if (auto const t = result_.end[p] - result_.start[p]; t > 3 * launch_ && bytes > 0) all.push_back(t / bytes);
     }
     if (all.empty()) return 0;
-    auto const quarter = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 4);
-    std::nth_element(all.begin(), quarter, all.end());
-    return *quarter;
+    sort_list(all);
+    return all[all.size() / 4];
   }
 
   NEAP_ONCE void try_stretch(fission_axes const& axes, part_numbers const& numbers, std::uint32_t first,
-                             std::uint32_t last, std::vector<estimated_fission>& all) {
+                             std::uint32_t last, plain_vector<estimated_fission>& all) {
     fission_region const region(g_, order_, at_, axes, first, last);
     if (region.inside_count() < 2) return;
     using place = fission_region::place;

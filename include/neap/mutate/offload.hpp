@@ -4,6 +4,7 @@
 #pragma once
 
 #include <neap/core/csr.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/mutate/swap.hpp>
 
 #include <algorithm>
@@ -93,7 +94,7 @@ NEAP_ONCE plain_vector<absence> absences(op_graph const& g, schedule const& orde
     for (auto v : g.inputs(order[p])) seen(v);
     for (auto v : g.outputs(order[p])) seen(v);
   }
-  std::stable_sort(found.begin(), found.end(), [](absence const& a, absence const& b) { return a.resume < b.resume; });
+  detail::sort_list(found, [](absence const& a, absence const& b) { return a.resume < b.resume; });
   return found;
 }
 
@@ -126,7 +127,7 @@ std::optional<edited<G>> offload::apply(candidate<G> const& c) const {
   std::vector<std::vector<op_id>> after(n), waits(n), before(n);
   std::vector<storage_id> in_order;
   for (auto const& a : all) in_order.push_back(a.storage);
-  std::sort(in_order.begin(), in_order.end(), [&](storage_id a, storage_id b) {
+  detail::sort_list(in_order, [&](storage_id a, storage_id b) {
     auto const x = facts.at[g.producer(g.record(a).first)], y = facts.at[g.producer(g.record(b).first)];
     return x < y || (x == y && a < b);
   });

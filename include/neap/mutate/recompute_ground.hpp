@@ -8,6 +8,7 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/mutate/recompute_stretch.hpp>
 
 #include <algorithm>
@@ -124,8 +125,8 @@ NEAP_ONCE void recompute_ground::find_stretches(recompute_facts const& f) {
   }
   if (stretches_.empty()) return;
   auto const heaviest = stretches_.front().turn();
-  std::sort(stretches_.begin(), stretches_.end(),
-            [](recompute_stretch const& a, recompute_stretch const& b) { return a.turn() < b.turn(); });
+  detail::sort_list(stretches_,
+                    [](recompute_stretch const& a, recompute_stretch const& b) { return a.turn() < b.turn(); });
   while (stretches_[heaviest_].turn() != heaviest) ++heaviest_;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <neap/core/philox.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/mutate/mutator.hpp>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ class sample_stream {
       }
       ++seen;
     }
-    std::sort(kept_.begin(), kept_.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+    detail::sort_list(kept_, [](auto const& a, auto const& b) { return a.first < b.first; });
   }
   S stream_;
   std::size_t count_, at_ = 0;

@@ -34,6 +34,8 @@
 #pragma once
 
 #include <neap/core/philox.hpp>
+#include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/memory/exact_placing.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/any_mutator.hpp>
@@ -178,8 +180,7 @@ class best_first {
   void dive_from_all(std::vector<node_ptr> starts) {
     seeds_.cut_further(0.45);
     if (state_.allowed.recompute) dive_from_seeds(), plant_until_placed(starts);
-    std::stable_sort(starts.begin(), starts.end(),
-                     [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
+    detail::sort_list(starts, [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
     for (auto const& n : starts)
       if (!n->expanded && !state_.is_free()) descend(n);
     if (seeds_.was_given()) dive_from_given();
@@ -248,8 +249,7 @@ class best_first {
       if (n->expanded || n->excess <= 0) return 0.0;
       return fits ? (state_.best->state.result.latency - n->state.result.latency) / n->excess : 1 / n->excess;
     };
-    std::stable_sort(nodes.begin(), nodes.end(),
-                     [&](node_ptr const& a, node_ptr const& b) { return promise(a) > promise(b); });
+    detail::sort_list(nodes, [&](node_ptr const& a, node_ptr const& b) { return promise(a) > promise(b); });
     for (auto const& n : nodes)
       if (promise(n) > 0 && !state_.out_of_time(part)) dive(n);
   }

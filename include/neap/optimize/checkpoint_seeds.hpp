@@ -3,6 +3,7 @@
 // them one by one has no time for that.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/mutate/checkpoint.hpp>
 #include <neap/optimize/objective.hpp>
 
@@ -127,7 +128,7 @@ class checkpoint_seeds {
   struct prices {
     std::uint32_t front, tail;  // cuts
   };
-  std::vector<prices> pairs_;
+  plain_vector<prices> pairs_;
   std::size_t next_ = 0;  // of them
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/movement.hpp>
@@ -62,8 +63,8 @@ class fission_seeds {
   /// Those that are expected to meet the target, the quickest first, and behind them the others, the smallest first; where
   /// only latency is limited, the smallest first, in turn one that is expected to meet that and one that is expected to be
   /// a little slower (estimates are wrong by some percent). Of those that come to the same, one.
-  NEAP_ONCE std::vector<option> ranked(bytes_t target) const {
-    std::vector<option> all;
+  NEAP_ONCE plain_vector<option> ranked(bytes_t target) const {
+    plain_vector<option> all;
     for (auto const& o : options_)
       if (!o.tried) all.push_back(o);
     auto const rank = [&](option const& o) {
@@ -78,7 +79,7 @@ class fission_seeds {
     all.erase(std::unique(all.begin(), all.end(), same), all.end());
     if (goal_.limits_memory) return all;
     auto const slower = std::find_if(all.begin(), all.end(), [&](option const& o) { return rank(o).first == 1; });
-    std::vector<option> in_turn;
+    plain_vector<option> in_turn;
     for (auto a = all.begin(), b = slower; a != slower || b != all.end();) {
       if (a != slower) in_turn.push_back(*a++);
       if (b != all.end()) in_turn.push_back(*b++);
@@ -87,33 +88,34 @@ class fission_seeds {
   }
 
   /// Some that are quicker than `latency` and above the target, of falling peak and rising latency.
-  NEAP_ONCE std::vector<option> quicker(bytes_t target, seconds_t latency) const {
+  NEAP_ONCE plain_vector<option> quicker(bytes_t target, seconds_t latency) const {
     auto all = options_;
     detail::sort_list(all, [](option const& a, option const& b) {
       return a.what.latency != b.what.latency ? a.what.latency < b.what.latency : a.what.peak < b.what.peak;
     });
-    std::vector<option> front, some;
+    plain_vector<option> front, some;
     for (auto const& o : all)
       if (o.what.latency < latency && o.what.peak > target && (front.empty() || o.what.peak < front.back().what.peak))
         front.push_back(o);
     // From those that are nearly small enough, each larger than the one before by a sixth, then by a third.
     constexpr std::size_t most = 12;
-    for (auto o = front.rbegin(); o != front.rend() && some.size() < most; ++o)
-      if (some.empty() || static_cast<double>(o->what.peak) >=
+    for (; !front.empty() && some.size() < most; front.pop_back())
+      if (auto const& o = front.back();
+          some.empty() || static_cast<double>(o.what.peak) >=
                               (some.size() < most / 2 ? 7.0 / 6 : 4.0 / 3) * static_cast<double>(some.back().what.peak))
-        some.push_back(*o);
+        some.push_back(o);
     return some;
   }
 
  private:
-  void take(std::size_t base, std::vector<estimated_fission> const& found) {
+  void take(std::size_t base, plain_vector<estimated_fission> const& found) {
     for (auto const& f : found)
       if (f.latency <= 1.05 * goal_.latency) options_.push_back({base, f, options_.size()});
   }
   objective const& goal_;
   fission_sweep_options options_of_sweeps_;
   std::vector<std::unique_ptr<fission_sweep>> sweeps_;  // of each candidate
-  std::vector<option> options_;
+  plain_vector<option> options_;
   std::uint32_t reach_ = 0;  // of the next sharpen()
 };
 

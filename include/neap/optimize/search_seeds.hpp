@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/mutate/checkpoint.hpp>
 #include <neap/mutate/offload.hpp>
 #include <neap/optimize/checkpoint_seeds.hpp>
@@ -105,7 +106,7 @@ class search_seeds {
     std::erase_if(nodes, [&](node_ptr const& n) {
       return n->how || n->state.result.latency >= latency() || (limited && n->state.result.peak_bytes <= state_.target);
     });
-    std::stable_sort(nodes.begin(), nodes.end(), [](node_ptr const& a, node_ptr const& b) {
+    detail::sort_list(nodes, [](node_ptr const& a, node_ptr const& b) {
       return a->state.result.peak_bytes < b->state.result.peak_bytes;
     });
     nodes.erase(std::unique(nodes.begin(), nodes.end(), is_as_good), nodes.end());
@@ -175,7 +176,7 @@ class search_seeds {
       auto const& r = n->state.result;
       return n->how || r.latency > state_.goal.latency || (state_.goal.limits_memory && r.peak_bytes <= state_.target);
     });
-    std::stable_sort(all.begin(), all.end(), is_quicker);
+    detail::sort_list(all, is_quicker);
     std::vector<node_ptr> front;
     auto smallest = original_->state.result.peak_bytes;
     for (auto const& n : all)
@@ -272,7 +273,7 @@ class search_seeds {
   /// Of candidates within the limit of latency, beside the first two, those that are smaller than all that are as quick: what
   /// they leave of that limit may do more elsewhere.
   void add_larger(std::vector<node_ptr> found, std::vector<node_ptr>& starts) const {
-    std::stable_sort(found.begin(), found.end(), is_quicker);
+    detail::sort_list(found, is_quicker);
     auto smallest = std::numeric_limits<bytes_t>::max();
     for (auto const& n : found)
       if (auto const peak = n->state.result.peak_bytes;
@@ -306,8 +307,7 @@ class search_seeds {
     std::vector<std::size_t> by_latency(fissions_->bases());
     std::iota(by_latency.begin(), by_latency.end(), std::size_t{0});
     auto const latency = [](node_ptr const& n) { return n->state.result.latency; };
-    std::stable_sort(by_latency.begin(), by_latency.end(),
-                     [&](std::size_t a, std::size_t b) { return is_quicker(bases_[a], bases_[b]); });
+    detail::sort_list(by_latency, [&](std::size_t a, std::size_t b) { return is_quicker(bases_[a], bases_[b]); });
     std::vector<node_ptr> found;
     for (auto const b : by_latency) {
       if (state_.out_of_time(share) || (found.size() == most && latency(bases_[b]) >= latency(found.back()))) break;
@@ -315,7 +315,7 @@ class search_seeds {
       auto n = chain(b, target, limit, share);
       if (n == bases_[b] || n->state.result.peak_bytes > target) continue;
       found.push_back(n);
-      std::stable_sort(found.begin(), found.end(), is_quicker);
+      detail::sort_list(found, is_quicker);
       if (found.size() > most) found.pop_back();
     }
     for (auto const& n : found) state_.queue.push_back(n);
@@ -421,7 +421,7 @@ class search_seeds {
         if (auto made = state_.judge_edit(n, checkpoint{cuts[k].price, cuts[0].price, budget}, std::move(*e)))
           found.push_back(std::move(made));
       }
-    std::stable_sort(found.begin(), found.end(), is_quicker);
+    detail::sort_list(found, is_quicker);
     // What keeps less is worth having where the peak is the same: parts may bring that down.
     auto const kept = [](node_ptr const& x) {
       double sum = 0;

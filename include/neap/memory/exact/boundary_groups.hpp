@@ -7,6 +7,7 @@
 //        |bbb|ddd|
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 
 #include <algorithm>
@@ -93,7 +94,7 @@ class boundary_groups {
   /// All sets of the records by their sums.
   template <class Unit>
   static constexpr void sum_up(std::vector<Unit> const& size, std::vector<std::uint32_t> const& records,
-                               std::vector<summed>& sums) {
+                               plain_vector<summed>& sums) {
     sums.assign(std::size_t{1} << records.size(), summed{0, 0});
     for (std::uint32_t set = 1; set < sums.size(); ++set) {
       auto const last = static_cast<std::uint32_t>(std::bit_width(set) - 1);
@@ -142,8 +143,8 @@ class boundary_groups {
         for_each_rest(x, [&](pair const&, pair const& rest) { x.groups = std::max(x.groups, rest.groups + 1); });
   }
 
-  std::vector<summed> left_, right_;
-  std::vector<pair> pairs_, least_;
+  plain_vector<summed> left_, right_;
+  plain_vector<pair> pairs_, least_;
 };
 
 }  // namespace neap::inline v0::detail

@@ -6,6 +6,7 @@
 //      |ddd|eeee|           |dddddddd|       what likely lies at one offset does.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/memory/exact/boundary_groups.hpp>
 #include <neap/memory/exact/fillers.hpp>
@@ -26,7 +27,7 @@ struct joined_problem {
 
 /// The records with the fillers, those joined that likely continue one another. Lives without holes, no alignment and no
 /// fixed offsets; sizes are multiples of `unit`.
-constexpr joined_problem joined_by_size(memory_problem const& p, std::vector<filler> const& fillers,
+constexpr joined_problem joined_by_size(memory_problem const& p, plain_vector<filler> const& fillers,
                                         std::int64_t unit) {
   // Chances above which nothing is joined: that groups (memory/exact/boundary_groups.hpp) have one sum, and that of all
   // that ends and begins some two have one size.

@@ -7,6 +7,7 @@
 // memory/exact/window_search.hpp after it.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/memory/exact/continuations.hpp>
 #include <neap/memory/exact/fill_search.hpp>
@@ -154,7 +155,15 @@ constexpr search_ground<std::int64_t> wide_ground_of(memory_problem const& p, st
   return g;
 }
 
-/// The same with smaller numbers.
+/// What sizes and offsets in units are counted in where they are small. A program of one file compiles all searches
+/// itself: there one type serves for both, and searches take up to a tenth longer.
+#if defined(NEAP_ONE_FILE)
+using small_unit = std::int64_t;
+#else
+using small_unit = std::int32_t;
+#endif
+
+/// The same with other numbers.
 template <class Unit>
 constexpr search_ground<Unit> narrowed(search_ground<std::int64_t>&& wide) {
   search_ground<Unit> g;
@@ -253,7 +262,7 @@ class portfolio {
     kind what;
   };
   struct ground {  // one of the two
-    search_ground<std::int32_t> narrow;
+    search_ground<small_unit> narrow;
     search_ground<std::int64_t> wide;
   };
 
@@ -273,7 +282,7 @@ class portfolio {
 
   constexpr void hold(search_ground<std::int64_t>& wide) {
     auto& at = grounds_[held_++];
-    if (small_) at.narrow = narrowed<std::int32_t>(static_cast<search_ground<std::int64_t>&&>(wide));
+    if (small_) at.narrow = narrowed<small_unit>(static_cast<search_ground<std::int64_t>&&>(wide));
     else at.wide = static_cast<search_ground<std::int64_t>&&>(wide);
   }
   /// Adds a search of that ground, begun; where neighbours are given only those touch.
@@ -306,7 +315,7 @@ class portfolio {
     if (!fillers.empty()) guess({});
     if (by_gaps_ && !planar_) guess_by_gaps();
   }
-  constexpr bool mostly_full(std::vector<filler> const& fillers) const {
+  constexpr bool mostly_full(plain_vector<filler> const& fillers) const {
     double free = 0, used = 0;
     for (auto const& x : fillers) free += static_cast<double>(x.size) * static_cast<double>(x.upper - x.lower);
     for (auto i : orders_.front())
@@ -314,7 +323,7 @@ class portfolio {
     return free < used / 4;
   }
   /// Adds a guess, unless it is little else than the problem itself.
-  constexpr void guess(std::vector<filler> const& fillers) {
+  constexpr void guess(plain_vector<filler> const& fillers) {
     auto const joined = joined_by_size(problem_, fillers, unit_);
     auto wide = ground_to_guess(joined);
     auto const likely = likely_neighbours(wide, capacity_);
@@ -397,15 +406,16 @@ class portfolio {
   std::int64_t capacity_;  // in units
   std::array<ground, search_orders.size() + 3> grounds_;
   std::size_t held_ = 0, guesses_at_ = 0;  // grounds; the first member that is a guess
-  std::vector<member> members_;
+  plain_vector<member> members_;
   // By guess, of each record the one of its ground that holds it.
   std::vector<std::vector<std::uint32_t>> guessed_;
 };
 
-/// Decides one capacity after another for one problem. A copy decides the same, and may do so beside it.
-class decider {
+/// Decides one capacity after another for one problem. A copy decides the same, and may do so beside it. Records keep
+/// their windows to themselves: where a problem has some, `impossible` means without them.
+class whole_decider {
  public:
-  constexpr decider(memory_problem const& p, search_tricks tricks)
+  constexpr whole_decider(memory_problem const& p, search_tricks tricks)
       : problem_(p),
         tricks_(tricks),
         unit_(granularity(p)) {
@@ -421,12 +431,44 @@ class decider {
     for (std::size_t i = 0; i < p.count(); ++i)
       reach += p.size[i] + p.alignment_of(i) + std::max<std::int64_t>(p.fixed_of(i), 0);
     small_ = reach / unit_ < std::numeric_limits<std::int32_t>::max() / 4;
-    windows_ = p.has_windows();
   }
 
+  constexpr memory_problem const& problem() const { return problem_; }
   constexpr std::int64_t unit() const { return unit_; }
 
   /// Decides with about `asked.nodes` nodes at most.
+  template <class Stop>
+    requires(!std::derived_from<Stop, stop_asked>)
+  constexpr probe_answer operator()(probe asked, unsigned threads, Stop const& stop) const {
+    stop_by<Stop const> by(stop);
+    return (*this)(asked, threads, by);
+  }
+  constexpr probe_answer operator()(probe asked, unsigned threads, stop_asked& stop) const {
+    return portfolio(problem_, orders_, unit_, small_, tricks_, asked.capacity)(asked.nodes, threads, stop, start());
+  }
+  /// Offsets before anything is placed.
+  constexpr std::vector<std::int64_t> start() const {
+    std::vector<std::int64_t> offsets(problem_.count(), 0);
+    for (std::size_t i = 0; i < problem_.count(); ++i)
+      if (problem_.fixed_of(i) != any_offset) offsets[i] = problem_.fixed_of(i);
+    return offsets;
+  }
+
+ private:
+  memory_problem const& problem_;
+  search_tricks tricks_;
+  std::int64_t unit_ = 1;
+  bool small_ = true;
+  std::vector<std::vector<std::uint32_t>> orders_;
+};
+
+/// The same for problems with windows: what was kept whole may yet be lent out in part.
+class decider {
+ public:
+  constexpr decider(memory_problem const& p, search_tricks tricks) : whole_(p, tricks), windows_(p.has_windows()) {}
+
+  constexpr std::int64_t unit() const { return whole_.unit(); }
+
   template <class Stop>
     requires(!std::derived_from<Stop, stop_asked>)
   constexpr probe_answer operator()(probe asked, unsigned threads, Stop const& stop) {
@@ -434,32 +476,22 @@ class decider {
     return (*this)(asked, threads, by);
   }
   constexpr probe_answer operator()(probe asked, unsigned threads, stop_asked& stop) {
-    auto const start = [&] {
-      std::vector<std::int64_t> offsets(problem_.count(), 0);
-      for (std::size_t i = 0; i < problem_.count(); ++i)
-        if (problem_.fixed_of(i) != any_offset) offsets[i] = problem_.fixed_of(i);
-      return offsets;
-    };
-    auto answer = portfolio(problem_, orders_, unit_, small_, tricks_, asked.capacity)(
-        windows_ ? asked.nodes / 4 + 1 : asked.nodes, threads, stop, start());
-    if (!windows_ || answer.said == ruling::found) return answer;
-    // What was kept whole may yet be lent out in part.
+    if (!windows_) return whole_(asked, threads, stop);
+    auto answer = whole_({asked.capacity, asked.nodes / 4 + 1}, threads, stop);
+    if (answer.said == ruling::found) return answer;
     answer.said = ruling::spent;
     if (answer.nodes >= asked.nodes) return answer;
-    if (window_search_.empty()) window_search_.emplace_back(problem_);
-    answer.offsets = start();
+    if (window_search_.empty()) window_search_.emplace_back(whole_.problem());
+    answer.offsets = whole_.start();
     answer.said =
         window_search_.front()(asked.capacity, asked.nodes - answer.nodes, stop, answer.nodes, answer.offsets);
     return answer;
   }
 
  private:
-  memory_problem const& problem_;
-  search_tricks tricks_;
-  std::int64_t unit_ = 1;
-  bool small_ = true, windows_ = false;
+  whole_decider whole_;
+  bool windows_;
   std::vector<window_search> window_search_;  // made when it is first needed
-  std::vector<std::vector<std::uint32_t>> orders_;
 };
 
 }  // namespace detail

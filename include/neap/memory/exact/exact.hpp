@@ -21,6 +21,10 @@
 
 namespace neap::inline v0 {
 
+namespace detail {
+struct exact_placing;
+}
+
 /// What a search may spend: whichever ends first. Nodes are deterministic, seconds are not.
 struct search_budget {
   std::int64_t nodes = 10'000'000;
@@ -55,12 +59,28 @@ struct exact {
       return limited(plan, answer.said == detail::ruling::impossible);
     }
     if (!std::is_constant_evaluated() && threads > 1) return in_parallel(p, plan, decide, stop);
+    return in_turn(p, plan, decide, stop);
+  }
+
+ private:
+  friend detail::exact_placing;
+  /// The smallest arena of a problem without windows, on one thread: what places plans needs no more, and a program that
+  /// asks for no more does not compile the rest.
+  constexpr memory_plan smallest(memory_problem const& p) const {
+    memory_plan const plan = default_planner{.most_placements = 0}(p);
+    if (!has_offsets(plan) || plan.status == plan_status::optimal) return plan;
+    detail::whole_decider const decide(p, tricks);
+    return in_turn(p, plan, decide, detail::deadline(budget.seconds));
+  }
+
+  template <class Decider>
+  constexpr memory_plan in_turn(memory_problem const& p, memory_plan const& plan, Decider& decide,
+                                detail::deadline const& stop) const {
     return closing_in(
         p, plan, decide.unit(), stop,
         [&](detail::capacity_walk const&, detail::probe asked, std::int64_t) { return decide(asked, 1, stop); });
   }
 
- private:
   /// The best plan when the walk is done or the budget spent; `answer(walk, probe, nodes left)` decides.
   template <class Answer>
   constexpr memory_plan closing_in(memory_problem const& p, memory_plan plan, std::int64_t unit,

@@ -2,6 +2,7 @@
 // one with a chance of about n^2 / 2^129 after n of them. When the table is full it is emptied: it only saves work.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/split_mix.hpp>
 
 #include <cstddef>
@@ -51,7 +52,7 @@ class failed_states {
     std::uint64_t low = 0, high = 0;  // high 0: empty
   };
   /// Where the state is, or would be put.
-  static constexpr std::size_t place_of(std::vector<slot> const& slots, state_hash const& s) {
+  static constexpr std::size_t place_of(plain_vector<slot> const& slots, state_hash const& s) {
     std::size_t at = s.low() & (slots.size() - 1);
     while (slots[at].high != 0 && (slots[at].low != s.low() || slots[at].high != s.high()))
       at = (at + 1) & (slots.size() - 1);
@@ -59,16 +60,16 @@ class failed_states {
   }
   constexpr void make_room() {
     if (slots_.size() >= most_slots) return clear();
-    std::vector<slot> larger(2 * slots_.size(), slot{});
+    plain_vector<slot> larger(2 * slots_.size(), slot{});
     for (auto const& s : slots_) {
       std::size_t at = s.low & (larger.size() - 1);
       while (s.high != 0 && larger[at].high != 0) at = (at + 1) & (larger.size() - 1);
       if (s.high != 0) larger[at] = s;
     }
-    slots_ = static_cast<std::vector<slot>&&>(larger);
+    slots_ = static_cast<plain_vector<slot>&&>(larger);
   }
 
-  std::vector<slot> slots_ = std::vector<slot>(least_slots);
+  plain_vector<slot> slots_ = plain_vector<slot>(least_slots);
   std::size_t count_ = 0;
 };
 

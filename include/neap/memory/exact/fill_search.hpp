@@ -367,8 +367,7 @@ class fill_search final : public record_search {
     for (auto i : long_)
       for (auto s = ground_.hull[i].begin; s < ground_.hull[i].end; ++s) placed[s].push_back(i);
     for (std::uint32_t s = 0; s < ground_.sections; ++s) {
-      std::sort(placed[s].begin(), placed[s].end(),
-                [&](std::uint32_t a, std::uint32_t b) { return offsets_[a] < offsets_[b]; });
+      sort_list(placed[s], [&](std::uint32_t a, std::uint32_t b) { return offsets_[a] < offsets_[b]; });
       std::vector<Unit> gaps, floors{0};
       for (auto i : placed[s]) {
         gaps.push_back(offsets_[i] - floors.back());

@@ -8,6 +8,7 @@
 //   |           |__
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/memory/records.hpp>
 
@@ -25,7 +26,7 @@ struct filler {
 
 /// Records that fill all moments between the first and the last up to `capacity`, which no moment passes. For lives
 /// without holes. O(n log n) for n records, and some hundred steps at each fall of the free bytes.
-constexpr std::vector<filler> fillers_of(memory_problem const& p, std::int64_t capacity) {
+constexpr plain_vector<filler> fillers_of(memory_problem const& p, std::int64_t capacity) {
   struct change {
     std::int64_t at, free;
   };
@@ -35,7 +36,7 @@ constexpr std::vector<filler> fillers_of(memory_problem const& p, std::int64_t c
   if (changes.empty()) return {};
   detail::sort_list(changes, [](change const& a, change const& b) { return a.at < b.at; });
   changes.front().free += capacity, changes.back().free -= capacity;
-  std::vector<filler> open, closed;
+  plain_vector<filler> open, closed;
   for (std::size_t k = 0; k < changes.size();) {
     auto const now = changes[k].at;
     std::int64_t rise = 0;
@@ -44,7 +45,7 @@ constexpr std::vector<filler> fillers_of(memory_problem const& p, std::int64_t c
       open[at].upper = now;
       closed.push_back(open[at]);
       rise += open[at].size;
-      open.erase(open.begin() + static_cast<std::ptrdiff_t>(at));
+      open.erase(&open[at], &open[at] + 1);
     };
     // As few of the latest as possible, where they are together as large as the fall; else the latest, and what is too
     // much begins anew.

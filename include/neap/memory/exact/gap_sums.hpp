@@ -9,6 +9,7 @@
 // larger leaves less to be placed, and what the smaller one leaves goes into the same gaps as before.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/memory/exact/failed_states.hpp>
 
@@ -96,7 +97,7 @@ class gap_sums {
   struct state {
     Unit gaps;                        // bytes in all gaps so far
     std::vector<std::uint32_t> used;  // sets that they may hold
-    std::vector<range> ranges;        // gaps that may come next
+    plain_vector<range> ranges;       // gaps that may come next
     std::vector<Unit> filled;         // those of them that are filled to the byte
   };
   struct link {
@@ -104,17 +105,17 @@ class gap_sums {
     Unit gap = 0;
   };
 
-  static constexpr std::size_t place(std::vector<link> const& links, std::uint32_t from, Unit gap) {
+  static constexpr std::size_t place(plain_vector<link> const& links, std::uint32_t from, Unit gap) {
     std::size_t at = hash_of(from, static_cast<std::uint64_t>(gap)) & (links.size() - 1);
     while (links[at].from != none && (links[at].from != from || links[at].gap != gap))
       at = (at + 1) & (links.size() - 1);
     return at;
   }
   constexpr void more_links() {
-    std::vector<link> larger(2 * next_.size());
+    plain_vector<link> larger(2 * next_.size());
     for (auto const& l : next_)
       if (l.from != none) larger[place(larger, l.from, l.gap)] = l;
-    next_ = static_cast<std::vector<link>&&>(larger);
+    next_ = static_cast<plain_vector<link>&&>(larger);
   }
   /// Of records of one size the first are used first.
   constexpr bool in_order(std::uint32_t set) const {
@@ -193,7 +194,7 @@ class gap_sums {
   std::vector<char> after_equal_;
   std::vector<state> states_;
   std::vector<std::uint32_t> by_content_;  // states by what they are
-  std::vector<link> next_;
+  plain_vector<link> next_;
   std::size_t links_ = 0;
 };
 

@@ -8,6 +8,9 @@
 //      b c d            goes back by forgetting the nodes that were added last.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -227,8 +230,7 @@ class pq_tree {
     }
     std::vector<part> parts(n.count);
     for (std::uint32_t k = 0; k < n.count; ++k) parts[k].of = arrange(children_[n.first + k], rank, parts[k].leaves);
-    if (n.is == kind::any)
-      std::stable_sort(parts.begin(), parts.end(), [](part const& a, part const& b) { return a.of < b.of; });
+    if (n.is == kind::any) sort_list(parts, [](part const& a, part const& b) { return a.of < b.of; });
     else if (parts.back().of < parts.front().of) std::reverse(parts.begin(), parts.end());
     ranks all{none, 0};
     for (auto const& p : parts) {
@@ -238,9 +240,9 @@ class pq_tree {
     return all;
   }
 
-  std::vector<node> nodes_;
+  plain_vector<node> nodes_;
   list children_;
-  std::vector<filled> labels_;
+  plain_vector<filled> labels_;
 };
 
 }  // namespace neap::inline v0::detail

@@ -14,6 +14,7 @@
 // looked at, and a pair has finitely many decisions. Undone by a trail; no recursion.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/memory/exact/search.hpp>
 #include <neap/memory/records.hpp>
@@ -62,7 +63,7 @@ class window_search {
   /// Pieces of record r: [piece_begin[r], piece_begin[r + 1]). `meet(x, y)`: whether pieces may be alive at once;
   /// `moments`: sets of pieces that are, every piece in one.
   template <class Meet>
-  window_search(std::vector<record> records, std::vector<piece> pieces, std::vector<std::uint32_t> piece_begin,
+  window_search(plain_vector<record> records, plain_vector<piece> pieces, std::vector<std::uint32_t> piece_begin,
                 Meet&& meet, std::vector<std::vector<std::uint32_t>> const& moments)
       : records_(std::move(records)),
         pieces_(std::move(pieces)),
@@ -337,17 +338,17 @@ class window_search {
     }
   }
 
-  std::vector<record> records_;
-  std::vector<piece> pieces_;
+  plain_vector<record> records_;
+  plain_vector<piece> pieces_;
   std::vector<std::uint32_t> piece_begin_;
-  std::vector<pair> pairs_;
+  plain_vector<pair> pairs_;
   std::vector<std::pair<std::int64_t, std::int64_t>> forbidden_;
   std::vector<std::vector<std::uint32_t>> pairs_of_;
-  std::vector<part_of_moment> moments_;
+  plain_vector<part_of_moment> moments_;
   std::vector<std::uint32_t> moment_begin_;
   std::vector<std::int64_t> low_, high_;
-  std::vector<change> trail_;
-  std::vector<decision> decisions_;
+  plain_vector<change> trail_;
+  plain_vector<decision> decisions_;
   std::vector<std::uint32_t> dirty_;
   std::vector<char> is_dirty_;
   std::int64_t work_ = 0, decisions_made_ = 0;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <neap/core/error.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/memory/greedy/greedy_by_size.hpp>
 #include <neap/memory/records.hpp>
 
@@ -119,7 +120,7 @@ inline std::string fault_of(graph const& g) {
         if (t < 0 || t >= tensors) return "op " + std::to_string(k) + ": no tensor " + std::to_string(t);
     if (o.workspace < 0 || o.unique_workspace < 0) return "op " + std::to_string(k) + ": a workspace is negative";
   }
-  std::sort(names.begin(), names.end());
+  v0::detail::sort_list(names);
   if (auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
     return "two tensors are named '" + std::string(*twice) + "'";
   return {};
