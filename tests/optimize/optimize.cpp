@@ -1,5 +1,8 @@
 #include <neap/optimize/optimize.hpp>
 
+#include <neap/memory/exact/exact.hpp>
+#include <neap/memory/greedy/greedy_by_size.hpp>
+#include <neap/memory/lifetimes.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/from_range.hpp>
 #include <neap/mutate/rematerialize.hpp>
@@ -82,6 +85,14 @@ TEST_CASE("every plan that leaves the optimizer is right, and says truly whether
       CHECK(found.why_not().empty() == found.fits);
       CHECK(found.lower_bound_bytes <= found.placed.peak_bytes);
       CHECK(found.best.result.peak_bytes <= found.original.peak_bytes);
+      // No other planner does better on the same records, but by less than is worth a search.
+      flow_facts const facts(found.best.graph, no_cost{});
+      memory_problem const records(lifetimes(facts, found.best.order, found.best.result).records);
+      auto const placed = found.placed.arena_bytes - found.placed.resident_bytes;
+      CHECK(placed <= default_planner{}(records).arena_bytes);
+      CHECK(placed <= greedy_by_size{}(records).arena_bytes);
+      if (found.placed.arena_bytes > found.placed.peak_bytes + found.placed.peak_bytes / 200)
+        CHECK(placed <= exact{.budget = {.nodes = 5000}}(records).arena_bytes);
       auto const expected = run_symbolically(g, reverse_post_order{}(g));
       auto const got = run_symbolically(found.placed.graph, found.placed.order());
       REQUIRE_MESSAGE(got.error.empty(), got.error);

@@ -26,6 +26,14 @@ bytes_t sum(memory_notes const& n) {
   return all;
 }
 
+/// Transfers take as long as some ten ops.
+struct slow_link {
+  template <class G>
+  double operator()(G const& g, op_id o) const {
+    return flow::stream(g, o) == op_stream::compute ? given_latencies{}(g, o) : 2e-4;
+  }
+};
+
 }  // namespace
 
 TEST_CASE("what makes the peak sums to the peak, with and without takeover, rounded or not") {
@@ -52,15 +60,15 @@ TEST_CASE("what makes the peak sums to the peak, with and without takeover, roun
     }
 }
 
-TEST_CASE("recomputed and moved: as many as the plan has, at its times, under the names of the original") {
-  std::size_t recomputed = 0, moved = 0;
+TEST_CASE("recomputed, moved and waited for: as many as the plan has, at its times, under the names of the original") {
+  std::size_t recomputed = 0, moved = 0, waited = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     auto const g = opaque_graph(seed, 20);
     search_options search;
     search.memory_at_most = memory_limit::of_original(0.5);
     search.iterations = 60;
-    auto const found = optimize(g, zip(rematerialize{} | truncate(8), swap{1e9} | truncate(8)), given_latencies{},
-                                given_order{}(g), search);
+    auto const found =
+        optimize(g, zip(rematerialize{} | truncate(8), swap{1e9} | truncate(8)), slow_link{}, given_order{}(g), search);
     auto const& best = found.best;
     auto const n = notes_on(best.graph, best.order, best.result, search.memory);
     CHECK(sum(n) == best.result.peak_bytes);
@@ -75,10 +83,18 @@ TEST_CASE("recomputed and moved: as many as the plan has, at its times, under th
     for (auto const& [name, count] : copies) again += static_cast<std::size_t>(count - 1);
     std::size_t told[memory_event_kinds] = {};
     std::uint32_t last = 0;
+    seconds_t idle = 0;
     for (auto const& e : n.events) {
       ++told[static_cast<std::size_t>(e.what)];
       CHECK(e.position >= last);
       last = e.position;
+      if (e.what == memory_event::kind::waited) {
+        CHECK(e.start < e.end);
+        CHECK(e.end == best.result.start[e.position]);
+        CHECK(flow::stream(best.graph, best.order[e.position]) == op_stream::compute);
+        idle += e.end - e.start;
+        continue;
+      }
       CHECK(e.start == best.result.start[e.position]);
       CHECK(e.end == best.result.end[e.position]);
       auto const o = best.order[e.position];
@@ -93,8 +109,15 @@ TEST_CASE("recomputed and moved: as many as the plan has, at its times, under th
     CHECK(told[0] == again);
     CHECK(told[1] == stores);
     CHECK(told[2] == loads);
-    recomputed += again, moved += stores;
+    // All the time until the last computation has ended is one's, or a wait's.
+    seconds_t busy = 0, end = 0;
+    for (std::uint32_t p = 0; p < best.order.size(); ++p)
+      if (flow::stream(best.graph, best.order[p]) == op_stream::compute)
+        busy += best.result.end[p] - best.result.start[p], end = std::max(end, best.result.end[p]);
+    CHECK(idle == doctest::Approx(end - busy).epsilon(1e-9));
+    recomputed += again, moved += stores, waited += told[3];
   }
   CHECK(recomputed > 0);
   CHECK(moved > 0);
+  CHECK(waited > 0);
 }

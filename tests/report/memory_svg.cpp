@@ -209,6 +209,18 @@ TEST_CASE("every recomputed op and transfer is told where it happens; what is na
   CHECK(told.count("backward") == 1);
   CHECK(has_text(svg, "<t10>"));
   CHECK(has_text(svg, "x & y"));
+  CHECK(!has_text(svg, "waiting"));
+  c.notes.events.push_back({memory_event::kind::waited, "late", "f32[2], until it has left", 8, 39, 0.035, 0.0375});
+  c.notes.events.push_back({memory_event::kind::waited, "later", "f32[2], until it is back", 8, 39, 0.0375, 0.039});
+  svg = memory_svg("t", {steps("as it came", {100}), c});
+  CHECK(is_xml(svg));
+  CHECK(texts_outside(svg) == std::vector<std::string>{});
+  CHECK(has_text(svg, "waiting"));
+  CHECK(has_text(svg, "2 times, " + readable_seconds(0.004)));
+  for (auto const& t : titles(svg)) told.erase(t);
+  CHECK(told.empty());
+  auto const shown = titles(svg);
+  CHECK(std::count(shown.begin(), shown.end(), detail::event_text(c.notes.events.back())) == 1);
 
   auto many = steps("planned", std::vector<bytes_t>(100000, 100));
   for (std::uint32_t i = 0; i < 100000; i += 2)

@@ -388,11 +388,12 @@ class best_first {
       auto const to_begin = 1e-5 * static_cast<double>(c.order.size());  // before the search can be ended
       if ((!large && placed.arena_bytes - placed.peak_bytes <= placed.peak_bytes / 200) || seconds <= to_begin)
         return placed;
-      auto tighter = make_plan(c, state_.graph, state_.options.memory, exact_placing{most_placing_nodes, seconds});
+      auto const nodes = placing_nodes_ / 2;
+      placing_nodes_ -= nodes;
+      auto tighter = make_plan(c, state_.graph, state_.options.memory, exact_placing{nodes, seconds});
       return tighter.arena_bytes < placed.arena_bytes ? tighter : placed;
     });
   }
-  static constexpr std::int64_t most_placing_nodes = 100'000;
 
   /// Addresses for the best candidate. Where they need more than the peak and that is over the limit, the search is to go
   /// on with a limit that is lower by as much: false then.
@@ -451,6 +452,7 @@ class best_first {
   double price_ = 0;                         // seconds a byte-position above the target, the highest paid so far
   node_ptr placed_;                          // the last one whose addresses fit
   int lowered_ = 0;                          // how often the limit was lowered for the sake of addresses
+  std::int64_t placing_nodes_ = 200'000;     // left for exact placing: each answer is given half
 };
 
 /// A search. The pipeline comes erased: drawing a mutation through a pointer costs a hundredth of judging it, and the

@@ -1,5 +1,5 @@
 // What a picture of memory tells beside the curve: which tensors make the peak, what is recomputed, moved out and brought
-// back and when, and which part of the step runs when.
+// back and when, when computations wait for that, and which part of the step runs when.
 #pragma once
 
 #include <neap/plan/simulation.hpp>
@@ -24,17 +24,17 @@ struct peak_part {
   bytes_t bytes = 0;  // rounded up, as the simulator counts
 };
 
-/// An op that is there to save memory.
+/// An op that is there to save memory; or the time for which no computation runs because one waits for a transfer to end.
 struct memory_event {
-  enum class kind : std::uint8_t { recomputed, stored, loaded };
+  enum class kind : std::uint8_t { recomputed, stored, loaded, waited };
   kind what = kind::recomputed;
-  std::string name;            // of the op computed again, or of the tensor moved
-  std::string about;           // its operator
-  bytes_t bytes = 0;           // made or moved
-  std::uint32_t position = 0;  // in the schedule
+  std::string name;            // of the op computed again, or of the tensor moved or waited for
+  std::string about;           // its operator or type
+  bytes_t bytes = 0;           // made, moved or waited for
+  std::uint32_t position = 0;  // in the schedule; of a wait, that of the computation that waits
   seconds_t start = 0, end = 0;
 };
-inline constexpr std::size_t memory_event_kinds = 3;
+inline constexpr std::size_t memory_event_kinds = 4;
 
 struct memory_notes {
   std::uint32_t peak_position = 0;
@@ -96,6 +96,29 @@ inline memory_notes notes_on(op_graph const& g, schedule const& order, simulatio
                           "always there", of_role[r]});
   out.peak.insert(out.peak.end(), tensors.begin(), tensors.end());
 
+  // Tensor and bytes of a transfer.
+  auto const moved = [&](op_id o) {
+    auto const v = facts.stream(o) == op_stream::to_host ? g.inputs(o)[0] : g.output(o);
+    memory_event e;
+    e.name = value_label(g, v), e.about = to_string(g.type(v)), e.bytes = facts.bytes(g.storage(v));
+    return e;
+  };
+  auto const at = positions(order);
+  seconds_t computed = 0;  // when the last computation ended
+  // What a computation waits for, if it begins later than the one before ended: the last transfer that ends before it.
+  auto const wait_before = [&](std::uint32_t p) {
+    op_id last = nothing<op_id>;
+    for (auto before : facts.after(order[p]))
+      if (facts.stream(before) != op_stream::compute && s.end[at[before]] > computed &&
+          (last == nothing<op_id> || s.end[at[before]] > s.end[at[last]]))
+        last = before;
+    if (last == nothing<op_id>) return;
+    auto e = moved(last);
+    e.what = memory_event::kind::waited;
+    e.about += facts.stream(last) == op_stream::to_host ? ", until it has left" : ", until it is back";
+    e.position = p, e.start = computed, e.end = s.start[p];
+    out.events.push_back(std::move(e));
+  };
   auto const again = recomputed_ops(g, order);
   auto const parts = parts_of(g, order);
   bool several = false;
@@ -104,18 +127,18 @@ inline memory_notes notes_on(op_graph const& g, schedule const& order, simulatio
     out.parts.push_back(parts[o]);
     several |= parts[o] != out.parts[0];
     auto const stream = facts.stream(o);
-    if (stream == op_stream::compute && !again[o]) continue;
     memory_event e;
-    e.position = p, e.start = s.start[p], e.end = s.end[p];
     if (stream == op_stream::compute) {
+      if (s.start[p] > computed) wait_before(p);
+      computed = std::max(computed, s.end[p]);
+      if (!again[o]) continue;
       e.name = op_label(g, o), e.about = operator_label(g, o);
       for (auto t : facts.makes(o)) e.bytes += facts.bytes(t);
     } else {
-      bool const out_of = stream == op_stream::to_host;
-      auto const v = out_of ? g.inputs(o)[0] : g.output(o);
-      e.what = out_of ? memory_event::kind::stored : memory_event::kind::loaded;
-      e.name = value_label(g, v), e.about = to_string(g.type(v)), e.bytes = facts.bytes(g.storage(v));
+      e = moved(o);
+      e.what = stream == op_stream::to_host ? memory_event::kind::stored : memory_event::kind::loaded;
     }
+    e.position = p, e.start = s.start[p], e.end = s.end[p];
     out.events.push_back(std::move(e));
   }
   if (!several) out.parts.clear();

@@ -3,7 +3,8 @@
 // its height beside the plot, so that no label ever lies on a curve.
 //
 // Curves that know their graph tell more: beneath the plot, which part of the step runs when, what is recomputed, moved
-// out and brought in, and when; under it, tables of the tensors that make the peak and of the largest of these events.
+// out and brought in, and when, and when computations wait for that; under it, tables of the tensors that make the peak and
+// of the largest of these events, waits left out.
 // Everything drawn has its name as a title, which viewers show under the pointer. Events that would be narrower than
 // two pixels are drawn as one, so that the file stays below 200 KB whatever the plan.
 #pragma once
@@ -102,8 +103,9 @@ inline std::string svg_sentence(memory_curve const& before, memory_curve const& 
 }
 
 inline constexpr std::array<char const*, step_part_count> part_color{"#9db8d9", "#e0b787", "#a9c79a"};
-inline constexpr std::array<char const*, memory_event_kinds> event_color{"#c8553d", "#6a51a3", "#3b7dc4"};
-inline constexpr std::array<char const*, memory_event_kinds> event_name{"recomputed", "moved out", "brought in"};
+inline constexpr std::array<char const*, memory_event_kinds> event_color{"#c8553d", "#6a51a3", "#3b7dc4", "#d1a11c"};
+inline constexpr std::array<char const*, memory_event_kinds> event_name{"recomputed", "moved out", "brought in",
+                                                                        "waiting"};
 
 /// Which part of the step runs when: a band a run of positions, to the pixel.
 inline std::string svg_parts(svg_plot const& plot, memory_curve const& c, double py) {
@@ -202,12 +204,14 @@ inline std::string svg_peak(memory_curve const& c, double px, double wide, doubl
   return s;
 }
 
-/// "24 ops, 1.20 GiB".
+/// "24 ops, 1.20 GiB"; of waits "3 times, 1.25 ms".
 inline std::string events_in_all(memory_curve const& c, memory_event::kind what) {
   std::size_t count = 0;
   bytes_t bytes = 0;
+  seconds_t seconds = 0;
   for (auto const& e : c.notes.events)
-    if (e.what == what) ++count, bytes += e.bytes;
+    if (e.what == what) ++count, bytes += e.bytes, seconds += e.end - e.start;
+  if (what == memory_event::kind::waited) return counted(count, "time") + ", " + readable_seconds(seconds);
   return counted(count, what == memory_event::kind::recomputed ? "op" : "tensor") + ", " + bytes_text(bytes);
 }
 
@@ -265,7 +269,7 @@ inline std::string svg_notes(svg_plot const& plot, std::vector<memory_curve> con
     auto const what = static_cast<memory_event::kind>(k);
     if (std::none_of(c.notes.events.begin(), c.notes.events.end(), [&](auto const& e) { return e.what == what; }))
       continue;
-    kinds.push_back(what);
+    if (what != memory_event::kind::waited) kinds.push_back(what);
     lane(event_name[k], svg_events(plot, c, what, py), events_in_all(c, what));
   }
   if (kinds.empty() && curves.size() > 1 && !c.notes.peak.empty()) {
