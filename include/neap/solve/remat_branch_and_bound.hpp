@@ -342,8 +342,13 @@ class remat_phases {
       if (!f_.again[k] || !m.alive.holds(f_.inputs[k])) continue;
       set const fresh = f_.outputs[k] - m.alive;
       if (!fresh.meets(f_.useful[t_]) || in_vain(k, m)) continue;
-      if (ahead_) run_op(k, m, lack, pinned, true);
-      else skipped_ = std::min(skipped_, m.time + f_.time[k] + f_.bound(t_, m.alive | fresh));
+      // What is made is paid for, whatever is dropped for it.
+      auto with = f_.lack_of(t_, m.alive | fresh);
+      with.time += f_.time[k];
+      with.coming = fresh;
+      double const least = m.time + f_.to_go[t_] + with.time;
+      if (!ahead_) skipped_ = std::min(skipped_, least);
+      else if (least < cut()) run_op(k, m, with, pinned, true);
     }
   }
 

@@ -78,7 +78,11 @@ struct value_set {
   friend constexpr value_set operator|(value_set a, value_set const& b) { return a |= b; }
   friend constexpr value_set operator&(value_set a, value_set const& b) { return a &= b; }
   friend constexpr value_set operator-(value_set a, value_set const& b) { return a -= b; }
-  friend constexpr bool operator==(value_set const&, value_set const&) = default;
+  friend constexpr bool operator==(value_set const& a, value_set const& b) {
+    for (std::size_t i = 0; i < Words; ++i)
+      if (a.words[i] != b.words[i]) return false;
+    return true;
+  }
 };
 
 /// A part of a block's answer that a search must keep: by phase, which values are settled, and which of them are alive
@@ -136,6 +140,7 @@ struct remat_facts {
   /// What is missing and must be made again, directly or for something else, and what that adds to the bound.
   struct lack {
     set missing, wanted;  ///< wanted: what is missing if it is not alive
+    set coming;           ///< about to be alive
     double time = 0;
   };
   /// What is missing and is read by something missing as well must be there when that is made: it is then held up to its
@@ -180,7 +185,7 @@ struct remat_facts {
       if (maker[v] < 0) return;  // gone for good: the time is `never`
       auto const& reads_again = inputs[static_cast<std::size_t>(maker[v])];
       l.wanted |= reads_again;
-      open |= reads_again - alive - l.missing;
+      open |= reads_again - alive - l.missing - l.coming;
     }
   }
   /// Proved: from phase t on, with these values alive, no less time than this. `never` where something is lost.
