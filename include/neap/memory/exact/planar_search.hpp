@@ -290,11 +290,14 @@ class planar_search final : public record_search {
       for (auto leaf : block) set |= std::uint32_t{1} << item_of_[leaf];
       blocks_.push_back(set);
     });
+    // Where there are few ways each has more ways on.
+    left_ = std::max(least_dealt, 4 * width_ / ways_.size());
+    least_chance_ = rarest_chance * static_cast<double>(least_dealt) / static_cast<double>(left_);
     detail::sort_list(blocks_);
     guesses_ = guesses_at(blocks_);
     from_ = static_cast<std::uint32_t>(next_ - 1);
     dealing_.clear();
-    left_ = most_dealt, tried_ = 1;
+    tried_ = 1;
     open_.resize(guesses_->size());
     for (std::uint32_t k = 0; k < open_.size(); ++k) open_[k] = k;
     rest const all{static_cast<std::uint32_t>((std::uint64_t{1} << blocks_.size()) - 1),
@@ -329,7 +332,7 @@ class planar_search final : public record_search {
         bytes[k] += size_of(leaf);
         if (leaf >= ground_.count()) free[k] += size_of(leaf);
       }
-    double const rarest = least_chance * rarity(count + m.beginning.size() + (m.free != 0));  // rarer ones are not tried
+    double const rarest = least_chance_ * rarity(count + m.beginning.size() + (m.free != 0));  // rarer ones are not tried
     for (std::uint32_t set = 1; set + 1 < std::uint32_t{1} << count; ++set) {
       auto const size = static_cast<std::size_t>(std::popcount(set));
       double const others = choices(count - 1, size - 1);
@@ -395,7 +398,7 @@ class planar_search final : public record_search {
     bool together = false;  // all that is left has been tried as one stretch
     auto const try_together = [&] {
       together = true;
-      if (chance * whole < least_chance * sum) return;
+      if (chance * whole < least_chance_ * sum) return;
       std::uint32_t items = 0;
       for (std::size_t k = 0; k < blocks_.size(); ++k)
         if (blocks_.size() > most_blocks || (left.blocks >> k & 1)) items |= blocks_[k];
@@ -406,7 +409,7 @@ class planar_search final : public record_search {
       auto const g = (*guesses_)[open_[o]];
       if ((g.blocks >> at & 1) == 0) continue;
       if (!together && whole > g.weight) try_together();
-      if (chance * g.weight < least_chance * sum) break;
+      if (chance * g.weight < least_chance_ * sum) break;
       rest const behind{left.blocks & ~g.blocks, left.beginning & ~g.put.beginning, left.free - g.put.free};
       for (auto k = first; k < end; ++k) {
         auto const& next = (*guesses_)[open_[k]];
@@ -525,8 +528,8 @@ class planar_search final : public record_search {
     }
   }
 
-  static constexpr int most_dealt = 12;
-  static constexpr double least_chance = 1.0 / 256;
+  static constexpr std::size_t least_dealt = 12;
+  static constexpr double rarest_chance = 1.0 / 256;
   static constexpr double unknown = 1.0 / 16;
 
   search_ground<Unit> const& ground_;
@@ -554,7 +557,8 @@ class planar_search final : public record_search {
   std::vector<std::uint32_t> open_;  // guesses, by deal after deal
 
   std::uint32_t from_ = 0;   // the way that goes on
-  int left_ = 0;             // ways on that it may yet have
+  std::size_t left_ = 0;     // ways on that it may yet have
+  double least_chance_ = 0;  // rarer ones are left out
   std::int64_t tried_ = 0;   // stretches put since `stop` was asked
   bool hopeless_ = true;
 };
