@@ -40,7 +40,7 @@ TEST_CASE("joined records hold those given one after the other, and nothing else
     auto const capacity = 97 * (load_of(records) + static_cast<std::int64_t>(rng() % 2));
     for (auto& r : records) r.size *= 97;  // few agree by chance as far as can be seen
     memory_problem const p(records);
-    auto const fillers = rng() % 2 ? detail::fillers_of(p, capacity) : std::vector<detail::filler>{};
+    auto const fillers = rng() % 2 ? detail::fillers_of(p, capacity) : plain_vector<detail::filler>{};
     auto const out = detail::joined_by_size(p, fillers, 1);
     CAPTURE(round);
     auto const& q = out.records;

@@ -32,7 +32,9 @@ using graph = basic_graph<standard_operators>;
 namespace detail {
 template <class... Op>
 constexpr bool is_name_among(std::string_view name, type_list<Op...>) {
-  return ((name == Op::name) || ...);
+  for (std::string_view const other : {std::string_view(Op::name)...})
+    if (name == other) return true;
+  return false;
 }
 /// Whether a standard operator has this name.
 inline bool is_standard_name(std::string_view name) { return is_name_among(name, op::standard_list{}); }

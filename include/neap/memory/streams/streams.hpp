@@ -4,6 +4,7 @@
 // different streams needs a wait (an event) on the device: it has a price in bytes.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/memory/exact/probes.hpp>
 #include <neap/memory/exact/search.hpp>
 #include <neap/memory/exact/window_search.hpp>
@@ -203,8 +204,8 @@ inline memory_plan greedy_conflicts(conflict_problem const& p, std::vector<std::
 
 inline window_search window_search_of(conflict_problem const& p,
                                       std::vector<std::vector<std::uint32_t>> const& moments) {
-  std::vector<window_search::record> records;
-  std::vector<window_search::piece> pieces;
+  plain_vector<window_search::record> records;
+  plain_vector<window_search::piece> pieces;
   for (std::uint32_t i = 0; i < p.count(); ++i) records.push_back({i, p.size[i], p.alignment_of(i), p.fixed_of(i)});
   for (std::size_t x = 0; x < p.part_from.size(); ++x) pieces.push_back({0, 0, p.part_from[x], p.part_to[x]});
   return {std::move(records), std::move(pieces), p.part_begin,
