@@ -160,3 +160,30 @@ TEST_CASE("trees of the same orders have one hash") {
     CHECK(seen[0] == seen[1]);
   }
 }
+
+TEST_CASE("a copy has the orders of its tree, with the leaves named anew") {
+  std::mt19937_64 rng(9);
+  for (int round = 0; round < 200; ++round) {
+    neap::detail::pq_tree tree, other;
+    order parts;
+    for (std::uint32_t id = 0; id < 6; ++id) parts.push_back(tree.leaf(id));
+    auto root = tree.in_any_order(parts);
+    for (int step = 0; step < 3; ++step) {  // pairs that must be neighbours, each in the place of itself
+      auto const a = static_cast<std::uint32_t>(rng() % 6), b = static_cast<std::uint32_t>(rng() % 6);
+      if (a == b) continue;
+      std::vector<char> marked(6, 0);
+      marked[a] = marked[b] = 1;
+      auto const by = tree.in_any_order({tree.leaf(a), tree.leaf(b)});
+      tree.label(root, marked);
+      if (auto const next = tree.replace(root, by); next != neap::detail::pq_tree::none) root = next;
+    }
+    other.leaf(0);  // what is there already stays apart
+    auto const copy = other.copy(tree, root, [](std::uint32_t id) { return id + 6; });
+    auto expected = std::set<order>{};
+    for (auto o : orders_of(tree, root)) {
+      for (auto& id : o) id += 6;
+      expected.insert(o);
+    }
+    CHECK(orders_of(other, copy) == expected);
+  }
+}

@@ -206,7 +206,7 @@ class portfolio {
       auto wide = wide_ground_of(p, orders[k], unit);
       if (k == 0) {
         by_gaps_ = plain && tricks.fill && many_fill_gaps(wide);
-        // It guesses wrong a few times among the boundaries: if these are many, it finds nothing in time.
+        // Where boundaries are many, the right way falls behind at one of them.
         planar_ = plain && tricks.planar && wide.sections <= 128;
       }
       hold(wide);

@@ -18,11 +18,11 @@
 //             own are rare, and against it as much as it could have been dealt otherwise. Of t records in all there are
 //             about 1 / t^3 as many as of one
 //   free bytes  what a section leaves free is handed over like what is placed, but lives in one section only; a stretch
-//             where free bytes begin has all that are left, or as many as fall or rise there at once, or as many as ended
-//             in it
-//   beam      of all ways at a boundary the likeliest go on, as many in each search as in two before, forth and back in
-//             time in turn. Wrong ways meet fewer sums that agree, and fall behind (the M-algorithm of sequential
-//             decoding: Anderson and Mohan 1984)
+//             where free bytes begin has all of the section, or as many as fall or rise there at once, or as many as ended
+//             in it; other numbers are less likely
+//   beam      of all ways at a boundary the likeliest go on. Wrong ways meet fewer sums that agree, and fall behind (the
+//             M-algorithm of sequential decoding: Anderson and Mohan 1984). One search forth in time, one back, then two
+//             with twice as many ways
 //
 // It finds packings and proves nothing.
 #pragma once
@@ -72,11 +72,12 @@ class planar_search final : public record_search {
     hopeless_ = false;
   }
 
-  /// Goes on from where it stopped. `stop(nodes)` is asked after each step; true ends this run with `spent`.
+  /// Goes on from where it stopped. A node is a stretch that was tried; `stop(nodes)` is asked for each behind the way or
+  /// boundary that it is of, and true ends this run with `spent`.
   constexpr ruling run(stop_asked& stop) override {
     while (!hopeless_) {
       if (next_ == ways_.size()) {
-        if (ways_.empty() || at_ == 0) begin_search();
+        if (ways_.empty()) begin_search();
         else go_on();
         if (!ways_.empty() && at_ == ground_.sections) {
           put_down();
@@ -93,9 +94,14 @@ class planar_search final : public record_search {
   constexpr std::int64_t offset(std::size_t record) const override { return offsets_[record]; }
 
  private:
-  static constexpr std::size_t most_blocks = 13, most_guesses = 256;
-  static constexpr std::ptrdiff_t most_unknown = 8;
-  static constexpr double least_used = 6;  // times as much as is free
+  static constexpr std::size_t first_width = 16, most_widenings = 16;
+  static constexpr std::size_t least_dealt = 12;      // ways on that a way may have
+  static constexpr std::size_t most_blocks = 13;      // that are dealt; more are one stretch
+  static constexpr std::size_t most_guesses = 256;    // for the blocks of a way
+  static constexpr std::ptrdiff_t most_unknown = 8;   // sets that leave free bytes of which nothing tells
+  static constexpr double unknown_chance = 1.0 / 16;  // of such free bytes
+  static constexpr double rarest_chance = 1.0 / 256;  // of a deal among those of its way
+  static constexpr double least_used = 6;             // times as much as is free
   static constexpr std::uint32_t none = pq_tree::none;
 
   struct summed {
@@ -138,9 +144,13 @@ class planar_search final : public record_search {
     Unit free = 0;
   };
   struct guess {
-    std::uint32_t blocks;
+    std::uint32_t blocks;  // as a set
     stretch put;
-    double weight;
+    double weight;  // how much likelier than others
+  };
+  struct guess_list {
+    state_hash key;  // of the blocks
+    std::vector<guess> guesses;
   };
   struct dealt {  // for put_down
     std::uint32_t root, by;
@@ -220,8 +230,8 @@ class planar_search final : public record_search {
   /// The next search, of more ways, the other way in time.
   constexpr void begin_search() {
     way_ = level_ % 2;
-    width_ = std::size_t{16} << (level_ / 2);
-    ++level_;
+    width_ = first_width << std::min(level_ / 2, most_widenings);
+    ++level_, tried_ = 1;
     tree_.shrink({}), free_bytes_.clear(), stories_.clear(), told_.clear();
     at_ = 1;
     ways_.assign(1, {first_root(), 1, none});
@@ -254,7 +264,7 @@ class planar_search final : public record_search {
     tree_.add_leaves(root, alive_);
     for (auto leaf : alive_)
       if (leaf >= ground_.count()) items_.push_back(leaf);
-    marked_.resize(ground_.count() + free_bytes_.size() + 64, 0);
+    marked_.resize(ground_.count() + free_bytes_.size() + 2 * most_items, 0);  // with what will be put there
     item_of_.resize(marked_.size(), 0);
     for (std::uint32_t k = 0; k < items_.size(); ++k) item_of_[items_[k]] = k;
   }
@@ -296,8 +306,7 @@ class planar_search final : public record_search {
     detail::sort_list(blocks_);
     guesses_ = guesses_at(blocks_);
     from_ = static_cast<std::uint32_t>(next_ - 1);
-    dealing_.clear();
-    tried_ = 1;
+    dealing_.clear(), ++tried_;
     open_.resize(guesses_->size());
     for (std::uint32_t k = 0; k < open_.size(); ++k) open_[k] = k;
     rest const all{static_cast<std::uint32_t>((std::uint64_t{1} << blocks_.size()) - 1),
@@ -308,7 +317,8 @@ class planar_search final : public record_search {
   constexpr std::vector<guess> const* guesses_at(std::vector<std::uint32_t> const& blocks) {
     state_hash key;
     for (auto block : blocks) key.add(block, 0);
-    for (auto k = now().ending.size(); k < items_.size(); ++k) key.add(k, static_cast<std::uint64_t>(size_of(items_[k])));
+    for (auto k = now().ending.size(); k < items_.size(); ++k)
+      key.add(k, static_cast<std::uint64_t>(size_of(items_[k])));
     for (std::size_t k = 0; k < known_count_; ++k)
       if (known_[k].key == key) return &known_[k].guesses;
     if (known_.size() == known_count_) known_.emplace_back();
@@ -332,7 +342,8 @@ class planar_search final : public record_search {
         bytes[k] += size_of(leaf);
         if (leaf >= ground_.count()) free[k] += size_of(leaf);
       }
-    double const rarest = least_chance_ * rarity(count + m.beginning.size() + (m.free != 0));  // rarer ones are not tried
+    double const rarest =
+        least_chance_ * rarity(count + m.beginning.size() + (m.free != 0));  // rarer ones are not tried
     for (std::uint32_t set = 1; set + 1 < std::uint32_t{1} << count; ++set) {
       auto const size = static_cast<std::size_t>(std::popcount(set));
       double const others = choices(count - 1, size - 1);
@@ -355,8 +366,8 @@ class planar_search final : public record_search {
       for (std::size_t k = 0; k < frees.size(); ++k) {
         if (frees[k] > std::min(sum, m.free) || among(k, frees[k])) continue;
         Unit const rest = sum - frees[k];
-        for (auto s = std::lower_bound(m.sums.begin(), m.sums.end(), summed{rest, 0}); s != m.sums.end() && s->sum == rest;
-             ++s)
+        for (auto s = std::lower_bound(m.sums.begin(), m.sums.end(), summed{rest, 0});
+             s != m.sums.end() && s->sum == rest; ++s)
           if (s->set != 0) add(s->set, frees[k], evidence_of(static_cast<std::size_t>(std::popcount(s->set)), rest));
           else add(0, frees[k], sum == ends ? 1 : static_cast<double>(sum));
       }
@@ -367,7 +378,8 @@ class planar_search final : public record_search {
         auto const end = std::lower_bound(begin, in.end(), summed{sum, 0});
         if (end - begin > most_unknown) continue;
         for (auto s = begin; s != end; ++s)
-          if (!among(frees.size(), sum - s->sum)) add(s->set, sum - s->sum, unknown / static_cast<double>(end - begin));
+          if (!among(frees.size(), sum - s->sum))
+            add(s->set, sum - s->sum, unknown_chance / static_cast<double>(end - begin));
       }
     }
     std::stable_sort(out.begin(), out.end(), [](guess const& a, guess const& b) { return a.weight > b.weight; });
@@ -440,8 +452,8 @@ class planar_search final : public record_search {
   }
   constexpr void add_candidate(std::uint32_t root, double likelihood) {
     --left_;
-    candidate c{likelihood, {}, from_, static_cast<std::uint32_t>(pool_.size()),
-                static_cast<std::uint32_t>(dealing_.size())};
+    candidate c{
+        likelihood, {}, from_, static_cast<std::uint32_t>(pool_.size()), static_cast<std::uint32_t>(dealing_.size())};
     c.state.add(0, tree_.hash(
                        root,
                        [&](std::uint32_t leaf) {
@@ -479,7 +491,8 @@ class planar_search final : public record_search {
         free.push_back(free_bytes_[leaf - ground_.count()]);
         return static_cast<std::uint32_t>(ground_.count() + free.size() - 1);
       });
-      ways.push_back({kept, c.likelihood / candidates_.front().likelihood, static_cast<std::uint32_t>(stories_.size())});
+      ways.push_back(
+          {kept, c.likelihood / candidates_.front().likelihood, static_cast<std::uint32_t>(stories_.size())});
       stories_.push_back({from.story, static_cast<std::uint32_t>(told_.size()), c.count});
       for (std::uint32_t k = 0; k < c.count; ++k) told_.push_back(pool_[c.first + k]);
       tree_.shrink(nodes), free_bytes_.resize(free_count);
@@ -508,7 +521,7 @@ class planar_search final : public record_search {
         root = put(root, s, path.back().by);
       }
     }
-    std::vector<std::uint32_t> rank(ground_.count() + free_bytes_.size(), 0), put;
+    std::vector<std::uint32_t> rank(ground_.count() + free_bytes_.size(), 0), begun;
     auto order = tree_.arranged(root, rank);
     for (auto k = path.size();; --k) {
       Unit top = 0;
@@ -519,18 +532,14 @@ class planar_search final : public record_search {
       if (k == 0) return;
       auto const& f = path[k - 1];
       for (std::uint32_t at = 0; at < order.size(); ++at) rank[order[at]] = at;
-      put.clear();
-      tree_.add_leaves(f.by, put);
+      begun.clear();
+      tree_.add_leaves(f.by, begun);
       std::uint32_t least = none;
-      for (auto leaf : put) least = std::min(least, rank[leaf]);
+      for (auto leaf : begun) least = std::min(least, rank[leaf]);
       for (auto leaf : f.leaves) rank[leaf] = least;
       order = tree_.arranged(f.root, rank);
     }
   }
-
-  static constexpr std::size_t least_dealt = 12;
-  static constexpr double rarest_chance = 1.0 / 256;
-  static constexpr double unknown = 1.0 / 16;
 
   search_ground<Unit> const& ground_;
   std::array<std::vector<moment>, 2> moments_;  // forth and back
@@ -539,7 +548,7 @@ class planar_search final : public record_search {
   std::vector<way> ways_;
   std::size_t next_ = 0;  // of the ways
   std::vector<candidate> candidates_;
-  std::vector<stretch> pool_, told_, dealing_;
+  std::vector<stretch> pool_, told_, dealing_;  // of candidates, of stories, of the deal at work
   std::vector<story> stories_;
   failed_states seen_;
   pq_tree tree_;
@@ -547,19 +556,15 @@ class planar_search final : public record_search {
   std::vector<Unit> offsets_;
   std::vector<std::uint32_t> alive_, parts_, items_, item_of_, blocks_;
   std::vector<char> marked_;
-  struct guesses {
-    state_hash key;  // of blocks
-    std::vector<guess> guesses;
-  };
-  std::vector<guesses> known_;  // at the boundary
+  std::vector<guess_list> known_;  // at the boundary; behind their count: room for more
   std::size_t known_count_ = 0;
+  // Of the way that goes on: its guesses; those that can still be, deal by deal; the ways on that it may yet have.
+  std::uint32_t from_ = 0;
   std::vector<guess> const* guesses_ = nullptr;
-  std::vector<std::uint32_t> open_;  // guesses, by deal after deal
-
-  std::uint32_t from_ = 0;   // the way that goes on
-  std::size_t left_ = 0;     // ways on that it may yet have
-  double least_chance_ = 0;  // rarer ones are left out
-  std::int64_t tried_ = 0;   // stretches put since `stop` was asked
+  std::vector<std::uint32_t> open_;
+  std::size_t left_ = 0;
+  double least_chance_ = 0;  // rarer deals are left out
+  std::int64_t tried_ = 0;   // stretches, since `stop` was asked
   bool hopeless_ = true;
 };
 
