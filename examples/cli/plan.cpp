@@ -6,6 +6,7 @@
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/fission_sweep.hpp>
 #include <neap/mutate/later.hpp>
+#include <neap/mutate/lift.hpp>
 #include <neap/mutate/magis_moves.hpp>
 #include <neap/mutate/no_moves.hpp>
 #include <neap/mutate/rematerialize.hpp>
@@ -64,7 +65,8 @@ bool has_known_ops(neap::graph const& g) {
 }
 
 moves_t pipeline(std::string const& names, double link, neap::graph const& g, std::string const& file) {
-  bool remat = false, swap = false, fission = false, rules = false, undo = false, order = false;
+  bool remat = false, swap = false, fission = false, rules = false, undo = false, order = false, factor = false,
+       lift = false;
   for (std::size_t at = 0; at <= names.size();) {
     auto const end = std::min(names.find(',', at), names.size());
     auto const name = names.substr(at, end - at);
@@ -76,7 +78,11 @@ moves_t pipeline(std::string const& names, double link, neap::graph const& g, st
     else if (name == "rules") rules = true;
     else if (name == "undo") undo = true;
     else if (name == "reorder") order = true;
-    else throw refused{"--moves: \"" + name + "\" is not known: all, remat, swap, fission, rules, undo, reorder"};
+    else if (name == "factor") factor = true;
+    else if (name == "lift") lift = true;
+    else
+      throw refused{"--moves: \"" + name +
+                    "\" is not known: all, remat, swap, fission, factor, lift, rules, undo, reorder"};
   }
   using namespace neap;
   std::optional<moves_t> moves;
@@ -87,6 +93,8 @@ moves_t pipeline(std::string const& names, double link, neap::graph const& g, st
   // A sweep over fissions takes as long as hundreds of the others; seeds are fissions already.
   if (fission && moves) with(neap::fission{} | truncate(8) | later);
   else if (fission) with(neap::fission{} | truncate(32));
+  if (factor) with(fission_factor{} | truncate(8));
+  if (lift) with(neap::lift{} | truncate(8));
   if (undo) with(undo_moves | truncate(8));
   if (order) with(reorder{} | truncate(8));
   if (rules) {
@@ -361,7 +369,7 @@ void add_plan(CLI::App& app, int& exit) {
   time->capture_default_str();
   command
       ->add_option("--moves", o->moves,
-                   "all (remat,swap,fission,reorder), or some of remat,swap,fission,reorder,undo,rules")
+                   "all (remat,swap,fission,reorder), or some of remat,swap,fission,factor,lift,reorder,undo,rules")
       ->capture_default_str();
   command
       ->add_option(

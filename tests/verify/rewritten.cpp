@@ -5,6 +5,7 @@
 #include <neap/import/plan_file.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/chain.hpp>
+#include <neap/mutate/lift.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/taso_rules.hpp>
@@ -18,7 +19,9 @@
 #include "../support/differences.hpp"
 #include "../support/plain_run.hpp"
 #include "../support/random_algebra.hpp"
+#include "../support/random_fission.hpp"
 #include "../support/sanitized.hpp"
+#include "../support/wrong_parts.hpp"
 
 #include <doctest/doctest.h>
 
@@ -157,6 +160,119 @@ TEST_CASE("wrong rewrites are refused, before and behind right ones") {
   }
   CHECK(refused > testing::cases(500));
   CHECK(right > testing::cases(20));
+}
+
+namespace {
+
+/// One of the mutations that a mutator yields, drawn; nothing if it yields none, or cannot be applied.
+template <class M>
+std::optional<candidate<graph>> after_one_of(M const& moves, candidate<graph> const& c, random_stream& draw) {
+  std::vector<mutation_of<stream_of<M, graph>>> all;
+  auto stream = moves(c);
+  while (auto m = stream.next()) all.push_back(*m);
+  if (all.empty()) return std::nullopt;
+  auto e = apply_mutation(all[draw.below(static_cast<std::uint32_t>(all.size()))], c);
+  if (!e) return std::nullopt;
+  return judged(std::move(e->graph), std::move(e->order));
+}
+/// The same of fissions, of which many do not go together.
+std::optional<candidate<graph>> after_a_fission(candidate<graph> const& c, random_stream& draw) {
+  for (int tries = 0; tries < 12; ++tries)
+    if (auto const f = random_fission_of_some(c, dimension_graph(c.graph), draw))
+      if (auto e = f->apply(c)) return judged(std::move(e->graph), std::move(e->order));
+  return std::nullopt;
+}
+/// How many parts run of ops that rules have made.
+std::size_t parts_of_rewritten(graph const& g) {
+  std::size_t n = 0;
+  for (auto o : g.ops()) n += g.record(o).rewritten && g.record(o).part != nothing<part_id>;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("plans of what rules have made and fission has cut are right, as files too") {
+  constexpr auto others = chain(rematerialize{}, neap::swap{}, fission_factor{}, lift{});
+  std::size_t parts = 0, steps = 0, nested = 0;
+  host_backend backend;
+  for (std::uint64_t seed = 0; seed < testing::cases(250u); ++seed) {
+    CAPTURE(seed);
+    auto const known = random_algebra(seed).make(8 + seed % 16);
+    auto const original = seed % 2 ? aten_twin(known) : known;
+    auto c = judged(original);
+    random_stream draw(seed, 5);
+    for (int step = 0; step < 8; ++step) {
+      auto const next = step < 2             ? after_one_of(taso_rules{}, c, draw)
+                        : draw.below(3) != 0 ? after_a_fission(c, draw)
+                        : draw.below(2) == 0 ? after_one_of(taso_rules{}, c, draw)
+                                             : after_one_of(others, c, draw);
+      if (next) c = *next, ++steps;
+    }
+    parts += parts_of_rewritten(c.graph), nested += cut_again(c.graph);
+    auto const p = planned(c, original);
+    auto const verdict = verify_plan(original, p, device);
+    REQUIRE_MESSAGE(verdict.ok(), verdict.message());
+
+    plan_source from{"walk"};
+    from.durations = duration_source{{}, false, device};
+    auto const back = io::parse_plan(plan_json(p, from), "walk");
+    REQUIRE_MESSAGE(back.ok(), back.message());
+    auto const again = verify_plan(original, back->planned, device);
+    REQUIRE_MESSAGE(again.ok(), again.message());
+
+    bool runs = seed % 2 == 0;  // plainly: what nobody has moved out
+    for (auto o : c.graph.ops()) runs = runs && !c.graph.as<op::store>(o) && !c.graph.as<op::load>(o);
+    if (!runs) continue;
+    auto const sources = random_sources(original, seed);
+    auto const expected = run_plainly(original, given_order{}(original), sources, backend);
+    auto const got = run_plainly(c.graph, c.order, sources, backend);
+    CHECK(difference(expected.kept, got.kept) < 1e-9);
+    CHECK(difference(expected.sources, got.sources) < 1e-9);
+  }
+  CHECK(parts > testing::cases(150));
+  CHECK(steps > testing::cases(600));
+  CHECK(nested > testing::cases(3));
+}
+
+TEST_CASE("a wrong rewrite that runs in parts is refused, and so is a right one whose parts are wrong") {
+  constexpr rewriter wrong_ones =
+      using_rules<wrong::difference, wrong::first_twice, wrong::first_only, wrong::turned, wrong::half, wrong::commuted,
+                  wrong::doubled, wrong::turned_concat, wrong::linear, wrong::gone>;
+  std::size_t wrong_rule = 0, wrong_part = 0, right = 0;
+  host_backend backend;
+  for (std::uint64_t seed = 0; seed < testing::cases(600u); ++seed) {
+    CAPTURE(seed);
+    auto const original = random_algebra(seed).make(6 + seed % 12);
+    random_stream draw(seed, 6);
+    auto const sources = random_sources(original, seed);
+    auto const expected = run_plainly(original, given_order{}(original), sources, backend);
+    auto const is_right = [&](graph const& g, schedule const& order) {
+      auto const got = run_plainly(g, order, sources, backend);
+      return difference(expected.kept, got.kept) < 1e-9 && difference(expected.sources, got.sources) < 1e-9;
+    };
+    bool const by_rule = draw.below(2) != 0;
+    auto c = after_one_of(by_rule ? wrong_ones : rewriter(taso_rules{}), judged(original), draw);
+    if (!c) continue;
+    for (int tries = 0; tries < 6 && parts_of_rewritten(c->graph) == 0; ++tries)
+      if (auto next = after_a_fission(*c, draw); next && parts_of_rewritten(next->graph) > 0) c = next;
+    if (parts_of_rewritten(c->graph) == 0) continue;
+    if (by_rule) {
+      if (is_right(c->graph, c->order)) continue;  // a + a is a + b where b is a
+      CHECK_FALSE(verify_plan(original, planned(*c, original), device).ok());
+      ++wrong_rule;
+      continue;
+    }
+    edited<graph> const cut{c->graph, c->order};
+    each_mistake(cut, draw, 6, [&](graph const& g, schedule const& order, std::string const& what) {
+      CAPTURE(what);
+      bool const ok = verify_plan(original, planned(judged(g, order), original), device).ok();
+      if (ok) REQUIRE(is_right(g, order));
+      (ok ? right : wrong_part) += 1;
+    });
+  }
+  CHECK(wrong_rule > testing::cases(30));
+  CHECK(wrong_part > testing::cases(60));
+  CHECK(right < wrong_part / 20);
 }
 
 TEST_CASE("an op that nothing of the original is made of is refused") {

@@ -156,6 +156,7 @@ class part_builder {
     if (made == nothing<op_id>) return false;
     edit_.set_origin(made, g_.origin(o));
     edit_.set_part(made, row_of(o));
+    if (g_.record(o).rewritten) edit_.set_rewritten(made);
     if (remembered_[o] == no_id) remembered_[o] = edit_.remember_whole(o, fission_);
     edit_.set_whole(made, remembered_[o]);
     edit_.set_name(made, g_.name(o));

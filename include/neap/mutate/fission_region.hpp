@@ -13,9 +13,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/ir/dimension_graph.hpp>
-#include <neap/ir/operators/movement.hpp>
-#include <neap/ir/operators/parts.hpp>
-#include <neap/ir/operators/unary.hpp>
+#include <neap/mutate/serves_parts.hpp>
 #include <neap/plan/schedule.hpp>
 
 #include <algorithm>
@@ -67,23 +65,9 @@ class fission_axes {
  private:
   static constexpr std::int8_t two_axes = -2;
 
-  /// The op cuts, copies or joins what parts of another fission read or make: no op of the program's.
-  static bool serves_parts(op_graph const& g, op_id o) {
-    if (g.as<op::mul_scalar>(o)) {
-      auto const from = g.producer(g.inputs(o)[0]);
-      return from != nothing<op_id> && g.as<op::combine_into>(from);
-    }
-    if (!g.as<op::slice>(o) && !g.as<op::copy>(o)) return false;
-    auto const out = g.output(o);
-    if (g.uses(out).empty()) return !g.is_kept(out);
-    for (auto const& u : g.uses(out))
-      if (g.record(u.op).part != nothing<part_id> || serves_parts(g, u.op)) return true;
-    return false;
-  }
   /// One loop of the op runs along the component, and every output is a piece or can be combined.
   NEAP_ONCE void judge(op_graph const& g, op_id o) {
-    if (g.record(o).rewritten || serves_parts(g, o) || flow::stream(g, o) != op_stream::compute || g.as<op::wait>(o))
-      return;
+    if (serves_parts(g, o) || flow::stream(g, o) != op_stream::compute || g.as<op::wait>(o)) return;
     if (auto const p = g.record(o).part; p != nothing<part_id> && (!again_ || g.part(p).of != nothing<part_id>)) return;
     auto const in = g.inputs(o);
     auto const out = g.outputs(o);

@@ -1,13 +1,13 @@
 // MAGIS's five pipelines as constants, made of this library's mutators: the search is given them as any other pipeline.
-// (Its two fission mutators, one that makes regions and one that changes how often they are cut, are one here: `fission`
-// yields every number of parts. Its rules for swapping and recomputation are `rematerialize` and `swap`, what undoes them
-// `de_rematerialize` and `de_swap`.)
+// (Its rules for swapping and recomputation are `rematerialize` and `swap`, what undoes them `de_rematerialize` and
+// `de_swap`. Where its regions would be nested too deep, it dissolves the deepest level: `lift`.)
 //
 //   auto const found = optimize(step, mlynar, memory_limit::of_original(0.4));
 #pragma once
 
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/fission_sweep.hpp>
+#include <neap/mutate/lift.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/taso_rules.hpp>
@@ -20,15 +20,18 @@ namespace neap::inline v0 {
 /// What takes recomputations and swaps back.
 inline constexpr auto undo_moves = zip(de_rematerialize{}, de_swap{});
 
+/// What cuts a stretch into parts, what changes how many they are, and what makes them whole again.
+inline constexpr auto fission_moves = chain(fission{}, fission_factor{}, lift{});
+
 /// MAGIS's default: fission, then swaps and recomputations, then rules and what undoes the former.
-inline constexpr auto mlynar = chain(fission{}, zip(swap{}, rematerialize{}), chain(taso_rules{}, undo_moves));
+inline constexpr auto mlynar = chain(fission_moves, zip(swap{}, rematerialize{}), chain(taso_rules{}, undo_moves));
 /// The same with bounded streams, rules and undoing in turn.
 inline constexpr auto sustr =
-    chain(fission{}, zip(swap{}, rematerialize{}) | truncate(100), zip(taso_rules{}, undo_moves) | truncate(100));
+    chain(fission_moves, zip(swap{}, rematerialize{}) | truncate(100), zip(taso_rules{}, undo_moves) | truncate(100));
 /// One of each kind in turn, 200 at most.
-inline constexpr auto chen = zip(fission{}, zip(swap{}, rematerialize{}), taso_rules{}, undo_moves) | truncate(200);
+inline constexpr auto chen = zip(fission_moves, zip(swap{}, rematerialize{}), taso_rules{}, undo_moves) | truncate(200);
 /// Fission alone.
-inline constexpr auto ines = fission{};
+inline constexpr auto ines = fission_moves;
 /// All but fission.
 inline constexpr auto texas = chain(zip(swap{}, rematerialize{}), chain(taso_rules{}, undo_moves));
 

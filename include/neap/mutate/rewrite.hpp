@@ -2,11 +2,12 @@
 // place of a list of rules (mutate/pattern.hpp says how rules are written), in the order of the schedule, each when it is
 // drawn. Rules are looked up by the operator of their root.
 //
-// Where a rule applies: the ops are whole ops of known operators, values between them are read by them alone (views may be
-// read by others too: they cost nothing), and the rule's condition holds. What must hold besides is seen when it is applied:
-// shape rules accept the new ops, the result has the old one's type, every reader of the old result can read the new one as
-// it lies in memory (else it is copied), nobody updates the old result's storage in place if the new one shares another, and
-// there is an order in which every reader of a storage still comes before the op that updates it.
+// Where a rule applies: the ops are whole ops of known operators, and none that cuts or joins parts; values between them are
+// read by them alone (views may be read by others too: they cost nothing), and the rule's condition holds. What must hold
+// besides is seen when it is applied: shape rules accept the new ops, the result has the old one's type, every reader of the
+// old result can read the new one as it lies in memory (else it is copied), nobody updates the old result's storage in place
+// if the new one shares another, and there is an order in which every reader of a storage still comes before the op that
+// updates it.
 //
 // A program with rewrites computes the same numbers in exact arithmetic, not the same bits. `checked(m)` has every
 // application evaluated in a finite field as well (ir/field_values.hpp): a rule that is wrong throws neap::error.
@@ -17,6 +18,7 @@
 #include <neap/ir/field_values.hpp>
 #include <neap/mutate/late_readers.hpp>
 #include <neap/mutate/pattern.hpp>
+#include <neap/mutate/serves_parts.hpp>
 #include <neap/schedule/incremental.hpp>
 
 #include <cstddef>
@@ -90,7 +92,9 @@ class rule_matcher {
       return is == v;
     }
     auto const o = g_.producer(v);
-    if (o == nothing<op_id> || g_.record(o).part != nothing<part_id> || !is_of(n, *g_.meaning(o).facets)) return false;
+    if (o == nothing<op_id> || g_.record(o).part != nothing<part_id> || !is_of(n, *g_.meaning(o).facets) ||
+        (!g_.parts().empty() && serves_parts(g_, o)))
+      return false;
     if (g_.output(o, n.output) != v || !is_floating(g_.type(v).element)) return false;
     if (n.slot >= 0) {
       auto& in = m_.slot_[static_cast<std::uint8_t>(n.slot)];

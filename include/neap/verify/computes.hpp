@@ -5,9 +5,11 @@
 #include <neap/verify/rewritten.hpp>
 #include <neap/verify/value_numbers.hpp>
 #include <neap/verify/violation.hpp>
+#include <neap/verify/whole_program.hpp>
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,9 +33,8 @@ inline bool same_arguments(op_graph const& original, op_id x, op_graph const& g,
   return true;
 }
 
-/// Compares the planned graph with the original, value by value; whether some of it is computed otherwise.
-/// O((ops + edges) log ops), and what evaluating rewritten pieces costs.
-inline bool check_what_is_computed(op_graph const& original, op_graph const& g, verification& out) {
+/// Compares a graph with another one, value by value; whether some of it is computed otherwise.
+inline bool check_values(op_graph const& original, op_graph const& g, verification& out) {
   using kind = violation_kind;
   auto const report = [&](kind k, op_id o, std::string what) {
     out.add({k, no_id, o, nothing<storage_id>, std::move(what)});
@@ -224,6 +225,37 @@ inline bool check_what_is_computed(op_graph const& original, op_graph const& g, 
         break;
       }
   return true;
+}
+
+/// Compares the planned graph with the original; whether some of it is computed otherwise. Where parts are not those of the
+/// original's ops, they may be those of what rules have made of it: then by way of that program (whole_program.hpp).
+/// O((ops + edges) log ops), and what evaluating rewritten pieces costs.
+inline bool check_what_is_computed(op_graph const& original, op_graph const& g, verification& out) {
+  bool const needed = whole_program(original, g).is_needed();  // else there is a good chance that it is not
+  verification direct;
+  bool const rewritten = !needed && check_values(original, g, direct);
+  auto const order = data_order(g);
+  std::optional<verification> by_way;
+  bool more = (needed || !direct.ok()) && g.runs_in_parts() && order.size() == g.op_count();
+  for (int choice = 0; more && choice < 4; ++choice) {
+    whole_program made(original, g, choice);
+    auto const whole = made.build(order);
+    more = made.has_more_choices();
+    if (!whole) continue;
+    verification of_whole, found;
+    check_values(original, *whole, of_whole);
+    check_values(*whole, g, found);
+    if (of_whole.ok() && found.ok()) return true;
+    if (by_way) continue;
+    for (auto v : of_whole.violations()) {
+      v.op = nothing<op_id>, v.message = "with its parts made whole, " + v.message;
+      found.add(std::move(v));
+    }
+    by_way = std::move(found);
+  }
+  if (needed && !by_way) check_values(original, g, direct);
+  for (auto const& v : (needed && by_way ? *by_way : direct).violations()) out.add(v);
+  return rewritten;
 }
 
 }  // namespace neap::inline v0::detail::verifying
