@@ -172,9 +172,9 @@ class planar_search final : public record_search {
   constexpr moment& now() { return moments_[way_][at_]; }
 
   /// The moments forth or back in time; false if that is not for this search.
-  constexpr bool look_at(std::size_t way, std::vector<Unit> const& free) {
-    way_ = way;
-    auto& moments = moments_[way];
+  constexpr bool look_at(std::size_t which, std::vector<Unit> const& free) {
+    way_ = which;
+    auto& moments = moments_[which];
     moments.assign(ground_.sections, moment{});
     for (std::uint32_t i = 0; i < ground_.count(); ++i) {
       moments[begin_of(i)].beginning.push_back(i);
@@ -182,7 +182,7 @@ class planar_search final : public record_search {
     }
     for (std::uint32_t s = 0; s < ground_.sections; ++s) {
       auto& m = moments[s];
-      auto const at = [&](std::uint32_t k) { return free[way == 0 ? k : ground_.sections - 1 - k]; };
+      auto const at = [&](std::uint32_t k) { return free[which == 0 ? k : ground_.sections - 1 - k]; };
       m.free = at(s);
       m.falls = std::max<Unit>(0, s + 1 < ground_.sections ? at(s) - at(s + 1) : 0);
       m.rises = std::max<Unit>(0, s > 0 ? at(s) - at(s - 1) : 0);
@@ -199,8 +199,8 @@ class planar_search final : public record_search {
     for (unsigned k = 1; k <= n && static_cast<double>(sums.size()) + choices(n, k) <= most_sets; ++k)
       for (std::uint64_t set = (std::uint64_t{1} << k) - 1; set < end;) {
         Unit sum = 0;
-        for (auto rest = set; rest != 0; rest &= rest - 1)
-          sum += ground_.size[records[static_cast<std::size_t>(std::countr_zero(rest))]];
+        for (auto more = set; more != 0; more &= more - 1)
+          sum += ground_.size[records[static_cast<std::size_t>(std::countr_zero(more))]];
         sums.push_back({sum, static_cast<std::uint32_t>(set)});
         auto const low = set & -set, carried = set + low;  // the next set of k
         set = carried | (((carried ^ set) >> 2) / low);
@@ -365,10 +365,10 @@ class planar_search final : public record_search {
       };
       for (std::size_t k = 0; k < frees.size(); ++k) {
         if (frees[k] > std::min(sum, m.free) || among(k, frees[k])) continue;
-        Unit const rest = sum - frees[k];
-        for (auto s = std::lower_bound(m.sums.begin(), m.sums.end(), summed{rest, 0});
-             s != m.sums.end() && s->sum == rest; ++s)
-          if (s->set != 0) add(s->set, frees[k], evidence_of(static_cast<std::size_t>(std::popcount(s->set)), rest));
+        Unit const records = sum - frees[k];
+        for (auto s = std::lower_bound(m.sums.begin(), m.sums.end(), summed{records, 0});
+             s != m.sums.end() && s->sum == records; ++s)
+          if (s->set != 0) add(s->set, frees[k], evidence_of(static_cast<std::size_t>(std::popcount(s->set)), records));
           else add(0, frees[k], sum == ends ? 1 : static_cast<double>(sum));
       }
       if (m.free == 0) continue;
