@@ -4,15 +4,16 @@
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
-#include <neap/memory/combine.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/memory/records.hpp>
 
-#include <algorithm>
 #include <cstdint>
 
 #if NEAP_READS_BODIES
+#include <neap/memory/combine.hpp>
 #include <neap/memory/exact/exact.hpp>
+
+#include <algorithm>
 #endif
 
 namespace neap::inline v0 {
