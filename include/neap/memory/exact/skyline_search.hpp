@@ -246,6 +246,37 @@ class skyline_search final : public record_search {
       if (j != k && meet(life(x[j]), mine)) least = std::min<Unit>(least, x[j].limit + ground_.size[x[j].record]);
     return least <= roof_ && raise(x[k], ground_.aligned(least, x[k].record));
   }
+  /// What hangs in the air lies in the end, record on record, on one that does not: lifts all of them at once to the least
+  /// offsets at which they can (Dijkstra's algorithm, from those that do not). Lifted one by one, two small records may lift
+  /// each other a few bytes at a time, up to the capacity. False if one can lie nowhere. O(entries^2).
+  constexpr bool ground_air(frame const& f) {
+    entry* const x = entries_of(f);
+    Unit const nowhere = roof_ + 1;
+    held_at_.assign(f.count, nowhere);  // of each entry the least offset known; of those on placed records their limit
+    in_air_.clear();
+    for (std::uint32_t k = 0; k < f.count; ++k)
+      if (x[k].base == x[k].limit) held_at_[k] = x[k].limit;
+      else in_air_.push_back(k);
+    auto const rest_on = [&](std::uint32_t below) {
+      Unit const top = held_at_[below] + ground_.size[x[below].record];
+      for (auto k : in_air_)
+        if (top < held_at_[k] && meet(life(x[below]), life(x[k])))
+          held_at_[k] = std::min(held_at_[k], std::max(x[k].limit, ground_.aligned(top, x[k].record)));
+    };
+    for (std::uint32_t k = 0; k < f.count; ++k)
+      if (x[k].base == x[k].limit) rest_on(k);
+    while (!in_air_.empty()) {
+      auto const least =
+          std::min_element(in_air_.begin(), in_air_.end(), [&](auto j, auto k) { return held_at_[j] < held_at_[k]; });
+      auto const k = *least;
+      *least = in_air_.back();
+      in_air_.pop_back();
+      if (held_at_[k] >= nowhere) return false;
+      rest_on(k);
+      if (held_at_[k] != x[k].limit && !raise(x[k], held_at_[k])) return false;
+    }
+    return true;
+  }
   constexpr bool raise(entry& x, Unit limit) {
     x.limit = limit;
     widen(changed_, life(x));
@@ -303,7 +334,11 @@ class skyline_search final : public record_search {
 
   /// Lifts until nothing more follows; then chosen_ is what to branch on. False if nothing fits any more.
   constexpr bool infer(frame const& f) {
-    for (;;) {
+    for (std::uint32_t rounds = 0;; ++rounds) {
+      if (tricks_.ground && rounds > f.count) {
+        if (!ground_air(f)) return false;
+        rounds = 0;
+      }
       if (!measure_floors(f, changed_)) return false;
       widen(unmet_, changed_);
       changed_ = {};
@@ -557,6 +592,9 @@ class skyline_search final : public record_search {
   std::vector<char> may_waste_;
   std::vector<std::int32_t> begun_;
   plain_vector<option> options_;
+  // Of those that hang in the air.
+  plain_vector<Unit> held_at_;
+  plain_vector<std::uint32_t> in_air_;
   // Of the present boundary: entries that end there as a list.
   std::vector<std::uint32_t> ending_, next_ending_;
   std::vector<Unit> left_sums_, right_sums_;
