@@ -300,9 +300,10 @@ class planar_search final : public record_search {
       for (auto leaf : block) set |= std::uint32_t{1} << item_of_[leaf];
       blocks_.push_back(set);
     });
-    // Where there are few ways each has more ways on.
+    // Where there are few ways each has more ways on; wider searches look at rarer ones.
     left_ = std::max(least_dealt, 4 * width_ / ways_.size());
-    least_chance_ = rarest_chance * static_cast<double>(least_dealt) / static_cast<double>(left_);
+    least_chance_ =
+        rarest_chance * static_cast<double>(least_dealt * first_width) / static_cast<double>(left_ * width_);
     detail::sort_list(blocks_);
     guesses_ = guesses_at(blocks_);
     from_ = static_cast<std::uint32_t>(next_ - 1);
