@@ -73,9 +73,9 @@ class part_lifter {
     settle_order();
     return true;
   }
-  /// After build().
+  /// After build(), once.
   template <class G>
-  edited<G> finish() && {
+  edited<G> finish() {
     return {G(std::move(edit_).finish()), std::move(out_)};
   }
   /// After build(): the fission of the new candidate that would make what there was, of whole ops that follow one another.
@@ -334,7 +334,7 @@ struct lift_of {
       auto const next = detail::innermost_of(g, fission);
       detail::part_lifter build(g, order, next);
       if (!build.build()) return std::nullopt;
-      out = std::move(build).template finish<G>();
+      out = build.template finish<G>();
       if (next == fission) return out;
     }
   }
@@ -359,7 +359,7 @@ struct factor_of {
     if (detail::innermost_of(c.graph, fission) != fission) return std::nullopt;
     detail::part_lifter build(c.graph, c.order, fission);
     if (!build.build()) return std::nullopt;
-    auto e = std::move(build).template finish<G>();
+    auto e = build.template finish<G>();
     auto again = build.undone(e.graph, e.order);
     if (!again || again->parts == parts) return std::nullopt;
     again->parts = parts;
