@@ -19,6 +19,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
+#include <neap/memory/exact/hanging.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/memory/sections.hpp>
 
@@ -275,37 +276,18 @@ class decision_search final : public record_search {
     }
   }
 
-  /// What hangs in the air must lie on something, and that in the end on a record that does not: the least offsets by which
-  /// all of them can, at once (Dijkstra's algorithm, from those that do not). Lifted one by one, two small records may lift
-  /// each other a few bytes at a time, up to the capacity. False if one of them can lie nowhere. O(entries^2).
+  /// Lifts all that hangs in the air to what can hold it. False if one of them can lie nowhere.
   constexpr bool ground_air() {
     frame& f = frames_.back();
     entry* const x = pool_.data() + f.entries;
-    raised_.clear();  // those in the air that are not settled: the least offset known, the record, its place in x
-    for (std::uint32_t k = 0; k < f.count; ++k)
-      if (x[k].air != 0) raised_.push_back({roof_, x[k].record, k});
-    auto const rest_on = [&](entry const& below) {
-      for (auto& r : raised_) {
-        Unit const top = below.limit + ground_.size[below.record];
-        if (top < r.limit && meet(below.record, r.record))
-          r.limit = std::min(r.limit, std::max(x[r.air].limit, ground_.aligned(top, r.record)));
-      }
-    };
-    for (std::uint32_t k = 0; !raised_.empty();) {
-      while (k < f.count && x[k].air != 0) ++k;
-      auto const least = std::min_element(raised_.begin(), raised_.end());
-      if (k < f.count && x[k].limit <= least->limit) {
-        rest_on(x[k++]);
-        continue;
-      }
-      entry settled = *least;
-      if (overflows(settled)) return false;
-      *least = raised_.back();
-      raised_.pop_back();
-      entry& own = x[settled.air];
-      if (own.limit != settled.limit) widen(f.untested, ground_.hull[own.record]);
-      own.limit = settled.limit;
-      rest_on(settled);
+    auto const& offsets = hanging_(
+        ground_, x, f.count, roof_, [](entry const& e) { return e.air != 0; },
+        [&](entry const& a, entry const& b) { return meet(a.record, b.record); });
+    for (std::uint32_t k = 0; k < f.count; ++k) {
+      if (x[k].air == 0) continue;
+      if (x[k].limit != offsets[k]) widen(f.untested, ground_.hull[x[k].record]);
+      x[k].limit = offsets[k];
+      if (overflows(x[k])) return false;
     }
     detail::sort_range(x, x + f.count);
     auto const where = f.untested;
@@ -491,6 +473,7 @@ class decision_search final : public record_search {
   std::vector<std::uint64_t> filled_;
   std::vector<Unit> offsets_;
   plain_vector<entry> raised_, dealt_;
+  hanging_records<Unit> hanging_;
   std::vector<std::uint32_t> part_of_;
   plain_vector<frame> parts_;
   bool hopeless_ = false;

@@ -25,6 +25,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/memory/exact/frames.hpp>
+#include <neap/memory/exact/hanging.hpp>
 #include <neap/memory/exact/meeting_height.hpp>
 #include <neap/memory/exact/neighbours.hpp>
 #include <neap/memory/exact/search.hpp>
@@ -246,35 +247,14 @@ class skyline_search final : public record_search {
       if (j != k && meet(life(x[j]), mine)) least = std::min<Unit>(least, x[j].limit + ground_.size[x[j].record]);
     return least <= roof_ && raise(x[k], ground_.aligned(least, x[k].record));
   }
-  /// What hangs in the air lies in the end, record on record, on one that does not: lifts all of them at once to the least
-  /// offsets at which they can (Dijkstra's algorithm, from those that do not). Lifted one by one, two small records may lift
-  /// each other a few bytes at a time, up to the capacity. False if one can lie nowhere. O(entries^2).
+  /// Lifts all that hangs in the air to what can hold it. False if one of them can lie nowhere.
   constexpr bool ground_air(frame const& f) {
     entry* const x = entries_of(f);
-    Unit const nowhere = roof_ + 1;
-    held_at_.assign(f.count, nowhere);  // of each entry the least offset known; of those on placed records their limit
-    in_air_.clear();
+    auto const& offsets = hanging_(
+        ground_, x, f.count, roof_ + 1, [](entry const& e) { return e.base != e.limit; },
+        [&](entry const& a, entry const& b) { return meet(life(a), life(b)); });
     for (std::uint32_t k = 0; k < f.count; ++k)
-      if (x[k].base == x[k].limit) held_at_[k] = x[k].limit;
-      else in_air_.push_back(k);
-    auto const rest_on = [&](std::uint32_t below) {
-      Unit const top = held_at_[below] + ground_.size[x[below].record];
-      for (auto k : in_air_)
-        if (top < held_at_[k] && meet(life(x[below]), life(x[k])))
-          held_at_[k] = std::min(held_at_[k], std::max(x[k].limit, ground_.aligned(top, x[k].record)));
-    };
-    for (std::uint32_t k = 0; k < f.count; ++k)
-      if (x[k].base == x[k].limit) rest_on(k);
-    while (!in_air_.empty()) {
-      auto const least =
-          std::min_element(in_air_.begin(), in_air_.end(), [&](auto j, auto k) { return held_at_[j] < held_at_[k]; });
-      auto const k = *least;
-      *least = in_air_.back();
-      in_air_.pop_back();
-      if (held_at_[k] >= nowhere) return false;
-      rest_on(k);
-      if (held_at_[k] != x[k].limit && !raise(x[k], held_at_[k])) return false;
-    }
+      if (x[k].limit != offsets[k] && !raise(x[k], offsets[k])) return false;
     return true;
   }
   constexpr bool raise(entry& x, Unit limit) {
@@ -592,9 +572,7 @@ class skyline_search final : public record_search {
   std::vector<char> may_waste_;
   std::vector<std::int32_t> begun_;
   plain_vector<option> options_;
-  // Of those that hang in the air.
-  plain_vector<Unit> held_at_;
-  plain_vector<std::uint32_t> in_air_;
+  hanging_records<Unit> hanging_;
   // Of the present boundary: entries that end there as a list.
   std::vector<std::uint32_t> ending_, next_ending_;
   std::vector<Unit> left_sums_, right_sums_;
