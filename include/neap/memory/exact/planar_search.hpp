@@ -205,7 +205,7 @@ class planar_search final : public record_search {
         auto const low = set & -set, carried = set + low;  // the next set of k
         set = carried | (((carried ^ set) >> 2) / low);
       }
-    std::sort(sums.begin(), sums.end());
+    detail::sort_list(sums);
   }
   /// Of n things k.
   static constexpr double choices(std::size_t n, std::size_t k) {
@@ -383,7 +383,7 @@ class planar_search final : public record_search {
             add(s->set, sum - s->sum, unknown_chance / static_cast<double>(end - begin));
       }
     }
-    std::stable_sort(out.begin(), out.end(), [](guess const& a, guess const& b) { return a.weight > b.weight; });
+    detail::sort_list(out, [](guess const& a, guess const& b) { return a.weight > b.weight; });
     if (out.size() > most_guesses) out.resize(most_guesses);
   }
 
@@ -468,8 +468,7 @@ class planar_search final : public record_search {
 
   /// To the next boundary, with the likeliest ways.
   constexpr void go_on() {
-    std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [](candidate const& a, candidate const& b) { return a.likelihood > b.likelihood; });
+    detail::sort_list(candidates_, [](candidate const& a, candidate const& b) { return a.likelihood > b.likelihood; });
     seen_.clear();
     std::vector<way> ways;
     pq_tree trees;
