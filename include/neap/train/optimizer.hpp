@@ -107,9 +107,7 @@ struct lion {
 };
 
 /// What a state of the weight's shape is: f64 for f64 weights, f32 for all others.
-inline tensor_type state_like(tensor const& weight) {
-  return {weight.element() == dtype::f64 ? dtype::f64 : dtype::f32, weight.shape()};
-}
+inline tensor_type state_like(tensor const& weight) { return {computed_in(weight.element()), weight.shape()}; }
 
 /// Shazeer and Stern 2018, without a first moment: of a matrix (the first axis of a weight by all others) the second moment
 /// is kept as means of rows and columns, next to nothing beside what adam keeps; of weights of one axis as it is. Steps are

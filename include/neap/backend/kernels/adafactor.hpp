@@ -173,10 +173,10 @@ struct adafactor_length {
 
 /// Where what an update needs lies in its workspace, in bytes.
 struct adafactor_places {
-  bytes_t partial, sums, columns, end;
+  bytes_t partial, columns, end;
   adafactor_places(weight_matrix const& m, dtype state) {
     auto const groups = row_groups(m.rows).count;
-    partial = 64, sums = partial + align_up(groups * 16, 64), columns = sums;
+    partial = 64, columns = partial + align_up(groups * 16, 64);
     end = columns + checked_mul(groups * m.columns, size_of(state));
   }
 };
@@ -186,8 +186,7 @@ struct adafactor_places {
 /// Bytes of workspace of adafactor_update for a weight of this type.
 inline bytes_t adafactor_workspace(tensor_type const& weight) {
   detail::weight_matrix const m(weight.dims);
-  auto const state = weight.element == dtype::f64 ? dtype::f64 : dtype::f32;
-  return m.count() == 0 ? 0 : detail::adafactor_places(m, state).end;
+  return m.count() == 0 ? 0 : detail::adafactor_places(m, computed_in(weight.element)).end;
 }
 
 /// One step of Adafactor, as above; the weight decays by rate * decay. `column` has the means of the columns (of a weight

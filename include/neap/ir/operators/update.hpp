@@ -222,9 +222,8 @@ struct adafactor {
     detail::require_dense(c, 0), detail::require_dense(c, 1);
     c.require(c.in(1) == weight, "the gradient must be ", weight, ", was given ", c.in(1));
     neap::detail::weight_matrix const m(weight.dims);
-    auto const element = weight.element == dtype::f64 ? dtype::f64 : dtype::f32;
     for (int k = 0; k < states; ++k) {
-      tensor_type const wanted{element, {k == 0 ? m.columns : m.rows}};
+      tensor_type const wanted{computed_in(weight.element), {k == 0 ? m.columns : m.rows}};
       c.require(c.in(2 + k) == wanted, "the means of ", k == 0 ? "columns" : "rows", " must be ", wanted,
                 ", was given ", c.in(2 + k));
       detail::require_dense(c, 2 + k);
