@@ -244,11 +244,10 @@ class op_graph {
   /// What parts were cut from. Rows may be left without a part, and parts that were read from a text have none.
   std::span<whole_op const> wholes() const { return span_of(wholes_); }
   whole_op const& whole(std::uint32_t row) const { return wholes_[row]; }
+  /// Numbers of fissions are below this.
+  std::uint32_t fission_count() const { return wholes_.empty() ? 0 : wholes_.back().fission + 1; }
   tensor_layout const& input_layout(whole_op const& w, std::size_t i) const {
     return layouts_[index(whole_values_[w.first + i].layout)];
-  }
-  tensor_layout const& output_layout(whole_op const& w, std::size_t j) const {
-    return input_layout(w, w.record.input_count + j);
   }
 
   /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops. Sources are told apart

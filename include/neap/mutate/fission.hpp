@@ -51,7 +51,7 @@ class part_builder {
         axes_(axes),
         region_(region),
         parts_(parts),
-        fission_(g.wholes().empty() ? 0 : g.wholes().back().fission + 1),
+        fission_(g.fission_count()),
         edit_(g),
         remembered_(g.op_count(), no_id),
         piece_(g.value_count(), nothing<value_id>),

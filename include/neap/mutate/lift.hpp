@@ -18,6 +18,7 @@
 #include <neap/ir/stored.hpp>
 #include <neap/mutate/fission.hpp>
 #include <neap/mutate/mutator.hpp>
+#include <neap/mutate/ranked_stream.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -289,8 +290,7 @@ struct standing_fission {
 /// All of them, in the order of their first parts. O(ops).
 inline plain_vector<standing_fission> standing_fissions(op_graph const& g, schedule const& order) {
   plain_vector<standing_fission> all;
-  if (g.wholes().empty()) return all;
-  plain_vector<std::uint32_t> at(g.wholes().back().fission + 1, no_id);
+  plain_vector<std::uint32_t> at(g.fission_count(), no_id);
   for (auto o : order.order) {
     auto const* w = whole_of(g, o);
     if (!w) continue;
@@ -377,43 +377,28 @@ struct factor_of {
 namespace detail {
 
 /// Lifts of all fissions, in the order of their first parts.
-template <class G>
-class lift_stream {
- public:
-  explicit lift_stream(candidate<G> const& c) : candidate_(&c) {}
-  std::optional<lift_of> next() {
-    if (next_ == 0) found_ = standing_fissions(candidate_->graph, candidate_->order);
-    if (next_ == found_.size()) return std::nullopt;
-    return lift_of{found_[next_++].number};
+struct lifts {
+  template <class G>
+  plain_vector<scored<lift_of>> operator()(candidate<G> const& c) const {
+    plain_vector<scored<lift_of>> found;
+    for (auto const& f : standing_fissions(c.graph, c.order)) found.push_back({0, {f.number}});
+    return found;
   }
-
- private:
-  candidate<G> const* candidate_;
-  plain_vector<standing_fission> found_;
-  std::size_t next_ = 0;
 };
 
 /// The next fewer and the next more parts of all fissions.
-template <class G>
-class factor_stream {
- public:
-  explicit factor_stream(candidate<G> const& c) : candidate_(&c) {}
-  std::optional<factor_of> next() {
-    if (next_ == 0) found_ = standing_fissions(candidate_->graph, candidate_->order);
-    while (next_ < 2 * found_.size()) {
-      auto const& f = found_[next_ / 2];
-      bool const more = next_++ % 2 != 0;
-      auto n = more ? f.parts + 1 : f.parts - 1;
-      while (n > 1 && n <= f.extent && f.extent % n != 0) n += more ? 1 : -1;
-      if (n > 1 && n <= f.extent) return factor_of{f.number, n};
-    }
-    return std::nullopt;
+struct factors {
+  template <class G>
+  plain_vector<scored<factor_of>> operator()(candidate<G> const& c) const {
+    plain_vector<scored<factor_of>> found;
+    for (auto const& f : standing_fissions(c.graph, c.order))
+      for (int step : {-1, 1}) {
+        auto n = f.parts + step;
+        while (n > 1 && n <= f.extent && f.extent % n != 0) n += step;
+        if (n > 1 && n <= f.extent) found.push_back({0, {f.number, n}});
+      }
+    return found;
   }
-
- private:
-  candidate<G> const* candidate_;
-  plain_vector<standing_fission> found_;
-  std::size_t next_ = 0;
 };
 
 }  // namespace detail
@@ -423,7 +408,7 @@ struct lift {
   template <class G>
     requires std::derived_from<G, op_graph>
   auto operator()(candidate<G> const& c) const {
-    return detail::lift_stream<G>(c);
+    return detail::ranked_stream<lift_of, G, detail::lifts>(c, {});
   }
 };
 
@@ -433,7 +418,7 @@ struct fission_factor {
   template <class G>
     requires std::derived_from<G, op_graph>
   auto operator()(candidate<G> const& c) const {
-    return detail::factor_stream<G>(c);
+    return detail::ranked_stream<factor_of, G, detail::factors>(c, {});
   }
 };
 
