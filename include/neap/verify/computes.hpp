@@ -231,12 +231,13 @@ inline bool check_values(op_graph const& original, op_graph const& g, verificati
 /// original's ops, they may be those of what rules have made of it: then by way of that program (whole_program.hpp).
 /// O((ops + edges) log ops), and what evaluating rewritten pieces costs.
 inline bool check_what_is_computed(op_graph const& original, op_graph const& g, verification& out) {
-  bool const needed = whole_program(original, g).is_needed();  // else there is a good chance that it is not
+  bool const needed = runs_parts_of_others(original, g);  // else there is a good chance that that way is not
   verification direct;
   bool const rewritten = !needed && check_values(original, g, direct);
-  auto const order = data_order(g);
   std::optional<verification> by_way;
-  bool more = (needed || !direct.ok()) && g.runs_in_parts() && order.size() == g.op_count();
+  std::vector<op_id> order;
+  if (needed || (!direct.ok() && g.runs_in_parts())) order = data_order(g);
+  bool more = !order.empty() && order.size() == g.op_count();
   for (int choice = 0; more && choice < 4; ++choice) {
     whole_program made(original, g, choice);
     auto const whole = made.build(order);

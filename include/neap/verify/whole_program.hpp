@@ -28,6 +28,18 @@
 
 namespace neap::inline v0::detail::verifying {
 
+/// Whether parts of ops run that the original has not.
+inline bool runs_parts_of_others(op_graph const& original, op_graph const& g) {
+  if (!g.runs_in_parts()) return false;
+  std::vector<bool> has(original.origin_count());
+  for (auto o : original.ops()) has[index(original.origin(o))] = true;
+  for (auto o : g.ops())
+    if (auto const origin = index(g.origin(o));
+        g.record(o).part != nothing<part_id> && (origin >= has.size() || !has[origin]))
+      return true;
+  return false;
+}
+
 class whole_program {
  public:
   /// `choice`: where parts leave open which of several axes of a reshape was cut, for extents of 1 stand beside it, which of
@@ -45,12 +57,6 @@ class whole_program {
       if (auto& first = first_of_[index(original.origin(o))]; first == nothing<op_id>) first = o;
   }
 
-  /// Whether parts of ops run that the original has not.
-  bool is_needed() const {
-    for (auto o : g_.ops())
-      if (g_.record(o).part != nothing<part_id> && in_original(o) == nothing<op_id>) return true;
-    return false;
-  }
   /// The program; nothing if it cannot be made of these parts. `order`: each op after those that make its inputs.
   std::optional<op_graph> build(std::vector<op_id> const& order) {
     try {
