@@ -27,6 +27,22 @@ struct interval {
 constexpr std::array<interval, 5> five{{{0, 3, 4}, {3, 9, 4}, {0, 9, 4}, {9, 21, 4}, {0, 21, 4}}};
 static_assert(exact{}(five).status == plan_status::optimal && exact{}(five).arena_bytes == 12);
 
+/// `count` records within so many moments; in each third round they are aligned, in each other third some have a gap.
+std::vector<usage_record> some_records(std::mt19937_64& rng, int round, std::uint64_t count, std::uint64_t moments,
+                                       std::uint64_t longest, std::uint64_t largest) {
+  std::vector<usage_record> records;
+  for (auto n = count; n > 0; --n) {
+    auto const lower = static_cast<std::int64_t>(rng() % moments);
+    records.push_back({.lower = lower,
+                       .upper = lower + 1 + static_cast<std::int64_t>(rng() % longest),
+                       .size = 1 + static_cast<std::int64_t>(rng() % largest)});
+    if (round % 3 == 1) records.back().alignment = 16;
+    if (round % 3 == 2 && rng() % 4 == 0 && records.back().upper > lower + 2)
+      records.back().gaps.push_back({lower + 1, lower + 2, 0, 0});
+  }
+  return records;
+}
+
 }  // namespace
 
 TEST_CASE("the exact planner equals brute force in height and in status") {
@@ -215,16 +231,7 @@ TEST_CASE("never worse than the default planner, whatever the budget in nodes") 
   std::mt19937_64 rng(31);
   int better = 0;
   for (int round = 0; round < 60; ++round) {
-    std::vector<usage_record> records;
-    for (auto n = 20 + rng() % 100; n > 0; --n) {
-      auto const lower = static_cast<std::int64_t>(rng() % 60);
-      records.push_back({.lower = lower,
-                         .upper = lower + 1 + static_cast<std::int64_t>(rng() % 20),
-                         .size = 1 + static_cast<std::int64_t>(rng() % 900)});
-      if (round % 3 == 1) records.back().alignment = 16;
-      if (round % 3 == 2 && rng() % 4 == 0 && records.back().upper > lower + 2)
-        records.back().gaps.push_back({lower + 1, lower + 2, 0, 0});
-    }
+    auto const records = some_records(rng, round, 20 + rng() % 100, 60, 20, 900);
     auto const quick = default_planner{}(records);
     auto const plan = exact{.budget = {.nodes = 1 + static_cast<std::int64_t>(rng() % 3000)}}(records);
     REQUIRE_MESSAGE(verify(records, plan).ok(), verify(records, plan).message());
@@ -238,16 +245,7 @@ TEST_CASE("what places plans answers as the exact planner on one thread, where t
   std::mt19937_64 rng(37);
   int searched = 0;
   for (int round = 0; round < rounds / 10; ++round) {
-    std::vector<usage_record> records;
-    for (auto n = 5 + rng() % 40; n > 0; --n) {
-      auto const lower = static_cast<std::int64_t>(rng() % 30);
-      records.push_back({.lower = lower,
-                         .upper = lower + 1 + static_cast<std::int64_t>(rng() % 12),
-                         .size = 1 + static_cast<std::int64_t>(rng() % 300)});
-      if (round % 3 == 1) records.back().alignment = 16;
-      if (round % 3 == 2 && rng() % 4 == 0 && records.back().upper > lower + 2)
-        records.back().gaps.push_back({lower + 1, lower + 2, 0, 0});
-    }
+    auto const records = some_records(rng, round, 5 + rng() % 40, 30, 12, 300);
     auto const nodes = 1 + static_cast<std::int64_t>(rng() % 20'000);
     memory_problem const p(records);
     auto const expected = exact{.budget = {.nodes = nodes}}(p);

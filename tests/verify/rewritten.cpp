@@ -72,6 +72,19 @@ candidate<graph> judged(graph g) {
 plan<graph> planned(candidate<graph> const& c, graph const& original) {
   return make_plan(c, original, memory_options{});
 }
+/// The plan is right, and so is what is read back from its file.
+void require_right(graph const& original, candidate<graph> const& c) {
+  auto const p = planned(c, original);
+  auto const verdict = verify_plan(original, p, device);
+  REQUIRE_MESSAGE(verdict.ok(), verdict.message());
+
+  plan_source from{"walk"};
+  from.durations = duration_source{{}, false, device};
+  auto const back = io::parse_plan(plan_json(p, from), "walk");
+  REQUIRE_MESSAGE(back.ok(), back.message());
+  auto const again = verify_plan(original, back->planned, device);
+  REQUIRE_MESSAGE(again.ok(), again.message());
+}
 
 }  // namespace
 
@@ -99,16 +112,7 @@ TEST_CASE("plans of graphs after walks of rules, recomputation and swaps are rig
       c = judged(std::move(e->graph), std::move(e->order));
     }
     CAPTURE(path);
-    auto const p = planned(c, original);
-    auto const verdict = verify_plan(original, p, device);
-    REQUIRE_MESSAGE(verdict.ok(), verdict.message());
-
-    plan_source from{"walk"};
-    from.durations = duration_source{{}, false, device};
-    auto const back = io::parse_plan(plan_json(p, from), "walk");
-    REQUIRE_MESSAGE(back.ok(), back.message());
-    auto const again = verify_plan(original, back->planned, device);
-    REQUIRE_MESSAGE(again.ok(), again.message());
+    require_right(original, c);
   }
   CHECK(rewrites > testing::cases(500));
   CHECK(steps > testing::cases(800));
@@ -209,16 +213,7 @@ TEST_CASE("plans of what rules have made and fission has cut are right, as files
       if (next) c = *next, ++steps;
     }
     parts += parts_of_rewritten(c.graph), nested += cut_again(c.graph);
-    auto const p = planned(c, original);
-    auto const verdict = verify_plan(original, p, device);
-    REQUIRE_MESSAGE(verdict.ok(), verdict.message());
-
-    plan_source from{"walk"};
-    from.durations = duration_source{{}, false, device};
-    auto const back = io::parse_plan(plan_json(p, from), "walk");
-    REQUIRE_MESSAGE(back.ok(), back.message());
-    auto const again = verify_plan(original, back->planned, device);
-    REQUIRE_MESSAGE(again.ok(), again.message());
+    require_right(original, c);
 
     bool runs = seed % 2 == 0;  // plainly: what nobody has moved out
     for (auto o : c.graph.ops()) runs = runs && !c.graph.as<op::store>(o) && !c.graph.as<op::load>(o);
