@@ -3,7 +3,8 @@
 // counts as the peers' figures do (takeover off, alignment 1, each graph's own latencies). One CSV row a point; every plan
 // is verified.
 //
-//   bench_solver_seeds [--seconds S] [--limits L,L,...] GRAPH...      S: time budget of a point (default 10)
+//   bench_solver_seeds [--seconds S] [--limits L,L,...] [--link R] GRAPH...      S: time budget of a point (default 10);
+//                                        R: values may be stored and loaded, too, at R bytes a second each way
 //   bench_solver_seeds --gpt                                          a GPT of 12 layers, twenty budgets, one after another
 //
 // half: "tuned" marks the graphs that the seeds' numbers (levels, work, shares) were chosen by, "other" the rest.
@@ -11,7 +12,9 @@
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/mutate/no_moves.hpp>
 #include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/optimize/solver_seeds.hpp>
 #include <neap/train/training_step.hpp>
@@ -21,6 +24,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,15 +41,25 @@ struct told {
   double latency = 0, first = -1, seconds = 0;
 };
 
+/// A graph's own latencies, and a link.
+struct costs {
+  double link;
+  seconds_t operator()(op_graph const& g, op_id o) const {
+    if (g.as<op::store>(o)) return static_cast<double>(g.type(g.inputs(o)[0]).bytes()) / link;
+    if (g.as<op::load>(o)) return static_cast<double>(g.type(g.output(o)).bytes()) / link;
+    return given_latencies{}(g, o);
+  }
+};
+
 template <class Moves>
-told run(graph const& g, schedule const& order, Moves const& moves, search_options options, bool seeds,
-         simulation const& plain, bool& right) {
-  if (seeds) options.set(solver_seeds());
-  auto const found = optimize(g, moves, given_latencies{}, order, options);
+told run(graph const& g, schedule const& order, Moves const& moves, search_options options,
+         std::optional<solver_choice> const& seeds, double link, simulation const& plain, bool& right) {
+  if (seeds) options.set(solver_seeds(*seeds));
+  auto const found = optimize(g, moves, costs{link}, order, options);
   told t{found.fits, found.best.result.latency / plain.latency, -1, found.seconds};
   for (auto const& h : found.history)
     if (h.fits && t.first < 0) t.first = h.elapsed;
-  auto const verdict = verify_plan(g, found.placed, given_latencies{});
+  auto const verdict = verify_plan(g, found.placed, costs{link});
   if (!verdict.ok()) right = false, std::fprintf(stderr, "%s\n", verdict.message().c_str());
   return t;
 }
@@ -77,11 +91,14 @@ int main(int count, char** arguments) {
   options.memory = {.alignment = 1, .takeover = false};
   std::vector<double> limits{0.8, 0.6, 0.5, 0.4, 0.3, 0.2};
   std::vector<std::string> files;
+  double link = 0;
   for (int i = 1; i < count; ++i) {
     std::string const a = arguments[i];
     if (a == "--gpt") return plan_gpt();
     if (a == "--seconds" && i + 1 < count) {
       options.time = time_budget(std::chrono::duration<double>(std::atof(arguments[++i])));
+    } else if (a == "--link" && i + 1 < count) {
+      link = std::atof(arguments[++i]);
     } else if (a == "--limits" && i + 1 < count) {
       limits.clear();
       for (char const* at = arguments[++i]; *at != '\0';) {
@@ -94,9 +111,9 @@ int main(int count, char** arguments) {
     }
   }
   if (files.empty())
-    return std::fprintf(stderr, "usage: bench_solver_seeds [--seconds S] [--limits L,L] GRAPH... | --gpt\n"), 2;
+    return std::fprintf(stderr, "usage: bench_solver_seeds [--seconds S] [--limits L,L] [--link R] GRAPH... | --gpt\n"), 2;
   std::puts(
-      "graph,nodes,half,limit,budget_s,search_fits,search_latency,search_first_s,seeds_fits,seeds_latency,seeds_first_s,"
+      "graph,nodes,half,limit,budget_s,link,search_fits,search_latency,search_first_s,seeds_fits,seeds_latency,seeds_first_s,"
       "solver_fits,solver_latency,solver_s");
   bool right = true;
   for (auto const& file : files) {
@@ -107,13 +124,18 @@ int main(int count, char** arguments) {
     bool const half = std::any_of(std::begin(tuned), std::end(tuned), [&](auto name) { return read->name == name; });
     for (double limit : limits) {
       options.memory_at_most = memory_limit(static_cast<bytes_t>(limit * static_cast<double>(plain.peak_bytes)));
-      auto const moves = rematerialize{} | truncate(32);
-      auto const a = run(g, read->order, moves, options, false, plain, right);
-      auto const b = run(g, read->order, moves, options, true, plain, right);
-      auto const c = run(g, read->order, no_moves{}, options, true, plain, right);
-      std::printf("%s,%zu,%s,%.3f,%g,%d,%.4f,%.3f,%d,%.4f,%.3f,%d,%.4f,%.3f\n", read->name.c_str(), g.op_count(),
-                  half ? "tuned" : "other", limit, options.time.limit.count(), a.fits, a.latency, a.first, b.fits,
-                  b.latency, b.first, c.fits, c.latency, c.seconds);
+      auto const compare = [&](auto const& moves) {
+        auto solvers = all_solvers;
+        auto const a = run(g, read->order, moves, options, std::nullopt, link, plain, right);
+        auto const b = run(g, read->order, moves, options, solvers, link, plain, right);
+        solvers.link = link;
+        auto const c = run(g, read->order, no_moves{}, options, solvers, link, plain, right);
+        std::printf("%s,%zu,%s,%.3f,%g,%g,%d,%.4f,%.3f,%d,%.4f,%.3f,%d,%.4f,%.3f\n", read->name.c_str(), g.op_count(),
+                    half ? "tuned" : "other", limit, options.time.limit.count(), link, a.fits, a.latency, a.first,
+                    b.fits, b.latency, b.first, c.fits, c.latency, c.seconds);
+      };
+      if (link > 0) compare(zip(rematerialize{} | truncate(32), swap{link} | truncate(8)));
+      else compare(rematerialize{} | truncate(32));
       std::fflush(stdout);
     }
   }

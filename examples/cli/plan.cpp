@@ -225,7 +225,8 @@ int run(plan_options const& o) {
   if (terminal) search.progress = show_progress, search.progress_every = 0.1;
   // A solver of its own is judged and placed, and nothing is changed in its plan; with all of them a search goes on.
   auto moves = pipeline(o.moves, device.model.to_device_bytes_per_second, g.program, o.input.path);
-  auto const solvers = solvers_of(o.solver);
+  auto solvers = solvers_of(o.solver);
+  if (solvers.hierarchy) solvers.link = moves.allows().swap;
   if (o.solver == "milp" && !o.timed) throw refused{"--solver milp: takes a time budget"};
   if (o.solver != "search" && moves.allows().recompute)
     search.starts = neap::solver_seeds(solvers, program_of(o.solver));
@@ -375,7 +376,7 @@ void add_plan(CLI::App& app, int& exit) {
       ->add_option(
           "--solver", o->solver,
           "who recomputes: search; one solver alone: rotor (a chain of blocks, each saved whole or not at all), "
-          "hierarchy (blocks with options), checkmate (the graph as one block, if it is small), milp (the same as an "
+          "hierarchy (blocks with options, some to store what they save), checkmate (the graph as one block, if it is small), milp (the same as an "
           "integer program, if it is very small: needs HiGHS); all: the solvers' plans are where the search starts")
       ->check(CLI::IsMember({"all", "search", "rotor", "checkmate", "hierarchy", "milp"}))
       ->capture_default_str();

@@ -66,9 +66,9 @@ TEST_CASE("plan: one solver alone, all of them before a search, and what they ca
     CHECK(a.code == 0);
     CHECK(j["memory_ratio"] <= 0.75);
     if (solver != "all" && solver != "search") {
-      CHECK(j["candidates"] < 60);
+      CHECK(j["candidates"] < 100);
       CHECK(j["recomputed_ops"] > 0);
-      CHECK(j["stores"] == 0);
+      if (solver != "hierarchy") CHECK(j["stores"] == 0);
       CHECK(j["ops_in_parts"] == 0);
     }
     CHECK(run_neap({"verify", graph_file("cnn-small-b64"), file}).code == 0);

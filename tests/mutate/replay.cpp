@@ -23,9 +23,12 @@ plain_vector<bool> recomputable(op_graph const& g) {
   return may;
 }
 
-/// Random ops are told to run, at random times droppable storages to be forgotten. How many copies came of it.
+struct came_of_it {
+  std::size_t copies = 0, loads = 0;
+};
+/// Random ops are told to run, at random times droppable storages to be forgotten, stored or loaded.
 template <class G>
-std::size_t replay_at_random(G const& g, schedule const& order, std::uint64_t seed) {
+came_of_it replay_at_random(G const& g, schedule const& order, std::uint64_t seed) {
   auto const may = recomputable(g);
   auto const droppable = droppable_storages(g, may);
   random_stream draw(seed, 3);
@@ -34,33 +37,43 @@ std::size_t replay_at_random(G const& g, schedule const& order, std::uint64_t se
   for (std::size_t p = 0; p < order.size(); ++p) {
     auto const o = draw.below(12) == 0 ? order[draw.below(static_cast<std::uint32_t>(order.size()))] : order[p];
     if (to.is_ready(o) && draw.below(8) != 0) {
-      if (!to.run(o)) return 0;
+      if (!to.run(o)) return {};
       REQUIRE(to.has_run(o));
     }
     for (int k = 0; k < 3; ++k) {
       if (g.storage_count() == 0) break;
       auto const s = id_at<storage_id>(draw.below(static_cast<std::uint32_t>(g.storage_count())));
-      if (droppable[index(s)]) to.forget(s);
+      if (!droppable[index(s)]) continue;
+      bool const moves = can_leave(g, s) && draw.below(3) != 0;
+      if (moves && draw.below(2) == 0) to.load(s);
+      else if (moves) to.store(s);
+      else to.forget(s);
     }
   }
   auto const e = std::move(to).template finish<G>();
-  if (!e) return 0;
+  if (!e) return {};
   auto const expected = run_symbolically(g, order);
   REQUIRE_MESSAGE(expected.error.empty(), expected.error);
   require_same(*e, expected);
-  std::size_t copies = 0;
-  for (auto o : e->graph.ops()) copies += index(e->graph.origin(o)) < g.op_count() && e->graph.origin(o) != o;
-  return copies;
+  came_of_it n;
+  for (auto o : e->graph.ops()) {
+    n.copies += index(e->graph.origin(o)) < g.op_count() && e->graph.origin(o) != o;
+    n.loads += e->graph.template as<op::load>(o) != nullptr;
+    // What nobody loads is not stored, what nobody reads not loaded.
+    if (e->graph.template as<op::store>(o) || e->graph.template as<op::load>(o))
+      CHECK(!e->graph.uses(e->graph.output(o)).empty());
+  }
+  return n;
 }
 
 }  // namespace
 
-TEST_CASE("whatever is told to run and to be forgotten, the graph computes the same") {
-  std::size_t copies = 0, edited = 0;
+TEST_CASE("whatever is told to run, to be forgotten and to be moved, the graph computes the same") {
+  std::size_t copies = 0, loads = 0, edited = 0;
   auto const one = [&](auto const& g, std::uint64_t seed) {
     CAPTURE(seed);
     auto const n = replay_at_random(g, schedule{topological_order(g)}, seed);
-    copies += n, edited += n > 0;
+    copies += n.copies, loads += n.loads, edited += n.copies > 0;
   };
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     one(random_graph(seed), seed);
@@ -69,6 +82,7 @@ TEST_CASE("whatever is told to run and to be forgotten, the graph computes the s
   }
   CHECK(edited > 300);
   CHECK(copies > 5000);
+  CHECK(loads > 250);
 }
 
 TEST_CASE("told nothing, it gives the graph in its order") {

@@ -3,12 +3,14 @@
 #include <neap/optimize/chain_solver.hpp>
 
 #include <neap/schedule/order.hpp>
+#include <neap/schedule/refine.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/simulator.hpp>
 #include <neap/solve/remat_check.hpp>
 
 #include "../support/check_edit.hpp"
 #include "../support/deep_graph.hpp"
+#include "../support/linked.hpp"
 #include "../support/opaque_graph.hpp"
 #include "../support/random_model.hpp"
 
@@ -67,10 +69,79 @@ std::size_t expand_all(solved const& s, chain_solver const& chain) {
   return expanded;
 }
 
+/// Plays answers with values away: what is read is there, what is loaded was stored and had gone, and the price is what was
+/// saved and moved. How many there were.
+std::size_t check_swaps(block_problem const& b) {
+  using action = block_step::action;
+  auto const& p = b.problem;
+  constexpr bytes_t input = 100;
+  block_movable movable{std::vector<unsigned char>(p.values.size(), 1), true};
+  std::size_t swapped = 0;
+  for (auto const& a : options_of(b, use_gaps_for_blocks{.work = 100}, {2, 1})) {
+    auto const plain_price = price_of(b, a, input, true);
+    for (auto const& steps : swaps_of(b, a, movable, input, 3)) {
+      ++swapped;
+      enum { never, there, gone };
+      std::vector<int> is(p.values.size(), never);
+      std::vector<bool> stored(p.values.size(), false);
+      bool input_stored = false, input_there = true, behind = false, pausing = false;
+      bytes_t moved = 0, saved = 0;
+      double seconds = 0;
+      auto const saved_now = [&] {
+        bytes_t sum = 0;
+        for (std::size_t v = 0; v < is.size(); ++v) sum += is[v] == there && !p.values[v].outside ? p.values[v].bytes : 0;
+        return sum;
+      };
+      for (auto const& s : steps) {
+        bool const is_input = s.index == block_step::input;
+        if (pausing && s.what != action::drop) saved = saved_now(), pausing = false;
+        switch (s.what) {
+          case action::compute:
+            for (auto v : p.ops[s.index].inputs) CHECK(is[v] == there);
+            for (auto v : p.ops[s.index].outputs) is[v] = there;
+            if (b.reads_input[s.index]) CHECK(input_there);
+            seconds += p.ops[s.index].time;
+            if (s.index == b.rest) behind = pausing = true, input_there = !input_stored;
+            break;
+          case action::drop:
+            if (is_input) break;
+            CHECK(is[s.index] == there);
+            is[s.index] = gone;
+            break;
+          case action::store:
+            CHECK(!behind);
+            CHECK((is_input || is[s.index] == there));
+            if (is_input) input_stored = true;
+            else stored[s.index] = true;
+            moved += is_input ? input : p.values[s.index].bytes;
+            break;
+          case action::load:
+            CHECK(behind);
+            CHECK((is_input ? input_stored : stored[s.index] && is[s.index] == gone));
+            if (is_input) input_there = true;
+            else is[s.index] = there;
+            moved += is_input ? input : p.values[s.index].bytes;
+            break;
+        }
+      }
+      CHECK(seconds == doctest::Approx(a.time));
+      auto const price = price_of(b, steps, input, true);
+      CHECK(price.moved == moved);
+      CHECK(moved > 0);
+      CHECK(price.option.forward_time + price.option.backward_time == doctest::Approx(a.time));
+      CHECK(price.option.saved <= plain_price.option.saved);
+      // Alone, it pays for its input; stored, that counts as given back.
+      auto const reads = std::any_of(b.reads_input.begin() + b.rest, b.reads_input.end(), [](auto r) { return r; });
+      if (!reads || input_stored) CHECK(price.option.saved == std::max<bytes_t>(0, saved + b.handed_on - input));
+    }
+  }
+  return swapped;
+}
+
 }  // namespace
 
 TEST_CASE("random training steps: at every budget the same results") {
-  std::size_t chains = 0, points = 0;
+  std::size_t chains = 0, points = 0, points_with_link = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     CAPTURE(seed);
     auto const g = seed % 2 ? opaque_graph(seed, 40) : random_model(seed, 30);
@@ -79,13 +150,24 @@ TEST_CASE("random training steps: at every budget the same results") {
     o.slots = 100;
     o.levels = {3, 2};
     o.one_block = seed % 3 == 0;
-    auto const chain = seed % 4 < 2 ? s.chain(use_gaps_for_blocks{.work = 500}, o) : s.chain(plain_blocks{}, o);
+    o.link = seed % 5 < 3 ? 1e6 : 0;
+    auto chain = seed % 4 < 2 ? s.chain(use_gaps_for_blocks{.work = 500}, o) : s.chain(plain_blocks{}, o);
     if (chain.empty()) continue;
     ++chains;
     points += expand_all(s, chain);
+    CHECK((o.link > 0 || !chain.can_swap()));
+    if (!chain.can_swap()) continue;
+    auto const before = chain.front();
+    chain.swap_at(0.01);
+    points_with_link += expand_all(s, chain);
+    // No more memory is wanted for the same time, and without swaps all is as before.
+    CHECK(chain.front().front().budget <= before.front().budget);
+    chain.swap_nothing();
+    CHECK(chain.front() == before);
   }
   CHECK(chains > 60);
   CHECK(points > 120);
+  CHECK(points_with_link > 40);
 }
 
 TEST_CASE("deep models: the chain's time is the step's, and its memory nearly so") {
@@ -126,8 +208,44 @@ TEST_CASE("deep models: the chain's time is the step's, and its memory nearly so
   }
 }
 
+TEST_CASE("with a link values leave while their blocks pause: the same results in less time, in the model's memory") {
+  for (auto const& o : {deep_options{.layers = 60}, deep_options{.layers = 60, .mixed = true},
+                        deep_options{.layers = 12, .transformer = true}}) {
+    auto const m = deep_graph(o);
+    graph_editor edit(m.program);
+    edit.keep(m.layer_inputs.back(), role::output);
+    graph const g(std::move(edit).finish());
+    solved const s(g, given_latencies{});
+    auto const expected = run_symbolically(s.g, s.order);
+    bytes_t all = 0;
+    for (auto x : g.storages()) all += g.bytes(x);
+    double const link = 2 * static_cast<double>(all) / s.result.latency;  // twice all bytes in the time of a step
+    auto chain = s.chain(use_gaps_for_blocks{.work = 2000}, {.link = link});
+    REQUIRE(chain.can_swap());
+    for (int part : {60, 40, 25}) {
+      CAPTURE(part);
+      auto const budget = chain.front().back().budget * part / 100;
+      chain.swap_nothing();
+      auto const stays = chain.expand<graph>(budget);
+      REQUIRE(stays);
+      chain.swap_at(0.2);
+      auto const moves = chain.expand<graph>(budget);
+      REQUIRE(moves);
+      require_same(*moves, expected);
+      flow_facts const facts(moves->graph, linked{link}, plain);
+      CHECK(facts.has_transfers());
+      auto const r = simulator{}(facts, refine{}(facts, moves->order));
+      auto const without = simulate(stays->graph, stays->order, given_latencies{}, plain);
+      CHECK(r.latency < without.latency);
+      CHECK(r.latency - s.result.latency < 0.5 * (without.latency - s.result.latency));
+      auto const model = budget * chain.slot_bytes() + s.result.resident_bytes;
+      CHECK(static_cast<double>(r.peak_bytes) < 1.25 * static_cast<double>(model));
+    }
+  }
+}
+
 TEST_CASE("a block's problem: what its answers are worth is what running them takes") {
-  std::size_t blocks = 0;
+  std::size_t blocks = 0, swapped = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     auto const g = seed % 2 ? opaque_graph(seed, 40) : random_model(seed, 30);
@@ -157,6 +275,7 @@ TEST_CASE("a block's problem: what its answers are worth is what running them ta
         CHECK(giving.option.saved + giving.option.forward_temporary >=
               price.option.saved + price.option.forward_temporary - 100);
       }
+      swapped += check_swaps(b);
       auto const all_saved = save_everything(b), input = save_input(b);
       CHECK(all_saved.time == doctest::Approx(time_once(b.problem)));
       CHECK(input.time >= all_saved.time);
@@ -167,6 +286,7 @@ TEST_CASE("a block's problem: what its answers are worth is what running them ta
     }
   }
   CHECK(blocks > 300);
+  CHECK(swapped > 150);
 }
 
 TEST_CASE("what has no chain of blocks has no answers") {

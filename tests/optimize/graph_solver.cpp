@@ -45,21 +45,14 @@ struct solved {
 namespace {
 
 struct expansions {
-  std::size_t all = 0, smaller = 0, again = 0, refused = 0;
+  std::size_t all = 0, smaller = 0, again = 0, refused = 0, moved = 0;
 };
 
-/// Solves a program for several limits and expands each answer.
-void expand_some(graph const& g, std::uint64_t seed, bool told_whole, expansions& sum) {
-  CAPTURE(seed);
-  solved const s(g);
-  graph_solver_options o;
-  o.levels = {2, 2};
-  o.most_blocks = seed % 2 ? 30 : 8;
-  auto const blocks = seed % 3 ? s.blocks(use_gaps_for_blocks{.work = 300}, o) : s.blocks(plain_blocks{}, o);
-  if (blocks.empty()) return;
+/// Solves a problem for several limits and expands each answer. Transfers take no time here.
+void expand_each(solved const& s, graph_solver const& blocks, std::uint64_t seed, bool told_whole, expansions& sum) {
   auto const right = check(blocks.problem());
   REQUIRE_MESSAGE(right.ok(), right.message());
-  auto const expected = run_symbolically(g, s.order);
+  auto const expected = run_symbolically(s.g, s.order);
   REQUIRE_MESSAGE(expected.error.empty(), expected.error);
   option_gaps search(blocks.problem(), seed);
   auto const most = search.front().back().first;
@@ -69,7 +62,7 @@ void expand_some(graph const& g, std::uint64_t seed, bool told_whole, expansions
     auto const a = search.solve(limit, {.work = 600});
     if (!a) continue;
     CHECK(a->peak <= limit);
-    CHECK(a->time >= last);
+    if (blocks.problem().move_time.empty()) CHECK(a->time >= last);
     last = a->time;
     auto const e = blocks.expand<graph>(*a);
     sum.refused += !e;
@@ -78,10 +71,30 @@ void expand_some(graph const& g, std::uint64_t seed, bool told_whole, expansions
     auto const r = simulate(e->graph, e->order, given_latencies{}, plain);
     ++sum.all;
     sum.smaller += r.peak_bytes < s.result.peak_bytes;
-    sum.again += e->graph.op_count() > g.op_count();
+    sum.again += e->graph.op_count() > s.g.op_count();
+    for (auto o : e->graph.ops()) sum.moved += e->graph.as<op::load>(o) != nullptr;
     CHECK(r.latency <= a->time + s.result.latency);
     if (told_whole) CHECK(r.peak_bytes <= a->peak);
   }
+}
+/// Without a link, and, where values may leave, with one.
+void expand_some(graph const& g, std::uint64_t seed, bool told_whole, expansions& sum) {
+  CAPTURE(seed);
+  solved const s(g);
+  graph_solver_options o;
+  o.levels = {2, 2};
+  o.most_blocks = seed % 2 ? 30 : 8;
+  o.link = seed % 2 ? 1e9 : 0;
+  auto blocks = seed % 3 ? s.blocks(use_gaps_for_blocks{.work = 300}, o) : s.blocks(plain_blocks{}, o);
+  if (blocks.empty()) return;
+  auto const before = blocks.problem();
+  expand_each(s, blocks, seed, told_whole, sum);
+  CHECK(blocks.can_swap() == (o.link > 0));
+  if (!blocks.can_swap()) return;
+  blocks.swap_at(0.01);
+  expand_each(s, blocks, seed, told_whole, sum);
+  blocks.swap_nothing();
+  CHECK(blocks.problem() == before);
 }
 
 }  // namespace
@@ -93,10 +106,12 @@ TEST_CASE("random programs with nested skips: at every limit the same results, a
         nested_skips(
             {.depth = 1 + seed % 4, .readers = seed % 3 ? std::size_t{0} : 3, .plain = seed % 5 == 0, .seed = seed}),
         seed, true, sum);
-  MESSAGE(sum.all, " expanded, ", sum.smaller, " smaller, ", sum.again, " with recomputation");
+  MESSAGE(sum.all, " expanded, ", sum.smaller, " smaller, ", sum.again, " with recomputation, ", sum.moved,
+          " loads");
   CHECK(sum.all > testing::cases(300));
   CHECK(sum.smaller > testing::cases(150));
   CHECK(sum.again > testing::cases(150));
+  CHECK(sum.moved > testing::cases(150));
   CHECK(sum.refused == 0);
 }
 

@@ -2,12 +2,15 @@
 #include <neap/optimize/solver_seeds.hpp>
 
 #include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
+#include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/counted_search.hpp"
 #include "../support/deep_graph.hpp"
+#include "../support/linked.hpp"
 #include "../support/nested_skips.hpp"
 #include "../support/random_model.hpp"
 #include "../support/sanitized.hpp"
@@ -130,6 +133,33 @@ TEST_CASE("a limit of latency: the peak falls as far as it allows") {
     last = found.best.result.peak_bytes;
   }
   CHECK(last < original.peak_bytes / 3);
+}
+
+TEST_CASE("with a link blocks' values leave: quicker plans under the same limit, right on a device that has it") {
+  for (auto const& o : {deep_options{.layers = 60}, deep_options{.layers = 12, .transformer = true}}) {
+    auto const g = deep(o);
+    auto const original = plain(g);
+    bytes_t all = 0;
+    for (auto s : g.storages()) all += g.bytes(s);
+    linked const device{2 * static_cast<double>(all) / original.latency};
+    for (int part : {60, 40, 25}) {
+      CAPTURE(part);
+      auto options = limited(original.peak_bytes * part / 100, 1000);
+      auto const plan = [&](auto const& moves, solver_choice const& which) {
+        options.set(solver_seeds(which));
+        auto const found = optimize(g, moves, options, device);
+        CHECK_MESSAGE(found.fits, found.why_not());
+        auto const verdict = verify_plan(g, found.placed, device);
+        CHECK_MESSAGE(verdict.ok(), verdict.message());
+        return found.best.result.latency - original.latency;
+      };
+      auto const stays = plan(no_moves{}, {.hierarchy = true});
+      auto const leaves = plan(no_moves{}, {.hierarchy = true, .link = device.link});
+      CHECK(leaves < 0.6 * stays);
+      // A search that may swap tells the solver so.
+      CHECK(plan(zip(rematerialize{} | truncate(8), swap{device.link} | truncate(8)), {.hierarchy = true}) <= leaves);
+    }
+  }
 }
 
 TEST_CASE("a program that is no chain: the solver alone drops skips, and meets limits of memory and of latency") {

@@ -55,14 +55,17 @@ block_graph random_graph(random_stream& draw, std::uint32_t most_blocks) {
     }
     g.blocks.push_back(std::move(b));
   }
+  if (draw.below(2))
+    for (std::size_t d = 0; d < g.bytes.size(); ++d)
+      g.move_time.push_back(draw.below(4) ? static_cast<double>(draw.below(12)) : -1);
   for (std::uint32_t t = 0; t < 2 * blocks; ++t) g.before.push_back(some(5)), g.during.push_back(some(5));
   return g;
 }
 
 /// Plays an answer step by step. Empty if it is what it says; its time and peak in `time` and `peak`.
-std::string play(block_graph const& g, block_graph_answer const& a, double& time, std::int64_t& peak) {
+std::string play(block_graph const& g, block_graph_answer const& a, double& time, std::int64_t& peak, int& loads) {
   auto const n = static_cast<std::uint32_t>(g.blocks.size());
-  std::vector<bool> there(g.bytes.size()), ran(n), done(n);
+  std::vector<bool> there(g.bytes.size()), made(g.bytes.size()), ran(n), done(n);
   std::vector<int> saved(n, -1);
   std::uint32_t phase = 0;
   time = 0, peak = 0;
@@ -70,6 +73,12 @@ std::string play(block_graph const& g, block_graph_answer const& a, double& time
     if (s.what == action::drop) {
       if (!there[s.index]) return "drops what is not there";
       there[s.index] = false;
+      continue;
+    }
+    if (s.what == action::load) {
+      if (!made[s.index] || there[s.index]) return "loads what was not made, or is there";
+      if (g.move_time.empty() || g.move_time[s.index] < 0) return "loads what stays";
+      there[s.index] = true, time += g.move_time[s.index], ++loads;
       continue;
     }
     if (phase == 2 * n) return "goes on behind the end";
@@ -103,7 +112,7 @@ std::string play(block_graph const& g, block_graph_answer const& a, double& time
     if (s.what == action::save) saved[s.index] = static_cast<int>(s.option);
     if (back) saved[s.index] = -1, done[s.index] = true;
     else
-      for (auto d : b.makes) there[d] = true;
+      for (auto d : b.makes) there[d] = made[d] = true;
     ran[s.index] = true;
     phase += first;
   }
@@ -115,7 +124,7 @@ std::string play(block_graph const& g, block_graph_answer const& a, double& time
 
 TEST_CASE("random graphs of blocks: answers can be played, keep their limits, and cost what they say") {
   random_stream draw(3);
-  int answers = 0;
+  int answers = 0, loads = 0;
   for (int round = 0; round < neap::testing::cases(400); ++round) {
     CAPTURE(round);
     auto const g = random_graph(draw, round % 2 ? 4 : 10);
@@ -142,7 +151,7 @@ TEST_CASE("random graphs of blocks: answers can be played, keep their limits, an
       CHECK(a->peak <= limit);
       double time = 0;
       std::int64_t peak = 0;
-      auto const wrong = play(g, *a, time, peak);
+      auto const wrong = play(g, *a, time, peak, loads);
       REQUIRE_MESSAGE(wrong.empty(), wrong);
       CHECK(time == doctest::Approx(a->time));
       CHECK(peak == a->peak);
@@ -154,6 +163,32 @@ TEST_CASE("random graphs of blocks: answers can be played, keep their limits, an
     }
   }
   CHECK(answers > neap::testing::cases(800));
+  CHECK(loads > neap::testing::cases(200));
+}
+
+TEST_CASE("data that may leave by a free link: no slower at the same limit") {
+  random_stream draw(12);
+  int compared = 0, quicker = 0;
+  for (int round = 0; round < neap::testing::cases(100); ++round) {
+    CAPTURE(round);
+    auto stays = random_graph(draw, 8);
+    stays.move_time.clear();
+    auto leaves = stays;
+    leaves.move_time.assign(leaves.bytes.size(), 0);
+    option_gaps a(stays), b(leaves);
+    auto const most = a.front().back().first;
+    for (int part : {85, 70, 55}) {
+      auto const without = a.solve(most * part / 100, {.work = 4000});
+      auto const with = b.solve(most * part / 100, {.work = 4000});
+      if (!without) continue;
+      ++compared;
+      CHECK(with);
+      quicker += with && with->time <= without->time;
+    }
+  }
+  MESSAGE(quicker, " of ", compared);
+  CHECK(compared > neap::testing::cases(100));
+  CHECK(quicker * 100 >= compared * 95);
 }
 
 TEST_CASE("blocks of one op: near the exact optimum of the same problem of ops") {
@@ -233,4 +268,7 @@ TEST_CASE("what is no graph of blocks is refused in one line") {
   CHECK(refused([](auto& g) { g.blocks[0].pass_time = -1; }) == "block 0: times must be from 0 to 1e30");
   CHECK(refused([](auto& g) { g.blocks[0].reads = {999}; }) == "block 0: it reads data that no earlier block makes");
   CHECK(refused([](auto& g) { g.bytes.push_back(1); }) == "there are data that no block makes");
+  CHECK(refused([](auto& g) { g.move_time.assign(g.bytes.size() + 1, 1); }) ==
+        "there must be a time to move for each of the data, or for none");
+  CHECK(refused([](auto& g) { g.move_time.assign(g.bytes.size(), 1e31); }) == "times must be from 0 to 1e30");
 }

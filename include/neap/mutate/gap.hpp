@@ -23,6 +23,14 @@ struct gap {
   friend bool operator==(gap const&, gap const&) = default;
 };
 
+/// Whether a load can give back all that a storage holds: one dense tensor.
+template <class G>
+bool can_leave(G const& g, storage_id s) {
+  if (!flow::is_swappable(g, s)) return false;
+  value_id const whole = g.record(s).first;
+  return g.layout(whole) == tensor_layout::dense(g.type(whole)) && g.bytes(s) == g.type(whole).bytes();
+}
+
 namespace detail {
 
 /// Whether a storage may leave memory for a while: made by an op, never updated in place, never kept.

@@ -110,7 +110,7 @@ std::optional<edited<G>> offload::apply(candidate<G> const& c) const {
     auto const whole = g.record(s).first;
     bool const taken_over = c.result.takes_over[s] != nothing<storage_id>;
     may_leave[index(s)] = flow::is_swappable(g, s) && !taken_over && !c.result.live[s].empty() &&
-                          g.bytes(s) * 10'000 > c.result.peak_bytes && swap_out{s, 0, 0}.can_leave(g) &&
+                          g.bytes(s) * 10'000 > c.result.peak_bytes && can_leave(g, s) &&
                           g.producer(whole) != nothing<op_id>;
   }
   for (auto s : g.storages())  // what gives its bytes to another one has to be there

@@ -1,4 +1,4 @@
-// A graph rebuilt from what is to run, told one by one: run this op, forget that storage. An op that is told to run, and
+// A graph rebuilt from what is to run, told one by one: run this op, forget that storage, store it, load it. An op that is told to run, and
 // what it reads, runs first if it has not yet, and again if its results were forgotten since; whoever reads later reads
 // the newest copy. So whatever is told, the order is one in which the graph can run; what is told badly only costs time.
 //
@@ -89,6 +89,23 @@ class replay_builder {
     for (auto v : values_[s]) there_[index(v)] = false;
   }
 
+  /// What the storage holds is copied out; it is there until it is forgotten. Nothing where it is not there. For storages
+  /// that can_leave().
+  void store(storage_id s) {
+    auto const whole = g_.record(s).first;
+    if (failed_ || !there_[index(whole)]) return;
+    away_.resize(g_.storage_count(), nothing<value_id>);
+    add_transfer(away_[index(s)] = edit_.add(op::store{}, {now_[whole]})[0]);
+  }
+  /// Who reads the storage from now on reads what was copied out.
+  void load(storage_id s) {
+    if (failed_ || !is_away(s)) return;
+    auto const whole = g_.record(s).first;
+    forget(s);
+    add_transfer(now_[whole] = edit_.add(op::load{}, {away_[index(s)]})[0]);
+    there_[index(whole)] = true;
+  }
+
   /// The edited graph and its order.
   template <class G>
   std::optional<edited<G>> finish() && {
@@ -99,6 +116,11 @@ class replay_builder {
   }
 
  private:
+  bool is_away(storage_id s) const { return index(s) < away_.size() && away_[index(s)] != nothing<value_id>; }
+  void add_transfer(value_id made) {
+    auto const o = edit_.graph().producer(made);
+    out_.order.push_back(o), copied_.push_back(o);
+  }
   bool is_there(op_id o) const {
     for (auto v : g_.outputs(o))
       if (!there_[index(v)]) return false;
@@ -141,6 +163,7 @@ class replay_builder {
   table<value_id, value_id> now_;             // the newest copy
   table<storage_id, std::uint16_t> written_;  // the version that a storage has so far; empty if nothing is updated
   csr<storage_id, value_id> values_;
+  std::vector<value_id> away_;  // by storage, what is outside; empty where nothing is
   schedule out_;
   plain_vector<op_id> copied_, open_;
   bool failed_ = false;

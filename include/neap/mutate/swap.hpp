@@ -33,13 +33,6 @@ struct swap_out {
   template <class G>
   std::string describe(candidate<G> const& c) const;
 
-  /// Whether a load can give back all that the storage holds: one dense tensor.
-  template <class G>
-  bool can_leave(G const& g) const {
-    if (!flow::is_swappable(g, storage)) return false;
-    value_id const whole = g.record(storage).first;
-    return g.layout(whole) == tensor_layout::dense(g.type(whole)) && g.bytes(storage) == g.type(whole).bytes();
-  }
   /// What the storage can be loaded from already, before position `resume`; nothing if it is nowhere.
   template <class G>
   value_id stored_before(G const& g, replay_facts const& facts) const {
@@ -95,7 +88,7 @@ struct stall {
 template <class G>
 std::optional<edited<G>> swap_out::apply(candidate<G> const& c) const {
   auto const& g = c.graph;
-  if (!can_leave(g)) return std::nullopt;
+  if (!can_leave(g, storage)) return std::nullopt;
   value_id const whole = g.record(storage).first;
   op_id const producer = g.producer(whole);
   replay_facts const facts(g, c.order);
@@ -136,7 +129,7 @@ std::optional<edited<G>> swap_out::apply(candidate<G> const& c) const {
 template <class G>
 bool swap_out::outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
   auto const& g = c.graph;
-  if (!can_leave(g)) return false;
+  if (!can_leave(g, storage)) return false;
   value_id const whole = g.record(storage).first;
   op_id const producer = g.producer(whole);
   detail::late_readers late(g, facts, c.result, 64, 0);

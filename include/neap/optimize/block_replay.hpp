@@ -6,6 +6,7 @@
 #include <neap/mutate/replay.hpp>
 #include <neap/optimize/block_options.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -27,6 +28,16 @@ inline block_as_held block_of(op_graph const& g, block_chain const& chain, std::
   return b;
 }
 
+/// What of a block could be stored and loaded.
+inline block_movable movable_of(op_graph const& g, block_facts const& f, std::vector<unsigned char> const& held,
+                                block_problem const& b) {
+  auto const may = [&](std::uint32_t d) { return !held[d] && can_leave(g, f.data[d].storage); };
+  block_movable movable;
+  for (auto d : b.datum_of) movable.values.push_back(may(d));
+  movable.input = !f.inputs.empty() && std::all_of(f.inputs.begin(), f.inputs.end(), may);
+  return movable;
+}
+
 /// Plays answers for blocks into a graph that is rebuilt. Updates that cannot run yet wait.
 class block_replay {
  public:
@@ -37,15 +48,19 @@ class block_replay {
         held_(held),
         to_(g, order, may_run_again) {}
 
-  void play(block_facts const& f, block_problem const& b, std::vector<remat_step> const& steps) {
+  void play(block_facts const& f, block_problem const& b, std::vector<block_step> const& steps) {
+    using action = block_step::action;
     for (auto const& s : steps) {
-      if (s.what == remat_step::action::drop) {
-        if (auto const& d = f.data[b.datum_of[s.index]]; d.origin == data_origin::inside) forget(d.storage);
-        continue;
+      switch (s.what) {
+        case action::compute: run(f.ops[b.op_of[s.index]].op); break;
+        case action::drop:
+          // What the block was given is read no more: nobody need be told.
+          if (s.index == block_step::input) break;
+          if (auto const& d = f.data[b.datum_of[s.index]]; d.origin == data_origin::inside) forget(d.storage);
+          break;
+        case action::store: for_each_storage(f, b, s.index, [&](storage_id x) { to_.store(x); }); break;
+        case action::load: for_each_storage(f, b, s.index, [&](storage_id x) { to_.load(x); }); break;
       }
-      auto const o = f.ops[b.op_of[s.index]].op;
-      if (chain_.part[o] == step_part::update && !to_.is_ready(o)) waiting_.push_back(o);
-      else (void)to_.run_with_views(o);
     }
   }
   /// Updates that waited and are ready by now.
@@ -56,12 +71,26 @@ class block_replay {
   void forget(storage_id s) {
     if (!held_[index(s)]) to_.forget(s);
   }
+  void store(storage_id s) { to_.store(s); }
+  void load(storage_id s) { to_.load(s); }
   template <class G>
   std::optional<edited<G>> finish() && {
     return std::move(to_).template finish<G>();
   }
 
  private:
+  void run(op_id o) {
+    if (chain_.part[o] == step_part::update && !to_.is_ready(o)) waiting_.push_back(o);
+    else (void)to_.run_with_views(o);
+  }
+  /// Of a value; what a block is given may be several.
+  template <class Put>
+  void for_each_storage(block_facts const& f, block_problem const& b, std::uint32_t value, Put&& put) {
+    if (value != block_step::input) return put(f.data[b.datum_of[value]].storage);
+    for (auto d : f.inputs)
+      if (!held_[index(f.data[d].storage)]) put(f.data[d].storage);
+  }
+
   block_chain const& chain_;
   plain_vector<bool> const& held_;
   replay_builder to_;

@@ -5,8 +5,8 @@
 //   for (auto const& p : chain.front()) ...                 // budgets and times, from one run
 //   auto const e = chain.expand<neap::graph>(p.budget);     // an edited graph and its order
 //
-// A block's model is near the truth, not the truth: takeovers, and what several blocks share, are not in it. So budgets are the solver's own: who wants a peak searches for the budget that gives it
-// (optimize/solver_seeds.hpp).
+// A block's model is near the truth, not the truth: takeovers, and what several blocks share, are not in it. So budgets
+// are the solver's own: who wants a peak searches for the budget that gives it (optimize/solver_seeds.hpp).
 #pragma once
 
 #include <neap/optimize/block_basis.hpp>
@@ -26,7 +26,8 @@ namespace neap::inline v0 {
 
 struct chain_solver_options {
   slots_t slots = 3000;                         // that what the chain would save without limits is counted in
-  option_levels levels;                         // limits that blocks are solved for
+  option_levels levels{};                       // limits that blocks are solved for
+  double link = 0;  // bytes a second, by which values leave the device while their block pauses; 0: they stay
   std::int64_t most_table_bytes = 256ll << 20;  // of rk-Rotor's table
   bool one_block = false;                       // the whole program is one block: Checkmate's problem
   simplify_options simplify{};
@@ -48,7 +49,8 @@ class chain_solver {
       : g_(g),
         order_(order),
         may_run_again_(may_run_again),
-        droppable_(droppable_storages(g, may_run_again)) {
+        droppable_(droppable_storages(g, may_run_again)),
+        options_(options) {
     if (basis.empty() || !has_forward_end(g) || !has_backward_end(g)) return;
     auto const ends = options.one_block ? block_ends{static_cast<std::uint32_t>(basis.simplified.nodes.size())}
                                         : cut_blocks(g, basis.simplified, options.cut);
@@ -56,19 +58,33 @@ class chain_solver {
     if (chain_.blocks.size() < 2 && !options.one_block) return;
     (void)classify(g, chain_);
     note_reach();
-    for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, basis.seconds, solver, options.levels);
+    for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, basis.seconds, solver);
     auto const stays = staying();
     for (std::uint32_t k = 0; k < rows_.size(); ++k) {
       auto const& m = models_[rows_[k].model];
-      chain_block b{.input = k > 0 ? model(k - 1).block.handed_on : 0,
-                    .pass_time = m.pass.time,
-                    .pass_temporary = m.pass.temporary};
-      for (auto const& p : m.prices) b.options.push_back(p.option);
-      if (rows_.size() <= most_unequal) b.left = left_by(k, stays);
-      profile_.blocks.push_back(std::move(b));
+      profile_.blocks.push_back({.input = k > 0 ? model(k - 1).block.handed_on : 0,
+                                 .pass_time = m.pass.time,
+                                 .pass_temporary = m.pass.temporary,
+                                 .left = rows_.size() <= most_unequal ? left_by(k, stays) : 0});
     }
-    solve(options);
+    choose_options(stay);
+    solve();
   }
+
+  /// Whether some block has values that could leave the device, and there is a link.
+  bool can_swap() const {
+    return std::any_of(models_.begin(), models_.end(), [](auto const& m) { return m.prices.back().moved > 0; });
+  }
+  /// Solves again, with values that may leave their blocks: of a transfer's seconds so much counts as not hidden behind
+  /// what is computed. The link is shared by all blocks, and only a simulator says what is hidden: it is the price at
+  /// which they ask for it. At 0 everything leaves that is worth a byte, at 1 what is cheaper to move than to compute.
+  void swap_at(double part) {
+    if (part == charged_) return;
+    choose_options(part);
+    solve();
+  }
+  /// Solves again as at first: what is saved stays.
+  void swap_nothing() { swap_at(stay); }
 
   bool empty() const { return !rotor_; }
   /// Whether its answers leave nothing to a graph of blocks: each block hands on to the next one alone.
@@ -124,6 +140,7 @@ class chain_solver {
     std::uint32_t block_class;
     std::vector<unsigned char> held;
     block_problem block;
+    block_movable movable;
     bytes_t input;
     bool gives_back;  // the block before does not need what it hands on
     block_pass pass;
@@ -169,7 +186,7 @@ class chain_solver {
   }
 
   template <class S>
-  void add_block(std::uint32_t k, std::vector<seconds_t> const& seconds, S const& solver, option_levels const& levels) {
+  void add_block(std::uint32_t k, std::vector<seconds_t> const& seconds, S const& solver) {
     auto [facts, held] = detail::block_of(g_, chain_, k, seconds, held_, may_run_again_);
     row r{0, std::move(facts)};
     auto const cls = chain_.blocks[k].block_class;
@@ -180,17 +197,33 @@ class chain_solver {
           m.block_class == cls && m.held == held && m.input == input && m.gives_back == gives_back)
         break;
     if (r.model == models_.size()) {
-      block_model m{cls, std::move(held), {}, input, gives_back, {}, {}};
+      block_model m{cls, std::move(held), {}, {}, input, gives_back, {}, {}};
       m.block = problem_of(r.facts, m.held);
+      m.movable = detail::movable_of(g_, r.facts, m.held, m.block);
       m.pass = pass_of(m.block);
-      for (auto const& a : options_of(m.block, solver, levels))
-        m.prices.push_back(price_of(m.block, a, input, gives_back));
+      m.prices = prices_of(m.block, options_of(m.block, solver, options_.levels), m.movable, input, gives_back,
+                           options_.link > 0 ? options_.levels.swapped : 0);
       models_.push_back(std::move(m));
     }
     rows_.push_back(std::move(r));
   }
 
-  void solve(chain_solver_options const& options) {
+  static constexpr double stay = -1;
+  /// What rk-Rotor chooses among: where values stay, the prices that move nothing, which come first.
+  void choose_options(double part) {
+    charged_ = part;
+    for (std::uint32_t k = 0; k < rows_.size(); ++k) {
+      auto& options = profile_.blocks[k].options;
+      options.clear();
+      for (auto const& p : model(k).prices) {
+        if (p.moved > 0 && part == stay) break;
+        options.push_back(p.option);
+        if (p.moved > 0) options.back().forward_time += part * static_cast<double>(p.moved) / options_.link;
+      }
+    }
+  }
+
+  void solve() {
     bytes_t all = profile_.output;
     for (auto const& b : profile_.blocks) {
       bytes_t most = 0;
@@ -200,7 +233,7 @@ class chain_solver {
     }
     // Of long chains fewer: time goes with the square of the blocks.
     auto const n = static_cast<slots_t>(profile_.size());
-    auto const slots = std::min(options.slots, std::max<slots_t>(300, 16'000'000 / (n * n)));
+    auto const slots = std::min(options_.slots, std::max<slots_t>(300, 16'000'000 / (n * n)));
     slot_ = std::max<bytes_t>(1, all / std::max<slots_t>(slots, 1));
     // What is left grows from block to block: rounded as a sum, not each for itself.
     auto in_whole = profile_;
@@ -212,7 +245,8 @@ class chain_solver {
       whole = now;
     }
     auto solved = rotor::solve(in_slots(in_whole, slot_), all / slot_ + static_cast<slots_t>(profile_.size()),
-                               {.most_table_bytes = options.most_table_bytes});
+                               {.most_table_bytes = options_.most_table_bytes});
+    rotor_.reset(), front_.clear();
     if (!solved) return;
     rotor_ = std::make_unique<rotor>(std::move(*solved));
     front_ = rotor_->front();
@@ -228,6 +262,7 @@ class chain_solver {
   schedule const& order_;
   plain_vector<bool> may_run_again_;
   plain_vector<bool> droppable_, held_;  // by storage
+  chain_solver_options options_;
   block_chain chain_;
   std::vector<row> rows_;
   std::vector<block_model> models_;
@@ -235,6 +270,7 @@ class chain_solver {
   std::unique_ptr<rotor> rotor_;
   std::vector<chain_front_point> front_;
   bytes_t slot_ = 1;
+  double charged_ = stay;
 };
 
 /// Solves blocks by search over use-gaps, all limits of a block in one run. `work`: evaluations a block.

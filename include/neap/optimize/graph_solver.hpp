@@ -29,8 +29,9 @@ namespace neap::inline v0 {
 /// What a graph of blocks pays for a block, and what it runs then. Data are the block's (block_facts::data).
 struct graph_price {
   graph_block_option option;
-  std::vector<remat_step> forward, backward;  // the answer up to the pause, and behind it
-  std::vector<remat_step> again;              // makes what the block hands on, from what is saved
+  bytes_t moved = 0;                          // stored and loaded
+  std::vector<block_step> forward, backward;  // the answer up to the pause, and behind it
+  std::vector<block_step> again;              // makes what the block hands on, from what is saved
 };
 
 namespace detail {
@@ -46,8 +47,8 @@ void for_each_input(block_facts const& f, std::vector<unsigned char> const& held
 }  // namespace detail
 
 inline graph_price graph_price_of(block_facts const& f, std::vector<unsigned char> const& held, block_problem const& b,
-                                  remat_answer const& a) {
-  using action = remat_step::action;
+                                  std::vector<block_step> const& steps) {
+  using action = block_step::action;
   auto const& p = b.problem;
   graph_price out;
   auto& o = out.option;
@@ -56,12 +57,19 @@ inline graph_price graph_price_of(block_facts const& f, std::vector<unsigned cha
   std::vector<unsigned char> made(p.values.size(), 0);  // behind the pause
   bytes_t now = 0;
   bool behind = false, paused = false;
-  for (auto const& s : a.steps) {
+  for (auto const& s : steps) {
     if (s.what == action::drop) {
       bool const late = behind && (!paused || p.values[s.index].outside);
       if (alive[s.index]) alive[s.index] = 0, now -= p.values[s.index].bytes;
       if (!late) saved[s.index] = 0;
       (late ? out.backward : out.forward).push_back(s);
+      continue;
+    }
+    if (s.what != action::compute) {
+      paused = false;
+      (behind ? out.backward : out.forward).push_back(s);
+      out.moved += p.values[s.index].bytes;
+      if (s.what == action::load) alive[s.index] = 1, now += p.values[s.index].bytes;
       continue;
     }
     auto const& op = p.ops[s.index];
@@ -124,8 +132,24 @@ inline graph_price graph_price_of(block_facts const& f, std::vector<unsigned cha
   return out;
 }
 
+/// What a graph of blocks chooses among: the answers, and behind them some with values away.
+inline std::vector<graph_price> graph_prices_of(block_facts const& f, std::vector<unsigned char> const& held,
+                                                block_problem const& b, std::vector<remat_answer> const& answers,
+                                                block_movable const& movable, int levels) {
+  auto const price = [&](std::vector<block_step> const& steps) { return graph_price_of(f, held, b, steps); };
+  auto const beats = [](graph_price const& x, graph_price const& y) {
+    auto const &p = x.option, &q = y.option;
+    return p.forward_time + p.backward_time <= q.forward_time + q.backward_time && x.moved <= y.moved &&
+           p.again_time <= q.again_time && p.saved <= q.saved && p.forward_peak <= q.forward_peak &&
+           p.backward_peak <= q.backward_peak && p.again_peak <= q.again_peak && p.again_reads == q.again_reads &&
+           p.backward_reads == q.backward_reads;
+  };
+  return detail::prices_with_swaps(b, answers, movable, 0, levels, price, beats);
+}
+
 struct graph_solver_options {
   option_levels levels{4, 3};      // limits that blocks are solved for
+  double link = 0;  // bytes a second, by which values leave the device while their block pauses; 0: they stay
   std::uint32_t most_blocks = 64;  // that the program is cut into; of one without a backward part, four times as many
   simplify_options simplify{};
 };
@@ -146,7 +170,8 @@ class graph_solver {
                plain_vector<bool> const& may_run_again, S const& solver, graph_solver_options const& options = {})
       : g_(g),
         order_(order),
-        may_run_again_(may_run_again) {
+        may_run_again_(may_run_again),
+        options_(options) {
     if (basis.empty()) return;
     auto const& [seconds, basic, simplified, backward] = basis;
     // Blocks that only run forward have no options: small ones make up for that.
@@ -163,8 +188,9 @@ class graph_solver {
     }
     if (chain_.blocks.empty()) return;
     (void)classify(g, chain_);
-    for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, seconds, solver, options.levels);
+    for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, seconds, solver);
     connect();
+    swap_nothing();
     note_ground(resident);
   }
 
@@ -177,17 +203,32 @@ class graph_solver {
   /// How many blocks had to be solved.
   std::size_t solved_blocks() const { return models_.size(); }
 
+  /// Whether some values could leave the device, and there is a link.
+  bool can_swap() const { return options_.link > 0 && !empty(); }
+  /// Another problem(): with values that may leave their blocks, and data between blocks that may leave, where of a
+  /// transfer's seconds so much counts as not hidden behind what is computed (chain_solver.hpp).
+  void swap_at(double part) { choose_options(part); }
+  /// The problem() as at first: what is saved stays.
+  void swap_nothing() { choose_options(stay); }
+
   /// What an answer comes to. Nothing where it needs what cannot run again.
   template <class G>
   std::optional<edited<G>> expand(block_graph_answer const& a) const {
     detail::block_replay to(g_, order_, may_run_again_, chain_, held_);
+    std::vector<unsigned char> leaves(storages_.size(), 0);  // is stored when it is made for the first time
+    for (auto const& s : a.steps)
+      if (s.what == block_graph_step::action::load) leaves[s.index] = 1;
     for (auto const& s : a.steps) {
       if (s.what == block_graph_step::action::drop) {
         to.forget(storages_[s.index]);
         continue;
       }
+      if (s.what == block_graph_step::action::load) {
+        to.load(storages_[s.index]);
+        continue;
+      }
       auto const& m = models_[rows_[s.index].model];
-      auto const play = [&](std::vector<remat_step> const& steps) { to.play(rows_[s.index].facts, m.block, steps); };
+      auto const play = [&](std::vector<block_step> const& steps) { to.play(rows_[s.index].facts, m.block, steps); };
       switch (s.what) {
         case block_graph_step::action::pass: play(m.pass.steps); break;
         case block_graph_step::action::save: play(m.prices[s.option].forward); break;
@@ -196,8 +237,12 @@ class graph_solver {
           play(m.prices[s.option].backward);
           to.run_waiting();
           break;
-        case block_graph_step::action::drop: break;
+        case block_graph_step::action::drop:
+        case block_graph_step::action::load: break;
       }
+      if (s.what == block_graph_step::action::backward) continue;
+      for (auto d : problem_.blocks[s.index].makes)
+        if (leaves[d]) to.store(storages_[d]), leaves[d] = 0;
     }
     return std::move(to).template finish<G>();
   }
@@ -211,6 +256,7 @@ class graph_solver {
     std::uint32_t block_class;
     std::vector<unsigned char> held;  // by datum of the block
     block_problem block;
+    block_movable movable;
     block_pass pass;
     double once_time;
     std::vector<graph_price> prices;
@@ -269,20 +315,21 @@ class graph_solver {
   }
 
   template <class S>
-  void add_block(std::uint32_t k, std::vector<seconds_t> const& seconds, S const& solver, option_levels const& levels) {
+  void add_block(std::uint32_t k, std::vector<seconds_t> const& seconds, S const& solver) {
     auto [facts, held] = detail::block_of(g_, chain_, k, seconds, held_, may_run_again_);
     row r{0, std::move(facts)};
     auto const cls = chain_.blocks[k].block_class;
     for (; r.model < models_.size(); ++r.model)
       if (auto const& m = models_[r.model]; m.block_class == cls && m.held == held) break;
     if (r.model == models_.size()) {
-      block_model m{cls, std::move(held), {}, {}, 0, {}};
+      block_model m{cls, std::move(held), {}, {}, {}, 0, {}};
       m.block = problem_of(r.facts, m.held, true);
       m.pass = pass_of(m.block);
       for (std::uint32_t i = 0; i < m.block.rest; ++i)
         if (!m.block.problem.ops[i].again) m.once_time += m.block.problem.ops[i].time;
-      for (auto const& a : options_of(m.block, solver, levels))
-        m.prices.push_back(graph_price_of(r.facts, m.held, m.block, a));
+      m.movable = detail::movable_of(g_, r.facts, m.held, m.block);
+      m.prices = graph_prices_of(r.facts, m.held, m.block, options_of(m.block, solver, options_.levels), m.movable,
+                                 options_.link > 0 ? options_.levels.swapped : 0);
       models_.push_back(std::move(m));
     }
     rows_.push_back(std::move(r));
@@ -291,6 +338,7 @@ class graph_solver {
   /// Data between blocks: numbered, and who reads them.
   void connect() {
     std::vector<std::uint32_t> number(g_.storage_count(), no_id);
+    options_of_blocks_.resize(rows_.size());
     for (auto const& r : rows_) {
       auto const& m = models_[r.model];
       graph_block b{
@@ -315,9 +363,28 @@ class graph_solver {
       for (auto const& p : m.prices) {
         auto o = p.option;
         o.again_reads = read(o.again_reads), o.backward_reads = read(o.backward_reads);
-        b.options.push_back(std::move(o));
+        options_of_blocks_[problem_.blocks.size()].push_back(std::move(o));
       }
       problem_.blocks.push_back(std::move(b));
+    }
+  }
+
+  static constexpr double stay = -1;
+  /// Where values stay, the options that move nothing, which come first.
+  void choose_options(double part) {
+    problem_.move_time.clear();
+    for (auto s : storages_)
+      if (part != stay)
+        problem_.move_time.push_back(can_leave(g_, s) ? 2 * part * static_cast<double>(g_.bytes(s)) / options_.link : -1);
+    for (std::size_t k = 0; k < rows_.size(); ++k) {
+      auto const& prices = models_[rows_[k].model].prices;
+      auto& options = problem_.blocks[k].options;
+      options.clear();
+      for (std::size_t i = 0; i < prices.size() && (part != stay || prices[i].moved == 0); ++i) {
+        options.push_back(options_of_blocks_[k][i]);
+        if (prices[i].moved > 0)
+          options.back().forward_time += part * static_cast<double>(prices[i].moved) / options_.link;
+      }
     }
   }
 
@@ -358,10 +425,12 @@ class graph_solver {
   schedule const& order_;
   plain_vector<bool> may_run_again_;
   plain_vector<bool> held_;  // by storage
+  graph_solver_options options_;
   block_chain chain_;
   std::vector<row> rows_;
   std::vector<block_model> models_;
   std::vector<storage_id> storages_;  // by datum of the problem
+  std::vector<std::vector<graph_block_option>> options_of_blocks_;  // by block: one a price
   block_graph problem_;
   bool is_step_ = false;
 };

@@ -68,7 +68,7 @@ class search_seeds {
     if (!given_) {
       may_run_again_.assign(c.graph.op_count(), false);
       for (auto o : c.graph.ops()) may_run_again_[index(o)] = graph_traits<graph_type>::is_recomputable(c.graph, o);
-      given_ = state_.options.starts->begin({c.graph, c.order, c.result, may_run_again_});
+      given_ = state_.options.starts->begin({c.graph, c.order, c.result, may_run_again_, state_.allowed.swap});
     }
     auto const before = state_.budget.used(state_.out.candidates);
     judge_of_given judge(state_, original_,
@@ -205,7 +205,12 @@ class search_seeds {
    public:
     judge_of_given(State& state, node_ptr const& from, double part) : state_(state), from_(from), part_(part) {}
     verdict judge(op_graph g, schedule order, std::string how) override {
-      last_ = state_.judge_edit(from_, told{std::move(how)}, {graph_type(std::move(g)), std::move(order)}, true);
+      edited<graph_type> e{graph_type(std::move(g)), std::move(order)};
+      // Loads are put where their readers do not wait for them, as far as a limit of memory lets them.
+      flow_facts const facts(e.graph, state_.judge().cost(), state_.options.memory);
+      if (facts.has_transfers())
+        e.order = refine{.limit = state_.goal.limits_memory ? state_.target : 0, .sink = false}(facts, e.order);
+      last_ = state_.judge_edit(from_, told{std::move(how)}, std::move(e), true);
       last_->given = true;
       return {last_->state.result.peak_bytes, last_->state.result.latency};
     }

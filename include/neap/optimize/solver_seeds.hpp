@@ -30,6 +30,7 @@ struct solver_choice {
   bool rotor = false;             // blocks that save all or their input alone
   bool checkmate = false;         // the whole program as one block, where it is small enough
   bool hierarchy = false;         // blocks with options, solved once a class; a chain of them, or a graph
+  double link = 0;  // bytes a second, by which values may leave while their blocks pause; 0: what the moves allow
   std::int64_t work = 300'000;    // evaluations of use-gaps at most, for all blocks together
   std::size_t most_values = 150;  // of a program that checkmate takes on
   friend bool operator==(solver_choice const&, solver_choice const&) = default;
@@ -50,8 +51,8 @@ class front_search {
         goal_(goal),
         judge_(judge) {}
 
-  /// `keep`: what is best, and some that nearly meet the goal, are worth dives.
-  void run(bool keep) {
+  /// What meets the goal best; nothing if nothing meets it. `keep`: that, and some that nearly meet it, are worth dives.
+  std::optional<verdict> run(bool keep) {
     // Along the front the peak rises and time falls, nearly: the last point that meets a limit of memory, the first that
     // meets one of time, by halves; then once more what is around it.
     std::size_t low = 0, high = chain_.front().size();
@@ -67,6 +68,7 @@ class front_search {
       auto const v = judge_point(k);
       if (v && v->latency <= goal_.latency && v->peak <= most_peak()) judge_.keep();
     }
+    return best_;
   }
 
  private:
@@ -78,13 +80,16 @@ class front_search {
     if (!e) return std::nullopt;
     bytes_t const budget = point.budget * chain_.slot_bytes();
     auto how = name_ + (" for " + std::to_string(budget) + " bytes of its own");
-    return judge_.judge(std::move(e->graph), std::move(e->order), std::move(how));
+    auto const v = judge_.judge(std::move(e->graph), std::move(e->order), std::move(how));
+    if (v.peak <= goal_.memory && v.latency <= goal_.latency && (!best_ || goal_.better(v, *best_))) best_ = v;
+    return v;
   }
 
   chain_solver const& chain_;
   char const* name_;
   objective const& goal_;
   start_judge& judge_;
+  std::optional<verdict> best_;
 };
 
 /// Of a graph of blocks, by the peak that the solver is to keep, what meets a goal. The solver's peak is not the
@@ -204,15 +209,18 @@ class solver_starts final : public starting_points {
       search(rotor_, "rotor", goal, judge, !which_.hierarchy, [&] {
         return make(plain_blocks{}, {.slots = which_.hierarchy ? 500 : 3000, .levels = {0, 0}});
       });
-    if (which_.hierarchy)
-      search(blocks_, "options of blocks", goal, judge, true, [&] {
-        return make(timed_gaps{judge, share_of_block()}, {});
+    if (which_.hierarchy) {
+      auto const best = search(blocks_, "options of blocks", goal, judge, true, [&] {
+        return make(timed_gaps{judge, share_of_block()}, {.link = link()});
       });
+      search_swaps(best, goal, judge);
+    }
     if (which_.hierarchy && blocks_ && !blocks_->is_chain() && !judge.stop()) {
       if (!graph_) make_graph(judge);
       if (!graph_->empty()) {
         if (!gaps_) gaps_ = std::make_unique<option_gaps>(graph_->problem()), changes_ = 4 * which_.work;
         graph_search(*graph_, *gaps_, changes_, goal, judge).run();
+        search_graph_swaps(goal, judge);
       }
     }
     if (which_.checkmate && program_)
@@ -230,12 +238,38 @@ class solver_starts final : public starting_points {
  private:
   using chain = std::unique_ptr<chain_solver>;
   template <class Make>
-  static void search(chain& c, char const* name, objective const& goal, start_judge& judge, bool keep,
-                     Make const& made) {
-    if (judge.stop()) return;
+  static std::optional<verdict> search(chain& c, char const* name, objective const& goal, start_judge& judge, bool keep,
+                                       Make const& made) {
+    if (judge.stop()) return std::nullopt;
     if (!c) c = made();
-    front_search(*c, name, goal, judge).run(keep);
+    else c->swap_nothing();
+    return front_search(*c, name, goal, judge).run(keep);
   }
+  /// The same blocks with values that leave, at some prices of the link, as long as that finds better ones than `best`.
+  void search_swaps(std::optional<verdict> best, objective const& goal, start_judge& judge) {
+    if (!blocks_ || blocks_->empty() || !blocks_->can_swap()) return;
+    bool found = false;
+    for (double const part : {0.2, 0.1, 0.05, 0.4}) {
+      if (judge.stop()) break;
+      blocks_->swap_at(part);
+      auto const v = front_search(*blocks_, "options of blocks, with swaps,", goal, judge).run(true);
+      bool const better = v && (!best || goal.better(*v, *best));
+      if (better) best = v;
+      else if (found) break;
+      found = found || better;
+    }
+  }
+  /// The same of a graph of blocks, at one price.
+  void search_graph_swaps(objective const& goal, start_judge& judge) {
+    if (!graph_->can_swap() || judge.stop()) return;
+    if (!swapping_) {
+      swapping_ = std::make_unique<graph_solver>(*graph_);
+      swapping_->swap_at(0.2);
+      swapping_gaps_ = std::make_unique<option_gaps>(swapping_->problem());
+    }
+    graph_search(*swapping_, *swapping_gaps_, changes_, goal, judge).run();
+  }
+  double link() const { return which_.link > 0 ? which_.link : from_.swap; }
   template <class S>
   chain make(S const& solver, chain_solver_options const& options) {
     return std::make_unique<chain_solver>(from_.graph, from_.order, basis(), from_.may_run_again, solver, options);
@@ -247,7 +281,8 @@ class solver_starts final : public starting_points {
   void make_graph(start_judge& judge) {
     auto const made = [&](schedule const& order, block_basis const& as) {
       return std::make_unique<graph_solver>(from_.graph, order, as, from_.result.resident_bytes, from_.may_run_again,
-                                            timed_gaps{judge, share_of_block(), SIZE_MAX, 60});
+                                            timed_gaps{judge, share_of_block(), SIZE_MAX, 60},
+                                            graph_solver_options{.link = link()});
     };
     order_ = from_.order;
     if (has_backward_end(from_.graph)) {
@@ -274,8 +309,8 @@ class solver_starts final : public starting_points {
   std::optional<block_basis> basis_;  // of the order that is started from
   chain rotor_, blocks_, whole_;
   schedule order_;  // of graph_
-  std::unique_ptr<graph_solver> graph_;
-  std::unique_ptr<option_gaps> gaps_;  // of its problem
+  std::unique_ptr<graph_solver> graph_, swapping_;
+  std::unique_ptr<option_gaps> gaps_, swapping_gaps_;  // of their problems
   std::int64_t changes_ = 0;           // that are left to it; they cost less than evaluations of gaps
 };
 

@@ -25,6 +25,7 @@ struct start_from {
   schedule const& order;
   simulation const& result;
   plain_vector<bool> const& may_run_again;  // by op
+  double swap = 0;  // values may be stored and loaded, by a link of so many bytes a second; 0: they may not
 };
 
 /// What a search says to a candidate that is handed in.

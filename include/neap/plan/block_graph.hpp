@@ -4,7 +4,8 @@
 //
 //   phase        0    1    2    3    4    5
 //   main part    f0   f1   f2   b2   b1   b0        three blocks; a phase may run forwards again before its main part
-//   data         +=========>    made by 0, read by f2 and b2: held between, or dropped and made again
+//   data         +=========>    made by 0, read by f2 and b2: held between, or dropped and made again, or moved out and
+//                               loaded
 //
 // Who makes data again runs the block's forward a second time: without saving anything (pass), so that its backward can
 // follow (save), or from what it has saved still (again). HiRemate (ICML 2025) has this for its clusters.
@@ -46,15 +47,16 @@ struct graph_block {
 struct block_graph {
   std::vector<graph_block> blocks{};
   std::vector<std::int64_t> bytes{};  ///< of data
+  std::vector<double> move_time{};    ///< of data: to store them and load them again; negative: they stay. Empty: all do
   std::vector<std::int64_t> before,
       during;  ///< by phase: what is there whatever is done, in front of the main part and while it runs
   friend bool operator==(block_graph const&, block_graph const&) = default;
 };
 
 struct block_graph_step {
-  enum class action : std::uint8_t { pass, save, again, backward, drop };
+  enum class action : std::uint8_t { pass, save, again, backward, drop, load };
   action what = action::pass;
-  std::uint32_t index = 0;   ///< of the block; of the datum that is dropped
+  std::uint32_t index = 0;   ///< of the block; of the datum that is dropped or loaded
   std::uint32_t option = 0;  ///< of save, again and backward
   friend bool operator==(block_graph_step const&, block_graph_step const&) = default;
 };
@@ -100,6 +102,10 @@ inline status check(block_graph const& g) {
     }
   }
   if (made != g.bytes.size()) return failure{"there are data that no block makes"};
+  if (!g.move_time.empty() && g.move_time.size() != g.bytes.size())
+    return failure{"there must be a time to move for each of the data, or for none"};
+  if (!std::all_of(g.move_time.begin(), g.move_time.end(), [&](double t) { return t < 0 || number(t); }))
+    return failure{"times must be from 0 to 1e30"};
   return {};
 }
 

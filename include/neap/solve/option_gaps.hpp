@@ -1,6 +1,7 @@
 // Search over the use-gaps of a graph of blocks and over the blocks' options: one integer says which option a block runs
 // with, one in which phase its forward is run to save (the first time or later), and two for each datum and each pair of
-// its consecutive uses how long it is held after the one and from when on for the other. What must run again follows.
+// its consecutive uses how long it is held after the one and from when on for the other, and a flag whether it has been
+// moved out in between and is loaded there. What must run again follows.
 //
 //   phases      f0  f1  f2  f3 | b3  b2  b1  b0       block 1 passes in f1, and saves in the phase of b2
 //   block 1         pass       |     save back
@@ -71,6 +72,7 @@ class option_gaps {
 
   struct ends {
     std::uint32_t until = 0, since = 0;
+    bool away = false;  // between them moved out, and loaded in phase `since`
     friend bool operator==(ends const&, ends const&) = default;
   };
   struct gap {
@@ -150,6 +152,7 @@ class option_gaps {
   /// Everything held and saved; and everything held, nothing saved that need not be.
   void begin() {
     held_.assign(phases_count_ + 1, {});
+    loaded_.assign(phases_count_, {});
     saved_at_.assign(phases_count_ + 1, 0);
     forced_.assign(phases_count_, {});
     dirty_.assign(phases_count_, 0);
@@ -172,6 +175,7 @@ class option_gaps {
     }
   }
 
+  static bool loads(gap const& g, ends const& e) { return e.away && !g.last && e.until < e.since; }
   static bool holds(gap const& g, ends const& e, std::uint32_t t) { return t <= e.until || (!g.last && t > e.since); }
   /// Makes `held_` follow; phases in which that changes something are dirty.
   void put_gap(std::uint32_t i, ends const& now, std::optional<ends> const& old) {
@@ -184,6 +188,8 @@ class option_gaps {
       mark(t - 1);
       if (t < phases_count_) mark(t);
     }
+    if (old && loads(g, *old)) loaded_[old->since].reset(g.datum), mark(old->since);
+    if (loads(g, now)) loaded_[now.since].set(g.datum), mark(now.since);
   }
   void take_block(std::uint32_t k, bool in) {
     auto const& w = ways_[k];
@@ -266,7 +272,7 @@ class option_gaps {
     using action = block_graph_step::action;
     auto const b = main_of(t);
     bool const back = t >= blocks_;
-    auto const& in = held_[t];
+    auto const in = held_[t] | loaded_[t];
     auto const& out = held_[t + 1];
     run const main{b, back ? action::backward : ways_[b].since == t ? action::save : action::pass};
     runs_.clear();
@@ -307,7 +313,8 @@ class option_gaps {
           if (i > 0) saved -= o.saved;  // of the main part it is not in the sum
           break;
         case action::backward: seconds = o.backward_time, own = o.backward_peak - o.saved; break;
-        case action::drop: break;
+        case action::drop:
+        case action::load: break;
       }
       bool const whole = i == 0 || r.what == action::again;
       c.time += whole ? seconds : std::max(0.0, seconds - x.once_time);
@@ -317,8 +324,10 @@ class option_gaps {
       c.peak = std::max(c.peak, (i == 0 ? g_.during[t] : g_.before[t]) + saved + bytes_of(alive - own_data) + own);
       if (r.what != action::backward) alive -= own_data;
     }
+    set const loaded = alive & loaded_[t];
+    loaded.for_each([&](std::size_t d) { c.time += g_.move_time[d]; });
     if (steps) {
-      auto there = in;
+      auto there = held_[t];
       auto const drop = [&](set const& wanted) {
         (there - wanted).for_each([&](std::size_t d) {
           steps->push_back({action::drop, static_cast<std::uint32_t>(d), 0});
@@ -326,6 +335,10 @@ class option_gaps {
         there &= wanted;
       };
       drop(alive);
+      loaded.for_each([&](std::size_t d) {
+        steps->push_back({action::load, static_cast<std::uint32_t>(d), 0});
+        there.set(d);
+      });
       for (std::size_t i = runs_.size(); i-- > 0;) {
         auto const& r = runs_[i];
         steps->push_back({r.what, r.block, ways_[r.block].option});
@@ -429,6 +442,10 @@ class option_gaps {
     };
     if (g.last) return set_gap(i, {below(3) == 0 ? g.from : below(2) ? anywhere() : near(e.until), g.to});
     bool const whole = e.until >= e.since;
+    if (can_leave(g.datum) && below(3) == 0) {
+      if (whole) return set_gap(i, {g.from, below(2) ? g.to : anywhere(), true});
+      return set_gap(i, {e.until, e.since, !e.away});
+    }
     switch (below(whole ? 4 : 6)) {
       case 0:
         set_gap(i, {g.from, whole ? g.to : g.from});
@@ -440,10 +457,11 @@ class option_gaps {
         set_gap(i, {std::min(a, b), std::max(a, b)});
         break;
       }
-      case 4: set_gap(i, {std::min(near(e.until), e.since), e.since}); break;
+      case 4: set_gap(i, {std::min(near(e.until), e.since), e.since, e.away}); break;
       default: set_gap(i, {g.from, g.from});
     }
   }
+  bool can_leave(std::uint32_t datum) const { return !g_.move_time.empty() && g_.move_time[datum] >= 0; }
   void move_block(std::uint32_t k) {
     auto w = ways_[k];
     auto const options = g_.blocks[k].options.size();
@@ -473,6 +491,7 @@ class option_gaps {
   std::vector<ends> ends_;  // by gap
   std::vector<way> ways_;   // by block
   std::vector<set> held_;   // by phase: there when it begins
+  std::vector<set> loaded_;  // by phase: loaded when it begins
   std::vector<std::int64_t> saved_at_;
   std::vector<std::vector<std::uint32_t>> forced_;  // by phase: blocks that save in it, though it is not theirs
   std::vector<cost> phases_;

@@ -25,6 +25,7 @@ namespace neap::inline v0 {
 struct chain_front_point {
   slots_t budget = 0;  ///< the least with which this time is reached
   double time = 0;
+  friend bool operator==(chain_front_point const&, chain_front_point const&) = default;
 };
 
 /// The answers for every budget up to the largest, from one run.
