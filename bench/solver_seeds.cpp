@@ -111,7 +111,8 @@ int main(int count, char** arguments) {
     }
   }
   if (files.empty())
-    return std::fprintf(stderr, "usage: bench_solver_seeds [--seconds S] [--limits L,L] [--link R] GRAPH... | --gpt\n"), 2;
+    return std::fprintf(stderr, "usage: bench_solver_seeds [--seconds S] [--limits L,L] [--link R] GRAPH... | --gpt\n"),
+           2;
   std::puts(
       "graph,nodes,half,limit,budget_s,link,search_fits,search_latency,search_first_s,seeds_fits,seeds_latency,seeds_first_s,"
       "solver_fits,solver_latency,solver_s");

@@ -89,7 +89,8 @@ std::size_t check_swaps(block_problem const& b) {
       double seconds = 0;
       auto const saved_now = [&] {
         bytes_t sum = 0;
-        for (std::size_t v = 0; v < is.size(); ++v) sum += is[v] == there && !p.values[v].outside ? p.values[v].bytes : 0;
+        for (std::size_t v = 0; v < is.size(); ++v)
+          sum += is[v] == there && !p.values[v].outside ? p.values[v].bytes : 0;
         return sum;
       };
       for (auto const& s : steps) {

@@ -106,8 +106,7 @@ TEST_CASE("random programs with nested skips: at every limit the same results, a
         nested_skips(
             {.depth = 1 + seed % 4, .readers = seed % 3 ? std::size_t{0} : 3, .plain = seed % 5 == 0, .seed = seed}),
         seed, true, sum);
-  MESSAGE(sum.all, " expanded, ", sum.smaller, " smaller, ", sum.again, " with recomputation, ", sum.moved,
-          " loads");
+  MESSAGE(sum.all, " expanded, ", sum.smaller, " smaller, ", sum.again, " with recomputation, ", sum.moved, " loads");
   CHECK(sum.all > testing::cases(300));
   CHECK(sum.smaller > testing::cases(150));
   CHECK(sum.again > testing::cases(150));

@@ -25,9 +25,9 @@
 namespace neap::inline v0 {
 
 struct chain_solver_options {
-  slots_t slots = 3000;                         // that what the chain would save without limits is counted in
-  option_levels levels{};                       // limits that blocks are solved for
-  double link = 0;  // bytes a second, by which values leave the device while their block pauses; 0: they stay
+  slots_t slots = 3000;    // that what the chain would save without limits is counted in
+  option_levels levels{};  // limits that blocks are solved for
+  double link = 0;         // bytes a second, by which values leave the device while their block pauses; 0: they stay
   std::int64_t most_table_bytes = 256ll << 20;  // of rk-Rotor's table
   bool one_block = false;                       // the whole program is one block: Checkmate's problem
   simplify_options simplify{};

@@ -148,7 +148,7 @@ inline std::vector<graph_price> graph_prices_of(block_facts const& f, std::vecto
 }
 
 struct graph_solver_options {
-  option_levels levels{4, 3};      // limits that blocks are solved for
+  option_levels levels{4, 3};  // limits that blocks are solved for
   double link = 0;  // bytes a second, by which values leave the device while their block pauses; 0: they stay
   std::uint32_t most_blocks = 64;  // that the program is cut into; of one without a backward part, four times as many
   simplify_options simplify{};
@@ -375,7 +375,8 @@ class graph_solver {
     problem_.move_time.clear();
     for (auto s : storages_)
       if (part != stay)
-        problem_.move_time.push_back(can_leave(g_, s) ? 2 * part * static_cast<double>(g_.bytes(s)) / options_.link : -1);
+        problem_.move_time.push_back(can_leave(g_, s) ? 2 * part * static_cast<double>(g_.bytes(s)) / options_.link
+                                                      : -1);
     for (std::size_t k = 0; k < rows_.size(); ++k) {
       auto const& prices = models_[rows_[k].model].prices;
       auto& options = problem_.blocks[k].options;
@@ -429,7 +430,7 @@ class graph_solver {
   block_chain chain_;
   std::vector<row> rows_;
   std::vector<block_model> models_;
-  std::vector<storage_id> storages_;  // by datum of the problem
+  std::vector<storage_id> storages_;                                // by datum of the problem
   std::vector<std::vector<graph_block_option>> options_of_blocks_;  // by block: one a price
   block_graph problem_;
   bool is_step_ = false;

@@ -27,9 +27,9 @@ namespace neap::inline v0 {
 
 /// Which solvers make candidates.
 struct solver_choice {
-  bool rotor = false;             // blocks that save all or their input alone
-  bool checkmate = false;         // the whole program as one block, where it is small enough
-  bool hierarchy = false;         // blocks with options, solved once a class; a chain of them, or a graph
+  bool rotor = false;      // blocks that save all or their input alone
+  bool checkmate = false;  // the whole program as one block, where it is small enough
+  bool hierarchy = false;  // blocks with options, solved once a class; a chain of them, or a graph
   double link = 0;  // bytes a second, by which values may leave while their blocks pause; 0: what the moves allow
   std::int64_t work = 300'000;    // evaluations of use-gaps at most, for all blocks together
   std::size_t most_values = 150;  // of a program that checkmate takes on
@@ -311,7 +311,7 @@ class solver_starts final : public starting_points {
   schedule order_;  // of graph_
   std::unique_ptr<graph_solver> graph_, swapping_;
   std::unique_ptr<option_gaps> gaps_, swapping_gaps_;  // of their problems
-  std::int64_t changes_ = 0;           // that are left to it; they cost less than evaluations of gaps
+  std::int64_t changes_ = 0;                           // that are left to it; they cost less than evaluations of gaps
 };
 
 }  // namespace detail

@@ -47,7 +47,7 @@ struct graph_block {
 struct block_graph {
   std::vector<graph_block> blocks{};
   std::vector<std::int64_t> bytes{};  ///< of data
-  std::vector<double> move_time{};    ///< of data: to store them and load them again; negative: they stay. Empty: all do
+  std::vector<double> move_time{};  ///< of data: to store them and load them again; negative: they stay. Empty: all do
   std::vector<std::int64_t> before,
       during;  ///< by phase: what is there whatever is done, in front of the main part and while it runs
   friend bool operator==(block_graph const&, block_graph const&) = default;

@@ -488,9 +488,9 @@ class option_gaps {
   std::vector<gap> gaps_;
   double time_once_ = 0, dearness_ = 0;
   // Where the search stands:
-  std::vector<ends> ends_;  // by gap
-  std::vector<way> ways_;   // by block
-  std::vector<set> held_;   // by phase: there when it begins
+  std::vector<ends> ends_;   // by gap
+  std::vector<way> ways_;    // by block
+  std::vector<set> held_;    // by phase: there when it begins
   std::vector<set> loaded_;  // by phase: loaded when it begins
   std::vector<std::int64_t> saved_at_;
   std::vector<std::vector<std::uint32_t>> forced_;  // by phase: blocks that save in it, though it is not theirs
