@@ -19,6 +19,7 @@ using namespace neap_memory_test;
 using neap::testing::cases;
 using neap::testing::pattern;
 using neap::testing::planted;
+using neap::testing::sanitized;
 
 namespace {
 
@@ -44,7 +45,8 @@ detail::ruling decide(memory_problem const& p, std::int64_t capacity, search_tri
 TEST_CASE("decided by gaps alone, with tricks on or off: found exactly where there is a place") {
   std::mt19937_64 rng(97);
   int possible = 0, impossible = 0;
-  for (int round = 0; round < rounds / 40; ++round) {
+  constexpr int tries = cases(rounds / 40) + 1;
+  for (int round = 0; round < tries; ++round) {
     std::vector<usage_record> records;
     std::int64_t optimum = 0;
     if (round % 2 == 0) {
@@ -76,8 +78,8 @@ TEST_CASE("decided by gaps alone, with tricks on or off: found exactly where the
     }
   }
   MESSAGE(possible << " capacities that fit, " << impossible << " that do not though the load does");
-  CHECK(possible >= rounds / 20);
-  CHECK(impossible >= rounds / 4000);
+  CHECK(possible >= tries * 2);
+  CHECK((impossible >= tries / 100 || sanitized));
 }
 
 TEST_CASE("packings in few moments are found almost without a failure, and never called impossible") {
@@ -99,7 +101,8 @@ TEST_CASE("packings in few moments are found almost without a failure, and never
 
 TEST_CASE("the exact planner finds packings in few moments that only the search by gaps finds") {
   int with = 0, without = 0;
-  for (std::uint64_t seed : {0u, 2u, 10u, 16u, 18u})
+  for (std::uint64_t seed : {0u, 2u, 10u, 16u, 18u}) {
+    if (sanitized && seed > 0) break;
     for (auto kind : {pattern::pinwheel, pattern::slabs}) {
       auto const given = planted({kind, 80, 8, 1000, 0}, seed);
       auto const decided = [&](bool fill) {
@@ -112,7 +115,8 @@ TEST_CASE("the exact planner finds packings in few moments that only the search 
       };
       with += decided(true), without += decided(false);
     }
-  CHECK(with >= 9);
+  }
+  CHECK(with >= (sanitized ? 1 : 9));
   CHECK(without <= 7);
 }
 

@@ -4,6 +4,8 @@
 #include <neap/memory/combine.hpp>
 #include <neap/memory/exact/exact.hpp>
 
+#include "../support/sanitized.hpp"
+
 #include <doctest/doctest.h>
 
 #include <array>
@@ -44,7 +46,7 @@ std::vector<usage_record> random_records(std::mt19937_64& rng, std::size_t n, in
 TEST_CASE("never worse than its planner, right, and the same again") {
   std::mt19937_64 rng(8);
   int better = 0, optimal = 0;
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < neap::testing::cases(500); ++round) {
     auto const records = random_records(rng, rng() % 50, round % 8);
     auto const check = [&](auto const& planner) {
       auto const before = planner(records);
@@ -69,8 +71,8 @@ TEST_CASE("never worse than its planner, right, and the same again") {
     check(first_fit{});
     if (!(round & 4)) check(lowest_plateau{});
   }
-  CHECK(better > 250);
-  CHECK(optimal > 150);
+  CHECK(better > neap::testing::cases(250));
+  CHECK(optimal > neap::testing::cases(150));
 }
 
 TEST_CASE("no better than the optimum, and mostly there") {

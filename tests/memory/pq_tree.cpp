@@ -59,7 +59,7 @@ std::set<order> replaced(std::set<order> const& from, std::vector<char> const& m
 TEST_CASE("the orders of a tree are those in which what was replaced is contiguous, one set after the other") {
   std::mt19937_64 rng(5);
   int impossible = 0, deep = 0;
-  for (int round = 0; round < rounds / 20; ++round) {
+  for (int round = 0; round < testing::cases(rounds / 20); ++round) {
     neap::detail::pq_tree tree;
     std::vector<std::uint32_t> parts;
     std::uint32_t const count = 3 + static_cast<std::uint32_t>(rng() % 4);
@@ -109,7 +109,7 @@ TEST_CASE("the orders of a tree are those in which what was replaced is contiguo
     }
   }
   CHECK((impossible > 0 || testing::sanitized));  // some in a thousand; the next test makes one
-  CHECK(deep > rounds / 40);
+  CHECK(deep > testing::cases(rounds / 40));
 }
 
 TEST_CASE("what others stand between cannot be replaced, and the tree stays as it was") {
@@ -163,7 +163,7 @@ TEST_CASE("trees of the same orders have one hash") {
 
 TEST_CASE("a copy has the orders of its tree, with the leaves named anew") {
   std::mt19937_64 rng(9);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < testing::cases(200); ++round) {
     neap::detail::pq_tree tree, other;
     order parts;
     for (std::uint32_t id = 0; id < 6; ++id) parts.push_back(tree.leaf(id));

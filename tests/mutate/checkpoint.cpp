@@ -17,6 +17,7 @@
 #include "../support/judged.hpp"
 #include "../support/opaque_graph.hpp"
 #include "../support/random_graph.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -76,25 +77,25 @@ std::pair<int, int> try_all_of(std::uint64_t seeds, Make&& make) {
 }  // namespace
 
 TEST_CASE("programs computed again by segments compute what they did") {
-  auto const [applied, helped] = try_all_of(600, [](std::uint64_t seed) {
+  auto const [applied, helped] = try_all_of(cases(600u), [](std::uint64_t seed) {
     random_graph_options o;
     o.swaps = seed % 4 == 3;
     auto g = random_graph(seed, o);
     auto order = reverse_post_order{}(g);
     return judged(std::move(g), std::move(order), some_cost{});
   });
-  CHECK(applied > 1000);
-  CHECK(helped > 200);
+  CHECK(applied > cases(1000));
+  CHECK(helped > cases(200));
 }
 
 TEST_CASE("so do imported ones, with updates in place, views and random draws") {
-  auto const [applied, helped] = try_all_of(200, [](std::uint64_t seed) {
+  auto const [applied, helped] = try_all_of(cases(200u), [](std::uint64_t seed) {
     auto g = opaque_graph(seed, 20);
     auto order = given_order{}(g);
     return judged(std::move(g), std::move(order), some_cost{});
   });
-  CHECK(applied > 300);
-  CHECK(helped > 100);
+  CHECK(applied > cases(300));
+  CHECK(helped > cases(100));
 }
 
 TEST_CASE("so do steps over several batches, each of which has a turn") {

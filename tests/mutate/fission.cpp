@@ -74,6 +74,9 @@ bool same_result(graph const& g, plain_result const& a, plain_result const& b, d
   return true;
 }
 
+/// Addresses are not what these tests are about.
+default_planner const quick{.most_placements = 1000};
+
 }  // namespace
 
 TEST_CASE("random stretches of random training steps run in parts and give the same") {
@@ -277,7 +280,7 @@ TEST_CASE("a graph that fission has changed by mistake is refused, or gives the 
     each_mistake(*e, draw, 12, [&](graph const& wrong, schedule const& order, std::string const& what) {
       CAPTURE(seed);
       CAPTURE(what);
-      if (!verify_plan(g, make_plan(judged(wrong, order), g)).ok()) {
+      if (!verify_plan(g, make_plan(judged(wrong, order), g, {}, quick)).ok()) {
         ++refused;
         return;
       }
@@ -300,7 +303,7 @@ TEST_CASE("of ops whose meaning is not known, every mistake in a part is refused
     auto const e = seed % 2 ? parts_of_parts(c, draw) : some_fissions(c, draw);
     if (!e) continue;
     each_mistake(*e, draw, 20, [&](graph const& wrong, schedule const& order, std::string const& what) {
-      auto const p = make_plan(candidate<graph>{wrong, order, simulate(wrong, order, cost)}, g);
+      auto const p = make_plan(candidate<graph>{wrong, order, simulate(wrong, order, cost)}, g, {}, quick);
       CAPTURE(seed);
       CAPTURE(what);
       CHECK_FALSE(verify_plan(g, p, stated).ok());

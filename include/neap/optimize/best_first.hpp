@@ -116,7 +116,7 @@ class best_first {
       if (state_.allowed.recompute) seeds_.plant(starts, true);
       search();
     }
-    for (auto const& n : {placed_, state_.roomy})
+    for (auto const& n : {placed_, state_.roomy[0], state_.roomy[1], state_.roomy[2]})
       if (!out.fits && n) state_.best = n, (void)place();
     refine_answer();
     out.best = std::move(state_.best->state);

@@ -5,6 +5,7 @@
 #include <neap/optimize/search_state.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -22,16 +23,16 @@ void expand_candidate(State& state, Moves const& moves, typename State::node_ptr
   auto stream = moves(n->state);
   std::optional<replay_facts> replay;
   state.forget();
-  node_ptr champion, roomiest;  // of those that are not built: what the search may answer with
+  node_ptr champion;  // of those that are not built: what the search may answer with
+  std::array<node_ptr, State::rooms.size()> roomy;
   auto const look = [&](std::size_t, node_ptr child) {
     if (!child) return;
     if (child->how) {
       auto const& r = child->state.result;
       if (state.beats(r, state.best->state.result) && (!champion || state.beats(r, champion->state.result)))
         champion = child;
-      if (state.is_roomy(r) && (!state.roomy || r.latency < state.roomy->state.result.latency) &&
-          (!roomiest || r.latency < roomiest->state.result.latency))
-        roomiest = child;
+      for (std::size_t k = 0; k < roomy.size(); ++k)
+        if (state.is_best_roomy(r, k) && (!roomy[k] || r.latency < roomy[k]->state.result.latency)) roomy[k] = child;
     }
     take(std::move(child));
   };
@@ -53,7 +54,8 @@ void expand_candidate(State& state, Moves const& moves, typename State::node_ptr
     judge.profile.drawn += drawn.size(), tries += drawn.size();
     state.look(n, drawn, replay, look);
   }
-  for (auto const& c : {champion, roomiest})
+  if (champion && !champion->expanded) (void)state.build(champion);
+  for (auto const& c : roomy)
     if (c && !c->expanded) (void)state.build(c);
 }
 

@@ -11,6 +11,7 @@
 #include <neap/optimize/seen_candidates.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -73,7 +74,8 @@ class search_state {
   bytes_t target = 0;  // of the peak
   std::vector<node_ptr> queue;
   node_ptr best;
-  node_ptr roomy;  // the best one with some room left for addresses
+  static constexpr std::array<bytes_t, 3> rooms{64, 20, 8};
+  std::array<node_ptr, 3> roomy;  // the best one with a 64th of the limit left for addresses, a 20th, an eighth
   seen_candidates seen;
   pareto_front front;  // of all that was judged
   optimized<G> out;
@@ -107,8 +109,10 @@ class search_state {
     if (fits || r.latency > asked.latency) return fits;
     return r.peak_bytes < other.peak_bytes || (r.peak_bytes == other.peak_bytes && r.latency < other.latency);
   }
-  bool is_roomy(simulation const& r) const {
-    return asked.limits_memory && r.peak_bytes <= asked.memory - asked.memory / 64 && r.latency <= asked.latency;
+  /// Whether it leaves so much of the limit and is quicker than what has done so; level: of rooms.
+  bool is_best_roomy(simulation const& r, std::size_t level) const {
+    return asked.limits_memory && r.peak_bytes <= asked.memory - asked.memory / rooms[level] &&
+           r.latency <= asked.latency && (!roomy[level] || r.latency < roomy[level]->state.result.latency);
   }
   bool hopeless(node const& n) const {
     if (n.state.result.latency > goal.latency) return true;
@@ -143,7 +147,8 @@ class search_state {
   }
   void consider(node_ptr const& n) {
     auto const& r = n->state.result;
-    if (is_roomy(r) && (!roomy || r.latency < roomy->state.result.latency)) roomy = n;
+    for (std::size_t k = 0; k < rooms.size(); ++k)
+      if (is_best_roomy(r, k)) roomy[k] = n;
     if (best && !beats(r, best->state.result)) return;
     best = n;
     out.history.push_back(standing());
