@@ -3,9 +3,10 @@
 // counts as the peers' figures do (takeover off, alignment 1, each graph's own latencies). One CSV row a point; every plan
 // is verified.
 //
-//   bench_solver_seeds [--seconds S] [--limits L,L,...] [--link R] GRAPH...      S: time budget of a point (default 10);
-//                                        R: values may be stored and loaded, too, at R bytes a second each way
-//   bench_solver_seeds --gpt                                          a GPT of 12 layers, twenty budgets, one after another
+//   bench_solver_seeds [--seconds S] [--limits L,L,...] [--link R] GRAPH...
+//       S: time budget of a point (default 10); R: values may be stored and loaded, too, at R bytes a second each way
+//   bench_solver_seeds --gpt
+//       a GPT of 12 layers, twenty budgets, one after another
 //
 // half: "tuned" marks the graphs that the seeds' numbers (levels, work, shares) were chosen by, "other" the rest.
 #include <neap/import/graph_file.hpp>
@@ -19,6 +20,8 @@
 #include <neap/optimize/solver_seeds.hpp>
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
+
+#include "../tests/support/linked.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -41,25 +44,15 @@ struct told {
   double latency = 0, first = -1, seconds = 0;
 };
 
-/// A graph's own latencies, and a link.
-struct costs {
-  double link;
-  seconds_t operator()(op_graph const& g, op_id o) const {
-    if (g.as<op::store>(o)) return static_cast<double>(g.type(g.inputs(o)[0]).bytes()) / link;
-    if (g.as<op::load>(o)) return static_cast<double>(g.type(g.output(o)).bytes()) / link;
-    return given_latencies{}(g, o);
-  }
-};
-
 template <class Moves>
 told run(graph const& g, schedule const& order, Moves const& moves, search_options options,
          std::optional<solver_choice> const& seeds, double link, simulation const& plain, bool& right) {
   if (seeds) options.set(solver_seeds(*seeds));
-  auto const found = optimize(g, moves, costs{link}, order, options);
+  auto const found = optimize(g, moves, testing::linked(link), order, options);
   told t{found.fits, found.best.result.latency / plain.latency, -1, found.seconds};
   for (auto const& h : found.history)
     if (h.fits && t.first < 0) t.first = h.elapsed;
-  auto const verdict = verify_plan(g, found.placed, costs{link});
+  auto const verdict = verify_plan(g, found.placed, testing::linked(link));
   if (!verdict.ok()) right = false, std::fprintf(stderr, "%s\n", verdict.message().c_str());
   return t;
 }
@@ -114,8 +107,8 @@ int main(int count, char** arguments) {
     return std::fprintf(stderr, "usage: bench_solver_seeds [--seconds S] [--limits L,L] [--link R] GRAPH... | --gpt\n"),
            2;
   std::puts(
-      "graph,nodes,half,limit,budget_s,link,search_fits,search_latency,search_first_s,seeds_fits,seeds_latency,seeds_first_s,"
-      "solver_fits,solver_latency,solver_s");
+      "graph,nodes,half,limit,budget_s,link,search_fits,search_latency,search_first_s,seeds_fits,seeds_latency,"
+      "seeds_first_s,solver_fits,solver_latency,solver_s");
   bool right = true;
   for (auto const& file : files) {
     auto const read = io::read_graph(file);

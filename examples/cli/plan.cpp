@@ -376,8 +376,9 @@ void add_plan(CLI::App& app, int& exit) {
       ->add_option(
           "--solver", o->solver,
           "who recomputes: search; one solver alone: rotor (a chain of blocks, each saved whole or not at all), "
-          "hierarchy (blocks with options, some to store what they save), checkmate (the graph as one block, if it is small), milp (the same as an "
-          "integer program, if it is very small: needs HiGHS); all: the solvers' plans are where the search starts")
+          "hierarchy (blocks with options, some to store what they save), checkmate (the graph as one block, if it is "
+          "small), milp (the same as an integer program, if it is very small: needs HiGHS); all: the solvers' plans are "
+          "where the search starts")
       ->check(CLI::IsMember({"all", "search", "rotor", "checkmate", "hierarchy", "milp"}))
       ->capture_default_str();
   command

@@ -71,15 +71,15 @@ std::size_t expand_all(solved const& s, chain_solver const& chain) {
 
 /// Plays answers with values away: what is read is there, what is loaded was stored and had gone, and the price is what was
 /// saved and moved. How many there were.
-std::size_t check_swaps(block_problem const& b) {
+std::size_t check_swaps(block_facts const& f, block_problem const& b) {
   using action = block_step::action;
   auto const& p = b.problem;
   constexpr bytes_t input = 100;
-  block_movable movable{std::vector<unsigned char>(p.values.size(), 1), true};
+  std::vector<unsigned char> const movable(f.data.size(), 1);
   std::size_t swapped = 0;
   for (auto const& a : options_of(b, use_gaps_for_blocks{.work = 100}, {2, 1})) {
-    auto const plain_price = price_of(b, a, input, true);
-    for (auto const& steps : swaps_of(b, a, movable, input, 3)) {
+    auto const plain_price = price_of(b, steps_of(a), input, true);
+    for (auto const& steps : swaps_of(f, b, a, movable, input, 3)) {
       ++swapped;
       enum { never, there, gone };
       std::vector<int> is(p.values.size(), never);
@@ -233,7 +233,7 @@ TEST_CASE("with a link values leave while their blocks pause: the same results i
       auto const moves = chain.expand<graph>(budget);
       REQUIRE(moves);
       require_same(*moves, expected);
-      flow_facts const facts(moves->graph, linked{link}, plain);
+      flow_facts const facts(moves->graph, linked(link), plain);
       CHECK(facts.has_transfers());
       auto const r = simulator{}(facts, refine{}(facts, moves->order));
       auto const without = simulate(stays->graph, stays->order, given_latencies{}, plain);
@@ -265,18 +265,18 @@ TEST_CASE("a block's problem: what its answers are worth is what running them ta
         ++blocks;
         auto const right = verify(b.problem, {}, a);
         REQUIRE_MESSAGE(right.ok(), right.message());
-        auto const price = price_of(b, a, 0, false);
+        auto const price = price_of(b, steps_of(a), 0, false);
         CHECK(price.option.forward_time + price.option.backward_time == doctest::Approx(a.time));
         CHECK(price.option.saved == a.saved_bytes + b.handed_on);
         CHECK(std::max(price.option.saved + price.option.forward_temporary,
                        price.option.saved + price.option.backward_temporary + b.handed_on) >= a.peak_bytes);
         // Whoever gives its input back saves less, and needs no less beside it.
-        auto const giving = price_of(b, a, 100, true);
+        auto const giving = price_of(b, steps_of(a), 100, true);
         CHECK(giving.option.saved <= price.option.saved);
         CHECK(giving.option.saved + giving.option.forward_temporary >=
               price.option.saved + price.option.forward_temporary - 100);
       }
-      swapped += check_swaps(b);
+      swapped += check_swaps(f, b);
       auto const all_saved = save_everything(b), input = save_input(b);
       CHECK(all_saved.time == doctest::Approx(time_once(b.problem)));
       CHECK(input.time >= all_saved.time);

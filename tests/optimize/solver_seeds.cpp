@@ -141,7 +141,8 @@ TEST_CASE("with a link blocks' values leave: quicker plans under the same limit,
     auto const original = plain(g);
     bytes_t all = 0;
     for (auto s : g.storages()) all += g.bytes(s);
-    linked const device{2 * static_cast<double>(all) / original.latency};
+    double const link = 2 * static_cast<double>(all) / original.latency;
+    auto const device = linked(link);
     for (int part : {60, 40, 25}) {
       if (testing::sanitized && part != 40) continue;
       CAPTURE(part);
@@ -155,10 +156,10 @@ TEST_CASE("with a link blocks' values leave: quicker plans under the same limit,
         return found.best.result.latency - original.latency;
       };
       auto const stays = plan(no_moves{}, {.hierarchy = true});
-      auto const leaves = plan(no_moves{}, {.hierarchy = true, .link = device.link});
+      auto const leaves = plan(no_moves{}, {.hierarchy = true, .link = link});
       CHECK(leaves < 0.6 * stays);
       // A search that may swap tells the solver so.
-      CHECK(plan(zip(rematerialize{} | truncate(8), swap{device.link} | truncate(8)), {.hierarchy = true}) <= leaves);
+      CHECK(plan(zip(rematerialize{} | truncate(8), swap{link} | truncate(8)), {.hierarchy = true}) <= leaves);
     }
   }
 }

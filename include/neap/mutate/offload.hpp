@@ -109,9 +109,8 @@ std::optional<edited<G>> offload::apply(candidate<G> const& c) const {
     if (!may_leave[index(s)]) continue;
     auto const whole = g.record(s).first;
     bool const taken_over = c.result.takes_over[s] != nothing<storage_id>;
-    may_leave[index(s)] = flow::is_swappable(g, s) && !taken_over && !c.result.live[s].empty() &&
-                          g.bytes(s) * 10'000 > c.result.peak_bytes && can_leave(g, s) &&
-                          g.producer(whole) != nothing<op_id>;
+    may_leave[index(s)] = !taken_over && !c.result.live[s].empty() && g.bytes(s) * 10'000 > c.result.peak_bytes &&
+                          can_leave(g, s) && g.producer(whole) != nothing<op_id>;
   }
   for (auto s : g.storages())  // what gives its bytes to another one has to be there
     if (auto const from = c.result.takes_over[s]; from != nothing<storage_id>) may_leave[index(from)] = false;

@@ -1,6 +1,7 @@
-// A graph rebuilt from what is to run, told one by one: run this op, forget that storage, store it, load it. An op that is told to run, and
-// what it reads, runs first if it has not yet, and again if its results were forgotten since; whoever reads later reads
-// the newest copy. So whatever is told, the order is one in which the graph can run; what is told badly only costs time.
+// A graph rebuilt from what is to run, told one by one: run this op, forget that storage, store it, load it. An op that is
+// told to run, and what it reads, runs first if it has not yet, and again if its results were forgotten since; whoever
+// reads later reads the newest copy. So whatever is told, the order is one in which the graph can run; what is told badly
+// only costs time.
 //
 //   told    run a, run b, forget a, run c, run D        (c reads b, D reads c and a)
 //   order   a b c a' D

@@ -116,8 +116,11 @@ class best_first {
       if (state_.allowed.recompute) seeds_.plant(starts, true);
       search();
     }
-    for (auto const& n : {placed_, state_.roomy[0], state_.roomy[1], state_.roomy[2]})
+    auto const fall_back = [&](node_ptr const& n) {
       if (!out.fits && n) state_.best = n, (void)place();
+    };
+    fall_back(placed_);
+    for (auto const& n : state_.roomy) fall_back(n);
     refine_answer();
     out.best = std::move(state_.best->state);
     for (auto const* t = state_.best->path.get(); t; t = t->before.get()) out.steps.push_back(t->how);

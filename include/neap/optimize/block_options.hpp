@@ -1,9 +1,9 @@
 // What the answers to a block's problem are worth to a chain of blocks: the options among which rk-Rotor chooses.
 #pragma once
 
-#include <neap/optimize/block_meter.hpp>
 #include <neap/optimize/block_problem.hpp>
 #include <neap/optimize/block_swaps.hpp>
+#include <neap/optimize/block_walk.hpp>
 #include <neap/plan/chain_profile.hpp>
 #include <neap/solve/remat_solver.hpp>
 
@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,44 +75,28 @@ struct block_price {
 inline block_price price_of(block_problem const& b, std::vector<block_step> const& steps, bytes_t input,
                             bool gives_back) {
   using action = block_step::action;
-  auto const& p = b.problem;
   block_price out;
   auto& o = out.option;
-  block_meter meter(b, input);
-  bytes_t before = 0;  // the peak of the forward
-  bool behind = false, paused = false, stored_input = false;
+  detail::block_walk walk(b, input);
+  bytes_t peak[2] = {0, 0};  // of the forward, and from the pause on
+  bool stored_input = false;
   for (auto const& s : steps) {
-    if (s.what == action::drop) {
-      // What is dropped in the pause goes before the rest of the chain runs, but for what that reads or brings.
-      bool const late = behind && (!paused || p.values[s.index].outside);
-      if (behind && !late && meter.is_there(s.index)) o.saved -= p.values[s.index].bytes;
-      meter.play(s);
-      (late ? out.backward : out.forward).push_back(s);
-      continue;
-    }
-    paused = s.what == action::compute && s.index == b.rest;
-    if (paused) {
-      behind = true;
-      o.forward_time = meter.seconds(), before = meter.peak(), out.moved = meter.moved();
-      meter.begin_anew();
-      for (std::uint32_t v = 0; v < p.values.size(); ++v)
-        if (meter.is_there(v) && !p.values[v].outside) o.saved += p.values[v].bytes;
-    } else {
-      (behind ? out.backward : out.forward).push_back(s);
-      stored_input = stored_input || (s.what == action::store && s.index == block_step::input);
-      if (behind && s.what == action::compute && b.reads_input[s.index]) gives_back = gives_back && stored_input;
-    }
-    meter.play(s);
+    walk.play(s);
+    stored_input = stored_input || (s.what == action::store && s.index == block_step::input);
+    if (s.what != action::compute) continue;
+    auto const& op = b.problem.ops[s.index];
+    auto& most = peak[walk.is_behind()];
+    most = std::max(most, walk.bytes_now() + op.workspace_bytes);
+    (walk.is_behind() ? o.backward_time : o.forward_time) += op.time;
+    if (walk.is_behind() && b.reads_input[s.index]) gives_back = gives_back && stored_input;
   }
-  o.backward_time = meter.seconds(), out.moved += meter.moved();
-  o.saved += b.handed_on;
-  o.backward_temporary = std::max<bytes_t>(0, meter.peak() - o.saved - b.handed_on - input);
+  out.moved = walk.bytes_moved();
+  o.saved = walk.bytes_saved() + b.handed_on;
+  o.backward_temporary = std::max<bytes_t>(0, peak[1] - o.saved - b.handed_on - input);
   if (gives_back) o.saved = std::max<bytes_t>(0, o.saved - input);
-  o.forward_temporary = std::max<bytes_t>(0, before - o.saved);
+  o.forward_temporary = std::max<bytes_t>(0, peak[0] - o.saved);
+  out.forward = std::move(walk.forward), out.backward = std::move(walk.backward);
   return out;
-}
-inline block_price price_of(block_problem const& b, remat_answer const& a, bytes_t input, bool gives_back) {
-  return price_of(b, steps_of(a), input, gives_back);
 }
 
 namespace detail {
@@ -119,15 +104,16 @@ namespace detail {
 /// Prices of answers, and behind them, where there are `levels`, of some of them with values away: those that no other
 /// beats. `price_of_steps(steps)`, `beats(a, b)`.
 template <class Make, class Beats>
-auto prices_with_swaps(block_problem const& b, std::vector<remat_answer> const& answers, block_movable const& movable,
-                       bytes_t input, int levels, Make const& price_of_steps, Beats const& beats) {
+auto prices_with_swaps(block_facts const& f, block_problem const& b, std::vector<remat_answer> const& answers,
+                       std::vector<unsigned char> const& movable, bytes_t input, int levels, Make const& price_of_steps,
+                       Beats const& beats) {
   static constexpr std::size_t most_swapped = 6;  // answers, from the quickest to the slowest
   std::vector<decltype(price_of_steps(steps_of(answers.front())))> prices;
   for (auto const& a : answers) prices.push_back(price_of_steps(steps_of(a)));
   auto const n = answers.size(), some = levels > 0 ? std::min(n, most_swapped) : 0;
   for (std::size_t k = 0; k < some; ++k) {
     auto const& a = answers[some > 1 ? k * (n - 1) / (some - 1) : 0];
-    for (auto const& steps : swaps_of(b, a, movable, input, levels)) {
+    for (auto const& steps : swaps_of(f, b, a, movable, input, levels)) {
       auto x = price_of_steps(steps);
       if (std::any_of(prices.begin(), prices.end(), [&](auto const& y) { return beats(y, x); })) continue;
       std::erase_if(prices, [&](auto const& y) { return y.moved > 0 && beats(x, y); });
@@ -140,8 +126,10 @@ auto prices_with_swaps(block_problem const& b, std::vector<remat_answer> const& 
 }  // namespace detail
 
 /// What a chain chooses among: the answers, and behind them some with values away.
-inline std::vector<block_price> prices_of(block_problem const& b, std::vector<remat_answer> const& answers,
-                                          block_movable const& movable, bytes_t input, bool gives_back, int levels) {
+inline std::vector<block_price> prices_of(block_facts const& f, block_problem const& b,
+                                          std::vector<remat_answer> const& answers,
+                                          std::vector<unsigned char> const& movable, bytes_t input, bool gives_back,
+                                          int levels) {
   auto const price = [&](std::vector<block_step> const& steps) { return price_of(b, steps, input, gives_back); };
   auto const beats = [](block_price const& x, block_price const& y) {
     auto const &p = x.option, &q = y.option;
@@ -149,8 +137,35 @@ inline std::vector<block_price> prices_of(block_problem const& b, std::vector<re
            p.saved <= q.saved && p.forward_temporary <= q.forward_temporary &&
            p.backward_temporary <= q.backward_temporary;
   };
-  return detail::prices_with_swaps(b, answers, movable, gives_back ? input : 0, levels, price, beats);
+  return detail::prices_with_swaps(f, b, answers, movable, gives_back ? input : 0, levels, price, beats);
 }
+
+/// What the link costs blocks: of a transfer's seconds so much counts as not hidden behind what is computed. All blocks
+/// share the link, and only a simulator says what is hidden: it is the price at which they ask for it. At 0 everything
+/// leaves that is worth a byte, at 1 what is cheaper to move than to compute.
+struct link_price {
+  static constexpr double stay = -1;  // nothing leaves
+  double part = stay;
+  double link = 0;  // bytes a second
+  bool lets_move() const { return part != stay; }
+  double seconds(bytes_t moved) const { return part * static_cast<double>(moved) / link; }
+};
+
+namespace detail {
+
+/// Of prices, whose options are option(k), those that may be chosen at a price of the link: all of them, or only those
+/// that move nothing, which come first.
+template <class Price, class Option>
+auto options_at(std::vector<Price> const& prices, link_price const& at, Option&& option) {
+  std::vector<std::remove_cvref_t<decltype(option(std::size_t{}))>> out;
+  for (std::size_t k = 0; k < prices.size() && (at.lets_move() || prices[k].moved == 0); ++k) {
+    out.push_back(option(k));
+    if (prices[k].moved > 0) out.back().forward_time += at.seconds(prices[k].moved);
+  }
+  return out;
+}
+
+}  // namespace detail
 
 /// The forward that saves nothing: what it takes beside input and output, its time, and when each value is forgotten.
 struct block_pass {

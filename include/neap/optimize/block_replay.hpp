@@ -6,36 +6,28 @@
 #include <neap/mutate/replay.hpp>
 #include <neap/optimize/block_options.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 namespace neap::inline v0::detail {
 
-/// A block of a chain, with which of its data are never given back.
+/// A block of a chain, with which of its data are never given back, and which could be stored and loaded.
 struct block_as_held {
   block_facts facts;
-  std::vector<unsigned char> held;  // by datum
+  std::vector<unsigned char> held, movable;  // by datum
 };
 /// `held` by storage, `may_run_again` by op, `seconds` by op.
 inline block_as_held block_of(op_graph const& g, block_chain const& chain, std::uint32_t block,
                               std::vector<seconds_t> const& seconds, plain_vector<bool> const& held,
                               plain_vector<bool> const& may_run_again) {
-  block_as_held b{facts_of(g, chain, block, span_of(seconds.data(), seconds.size())), {}};
-  for (auto const& d : b.facts.data) b.held.push_back(held[index(d.storage)]);
+  block_as_held b{facts_of(g, chain, block, span_of(seconds.data(), seconds.size())), {}, {}};
+  for (auto const& d : b.facts.data) {
+    b.held.push_back(held[index(d.storage)]);
+    b.movable.push_back(!held[index(d.storage)] && can_leave(g, d.storage));
+  }
   for (auto& o : b.facts.ops) o.recomputable = o.recomputable && may_run_again[index(o.op)];
   return b;
-}
-
-/// What of a block could be stored and loaded.
-inline block_movable movable_of(op_graph const& g, block_facts const& f, std::vector<unsigned char> const& held,
-                                block_problem const& b) {
-  auto const may = [&](std::uint32_t d) { return !held[d] && can_leave(g, f.data[d].storage); };
-  block_movable movable;
-  for (auto d : b.datum_of) movable.values.push_back(may(d));
-  movable.input = !f.inputs.empty() && std::all_of(f.inputs.begin(), f.inputs.end(), may);
-  return movable;
 }
 
 /// Plays answers for blocks into a graph that is rebuilt. Updates that cannot run yet wait.

@@ -9,44 +9,41 @@
 #pragma once
 
 #include <neap/core/sort.hpp>
-#include <neap/optimize/block_meter.hpp>
 #include <neap/optimize/block_problem.hpp>
+#include <neap/optimize/block_walk.hpp>
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
-
-/// What of a block can be stored and loaded: each value of its problem, and what the block before hands on.
-struct block_movable {
-  std::vector<unsigned char> values;  // by value of the problem
-  bool input = false;
-  friend bool operator==(block_movable const&, block_movable const&) = default;
-};
 
 namespace detail {
 
 /// One answer, and what of its saved values could leave, the first to leave first.
 class block_swapper {
  public:
-  block_swapper(block_problem const& b, remat_answer const& a, block_movable const& movable, bytes_t input)
+  block_swapper(block_facts const& f, block_problem const& b, remat_answer const& a,
+                std::vector<unsigned char> const& movable, bytes_t input)
       : b_(b),
         a_(a) {
     scan();
     auto const& p = b.problem;
     for (std::uint32_t v = 0; v < p.values.size(); ++v)
-      if (movable.values[v] && saved_[v] && !p.values[v].outside && p.values[v].bytes > 0 && made_[v] != none &&
+      if (movable[b.datum_of[v]] && saved_[v] && !p.values[v].outside && p.values[v].bytes > 0 && made_[v] != none &&
           read_again_[v] != none)
         leave_.push_back({v, p.values[v].bytes, made_[v], last_[v], read_again_[v]});
-    if (movable.input && input > 0 && input_read_again_ != none)
+    bool const input_moves = std::all_of(f.inputs.begin(), f.inputs.end(), [&](auto d) { return movable[d]; });
+    if (input_moves && input > 0 && input_read_again_ != none)
       leave_.push_back({block_step::input, input, none, none, input_read_again_});
     bytes_t all = 0;
     for (auto const& x : leave_) all += x.bytes;
     std::erase_if(leave_, [&](auto const& x) { return x.bytes * 100 < all; });
-    sort_list(leave_, [](auto const& x, auto const& y) {
-      return x.made + 1 < y.made + 1 || (x.made == y.made && x.value < y.value);  // the input, made nowhere, first
-    });
+    auto const when = [](leaving const& x) {
+      return std::pair(x.value == block_step::input ? 0 : x.made + 1, x.value);
+    };
+    sort_list(leave_, [&](auto const& x, auto const& y) { return when(x) < when(y); });
   }
   std::size_t size() const { return leave_.size(); }
   bytes_t bytes(std::size_t k) const { return leave_[k].bytes; }
@@ -118,12 +115,14 @@ class block_swapper {
 
 }  // namespace detail
 
-/// The answer with values away: so many parts of all that can leave, by bytes, the last of them all. Nothing where nothing
+/// The answer with values away, of those that are `movable` (by datum of the block), and of `input` bytes that the block
+/// before hands on, 0 if they stay: so many parts of all that can leave, by bytes, the last of them all. Nothing where nothing
 /// can. O(levels * steps).
-inline std::vector<std::vector<block_step>> swaps_of(block_problem const& b, remat_answer const& a,
-                                                     block_movable const& movable, bytes_t input, int levels) {
+inline std::vector<std::vector<block_step>> swaps_of(block_facts const& f, block_problem const& b,
+                                                     remat_answer const& a, std::vector<unsigned char> const& movable,
+                                                     bytes_t input, int levels) {
   std::vector<std::vector<block_step>> out;
-  detail::block_swapper const swapper(b, a, movable, input);
+  detail::block_swapper const swapper(f, b, a, movable, input);
   bytes_t all = 0, taken = 0;
   for (std::size_t k = 0; k < swapper.size(); ++k) all += swapper.bytes(k);
   int level = 1;

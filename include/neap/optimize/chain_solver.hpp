@@ -67,7 +67,7 @@ class chain_solver {
                                  .pass_temporary = m.pass.temporary,
                                  .left = rows_.size() <= most_unequal ? left_by(k, stays) : 0});
     }
-    choose_options(stay);
+    price_.link = options.link;
     solve();
   }
 
@@ -75,16 +75,14 @@ class chain_solver {
   bool can_swap() const {
     return std::any_of(models_.begin(), models_.end(), [](auto const& m) { return m.prices.back().moved > 0; });
   }
-  /// Solves again, with values that may leave their blocks: of a transfer's seconds so much counts as not hidden behind
-  /// what is computed. The link is shared by all blocks, and only a simulator says what is hidden: it is the price at
-  /// which they ask for it. At 0 everything leaves that is worth a byte, at 1 what is cheaper to move than to compute.
+  /// Solves again, with values that may leave their blocks, at a price of the link (link_price::part).
   void swap_at(double part) {
-    if (part == charged_) return;
-    choose_options(part);
+    if (part == price_.part) return;
+    price_.part = part;
     solve();
   }
   /// Solves again as at first: what is saved stays.
-  void swap_nothing() { swap_at(stay); }
+  void swap_nothing() { swap_at(link_price::stay); }
 
   bool empty() const { return !rotor_; }
   /// Whether its answers leave nothing to a graph of blocks: each block hands on to the next one alone.
@@ -138,9 +136,8 @@ class chain_solver {
   };
   struct block_model {
     std::uint32_t block_class;
-    std::vector<unsigned char> held;
+    std::vector<unsigned char> held, movable;
     block_problem block;
-    block_movable movable;
     bytes_t input;
     bool gives_back;  // the block before does not need what it hands on
     block_pass pass;
@@ -187,43 +184,31 @@ class chain_solver {
 
   template <class S>
   void add_block(std::uint32_t k, std::vector<seconds_t> const& seconds, S const& solver) {
-    auto [facts, held] = detail::block_of(g_, chain_, k, seconds, held_, may_run_again_);
+    auto [facts, held, movable] = detail::block_of(g_, chain_, k, seconds, held_, may_run_again_);
     row r{0, std::move(facts)};
     auto const cls = chain_.blocks[k].block_class;
     bytes_t const input = k > 0 ? model(k - 1).block.handed_on : 0;
     bool const gives_back = k > 0 && !model(k - 1).block.reads_handed_on;
     for (; r.model < models_.size(); ++r.model)
-      if (auto const& m = models_[r.model];
-          m.block_class == cls && m.held == held && m.input == input && m.gives_back == gives_back)
+      if (auto const& m = models_[r.model]; m.block_class == cls && m.held == held && m.movable == movable &&
+                                            m.input == input && m.gives_back == gives_back)
         break;
     if (r.model == models_.size()) {
-      block_model m{cls, std::move(held), {}, {}, input, gives_back, {}, {}};
+      block_model m{cls, std::move(held), std::move(movable), {}, input, gives_back, {}, {}};
       m.block = problem_of(r.facts, m.held);
-      m.movable = detail::movable_of(g_, r.facts, m.held, m.block);
       m.pass = pass_of(m.block);
-      m.prices = prices_of(m.block, options_of(m.block, solver, options_.levels), m.movable, input, gives_back,
+      m.prices = prices_of(r.facts, m.block, options_of(m.block, solver, options_.levels), m.movable, input, gives_back,
                            options_.link > 0 ? options_.levels.swapped : 0);
       models_.push_back(std::move(m));
     }
     rows_.push_back(std::move(r));
   }
 
-  static constexpr double stay = -1;
-  /// What rk-Rotor chooses among: where values stay, the prices that move nothing, which come first.
-  void choose_options(double part) {
-    charged_ = part;
-    for (std::uint32_t k = 0; k < rows_.size(); ++k) {
-      auto& options = profile_.blocks[k].options;
-      options.clear();
-      for (auto const& p : model(k).prices) {
-        if (p.moved > 0 && part == stay) break;
-        options.push_back(p.option);
-        if (p.moved > 0) options.back().forward_time += part * static_cast<double>(p.moved) / options_.link;
-      }
-    }
-  }
-
   void solve() {
+    for (std::uint32_t k = 0; k < rows_.size(); ++k) {
+      auto const& prices = model(k).prices;
+      profile_.blocks[k].options = detail::options_at(prices, price_, [&](auto i) { return prices[i].option; });
+    }
     bytes_t all = profile_.output;
     for (auto const& b : profile_.blocks) {
       bytes_t most = 0;
@@ -270,7 +255,7 @@ class chain_solver {
   std::unique_ptr<rotor> rotor_;
   std::vector<chain_front_point> front_;
   bytes_t slot_ = 1;
-  double charged_ = stay;
+  link_price price_;
 };
 
 /// Solves blocks by search over use-gaps, all limits of a block in one run. `work`: evaluations a block.

@@ -52,55 +52,31 @@ inline graph_price graph_price_of(block_facts const& f, std::vector<unsigned cha
   auto const& p = b.problem;
   graph_price out;
   auto& o = out.option;
-  std::vector<unsigned char> alive(p.values.size(), 0), saved(p.values.size(), 0), hands_on(p.values.size(), 0);
+  std::vector<unsigned char> hands_on(p.values.size(), 0);
   for (auto v : p.ops[b.rest].inputs) hands_on[v] = 1;
   std::vector<unsigned char> made(p.values.size(), 0);  // behind the pause
-  bytes_t now = 0;
-  bool behind = false, paused = false;
+  detail::block_walk walk(b, 0);
   for (auto const& s : steps) {
-    if (s.what == action::drop) {
-      bool const late = behind && (!paused || p.values[s.index].outside);
-      if (alive[s.index]) alive[s.index] = 0, now -= p.values[s.index].bytes;
-      if (!late) saved[s.index] = 0;
-      (late ? out.backward : out.forward).push_back(s);
-      continue;
-    }
-    if (s.what != action::compute) {
-      paused = false;
-      (behind ? out.backward : out.forward).push_back(s);
-      out.moved += p.values[s.index].bytes;
-      if (s.what == action::load) alive[s.index] = 1, now += p.values[s.index].bytes;
-      continue;
-    }
+    walk.play(s);
+    if (s.what != action::compute || s.index == b.rest) continue;
     auto const& op = p.ops[s.index];
-    paused = s.index == b.rest;
-    if (paused) {
-      behind = true;
-      for (std::uint32_t v = 0; v < p.values.size(); ++v) saved[v] = alive[v] && !p.values[v].outside;
-    } else {
-      (behind ? out.backward : out.forward).push_back(s);
-      (behind ? o.backward_time : o.forward_time) += op.time;
-    }
-    bytes_t twice = 0;  // what is there and made once more, until the op has ended
-    for (auto v : op.outputs) {
-      if (alive[v]) twice += p.values[v].bytes;
-      else alive[v] = 1, now += p.values[v].bytes;
-    }
-    if (paused) continue;
+    bool const behind = walk.is_behind();
+    (behind ? o.backward_time : o.forward_time) += op.time;
+    // What is there and made once more is there twice until the op has ended.
     auto& peak = behind ? o.backward_peak : o.forward_peak;
-    peak = std::max(peak, now + twice + op.workspace_bytes);
+    peak = std::max(peak, walk.bytes_now() + walk.bytes_twice() + op.workspace_bytes);
     if (!behind) continue;
     detail::for_each_input(f, held, b, s.index, [&](std::uint32_t d) { o.backward_reads.push_back(d); });
     for (auto v : op.inputs)
       if (hands_on[v] && !made[v]) o.backward_reads.push_back(b.datum_of[v]);
     for (auto v : op.outputs) made[v] = 1;
   }
+  out.moved = walk.bytes_moved();
   detail::sort_once(o.backward_reads);
-  for (std::uint32_t v = 0; v < p.values.size(); ++v)
-    if (saved[v]) o.saved += p.values[v].bytes;
+  o.saved = walk.bytes_saved();
   o.backward_peak = std::max(o.backward_peak, o.saved);
   // Again, from what is saved.
-  auto const there = [&](std::uint32_t v) { return saved[v] || held[b.datum_of[v]]; };
+  auto const there = [&](std::uint32_t v) { return walk.is_saved(v) || held[b.datum_of[v]]; };
   std::vector<std::uint32_t> last(p.values.size(), no_id), runs;
   std::vector<unsigned char> wanted = hands_on;
   for (auto i = b.rest; i-- > 0;) {
@@ -116,26 +92,27 @@ inline graph_price graph_price_of(block_facts const& f, std::vector<unsigned cha
     detail::for_each_input(f, held, b, i, [&](std::uint32_t d) { o.again_reads.push_back(d); });
   }
   detail::sort_once(o.again_reads);
-  now = 0;
+  bytes_t now = 0;
   for (auto r = runs.size(); r-- > 0;) {
     auto const& op = p.ops[runs[r]];
     out.again.push_back({action::compute, runs[r]});
     o.again_time += op.time;
     bytes_t twice = 0;
-    for (auto v : op.outputs) (saved[v] ? twice : now) += p.values[v].bytes;
+    for (auto v : op.outputs) (walk.is_saved(v) ? twice : now) += p.values[v].bytes;
     o.again_peak = std::max(o.again_peak, now + twice + op.workspace_bytes);
     for (auto const* list : {&op.inputs, &op.outputs})
       for (auto v : *list)
         if (last[v] == runs[r] && !there(v) && !hands_on[v])
           now -= p.values[v].bytes, out.again.push_back({action::drop, v});
   }
+  out.forward = std::move(walk.forward), out.backward = std::move(walk.backward);
   return out;
 }
 
 /// What a graph of blocks chooses among: the answers, and behind them some with values away.
 inline std::vector<graph_price> graph_prices_of(block_facts const& f, std::vector<unsigned char> const& held,
                                                 block_problem const& b, std::vector<remat_answer> const& answers,
-                                                block_movable const& movable, int levels) {
+                                                std::vector<unsigned char> const& movable, int levels) {
   auto const price = [&](std::vector<block_step> const& steps) { return graph_price_of(f, held, b, steps); };
   auto const beats = [](graph_price const& x, graph_price const& y) {
     auto const &p = x.option, &q = y.option;
@@ -144,7 +121,7 @@ inline std::vector<graph_price> graph_prices_of(block_facts const& f, std::vecto
            p.backward_peak <= q.backward_peak && p.again_peak <= q.again_peak && p.again_reads == q.again_reads &&
            p.backward_reads == q.backward_reads;
   };
-  return detail::prices_with_swaps(b, answers, movable, 0, levels, price, beats);
+  return detail::prices_with_swaps(f, b, answers, movable, 0, levels, price, beats);
 }
 
 struct graph_solver_options {
@@ -190,7 +167,7 @@ class graph_solver {
     (void)classify(g, chain_);
     for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, seconds, solver);
     connect();
-    swap_nothing();
+    choose_options(problem_, {});
     note_ground(resident);
   }
 
@@ -203,13 +180,15 @@ class graph_solver {
   /// How many blocks had to be solved.
   std::size_t solved_blocks() const { return models_.size(); }
 
-  /// Whether some values could leave the device, and there is a link.
+  /// Whether values could leave the device: there is a link.
   bool can_swap() const { return options_.link > 0 && !empty(); }
-  /// Another problem(): with values that may leave their blocks, and data between blocks that may leave, where of a
-  /// transfer's seconds so much counts as not hidden behind what is computed (chain_solver.hpp).
-  void swap_at(double part) { choose_options(part); }
-  /// The problem() as at first: what is saved stays.
-  void swap_nothing() { choose_options(stay); }
+  /// The problem with values that may leave their blocks, and data between blocks that may leave, at a price of the link
+  /// (link_price::part). Its answers are expanded as others are.
+  block_graph problem_at(double part) const {
+    auto swapping = problem_;
+    choose_options(swapping, {part, options_.link});
+    return swapping;
+  }
 
   /// What an answer comes to. Nothing where it needs what cannot run again.
   template <class G>
@@ -254,9 +233,8 @@ class graph_solver {
   };
   struct block_model {
     std::uint32_t block_class;
-    std::vector<unsigned char> held;  // by datum of the block
+    std::vector<unsigned char> held, movable;  // by datum of the block
     block_problem block;
-    block_movable movable;
     block_pass pass;
     double once_time;
     std::vector<graph_price> prices;
@@ -316,18 +294,17 @@ class graph_solver {
 
   template <class S>
   void add_block(std::uint32_t k, std::vector<seconds_t> const& seconds, S const& solver) {
-    auto [facts, held] = detail::block_of(g_, chain_, k, seconds, held_, may_run_again_);
+    auto [facts, held, movable] = detail::block_of(g_, chain_, k, seconds, held_, may_run_again_);
     row r{0, std::move(facts)};
     auto const cls = chain_.blocks[k].block_class;
     for (; r.model < models_.size(); ++r.model)
-      if (auto const& m = models_[r.model]; m.block_class == cls && m.held == held) break;
+      if (auto const& m = models_[r.model]; m.block_class == cls && m.held == held && m.movable == movable) break;
     if (r.model == models_.size()) {
-      block_model m{cls, std::move(held), {}, {}, {}, 0, {}};
+      block_model m{cls, std::move(held), std::move(movable), {}, {}, 0, {}};
       m.block = problem_of(r.facts, m.held, true);
       m.pass = pass_of(m.block);
       for (std::uint32_t i = 0; i < m.block.rest; ++i)
         if (!m.block.problem.ops[i].again) m.once_time += m.block.problem.ops[i].time;
-      m.movable = detail::movable_of(g_, r.facts, m.held, m.block);
       m.prices = graph_prices_of(r.facts, m.held, m.block, options_of(m.block, solver, options_.levels), m.movable,
                                  options_.link > 0 ? options_.levels.swapped : 0);
       models_.push_back(std::move(m));
@@ -369,24 +346,13 @@ class graph_solver {
     }
   }
 
-  static constexpr double stay = -1;
-  /// Where values stay, the options that move nothing, which come first.
-  void choose_options(double part) {
-    problem_.move_time.clear();
-    for (auto s : storages_)
-      if (part != stay)
-        problem_.move_time.push_back(can_leave(g_, s) ? 2 * part * static_cast<double>(g_.bytes(s)) / options_.link
-                                                      : -1);
-    for (std::size_t k = 0; k < rows_.size(); ++k) {
-      auto const& prices = models_[rows_[k].model].prices;
-      auto& options = problem_.blocks[k].options;
-      options.clear();
-      for (std::size_t i = 0; i < prices.size() && (part != stay || prices[i].moved == 0); ++i) {
-        options.push_back(options_of_blocks_[k][i]);
-        if (prices[i].moved > 0)
-          options.back().forward_time += part * static_cast<double>(prices[i].moved) / options_.link;
-      }
-    }
+  void choose_options(block_graph& to, link_price const& price) const {
+    to.move_time.clear();
+    if (price.lets_move())
+      for (auto s : storages_) to.move_time.push_back(can_leave(g_, s) ? price.seconds(2 * g_.bytes(s)) : -1);
+    for (std::size_t k = 0; k < rows_.size(); ++k)
+      to.blocks[k].options =
+          detail::options_at(models_[rows_[k].model].prices, price, [&](auto i) { return options_of_blocks_[k][i]; });
   }
 
   /// What is there whatever is done: sources, what is made before all blocks, what stays, gradients between blocks.

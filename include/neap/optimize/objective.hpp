@@ -30,7 +30,8 @@ struct objective {
     o.latency = l.resolve(original.latency);
     return o;
   }
-  bool fits(simulation const& s) const { return s.peak_bytes <= memory && s.latency <= latency * (1 + 1e-12); }
+  bool fits(verdict const& v) const { return v.peak <= memory && v.latency <= latency * (1 + 1e-12); }
+  bool fits(simulation const& s) const { return fits(verdict{s.peak_bytes, s.latency}); }
   /// Whether a candidate that fits is better than another one that fits: faster, or smaller where only latency is
   /// limited; the other number decides ties.
   bool better(verdict const& a, verdict const& b) const {

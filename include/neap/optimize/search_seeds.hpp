@@ -192,9 +192,13 @@ class search_seeds {
     offload const m{target, state_.allowed.swap, lead};
     auto e = m.apply(from->state);
     if (!e) return nullptr;
-    flow_facts const facts(e->graph, state_.judge().cost(), state_.options.memory);
-    e->order = refine{.limit = target, .sink = false}(facts, e->order);
+    place_transfers(state_, *e, target);
     return state_.judge_edit(from, m, std::move(*e), true);
+  }
+  /// Where loads and stores are hidden, as far as a limit of the peak lets them; 0: as far as the order's own does.
+  static void place_transfers(State& state, edited<graph_type>& e, bytes_t limit) {
+    flow_facts const facts(e.graph, state.judge().cost(), state.options.memory);
+    e.order = refine{.limit = limit, .sink = false}(facts, e.order);
   }
 
   struct told {
@@ -206,10 +210,9 @@ class search_seeds {
     judge_of_given(State& state, node_ptr const& from, double part) : state_(state), from_(from), part_(part) {}
     verdict judge(op_graph g, schedule order, std::string how) override {
       edited<graph_type> e{graph_type(std::move(g)), std::move(order)};
-      // Loads are put where their readers do not wait for them, as far as a limit of memory lets them.
-      flow_facts const facts(e.graph, state_.judge().cost(), state_.options.memory);
-      if (facts.has_transfers())
-        e.order = refine{.limit = state_.goal.limits_memory ? state_.target : 0, .sink = false}(facts, e.order);
+      auto const all = e.graph.ops();
+      if (std::any_of(all.begin(), all.end(), [&](op_id o) { return e.graph.template as<op::load>(o) != nullptr; }))
+        place_transfers(state_, e, state_.goal.limits_memory ? state_.target : 0);
       last_ = state_.judge_edit(from_, told{std::move(how)}, std::move(e), true);
       last_->given = true;
       return {last_->state.result.peak_bytes, last_->state.result.latency};

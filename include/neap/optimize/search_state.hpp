@@ -75,7 +75,8 @@ class search_state {
   std::vector<node_ptr> queue;
   node_ptr best;
   static constexpr std::array<bytes_t, 3> rooms{64, 20, 8};
-  std::array<node_ptr, 3> roomy;  // the best one with a 64th of the limit left for addresses, a 20th, an eighth
+  std::array<node_ptr, rooms.size()>
+      roomy;  // the best one that leaves a 64th of the limit for addresses, a 20th, an eighth
   seen_candidates seen;
   pareto_front front;  // of all that was judged
   optimized<G> out;

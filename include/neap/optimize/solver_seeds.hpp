@@ -81,7 +81,7 @@ class front_search {
     bytes_t const budget = point.budget * chain_.slot_bytes();
     auto how = name_ + (" for " + std::to_string(budget) + " bytes of its own");
     auto const v = judge_.judge(std::move(e->graph), std::move(e->order), std::move(how));
-    if (v.peak <= goal_.memory && v.latency <= goal_.latency && (!best_ || goal_.better(v, *best_))) best_ = v;
+    if (goal_.fits(v) && (!best_ || goal_.better(v, *best_))) best_ = v;
     return v;
   }
 
@@ -262,12 +262,11 @@ class solver_starts final : public starting_points {
   /// The same of a graph of blocks, at one price.
   void search_graph_swaps(objective const& goal, start_judge& judge) {
     if (!graph_->can_swap() || judge.stop()) return;
-    if (!swapping_) {
-      swapping_ = std::make_unique<graph_solver>(*graph_);
-      swapping_->swap_at(0.2);
-      swapping_gaps_ = std::make_unique<option_gaps>(swapping_->problem());
+    if (!swapping_gaps_) {
+      swapping_ = graph_->problem_at(0.2);
+      swapping_gaps_ = std::make_unique<option_gaps>(swapping_);
     }
-    graph_search(*swapping_, *swapping_gaps_, changes_, goal, judge).run();
+    graph_search(*graph_, *swapping_gaps_, changes_, goal, judge).run();
   }
   double link() const { return which_.link > 0 ? which_.link : from_.swap; }
   template <class S>
@@ -309,8 +308,9 @@ class solver_starts final : public starting_points {
   std::optional<block_basis> basis_;  // of the order that is started from
   chain rotor_, blocks_, whole_;
   schedule order_;  // of graph_
-  std::unique_ptr<graph_solver> graph_, swapping_;
-  std::unique_ptr<option_gaps> gaps_, swapping_gaps_;  // of their problems
+  std::unique_ptr<graph_solver> graph_;
+  block_graph swapping_;                               // its problem with swaps
+  std::unique_ptr<option_gaps> gaps_, swapping_gaps_;  // of its problem, and of that
   std::int64_t changes_ = 0;                           // that are left to it; they cost less than evaluations of gaps
 };
 
