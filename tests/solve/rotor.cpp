@@ -181,12 +181,17 @@ TEST_CASE("rotor: the optimum of small chains, as an exhaustive search finds it,
   random_stream draw(1);
   int feasible = 0, recomputing = 0;
   for (int round = 0; round < (testing::sanitized ? 60 : 500); ++round) {
-    auto const chain = random_chain(
-        draw,
-        {.blocks = 4, .options = 2, .kinds = 4, .size = 4, .left = round % 3 == 1 ? 6u : 0u, .wild = round % 2 == 0});
+    auto const chain = random_chain(draw, {.blocks = 4,
+                                           .options = 2,
+                                           .kinds = 4,
+                                           .size = 4,
+                                           .left = round % 3 == 1 ? 6u : 0u,
+                                           .pass_temporary = round % 5 < 2 ? 30u : 0u,
+                                           .wild = round % 2 == 0});
     CAPTURE(round);
     slots_t const enough = peak_without_recomputation(chain);
     auto const r = solved(chain, enough);
+    auto const plain = solved(chain, enough, {.bounds = false});
     std::set<slots_t> budgets{0, enough};
     for (auto const& p : r.front()) {  // where the time falls, and just before
       budgets.insert(p.budget);
@@ -196,6 +201,7 @@ TEST_CASE("rotor: the optimum of small chains, as an exhaustive search finds it,
       CAPTURE(m);
       double const best = exhaustive(chain, m);
       CHECK(close(r.time(m), best));
+      CHECK(close(plain.time(m), best));
       CHECK(r.feasible(m) == (best < never));
       if (!r.feasible(m)) {
         CHECK(r.sequence(m).empty());
@@ -236,6 +242,7 @@ TEST_CASE("rotor: bounds change no time, one run answers what many do, and more 
                                            .kinds = round % 3 == 0 ? 3u : 1000u,
                                            .size = round % 4 == 0 ? 40u : 6u,
                                            .left = round % 5 < 2 ? 4u : 0u,
+                                           .pass_temporary = round % 7 < 3 ? 40u : 0u,
                                            .wild = round % 2 == 0});
     CAPTURE(round);
     slots_t const largest = 20 + draw.below(600);

@@ -13,6 +13,7 @@ struct random_chain_shape {
   std::uint32_t blocks = 5, options = 2, kinds = 1000;  // at most; kinds of blocks, repeated at random
   std::uint32_t size = 6;                               // inputs are below, what is saved is below some times that
   std::uint32_t left = 0;                               // what backwards leave is below that; 0: nothing
+  std::uint32_t pass_temporary = 0;                     // that of half of the plain forwards is below; 0: size
   bool wild = true;  // sizes and times of nothing, forwards that take more to save nothing than to save
 };
 
@@ -27,7 +28,7 @@ inline chain_profile random_chain(random_stream& draw, random_chain_shape shape)
   for (auto& b : kinds) {
     b.input = (shape.wild ? 0 : 1) + slots(shape.size);
     b.pass_time = time();
-    b.pass_temporary = slots(shape.size);
+    b.pass_temporary = shape.pass_temporary > 0 && draw.below(2) == 0 ? slots(shape.pass_temporary) : slots(shape.size);
     if (shape.left > 0) b.left = slots(shape.left);
     auto const options = 1 + draw.below(shape.options);
     for (std::uint32_t k = 0; k < options; ++k) {

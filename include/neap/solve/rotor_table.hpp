@@ -453,7 +453,8 @@ class rotor_table {
                           a == b ? nullptr : &p.tail(*this, a + 1), zeros()));
     flush(p);
     if (a < b) {
-      if (bounds_ && depth < deepest) later_by_bounds(p);
+      // In a single chunk there is nothing to leave out that is worth the asking.
+      if (bounds_ && depth < deepest && largest_ >= width) later_by_bounds(p);
       else later_by_all(p);
       flush(p);
     }
@@ -515,8 +516,36 @@ class rotor_table {
     return true;
   }
 
+  /// pass_limit of j, from that of j - 1. The input of the part's first block is outside.
+  slots_t next_limit(part const& p, std::size_t j, slots_t limit) const {
+    return exact_ && j > p.a + 1 ? std::max(limit, gradient_[p.b + 1] + passes_[j - 1]) : limit;
+  }
+
+  /// Puts j, if [a, j-1] is known as far; false if it is not.
+  bool put_known(part& p, std::size_t j, slots_t limit) {
+    auto const& head = cells_[id(p.a, j - 1)];
+    bool const row_known = head.chunks > p.chunk;
+    if (!row_known && head.whole > p.chunk) return false;
+    auto const kept = input_[j], asked = std::max(limit, kept) - p.begin, m = p.begin - kept;
+    if (asked >= p.end) return true;
+    auto const& tail = p.tail(*this, j);
+    if (p.waiting == most_waiting) flush(p);
+    p.w.from[p.waiting] = static_cast<std::uint32_t>(j - p.a);
+    p.w.waiting[p.waiting++] = {forward(p.a, j), m < slots_t{tail.whole} * width ? tail.times + m : zeros(),
+                                row_known ? head.times + p.begin : zeros(),
+                                static_cast<int>(std::max<slots_t>(asked, 0))};
+    return true;
+  }
+
   void later_by_all(part& p) {
-    for (std::size_t j = p.a + 1; j <= last_later(p.b); ++j) try_later(p, j, pass_limit(p.a, p.b, j));
+    auto const last = last_later(p.b);
+    if (p.a + 1 > last) return;
+    auto limit = pass_limit(p.a, p.b, p.a + 1);
+    for (std::size_t j = p.a + 1; j <= last; ++j) {
+      limit = next_limit(p, j, limit);
+      if (limit >= p.begin + p.end) return;  // it only grows with j
+      if (!put_known(p, j, limit)) try_later(p, j, limit);
+    }
   }
 
   /// Whether some j of [from, to) could be better at some m; `limit` is that of `from`.
@@ -577,20 +606,10 @@ class rotor_table {
       std::size_t const judged = to, last = std::min(j + tried, end);
       tried = std::min(tried * 2, most_tried);
       for (; j < last; ++j) {
-        if (exact_) limit = std::max(limit, gradient_[b + 1] + passes_[j - 1]);
-        auto const& head = cells_[id(a, j - 1)];
-        bool const row_known = head.chunks > p.chunk;
+        limit = next_limit(p, j, limit);
         // One whose head is known is tried as quickly as it is judged.
-        if (row_known || head.whole <= p.chunk) {
-          auto const kept = input_[j], asked = std::max(limit, kept) - p.begin, m = p.begin - kept;
-          if (asked < p.end && j != done) {
-            auto const& tail = p.tail(*this, j);
-            if (p.waiting == most_waiting) flush(p);
-            p.w.from[p.waiting] = static_cast<std::uint32_t>(j - a);
-            p.w.waiting[p.waiting++] = {forward(a, j), m < slots_t{tail.whole} * width ? tail.times + m : zeros(),
-                                        row_known ? head.times + p.begin : zeros(),
-                                        static_cast<int>(std::max<slots_t>(asked, 0))};
-          }
+        if (j == done || put_known(p, j, limit)) {
+          continue;
         } else if (j >= judged) {
           break;
         } else if (auto const two = std::min(j + 2, judged); two > j + 1 && !hopeful(p, j, two, limit)) {
