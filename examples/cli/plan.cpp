@@ -11,6 +11,7 @@
 #include <neap/mutate/no_moves.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/reorder.hpp>
+#include <neap/mutate/rules_in_parts.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
@@ -101,6 +102,7 @@ moves_t pipeline(std::string const& names, double link, neap::graph const& g, st
     auto const none =
         file + ": no rule applies to any op: all are operators of the file's own, of which neap knows none";
     if (has_known_ops(g)) with(taso_rules{} | truncate(32));
+    if (has_known_ops(g) && fission) with(in_parts(taso_rules{}) | truncate(16) | later);
     else if (moves) complain(none);
     else throw refused{none};
   }

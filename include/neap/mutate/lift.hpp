@@ -319,6 +319,28 @@ inline std::uint32_t innermost_of(op_graph const& g, std::uint32_t fission) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// A candidate (without its simulation) in which the ops of a fission are whole again, and the fission that cuts them.
+template <class G>
+struct whole_again {
+  candidate<G> whole;
+  fission_of cut;
+};
+/// Nothing if the parts are cut once more, or something reads pieces otherwise than the fission has it.
+template <class G>
+std::optional<whole_again<G>> made_whole(candidate<G> const& c, std::uint32_t fission) {
+  if (innermost_of(c.graph, fission) != fission) return std::nullopt;
+  part_lifter build(c.graph, c.order, fission);
+  if (!build.build()) return std::nullopt;
+  auto e = build.template finish<G>();
+  auto const cut = build.undone(e.graph, e.order);
+  if (!cut) return std::nullopt;
+  return whole_again<G>{{std::move(e.graph), std::move(e.order), {}}, *cut};
+}
+
+}  // namespace detail
+
 /// The ops of a fission are whole again: what runs in parts of its parts first of all.
 struct lift_of {
   std::uint32_t fission = 0;  // its number: whole_op::fission
@@ -356,14 +378,10 @@ struct factor_of {
   /// Nothing if the parts are cut once more: those would have to be lifted first.
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c) const {
-    if (detail::innermost_of(c.graph, fission) != fission) return std::nullopt;
-    detail::part_lifter build(c.graph, c.order, fission);
-    if (!build.build()) return std::nullopt;
-    auto e = build.template finish<G>();
-    auto again = build.undone(e.graph, e.order);
-    if (!again || again->parts == parts) return std::nullopt;
-    again->parts = parts;
-    return again->apply(candidate<G>{std::move(e.graph), std::move(e.order), {}});
+    auto was = detail::made_whole(c, fission);
+    if (!was || was->cut.parts == parts) return std::nullopt;
+    was->cut.parts = parts;
+    return was->cut.apply(was->whole);
   }
   template <class G>
   std::string describe(candidate<G> const& c) const {

@@ -9,6 +9,7 @@
 #include <neap/mutate/fission_sweep.hpp>
 #include <neap/mutate/lift.hpp>
 #include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/rules_in_parts.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/taso_rules.hpp>
 #include <neap/mutate/truncate.hpp>
@@ -23,13 +24,16 @@ inline constexpr auto undo_moves = zip(de_rematerialize{}, de_swap{});
 /// What cuts a stretch into parts, what changes how many they are, and what makes them whole again.
 inline constexpr auto fission_moves = chain(fission{}, fission_factor{}, lift{});
 
+/// Rules, on ops that run in parts too.
+inline constexpr auto rule_moves = chain(taso_rules{}, in_parts(taso_rules{}));
+
 /// MAGIS's default: fission, then swaps and recomputations, then rules and what undoes the former.
-inline constexpr auto mlynar = chain(fission_moves, zip(swap{}, rematerialize{}), chain(taso_rules{}, undo_moves));
+inline constexpr auto mlynar = chain(fission_moves, zip(swap{}, rematerialize{}), chain(rule_moves, undo_moves));
 /// The same with bounded streams, rules and undoing in turn.
 inline constexpr auto sustr =
-    chain(fission_moves, zip(swap{}, rematerialize{}) | truncate(100), zip(taso_rules{}, undo_moves) | truncate(100));
+    chain(fission_moves, zip(swap{}, rematerialize{}) | truncate(100), zip(rule_moves, undo_moves) | truncate(100));
 /// One of each kind in turn, 200 at most.
-inline constexpr auto chen = zip(fission_moves, zip(swap{}, rematerialize{}), taso_rules{}, undo_moves) | truncate(200);
+inline constexpr auto chen = zip(fission_moves, zip(swap{}, rematerialize{}), rule_moves, undo_moves) | truncate(200);
 /// Fission alone.
 inline constexpr auto ines = fission_moves;
 /// All but fission.

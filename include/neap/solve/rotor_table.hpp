@@ -453,8 +453,10 @@ class rotor_table {
                           a == b ? nullptr : &p.tail(*this, a + 1), zeros()));
     flush(p);
     if (a < b) {
-      // In a single chunk there is nothing to leave out that is worth the asking.
-      if (bounds_ && depth < deepest && largest_ >= width) later_by_bounds(p);
+      // In a single chunk little is left out that is worth the asking; limits end the trying there, but for the peer's,
+      // which are the same for every j.
+      bool const one_chunk = exact_ && largest_ < width;
+      if (bounds_ && depth < deepest && !one_chunk) later_by_bounds(p);
       else later_by_all(p);
       flush(p);
     }

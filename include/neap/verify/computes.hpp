@@ -238,7 +238,7 @@ inline bool check_what_is_computed(op_graph const& original, op_graph const& g, 
   std::vector<op_id> order;
   if (needed || (!direct.ok() && g.runs_in_parts())) order = data_order(g);
   bool more = !order.empty() && order.size() == g.op_count();
-  for (int choice = 0; more && choice < 4; ++choice) {
+  for (int choice = 0; more && choice < 24; ++choice) {
     whole_program made(original, g, choice);
     auto const whole = made.build(order);
     more = made.has_more_choices();

@@ -43,11 +43,12 @@ inline bool runs_parts_of_others(op_graph const& original, op_graph const& g) {
 class whole_program {
  public:
   /// `choice`: where parts leave open which of several axes of a reshape was cut, for extents of 1 stand beside it, which of
-  /// these to take; the last where there are fewer.
+  /// these to take, the last where there are fewer; from `alike` on, combinations of them.
   whole_program(op_graph const& original, op_graph const& g, int choice = 0)
       : original_(original),
         g_(g),
         choice_(choice),
+        left_(choice < alike ? 0 : static_cast<std::size_t>(choice - alike) + 1),
         edit_(g),
         gone_(g.op_count(), 0),
         now_(g.value_count(), nothing<value_id>),
@@ -233,10 +234,22 @@ class whole_program {
       };
       try_axes(try_axes, 0);
       if (found.empty()) return nothing<op_id>;
-      has_more_choices_ = has_more_choices_ || found.size() > static_cast<std::size_t>(choice_) + 1;
-      a.set(room.data(), found[std::min(found.size() - 1, static_cast<std::size_t>(choice_))]);
+      a.set(room.data(), found[chosen(found.size())]);
     }
     return add({&f, what}, in);
+  }
+  /// Which of so many ways to take: the same each time while that is new, then each one for itself.
+  std::size_t chosen(std::size_t ways) {
+    if (ways == 1) return 0;
+    ++open_;
+    if (choice_ < alike) {
+      has_more_choices_ = has_more_choices_ || open_ > 1 || ways > static_cast<std::size_t>(choice_) + 1;
+      return std::min(ways - 1, static_cast<std::size_t>(choice_));
+    }
+    auto const at = left_ % ways;
+    left_ /= ways;
+    has_more_choices_ = has_more_choices_ || at + 1 < ways;
+    return at;
   }
   /// Nothing if it is more than one op: inputs would have to be copied.
   op_id add(operator_view what, std::vector<value_id> const& in) {
@@ -261,11 +274,7 @@ class whole_program {
     auto const links = std::move(relations).take();
     auto const &whole = outputs[0].type.dims, &part = g_.type(g_.output(o)).dims;
     if (whole.rank() != part.rank()) return false;
-    for (auto const& u : g_.uses(g_.output(o)))  // what the original reads there
-      if (auto const x = in_original(u.op); x != nothing<op_id> && g_.record(u.op).part != nothing<part_id>)
-        if (u.argument >= original_.inputs(x).size() ||
-            !(original_.type(original_.inputs(x)[u.argument]).dims == whole))
-          return false;
+    if (!suits_readers(g_.output(o), whole)) return false;
     for (std::size_t i = 0; i < in.size(); ++i)
       for (int k = 0; k < inputs[i].type.rank(); ++k) {
         if (inputs[i].type.dims[k] == g_.type(g_.inputs(o)[i]).dims[k]) continue;
@@ -275,6 +284,32 @@ class whole_program {
                                 (l.output < 0 || (l.output == 0 && whole[l.out_axis] != part[l.out_axis])));
         if (!related) return false;
       }
+    return true;
+  }
+
+  /// Whether what reads a piece can do with a whole of these extents: it is what the original reads there, pieces of it are
+  /// put into their places along the axis that is longer, and so on for what rules' ops make of it element by element.
+  bool suits_readers(value_id piece, extents const& whole, int depth = 8) const {
+    auto const& part = g_.type(piece).dims;
+    bool const cut_once = g_.part(g_.record(g_.producer(piece)).part).of == nothing<part_id>;
+    for (auto const& u : g_.uses(piece)) {
+      if (auto const* x = g_.as<op::place>(u.op); x && u.argument == 1 && is_helper(u.op) && cut_once) {
+        for (int k = 0; k < whole.rank(); ++k)
+          if (whole[k] != part[k] && k != (x->axis < 0 ? x->axis + whole.rank() : x->axis)) return false;
+        continue;
+      }
+      if (g_.record(u.op).part == nothing<part_id>) continue;
+      if (auto const x = in_original(u.op); x != nothing<op_id>) {
+        if (u.argument >= original_.inputs(x).size() ||
+            !(original_.type(original_.inputs(x)[u.argument]).dims == whole))
+          return false;
+        continue;
+      }
+      auto const made = g_.output(u.op);
+      if (depth > 0 && g_.facets(u.op).elementwise && g_.type(made).dims == part &&
+          !suits_readers(made, whole, depth - 1))
+        return false;
+    }
     return true;
   }
 
@@ -319,6 +354,8 @@ class whole_program {
   op_graph const& original_;
   op_graph const& g_;
   int choice_;
+  static constexpr int alike = 3;  // choices that are the same for all
+  std::size_t open_ = 0, left_ = 0;
   bool has_more_choices_ = false;
   graph_editor edit_;
   table<op_id, std::uint8_t> gone_;
