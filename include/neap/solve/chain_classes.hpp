@@ -36,11 +36,19 @@ class chain_classes {
       next_of.resize_for_overwrite(first_of.size());
       branches.clear();
       firsts.clear();
+      std::uint32_t id = none, parent_before = none, kind_before = none;
       for (std::size_t a = 0, b = length - 1; b < n; ++a, ++b) {
         auto const parent = class_of[a];
-        auto const first = first_of[parent];
         auto const kind = kinds[b];
-        std::uint32_t id = none;
+        auto& at_b = ids_[b * (b + 1) / 2 + a];
+        if (parent == parent_before && kind == kind_before) {  // as the one before, in runs of equal blocks
+          class_of[a] = id;
+          at_b = base + id;
+          continue;
+        }
+        parent_before = parent, kind_before = kind;
+        auto const first = first_of[parent];
+        id = none;
         if (a != first) {
           if (kinds[first + length - 1] == kind) id = next_of[parent];
           else
@@ -58,7 +66,7 @@ class chain_classes {
           }
         }
         class_of[a] = id;
-        ids_[b * (b + 1) / 2 + a] = base + id;
+        at_b = base + id;
       }
       firsts_.append(firsts.data(), firsts.size());
       std::swap(first_of, firsts);
