@@ -10,7 +10,7 @@ namespace cli {
 struct graph_input {
   std::string path;
   bool optimizer = false;
-  std::string magis = "magis", losses = "apart";
+  std::string magis = "magis", losses = "apart", gradients = "kept";
 
   void add_to(CLI::App& command) {
     command.add_option("GRAPH", path, "neap-graph 1 or a testing net of MAGIS, JSON, gzip or not")->required();
@@ -18,6 +18,13 @@ struct graph_input {
   }
   void add_options_to(CLI::App& command) {
     command.add_flag("--optimizer", optimizer, "with the optimizer's update nodes, where the file has them");
+    command
+        .add_option(
+            "--gradients", gradients,
+            "with --optimizer: kept to the end of the step, or used-up: a gradient that an update reads is kept "
+            "for nobody else, so that weights can be updated early")
+        ->check(CLI::IsMember({"kept", "used-up"}))
+        ->capture_default_str();
     command.add_option("--magis-memory", magis, "how memory of a MAGIS file is counted")
         ->check(CLI::IsMember({"magis", "aliased"}))
         ->capture_default_str();
@@ -35,12 +42,16 @@ struct graph_input {
     optimizer = p.optimizer;
     magis = p.magis;
     losses = p.losses_apart ? "apart" : "whole";
+    gradients = p.gradients_used_up ? "used-up" : "kept";
   }
   neap::io::imported_graph read() const { return parse(value_or_refuse(neap::io::read_file(path))); }
   /// The graph of the file whose text this is.
   neap::io::imported_graph parse(std::string const& text) const {
+    if (gradients == "used-up" && !optimizer)
+      throw refused{"--gradients used-up: nobody uses them up without --optimizer"};
     neap::io::graph_file_options o;
     o.neap_graph.optimizer = optimizer;
+    o.neap_graph.gradients_used_up = gradients == "used-up";
     o.neap_graph.for_parts = losses == "apart";
     o.magis = magis == "aliased" ? neap::io::magis_memory::aliased : neap::io::magis_memory::as_magis;
     auto g = value_or_refuse(neap::io::parse_graph(text, path, o));

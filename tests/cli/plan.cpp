@@ -151,6 +151,17 @@ TEST_CASE("plan: limits in bytes, in time, and both; moves; devices; the optimiz
   CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--optimizer", "--out", more}).code == 0);
   CHECK(run_neap({"verify", graph_file("mlp4-1024-b256"), more}).code ==
         0);  // the plan file says how the graph was read
+  // Updates may come early where gradients are for them alone.
+  auto const early = at / "early-updates";
+  std::vector<std::string> options{"--latency-limit", "1", "--optimizer", "--json"};
+  auto const kept = plan("mlp4-1024-b256", options).object();
+  options.insert(options.end(), {"--gradients", "used-up", "--out", early});
+  auto const used_up = plan("mlp4-1024-b256", options).object();
+  CHECK(used_up["peak_bytes"] < kept["peak_bytes"]);
+  CHECK(run_neap({"verify", graph_file("mlp4-1024-b256"), early}).code == 0);
+  CHECK(run_neap({"show", graph_file("mlp4-1024-b256"), early, "--format", "svg"}).code == 0);
+  CHECK(plan("mlp4-1024-b256", {"--memory-limit", "1", "--gradients", "used-up"}).refusal().find("--optimizer") !=
+        std::string::npos);
 }
 
 TEST_CASE("plan: Checkmate's integer program, where there is who solves it") {

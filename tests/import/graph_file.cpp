@@ -125,6 +125,19 @@ TEST_CASE("a small document, read as it says") {
   auto const before = g.order_after(op_id{3});
   CHECK(std::find(before.begin(), before.end(), op_id{2}) != before.end());
   CHECK(std::find(before.begin(), before.end(), op_id{0}) != before.end());
+  // The gradient is kept, unless the update is all that it is for.
+  CHECK(g.is_kept(g.output(op_id{2})));
+  auto const used_up = io::read_neap_graph(small(), "f.json", {.optimizer = true, .gradients_used_up = true});
+  REQUIRE_MESSAGE(used_up.ok(), used_up.message());
+  CHECK_FALSE(used_up->program.is_kept(used_up->program.output(op_id{2})));
+  auto j = small();
+  j["optimizer"]["nodes"][0]["in"] = {0, 0, 5};  // nobody uses it up
+  auto const unread = io::read_neap_graph(j, "f.json", {.optimizer = true, .gradients_used_up = true});
+  REQUIRE_MESSAGE(unread.ok(), unread.message());
+  CHECK(unread->program.is_kept(unread->program.output(op_id{2})));
+  auto const without = io::read_neap_graph(small(), "f.json", {.gradients_used_up = true});
+  REQUIRE_MESSAGE(without.ok(), without.message());
+  CHECK(without->program.is_kept(without->program.output(op_id{2})));
 }
 
 namespace {

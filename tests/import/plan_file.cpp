@@ -129,6 +129,10 @@ TEST_CASE("what is written is read again, and is right") {
       auto const again = reread(plan_json(r.planned, {r.name, r.optimizer, r.magis}));
       REQUIRE(again.ok());
       check_equal(r.planned, again->planned);
+      CHECK_FALSE(again->gradients_used_up);
+      plan_source used_up{r.name, r.optimizer, r.magis};
+      used_up.gradients_used_up = true;
+      CHECK(reread(plan_json(r.planned, used_up))->gradients_used_up);
       for (auto const& s : p.steps) transfers += s.stream != op_stream::compute;
       copies += p.steps.size() > g.op_count();
     }

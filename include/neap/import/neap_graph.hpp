@@ -23,6 +23,9 @@ namespace neap::inline v0::io {
 
 struct neap_graph_options {
   bool optimizer = false;  // also the update nodes of the optional "optimizer" part
+  // With these: gradients that they read are not kept for anybody else, so that one is there no longer than until its weight
+  // is updated, and updates may come early.
+  bool gradients_used_up = false;
   // In the form in which the whole step, gradients and all, can be cut into parts of the batch:
   //   - a mean nll_loss_forward becomes two ops: the total weight, which targets alone make, and the loss by it, which is
   //     a sum over rows;
@@ -386,6 +389,7 @@ class neap_graph_reader {
 
   void read_outputs(json_place const& list) {
     std::unordered_set<std::uint32_t> kept;
+    auto const used_up = options_.gradients_used_up && options_.optimizer ? read_by_updates() : std::vector<bool>{};
     for (std::size_t i = 0; i < list.size(); ++i) {
       auto const j = list[i];
       auto const id = j["tensor"].integer(0, static_cast<std::int64_t>(tensors_.size()) - 1);
@@ -398,9 +402,24 @@ class neap_graph_reader {
       else if (kind == "grad") r = role::gradient;
       else if (kind != "mutation" && kind != "output") j["kind"].fail("unknown kind \"" + kind + "\"");
       if (edit_.graph().producer(v) == nothing<op_id>) continue;
+      if (r == role::gradient && !used_up.empty() && used_up[t.buffer]) continue;
       buffers_[t.buffer].output = i;
       if (kept.insert(static_cast<std::uint32_t>(index(v))).second) edit_.keep(v, r);
     }
+  }
+
+  /// By buffer: whether a node of the optimizer reads it.
+  std::vector<bool> read_by_updates() const {
+    std::vector<bool> read(buffers_.size());
+    if (!root_.has("optimizer")) return read;
+    auto const nodes = root_["optimizer"]["nodes"];
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      auto const in = nodes[i]["in"];
+      for (std::size_t k = 0; k < in.size(); ++k)
+        read[tensors_[static_cast<std::size_t>(in[k].integer(0, static_cast<std::int64_t>(tensors_.size()) - 1))]
+                 .buffer] = true;
+    }
+    return read;
   }
 
   json_place root_;

@@ -31,7 +31,7 @@ struct plan_file {
   std::string name;
   bool optimizer = false;
   std::string magis;
-  bool losses_apart = false;
+  bool losses_apart = false, gradients_used_up = false;
   bytes_t memory_limit_bytes = -1;
   seconds_t latency_limit_seconds = -1;
   std::optional<duration_source> durations;  // nothing: the file does not say
@@ -52,6 +52,8 @@ class plan_reader {
     out_.optimizer = root_["source"]["optimizer"].boolean();
     out_.magis = root_["source"]["magis"].text();
     if (out_.version > 2) out_.losses_apart = root_["source"]["losses_apart"].boolean();
+    if (root_["source"].has("gradients_used_up"))
+      out_.gradients_used_up = root_["source"]["gradients_used_up"].boolean();
     root_["source"]["magis"].require(out_.magis == "magis" || out_.magis == "aliased", "must be magis or aliased");
     auto& p = out_.planned;
     p.original = fingerprint(root_["fingerprint"]);

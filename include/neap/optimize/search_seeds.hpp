@@ -346,7 +346,8 @@ class search_seeds {
       auto& sweep = n == from && known ? *known : own.emplace(c.graph, c.order, c.result, how);
       node_ptr next;
       for (auto const& f : sweep.at_the_peak(target, latency, 3)) {
-        if (f.inside > std::max(target, peak - peak / 50) || !has_time_for(f.what, n)) continue;
+        if (f.inside > std::max(target, peak - (peak - c.graph.resident_bytes()) / 50) || !has_time_for(f.what, n))
+          continue;
         auto e = sweep.apply(f.what, c);
         next = e ? state_.judge_edit(n, f.what, std::move(*e), true) : nullptr;
         if (next && next->state.result.latency <= latency && next->state.result.peak_bytes <= peak) break;

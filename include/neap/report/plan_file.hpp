@@ -48,6 +48,7 @@ struct plan_source {
   bytes_t memory_limit_bytes = -1;  // negative: none
   seconds_t latency_limit_seconds = -1;
   std::optional<duration_source> durations{};
+  bool gradients_used_up = false;  // those that the update nodes read are not kept
 };
 
 namespace detail {
@@ -116,6 +117,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
                   to_hex(p.original) + "\",\"source\":{\"optimizer\":" + (from.optimizer ? "true" : "false") +
                   ",\"magis\":" + json_text(from.magis) +
                   ",\"losses_apart\":" + (from.losses_apart ? "true" : "false") +
+                  (from.gradients_used_up ? ",\"gradients_used_up\":true" : "") +
                   "},\n\"options\":{\"alignment\":" + std::to_string(p.options.alignment) +
                   ",\"takeover\":" + (p.options.takeover ? "true" : "false") + "},\n";
   s += "\"peak_bytes\":" + std::to_string(p.peak_bytes) + ",\"arena_bytes\":" + std::to_string(p.arena_bytes) +
