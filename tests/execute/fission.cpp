@@ -15,6 +15,7 @@
 
 #include "../support/beside_eager.hpp"
 #include "../support/numbers.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -36,7 +37,7 @@ std::size_t check_in_parts(Model model, Sample const& sample, Loss const& loss, 
   auto const program = training_step(model, sample, loss, optimizer);
   search_options search;
   search.memory_at_most = memory_limit::of_original(limit);
-  search.iterations = 120;
+  search.iterations = testing::sanitized ? 40 : 120;
   auto const found = optimize(program, moves, search);
   CHECK_MESSAGE(found.fits, found.why_not());
   auto const verdict = verify_plan(program.program, found.placed);

@@ -100,7 +100,7 @@ void check_training(Model model, Sample const& sample, Loss const& loss, int ste
   REQUIRE(same_program.program.digest() == program.program.digest());
   search_options search;
   search.memory_at_most = memory_limit::of_original(0.5);
-  search.iterations = testing::sanitized ? 40 : 150;
+  search.iterations = testing::sanitized ? 12 : 150;
   auto const found = optimize(same_program, zip(rematerialize{} | truncate(12), neap::swap{1e9} | truncate(4)), search);
   auto const verdict = verify_plan(same_program.program, found.placed);
   REQUIRE_MESSAGE(verdict.ok(), verdict.message());

@@ -52,6 +52,7 @@ TEST_CASE("a solver alone, judged by the search: what it takes is within the lim
     for (auto const& which : {solver_choice{.rotor = true}, solver_choice{.hierarchy = true}, all_solvers}) {
       seconds_t last = 0;
       for (int part : {80, 60, 40, 25}) {
+        if (sanitized && part != 40) continue;
         auto options = limited(original.peak_bytes * part / 100, 1000);
         options.set(solver_seeds(which));
         auto const found = optimize(g, no_moves{}, options, given_latencies{});
@@ -199,7 +200,8 @@ TEST_CASE("the search goes on from solvers' plans, and the same candidates give 
   auto const g = deep({.layers = 100, .mixed = true});
   auto const original = plain(g);
   for (int part : {50, 20}) {
-    auto options = limited(original.peak_bytes * part / 100, 600);
+    if (testing::sanitized && part == 50) continue;
+    auto options = limited(original.peak_bytes * part / 100, testing::sanitized ? 150 : 600);
     auto const alone = optimize(g, rematerialize{} | truncate(8), options, given_latencies{});
     options.set(solver_seeds());
     auto const found = optimize(g, rematerialize{} | truncate(8), options, given_latencies{});
