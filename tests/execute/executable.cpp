@@ -27,7 +27,7 @@ using namespace neap::testing;
 
 namespace {
 
-constexpr std::uint64_t model_count = sanitized ? 30 : 200;
+constexpr std::uint64_t model_count = sanitized ? 12 : 200;
 
 /// Source memory bound to the planned graph's sources; they stand in the same order as the original's.
 std::vector<source_binding> bindings(graph const& g, std::vector<block> const& memory) {

@@ -280,10 +280,11 @@ TEST_CASE("transfers of the answer are placed anew where that is quicker, and ne
     moved += placed_anew;
   };
   for (int depth : {6, 10, 16, 24})
-    for (double ratio : {0.4, 0.5, 0.6, 0.7, 0.8, 0.9}) check(ladder(depth), ratio);
+    for (double ratio : {0.4, 0.5, 0.6, 0.7, 0.8, 0.9})
+      if (!sanitized || depth < 12) check(ladder(depth), ratio);
   random_graph_options ro;
   ro.least_ops = 30;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) check(random_graph(seed, ro), 0.7);
+  for (std::uint64_t seed = 0; seed < cases(40u); ++seed) check(random_graph(seed, ro), 0.7);
   CHECK(moved > 0);  // a tenth of the cases has none: the seeds of a search place theirs well
 }
 
@@ -471,7 +472,8 @@ TEST_CASE("a user's scheduler orders every mutated graph, wherever it stands amo
 
 TEST_CASE("limits that cannot be met have one answer, the smallest peak, whatever they are") {
   std::size_t missed = 0, lower = 0;
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+  std::uint64_t const graphs = sanitized ? 2 : 12;
+  for (std::uint64_t seed = 0; seed < graphs; ++seed) {
     CAPTURE(seed);
     auto const g = deep_graph({.layers = 5 + seed % 8, .mixed = true, .skip = seed % 3, .seed = seed}).program;
     given_or<roofline> const cost{roofline::host(2)};
@@ -495,7 +497,7 @@ TEST_CASE("limits that cannot be met have one answer, the smallest peak, whateve
     for (double part : {1.02, 1.2, 1.5})
       CHECK(plan_at(part * bound).best.result.peak_bytes >= none.best.result.peak_bytes);
   }
-  CHECK(missed > 40);
+  CHECK(missed > 3 * graphs + graphs / 3);
   CHECK(lower <= 4);
 }
 

@@ -5,6 +5,7 @@
 
 #include "../support/random_graph.hpp"
 #include "../support/random_order.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
@@ -76,7 +77,7 @@ struct neap::graph_traits<waits> {
 };
 
 TEST_CASE("every scheduler gives a valid order of every random graph, and the same one twice") {
-  for (std::uint64_t seed = 0; seed < 800; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(800u); ++seed) {
     CAPTURE(seed);
     auto const g = testing::random_graph(seed, {.most_ops = 80,
                                                 .copies = static_cast<std::uint32_t>(seed % 3),
@@ -112,7 +113,7 @@ TEST_CASE("constraints that form a cycle have no order") {
 
 TEST_CASE("sliding keeps orders valid, and lowers many peaks") {
   int sunk = 0, hoisted = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(400u); ++seed) {
     CAPTURE(seed);
     auto const g =
         testing::random_graph(seed, {.most_ops = 60, .copies = 2, .swaps = static_cast<std::uint32_t>(seed % 3)});
@@ -125,8 +126,8 @@ TEST_CASE("sliding keeps orders valid, and lowers many peaks") {
     sunk += sim.peak(facts, a) < sim.peak(facts, s);
     hoisted += sim.peak(facts, b) < sim.peak(facts, s);
   }
-  CHECK(sunk > 100);
-  CHECK(hoisted > 50);
+  CHECK(sunk > testing::cases(100));
+  CHECK(hoisted > testing::cases(50));
 }
 
 TEST_CASE("faulty orders are told") {
@@ -149,7 +150,7 @@ TEST_CASE("the exhaustive order has the least peak of all orders; the greedy one
   double ratio = 0, worst = 1;
   int cases = 0, optimal = 0;
   simulator sim;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
     CAPTURE(seed);
     auto const g = testing::random_graph(seed, {.least_ops = 3, .most_ops = 8, .copies = 1});
     if (g.op_count() > 9) continue;
@@ -163,7 +164,7 @@ TEST_CASE("the exhaustive order has the least peak of all orders; the greedy one
     auto const greedy = sim.peak(facts, memory_greedy{}(facts));
     CHECK(greedy >= least);
   }
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < testing::cases(200u); ++seed) {
     auto const g = testing::random_graph(seed, {.least_ops = 8, .most_ops = 13});
     if (g.op_count() > 16) continue;
     flow_facts const facts(g, no_cost{}, {.alignment = 1});
