@@ -101,14 +101,9 @@ class best_first {
     auto starts = state_.queue;
     state_.part = state_.asked.limits_memory ? 0.9 : 1;  // the rest is for addresses that need more than the peak
     seeds_.begin(starts);
-    if (auto quicker = quicken(starts.front(), 0.1); quicker != starts.front()) starts.push_back(std::move(quicker));
-    seeds_.plant_given(false);
-    if (state_.allowed.cut) seeds_.prepare_parts(starts);
-    auto const given_orders = starts;
-    seeds_.plant_all(starts);
-    if (state_.asked.limits_memory && !state_.is_met()) hunt(given_orders);
-    if (!state_.asked.limits_memory || state_.is_met()) explore(starts);
-    if (state_.asked.limits_memory && state_.is_met()) quicken(state_.best, 1);
+    // Where an order, or swaps that nothing waits for, meet the limit, nothing else is looked for.
+    if (state_.asked.limits_memory && state_.allowed.swap > 0 && !state_.is_free()) seeds_.plant_free_offloads();
+    if (!(state_.is_free() && place() && out.fits)) plant_and_explore(std::move(starts));
     state_.part = 1;
     for (node_ptr last; !(place() && (out.fits || lowered_ == 0)) && state_.best != last && !state_.out_of_time();) {
       last = state_.best;
@@ -130,6 +125,17 @@ class best_first {
   }
 
  private:
+  void plant_and_explore(std::vector<node_ptr> starts) {
+    if (auto quicker = quicken(starts.front(), 0.1); quicker != starts.front()) starts.push_back(std::move(quicker));
+    seeds_.plant_given(false);
+    if (state_.allowed.cut) seeds_.prepare_parts(starts);
+    auto const given_orders = starts;
+    seeds_.plant_all(starts);
+    if (state_.asked.limits_memory && !state_.is_met()) hunt(given_orders);
+    if (!state_.asked.limits_memory || state_.is_met()) explore(starts);
+    if (state_.asked.limits_memory && state_.is_met()) quicken(state_.best, 1);
+  }
+
   /// An order of the program; judged if it was not before. One that is there already counts once.
   void offer_order(char const* how, schedule const& order, std::optional<simulation> result) {
     auto const told_apart = state_.judge().digest_of(state_.graph, order);

@@ -86,7 +86,7 @@ struct batch_norm {
     detail::require_channels(c, 0);
     detail::require_vectors(c, 1, c.in(0).dims[1], "scale and shift");
     c.fresh(c.in(0));
-    for (int j = 0; j < 2; ++j) c.fresh(tensor_type{detail::statistic(c.in(0).element), {c.in(0).dims[1]}});
+    for (int j = 0; j < 2; ++j) c.fresh(tensor_type{computed_in(c.in(0).element), {c.in(0).dims[1]}});
   }
   void relate(dim_context& c) const { detail::relate_channels(c); }
   void gradient(gradient_context& c) const {
@@ -163,8 +163,8 @@ struct batch_norm_inference {
     c.require_arity(3, 5);
     detail::require_channels(c, 0);
     for (int i : {1, 2}) {
-      c.require(c.in(i) == tensor_type{detail::statistic(c.in(0).element), {c.in(0).dims[1]}}, "statistics must be ",
-                tensor_type{detail::statistic(c.in(0).element), {c.in(0).dims[1]}}, ", was given ", c.in(i));
+      c.require(c.in(i) == tensor_type{computed_in(c.in(0).element), {c.in(0).dims[1]}}, "statistics must be ",
+                tensor_type{computed_in(c.in(0).element), {c.in(0).dims[1]}}, ", was given ", c.in(i));
       detail::require_dense(c, i);
     }
     detail::require_vectors(c, 3, c.in(0).dims[1], "scale and shift");
@@ -239,7 +239,7 @@ struct group_norm {
     c.require(groups > 0 && c.in(0).dims[1] % groups == 0, groups, " groups do not divide the channels of ", c.in(0));
     detail::require_vectors(c, 1, c.in(0).dims[1], "scale and shift");
     c.fresh(c.in(0));
-    for (int j = 0; j < 2; ++j) c.fresh(tensor_type{detail::statistic(c.in(0).element), {c.in(0).dims[0], groups}});
+    for (int j = 0; j < 2; ++j) c.fresh(tensor_type{computed_in(c.in(0).element), {c.in(0).dims[0], groups}});
   }
   void relate(dim_context& c) const { detail::relate_samples(c, 1, 3); }
   void gradient(gradient_context& c) const {

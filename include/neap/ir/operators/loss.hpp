@@ -75,7 +75,7 @@ struct cross_entropy {
     detail::require_targets(c, 0, 1);
     detail::require_all_targets(c, 2);
     c.require(smoothing >= 0 && smoothing <= 1, "the smoothing must be in [0, 1], was given ", smoothing);
-    auto const element = detail::statistic(c.in(0).element);
+    auto const element = computed_in(c.in(0).element);
     if (per_row) c.fresh(tensor_type{element, c.in(1).dims});
     else c.fresh(tensor_type{c.in(0).element, {}});
     c.fresh(tensor_type{element, c.in(1).dims});

@@ -10,9 +10,6 @@
 namespace neap::inline v0::op {
 
 namespace detail {
-/// Statistics of 16-bit tensors are kept in f32.
-inline dtype statistic(dtype t) { return t == dtype::f64 ? dtype::f64 : dtype::f32; }
-
 inline shape without_last(shape s) {
   if (s.rank()) s.erase(s.rank() - 1);
   return s;
@@ -33,7 +30,7 @@ inline void infer_row_norm(shape_context& c, int vectors, int statistics) {
   require_dense_rows(c, 0);
   require_vectors(c, 1, c.in(0).dims.back(), "scale and shift");
   c.fresh(c.in(0));
-  for (int j = 0; j < statistics; ++j) c.fresh(tensor_type{statistic(c.in(0).element), without_last(c.in(0).dims)});
+  for (int j = 0; j < statistics; ++j) c.fresh(tensor_type{computed_in(c.in(0).element), without_last(c.in(0).dims)});
 }
 /// g, x, the statistics, [scale] -> dx, and with a scale `vectors` gradients of scale and shift.
 inline void infer_row_norm_grad(shape_context& c, int vectors, int statistics) {
@@ -70,7 +67,7 @@ inline value_id with_statistics(gradient_context& c, value_id dx, int statistics
   value_id const of_mean = statistics > 1 ? c.grad(1) : nothing<value_id>, of_rstd = c.grad(statistics);
   if (!c.wants(0) || (of_mean == nothing<value_id> && of_rstd == nothing<value_id>)) return dx;
   auto const x = c.type(c.in(0));
-  auto const number = statistic(x.element);
+  auto const number = computed_in(x.element);
   auto const seen = [&](value_id v) { return c.emit(reshape{each}, {dense(c, v)}); };
   auto const count = [](shape const& s) { return static_cast<double>(std::max<std::int64_t>(1, elements(s))); };
   double const share = count(each) / count(groups);
