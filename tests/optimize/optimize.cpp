@@ -22,7 +22,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <span>
+#include <utility>
 
 using namespace neap;
 using namespace neap::testing;
@@ -499,6 +501,45 @@ TEST_CASE("limits that cannot be met have one answer, the smallest peak, whateve
   }
   CHECK(missed > 3 * graphs + graphs / 3);
   CHECK(lower <= 4);
+}
+
+TEST_CASE("all limits that an order meets, or swaps that nothing waits for, have one answer") {
+  int again = 0, swapped = 0;
+  roofline device = roofline::h100_like();
+  device.to_host_bytes_per_second = device.to_device_bytes_per_second = 2e10;
+  given_or<roofline> const cost{device};
+  for (std::uint64_t seed = 0; seed < (sanitized ? 1u : 6u); ++seed) {
+    CAPTURE(seed);
+    auto const g = deep_graph({.layers = 8 + seed, .mixed = seed % 2 != 0, .skip = seed % 3, .seed = seed}).program;
+    auto const plan_at = [&](double ratio) {
+      auto const found = optimize(g, zip(rematerialize{} | truncate(8), neap::swap{2e10} | truncate(8)),
+                                  limited(ratio, 60), cost, memory_options{.alignment = 1, .takeover = false});
+      auto const verdict = verify_plan(g, found.placed, cost);
+      REQUIRE_MESSAGE(verdict.ok(), verdict.message());
+      return found;
+    };
+    std::optional<decltype(plan_at(1))> last;  // that was found at once
+    for (double ratio = 1; ratio > 0.3; ratio -= 0.05) {
+      CAPTURE(ratio);
+      auto found = plan_at(ratio);
+      if (last && found.memory_limit_bytes >= last->best.result.peak_bytes) {
+        CHECK(found.best.graph == last->best.graph);
+        CHECK(found.best.order == last->best.order);
+        ++again;
+      } else if (found.candidates <= 16 && found.best.result.latency <= found.original.latency * (1 + 1e-12)) {
+        CHECK(found.fits);
+        for (auto o : found.best.graph.ops())
+          if (found.best.graph.as<op::store>(o)) {
+            ++swapped;
+            break;
+          }
+        last = std::move(found);
+      }
+    }
+  }
+  CHECK(again > (sanitized ? 0 : 6));
+  CHECK(swapped > (sanitized ? -1 : 1));
+  MESSAGE(again, " met by what was there, ", swapped, " by swaps");
 }
 
 TEST_CASE("a scheduler's order is one more to start from") {
