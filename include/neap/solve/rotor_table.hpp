@@ -332,7 +332,8 @@ class rotor_table {
     }
     std::size_t const count = chunks * width + run;
     if (slab_left_ < count) {
-      std::size_t const slab = std::max<std::size_t>(count + width + run, std::size_t{1} << std::min<std::size_t>(12 + slabs_.size(), 15));
+      std::size_t const slab =
+          std::max<std::size_t>(count + width + run, std::size_t{1} << std::min<std::size_t>(12 + slabs_.size(), 15));
       if (charge(slab * sizeof(double))) throw too_large{};
       slabs_.push_back(std::unique_ptr<double[]>(new double[slab]));
       slab_at_ = slabs_.back().get() + width;  // rows may be pointed to from before their first element
