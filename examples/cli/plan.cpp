@@ -101,10 +101,11 @@ moves_t pipeline(std::string const& names, double link, neap::graph const& g, st
   if (rules) {
     auto const none =
         file + ": no rule applies to any op: all are operators of the file's own, of which neap knows none";
-    if (has_known_ops(g)) with(taso_rules{} | truncate(32));
-    if (has_known_ops(g) && fission) with(in_parts(taso_rules{}) | truncate(16) | later);
+    bool const known = has_known_ops(g);
+    if (known) with(taso_rules{} | truncate(32));
     else if (moves) complain(none);
     else throw refused{none};
+    if (known && fission) with(in_parts(taso_rules{}) | truncate(16) | later);
   }
   return *moves;
 }

@@ -496,7 +496,11 @@ TEST_CASE("plan: rules apply to a file's operators that neap knows") {
     return run_neap(
         {"plan", at / "g", "--memory-limit", "1", "--moves", moves, "--out", at / "p", "--iterations", "50"});
   };
-  CHECK(run("remat,rules").code == 0);
+  for (auto const* moves : {"rules", "fission,rules", "remat,rules"}) {
+    auto const found = run(moves);
+    CHECK(found.code == 0);
+    CHECK(found.err == "");
+  }
   auto const nodes = json::parse(read_bytes(at / "p"))["nodes"];
   std::vector<std::string> made_of;
   for (auto const& n : nodes) made_of.push_back(n["op"]);
