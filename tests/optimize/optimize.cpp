@@ -538,7 +538,7 @@ TEST_CASE("all limits that an order meets, or swaps that nothing waits for, have
     }
   }
   CHECK(again > (sanitized ? 0 : 6));
-  CHECK(swapped > (sanitized ? -1 : 1));
+  if (!sanitized) CHECK(swapped > 1);
   MESSAGE(again, " met by what was there, ", swapped, " by swaps");
 }
 

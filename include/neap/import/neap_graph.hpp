@@ -72,7 +72,7 @@ class neap_graph_reader {
     root_["version"].require(root_["version"].integer() == 1, "only version 1 is known");
     read_buffers(root_["buffers"]);
     read_tensors(root_["tensors"]);
-    bool const updates = options_.optimizer && root_.has("optimizer");
+    bool const updates = reads_updates();
     if (updates) {
       read_buffers(root_["optimizer"]["buffers"]);
       read_tensors(root_["optimizer"]["tensors"]);
@@ -389,7 +389,7 @@ class neap_graph_reader {
 
   void read_outputs(json_place const& list) {
     std::unordered_set<std::uint32_t> kept;
-    auto const used_up = options_.gradients_used_up && options_.optimizer ? read_by_updates() : std::vector<bool>{};
+    auto const used_up = used_up_by_updates();
     for (std::size_t i = 0; i < list.size(); ++i) {
       auto const j = list[i];
       auto const id = j["tensor"].integer(0, static_cast<std::int64_t>(tensors_.size()) - 1);
@@ -402,16 +402,17 @@ class neap_graph_reader {
       else if (kind == "grad") r = role::gradient;
       else if (kind != "mutation" && kind != "output") j["kind"].fail("unknown kind \"" + kind + "\"");
       if (edit_.graph().producer(v) == nothing<op_id>) continue;
-      if (r == role::gradient && !used_up.empty() && used_up[t.buffer]) continue;
+      if (r == role::gradient && used_up[t.buffer]) continue;
       buffers_[t.buffer].output = i;
       if (kept.insert(static_cast<std::uint32_t>(index(v))).second) edit_.keep(v, r);
     }
   }
 
-  /// By buffer: whether a node of the optimizer reads it.
-  std::vector<bool> read_by_updates() const {
+  bool reads_updates() const { return options_.optimizer && root_.has("optimizer"); }
+  /// By buffer: whether a gradient in it is for a node of the optimizer alone.
+  std::vector<bool> used_up_by_updates() const {
     std::vector<bool> read(buffers_.size());
-    if (!root_.has("optimizer")) return read;
+    if (!options_.gradients_used_up || !reads_updates()) return read;
     auto const nodes = root_["optimizer"]["nodes"];
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       auto const in = nodes[i]["in"];

@@ -317,10 +317,6 @@ inline std::uint32_t innermost_of(op_graph const& g, std::uint32_t fission) {
   }
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// A candidate (without its simulation) in which the ops of a fission are whole again, and the fission that cuts them.
 template <class G>
 struct whole_again {

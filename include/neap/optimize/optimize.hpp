@@ -129,8 +129,9 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
   if (original.order.empty()) original = given_order{}(program);
   std::vector<schedule> seeds{memory_greedy{}(program, options.memory)};
   // As it came, but for updates, which run as soon as their gradients are there.
-  if (auto early = hoist(flow_facts(program, no_cost{}), original); program.has_updates() && early != original)
-    seeds.push_back(std::move(early));
+  if (program.has_updates())
+    if (auto early = hoist(flow_facts(program, no_cost{}), original); early != original)
+      seeds.push_back(std::move(early));
   if constexpr (!std::same_as<Scheduler, as_mutated>) {
     seeds.push_back(scheduler(program));
     if (auto const valid = check_order(program, seeds.back()); !valid)

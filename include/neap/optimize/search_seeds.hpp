@@ -126,18 +126,15 @@ class search_seeds {
   /// a say in: every limit above it has one answer.
   void plant_free_offloads() {
     seeding_time const measured(state_.options.profile, state_.judge().profile);
-    auto const& before = state_.out.original;
-    auto high = before.peak_bytes, low = std::min(state_.out.lower_bound_bytes, high);
+    auto high = state_.out.original.peak_bytes, low = std::min(state_.out.lower_bound_bytes, high);
     constexpr int halvings = 6;
     for (int k = 0; k < halvings && !state_.out_of_time(0.1); ++k) {
       auto const target = low + (high - low) / 2;
-      bool is_free = false;
-      for (double const lead : {0.0, 1.0}) {
-        auto const n = is_free ? nullptr : offload_from(original_, target, lead);
-        is_free = is_free || (n && n->state.result.peak_bytes <= target &&
-                              n->state.result.latency <= before.latency * (1 + 1e-12));
-      }
-      (is_free ? high : low) = target;
+      auto const is_free = [&](double lead) {
+        auto const n = offload_from(original_, target, lead);
+        return n && n->state.result.peak_bytes <= target && state_.costs_nothing(n->state.result);
+      };
+      (is_free(0) || is_free(1) ? high : low) = target;
     }
   }
   /// What is needed last moves out, of the original order and of candidates that are still too large, or have time left:

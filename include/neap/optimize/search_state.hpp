@@ -93,9 +93,9 @@ class search_state {
   bool is_met() const { return asked.fits(best->state.result); }
   /// The best candidate fits and cost nothing: nothing is to be gained, unless by rules, which may make a program quicker.
   bool is_free() const {
-    return asked.limits_memory && !allowed.rewrite &&
-           best->state.result.latency <= out.original.latency * (1 + 1e-12) && is_met();
+    return asked.limits_memory && !allowed.rewrite && costs_nothing(best->state.result) && is_met();
   }
+  bool costs_nothing(simulation const& r) const { return r.latency <= out.original.latency * (1 + 1e-12); }
   /// Whether a part of the budget is used up, or a limit is met that was hunted for.
   bool out_of_time() const { return out_of_time(part); }
   bool out_of_time(double of) const {

@@ -489,11 +489,11 @@ class rotor_table {
   };
 
   /// Candidates wait for others and are tried together.
-  static void put(part& p, candidate const& c, std::size_t from = 0) {
+  static void put(part& p, candidate const& c) {
     if (c.from >= p.end) return;
     if (p.waiting == most_waiting) flush(p);
     p.w.waiting[p.waiting] = c;
-    p.w.from[p.waiting++] = static_cast<std::uint32_t>(from);
+    p.w.from[p.waiting++] = 0;  // of no j
   }
   static void flush(part& p) {
     if (p.waiting == 0) return;
@@ -510,13 +510,10 @@ class rotor_table {
   /// was needed.
   bool try_later(part& p, std::size_t j, slots_t limit) {
     if (std::max(limit, input_[j]) >= p.begin + p.end) return false;
-    auto const& head = cells_[id(p.a, j - 1)];
-    if (!known_to(head, p.chunk)) {
-      flush(p);
-      demand(p.a, j - 1, p.chunk, p.depth + 1);
-    }
-    put(p, candidate_of(p.begin, limit, input_[j], forward(p.a, j), &p.tail(*this, j), row(head, p.begin)), j - p.a);
-    return true;
+    if (put_known(p, j, limit)) return true;
+    flush(p);
+    demand(p.a, j - 1, p.chunk, p.depth + 1);
+    return put_known(p, j, limit);
   }
 
   /// pass_limit of j, from that of j - 1. The input of the part's first block is outside.
