@@ -103,7 +103,7 @@ class best_first {
     seeds_.begin(starts);
     // Where an order, or swaps that nothing waits for, meet the limit, nothing else is looked for.
     if (state_.asked.limits_memory && state_.allowed.swap > 0 && !state_.is_free()) seeds_.plant_free_offloads();
-    if (!(state_.is_free() && place() && out.fits)) plant_and_explore(std::move(starts));
+    if (!(state_.is_free() && place() && out.fits)) plant_and_explore(starts);
     state_.part = 1;
     for (node_ptr last; !(place() && (out.fits || lowered_ == 0)) && state_.best != last && !state_.out_of_time();) {
       last = state_.best;
@@ -125,7 +125,8 @@ class best_first {
   }
 
  private:
-  void plant_and_explore(std::vector<node_ptr> starts) {
+  /// Plants all seeds of the orders to start from, to which a quicker program of the rules joins, and goes on from them.
+  void plant_and_explore(std::vector<node_ptr>& starts) {
     if (auto quicker = quicken(starts.front(), 0.1); quicker != starts.front()) starts.push_back(std::move(quicker));
     seeds_.plant_given(false);
     if (state_.allowed.cut) seeds_.prepare_parts(starts);
