@@ -102,7 +102,7 @@ class best_first {
     state_.part = state_.asked.limits_memory ? 0.9 : 1;  // the rest is for addresses that need more than the peak
     seeds_.begin(starts);
     // Where an order, or swaps that nothing waits for, meet the limit, nothing else is looked for.
-    if (state_.asked.limits_memory && state_.allowed.swap > 0 && !state_.is_free()) seeds_.plant_free_offloads();
+    if (state_.asked.limits_memory && state_.allowed.swap > 0 && !state_.is_free()) seeds_.plant_free_offloads(starts);
     if (!(state_.is_free() && place() && out.fits)) plant_and_explore(starts);
     state_.part = 1;
     for (node_ptr last; !(place() && (out.fits || lowered_ == 0)) && state_.best != last && !state_.out_of_time();) {

@@ -122,20 +122,24 @@ class search_seeds {
         if (limited) break;
       }
   }
-  /// How far the peak of the original order falls by swaps that nothing waits for, by halving between ends that no limit has
-  /// a say in: every limit above it has one answer.
-  void plant_free_offloads() {
+  /// How far the peak of the orders to start from falls by swaps that nothing waits for, by halving between ends that no
+  /// limit has a say in: every limit above it has one answer.
+  void plant_free_offloads(std::vector<node_ptr> const& orders) {
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     auto high = state_.out.original.peak_bytes, low = std::min(state_.out.lower_bound_bytes, high);
+    // Swaps are placed for the target: with another one the same order may have time for them.
+    auto const lowers = [&](bytes_t target) {
+      for (auto const& from : orders)
+        for (double const lead : {0.0, 1.0, 3.0}) {
+          auto const n = offload_from(from, target, lead);
+          if (n && state_.costs_nothing(n->state.result)) high = std::min(high, n->state.result.peak_bytes);
+          if (high <= target) return true;
+        }
+      return false;
+    };
     constexpr int halvings = 6;
-    for (int k = 0; k < halvings && !state_.out_of_time(0.1); ++k) {
-      auto const target = low + (high - low) / 2;
-      auto const is_free = [&](double lead) {
-        auto const n = offload_from(original_, target, lead);
-        return n && n->state.result.peak_bytes <= target && state_.costs_nothing(n->state.result);
-      };
-      (is_free(0) || is_free(1) ? high : low) = target;
-    }
+    for (int k = 0; k < halvings && low < high && !state_.out_of_time(0.1); ++k)
+      if (auto const target = low + (high - low) / 2; !lowers(target)) low = target;
   }
   /// What is needed last moves out, of the original order and of candidates that are still too large, or have time left:
   /// of each the quickest that reaches the limit of memory, or the smallest within that of latency.
