@@ -1,7 +1,9 @@
 // Deep training steps under limits of memory: what a search with recomputation finds, beside plain checkpointing (the
 // inputs of every k layers kept, all k tried, the best that fits). One CSV row a case. Every plan is verified.
 //
-//   bench_deep_graphs [--seconds S] [--nodes N]      S: time budget of one search (default 5); N: largest graph
+//   bench_deep_graphs [--seconds S] [--nodes N] [--layers L]
+//
+// S: time budget of one search (default 5); N: largest graph; L: chains of so many layers alone.
 //
 // ratios are to the plain step; first_s is when the first plan that fits was found; rss_mb the process's peak so far.
 #include <neap/mutate/rematerialize.hpp>
@@ -66,23 +68,24 @@ bool report(std::string const& name, testing::deep_options const& o, double seco
 
 int main(int count, char** arguments) {
   double seconds = 5;
-  std::size_t nodes = 20000;
+  std::size_t nodes = 20000, only = 0;
   for (int i = 1; i + 1 < count; i += 2) {
     std::string const name = arguments[i];
     if (name == "--seconds") seconds = std::atof(arguments[i + 1]);
     else if (name == "--nodes") nodes = static_cast<std::size_t>(std::atof(arguments[i + 1]));
-    else return std::fprintf(stderr, "usage: bench_deep_graphs [--seconds S] [--nodes N]\n"), 2;
+    else if (name == "--layers") only = static_cast<std::size_t>(std::atof(arguments[i + 1]));
+    else return std::fprintf(stderr, "usage: bench_deep_graphs [--seconds S] [--nodes N] [--layers L]\n"), 2;
   }
   std::puts(
       "case,layers,nodes,limit,fits,peak_ratio,latency_ratio,plain_latency_ratio,first_s,seconds,candidates,rss_mb");
   bool right = true;
   for (std::size_t layers : {std::size_t{200}, std::size_t{2000}, std::size_t{20000}}) {
-    if (5 * layers > nodes) break;
+    if (only ? layers != only : 5 * layers > nodes) continue;
     right &= report("chain", {.layers = layers}, seconds);
     right &= report("mixed", {.layers = layers, .mixed = true}, seconds);
     right &= report("skips", {.layers = layers, .skip = 3}, seconds);
     right &= report("u", {.layers = layers, .long_skip = 8}, seconds);
   }
-  right &= report("transformer", {.layers = 96, .transformer = true}, seconds);
+  if (!only) right &= report("transformer", {.layers = 96, .transformer = true}, seconds);
   return right ? 0 : 1;
 }

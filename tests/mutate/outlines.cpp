@@ -2,6 +2,8 @@
 #include <neap/simulate/outline_delta.hpp>
 #include <neap/simulate/outlined_facts.hpp>
 
+#include <neap/ir/verify.hpp>
+#include <neap/memory/make_plan.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
@@ -9,14 +11,19 @@
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/simulator.hpp>
 #include <neap/simulate/transfer_costs.hpp>
+#include <neap/verify/plan_verifier.hpp>
 
+#include "../support/judged.hpp"
 #include "../support/padded_graph.hpp"
+#include "../support/random_fission.hpp"
 #include "../support/random_graph.hpp"
+#include "../support/random_model.hpp"
 #include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 
 using namespace neap;
 using namespace neap::testing;
@@ -36,13 +43,21 @@ struct uneven_cost {
 
 struct counts {
   std::size_t judged = 0, by_delta = 0, left_out = 0, with_transfers = 0, transfers = 0, waits = 0, taken_over = 0;
+  std::size_t in_several_parts = 0, copies_there = 0;
 };
+
+std::size_t parts_that_run_again(op_graph const& g, edit_outline const& outline) {
+  std::set<part_id> parts;
+  for (auto const& r : outline.runs)
+    if (r.what == edit_outline::kind::again && g.record(r.like).part != nothing<part_id>)
+      parts.insert(g.record(r.like).part);
+  return parts.size();
+}
 
 /// A walk of random moves; at each step every outline is compared with what apply() builds.
 template <class G>
-void walk(G g, std::uint64_t seed, counts& n) {
+void walk(G g, schedule order, std::uint64_t seed, counts& n) {
   memory_options const memory{.alignment = seed % 3 ? 1 : 64, .takeover = seed % 4 != 0};
-  auto order = reverse_post_order{}(g);
   auto result = simulate(g, order, uneven_cost{}, memory);
   candidate<G> c{std::move(g), std::move(order), std::move(result)};
   random_stream draw(seed, 5);
@@ -95,6 +110,10 @@ void walk(G g, std::uint64_t seed, counts& n) {
       n.left_out += !outline.left_out.empty();
       n.with_transfers += really.has_transfers();
       n.taken_over += !really.takeovers().empty();
+      if (auto const parts = parts_that_run_again(c.graph, outline); parts > 1) {
+        ++n.in_several_parts, n.copies_there += parts;
+        REQUIRE(verify(e->graph).ok());
+      }
       next.push_back(std::move(*e));
     }
     auto const back = outlined.judge(facts, c.order);  // nothing is left of the outlines
@@ -115,7 +134,9 @@ TEST_CASE("outlined recomputations and swaps are judged as the edited graphs are
     random_graph_options o;
     o.copies = seed % 3;
     o.swaps = seed % 2;
-    walk(random_graph(seed, o), seed, n);
+    auto g = random_graph(seed, o);
+    auto order = reverse_post_order{}(g);
+    walk(std::move(g), std::move(order), seed, n);
   }
   MESSAGE(n.judged << " outlines, " << n.by_delta << " by what is different, " << n.left_out
                    << " that leave something out");
@@ -130,6 +151,65 @@ TEST_CASE("outlined recomputations and swaps are judged as the edited graphs are
 
 TEST_CASE("and on graphs with views, padded buffers and updates in place") {
   counts n;
-  for (std::uint64_t seed = 0; seed < cases(3000u); ++seed) walk(padded_graph(seed), seed, n);
+  for (std::uint64_t seed = 0; seed < cases(3000u); ++seed) {
+    auto g = padded_graph(seed);
+    auto order = reverse_post_order{}(g);
+    walk(std::move(g), std::move(order), seed, n);
+  }
   CHECK(n.judged > cases(50));
+}
+
+TEST_CASE("and in programs that run in parts, where all parts that are alike compute again together") {
+  counts n;
+  for (std::uint64_t seed = 0; seed < cases(200u); ++seed) {
+    auto const g = random_model(seed, 12);
+    auto c = judged(g, given_order{}(g));
+    random_stream draw(seed, 21);
+    int cuts = 0;
+    for (int tries = 0; tries < 60 && cuts < 2; ++tries) {
+      auto const f = random_fission(c, draw);
+      if (!f) continue;
+      if (auto e = f->apply(c)) c = judged(std::move(e->graph), std::move(e->order)), ++cuts;
+    }
+    if (cuts > 0) walk(c.graph, c.order, seed, n);
+  }
+  MESSAGE(n.judged << " outlines, " << n.in_several_parts << " of several parts, " << n.copies_there << " in all");
+  CHECK(n.judged > cases(2000));
+  CHECK(n.in_several_parts > cases(200));
+}
+
+TEST_CASE("what all parts compute again is the program still, and frees what lives in each of them") {
+  std::size_t done = 0, freed = 0;
+  for (std::uint64_t seed = 0; seed < cases(600u); ++seed) {
+    auto const g = random_model(seed, 12);
+    auto const start = judged(g, given_order{}(g));
+    random_stream draw(seed, 22);
+    std::optional<edited<graph>> cut;
+    for (int tries = 0; tries < 60 && !cut; ++tries)
+      if (auto const f = random_fission(start, draw)) cut = f->apply(start);
+    if (!cut) continue;
+    auto const c = judged(std::move(cut->graph), std::move(cut->order));
+    replay_facts const facts(c.graph, c.order);
+    auto stream = rematerialize{}(c);
+    while (auto const m = stream.next()) {
+      if (!m->in_all_parts) continue;
+      auto const places = neap::detail::places_alike(c.graph, facts, {m->storage, m->resume});
+      REQUIRE(!places.empty());
+      auto const e = m->apply(c);
+      if (!e || places.size() < 2) continue;
+      CAPTURE(seed);
+      CAPTURE(describe(*m, c));
+      auto const now = judged(e->graph, e->order);
+      auto const p = make_plan(now, g);
+      auto const verdict = verify_plan(g, p);
+      REQUIRE_MESSAGE(verdict.ok(), verdict.message());
+      ++done;
+      // One by one the same is reached: what each part has of its own goes before its late reader.
+      auto const one = recompute{m->storage, m->resume}.apply(c);
+      REQUIRE(one);
+      freed += e->graph.op_count() > one->graph.op_count();
+    }
+  }
+  CHECK(done > cases(100));
+  CHECK(freed > done / 2);
 }

@@ -110,9 +110,18 @@ class late_readers {
   /// Adds to an outline what apply() and finish_edit() would do; `provided` is, in the outline, what provide() named.
   /// `maybe_dead`: ops beside the copied ones that nobody may need any more.
   void outline(edit_outline& out, value_id provided = nothing<value_id>, std::span<op_id const> maybe_dead = {}) const {
+    outline_apply(out, provided);
+    std::vector<op_id> perhaps(copied_);
+    perhaps.insert(perhaps.end(), maybe_dead.begin(), maybe_dead.end());
+    leave_out(g_, std::move(perhaps), out);
+  }
+  /// The same of apply() alone.
+  void outline_apply(edit_outline& out, value_id provided = nothing<value_id>) const {
     number_map made;
     if (provided != nothing<value_id>) made.add(index(given_), static_cast<std::uint32_t>(index(provided)));
-    auto next = static_cast<std::uint32_t>(g_.value_count() + out.runs.size());  // transfers make one value each
+    auto next = static_cast<std::uint32_t>(g_.value_count());
+    for (auto const& r : out.runs)
+      next += r.what == edit_outline::kind::again ? static_cast<std::uint32_t>(g_.outputs(r.like).size()) : 1;
     auto const mapped = [&](value_id v) {
       auto n = made.find(index(v));
       if (n == number_map::none) n = known_.find(index(v));
@@ -136,9 +145,6 @@ class late_readers {
         if (!known) out.rereads.push_back({o, v, mapped(v)});
       }
     }
-    std::vector<op_id> perhaps(copied_);
-    perhaps.insert(perhaps.end(), maybe_dead.begin(), maybe_dead.end());
-    leave_out(g_, std::move(perhaps), out);
   }
 
   /// Copies the planned ops and lets the readers read the copies. `provided` is, in the edited graph, what provide()

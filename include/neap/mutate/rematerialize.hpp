@@ -1,10 +1,12 @@
 // rematerialize: a value that waits in memory for late readers is freed after its early ones and computed again for the
 // late ones, with whatever of its inputs is no longer in memory, back to values that are. Views are followed: the unit is
-// the storage. The mutations come from the candidate's peak, the most bytes for the least time first.
+// the storage. The mutations come from the candidate's peak, the most bytes for the least time first. What a part of an op
+// has made is first computed again in all parts that are alike (places_alike.hpp), then in this one alone.
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/mutate/late_readers.hpp>
+#include <neap/mutate/places_alike.hpp>
 #include <neap/mutate/ranked_stream.hpp>
 
 #include <string>
@@ -17,6 +19,7 @@ struct recompute {
   std::uint32_t resume = 0;      // the first late position
   std::uint32_t most_ops = 64;   // gives up beyond that many copied ops
   float keep_ratio = 1.0f / 16;  // inputs this much smaller are kept for longer instead of computed again
+  bool in_all_parts = false;     // what other parts have made in its place, too, where that can be had
 
   friend bool operator==(recompute const&, recompute const&) = default;
 
@@ -27,32 +30,62 @@ struct recompute {
   bool outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const;
   template <class G>
   std::string describe(candidate<G> const& c) const;
+
+ private:
+  template <class G>
+  plain_vector<detail::late_place> places(candidate<G> const& c, replay_facts const& facts) const {
+    if (in_all_parts) return detail::places_alike(c.graph, facts, {storage, resume});
+    plain_vector<detail::late_place> one;
+    one.push_back({storage, resume});
+    return one;
+  }
 };
 
 template <class G>
 std::optional<edited<G>> recompute::apply(candidate<G> const& c) const {
   replay_facts const facts(c.graph, c.order);
   detail::late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
-  late.begin(storage, resume);
-  if (!late.plan() || late.copied().empty()) return std::nullopt;
   graph_editor edit{c.graph};
-  std::vector<op_id> copies;
-  late.apply(edit, copies);
   schedule order;
-  order.order.reserve(c.order.size() + copies.size());
-  order.order.insert(order.order.end(), c.order.begin(), c.order.begin() + resume);
-  order.order.insert(order.order.end(), copies.begin(), copies.end());
-  order.order.insert(order.order.end(), c.order.begin() + resume, c.order.end());
-  return detail::finish_edit<G>(std::move(edit), std::move(order), late.copied());
+  std::vector<op_id> copies, maybe_dead;
+  std::uint32_t position = 0;
+  auto const run_to = [&](std::uint32_t end) {
+    order.order.insert(order.order.end(), c.order.begin() + position, c.order.begin() + end);
+    position = end;
+  };
+  for (auto const& p : places(c, facts)) {
+    if (!late.begin(p.storage, p.resume).plan() || late.copied().empty()) {
+      if (p.storage == storage) return std::nullopt;
+      continue;
+    }
+    copies.clear();
+    late.apply(edit, copies);
+    run_to(p.resume);
+    order.order.insert(order.order.end(), copies.begin(), copies.end());
+    maybe_dead.insert(maybe_dead.end(), late.copied().begin(), late.copied().end());
+  }
+  run_to(static_cast<std::uint32_t>(c.order.size()));
+  return detail::finish_edit<G>(std::move(edit), std::move(order), span_of(maybe_dead));
 }
 
 template <class G>
 bool recompute::outline(candidate<G> const& c, replay_facts const& facts, edit_outline& out) const {
   detail::late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
-  late.begin(storage, resume);
-  if (!late.plan() || late.copied().empty()) return false;
   out.clear();
-  late.outline(out);
+  std::vector<op_id> maybe_dead;
+  for (auto const& p : places(c, facts)) {
+    if (!late.begin(p.storage, p.resume).plan() || late.copied().empty()) {
+      if (p.storage == storage) return false;
+      continue;
+    }
+    late.outline_apply(out);
+    maybe_dead.insert(maybe_dead.end(), late.copied().begin(), late.copied().end());
+  }
+  if (in_all_parts)  // an op may read what several parts have made
+    detail::sort_list(out.rereads, [](auto const& a, auto const& b) {
+      return a.reader != b.reader ? a.reader < b.reader : a.from < b.from;
+    });
+  detail::leave_out(c.graph, std::move(maybe_dead), out);
   return true;
 }
 
@@ -60,7 +93,8 @@ template <class G>
 std::string recompute::describe(candidate<G> const& c) const {
   auto const o = c.graph.producer(c.graph.record(storage).first);
   return "recompute " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(c.graph.origin(o))) + " (" +
-         std::to_string(c.graph.bytes(storage)) + " bytes) before position " + std::to_string(resume);
+         std::to_string(c.graph.bytes(storage)) + " bytes) before position " + std::to_string(resume) +
+         (in_all_parts ? ", and the like in all parts" : "");
 }
 
 namespace detail {
@@ -81,8 +115,12 @@ plain_vector<scored<recompute>> find_recomputations::operator()(candidate<G> con
   for (auto const& g : gaps_at(c.graph, c.order, c.result, c.result.peak_position)) {
     if (!late.begin(g.storage, g.resume).plan() || late.copied().empty()) continue;
     auto const seconds = late.seconds() + 1e-5 * c.result.latency;
-    if (double const score = static_cast<double>(c.graph.bytes(g.storage)) / seconds; score > 0)
-      found.push_back({score, {g.storage, g.resume, most_ops, keep_ratio}});
+    double const score = static_cast<double>(c.graph.bytes(g.storage)) / seconds;
+    if (!(score > 0)) continue;
+    auto const maker = c.graph.producer(c.graph.record(g.storage).first);
+    if (c.graph.record(maker).part != nothing<part_id>)
+      found.push_back({score, {g.storage, g.resume, most_ops, keep_ratio, true}});
+    found.push_back({score, {g.storage, g.resume, most_ops, keep_ratio}});
   }
   return found;
 }

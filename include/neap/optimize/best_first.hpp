@@ -188,7 +188,7 @@ class best_first {
 
   /// Dives from seeds and from the orders to start from, then from whatever promises most.
   void dive_from_all(std::vector<node_ptr> starts) {
-    seeds_.cut_further(0.45);
+    seeds_.cut_further(std::max(0.45, state_.budget.used(state_.out.candidates) + 0.15));
     if (state_.allowed.recompute) dive_from_seeds(), plant_until_placed(starts);
     detail::sort_list(starts, [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
     for (auto const& n : starts)

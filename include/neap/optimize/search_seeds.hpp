@@ -109,18 +109,33 @@ class search_seeds {
     detail::sort_list(nodes, [](node_ptr const& a, node_ptr const& b) {
       return a->state.result.peak_bytes < b->state.result.peak_bytes;
     });
-    nodes.erase(std::unique(nodes.begin(), nodes.end(), is_as_good), nodes.end());
-    constexpr std::size_t most = 12;
-    if (nodes.size() > most) nodes.resize(most);
+    // Of falling latency and rising peak; those that are hardly quicker than a smaller one are left out.
+    auto quickest = std::numeric_limits<seconds_t>::infinity();
+    std::erase_if(nodes, [&](node_ptr const& n) {
+      auto const t = n->state.result.latency;
+      if (t > 0.99 * quickest) return true;
+      quickest = t;
+      return false;
+    });
+    std::erase_if(nodes, [&](node_ptr const& n) {
+      return n->state.result.peak_bytes / 5 * 4 > state_.best->state.result.peak_bytes / 100 * 94;
+    });
+    // In turn the smallest and the quickest, which have more latency left to spend.
     auto again = priced_;
     again.again = true;
-    for (auto const& from : nodes)
-      for (int const per_mille : {940, 970, 990}) {
-        auto const target = limited ? state_.target : state_.best->state.result.peak_bytes / 1000 * per_mille;
-        if (state_.out_of_time(part) || from->state.result.peak_bytes / 5 * 4 > target) return;
-        if (auto n = chain(from, target, latency(), part, again); n != from) state_.queue.push_back(std::move(n));
-        if (limited) break;
-      }
+    constexpr std::size_t most = 12;
+    for (std::size_t k = 0; k < std::min(nodes.size(), most); ++k) {
+      auto const& from = k % 2 == 0 ? nodes[k / 2] : nodes[nodes.size() - 1 - k / 2];
+      for (int const per_mille : {940, 970, 990})
+        while (true) {
+          auto const target = limited ? state_.target : state_.best->state.result.peak_bytes / 1000 * per_mille;
+          if (state_.out_of_time(part)) return;
+          auto n = chain(from, target, latency(), part, again);
+          bool const reached = n->state.result.peak_bytes <= target;
+          if (n != from) state_.queue.push_back(std::move(n));
+          if (!reached || limited) break;
+        }
+    }
   }
   /// How far the peak of the orders to start from falls by swaps that nothing waits for, by halving between ends that no
   /// limit has a say in: every limit above it has one answer.
