@@ -109,33 +109,35 @@ class search_seeds {
     detail::sort_list(nodes, [](node_ptr const& a, node_ptr const& b) {
       return a->state.result.peak_bytes < b->state.result.peak_bytes;
     });
-    // Of falling latency and rising peak; those that are hardly quicker than a smaller one are left out.
-    auto quickest = std::numeric_limits<seconds_t>::infinity();
-    std::erase_if(nodes, [&](node_ptr const& n) {
-      auto const t = n->state.result.latency;
-      if (t > 0.99 * quickest) return true;
-      quickest = t;
-      return false;
-    });
-    std::erase_if(nodes, [&](node_ptr const& n) {
-      return n->state.result.peak_bytes / 5 * 4 > state_.best->state.result.peak_bytes / 100 * 94;
-    });
-    // In turn the smallest and the quickest, which have more latency left to spend.
+    nodes.erase(std::unique(nodes.begin(), nodes.end(), is_as_good), nodes.end());
+    auto const target_at = [&](int per_mille) {
+      return limited ? state_.target : state_.best->state.result.peak_bytes / 1000 * per_mille;
+    };
+    std::erase_if(nodes, [&](node_ptr const& n) { return n->state.result.peak_bytes / 5 * 4 > target_at(940); });
+    // In turn the smallest, and the quickest of those that no smaller one is about as quick as: they have latency to spend.
+    std::vector<node_ptr> front;
+    for (auto const& n : nodes)
+      if (front.empty() || n->state.result.latency < 0.99 * front.back()->state.result.latency) front.push_back(n);
+    std::vector<node_ptr> in_turn;
+    auto const take = [&](node_ptr const& n) {
+      if (std::find(in_turn.begin(), in_turn.end(), n) == in_turn.end()) in_turn.push_back(n);
+    };
+    for (std::size_t k = 0; k < std::min<std::size_t>(nodes.size(), 12); ++k) {
+      take(nodes[k]);
+      if (k < front.size()) take(front[front.size() - 1 - k]);
+    }
     auto again = priced_;
     again.again = true;
-    constexpr std::size_t most = 12;
-    for (std::size_t k = 0; k < std::min(nodes.size(), most); ++k) {
-      auto const& from = k % 2 == 0 ? nodes[k / 2] : nodes[nodes.size() - 1 - k / 2];
+    for (auto const& from : in_turn)
       for (int const per_mille : {940, 970, 990})
         while (true) {
-          auto const target = limited ? state_.target : state_.best->state.result.peak_bytes / 1000 * per_mille;
           if (state_.out_of_time(part)) return;
+          auto const target = target_at(per_mille);
           auto n = chain(from, target, latency(), part, again);
           bool const reached = n->state.result.peak_bytes <= target;
           if (n != from) state_.queue.push_back(std::move(n));
           if (!reached || limited) break;
         }
-    }
   }
   /// How far the peak of the orders to start from falls by swaps that nothing waits for, by halving between ends that no
   /// limit has a say in: every limit above it has one answer.
@@ -278,8 +280,7 @@ class search_seeds {
           return verdict{last->state.result.peak_bytes, last->state.result.latency};
         };
         any |= seeds.next(
-            state_.target, best, try_one, [&] { return state_.out_of_time(part); },
-            [&] { state_.queue.push_back(last); });
+            state_.target, best, try_one, [&] { return state_.out_of_time(part); }, [&] { state_.let_wait(last); });
       }
     }
   }

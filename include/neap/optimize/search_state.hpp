@@ -124,7 +124,16 @@ class search_state {
 
   // ---- candidates
 
-  /// So many may wait: those of large graphs take much memory, some 500 bytes an op.
+  /// A seed waits in the queue, as a whole candidate. Of large programs few fit into memory: the farthest from the target
+  /// goes.
+  void let_wait(node_ptr seed) {
+    queue.push_back(std::move(seed));
+    constexpr std::size_t most_ops = 1'500'000;
+    if (queue.size() * (graph.op_count() + 1) <= most_ops || queue.size() <= 8) return;
+    queue.erase(std::max_element(queue.begin(), queue.end(),
+                                 [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; }));
+  }
+  /// So many may wait: those of large graphs take much memory, some 250 bytes an op.
   std::size_t most_waiting() const { return std::clamp<std::size_t>(200000 / (graph.op_count() + 1), 2, 64); }
 
   judge_type& judge() { return judges_.front(); }
