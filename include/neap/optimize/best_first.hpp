@@ -188,7 +188,9 @@ class best_first {
 
   /// Dives from seeds and from the orders to start from, then from whatever promises most.
   void dive_from_all(std::vector<node_ptr> starts) {
-    seeds_.cut_further(std::max(0.45, state_.budget.used(state_.out.candidates) + 0.15));
+    // Where latency alone is limited, what is left of it is spent here first; memory is brought down by dives.
+    bool const to_spend = state_.goal.limits_latency && !state_.goal.limits_memory;
+    seeds_.cut_further(to_spend ? std::max(0.45, state_.budget.used(state_.out.candidates) + 0.15) : 0.45);
     if (state_.allowed.recompute) dive_from_seeds(), plant_until_placed(starts);
     detail::sort_list(starts, [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
     for (auto const& n : starts)
