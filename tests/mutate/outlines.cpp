@@ -204,7 +204,7 @@ TEST_CASE("what all parts compute again is the program still, and frees what liv
       auto const verdict = verify_plan(g, p);
       REQUIRE_MESSAGE(verdict.ok(), verdict.message());
       ++done;
-      // One by one the same is reached: what each part has of its own goes before its late reader.
+      // More is computed again than in the one part alone.
       auto const one = recompute{m->storage, m->resume}.apply(c);
       REQUIRE(one);
       freed += e->graph.op_count() > one->graph.op_count();

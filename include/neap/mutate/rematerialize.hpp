@@ -45,8 +45,9 @@ template <class G>
 std::optional<edited<G>> recompute::apply(candidate<G> const& c) const {
   replay_facts const facts(c.graph, c.order);
   detail::late_readers late(c.graph, facts, c.result, most_ops, keep_ratio);
-  graph_editor edit{c.graph};
+  std::optional<graph_editor> edit;  // a copy of the graph, where there is something to edit
   schedule order;
+  order.order.reserve(c.order.size() + most_ops);
   std::vector<op_id> copies, maybe_dead;
   std::uint32_t position = 0;
   auto const run_to = [&](std::uint32_t end) {
@@ -58,14 +59,16 @@ std::optional<edited<G>> recompute::apply(candidate<G> const& c) const {
       if (p.storage == storage) return std::nullopt;
       continue;
     }
+    if (!edit) edit.emplace(c.graph);
     copies.clear();
-    late.apply(edit, copies);
+    late.apply(*edit, copies);
     run_to(p.resume);
     order.order.insert(order.order.end(), copies.begin(), copies.end());
     maybe_dead.insert(maybe_dead.end(), late.copied().begin(), late.copied().end());
   }
+  if (!edit) return std::nullopt;
   run_to(static_cast<std::uint32_t>(c.order.size()));
-  return detail::finish_edit<G>(std::move(edit), std::move(order), span_of(maybe_dead));
+  return detail::finish_edit<G>(std::move(*edit), std::move(order), span_of(maybe_dead));
 }
 
 template <class G>
