@@ -56,7 +56,8 @@ class part_builder {
         remembered_(g.op_count(), no_id),
         piece_(g.value_count(), nothing<value_id>),
         slice_(g.value_count(), nothing<value_id>),
-        whole_(g.value_count(), nothing<value_id>) {}
+        whole_(g.value_count(), nothing<value_id>),
+        is_for_others_(g.op_count(), 0) {}
 
   /// False if the region turns out not to be cuttable: an operator refuses the pieces.
   NEAP_ONCE bool build() {
@@ -70,8 +71,10 @@ class part_builder {
       for (auto v : sliced_) slice_[v] = nothing<value_id>;
       sliced_.clear();
       for (auto p = region_.first(); p <= region_.last(); ++p)
-        if (region_.at(p) == fission_region::place::inside && !run_part(order_[p])) return false;
+        if (region_.at(p) == fission_region::place::inside && !is_for_others_[order_[p]] && !run_part(order_[p]))
+          return false;
     }
+    if (rows_.empty()) return false;
     if (!finish_wholes()) return false;
     append(fission_region::place::after);
     for (auto p = region_.last() + 1; p < count; ++p) out_.order.push_back(order_[p]);
@@ -113,13 +116,17 @@ class part_builder {
         if (out) leaves_[index(v)] = true;
       }
     }
-    // A view that leaves is made again of what it is a view of, which then leaves.
+    // A view that leaves is made again of what it is a view of, which then leaves. Where no part reads it, none makes it.
     needed_ = leaves_;
     for (auto p = region_.last() + 1; p-- > region_.first();) {
       auto const o = order_[p];
       if (region_.at(p) != fission_region::place::inside || !flow::is_view(g_, o)) continue;
-      bool any = false;
-      for (auto v : g_.outputs(o)) any = any || needed_[index(v)];
+      bool any = false, read = false;
+      for (auto v : g_.outputs(o)) {
+        any = any || needed_[index(v)];
+        for (auto const& u : g_.uses(v)) read = read || (is_inside(u.op) && !is_for_others_[u.op]);
+      }
+      is_for_others_[o] = any && !read;
       if (any)
         for (auto v : g_.inputs(o))
           if (is_inside(g_.producer(v))) needed_[index(v)] = true;
@@ -343,6 +350,7 @@ class part_builder {
   table<value_id, value_id> slice_;         // and for one made outside that is cut
   table<value_id, value_id> whole_;         // what leaves, as far as it has been put together
   plain_vector<bool> leaves_, needed_;
+  table<op_id, std::uint8_t> is_for_others_;  // views that readers outside alone read
   // scratch
   plain_vector<value_id> inputs_, sliced_;
   std::vector<output_rule> rules_;

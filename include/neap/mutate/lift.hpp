@@ -56,8 +56,7 @@ class part_lifter {
         made_(g.op_count(), nothing<op_id>),
         now_(g.value_count(), nothing<value_id>),
         piece_of_(g.value_count(), nothing<op_id>),
-        joined_(g.value_count(), 0),
-        needed_(g.value_count(), 0) {}
+        joined_(g.value_count(), 0) {}
 
   /// False if something reads pieces otherwise than fission has it, so that there is nothing whole to read instead.
   bool build() {
@@ -129,7 +128,6 @@ class part_lifter {
     for (std::size_t i = 0; i < g_.inputs(o).size(); ++i) {
       auto const x = whole_input(g_.inputs(o)[i], g_.input_layout(w, i));
       if (x == nothing<value_id>) return false;
-      if (index(x) < g_.value_count()) needed_[x] = true;
       inputs_.push_back(x);
     }
     auto const made = edit_.add_whole(r.whole, span_of(inputs_));
@@ -233,16 +231,25 @@ class part_lifter {
     return way != combine::mean || g_.as<op::mul_scalar>(g_.producer(v)) || !is_combined(v);
   }
 
-  /// Slices, copies and rooms that nobody reads any more go.
+  /// What parts alone have read goes: slices, copies and rooms, and what was computed again for parts that are gone.
   void remove_helpers() {
+    auto const& g = edit_.graph();
+    table<value_id, std::uint32_t> readers(g.value_count(), 0);
+    for (auto o : g.ops())
+      if (!gone_[o])
+        for (auto v : g.inputs(o)) ++readers[v];
+    for (auto v : g.kept()) ++readers[v];
     for (std::size_t p = order_.size(); p-- > 0;) {
       auto const o = order_[p];
-      if (gone_[o] || !is_helper(o) || g_.outputs(o).size() != 1) continue;
-      if (!g_.as<op::slice>(o) && !g_.as<op::copy>(o) && !g_.as<op::blank>(o) && !is_swap_op(g_, o)) continue;
-      auto const v = g_.output(o);
-      bool read = g_.uses(v).empty() || g_.is_kept(v) || needed_[v];
-      for (auto const& u : g_.uses(v)) read = read || !gone_[u.op];
-      gone_[o] = !read;
+      if (gone_[o] || !is_helper(o)) continue;
+      bool stays = false, was_read = false;
+      for (auto v : g_.outputs(o)) {
+        stays = stays || readers[v] != 0 || g_.record(v).alias == alias_kind::update;
+        was_read = was_read || !g_.uses(v).empty();
+      }
+      if (stays || !was_read) continue;
+      gone_[o] = true;
+      for (auto v : g.inputs(o)) --readers[v];
     }
   }
   void settle_order() {
@@ -270,7 +277,6 @@ class part_lifter {
   table<value_id, value_id> now_;         // what stands for what goes
   table<value_id, op_id> piece_of_;       // whose part makes it, or the last piece of it so far
   table<value_id, std::uint8_t> joined_;  // pieces are put together there
-  table<value_id, std::uint8_t> needed_;  // by whole ops
   number_map views_;                      // by origin: the last whole op that is a view
   op_id first_made_ = nothing<op_id>;
   std::size_t cut_input_ = 0;  // of the first whole op

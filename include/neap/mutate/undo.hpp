@@ -40,7 +40,10 @@ struct share_results {
     if (a == b || g.digest(a) != g.digest(b) || g.outputs(a).size() != g.outputs(b).size() || g.outputs(a).empty())
       return false;
     if (g.record(a).part != g.record(b).part || is_swap_op(g, a)) return false;
-    if (g.as<op::opaque>(a) && g.origin(a) != g.origin(b)) return false;  // whoever draws has draws of its own
+    // Whoever draws has draws of its own, a whole is put together of its own parts, and parts read pieces cut for them.
+    bool const of_one_op =
+        g.as<op::opaque>(a) || g.record(a).part != nothing<part_id> || (g.runs_in_parts() && g.as<op::slice>(a));
+    if (of_one_op && g.origin(a) != g.origin(b)) return false;
     for (std::size_t j = 0; j < g.outputs(a).size(); ++j) {
       auto const x = g.outputs(a)[j], y = g.outputs(b)[j];
       if (g.uses(y).empty() && !g.is_kept(y)) continue;  // nobody will read the other one instead

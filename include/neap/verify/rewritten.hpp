@@ -9,7 +9,8 @@
 // Where that is not enough (a graph may have both a sum and what it was taken apart into), sums and products of elements are
 // looked through too, then products of matrices, then everything down to sources.
 //
-// What is computed otherwise and is nobody's argument in the end has no place in a plan.
+// What is computed otherwise and never is an argument that is compared changes nothing: some of the original's values are
+// read by nobody either, and what was computed again may have lost its readers.
 #pragma once
 
 #include <neap/ir/field_values.hpp>
@@ -43,15 +44,13 @@ class rewritten {
   /// Takes an op of the planned graph that the original has not, if it may be one.
   bool take(op_id o) {
     if (!may_be(o)) return false;
-    if (state_.empty()) state_.assign(g_.op_count(), 0);
-    state_[index(o)] = taken;
-    taken_.push_back(o);
-    return true;
+    if (taken_.empty()) taken_.assign(g_.op_count(), false);
+    return taken_[index(o)] = true;
   }
   /// Whether the value is made by such an op.
   bool makes(value_id v) const {
     auto const o = g_.producer(v);
-    return o != nothing<op_id> && !state_.empty() && (state_[index(o)] == taken || state_[index(o)] == used);
+    return o != nothing<op_id> && !taken_.empty() && taken_[index(o)];
   }
 
   /// Whether a planned value is the original's.
@@ -65,7 +64,7 @@ class rewritten {
     bool const is = compare(v, w);
     compared_[key] = is;
     if (is) {
-      use(v);
+      any_ = true;
       is_shown_.emplace(index(v), w);
       shown_.insert(was_.value[w]);
       // What it is another shape of has the same elements in the same order, which is all that free variables tell.
@@ -76,17 +75,8 @@ class rewritten {
   }
   /// Whether any value was shown to be the original's by evaluation.
   bool any() const { return any_; }
-  /// Ops that the original has not and that no such value is made of.
-  std::vector<op_id> unused() const {
-    std::vector<op_id> all;
-    for (auto o : taken_)
-      if (state_[index(o)] == taken) all.push_back(o);
-    return all;
-  }
 
  private:
-  static constexpr std::uint8_t taken = 1, used = 2, passed = 3;
-
   /// What an op computes. Of the planned graph's opaque ops that is what the original says of those that are called the same
   /// and make the same: its own word is not taken.
   operator_view meaning(op_graph const& g, op_id o) const {
@@ -196,26 +186,6 @@ class rewritten {
     }
     return false;
   }
-  /// Marks what a value is made of.
-  void use(value_id v) {
-    any_ = true;
-    if (state_.empty()) return;
-    std::vector<op_id> open;
-    auto const visit = [&](value_id x) {
-      auto const o = g_.producer(x);
-      if (o == nothing<op_id>) return;
-      // Helpers between (slices, copies, swaps) are looked through.
-      if (state_[index(o)] == taken) state_[index(o)] = used, open.push_back(o);
-      else if (state_[index(o)] == 0 && (depth_of(g_, o) == 0 || is_transfer(g_, o)))
-        state_[index(o)] = passed, open.push_back(o);
-    };
-    visit(v);
-    while (!open.empty()) {
-      auto const o = open.back();
-      open.pop_back();
-      for (auto x : g_.inputs(o)) visit(x);
-    }
-  }
   static constexpr std::int64_t most_elements = 20'000'000;
 
   op_graph const& original_;
@@ -228,8 +198,7 @@ class rewritten {
   std::vector<op_id> meant_;  // of each planned opaque op: the one of the original that says what it is
   std::unordered_map<std::uint64_t, bool> compared_;
   std::unordered_map<std::size_t, value_id> is_shown_;  // which of the original's a planned value was shown to be
-  std::vector<std::uint8_t> state_;                     // of ops of the planned graph
-  std::vector<op_id> taken_;
+  std::vector<bool> taken_;                             // ops that the original has not
   bool any_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include <neap/core/digest.hpp>
 #include <neap/ir/dataflow.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -186,5 +187,17 @@ struct numbers {
     for (auto v : g.outputs(o)) value[v] = d.mix(j++);
   }
 };
+
+/// Whether some value is computed by two ops, of which a plan may leave one out. O(ops log ops).
+inline bool computes_twice(op_graph const& g) {
+  numbers n(g);
+  std::vector<digest> all;
+  for (auto o : n.order) {
+    n.add(g, o);
+    if (!is_transfer(g, o) && !runs_exactly_once(g, o)) all.push_back(n.op[o]);
+  }
+  std::sort(all.begin(), all.end());
+  return std::adjacent_find(all.begin(), all.end()) != all.end();
+}
 
 }  // namespace neap::inline v0::detail::verifying

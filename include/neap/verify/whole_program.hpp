@@ -71,7 +71,6 @@ class whole_program {
       }
       for (auto o : g_.ops())
         if (gone_[o]) edit_.remove(o);
-      remove_unread();
       return std::move(edit_).finish();
     } catch (error const&) { return std::nullopt; }  // a shape rule refuses, or something reads what is no more
   }
@@ -97,20 +96,26 @@ class whole_program {
       if (g_.part(p).number != 0) return false;
     return true;
   }
+  bool is_cut_once(op_id o) const { return g_.part(g_.record(o).part).of == nothing<part_id>; }
   bool runs_as(part_id p, std::int64_t number, std::int64_t count) const {
     for (; p != nothing<part_id>; p = g_.part(p).of)
       if (g_.part(p).number == number && g_.part(p).count == count) return true;
     return false;
   }
-  /// Whether nobody but the parts with that number reads a value, perhaps after more slices, copies and transfers.
-  bool is_read_as(value_id v, std::int64_t number, std::int64_t count) const {
+  /// Whether nobody but the parts with that number reads a value, perhaps after more slices, copies and transfers, and none
+  /// of them is of an op of the original that reads no more than `piece` itself.
+  bool is_read_as(value_id v, std::int64_t number, std::int64_t count, extents const& piece) const {
     if (g_.is_kept(v) || g_.uses(v).empty()) return false;
     for (auto const& u : g_.uses(v)) {
       auto const p = g_.record(u.op).part;
-      if (p != nothing<part_id> ? runs_as(p, number, count)
-                                : passes_on(u.op) && is_read_as(g_.output(u.op), number, count))
+      if (p == nothing<part_id>) {
+        if (!passes_on(u.op) || !is_read_as(g_.output(u.op), number, count, piece)) return false;
         continue;
-      return false;
+      }
+      auto const x = in_original(u.op);
+      if (!runs_as(p, number, count) || (x != nothing<op_id> && u.argument < original_.inputs(x).size() &&
+                                         original_.type(original_.inputs(x)[u.argument]).dims == piece))
+        return false;
     }
     return true;
   }
@@ -125,7 +130,7 @@ class whole_program {
     auto const axis = static_cast<int>(x->axis < 0 ? x->axis + dims.rank() : x->axis);
     auto const n = x->stop - x->start;
     return n > 0 && n < dims[axis] && dims[axis] % n == 0 && x->start % n == 0 &&
-           is_read_as(g_.output(o), x->start / n, dims[axis] / n);
+           is_read_as(g_.output(o), x->start / n, dims[axis] / n, g_.type(g_.output(o)).dims);
   }
 
   bool make_whole(op_id o) {
@@ -164,24 +169,6 @@ class whole_program {
       auto const made_by = g_.producer(v);
       if (made_by == nothing<op_id> || !g_.as<op::copy>(made_by)) return nothing<value_id>;
       v = g_.inputs(made_by)[0];
-    }
-  }
-  /// What rules have made and nobody reads goes: views of pieces, where others read the view that was made of the whole.
-  void remove_unread() {
-    auto const& g = edit_.graph();
-    std::vector<std::uint32_t> readers(g.value_count(), 0);
-    for (auto o : g.ops())
-      if (index(o) >= g_.op_count() || !gone_[o])
-        for (auto v : g.inputs(o)) ++readers[index(v)];
-    for (auto v : g.kept()) ++readers[index(v)];
-    for (std::size_t i = g.op_count(); i-- > g_.op_count();) {
-      auto const o = id_at<op_id>(i);
-      auto const origin = index(g.origin(o));
-      bool needed = origin < first_of_.size() && first_of_[origin] != nothing<op_id>;
-      for (auto v : g.outputs(o)) needed = needed || readers[index(v)] != 0;
-      if (needed) continue;
-      edit_.remove(o);
-      for (auto v : g.inputs(o)) --readers[index(v)];
     }
   }
   op_id add_as_there(op_id x, std::vector<value_id> const& in) {
@@ -275,6 +262,7 @@ class whole_program {
     auto const &whole = outputs[0].type.dims, &part = g_.type(g_.output(o)).dims;
     if (whole.rank() != part.rank()) return false;
     if (!suits_readers(g_.output(o), whole)) return false;
+    if (!is_cut_once(o)) return true;  // what is cut within a part may be no axis of the whole
     for (std::size_t i = 0; i < in.size(); ++i)
       for (int k = 0; k < inputs[i].type.rank(); ++k) {
         if (inputs[i].type.dims[k] == g_.type(g_.inputs(o)[i]).dims[k]) continue;
@@ -291,7 +279,7 @@ class whole_program {
   /// put into their places along the axis that is longer, and so on for what rules' ops make of it element by element.
   bool suits_readers(value_id piece, extents const& whole, int depth = 8) const {
     auto const& part = g_.type(piece).dims;
-    bool const cut_once = g_.part(g_.record(g_.producer(piece)).part).of == nothing<part_id>;
+    bool const cut_once = is_cut_once(g_.producer(piece));
     for (auto const& u : g_.uses(piece)) {
       if (auto const* x = g_.as<op::place>(u.op); x && u.argument == 1 && is_helper(u.op) && cut_once) {
         for (int k = 0; k < whole.rank(); ++k)
