@@ -13,6 +13,7 @@
 #include "../support/message.hpp"
 #include "../support/random_graph.hpp"
 #include "../support/sanitized.hpp"
+#include "../support/small_graph.hpp"
 #include "../support/symbolic.hpp"
 
 #include <doctest/doctest.h>
@@ -48,70 +49,6 @@ search_options limited(double memory, double latency, std::size_t iterations) {
   o.iterations = iterations;
   o.time = time_budget(std::chrono::seconds(600));
   return o;
-}
-
-/// A graph of a few ops that each make one value, all of which may run again; what nobody reads is kept.
-toy_graph small(std::uint64_t seed) {
-  random_stream draw(seed, 12);
-  graph_editor e{toy_operators::facets};
-  std::vector<value_id> made{e.add_source(role::input, {dtype::f32, {16, 16}})};
-  std::vector<bool> read{true};
-  auto const pick = [&] {
-    auto const n = static_cast<std::uint32_t>(made.size());
-    return draw.below(2) ? n - 1 : draw.below(n);
-  };
-  auto const layout = [&](std::uint32_t k) { return e.layout_of(made[k]); };
-  auto const ops = 5 + draw.below(5);
-  for (std::uint32_t i = 0; i < ops; ++i) {
-    auto const which = static_cast<std::int32_t>(i);
-    auto const x = pick(), z = pick();
-    read[x] = true;
-    value_id y{};
-    if (draw.below(3) == 0 && layout(x).type.rank() == 2) y = e.add(toy::column_sum{}, {made[x]})[0];
-    else if (z != x && layout(z) == layout(x)) read[z] = true, y = e.add(toy::binary{which}, {made[x], made[z]})[0];
-    else y = e.add(toy::unary{which}, {made[x]})[0];
-    made.push_back(y), read.push_back(false);
-  }
-  for (std::size_t k = 0; k < made.size(); ++k)
-    if (!read[k]) e.keep(made[k], role::output);
-  return toy_graph(std::move(e).finish());
-}
-
-/// The least peak if any op may run any number of times: over all sets of results that may be there at once, by how much
-/// it takes at least to come to one (a pebble game). Every op makes one storage, in a graph of small().
-bytes_t least_peak(flow_facts const& facts) {
-  auto const n = facts.op_count();
-  constexpr bytes_t never = INT64_MAX;
-  std::vector<bytes_t> best(std::size_t{1} << n, never), size(best.size(), facts.resident_bytes());
-  std::size_t kept = 0;
-  for (std::size_t set = 0; set < best.size(); ++set)
-    for (auto o : id_range<op_id>(n))
-      if (set >> index(o) & 1) size[set] += facts.bytes(facts.makes(o)[0]);
-  for (auto s : facts.kept_storages()) kept |= std::size_t{1} << index(facts.maker(s));
-  best[0] = size[0];
-  for (bool changed = true; changed;) {
-    changed = false;
-    auto const reach = [&](std::size_t set, bytes_t with) {
-      if (with < best[set]) best[set] = with, changed = true;
-    };
-    for (std::size_t set = 0; set < best.size(); ++set) {
-      if (best[set] == never) continue;
-      for (auto o : id_range<op_id>(n)) {
-        auto const bit = std::size_t{1} << index(o);
-        if (set & bit) {
-          reach(set ^ bit, best[set]);
-          continue;
-        }
-        bool ready = true;
-        for (auto before : facts.after(o)) ready = ready && (set >> index(before) & 1);
-        if (ready) reach(set | bit, std::max(best[set], size[set | bit] + facts.workspace(o)));
-      }
-    }
-  }
-  bytes_t least = never;
-  for (std::size_t set = 0; set < best.size(); ++set)
-    if ((set & kept) == kept) least = std::min(least, best[set]);
-  return least;
 }
 
 template <class A>
@@ -204,9 +141,10 @@ TEST_CASE("no peak is below the least that recomputation in any order can reach,
   int best = 0, dives_best = 0, all = 0;
   for (std::uint64_t seed = 0; seed < testing::cases(150u); ++seed) {
     CAPTURE(seed);
-    auto const g = small(seed);
+    auto const g = small_graph(seed);
     memory_options const plainly{.alignment = 1, .takeover = false};
-    auto const least = least_peak(flow_facts(g, no_cost{}, plainly));
+    flow_facts const facts(g, no_cost{}, plainly);
+    auto const least = pebble_game(facts).least_peak();
     auto o = limited(0, -1, 400);
     o.memory = plainly;
     auto const free_moves = chain(rematerialize{} | truncate(16), reorder{} | truncate(8));

@@ -8,6 +8,7 @@
 #include <neap/optimize/foreign.hpp>
 #include <neap/optimize/planned_once.hpp>
 #include <neap/optimize/search_options.hpp>
+#include <neap/schedule/exact_windows.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/cost_model.hpp>
@@ -121,13 +122,15 @@ namespace detail {
 
 inline constexpr as_mutated no_scheduler{};
 
-/// Searches from the original order, which is the order of the ids if none is given, from the memory-greedy one, and from
-/// the scheduler's.
+/// Searches from the original order, which is the order of the ids if none is given, from the memory-greedy one, of small
+/// programs from the best one, and from the scheduler's.
 template <class G, class Moves, class Cost, class Scheduler>
 optimized<G> search(G const& program, Moves const& moves, Cost const& cost, schedule& original,
                     search_options const& options, Scheduler const& scheduler) {
   if (original.order.empty()) original = given_order{}(program);
   std::vector<schedule> seeds{memory_greedy{}(program, options.memory)};
+  if (constexpr auto most = exact_windows::most_ops; program.op_count() <= most)
+    seeds.push_back(exact_windows{.ops = most}(program, original, options.memory));
   // As it came, but for updates, which run as soon as their gradients are there.
   if (program.has_updates())
     if (auto early = hoist(flow_facts(program, no_cost{}), original); early != original)

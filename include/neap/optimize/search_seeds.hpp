@@ -8,6 +8,7 @@
 #include <neap/mutate/offload.hpp>
 #include <neap/optimize/checkpoint_seeds.hpp>
 #include <neap/optimize/fission_seeds.hpp>
+#include <neap/optimize/live_sets.hpp>
 #include <neap/optimize/search_state.hpp>
 #include <neap/optimize/starting_points.hpp>
 #include <neap/schedule/refine.hpp>
@@ -41,9 +42,23 @@ class search_seeds {
 
   /// From the orders to start from, to which the best fissions are added.
   void plant_all(std::vector<node_ptr>& starts) {
+    if (state_.allowed.recompute && !State::reorders) plant_exact();
     if (fissions_) plant_parts(starts);
     if (state_.allowed.recompute) plant(starts);
     if (state_.allowed.swap > 0) plant_offloads(0.4);
+  }
+  /// Of small programs the best there is by order and recomputation (live_sets.hpp).
+  void plant_exact() {
+    auto const& c = original_->state;
+    flow_facts const facts(c.graph, state_.judge().cost(), state_.options.memory);
+    live_sets all(c.graph, facts, may_run_again());
+    if (!all.is_small() || state_.out_of_time()) return;
+    auto const found =
+        state_.goal.limits_memory ? all.quickest(state_.target) : all.smallest(state_.goal.latency * (1 + 1e-12));
+    replay_builder replay(c.graph, c.order, may_run_again());
+    if (!found || !all.tell(*found, replay)) return;
+    if (auto e = std::move(replay).template finish<graph_type>())
+      state_.judge_edit(original_, told{"the best of all orders and recomputations"}, std::move(*e), true);
   }
   /// Recomputation by segments: what reaches the limits, for each price the best.
   void plant(std::vector<node_ptr> const& starts, bool again = false) {
@@ -65,11 +80,8 @@ class search_seeds {
     if (!state_.options.starts) return;
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     auto const& c = original_->state;
-    if (!given_) {
-      may_run_again_.assign(c.graph.op_count(), false);
-      for (auto o : c.graph.ops()) may_run_again_[index(o)] = graph_traits<graph_type>::is_recomputable(c.graph, o);
-      given_ = state_.options.starts->begin({c.graph, c.order, c.result, may_run_again_, state_.allowed.swap});
-    }
+    if (!given_)
+      given_ = state_.options.starts->begin({c.graph, c.order, c.result, may_run_again(), state_.allowed.swap});
     auto const before = state_.budget.used(state_.out.candidates);
     judge_of_given judge(state_, original_,
                          again                      ? before + (state_.part - before) / 2
@@ -204,6 +216,16 @@ class search_seeds {
 
  private:
   using graph_type = std::remove_cvref_t<decltype(std::declval<State>().graph)>;
+
+  /// Of the original's ops.
+  plain_vector<bool> const& may_run_again() {
+    auto const& g = original_->state.graph;
+    if (may_run_again_.size() != g.op_count()) {
+      may_run_again_.assign(g.op_count(), false);
+      for (auto o : g.ops()) may_run_again_[index(o)] = graph_traits<graph_type>::is_recomputable(g, o);
+    }
+    return may_run_again_;
+  }
 
   /// The original order, and candidates between it and what is asked for that no other one beats, some at even distances.
   std::vector<node_ptr> grounds_of_offloads() const {

@@ -7,6 +7,7 @@
 // serves for orders from elsewhere, and to see whether one could be better.
 #pragma once
 
+#include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/simulator.hpp>
@@ -211,14 +212,15 @@ class window_order {
 /// Makes the peak of an order lower where its ops can be put in a better order within windows. For graphs without
 /// transfers, whose bytes depend on time: others keep their order.
 struct exact_windows {
-  std::uint32_t ops = 48;   // of a window, 64 at most
+  static constexpr std::uint32_t most_ops = detail::window_order::most_ops;
+  std::uint32_t ops = 48;   // of a window, most_ops at most
   std::size_t sets = 5000;  // of ops that may have run, of a window: shorter ones are taken where there would be more
   int rounds = 4;           // over the order, at most
   double near = 0.03;       // windows are put where the bytes are as near to the peak, as a part of it
 
   /// The order must be valid. The peak is at most the given order's. O(rounds * (ops + edges)), and for each window where
   /// the bytes are near to the peak O(sets * ops of the window).
-  schedule operator()(flow_facts const& facts, schedule order) const {
+  NEAP_ONCE schedule operator()(flow_facts const& facts, schedule order) const {
     if (facts.has_transfers() || order.size() < 3) return order;
     simulator sim;
     simulation now = sim(facts, order);
