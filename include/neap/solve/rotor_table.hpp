@@ -454,10 +454,10 @@ class rotor_table {
                           a == b ? nullptr : &p.tail(*this, a + 1), zeros()));
     flush(p);
     if (a < b) {
-      // In a single chunk little is left out that is worth the asking; limits end the trying there, but for the peer's,
+      // In a chunk or two little is left out that is worth the asking; limits end the trying there, but for the peer's,
       // which are the same for every j.
-      bool const one_chunk = exact_ && largest_ < width;
-      if (bounds_ && depth < deepest && !one_chunk) later_by_bounds(p);
+      bool const is_short = exact_ && largest_ < 2 * width;
+      if (bounds_ && depth < deepest && !is_short) later_by_bounds(p);
       else later_by_all(p);
       flush(p);
     }
@@ -537,14 +537,49 @@ class rotor_table {
     return true;
   }
 
+  /// What waits is tried. Behind the elements that are larger than the time to run up to j, which are the first ones, no j
+  /// from there on can be better: they are done with.
+  void narrow(part& p, std::size_t j) const {
+    flush(p);
+    auto const least = forward(p.a, j);
+    while (p.end > 0 && p.w.times[static_cast<std::size_t>(p.end - 1)] <= least) --p.end;
+  }
+
+  /// Tries every j. What the loop reads stays in registers: on short rows it takes as long as the rows themselves.
   void later_by_all(part& p) {
-    auto const last = last_later(p.b);
-    if (p.a + 1 > last) return;
-    auto limit = pass_limit(p.a, p.b, p.a + 1);
-    for (std::size_t j = p.a + 1; j <= last; ++j) {
-      limit = next_limit(p, j, limit);
-      if (limit >= p.begin + p.end) return;  // it only grows with j
-      if (!put_known(p, j, limit)) try_later(p, j, limit);
+    auto const a = p.a, last = last_later(p.b);
+    if (a + 1 > last) return;
+    auto const begin = p.begin, chunk = p.chunk;
+    auto const* const column = p.column;
+    auto const* const cells = cells_.data();
+    auto const *const inputs = input_.data(), *const passes = passes_.data();
+    auto const* const forwards = forwards_.data();
+    auto const passed = forwards[a];
+    auto const after = gradient_[p.b + 1];
+    auto const* const none = zeros();
+    bool const grows = exact_;
+    auto limit = pass_limit(a, p.b, a + 1);
+    auto const* head_id = classes_->that_end(a) + a;  // of [a, j - 1]
+    auto* const waiting = p.w.waiting.data();
+    auto* const from = p.w.from.data();
+    for (std::size_t j = a + 1; j <= last; ++j) {
+      if (grows && j > a + 1) limit = std::max(limit, after + passes[j - 1]);
+      if (p.waiting == most_waiting || j == a + 1) narrow(p, j);
+      if (limit >= begin + p.end) return;  // it only grows with j
+      auto const& head = cells[*head_id];
+      head_id += j;
+      bool const row_known = head.chunks > chunk;
+      if (!row_known && head.whole > chunk) {
+        try_later(p, j, limit);
+        continue;
+      }
+      auto const kept = inputs[j], asked = std::max(limit, kept) - begin, m = begin - kept;
+      if (asked >= p.end) continue;
+      auto const k = p.waiting++;
+      auto const& tail = cells[column[j]];
+      from[k] = static_cast<std::uint32_t>(j - a);
+      waiting[k] = {forwards[j] - passed, m < slots_t{tail.whole} * width ? tail.times + m : none,
+                    row_known ? head.times + begin : none, static_cast<int>(std::max<slots_t>(asked, 0))};
     }
   }
 
