@@ -36,24 +36,21 @@ class chain_classes {
       next_of.resize_for_overwrite(first_of.size());
       branches.clear();
       firsts.clear();
-      std::uint32_t id = none, parent_before = none, kind_before = none;
-      for (std::size_t a = 0, b = length - 1; b < n; ++a, ++b) {
-        auto const parent = class_of[a];
-        auto const kind = kinds[b];
-        auto& at_b = ids_[b * (b + 1) / 2 + a];
-        if (parent == parent_before && kind == kind_before) {  // as the one before, in runs of equal blocks
-          class_of[a] = id;
-          at_b = base + id;
-          continue;
-        }
-        parent_before = parent, kind_before = kind;
+      std::size_t a = 0, b = length - 1;
+      auto* at = ids_.data() + b * (b + 1) / 2;  // of [a, b]
+      auto* const of = class_of.data();
+      auto const* const kind_at = kinds.data();
+      while (b < n) {
+        std::uint32_t id = none;
+        auto const parent = of[a];
+        auto const kind = kind_at[b];
         auto const first = first_of[parent];
         id = none;
         if (a != first) {
           if (kinds[first + length - 1] == kind) id = next_of[parent];
           else
-            for (auto at = heads[parent]; at != none && id == none; at = branches[at].next)
-              if (branches[at].kind == kind) id = branches[at].id;
+            for (auto k = heads[parent]; k != none && id == none; k = branches[k].next)
+              if (branches[k].kind == kind) id = branches[k].id;
         }
         if (id == none) {
           id = static_cast<std::uint32_t>(firsts.size());
@@ -65,8 +62,8 @@ class chain_classes {
             heads[parent] = static_cast<std::uint32_t>(branches.size() - 1);
           }
         }
-        class_of[a] = id;
-        at_b = base + id;
+        do of[a] = id, *at = base + id, ++a, ++b, at += b + 1;
+        while (b < n && of[a] == parent && kind_at[b] == kind);  // runs of equal blocks
       }
       firsts_.append(firsts.data(), firsts.size());
       std::swap(first_of, firsts);

@@ -52,7 +52,7 @@ namespace detail {
 
 class rotor_table {
  public:
-  static constexpr int width = 64;  // of a chunk, in slots
+  static constexpr int most_width = 128;  // of a chunk, in slots
 #if defined(__AVX512F__)
   static constexpr int run = 8;  // what loops go in: a vector of the machine
 #elif defined(__AVX__)
@@ -76,10 +76,16 @@ class rotor_table {
     classes_.emplace(surrounded_kinds());
     if (charge(classes_->count() * (sizeof(cell) + sizeof(std::uint32_t)))) throw too_large{};
     cells_.resize(classes_->count());
-    zeros_.assign(2 * width + run, 0.0);
     find_saturation();
     largest_ = std::min(largest / unit_, cells_[id(0, n_)].saturated);
-    if (largest_ >= 0) demand(0, n_, largest_ / width, 0);
+    // A short table is one chunk. Under the peer's limits, which do not grow with j, bounds do more in shorter ones.
+    if (exact_ && largest_ < most_width) width_ = std::max(static_cast<int>(largest_ + run) / run, 1) * run;
+    zeros_.assign(static_cast<std::size_t>(2 * width_ + run), 0.0);
+    for (auto& c : cells_) {
+      c.whole = static_cast<std::int32_t>(std::min<slots_t>((c.saturated + width_ - 1) / width_, INT32_MAX));
+      if (c.whole == 0) c.times = zeros_.data() + width_;
+    }
+    if (largest_ >= 0) demand(0, n_, largest_ / width_, 0);
   }
 
   /// The least time beyond that of the fastest options; `never` where no plan fits.
@@ -151,7 +157,7 @@ class rotor_table {
     std::vector<option> options{};   // none that another one is at least as good as in everything
     bool backward_asks_more = true;  // than the forward, whatever the option
   };
-  /// The times of a class of sub-chains for m in [0, chunks * width), and 0 from `saturated` on.
+  /// The times of a class of sub-chains for m in [0, chunks * width_), and 0 from `saturated` on.
   struct cell {
     double* times = nullptr;
     slots_t saturated = 0;
@@ -288,41 +294,40 @@ class rotor_table {
         if (o.extra == 0)
           c.saturated = std::min(c.saturated,
                                  std::max(save_limit(a, b, o), a == b ? 0 : o.saved + cells_[id(a + 1, b)].saturated));
-      c.whole = static_cast<std::int32_t>(std::min<slots_t>((c.saturated + width - 1) / width, INT32_MAX));
-      if (c.whole == 0) c.times = zeros_.data() + width;
     });
   }
 
   // --- cells ---
 
   /// A row in which nothing need be recomputed.
-  double const* zeros() const { return zeros_.data() + width; }
+  double const* zeros() const { return zeros_.data() + width_; }
 
   /// `width` times from m >= 0 on; known ones, all of them. `run` more may be read, and mean nothing.
-  double const* row(cell const& c, slots_t m) const { return m >= slots_t{c.whole} * width ? zeros() : c.times + m; }
+  double const* row(cell const& c, slots_t m) const { return m >= slots_t{c.whole} * width_ ? zeros() : c.times + m; }
   /// The time of [a, b] with m, or null where it was never asked for.
   double const* known(std::size_t a, std::size_t b, slots_t m) const {
     auto const& c = cells_[id(a, b)];
     if (m < 0) return &infinite_;
     if (m >= c.saturated) return zeros();
-    return m < slots_t{c.chunks} * width ? c.times + m : nullptr;
+    return m < slots_t{c.chunks} * width_ ? c.times + m : nullptr;
   }
 
   void make_room(cell& c, slots_t chunks) {
     if (chunks <= c.room) return;
     slots_t const all = c.whole;
-    auto const most = largest_ / width + 1;
+    auto const most = largest_ / width_ + 1;
     auto room = std::max<slots_t>(chunks, std::min<slots_t>(c.room + c.room / 2 + 1, most));
     if (room >= all) room = all + 1;  // and zeros to read beyond
     double* const times = take(static_cast<std::size_t>(room));
-    auto* const rest = std::copy(c.times, c.times + slots_t{c.chunks} * width, times);
-    std::fill(rest, times + room * width + run, 0.0);  // what lies beyond all that is not 0, too
+    auto* const rest = std::copy(c.times, c.times + slots_t{c.chunks} * width_, times);
+    std::fill(rest, times + room * width_ + run, 0.0);  // what lies beyond all that is not 0, too
     if (c.room > 0) free_[static_cast<std::size_t>(c.room)].push_back(c.times);
     c.times = times;
     c.room = static_cast<std::int32_t>(room);
   }
   double* take(std::size_t chunks) {
-    if (chunks >= INT32_MAX || chunks > static_cast<std::size_t>(most_bytes_) / (width * sizeof(double)))
+    if (chunks >= INT32_MAX ||
+        chunks > static_cast<std::size_t>(most_bytes_) / (static_cast<std::size_t>(width_) * sizeof(double)))
       throw too_large{};
     if (free_.size() <= chunks) free_.resize(chunks + 1);
     if (auto& f = free_[chunks]; !f.empty()) {
@@ -330,6 +335,7 @@ class rotor_table {
       f.pop_back();
       return times;
     }
+    auto const width = static_cast<std::size_t>(width_);
     std::size_t const count = chunks * width + run;
     if (slab_left_ < count) {
       std::size_t const slab =
@@ -365,7 +371,7 @@ class rotor_table {
     }
   }
 
-  using chunk_times = std::array<double, width + run>;
+  using chunk_times = std::array<double, most_width + run>;
   typedef double vec __attribute__((vector_size(run * sizeof(double)), aligned(sizeof(double)), may_alias));
   typedef std::int64_t flags __attribute__((vector_size(run * sizeof(double))));
 
@@ -388,9 +394,9 @@ class rotor_table {
   /// `limit`: what it asks for; `kept`: what it leaves to the row `tail`, which may begin after the chunk does.
   candidate candidate_of(slots_t begin, slots_t limit, slots_t kept, double extra, cell const* tail,
                          double const* head) const {
-    auto const from = std::clamp<slots_t>(std::max(limit, kept) - begin, 0, width);
-    auto const m = std::max<slots_t>(begin - kept, -width);
-    return {extra, tail != nullptr && m < slots_t{tail->whole} * width ? tail->times + m : zeros(), head,
+    auto const from = std::clamp<slots_t>(std::max(limit, kept) - begin, 0, width_);
+    auto const m = std::max<slots_t>(begin - kept, -width_);
+    return {extra, tail != nullptr && m < slots_t{tail->whole} * width_ ? tail->times + m : zeros(), head,
             static_cast<int>(from)};
   }
 
@@ -398,7 +404,7 @@ class rotor_table {
   // before the first and behind the last one are looked at; there u is as low as can be.
   /// u = min(u, candidates), up to element `to`.
   static void lower(chunk_times& times, candidate const* first, candidate const* last, int to) {
-    int some = width, all = 0;
+    int some = to, all = 0;
     for (auto* c = first; c != last; ++c) some = std::min(some, c->from), all = std::max(all, c->from);
     auto* const u = times.data();
     auto const one = [&](int i, auto const& of) {
@@ -442,10 +448,10 @@ class rotor_table {
   void solve(std::size_t a, std::size_t b, cell& c, std::size_t depth) {
     if (works_.size() <= depth) works_.push_back(std::make_unique<work>());
     auto& w = *works_[depth];
-    auto const begin = slots_t{c.chunks} * width;
+    auto const begin = slots_t{c.chunks} * width_;
     auto& u = w.times;
     // Beyond the largest budget u is as low as can be, where nothing need be recomputed it is known.
-    auto const end = static_cast<int>(std::clamp<slots_t>(std::min(largest_ + 1, c.saturated) - begin, 0, width));
+    auto const end = static_cast<int>(std::clamp<slots_t>(std::min(largest_ + 1, c.saturated) - begin, 0, width_));
     std::fill_n(u.begin(), end, never);
     std::fill(u.begin() + end, u.end(), begin + end < c.saturated ? -never : 0.0);
     part p{a, b, c, w, depth, c.chunks, begin, end, classes_->that_end(b), a + 1};
@@ -454,14 +460,14 @@ class rotor_table {
                           a == b ? nullptr : &p.tail(*this, a + 1), zeros()));
     flush(p);
     if (a < b) {
-      // In a chunk or two little is left out that is worth the asking; limits end the trying there, but for the peer's,
+      // In a single chunk little is left out that is worth the asking; limits end the trying there, but for the peer's,
       // which are the same for every j.
-      bool const is_short = exact_ && largest_ < 2 * width;
+      bool const is_short = exact_ && largest_ < width_;
       if (bounds_ && depth < deepest && !is_short) later_by_bounds(p);
       else later_by_all(p);
       flush(p);
     }
-    std::copy_n(u.begin(), width, c.times + begin);
+    std::copy_n(u.begin(), width_, c.times + begin);
   }
 
   static constexpr std::size_t few = 4;          // j that are judged together
@@ -531,7 +537,7 @@ class rotor_table {
     auto const& tail = p.tail(*this, j);
     if (p.waiting == most_waiting) flush(p);
     p.w.from[p.waiting] = static_cast<std::uint32_t>(j - p.a);
-    p.w.waiting[p.waiting++] = {forward(p.a, j), m < slots_t{tail.whole} * width ? tail.times + m : zeros(),
+    p.w.waiting[p.waiting++] = {forward(p.a, j), m < slots_t{tail.whole} * width_ ? tail.times + m : zeros(),
                                 row_known ? head.times + p.begin : zeros(),
                                 static_cast<int>(std::max<slots_t>(asked, 0))};
     return true;
@@ -578,7 +584,7 @@ class rotor_table {
       auto const k = p.waiting++;
       auto const& tail = cells[column[j]];
       from[k] = static_cast<std::uint32_t>(j - a);
-      waiting[k] = {forwards[j] - passed, m < slots_t{tail.whole} * width ? tail.times + m : none,
+      waiting[k] = {forwards[j] - passed, m < slots_t{tail.whole} * width_ ? tail.times + m : none,
                     row_known ? head.times + begin : none, static_cast<int>(std::max<slots_t>(asked, 0))};
     }
   }
@@ -661,6 +667,7 @@ class rotor_table {
   bool exact_, bounds_;
   std::int64_t most_bytes_, used_bytes_ = 0;
   slots_t unit_ = 1, largest_ = -1;
+  int width_ = 64;                      // of a chunk
   std::vector<block_kind> kinds_;       // of blocks by themselves; the last one is the loss
   std::vector<std::uint32_t> kind_of_;  // n + 1
   std::vector<slots_t> input_;          // n + 2: nothing comes after the loss
