@@ -48,7 +48,7 @@ simulation require_right(toy_graph const& g, live_sets const& all, live_set_answ
   auto const got = run_symbolically(e->graph, e->order);
   REQUIRE_MESSAGE(got.error.empty(), got.error);
   CHECK(got == run_symbolically(g, order));
-  auto const r = simulate(e->graph, e->order, cost{}, options);
+  auto r = simulate(e->graph, e->order, cost{}, options);
   CHECK(r.peak_bytes <= a.peak);
   CHECK(r.latency <= a.seconds * (1 + 1e-12));
   return r;
