@@ -7,6 +7,8 @@
 //     --first          seeds from this one on
 //     --highs-seconds  for HiGHS, where it was built in; 0: leave it out
 //     --long           also the best that is known: the default solver for that long, with another seed
+//   remat_blocks --write FOLDER [--seeds N] [--first N] [--most-ops N]
+//     writes the blocks as JSON instead, for bench/remat_blocks_peers.py
 #include <neap/solve/remat_check.hpp>
 #include <neap/solve/remat_solver.hpp>
 #ifdef NEAP_HAS_HIGHS
@@ -22,6 +24,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <limits>
 #include <string>
 
@@ -32,6 +35,7 @@ struct options {
   std::int64_t gap_work = 200'000;
   std::uint64_t seeds = 3, first = 0;
   std::uint32_t most_ops = 100;
+  std::string folder;
 };
 
 /// What all answers to one question prove together.
@@ -62,6 +66,20 @@ double ask(Solver const& solver, neap::remat_problem const& p, neap::remat_limit
   return wall > 0 ? std::min(1.0, spent / wall) : 1;
 }
 
+/// For solvers of elsewhere: op i makes value i.
+void write(std::string const& path, neap::remat_problem const& p, std::int64_t limit) {
+  std::ofstream out(path);
+  out << "{\"limit\": " << limit << ", \"bytes\": [";
+  for (std::size_t v = 0; v < p.values.size(); ++v) out << (v ? ", " : "") << p.values[v].bytes;
+  out << "], \"ops\": [";
+  for (std::size_t i = 0; i < p.ops.size(); ++i) {
+    out << (i ? ", " : "") << "{\"time\": " << p.ops[i].time << ", \"inputs\": [";
+    for (std::size_t k = 0; k < p.ops[i].inputs.size(); ++k) out << (k ? ", " : "") << p.ops[i].inputs[k];
+    out << "]}";
+  }
+  out << "]}\n";
+}
+
 void columns(char const* solver) {
   for (char const* what : {"status", "time", "bound", "seconds", "cpu_seconds"}) std::printf(",%s_%s", solver, what);
 }
@@ -73,7 +91,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string const name = argv[i];
     double const value = std::atof(argv[i + 1]);
-    if (name == "--seconds") o.seconds = value;
+    if (name == "--write") o.folder = argv[i + 1];
+    else if (name == "--seconds") o.seconds = value;
     else if (name == "--highs-seconds") o.highs_seconds = value;
     else if (name == "--long") o.long_seconds = value;
     else if (name == "--gap-work") o.gap_work = static_cast<std::int64_t>(value);
@@ -85,13 +104,15 @@ int main(int argc, char** argv) {
       return 2;
     }
   }
-  std::printf("case,ops,values,limit_bytes,peak_once_bytes,time_once");
-  columns("exact"), columns("gap"), columns("default");
-  if (o.long_seconds > 0) columns("long");
+  if (o.folder.empty()) {
+    std::printf("case,ops,values,limit_bytes,peak_once_bytes,time_once");
+    columns("exact"), columns("gap"), columns("default");
+    if (o.long_seconds > 0) columns("long");
 #ifdef NEAP_HAS_HIGHS
-  if (o.highs_seconds > 0) columns("highs");
+    if (o.highs_seconds > 0) columns("highs");
 #endif
-  std::printf("\n");
+    std::printf("\n");
+  }
 
   double share = 1;  // of the processor, on a machine with others at work
   auto const asked = [&](auto const& solver, neap::remat_problem const& p, neap::remat_limits const& l, proofs& all) {
@@ -120,8 +141,14 @@ int main(int argc, char** argv) {
       auto const p = neap::testing::skip_chain(length, skip, seed);
       auto const once = neap::testing::peak_once(p);
       neap::remat_limits const limits{once * percent / 100};
-      std::printf("g_%u_%u_%.2f_%llu,%zu,%zu,%lld,%lld,%g", length, skip, percent / 100.0,
-                  static_cast<unsigned long long>(seed), p.ops.size(), p.values.size(),
+      char name[64];
+      std::snprintf(name, sizeof name, "g_%u_%u_%.2f_%llu", length, skip, percent / 100.0,
+                    static_cast<unsigned long long>(seed));
+      if (!o.folder.empty()) {
+        write(o.folder + "/" + name + ".json", p, limits.peak_bytes);
+        continue;
+      }
+      std::printf("%s,%zu,%zu,%lld,%lld,%g", name, p.ops.size(), p.values.size(),
                   static_cast<long long>(limits.peak_bytes), static_cast<long long>(once), time_once(p));
       auto const clock = [&](double seconds) { return neap::remat_budget{.seconds = seconds / share}; };
       proofs all;
