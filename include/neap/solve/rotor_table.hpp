@@ -80,7 +80,7 @@ class rotor_table {
     largest_ = std::min(largest / unit_, cells_[id(0, n_)].saturated);
     // A short table is one chunk. Under the peer's limits, which do not grow with j, bounds do more in shorter ones.
     if (exact_ && largest_ < most_width) width_ = std::max(static_cast<int>(largest_ + run) / run, 1) * run;
-    zeros_.assign(static_cast<std::size_t>(2 * width_ + run), 0.0);
+    zeros_.assign(2 * static_cast<std::size_t>(width_) + run, 0.0);
     for (auto& c : cells_) {
       c.whole = static_cast<std::int32_t>(std::min<slots_t>((c.saturated + width_ - 1) / width_, INT32_MAX));
       if (c.whole == 0) c.times = zeros_.data() + width_;
