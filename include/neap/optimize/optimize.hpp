@@ -129,7 +129,7 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
                     search_options const& options, Scheduler const& scheduler) {
   if (original.order.empty()) original = given_order{}(program);
   std::vector<schedule> seeds{memory_greedy{}(program, options.memory)};
-  if (constexpr auto most = exact_windows::most_ops; program.op_count() <= most)
+  if (constexpr auto most = exact_windows::most_ops; program.op_count() <= most && check_order(program, original))
     seeds.push_back(exact_windows{.ops = most}(program, original, options.memory));
   // As it came, but for updates, which run as soon as their gradients are there.
   if (program.has_updates())

@@ -571,7 +571,7 @@ class rotor_table {
     for (std::size_t j = a + 1; j <= last; ++j) {
       if (grows && j > a + 1) limit = std::max(limit, after + passes[j - 1]);
       if (p.waiting == most_waiting || j == a + 1) narrow(p, j);
-      if (limit >= begin + p.end) return;  // it only grows with j
+      if (p.end == 0 || limit >= begin + p.end) return;  // it only grows with j
       auto const& head = cells[*head_id];
       head_id += j;
       bool const row_known = head.chunks > chunk;
