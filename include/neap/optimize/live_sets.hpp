@@ -198,7 +198,7 @@ class live_sets {
     labels_.push_back({start_, 0, facts_.resident_bytes() + living_, 0, no_id, {}});
     best_.set(start_, 0);
     heap_.push_back(0);
-    auto const later = [&](std::uint32_t a, std::uint32_t b) { return is_less(labels_[b], labels_[a]); };
+    auto const is_after = [&](std::uint32_t a, std::uint32_t b) { return is_less(labels_[b], labels_[a]); };
     auto const reach = [&](std::uint32_t from, live_set_step step, set now, bytes_t living, bytes_t peak, seconds_t t) {
       auto const have = best_.find(now);
       label const l{now, by_peak ? peak : 0, living, t, from, step};
@@ -206,10 +206,10 @@ class live_sets {
       best_.set(now, static_cast<std::uint32_t>(labels_.size()));
       heap_.push_back(static_cast<std::uint32_t>(labels_.size()));
       labels_.push_back(l);
-      std::push_heap(heap_.begin(), heap_.end(), later);
+      std::push_heap(heap_.begin(), heap_.end(), is_after);
     };
     while (!heap_.empty()) {
-      std::pop_heap(heap_.begin(), heap_.end(), later);
+      std::pop_heap(heap_.begin(), heap_.end(), is_after);
       auto const at = heap_.back();
       heap_.pop_back();
       auto const l = labels_[at];

@@ -32,21 +32,21 @@ NEAP_ONCE schedule order_by_rank(flow_facts const& facts, table<op_id, std::uint
     op_id op;
   };
   plain_vector<ready> heap;
-  auto const later = [](ready const& a, ready const& b) { return a.rank != b.rank ? a.rank > b.rank : a.op > b.op; };
+  auto const is_after = [](ready const& a, ready const& b) { return a.rank != b.rank ? a.rank > b.rank : a.op > b.op; };
   for (auto o : id_range<op_id>(n))
     if ((missing[o] = static_cast<std::uint32_t>(facts.after(o).size())) == 0) heap.push_back({rank[o], o});
-  std::make_heap(heap.begin(), heap.end(), later);
+  std::make_heap(heap.begin(), heap.end(), is_after);
   schedule s;
   s.order.reserve(n);
   while (!heap.empty()) {
-    std::pop_heap(heap.begin(), heap.end(), later);
+    std::pop_heap(heap.begin(), heap.end(), is_after);
     auto const o = heap.back().op;
     heap.pop_back();
     s.order.push_back(o);
     for (auto u : next[o])
       if (--missing[u] == 0) {
         heap.push_back({rank[u], u});
-        std::push_heap(heap.begin(), heap.end(), later);
+        std::push_heap(heap.begin(), heap.end(), is_after);
       }
   }
   if (s.size() != n) refuse_cycle();

@@ -92,13 +92,13 @@ inline checkmate_program make_checkmate_program(remat_problem const& p, remat_li
         if (!from_start(v)) ops.push_back(made_by[v]);
         for (auto r : readers[v])
           if (r <= t) ops.push_back(r);
-        std::uint32_t later = alive[t + 1][v];
+        std::uint32_t next = alive[t + 1][v];
         needed[v].resize(ops.size());
         for (std::size_t k = ops.size(); k-- > 0;) {
           auto const now = m.add_column(0, 1, 0, false);
           m.add_row(0, {{now, 1}, {run(t, ops[k]), -1}}, much);
-          if (later != none) m.add_row(0, {{now, 1}, {later, -1}}, much);
-          needed[v][k] = later = now;
+          if (next != none) m.add_row(0, {{now, 1}, {next, -1}}, much);
+          needed[v][k] = next = now;
         }
       }
       for (std::size_t k = 0; k <= t; ++k) {

@@ -118,7 +118,7 @@ class rotor_table {
       }
       double best = never;
       option const* now = nullptr;
-      std::size_t later = 0;
+      std::size_t split = 0;
       for (auto const& o : kind(a).options)
         if (m >= save_limit(a, b, o))
           if (double const t = o.extra + (a == b ? 0 : *known(a + 1, b, m - o.saved)); t < best) best = t, now = &o;
@@ -127,14 +127,14 @@ class rotor_table {
         auto const* const tail = known(j, b, m - input_[j]);
         auto const* const head = known(a, j - 1, m);
         if (!tail || !head) continue;  // left out by a bound
-        if (double const t = forward(a, j) + *tail + *head; t < best) best = t, later = j;
+        if (double const t = forward(a, j) + *tail + *head; t < best) best = t, split = j;
       }
-      if (later != 0) {
+      if (split != 0) {
         out.push_back({chain_step::pass_keep, first, 0});
-        for (std::size_t i = a + 1; i < later; ++i)
+        for (std::size_t i = a + 1; i < split; ++i)
           out.push_back({chain_step::pass_drop, static_cast<std::uint32_t>(i), 0});
-        open.push_back({a, later - 1, m, false});
-        open.push_back({later, b, m - input_[later], false});
+        open.push_back({a, split - 1, m, false});
+        open.push_back({split, b, m - input_[split], false});
       } else {
         out.push_back({chain_step::save, first, now->number});
         open.push_back({a, b, 0, true});
