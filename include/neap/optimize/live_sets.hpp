@@ -47,7 +47,7 @@ class live_sets {
         left_(most_states) {
     small_ = !facts.has_transfers() && learn(may_run_again);
   }
-  static constexpr std::size_t most_bits = 20;
+  static constexpr std::size_t most_bits = 20, most_ops = 8 * most_bits;
   /// Whether programs like this one are searched: without transfers, at most so many storages and ops that run once, views of
   /// one storage that take no time, may be made again, and are all that their ops make.
   bool is_small() const { return small_; }
@@ -115,7 +115,7 @@ class live_sets {
   static set bit_at(std::size_t b) { return set{1} << (b % 64); }
 
   bool learn(plain_vector<bool> const& may_run_again) {
-    if (g_.op_count() > 8 * most_bits) return false;
+    if (g_.op_count() > most_ops) return false;
     table<storage_id, std::uint32_t> bit(facts_.storage_count(), no_id);
     table<op_id, std::uint32_t> ran(g_.op_count(), no_id);
     auto const droppable = droppable_storages(g_, may_run_again);

@@ -50,6 +50,7 @@ class search_seeds {
   /// Of small programs the best there is by order and recomputation (live_sets.hpp).
   void plant_exact() {
     auto const& c = original_->state;
+    if (c.graph.op_count() > live_sets::most_ops) return;
     flow_facts const facts(c.graph, state_.judge().cost(), state_.options.memory);
     live_sets all(c.graph, facts, may_run_again());
     if (!all.is_small() || state_.out_of_time()) return;

@@ -45,7 +45,6 @@ class chain_classes {
         auto const parent = of[a];
         auto const kind = kind_at[b];
         auto const first = first_of[parent];
-        id = none;
         if (a != first) {
           if (kinds[first + length - 1] == kind) id = next_of[parent];
           else
