@@ -270,10 +270,12 @@ int train(options const& o) {
   auto const unplanned = make_plan(candidate<graph>{program, order, plain}, program, plainly);
 
   bytes_t const limit = limit_of(o, plain.resident_bytes, plain.peak_bytes);
-  // Swapping costs the processor time that training needs, where they share two cores: it comes after recomputation.
-  constexpr auto moves = chain(rematerialize{} | truncate(32), neap::swap{2e8} | truncate(4));
-  auto const found =
-      optimize(step, moves, memory_limit{limit}, cost, time_budget(std::chrono::seconds(o.search_seconds)));
+  // Swapping takes processor time, which training needs where it has all cores: it comes where recomputation does not do.
+  constexpr auto recompute = rematerialize{} | truncate(32);
+  time_budget const budget(std::chrono::seconds(o.search_seconds));
+  auto found = optimize(step, recompute, memory_limit{limit}, cost, budget);
+  if (!found.fits)
+    found = optimize(step, chain(recompute, neap::swap{2e8} | truncate(4)), memory_limit{limit}, cost, budget);
   auto const verdict = verify_plan(program, found.placed);
   if (!verdict.ok()) throw error("the plan is not right: " + verdict.message());
   auto const activations = [&](bytes_t peak) { return peak - plain.resident_bytes; };

@@ -52,11 +52,15 @@ TEST_CASE("a disk that fills up: one line that names the file, and the file can 
   CHECK_THROWS_WITH_AS(spill_file("/tmp", {100000}, 1), doctest::Contains("no room for"), error);
   setrlimit(RLIMIT_FSIZE, &old);
   {
-    spill_file file("/tmp", {100000, 100000}, 2);
+    spill_file file("/tmp", {100000, 100000}, 2, 1);
     std::vector<unsigned char> data(100000, 3);
     setrlimit(RLIMIT_FSIZE, &small);
     auto const t = file.store(1, data.data());
     CHECK_THROWS_WITH_AS(file.wait(t), doctest::Contains("cannot be written"), error);
+    setrlimit(RLIMIT_FSIZE, &old);
+    file.settle();
+    setrlimit(RLIMIT_FSIZE, &small);
+    CHECK_THROWS_WITH_AS(file.wait_saved(file.save(1, data.data())), doctest::Contains("cannot be written"), error);
     setrlimit(RLIMIT_FSIZE, &old);
     file.settle();
     file.wait(file.store(1, data.data()));
@@ -71,4 +75,27 @@ TEST_CASE("a block that was never written is told apart") {
   spill_file file("/tmp", {10}, 1);
   char b[10];
   CHECK_THROWS_WITH_AS(file.wait(file.load(0, b)), doctest::Contains("never written"), error);
+}
+
+TEST_CASE("saves come back, whether they are waited for first or last") {
+  random_stream draw(11);
+  constexpr std::size_t n = 16;
+  spill_file file("/tmp", std::vector<bytes_t>(n, 50000), 3, n / 2);
+  std::vector<std::vector<unsigned char>> data(n, std::vector<unsigned char>(50000));
+  for (int round = 0; round < 20; ++round) {
+    std::vector<spill_file::ticket> tickets(n);
+    for (auto& d : data)
+      for (std::size_t i = 0; i < d.size(); i += 97) d[i] = static_cast<unsigned char>(draw());
+    for (std::size_t i = 0; i < n / 2; ++i) tickets[i] = file.save(i, data[i].data());
+    for (std::size_t i = n / 2; i < n; ++i) tickets[i] = file.store(i, data[i].data());
+    for (int k = 0; k < 2 * static_cast<int>(n); ++k)
+      if (auto const i = draw.below(n); i < n / 2) file.wait_saved(tickets[i]);
+      else file.wait(tickets[i]);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (i < n / 2) file.wait_saved(tickets[i]);
+      std::vector<unsigned char> back(50000);
+      file.wait(file.load(i, back.data()));
+      CHECK(back == data[i]);
+    }
+  }
 }

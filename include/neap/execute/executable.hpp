@@ -8,7 +8,7 @@
 // Residents (weights, optimizer states, inputs...) stay in memory of the caller's, who may bind inputs anew before each
 // step. On the host backend `store` and `load` go to a spill file. If the disk fails during a step, the step ends with
 // neap::error and every resident is as it was before the step: those that the step updates while transfers are still
-// outstanding are written to the spill file first, and read back.
+// outstanding are written to the spill file first, in the idle moments of its thread, and read back.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
@@ -116,6 +116,7 @@ class executable {
   struct journal_entry {
     storage_id storage;
     std::uint32_t slot;
+    spill_file::ticket saved = 0;
   };
 
   void build(execution_options const& options);
@@ -273,7 +274,8 @@ void executable<Ops, Backend>::build(execution_options const& options) {
     launches_[i].journals = static_cast<std::uint32_t>(journal_.size()) - launches_[i].first_journal;
   }
   tickets_.assign(n, 0);
-  spill_ = std::make_unique<spill_file>(options.spill_folder, slots, std::min<std::size_t>(slots.size(), 64));
+  spill_ = std::make_unique<spill_file>(options.spill_folder, slots, std::min<std::size_t>(slots.size(), 64),
+                                        journal_.size());
 }
 
 template <class Ops, class Backend>
@@ -295,12 +297,13 @@ template <class Ops, class Backend>
 void executable<Ops, Backend>::run_with_transfers() {
   std::size_t journaled = 0;
   try {
+    for (auto& j : journal_) j.saved = spill_->save(j.slot, address_[j.storage]);
     for (std::uint32_t i = 0; i < launches_.size(); ++i) {
       auto const& l = launches_[i];
       for (std::uint32_t w = l.first_wait; w < l.first_wait + l.waits; ++w)
         spill_->wait(tickets_[plan_.waits[w].transfer]);
       for (std::uint32_t j = l.first_journal; j < l.first_journal + l.journals; ++j) {
-        spill_->wait(spill_->store(journal_[j].slot, address_[journal_[j].storage]));
+        spill_->wait_saved(journal_[j].saved);
         journaled = j + 1;
       }
       run(l);

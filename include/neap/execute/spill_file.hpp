@@ -2,7 +2,8 @@
 // computing goes on meanwhile. Each stored block carries a checksum that a load checks. A full, unwritable or lying disk
 // is reported by the next wait() as one line that names the file; nothing is lost silently.
 //
-// Requests run in the order they were issued. Nothing is allocated after construction.
+// Requests run in the order they were issued; saves, which have time, run when there is no other request, or when they
+// are waited for. Nothing is allocated after construction.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
@@ -11,6 +12,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/units.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -27,13 +29,16 @@ namespace neap::inline v0 {
 
 class spill_file {
  public:
-  using ticket = std::uint64_t;  // of a request; tickets grow
+  using ticket = std::uint64_t;  // of a request; tickets grow, those of saves by themselves
 
   /// Creates a file in `folder`, at once unlinked, so that it goes with the process. `slots`: bytes of each block;
-  /// `most_in_flight`: requests that may wait at one time. Throws neap::error where the folder cannot be written.
-  NEAP_ONCE spill_file(std::string const& folder, std::vector<bytes_t> const& slots, std::size_t most_in_flight)
+  /// `most_in_flight`, `most_saves`: requests, and saves, that may wait at one time. Throws neap::error where the folder
+  /// cannot be written.
+  NEAP_ONCE spill_file(std::string const& folder, std::vector<bytes_t> const& slots, std::size_t most_in_flight,
+                       std::size_t most_saves = 0)
       : path_(folder + "/neap-spill-XXXXXX"),
-        ring_(most_in_flight + 1) {
+        transfers_{.ring = plain_vector<request>(most_in_flight + 1)},
+        saves_{.ring = plain_vector<request>(most_saves + 1)} {
     file_ = ::mkstemp(path_.data());
     if (file_ < 0) throw error("spill file " + path_ + ": cannot be created: " + std::strerror(errno));
     ::unlink(path_.c_str());
@@ -62,19 +67,27 @@ class spill_file {
   }
 
   /// Starts writing a slot from memory, which must stay as it is until the ticket is waited for.
-  ticket store(std::size_t slot, void const* from) { return issue({slot, const_cast<void*>(from), true}); }
+  ticket store(std::size_t slot, void const* from) { return issue(transfers_, {slot, const_cast<void*>(from), true}); }
   /// Starts reading a slot into memory.
-  ticket load(std::size_t slot, void* to) { return issue({slot, to, false}); }
-  /// Returns when the request is done; throws neap::error if it, or one before it, failed.
+  ticket load(std::size_t slot, void* to) { return issue(transfers_, {slot, to, false}); }
+  /// Returns when the request is done; throws neap::error if it, or another that was done by then, failed.
   NEAP_ONCE void wait(ticket t) {
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return finished_ >= t; });
+    done_.wait(lock, [&] { return transfers_.finished >= t; });
+    if (!failure_.empty()) throw error(failure_);
+  }
+  /// Writes a slot from memory in idle moments; wait_saved() as wait() for the others, and before they go on.
+  ticket save(std::size_t slot, void const* from) { return issue(saves_, {slot, const_cast<void*>(from), true}); }
+  NEAP_ONCE void wait_saved(ticket t) {
+    std::unique_lock lock(mutex_);
+    urgent_ = std::max(urgent_, t);
+    done_.wait(lock, [&] { return saves_.finished >= t; });
     if (!failure_.empty()) throw error(failure_);
   }
   /// Waits for all requests, forgets a failure: ready for another step.
   NEAP_ONCE void settle() {
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return finished_ == issued_; });
+    done_.wait(lock, [&] { return transfers_.idle() && saves_.idle(); });
     failure_.clear();
   }
   bytes_t bytes_written() const { return written_; }
@@ -92,11 +105,17 @@ class spill_file {
     bool writes;
   };
 
-  NEAP_ONCE ticket issue(request r) {
+  struct queue {
+    plain_vector<request> ring{};
+    ticket issued = 0, finished = 0;
+    bool idle() const { return finished == issued; }
+  };
+
+  NEAP_ONCE ticket issue(queue& q, request r) {
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return issued_ - finished_ < ring_.size(); });
-    ring_[issued_ % ring_.size()] = r;
-    ticket const t = ++issued_;
+    done_.wait(lock, [&] { return q.issued - q.finished < q.ring.size(); });
+    q.ring[q.issued % q.ring.size()] = r;
+    ticket const t = ++q.issued;
     lock.unlock();
     wake_.notify_one();
     return t;
@@ -105,9 +124,10 @@ class spill_file {
   NEAP_ONCE void work() {
     for (;;) {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return closing_ || finished_ < issued_; });
-      if (finished_ == issued_) return;  // closing
-      request const r = ring_[finished_ % ring_.size()];
+      wake_.wait(lock, [&] { return closing_ || !transfers_.idle() || !saves_.idle(); });
+      if (transfers_.idle() && saves_.idle()) return;  // closing
+      auto& q = transfers_.idle() || saves_.finished < std::min(urgent_, saves_.issued) ? saves_ : transfers_;
+      request const r = q.ring[q.finished % q.ring.size()];
       bool const failed_before = !failure_.empty();
       lock.unlock();
       char const* what = failed_before ? nullptr : r.writes ? write(r) : read(r);
@@ -116,7 +136,7 @@ class spill_file {
       if (what)
         failure_ =
             "spill file " + path_ + ": " + what + (code ? std::string(": ") + std::strerror(code) : std::string());
-      ++finished_;
+      ++q.finished;
       lock.unlock();
       done_.notify_all();
     }
@@ -176,10 +196,10 @@ class spill_file {
   std::string path_;
   int file_ = -1;
   plain_vector<slot_state> slots_;
-  plain_vector<request> ring_;
+  queue transfers_, saves_;
+  ticket urgent_ = 0;  // the last save that somebody waits, or has waited, for
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  ticket issued_ = 0, finished_ = 0;
   bool closing_ = false;
   std::string failure_;
   std::atomic<bytes_t> written_ = 0, read_ = 0;
