@@ -78,8 +78,8 @@ class rotor_table {
     cells_.resize(classes_->count());
     find_saturation();
     largest_ = std::min(largest / unit_, cells_[id(0, n_)].saturated);
-    // A short table is one chunk. Under the peer's limits, which do not grow with j, bounds do more in shorter ones.
-    if (exact_ && largest_ < most_width) width_ = std::max(static_cast<int>(largest_ + run) / run, 1) * run;
+    // A short table is one chunk.
+    if (largest_ < most_width) width_ = std::max(static_cast<int>(largest_ + run) / run, 1) * run;
     zeros_.assign(2 * static_cast<std::size_t>(width_) + run, 0.0);
     for (auto& c : cells_) {
       c.whole = static_cast<std::int32_t>(std::min<slots_t>((c.saturated + width_ - 1) / width_, INT32_MAX));
@@ -371,7 +371,7 @@ class rotor_table {
     }
   }
 
-  using chunk_times = std::array<double, most_width + run>;
+  using chunk_times = std::array<double, most_width + 2 * run>;
   typedef double vec __attribute__((vector_size(run * sizeof(double)), aligned(sizeof(double)), may_alias));
   typedef std::int64_t flags __attribute__((vector_size(run * sizeof(double))));
 
@@ -452,19 +452,20 @@ class rotor_table {
     auto& u = w.times;
     // Beyond the largest budget u is as low as can be, where nothing need be recomputed it is known.
     auto const end = static_cast<int>(std::clamp<slots_t>(std::min(largest_ + 1, c.saturated) - begin, 0, width_));
-    std::fill_n(u.begin(), end, never);
-    std::fill(u.begin() + end, u.end(), begin + end < c.saturated ? -never : 0.0);
+    for (int i = 0; i < end; i += run) store(u.data() + i, vec{} + never);
+    for (int i = end; i < width_ + run; i += run)
+      store(u.data() + i, vec{} + (begin + end < c.saturated ? -never : 0.0));
     part p{a, b, c, w, depth, c.chunks, begin, end, classes_->that_end(b), a + 1};
     for (auto const& o : kind(a).options)
       put(p, candidate_of(begin, save_limit(a, b, o), a == b ? 0 : o.saved, o.extra,
                           a == b ? nullptr : &p.tail(*this, a + 1), zeros()));
     flush(p);
     if (a < b) {
-      // In a single chunk little is left out that is worth the asking; limits end the trying there, but for the peer's,
-      // which are the same for every j.
-      bool const is_short = exact_ && largest_ < width_;
-      if (bounds_ && depth < deepest && !is_short) later_by_bounds(p);
-      else later_by_all(p);
+      // In a single chunk little is left out that is worth the asking.
+      bool const single = largest_ < width_;
+      if (single) later_by_all<true>(p);
+      else if (bounds_ && depth < deepest) later_by_bounds(p);
+      else later_by_all<false>(p);
       flush(p);
     }
     std::copy_n(u.begin(), width_, c.times + begin);
@@ -543,49 +544,58 @@ class rotor_table {
     return true;
   }
 
-  /// What waits is tried. Behind the elements that are larger than the time to run up to j, which are the first ones, no j
-  /// from there on can be better: they are done with.
-  void narrow(part& p, std::size_t j) const {
+  /// What waits is tried. From j on nothing is better than to run up to j and to train what is run with all there is: behind
+  /// the elements that are larger than that, which are the first ones, those j are done with. `head`: the class of [a, j-1];
+  /// it counts if it is known, and no more is asked for what is shorter.
+  void narrow(part& p, std::size_t j, std::size_t last, cell const& head) const {
     flush(p);
+    if (!bounds_) return;
     auto const least = forward(p.a, j);
-    while (p.end > 0 && p.w.times[static_cast<std::size_t>(p.end - 1)] <= least) --p.end;
+    bool const counts = known_to(head, p.chunk) && bounds_after_[j - 1] && gradient_[j] <= least_gradient_(j, last + 1);
+    auto const* const more = counts ? row(head, p.begin) : zeros();
+    while (p.end > 0 && p.w.times[static_cast<std::size_t>(p.end - 1)] <= least + more[p.end - 1]) --p.end;
   }
 
-  /// Tries every j. What the loop reads stays in registers: on short rows it takes as long as the rows themselves.
+  /// Tries every j. What the loop reads stays in registers: on short rows it takes as long as the rows themselves. `Single`:
+  /// each row is one chunk, there as soon as it is known, and may be read from before its first element.
+  template <bool Single>
   void later_by_all(part& p) {
     auto const a = p.a, last = last_later(p.b);
     if (a + 1 > last) return;
-    auto const begin = p.begin, chunk = p.chunk;
+    auto const begin = Single ? 0 : p.begin, chunk = Single ? 0 : p.chunk;
     auto const* const column = p.column;
     auto const* const cells = cells_.data();
     auto const *const inputs = input_.data(), *const passes = passes_.data();
     auto const* const forwards = forwards_.data();
     auto const passed = forwards[a];
-    auto const after = gradient_[p.b + 1];
+    auto const after = exact_ ? gradient_[p.b + 1] : INT64_MIN / 2;  // the peer's limit does not grow with j
     auto const* const none = zeros();
-    bool const grows = exact_;
     auto limit = pass_limit(a, p.b, a + 1);
     auto const* head_id = classes_->that_end(a) + a;  // of [a, j - 1]
     auto* const waiting = p.w.waiting.data();
     auto* const from = p.w.from.data();
-    for (std::size_t j = a + 1; j <= last; ++j) {
-      if (grows && j > a + 1) limit = std::max(limit, after + passes[j - 1]);
-      if (p.waiting == most_waiting || j == a + 1) narrow(p, j);
-      if (p.end == 0 || limit >= begin + p.end) return;  // it only grows with j
+    narrow(p, a + 1, last, cells[*head_id]);
+    for (std::size_t j = a + 1; j <= last; head_id += j, limit = std::max(limit, after + passes[j]), ++j) {
       auto const& head = cells[*head_id];
-      head_id += j;
-      bool const row_known = head.chunks > chunk;
-      if (!row_known && head.whole > chunk) {
+      if (p.waiting == most_waiting) narrow(p, j, last, head);
+      if (p.end == 0 || limit >= begin + p.end) return;  // it only grows with j
+      bool const row_known = Single ? head.times != nullptr : head.chunks > chunk;
+      if (!row_known && (Single || head.whole > chunk)) {
         try_later(p, j, limit);
         continue;
       }
-      auto const kept = inputs[j], asked = std::max(limit, kept) - begin, m = begin - kept;
+      auto const kept = inputs[j], asked = std::max(limit, kept) - begin;
       if (asked >= p.end) continue;
-      auto const k = p.waiting++;
       auto const& tail = cells[column[j]];
-      from[k] = static_cast<std::uint32_t>(j - a);
-      waiting[k] = {forwards[j] - passed, m < slots_t{tail.whole} * width_ ? tail.times + m : none,
-                    row_known ? head.times + begin : none, static_cast<int>(std::max<slots_t>(asked, 0))};
+      auto const k = p.waiting++;
+      if constexpr (Single) {
+        waiting[k] = {forwards[j] - passed, tail.times - kept, head.times, static_cast<int>(asked)};
+      } else {
+        auto const m = begin - kept;
+        from[k] = static_cast<std::uint32_t>(j - a);
+        waiting[k] = {forwards[j] - passed, m < slots_t{tail.whole} * width_ ? tail.times + m : none,
+                      row_known ? head.times + begin : none, static_cast<int>(std::max<slots_t>(asked, 0))};
+      }
     }
   }
 
