@@ -146,6 +146,50 @@ TEST_CASE("what is needed last moves out wherever a target is passed; the plans 
   CHECK(waits > testing::cases(300u));
 }
 
+TEST_CASE("what is stored already comes back from there, wherever the order has that store") {
+  std::size_t applied = 0, late = 0;
+  for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
+    CAPTURE(seed);
+    auto const g = opaque_graph(seed, 10 + seed % 30);
+    linked const cost{1e8};
+    auto const c = in_own_order(g, cost);
+    auto const expected = run_symbolically(g, c.order);
+    auto const e = offload{c.result.peak_bytes / 2, 1e8, 0}.apply(c);
+    if (!e) continue;
+    // Each store right before the first op that needs it to be there.
+    auto const& out = e->graph;
+    flow_facts const facts(out, cost, as_it_is);
+    schedule order;
+    auto const needs = [&](op_id o, op_id store) {
+      for (auto v : out.inputs(o))
+        if (out.producer(v) == store) return true;
+      for (auto before : facts.after(o))
+        if (before == store) return true;
+      return false;
+    };
+    std::vector<op_id> waiting;
+    for (auto o : e->order) {
+      for (auto& store : waiting)
+        if (store != nothing<op_id> && needs(o, store)) order.order.push_back(std::exchange(store, nothing<op_id>));
+      if (out.as<op::store>(o)) waiting.push_back(o);
+      else order.order.push_back(o);
+    }
+    for (auto store : waiting)
+      if (store != nothing<op_id>) order.order.push_back(store);
+    REQUIRE(check_order(out, order).ok());
+    candidate<graph> const stored{out, order, simulate(out, order, cost, as_it_is)};
+    for (double const ratio : {0.9, 0.6, 0.3}) {
+      auto const target = static_cast<bytes_t>(ratio * static_cast<double>(stored.result.peak_bytes));
+      auto const again = offload{target, 1e8, static_cast<double>(seed % 3)}.apply(stored);
+      if (!again) continue;
+      ++applied, late += order != e->order;
+      require_same(*again, expected);
+    }
+  }
+  CHECK(applied > testing::cases(200u));
+  CHECK(late > testing::cases(100u));
+}
+
 TEST_CASE("a deep chain meets every limit down to what one layer needs, however slow the link is") {
   for (bool const mixed : {false, true})
     for (double const rate : {1e6, 1e8, 1e10}) {

@@ -98,6 +98,22 @@ NEAP_ONCE plain_vector<absence> absences(op_graph const& g, schedule const& orde
   return found;
 }
 
+/// What a value can be loaded from already, and the position of the store; of a value that was loaded, before it was.
+struct known_store {
+  value_id handle = nothing<value_id>;
+  std::uint32_t at = 0;
+};
+template <class G>
+known_store first_store(G const& g, replay_facts const& facts, value_id whole) {
+  op_id const producer = g.producer(whole);
+  if (g.template as<op::load>(producer)) return {g.inputs(producer)[0]};
+  known_store first;
+  for (auto const& u : g.uses(whole))
+    if (g.template as<op::store>(u.op) && (first.handle == nothing<value_id> || facts.at[u.op] < first.at))
+      first = {g.output(u.op), facts.at[u.op]};
+  return first;
+}
+
 }  // namespace detail
 
 template <class G>
@@ -123,6 +139,7 @@ std::optional<edited<G>> offload::apply(candidate<G> const& c) const {
   // Stores, in the order in which they are issued; when the link will have done with them if nobody waits.
   std::vector<value_id> handle(g.storage_count(), nothing<value_id>);
   std::vector<seconds_t> outside(g.storage_count(), 0);
+  std::vector<std::uint32_t> stored_at(g.storage_count(), 0);
   std::vector<std::vector<op_id>> after(n), waits(n), before(n);
   std::vector<storage_id> in_order;
   for (auto const& a : all) in_order.push_back(a.storage);
@@ -135,10 +152,9 @@ std::optional<edited<G>> offload::apply(candidate<G> const& c) const {
   for (auto s : in_order) {
     auto const whole = g.record(s).first;
     auto const made = facts.at[g.producer(whole)];
-    if (auto const known = swap_out{s, made, n}.stored_before(g, facts); known != nothing<value_id>) {
-      handle[index(s)] = known;
-      if (auto const store = store_of(g, known); facts.at[store] > made)
-        outside[index(s)] = c.result.end[facts.at[store]];
+    if (auto const known = detail::first_store(g, facts, whole); known.handle != nothing<value_id>) {
+      handle[index(s)] = known.handle;
+      if (known.at > made) outside[index(s)] = c.result.end[known.at], stored_at[index(s)] = known.at;
       continue;
     }
     handle[index(s)] = edit.add(op::store{}, {whole})[0];
@@ -149,6 +165,7 @@ std::optional<edited<G>> offload::apply(candidate<G> const& c) const {
   std::vector<op_id> copies, maybe_dead;
   for (auto const& a : all) {
     auto const whole = g.record(a.storage).first;
+    if (stored_at[index(a.storage)] >= a.resume) continue;  // it cannot come back from a store that is yet to be
     late.begin(a.storage, a.resume).provide(whole);
     if (!late.plan()) continue;
     auto from = handle[index(a.storage)];
