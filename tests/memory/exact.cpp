@@ -147,6 +147,37 @@ TEST_CASE("small records do not lift each other byte by byte") {
   CHECK(plan.work < 10'000);
 }
 
+TEST_CASE("records whose gaps cover their lives are in nobody's way") {
+  std::vector<usage_record> four{{.lower = 0, .upper = 3, .size = 5, .alignment = 16, .gaps = {{0, 3, 0, 0}}},
+                                 {.lower = 0, .upper = 1, .size = 1, .alignment = 16},
+                                 {.lower = -2, .upper = 1, .size = 20, .alignment = 6},
+                                 {.lower = -2, .upper = -1, .size = 10, .alignment = 16}};
+  CHECK(exact{}(four).arena_bytes == 32);
+  CHECK(has_offsets(exact{.capacity = 32}(four)));
+  four[0].size = 50;  // but it has its place
+  CHECK(exact{}(four).arena_bytes == 50);
+  std::mt19937_64 rng(31);
+  for (int round = 0; round < rounds; ++round) {
+    CAPTURE(round);
+    auto records = some_records(rng, round, 3 + rng() % 5, 6, 4, 12);
+    auto const without = exact{}(records);
+    REQUIRE(without.status == plan_status::optimal);
+    auto const more = 1 + rng() % 3;
+    std::int64_t largest = 0;
+    for (std::uint64_t k = 0; k < more; ++k) {
+      auto const lower = static_cast<std::int64_t>(rng() % 6), upper = lower + 1 + static_cast<std::int64_t>(rng() % 5);
+      auto const size = 1 + static_cast<std::int64_t>(rng() % 14);
+      records.insert(records.begin() + static_cast<std::ptrdiff_t>(rng() % (records.size() + 1)),
+                     {.lower = lower, .upper = upper, .size = size, .gaps = {{lower, upper, 0, 0}}});
+      largest = std::max(largest, size);
+    }
+    auto const with = exact{}(records);
+    REQUIRE(verify(memory_problem(records), with).ok());
+    CHECK(with.status == plan_status::optimal);
+    CHECK(with.arena_bytes == std::max(without.arena_bytes, largest));
+  }
+}
+
 TEST_CASE("windows in gaps: equal to brute force, where whole records would need more") {
   std::mt19937_64 rng(5);
   int above = 0, better = 0, infeasible = 0;

@@ -137,6 +137,8 @@ NEAP_ONCE constexpr load_bound load_lower_bound(memory_problem const& p) {
   for (auto step : detail::steps_of(p)) detail::raise_by_steps(p, step, best);
   for (std::size_t i = 0; i < p.fixed.size(); ++i)
     if (p.fixed[i] != any_offset && p.fixed[i] + p.size[i] > best.bytes) best = {p.fixed[i] + p.size[i], p.lower[i]};
+  for (std::size_t i = 0; i + 1 < p.gap_begin.size(); ++i)  // a record has its place in its gaps, too
+    if (p.occupies(i) && p.size[i] > best.bytes) best = {p.size[i], p.lower[i]};
   return best;
 }
 

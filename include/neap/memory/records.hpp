@@ -112,6 +112,13 @@ struct memory_problem {
   /// Whether record i needs memory at any time: others have no neighbours, whatever their offset.
   constexpr bool occupies(std::size_t i) const { return size[i] > 0 && upper[i] > lower[i]; }
 
+  /// Whether its gaps leave it any time at which it holds bytes.
+  constexpr bool ever_holds(std::size_t i) const {
+    bool some = false;
+    for_each_piece(i, [&](auto...) { some = true; });
+    return some;
+  }
+
   /// The stretches of life of record i in which it holds one range of its own bytes:
   /// f(lower, upper, first byte, end byte) for each, in order of time, empty ones left out.
   template <class F>

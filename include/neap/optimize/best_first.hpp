@@ -114,7 +114,7 @@ class best_first {
     auto const fall_back = [&](node_ptr const& n) {
       if (!out.fits && n) state_.best = n, (void)place();
     };
-    fall_back(placed_);
+    if (!out.fits && placed_) state_.best = placed_, out.placed = std::move(*placed_so_), out.fits = true;
     for (auto const& n : state_.roomy) fall_back(n);
     refine_answer();
     out.best = std::move(state_.best->state);
@@ -222,12 +222,18 @@ class best_first {
       if (!state_.best || state_.beats(n->state.result, state_.best->state.result)) state_.best = n;
     state_.budget.begin_hunt(state_.out.candidates);
     state_.seen.clear();
-    auto const& asked = state_.asked;
-    state_.seek({.latency = asked.latency, .limits_latency = asked.limits_latency});
+    objective const smallest{.latency = state_.asked.latency, .limits_latency = state_.asked.limits_latency};
+    state_.seek(smallest);
     auto starts = orders;
     seeds_.plant_given(false);
     seeds_.plant_all(starts);
     explore(starts);
+    while (state_.is_met() && !place()) {  // addresses need more: on to a smaller one
+      state_.seek(smallest);
+      state_.lower_target(state_.best->state.result.peak_bytes);
+      search();
+      if (!state_.options.strategy) redo();
+    }
     state_.budget.end_hunt();
     if (state_.beats(best->state.result, state_.best->state.result)) state_.best = best;
     if (!state_.is_met()) return;
@@ -415,10 +421,9 @@ class best_first {
     if (out.fits && placed_ == best) return true;
     out.placed = addresses(best->state);
     out.fits = within_limits();
-    if (out.fits) placed_ = best;
-    if (out.fits || !state_.is_met() || lowered_ == 4) return true;
-    ++lowered_;
-    state_.asked.memory -= out.placed.arena_bytes - out.memory_limit_bytes;
+    if (out.fits) placed_ = best, placed_so_ = out.placed;
+    if (out.fits || !state_.is_met() || lowered_ == most_lowered) return true;
+    state_.asked.memory -= (out.placed.arena_bytes - out.memory_limit_bytes) << lowered_++;
     state_.seek(state_.asked);
     best->expanded = false;
     best->excess = excess_bytes(best->state.result.bytes_at, state_.target);
@@ -463,8 +468,10 @@ class best_first {
   random_stream* disturb_ = nullptr;         // what bargains are judged by besides
   double price_ = 0;                         // seconds a byte-position above the target, the highest paid so far
   node_ptr placed_;                          // the last one whose addresses fit
-  int lowered_ = 0;                          // how often the limit was lowered for the sake of addresses
-  std::int64_t placing_nodes_ = 200'000;     // left for exact placing: each answer is given half
+  std::optional<plan<G>> placed_so_;         // with these
+  static constexpr int most_lowered = 4;
+  int lowered_ = 0;                       // how often the limit was lowered for the sake of addresses, by ever more
+  std::int64_t placing_nodes_ = 200'000;  // left for exact placing: each answer is given half
 };
 
 /// A search. The pipeline comes erased: drawing a mutation through a pointer costs a hundredth of judging it, and the

@@ -74,7 +74,7 @@ constexpr std::int64_t granularity(memory_problem const& p) {
   return g == 0 ? 1 : g;
 }
 
-/// The problem as the search wants it, in the order of preference; `records` are those that occupy memory.
+/// The problem as the search wants it, in the order of preference; `records` are those that ever hold bytes.
 constexpr search_ground<std::int64_t> wide_ground_of(memory_problem const& p, std::vector<std::uint32_t> const& records,
                                                      std::int64_t unit) {
   search_ground<std::int64_t> g;
@@ -99,7 +99,6 @@ constexpr search_ground<std::int64_t> wide_ground_of(memory_problem const& p, st
       if (!owner.empty() && owner.back() == k && stretches.back().upper == lo) stretches.back().upper = hi;
       else stretches.push_back({lo, hi}), owner.push_back(k);
     });
-    if (owner.empty() || owner.back() != k) stretches.push_back({p.lower[i], p.upper[i]}), owner.push_back(k);
   }
   sectioned const cut = cut_into_sections(stretches);
   g.sections = cut.count;
@@ -422,7 +421,7 @@ class whole_decider {
     plateau_ground const ground(p);
     for (rank_order order : search_orders) {
       auto by_rank = ranked(p, order, ground.total, ground.ranges);
-      std::erase_if(by_rank, [&](std::uint32_t i) { return !p.occupies(i); });
+      std::erase_if(by_rank, [&](std::uint32_t i) { return !p.ever_holds(i); });
       bool fresh = true;
       for (auto const& other : orders_) fresh = fresh && other != by_rank;
       if (fresh) orders_.push_back(static_cast<std::vector<std::uint32_t>&&>(by_rank));

@@ -263,11 +263,12 @@ class decision_search final : public record_search {
 
   /// The two branches of a node, in turn, until a placement stands; false if none does.
   constexpr bool advance() {
+    constexpr std::uint32_t many = 32;  // lifts take as long as to lift all that hangs at once, where some do
     for (std::uint32_t lifts = 0;; ++lifts) {
       entry const head = pool_[frames_.back().entries];
       if (overflows(head)) return false;
       if (head.air == 0 && place_head()) return true;
-      if (tricks_.ground && head.air != 0 && lifts > frames_.back().count) {
+      if (tricks_.ground && head.air != 0 && lifts > many) {
         if (!ground_air()) return false;
         lifts = 0;
       } else if (!lift_head()) {

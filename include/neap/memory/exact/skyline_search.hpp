@@ -314,8 +314,9 @@ class skyline_search final : public record_search {
 
   /// Lifts until nothing more follows; then chosen_ is what to branch on. False if nothing fits any more.
   constexpr bool infer(frame const& f) {
+    constexpr std::uint32_t many = 8;  // rounds take as long as to lift all that hangs at once
     for (std::uint32_t rounds = 0;; ++rounds) {
-      if (tricks_.ground && rounds > f.count) {
+      if (tricks_.ground && rounds > many) {
         if (!ground_air(f)) return false;
         rounds = 0;
       }
