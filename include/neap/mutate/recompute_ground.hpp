@@ -36,8 +36,12 @@ class recompute_ground {
 
   /// The cuts at the prices where the choice changes, from that which keeps all to that which keeps least: bytes kept
   /// against seconds they are the corners of the lower hull. At most `most`, two at least, those that matter most first
-  /// found. A cut each.
-  std::vector<recompute_cut> hull(std::size_t most) const;
+  /// found; none further once `stop()`. A cut each.
+  template <class Stop>
+  std::vector<recompute_cut> hull(std::size_t most, Stop&& stop) const;
+  std::vector<recompute_cut> hull(std::size_t most) const {
+    return hull(most, [] { return false; });
+  }
 
   recompute_cut cut(double price) const {
     recompute_cut out{price};
@@ -130,12 +134,13 @@ NEAP_ONCE void recompute_ground::find_stretches(recompute_facts const& f) {
   while (stretches_[heaviest_].turn() != heaviest) ++heaviest_;
 }
 
-NEAP_ONCE std::vector<recompute_cut> recompute_ground::hull(std::size_t most) const {
+template <class Stop>
+std::vector<recompute_cut> recompute_ground::hull(std::size_t most, Stop&& stop) const {
   std::vector<recompute_cut> found;
   found.push_back(cut(0));
   found.push_back(cut(std::numeric_limits<double>::infinity()));
   plain_vector<bool> done(1, false);  // between found[k] and found[k + 1] lies no corner
-  while (found.size() < most) {
+  while (found.size() < most && !stop()) {
     std::size_t best = done.size();
     double largest = 0;
     for (std::size_t k = 0; k < done.size(); ++k) {

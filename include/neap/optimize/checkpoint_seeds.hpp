@@ -24,13 +24,14 @@ struct best_checkpoint {
 template <class G>
 class checkpoint_seeds {
  public:
-  /// The candidate and the goal outlive the seeds; the goal may change between runs.
-  checkpoint_seeds(candidate<G> const& from, objective const& goal)
+  /// The candidate and the goal outlive the seeds; the goal may change between runs. Fewer prices once `stop()`.
+  template <class Stop>
+  checkpoint_seeds(candidate<G> const& from, objective const& goal, Stop&& stop)
       : from_(from),
         goal_(goal),
         ground_(checkpoint::ground_of(from)) {
     if (ground_.empty()) return;
-    cuts_ = ground_.hull(from.graph.op_count() > 20000 ? 12 : 32);
+    cuts_ = ground_.hull(from.graph.op_count() > 20000 ? 12 : 32, stop);
     // By the price of the front, the highest first: with all kept at the tail, or nearly as little; then what is between.
     auto const all = static_cast<std::uint32_t>(cuts_.size());
     for (auto k = all; k-- > 1;) {

@@ -308,10 +308,12 @@ class search_seeds {
     }
   }
 
-  /// Seeds for those orders to start from that have none yet: the first ones have.
+  /// Seeds for those orders to start from that have none yet, while there is time: the first ones have.
   void prepare(std::vector<node_ptr> const& starts) {
-    for (auto k = by_segments_.size(); k < starts.size(); ++k)
-      by_segments_.push_back({starts[k], checkpoint_seeds<graph_type>(starts[k]->state, state_.goal)});
+    constexpr double share = 0.2;
+    auto const late = [&] { return state_.out_of_time(share + given_share_); };
+    for (auto k = by_segments_.size(); k < starts.size() && !(k > 0 && late()); ++k)
+      by_segments_.push_back({starts[k], checkpoint_seeds<graph_type>(starts[k]->state, state_.goal, late)});
   }
 
   /// The orders to start from run in parts, as they are and recomputed by segments; the best of these are orders to start
@@ -475,7 +477,7 @@ class search_seeds {
   /// Candidates that keep less for the backward part, each slower and smaller than the one before.
   void recompute_before_fission(node_ptr const& n, recompute_ground const& ground) {
     if (ground.empty()) return;
-    auto const cuts = ground.hull(6);
+    auto const cuts = ground.hull(6, [&] { return state_.out_of_time(0.1); });
     std::vector<node_ptr> found;
     for (std::size_t k = 1; k < cuts.size(); ++k)
       for (double of_peak : budgets_before_fission) {
