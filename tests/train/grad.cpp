@@ -9,6 +9,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <thread>
+#include <vector>
 
 using namespace neap;
 using neap::testing::check_quotients;
@@ -92,6 +94,31 @@ TEST_CASE("gradients of inputs, and of what the loss does not depend on") {
   // A tensor made by an operator that is not recorded is a leaf as well.
   auto const y = tensor::ones({3}) * 2;
   CHECK(grad(sum(x * y), {x})[0].values<float>() == std::vector<float>(3, 2));
+}
+
+TEST_CASE("what a loss was computed from may have been recorded in other contexts and threads") {
+  tensor const w = tensor::ones({3}).with_gradient();
+  auto const tripled = [&] { return (w + 1) * 3.0; };  // d sum(square(tripled)) / d w is 36
+  auto const gradient = [&](tensor const& h) { return grad(sum(square(h)), {w})[0].values<float>(); };
+  std::vector<float> const expected(3, 36);
+  tensor const before = tripled();
+  {
+    eager_context const inside{{.seed = 7, .threads = 1}};
+    CHECK(gradient(before) == expected);
+  }
+  tensor ended;
+  {
+    eager_context const inside{{.threads = 1}};
+    for (int i = 0; i < 40; ++i) ended = tripled();
+  }
+  CHECK(gradient(ended) == expected);
+  CHECK(gradient(before + ended) == std::vector<float>(3, 144));
+  std::vector<float> there;
+  tensor made;
+  std::thread other([&] { there = gradient(before), made = tripled(); });
+  other.join();
+  CHECK(there == expected);
+  CHECK(gradient(made) == expected);
 }
 
 TEST_CASE("the loss must be one number; what was overwritten is missed") {

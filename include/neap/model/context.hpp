@@ -11,6 +11,7 @@
 #include <neap/core/error.hpp>
 #include <neap/core/philox.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -102,7 +103,6 @@ class eager_context {
     void* clock;  // a step_clock, or none
   };
   randomness random_;
-  std::uint64_t recorded_ = 0;
   eager_context* outer_;
   std::optional<host_backend> backend_;
   byte_block workspace_;
@@ -127,7 +127,12 @@ struct context_access {
   using randomness = eager_context::randomness;
   static void* clock() { return eager_context::current().random_.clock; }
   static randomness enter(eager_context& c, randomness r) { return std::exchange(c.random_, r); }
-  static std::uint64_t next_order() { return ++eager_context::current().recorded_; }
+  /// A higher number than that of any operator that ran before: one count for the process, as a tensor may have been
+  /// computed in another context, or on another thread.
+  static std::uint64_t next_order() {
+    static std::atomic<std::uint64_t> recorded = 0;
+    return recorded.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
 };
 
 /// While it lives, operators on this thread are not recorded for differentiation; in a trace, no gradient goes through

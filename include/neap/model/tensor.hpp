@@ -184,7 +184,7 @@ struct tensor_node {
   plain_vector<std::byte> attributes;
   std::vector<tensor> in;
   plain_vector<std::uint32_t> in_version;  // the storages' versions that the operator read
-  std::uint64_t order = 0;                 // of operators on this thread: the order in which they ran
+  std::uint64_t order = 0;                 // higher than that of what it was computed from
   bool wants_gradient = false;
   bool of_gradient = false;  // grad() gave it, or what it was computed from: its history is not known
 

@@ -13,6 +13,7 @@
 #include <neap/train/differentiate.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <span>
 #include <vector>
 
@@ -20,7 +21,8 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-/// The recorded operators that `loss` was computed with, in the order in which they ran.
+/// The recorded operators that `loss` was computed with, in the order in which they ran (on several threads: in one of the
+/// orders in which they could have run on one).
 NEAP_ONCE plain_vector<tensor_node const*> recorded_nodes(tensor const& loss) {
   plain_vector<tensor_node const*> found, open{loss.node().get()};
   number_map seen;  // as a set
@@ -47,6 +49,7 @@ class recorded_graph {
       std::vector<value_id> in;
       for (auto const& t : n->in) {
         require_history(t, at);
+        assert((!t.node()->facets || first_output_.contains(t.node().get())) && "an operator ran before its input");
         in.push_back(value(t));
       }
       auto const out = edit_.emit({n->facets, n->attributes.data()}, span_of(in));
