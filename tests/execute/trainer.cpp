@@ -169,6 +169,32 @@ struct telling {
 };
 }  // namespace
 
+TEST_CASE("a loss of any floating type is told as it is") {
+  struct scaled {
+    parameter w;
+    tensor operator()(tensor const& x) const { return relu(x * w); }
+  };
+  auto const loss = [](tensor const& p, tensor const& y) { return mean(square(p - y)); };
+  for (auto t : {dtype::f64, dtype::f32, dtype::bf16, dtype::f16})
+    for (double scale : {0., 128.}) {
+      CAPTURE(name_of(t));
+      scaled planned{parameter({4}, initialiser::constant(1), t)}, eager{parameter({4}, initialiser::constant(1), t)};
+      std::pair const b{tensor::randn({8, 4}, 1, t), tensor::randn({8, 4}, 2, t)};
+      training_options const o{.clip_norm = 0.1, .loss_scale = scale};
+      auto const step = training_step(planned, b, loss, adamw{.rate = 0.1}, o);
+      host_backend backend(1);
+      trainer run(step, plan_in_order(step.program), backend);
+      training_state state;
+      for (int i = 0; i < 2; ++i) {
+        double const told = run(b);
+        CHECK(told == eager_step(eager, b, loss, adamw{.rate = 0.1}, state, o).item<double>());
+        CHECK(told > 0.5);
+        CHECK(told < 2);
+      }
+      CHECK(planned.w.values<double>() == eager.w.values<double>());
+    }
+}
+
 TEST_CASE("named outputs: what the loss told besides") {
   eager_context const context{{.threads = 1}};
   for (std::int64_t parts : {1, 2}) {

@@ -44,7 +44,7 @@ class trainer {
     attempt.finish();
     last_ = &b, has_run_ = true;
     auto const l = b.value(b.step.loss);
-    return l.element == dtype::f64 ? *l.template as<double>() : static_cast<double>(*l.template as<float>());
+    return detail::element_as<double>(l.data, l.element, 0);
   }
 
   /// Plans the step for samples of these extents now, not when such a batch comes.
