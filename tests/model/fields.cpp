@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 using namespace neap;
@@ -95,7 +96,46 @@ TEST_CASE("members are counted, C arrays and bases noticed") {
   static_assert(!detail::has_base<everything>());
   static_assert(detail::initialiser_count<pair_of>() == 3);
   static_assert(detail::initialiser_count<everything>() == 18);
+  struct with_reference {
+    int& first;
+    parameter b;
+  };
+  struct ends_in_reference {
+    parameter a;
+    int& last;
+  };
+  struct plain_reference {
+    parameter& a;
+  };
+  struct immovable {
+    parameter a;
+    std::mutex m;
+    parameter b;
+  };
+  struct plain_numbers {
+    int const a;
+    float b[3];
+  };
+  static_assert(!detail::counts_members<with_reference>() && !detail::counts_members<ends_in_reference>());
+  static_assert(detail::counts_members<everything>() && detail::counts_members<pair_of>());
+  static_assert(detail::has_reference<plain_reference>() && !detail::plain_value<plain_reference>);
+  static_assert(!detail::has_reference<plain_numbers>() && detail::plain_value<plain_numbers>);
+  static_assert(detail::initialiser_count<immovable>() == 3 || !detail::counts_members<immovable>());
   static_assert(detail::member_name<pair_of, 1>() == "bias");
+}
+
+TEST_CASE("plain members may be const, and std::vector<bool>") {
+  struct net {
+    std::int64_t const heads = 2;
+    std::vector<bool> skip{true, false};
+    std::string const name = "net";
+    std::vector<int> const widths{4, 4};
+    std::vector<bool> const never;
+    pair_of a;
+  } m;
+  std::vector<std::string> paths;
+  for (auto const& n : named_tensors(m, role::weight)) paths.push_back(n.name);
+  CHECK(paths == std::vector<std::string>{"a.weight", "a.bias"});
 }
 
 TEST_CASE("a lambda without captures has no parts; tied weights count once") {

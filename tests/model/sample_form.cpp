@@ -28,6 +28,8 @@ struct sample_type_of_all {
   times when{};
   std::vector<std::int64_t> lengths{3, 2};
   std::array<bool, 2> flags{true, false};
+  std::vector<bool> bits{true, false};
+  std::string const unit = "m";
   std::optional<float> share{};
   std::map<std::string, tensor> more{};
   static double identity(double x) { return x; }
@@ -67,6 +69,7 @@ TEST_CASE("what a batch has otherwise than the sample is told by its path") {
   CHECK(told([](auto& b) { b.beta = 1; }) == "the batch's \"beta\" is 1.000000, the sample's was 0.500000" + trace);
   CHECK(told([](auto& b) { b.last = true; }) == "the batch's \"last\" is 1, the sample's was 0" + trace);
   CHECK(told([](auto& b) { b.what = task::pictures; }) == "the batch's \"what\" is 1, the sample's was 0" + trace);
+  CHECK(told([](auto& b) { b.bits[1] = true; }) == "the batch's \"bits.1\" is 1, the sample's was 0" + trace);
   CHECK(told([](auto& b) { b.name = "b"; }) == "the batch's \"name\" is \"b\", the sample's was \"a\"" + trace);
   CHECK(told([](auto& b) { b.when.epoch = 3; }) == "the batch's \"when.epoch\" is 3, the sample's was 0" + trace);
   CHECK(told([](auto& b) { b.lengths[1] = 4; }) == "the batch's \"lengths.1\" is 4, the sample's was 2" + trace);

@@ -5,8 +5,9 @@
 //         friend auto neap_fields(my_module& self) { return std::tie(self.up, self.down); }
 //     with names, if it likes:  static constexpr std::array neap_names{"up", "down"};
 //   - elements of vectors, arrays, tuples, pairs, optionals, maps by string, and unique_ptrs
-// Plain values (numbers, strings, trivially copyable classes, functions) hold no tensors and are passed over. What cannot
-// be looked into, because it could hide a weight, is refused when compiling: C arrays, base classes, std::function...
+// Plain values (numbers, strings, std::vector<bool>, trivially copyable classes, functions) hold no tensors and are
+// passed over; they may be const. What cannot be looked into, because it could hide a weight, is refused when compiling:
+// C arrays, base classes, references, std::function...
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
@@ -42,6 +43,12 @@ struct any_base {
   operator B() const;
 };
 
+/// Converts to references, which any_value does not.
+struct any_object {
+  template <class T>
+  operator T&() const;
+};
+
 template <std::size_t>
 using any_at = any_value;
 
@@ -62,6 +69,30 @@ constexpr std::size_t initialiser_count() {
   if constexpr (N == 0) return 0;
   else if constexpr (takes<T>(std::make_index_sequence<N>{})) return N;
   else return initialiser_count<T, N - 1>();
+}
+
+template <class T, std::size_t... I>
+constexpr bool takes_object_after(std::index_sequence<I...>) {
+  return requires { T{any_at<I>{}..., any_object{}}; };
+}
+/// Whether a member is a reference (not to const).
+template <class T>
+constexpr bool has_reference() {
+  if constexpr (!std::is_aggregate_v<T> || std::is_empty_v<T>) {
+    return false;
+  } else {
+    constexpr std::make_index_sequence<initialiser_count<T>()> counted;
+    return !takes<T>(counted) || takes_object_after<T>(counted);
+  }
+}
+/// Whether initialiser_count has counted all members: it stops before a reference, and before what cannot be moved.
+template <class T>
+constexpr bool counts_members() {
+  constexpr auto count = initialiser_count<T>();
+  if constexpr (count > most_fields) return true;
+  else
+    return count > 0 && !has_reference<T>() &&
+           !takes<T>(std::make_index_sequence<count>{}, std::make_index_sequence<0>{});
 }
 
 template <class T>
@@ -179,9 +210,13 @@ concept tells_names = requires { T::neap_names.size(); };
 template <class T>
 struct is_container : std::false_type {};
 template <class T, class A>
-struct is_container<std::vector<T, A>> : std::true_type {};
+struct is_container<std::vector<T, A>> : std::bool_constant<!std::is_same_v<T, bool>> {};
 template <class T, std::size_t N>
 struct is_container<std::array<T, N>> : std::true_type {};
+template <class T>
+struct is_bits : std::false_type {};
+template <class A>
+struct is_bits<std::vector<bool, A>> : std::true_type {};
 template <class T>
 struct is_nullable : std::false_type {};
 template <class T>
@@ -204,9 +239,9 @@ concept string_map = std::is_same_v<typename T::key_type, std::string> &&
 /// Holds no tensor and nothing that could: numbers, strings, functions, trivially copyable classes.
 template <class T>
 concept plain_value = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
-                      std::is_same_v<T, std::string_view> || std::is_empty_v<T> ||
+                      std::is_same_v<T, std::string_view> || std::is_empty_v<T> || is_bits<T>::value ||
                       (std::is_pointer_v<T> && std::is_function_v<std::remove_pointer_t<T>>) ||
-                      (std::is_class_v<T> && std::is_trivially_copyable_v<T>);
+                      (std::is_class_v<T> && std::is_trivially_copyable_v<T> && !has_reference<T>());
 
 NEAP_ONCE std::string join_path(std::string const& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
@@ -218,24 +253,27 @@ NEAP_ONCE std::string join_path(std::string const& path, std::string_view name) 
 /// its path ("layers.3.up.weight"). Fails to compile, with a sentence, where a type cannot be looked into.
 template <template <class> class Leaf, class T, class F>
 void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
-  static_assert(!std::is_const_v<T>, "neap: a model is looked into to be trained: pass it as a non-const object");
-  if constexpr (Leaf<T>::value) {
+  using part = std::remove_const_t<T>;
+  static_assert(
+      !std::is_const_v<T> || detail::plain_value<part> || !(Leaf<part>::value || detail::tells_fields<part>),
+      "neap: a model is looked into to be trained: pass it as a non-const object, without const members but plain values");
+  if constexpr (Leaf<part>::value) {
     visit(object, path);
-  } else if constexpr (detail::is_container<T>::value) {
+  } else if constexpr (detail::is_container<part>::value) {
     std::size_t i = 0;
     for (auto& x : object) for_each_leaf<Leaf>(x, visit, detail::join_path(path, std::to_string(i++)));
-  } else if constexpr (detail::is_nullable<T>::value) {
+  } else if constexpr (detail::is_nullable<part>::value) {
     if (object) for_each_leaf<Leaf>(*object, visit, path);
-  } else if constexpr (detail::string_map<T>) {
+  } else if constexpr (detail::string_map<part>) {
     for (auto& [name, x] : object) for_each_leaf<Leaf>(x, visit, detail::join_path(path, name));
-  } else if constexpr (detail::is_tuple<T>::value) {
+  } else if constexpr (detail::is_tuple<part>::value) {
     std::apply(
         [&](auto&... x) {
           std::size_t i = 0;
           (for_each_leaf<Leaf>(x, visit, detail::join_path(path, std::to_string(i++))), ...);
         },
         object);
-  } else if constexpr (detail::tells_fields<T>) {
+  } else if constexpr (detail::tells_fields<part>) {
     if constexpr (detail::tells_names<T>)
       static_assert(T::neap_names.size() == std::tuple_size_v<decltype(neap_fields(object))>,
                     "neap: neap_names must have one name for each part that neap_fields tells, in the same order");
@@ -251,22 +289,27 @@ void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
         neap_fields(object));
   } else if constexpr (std::is_array_v<T>) {
     static_assert(!std::is_array_v<T>, "neap: a model cannot hold a C array: use std::array");
-  } else if constexpr (detail::plain_value<T>) {
+  } else if constexpr (detail::plain_value<part>) {
     return;
   } else if constexpr (std::is_aggregate_v<T>) {
-    static_assert(!detail::has_base<T>(),
+    static_assert(!detail::has_base<part>(),
                   "neap: a model that is a struct with a base class cannot be looked into: add "
                   "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");
-    static_assert(detail::has_base<T>() || !detail::has_c_array<T>(),
+    static_assert(detail::has_base<part>() || !detail::has_c_array<part>(),
                   "neap: a model cannot hold a C array: use std::array");
-    static_assert(detail::initialiser_count<T>() <= detail::most_fields,
+    static_assert(detail::initialiser_count<part>() <= detail::most_fields,
                   "neap: a struct of more than 32 members cannot be looked into: group them, or add "
                   "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");
-    if constexpr (!detail::has_base<T>() && !detail::has_c_array<T>() &&
-                  detail::initialiser_count<T>() <= detail::most_fields) {
+    static_assert(detail::has_base<part>() || detail::has_c_array<part>() || detail::counts_members<part>(),
+                  "neap: a struct with a member that is a reference, or that cannot be moved, cannot be looked into: "
+                  "hold it by value, or add "
+                  "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");
+    if constexpr (!detail::has_base<part>() && !detail::has_c_array<part>() && detail::counts_members<part>() &&
+                  detail::initialiser_count<part>() <= detail::most_fields) {
       auto members = detail::tie_members(object);
       [&]<std::size_t... I>(std::index_sequence<I...>) {
-        (for_each_leaf<Leaf>(std::get<I>(members), visit, detail::join_path(path, detail::member_name<T, I>())), ...);
+        (for_each_leaf<Leaf>(std::get<I>(members), visit, detail::join_path(path, detail::member_name<part, I>())),
+         ...);
       }(std::make_index_sequence<std::tuple_size_v<decltype(members)>>{});
     }
   } else {

@@ -61,8 +61,12 @@ struct sample_walk {
     } else if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> ||
                          std::is_convertible_v<T const&, std::string_view>) {
       visit(path, bits_of(x), &x);
+    } else if constexpr (is_bits<T>::value) {
+      std::size_t i = 0;
+      for (bool const bit : x) visit(join_path(path, std::to_string(i++)), bits_of(bit), &bit);
     } else if constexpr (std::is_class_v<T> && std::is_aggregate_v<T> && !std::is_empty_v<T>) {
-      if constexpr (!has_base<T>() && !has_c_array<T>() && initialiser_count<T>() <= most_fields) {
+      if constexpr (!has_base<T>() && !has_c_array<T>() && counts_members<T>() &&
+                    initialiser_count<T>() <= most_fields) {
         auto members = tie_members(x);
         [&]<std::size_t... I>(std::index_sequence<I...>) {
           (part(std::get<I>(members), join_path(path, member_name<T, I>())), ...);
