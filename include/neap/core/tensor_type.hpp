@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,7 +52,9 @@ inline constexpr int max_rank = 8;
 class extents {
  public:
   constexpr extents() = default;
-  constexpr extents(std::initializer_list<std::int64_t> list) {
+  constexpr extents(std::initializer_list<std::int64_t> list,
+                    std::source_location at = std::source_location::current()) {
+    if (list.size() > max_rank) throw error(at, too_long);
     for (auto x : list) push_back(x);
   }
   constexpr explicit extents(std::span<std::int64_t const> list) {
@@ -69,7 +72,7 @@ class extents {
   NEAP_HD constexpr std::int64_t& operator[](int axis) { return at_[axis]; }
   NEAP_HD constexpr std::int64_t back() const { return at_[rank_ - 1]; }
   constexpr void push_back(std::int64_t x) {
-    if (rank_ == max_rank) throw error("tensors of more than 8 axes are not supported");
+    if (rank_ == max_rank) throw error(too_long);
     at_[rank_++] = x;
   }
   constexpr void erase(int axis) {
@@ -92,6 +95,7 @@ class extents {
   }
 
  private:
+  static constexpr char const* too_long = "tensors of more than 8 axes are not supported";
   std::int64_t at_[max_rank]{};
   std::int32_t rank_ = 0;
 };

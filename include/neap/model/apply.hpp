@@ -53,7 +53,7 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
   for (auto const& r : rules) {
     std::shared_ptr<tensor_storage> s;
     if (r.alias == alias_kind::fresh) {
-      s = std::make_shared<tensor_storage>(r.layout.type, initialiser{}, role::activation);
+      with_place(at, [&] { s = std::make_shared<tensor_storage>(r.layout.type, initialiser{}, role::activation); });
     } else {
       s = r.of >= 0 ? in[static_cast<std::size_t>(r.of)].storage()
                     : n->out[static_cast<std::size_t>(-2 - r.of)].storage;

@@ -21,17 +21,24 @@ class tensor_storage {
   /// `r`: what it is for: a weight, a buffer, a state or a constant where a model owns it; else an activation.
   tensor_storage(tensor_type const& type, initialiser const& first, neap::role r)
       : type_(type),
-        bytes_(type.bytes()),
+        bytes_(bytes_of(type)),
         first_(first),
         role_(r) {}
   /// Looks at memory that somebody else owns and keeps alive.
   tensor_storage(tensor_type const& type, void* data, neap::role r)
       : type_(type),
-        bytes_(type.bytes()),
+        bytes_(bytes_of(type)),
         data_(static_cast<std::byte*>(data)),
         role_(r) {}
   tensor_storage(tensor_storage const&) = delete;
   tensor_storage& operator=(tensor_storage const&) = delete;
+
+  /// How many bytes its elements take. Throws neap::error, with the type, if that is no number of 64 bits.
+  NEAP_ONCE static bytes_t bytes_of(tensor_type const& t) {
+    try {
+      return t.bytes();
+    } catch (error const& e) { throw error("no tensor can be " + to_string(t) + ": its " + e.what()); }
+  }
 
   /// The first byte; allocates and fills at the first call. Throws neap::error if there is no memory.
   std::byte* data() {

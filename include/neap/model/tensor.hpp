@@ -236,7 +236,7 @@ template <class T>
 tensor make_copy(std::vector<T> const& elements, shape const& s, std::source_location at) {
   static_assert(std::is_same_v<T, bool> || dtype_of<T> != dtype::boolean, "neap: no tensor has elements of this type");
   std::int64_t needed = 0;
-  with_place(at, [&] { needed = neap::elements(s); });
+  with_place(at, [&] { needed = tensor_storage::bytes_of({dtype_of<T>, s}) / size_of(dtype_of<T>); });
   if (static_cast<std::int64_t>(elements.size()) != needed)
     throw error(context_access::place(at), "a tensor of shape " + to_string(s) + " needs " + std::to_string(needed) +
                                                " elements, was given " + std::to_string(elements.size()));

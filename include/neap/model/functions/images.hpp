@@ -46,7 +46,10 @@ inline tensor batch_norm(tensor const& x, tensor const& weight, tensor const& bi
   if (!context_access::is_training())
     return apply(op::batch_norm_inference{how.epsilon}, {dense, running_mean, running_variance, weight, bias});
   auto const out = apply_all(op::batch_norm{how.epsilon}, {dense, weight, bias});
-  auto const count = x.size(1) > 0 ? x.count() / x.size(1) : 0;
+  if (x.count() == 0)
+    throw error(context_access::place(at), "batch_norm: there are no elements to take statistics of, was given " +
+                                               to_string(x.type()) + ": leave out empty batches");
+  auto const count = x.count() / x.size(1);
   apply_all(op::batch_norm_update{how.momentum, how.epsilon, count}, {running_mean, running_variance, out[1], out[2]});
   return out[0];
 }

@@ -109,7 +109,11 @@ inline tensor unsqueeze(tensor const& x, std::int64_t axis, std::source_location
 inline tensor squeeze(tensor const& x, std::int64_t axis, std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   shape dims = x.shape();
-  dims.erase(detail::axis_of(x, axis, "squeeze", at));
+  int const k = detail::axis_of(x, axis, "squeeze", at);
+  if (dims[k] != 1)
+    throw error(context_access::place(at),
+                "squeeze: the extent of axis " + std::to_string(axis) + " of " + to_string(x.type()) + " is not 1");
+  dims.erase(k);
   return reshape(x, dims);
 }
 /// A view in a larger shape: missing leading axes and axes of extent 1 repeat.
