@@ -279,6 +279,22 @@ TEST_CASE("mistakes with a trainer and an evaluator") {
     (void)r.run.output("logits");
   });
   r.run(batch());
+  for (auto t : {dtype::bf16, dtype::f16}) {
+    network half;
+    set_element(half, t);
+    std::pair const sample{cast(x, t), labels};
+    auto const step = training_step(half, sample, cross_entropy{}, adamw{});
+    auto const forward = evaluation_step(half, sample.first);
+    auto const said = "the host computes in f32 and f64, not in " + std::string(name_of(t));
+    mistake("a step of a type that the host does not compute in", {"matmul", said.c_str(), "set_element"}, [&] {
+      line = __LINE__ + 1;
+      trainer(step, plan_in_order(step.program), r.backend);
+    });
+    mistake("an evaluation of such a type", {"matmul", said.c_str(), "set_element"}, [&] {
+      line = __LINE__ + 1;
+      evaluator(forward, plan_in_order(forward.program), r.backend);
+    });
+  }
   mistake("a batch of other axes", {"tensor 0 of the batch is f32[8,2,3], the sample's was f32[8,6]"}, [&] {
     line = __LINE__ + 1;
     r.run(std::pair{reshape(x, {8, 2, 3}), labels});

@@ -94,6 +94,12 @@ using compute_t = typename detail::compute_type<T>::type;
 /// The same of a floating dtype.
 constexpr dtype computed_in(dtype t) { return t == dtype::f64 ? dtype::f64 : dtype::f32; }
 
+/// Says of a kernel that the host does not compute it in this type.
+[[noreturn]] inline void refuse_on_host(std::string_view what, dtype t) {
+  throw error(std::string(what) + ": the host computes in f32 and f64, not in " + std::string(name_of(t)) +
+              ": cast it, or set_element(model, dtype::f32)");
+}
+
 /// The dtype of a C++ element type.
 template <class T>
 inline constexpr dtype dtype_of = std::is_same_v<T, double>         ? dtype::f64

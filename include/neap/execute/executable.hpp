@@ -11,6 +11,7 @@
 // outstanding are written to the spill file first, in the idle moments of its thread, and read back.
 #pragma once
 
+#include <neap/backend/types.hpp>
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/execute/arena.hpp>
@@ -47,8 +48,8 @@ class executable {
   using graph_type = basic_graph<Ops>;
 
   /// Throws neap::error if a source that the graph reads is not bound (inputs may be bound later), an op has no kernel
-  /// (opaque ones), the plan's alignment is not a multiple of the 64 bytes that kernels build on, memory or the spill
-  /// file cannot be had. The backend outlives the executable.
+  /// (opaque ones) or the host does not compute it in its type, the plan's alignment is not a multiple of the 64 bytes that
+  /// kernels build on, memory or the spill file cannot be had. The backend outlives the executable.
   executable(plan<graph_type> p, std::span<source_binding const> sources, Backend& backend,
              execution_options const& options = {});
   executable(executable const&) = delete;  // the launch list holds addresses
@@ -236,6 +237,11 @@ void executable<Ops, Backend>::build(execution_options const& options) {
       throw error("executable: " + std::string(x ? g.text(x->target) : g.facets(o).name) +
                   " has no kernel: its meaning is not known");
     }
+    if constexpr (std::is_same_v<Backend, host_backend>)
+      if (g.facets(o).f32_or_f64)
+        for (auto v : g.outputs(o))
+          if (auto const t = g.type(v).element; is_floating(t) && t != dtype::f32 && t != dtype::f64)
+            refuse_on_host(g.facets(o).name, t);
     for (auto v : g.inputs(o)) {
       if (!fits(g.facets(o).takes, g.layout(v)))
         throw error("executable: " + std::string(g.facets(o).name) + " #" + std::to_string(index(o)) +

@@ -17,6 +17,7 @@
 // Flags, all optional and false or zero by default:
 //   static constexpr bool elementwise   the outputs may overwrite a dying input of equal size and layout
 //   static constexpr bool random        draws from a counter-based key that is an attribute
+//   static constexpr bool f32_or_f64    the host computes it in no other floating types
 //   static constexpr double flops       operations an output element, for the default work
 //
 // An operator struct is trivially copyable and regular: graphs keep its bytes. facets_of<Op> is the table of all of it
@@ -503,7 +504,7 @@ inline bool fits(layouts t, tensor_layout const& l) {
 struct operator_facets {
   std::string_view name;
   std::uint32_t size = 0;  // bytes of attributes in a graph
-  bool elementwise = false, random = false;
+  bool elementwise = false, random = false, f32_or_f64 = false;
   layouts takes = layouts::any;
   int standard_row = -1;                                // where it stands among the standard operators; -1: not there
   kernel_function<host_backend> (*kernel)() = nullptr;  // on the host; null for standard operators (model/kernels.hpp)
@@ -718,6 +719,7 @@ constexpr operator_facets make_facets() {
   f.size = __is_empty(Op) ? 0 : sizeof(Op);
   f.elementwise = elementwise_v<Op>;
   f.random = random_v<Op>;
+  if constexpr (requires { Op::f32_or_f64; }) f.f32_or_f64 = Op::f32_or_f64;
   f.takes = takes_v<Op>;
   f.standard_row = standard_row<Op>;
   if constexpr (!is_standard<Op> || kernels_by_operator) f.kernel = &functions::kernel;

@@ -9,6 +9,7 @@
 #include <neap/backend/gemm.hpp>
 #include <neap/backend/kernels/conv2d_tiles.hpp>
 #include <neap/backend/math.hpp>
+#include <neap/backend/types.hpp>
 #include <neap/core/tensor_ref.hpp>
 
 #include <algorithm>
@@ -328,9 +329,7 @@ void attention(Backend& backend, tensor_ref const& q, tensor_ref const& k, tenso
   detail::single_threaded_blas();
   if (y.element == dtype::f32) detail::run_attention<float>(backend, e, q, k, v, y, lse, o.causal, workspace);
   else if (y.element == dtype::f64) detail::run_attention<double>(backend, e, q, k, v, y, lse, o.causal, workspace);
-  else
-    throw error("attention: the host computes in f32 and f64, not in " + std::string(name_of(y.element)) +
-                ": cast it, or set_element(model, dtype::f32)");
+  else refuse_on_host("attention", y.element);
 }
 
 /// dq, dk, dv from the operands and results of attention, dy and, if it has data, dlse. Same views and types as there.
@@ -351,9 +350,7 @@ void attention_gradient(Backend& backend, tensor_ref const& q, tensor_ref const&
     detail::run_attention_gradient<float>(backend, e, q, k, v, y, lse, dy, dlse, dq, dk, dv, o.causal, workspace);
   else if (y.element == dtype::f64)
     detail::run_attention_gradient<double>(backend, e, q, k, v, y, lse, dy, dlse, dq, dk, dv, o.causal, workspace);
-  else
-    throw error("attention_gradient: the host computes in f32 and f64, not in " + std::string(name_of(y.element)) +
-                ": cast it, or set_element(model, dtype::f32)");
+  else refuse_on_host("attention_gradient", y.element);
 }
 
 }  // namespace neap::inline v0

@@ -18,6 +18,7 @@
 #include <neap/backend/kernels/conv2d_taps.hpp>
 #include <neap/backend/kernels/conv2d_tiles.hpp>
 #include <neap/backend/kernels/conv2d_winograd.hpp>
+#include <neap/backend/types.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_ref.hpp>
 
@@ -850,8 +851,7 @@ template <class F>
 auto with_f32_or_f64(char const* what, dtype t, F&& f) {
   if (t == dtype::f32) return f(float{});
   if (t == dtype::f64) return f(double{});
-  throw error(std::string(what) + ": the host computes in f32 and f64, not in " + std::string(name_of(t)) +
-              ": cast it, or set_element(model, dtype::f32)");
+  refuse_on_host(what, t);
 }
 
 inline void check_conv2d(char const* what, tensor_ref const& x, tensor_ref const& w, tensor_ref const& y,

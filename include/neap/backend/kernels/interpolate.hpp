@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/backend/host.hpp>
+#include <neap/backend/types.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_ref.hpp>
 
@@ -49,8 +50,10 @@ void interpolate_planes(char const* what, host_backend& backend, tensor_ref cons
   if (image.rank() != 4 || resized.rank() != 4 || image.dims[0] != resized.dims[0] ||
       image.dims[1] != resized.dims[1] || image.dims[2] < 1 || image.dims[3] < 1)
     throw error(std::string(what) + ": " + to_string(image.dims) + " cannot be resized to " + to_string(resized.dims));
-  if (image.element != resized.element || (image.element != dtype::f32 && image.element != dtype::f64))
-    throw error(std::string(what) + ": the host computes in f32 and f64, and both tensors have one type");
+  if (image.element != resized.element)
+    throw error(std::string(what) + ": element types differ, " + std::string(name_of(image.element)) + " and " +
+                std::string(name_of(resized.element)));
+  if (image.element != dtype::f32 && image.element != dtype::f64) refuse_on_host(what, image.element);
   std::int64_t const work = resized.dims[2] * resized.dims[3];
   std::int64_t const grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(work, 1));
   backend.parallel_for(image.dims[0] * image.dims[1], grain, [&](std::int64_t begin, std::int64_t end) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/backend/gemm.hpp>
+#include <neap/backend/types.hpp>
 #include <neap/core/tensor_ref.hpp>
 
 #include <algorithm>
@@ -176,9 +177,7 @@ void matmul(Backend& backend, tensor_ref const& a, tensor_ref const& b, tensor_r
   if (p.batches == 0 || p.each.m == 0 || p.each.n == 0) return;
   if (y.element == dtype::f32) detail::run_matmul<float>(backend, p, a, b, y, o.accumulate, workspace);
   else if (y.element == dtype::f64) detail::run_matmul<double>(backend, p, a, b, y, o.accumulate, workspace);
-  else
-    throw error("matmul: the host computes in f32 and f64, not in " + std::string(name_of(y.element)) +
-                ": cast it, or set_element(model, dtype::f32)");
+  else refuse_on_host("matmul", y.element);
 }
 
 }  // namespace neap::inline v0

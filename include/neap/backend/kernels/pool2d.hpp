@@ -5,6 +5,7 @@
 #include <neap/backend/block.hpp>
 #include <neap/backend/every_other.hpp>
 #include <neap/backend/host.hpp>
+#include <neap/backend/types.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_ref.hpp>
 
@@ -73,8 +74,7 @@ template <class F>
 void with_image_type(char const* what, dtype t, F&& f) {
   if (t == dtype::f32) return f(float{});
   if (t == dtype::f64) return f(double{});
-  throw error(std::string(what) + ": the host computes in f32 and f64, not in " + std::string(name_of(t)) +
-              ": cast it, or set_element(model, dtype::f32)");
+  refuse_on_host(what, t);
 }
 
 inline void check_pool(char const* what, tensor_ref const& x, tensor_ref const& y, shape const& want) {

@@ -55,6 +55,7 @@ inline void relate_heads(dim_context& c, int q, int inputs) {
 /// dy, q, k, v, y, lse, [dlse] -> dq, dk, dv.
 struct attention_grad {
   static constexpr std::string_view name = "attention_grad";
+  static constexpr bool f32_or_f64 = true;
   bool causal = false;
   double scale = 0;
   static constexpr auto attributes() {
@@ -88,6 +89,7 @@ struct attention_grad {
 /// softmax's sums [B, H, T]. K divides H. scale 0 means 1 / sqrt(D). y lies in [B, T, H, E] order in memory.
 struct attention {
   static constexpr std::string_view name = "attention";
+  static constexpr bool f32_or_f64 = true;
   bool causal = false;
   double scale = 0;
   static constexpr auto attributes() {

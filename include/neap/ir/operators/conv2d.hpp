@@ -51,6 +51,7 @@ inline shape conv2d_result(shape_context& c, shape const& x, shape const& w, con
 /// dy, w -> dx, whose shape is `dims`.
 struct conv2d_grad_input {
   static constexpr std::string_view name = "conv2d_grad_input";
+  static constexpr bool f32_or_f64 = true;
   using self = conv2d_grad_input;
   extents dims;
   NEAP_CONV2D_ATTRIBUTES(field<&self::dims>("dims"))
@@ -77,6 +78,7 @@ struct conv2d_grad_input {
 /// x, dy -> dw, whose shape is `dims`.
 struct conv2d_grad_weight {
   static constexpr std::string_view name = "conv2d_grad_weight";
+  static constexpr bool f32_or_f64 = true;
   using self = conv2d_grad_weight;
   extents dims;
   NEAP_CONV2D_ATTRIBUTES(field<&self::dims>("dims"))
@@ -103,6 +105,7 @@ struct conv2d_grad_weight {
 /// x [N, C, H, W], w [O, C / groups, KH, KW], [b [O]] -> y [N, O, OH, OW].
 struct conv2d {
   static constexpr std::string_view name = "conv2d";
+  static constexpr bool f32_or_f64 = true;
   using self = conv2d;
   NEAP_CONV2D_ATTRIBUTES()
   void infer(shape_context& c) const {

@@ -47,6 +47,7 @@ inline interpolate_options resize_options(bool bilinear, bool align_corners) {
 /// g, the places of the maxima -> dx of the shape `dims`.
 struct max_pool2d_grad {
   static constexpr std::string_view name = "max_pool2d_grad";
+  static constexpr bool f32_or_f64 = true;
   extents dims, window{2, 2}, stride{2, 2}, padding{0, 0};
   static constexpr auto attributes() {
     return std::array{field<&max_pool2d_grad::dims>("dims"), field<&max_pool2d_grad::window>("window"),
@@ -68,6 +69,7 @@ struct max_pool2d_grad {
 /// The largest element of each window (rows, columns), and its place there, which the gradient reads instead of x.
 struct max_pool2d {
   static constexpr std::string_view name = "max_pool2d";
+  static constexpr bool f32_or_f64 = true;
   static constexpr double flops = 4;
   extents window{2, 2}, stride{2, 2}, padding{0, 0};
   static constexpr auto attributes() {
@@ -94,6 +96,7 @@ struct max_pool2d {
 /// g -> dx of the shape `dims`.
 struct avg_pool2d_grad {
   static constexpr std::string_view name = "avg_pool2d_grad";
+  static constexpr bool f32_or_f64 = true;
   extents dims, window{2, 2}, stride{2, 2}, padding{0, 0};
   bool count_padding = true;
   static constexpr auto attributes() {
@@ -114,6 +117,7 @@ struct avg_pool2d_grad {
 /// The mean of each window.
 struct avg_pool2d {
   static constexpr std::string_view name = "avg_pool2d";
+  static constexpr bool f32_or_f64 = true;
   static constexpr double flops = 4;
   extents window{2, 2}, stride{2, 2}, padding{0, 0};
   bool count_padding = true;  // the divisor is the whole window, else what of it lies inside
@@ -136,6 +140,7 @@ struct avg_pool2d {
 /// g -> dx of the shape `dims`.
 struct adaptive_avg_pool2d_grad {
   static constexpr std::string_view name = "adaptive_avg_pool2d_grad";
+  static constexpr bool f32_or_f64 = true;
   extents dims;
   static constexpr auto attributes() { return std::array{field<&adaptive_avg_pool2d_grad::dims>("dims")}; }
   void infer(shape_context& c) const {
@@ -149,6 +154,7 @@ struct adaptive_avg_pool2d_grad {
 /// The mean of each of out_h x out_w nearly equal parts of a plane; 1 x 1 is global pooling.
 struct adaptive_avg_pool2d {
   static constexpr std::string_view name = "adaptive_avg_pool2d";
+  static constexpr bool f32_or_f64 = true;
   std::int64_t out_h = 1, out_w = 1;
   static constexpr auto attributes() {
     return std::array{field<&adaptive_avg_pool2d::out_h>("out_h"), field<&adaptive_avg_pool2d::out_w>("out_w")};
@@ -173,6 +179,7 @@ struct adaptive_avg_pool2d {
 /// g -> dx of the shape `dims`.
 struct interpolate_grad {
   static constexpr std::string_view name = "interpolate_grad";
+  static constexpr bool f32_or_f64 = true;
   static constexpr double flops = 8;
   extents dims;
   bool bilinear = false, align_corners = false;
@@ -191,6 +198,7 @@ struct interpolate_grad {
 /// Images resized to out_h x out_w, nearest or bilinear.
 struct interpolate {
   static constexpr std::string_view name = "interpolate";
+  static constexpr bool f32_or_f64 = true;
   static constexpr double flops = 8;
   std::int64_t out_h = 1, out_w = 1;
   bool bilinear = false, align_corners = false;

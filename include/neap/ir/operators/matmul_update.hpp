@@ -115,6 +115,7 @@ template <class Update>
 struct matmul_update {
   static constexpr std::string_view name{detail::matmul_update_name<Update>::text.data(),
                                          detail::matmul_update_name<Update>::text.size()};
+  static constexpr bool f32_or_f64 = true;
   static constexpr int most_inputs = 8;
   Update update{};
   bool transpose_a = false, transpose_b = false;
