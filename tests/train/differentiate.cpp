@@ -115,6 +115,16 @@ TEST_CASE("what has no gradient is told with the operator's name") {
         }).find("sgd") != std::string::npos);
 }
 
+TEST_CASE("a gradient of a unary's gradient needs its curve, that to the incoming gradient does not") {
+  fixture f;
+  auto const g = f.input({3}), x = f.input({3});
+  auto const first = f.one(op::grad_of<user::softsign>{}, {g, x});
+  CHECK(differentiate(f.e, f.one(op::sum{}, {first}), std::span(&g, 1)).size() == 1);
+  CHECK(message_of([&] {
+          differentiate(f.e, first, f.sources);
+        }).ends_with("no gradient of this gradient is known: softsign tells no curve"));
+}
+
 TEST_CASE("a gradient that a rule does not ask for is refused, not dropped") {
   fixture f;
   auto const x = f.input({2});

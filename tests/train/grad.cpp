@@ -2,9 +2,11 @@
 
 #include <neap/model/model.hpp>
 #include <neap/train/loss.hpp>
+#include <neap/train/training_step.hpp>
 
 #include "../support/message.hpp"
 #include "../support/quotients.hpp"
+#include "run_program.hpp"
 
 #include <doctest/doctest.h>
 
@@ -287,4 +289,60 @@ TEST_CASE("in a trace, gradients are ops of the program, and differentiate again
   CHECK(p.outputs.size() == 2);
   CHECK(p.inputs.size() == 1);
   CHECK(p.program.type(p.outputs[1]).dims == shape{3});
+}
+
+namespace {
+struct scaled_input {
+  parameter w{{3, 4}, initialiser::uniform(0.3, 1.3), dtype::f64};
+};
+/// A penalty of the gradient of f at x * w; its gradient in a traced step against the difference quotients of eager ones.
+void check_penalty(char const* name, tensor (*f)(tensor const&)) {
+  CAPTURE(name);
+  scaled_input m;
+  initialise(m, 5);
+  tensor const x = tensor::rand({3, 4}, 3, dtype::f64) * 0.6 + 0.2, c = constant(f64({3, 4}, 4));
+  auto const penalty = [&](scaled_input const& net, tensor const& from) {
+    tensor const at = from.with_gradient();
+    return sum(square(grad(sum(f(at * net.w) * c), {at})[0]));
+  };
+  auto const step = training_step(m, x, penalty, sgd{.rate = 0}, {.keep_gradients = true});
+  support::program_runner run(step);
+  run({x});
+  auto const g = run.value(step.gradients[0]);
+  auto* w = m.w.data<double>();
+  for (std::size_t i = 0; i < 12; i += 5) {
+    double const before = w[i], h = 1e-5;
+    w[i] = before + h;
+    double const up = penalty(m, x).item<double>();
+    w[i] = before - h;
+    double const down = penalty(m, x).item<double>();
+    w[i] = before;
+    CHECK(g[i] == doctest::Approx((up - down) / (2 * h)).epsilon(1e-6).scale(1e-2));
+  }
+}
+}  // namespace
+
+TEST_CASE("a traced loss may depend on gradients: through scalar functions, products, softmax, convolutions, pools") {
+#define CHECK_PENALTY(...) check_penalty(#__VA_ARGS__, [](tensor const& x) { return __VA_ARGS__; })
+  CHECK_PENALTY(exp(x)), CHECK_PENALTY(log(x)), CHECK_PENALTY(sqrt(x)), CHECK_PENALTY(1 / x);
+  CHECK_PENALTY(abs(x - 0.5) * x), CHECK_PENALTY(square(x)), CHECK_PENALTY(tanh(x)), CHECK_PENALTY(sigmoid(x));
+  CHECK_PENALTY(square(relu(x - 0.4))), CHECK_PENALTY(silu(x)), CHECK_PENALTY(softplus(x)), CHECK_PENALTY(erf(x));
+  CHECK_PENALTY(gelu(x)), CHECK_PENALTY(gelu(x, true)), CHECK_PENALTY(sin(x)), CHECK_PENALTY(cos(x));
+  CHECK_PENALTY(pow(x, 2.5)), CHECK_PENALTY(pow(x, 3)), CHECK_PENALTY(pow(x, -1)), CHECK_PENALTY(pow(x, 1));
+  CHECK_PENALTY(x * clamp(x, 0.3, 0.6)), CHECK_PENALTY(x * leaky_relu(x - 0.4, 0.1)), CHECK_PENALTY(rsqrt(x));
+  CHECK_PENALTY(softmax(x)), CHECK_PENALTY(log_softmax(x)), CHECK_PENALTY(x * mse_loss(x, square(x)));
+  CHECK_PENALTY(x * huber_loss(x, square(x), 0.1)), CHECK_PENALTY(x / (1 + x)), CHECK_PENALTY(maximum(x * x, 0.2 * x));
+  CHECK_PENALTY(x * binary_cross_entropy_with_logits_loss(x, x * x));
+  CHECK_PENALTY(x * binary_cross_entropy_loss(0.5 * x, sigmoid(x)));
+  CHECK_PENALTY(matmul(matmul(x, transpose(x)), x)), CHECK_PENALTY(x * mean(x * x, {1}, true));
+  CHECK_PENALTY(embedding(square(x), constant(tensor::from({2L, 0L, 2L}, {3}))));
+  CHECK_PENALTY(x * mean(square(avg_pool2d(reshape(square(x), {1, 1, 3, 4}), {.window = {2, 2}, .stride = {1, 1}}))));
+  CHECK_PENALTY(x * mean(square(interpolate(reshape(square(x), {1, 1, 3, 4}), 5, 7, {.bilinear = true}))));
+  CHECK_PENALTY(x * mean(square(conv2d(reshape(x, {1, 1, 3, 4}), reshape(x, {2, 1, 2, 3}), tensor(), {}))));
+#undef CHECK_PENALTY
+  auto const normal = [](tensor const& x) { return rms_norm(x, constant(tensor::ones({4}, dtype::f64))); };
+  auto const told = message_of([&] { check_penalty("rms_norm", normal); });
+  CAPTURE(told);
+  CHECK(told.find("rms_norm_grad") != std::string::npos);
+  CHECK(told.find("has no gradient") != std::string::npos);
 }

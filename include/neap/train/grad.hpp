@@ -281,8 +281,9 @@ NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
 }  // namespace detail
 
 /// The gradients of a scalar with respect to tensors: weights, or leaves made by with_gradient(). A tensor that the loss
-/// does not depend on gets zeros. They carry no history: gradients of gradients are for traces, and a loss that depends on
-/// one is refused elsewhere, unless it is detached.
+/// does not depend on gets zeros. In a trace they can be differentiated again, through all operators but norms, fused
+/// attention, cross-entropy and max pooling (and a user's unary without a curve), which are then refused by name. Elsewhere
+/// they carry no history: a loss that depends on one is refused, unless it is detached.
 inline std::vector<tensor> grad(tensor const& loss, std::span<tensor const> wrt,
                                 std::source_location at = std::source_location::current()) {
   return detail::gradients(loss, wrt, true, at);

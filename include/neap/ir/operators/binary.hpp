@@ -1,4 +1,4 @@
-// Arithmetic, comparison and choice of two tensors, broadcast to one shape.
+// Quotients, comparison and choice of two tensors, broadcast to one shape; powers.
 #pragma once
 
 #include <neap/ir/operators/movement.hpp>
@@ -6,39 +6,6 @@
 
 namespace neap::inline v0::op {
 
-struct add : scalar_function<2, false> {
-  static constexpr std::string_view name = "add";
-  template <class T>
-  NEAP_HD T operator()(T a, T b) const {
-    return a + b;
-  }
-  void gradient(gradient_context& c) const {
-    for (int i : {0, 1})
-      if (c.wants(i)) c.give(i, reduced_to(c, c.grad(), c.type(c.in(i)).dims));
-  }
-};
-struct sub : scalar_function<2, false> {
-  static constexpr std::string_view name = "sub";
-  template <class T>
-  NEAP_HD T operator()(T a, T b) const {
-    return a - b;
-  }
-  void gradient(gradient_context& c) const {
-    if (c.wants(0)) c.give(0, reduced_to(c, c.grad(), c.type(c.in(0)).dims));
-    if (c.wants(1)) c.give(1, c.emit(neg{}, {reduced_to(c, c.grad(), c.type(c.in(1)).dims)}));
-  }
-};
-struct mul : scalar_function<2, false> {
-  static constexpr std::string_view name = "mul";
-  template <class T>
-  NEAP_HD T operator()(T a, T b) const {
-    return a * b;
-  }
-  void gradient(gradient_context& c) const {
-    for (int i : {0, 1})
-      if (c.wants(i)) c.give(i, reduced_to(c, c.emit(mul{}, {c.grad(), c.in(1 - i)}), c.type(c.in(i)).dims));
-  }
-};
 struct div : scalar_function<2, true> {
   static constexpr std::string_view name = "div";
   template <class T>

@@ -37,6 +37,7 @@ namespace neap::inline v0::op {
 struct dropout_grad {
   static constexpr std::string_view name = "dropout_grad";
   NEAP_DROPOUT_FACETS(dropout_grad)
+  void gradient(gradient_context& c) const { c.give(0, c.emit(*this, {c.grad(), c.in(1)})); }
 };
 /// x, step -> x / (1 - p), or 0 where dropped.
 struct dropout {

@@ -113,6 +113,7 @@ struct avg_pool2d_grad {
     c.fresh(tensor_type{c.in(0).element, dims});
   }
   void relate(dim_context& c) const { detail::relate_planes(c); }
+  void gradient(gradient_context& c) const;
 };
 /// The mean of each window.
 struct avg_pool2d {
@@ -150,6 +151,7 @@ struct adaptive_avg_pool2d_grad {
     c.fresh(tensor_type{c.in(0).element, dims});
   }
   void relate(dim_context& c) const { detail::relate_planes(c); }
+  void gradient(gradient_context& c) const;
 };
 /// The mean of each of out_h x out_w nearly equal parts of a plane; 1 x 1 is global pooling.
 struct adaptive_avg_pool2d {
@@ -194,6 +196,7 @@ struct interpolate_grad {
     c.fresh(tensor_type{c.in(0).element, dims});
   }
   void relate(dim_context& c) const { detail::relate_planes(c); }
+  void gradient(gradient_context& c) const;
 };
 /// Images resized to out_h x out_w, nearest or bilinear.
 struct interpolate {
@@ -218,6 +221,19 @@ struct interpolate {
     c.give(0, c.emit(interpolate_grad{c.type(c.in(0)).dims, bilinear, align_corners}, {c.grad()}));
   }
 };
+
+// Means and interpolation are linear: the gradients of their gradients are they themselves.
+inline void avg_pool2d_grad::gradient(gradient_context& c) const {
+  c.give(0, c.emit(avg_pool2d{window, stride, padding, count_padding}, {c.grad()}));
+}
+inline void adaptive_avg_pool2d_grad::gradient(gradient_context& c) const {
+  auto const g = c.type(c.in(0)).dims;
+  c.give(0, c.emit(adaptive_avg_pool2d{g[2], g[3]}, {c.grad()}));
+}
+inline void interpolate_grad::gradient(gradient_context& c) const {
+  auto const g = c.type(c.in(0)).dims;
+  c.give(0, c.emit(interpolate{g[2], g[3], bilinear, align_corners}, {c.grad()}));
+}
 
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, max_pool2d const& op, kernel_arguments const& a) {

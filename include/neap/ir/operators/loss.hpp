@@ -145,6 +145,16 @@ struct mse_grad {
   void cut(cut_context const& c) {  // the mean's divisor stays
     if (elements == 0) elements = c.out[0].type.count();
   }
+  void gradient(gradient_context& c) const {  // of g (x - y) 2 / n
+    auto const n = std::max<std::int64_t>(1, elements == 0 ? c.type(c.in(1)).count() : elements);
+    value_id const h = detail::affine(c, c.grad(), 2 / static_cast<double>(n));
+    if (c.wants(0))
+      c.give(0, reduced_to(c, detail::product(c, h, detail::difference(c, c.in(1), c.in(2))), c.type(c.in(0)).dims));
+    if (!c.wants(1) && !c.wants(2)) return;
+    value_id const dx = detail::product(c, h, c.in(0));
+    if (c.wants(1)) c.give(1, dx);
+    if (c.wants(2)) c.give(2, c.emit(neg{}, {dx}));
+  }
 };
 /// x, y -> the mean of (x - y)^2, a scalar.
 struct mse {
@@ -189,6 +199,26 @@ struct binary_cross_entropy_grad {
     return std::array{field<&binary_cross_entropy_grad::of_probabilities>("of_probabilities")};
   }
   NEAP_SCALAR_FACETS(3, true)
+  void gradient(gradient_context& c) const {  // of g (sigmoid(x) - t), or g (x - t) / q, q = max(x (1 - x), 1e-12)
+    using detail::affine, detail::difference, detail::product;
+    value_id const h = c.grad(), x = c.in(1);
+    auto const give = [&](int i, value_id v) { c.give(i, reduced_to(c, v, c.type(c.in(i)).dims)); };
+    if (c.wants(0)) give(0, c.emit(*this, {h, x, c.in(2)}));
+    if (!c.wants(1) && !c.wants(2)) return;
+    value_id g = product(c, h, c.in(0));
+    if (!of_probabilities) {
+      if (c.wants(1)) give(1, c.emit(grad_of<sigmoid>{}, {g, c.emit(sigmoid{}, {x})}));
+    } else {
+      value_id const q = c.emit(clamp{1e-12}, {product(c, x, affine(c, x, -1, 1))});
+      g = c.emit(div{}, {g, q});
+      if (c.wants(1)) {
+        value_id const slope = c.emit(grad_of<clamp>{clamp{1e-12}}, {affine(c, x, -2, 1), q});  // of q
+        value_id const log_slope = c.emit(div{}, {product(c, difference(c, x, c.in(2)), slope), q});
+        give(1, product(c, g, affine(c, log_slope, -1, 1)));
+      }
+    }
+    if (c.wants(2)) give(2, c.emit(neg{}, {g}));
+  }
 };
 /// x, targets in [0, 1] -> -t log p - (1 - t) log(1 - p) of each element, where p is sigmoid(x), or x itself; then its
 /// logarithms are at least -100, and a p outside [0, 1] gives a NaN.

@@ -38,6 +38,7 @@ struct embedding_grad {
   bytes_t workspace(work_context const& c) const {
     return neap::embedding_backward_workspace(rows, c.in[1].type.count());
   }
+  void gradient(gradient_context& c) const;
 };
 /// table [rows, D], ids [...] -> [..., D].
 struct embedding {
@@ -64,6 +65,9 @@ struct embedding {
     if (c.wants(0)) c.give(0, c.emit(embedding_grad{c.type(c.in(0)).dims[0]}, {dense_rows(c, c.grad()), c.in(1)}));
   }
 };
+inline void embedding_grad::gradient(gradient_context& c) const {
+  if (c.wants(0)) c.give(0, c.emit(embedding{}, {dense_rows(c, c.grad()), c.in(1)}));
+}
 template <class Backend>
 void run(Backend& b, embedding const&, kernel_arguments const& a) {
   neap::embedding(b, a.out[0], a.in[0], a.in[1]);

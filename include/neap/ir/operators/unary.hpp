@@ -10,15 +10,29 @@
 //   };
 //   tensor const y = neap::apply(softsign{}, {x});
 //
-// It may have attributes: data members, named by attributes() and set by a constructor; the slope sees them too.
+// It may have attributes: data members, named by attributes() and set by a constructor; the slope sees them too. Gradients
+// of its gradient need the slope's own slope, told by ops: a function that gives g times it at v, where v is what the slope
+// reads,
+//
+//     value_id curve(gradient_context& c, value_id g, value_id v) const { ... }
+//
+// or  static constexpr bool straight = true  where it is 0.
 #pragma once
 
 #include <neap/backend/math.hpp>
-#include <neap/ir/operators/common.hpp>
+#include <neap/ir/operators/arithmetic.hpp>
 
 namespace neap::inline v0::op {
 
 namespace detail {
+/// v * scale + shift, for gradient rules.
+inline value_id affine(gradient_context& c, value_id v, double scale, double shift = 0);
+
+template <class F>
+concept has_curve = requires(F const& f, gradient_context& c, value_id v) { f.curve(c, v, v); };
+template <class F>
+concept is_straight = bool(F::straight);
+
 template <class F>
 constexpr bool slope_reads_result = [] {
   if constexpr (requires { F::slope_of_result; }) return bool{F::slope_of_result};
@@ -49,6 +63,15 @@ struct grad_of : scalar_function<2, true> {
   template <class T>
   NEAP_HD T operator()(T g, T v) const {
     return g * f.slope(v);
+  }
+  void gradient(gradient_context& c) const {
+    value_id const h = c.grad();
+    if (c.wants(0)) c.give(0, reduced_to(c, c.emit(*this, {h, c.in(1)}), c.type(c.in(0)).dims));
+    if (!c.wants(1)) return;
+    if constexpr (detail::has_curve<F>)
+      c.give(1, reduced_to(c, f.curve(c, detail::product(c, h, c.in(0)), c.in(1)), c.type(c.in(1)).dims));
+    else if constexpr (!detail::is_straight<F>)
+      throw error("no gradient of this gradient is known: " + std::string(F::name) + " tells no curve");
   }
 };
 
@@ -82,14 +105,6 @@ struct unary : scalar_function<1, true> {
   }
 };
 
-struct neg : scalar_function<1, false> {
-  static constexpr std::string_view name = "neg";
-  template <class T>
-  NEAP_HD T operator()(T x) const {
-    return -x;
-  }
-  void gradient(gradient_context& c) const { c.give(0, c.emit(neg{}, {c.grad()})); }
-};
 /// The slope of e^x is e^x: the gradient is g * y.
 struct exp : unary<exp> {
   static constexpr std::string_view name = "exp";
@@ -103,6 +118,7 @@ struct exp : unary<exp> {
   NEAP_HD T slope(T y) const {
     return y;
   }
+  value_id curve(gradient_context&, value_id g, value_id) const { return g; }
 };
 struct log : unary<log> {
   static constexpr std::string_view name = "log";
@@ -115,6 +131,9 @@ struct log : unary<log> {
   NEAP_HD T slope(T x) const {
     return T(1) / x;
   }
+  value_id curve(gradient_context& c, value_id g, value_id x) const {
+    return c.emit(neg{}, {c.emit(grad_of<log>{}, {c.emit(grad_of<log>{}, {g, x}), x})});
+  }
 };
 struct sqrt : unary<sqrt> {
   static constexpr std::string_view name = "sqrt";
@@ -126,6 +145,9 @@ struct sqrt : unary<sqrt> {
   template <class T>
   NEAP_HD T slope(T y) const {
     return T(0.5) / y;
+  }
+  value_id curve(gradient_context& c, value_id g, value_id y) const {
+    return detail::affine(c, c.emit(grad_of<sqrt>{}, {c.emit(grad_of<sqrt>{}, {g, y}), y}), -2);
   }
 };
 struct rsqrt : unary<rsqrt> {
@@ -140,6 +162,9 @@ struct rsqrt : unary<rsqrt> {
   NEAP_HD T slope(T y) const {
     return T(-0.5) * y * y * y;
   }
+  value_id curve(gradient_context& c, value_id g, value_id y) const {
+    return detail::affine(c, detail::product(c, g, detail::product(c, y, y)), -1.5);
+  }
 };
 struct reciprocal : unary<reciprocal> {
   static constexpr std::string_view name = "reciprocal";
@@ -152,10 +177,14 @@ struct reciprocal : unary<reciprocal> {
   NEAP_HD T slope(T y) const {
     return -y * y;
   }
+  value_id curve(gradient_context& c, value_id g, value_id y) const {
+    return detail::affine(c, detail::product(c, g, y), -2);
+  }
 };
 /// The slope at 0 is 0.
 struct abs : unary<abs> {
   static constexpr std::string_view name = "abs";
+  static constexpr bool straight = true;
   template <class T>
   NEAP_HD T operator()(T x) const {
     return math::abs(x);
@@ -175,6 +204,7 @@ struct square : unary<square> {
   NEAP_HD T slope(T x) const {
     return T(2) * x;
   }
+  value_id curve(gradient_context& c, value_id g, value_id) const { return detail::affine(c, g, 2); }
 };
 struct tanh : unary<tanh> {
   static constexpr std::string_view name = "tanh";
@@ -187,6 +217,9 @@ struct tanh : unary<tanh> {
   template <class T>
   NEAP_HD T slope(T y) const {
     return T(1) - y * y;
+  }
+  value_id curve(gradient_context& c, value_id g, value_id y) const {
+    return detail::affine(c, detail::product(c, g, y), -2);
   }
 };
 struct sigmoid : unary<sigmoid> {
@@ -201,11 +234,14 @@ struct sigmoid : unary<sigmoid> {
   NEAP_HD T slope(T y) const {
     return y * (T(1) - y);
   }
+  value_id curve(gradient_context& c, value_id g, value_id y) const {
+    return detail::product(c, g, detail::affine(c, y, -2, 1));
+  }
 };
 /// max(x, 0); a NaN stays one. The slope at 0 is 0.
 struct relu : unary<relu> {
   static constexpr std::string_view name = "relu";
-  static constexpr bool slope_of_result = true;
+  static constexpr bool slope_of_result = true, straight = true;
   template <class T>
   NEAP_HD T operator()(T x) const {
     return math::max(x, T(0));
@@ -226,6 +262,11 @@ struct silu : unary<silu> {
   NEAP_HD T slope(T x) const {
     return math::silu_slope(x);
   }
+  value_id curve(gradient_context& c, value_id g, value_id x) const {  // s (1 - s) (2 + x (1 - 2 s)), s = sigmoid(x)
+    value_id const s = c.emit(sigmoid{}, {x});
+    value_id const bend = detail::affine(c, detail::product(c, x, detail::affine(c, s, -2, 1)), 1, 2);
+    return detail::product(c, c.emit(grad_of<sigmoid>{}, {g, s}), bend);
+  }
 };
 struct erf : unary<erf> {
   static constexpr std::string_view name = "erf";
@@ -237,6 +278,9 @@ struct erf : unary<erf> {
   template <class T>
   NEAP_HD T slope(T x) const {
     return T(1.12837916709551257390) * math::exp(-x * x);
+  }
+  value_id curve(gradient_context& c, value_id g, value_id x) const {
+    return detail::affine(c, detail::product(c, c.emit(grad_of<erf>{}, {g, x}), x), -2);
   }
 };
 /// log(1 + e^x).
@@ -251,6 +295,9 @@ struct softplus : unary<softplus> {
   NEAP_HD T slope(T x) const {
     return math::sigmoid(x);
   }
+  value_id curve(gradient_context& c, value_id g, value_id x) const {
+    return c.emit(grad_of<sigmoid>{}, {g, c.emit(sigmoid{}, {x})});
+  }
 };
 struct sin : unary<sin> {
   static constexpr std::string_view name = "sin";
@@ -263,6 +310,9 @@ struct sin : unary<sin> {
   NEAP_HD T slope(T x) const {
     return math::cos(x);
   }
+  value_id curve(gradient_context& c, value_id g, value_id x) const {
+    return c.emit(neg{}, {detail::product(c, g, c.emit(sin{}, {x}))});
+  }
 };
 struct cos : unary<cos> {
   static constexpr std::string_view name = "cos";
@@ -274,6 +324,9 @@ struct cos : unary<cos> {
   template <class T>
   NEAP_HD T slope(T x) const {
     return -math::sin(x);
+  }
+  value_id curve(gradient_context& c, value_id g, value_id x) const {
+    return c.emit(neg{}, {detail::product(c, g, c.emit(cos{}, {x}))});
   }
 };
 
@@ -324,6 +377,7 @@ struct gelu_grad {
   bool tanh_form = false;
   static constexpr auto attributes() { return std::array{field<&gelu_grad::tanh_form>("tanh_form")}; }
   NEAP_SCALAR_FACETS(2, true)
+  void gradient(gradient_context& c) const;
 };
 /// x * Phi(x), or GPT-2's approximation of it by tanh.
 struct gelu {
@@ -395,6 +449,10 @@ struct leaky_relu_grad {
   NEAP_HD T operator()(T g, T v) const {
     return g * (T(slope) + T(v > T(0)) * (T(1) - T(slope)));
   }
+  void gradient(gradient_context& c) const {
+    value_id const h = c.grad();
+    if (c.wants(0)) c.give(0, reduced_to(c, c.emit(*this, {h, c.in(1)}), c.type(c.in(0)).dims));
+  }
 };
 /// x, or slope * x where x is negative. A slope of at least 0 lets the gradient read the result.
 struct leaky_relu {
@@ -455,6 +513,33 @@ struct mul_scalar {
 };
 
 namespace detail {
+inline value_id affine(gradient_context& c, value_id v, double scale, double shift) {
+  if (scale != 1) v = c.emit(mul_scalar{scale}, {v});
+  return shift == 0 ? v : c.emit(add_scalar{shift}, {v});
+}
+}  // namespace detail
+
+inline void gelu_grad::gradient(gradient_context& c) const {
+  using detail::affine, detail::difference, detail::product;
+  value_id const h = c.grad(), x = c.in(1);
+  if (c.wants(0)) c.give(0, reduced_to(c, c.emit(*this, {h, x}), c.type(c.in(0)).dims));
+  if (!c.wants(1)) return;
+  value_id const xx = c.emit(square{}, {x});
+  value_id curve{};
+  if (tanh_form) {  // (1 - t^2) (u' + x u'' / 2 - x t u'^2), where t = tanh(u), u = k (x + a x^3)
+    double const k = 0.79788456080286535588, a = 0.044715;
+    value_id const t = c.emit(tanh{}, {product(c, x, affine(c, xx, k * a, k))});
+    value_id const slope = affine(c, xx, 3 * k * a, k);
+    value_id const bent = product(c, product(c, x, t), c.emit(square{}, {slope}));
+    curve = c.emit(grad_of<tanh>{}, {difference(c, affine(c, xx, 6 * k * a, k), bent), t});
+  } else {  // (2 - x^2) e^(-x^2 / 2) / sqrt(2 pi)
+    value_id const bell = affine(c, c.emit(exp{}, {affine(c, xx, -0.5)}), 0.39894228040143267794);
+    curve = product(c, affine(c, xx, -1, 2), bell);
+  }
+  c.give(1, reduced_to(c, product(c, product(c, h, c.in(0)), curve), c.type(x).dims));
+}
+
+namespace detail {
 /// Whether an element type has this number: a floating type has all (rounded), others have whole ones in their range.
 inline bool has_number(dtype t, double x) {
   double const low = t == dtype::i64 ? -0x1p63 : t == dtype::i32 ? -0x1p31 : 0;
@@ -467,7 +552,7 @@ inline bool has_number(dtype t, double x) {
 /// bound is 0, so that the gradient reads the result.
 struct clamp {
   static constexpr std::string_view name = "clamp";
-  static constexpr bool slope_of_result = true;
+  static constexpr bool slope_of_result = true, straight = true;
   static constexpr double flops = 2;
   double low = -neap::detail::infinity_of<double>, high = neap::detail::infinity_of<double>;
   static constexpr auto attributes() { return std::array{field<&clamp::low>("low"), field<&clamp::high>("high")}; }
@@ -536,6 +621,13 @@ struct pow_scalar_grad {
   template <class T>
   NEAP_HD T operator()(T g, T x) const {
     return value == 0 ? T(0) : g * T(value) * detail::power(x, T(value - 1));  // 0 also where x^-1 is infinite
+  }
+  void gradient(gradient_context& c) const {
+    value_id const h = c.grad();
+    if (c.wants(0)) c.give(0, reduced_to(c, c.emit(*this, {h, c.in(1)}), c.type(c.in(0)).dims));
+    if (!c.wants(1) || value == 0 || value == 1) return;
+    value_id const curve = c.emit(pow_scalar_grad{value - 1}, {detail::product(c, h, c.in(0)), c.in(1)});
+    c.give(1, reduced_to(c, detail::affine(c, curve, value), c.type(c.in(1)).dims));
   }
 };
 /// x^value; a NaN for negative x if value is not whole.
