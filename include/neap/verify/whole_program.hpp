@@ -82,6 +82,11 @@ class whole_program {
     auto const origin = index(g_.origin(o));
     return origin < first_of_.size() ? first_of_[origin] : nothing<op_id>;
   }
+  /// A plan file says nothing of them: what the original does holds for its ops.
+  plain_vector<dim_link> links_of(op_id o) const {
+    auto const x = in_original(o);
+    return x != nothing<op_id> ? original_.links(x) : g_.links(o);
+  }
   /// An op that neither the original has nor is a part of anything.
   bool is_helper(op_id o) const {
     return g_.record(o).part == nothing<part_id> && in_original(o) == nothing<op_id> && g_.outputs(o).size() == 1;
@@ -318,11 +323,37 @@ class whole_program {
         return go(o, piece_of_[in[0]], whole);
       if (is_transfer(g_, o)) piece_of_[g_.output(o)] = piece_of_[in[0]];
     }
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      auto const whole = now(in[i]);
-      if (whole == nothing<value_id> || !(edit_.layout_of(whole) == g_.layout(in[i]))) return false;
-      if (whole != in[i]) edit_.set_input(o, i, whole);
+    std::vector<value_id> wholes;
+    for (auto v : in) {
+      wholes.push_back(now(v));
+      if (wholes.back() == nothing<value_id> || !(edit_.layout_of(wholes.back()) == g_.layout(v))) return false;
     }
+    if (lacks_links(o)) return give_links(o, wholes);
+    for (std::size_t i = 0; i < wholes.size(); ++i)
+      if (wholes[i] != in[i]) edit_.set_input(o, i, wholes[i]);
+    return true;
+  }
+  /// An op that came from a plan file and may be what others are shown to be parts of.
+  bool lacks_links(op_id o) const {
+    auto const x = in_original(o);
+    if (x == nothing<op_id> || !g_.as<op::opaque>(o) || !g_.links(o).empty() || original_.links(x).empty())
+      return false;
+    if (g_.inputs(o).size() != original_.inputs(x).size() || g_.outputs(o).size() != original_.outputs(x).size())
+      return false;
+    for (std::size_t i = 0; i < g_.inputs(o).size(); ++i)
+      if (!(g_.layout(g_.inputs(o)[i]) == original_.layout(original_.inputs(x)[i]))) return false;
+    for (auto v : g_.outputs(o))
+      if (g_.record(v).alias == alias_kind::update) return false;
+    return true;
+  }
+  bool give_links(op_id o, std::vector<value_id> const& in) {
+    auto const made = add_as_there(in_original(o), in);
+    if (made == nothing<op_id>) return false;
+    gone_[o] = true;
+    edit_.set_origin(made, g_.origin(o));
+    edit_.set_name(made, g_.name(o));
+    for (std::size_t j = 0; j < g_.outputs(o).size(); ++j)
+      now_[g_.outputs(o)[j]] = edit_.output(made, static_cast<int>(j));
     return true;
   }
   bool go(op_id o, op_id part, value_id whole) {
@@ -334,7 +365,7 @@ class whole_program {
   bool is_sum_of_means(value_id v) const {
     auto const o = g_.producer(v);
     if (piece_of_[v] == nothing<op_id> || o == nothing<op_id> || !g_.as<op::combine_into>(o)) return false;
-    for (auto const& l : g_.links(piece_of_[v]))
+    for (auto const& l : links_of(piece_of_[v]))
       if (l.output < 0 && l.how == combine::mean) return true;
     return false;
   }
