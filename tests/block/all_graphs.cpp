@@ -181,3 +181,30 @@ TEST_CASE("a forward program alone has blocks, too, and nothing backward") {
   CHECK(a.classes.size() < a.blocks.blocks.size());
   CHECK(to_text(p.program, a.blocks).find("block 0 of class 0") != std::string::npos);
 }
+
+TEST_CASE("what reads updated weights belongs to no forward block") {
+  for (bool metric : {false, true})
+    for (std::int64_t elements : {64, 1 << 20}) {
+      CAPTURE(metric);
+      CAPTURE(elements);
+      graph_editor edit{operator_table(standard_operators::facets)};
+      auto const t = tensor_layout::dense({dtype::f32, {elements}});
+      auto const add = [&](char const* name, std::vector<value_id> in, alias_kind alias) {
+        output_rule const rule[] = {{t, alias, alias == alias_kind::update ? 0 : -1}};
+        return edit.output(edit.add_opaque(name, {}, in, rule));
+      };
+      auto const w = edit.add_source_at(role::weight, t), x = edit.add_source_at(role::input, t),
+                 average = edit.add_source_at(role::buffer, t);
+      auto const y = add("y", {w, x}, alias_kind::fresh), loss = add("loss", {y}, alias_kind::fresh);
+      auto const g = add("g", {add("loss.g", {y}, alias_kind::fresh), x}, alias_kind::fresh);
+      auto const updated = add("update", {w, g}, alias_kind::update);
+      edit.keep(loss, role::loss);
+      if (metric) edit.keep(add("norm", {updated}, alias_kind::fresh), role::output);
+      else add("average", {average, updated}, alias_kind::update);
+      graph const made(std::move(edit).finish());
+      auto const a = make_all_graphs(made);
+      check_all(made, a);
+      CHECK(a.simplified.prologue.empty());
+      CHECK(a.basic.count(step_part::update) == 2);
+    }
+}

@@ -12,8 +12,8 @@
 namespace neap::inline v0 {
 
 /// The parts of a training step: `forward` leads to the loss (or, where there is none, to the outputs) or to no gradient
-/// at all, like running statistics; `update` writes weights and states, or goes on from what such an op makes beside them;
-/// the rest is `backward`.
+/// at all, like running statistics; `update` writes weights and states, or goes on from what such an op makes beside them,
+/// or reads what it has written and leads to no gradient, like averages of weights; the rest is `backward`.
 enum class step_part : std::uint8_t { forward, backward, update };
 inline constexpr std::size_t step_part_count = 3;
 
@@ -59,7 +59,7 @@ inline table<op_id, step_part> parts_of(op_graph const& g, schedule const& order
         auto const p = g.producer(v);
         if (p == nothing<op_id> || flow::stream(g, p) != op_stream::compute) continue;
         backward |= parts[p] == step_part::backward;
-        update |= parts[p] == step_part::update && !trains(v);
+        update |= parts[p] == step_part::update && (!trains(v) || !(leads[o] & to_gradient));
       }
       parts[o] = update ? step_part::update : backward ? step_part::backward : step_part::forward;
     }
