@@ -179,3 +179,25 @@ TEST_CASE("the inputs of an op already there may be given as they lie in the gra
   CHECK(sound(g));
   CHECK(g.uses(x).size() == 202);
 }
+
+TEST_CASE("a storage is updated 65535 times at most") {
+  tensor_layout const row = tensor_layout::dense({dtype::f32, {4}});
+  output_rule const updates[] = {{row, alias_kind::update, 0}}, makes[] = {{row, alias_kind::fresh, -1}};
+  auto const updated = [&](int times) {
+    graph_editor edit(toy_operators::facets);
+    auto v = edit.add_source_at(role::buffer, row);
+    for (int k = 0; k < times; ++k) {
+      if (k % 100 == 50) edit.add_opaque("read", {}, {&v, 1}, makes);
+      v = edit.output(edit.add_opaque("write", {}, {&v, 1}, updates));
+    }
+    return std::move(edit).finish();
+  };
+  auto const g = updated(0xffff);
+  REQUIRE(sound(g));
+  for (auto o : g.ops()) {
+    bool const follows = g.record(g.output(o)).alias == alias_kind::update && g.record(g.output(o)).version % 100 == 51;
+    REQUIRE(g.order_after(o).size() == follows);
+    if (follows) REQUIRE(index(g.order_after(o)[0]) + 1 == index(o));
+  }
+  CHECK_THROWS_WITH_AS(updated(0x10000), "graph: more than 65535 updates of one storage", error);
+}

@@ -346,9 +346,10 @@ class graph_editor final : public op_emitter {
       if (index(base) < g_.value_count()) {
         auto const& b = g_.values_[base];
         shared = b.storage;
-        version = static_cast<std::uint16_t>(b.version + (alias == alias_kind::update));
+        version = b.version;
         if (alias == alias_kind::update) {
-          if (index(shared) < g_.storage_count()) ++g_.storages_[shared].updates;
+          version = next(version);
+          if (index(shared) < g_.storage_count()) count_update(shared);
           order_changed_ = true;
         }
       } else {  // comes later (add_given): a place until then, so that every value has a storage
@@ -360,6 +361,12 @@ class graph_editor final : public op_emitter {
     g_.values_[v].version = version;
     g_.values_[v].name = name;
   }
+  /// Versions and updates are counted in 16 bits.
+  static std::uint16_t next(std::uint16_t n) {
+    if (n == 0xffff) throw error("graph: more than 65535 updates of one storage");
+    return static_cast<std::uint16_t>(n + 1);
+  }
+  void count_update(storage_id s) { g_.storages_[s].updates = next(g_.storages_[s].updates); }
   void take_arguments(std::span<value_id const> inputs) {
     arguments_.clear();
     arguments_.append(inputs.data(), inputs.size());
@@ -591,8 +598,8 @@ class graph_editor final : public op_emitter {
   value_id follow(value_id v, value_id base) {
     auto& r = g_.values_[v];
     r.storage = g_.values_[base].storage;
-    r.version = static_cast<std::uint16_t>(g_.values_[base].version + (r.alias == alias_kind::update));
-    g_.storages_[r.storage].updates += r.alias == alias_kind::update;
+    r.version = g_.values_[base].version;
+    if (r.alias == alias_kind::update) r.version = next(r.version), count_update(r.storage);
     return v;
   }
 
@@ -634,32 +641,40 @@ class graph_editor final : public op_emitter {
 
   /// For each op that updates a storage: who reads the version that it overwrites.
   NEAP_ONCE void derive_order() {
-    struct writer {
-      op_id op;
-      std::uint16_t version;  // the version it overwrites
-      std::uint32_t next;     // another writer of the storage, in this list
-    };
-    plain_vector<writer> writers;
-    plain_vector<std::uint32_t> of_storage;
+    plain_vector<std::uint32_t> first;  // where a storage's versions begin, in a list of all that are overwritten
     for (auto v : g_.values()) {
       auto const& r = g_.values_[v];
       if (r.alias != alias_kind::update) continue;
-      if (of_storage.empty()) of_storage.assign(g_.storage_count(), no_id);
-      auto& head = of_storage[index(r.storage)];
-      writers.push_back({r.producer, static_cast<std::uint16_t>(r.version - 1), head});
-      head = static_cast<std::uint32_t>(writers.size() - 1);
+      if (first.empty()) first.assign(g_.storage_count() + 1, 0);
+      auto& count = first[index(r.storage) + 1];
+      count = std::max<std::uint32_t>(count, r.version);
     }
-    if (writers.empty()) {
+    if (first.empty()) {
       g_.after_ = {};
       return;
+    }
+    for (std::size_t s = 1; s < first.size(); ++s) first[s] += first[s - 1];
+    struct writer {
+      op_id op;
+      std::uint32_t next;  // another writer of the version, in this list: verify() will refuse it
+    };
+    plain_vector<writer> writers;
+    plain_vector<std::uint32_t> of_version(first.back(), no_id);
+    for (auto v : g_.values()) {
+      auto const& r = g_.values_[v];
+      if (r.alias != alias_kind::update) continue;
+      auto& head = of_version[first[index(r.storage)] + r.version - 1];
+      writers.push_back({r.producer, head});
+      head = static_cast<std::uint32_t>(writers.size() - 1);
     }
     plain_vector<std::uint64_t> pairs;  // writer, reader
     for (auto v : g_.values()) {
       auto const& r = g_.values_[v];
-      for (auto w = of_storage[index(r.storage)]; w != no_id; w = writers[w].next)
-        if (writers[w].version == r.version)
-          for (auto const& u : g_.uses_[v])
-            if (u.op != writers[w].op) pairs.push_back(std::uint64_t{index(writers[w].op)} << 32 | index(u.op));
+      auto const at = first[index(r.storage)] + r.version;
+      if (at >= first[index(r.storage) + 1]) continue;
+      for (auto w = of_version[at]; w != no_id; w = writers[w].next)
+        for (auto const& u : g_.uses_[v])
+          if (u.op != writers[w].op) pairs.push_back(std::uint64_t{index(writers[w].op)} << 32 | index(u.op));
     }
     detail::sort_list(pairs);
     pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
