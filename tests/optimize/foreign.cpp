@@ -331,3 +331,38 @@ TEST_CASE("graphs that make no sense are refused with the place") {
           g.ops[2].in = {1};
         }) == "foreign graph: op 1 and op 2 both overwrite one version of storage 1");
 }
+
+TEST_CASE("what is given and overwritten unread counts from the beginning, for the owner's graph and for its image") {
+  engine::net g;  // op 0 makes 1 from what is given; op 1 overwrites that with 2; op 2 reads both
+  g.lies_in = {0, 1, 0, 2};
+  g.bytes = {64, 64, 64};
+  g.resident = {0, 0, 0};
+  g.swappable = {1, 1, 1};
+  g.ops.resize(3);
+  g.ops[0].in = {0}, g.ops[0].out = {1};
+  g.ops[1].out = {2}, g.ops[1].after = {0};
+  g.ops[2].in = {1, 2}, g.ops[2].out = {3};
+  g.kept = {3};
+  auto const found = optimize(g, rematerialize{}, limited(1, 5), engine_cost{});
+  auto const order = given_order{}(g);
+  auto const s = simulate(g, order, engine_cost{});
+  CHECK(s.peak_bytes == 192);
+  CHECK(found.original.peak_bytes == 192);
+  CHECK(found.placed.peak_bytes == 192);
+  for (auto const& b : make_plan(g, order, s).buffers)
+    if (b.storage == storage_id{0}) CHECK((b.first == 0 && b.last == 2));
+}
+
+TEST_CASE("an output whose sibling may not be put into an input's place is put there by nobody") {
+  engine::net g;  // op 0 makes 1 and 2 on one storage
+  g.lies_in = {0, 1, 1};
+  g.bytes = {64, 64};
+  g.resident = {0, 0};
+  g.swappable = {1, 1};
+  g.ops.emplace_back();
+  g.ops[0].in = {0}, g.ops[0].out = {1, 2}, g.ops[0].takeovers = {{0, 1}};
+  g.kept = {1, 2};
+  auto const found = optimize(g, rematerialize{}, limited(1, 5), engine_cost{});
+  CHECK(found.original.peak_bytes == 128);
+  CHECK(found.fits);
+}

@@ -1,5 +1,7 @@
 #include <neap/simulate/flow_facts.hpp>
 
+#include <neap/simulate/simulator.hpp>
+
 #include "../support/engine_net.hpp"
 #include "../support/random_graph.hpp"
 
@@ -103,7 +105,10 @@ void check_facts(flow_facts const& facts, G const& g, memory_options options) {
             continue;
           bool good = bytes(from) == bytes(to);
           for (std::size_t k = 0; k < in.size(); ++k)
-            good &= flow::storage(g, in[k]) != from || (in[k] == in[i] && k != i) || flow::may_take_over(g, o, k, j);
+            for (std::size_t l = 0; l < out.size(); ++l)
+              good &= flow::storage(g, in[k]) != from || (in[k] == in[i] && k != i) ||
+                      (std::derived_from<G, op_graph> ? l != j : flow::storage(g, out[l]) != to) ||
+                      flow::may_take_over(g, o, k, l);
           for (auto v : out) good &= flow::storage(g, v) != from;
           if (good) takeovers.emplace_back(from, to);
         }
@@ -185,4 +190,43 @@ TEST_CASE("a value that an op reads twice is taken over only where both argument
   CHECK(flow_facts(g, no_cost{}).takeovers().empty());
   g.ops[0].takeovers = {{0, 0}, {1, 0}};
   CHECK(!flow_facts(g, no_cost{}).takeovers().empty());
+}
+
+TEST_CASE("a storage that is given is there from the beginning, though it is overwritten unread") {
+  engine::net g;  // op 0 makes 1 from what is given; op 1 overwrites that with 2; op 2 reads both
+  g.lies_in = {0, 1, 0, 2};
+  g.bytes = {64, 64, 64};
+  g.resident = {0, 0, 0};
+  g.swappable = {1, 1, 1};
+  g.ops.resize(3);
+  g.ops[0].in = {0}, g.ops[0].out = {1};
+  g.ops[1].out = {2}, g.ops[1].after = {0};
+  g.ops[2].in = {1, 2}, g.ops[2].out = {3};
+  g.kept = {3};
+  flow_facts const facts(g, no_cost{});
+  CHECK(facts.maker(storage_id{0}) == nothing<op_id>);
+  CHECK(std::ranges::equal(facts.given_storages(), std::vector{storage_id{0}}));
+  CHECK(std::ranges::equal(facts.touches(op_id{1}), std::vector{storage_id{0}}));
+  CHECK(facts.makes(op_id{1}).empty());
+  auto const s = simulate(g, schedule{{op_id{0}, op_id{1}, op_id{2}}}, no_cost{});
+  CHECK(s.bytes_at == std::vector<bytes_t>{128, 128, 192});
+  CHECK(s.live[storage_id{0}] == live_range{0, 2});
+}
+
+TEST_CASE("of several outputs on one storage all must allow that it takes the place of an input") {
+  engine::net g;  // op 0 makes 1 and 2, both on one storage
+  g.lies_in = {0, 1, 1};
+  g.bytes = {64, 64};
+  g.resident = {0, 0};
+  g.swappable = {1, 1};
+  g.ops.emplace_back();
+  g.ops[0].in = {0}, g.ops[0].out = {1, 2};
+  for (engine::number j : {0u, 1u}) {
+    g.ops[0].takeovers = {{0, j}};
+    CHECK(flow_facts(g, no_cost{}).takeovers().empty());
+  }
+  g.ops[0].takeovers = {{0, 0}, {0, 1}};
+  auto const all = flow_facts(g, no_cost{});
+  REQUIRE(!all.takeovers().empty());
+  CHECK(all.takeovers()[0].from == storage_id{0});
 }

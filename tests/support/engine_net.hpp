@@ -151,14 +151,6 @@ inline net random_net(std::uint64_t seed, truth& t, options o = {}) {
       for (number i = 0; i < x.in.size(); ++i)
         for (number j = 0; j < x.out.size(); ++j)
           if (chance(40)) x.takeovers.emplace_back(i, j);
-      // Of two outputs on one storage: what one allows, the other does.
-      for (number j = 1; j < x.out.size(); ++j)
-        if (g.lies_in[x.out[j]] == g.lies_in[x.out[j - 1]]) {
-          std::erase_if(x.takeovers, [&](auto const& p) { return p.second == j; });
-          for (number i = 0; i < x.in.size(); ++i)
-            if (std::find(x.takeovers.begin(), x.takeovers.end(), std::pair{i, j - 1}) != x.takeovers.end())
-              x.takeovers.emplace_back(i, j);
-        }
     }
     if (me > 0 && chance(5)) x.after.push_back(below(me));
     g.ops.push_back(std::move(x));

@@ -188,6 +188,18 @@ template <class G, class In, class StorageIn, class StorageOut>
 void flow_facts::find_takeovers(G const& g, op_id like, op_id made_by, In&& in, StorageIn&& storage_in,
                                 StorageOut&& storage_out) {
   auto&& outs = flow::outputs(g, like);
+  // Of an output, with all others on its storage; of neap's graphs, the one that makes the storage speaks for them.
+  auto const allows = [&](std::size_t k, std::size_t j, [[maybe_unused]] storage_id to) {
+    bool all = flow::may_take_over(g, like, k, j);
+    if constexpr (!std::derived_from<G, op_graph>) {
+      std::size_t l = 0;
+      for (value_id other : outs) {
+        if (l != j && storage_out(other) == to) all = all && flow::may_take_over(g, like, k, l);
+        ++l;
+      }
+    }
+    return all;
+  };
   std::size_t j = 0;
   for (value_id out : outs) {
     storage_id const to = storage_out(out);
@@ -199,7 +211,7 @@ void flow_facts::find_takeovers(G const& g, op_id like, op_id made_by, In&& in, 
           bool all = true;
           std::size_t k = 0;
           for (value_id other : in) {  // another argument may look at the same storage in another way
-            if (storage_in(other) == from) all = all && flow::may_take_over(g, like, k, j);
+            if (storage_in(other) == from) all = all && allows(k, j, to);
             ++k;
           }
           for (value_id other : outs) all = all && storage_out(other) != from;  // not one that is written in place
@@ -224,6 +236,14 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
     if constexpr (knows_producers) return detail::traits_of<G>::producer(g, v);
     else return producer_[v];
   };
+  // Storages, not resident, that a value lies in which no op makes; empty if there are none.
+  table<storage_id, unsigned char> sourced;
+  if constexpr (!std::derived_from<G, op_graph>)  // whose ops read what they overwrite
+    for (auto v : id_range<value_id>(flow::value_count(g)))
+      if (auto const s = flow::storage(g, v); !is_resident(s) && producer(v) == nothing<op_id>) {
+        if (sourced.empty()) sourced.assign(storages_.size(), 0);
+        sourced[s] = 1;
+      }
   auto const edges = flow::edge_count(g);
   if (edges > no_id || op_count_ >= 1u << 30) throw error("simulate: more than 2^30 ops or 2^32 edges");
   if (edges > touches_.size()) touches_.resize_for_overwrite(edges), after_.resize_for_overwrite(edges);
@@ -259,6 +279,10 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
       by = std::max(by, me);
     }
     for (op_id b : flow::order_after(g, o)) after[waits++] = b;
+    if (!sourced.empty())
+      for (value_id v : flow::outputs(g, o))  // what is there and overwritten unread is not made
+        if (auto const s = flow::storage(g, v); sourced[s] && storages[index(s)].touched_by < me)
+          storages[index(s)].touched_by = me, touches[touched++] = s;
     auto const made = touched;
     for (value_id v : flow::outputs(g, o)) {
       auto const s = flow::storage(g, v);
