@@ -178,6 +178,14 @@ TEST_CASE("options stand in any order; what is no order of the graph is refused"
         "optimize: schedule: 15 positions for 16 ops");
   CHECK(message_of([&] { optimize_from(g, moves, unit_cost{}, good, std::span(&cut, 1), limited(0.9, 20)); }) ==
         "optimize: schedule: 15 positions for 16 ops");
+  for (bytes_t alignment : {bytes_t{0}, bytes_t{-1}, bytes_t{INT64_MAX}}) {
+    auto options = limited(0.9, 20);
+    options.memory.alignment = alignment;
+    auto const expected =
+        "memory_options: the alignment must be from 1 to 2^30 bytes, not " + std::to_string(alignment);
+    CHECK(message_of([&] { optimize(g, moves, options, unit_cost{}); }) == expected);
+    CHECK(message_of([&] { optimize_from(g, moves, unit_cost{}, good, {}, options); }) == expected);
+  }
 }
 
 TEST_CASE("a latency limit: less memory, never slower than allowed") {

@@ -117,3 +117,11 @@ TEST_CASE("a graph that cannot be copied is placed where it stands, in its own i
     }
   }
 }
+
+TEST_CASE("an alignment that is none is refused where addresses are given") {
+  auto const g = testing::random_graph(1);
+  auto const order = given_order{}(g);
+  auto const s = simulate(g, order, no_cost{});
+  for (bytes_t alignment : {bytes_t{0}, bytes_t{-64}, bytes_t{INT64_MAX}})
+    CHECK_THROWS_AS(make_plan(g, order, s, {.alignment = alignment}), error);
+}

@@ -1,5 +1,8 @@
 #include <neap/simulate/simulator.hpp>
 
+#include <neap/schedule/order.hpp>
+#include <neap/simulate/lower_bound.hpp>
+
 #include "../support/random_graph.hpp"
 #include "../support/random_order.hpp"
 
@@ -179,6 +182,19 @@ TEST_CASE("an order of no ops costs nothing, and what is resident is counted") {
   auto const s = simulate(g, schedule{}, no_cost{}, {.alignment = 64});
   CHECK(s.peak_bytes == 64);
   CHECK(s.latency == 0);
+}
+
+TEST_CASE("an alignment that is none is refused") {
+  auto const g = testing::random_graph(1);
+  auto const order = given_order{}(g);
+  for (bytes_t alignment : {bytes_t{0}, bytes_t{-64}, (bytes_t{1} << 30) + 1, bytes_t{INT64_MAX}}) {
+    auto const expected =
+        "memory_options: the alignment must be from 1 to 2^30 bytes, not " + std::to_string(alignment);
+    CHECK_THROWS_WITH_AS(simulate(g, order, no_cost{}, {.alignment = alignment}), expected.c_str(), error);
+    CHECK_THROWS_WITH_AS(peak_lower_bound(g, {.alignment = alignment}), expected.c_str(), error);
+  }
+  CHECK(simulate(g, order, no_cost{}, {.alignment = bytes_t{1} << 30}).peak_bytes % (bytes_t{1} << 30) == 0);
+  CHECK(simulate(g, order, no_cost{}, {.alignment = 1}).peak_bytes > 0);
 }
 
 TEST_CASE("a store frees at the first op that starts after it") {

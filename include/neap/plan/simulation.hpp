@@ -30,6 +30,7 @@
 #include <neap/core/units.hpp>
 #include <neap/plan/live_range.hpp>
 
+#include <string>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -39,6 +40,12 @@ struct memory_options {
   bool takeover = true;    // elementwise outputs may overwrite inputs that die
   friend bool operator==(memory_options, memory_options) = default;
 };
+
+/// Throws neap::error if the alignment is none: below 1 byte, or above 2^30.
+constexpr void check_options(memory_options o) {
+  if (o.alignment < 1 || o.alignment > bytes_t{1} << 30)
+    throw error("memory_options: the alignment must be from 1 to 2^30 bytes, not " + std::to_string(o.alignment));
+}
 
 struct simulation {
   bytes_t peak_bytes = 0;                    // resident included

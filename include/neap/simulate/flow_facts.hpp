@@ -55,7 +55,7 @@ class flow_facts {
     assign(g, cost, options);
   }
 
-  /// Learns another graph; keeps the memory of the tables. O(ops + edges).
+  /// Learns another graph; keeps the memory of the tables. Throws neap::error for an alignment that is none. O(ops + edges).
   template <dataflow_graph G, cost_model_for<G> C>
   void assign(G const& g, C const& cost, memory_options options = {});
 
@@ -310,6 +310,7 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
 
 template <dataflow_graph G, cost_model_for<G> C>
 void flow_facts::assign(G const& g, C const& cost, memory_options options) {
+  check_options(options);
   options_ = options;
   op_count_ = flow::op_count(g);
   assign_storages(g);
