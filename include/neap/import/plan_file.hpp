@@ -63,11 +63,11 @@ class plan_reader {
     p.arena_bytes = root_["arena_bytes"].integer(0);
     p.resident_bytes = root_["resident_bytes"].integer(0);
     p.lower_bound_bytes = root_["lower_bound_bytes"].integer(0);
-    p.latency = seconds(root_["latency_us"]);
+    p.latency = seconds(root_, "latency_us");
     if (root_.has("limits")) {
       auto const limits = root_["limits"];
       if (limits.has("memory_bytes")) out_.memory_limit_bytes = limits["memory_bytes"].integer(0);
-      if (limits.has("latency_us")) out_.latency_limit_seconds = seconds(limits["latency_us"]);
+      if (limits.has("latency_us")) out_.latency_limit_seconds = seconds(limits, "latency_us");
     }
     if (version > 1 && root_.has("durations")) out_.durations = durations_in(root_["durations"]);
     read_graph();
@@ -101,17 +101,27 @@ class plan_reader {
       x.flops_per_second[t] = place.number(0);
     }
     x.bytes_per_second = device["bandwidth_bytes_per_s"].number(0);
-    x.launch = device["launch_us"].microseconds();
+    for (auto const* key : {"launch_us", "link_latency_us"}) device[key].microseconds();  // not too long
+    x.launch = seconds(device, "launch_us");
     x.half_flops = device["half_saturation_flops"].number(0);
     x.half_bytes = device["half_saturation_bytes"].number(0);
     x.to_host_bytes_per_second = device["link_bytes_per_s"]["to_host"].number(0);
     x.to_device_bytes_per_second = device["link_bytes_per_s"]["to_device"].number(0);
-    x.link_latency = device["link_latency_us"].microseconds();
+    x.link_latency = seconds(device, "link_latency_us");
     auto const free_ops = device["free_ops"];
     for (std::size_t i = 0; i < free_ops.size(); ++i) x.free_ops.push_back(free_ops[i].text());
     return d;
   }
-  static seconds_t seconds(json_place const& microseconds) { return microseconds.number(0) * 1e-6; }
+  /// A member in microseconds, or the one beside it that says the seconds to the bit.
+  static seconds_t seconds(json_place const& j, std::string key) {
+    auto const t = j[key.c_str()].number(0) * 1e-6;
+    if (key.ends_with("_us")) key.resize(key.size() - 3);
+    key += "_s";
+    if (!j.has(key.c_str())) return t;
+    auto const exactly = j[key.c_str()];
+    exactly.require(std::abs(exactly.number(0) - t) <= 1e-12 * t, "is not the time in microseconds");
+    return exactly.number(0);
+  }
   static digest fingerprint(json_place const& j) {
     auto const d = from_hex(j.text());
     if (!d) j.fail("must be 32 hexadecimal digits");
@@ -326,8 +336,8 @@ class plan_reader {
       plan_step s;
       s.op = id_at<op_id>(u32(j["node"], p.graph.op_count()));
       s.stream = static_cast<op_stream>(u32(j["stream"], 3));
-      s.start = seconds(j["start"]);
-      s.end = seconds(j["end"]);
+      s.start = seconds(j, "start");
+      s.end = seconds(j, "end");
       if (j.has("workspace")) {
         s.workspace_bytes = j["workspace"].integer(0);
         s.workspace_offset = j["workspace_offset"].integer(0);
@@ -342,7 +352,7 @@ class plan_reader {
         origin.fail(transfer ? "must be -1: a transfer or a wait is no op of the original"
                              : "must be an op of the original");
       auto const took = root_["nodes"][index(s.op)]["latency_us"];
-      if (std::abs(seconds(took) - (s.end - s.start)) > 1e-9 * s.end + 1e-15)
+      if (std::abs(took.number(0) * 1e-6 - (s.end - s.start)) > 1e-9 * s.end + 1e-15)
         took.fail("is not the time from start to end of steps[" + std::to_string(i) + "]");
       p.steps.push_back(s);
     }

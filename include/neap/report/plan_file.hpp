@@ -20,7 +20,8 @@
 //
 // Version 2 had no parts. Version 1 had no durations and no details either, and its fingerprint took no account of details.
 //
-// Numbers read back as they were, to the bit; attributes that are not finite are the texts "inf", "-inf", "nan", "-nan".
+// Numbers read back as they were, to the bit: a time in microseconds that does not say its seconds so is followed by them,
+// `latency_us` by `latency_s`, `start` by `start_s`, and files without those are read as they stand. Attributes that are not finite are the texts "inf", "-inf", "nan", "-nan".
 #pragma once
 
 #include <neap/core/json_text.hpp>
@@ -62,6 +63,17 @@ inline std::string json_number(double x) {
   std::snprintf(text, sizeof text, "%.17g", x);
   return text;
 }
+/// A member that is a time in microseconds; where no such number reads back as the seconds, another one that says them:
+/// start: start_s, latency_us: latency_s.
+inline std::string json_time(std::string key, seconds_t t) {
+  auto us = t * 1e6;
+  for (auto x : {std::nextafter(us, 0.0), std::nextafter(us, HUGE_VAL)})
+    if (us * 1e-6 != t && x * 1e-6 == t) us = x;
+  auto s = "\"" + key + "\":" + json_number(us);
+  if (us * 1e-6 == t || !std::isfinite(us)) return s;
+  if (key.ends_with("_us")) key.resize(key.size() - 3);
+  return s + ",\"" + key + "_s\":" + json_number(t);
+}
 inline std::string json_list(extents const& e) { return to_string(e); }
 
 /// Number and count of a part, behind those of the part that it is cut from, if any.
@@ -90,12 +102,12 @@ inline std::string json_durations(duration_source const& d) {
   for (auto const& name : x.free_ops) free_ops += (free_ops.empty() ? "" : ",") + json_text(name);
   return "{" + (d.table ? "\"table\":\"" + to_hex(*d.table) + "\"," : std::string()) +
          "\"given\":" + (d.given ? "true" : "false") + ",\"device\":{\"flops_per_s\":{" + rates +
-         "},\"bandwidth_bytes_per_s\":" + json_number(x.bytes_per_second) +
-         ",\"launch_us\":" + json_number(x.launch * 1e6) + ",\"half_saturation_flops\":" + json_number(x.half_flops) +
+         "},\"bandwidth_bytes_per_s\":" + json_number(x.bytes_per_second) + "," + json_time("launch_us", x.launch) +
+         ",\"half_saturation_flops\":" + json_number(x.half_flops) +
          ",\"half_saturation_bytes\":" + json_number(x.half_bytes) +
          ",\"link_bytes_per_s\":{\"to_host\":" + json_number(x.to_host_bytes_per_second) +
-         ",\"to_device\":" + json_number(x.to_device_bytes_per_second) +
-         "},\"link_latency_us\":" + json_number(x.link_latency * 1e6) + ",\"free_ops\":[" + free_ops + "]}}";
+         ",\"to_device\":" + json_number(x.to_device_bytes_per_second) + "}," +
+         json_time("link_latency_us", x.link_latency) + ",\"free_ops\":[" + free_ops + "]}}";
 }
 
 }  // namespace detail
@@ -122,14 +134,14 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
                   ",\"takeover\":" + (p.options.takeover ? "true" : "false") + "},\n";
   s += "\"peak_bytes\":" + std::to_string(p.peak_bytes) + ",\"arena_bytes\":" + std::to_string(p.arena_bytes) +
        ",\"resident_bytes\":" + std::to_string(p.resident_bytes) +
-       ",\"lower_bound_bytes\":" + std::to_string(p.lower_bound_bytes) +
-       ",\"latency_us\":" + json_number(p.latency * 1e6) + ",\n";
+       ",\"lower_bound_bytes\":" + std::to_string(p.lower_bound_bytes) + "," +
+       detail::json_time("latency_us", p.latency) + ",\n";
   if (from.memory_limit_bytes >= 0 || from.latency_limit_seconds >= 0) {
     bool const memory = from.memory_limit_bytes >= 0, latency = from.latency_limit_seconds >= 0;
     s += std::string("\"limits\":{") +
          (memory ? "\"memory_bytes\":" + std::to_string(from.memory_limit_bytes) : std::string()) +
          (memory && latency ? "," : "") +
-         (latency ? "\"latency_us\":" + json_number(from.latency_limit_seconds * 1e6) : std::string()) + "},\n";
+         (latency ? detail::json_time("latency_us", from.latency_limit_seconds) : std::string()) + "},\n";
   }
   if (from.durations) s += "\"durations\":" + detail::json_durations(*from.durations) + ",\n";
   auto const rows = [&](char const* key, std::size_t n, auto&& row_text) {
@@ -233,7 +245,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
     char const* const kind[] = {"compute", "store", "load"};
     std::string t = "{\"kind\":\"" + std::string(kind[static_cast<int>(x.stream)]) +
                     "\",\"node\":" + std::to_string(i) + ",\"stream\":" + std::to_string(static_cast<int>(x.stream)) +
-                    ",\"start\":" + json_number(x.start * 1e6) + ",\"end\":" + json_number(x.end * 1e6);
+                    "," + detail::json_time("start", x.start) + "," + detail::json_time("end", x.end);
     if (x.workspace_bytes)
       t += ",\"workspace\":" + std::to_string(x.workspace_bytes) +
            ",\"workspace_offset\":" + std::to_string(x.workspace_offset);
