@@ -34,12 +34,13 @@ neap::chain_sequence without_recomputation(neap::chain_profile const& chain) {
   return sequence;
 }
 
-/// Slots, or with a point or at most 1 a ratio of the peak without recomputation.
-neap::slots_t slots_of(std::string const& text, neap::slots_t peak) {
+/// Slots beside the chain's input, or with a point or at most 1 a ratio of the peak without recomputation: both peaks count
+/// the input.
+neap::slots_t slots_of(std::string const& text, neap::slots_t peak, neap::slots_t input) {
   auto const q = parse_quantity(text);
   if (q && q->unit.empty()) {
     if (q->number <= 1 || text.find('.') != text.npos) {
-      if (q->number <= 100) return static_cast<neap::slots_t>(q->number * static_cast<double>(peak));
+      if (q->number <= 100) return static_cast<neap::slots_t>(q->number * static_cast<double>(peak)) - input;
     } else if (q->number == std::floor(q->number)) {
       return static_cast<neap::slots_t>(q->number);
     }
@@ -96,14 +97,14 @@ int run(checkpoint_options const& o) {
   auto const given = value_or_refuse(neap::io::read_chain(o.chain));
   auto const& chain = given.profile;
   auto const plain = value_or_refuse(neap::simulate(chain, without_recomputation(chain)));
-  auto const limit = slots_of(o.limit, plain.peak);
+  auto const limit = slots_of(o.limit, plain.peak, chain.input(0));
   check_outputs({{"CHAIN", o.chain}}, {{"--out", o.out}, {"--front", o.front}});
   neap::rotor_options how;
   how.limits = o.limits == "exact" ? neap::chain_limits::exact : neap::chain_limits::peer;
 
   auto const begin = std::chrono::steady_clock::now();
   auto const coarse = neap::in_slots(chain, o.slot);
-  auto const coarse_limit = limit / o.slot;
+  auto const coarse_limit = limit < 0 ? -1 : limit / o.slot;
   bool const rounded = o.slot > 1 && how.limits == neap::chain_limits::exact;
   auto const solved =
       rounded ? solve_in_slots(coarse, coarse_limit, how) : neap::rotor::solve(coarse, coarse_limit, how);
@@ -161,7 +162,7 @@ int run(checkpoint_options const& o) {
   }
   if (!feasible)
     complain(o.chain + ": no plan " + (o.slot > 1 ? "in slots of " + std::to_string(o.slot) + " " : std::string()) +
-             "fits: the limit is " + std::to_string(limit) + " slots" +
+             "fits: the limit is " + (limit < 0 ? "below the chain's input" : std::to_string(limit) + " slots") +
              (least >= 0 ? ", the least that suffices is " + std::to_string(least) : ""));
   return feasible ? fine : no_plan_fits;
 }
@@ -174,7 +175,8 @@ void add_checkpoint(CLI::App& app, int& exit) {
   command->add_option("CHAIN", o->chain, "JSON: blocks with options, as Rockmate's chains")->required();
   command
       ->add_option("--memory-limit", o->limit,
-                   "in the file's slots, the chain's input not counted; or a ratio of the peak without recomputation")
+                   "in the file's slots, the chain's input not counted; or a ratio of the peak without recomputation, "
+                   "the input counted in both")
       ->required();
   command
       ->add_option("--limits", o->limits,

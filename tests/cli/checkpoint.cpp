@@ -44,11 +44,36 @@ TEST_CASE("checkpoint: the plan of a chain, as JSON") {
     CHECK(losses == 1);
     CHECK(backwards == 50);
   }
-  // A ratio is one of the peak without recomputation.
+  // A ratio is one of the peak without recomputation, which counts the input.
   auto const ratio = checkpoint(file, {"--memory-limit", "0.25", "--json"}).object();
-  CHECK(ratio["memory_limit"] == 377);
+  CHECK(ratio["memory_limit"] == 377 - ratio["input"].get<long long>());
+  CHECK(ratio["peak"] <= 377);
   auto const whole = checkpoint(file, {"--memory-limit", "1", "--json"}).object()["time"].get<double>();
   CHECK(std::abs(whole - ratio["norecompute_time"].get<double>()) < 1e-9 * whole);
+}
+
+TEST_CASE("checkpoint: a ratio counts the chain's input on both sides") {
+  scratch const at;
+  auto const file = at / "large_input.json";
+  write_bytes(file, R"({"ln": 3, "nb_sol": [1, 1, 1, 1], "cw": [40, 10, 10, 10, 0], "ff_fw": [1, 1, 1, 0],
+    "ff_fwd_tmp": [0, 0, 0, 0], "fw": [[1], [1], [1], [0]], "bw": [[1], [1], [1], [0]],
+    "fwd_tmp": [[0], [0], [0], [0]], "bwd_tmp": [[0], [0], [0], [0]], "cbw": [[], [60], [60], [60], [0]]})");
+  auto const whole = checkpoint(file, {"--memory-limit", "1", "--json"}).object();
+  auto const peak = whole["norecompute_peak"].get<double>(), input = whole["input"].get<double>();
+  CHECK(input == 40);
+  CHECK(whole["peak"] == peak);
+  std::size_t feasible = 0;
+  for (auto const* ratio : {"0.99", "0.9", "0.8", "0.7", "0.6", "0.5", "0.3", "0"})
+    for (auto const* slot : {"1", "7"}) {
+      auto const j = checkpoint(file, {"--memory-limit", ratio, "--slot", slot, "--json"}).object();
+      feasible += j["feasible"].get<bool>();
+      if (j["feasible"].get<bool>()) CHECK(j["peak"].get<double>() <= std::stod(ratio) * peak);
+      if (std::stod(ratio) * peak < input) CHECK(j["feasible"] == false);
+    }
+  CHECK(feasible > 5);
+  auto const none = checkpoint(file, {"--memory-limit", "0.1"});
+  CHECK(none.code == 1);
+  CHECK(none.err.find("the limit is below the chain's input") != none.err.npos);
 }
 
 TEST_CASE("checkpoint: the table for people, the sequence and the front in files") {
