@@ -28,6 +28,7 @@ struct allocate_options {
   neap::bytes_t alignment = 64;
   std::string takeover = "on";
   std::optional<std::int64_t> at_once;
+  std::string of_graphs;  // an option given that bears on graphs alone
   std::string problem, capacity, algorithm = "best", budget = "10s", out, picture, fragmentation;
   unsigned threads = 1;
   bool json = false;
@@ -96,6 +97,8 @@ problem_file read_problem(allocate_options const& o) {
   if (first != text.npos && text[first] == '{') return records_of(o, text);
   if (o.algorithm == "multi-stream" || o.at_once)
     throw refused{o.problem + ": what may run at once is known of graphs only, not of records"};
+  if (!o.of_graphs.empty())
+    throw refused{o.of_graphs + ": says how a graph is read, and " + o.problem + " is a list of records"};
   auto file = neap::read_minimalloc_csv(text);
   if (!file) throw refused{o.problem + ": " + file.message()};
   std::unordered_set<std::string_view> seen;
@@ -212,8 +215,10 @@ void add_allocate(CLI::App& app, int& exit) {
   command->add_option("--picture", o->picture, "SVG: the records over time and address");
   command->add_option("--fragmentation", o->fragmentation, "CSV by moment: in use, highest byte, free below it");
   command->add_flag("--json", o->json, "one JSON object");
-  command->callback([o, &exit] {
+  command->callback([o, command, &exit] {
     o->graph.path = o->problem;
+    for (auto const* name : {"--alignment", "--takeover", "--optimizer", "--gradients", "--magis-memory", "--losses"})
+      if (command->count(name)) o->of_graphs = name;
     exit = run(*o);
   });
 }

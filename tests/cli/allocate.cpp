@@ -91,6 +91,17 @@ TEST_CASE("allocate: capacities that hold, that are proved not to, that the algo
   naive.check_line();
 }
 
+TEST_CASE("allocate: options that say how a graph is read are refused with a list of records") {
+  problem const p(small);
+  for (std::vector<std::string> const& more : {std::vector<std::string>{"--alignment", "64"},
+                                               {"--takeover", "off"},
+                                               {"--optimizer"},
+                                               {"--gradients", "used-up"},
+                                               {"--magis-memory", "aliased"},
+                                               {"--losses", "whole"}})
+    CHECK(p.solve(more).refusal().find(more[0] + ": says how a graph is read") != std::string::npos);
+}
+
 TEST_CASE("allocate: the table for people") {
   auto const a = problem(small).solve();
   CHECK(a.code == 0);

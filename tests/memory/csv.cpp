@@ -42,6 +42,30 @@ TEST_CASE("a solution has the offsets") {
   CHECK(write_minimalloc_csv(*file, &plan) == "id,lower,upper,size,offset\na,0,2,4,0\nb,1,3,6,4\n");
 }
 
+TEST_CASE("what is written is read back, or refused") {
+  auto const told = [](usage_record const& r, std::string id) {
+    allocation_file const file{{"first", std::move(id)}, {usage_record{.lower = 0, .upper = 9, .size = 8}, r}, {}};
+    try {
+      auto const again = read_minimalloc_csv(write_minimalloc_csv(file));
+      REQUIRE_MESSAGE(again.ok(), again.message());
+      CHECK(again->records == file.records);
+      CHECK(again->ids == file.ids);
+    } catch (error const& e) { return std::string(e.what()); }
+    return std::string();
+  };
+  usage_record const plain{.lower = 1, .upper = 4, .size = 8};
+  for (auto const* id : {"a", "", "a b", "a;b", "\"a\"", "id"}) CHECK(told(plain, id) == "");
+  for (auto const* id : {"a,b", "a\nb", " a", "a\t", "a\r"})
+    CHECK(told(plain, id) == "csv: record 1 has a name with a comma, an end of a line, or blanks around it");
+  auto other = plain;
+  other.gaps = {{1, 2, 5, 5}, {2, 3, 0, 0}, {3, 4, 0, 8}};
+  CHECK(told(other, "a") == "");
+  other = plain, other.group = 1;
+  CHECK(told(other, "a") == "csv: record 1 is of a group or a pool, for which the form has no column");
+  other = plain, other.pool = 0;
+  CHECK(told(other, "a") == "csv: record 1 is of a group or a pool, for which the form has no column");
+}
+
 TEST_CASE("what is wrong is told with its line") {
   auto const told = [](char const* text) { return read_minimalloc_csv(text).message(); };
   CHECK(told("") == "line 0: no header");

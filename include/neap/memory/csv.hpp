@@ -161,9 +161,22 @@ inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
 }
 
 /// Writes the file, with offsets if a plan with offsets is given (the form of MiniMalloc's solutions). Only the columns
-/// that some record needs are written. Reading it back gives equal records.
+/// that some record needs are written. Reading it back gives equal names and records, but for the offsets of a plan.
+/// Throws neap::error for what the form has no words for: records of a group or a pool, names with a comma, an end of a
+/// line, or blanks around them.
 inline std::string write_minimalloc_csv(allocation_file const& file, memory_plan const* plan = nullptr) {
   bool aligned = false, gapped = false, fixed = false;
+  auto const refuse = [](std::size_t i, char const* why) {
+    throw error("csv: record " + std::to_string(i) + " " + why);
+  };
+  for (std::size_t i = 0; i < file.records.size(); ++i) {
+    auto const& r = file.records[i];
+    if (r.group != -1 || r.pool != -1) refuse(i, "is of a group or a pool, for which the form has no column");
+    if (i >= file.ids.size()) continue;
+    std::string_view const id = file.ids[i];
+    if (id.find_first_of(",\n") != id.npos || id != detail::trimmed(id))
+      refuse(i, "has a name with a comma, an end of a line, or blanks around it");
+  }
   for (auto const& r : file.records)
     aligned |= r.alignment != 1, gapped |= !r.gaps.empty(), fixed |= r.offset != any_offset;
   bool const placed = plan != nullptr && has_offsets(*plan);
@@ -184,7 +197,7 @@ inline std::string write_minimalloc_csv(allocation_file const& file, memory_plan
         live_gap const& g = r.gaps[k];
         if (k > 0) out += ' ';
         (((out += std::to_string(g.lower)) += '-')) += std::to_string(g.upper);
-        if (g.window_lower < g.window_upper)
+        if (g.window_lower != 0 || g.window_upper != 0)
           ((((out += '@') += std::to_string(g.window_lower)) += ':')) += std::to_string(g.window_upper);
       }
     }
