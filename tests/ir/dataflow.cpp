@@ -16,6 +16,7 @@ namespace {
 struct model {};      // says all that is required
 struct near_miss {};  // all but the bytes
 struct stranger {};   // no traits at all
+struct numbered {};   // ids of values are plain numbers
 }  // namespace
 
 template <>
@@ -37,8 +38,19 @@ struct neap::graph_traits<near_miss> {
   static std::vector<value_id> outputs(near_miss const&, op_id) { return {}; }
   static storage_id storage(near_miss const&, value_id) { return {}; }
 };
+template <>
+struct neap::graph_traits<numbered> {
+  static std::size_t op_count(numbered const&) { return 0; }
+  static std::size_t value_count(numbered const&) { return 0; }
+  static std::size_t storage_count(numbered const&) { return 0; }
+  static std::vector<std::uint32_t> inputs(numbered const&, op_id) { return {}; }
+  static std::vector<value_id> outputs(numbered const&, op_id) { return {}; }
+  static storage_id storage(numbered const&, value_id) { return {}; }
+  static bytes_t bytes(numbered const&, storage_id) { return 0; }
+};
 
 static_assert(dataflow_graph<model>);
+static_assert(!dataflow_graph<numbered>);
 static_assert(!dataflow_graph<near_miss>);
 static_assert(!dataflow_graph<stranger>);
 static_assert(dataflow_graph<op_graph> && dataflow_graph<testing::toy_graph>);

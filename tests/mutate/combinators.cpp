@@ -55,7 +55,21 @@ struct not_a_mutator {
   int operator()(candidate<no_graph> const&) const { return 3; }
 };
 
+/// What it yields would be applied without leave to be impossible.
+struct yields_no_mutations {
+  struct certain : number<1> {
+    friend bool operator==(certain, certain) = default;
+    edited<no_graph> apply(candidate<no_graph> const&) const { return {}; }
+  };
+  struct stream {
+    std::optional<certain> next() { return std::nullopt; }
+  };
+  stream operator()(candidate<no_graph> const&) const { return {}; }
+};
+
 static_assert(mutation_for<number<1>, no_graph>);
+static_assert(mutation_stream<yields_no_mutations::stream> && !mutator_for<yields_no_mutations, no_graph>);
+static_assert(mutator_for<decltype(chain(counter<1>{}, counter<2>{})), no_graph>);
 static_assert(mutator_for<counter<1>, no_graph>);
 static_assert(!mutator_for<not_a_mutator, no_graph>);
 static_assert(!mutation_for<int, no_graph>);

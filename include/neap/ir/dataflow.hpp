@@ -142,14 +142,82 @@ concept has_counts = requires(G const& g) {
 };
 template <class G>
 concept has_edges = requires(G const& g, op_id o) {
-  traits_of<G>::inputs(g, o).begin();
-  traits_of<G>::outputs(g, o).begin();
+  { *traits_of<G>::inputs(g, o).begin() } -> std::convertible_to<value_id>;
+  { *traits_of<G>::outputs(g, o).begin() } -> std::convertible_to<value_id>;
 };
 template <class G>
 concept has_storages = requires(G const& g, value_id v, storage_id s) {
   { traits_of<G>::storage(g, v) } -> std::same_as<storage_id>;
   { traits_of<G>::bytes(g, s) } -> std::convertible_to<bytes_t>;
 };
+
+/// An optional trait that is there and cannot be called would be taken for one that is not there: it is told instead.
+template <class G>
+constexpr bool optional_traits_fit() {
+  using traits = traits_of<G>;
+  static_assert(
+      !requires { &traits::is_resident; } || requires(G const& g, storage_id s) { traits::is_resident(g, s); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static bool is_resident(G const&, neap::storage_id)");
+  static_assert(
+      !requires { &traits::kept; } || requires(G const& g) { traits::kept(g); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static auto kept(G const&)");
+  static_assert(
+      !requires { &traits::order_after; } || requires(G const& g, op_id o) { traits::order_after(g, o); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static auto order_after(G const&, neap::op_id)");
+  static_assert(
+      !requires { &traits::is_view; } || requires(G const& g, op_id o) { traits::is_view(g, o); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static bool is_view(G const&, neap::op_id)");
+  static_assert(
+      !requires { &traits::is_recomputable; } || requires(G const& g, op_id o) { traits::is_recomputable(g, o); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static bool is_recomputable(G const&, neap::op_id)");
+  static_assert(
+      !requires { &traits::is_swappable; } || requires(G const& g, storage_id s) { traits::is_swappable(g, s); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static bool is_swappable(G const&, neap::storage_id)");
+  static_assert(
+      !requires { &traits::may_take_over; } ||
+          requires(G const& g, op_id o, std::size_t i) { traits::may_take_over(g, o, i, i); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static bool may_take_over(G const&, neap::op_id, std::size_t, std::size_t)");
+  static_assert(
+      !requires { &traits::takes_over; } || requires(G const& g, op_id o) { traits::takes_over(g, o); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static bool takes_over(G const&, neap::op_id)");
+  static_assert(
+      !requires { &traits::producer; } || requires(G const& g, value_id v) { traits::producer(g, v); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static neap::op_id producer(G const&, neap::value_id)");
+  static_assert(
+      !requires { &traits::edge_count; } || requires(G const& g) { traits::edge_count(g); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static std::size_t edge_count(G const&)");
+  static_assert(
+      !requires { &traits::workspace; } || requires(G const& g, op_id o) { traits::workspace(g, o); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static neap::bytes_t workspace(G const&, neap::op_id)");
+  static_assert(
+      !requires { &traits::cost; } || requires(G const& g, op_id o) { traits::cost(g, o); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static neap::work cost(G const&, neap::op_id)");
+  static_assert(
+      !requires { &traits::seconds; } || requires(G const& g, op_id o) { traits::seconds(g, o); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static double seconds(G const&, neap::op_id)");
+  static_assert(
+      !requires { &traits::stream; } || requires(G const& g, op_id o) { traits::stream(g, o); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static neap::op_stream stream(G const&, neap::op_id)");
+  static_assert(
+      !requires { &traits::name; } || requires(G const& g, op_id o) { traits::name(g, o); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static std::string_view name(G const&, neap::op_id)");
+  return true;
+}
 }  // namespace detail
 
 /// A graph that can be scheduled, simulated and placed.
@@ -162,6 +230,7 @@ concept dataflow_graph = detail::has_counts<G> && detail::has_edges<G> && detail
 namespace flow {
 template <class G>
 std::size_t op_count(G const& g) {
+  static_assert(detail::optional_traits_fit<G>());  // asked of every graph
   return detail::traits_of<G>::op_count(g);
 }
 template <class G>

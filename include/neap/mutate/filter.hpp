@@ -33,8 +33,17 @@ struct filtered {
   Keep keep;
   template <class G>
   constexpr auto operator()(candidate<G> const& c) const {
-    if constexpr (detail::check_leaf<M, G>()) return detail::filter_stream<G, stream_of<M, G>, Keep>(leaf(c), keep, c);
-    else return detail::no_stream{};
+    if constexpr (detail::check_leaf<M, G>()) {
+      using mutation = mutation_of<stream_of<M, G>>;
+      constexpr bool asks = std::is_invocable_r_v<bool, Keep&, mutation&, candidate<G> const&>;
+      static_assert(asks,
+                    "neap: filter takes a predicate  bool(Mutation const&, neap::candidate<G> const&)  of what "
+                    "the mutator before it yields");
+      if constexpr (asks) return detail::filter_stream<G, stream_of<M, G>, Keep>(leaf(c), keep, c);
+      else return detail::no_stream{};
+    } else {
+      return detail::no_stream{};
+    }
   }
 };
 

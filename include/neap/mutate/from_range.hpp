@@ -25,6 +25,11 @@ class range_stream {
   R range_;
   std::optional<decltype(std::declval<R&>().begin())> at_;
 };
+template <class F, class G>
+concept makes_range = requires(F const& make, candidate<G> const& c, std::remove_cvref_t<decltype(make(c))>& range) {
+  *range.begin();
+  { range.begin() == range.end() } -> std::convertible_to<bool>;
+};
 }  // namespace detail
 
 template <class F>
@@ -32,7 +37,12 @@ struct ranged {
   F make;
   template <class G>
   auto operator()(candidate<G> const& c) const {
-    return detail::range_stream<std::remove_cvref_t<decltype(make(c))>>(make(c));
+    static_assert(detail::makes_range<F, G>,
+                  "neap: from_range takes a function of a  neap::candidate<G> const&  that gives a range of mutations, "
+                  "with begin() and end()");
+    if constexpr (detail::makes_range<F, G>)
+      return detail::range_stream<std::remove_cvref_t<decltype(make(c))>>(make(c));
+    else return detail::no_stream{};
   }
 };
 

@@ -56,12 +56,26 @@ concept mutation_stream = requires(S& s) {
 template <mutation_stream S>
 using mutation_of = typename std::remove_cvref_t<decltype(std::declval<S&>().next())>::value_type;
 
-/// A mutator of candidates over G: from a candidate to a stream.
-/// Promise: equal candidates give equal streams; making the stream is cheap.
+namespace detail {
+/// A mutation, or a variant of mutations.
 template <class M, class G>
-concept mutator_for = std::copy_constructible<M> && requires(M const& m, candidate<G> const& c) {
+constexpr bool is_mutation = mutation_for<M, G>;
+template <class... M, class G>
+constexpr bool is_mutation<std::variant<M...>, G> = (mutation_for<M, G> && ...);
+
+template <class M, class G>
+concept gives_stream = std::copy_constructible<M> && requires(M const& m, candidate<G> const& c) {
   { m(c) } -> mutation_stream;
 };
+template <class M, class G>
+concept yields_mutations =
+    requires(M const& m, candidate<G> const& c) { requires is_mutation<mutation_of<decltype(m(c))>, G>; };
+}  // namespace detail
+
+/// A mutator of candidates over G: from a candidate to a stream of mutations.
+/// Promise: equal candidates give equal streams; making the stream is cheap.
+template <class M, class G>
+concept mutator_for = detail::gives_stream<M, G> && detail::yields_mutations<M, G>;
 
 /// The stream a mutator gives for candidates over G.
 template <class M, class G>
@@ -122,9 +136,13 @@ constexpr Sum widen(M&& m) {
 /// Asked of every leaf of a combinator, so that a bad one is named where it stands; whether it is a mutator.
 template <class M, class G>
 constexpr bool check_leaf() {
-  static_assert(mutator_for<M, G>,
+  static_assert(gives_stream<M, G>,
                 "neap: this leaf of a pipeline is not a mutator: it lacks  auto operator()(neap::candidate<G> const&) "
                 "const  returning a stream with  std::optional<Mutation> next()");
+  static_assert(!gives_stream<M, G> || yields_mutations<M, G>,
+                "neap: what this leaf of a pipeline yields is no mutation, a regular type with  "
+                "std::optional<neap::edited<G>> apply(neap::candidate<G> const&) const  and  std::string "
+                "describe(neap::candidate<G> const&) const");
   return mutator_for<M, G>;
 }
 /// In place of the stream of a pipeline with a bad leaf: the leaf's message is the first then, and the only one.

@@ -66,16 +66,22 @@ constexpr bool is_foreign_graph() {
                   "storage(G const&, neap::value_id), static neap::bytes_t bytes(G const&, "
                   "neap::storage_id)");
   }
+  if constexpr (adapted) static_assert(optional_traits_fit<G>());
   return adapted && dataflow_graph<G>;
 }
 
 /// Asked of the mutators before anything is built.
 template <class Moves>
 constexpr bool moves_foreign() {
-  static_assert(mutator_for<Moves, foreign_graph>,
+  static_assert(gives_stream<Moves, foreign_graph>,
                 "neap: a mutator of a foreign graph works on its image: it lacks  auto operator()"
                 "(neap::candidate<neap::foreign_graph> const&) const  returning a stream with  std::optional<Mutation> "
                 "next()");
+  static_assert(!gives_stream<Moves, foreign_graph> || yields_mutations<Moves, foreign_graph>,
+                "neap: what this mutator yields is no mutation of a foreign graph's image, a regular type with  "
+                "std::optional<neap::edited<neap::foreign_graph>> "
+                "apply(neap::candidate<neap::foreign_graph> const&) const  and  std::string "
+                "describe(neap::candidate<neap::foreign_graph> const&) const");
   return mutator_for<Moves, foreign_graph>;
 }
 

@@ -43,6 +43,13 @@ struct latency_limit {
   double ratio = -1;
 
   constexpr latency_limit() = default;
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  constexpr explicit latency_limit(T) {
+    static_assert(!std::is_arithmetic_v<T>,
+                  "neap: a latency limit is latency_limit::in_seconds(0.25), or so many times what the step takes "
+                  "without a plan, latency_limit::of_original(1.1)");
+  }
   static constexpr latency_limit in_seconds(seconds_t s) {
     latency_limit l;
     l.seconds = s > 0 ? s : 0;
