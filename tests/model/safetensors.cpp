@@ -154,7 +154,7 @@ TEST_CASE("damaged files: each fault one line with the file, and the tensor wher
         path + ": tensor \"w\" has truth values other than 0 and 1");
   CHECK(message(file_of("\"dtype\":\"BOOL\",\"shape\":[2],\"data_offsets\":[0,2]", std::string("\1\0", 2))) == "");
   CHECK(message(file_of("\"dtype\":\"U8\",\"shape\":[4294967296,4294967296,0],\"data_offsets\":[0,0]", "")) ==
-        path + ": tensor \"w\": size overflows 64 bits");
+        path + ": tensor \"w\": no tensor can be u8[4294967296,4294967296,0]: its size overflows 64 bits");
   CHECK(read_safetensors(at / "none").message() == at / "none" + ": cannot be read: No such file or directory");
   CHECK(read_safetensors(at.folder.string()).message() == at.folder.string() + ": cannot be read: it is a folder");
   CHECK(read_safetensors("/dev/zero").message() == "/dev/zero: cannot be read: it is no regular file");

@@ -29,8 +29,26 @@ class slow_plan_checker {
   using json = nlohmann::json;
   slow_plan_checker(graph const& original, json const& plan) : g_(original), j_(plan) {}
 
+  /// A time that is told in seconds besides is the one in microseconds.
+  static void same_times(json const& j) {
+    if (j.is_array())
+      for (auto const& x : j) same_times(x);
+    if (!j.is_object()) return;
+    for (auto const& [key, x] : j.items()) {
+      same_times(x);
+      if (!key.ends_with("_s") || !x.is_number()) continue;
+      auto const base = key.substr(0, key.size() - 2);
+      for (auto const& name : {base, base + "_us"})
+        if (j.contains(name) && j.at(name).is_number()) {
+          double const us = j.at(name).get<double>();
+          if (!(std::abs(1e6 * x.get<double>() - us) <= 1e-12 * us)) throw wrong{key + ": another time"};
+        }
+    }
+  }
+
   std::string run() {
     try {
+      same_times(j_);
       run_original();
       header();
       tables();

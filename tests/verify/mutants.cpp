@@ -97,11 +97,12 @@ void times_again(json& plan) {
       if (w.at(0) == i && w.at(1).get<std::size_t>() < i) start = std::max(start, ended.at(w.at(1).get<std::size_t>()));
     double const takes = duration(plan, node), end = start + takes;
     node.at("latency_us") = takes, s.at("start") = start, s.at("end") = end;
+    node.erase("latency_s"), s.erase("start_s"), s.erase("end_s");
     ended.push_back(end);
     free[stream] = end;
     latency = std::max(latency, end);
   }
-  plan.at("latency_us") = latency;
+  plan.at("latency_us") = latency, plan.erase("latency_s");
 }
 /// First and last steps of buffers, from who touches their storage and who waits.
 void lives_again(json& plan) {
