@@ -2,12 +2,14 @@
 // graph's own latencies. One CSV row a point; every plan is verified.
 //
 //   bench_graph_limits [--seconds S] [--iterations N] [--swap BYTES_PER_SECOND] [--fission] [--free-joins] [--beam K]
-//                      GRAPH...
+//                      [--takeover] GRAPH...
 //
 // S: time budget of a point (default 30); N: candidates judged at most, for figures that do not depend on the machine.
 // With --fission ops run in parts too, and mean losses are read apart for it; ratios are to the graph as it stands in the
 // file all the same. --free-joins: what joins parts takes no time, as MAGIS counts. --beam: K candidates are expanded a
-// round, as in MAGIS, in place of dives. MAGIS's nets have its device, and its limits.
+// round, as in MAGIS, in place of dives. --takeover: results may take over the bytes of what their op reads last, and places
+// are multiples of 64 bytes, as is the default of plans; limits and ratios are to the graph counted plainly all the same.
+// MAGIS's nets have its device, and its limits.
 //
 // kind "memory": the limit is on memory and latency_ratio is what counts; "latency": the other way round.
 #include <neap/import/graph_file.hpp>
@@ -43,7 +45,6 @@ struct problem {
 
 bool report(problem const& p, char const* kind, double limit, search_options options, moves_t const& moves) {
   auto const& g = p.graph;
-  options.memory = {.alignment = 1, .takeover = false};
   auto const part = [&](double whole) { return limit * whole; };
   if (kind[0] == 'm')
     options.memory_at_most = memory_limit(static_cast<bytes_t>(part(static_cast<double>(p.plain.peak_bytes))));
@@ -71,6 +72,7 @@ int main(int count, char** arguments) {
   bool parts = false, free_joins = false;
   search_options options;
   options.time = time_budget(std::chrono::seconds(30));
+  options.memory = {.alignment = 1, .takeover = false};
   std::vector<std::string> files;
   for (int i = 1; i < count; ++i) {
     std::string const a = arguments[i];
@@ -83,12 +85,13 @@ int main(int count, char** arguments) {
       options.strategy = beam{.width = static_cast<std::size_t>(std::atoll(arguments[++i]))};
     else if (a == "--fission") parts = true;
     else if (a == "--free-joins") free_joins = true;
+    else if (a == "--takeover") options.memory = {};
     else files.push_back(a);
   }
   if (files.empty())
     return std::fprintf(stderr,
                         "usage: bench_graph_limits [--seconds S] [--iterations N] [--swap RATE] [--fission] "
-                        "[--free-joins] [--beam K] GRAPH...\n"),
+                        "[--free-joins] [--beam K] [--takeover] GRAPH...\n"),
            2;
   moves_t moves = link > 0 ? moves_t(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)))
                            : moves_t(rematerialize{} | truncate(32));
