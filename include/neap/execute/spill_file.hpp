@@ -71,19 +71,10 @@ class spill_file {
   /// Starts reading a slot into memory.
   ticket load(std::size_t slot, void* to) { return issue(transfers_, {slot, to, false}); }
   /// Returns when the request is done; throws neap::error if it, or another that was done by then, failed.
-  NEAP_ONCE void wait(ticket t) {
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return transfers_.finished >= t; });
-    if (!failure_.empty()) throw error(failure_);
-  }
+  void wait(ticket t) { wait_for(transfers_, t); }
   /// Writes a slot from memory in idle moments; wait_saved() as wait() for the others, and before they go on.
   ticket save(std::size_t slot, void const* from) { return issue(saves_, {slot, const_cast<void*>(from), true}); }
-  NEAP_ONCE void wait_saved(ticket t) {
-    std::unique_lock lock(mutex_);
-    urgent_ = std::max(urgent_, t);
-    done_.wait(lock, [&] { return saves_.finished >= t; });
-    if (!failure_.empty()) throw error(failure_);
-  }
+  void wait_saved(ticket t) { wait_for(saves_, t); }
   /// Waits for all requests, forgets a failure: ready for another step.
   NEAP_ONCE void settle() {
     std::unique_lock lock(mutex_);
@@ -107,8 +98,9 @@ class spill_file {
 
   struct queue {
     plain_vector<request> ring{};
-    ticket issued = 0, finished = 0;
+    ticket issued = 0, finished = 0, awaited = 0;  // the last request of each kind
     bool idle() const { return finished == issued; }
+    bool is_awaited() const { return finished < std::min(awaited, issued); }
   };
 
   NEAP_ONCE ticket issue(queue& q, request r) {
@@ -121,12 +113,19 @@ class spill_file {
     return t;
   }
 
+  NEAP_ONCE void wait_for(queue& q, ticket t) {
+    std::unique_lock lock(mutex_);
+    q.awaited = std::max(q.awaited, t);
+    done_.wait(lock, [&] { return q.finished >= t; });
+    if (!failure_.empty()) throw error(failure_);
+  }
+
   NEAP_ONCE void work() {
     for (;;) {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [&] { return closing_ || !transfers_.idle() || !saves_.idle(); });
       if (transfers_.idle() && saves_.idle()) return;  // closing
-      auto& q = transfers_.idle() || saves_.finished < std::min(urgent_, saves_.issued) ? saves_ : transfers_;
+      auto& q = transfers_.idle() || saves_.is_awaited() ? saves_ : transfers_;
       request const r = q.ring[q.finished % q.ring.size()];
       bool const failed_before = !failure_.empty();
       lock.unlock();
@@ -197,7 +196,6 @@ class spill_file {
   int file_ = -1;
   plain_vector<slot_state> slots_;
   queue transfers_, saves_;
-  ticket urgent_ = 0;  // the last save that somebody waits, or has waited, for
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   bool closing_ = false;
