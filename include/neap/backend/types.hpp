@@ -100,6 +100,14 @@ constexpr dtype computed_in(dtype t) { return t == dtype::f64 ? dtype::f64 : dty
               ": cast it, or set_element(model, dtype::f32)");
 }
 
+/// f(T{}) for kernels that compute in these types alone.
+template <class F>
+auto with_f32_or_f64(std::string_view what, dtype t, F&& f) {
+  if (t == dtype::f32) return f(float{});
+  if (t == dtype::f64) return f(double{});
+  refuse_on_host(what, t);
+}
+
 /// The dtype of a C++ element type.
 template <class T>
 inline constexpr dtype dtype_of = std::is_same_v<T, double>         ? dtype::f64

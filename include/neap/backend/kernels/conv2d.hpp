@@ -846,14 +846,6 @@ inline taps_shape taps_backward(conv2d_extents const& e, conv2d_options const& o
   return taps_shape::backward(backward_sizes(e), e.kh, o.padding[0], o.padding[1]);
 }
 
-// f(T{}) for the element types that convolutions compute in.
-template <class F>
-auto with_f32_or_f64(char const* what, dtype t, F&& f) {
-  if (t == dtype::f32) return f(float{});
-  if (t == dtype::f64) return f(double{});
-  refuse_on_host(what, t);
-}
-
 inline void check_conv2d(char const* what, tensor_ref const& x, tensor_ref const& w, tensor_ref const& y,
                          conv2d_options const& o) {
   if (conv2d_shape(x.dims, w.dims, o) != y.dims)
@@ -872,7 +864,7 @@ inline bytes_t conv2d_workspace(shape const& x, shape const& w, conv2d_options c
   bytes_t const tiled = detail::suits_winograd(e, o, winograd, element) ? winograd.workspace(threads)
                         : detail::suits_taps(detail::taps_use::forward, e, o, taps, element) ? taps.workspace(threads)
                                                                                              : 0;
-  return detail::with_f32_or_f64("conv2d", element, [&](auto zero) -> bytes_t {
+  return with_f32_or_f64("conv2d", element, [&](auto zero) -> bytes_t {
     auto const c = detail::conv2d_forward<decltype(zero)>(e, o, false);
     return std::max({tiled, c.weight_bytes() + c.offset_bytes() + threads * c.scratch_bytes(),
                      detail::correlation_product::workspace(c.h, c.w, e.n, e.cg, e.og, element, threads)});
@@ -897,7 +889,7 @@ void conv2d(Backend& backend, tensor_ref const& x, tensor_ref const& w, tensor_r
         backend, {w.as<float const>(), w.strides[0], w.strides[1], w.strides[2], w.strides[3]}, bias.as<float const>(),
         bias.rank() ? bias.strides[0] : 0, x, y, workspace);
 #endif
-  detail::with_f32_or_f64("conv2d", x.element, [&](auto zero) {
+  with_f32_or_f64("conv2d", x.element, [&](auto zero) {
     using T = decltype(zero);
     auto const c = detail::conv2d_forward<T>(e, o, detail::dense_planes(x));
 #if defined(NEAP_GEMM_TILES)
@@ -924,7 +916,7 @@ inline bytes_t conv2d_input_gradient_workspace(shape const& x, shape const& w, c
   auto const e = detail::conv2d_extents::of(x, w, o);
   auto const winograd = detail::winograd_backward(e, o);
   auto const taps = detail::taps_backward(e, o);
-  return detail::with_f32_or_f64("conv2d_input_gradient", element, [&](auto zero) -> bytes_t {
+  return with_f32_or_f64("conv2d_input_gradient", element, [&](auto zero) -> bytes_t {
     bytes_t most = detail::suits_winograd(e, o, winograd, element) ? winograd.workspace(threads)
                    : detail::suits_taps(detail::taps_use::input_gradient, e, o, taps, element) ? taps.workspace(threads)
                                                                                                : 0;
@@ -956,7 +948,7 @@ void conv2d_input_gradient(Backend& backend, tensor_ref const& dy, tensor_ref co
         backend, {w.as<float const>(), w.strides[1], w.strides[0], w.strides[2], w.strides[3]}, nullptr, 0, dy, dx,
         workspace);
 #endif
-  detail::with_f32_or_f64("conv2d_input_gradient", dx.element, [&](auto zero) {
+  with_f32_or_f64("conv2d_input_gradient", dx.element, [&](auto zero) {
     using T = decltype(zero);
     auto* const at = static_cast<std::byte*>(workspace);
     for (std::int64_t i = 0; i < o.stride[0]; ++i)
@@ -991,7 +983,7 @@ inline bytes_t conv2d_weight_gradient_workspace(shape const& x, shape const& w, 
   if (auto const taps = detail::taps_forward(e, o);
       detail::suits_taps(detail::taps_use::weight_gradient, e, o, taps, element))
     product = std::max(product, taps.gradient_workspace(threads));
-  return detail::with_f32_or_f64("conv2d_weight_gradient", element, [&](auto zero) -> bytes_t {
+  return with_f32_or_f64("conv2d_weight_gradient", element, [&](auto zero) -> bytes_t {
     return std::max(product, detail::weight_gradient<decltype(zero)>(e, o).workspace(threads));
   });
 }
@@ -1011,7 +1003,7 @@ void conv2d_weight_gradient(Backend& backend, tensor_ref const& x, tensor_ref co
   if (detail::weight_product::suits(e, o, x.element) && dw.is_dense())
     return detail::weight_product(e, o).run(backend, x, dy, dw, accumulate, workspace);
 #endif
-  detail::with_f32_or_f64("conv2d_weight_gradient", x.element, [&](auto zero) {
+  with_f32_or_f64("conv2d_weight_gradient", x.element, [&](auto zero) {
     detail::weight_gradient<decltype(zero)>(e, o).run(backend, x, dy, dw, accumulate, workspace);
   });
 }
@@ -1021,7 +1013,7 @@ template <std::same_as<host_backend> Backend>
 void conv2d_bias_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& db, bool accumulate = false) {
   if (dy.rank() != 4 || db.rank() != 1 || db.dims[0] != dy.dims[1] || db.element != dy.element)
     throw error("conv2d_bias_gradient: " + to_string(dy.dims) + " does not reduce to " + to_string(db.dims));
-  detail::with_f32_or_f64("conv2d_bias_gradient", dy.element, [&](auto zero) {
+  with_f32_or_f64("conv2d_bias_gradient", dy.element, [&](auto zero) {
     using T = decltype(zero);
     bool const dense = detail::dense_planes(dy);
     std::int64_t const plane = dy.dims[2] * dy.dims[3];

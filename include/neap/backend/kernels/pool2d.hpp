@@ -69,14 +69,6 @@ struct adaptive_axis {
   }
 };
 
-// f(T{}) for what pooling and interpolation compute in.
-template <class F>
-void with_image_type(char const* what, dtype t, F&& f) {
-  if (t == dtype::f32) return f(float{});
-  if (t == dtype::f64) return f(double{});
-  refuse_on_host(what, t);
-}
-
 inline void check_pool(char const* what, tensor_ref const& x, tensor_ref const& y, shape const& want) {
   if (y.dims != want)
     throw error(std::string(what) + ": " + to_string(y.dims) + " is not the pooled shape of " + to_string(x.dims));
@@ -268,7 +260,7 @@ template <std::same_as<host_backend> Backend>
 void max_pool2d(Backend& backend, tensor_ref const& x, tensor_ref const& y, tensor_ref const& place,
                 pool2d_options const& o) {
   detail::check_pool("max_pool2d", x, y, pool2d_shape(x.dims, o));
-  detail::with_image_type("max_pool2d", x.element, [&](auto zero) {
+  with_f32_or_f64("max_pool2d", x.element, [&](auto zero) {
     using T = decltype(zero);
     detail::with_place_type("max_pool2d", place, y.dims, o, [&](auto tap) {
       detail::each_plane(backend, y.dims, x.dims[2] * x.dims[3], [&](std::int64_t n, std::int64_t c) {
@@ -283,7 +275,7 @@ template <std::same_as<host_backend> Backend>
 void max_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& place, tensor_ref const& dx,
                          pool2d_options const& o) {
   detail::check_pool("max_pool2d_gradient", dx, dy, pool2d_shape(dx.dims, o));
-  detail::with_image_type("max_pool2d_gradient", dx.element, [&](auto zero) {
+  with_f32_or_f64("max_pool2d_gradient", dx.element, [&](auto zero) {
     using T = decltype(zero);
     detail::with_place_type("max_pool2d_gradient", place, dy.dims, o, [&](auto tap) {
       using P = decltype(tap);
@@ -310,7 +302,7 @@ void max_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor_ref cons
 template <std::same_as<host_backend> Backend>
 void avg_pool2d(Backend& backend, tensor_ref const& x, tensor_ref const& y, pool2d_options const& o) {
   detail::check_pool("avg_pool2d", x, y, pool2d_shape(x.dims, o));
-  detail::with_image_type("avg_pool2d", x.element, [&](auto zero) {
+  with_f32_or_f64("avg_pool2d", x.element, [&](auto zero) {
     detail::average_forward<decltype(zero)>(backend, x, y, detail::pool_axis(x.dims, o, 0),
                                             detail::pool_axis(x.dims, o, 1));
   });
@@ -319,7 +311,7 @@ void avg_pool2d(Backend& backend, tensor_ref const& x, tensor_ref const& y, pool
 template <std::same_as<host_backend> Backend>
 void avg_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& dx, pool2d_options const& o) {
   detail::check_pool("avg_pool2d_gradient", dx, dy, pool2d_shape(dx.dims, o));
-  detail::with_image_type("avg_pool2d_gradient", dx.element, [&](auto zero) {
+  with_f32_or_f64("avg_pool2d_gradient", dx.element, [&](auto zero) {
     detail::average_backward<decltype(zero)>(backend, dy, dx, detail::pool_axis(dx.dims, o, 0),
                                              detail::pool_axis(dx.dims, o, 1));
   });
@@ -329,7 +321,7 @@ void avg_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor_ref cons
 template <std::same_as<host_backend> Backend>
 void adaptive_avg_pool2d(Backend& backend, tensor_ref const& x, tensor_ref const& y) {
   detail::check_pool("adaptive_avg_pool2d", x, y, detail::adaptive_shape(x, y));
-  detail::with_image_type("adaptive_avg_pool2d", x.element, [&](auto zero) {
+  with_f32_or_f64("adaptive_avg_pool2d", x.element, [&](auto zero) {
     detail::average_forward<decltype(zero)>(backend, x, y, detail::adaptive_axis{x.dims[2], y.dims[2]},
                                             detail::adaptive_axis{x.dims[3], y.dims[3]});
   });
@@ -338,7 +330,7 @@ void adaptive_avg_pool2d(Backend& backend, tensor_ref const& x, tensor_ref const
 template <std::same_as<host_backend> Backend>
 void adaptive_avg_pool2d_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& dx) {
   detail::check_pool("adaptive_avg_pool2d_gradient", dx, dy, detail::adaptive_shape(dx, dy));
-  detail::with_image_type("adaptive_avg_pool2d_gradient", dx.element, [&](auto zero) {
+  with_f32_or_f64("adaptive_avg_pool2d_gradient", dx.element, [&](auto zero) {
     detail::average_backward<decltype(zero)>(backend, dy, dx, detail::adaptive_axis{dx.dims[2], dy.dims[2]},
                                              detail::adaptive_axis{dx.dims[3], dy.dims[3]});
   });
