@@ -46,7 +46,7 @@ inline void refuse_other_keys(neap::io::json_place const& j, std::initializer_li
 inline neap::roofline read_device(std::string const& path) {
   auto const text = value_or_refuse(neap::io::read_file(path));
   auto const document = value_or_refuse(neap::io::parse_json(text, path));
-  neap::io::json_place const j(document, path + ": ");
+  neap::io::json_place const j(document, path);
   j.require(j.is_object(), "must be an object");
   refuse_other_keys(j, {"name", "flops_per_s", "bandwidth_bytes_per_s", "launch_us", "half_saturation_flops",
                         "link_bytes_per_s", "link_latency_us", "free_ops"});

@@ -9,21 +9,23 @@ namespace neap::inline v0::detail {
 
 /// In quotes, with escapes for what cannot stand there: one line, whatever the text holds.
 inline std::string json_text(std::string_view s) {
-  std::string out = "\"";
-  for (char c : s) {
-    auto const u = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (u < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", u);
-      out += code;
-    } else {
-      out += c;
-    }
+  std::string out;
+  out.reserve(s.size() + 2);
+  out += '"';
+  std::size_t plain = 0;  // from here on nothing is written yet
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    auto const u = static_cast<unsigned char>(s[i]);
+    if (u >= 0x20 && u != '"' && u != '\\') continue;
+    out.append(s, plain, i - plain);
+    plain = i + 1;
+    out += '\\';
+    char code[8];
+    if (u < 0x20) std::snprintf(code, sizeof code, "u%04x", u), out += code;
+    else out += s[i];
   }
-  return out + "\"";
+  out.append(s, plain);
+  out += '"';
+  return out;
 }
 
 }  // namespace neap::inline v0::detail

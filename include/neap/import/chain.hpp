@@ -79,7 +79,7 @@ inline result<imported_chain> parse_chain(std::string const& text, std::string c
   auto document = parse_json(text, path);
   if (!document) return failure{document.message()};
   try {
-    auto chain = detail::read_chain({*document, path + ": "});
+    auto chain = detail::read_chain({*document, path});
     if (auto const good = check(chain.profile); !good) return failure{path + ": " + good.message()};
     return chain;
   } catch (std::exception const& e) { return refusal(path, e); }

@@ -7,6 +7,7 @@
 #include <neap/core/units.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <exception>
@@ -34,14 +35,22 @@ inline failure refusal(std::string const& file, std::exception const& why) {
   return {what.starts_with(in_line(file)) ? what : file + ": " + what};
 }
 
-/// A place in a document. Accessors throw neap::error with the place where the document is not as they say; readers of
-/// whole files turn that into a result.
+/// A place in a document, which is there longer, as the name of its file is. Accessors throw neap::error with the place
+/// where the document is not as they say; readers of whole files turn that into a result. A place is put into words only
+/// then: going there costs nothing but the search for the member.
 class json_place {
  public:
-  json_place(nlohmann::json const& j, std::string where) : j_(&j), where_(std::move(where)) {}
+  json_place(nlohmann::json const& document, std::string const& file) : j_(&document), file_(&file) {}
+  json_place(nlohmann::json const& document, std::string&& file) = delete;
 
   [[noreturn]] void fail(std::string const& what) const {
-    throw error(where_ + (where_.ends_with(": ") ? "" : ": ") + in_line(what));
+    std::string where = *file_ + ": ";
+    for (int i = 0; i < depth_; ++i) {
+      auto const& s = path_[static_cast<std::size_t>(i)];
+      if (s.member) (where += i > 0 ? "." : "") += *s.member;
+      else where += "[" + std::to_string(s.row) + "]";
+    }
+    throw error(where + (depth_ > 0 ? ": " : "") + in_line(what));
   }
   void require(bool ok, char const* what) const {
     if (!ok) fail(what);
@@ -56,12 +65,12 @@ class json_place {
     require(j_->is_object(), "must be an object");
     auto const at = j_->find(key);
     if (at == j_->end()) fail(std::string("lacks \"") + key + "\"");
-    return {*at, where_.ends_with(": ") ? where_ + key : where_ + "." + key};
+    return {*this, *at, {&at.key(), 0}};
   }
   /// A row of a list, which must have so many.
   json_place operator[](std::size_t i) const {
     if (i >= size()) fail("must have at least " + std::to_string(i + 1) + " rows");
-    return {(*j_)[i], where_ + "[" + std::to_string(i) + "]"};
+    return {*this, (*j_)[i], {nullptr, i}};
   }
   json_place operator[](int i) const { return (*this)[static_cast<std::size_t>(i)]; }
   std::size_t size() const {
@@ -156,8 +165,25 @@ class json_place {
     if (most != INT64_MAX) return " from " + std::to_string(least) + " to " + std::to_string(most);
     return least != INT64_MIN ? " of at least " + std::to_string(least) : std::string();
   }
+
+  struct step {
+    std::string const* member;  // its name in the document; null: a row
+    std::size_t row;
+  };
+  static constexpr std::size_t most_steps = 12;  // more than any format has
+  json_place(json_place const& from, nlohmann::json const& j, step s)
+      : j_(&j),
+        file_(from.file_),
+        depth_(from.depth_ + 1) {
+    if (from.depth_ == static_cast<int>(most_steps)) from.fail("lies too deep in the document");
+    std::copy_n(from.path_.begin(), from.depth_, path_.begin());
+    path_[static_cast<std::size_t>(from.depth_)] = s;
+  }
+
   nlohmann::json const* j_;
-  std::string where_;
+  std::string const* file_;
+  int depth_ = 0;
+  std::array<step, most_steps> path_{};  // as far as depth_
 };
 
 /// A document from text; fails with the file, and the byte where the text is not JSON or nests deeper than 64 levels.

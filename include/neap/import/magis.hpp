@@ -191,7 +191,7 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
 inline result<imported_graph> read_magis(nlohmann::json const& document, std::string const& file,
                                          magis_memory memory = magis_memory::as_magis) {
   try {
-    return detail::read_magis_nodes(json_place(document, file + ": "), memory);
+    return detail::read_magis_nodes(json_place(document, file), memory);
   } catch (std::exception const& e) { return refusal(file, e); }
 }
 

@@ -441,7 +441,7 @@ class neap_graph_reader {
 inline result<imported_graph> read_neap_graph(nlohmann::json const& document, std::string const& file,
                                               neap_graph_options options = {}) {
   try {
-    return detail::neap_graph_reader(json_place(document, file + ": "), options).read();
+    return detail::neap_graph_reader(json_place(document, file), options).read();
   } catch (std::exception const& e) { return refusal(file, e); }
 }
 

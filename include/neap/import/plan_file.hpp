@@ -422,7 +422,7 @@ inline result<plan_file> parse_plan(std::string const& text, std::string const& 
   auto document = parse_json(text, path);
   if (!document) return failure{document.message()};
   try {
-    json_place const root(*document, path + ": ");
+    json_place const root(*document, path);
     root["format"].require(root["format"].text() == "neap.plan", "must be \"neap.plan\"");
     auto const at = text.rfind("\"checksum\":\"");
     if (at == text.npos || !root.has("checksum")) return failure{path + ": lacks \"checksum\""};

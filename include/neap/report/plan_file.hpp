@@ -29,8 +29,8 @@
 #include <neap/plan/durations.hpp>
 #include <neap/plan/plan.hpp>
 
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,8 +60,7 @@ inline std::string json_number(double x) {
   if (x == 0) return minus + "0.0";
   if (!std::isfinite(x)) return "\"" + minus + (std::isnan(x) ? "nan" : "inf") + "\"";
   char text[40];
-  std::snprintf(text, sizeof text, "%.17g", x);
-  return text;
+  return {text, std::to_chars(text, text + sizeof text, x).ptr};  // the shortest that does
 }
 /// A member that is a time in microseconds; where no such number reads back as the seconds, another one that says them:
 /// start: start_s, latency_us: latency_s.
