@@ -37,7 +37,7 @@ if(NEAP_CLANG_TIDY AND NEAP_BUILD_TESTS)
       cmake_path(GET source STEM name)
       add_test(NAME tidy.${name} COMMAND ${NEAP_CLANG_TIDY} --quiet --warnings-as-errors=* -p ${PROJECT_BINARY_DIR}
                ${PROJECT_SOURCE_DIR}/${source})
-      set_tests_properties(tidy.${name} PROPERTIES LABELS tidy TIMEOUT 600)
+      set_tests_properties(tidy.${name} PROPERTIES LABELS tidy TIMEOUT 600 COST 90)  # long: first
     endforeach()
   endif()
 endif()
