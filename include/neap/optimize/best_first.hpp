@@ -190,25 +190,34 @@ class best_first {
   void dive_from_all(std::vector<node_ptr> starts) {
     // Where latency alone is limited, what is left of it is spent here first; memory is brought down by dives.
     bool const to_spend = state_.goal.limits_latency && !state_.goal.limits_memory;
-    seeds_.cut_further(to_spend ? std::max(0.45, state_.budget.used(state_.out.candidates) + 0.15) : 0.45);
-    if (state_.allowed.recompute) dive_from_seeds(), plant_until_placed(starts);
+    auto const used = [&] { return state_.budget.used(state_.out.candidates); };
+    // What seeds have led to goes down by single mutations before parts take its place, which may lead less far.
+    if (to_spend && state_.allowed.cut && !state_.best->expanded) dive(state_.best, used() + 0.15);
+    seeds_.cut_further(to_spend ? std::max(0.45, used() + 0.15) : 0.45);
+    if (state_.allowed.recompute)
+      dive_from_seeds(to_spend ? std::max(0.5, used() + 0.1) : 0.5), plant_until_placed(starts);
     detail::sort_list(starts, [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
-    for (auto const& n : starts)
-      if (!n->expanded && !state_.is_free()) descend(n);
+    // Where no limit of memory says when a dive is over, each of these has its share of the time.
+    constexpr double share = 0.8;
+    for (std::size_t k = 0; k < starts.size(); ++k) {
+      if (starts[k]->expanded || state_.is_free()) continue;
+      descend(starts[k],
+              to_spend ? used() + (share - used()) / static_cast<double>(starts.size() - k + 1) : state_.part);
+    }
     if (seeds_.was_given()) dive_from_given();
-    do search(0.8);
+    do search(share);
     while (seeds_.sharpen());
     redo();
   }
 
   /// A dive; where the peak is to fall as far as it goes and the start is not far above the best, one step at a time: what
   /// is cheapest on the long way is not what leads on from each peak to the next.
-  void descend(node_ptr const& n) {
+  void descend(node_ptr const& n, double part) {
     auto const peak = n->state.result.peak_bytes;
-    if (state_.goal.limits_memory || peak / 2 > state_.best->state.result.peak_bytes) return dive(n);
+    if (state_.goal.limits_memory || peak / 2 > state_.best->state.result.peak_bytes) return dive(n, part);
     state_.lower_target(peak);
     n->excess = excess_bytes(n->state.result.bytes_at, state_.target);
-    dive(n);
+    dive(n, part);
     state_.lower_target(state_.best->state.result.peak_bytes);
   }
 
@@ -246,15 +255,15 @@ class best_first {
 
   /// Single mutations from where segments have led to: down from the best; or from those that nearly fit, first those
   /// that may spend the most on each byte that is still too much, the smallest if nothing fits yet.
-  void dive_from_seeds() {
+  void dive_from_seeds(double part) {
     while (!state_.goal.limits_memory && !state_.best->expanded && !state_.hopeless(*state_.best) &&
-           !state_.out_of_time(0.5))
-      dive(state_.best);
+           !state_.out_of_time(part))
+      dive(state_.best, part);
     auto nodes = state_.queue;
     std::erase_if(nodes, [](node_ptr const& n) { return n->given; });
     bool const fits =
         std::any_of(nodes.begin(), nodes.end(), [&](node_ptr const& n) { return state_.goal.fits(n->state.result); });
-    dive_by_promise(std::move(nodes), fits, 0.5);
+    dive_by_promise(std::move(nodes), fits, part);
   }
   /// The same from what was handed in. It comes last: where it fits and is dear, it is not to hide what nearly fits.
   void dive_from_given() {
@@ -326,10 +335,13 @@ class best_first {
   }
   static constexpr int most_in_vain = 200;
 
-  void dive(node_ptr n) {
+  void dive(node_ptr n) { dive(std::move(n), state_.part); }
+  /// With a part of the budget; what it has come to then waits.
+  void dive(node_ptr n, double part) {
     if (!state_.build(n)) return;
     if (!disturb_ && roots_.size() < state_.most_waiting()) roots_.push_back(n);
-    while (n && !state_.out_of_time() && !state_.hopeless(*n)) {
+    while (n && !state_.hopeless(*n)) {
+      if (state_.out_of_time(part)) return state_.queue.push_back(std::move(n));
       if (n->excess <= 0) {
         if (state_.goal.limits_memory || n->state.result.peak_bytes > state_.target) return;
         state_.lower_target(n->state.result.peak_bytes);

@@ -126,7 +126,12 @@ class search_seeds {
     auto const target_at = [&](int per_mille) {
       return limited ? state_.target : state_.best->state.result.peak_bytes / 1000 * per_mille;
     };
-    std::erase_if(nodes, [&](node_ptr const& n) { return n->state.result.peak_bytes / 5 * 4 > target_at(940); });
+    // A larger one that has left more than half of what may be spent can still go far.
+    auto const half = (state_.out.original.latency + latency()) / 2;
+    std::erase_if(nodes, [&](node_ptr const& n) {
+      auto const& r = n->state.result;
+      return (!limited && r.latency <= half ? r.peak_bytes / 4 : r.peak_bytes / 5 * 4) > target_at(940);
+    });
     // In turn the smallest, and the quickest of those that no smaller one is about as quick as: they have latency to spend.
     std::vector<node_ptr> front;
     for (auto const& n : nodes)
@@ -141,10 +146,11 @@ class search_seeds {
     }
     auto again = priced_;
     again.again = true;
-    for (auto const& from : in_turn)
-      for (int const per_mille : {940, 970, 990})
+    // Where the target is what is asked for, once; otherwise the lowest first, whatever that is made of.
+    for (int const per_mille : {940, 970, 990})
+      for (auto const& from : in_turn)
         while (true) {
-          if (state_.out_of_time(part)) return;
+          if (state_.out_of_time(part) || (limited && per_mille != 940)) return;
           auto const target = target_at(per_mille);
           auto n = chain(from, target, latency(), part, again);
           bool const reached = n->state.result.peak_bytes <= target;
@@ -178,11 +184,13 @@ class search_seeds {
     bool const limited = state_.goal.limits_memory;
     for (auto const& from : grounds_of_offloads()) {
       node_ptr best;
+      std::vector<node_ptr> quick;  // within the limit of latency
       auto const aim_at = [&](bytes_t target) {
         for (double const lead : {0.0, 1.0, 3.0}) {
           if (state_.out_of_time(part)) break;
           auto n = offload_from(from, target, lead);
           if (!n || n->state.result.latency > state_.goal.latency) continue;
+          if (!limited) quick.push_back(n);
           if (!best || (limited ? state_.beats(n->state.result, best->state.result)
                                 : n->state.result.peak_bytes < best->state.result.peak_bytes))
             best = std::move(n);
@@ -203,7 +211,11 @@ class search_seeds {
           target = missed + (reached - missed) / 2;
         }
       }
-      if (best && best == state_.best) state_.queue.push_back(std::move(best));  // others would only be in the way
+      if (best && best == state_.best) state_.queue.push_back(best);  // others would only be in the way
+      // But those that are as small as what was known before so quickly: what they leave of the limit may do more elsewhere.
+      detail::sort_list(quick, is_quicker);
+      for (auto const& n : quick)
+        if (n != best && !is_beaten(*n)) state_.queue.push_back(n);
     }
   }
   /// When all that was waiting has been tried: the fissions that are next in line, then those nearer to the best ones.
@@ -245,6 +257,14 @@ class search_seeds {
     for (std::size_t k = 0; k < most && k < front.size(); ++k)
       found.push_back(front[front.size() <= most ? k : k * (front.size() - 1) / (most - 1)]);
     return found;
+  }
+  /// Whether something in the queue is no larger and hardly slower.
+  bool is_beaten(typename State::node const& n) const {
+    auto const& r = n.state.result;
+    return std::any_of(state_.queue.begin(), state_.queue.end(), [&](node_ptr const& q) {
+      auto const& x = q->state.result;
+      return x.peak_bytes <= r.peak_bytes && x.latency <= 1.002 * r.latency;
+    });
   }
   node_ptr offload_from(node_ptr const& from, bytes_t target, double lead) {
     if (!state_.budget.has_time_for(2 * from->state.graph.op_count())) return nullptr;
