@@ -133,6 +133,7 @@ class best_first {
     auto const given_orders = starts;
     seeds_.plant_all(starts);
     if (state_.asked.limits_memory && !state_.is_met()) hunt(given_orders);
+    else if (state_.asked.limits_memory && state_.allowed.cut) spend_less(given_orders);
     if (!state_.asked.limits_memory || state_.is_met()) explore(starts);
     if (state_.asked.limits_memory && state_.is_met()) quicken(state_.best, 1);
   }
@@ -225,18 +226,10 @@ class best_first {
   /// meets it: so limits that cannot be met have one answer. Nothing that was found for the limit's sake has a part in it,
   /// and its budget does not depend on how soon it begins.
   void hunt(std::vector<node_ptr> const& orders) {
-    auto const best = std::exchange(state_.best, nullptr);
-    auto const queue = std::exchange(state_.queue, orders);
-    for (auto const& n : seeds_.bases().empty() ? orders : seeds_.bases())
-      if (!state_.best || state_.beats(n->state.result, state_.best->state.result)) state_.best = n;
+    auto const best = state_.best;
+    auto const queue = state_.queue;
     state_.budget.begin_hunt(state_.out.candidates);
-    state_.seen.clear();
-    objective const smallest{.latency = state_.asked.latency, .limits_latency = state_.asked.limits_latency};
-    state_.seek(smallest);
-    auto starts = orders;
-    seeds_.plant_given(false);
-    seeds_.plant_all(starts);
-    explore(starts);
+    auto const smallest = go_for_smallest(orders);
     while (state_.is_met() && !place()) {  // addresses need more: on to a smaller one
       state_.seek(smallest);
       state_.lower_target(state_.best->state.result.peak_bytes);
@@ -245,7 +238,48 @@ class best_first {
     }
     state_.budget.end_hunt();
     if (state_.beats(best->state.result, state_.best->state.result)) state_.best = best;
-    if (!state_.is_met()) return;
+    if (state_.is_met()) go_back_to(queue);
+  }
+  /// Where what meets the limit of memory is dear, the smallest peak at a quarter of its price is searched for, until one
+  /// meets the limit, then at a quarter of that one's: what seeds pay for the limit's sake may be far more than parts and
+  /// swaps need that are looked for one after the other.
+  void spend_less(std::vector<node_ptr> const& orders) {
+    constexpr double cheap = 1.01, part = 0.3, last = 0.7;
+    auto const asked = state_.asked;
+    auto const before = state_.out.original.latency;
+    for (bool less = true; less && state_.budget.used(state_.out.candidates) < last;) {
+      auto const best = state_.best;
+      auto const latency = best->state.result.latency;
+      if (latency <= cheap * before) return;
+      auto const queue = state_.queue;
+      state_.shown = best;
+      state_.asked.latency = before + (latency - before) / 4, state_.asked.limits_latency = true;
+      state_.budget.begin_short_hunt(state_.out.candidates, part);
+      go_for_smallest(orders);
+      state_.budget.end_hunt();
+      less = state_.is_met();
+      state_.asked = asked;
+      state_.shown = nullptr;
+      if (auto const found = std::exchange(state_.best, best); less) state_.consider(found);
+      go_back_to(queue);
+    }
+  }
+  /// From seeds on towards the smallest peak within what is asked of latency, until that meets what is asked of memory.
+  objective go_for_smallest(std::vector<node_ptr> const& orders) {
+    state_.best = nullptr;
+    state_.queue = orders;
+    for (auto const& n : seeds_.bases().empty() ? orders : seeds_.bases())
+      if (!state_.best || state_.beats(n->state.result, state_.best->state.result)) state_.best = n;
+    state_.seen.clear();
+    objective const smallest{.latency = state_.asked.latency, .limits_latency = state_.asked.limits_latency};
+    state_.seek(smallest);
+    auto starts = orders;
+    seeds_.plant_given(false);
+    seeds_.plant_all(starts);
+    explore(starts);
+    return smallest;
+  }
+  void go_back_to(std::vector<node_ptr> const& queue) {
     state_.queue = queue;
     state_.queue.push_back(state_.best);
     for (auto const& n : state_.queue) n->expanded = false;

@@ -49,17 +49,29 @@ class search_budget {
     auto const whole =
         std::max((static_cast<double>(judged) + skipped_candidates_) / static_cast<double>(options_.iterations),
                  (elapsed() + skipped_seconds_) / options_.time.limit.count());
-    return hunting_ ? (whole - before_hunt) / (1 - before_hunt) : whole;
+    return (whole - from_) / (to_ - from_);
   }
+  /// Parts are of what lies between these parts of the whole from now on.
+  void share_out(double from, double to) { from_ = from, to_ = to; }
 
   bool is_hunting() const { return hunting_; }
   void begin_hunt(std::size_t judged) {
     hunting_ = true;
+    share_out(before_hunt, 1);
     skipped_candidates_ =
         std::max(before_hunt * static_cast<double>(options_.iterations) - static_cast<double>(judged), 0.0);
     skipped_seconds_ = std::max(before_hunt * options_.time.limit.count() - elapsed(), 0.0);
   }
-  void end_hunt() { hunting_ = false, skipped_candidates_ = skipped_seconds_ = 0; }
+  /// A hunt with a part of what is left, from now on.
+  void begin_short_hunt(std::size_t judged, double part) {
+    auto const now = used(judged);
+    hunting_ = true;
+    share_out(now, now + part * (1 - now));
+  }
+  void end_hunt() {
+    hunting_ = false, skipped_candidates_ = skipped_seconds_ = 0;
+    share_out(0, 1);
+  }
 
  private:
   using clock = std::chrono::steady_clock;
@@ -69,13 +81,13 @@ class search_budget {
   NEAP_ONCE bool has_judged_all(double part, std::size_t judged) const {
     return static_cast<double>(judged) + skipped_candidates_ >= share(part) * static_cast<double>(options_.iterations);
   }
-  /// While it hunts, a part is one of what is left for that.
-  double share(double part) const { return hunting_ ? before_hunt + (1 - before_hunt) * part : part; }
+  double share(double part) const { return from_ + (to_ - from_) * part; }
 
   search_options const& options_;
   clock::time_point begin_;
   double kept_back_ = 0;
   bool hunting_ = false;
+  double from_ = 0, to_ = 1;                             // of the whole, what parts are of
   double skipped_candidates_ = 0, skipped_seconds_ = 0;  // of a hunt that begins earlier
 };
 

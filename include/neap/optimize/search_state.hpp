@@ -74,6 +74,7 @@ class search_state {
   bytes_t target = 0;  // of the peak
   std::vector<node_ptr> queue;
   node_ptr best;
+  node_ptr shown;  // what meets the limits already, while something else is searched for; or nothing
   static constexpr std::array<bytes_t, 3> rooms{64, 20, 8};
   std::array<node_ptr, rooms.size()>
       roomy;  // the best one that leaves a 64th of the limit for addresses, a 20th, an eighth
@@ -161,6 +162,7 @@ class search_state {
       if (is_best_roomy(r, k)) roomy[k] = n;
     if (best && !beats(r, best->state.result)) return;
     best = n;
+    if (shown) return;
     out.history.push_back(standing());
     tell(out.history.back());
   }
@@ -246,8 +248,8 @@ class search_state {
     if (options.progress && options.progress_every > 0 && best && budget.elapsed() >= tell_at_) tell(standing());
   }
   search_progress standing() const {
-    auto const& r = best->state.result;
-    return {r.peak_bytes, r.latency, asked.fits(r), out.lower_bound_bytes, out.candidates, budget.elapsed()};
+    auto const& r = (shown ? shown : best)->state.result;
+    return {r.peak_bytes, r.latency, shown || asked.fits(r), out.lower_bound_bytes, out.candidates, budget.elapsed()};
   }
   void tell(search_progress const& p) {
     tell_at_ = p.elapsed + options.progress_every;
