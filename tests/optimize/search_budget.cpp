@@ -16,7 +16,10 @@ TEST_CASE("what is left of a budget is what can be judged one by one until it is
     o.iterations = draw.below(400);
     o.time = time_budget(std::chrono::seconds(100000));
     detail::search_budget budget(o);
-    if (draw.below(2)) budget.begin_hunt(draw.below(200));
+    auto const kind = draw.below(3);
+    if (kind == 1) budget.begin_hunt(draw.below(200));
+    if (kind == 2 && o.iterations > 0)
+      budget.begin_short_hunt(draw.below(static_cast<std::uint32_t>(o.iterations) / 2 + 1), 0.1 + 0.9 * draw.uniform());
     double const part = draw.below(3) ? draw.uniform() : 0.9;
     std::size_t const judged = draw.below(400), most = draw.below(40);
     std::size_t one_by_one = 0;

@@ -28,6 +28,9 @@
 // Where the seeds do not meet a limit of memory, the search first goes for the smallest peak, as it does with a latency limit
 // alone, until that meets the limit: so limits that nobody can meet have one answer, and it is the smallest.
 //
+// Where they meet it and what does is dear, it first goes for the smallest peak at a quarter of the price, in the same way:
+// a plan that fits comes first, what it need not have cost is looked for then.
+//
 // A strategy that is given as an option (search_strategy.hpp) takes the place of dives and of large neighbourhoods.
 //
 // The answer is the same for the same options as long as the iterations, not the clock, end the search.

@@ -51,8 +51,6 @@ class search_budget {
                  (elapsed() + skipped_seconds_) / options_.time.limit.count());
     return (whole - from_) / (to_ - from_);
   }
-  /// Parts are of what lies between these parts of the whole from now on.
-  void share_out(double from, double to) { from_ = from, to_ = to; }
 
   bool is_hunting() const { return hunting_; }
   void begin_hunt(std::size_t judged) {
@@ -82,6 +80,8 @@ class search_budget {
     return static_cast<double>(judged) + skipped_candidates_ >= share(part) * static_cast<double>(options_.iterations);
   }
   double share(double part) const { return from_ + (to_ - from_) * part; }
+  /// Parts are of what lies between these parts of the whole from now on.
+  void share_out(double from, double to) { from_ = from, to_ = to; }
 
   search_options const& options_;
   clock::time_point begin_;

@@ -212,7 +212,7 @@ class search_seeds {
         }
       }
       if (best && best == state_.best) state_.queue.push_back(best);  // others would only be in the way
-      // But those that are as small as what was known before so quickly: what they leave of the limit may do more elsewhere.
+      // But those that are smaller than all that is as quick: what they leave of the limit may do more elsewhere.
       detail::sort_list(quick, is_quicker);
       for (auto const& n : quick)
         if (n != best && !is_beaten(*n)) state_.queue.push_back(n);
