@@ -295,7 +295,7 @@ class best_first {
   void dive_from_seeds(double part) {
     while (!state_.goal.limits_memory && !state_.best->expanded && !state_.hopeless(*state_.best) &&
            !state_.out_of_time(part))
-      dive(state_.best, part);
+      dive(state_.best, state_.goal.limits_latency ? part : state_.part);
     auto nodes = state_.queue;
     std::erase_if(nodes, [](node_ptr const& n) { return n->given; });
     bool const fits =
@@ -378,7 +378,10 @@ class best_first {
     if (!state_.build(n)) return;
     if (!disturb_ && roots_.size() < state_.most_waiting()) roots_.push_back(n);
     while (n && !state_.hopeless(*n)) {
-      if (state_.out_of_time(part)) return state_.queue.push_back(std::move(n));
+      if (state_.out_of_time(part)) {
+        if (part < state_.part) state_.queue.push_back(std::move(n));
+        return;
+      }
       if (n->excess <= 0) {
         if (state_.goal.limits_memory || n->state.result.peak_bytes > state_.target) return;
         state_.lower_target(n->state.result.peak_bytes);

@@ -14,6 +14,7 @@
 #include <neap/schedule/refine.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -130,7 +131,7 @@ class search_seeds {
     auto const half = (state_.out.original.latency + latency()) / 2;
     std::erase_if(nodes, [&](node_ptr const& n) {
       auto const& r = n->state.result;
-      return (!limited && r.latency <= half ? r.peak_bytes / 4 : r.peak_bytes / 5 * 4) > target_at(940);
+      return (spends_latency() && r.latency <= half ? r.peak_bytes / 4 : r.peak_bytes / 5 * 4) > target_at(940);
     });
     // In turn the smallest, and the quickest of those that no smaller one is about as quick as: they have latency to spend.
     std::vector<node_ptr> front;
@@ -146,17 +147,25 @@ class search_seeds {
     }
     auto again = priced_;
     again.again = true;
-    // Where the target is what is asked for, once; otherwise the lowest first, whatever that is made of.
-    for (int const per_mille : {940, 970, 990})
+    // Parts for a target; for the next one where that was reached, and is not what is asked for.
+    auto const cut = [&](node_ptr const& from, int per_mille) {
+      for (bool reached = true; reached && !state_.out_of_time(part);) {
+        auto const target = target_at(per_mille);
+        auto n = chain(from, target, latency(), part, again);
+        reached = n->state.result.peak_bytes <= target && !limited;
+        if (n != from) state_.queue.push_back(std::move(n));
+      }
+    };
+    constexpr std::array targets{940, 970, 990};
+    if (limited) {
+      for (auto const& from : in_turn) cut(from, targets[0]);
+    } else if (spends_latency()) {  // any of them may lead far: each is tried before one is tried again
+      for (int const t : targets)
+        for (auto const& from : in_turn) cut(from, t);
+    } else {
       for (auto const& from : in_turn)
-        while (true) {
-          if (state_.out_of_time(part) || (limited && per_mille != 940)) return;
-          auto const target = target_at(per_mille);
-          auto n = chain(from, target, latency(), part, again);
-          bool const reached = n->state.result.peak_bytes <= target;
-          if (n != from) state_.queue.push_back(std::move(n));
-          if (!reached || limited) break;
-        }
+        for (int const t : targets) cut(from, t);
+    }
   }
   /// How far the peak of the orders to start from falls by swaps that nothing waits for, by halving between ends that no
   /// limit has a say in: every limit above it has one answer.
@@ -190,7 +199,7 @@ class search_seeds {
           if (state_.out_of_time(part)) break;
           auto n = offload_from(from, target, lead);
           if (!n || n->state.result.latency > state_.goal.latency) continue;
-          if (!limited) quick.push_back(n);
+          if (spends_latency()) quick.push_back(n);
           if (!best || (limited ? state_.beats(n->state.result, best->state.result)
                                 : n->state.result.peak_bytes < best->state.result.peak_bytes))
             best = std::move(n);
@@ -230,6 +239,8 @@ class search_seeds {
  private:
   using graph_type = std::remove_cvref_t<decltype(std::declval<State>().graph)>;
 
+  /// The smallest peak is wanted within a limit of latency.
+  bool spends_latency() const { return state_.goal.limits_latency && !state_.goal.limits_memory; }
   /// Of the original's ops.
   plain_vector<bool> const& may_run_again() {
     auto const& g = original_->state.graph;
