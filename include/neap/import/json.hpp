@@ -45,8 +45,8 @@ class json_place {
 
   [[noreturn]] void fail(std::string const& what) const {
     std::string where = *file_ + ": ";
-    for (int i = 0; i < depth_; ++i) {
-      auto const& s = path_[static_cast<std::size_t>(i)];
+    for (std::size_t i = 0; i < depth_; ++i) {
+      auto const& s = path_[i];
       if (s.member) (where += i > 0 ? "." : "") += *s.member;
       else where += "[" + std::to_string(s.row) + "]";
     }
@@ -175,14 +175,14 @@ class json_place {
       : j_(&j),
         file_(from.file_),
         depth_(from.depth_ + 1) {
-    if (from.depth_ == static_cast<int>(most_steps)) from.fail("lies too deep in the document");
+    if (from.depth_ == most_steps) from.fail("lies too deep in the document");
     std::copy_n(from.path_.begin(), from.depth_, path_.begin());
-    path_[static_cast<std::size_t>(from.depth_)] = s;
+    path_[from.depth_] = s;
   }
 
   nlohmann::json const* j_;
   std::string const* file_;
-  int depth_ = 0;
+  std::size_t depth_ = 0;
   std::array<step, most_steps> path_{};  // as far as depth_
 };
 

@@ -193,7 +193,7 @@ class best_first {
   /// Dives from seeds and from the orders to start from, then from whatever promises most.
   void dive_from_all(std::vector<node_ptr> starts) {
     // Where latency alone is limited, what is left of it is spent here first; memory is brought down by dives.
-    bool const to_spend = state_.goal.limits_latency && !state_.goal.limits_memory;
+    bool const to_spend = state_.goal.spends_latency();
     auto const used = [&] { return state_.budget.used(state_.out.candidates); };
     // What seeds have led to goes down by single mutations before parts take its place, which may lead less far.
     if (to_spend && state_.allowed.cut && !state_.best->expanded) dive(state_.best, used() + 0.15);
@@ -295,7 +295,7 @@ class best_first {
   void dive_from_seeds(double part) {
     while (!state_.goal.limits_memory && !state_.best->expanded && !state_.hopeless(*state_.best) &&
            !state_.out_of_time(part))
-      dive(state_.best, state_.goal.limits_latency ? part : state_.part);
+      dive(state_.best, state_.goal.spends_latency() ? part : state_.part);
     auto nodes = state_.queue;
     std::erase_if(nodes, [](node_ptr const& n) { return n->given; });
     bool const fits =

@@ -30,6 +30,8 @@ struct objective {
     o.latency = l.resolve(original.latency);
     return o;
   }
+  /// The smallest peak is wanted, and there is latency to spend on it.
+  bool spends_latency() const { return limits_latency && !limits_memory; }
   bool fits(verdict const& v) const { return v.peak <= memory && v.latency <= latency * (1 + 1e-12); }
   bool fits(simulation const& s) const { return fits(verdict{s.peak_bytes, s.latency}); }
   /// Whether a candidate that fits is better than another one that fits: faster, or smaller where only latency is

@@ -131,7 +131,8 @@ class search_seeds {
     auto const half = (state_.out.original.latency + latency()) / 2;
     std::erase_if(nodes, [&](node_ptr const& n) {
       auto const& r = n->state.result;
-      return (spends_latency() && r.latency <= half ? r.peak_bytes / 4 : r.peak_bytes / 5 * 4) > target_at(940);
+      return (state_.goal.spends_latency() && r.latency <= half ? r.peak_bytes / 4 : r.peak_bytes / 5 * 4) >
+             target_at(940);
     });
     // In turn the smallest, and the quickest of those that no smaller one is about as quick as: they have latency to spend.
     std::vector<node_ptr> front;
@@ -159,7 +160,7 @@ class search_seeds {
     constexpr std::array targets{940, 970, 990};
     if (limited) {
       for (auto const& from : in_turn) cut(from, targets[0]);
-    } else if (spends_latency()) {  // any of them may lead far: each is tried before one is tried again
+    } else if (state_.goal.spends_latency()) {  // any of them may lead far: each is tried before one is tried again
       for (int const t : targets)
         for (auto const& from : in_turn) cut(from, t);
     } else {
@@ -199,7 +200,7 @@ class search_seeds {
           if (state_.out_of_time(part)) break;
           auto n = offload_from(from, target, lead);
           if (!n || n->state.result.latency > state_.goal.latency) continue;
-          if (spends_latency()) quick.push_back(n);
+          if (state_.goal.spends_latency()) quick.push_back(n);
           if (!best || (limited ? state_.beats(n->state.result, best->state.result)
                                 : n->state.result.peak_bytes < best->state.result.peak_bytes))
             best = std::move(n);
@@ -239,8 +240,6 @@ class search_seeds {
  private:
   using graph_type = std::remove_cvref_t<decltype(std::declval<State>().graph)>;
 
-  /// The smallest peak is wanted within a limit of latency.
-  bool spends_latency() const { return state_.goal.limits_latency && !state_.goal.limits_memory; }
   /// Of the original's ops.
   plain_vector<bool> const& may_run_again() {
     auto const& g = original_->state.graph;
