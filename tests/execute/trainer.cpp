@@ -352,6 +352,31 @@ TEST_CASE("smaller batches run in the same arena, under plans after the first on
   }
 }
 
+TEST_CASE("a model that is given another one's weights trains on with them, eager and planned") {
+  eager_context const context{{.threads = 1}};
+  network planned, eager;
+  initialise(planned, 3), initialise(eager, 3);
+  adamw const optimizer{.rate = 0.01};
+  auto const step = training_step(planned, batch(8, 0), cross_entropy{}, optimizer);
+  host_backend backend(1);
+  trainer run(step, plan_of(step, 0.7), backend);
+  training_state state;
+  auto const both = [&](std::int64_t n, std::uint64_t seed) {
+    auto const b = batch(n, seed);
+    CHECK(run(b) == eager_step(eager, b, cross_entropy{}, optimizer, state).item<double>());
+    CHECK(weights_of(planned) == weights_of(eager));
+  };
+  both(8, 0), both(8, 1);
+  network const best = planned;
+  auto const kept = weights_of(planned);
+  both(8, 2);
+  CHECK(weights_of(planned) != kept);
+  planned = best, eager = best;
+  CHECK(weights_of(planned) == kept);
+  both(8, 3), both(5, 4), both(8, 5);
+  CHECK(weights_of(planned) != kept);
+}
+
 TEST_CASE("a plan after another one is right, and keeps its copies and transfers") {
   network m;
   auto const step = training_step(m, batch(16, 0), cross_entropy{}, adamw{});

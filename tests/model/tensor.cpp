@@ -218,9 +218,20 @@ TEST_CASE("parameters are values: a copy has data of its own, a handle has not")
   w.data<float>()[0] = 5;
   CHECK(handle.data<float>()[0] == 5);
   CHECK(copy.data<float>()[0] != 5);
+  tensor const of_copy = copy;
   copy = w;
   CHECK(copy.data<float>()[0] == 5);
   CHECK(copy.storage() != w.storage());
+  CHECK(copy.storage() == of_copy.storage());  // what holds it sees the new data
+  parameter lazy({3}, initialiser::constant(1));
+  lazy = w;
+  CHECK(lazy.values<float>() == w.values<float>());
+  parameter other({3}, initialiser::constant(2));
+  copy = other, other.data<float>()[0] = 9;
+  CHECK(copy.values<float>() == std::vector<float>{2, 2, 2});
+  copy = parameter({2}, initialiser::constant(1)).share(), other = copy;
+  CHECK(other.values<float>() == std::vector<float>{1, 1});
+  CHECK(other.storage() != copy.storage());
   parameter const shared = w.share(), copied = shared;
   CHECK(shared.storage() == w.storage());
   CHECK(copied.storage() != w.storage());  // a copy is tied no longer

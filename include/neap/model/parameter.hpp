@@ -51,8 +51,14 @@ class owned_tensor : public tensor {
   }
   owned_tensor(owned_tensor const& other) : tensor(detail::copy_owned(other)) {}
   owned_tensor(owned_tensor&&) noexcept = default;
+  /// The other's data in this one's memory, where it fits: trainers and states of optimizers go on with them.
   owned_tensor& operator=(owned_tensor const& other) {
-    *this = owned_tensor(other);
+    if (this == &other) return *this;
+    bool const stays = !is_empty() && !other.is_empty() && !is_traced() && !other.is_traced() &&
+                       storage() != other.storage() && storage()->role() == R &&
+                       storage()->type() == other.storage()->type() && !context_access::trace();
+    if (stays) storage()->take(*other.storage());
+    else *this = owned_tensor(other);
     return *this;
   }
   owned_tensor& operator=(owned_tensor&&) noexcept = default;

@@ -73,6 +73,13 @@ class tensor_storage {
     if (data_) write_initial(data_, type_.element, type_.count(), first_);
     ++version_;
   }
+  /// The data of another of the same type, now or when somebody asks first.
+  void take(tensor_storage const& other) {
+    first_ = other.first_;
+    if (other.data_) std::memcpy(data_to_overwrite(), other.data_, static_cast<std::size_t>(bytes_));
+    else if (data_) write_initial(data_, type_.element, type_.count(), first_);
+    ++version_;
+  }
   /// How often it was written in place since it was made.
   std::uint32_t version() const { return version_; }
   void written() { ++version_; }
