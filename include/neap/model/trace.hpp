@@ -18,6 +18,7 @@
 #include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/movement.hpp>
+#include <neap/ir/traversal.hpp>
 #include <neap/model/parameter.hpp>
 
 #include <algorithm>
@@ -50,6 +51,23 @@ NEAP_ONCE int viewed_input(tensor_node const& n, std::uint32_t j) {
   n.facets->infer(n.attributes.data(), shapes);
   auto const& r = shapes.outputs()[j];
   return r.alias == alias_kind::view ? r.of : -1;
+}
+
+/// Refuses a program that no order can run: a gradient reads what an update has overwritten on which it depends itself.
+NEAP_ONCE void require_order(op_graph const& g) {
+  if (!g.has_updates()) return;
+  auto const e = all_edges(g);
+  if (kahn_order(e).size() == g.op_count()) return;
+  for (auto update : g.ops())
+    for (auto const reader : g.order_after(update)) {
+      if (reader < update || !descendants(e, update).test(index(reader))) continue;
+      for (auto v : g.inputs(reader))
+        for (auto u : g.outputs(update))
+          if (g.storage(v) == g.storage(u) && g.record(v).version < g.record(u).version)
+            throw error(context_access::place({}),
+                        "grad: a tensor that the gradient needs for " + std::string(g.facets(reader).name) + ", " +
+                            to_string(g.type(v)) + ", was changed in place after it was used: change a copy");
+    }
 }
 }  // namespace detail
 
@@ -171,10 +189,12 @@ class tracer {
   /// All sources but the inputs, in the order in which the program first read them.
   std::vector<resident> const& residents() const { return residents_; }
 
-  /// Ends the trace; the graph.
+  /// Ends the trace; the graph. Throws neap::error if no order can run it.
   op_graph finish() {
     stop();
-    return std::move(edit_).finish();
+    auto g = std::move(edit_).finish();
+    detail::require_order(g);
+    return g;
   }
 
  private:
