@@ -117,6 +117,45 @@ TEST_CASE("what a program reads of constants") {
   }
 }
 
+TEST_CASE("in a trace, data that may be others in another step are not told") {
+  parameter const w({2}, initialiser::constant(3));
+  buffer const b({1}, initialiser::constant(0));
+  tensor const sample = tensor::ones({2}), fixed = constant(tensor::full({1}, 4));
+  tensor const part = slice(w, 0, 0, 1);
+  int line = 0;
+  auto const message = [&](auto const& f) {
+    return message_of([&] {
+      (void)trace(
+          [&](tensor const& x) {
+            f();
+            return x * w;
+          },
+          sample);
+    });
+  };
+  auto const refused = [&](std::string const& what) {
+    return what.find("may be others in each step of the traced program") != std::string::npos &&
+           what.starts_with("trace.cpp:" + std::to_string(line) + ": ");
+  };
+  CHECK(refused(message([&] { line = __LINE__, (void)b.item<float>(); })));
+  CHECK(refused(message([&] { line = __LINE__, (void)w.values<float>(); })));
+  CHECK(refused(message([&] { line = __LINE__, (void)part.item<float>(); })));
+  CHECK(refused(message([&] { line = __LINE__, (void)sample.values<float>(); })));
+  auto const updated = message([&] {
+    tensor const n = tensor::zeros({1});
+    (void)apply(op::accumulate{}, {n, fixed});
+    line = __LINE__ + 1;
+    (void)n.item<float>();
+  });
+  CHECK(refused(updated));
+  CHECK(message([&] {
+          CHECK(fixed.item<float>() == 4);
+          CHECK(tensor::full({1}, 2).item<float>() == 2);
+          CHECK(tensor::from({5.f}, {1}).item<float>() == 5);
+        }) == "no error");
+  CHECK(b.item<float>() == 0);
+}
+
 TEST_CASE("a leaf in a trace: the same data, and no gradient goes through it") {
   parameter const w({2}, initialiser::constant(3));
   auto const gradients = [&](auto const& f) {

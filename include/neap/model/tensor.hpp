@@ -56,6 +56,7 @@ tensor multiply_operands(operand const& a, operand const& b);
 tensor divide_operands(operand const& a, operand const& b);
 tensor negate_operand(operand const& a);
 tensor leaf_in_trace(tensor const& t, std::source_location at);
+void require_steady(tensor const& t, std::source_location at);
 
 template <class>
 inline constexpr bool never = false;
@@ -127,11 +128,11 @@ class tensor : public tensor_makers<tensor> {
   /// The first element of a dense tensor of Ts. Throws neap::error if it is not one.
   template <class T>
   T* data(std::source_location at = std::source_location::current()) const;
-  /// The one element of a tensor that has one, converted to T. Throws neap::error in a trace: what depends on data
-  /// cannot be known there.
+  /// The one element of a tensor that has one, converted to T. Throws neap::error in a trace, but for data that are the
+  /// same in every step: what depends on others cannot be known there.
   template <class T>
   T item(std::source_location at = std::source_location::current()) const;
-  /// All elements in row-major order, converted to T.
+  /// All elements in row-major order, converted to T. Throws neap::error in a trace, as item() does.
   template <class T>
   std::vector<T> values(std::source_location at = std::source_location::current()) const;
 
@@ -348,6 +349,7 @@ T tensor::item(std::source_location at) const {
   auto const r = ref(at);
   if (count() != 1)
     throw error(context_access::place(at), "item: a tensor of one element is needed, this is " + to_string(type()));
+  detail::require_steady(*this, at);
   return detail::element_as<T>(r.data, r.element, 0);
 }
 
@@ -355,6 +357,7 @@ template <class T>
 std::vector<T> tensor::values(std::source_location at) const {
   detail::computes<T>();
   auto const r = ref(at);
+  detail::require_steady(*this, at);
   std::vector<T> all;
   all.reserve(static_cast<std::size_t>(r.count()));
   extents i = extents::filled(r.rank(), 0);

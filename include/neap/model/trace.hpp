@@ -153,6 +153,15 @@ class tracer {
     value_id const v = value(t, at);
     return wrap(look(v, edit_.layout_of(v)));
   }
+  /// Whether an eager tensor may show something else in another step: what belongs to the model, an argument, what the
+  /// program has updated.
+  NEAP_ONCE bool may_change(tensor const& t) const {
+    auto const r = t.storage()->role();
+    if (r == role::weight || r == role::buffer || r == role::state) return true;
+    auto const v = known_.find(t.storage().get());
+    if (v == number_map::none) return false;
+    return edit_.graph().role(value_id{v}) == role::input || last_update(value_id{v}) != nothing<value_id>;
+  }
   /// Whether the program has read an eager tensor so far.
   bool reads(tensor const& t) const { return t.storage() && known_.contains(t.storage().get()); }
   /// Adds an op; its outputs. An in-place update of a model's tensor is what later readers of that tensor read.
@@ -279,6 +288,13 @@ class tracer {
 
 namespace detail {
 inline tensor leaf_in_trace(tensor const& t, std::source_location at) { return tracer::active()->leaf(t, at); }
+inline void require_steady(tensor const& t, std::source_location at) {
+  auto const* trace = tracer::active();
+  if (trace && trace->may_change(t))
+    throw error(context_access::place(at), "the data of this tensor, " + to_string(t.type()) +
+                                               ", may be others in each step of the traced program. What depends on "
+                                               "data needs capture, which is not available yet");
+}
 }  // namespace detail
 
 }  // namespace neap::inline v0
