@@ -4,6 +4,7 @@
 #include <neap/memory/make_plan.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 
+#include "../support/message.hpp"
 #include "../support/random_graph.hpp"
 #include "../support/random_order.hpp"
 
@@ -55,4 +56,26 @@ TEST_CASE("a plan's arena holds its peak, and its highest byte is the arena's en
     total += static_cast<double>(p.peak_bytes), arenas += static_cast<double>(p.arena_bytes);
   }
   CHECK(arenas / total < 1.02);
+}
+
+TEST_CASE("a planner that gives too few offsets, or some outside of its arena, is refused") {
+  auto const g = testing::random_graph(3);
+  auto const order = memory_greedy{}(g);
+  auto const result = simulate(g, order, some_seconds{});
+  auto const refused = [&](auto const& change) {
+    return testing::message_of([&] {
+      (void)make_plan(candidate<testing::toy_graph>{g, order, result}, g, {}, [&](memory_problem const& p) {
+        auto placed = default_planner{}(p);
+        change(placed);
+        return placed;
+      });
+    });
+  };
+  CHECK(refused([](memory_plan&) {}) == "no error");
+  CHECK(refused([](memory_plan& p) { p = {}; }).starts_with("plan: the memory planner gives 0 offsets for "));
+  CHECK(refused([](memory_plan& p) { p.offsets[0] = -64; }).find(" bytes at -64, outside of its arena of ") !=
+        std::string::npos);
+  CHECK(refused([](memory_plan& p) { p.arena_bytes = 0; }).find("outside of its arena of 0") != std::string::npos);
+  CHECK(refused([](memory_plan& p) { p.offsets[0] = INT64_MAX; }).find("outside of its arena of ") !=
+        std::string::npos);
 }

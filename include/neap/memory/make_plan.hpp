@@ -59,7 +59,7 @@ NEAP_ONCE std::vector<transfer_wait> transfer_waits(flow_facts const& facts, sch
 
 /// Places everything that lives during a schedule of a graph; `s` is what a simulator says of it, `options` are those that
 /// it was simulated with. The graph is only read. Throws neap::error if the planner finds no place (the standard planners
-/// always do, but for sizes that overflow). O(ops + edges) beside the planner.
+/// always do, but for sizes that overflow), or one outside of its arena. O(ops + edges) beside the planner.
 template <dataflow_graph G, memory_planner P = default_planner>
 placed_steps make_plan(G const& g, schedule const& order, simulation const& s, memory_options options = {},
                        P const& planner = {}) {
@@ -69,6 +69,13 @@ placed_steps make_plan(G const& g, schedule const& order, simulation const& s, m
   auto const l = lifetimes(facts, order, s);
   memory_plan const placed = planner(memory_problem(l.records));
   if (!has_offsets(placed)) throw error("plan: the memory planner found no place: " + placed.why.message());
+  if (placed.offsets.size() != l.records.size())
+    throw error("plan: the memory planner gives " + std::to_string(placed.offsets.size()) + " offsets for " +
+                std::to_string(l.records.size()) + " records");
+  for (std::size_t i = 0; i < l.records.size(); ++i)
+    if (auto const at = placed.offsets[i]; at < 0 || at > placed.arena_bytes - l.records[i].size)
+      throw error("plan: the memory planner puts " + std::to_string(l.records[i].size) + " bytes at " +
+                  std::to_string(at) + ", outside of its arena of " + std::to_string(placed.arena_bytes));
 
   out.options = options;
   out.resident_bytes = facts.resident_bytes();
