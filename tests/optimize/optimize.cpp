@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -557,6 +558,16 @@ TEST_CASE("a scheduler's order is one more to start from") {
   auto const mine = simulate(g, last_first{}(g), unit_cost{});
   CHECK(found.best.result.peak_bytes <= mine.peak_bytes);
   CHECK(found.candidates >= 2);
+}
+
+TEST_CASE("a cost that is no time is an error that says so") {
+  auto const g = ladder(8);
+  for (double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    auto const cost = [&](toy_graph const&, op_id o) { return index(o) == 5 ? wrong : 1.0; };
+    auto const message = message_of([&] { optimize(g, moves, limited(0.6), cost); });
+    CHECK(message.starts_with("optimize: the cost model gives "));
+    CHECK(message.ends_with(" seconds for op 5: a time is finite and not negative"));
+  }
 }
 
 TEST_CASE("a wrong order of a scheduler or of a mutation is an error that says so") {

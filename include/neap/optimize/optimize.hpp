@@ -15,7 +15,10 @@
 #include <neap/simulate/roofline.hpp>
 
 #include <concepts>
+#include <limits>
 #include <span>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -31,13 +34,13 @@ template <class P>
 using graph_type_in = std::remove_cvref_t<decltype(graph_in(std::declval<P const&>()))>;
 
 // What kind of option something is. A scheduler and a progress callback may both be callable with anything (a template
-// operator), so what gives a schedule is no callback; a cost model is called with an op beside the graph.
+// operator), so what gives anything but a number is no callback; a cost model is called with an op beside the graph.
 template <class O>
 concept plain_option = std::same_as<O, schedule> || std::same_as<O, search_options>;
 template <class O>
 concept progress_option = !plain_option<O> && requires(O& f, search_progress const& p) {
   f(p);
-  requires !std::same_as<decltype(f(p)), schedule>;
+  requires std::is_void_v<decltype(f(p))> || std::is_arithmetic_v<decltype(f(p))>;
 };
 template <class O>
 concept settable_option = !progress_option<O> && !std::invocable<O const&, search_progress const&> &&
@@ -103,7 +106,7 @@ void set_all_options(search_options& to, Option const& o) {
 
 /// Searches with everything given: a cost model, the order that ratios refer to, other orders to start from, and who
 /// orders mutated graphs (as_mutated{}: each mutation does). `moves` is a mutator of candidates over G. Throws
-/// neap::error if an order is wrong: `original`, one of `seeds`, a scheduler's or a mutation's.
+/// neap::error if an order is wrong: `original`, one of `seeds`, a scheduler's or a mutation's; and if a cost is no time.
 template <class G, class Moves, class Cost, class Scheduler = as_mutated>
   requires cost_model_for<Cost, G>
 optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cost, schedule const& original,
@@ -115,6 +118,10 @@ optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cos
   };
   check(original);
   for (auto const& s : seeds) check(s);
+  for (auto o : original.order)
+    if (seconds_t const t = cost(program, o); !(t >= 0 && t < std::numeric_limits<seconds_t>::infinity()))
+      throw error("optimize: the cost model gives " + std::to_string(t) + " seconds for op " +
+                  std::to_string(index(o)) + ": a time is finite and not negative");
   return detail::search_best_first(program, any_mutator<G>(moves), cost, scheduler, options, original, seeds);
 }
 
