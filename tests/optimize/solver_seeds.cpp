@@ -83,7 +83,7 @@ TEST_CASE("a small program as one block") {
   CHECK(can_solve(g, order, {.checkmate = true}).ok());
   auto const why = can_solve(g, order, {.checkmate = true, .most_values = 10});
   CHECK(why.message().find("as one block it has ") == 0);
-  CHECK(why.message().find("checkmate takes up to 10") != std::string::npos);
+  CHECK(why.message().find("at most 10 are taken") != std::string::npos);
 }
 
 TEST_CASE("a small program as one block, solved by a program that is handed in") {

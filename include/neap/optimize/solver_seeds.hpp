@@ -329,8 +329,8 @@ inline status can_solve(op_graph const& g, schedule const& order, solver_choice 
     auto const one = blocks(true);
     if (one.empty()) return failure{"it has no forward and backward part that could be told apart"};
     if (one.most_values() > which.most_values)
-      return failure{"as one block it has " + std::to_string(one.most_values()) + " values, checkmate takes up to " +
-                     std::to_string(which.most_values)};
+      return failure{"as one block it has " + std::to_string(one.most_values()) + " values, at most " +
+                     std::to_string(which.most_values) + " are taken"};
   }
   if (which.rotor && blocks(false).empty())
     return failure{"it has no chain of blocks with a forward and a backward part"};
