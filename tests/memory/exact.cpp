@@ -64,7 +64,7 @@ TEST_CASE("the exact planner equals brute force in height and in status") {
       if (round / 8 % 2 == 0 || optimum > load_lower_bound(records).bytes) break;
     }
     exact planner;
-    planner.tricks = {round % 3 != 0, round % 5 != 0, round % 7 != 0, round % 11 != 0};
+    planner.tricks = {round % 3 != 0, round % 5 != 0, round % 7 != 0, round % 11 != 0, round % 13 != 0};
     auto const plan = planner(records);
     if (optimum < 0) {  // fixed records collide
       ++infeasible;
@@ -145,6 +145,35 @@ TEST_CASE("small records do not lift each other byte by byte") {
   auto const plan = exact{.tricks = {.skyline = false, .likely = false, .fill = false, .planar = false}}(records);
   CHECK(plan.status == plan_status::optimal);
   CHECK(plan.work < 10'000);
+}
+
+TEST_CASE("a failure goes back past what was placed elsewhere, and proves the same") {
+  std::mt19937_64 rng(5);
+  search_tricks const alone{
+      .decompose = false, .skyline = false, .likely = false, .fill = false, .planar = false, .first_run = 1};
+  auto other = alone;
+  other.blame = false;
+  int above = 0, proved = 0, proved_without = 0;
+  for (int round = 0; round < rounds / 10; ++round) {
+    auto records = some_records(rng, round, 9, 6, 4, 9);
+    auto const plan = exact{.tricks = alone}(records), one_by_one = exact{.tricks = other}(records);
+    REQUIRE(plan.status == plan_status::optimal);
+    REQUIRE(one_by_one.status == plan_status::optimal);
+    REQUIRE(plan.arena_bytes == one_by_one.arena_bytes);
+    REQUIRE_MESSAGE(verify(records, plan).ok(), verify(records, plan).message());
+    if (round % 3 == 2 || plan.arena_bytes == load_lower_bound(records).bytes) continue;
+    ++above;
+    // The same with others later, which can lie in many ways.
+    for (std::int64_t n = 0; n < 12; ++n) records.push_back({.lower = 10 + n, .upper = 13 + n, .size = 1});
+    auto const below = plan.arena_bytes - 1;
+    auto const with = exact{.capacity = below, .budget = {.nodes = 20'000}, .tricks = alone}(records);
+    auto const without = exact{.capacity = below, .budget = {.nodes = 20'000}, .tricks = other}(records);
+    REQUIRE(!has_offsets(with));
+    REQUIRE(!has_offsets(without));
+    proved += with.status == plan_status::infeasible, proved_without += without.status == plan_status::infeasible;
+  }
+  MESSAGE(above << " above the bound; proved beside others " << proved << ", and without blame " << proved_without);
+  CHECK(proved > 2 * proved_without);
 }
 
 TEST_CASE("records whose gaps cover their lives are in nobody's way") {

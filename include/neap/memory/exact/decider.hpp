@@ -255,6 +255,8 @@ class portfolio {
   }
 
  private:
+  static constexpr std::size_t unbroken_orders = 2;  // the search in other orders restarts
+
   enum class kind : std::uint8_t { plain, holed, skyline, fill, planar };
   struct member {
     record_search* search;
@@ -269,7 +271,7 @@ class portfolio {
   constexpr std::size_t count() const { return members_.size(); }
   /// In nodes, of a slice.
   constexpr std::int64_t weight(std::size_t k) const {
-    if (k < orders_.size()) return 1;
+    if (k < orders_.size()) return 4;  // they are quick
     if (members_[k].what == kind::planar) return 27;
     return k < guesses_at_ && members_[k].what == kind::skyline ? 3 : 9;
   }
@@ -299,7 +301,8 @@ class portfolio {
     }
     if (what == kind::fill) made = new fill_search<Unit>(of, tricks_);
     else if (what == kind::planar) made = new planar_search<Unit>(of);
-    else if (what == kind::plain) made = new decision_search<Unit, true>(of, tricks_);
+    else if (what == kind::plain)
+      made = new decision_search<Unit, true>(of, tricks_, members_.size() > unbroken_orders);
     else made = new decision_search<Unit, false>(of, tricks_);
     made->start(capacity_);
     return made;

@@ -13,13 +13,18 @@
 //                  placement and after each lift
 //   decomposition  where no unplaced record crosses a moment, both sides are searched apart; if one fails, both do
 //   twins          records alike in life and size are placed in one order only
+//   blame          a failure goes back to the last placement that has part in it (memory/exact/limit_proofs.hpp)
+//   restarts       where they are asked for: with another order of preference, after ever more nodes, records first whose
+//                  sections have failed most (squeaky wheel optimization: Joslin and Clements 1999)
 //
 // Flat arrays on an explicit stack: depth costs no machine stack.
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
+#include <neap/memory/exact/frames.hpp>
 #include <neap/memory/exact/hanging.hpp>
+#include <neap/memory/exact/limit_proofs.hpp>
 #include <neap/memory/records.hpp>
 #include <neap/memory/sections.hpp>
 
@@ -38,6 +43,7 @@ struct search_tricks {
   bool bound_after_lift = true;  ///< test the bound again when the head has been lifted
   bool lift = true;              ///< lift to the lowest top beneath; else only past the head's own limit
   bool twins = true;             ///< lift the twins of a lifted head with it
+  bool blame = true;             ///< go back at once to a placement that has part in the failure
   bool skyline = true;           ///< memory/exact/skyline_search.hpp beside the orders; the rest is of that search
   bool meeting = true;           ///< lift to heights that both sides of a boundary can have
   bool remember = true;          ///< do not search a state again that has failed
@@ -126,17 +132,23 @@ template <class Unit, bool Plain>
 class decision_search final : public record_search {
  public:
   using record_search::run;
-  constexpr decision_search(search_ground<Unit> const& ground, search_tricks tricks)
+  constexpr decision_search(search_ground<Unit> const& ground, search_tricks tricks, bool restarts = false)
       : ground_(ground),
         tricks_(tricks),
+        restarts_(restarts),
         filled_(ground.section_words(), 0),
-        offsets_(ground.count(), 0) {}
+        offsets_(ground.count(), 0),
+        runs_(ground.count()),
+        conflicts_(ground.sections, 0),
+        rank_(ground.count(), 0),
+        proofs_(tricks.blame && ground.count() <= most_blamed ? ground.count() : 0) {}
 
   constexpr void start(std::int64_t capacity) override {
     capacity_ = static_cast<Unit>(capacity), nodes_ = 0;
     roof_ = (capacity_ + ground_.grain - 1) / ground_.grain * ground_.grain;
-    frames_.clear();
-    hopeless_ = !open_root();
+    conflicts_.assign(ground_.sections, 0);
+    runs_.start(restarts_ && proofs_.kept() ? tricks_.first_run * static_cast<std::int64_t>(ground_.count()) : 0);
+    begin_run();
   }
 
   constexpr ruling run(stop_asked& stop) override {
@@ -148,14 +160,21 @@ class decision_search final : public record_search {
       }
       frames_.back().begun = true;
       for (bool alive = advance(); !alive; alive = lift_head() && advance()) {
-        auto const parent = frames_.back().parent;
-        if (parent == none) {
-          hopeless_ = true;
-          return ruling::impossible;
-        }
-        frames_.resize(parent + 1, frame{});
+        do {
+          auto const parent = frames_.back().parent;
+          if (parent == none) {
+            hopeless_ = true;
+            return ruling::impossible;
+          }
+          frames_.resize(parent + 1, frame{});
+        } while (!proofs_.blamed(pool_[frames_.back().entries].record));
       }
       if (stop(nodes_)) return ruling::spent;
+      if (runs_.is_over(nodes_)) {
+        runs_.next(nodes_);
+        for (auto& x : conflicts_) x /= 2;  // later ones count more
+        begin_run();
+      }
     }
     return ruling::found;
   }
@@ -165,13 +184,16 @@ class decision_search final : public record_search {
 
  private:
   static constexpr std::uint32_t none = 0xffffffffu;
+  static constexpr std::size_t most_blamed = 1024;  // records: proofs take as many bits each
 
   struct entry {
     Unit limit;
+    std::uint32_t rank;  // in the order of preference
     std::uint32_t record;
-    std::uint32_t air;  // 1: the limit is proved, but nothing placed holds the record there
+    std::uint32_t air;    // 1: the limit is proved, but nothing placed holds the record there
+    std::uint32_t proof;  // of the limit
     friend constexpr bool operator<(entry const& a, entry const& b) {
-      return a.limit != b.limit ? a.limit < b.limit : a.record < b.record;
+      return a.limit != b.limit ? a.limit < b.limit : a.rank < b.rank;
     }
   };
   struct frame {
@@ -179,6 +201,7 @@ class decision_search final : public record_search {
     std::size_t free_entries = 0, free_sections = 0;  // where the pools are free for what it opens
     std::uint32_t count = 0, begin = 0, end = 0;      // entries; sections [begin, end)
     std::uint32_t parent = none;                      // the frame whose placement made it
+    std::uint32_t free_proofs = 0;                    // where the proofs are free for it and what it opens
     bool begun = false;
     section_range untested{};  // where limits have risen since the bound was last tested
   };
@@ -195,6 +218,10 @@ class decision_search final : public record_search {
   /// Whether a record at its limit ends beyond the capacity.
   constexpr bool overflows(entry const& x) const { return !ground_.ends_within(x.record, x.limit, capacity_); }
 
+  constexpr bool lives_in(std::uint32_t record, std::uint32_t s) const {
+    auto const [b, e] = ground_.hull[record];
+    return b <= s && s < e && (Plain || (ground_.alive[record * ground_.section_words() + s / 64] >> (s % 64) & 1));
+  }
   template <class F>
   constexpr void for_each_section(std::uint32_t record, F&& f) const {
     auto const [b, e] = ground_.hull[record];
@@ -202,20 +229,109 @@ class decision_search final : public record_search {
       if (Plain || (ground_.alive[record * ground_.section_words() + s / 64] >> (s % 64) & 1)) f(s);
   }
 
+  constexpr void begin_run() {
+    double most = 1;
+    for (auto x : conflicts_) most = std::max(most, x);
+    std::vector<double> late(ground_.count(), 0);
+    std::vector<std::uint32_t> order(ground_.count(), 0);
+    for (std::uint32_t i = 0; i < ground_.count(); ++i) {
+      double failed = 0;
+      for_each_section(i, [&](std::uint32_t s) { failed = std::max(failed, conflicts_[s]); });
+      late[i] = runs_.preference(i) - static_cast<double>(ground_.count()) / 2 * failed / most;
+      order[i] = i;
+    }
+    detail::sort_list(order, [&](auto a, auto b) { return late[a] != late[b] ? late[a] < late[b] : a < b; });
+    for (std::uint32_t k = 0; k < order.size(); ++k) rank_[order[k]] = k;
+    frames_.clear();
+    hopeless_ = !open_root();
+  }
+
+  /// Blames the placements from which it follows that the entry is at `least` or higher.
+  constexpr bool fails_by(entry const& x, Unit least) {
+    if (!proofs_.kept()) return false;
+    proofs_.clear_blame();
+    proofs_.blame_proof(x.proof, least);
+    return false;
+  }
+  /// A section whose lowest limit plus unplaced bytes passes the capacity.
+  constexpr bool fails_in(frame const& f, std::uint32_t s) {
+    ++conflicts_[s];
+    if (!proofs_.kept()) return false;
+    proofs_.clear_blame();
+    Unit const least = roof_ + 1 - loads_[f.sections_at + (s - f.begin)].load;
+    for (std::uint32_t k = 0; k < f.count; ++k) {
+      entry const& x = pool_[f.entries + k];
+      if (lives_in(x.record, s)) proofs_.blame_proof(x.proof, least);
+    }
+    return false;
+  }
+  /// From what is blamed now: the entry's offset is at least so much.
+  constexpr void prove(frame& f, entry& x, Unit least) {
+    proofs_.prove(f.free_proofs, least, x.proof);
+    x.proof = f.free_proofs++;
+  }
+  /// The entry cannot lie beneath the head that has just been placed, so it lies above.
+  constexpr void prove_raise(frame& f, entry& x, entry const& head) {
+    if (!proofs_.kept()) return;
+    proofs_.clear_blame();
+    proofs_.blame_proof(x.proof, head.limit - ground_.size[x.record] + 1);
+    proofs_.blame(head.record);
+    prove(f, x, x.limit);
+  }
+  /// The head does not lie at its limit, as its placement there has failed. One in the air does not anyway.
+  constexpr void prove_refusal(frame& f, entry& head) {
+    if (!proofs_.kept() || head.air != 0) return;
+    proofs_.forgive(head.record);
+    proofs_.blame_proof(head.proof, head.limit);
+    prove(f, head, head.limit + 1);
+  }
+  /// So it lies on something, and below `least` nothing it meets ends.
+  constexpr void prove_lift(frame& f, entry& head, Unit least) {
+    if (!proofs_.kept()) return;
+    proofs_.clear_blame();
+    entry const* const x = pool_.data() + f.entries;
+    if (tricks_.lift) {
+      proofs_.blame_proof(head.proof, head.limit + 1);
+      for (std::uint32_t i = 0; i < ground_.count(); ++i)
+        if (i != head.record && ground_.size[i] < least && meet(i, head.record)) proofs_.blame(i);
+      for (std::uint32_t k = 1; k < f.count; ++k) proofs_.forgive(x[k].record);
+      for (std::uint32_t k = 1; k < f.count; ++k)
+        if (meet(x[k].record, head.record)) proofs_.blame_proof(x[k].proof, least - ground_.size[x[k].record]);
+    } else {
+      blame_placed(f);
+    }
+    prove(f, head, least);
+  }
+  /// A twin of the refused head does not lie there either.
+  constexpr void prove_twin(frame& f, entry& twin, entry const& refused) {
+    if (!proofs_.kept()) return;
+    proofs_.clear_blame();
+    proofs_.blame_proof(refused.proof, refused.limit + 1);
+    proofs_.blame_proof(twin.proof, twin.limit);
+    prove(f, twin, twin.limit + 1);
+  }
+  /// Blames all that is not in the frame.
+  constexpr void blame_placed(frame const& f) {
+    proofs_.blame_all();
+    for (std::uint32_t k = 0; k < f.count; ++k) proofs_.forgive(pool_[f.entries + k].record);
+  }
+
   constexpr bool open_root() {
     auto const n = static_cast<std::uint32_t>(ground_.count());
     frame root;
+    root.free_proofs = n;
     root.count = n, root.end = ground_.sections;
     root.free_entries = n, root.free_sections = ground_.sections;
     pool_.assign(n, entry{});
     loads_.assign(ground_.sections, section{});
     for (std::uint32_t i = 0; i < n; ++i) {
-      pool_[i] = {ground_.is_fixed(i) ? ground_.fixed[i] : Unit{0}, i, 0};
+      pool_[i] = {ground_.is_fixed(i) ? ground_.fixed[i] : Unit{0}, rank_[i], i, 0, i};
       if (overflows(pool_[i])) return false;
       for_each_section(i, [&](std::uint32_t s) { loads_[s].load += ground_.size[i]; });
       if constexpr (Plain)
         for (auto s = ground_.hull[i].begin; s + 1 < ground_.hull[i].end; ++s) ++loads_[s].crossing;
     }
+    proofs_.start(n, [&](std::uint32_t i) { return pool_[i].limit; });
     detail::sort_list(pool_);
     if (n == 0) return true;
     return within_bound(root, {root.begin, root.end}) && open_parts(root, none);
@@ -254,7 +370,7 @@ class decision_search final : public record_search {
         filled_[w] |= bits;
         for (; bits != 0; bits &= bits - 1, --left) {
           auto const s = w * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
-          if (loads[s - f.begin].load > room) return false;
+          if (loads[s - f.begin].load > room) return fails_in(f, s);
         }
       }
     }
@@ -266,8 +382,11 @@ class decision_search final : public record_search {
     constexpr std::uint32_t many = 32;  // lifts take as long as to lift all that hangs at once, where some do
     for (std::uint32_t lifts = 0;; ++lifts) {
       entry const head = pool_[frames_.back().entries];
-      if (overflows(head)) return false;
-      if (head.air == 0 && place_head()) return true;
+      if (overflows(head)) return fails_by(head, head.limit);
+      if (head.air == 0) {
+        if (place_head()) return true;
+        if (!proofs_.blamed(head.record)) return false;
+      }
       if (tricks_.ground && head.air != 0 && lifts > many) {
         if (!ground_air()) return false;
         lifts = 0;
@@ -284,11 +403,15 @@ class decision_search final : public record_search {
     auto const& offsets = hanging_(
         ground_, x, f.count, roof_, [](entry const& e) { return e.air != 0; },
         [&](entry const& a, entry const& b) { return meet(a.record, b.record); });
+    if (proofs_.kept()) blame_placed(f);
     for (std::uint32_t k = 0; k < f.count; ++k) {
       if (x[k].air == 0) continue;
-      if (x[k].limit != offsets[k]) widen(f.untested, ground_.hull[x[k].record]);
-      x[k].limit = offsets[k];
-      if (overflows(x[k])) return false;
+      if (x[k].limit != offsets[k]) {
+        widen(f.untested, ground_.hull[x[k].record]);
+        x[k].limit = offsets[k];
+        if (proofs_.kept()) prove(f, x[k], x[k].limit);
+      }
+      if (overflows(x[k])) return fails_by(x[k], x[k].limit);
     }
     detail::sort_range(x, x + f.count);
     auto const where = f.untested;
@@ -301,24 +424,27 @@ class decision_search final : public record_search {
     frame& f = frames_.back();
     entry* const x = pool_.data() + f.entries;
     entry head = x[0];
-    if (ground_.is_fixed(head.record) || f.count == 1) return false;
-    Unit const before = head.limit;
+    prove_refusal(f, head);
+    if (ground_.is_fixed(head.record)) return fails_by(head, head.limit + 1);
+    entry const refused = head;
+    bool const branched = head.air == 0;
     Unit least = roof_ + 1;
     if (tricks_.lift) {
       for (std::uint32_t k = 1; k < f.count; ++k)
         if (meet(head.record, x[k].record)) least = std::min<Unit>(least, x[k].limit + ground_.size[x[k].record]);
-      if (least > roof_) return false;
-    } else {
-      least = std::max<Unit>(before + 1, x[1].limit);
+    } else if (f.count > 1) {
+      least = std::max<Unit>(refused.limit + 1, x[1].limit);
     }
-    bool const branched = head.air == 0;
+    prove_lift(f, head, least);
     head.limit = ground_.aligned(least, head.record), head.air = 1;
-    if (overflows(head)) return false;
+    if (overflows(head)) return fails_by(head, head.limit);
     std::uint32_t k = 1;
     for (; k < f.count && x[k] < head; ++k) {
       x[k - 1] = x[k];
-      if (branched && tricks_.twins && x[k].limit == before && ground_.twin[x[k].record] == ground_.twin[head.record])
-        x[k - 1].air = 1;
+      bool const twin = tricks_.twins && ground_.twin[x[k].record] == ground_.twin[head.record];
+      if (!branched || !twin || x[k].limit != refused.limit) continue;
+      x[k - 1].air = 1;
+      prove_twin(f, x[k - 1], refused);
     }
     x[k - 1] = head;
     widen(f.untested, ground_.hull[head.record]);
@@ -342,7 +468,7 @@ class decision_search final : public record_search {
     rest.sections_at = f.free_sections;
     rest.free_entries = rest.entries + f.count - 1;
     rest.free_sections = rest.sections_at + (f.end - f.begin);
-    rest.count = f.count - 1, rest.begin = f.begin, rest.end = f.end;
+    rest.count = f.count - 1, rest.begin = f.begin, rest.end = f.end, rest.free_proofs = f.free_proofs;
     if (pool_.size() < rest.free_entries) pool_.resize(2 * rest.free_entries + 64, entry{});
     // Unchanged entries stay sorted; raised ones are collected behind, sorted, and merged in.
     Unit const top = head.limit + ground_.size[head.record];
@@ -356,8 +482,9 @@ class decision_search final : public record_search {
       if (meet(head.record, x.record)) {
         Unit const least = ground_.aligned(top, x.record);
         if (least > x.limit) {
-          x = {least, x.record, 0};
-          if (ground_.is_fixed(x.record) || overflows(x)) return false;
+          x.limit = least, x.air = 0;
+          prove_raise(rest, x, head);
+          if (ground_.is_fixed(x.record) || overflows(x)) return fails_by(x, x.limit);
           raised_.push_back(x);
           widen(changed, ground_.hull[x.record]);
           continue;
@@ -392,6 +519,13 @@ class decision_search final : public record_search {
     return open_parts(rest, at);
   }
 
+  /// A frame of these sections of `whole`, without entries yet.
+  static constexpr frame new_part(frame const& whole, std::uint32_t parent, section_range where) {
+    frame f = whole;
+    f.count = 0, f.begin = where.begin, f.end = where.end;
+    f.parent = parent, f.begun = false, f.untested = {};
+    return f;
+  }
   /// Pushes a frame for each connected part of `whole`, whose entries and loads lie at the end of the pools.
   constexpr bool open_parts(frame const& whole, std::uint32_t parent) {
     if (!tricks_.decompose) {
@@ -407,8 +541,7 @@ class decision_search final : public record_search {
       if (part_of_.size() < width) part_of_.resize(width, 0);
       parts_.clear();
       for (std::uint32_t s = 0; s < width; ++s) {
-        if (s == 0 || loads[s - 1].crossing == 0)
-          parts_.push_back({0, 0, whole.free_entries, whole.free_sections, 0, whole.begin + s, 0, parent, false, {}});
+        if (s == 0 || loads[s - 1].crossing == 0) parts_.push_back(new_part(whole, parent, {whole.begin + s, 0}));
         parts_.back().end = whole.begin + s + 1;
         part_of_[s] = static_cast<std::uint32_t>(parts_.size() - 1);
       }
@@ -431,7 +564,7 @@ class decision_search final : public record_search {
       if (part.count == 0) continue;
       if (part.count == 1) {  // nothing else in its life is unplaced: its limit is free
         entry const& x = pool_[part.entries];
-        if (overflows(x)) return false;
+        if (overflows(x)) return fails_by(x, x.limit);
         offsets_[x.record] = x.limit;
         continue;
       }
@@ -451,7 +584,7 @@ class decision_search final : public record_search {
     for (std::uint32_t k = 0; k < whole.count; ++k) {
       if (part_of_[k] != none) continue;
       auto const part = static_cast<std::uint32_t>(parts_.size());
-      parts_.push_back({0, 0, whole.free_entries, whole.free_sections, 0, whole.begin, whole.end, parent, false, {}});
+      parts_.push_back(new_part(whole, parent, {whole.begin, whole.end}));
       part_of_[k] = part;
       open.push_back(k);
       while (!open.empty()) {
@@ -467,12 +600,17 @@ class decision_search final : public record_search {
 
   const search_ground<Unit>& ground_;
   search_tricks tricks_;
+  bool restarts_;
   Unit capacity_ = 0, roof_ = 0;  // roof: the capacity rounded up to the grain, for sums of rounded sizes
   plain_vector<frame> frames_;
   plain_vector<entry> pool_;
   plain_vector<section> loads_;
   std::vector<std::uint64_t> filled_;
   std::vector<Unit> offsets_;
+  search_runs runs_;
+  std::vector<double> conflicts_;  // of each section: failures
+  std::vector<std::uint32_t> rank_;
+  limit_proofs<Unit> proofs_;
   plain_vector<entry> raised_, dealt_;
   hanging_records<Unit> hanging_;
   std::vector<std::uint32_t> part_of_;
