@@ -243,7 +243,7 @@ class fill_search final : public record_search {
 
   /// Lifts until nothing more follows; then chosen_ is what to branch on. False if nothing fits any more.
   constexpr bool infer(frame const& f) {
-    constexpr std::int64_t pairs_a_node = 100'000;  // of many records it counts as several nodes
+    constexpr std::int64_t pairs_a_node = 10'000;  // of many records it counts as several nodes
     nodes_ += static_cast<std::int64_t>(f.count) * f.count / pairs_a_node;
     entry* const x = entries_of(f);
     for (auto s = f.begin; s < f.end; ++s) lowest_[s] = {far, far, none};
