@@ -195,9 +195,11 @@ class best_first {
     // Where latency alone is limited, what is left of it is spent here first; memory is brought down by dives.
     bool const to_spend = state_.goal.spends_latency();
     auto const used = [&] { return state_.budget.used(state_.out.candidates); };
-    // What seeds have led to goes down by single mutations before parts take its place, which may lead less far.
-    if (to_spend && state_.allowed.cut && !state_.best->expanded) dive(state_.best, used() + 0.15);
     seeds_.cut_further(to_spend ? std::max(0.45, used() + 0.15) : 0.45);
+    if (to_spend && state_.allowed.cut) {  // single mutations and parts in turn: each goes on from where the other led
+      if (!state_.best->expanded) dive(state_.best, used() + 0.1);
+      seeds_.cut_further(used() + 0.15);
+    }
     if (state_.allowed.recompute)
       dive_from_seeds(to_spend ? std::max(0.5, used() + 0.1) : 0.5), plant_until_placed(starts);
     detail::sort_list(starts, [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
