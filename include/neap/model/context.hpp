@@ -127,6 +127,13 @@ struct context_access {
   using randomness = eager_context::randomness;
   static void* clock() { return eager_context::current().random_.clock; }
   static randomness enter(eager_context& c, randomness r) { return std::exchange(c.random_, r); }
+  struct modes {
+    bool recording = true, training = true;
+  };
+  static modes enter(modes m) {
+    auto& c = eager_context::current();
+    return {std::exchange(c.recording_, m.recording), std::exchange(c.training_, m.training)};
+  }
   /// A higher number than that of any operator that ran before: one count for the process, as a tensor may have been
   /// computed in another context, or on another thread.
   static std::uint64_t next_order() {
