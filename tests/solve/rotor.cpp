@@ -274,6 +274,34 @@ TEST_CASE("rotor: bounds change no time, one run answers what many do, and more 
   }
 }
 
+TEST_CASE("rotor: under tight budgets bounds leave out sub-chains, and change no time") {
+  random_stream draw(4);
+  for (int round = 0; round < (testing::sanitized ? 10 : 100); ++round) {
+    auto const chain = random_chain(draw, {.blocks = 80,
+                                           .options = 3,
+                                           .kinds = round % 3 == 0 ? 2u : 1000u,
+                                           .size = 6,
+                                           .left = round % 5 < 2 ? 1u : 0u,
+                                           .pass_temporary = round % 7 < 3 ? 10u : 0u,
+                                           .wild = round % 2 == 0});
+    slots_t const largest = 10 + draw.below(110);
+    for (auto const limits : {chain_limits::exact, chain_limits::peer}) {
+      CAPTURE(round);
+      auto const r = solved(chain, largest, {.limits = limits});
+      auto const plain = solved(chain, largest, {.limits = limits, .bounds = false});
+      for (slots_t m = -1; m <= largest; ++m) {
+        CAPTURE(m);
+        CHECK(close(r.time(m), plain.time(m)));
+        CHECK(r.sequence(m).empty() == !plain.feasible(m));
+        if (auto const seen = simulate(chain, r.sequence(m)); plain.feasible(m)) {
+          REQUIRE_MESSAGE(seen, seen.message());
+          CHECK(close(seen->time, r.time(m)));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("rotor: no plan of 10,000 random chains is over its budget") {
   random_stream draw(4);
   int feasible = 0, over_with_peer = 0;

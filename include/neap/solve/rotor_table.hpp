@@ -461,11 +461,11 @@ class rotor_table {
                           a == b ? nullptr : &p.tail(*this, a + 1), zeros()));
     flush(p);
     if (a < b) {
-      // In a single chunk little is left out that is worth the asking.
+      // Of a row that is one chunk little is left out that is worth the asking.
       bool const single = largest_ < width_;
-      if (single) later_by_all<true>(p);
+      if (single) later_in_one_chunk(p);
       else if (bounds_ && depth < deepest) later_by_bounds(p);
-      else later_by_all<false>(p);
+      else later_by_all(p);
       flush(p);
     }
     std::copy_n(u.begin(), width_, c.times + begin);
@@ -556,13 +556,73 @@ class rotor_table {
     while (p.end > 0 && p.w.times[static_cast<std::size_t>(p.end - 1)] <= least + more[p.end - 1]) --p.end;
   }
 
-  /// Tries every j. What the loop reads stays in registers: on short rows it takes as long as the rows themselves. `Single`:
-  /// each row is one chunk, there as soon as it is known, and may be read from before its first element.
-  template <bool Single>
+  /// Tries every j, where each row is one chunk: it is there as soon as it is known, and may be read from before its first
+  /// element. To find the rows takes as long as to read them, and a row that is left out is worth more than either.
+  void later_in_one_chunk(part& p) {
+    flush(p);
+    p.w.solved.clear();
+    auto const last = last_later(p.b);
+    auto const after = exact_ ? gradient_[p.b + 1] : INT64_MIN / 2;  // the peer's limit does not grow with j
+    auto limit = pass_limit(p.a, p.b, p.a + 1);                      // input_[j] is no larger
+    bool asked = false;
+    for (std::size_t j = p.a + 1; j <= last;) {
+      auto const* head_id = classes_->that_end(j - 1) + p.a;  // of [a, j - 1]
+      narrow(p, j, last, cells_[*head_id]);
+      if (limit >= p.end) return;  // it only grows with j
+      if (cells_[*head_id].times == nullptr) {
+        // Where blocks are alike a part asks for one row, which no bound leaves out.
+        bool const judged = std::exchange(asked, true) && bounds_ && p.depth < deepest;
+        if (judged && !hopeful(p, j, j + 1, limit)) limit = std::max(limit, after + passes_[j++]);
+        else demand(p.a, j - 1, 0, p.depth + 1);
+        continue;
+      }
+      // Those of equal limits are tried together.
+      auto const first = j, end = std::min(last + 1, j + most_waiting);
+      auto next = limit;
+      do {
+        next = std::max(next, after + passes_[j]);
+        head_id += j++;
+      } while (next == limit && j < end && cells_[*head_id].times != nullptr);
+      lower_by(p, first, j, static_cast<int>(std::exchange(limit, next)));
+    }
+  }
+  /// u = min(u, j) for each j of [first, last), from element `from` on.
+  void lower_by(part& p, std::size_t first, std::size_t last, int from) const {
+    int const begin = from / run * run;
+    auto* const u = p.w.times.data() + begin;
+    auto const was = load(u);
+    int i = begin;  // the first vector may hold elements before `from`: they stay
+    for (; i + 3 * run < p.end; i += 4 * run) lower_by<4>(p, first, last, i);
+    for (; i < p.end; i += run) lower_by<1>(p, first, last, i);
+    store(u, places() >= from - begin ? load(u) : was);
+  }
+  /// In so many vectors from element `at` on: what is read of a j serves them all.
+  template <int Vectors>
+  void lower_by(part& p, std::size_t first, std::size_t last, int at) const {
+    auto* const u = p.w.times.data() + at;
+    auto const* const column = p.column;
+    auto const* const cells = cells_.data();
+    auto const* const inputs = input_.data();
+    auto const* const forwards = forwards_.data();
+    auto const passed = forwards[p.a];
+    auto const* head_id = classes_->that_end(first - 1) + p.a;
+    vec least[Vectors];
+    for (int k = 0; k < Vectors; ++k) least[k] = load(u + k * run);
+    for (auto j = first; j < last; head_id += j, ++j) {
+      candidate const c{forwards[j] - passed, cells[column[j]].times + at - inputs[j], cells[*head_id].times + at, 0};
+      for (int k = 0; k < Vectors; ++k) {
+        auto const t = c.at(k * run);
+        least[k] = t < least[k] ? t : least[k];
+      }
+    }
+    for (int k = 0; k < Vectors; ++k) store(u + k * run, least[k]);
+  }
+
+  /// Tries every j. What the loop reads stays in registers: on short rows it takes as long as the rows themselves.
   void later_by_all(part& p) {
     auto const a = p.a, last = last_later(p.b);
     if (a + 1 > last) return;
-    auto const begin = Single ? 0 : p.begin, chunk = Single ? 0 : p.chunk;
+    auto const begin = p.begin, chunk = p.chunk;
     auto const* const column = p.column;
     auto const* const cells = cells_.data();
     auto const *const inputs = input_.data(), *const passes = passes_.data();
@@ -579,8 +639,8 @@ class rotor_table {
       auto const& head = cells[*head_id];
       if (p.waiting == most_waiting) narrow(p, j, last, head);
       if (p.end == 0 || limit >= begin + p.end) return;  // it only grows with j
-      bool const row_known = Single ? head.times != nullptr : head.chunks > chunk;
-      if (!row_known && (Single || head.whole > chunk)) {
+      bool const row_known = head.chunks > chunk;
+      if (!row_known && head.whole > chunk) {
         try_later(p, j, limit);
         continue;
       }
@@ -588,14 +648,10 @@ class rotor_table {
       if (asked >= p.end) continue;
       auto const& tail = cells[column[j]];
       auto const k = p.waiting++;
-      if constexpr (Single) {
-        waiting[k] = {forwards[j] - passed, tail.times - kept, head.times, static_cast<int>(asked)};
-      } else {
-        auto const m = begin - kept;
-        from[k] = static_cast<std::uint32_t>(j - a);
-        waiting[k] = {forwards[j] - passed, m < slots_t{tail.whole} * width_ ? tail.times + m : none,
-                      row_known ? head.times + begin : none, static_cast<int>(std::max<slots_t>(asked, 0))};
-      }
+      auto const m = begin - kept;
+      from[k] = static_cast<std::uint32_t>(j - a);
+      waiting[k] = {forwards[j] - passed, m < slots_t{tail.whole} * width_ ? tail.times + m : none,
+                    row_known ? head.times + begin : none, static_cast<int>(std::max<slots_t>(asked, 0))};
     }
   }
 
