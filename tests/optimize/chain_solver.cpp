@@ -69,6 +69,24 @@ std::size_t expand_all(solved const& s, chain_solver const& chain) {
   return expanded;
 }
 
+/// The lowest limits of a block's peak: the least peak, half a step above it, and the steps. Whether there were as many.
+bool check_lowest_limits(block_problem const& b) {
+  std::vector<bytes_t> peaks;
+  auto const noted = [&](remat_problem const&, std::span<remat_limits const> limits) {
+    for (auto const& l : limits)
+      if (l.peak_bytes != remat_limits::none) peaks.push_back(l.peak_bytes);
+    return std::vector<remat_answer>{};
+  };
+  (void)options_of(b, noted, {2, 4});
+  std::sort(peaks.begin(), peaks.end());
+  peaks.erase(std::unique(peaks.begin(), peaks.end()), peaks.end());
+  if (peaks.size() < 5) return false;
+  bytes_t const half = peaks[1] - peaks[0], step = peaks[2] - peaks[0];
+  CHECK(peaks[0] == least_peak(b.problem));
+  CHECK(half == step / 2);
+  return true;
+}
+
 /// Plays answers with values away: what is read is there, what is loaded was stored and had gone, and the price is what was
 /// saved and moved. How many there were.
 std::size_t check_swaps(block_facts const& f, block_problem const& b) {
@@ -246,7 +264,7 @@ TEST_CASE("with a link values leave while their blocks pause: the same results i
 }
 
 TEST_CASE("a block's problem: what its answers are worth is what running them takes") {
-  std::size_t blocks = 0, swapped = 0;
+  std::size_t blocks = 0, swapped = 0, limited = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     auto const g = seed % 2 ? opaque_graph(seed, 40) : random_model(seed, 30);
@@ -277,6 +295,7 @@ TEST_CASE("a block's problem: what its answers are worth is what running them ta
               price.option.saved + price.option.forward_temporary - 100);
       }
       swapped += check_swaps(f, b);
+      limited += check_lowest_limits(b) ? 1 : 0;
       auto const all_saved = save_everything(b), input = save_input(b);
       CHECK(all_saved.time == doctest::Approx(time_once(b.problem)));
       CHECK(input.time >= all_saved.time);
@@ -288,6 +307,7 @@ TEST_CASE("a block's problem: what its answers are worth is what running them ta
   }
   CHECK(blocks > 300);
   CHECK(swapped > 150);
+  CHECK(limited > 20);
 }
 
 TEST_CASE("what has no chain of blocks has no answers") {

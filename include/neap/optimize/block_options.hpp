@@ -23,7 +23,8 @@ concept front_solver = requires(S const& s, remat_problem const& p, std::span<re
   { s(p, limits) } -> std::same_as<std::vector<remat_answer>>;
 };
 
-/// How many limits a block is solved for: between what its plain answers save, and between their peaks and the least peak.
+/// How many limits a block is solved for: between what its plain answers save, and between their peaks and the least peak,
+/// with one more in the lowest step.
 /// And how many parts of what an answer saves may leave memory, where a link is given.
 struct option_levels {
   int saved = 6, peak = 6, swapped = 3;
@@ -54,9 +55,13 @@ std::vector<remat_answer> options_of(block_problem const& b, S const& solver, op
   std::vector<bytes_t> saved{remat_limits::none};
   if (levels.saved > 0 && least < all.saved_bytes)
     saved = {all.saved_bytes, least + (all.saved_bytes - least) / 2, least};
-  for (auto s : saved)
-    between(least_peak(b.problem), std::max(all.peak_bytes, none.peak_bytes), levels.peak,
-            [&](bytes_t m) { limits.push_back({.peak_bytes = m, .saved_bytes = s}); });
+  auto const low = least_peak(b.problem), high = std::max(all.peak_bytes, none.peak_bytes);
+  for (auto s : saved) {
+    auto const put = [&](bytes_t m) { limits.push_back({.peak_bytes = m, .saved_bytes = s}); };
+    between(low, high, levels.peak, put);
+    // The least peak is mostly out of reach: what comes next to it decides whether a plan fits.
+    if (levels.peak > 0 && low < high) put(low + (high - low) / levels.peak / 2);
+  }
   std::vector<remat_answer> answers;
   if (!limits.empty()) answers = solver(b.problem, limits);
   answers.push_back(std::move(all)), answers.push_back(std::move(none));
