@@ -271,7 +271,7 @@ class portfolio {
   constexpr std::size_t count() const { return members_.size(); }
   /// In nodes, of a slice.
   constexpr std::int64_t weight(std::size_t k) const {
-    if (k < orders_.size()) return 4;  // they are quick
+    if (k < orders_.size()) return orders_[k].size() <= most_blamed ? 4 : 1;  // they are quick, and learn from failures
     if (members_[k].what == kind::planar) return 27;
     return k < guesses_at_ && members_[k].what == kind::skyline ? 3 : 9;
   }

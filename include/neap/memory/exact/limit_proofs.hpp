@@ -18,6 +18,9 @@
 
 namespace neap::inline v0::detail {
 
+/// Of how many records a search keeps proofs: each takes as many bits.
+inline constexpr std::size_t most_blamed = 512;
+
 /// Proofs are numbered, and who adds one says where: a search that goes back writes over those behind.
 template <class Unit>
 class limit_proofs {

@@ -184,7 +184,6 @@ class decision_search final : public record_search {
 
  private:
   static constexpr std::uint32_t none = 0xffffffffu;
-  static constexpr std::size_t most_blamed = 1024;  // records: proofs take as many bits each
 
   struct entry {
     Unit limit;
