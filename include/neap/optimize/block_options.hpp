@@ -24,8 +24,8 @@ concept front_solver = requires(S const& s, remat_problem const& p, std::span<re
 };
 
 /// How many limits a block is solved for: between what its plain answers save, and between their peaks and the least peak,
-/// with one more in the lowest step.
-/// And how many parts of what an answer saves may leave memory, where a link is given.
+/// with one more in the lowest step where what is saved is limited, too. And how many parts of what an answer saves may
+/// leave memory, where a link is given.
 struct option_levels {
   int saved = 6, peak = 6, swapped = 3;
 };
@@ -60,7 +60,7 @@ std::vector<remat_answer> options_of(block_problem const& b, S const& solver, op
     auto const put = [&](bytes_t m) { limits.push_back({.peak_bytes = m, .saved_bytes = s}); };
     between(low, high, levels.peak, put);
     // The least peak is mostly out of reach: what comes next to it decides whether a plan fits.
-    if (levels.peak > 0 && low < high) put(low + (high - low) / levels.peak / 2);
+    if (levels.saved > 0 && levels.peak > 0 && low < high) put(low + (high - low) / levels.peak / 2);
   }
   std::vector<remat_answer> answers;
   if (!limits.empty()) answers = solver(b.problem, limits);
