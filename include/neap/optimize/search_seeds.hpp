@@ -148,9 +148,16 @@ class search_seeds {
     }
     auto again = priced_;
     again.again = true;
+    // Graphs in parts are large, and those that wait are whole.
+    auto const hold_much = [&] {
+      constexpr std::size_t most_ops = 1'000'000;
+      std::size_t ops = 0;
+      for (auto const& n : state_.queue) ops += n->state.graph.op_count();
+      return ops > most_ops;
+    };
     // Parts for a target; for the next one where that was reached, and is not what is asked for.
     auto const cut = [&](node_ptr const& from, int per_mille) {
-      for (bool reached = true; reached && !state_.out_of_time(part);) {
+      for (bool reached = true; reached && !state_.out_of_time(part) && !hold_much();) {
         auto const target = target_at(per_mille);
         auto n = chain(from, target, latency(), part, again);
         reached = n->state.result.peak_bytes <= target && !limited;
