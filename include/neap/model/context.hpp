@@ -24,6 +24,7 @@ namespace neap::inline v0 {
 class tracer;
 
 namespace detail {
+class mode_scope;
 /// Whether a place is in somebody's program: not in this library, nor in the standard one (which calls functions and
 /// constructors on behalf of others). Files of one program may know this library by several names: each compiler call has
 /// its own way to write the folder.
@@ -79,8 +80,7 @@ class eager_context {
 
  private:
   friend class tracer;
-  friend class no_gradient;
-  friend class evaluation;
+  friend class detail::mode_scope;
   friend class place_scope;
   friend class caller_scope;
   friend struct context_access;
@@ -127,13 +127,6 @@ struct context_access {
   using randomness = eager_context::randomness;
   static void* clock() { return eager_context::current().random_.clock; }
   static randomness enter(eager_context& c, randomness r) { return std::exchange(c.random_, r); }
-  struct modes {
-    bool recording = true, training = true;
-  };
-  static modes enter(modes m) {
-    auto& c = eager_context::current();
-    return {std::exchange(c.recording_, m.recording), std::exchange(c.training_, m.training)};
-  }
   /// A higher number than that of any operator that ran before: one count for the process, as a tensor may have been
   /// computed in another context, or on another thread.
   static std::uint64_t next_order() {
@@ -142,33 +135,42 @@ struct context_access {
   }
 };
 
+namespace detail {
+/// While it lives, operators on this thread are recorded for differentiation, and modules train, or they do not.
+class mode_scope {
+ public:
+  mode_scope(bool recording, bool training)
+      : context_(eager_context::current()),
+        recording_(std::exchange(context_.recording_, recording)),
+        training_(std::exchange(context_.training_, training)) {}
+  mode_scope(mode_scope const&) = delete;
+  mode_scope& operator=(mode_scope const&) = delete;
+  ~mode_scope() { context_.recording_ = recording_, context_.training_ = training_; }
+
+ private:
+  eager_context& context_;
+  bool recording_, training_;  // before
+};
+}  // namespace detail
+
 /// While it lives, operators on this thread are not recorded for differentiation; in a trace, no gradient goes through
 /// them.
 class no_gradient {
  public:
-  no_gradient() : context_(eager_context::current()), before_(context_.recording_) { context_.recording_ = false; }
-  no_gradient(no_gradient const&) = delete;
-  no_gradient& operator=(no_gradient const&) = delete;
-  ~no_gradient() { context_.recording_ = before_; }
+  no_gradient() : scope_(false, context_access::is_training()) {}
 
  private:
-  eager_context& context_;
-  bool before_;
+  detail::mode_scope scope_;
 };
 
 /// While it lives, modules on this thread behave as in evaluation: dropout does nothing, batch norm uses its running
 /// statistics, nothing is recorded.
 class evaluation {
  public:
-  evaluation() : context_(eager_context::current()), before_(context_.training_) { context_.training_ = false; }
-  evaluation(evaluation const&) = delete;
-  evaluation& operator=(evaluation const&) = delete;
-  ~evaluation() { context_.training_ = before_; }
+  evaluation() : scope_(false, false) {}
 
  private:
-  no_gradient unrecorded_;
-  eager_context& context_;
-  bool before_;
+  detail::mode_scope scope_;
 };
 
 /// While it lives, errors name the place where the library's module was called, not a line of the library. The

@@ -75,9 +75,9 @@ class tensor_storage {
   }
   /// The data of another of the same type, now or when somebody asks first.
   void take(tensor_storage const& other) {
+    if (!other.data_) return restart(other.first_);
     first_ = other.first_;
-    if (other.data_) std::memcpy(data_to_overwrite(), other.data_, static_cast<std::size_t>(bytes_));
-    else if (data_) write_initial(data_, type_.element, type_.count(), first_);
+    std::memcpy(data_to_overwrite(), other.data_, static_cast<std::size_t>(bytes_));
     ++version_;
   }
   /// How often it was written in place since it was made.

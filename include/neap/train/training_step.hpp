@@ -273,18 +273,6 @@ training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const
   return p;
 }
 
-/// While it lives, this thread trains, though somebody evaluates around it.
-class training_scope {
- public:
-  training_scope() : before_(context_access::enter({.recording = true, .training = true})) {}
-  training_scope(training_scope const&) = delete;
-  training_scope& operator=(training_scope const&) = delete;
-  ~training_scope() { (void)context_access::enter(before_); }
-
- private:
-  context_access::modes before_;
-};
-
 template <class Ops, class Model, class Sample, class Loss, class Optimizer>
 class recipe_of final : public step_recipe<Ops> {
  public:
@@ -299,8 +287,8 @@ class recipe_of final : public step_recipe<Ops> {
                                    std::source_location at) const override {
     if (type != &sample_type<Sample>)
       throw error(context_access::place(at), "trainer: the batch is of another C++ type than the sample");
-    auto state = state_;  // the same states
-    training_scope const trains;
+    auto state = state_;                  // the same states
+    mode_scope const trains(true, true);  // though somebody may evaluate around it
     auto p =
         traced_step<Ops>(*model_, *static_cast<Sample const*>(sample), loss_, optimizer_, state, options_, at, &like);
     p.recipe = std::make_shared<recipe_of>(*this);

@@ -217,15 +217,15 @@ class decision_search final : public record_search {
   /// Whether a record at its limit ends beyond the capacity.
   constexpr bool overflows(entry const& x) const { return !ground_.ends_within(x.record, x.limit, capacity_); }
 
-  constexpr bool lives_in(std::uint32_t record, std::uint32_t s) const {
-    auto const [b, e] = ground_.hull[record];
-    return b <= s && s < e && (Plain || (ground_.alive[record * ground_.section_words() + s / 64] >> (s % 64) & 1));
+  /// Whether a record lives in a section between its first and its last one.
+  constexpr bool is_alive(std::uint32_t record, std::uint32_t s) const {
+    return Plain || (ground_.alive[record * ground_.section_words() + s / 64] >> (s % 64) & 1);
   }
   template <class F>
   constexpr void for_each_section(std::uint32_t record, F&& f) const {
     auto const [b, e] = ground_.hull[record];
     for (std::uint32_t s = b; s < e; ++s)
-      if (Plain || (ground_.alive[record * ground_.section_words() + s / 64] >> (s % 64) & 1)) f(s);
+      if (is_alive(record, s)) f(s);
   }
 
   constexpr void begin_run() {
@@ -260,7 +260,8 @@ class decision_search final : public record_search {
     Unit const least = roof_ + 1 - loads_[f.sections_at + (s - f.begin)].load;
     for (std::uint32_t k = 0; k < f.count; ++k) {
       entry const& x = pool_[f.entries + k];
-      if (lives_in(x.record, s)) proofs_.blame_proof(x.proof, least);
+      auto const [b, e] = ground_.hull[x.record];
+      if (b <= s && s < e && is_alive(x.record, s)) proofs_.blame_proof(x.proof, least);
     }
     return false;
   }
