@@ -59,6 +59,26 @@ struct word_model {
   nn::linear out{6, 5};
   tensor operator()(tensor const& ids) const { return out(words(ids)); }
 };
+/// Models that go on from what they have stored in plain tensors: one that was given at first, one that grows.
+struct recurrent {
+  nn::linear in{6, 5}, again{5, 5};
+  mutable tensor last = tensor::zeros({8, 5});
+  static constexpr int line = __LINE__ + 2;
+  tensor operator()(tensor const& x) const {
+    tensor const h = tanh(in(x) + again(last));
+    last = h.detach();
+    return h;
+  }
+};
+struct growing {
+  nn::linear in{6, 5};
+  mutable std::vector<tensor> seen;
+  static constexpr int line = __LINE__ + 3;
+  tensor operator()(tensor const& x) const {
+    seen.push_back(in(x));
+    return mean(stack(seen), {0});
+  }
+};
 struct telling {
   tensor loss, logits;
 };
@@ -277,6 +297,34 @@ TEST_CASE("mistakes with a trainer and an evaluator") {
   mistake("outputs before the first step", {"no step has run"}, [&] {
     line = __LINE__ + 1;
     (void)r.run.output("logits");
+  recurrent from_before;
+  char const *stored = "was made by an earlier trace", *remedy = "Keep it in a neap::buffer, which neap::assign writes";
+  mistake("a tensor that is carried from step to step", {"f32[8,5]", stored, remedy, "a part of the next batch"}, [&] {
+    line = recurrent::line;
+    training_step(from_before, b, cross_entropy{}, sgd{});
+  });
+  recurrent from_evaluation;
+  mistake("the same in evaluation", {"f32[8,5]", stored, remedy}, [&] {
+    line = recurrent::line;
+    evaluation_step(from_evaluation, b.first);
+  });
+  growing more;
+  mistake("tensors that gather from step to step", {"f32[8,5]", stored, remedy}, [&] {
+    line = growing::line;
+    training_step(more, b, cross_entropy{}, sgd{});
+  });
+  tensor outside = tensor::full({}, 1);
+  mistake("a loss that goes on from the last one", {"f32[]", stored, remedy}, [&] {
+    training_step(
+        model, b,
+        [&](network& m, auto const& s) {
+          line = __LINE__ + 1;
+          tensor const l = cross_entropy{}(m(s.first), s.second) + outside * 0.5;
+          outside = l;
+          return l;
+        },
+        sgd{});
+  });
   });
   r.run(batch());
   for (auto t : {dtype::bf16, dtype::f16}) {
@@ -292,6 +340,17 @@ TEST_CASE("mistakes with a trainer and an evaluator") {
     });
     mistake("an evaluation of such a type", {"matmul", said.c_str(), "set_element"}, [&] {
       line = __LINE__ + 1;
+  struct storing {
+    nn::linear a{6, 5};
+    mutable tensor seen;
+    tensor operator()(tensor const& input) const { return seen = a(input); }
+  } model;
+  auto const stored = training_step(model, batch(), cross_entropy{}, sgd{});
+  trainer(stored, plan_in_order(stored.program), r.backend)(batch());
+  mistake("a tensor that a planned step was seen to store", {"a trace that has ended", "an output of the loss"}, [&] {
+    line = __LINE__ + 1;
+    (void)model.seen.values<float>();
+  });
       evaluator(forward, plan_in_order(forward.program), r.backend);
     });
   }

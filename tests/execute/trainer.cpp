@@ -564,3 +564,45 @@ TEST_CASE("a step that throws is not counted, planned or eager: the next one is 
     CHECK(weights_of(eager) == weights_of(never));
   }
 }
+
+namespace {
+
+/// Goes on from its last step: what that gave is in a buffer.
+struct recurrent {
+  nn::linear in{12, 6}, again{6, 6}, out{6, 5};
+  buffer last{{8, 6}};
+  mutable tensor shown;  // for whoever wants to look at it; no step reads it
+  tensor operator()(tensor const& x) const {
+    tensor const h = tanh(in(flatten(x, 1)) + again(apply(op::copy{}, {last})));
+    assign(last, h);
+    return shown = out(h);
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a model that goes on from its last step keeps that in a buffer, eager and planned; it may store what it likes") {
+  eager_context const context{{.threads = 1}};
+  host_backend backend(1);
+  recurrent eager;
+  training_state state;
+  initialise(eager, 3);
+  std::vector<double> losses;
+  std::vector<float> last;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    losses.push_back(eager_step(eager, batch(8, i), cross_entropy{}, adamw{}, state).item<double>());
+    last = eager.last.values<float>();
+  }
+  CHECK(eager.shown.shape() == shape{8, 5});
+  for (double ratio : {1.0, 0.5}) {
+    recurrent planned;
+    initialise(planned, 3);
+    auto const step = training_step(planned, batch(8, 0), cross_entropy{}, adamw{});
+    trainer run(step, plan_of(step, ratio), backend);
+    for (std::uint64_t i = 0; i < 4; ++i) CHECK(run(batch(8, i)) == losses[i]);
+    CHECK(planned.last.values<float>() == last);
+    for (std::size_t k = 0; k < parameters(eager).size(); ++k)
+      CHECK(parameters(eager)[k].values<float>() == parameters(planned)[k].values<float>());
+  }
+}

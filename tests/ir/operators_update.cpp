@@ -163,6 +163,7 @@ TEST_CASE("counters, accumulators, clipping") {
   check_operator(op::increment{}, {{{}, 5, 6, dtype::i64}}, [](arrays const&) { return numbers{{6}}; });
   check_operator(op::accumulate{}, {{{4, 6}}, {{4, 6}}}, each([](row const& x) { return row{x[0] + x[1]}; }));
   check_operator(op::reset{}, {{{4, 6}}}, each([](row const&) { return row{0}; }));
+  check_operator(op::assign{}, {{{4, 6}}, {{4, 6}}}, each([](row const& x) { return row{x[1]}; }));
   double const x = 0.5 * 0.5 * 24;
   CHECK(check_operator(op::sum_squares{}, {{{4, 6}, 0.5, 0.5}}, [&](arrays const&) { return numbers{{x}}; }) == 2);
   check_operator(op::scale_by{}, {{{4, 6}}, {{}}}, [](arrays const& in) {
@@ -173,6 +174,7 @@ TEST_CASE("counters, accumulators, clipping") {
   for (shape none : {shape{0}, shape{3, 0}}) {
     check_operator(op::scale_by{}, {{none}, {{}}});
     check_operator(op::accumulate{}, {{none}, {none}});
+    check_operator(op::assign{}, {{none}, {none}});
     check_operator(op::sgd{}, {{none}, {none}});
     check_operator(op::sum_squares{}, {{none}}, [](arrays const&) { return numbers{{0}}; });
   }

@@ -470,7 +470,8 @@ TEST_CASE("mistakes are told with the user's place") {
   });
   CHECK(what ==
         place(line) +
-            "this tensor belongs to a trace that has ended: make it an output of the loss, or of the traced function");
+            "this tensor belongs to a trace that has ended, and has no data: make it an output of the loss, or of the "
+            "traced function");
 }
 
 TEST_CASE("a loss may go through another model's weights where that is said, and where they cannot learn") {

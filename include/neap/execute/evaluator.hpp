@@ -83,8 +83,8 @@ auto traced_evaluation(Model& model, Sample const& sample, F const& f, std::sour
   evaluation_program<Ops, result_type> p;
   tracer t(table_of<Ops>(), at);
   name_tensors(t, model);
-  auto const inputs = as_inputs(t, sample);
-  p.result = f(model, inputs);
+  auto const run = [&](tracer& in) -> result_type { return f(model, as_inputs(in, sample)); };
+  p.result = run(t);
   for_each_tensor(p.result, [&](tensor& x, std::string const&) {
     p.outputs.push_back(x.is_empty() ? nothing<value_id> : t.keep(x, role::output));
     x = tensor();
@@ -93,6 +93,7 @@ auto traced_evaluation(Model& model, Sample const& sample, F const& f, std::sour
   p.form = sample_form(sample);
   p.residents = t.residents();
   p.program = basic_graph<Ops>(t.finish());
+  require_no_memory(t, table_of<Ops>(), run, at);
   return p;
 }
 

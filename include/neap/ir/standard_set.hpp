@@ -83,7 +83,7 @@ using matmul_update_lion = matmul_update<struct lion>;
   S(clip_factor) S(scale_by) A(matmul_update_sgd) A(matmul_update_momentum) A(matmul_update_adam) A(matmul_update_adamw)        \
   A(matmul_update_lion)                                                                        \
   /* rows are told in plans' fingerprints, so new ones come last */                                              \
-  S(wait) S(adafactor)
+  S(wait) S(adafactor) S(assign)
 // clang-format on
 
 #define NEAP_DECLARED(name) struct name;

@@ -42,6 +42,16 @@ void name_tensors(tracer& t, Model& model) {
   });
 }
 
+/// Throws neap::error, with the line in question, if a program reads what its last run has stored somewhere: eagerly it is
+/// carried from run to run, a plan would read the same each time. `run(tracer)` runs it again, in a trace that is thrown
+/// away; it is asked only where somebody holds a tensor of `t`, which has ended.
+template <class F>
+void require_no_memory(tracer const& t, operator_table ops, F const& run, std::source_location at) {
+  if (!t.is_held()) return;
+  tracer again(ops, at);
+  (void)run(again);
+}
+
 template <class Ops, class F, class... Sample>
 traced_program<Ops> traced(std::source_location at, F& f, Sample const&... samples) {
   caller_scope const here(at);

@@ -47,7 +47,10 @@ class operand {
 
 namespace detail {
 
-struct trace_token {};  // its address says which trace a tensor belongs to
+/// Its address says which trace a tensor belongs to.
+struct trace_token {
+  bool has_ended = false;
+};
 struct tensor_node;
 
 tensor add_operands(operand const& a, operand const& b);
@@ -219,7 +222,8 @@ NEAP_ONCE tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout cons
 [[noreturn]] inline void no_trace(std::source_location at) {
   throw error(
       context_access::place(at),
-      "this tensor belongs to a trace that has ended: make it an output of the loss, or of the traced function");
+      "this tensor belongs to a trace that has ended, and has no data: make it an output of the loss, or of the "
+      "traced function");
 }
 
 /// A storage for a dense tensor, with the place of whoever asks for one that cannot be.
@@ -321,6 +325,7 @@ NEAP_ONCE tensor_ref tensor::ref(std::source_location at) const {
   if (!node_) detail::no_tensor(at);
   if (!storage())
     throw error(
+  if (!storage() && node_->trace->has_ended) detail::no_trace(at);
         context_access::place(at),
         "this tensor has no data: it stands for a value of a traced program. What depends on data needs capture, "
         "which is not available yet");

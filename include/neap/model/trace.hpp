@@ -116,7 +116,7 @@ class tracer {
     if (t.is_empty()) detail::no_tensor(at);
     auto const& g = edit_.graph();
     if (t.is_traced()) {
-      if (t.node()->trace != token_) throw error(context_access::place(at), "this tensor belongs to another trace");
+      if (t.node()->trace != token_) of_another_trace(t, at);
       value_id const v = t.node()->out[t.output()].value;
       auto const last = last_update(v);
       if (last == nothing<value_id> || g.record(v).version == g.record(g.storage(v)).updates) return v;
@@ -198,6 +198,10 @@ class tracer {
   /// All sources but the inputs, in the order in which the program first read them.
   std::vector<resident> const& residents() const { return residents_; }
 
+  /// Whether somebody holds a tensor of this trace. When the trace has ended and what it gave is gone: a model that has
+  /// stored one, and would read it in the next step if it reads it at all.
+  bool is_held() const { return token_.use_count() > 1; }
+
   /// Ends the trace; the graph. Throws neap::error if no order can run it.
   op_graph finish() {
     stop();
@@ -245,6 +249,15 @@ class tracer {
 
   void stop() {
     if (context_.trace_ == this) context_.trace_ = nullptr;
+    token_->has_ended = true;
+  }
+  [[noreturn]] NEAP_ONCE void of_another_trace(tensor const& t, std::source_location at) const {
+    throw error(
+        context_access::place(at),
+        "this tensor, " + to_string(t.type()) +
+            ", was made by an earlier trace: what one planned step makes is not there in the next. Keep it in a "
+            "neap::buffer, which neap::assign writes, or make it an output of the loss and a part of the next "
+            "batch");
   }
 
   NEAP_ONCE value_id add_source(tensor const& t, std::source_location at) {

@@ -264,9 +264,11 @@ training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const
   std::vector<std::vector<tensor_type>> types;
   for (auto const& w : weights) types.push_back(states_kept(optimizer, w.tensor, w.name, state));
   name_sources(t, *numbers, state, weights, {Optimizer::states.begin(), Optimizer::states.end()}, types);
-  auto const inputs = as_inputs(t, sample);
-  auto made = take_step(model, inputs, loss, optimizer, state, options, *numbers, at);
-  auto p = finished_step<Ops>(t, made, state, options, like);
+  auto const run = [&](tracer& in) {
+    return take_step(model, as_inputs(in, sample), loss, optimizer, state, options, *numbers, at);
+  };
+  auto p = finished_step<Ops>(t, run(t), state, options, like);
+  require_no_memory(t, table_of<Ops>(), run, at);
   p.form = sample_form(sample);
   p.numbers = std::move(numbers);
   p.set({}, at);

@@ -297,6 +297,26 @@ void run(Backend& b, reset const&, kernel_arguments const& a) {
   neap::fill(b, a.in[0], 0);
 }
 
+/// to, x -> x, in the memory of `to`.
+struct assign {
+  static constexpr std::string_view name = "assign";
+  static constexpr double flops = 0;
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    c.require(c.in(0) == c.in(1), "what is written must be of the type that is there, ", c.in(0), ", was given ",
+              c.in(1));
+    c.update(0);
+  }
+  void relate(dim_context& c) const { detail::relate_states(c, 2); }
+  work cost(work_context const& c) const {
+    return {0, detail::touched_bytes(c.in[1]), detail::touched_bytes(c.out[0])};
+  }
+};
+template <class Backend>
+void run(Backend& b, assign const&, kernel_arguments const& a) {
+  neap::copy(b, a.in[0], a.in[1]);
+}
+
 // ---------------------------------------------------------------------------------- clipping by the global norm
 //
 //   total = sum_squares(g1); total = sum_squares(g2, total); ...   f = clip_factor(total);   g1 = scale_by(g1, f); ...

@@ -4,6 +4,7 @@
 #include <neap/core/compiled_once.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/operators/split.hpp>
+#include <neap/ir/operators/update.hpp>
 #include <neap/model/apply.hpp>
 
 #include <vector>
@@ -19,6 +20,12 @@ NEAP_ONCE tensor contiguous(tensor const& x, std::source_location at = std::sour
 inline tensor cast(tensor const& x, dtype to, std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   return x.element() == to ? x : apply(op::cast{to}, {x});
+}
+/// Writes x into the memory of `to`, a tensor of the same type: how a model hands numbers on to its next step, in a
+/// neap::buffer. Whoever reads `to` from here on reads x; no gradient goes through that. Where a gradient needs what was
+/// there before, let it have a copy.
+inline void assign(tensor const& to, tensor const& x, std::source_location at = std::source_location::current()) {
+  (void)apply(op::assign{}, {to, x}, at);
 }
 
 /// Other extents, of as many elements; one extent may be -1: whatever is left. A view where x is dense.
