@@ -256,6 +256,24 @@ TEST_CASE("mistakes in traced steps alone") {
         },
         sgd{});
   });
+  mistake("a look at a weight's memory", {"f32[16,6]", "may be others in each step"}, [&] {
+    training_step(
+        model, b,
+        [](network& m, auto const& s) {
+          line = __LINE__ + 1;
+          return cross_entropy{}(m(s.first), s.second) * m.in.weight.template data<float>()[0];
+        },
+        sgd{});
+  });
+  mistake("a look at the sample's memory", {"f32[8,6]", "may be others in each step"}, [&] {
+    training_step(
+        model, b,
+        [&](network& m, auto const& s) {
+          line = __LINE__ + 1;
+          return cross_entropy{}(m(s.first), s.second) * b.first.ref().template as<float>()[0];
+        },
+        sgd{});
+  });
   mistake("a tensor from outside", {"neither an argument nor a part of the model", "neap::constant"}, [&] {
     training_step(
         model, b,
@@ -279,24 +297,6 @@ TEST_CASE("mistakes in traced steps alone") {
         },
         sgd{});
   });
-  mistake("a step within a step", {"a trace is active on this thread already"}, [&] {
-    training_step(
-        model, b,
-        [&](network& m, auto const& s) {
-          line = __LINE__ + 1;
-          training_step(m, b, cross_entropy{}, sgd{});
-          return mean(m(s.first));
-        },
-        sgd{});
-  });
-}
-
-TEST_CASE("mistakes with a trainer and an evaluator") {
-  running r;
-  auto const [x, labels] = batch();
-  mistake("outputs before the first step", {"no step has run"}, [&] {
-    line = __LINE__ + 1;
-    (void)r.run.output("logits");
   recurrent from_before;
   char const *stored = "was made by an earlier trace", *remedy = "Keep it in a neap::buffer, which neap::assign writes";
   mistake("a tensor that is carried from step to step", {"f32[8,5]", stored, remedy, "a part of the next batch"}, [&] {
@@ -325,6 +325,35 @@ TEST_CASE("mistakes with a trainer and an evaluator") {
         },
         sgd{});
   });
+  mistake("a step within a step", {"a trace is active on this thread already"}, [&] {
+    training_step(
+        model, b,
+        [&](network& m, auto const& s) {
+          line = __LINE__ + 1;
+          training_step(m, b, cross_entropy{}, sgd{});
+          return mean(m(s.first));
+        },
+        sgd{});
+  });
+}
+
+TEST_CASE("mistakes with a trainer and an evaluator") {
+  running r;
+  auto const [x, labels] = batch();
+  struct storing {
+    nn::linear a{6, 5};
+    mutable tensor seen;
+    tensor operator()(tensor const& input) const { return seen = a(input); }
+  } model;
+  auto const stored = training_step(model, batch(), cross_entropy{}, sgd{});
+  trainer(stored, plan_in_order(stored.program), r.backend)(batch());
+  mistake("a tensor that a planned step was seen to store", {"a trace that has ended", "an output of the loss"}, [&] {
+    line = __LINE__ + 1;
+    (void)model.seen.values<float>();
+  });
+  mistake("outputs before the first step", {"no step has run"}, [&] {
+    line = __LINE__ + 1;
+    (void)r.run.output("logits");
   });
   r.run(batch());
   for (auto t : {dtype::bf16, dtype::f16}) {
@@ -340,17 +369,6 @@ TEST_CASE("mistakes with a trainer and an evaluator") {
     });
     mistake("an evaluation of such a type", {"matmul", said.c_str(), "set_element"}, [&] {
       line = __LINE__ + 1;
-  struct storing {
-    nn::linear a{6, 5};
-    mutable tensor seen;
-    tensor operator()(tensor const& input) const { return seen = a(input); }
-  } model;
-  auto const stored = training_step(model, batch(), cross_entropy{}, sgd{});
-  trainer(stored, plan_in_order(stored.program), r.backend)(batch());
-  mistake("a tensor that a planned step was seen to store", {"a trace that has ended", "an output of the loss"}, [&] {
-    line = __LINE__ + 1;
-    (void)model.seen.values<float>();
-  });
       evaluator(forward, plan_in_order(forward.program), r.backend);
     });
   }

@@ -46,7 +46,7 @@ class owned_tensor : public tensor {
     owned_tensor p(t.shape(at), {}, t.element(at), at);
     auto const from = t.ref(at);
     if (!from.is_dense()) throw error(context_access::place(at), "a weight is made from a dense tensor");
-    std::memcpy(p.ref(at).data, from.data, static_cast<std::size_t>(t.type().bytes()));
+    std::memcpy(p.storage()->data(), from.data, static_cast<std::size_t>(t.type().bytes()));
     return p;
   }
   owned_tensor(owned_tensor const& other) : tensor(detail::copy_owned(other)) {}

@@ -126,16 +126,18 @@ class tensor : public tensor_makers<tensor> {
 
   // ------------------------------------------------------------------ its data (eager only)
 
-  /// Where the elements are; element i of axis k is strides[k] elements on. Throws neap::error in a trace.
+  // In a trace these throw neap::error, but for data that are the same in every step: what depends on others cannot be
+  // known there.
+
+  /// Where the elements are; element i of axis k is strides[k] elements on.
   tensor_ref ref(std::source_location at = std::source_location::current()) const;
   /// The first element of a dense tensor of Ts. Throws neap::error if it is not one.
   template <class T>
   T* data(std::source_location at = std::source_location::current()) const;
-  /// The one element of a tensor that has one, converted to T. Throws neap::error in a trace, but for data that are the
-  /// same in every step: what depends on others cannot be known there.
+  /// The one element of a tensor that has one, converted to T. Throws neap::error if it has none or more.
   template <class T>
   T item(std::source_location at = std::source_location::current()) const;
-  /// All elements in row-major order, converted to T. Throws neap::error in a trace, as item() does.
+  /// All elements in row-major order, converted to T.
   template <class T>
   std::vector<T> values(std::source_location at = std::source_location::current()) const;
 
@@ -323,12 +325,13 @@ inline bool tensor::wants_gradient() const { return node_ && node_->wants_gradie
 
 NEAP_ONCE tensor_ref tensor::ref(std::source_location at) const {
   if (!node_) detail::no_tensor(at);
+  if (!storage() && node_->trace->has_ended) detail::no_trace(at);
   if (!storage())
     throw error(
-  if (!storage() && node_->trace->has_ended) detail::no_trace(at);
         context_access::place(at),
         "this tensor has no data: it stands for a value of a traced program. What depends on data needs capture, "
         "which is not available yet");
+  detail::require_steady(*this, at);
   std::byte* first = nullptr;
   detail::with_place(at, [&] { first = storage()->data(); });
   return tensor_ref::place(first, layout());
@@ -354,7 +357,6 @@ T tensor::item(std::source_location at) const {
   auto const r = ref(at);
   if (count() != 1)
     throw error(context_access::place(at), "item: a tensor of one element is needed, this is " + to_string(type()));
-  detail::require_steady(*this, at);
   return detail::element_as<T>(r.data, r.element, 0);
 }
 
@@ -362,7 +364,6 @@ template <class T>
 std::vector<T> tensor::values(std::source_location at) const {
   detail::computes<T>();
   auto const r = ref(at);
-  detail::require_steady(*this, at);
   std::vector<T> all;
   all.reserve(static_cast<std::size_t>(r.count()));
   extents i = extents::filled(r.rank(), 0);
