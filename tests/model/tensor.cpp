@@ -235,11 +235,52 @@ TEST_CASE("parameters are values: a copy has data of its own, a handle has not")
   parameter const shared = w.share(), copied = shared;
   CHECK(shared.storage() == w.storage());
   CHECK(copied.storage() != w.storage());  // a copy is tied no longer
+  parameter one = w.share(), same = w.share();
+  one = same;  // one memory already
+  CHECK(one.storage() == w.storage());
   CHECK(w.wants_gradient());
   CHECK_FALSE(buffer({3}).wants_gradient());
   CHECK(parameter({3}, initialiser::uniform(-1, 1)).values<float>() !=
         parameter({3}, initialiser::uniform(-1, 1)).values<float>());
   CHECK(parameter::holding(tensor::from({1.f, 2.f}, {2})).values<float>() == std::vector<float>{1, 2});
+}
+
+TEST_CASE("what is assigned goes into the memory that is there: a model's ties stay its own") {
+  struct pair_of {
+    parameter a, b;
+    pair_of(shape const& s, double x, double y) : a(s, initialiser::constant(x)), b(s, initialiser::constant(y)) {}
+    pair_of& tie() { return b = a.share(), *this; }
+    bool is_tied() const { return a.storage() == b.storage(); }
+  };
+  auto const all = [](double x) { return std::vector<double>{x, x}; };
+  for (shape const& s : {shape{2}, shape{1, 2}}) {
+    bool const fits = s == shape{2};
+    for (bool const tied : {false, true})
+      for (bool const other_tied : {false, true}) {
+        CAPTURE(fits);
+        CAPTURE(tied);
+        CAPTURE(other_tied);
+        pair_of to({2}, 1, 2), from(s, 3, 4);
+        if (tied) to.tie();
+        if (other_tied) from.tie();
+        auto const before = to.a.storage();
+        to = from;
+        CHECK(to.is_tied() == tied);
+        CHECK((to.a.storage() == before) == fits);
+        CHECK(to.b.values<double>() == all(other_tied ? 3 : 4));
+        CHECK(to.a.values<double>() == (tied ? to.b.values<double>() : all(3)));  // the last one counts
+        CHECK(to.a.storage() != from.a.storage());
+        CHECK(from.is_tied() == other_tied);
+        to = from;
+        CHECK(to.is_tied() == tied);
+      }
+  }
+  pair_of x({2}, 1, 2), y({2}, 3, 4);
+  x.b = y.b.share();  // across models
+  x = y;
+  CHECK(x.b.storage() == y.b.storage());
+  CHECK(x.a.storage() != y.a.storage());
+  CHECK(x.a.values<double>() == all(3));
 }
 
 TEST_CASE("what is computed from a weight is recorded, unless nobody may ask") {

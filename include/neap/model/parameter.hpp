@@ -51,14 +51,20 @@ class owned_tensor : public tensor {
   }
   owned_tensor(owned_tensor const& other) : tensor(detail::copy_owned(other)) {}
   owned_tensor(owned_tensor&&) noexcept = default;
-  /// The other's data in this one's memory, where it fits: trainers and states of optimizers go on with them.
+  /// The other's data in this one's memory: trainers and states of optimizers go on with them, and what is tied to this
+  /// one has them, too, whatever is tied over there. Of another type, or where this one is empty, they are in new memory,
+  /// and what was tied to this one follows when it is given data of that type.
   owned_tensor& operator=(owned_tensor const& other) {
     if (this == &other) return *this;
-    bool const stays = !is_empty() && !other.is_empty() && !is_traced() && !other.is_traced() &&
-                       storage() != other.storage() && storage()->role() == R &&
-                       storage()->type() == other.storage()->type() && !context_access::trace();
-    if (stays) storage()->take(*other.storage());
-    else *this = owned_tensor(other);
+    if (!has_memory() || !other.has_memory()) return *this = owned_tensor(other);
+    if (storage() == other.storage()) return *this;
+    if (storage()->role() != R || context_access::trace()) return *this = owned_tensor(other);
+    auto const before = storage();
+    auto const& type = other.storage()->type();
+    if (auto const next = before->replaced_by(); before->type() != type && next && next->type() == type)
+      static_cast<tensor&>(*this) = detail::make_leaf(next, tensor_layout::dense(type), R == role::weight);
+    if (storage()->type() == type) storage()->take(*other.storage());
+    else *this = owned_tensor(other), before->set_replaced_by(storage());
     return *this;
   }
   owned_tensor& operator=(owned_tensor&&) noexcept = default;
@@ -85,6 +91,7 @@ class owned_tensor : public tensor {
   }
 
  private:
+  bool has_memory() const { return !is_empty() && !is_traced(); }
   static initialiser seeded(initialiser i) {
     return i.seed || i.stream ? i : i.with_seed(eager_context::current().draw(), 0);
   }

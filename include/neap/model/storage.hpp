@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string>
 
@@ -80,6 +81,9 @@ class tensor_storage {
     std::memcpy(data_to_overwrite(), other.data_, static_cast<std::size_t>(bytes_));
     ++version_;
   }
+  /// The memory that a weight was given in place of this one, by an assignment of another type; none, or gone: null.
+  std::shared_ptr<tensor_storage> replaced_by() const { return replaced_by_.lock(); }
+  void set_replaced_by(std::shared_ptr<tensor_storage> const& s) { replaced_by_ = s; }
   /// How often it was written in place since it was made.
   std::uint32_t version() const { return version_; }
   void written() { ++version_; }
@@ -100,6 +104,7 @@ class tensor_storage {
   byte_block owned_;
   std::byte* data_ = nullptr;
   initialiser first_;
+  std::weak_ptr<tensor_storage> replaced_by_;
   std::uint32_t version_ = 0;
   neap::role role_;
   bool copied_in_trace_ = false;
