@@ -11,6 +11,7 @@
 #include "../support/counted_search.hpp"
 #include "../support/deep_graph.hpp"
 #include "../support/linked.hpp"
+#include "../support/message.hpp"
 #include "../support/nested_skips.hpp"
 #include "../support/random_model.hpp"
 #include "../support/sanitized.hpp"
@@ -116,6 +117,31 @@ TEST_CASE("a small program as one block, solved by a program that is handed in")
   auto const before = asked;
   optimize(g, no_moves{}, options, given_latencies{});
   CHECK(asked == before);
+}
+
+TEST_CASE("a program that is handed in and gives wrong answers is refused in one line") {
+  auto const g = deep({.layers = 6, .mixed = true});
+  auto const limit = plain(g).peak_bytes * 7 / 10;
+  auto const told = [&](auto const& change) {
+    block_program const lies = [&](remat_problem const& p, remat_limits const& limits, double) {
+      auto a = remat_branch_and_bound{.budget = {.work = 100000}}(p, limits);
+      if (has_steps(a)) change(a);
+      return a;
+    };
+    auto options = limited(limit, 1000);
+    options.set(solver_seeds({.checkmate = true}, lies));
+    return message_of([&] { (void)optimize(g, no_moves{}, options, given_latencies{}); });
+  };
+  CHECK(told([](remat_answer&) {}) == "no error");
+  auto const says = [&](auto const& change, char const* text) {
+    auto const said = told(change);
+    CHECK_MESSAGE(said.starts_with("options_of: the solver gave a wrong answer for a block of "), said);
+    CHECK_MESSAGE(said.find(text) != std::string::npos, said);
+  };
+  says([](remat_answer& a) { std::erase_if(a.steps, [](auto const& s) { return s.index == 3; }); }, "step ");
+  says([](remat_answer& a) { a.steps.pop_back(), a.steps.push_back(a.steps.front()); }, "another time");
+  says([](remat_answer& a) { a.lower_bound = 2 * a.time; }, "less time than its lower bound");
+  says([](remat_answer& a) { a.peak_bytes = 1; }, "another peak");
 }
 
 TEST_CASE("a limit of latency: the peak falls as far as it allows") {

@@ -6,8 +6,10 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "../support/message.hpp"
 #include "remat_blocks.hpp"
 
 using namespace neap;
@@ -107,4 +109,21 @@ TEST_CASE("what solves no linear program is told") {
   auto const a = checkmate<decltype(failing)>{failing}(testing::skip_chain(3, 0, 1), {});
   CHECK(a.status == remat_status::budget_spent);
   CHECK(a.why == "out of order");
+}
+
+TEST_CASE("a linear solver whose answer is wrong is refused in one line") {
+  remat_problem const p{.ops = {{.time = 1, .outputs = {0}}}, .values = {{.bytes = 1, .kept = true}}};
+  auto const told = [&](auto const& change) {
+    auto const lies = [&](linear_problem const& q) {
+      auto a = try_everything{}(q);
+      change(a);
+      return a;
+    };
+    return testing::message_of([&] { (void)checkmate<decltype(lies)>{lies}(p, {}); });
+  };
+  std::string const who = "checkmate: the linear solver gave a wrong answer: ";
+  CHECK(told([](linear_answer&) {}) == "no error");
+  CHECK(told([](linear_answer& a) { a.values.clear(); }) == who + "the answer has another number of columns");
+  CHECK(told([](linear_answer& a) { a.values[0] = -7; }).starts_with(who + "column 0: "));
+  CHECK(told([](linear_answer& a) { a.cost += 1; }).starts_with(who));
 }

@@ -4,8 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
 #include <vector>
 
+#include "../support/message.hpp"
 #include "remat_blocks.hpp"
 
 using namespace neap;
@@ -82,6 +84,32 @@ TEST_CASE("first_optimal stops at a proof") {
   CHECK(asked == 1);
   CHECK(first_optimal(remat_branch_and_bound{}, counting)(p, {.peak_bytes = 1}).status == remat_status::infeasible);
   CHECK(asked == 1);
+}
+
+TEST_CASE("an answer that is wrong goes no further than the combinator that was given it") {
+  auto const p = testing::skip_chain(6, 3, 1);
+  auto const peak = once{}(p, {}).peak_bytes;
+  auto const told = [&](auto const& change, remat_limits const& limits, std::string const& text) {
+    auto const lies = [&](remat_problem const& q, remat_limits const&) {
+      auto a = once{}(q, {});
+      change(a);
+      return a;
+    };
+    auto const check = [&](char const* who, auto const& solver) {
+      auto const said = testing::message_of([&] { (void)solver(p, limits); });
+      CHECK_MESSAGE(said.starts_with(std::string(who) + " gave a wrong answer for a block of "), said);
+      CHECK_MESSAGE(said.find(text) != std::string::npos, said);
+    };
+    check("best_of: a solver", best_of(quick, lies));
+    check("first_optimal: a solver", first_optimal(lies, quick));
+    check("seed_then_improve: the seed", seed_then_improve(lies, remat_branch_and_bound{}));
+  };
+  told([](remat_answer&) {}, {.peak_bytes = peak - 1}, "the limit is " + std::to_string(peak - 1));
+  told([](remat_answer& a) { a.steps.erase(a.steps.begin()); }, {}, "step 0: ");
+  told([](remat_answer& a) { a.steps.clear(); }, {}, "op 0 never runs");
+  told([](remat_answer& a) { a.time /= 2; }, {}, "another time");
+  told([](remat_answer& a) { a.peak_bytes /= 2; }, {}, "another peak");
+  told([](remat_answer& a) { a.lower_bound = 2 * a.time; }, {}, "less time than its lower bound");
 }
 
 TEST_CASE("options are those that no other beats") {

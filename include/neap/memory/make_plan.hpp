@@ -11,6 +11,7 @@
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
+#include <neap/memory/check/check.hpp>
 #include <neap/memory/lifetimes.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/plan/candidate.hpp>
@@ -59,23 +60,19 @@ NEAP_ONCE std::vector<transfer_wait> transfer_waits(flow_facts const& facts, sch
 
 /// Places everything that lives during a schedule of a graph; `s` is what a simulator says of it, `options` are those that
 /// it was simulated with. The graph is only read. Throws neap::error if the planner finds no place (the standard planners
-/// always do, but for sizes that overflow), or one outside of its arena. O(ops + edges) beside the planner.
-template <dataflow_graph G, memory_planner P = default_planner>
+/// always do, but for sizes that overflow), or its answer is wrong. O(n log n) of ops and edges beside the planner.
+template <dataflow_graph G, class P = default_planner>
 placed_steps make_plan(G const& g, schedule const& order, simulation const& s, memory_options options = {},
                        P const& planner = {}) {
   placed_steps out;
   flow_facts const facts(g, no_cost{}, options);
   auto const n = static_cast<std::uint32_t>(order.size());
   auto const l = lifetimes(facts, order, s);
-  memory_plan const placed = planner(memory_problem(l.records));
+  memory_problem const problem(l.records);
+  memory_plan const placed = planner(problem);
   if (!has_offsets(placed)) throw error("plan: the memory planner found no place: " + placed.why.message());
-  if (placed.offsets.size() != l.records.size())
-    throw error("plan: the memory planner gives " + std::to_string(placed.offsets.size()) + " offsets for " +
-                std::to_string(l.records.size()) + " records");
-  for (std::size_t i = 0; i < l.records.size(); ++i)
-    if (auto const at = placed.offsets[i]; at < 0 || at > placed.arena_bytes - l.records[i].size)
-      throw error("plan: the memory planner puts " + std::to_string(l.records[i].size) + " bytes at " +
-                  std::to_string(at) + ", outside of its arena of " + std::to_string(placed.arena_bytes));
+  if (auto const right = verify(problem, placed); !right)
+    throw error("plan: the memory planner's answer is wrong: " + right.message());
 
   out.options = options;
   out.resident_bytes = facts.resident_bytes();

@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -42,8 +43,9 @@ inline bytes_t least_peak(remat_problem const& p) {
   return most;
 }
 
-/// The answers worth having, the quickest first: both plain ones, and what the solver finds within limits.
-template <front_solver S>
+/// The answers worth having, the quickest first: both plain ones, and what the solver finds within limits. Throws
+/// neap::error if an answer of the solver's is wrong.
+template <class S>
 std::vector<remat_answer> options_of(block_problem const& b, S const& solver, option_levels const& levels) {
   auto all = save_everything(b), none = save_input(b);
   std::vector<remat_limits> limits;
@@ -76,6 +78,11 @@ struct block_price {
 };
 
 /// `input`: what the block before hands on, which that block counts as saved. `gives_back`: that block does not need it
+  if (answers.size() > limits.size())
+    throw error("options_of: the solver gave " + std::to_string(answers.size()) + " answers to " +
+                std::to_string(limits.size()) + " limits");
+  for (std::size_t k = 0; k < answers.size(); ++k)
+    require_right(b.problem, limits[k], answers[k], "options_of: the solver");
 /// itself, so that it is counted as given back where this block's backward does not need it either, or has stored it.
 inline block_price price_of(block_problem const& b, std::vector<block_step> const& steps, bytes_t input,
                             bool gives_back) {

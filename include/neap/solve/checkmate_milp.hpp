@@ -155,12 +155,14 @@ struct checkmate {
     a.why = found.why;
     if (found.status == linear_status::infeasible) {
       a.status = remat_status::infeasible;
+    if (auto const right = verify(made.program, found); !right)
+      throw error("checkmate: the linear solver gave a wrong answer: " + right.message());
       a.lower_bound = linear_problem::unbounded;
       return a;
     }
     double const bound = std::max(found.lower_bound, time_once(p));
     a.lower_bound = bound;
-    if (found.values.empty()) return a;
+    if (found.status != linear_status::optimal && found.status != linear_status::feasible) return a;
     auto b = answer_of(p, made.sequence(found.values));
     if (b.peak_bytes > limits.peak_bytes || b.saved_bytes > limits.saved_bytes) return a;
     b.lower_bound = std::min(bound, b.time);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -79,6 +80,15 @@ inline status verify(remat_problem const& p, remat_limits const& limits, remat_a
   if (a.status == remat_status::optimal && a.lower_bound < time - slack)
     return failure{"the answer is called optimal, but takes more time than its lower bound"};
   return {};
+}
+
+/// Throws neap::error, in one line, if an answer to a problem without faults is wrong; `who` gave it. O(steps x values).
+inline void require_right(remat_problem const& p, remat_limits const& limits, remat_answer const& a,
+                          std::string_view who) {
+  if (!check(p)) return;
+  if (auto const right = verify(p, limits, a); !right)
+    throw error(std::string(who) + " gave a wrong answer for a block of " + std::to_string(p.ops.size()) +
+                " ops: " + right.message());
 }
 
 /// Whether recomputations between two first runs come in ascending order, each op at most once: what bounds and the word

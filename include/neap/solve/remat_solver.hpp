@@ -8,6 +8,7 @@
 #include <neap/plan/remat_problem.hpp>
 #include <neap/solve/remat_branch_and_bound.hpp>
 #include <neap/solve/remat_neighbourhoods.hpp>
+#include <neap/solve/remat_check.hpp>
 #include <neap/solve/use_gap.hpp>
 
 #include <algorithm>
@@ -54,8 +55,10 @@ struct several_remat {
     remat_answer best;
     bool first = true;
     auto const run = [&](auto const& solver) {
-      if (first) best = solver(p, limits);
-      else keep_better(best, solver(p, limits));
+      remat_answer a = solver(p, limits);
+      require_right(p, limits, a, StopAtProof ? "first_optimal: a solver" : "best_of: a solver");
+      if (first) best = std::move(a);
+      else keep_better(best, std::move(a));
       first = false;
       return StopAtProof && (best.status == remat_status::optimal || best.status == remat_status::infeasible);
     };
@@ -71,6 +74,7 @@ struct seeded_remat {
   remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
     remat_answer known = seed(p, limits);
     if (known.status == remat_status::optimal || known.status == remat_status::infeasible) return known;
+    require_right(p, limits, known, "seed_then_improve: the seed");
     remat_answer best = improver.improve(p, limits, known);
     best.work += known.work;
     return best;
