@@ -6,6 +6,7 @@
 #include <neap/memory/greedy/improve.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/memory/records.hpp>
+#include <neap/plan/best_of.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -91,8 +92,9 @@ constexpr Planner within(decltype(Planner::budget) budget, Planner planner) {
 
 /// The planner's plan, made better where it is worst (memory/greedy/improve.hpp), until it is optimal or the budget is spent.
 /// Law: the arena is never larger than the planner's. The plan does not depend on anything but records and budget.
-template <memory_planner Planner>
+template <class Planner>
 struct improved {
+  static_assert(detail::check_planner<Planner>());
   Planner planner;
   improve_budget budget = {};
 
@@ -103,15 +105,16 @@ struct improved {
   }
 };
 
-template <memory_planner Planner>
+template <class Planner>
 constexpr auto improve(Planner planner, improve_budget budget = {}) {
   return improved<Planner>{planner, budget};
 }
 
 /// Each stretch of time that no record crosses is planned apart; the arena is the largest of theirs. The parts of a
 /// large problem are small, which is what searches need. A fault of one part is told with the index in the whole.
-template <memory_planner Planner>
+template <class Planner>
 struct partitioned {
+  static_assert(detail::check_planner<Planner>());
   Planner planner;
   constexpr explicit partitioned(Planner p) : planner(p) {}
 
@@ -168,9 +171,10 @@ struct aligning {
 }  // namespace detail
 
 /// Every offset a multiple of `Alignment` bytes, besides what the records ask for.
-template <std::int64_t Alignment, memory_planner Planner>
+template <std::int64_t Alignment, class Planner>
   requires(Alignment >= 1)
 constexpr auto aligned(Planner planner) {
+  static_assert(detail::check_planner<Planner>());
   return detail::aligning<Alignment, Planner>{planner};
 }
 

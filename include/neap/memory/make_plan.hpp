@@ -64,6 +64,7 @@ NEAP_ONCE std::vector<transfer_wait> transfer_waits(flow_facts const& facts, sch
 template <dataflow_graph G, class P = default_planner>
 placed_steps make_plan(G const& g, schedule const& order, simulation const& s, memory_options options = {},
                        P const& planner = {}) {
+  static_assert(detail::check_planner<P>());
   placed_steps out;
   flow_facts const facts(g, no_cost{}, options);
   auto const n = static_cast<std::uint32_t>(order.size());
@@ -118,8 +119,9 @@ placed_steps make_plan(G const& g, schedule const& order, simulation const& s, m
 
 /// The same for a candidate, whose graph the plan keeps. `original` is the graph that the user gave: the plan carries its
 /// digest and a lower bound proved on it.
-template <dataflow_graph G, memory_planner P = default_planner>
+template <dataflow_graph G, class P = default_planner>
 plan<G> make_plan(candidate<G> c, G const& original, memory_options options = {}, P const& planner = {}) {
+  static_assert(detail::check_planner<P>());
   plan<G> out;
   static_cast<placed_steps&>(out) = make_plan(c.graph, c.order, c.result, options, planner);
   bool in_parts = false;

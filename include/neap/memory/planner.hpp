@@ -24,6 +24,17 @@ concept memory_planner = requires(P const& planner, memory_problem const& proble
   { planner(problem) } -> std::same_as<memory_plan>;
 };
 
+namespace detail {
+/// Asked where somebody's planner enters.
+template <class P>
+constexpr bool check_planner() {
+  static_assert(memory_planner<P>,
+                "neap: this is no memory planner: it lacks  neap::memory_plan operator()(neap::memory_problem const&) "
+                "const");
+  return true;
+}
+}  // namespace detail
+
 /// Lowest plateaus first: they meet the bound on the lifetimes of training in well under a microsecond a record. Where
 /// they do not, greedy by size for few records, then improvement (memory/greedy/improve.hpp) with 16 placements a record and
 /// `most_placements` in all. Of more than `many` records only one order of plateaus is tried, and what is improved are

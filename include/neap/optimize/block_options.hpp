@@ -24,6 +24,17 @@ concept front_solver = requires(S const& s, remat_problem const& p, std::span<re
   { s(p, limits) } -> std::same_as<std::vector<remat_answer>>;
 };
 
+namespace detail {
+/// Asked where somebody's solver of blocks enters.
+template <class S>
+constexpr bool check_front_solver() {
+  static_assert(front_solver<S>,
+                "neap: this solves no blocks: it lacks  std::vector<neap::remat_answer> operator()(neap::remat_problem "
+                "const&, std::span<neap::remat_limits const>) const");
+  return true;
+}
+}  // namespace detail
+
 /// How many limits a block is solved for: between what its plain answers save, and between their peaks and the least peak,
 /// with one more in the lowest step where what is saved is limited, too. And how many parts of what an answer saves may
 /// leave memory, where a link is given.
@@ -47,6 +58,7 @@ inline bytes_t least_peak(remat_problem const& p) {
 /// neap::error if an answer of the solver's is wrong.
 template <class S>
 std::vector<remat_answer> options_of(block_problem const& b, S const& solver, option_levels const& levels) {
+  static_assert(detail::check_front_solver<S>());
   auto all = save_everything(b), none = save_input(b);
   std::vector<remat_limits> limits;
   auto const between = [&](bytes_t low, bytes_t high, int count, auto&& put) {
@@ -66,6 +78,11 @@ std::vector<remat_answer> options_of(block_problem const& b, S const& solver, op
   }
   std::vector<remat_answer> answers;
   if (!limits.empty()) answers = solver(b.problem, limits);
+  if (answers.size() > limits.size())
+    throw error("options_of: the solver gave " + std::to_string(answers.size()) + " answers to " +
+                std::to_string(limits.size()) + " limits");
+  for (std::size_t k = 0; k < answers.size(); ++k)
+    require_right(b.problem, limits[k], answers[k], "options_of: the solver");
   answers.push_back(std::move(all)), answers.push_back(std::move(none));
   return pareto(std::move(answers));
 }
@@ -78,11 +95,6 @@ struct block_price {
 };
 
 /// `input`: what the block before hands on, which that block counts as saved. `gives_back`: that block does not need it
-  if (answers.size() > limits.size())
-    throw error("options_of: the solver gave " + std::to_string(answers.size()) + " answers to " +
-                std::to_string(limits.size()) + " limits");
-  for (std::size_t k = 0; k < answers.size(); ++k)
-    require_right(b.problem, limits[k], answers[k], "options_of: the solver");
 /// itself, so that it is counted as given back where this block's backward does not need it either, or has stored it.
 inline block_price price_of(block_problem const& b, std::vector<block_step> const& steps, bytes_t input,
                             bool gives_back) {

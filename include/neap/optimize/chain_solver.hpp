@@ -38,12 +38,12 @@ class chain_solver {
  public:
   /// Blocks of the graph in this order; `result`: what a simulator says of it. empty() where the graph has no blocks to
   /// choose between: no gradients, one block, parts, an order that no chain can follow.
-  template <front_solver S>
+  template <class S>
   chain_solver(op_graph const& g, schedule const& order, simulation const& result,
                plain_vector<bool> const& may_run_again, S const& solver, chain_solver_options const& options = {})
       : chain_solver(g, order, basis_of(g, order, result, options.simplify), may_run_again, solver, options) {}
   /// The same of what is known of the graph in this order; that need not outlive the solver.
-  template <front_solver S>
+  template <class S>
   chain_solver(op_graph const& g, schedule const& order, block_basis const& basis,
                plain_vector<bool> const& may_run_again, S const& solver, chain_solver_options const& options = {})
       : g_(g),
@@ -51,6 +51,7 @@ class chain_solver {
         may_run_again_(may_run_again),
         droppable_(droppable_storages(g, may_run_again)),
         options_(options) {
+    static_assert(detail::check_front_solver<S>());
     if (basis.empty() || !has_forward_end(g) || !has_backward_end(g)) return;
     auto const ends = options.one_block ? block_ends{static_cast<std::uint32_t>(basis.simplified.nodes.size())}
                                         : cut_blocks(g, basis.simplified, options.cut);

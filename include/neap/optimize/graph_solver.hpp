@@ -135,20 +135,21 @@ class graph_solver {
  public:
   /// Blocks of the graph in this order; `result`: what a simulator says of it. empty() where the graph has no blocks to
   /// choose between, or too many data between them. All but the solver outlive it.
-  template <front_solver S>
+  template <class S>
   graph_solver(op_graph const& g, schedule const& order, simulation const& result,
                plain_vector<bool> const& may_run_again, S const& solver, graph_solver_options const& options = {})
       : graph_solver(g, order, basis_of(g, order, result, options.simplify), result.resident_bytes, may_run_again,
                      solver, options) {}
   /// The same of what is known of the graph in this order, that need not outlive the solver; `resident`: bytes that are
   /// there throughout.
-  template <front_solver S>
+  template <class S>
   graph_solver(op_graph const& g, schedule const& order, block_basis const& basis, bytes_t resident,
                plain_vector<bool> const& may_run_again, S const& solver, graph_solver_options const& options = {})
       : g_(g),
         order_(order),
         may_run_again_(may_run_again),
         options_(options) {
+    static_assert(detail::check_front_solver<S>());
     if (basis.empty()) return;
     auto const& [seconds, basic, simplified, backward] = basis;
     // Blocks that only run forward have no options: small ones make up for that.

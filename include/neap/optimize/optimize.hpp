@@ -108,11 +108,11 @@ void set_all_options(search_options& to, Option const& o) {
 /// orders mutated graphs (as_mutated{}: each mutation does). `moves` is a mutator of candidates over G. Throws
 /// neap::error if an order is wrong: `original`, one of `seeds`, a scheduler's or a mutation's; and if a cost is no time.
 template <class G, class Moves, class Cost, class Scheduler = as_mutated>
-  requires cost_model_for<Cost, G>
 optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cost, schedule const& original,
                            std::span<schedule const> seeds, search_options const& options,
                            Scheduler const& scheduler = {}) {
   detail::check_leaf<Moves, G>();
+  static_assert(detail::check_cost_model<Cost, G>());
   auto const check = [&](schedule const& s) {
     if (auto const valid = check_order(program, s); !valid) throw error("optimize: " + valid.message());
   };

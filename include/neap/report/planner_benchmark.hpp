@@ -68,6 +68,8 @@ class planner_benchmark {
   /// Time to order the graph; the result is the peak in bytes.
   template <class S>
   planner_benchmark& scheduler(std::string who, S s) {
+    static_assert(scheduler_for<S, G>,
+                  "neap: this is no scheduler of this graph: it lacks  neap::schedule operator()(G const&) const");
     return add("schedule", std::move(who), "peak bytes", [p = shared_, s] {
       auto const order = s(p->program);
       return static_cast<double>(simulator{}.peak(p->facts, order));
@@ -76,6 +78,7 @@ class planner_benchmark {
   /// Time to ask a cost model for every op; the result is the step's seconds.
   template <class C>
   planner_benchmark& cost_model(std::string who, C c) {
+    static_assert(detail::check_cost_model<C, G>());
     add("cost", who, "seconds", [p = shared_, c] {
       double sum = 0;
       for (auto o : id_range<op_id>(flow::op_count(p->program))) sum += c(p->program, o);
@@ -87,6 +90,7 @@ class planner_benchmark {
   /// Time to place the lives of the given order; the result is the arena in bytes.
   template <class P>
   planner_benchmark& allocator(std::string who, P planner) {
+    static_assert(detail::check_planner<P>());
     return add("allocate", std::move(who), "arena bytes", [p = shared_, planner] {
       candidate<G> c{p->program, p->order, p->simulated};
       return static_cast<double>(make_plan(std::move(c), p->program, memory_options{}, planner).arena_bytes);
@@ -96,6 +100,7 @@ class planner_benchmark {
   /// peak in bytes.
   template <class M>
   planner_benchmark& moves(std::string who, M m) {
+    static_assert(detail::check_leaf<M, G>());
     auto const from = [](shared const& s) { return candidate<G>{s.program, s.order, s.simulated}; };
     add("draw all", who, "mutations", [p = shared_, m, c = from(*shared_)] {
       auto stream = m(c);

@@ -16,6 +16,16 @@ concept cost_model_for = requires(C const& cost, G const& g, op_id o) {
   { cost(g, o) } -> std::convertible_to<seconds_t>;
 };
 
+namespace detail {
+/// Asked where somebody's cost model enters.
+template <class C, class G>
+constexpr bool check_cost_model() {
+  static_assert(cost_model_for<C, G>,
+                "neap: this is no cost model of this graph: it lacks  double operator()(G const&, neap::op_id) const");
+  return true;
+}
+}  // namespace detail
+
 /// Every op is free: for those who only count bytes.
 struct no_cost {
   template <class G>

@@ -180,8 +180,9 @@ class simulator {
 };
 
 /// What an order of a graph costs. O(ops + edges); for many orders of one graph keep flow_facts and a simulator.
-template <dataflow_graph G, cost_model_for<G> C>
+template <dataflow_graph G, class C>
 simulation simulate(G const& g, schedule const& order, C const& cost, memory_options options = {}) {
+  static_assert(detail::check_cost_model<C, G>());
   return simulator{}(flow_facts(g, cost, options), order);
 }
 

@@ -139,8 +139,11 @@ inline checkmate_program make_checkmate_program(remat_problem const& p, remat_li
 
 /// A linear_solver as a remat_solver. What it proves holds up to the solver's tolerance. An answer that passes a limit
 /// within that tolerance is not given: then there is only the bound.
-template <linear_solver Solver>
+template <class Solver>
 struct checkmate {
+  static_assert(linear_solver<Solver>,
+                "neap: this is no linear solver: it lacks  neap::linear_answer operator()(neap::linear_problem const&) "
+                "const");
   Solver solver;
 
   remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
@@ -152,11 +155,11 @@ struct checkmate {
     }
     auto const made = make_checkmate_program(p, limits);
     auto const found = solver(made.program);
+    if (auto const right = verify(made.program, found); !right)
+      throw error("checkmate: the linear solver gave a wrong answer: " + right.message());
     a.why = found.why;
     if (found.status == linear_status::infeasible) {
       a.status = remat_status::infeasible;
-    if (auto const right = verify(made.program, found); !right)
-      throw error("checkmate: the linear solver gave a wrong answer: " + right.message());
       a.lower_bound = linear_problem::unbounded;
       return a;
     }

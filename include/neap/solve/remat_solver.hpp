@@ -5,10 +5,11 @@
 //   auto const answer = solver(block, {.peak_bytes = 64_MiB});
 #pragma once
 
+#include <neap/plan/best_of.hpp>
 #include <neap/plan/remat_problem.hpp>
 #include <neap/solve/remat_branch_and_bound.hpp>
-#include <neap/solve/remat_neighbourhoods.hpp>
 #include <neap/solve/remat_check.hpp>
+#include <neap/solve/remat_neighbourhoods.hpp>
 #include <neap/solve/use_gap.hpp>
 
 #include <algorithm>
@@ -73,8 +74,8 @@ struct seeded_remat {
   Improver improver;
   remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
     remat_answer known = seed(p, limits);
-    if (known.status == remat_status::optimal || known.status == remat_status::infeasible) return known;
     require_right(p, limits, known, "seed_then_improve: the seed");
+    if (known.status == remat_status::optimal || known.status == remat_status::infeasible) return known;
     remat_answer best = improver.improve(p, limits, known);
     best.work += known.work;
     return best;
@@ -98,8 +99,16 @@ constexpr auto first_optimal(Solvers... solvers) {
 }
 
 /// The second starts from the first one's answer. Law: never slower than the first.
-template <remat_solver Seed, remat_improver Improver>
+template <class Seed, class Improver>
 constexpr auto seed_then_improve(Seed seed, Improver improver) {
+  static_assert(remat_solver<Seed>,
+                "neap: the first is no solver: it lacks  neap::remat_answer operator()(neap::remat_problem const&, "
+                "neap::remat_limits const&) const");
+  static_assert(
+      remat_improver<Improver>,
+      "neap: the second is no solver that starts from an answer: it lacks  neap::remat_answer "
+      "improve(neap::remat_problem const&, neap::remat_limits const&, neap::remat_answer const& known) const  "
+      "or an operator() of the first two");
   return detail::seeded_remat<Seed, Improver>{seed, improver};
 }
 

@@ -255,4 +255,17 @@ concept optimizer = requires(O const& o, tensor const& t, std::span<tensor const
   o.update(t, t, s, in);
 };
 
+namespace detail {
+/// Asked where somebody's optimizer enters.
+template <class O>
+constexpr bool check_optimizer() {
+  static_assert(
+      optimizer<O>,
+      "neap: this is no optimizer: it needs  static constexpr std::array<std::string_view, n> states{...}, the names of "
+      "what it keeps of a weight, and  void update(neap::tensor const& weight, neap::tensor const& gradient, "
+      "std::span<neap::tensor const> states, neap::update_inputs& in) const");
+  return true;
+}
+}  // namespace detail
+
 }  // namespace neap::inline v0

@@ -313,10 +313,11 @@ class recipe_of final : public step_recipe<Ops> {
 /// Numbers and flags of model, loss and sample are in the program as they are now: what changes from step to step is a
 /// tensor of the sample, a buffer of the model, or one of the step's numbers (train/step_numbers.hpp).
 /// Throws neap::error with the user's place for mistakes in the model.
-template <class Ops = standard_operators, class Model, class Sample, class Loss, optimizer Optimizer>
+template <class Ops = standard_operators, class Model, class Sample, class Loss, class Optimizer>
 training_program<Ops> training_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
                                     training_options options = {},
                                     std::source_location at = std::source_location::current()) {
+  static_assert(detail::check_optimizer<Optimizer>());
   training_state fresh;
   training_state& state = options.state ? *options.state : fresh;
   auto p = detail::traced_step<Ops>(model, sample, loss, optimizer, state, options, at);
@@ -327,10 +328,11 @@ training_program<Ops> training_step(Model& model, Sample const& sample, Loss con
 
 /// Takes one training step at once, of the weights that reach the loss; the loss before the update. `state` goes on from
 /// step to step; `settings` stand for the optimizer's numbers in this step. A step that throws is not counted.
-template <class Model, class Sample, class Loss, optimizer Optimizer>
+template <class Model, class Sample, class Loss, class Optimizer>
 tensor eager_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
                   training_state& state, training_options const& options = {}, step_settings const& settings = {},
                   std::source_location at = std::source_location::current()) {
+  static_assert(detail::check_optimizer<Optimizer>());
   caller_scope const here(at);
   detail::step_numbers numbers(optimizer, options.groups, options.loss_scale, state.counter());
   numbers.set(settings, at);

@@ -115,8 +115,9 @@ memory_plan plan_folded(std::span<alias_record const> records, Planner const& pl
 /// fixed offset bind what it sees. The bound and status are those of the folded problem. Faults (told with the index of
 /// the record): aliases in a cycle or out of range, views that leave what they see or live before it, gaps of a record
 /// that is or has a view, fixed offsets and alignments that contradict one another. O(n log n) besides the planner.
-template <usage_range Range, memory_planner Planner>
+template <usage_range Range, class Planner>
 memory_plan plan_with_aliases(Range const& records, Planner const& planner) {
+  static_assert(detail::check_planner<Planner>());
   if constexpr (std::convertible_to<Range const&, std::span<alias_record const>>) {
     return detail::plan_folded(records, planner);
   } else {

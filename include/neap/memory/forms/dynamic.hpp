@@ -88,9 +88,10 @@ constexpr void settle(std::span<dynamic_record const> records, std::vector<std::
 /// One layout valid for every symbol from first to last. Base and slope of each size are rounded up to the alignment.
 /// O(n^2) besides three runs of the planner. Fails (see `why`) on faulty lives, sizes negative within the range, bytes
 /// beyond 2^56.
-template <memory_planner Planner = default_planner>
+template <class Planner = default_planner>
 constexpr dynamic_plan plan_dynamic(std::span<dynamic_record const> given, std::int64_t first, std::int64_t last,
                                     std::int64_t alignment = 1, Planner const& planner = {}) {
+  static_assert(detail::check_planner<Planner>());
   dynamic_plan best;
   best.first_symbol = first, best.last_symbol = last, best.alignment = alignment;
   constexpr std::int64_t most = std::int64_t{1} << 56;

@@ -96,8 +96,9 @@ memory_plan plan_grouped(std::span<usage_record const> records, Planner const& p
 /// padded only as its alignment asks. The bound and status are those of the folded problem: with groups of one common
 /// life they are the problem's own. Members may not have gaps; fixed members fix the group. O(n log n) besides the
 /// planner. Faults are told with the index of the record.
-template <usage_range Range, memory_planner Planner>
+template <usage_range Range, class Planner>
 memory_plan plan_with_groups(Range const& records, Planner const& planner) {
+  static_assert(detail::check_planner<Planner>());
   if constexpr (std::convertible_to<Range const&, std::span<usage_record const>>) {
     return detail::plan_grouped(records, planner);
   } else {

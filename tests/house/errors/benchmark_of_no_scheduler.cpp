@@ -1,0 +1,10 @@
+// expect: neap: this is no scheduler of this graph: it lacks  neap::schedule operator()(G const&) const
+#include <neap/ir/standard_operators.hpp>
+#include <neap/report/planner_benchmark.hpp>
+
+#include <vector>
+
+struct ids_alone {
+  std::vector<neap::op_id> operator()(neap::graph const&) const { return {}; }
+};
+void f(neap::planner_benchmark<neap::graph>& table) { table.scheduler("mine", ids_alone{}); }
