@@ -771,7 +771,8 @@ class random_program {
       case 4: {  // starts anew
         tensor const b = own(buffers, [&] { return buffer({2}, initialiser::constant(0.75), form_.element); });
         push(b * 0.5, false);
-        apply(op::reset{}, {b});
+        if (one_in(2)) apply(op::reset{}, {b});
+        else assign(b, contiguous(broadcast_to(calm(mean(of_rank(x.t, 1))), {2})));
         return push(sum(b) + x.t, x.trained);
       }
       case 5: {  // an intermediate result
