@@ -99,6 +99,15 @@ TEST_CASE("the bound names what forces it") {
   CHECK(end.at_end);
   CHECK(end.bytes == 4 * 1024 + 64);
   CHECK(end.forcing.size() == 4);
+
+  graph_editor two(testing::toy_operators::facets);
+  auto const z = two.add_source(role::input, {dtype::f32, {16, 16}});
+  for (auto v : two.add(toy::normalise{}, {z})) two.keep(v, role::output);
+  two.keep(two.add(toy::unary{}, {z})[0], role::output);
+  auto const once = peak_lower_bound(std::move(two).finish(), memory_options{.alignment = 1});
+  CHECK(once.at_end);
+  CHECK(once.bytes == 3 * 1024 + 64);
+  CHECK(once.forcing.size() == 2);  // the first op makes two of three results
 }
 
 TEST_CASE(

@@ -20,10 +20,11 @@ struct peak_bound {
     op_id op;
     bytes_t bytes = 0;
   };
-  bytes_t bytes = 0;                // no plan's peak is smaller
-  bool at_end = false;              // what is kept forces it, not one op
-  bytes_t end_bytes = 0;            // what is kept and resident: no plan of rewritten ops has a smaller peak either
-  std::vector<forcing_op> forcing;  // ops that need as many bytes, or the makers of what is kept, the largest first
+  bytes_t bytes = 0;      // no plan's peak is smaller
+  bool at_end = false;    // what is kept forces it, not one op
+  bytes_t end_bytes = 0;  // what is kept and resident: no plan of rewritten ops has a smaller peak either
+  std::vector<forcing_op>
+      forcing;  // ops that need as many bytes, or those that make what is kept, the largest first; each once
 };
 
 namespace detail {
@@ -143,8 +144,13 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts, bool in_parts =
     detail::sort_list(kept, [](part const& x, part const& y) {
       return x.bytes != y.bytes ? x.bytes > y.bytes : index(x.storage) < index(y.storage);
     });
-    for (auto const& k : kept)
-      if (k.bytes > 0 && facts.maker(k.storage) != nothing<op_id>) b.forcing.push_back({facts.maker(k.storage), end});
+    plain_vector<bool> told(facts.op_count(), false);
+    for (auto const& k : kept) {
+      auto const o = k.bytes > 0 ? facts.maker(k.storage) : nothing<op_id>;
+      if (o == nothing<op_id> || told[index(o)]) continue;
+      told[index(o)] = true;
+      b.forcing.push_back({o, end});
+    }
   }
   return b;
 }
