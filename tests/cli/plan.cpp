@@ -115,6 +115,18 @@ TEST_CASE("plan: memory counted as the exporter's reference counts it") {
   }
 }
 
+TEST_CASE("plan: without candidates to judge, the orders to start from are judged, and hardly more") {
+  for (auto const* limit : {"--memory-limit=0.6", "--latency-limit=1.3"}) {
+    CAPTURE(limit);
+    auto const candidates = [&](char const* iterations) {
+      auto const a = run_neap({"plan", graph_file("gpt-d256-l4-b8-t128"), limit, "--iterations", iterations, "--json"});
+      return a.object()["candidates"].get<int>();
+    };
+    CHECK(candidates("0") <= 4);
+    CHECK(candidates("0") == candidates("1"));
+  }
+}
+
 TEST_CASE("plan: the same seed gives the same bytes, whatever the number of threads") {
   scratch const at;
   for (auto const& [file, threads] : {std::pair{"a", "1"}, {"b", "1"}, {"c", "2"}})

@@ -18,14 +18,14 @@ TEST_CASE("what is left of a budget is what can be judged one by one until it is
     detail::search_budget budget(o);
     auto const kind = draw.below(3);
     if (kind == 1) budget.begin_hunt(draw.below(200));
-    if (kind == 2 && o.iterations > 0)
+    if (kind == 2)
       budget.begin_short_hunt(draw.below(static_cast<std::uint32_t>(o.iterations) / 2 + 1), 0.1 + 0.9 * draw.uniform());
     double const part = draw.below(3) ? draw.uniform() : 0.9;
     std::size_t const judged = draw.below(400), most = draw.below(40);
     std::size_t one_by_one = 0;
     while (one_by_one < most && !budget.is_used_up(part, judged + one_by_one, 1)) ++one_by_one;
     CHECK(budget.left(part, judged, most) == one_by_one);
-    if (double const used = budget.used(judged); o.iterations > 0 && std::abs(used - part) > 1e-6)
+    if (double const used = budget.used(judged); std::abs(used - part) > 1e-6)
       CHECK((used > part) == budget.is_used_up(part, judged, 1));
   }
 }

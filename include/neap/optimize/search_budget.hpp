@@ -14,7 +14,10 @@ namespace neap::inline v0::detail {
 /// it begins, so that what it finds does not depend on what was tried before.
 class search_budget {
  public:
-  explicit search_budget(search_options const& options) : options_(options), begin_(clock::now()) {}
+  explicit search_budget(search_options const& options)
+      : options_(options),
+        iterations_(static_cast<double>(std::max<std::size_t>(options.iterations, 1))),
+        begin_(clock::now()) {}
 
   double elapsed() const { return std::chrono::duration<double>(clock::now() - begin_).count(); }
 
@@ -46,9 +49,8 @@ class search_budget {
   bool has_time_for(std::size_t ops) const { return elapsed() + kept_back(ops) < options_.time.limit.count(); }
   /// The part that is used, of candidates or of seconds, whichever is larger.
   double used(std::size_t judged) const {
-    auto const whole =
-        std::max((static_cast<double>(judged) + skipped_candidates_) / static_cast<double>(options_.iterations),
-                 (elapsed() + skipped_seconds_) / options_.time.limit.count());
+    auto const whole = std::max((static_cast<double>(judged) + skipped_candidates_) / iterations_,
+                                (elapsed() + skipped_seconds_) / options_.time.limit.count());
     return (whole - from_) / (to_ - from_);
   }
 
@@ -56,8 +58,7 @@ class search_budget {
   void begin_hunt(std::size_t judged) {
     hunting_ = true;
     share_out(before_hunt, 1);
-    skipped_candidates_ =
-        std::max(before_hunt * static_cast<double>(options_.iterations) - static_cast<double>(judged), 0.0);
+    skipped_candidates_ = std::max(before_hunt * iterations_ - static_cast<double>(judged), 0.0);
     skipped_seconds_ = std::max(before_hunt * options_.time.limit.count() - elapsed(), 0.0);
   }
   /// A hunt with a part of what is left, from now on.
@@ -77,13 +78,14 @@ class search_budget {
 
   /// Compiled in one place, so that all who ask round alike, whatever their files are compiled for.
   NEAP_ONCE bool has_judged_all(double part, std::size_t judged) const {
-    return static_cast<double>(judged) + skipped_candidates_ >= share(part) * static_cast<double>(options_.iterations);
+    return static_cast<double>(judged) + skipped_candidates_ >= share(part) * iterations_;
   }
   double share(double part) const { return from_ + (to_ - from_) * part; }
   /// Parts are of what lies between these parts of the whole from now on.
   void share_out(double from, double to) { from_ = from, to_ = to; }
 
   search_options const& options_;
+  double iterations_;  // the program as it came is judged in any case
   clock::time_point begin_;
   double kept_back_ = 0;
   bool hunting_ = false;
