@@ -34,6 +34,7 @@ static_assert(memory_limit::of_original(-1).resolve(1000) == 0);
 static_assert(memory_limit::of_original(std::numeric_limits<double>::quiet_NaN()).resolve(1000) == 0);
 static_assert(memory_limit::of_original(1e30).resolve(1000) == INT64_MAX);
 static_assert(memory_limit::of_original(2).resolve(INT64_MAX) == INT64_MAX);
+static_assert(memory_limit::of_original(1).resolve((bytes_t{1} << 59) + 1) == (bytes_t{1} << 59) + 1);
 static_assert(latency_limit::in_seconds(-2).resolve(1) == 0.0);
 static_assert(latency_limit::of_original(std::numeric_limits<double>::quiet_NaN()).resolve(1) == 0.0);
 static_assert(latency_limit::in_seconds(2).resolve(1) == 2.0);

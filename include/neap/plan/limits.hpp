@@ -32,6 +32,7 @@ struct memory_limit {
   }
   constexpr bytes_t resolve(bytes_t original) const {
     if (bytes >= 0) return bytes;
+    if (ratio == 1) return original;  // also beyond 2^53, where not every number is a double
     double const most = ratio * static_cast<double>(original);
     return ratio >= 0 && most < 9e18 ? static_cast<bytes_t>(most) : INT64_MAX;
   }
