@@ -7,12 +7,14 @@
 #include <neap/mutate/from_range.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
+#include <neap/mutate/taso_rules.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/deep_graph.hpp"
+#include "../support/graph_maker.hpp"
 #include "../support/message.hpp"
 #include "../support/random_graph.hpp"
 #include "../support/sanitized.hpp"
@@ -368,6 +370,31 @@ TEST_CASE("a latency that the program itself does not meet ends the search by it
     auto const found = optimize(ladder(12), rematerialize{} | truncate(8), unit_cost{}, o);
     CHECK(!found.fits);
     CHECK(found.seconds < 30);
+  }
+}
+
+TEST_CASE(
+    "where nobody meets the limit of latency, the answer is the quickest that was found, and of those the smallest") {
+  // Two products of one matrix, added: a rule makes one product of them, which is quicker and smaller.
+  maker m;
+  auto const x = m.in({64, 64}), a = m.weight({64, 64}), b = m.weight({64, 64});
+  m.keep(tanh(mm(x, a) + mm(x, b)));
+  auto const g = m.done();
+  for (double const memory : {-1.0, 0.9, 0.01}) {
+    CAPTURE(memory);
+    search_options o;
+    if (memory >= 0) o.memory_at_most = memory_limit::of_original(memory);
+    o.latency_at_most = latency_limit::of_original(0.01);
+    o.iterations = 100;
+    auto const found = optimize(g, taso_rules{} | truncate(32), o);
+    CHECK(!found.fits);
+    REQUIRE(!found.front.empty());
+    CHECK(found.best.result.latency < found.original.latency);
+    CHECK(memory_and_time{found.best.result.peak_bytes, found.best.result.latency} == found.front.back());
+    CHECK(
+        found.why_not().find(
+            "takes " + neap::detail::times_told_apart(found.latency_limit_seconds, found.best.result.latency).second) !=
+        std::string::npos);
   }
 }
 

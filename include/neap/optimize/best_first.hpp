@@ -91,7 +91,7 @@ class best_first {
                             std::max(state_.options.seconds_an_op_afterwards, 0.0));
     state_.asked = objective::resolve(state_.options.memory_at_most, state_.options.latency_at_most, out.original);
     out.memory_limit_bytes = state_.asked.memory;
-    out.latency_limit_seconds = state_.asked.latency;
+    out.latency_limit_seconds = state_.options.latency_at_most.resolve(out.original.latency);
     auto bound = peak_lower_bound(state_.graph, state_.judge().facts(), state_.allowed.cut);
     if (state_.allowed.rewrite) bound.bytes = bound.end_bytes, bound.forcing.clear();
     out.lower_bound_bytes = bound.bytes;
@@ -510,7 +510,7 @@ class best_first {
   /// is smaller than the peak.)
   bool within_limits() const {
     return state_.out.placed.arena_bytes <= state_.out.memory_limit_bytes &&
-           state_.best->state.result.latency <= state_.asked.latency * (1 + 1e-12);
+           state_.best->state.result.latency <= state_.asked.latency;
   }
 
   Moves const& moves_;

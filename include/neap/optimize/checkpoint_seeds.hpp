@@ -112,7 +112,7 @@ class checkpoint_seeds {
       std::optional<verdict> v;
       if (choice.fits && estimate(choice) <= goal_.latency)
         if (auto e = build(choice)) v = judge(checkpoint{front.price, tail.price, budget}, std::move(*e));
-      if (v && v->latency <= goal_.latency * (1 + 1e-12)) {
+      if (v && v->latency <= goal_.latency) {
         if (v->peak < best.peak) best.peak = v->peak, keep();
         high = budget;
       } else {

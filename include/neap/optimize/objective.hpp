@@ -18,8 +18,11 @@ struct verdict {
 /// Limits in absolute numbers. With a memory limit the latency is made small under it; with a latency limit alone, the
 /// peak is; with both, both must hold and the latency is made small.
 struct objective {
+  /// Sums of the same times in another order differ in their last bits: so much of a latency is no difference.
+  static constexpr double rounding = 1e-12;
+
   bytes_t memory = INT64_MAX;
-  seconds_t latency = 1e300;
+  seconds_t latency = 1e300;  // the limit, and what sums may lose by rounding
   bool limits_memory = false, limits_latency = false;
 
   static objective resolve(memory_limit m, latency_limit l, simulation const& original) {
@@ -27,12 +30,12 @@ struct objective {
     o.limits_memory = m.bytes >= 0 || m.ratio >= 0;
     o.limits_latency = l.seconds >= 0 || l.ratio >= 0;
     o.memory = m.resolve(original.peak_bytes);
-    o.latency = l.resolve(original.latency);
+    o.latency = l.resolve(original.latency) * (1 + rounding);
     return o;
   }
   /// The smallest peak is wanted, and there is latency to spend on it.
   bool spends_latency() const { return limits_latency && !limits_memory; }
-  bool fits(verdict const& v) const { return v.peak <= memory && v.latency <= latency * (1 + 1e-12); }
+  bool fits(verdict const& v) const { return v.peak <= memory && v.latency <= latency; }
   bool fits(simulation const& s) const { return fits(verdict{s.peak_bytes, s.latency}); }
   /// Whether a candidate that fits is better than another one that fits: faster, or smaller where only latency is
   /// limited; the other number decides ties.

@@ -96,19 +96,24 @@ class search_state {
   bool is_free() const {
     return asked.limits_memory && !allowed.rewrite && costs_nothing(best->state.result) && is_met();
   }
-  bool costs_nothing(simulation const& r) const { return r.latency <= out.original.latency * (1 + 1e-12); }
+  bool costs_nothing(simulation const& r) const {
+    return r.latency <= out.original.latency * (1 + objective::rounding);
+  }
   /// Whether a part of the budget is used up, or a limit is met that was hunted for.
   bool out_of_time() const { return out_of_time(part); }
   bool out_of_time(double of) const {
     return (budget.is_hunting() && is_met()) ||
            budget.is_used_up(of, out.candidates, (best ? best->state.graph : graph).op_count());
   }
-  /// Whether one would be a better answer than the other: it fits and is better, or, where nothing fits, it is smaller, or
-  /// as small and quicker, within the limit of latency.
+  /// Whether one would be a better answer than the other: it fits and is better; or, where nothing fits, it is nearer to
+  /// the limit of latency, or within it as the other is, and smaller, or as small and quicker.
   bool beats(simulation const& r, simulation const& other) const {
     bool const fits = asked.fits(r);
     if (asked.fits(other)) return fits && asked.better(r, other);
-    if (fits || r.latency > asked.latency) return fits;
+    if (fits) return true;
+    auto const late = [&](simulation const& s) { return std::max(s.latency, asked.latency); };
+    if (late(r) < late(other) * (1 - objective::rounding)) return true;
+    if (late(other) < late(r) * (1 - objective::rounding)) return false;
     return r.peak_bytes < other.peak_bytes || (r.peak_bytes == other.peak_bytes && r.latency < other.latency);
   }
   /// Whether it leaves so much of the limit and is quicker than what has done so; level: of rooms.
@@ -224,6 +229,10 @@ class search_state {
   void end() {
     for (auto const& j : judges_) out.profile += j.profile;
     out.front = std::move(front).points();
+    auto const no_quicker = [](memory_and_time const& smaller, memory_and_time const& p) {
+      return p.latency >= smaller.latency * (1 - objective::rounding);
+    };
+    out.front.erase(std::unique(out.front.begin(), out.front.end(), no_quicker), out.front.end());
     out.seconds = budget.elapsed();
   }
 
