@@ -194,3 +194,22 @@ TEST_CASE("a plan under a limit of memory costs little where parts and swaps mak
   for (std::size_t k = 1; k < found.history.size(); ++k)  // nobody is told that a plan which fits is lost again
     CHECK((!found.history[k - 1].fits || found.history[k].fits));
 }
+
+TEST_CASE("a program of no bytes has nothing to be cut, and its search ends") {
+  graph_editor e{operator_table(standard_operators::facets)};
+  auto x = e.add_source(role::input, {dtype::f32, {0, 4}});
+  for (int i = 0; i < 3; ++i) x = e.add(op::tanh{}, {x})[0];
+  e.keep(x, role::output);
+  graph const g(std::move(e).finish());
+  for (double const ratio : {1.0, 1.5}) {
+    search_options o;
+    o.memory = plainly;
+    o.latency_at_most = latency_limit::of_original(ratio);
+    o.iterations = 200;
+    o.time = time_budget(std::chrono::seconds(20));
+    auto const found = optimize(g, with, o, [](graph const&, op_id) { return 1e-6; });
+    CHECK(found.fits);
+    CHECK(found.best.result.peak_bytes == 0);
+    CHECK(found.seconds < 10);
+  }
+}

@@ -55,8 +55,7 @@ class search_seeds {
     flow_facts const facts(c.graph, state_.judge().cost(), state_.options.memory);
     live_sets all(c.graph, facts, may_run_again());
     if (!all.is_small() || state_.out_of_time()) return;
-    auto const found =
-        state_.goal.limits_memory ? all.quickest(state_.target) : all.smallest(state_.goal.latency * (1 + 1e-12));
+    auto const found = state_.goal.limits_memory ? all.quickest(state_.target) : all.smallest(state_.goal.latency);
     replay_builder replay(c.graph, c.order, may_run_again());
     if (!found || !all.tell(*found, replay)) return;
     if (auto e = std::move(replay).template finish<graph_type>())
@@ -160,8 +159,9 @@ class search_seeds {
       for (bool reached = true; reached && !state_.out_of_time(part) && !hold_much();) {
         auto const target = target_at(per_mille);
         auto n = chain(from, target, latency(), part, again);
+        if (n == from) return;
         reached = n->state.result.peak_bytes <= target && !limited;
-        if (n != from) state_.queue.push_back(std::move(n));
+        state_.queue.push_back(std::move(n));
       }
     };
     constexpr std::array targets{940, 970, 990};
