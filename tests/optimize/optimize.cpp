@@ -28,6 +28,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 using namespace neap;
 using namespace neap::testing;
@@ -371,6 +372,28 @@ TEST_CASE("a latency that the program itself does not meet ends the search by it
     CHECK(!found.fits);
     CHECK(found.seconds < 30);
   }
+}
+
+TEST_CASE("what is told while a search runs is never worse than what was told before") {
+  std::size_t told = 0, unmet = 0;
+  for (std::uint64_t seed = 0; seed < cases(40u); ++seed) {
+    CAPTURE(seed);
+    auto const g = seed % 2 ? ladder(6 + static_cast<int>(seed)) : random_graph(seed, {.least_ops = 20});
+    auto o = limited(0.3, 300);
+    std::vector<search_progress> all;
+    o.set([&](search_progress const& p) { all.push_back(p); });
+    auto const found = optimize(g, neap::swap{1e6} | truncate(8), o, transfers_cost{});
+    for (std::size_t k = 1; k < all.size(); ++k) {
+      auto const &before = all[k - 1], &now = all[k];
+      CHECK(now.fits >= before.fits);
+      if (!now.fits) CHECK(std::pair(now.peak_bytes, now.latency) < std::pair(before.peak_bytes, before.latency));
+      CHECK(now.elapsed >= before.elapsed);
+    }
+    CHECK(found.best.result.peak_bytes <= all.back().peak_bytes);
+    told += all.size(), unmet += !found.fits;
+  }
+  CHECK(told > cases(80u));
+  CHECK(unmet > 0);
 }
 
 TEST_CASE(

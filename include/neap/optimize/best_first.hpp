@@ -257,14 +257,14 @@ class best_first {
       auto const latency = best->state.result.latency;
       if (latency <= cheap * before) return;
       auto const queue = state_.queue;
-      state_.shown = best;
+      state_.aside = true;
       state_.asked.latency = before + (latency - before) / 4, state_.asked.limits_latency = true;
       state_.budget.begin_short_hunt(state_.out.candidates, part);
       go_for_smallest(orders);
       state_.budget.end_hunt();
       less = state_.is_met();
       state_.asked = asked;
-      state_.shown = nullptr;
+      state_.aside = false;
       if (auto const found = std::exchange(state_.best, best); less) state_.consider(found);
       go_back_to(queue);
     }

@@ -74,7 +74,7 @@ class search_state {
   bytes_t target = 0;  // of the peak
   std::vector<node_ptr> queue;
   node_ptr best;
-  node_ptr shown;  // what meets the limits already, while something else is searched for; or nothing
+  bool aside = false;  // the limits are met already, and something else is searched for: nobody is told of it
   static constexpr std::array<bytes_t, 3> rooms{64, 20, 8};
   std::array<node_ptr, rooms.size()>
       roomy;  // the best one that leaves a 64th of the limit for addresses, a 20th, an eighth
@@ -108,13 +108,16 @@ class search_state {
   /// Whether one would be a better answer than the other: it fits and is better; or, where nothing fits, it is nearer to
   /// the limit of latency, or within it as the other is, and smaller, or as small and quicker.
   bool beats(simulation const& r, simulation const& other) const {
+    return beats(verdict{r.peak_bytes, r.latency}, verdict{other.peak_bytes, other.latency});
+  }
+  bool beats(verdict const& r, verdict const& other) const {
     bool const fits = asked.fits(r);
     if (asked.fits(other)) return fits && asked.better(r, other);
     if (fits) return true;
-    auto const late = [&](simulation const& s) { return std::max(s.latency, asked.latency); };
+    auto const late = [&](verdict const& v) { return std::max(v.latency, asked.latency); };
     if (late(r) < late(other) * (1 - objective::rounding)) return true;
     if (late(other) < late(r) * (1 - objective::rounding)) return false;
-    return r.peak_bytes < other.peak_bytes || (r.peak_bytes == other.peak_bytes && r.latency < other.latency);
+    return r.peak < other.peak || (r.peak == other.peak && r.latency < other.latency);
   }
   /// Whether it leaves so much of the limit and is quicker than what has done so; level: of rooms.
   bool is_best_roomy(simulation const& r, std::size_t level) const {
@@ -167,8 +170,10 @@ class search_state {
       if (is_best_roomy(r, k)) roomy[k] = n;
     if (best && !beats(r, best->state.result)) return;
     best = n;
-    if (shown) return;
-    out.history.push_back(standing());
+    // A hunt begins with less than what is known.
+    verdict const v{r.peak_bytes, r.latency};
+    if (aside || (!out.history.empty() && !beats(v, last_told()))) return;
+    out.history.push_back(standing(v));
     tell(out.history.back());
   }
   /// Looks at mutations of a candidate, on all threads, and takes up what became of them, in their order: take(k, child).
@@ -254,11 +259,12 @@ class search_state {
   void count(memory_and_time what) {
     ++out.candidates;
     front.add(what);
-    if (options.progress && options.progress_every > 0 && best && budget.elapsed() >= tell_at_) tell(standing());
+    if (options.progress && options.progress_every > 0 && !out.history.empty() && budget.elapsed() >= tell_at_)
+      tell(standing(last_told()));
   }
-  search_progress standing() const {
-    auto const& r = (shown ? shown : best)->state.result;
-    return {r.peak_bytes, r.latency, shown || asked.fits(r), out.lower_bound_bytes, out.candidates, budget.elapsed()};
+  verdict last_told() const { return {out.history.back().peak_bytes, out.history.back().latency}; }
+  search_progress standing(verdict const& v) const {
+    return {v.peak, v.latency, aside || asked.fits(v), out.lower_bound_bytes, out.candidates, budget.elapsed()};
   }
   void tell(search_progress const& p) {
     tell_at_ = p.elapsed + options.progress_every;
