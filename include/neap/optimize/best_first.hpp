@@ -114,11 +114,11 @@ class best_first {
       if (state_.allowed.recompute) seeds_.plant(starts, true);
       search();
     }
-    auto const fall_back = [&](node_ptr const& n) {
-      if (!out.fits && n) state_.best = n, (void)place();
-    };
-    if (!out.fits && placed_) state_.best = placed_, out.placed = std::move(*placed_so_), out.fits = true;
-    for (auto const& n : state_.roomy) fall_back(n);
+    // What a limit that was lowered for the sake of addresses has led to may be slower than what fits without that.
+    for (auto const& n : state_.roomy)
+      if (n && (!placed_ || state_.asked.better(n->state.result, placed_->state.result)))
+        state_.best = n, (void)place();
+    if (placed_ && state_.best != placed_) state_.best = placed_, out.placed = std::move(*placed_so_), out.fits = true;
     refine_answer();
     out.best = std::move(state_.best->state);
     for (auto const* t = state_.best->path.get(); t; t = t->before.get()) out.steps.push_back(t->how);
@@ -475,7 +475,8 @@ class best_first {
     if (out.fits && placed_ == best) return true;
     out.placed = addresses(best->state);
     out.fits = within_limits();
-    if (out.fits) placed_ = best, placed_so_ = out.placed;
+    if (out.fits && (!placed_ || state_.asked.better(best->state.result, placed_->state.result)))
+      placed_ = best, placed_so_ = out.placed;
     if (out.fits || !state_.is_met() || lowered_ == most_lowered) return true;
     state_.asked.memory -= (out.placed.arena_bytes - out.memory_limit_bytes) << lowered_++;
     state_.seek(state_.asked);
@@ -521,7 +522,7 @@ class best_first {
   std::vector<node_ptr> roots_;              // where dives began
   random_stream* disturb_ = nullptr;         // what bargains are judged by besides
   double price_ = 0;                         // seconds a byte-position above the target, the highest paid so far
-  node_ptr placed_;                          // the last one whose addresses fit
+  node_ptr placed_;                          // the best one whose addresses fit
   std::optional<plan<G>> placed_so_;         // with these
   static constexpr int most_lowered = 4;
   int lowered_ = 0;                       // how often the limit was lowered for the sake of addresses, by ever more
