@@ -317,3 +317,73 @@ TEST_CASE("anybody's candidates: they are judged, may be the answer, and must be
   options.set(std::shared_ptr<search_starts const>(std::make_shared<one_order const>(ops({c, a, b, d}), &asked)));
   CHECK_THROWS_AS(optimize_from(g, no_moves{}, given_latencies{}, given, {}, options), error);
 }
+
+namespace {
+
+/// Single recomputations, without the word that a search may recompute whatever it likes.
+struct one_by_one {
+  auto operator()(candidate<graph> const& c) const { return rematerialize{}(c); }
+};
+
+/// Hands in the program recomputed until its peak is a tenth above the limit at most, and notes what the search knows
+/// before and after the pause.
+struct near_the_limit : search_starts {
+  bool const* fits;
+  std::vector<bool>* told;
+  near_the_limit(bool const* f, std::vector<bool>* t) : fits(f), told(t) {}
+  std::unique_ptr<starting_points> begin(start_from const& from) const override {
+    struct points : starting_points {
+      start_from from;
+      near_the_limit const& of;
+      points(start_from const& f, near_the_limit const& o) : from(f), of(o) {}
+      void run(objective const& goal, start_judge& judge) override {
+        if (!of.told->empty()) return;
+        candidate<graph> c{graph(op_graph(from.graph)), from.order, from.result};
+        while (c.result.peak_bytes > goal.memory + goal.memory / 10) {
+          auto moves = rematerialize{}(c);
+          auto const m = moves.next();
+          REQUIRE(m);
+          auto e = m->apply(c);
+          REQUIRE(e);
+          auto result = simulate(e->graph, e->order, given_latencies{}, {.alignment = 1, .takeover = false});
+          c = {std::move(e->graph), std::move(e->order), std::move(result)};
+        }
+        REQUIRE(c.result.peak_bytes > goal.memory);
+        judge.judge(c.graph, c.order, "nearly");
+        judge.keep();
+        of.told->push_back(*of.fits);
+        judge.pause();
+        of.told->push_back(*of.fits);
+      }
+    };
+    return std::make_unique<points>(from, *this);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("while nothing fits, the search goes on from what was handed in before more is made") {
+  for (std::uint64_t seed : {1, 2, 3}) {
+    CAPTURE(seed);
+    auto const g = nested_maker({.layers = 4, .plain = true, .seed = seed}).make();
+    bool fits = false;
+    std::vector<bool> told;
+    auto options = limited(plain(g).peak_bytes * 6 / 10, 20'000);
+    options.set([&](search_progress const& p) { fits = p.fits; });
+    options.set(std::shared_ptr<search_starts const>(std::make_shared<near_the_limit const>(&fits, &told)));
+    auto const found = optimize_from(g, one_by_one{}, given_latencies{}, given_order{}(g), {}, options);
+    REQUIRE(told.size() == 2);
+    CHECK(!told[0]);
+    CHECK(told[1]);
+    CHECK_MESSAGE(found.fits, found.why_not());
+    check_plan(g, found);
+  }
+}
+
+TEST_CASE("of a program that is too large for checkmate nothing is handed in") {
+  auto const g = deep({.layers = 12, .mixed = true});
+  auto options = limited(plain(g).peak_bytes * 7 / 10, 1000);
+  auto const alone = optimize(g, no_moves{}, options, given_latencies{});
+  options.set(solver_seeds({.checkmate = true, .most_values = 5}));
+  CHECK(optimize(g, no_moves{}, options, given_latencies{}).candidates == alone.candidates);
+}

@@ -1,6 +1,7 @@
 // The search behind optimize: best-first with dives, from seeds.
 //
-// Candidates that somebody else makes (search_starts) come first, with an eighth of the budget at most.
+// Candidates that somebody else makes (search_starts) come first, with an eighth of the budget at most. Whenever what comes
+// next takes longer and nothing meets a limit of memory yet, the search goes on for a moment from what is near it.
 //
 // Where the pipeline allows any recomputation, the orders to start from are first checkpointed whole (checkpoint_seeds.hpp),
 // with a quarter of the budget at most; what comes near to the limits is where the first dives start.
@@ -110,7 +111,7 @@ class best_first {
     state_.part = 1;
     for (node_ptr last; !(place() && (out.fits || lowered_ == 0)) && state_.best != last && !state_.out_of_time();) {
       last = state_.best;
-      seeds_.plant_given(true);
+      seeds_.plant_given(true, [] {});
       if (state_.allowed.recompute) seeds_.plant(starts, true);
       search();
     }
@@ -131,7 +132,7 @@ class best_first {
   /// Plants all seeds of the orders to start from, to which a quicker program of the rules joins, and goes on from them.
   void plant_and_explore(std::vector<node_ptr>& starts) {
     if (auto quicker = quicken(starts.front(), 0.1); quicker != starts.front()) starts.push_back(std::move(quicker));
-    seeds_.plant_given(false);
+    seeds_.plant_given(false, [&] { meet_soon(starts); });
     if (state_.allowed.cut) seeds_.prepare_parts(starts);
     auto const given_orders = starts;
     seeds_.plant_all(starts);
@@ -139,6 +140,30 @@ class best_first {
     else if (state_.asked.limits_memory && state_.allowed.cut) spend_less(given_orders);
     if (!state_.asked.limits_memory || state_.is_met()) explore(starts);
     if (state_.asked.limits_memory && state_.is_met()) quicken(state_.best, 1);
+  }
+
+  /// While nothing meets the limit of memory: recomputation by segments, and dives towards the smallest peak from what is
+  /// near the limit, the nearest first, until one does; with a little of the budget. What they come by does not wait.
+  void meet_soon(std::vector<node_ptr> const& starts) {
+    constexpr double of_segments = 0.01, of_dives = 0.02;
+    if (!state_.goal.limits_memory || state_.is_met()) return;
+    auto const queue = state_.queue;
+    if (state_.allowed.recompute) seeds_.plant_one(starts, state_.budget.used(state_.out.candidates) + of_segments);
+    if (!state_.options.strategy && !state_.is_met()) {
+      auto near = state_.queue;
+      auto const far = state_.target + state_.target / 8;
+      std::erase_if(near, [&](node_ptr const& n) { return n->expanded || n->state.result.peak_bytes > far; });
+      detail::sort_list(near, [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
+      state_.budget.begin_short_hunt(state_.out.candidates, of_dives);
+      state_.seek(smallest_peak());
+      for (auto const& n : near)
+        if (!state_.out_of_time()) descend(n, state_.part);
+      state_.budget.end_hunt();
+    }
+    state_.queue = queue;
+    for (auto const& n : state_.queue) n->expanded = false;
+    state_.seen.clear();
+    state_.seek(state_.asked);
   }
 
   /// An order of the program; judged if it was not before. One that is there already counts once.
@@ -269,6 +294,10 @@ class best_first {
       go_back_to(queue);
     }
   }
+  /// The goal without a limit of memory: within what is asked of latency.
+  objective smallest_peak() const {
+    return {.latency = state_.asked.latency, .limits_latency = state_.asked.limits_latency};
+  }
   /// From seeds on towards the smallest peak within what is asked of latency, until that meets what is asked of memory.
   objective go_for_smallest(std::vector<node_ptr> const& orders) {
     state_.best = nullptr;
@@ -276,10 +305,10 @@ class best_first {
     for (auto const& n : seeds_.bases().empty() ? orders : seeds_.bases())
       if (!state_.best || state_.beats(n->state.result, state_.best->state.result)) state_.best = n;
     state_.seen.clear();
-    objective const smallest{.latency = state_.asked.latency, .limits_latency = state_.asked.limits_latency};
+    auto const smallest = smallest_peak();
     state_.seek(smallest);
     auto starts = orders;
-    seeds_.plant_given(false);
+    seeds_.plant_given(false, [] {});
     seeds_.plant_all(starts);
     explore(starts);
     return smallest;

@@ -67,27 +67,40 @@ class search_seeds {
     prepare(starts);
     // A quarter of the budget; once the limit has moved (`again`), half of what is left. Fissions that leave room come last:
     // what is left, but a tenth of the budget at least, is theirs.
+    for (auto& s : by_segments_) s.seeds.restart();
     auto const first = std::min(first_with_room_, by_segments_.size());
     auto const used = state_.budget.used(state_.out.candidates);
     double const most = again ? used + (state_.part - used) / 2 : 0.25 + given_share_;
     best_checkpoint best;
-    plant_in_turn(0, first, most, best);
-    plant_in_turn(first, by_segments_.size(), std::max(most, state_.budget.used(state_.out.candidates) + 0.1), best);
+    auto const never = [] { return false; };
+    plant_in_turn(0, first, most, best, never);
+    plant_in_turn(first, by_segments_.size(), std::max(most, state_.budget.used(state_.out.candidates) + 0.1), best,
+                  never);
+  }
+  /// The same until one meets the limits, with a part of the budget; the next call goes on where this one has ended.
+  void plant_one(std::vector<node_ptr> const& starts, double part) {
+    seeding_time const measured(state_.options.profile, state_.judge().profile);
+    prepare(starts);
+    best_checkpoint best;
+    plant_in_turn(0, by_segments_.size(), part, best, [&] { return state_.is_met(); });
   }
 
   /// Candidates that somebody else makes, from the original order: with an eighth of the budget at most where the search
-  /// recomputes, too, and with half of what is left once the limit has moved (`again`).
-  void plant_given(bool again) {
+  /// recomputes, too, and with half of what is left once the limit has moved (`again`). `pause()` whenever what comes next
+  /// takes longer.
+  template <class Pause>
+  void plant_given(bool again, Pause&& pause) {
     if (!state_.options.starts) return;
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     auto const& c = original_->state;
     if (!given_)
       given_ = state_.options.starts->begin({c.graph, c.order, c.result, may_run_again(), state_.allowed.swap});
     auto const before = state_.budget.used(state_.out.candidates);
-    judge_of_given judge(state_, original_,
-                         again                      ? before + (state_.part - before) / 2
-                         : state_.allowed.recompute ? 0.125
-                                                    : state_.part);
+    judge_of_given<std::remove_reference_t<Pause>> judge(state_, original_,
+                                                         again ? before + (state_.part - before) / 2
+                                                         : state_.allowed.recompute ? 0.125
+                                                                                    : state_.part,
+                                                         pause);
     auto goal = state_.goal;
     if (goal.limits_memory) goal.memory = state_.target;
     given_->run(goal, judge);
@@ -301,9 +314,14 @@ class search_seeds {
     std::string how;
     std::string describe(candidate<graph_type> const&) const { return how; }
   };
+  template <class Pause>
   class judge_of_given final : public start_judge {
    public:
-    judge_of_given(State& state, node_ptr const& from, double part) : state_(state), from_(from), part_(part) {}
+    judge_of_given(State& state, node_ptr const& from, double part, Pause& pause)
+        : state_(state),
+          from_(from),
+          part_(part),
+          pause_(pause) {}
     verdict judge(op_graph g, schedule order, std::string how) override {
       edited<graph_type> e{graph_type(std::move(g)), std::move(order)};
       auto const all = e.graph.ops();
@@ -314,6 +332,7 @@ class search_seeds {
       return {last_->state.result.peak_bytes, last_->state.result.latency};
     }
     void keep() override { state_.queue.push_back(last_); }
+    void pause() override { pause_(); }
     bool stop() const override { return state_.out_of_time(part_); }
     double seconds_left() const override { return state_.budget.seconds_left(part_, state_.graph.op_count()); }
 
@@ -321,6 +340,7 @@ class search_seeds {
     State& state_;
     node_ptr from_, last_;
     double part_;
+    Pause& pause_;
   };
   struct segments {
     node_ptr start;
@@ -328,9 +348,10 @@ class search_seeds {
   };
 
   /// From some of the orders to start from, a pair of prices of each in turn, with a part of the budget.
-  void plant_in_turn(std::size_t begin, std::size_t end, double part, best_checkpoint& best) {
-    for (auto k = begin; k < end; ++k) by_segments_[k].seeds.restart();
-    for (bool any = true; any && !state_.out_of_time(part);) {
+  template <class Enough>
+  void plant_in_turn(std::size_t begin, std::size_t end, double part, best_checkpoint& best, Enough&& enough) {
+    auto const stop = [&] { return state_.out_of_time(part) || enough(); };
+    for (bool any = true; any && !stop();) {
       any = false;
       for (auto k = begin; k < end; ++k) {
         auto& [n, seeds] = by_segments_[k];
@@ -339,8 +360,7 @@ class search_seeds {
           last = state_.judge_edit(n, m, std::move(e), true);
           return verdict{last->state.result.peak_bytes, last->state.result.latency};
         };
-        any |= seeds.next(
-            state_.target, best, try_one, [&] { return state_.out_of_time(part); }, [&] { state_.let_wait(last); });
+        any |= seeds.next(state_.target, best, try_one, stop, [&] { state_.let_wait(last); });
       }
     }
   }

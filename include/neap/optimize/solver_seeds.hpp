@@ -55,7 +55,9 @@ class front_search {
   std::optional<verdict> run(bool keep) {
     // Along the front the peak rises and time falls, nearly: the last point that meets a limit of memory, the first that
     // meets one of time, by halves; then once more what is around it.
-    std::size_t low = 0, high = chain_.front().size();
+    // Without limits the smallest peak is wanted: what is around the first point.
+    bool const limited = goal_.limits_memory || goal_.limits_latency;
+    std::size_t low = 0, high = limited ? chain_.front().size() : 0;
     while (low < high && !judge_.stop()) {
       auto const middle = low + (high - low) / 2;
       auto const v = judge_point(middle);
@@ -96,13 +98,15 @@ class front_search {
 /// simulator's: its limit moves by what the last answer was off.
 class graph_search {
  public:
-  /// `changes` are left to `search`, of all its runs; without any it says what it knows.
+  /// `changes` are left to `search`, of all its runs; without any it says what it knows. Answers slower than `best` are
+  /// not looked for.
   graph_search(graph_solver const& blocks, option_gaps& search, std::int64_t& changes, objective const& goal,
-               start_judge& judge)
+               seconds_t best, start_judge& judge)
       : blocks_(blocks),
         search_(search),
         changes_(changes),
         goal_(goal),
+        best_(best),
         judge_(judge) {}
 
   void run() {
@@ -131,13 +135,13 @@ class graph_search {
   }
   void meet_memory() {
     bytes_t limit = goal_.memory, low = 0, high = remat_limits::none;  // limits that led within it, and above
-    seconds_t best = goal_.latency;
+    seconds_t best = best_;
     int in_vain = 0;
     for (int tries = 0; tries < most_tries && in_vain < 2 && !judge_.stop(); ++tries) {
       auto const t = try_limit(limit);
       if (!t) return;
       bool const within = t->is.peak <= goal_.memory;
-      if (within || t->peak > limit) ++in_vain;
+      if (within || t->peak > limit) in_vain += t->is.latency > 1.01 * best ? 2 : 1;
       if (t->is.latency <= best && t->is.peak <= goal_.memory + goal_.memory / 8) {
         judge_.keep();
         if (within && t->is.latency < best * 0.999) in_vain = 0;
@@ -151,13 +155,18 @@ class graph_search {
     }
   }
   void meet_latency() {
-    bytes_t low = 0, high = search_.front().back().first;
-    for (int tries = 0; tries < most_tries && high - low > high / 200 && !judge_.stop(); ++tries) {
+    // Without a limit the smallest peak is wanted: below what is known, while that falls.
+    auto const smallest = [&] { return search_.front().front().first; };
+    bytes_t low = 0, high = goal_.limits_latency ? search_.front().back().first : smallest();
+    int in_vain = 0;
+    for (int tries = 0; tries < most_tries && in_vain < 2 && high - low > high / 200 && !judge_.stop(); ++tries) {
+      auto const before = smallest();
       auto const limit = low + (high - low) / 3 * 2;  // downwards: a try starts from what the one before has found
       auto const t = try_limit(limit);
       if (!t) return;
       bool const quick = t->is.latency <= goal_.latency;
       if (quick) judge_.keep();
+      in_vain = goal_.limits_latency || smallest() < before ? 0 : in_vain + 1;
       (quick && t->peak <= limit ? high : low) = limit;
     }
   }
@@ -166,6 +175,7 @@ class graph_search {
   option_gaps& search_;
   std::int64_t& changes_;
   objective const& goal_;
+  seconds_t best_;
   start_judge& judge_;
 };
 
@@ -205,44 +215,58 @@ class solver_starts final : public starting_points {
 
   void run(objective const& goal, start_judge& judge) override {
     // The quickest to make first, so that there is an answer soon.
-    if (which_.rotor)
-      search(rotor_, "rotor", goal, judge, !which_.hierarchy, [&] {
+    std::optional<verdict> best;
+    if (which_.rotor) {
+      best = search(rotor_, "rotor", goal, judge, !which_.hierarchy, [&] {
         return make(plain_blocks{}, {.slots = which_.hierarchy ? 500 : 3000, .levels = {0, 0}});
       });
+      judge.pause();
+    }
     if (which_.hierarchy) {
-      auto const best = search(blocks_, "options of blocks", goal, judge, true, [&] {
+      auto const found = search(blocks_, "options of blocks", goal, judge, true, [&] {
         return make(timed_gaps{judge, share_of_block()}, {.link = link()});
       });
+      if (found && (!best || goal.better(*found, *best))) best = found;
       search_swaps(best, goal, judge);
+      judge.pause();
     }
     if (which_.hierarchy && blocks_ && !blocks_->is_chain() && !judge.stop()) {
       if (!graph_) make_graph(judge);
       if (!graph_->empty()) {
         if (!gaps_) gaps_ = std::make_unique<option_gaps>(graph_->problem()), changes_ = 4 * which_.work;
-        graph_search(*graph_, *gaps_, changes_, goal, judge).run();
+        graph_search(*graph_, *gaps_, changes_, goal, best ? best->latency : goal.latency, judge).run();
         search_graph_swaps(goal, judge);
       }
+      judge.pause();
     }
     if (which_.checkmate && program_)
-      search(whole_, "checkmate by program", goal, judge, true, [&] {
-        return make(timed_program{judge, program_, which_.most_values},
-                    {.slots = 4000, .levels = {0, 6}, .one_block = true});
-      });
+      search(
+          whole_, "checkmate by program", goal, judge, true,
+          [&] {
+            return make(timed_program{judge, program_, which_.most_values},
+                        {.slots = 4000, .levels = {0, 6}, .one_block = true});
+          },
+          which_.most_values);
     else if (which_.checkmate)
-      search(whole_, "checkmate", goal, judge, true, [&] {
-        return make(timed_gaps{judge, which_.work, which_.most_values},
-                    {.slots = 4000, .levels = {0, 24}, .one_block = true});
-      });
+      search(
+          whole_, "checkmate", goal, judge, true,
+          [&] {
+            return make(timed_gaps{judge, which_.work, which_.most_values},
+                        {.slots = 4000, .levels = {0, 24}, .one_block = true});
+          },
+          which_.most_values);
+    judge.pause();
   }
 
  private:
   using chain = std::unique_ptr<chain_solver>;
   template <class Make>
   static std::optional<verdict> search(chain& c, char const* name, objective const& goal, start_judge& judge, bool keep,
-                                       Make const& made) {
+                                       Make const& made, std::size_t most_values = SIZE_MAX) {
     if (judge.stop()) return std::nullopt;
     if (!c) c = made();
     else c->swap_nothing();
+    if (c->most_values() > most_values) return std::nullopt;  // that was not solved
     return front_search(*c, name, goal, judge).run(keep);
   }
   /// The same blocks with values that leave, at some prices of the link, as long as that finds better ones than `best`.
@@ -266,7 +290,7 @@ class solver_starts final : public starting_points {
       swapping_ = graph_->problem_at(0.2);
       swapping_gaps_ = std::make_unique<option_gaps>(swapping_);
     }
-    graph_search(*graph_, *swapping_gaps_, changes_, goal, judge).run();
+    graph_search(*graph_, *swapping_gaps_, changes_, goal, goal.latency, judge).run();
   }
   double link() const { return which_.link > 0 ? which_.link : from_.swap; }
   template <class S>

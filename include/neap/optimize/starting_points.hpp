@@ -35,6 +35,9 @@ class start_judge {
   virtual verdict judge(op_graph g, schedule order, std::string how) = 0;
   /// The last one judged is worth a dive, even where it does not fit yet.
   virtual void keep() = 0;
+  /// What comes next takes longer than what came before. Where nothing fits yet, the search first goes on for a moment from
+  /// what it has.
+  virtual void pause() = 0;
   /// Whether the part of the search's budget that starting points may take is used up.
   virtual bool stop() const = 0;
   /// Of that part, the seconds that are left; endless where no clock runs.
