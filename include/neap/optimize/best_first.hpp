@@ -119,7 +119,8 @@ class best_first {
     for (auto const& n : state_.roomy)
       if (n && (!placed_ || state_.asked.better(n->state.result, placed_->state.result)))
         state_.best = n, (void)place();
-    if (placed_ && state_.best != placed_) state_.best = placed_, out.placed = std::move(*placed_so_), out.fits = true;
+    if (placed_ && state_.best != placed_)
+      state_.best = addressed_ = placed_, out.placed = std::move(*placed_so_), out.fits = true;
     refine_answer();
     out.best = std::move(state_.best->state);
     for (auto const* t = state_.best->path.get(); t; t = t->before.get()) out.steps.push_back(t->how);
@@ -502,7 +503,7 @@ class best_first {
     auto& out = state_.out;
     auto& best = state_.best;
     if (out.fits && placed_ == best) return true;
-    out.placed = addresses(best->state);
+    if (std::exchange(addressed_, best) != best) out.placed = addresses(best->state);
     out.fits = within_limits();
     if (out.fits && (!placed_ || state_.asked.better(best->state.result, placed_->state.result)))
       placed_ = best, placed_so_ = out.placed;
@@ -534,6 +535,7 @@ class best_first {
     out.placed = std::move(placed);
     state_.best = state_.make_node(step(state_.best->path, "loads and stores where they are hidden"),
                                    std::move(c.graph), std::move(c.order), std::move(c.result));
+    addressed_ = state_.best;
     out.fits = within_limits();
   }
   /// Whether the best, with its addresses, meets what was asked, however far the search's own limit was lowered. (No arena
@@ -551,6 +553,7 @@ class best_first {
   std::vector<node_ptr> roots_;              // where dives began
   random_stream* disturb_ = nullptr;         // what bargains are judged by besides
   double price_ = 0;                         // seconds a byte-position above the target, the highest paid so far
+  node_ptr addressed_;                       // whose addresses the answer has
   node_ptr placed_;                          // the best one whose addresses fit
   std::optional<plan<G>> placed_so_;         // with these
   static constexpr int most_lowered = 4;
