@@ -404,7 +404,7 @@ void add_plan(CLI::App& app, int& exit) {
       ->capture_default_str();
   command
       ->add_option("--iterations", o->iterations,
-                   "candidates judged at most (the two orders to start from always are): repeatable to the byte")
+                   "candidates judged at most (the orders to start from always are): repeatable to the byte")
       ->check(whole_number_from(0));
   command->add_option("--out", o->out, "the plan file");
   command->add_option("--csv", o->csv, "a row is appended, in MAGIS's columns");

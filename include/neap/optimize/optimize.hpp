@@ -166,6 +166,7 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
 ///     that it returns a schedule (`template <class G> schedule operator()(G const&) const`);
 ///   - a cost model (default: the graph's own latencies, else the roofline of a 2-core host);
 ///   - search_options: all of them; the others given beside it count more.
+/// Without a limit of memory or latency the smallest peak is looked for, whatever its latency.
 /// A limit that nobody can meet is no error: the answer says so. Throws neap::error if a schedule, a scheduler or a
 /// mutation gives what is no order of the graph.
 ///
