@@ -55,16 +55,9 @@ class owned_tensor : public tensor {
   /// one has them, too, whatever is tied over there. Of another type, or where this one is empty, they are in new memory,
   /// and what was tied to this one follows when it is given data of that type.
   owned_tensor& operator=(owned_tensor const& other) {
-    if (this == &other) return *this;
-    if (!has_memory() || !other.has_memory()) return *this = owned_tensor(other);
-    if (storage() == other.storage()) return *this;
-    if (storage()->role() != R || context_access::trace()) return *this = owned_tensor(other);
-    auto const before = storage();
-    auto const& type = other.storage()->type();
-    if (auto const next = before->replaced_by(); before->type() != type && next && next->type() == type)
-      static_cast<tensor&>(*this) = detail::make_leaf(next, tensor_layout::dense(type), R == role::weight);
-    if (storage()->type() == type) storage()->take(*other.storage());
-    else *this = owned_tensor(other), before->set_replaced_by(storage());
+    if (this == &other || (has_memory() && storage() == other.storage())) return *this;
+    if (has_memory() && other.has_memory() && storage()->role() == R && !context_access::trace()) take(other);
+    else *this = owned_tensor(other);
     return *this;
   }
   owned_tensor& operator=(owned_tensor&&) noexcept = default;
@@ -92,6 +85,14 @@ class owned_tensor : public tensor {
 
  private:
   bool has_memory() const { return !is_empty() && !is_traced(); }
+  void take(owned_tensor const& other) {
+    auto const before = storage();
+    auto const& type = other.storage()->type();
+    if (auto const next = before->replaced_by(); before->type() != type && next && next->type() == type)
+      static_cast<tensor&>(*this) = detail::make_leaf(next, tensor_layout::dense(type), R == role::weight);
+    if (storage()->type() == type) storage()->take(*other.storage());
+    else *this = owned_tensor(other), before->set_replaced_by(storage());
+  }
   static initialiser seeded(initialiser i) {
     return i.seed || i.stream ? i : i.with_seed(eager_context::current().draw(), 0);
   }
