@@ -3,6 +3,9 @@
 #include <neap/memory/check/check.hpp>
 #include <neap/memory/exact/conflict.hpp>
 #include <neap/memory/exact/exact.hpp>
+#include <neap/memory/forms/aliases.hpp>
+#include <neap/memory/forms/dynamic.hpp>
+#include <neap/memory/forms/groups.hpp>
 
 #include <doctest/doctest.h>
 
@@ -58,6 +61,24 @@ TEST_CASE("laws of the combinators") {
 TEST_CASE("faults of parts are told with the index in the whole") {
   std::vector<usage_record> records{{0, 1, 1}, {5, 6, 1, 1, 0}, {5, 6, 1, 1, 0}};
   CHECK(partitioned(greedy_by_size{})(records).why.message() == "record 2: it collides with another fixed record");
+}
+
+TEST_CASE("a planner that forgets records has no plan, whatever stands around it") {
+  auto const forgetful = [](memory_problem const& p) {
+    auto plan = naive{}(p);
+    plan.offsets.resize(plan.offsets.size() / 2);
+    return plan;
+  };
+  auto const said = [](auto const& plan) {
+    CHECK(plan.why.message() == "the planner gave another number of offsets than there are records");
+  };
+  for (auto const& plan : {improve(forgetful)(five), partitioned(forgetful)(five), plan_with_aliases(five, forgetful),
+                           plan_with_groups(five, forgetful)}) {
+    CHECK(!has_offsets(plan));
+    said(plan);
+  }
+  std::vector<dynamic_record> const growing{{0, 2, {4, 1}}, {1, 3, {2, 3}}};
+  said(plan_dynamic(growing, 1, 8, 1, forgetful));
 }
 
 TEST_CASE("an infeasible capacity is explained by records none of which can be left out") {

@@ -99,7 +99,7 @@ struct improved {
   improve_budget budget = {};
 
   constexpr memory_plan operator()(memory_problem const& p) const {
-    memory_plan plan = planner(p);
+    memory_plan plan = detail::ask(planner, p);
     detail::improve_plan(p, plan, budget);
     return plan;
   }
@@ -132,7 +132,7 @@ struct partitioned {
     for (std::size_t k = 0; k <= order.size(); ++k) {
       if (!part.empty() && (k == order.size() || p.lower[order[k]] >= end)) {
         std::sort(part.begin(), part.end());
-        memory_plan plan = planner(detail::subset(p, part));
+        memory_plan plan = detail::ask(planner, detail::subset(p, part));
         whole.work += plan.work;
         if (!has_offsets(plan)) {
           detail::renumber_faults(plan, part);

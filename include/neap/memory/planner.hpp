@@ -33,6 +33,14 @@ constexpr bool check_planner() {
                 "const");
   return true;
 }
+/// A planner's plan. One that has not as many offsets as there are records is none, and says so.
+template <memory_planner P>
+constexpr memory_plan ask(P const& planner, memory_problem const& p) {
+  memory_plan plan = planner(p);
+  if (has_offsets(plan) && plan.offsets.size() != p.count())
+    return refused({"the planner gave another number of offsets than there are records"});
+  return plan;
+}
 }  // namespace detail
 
 /// Lowest plateaus first: they meet the bound on the lifetimes of training in well under a microsecond a record. Where

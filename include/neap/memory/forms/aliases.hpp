@@ -98,7 +98,7 @@ memory_plan plan_folded(std::span<alias_record const> records, Planner const& pl
     speaker.push_back(i);
     folded.push_back(std::move(all));
   }
-  memory_plan plan = planner(folded);
+  memory_plan plan = ask(planner, folded);
   if (!has_offsets(plan)) {
     renumber_faults(plan, speaker);
     return plan;

@@ -125,7 +125,7 @@ constexpr dynamic_plan plan_dynamic(std::span<dynamic_record const> given, std::
   dynamic_plan tried = best;
   bool none = true;
   for (auto symbol : {last, first, first + (last - first) / 2}) {
-    memory_plan const base = planner(at(symbol));
+    memory_plan const base = detail::ask(planner, at(symbol));
     if (!has_offsets(base)) return best.why = base.why, best;
     detail::settle(records, base.offsets, tried);
     auto const excess = [](dynamic_plan const& p) {  // relative to the bounds, the worse end

@@ -79,7 +79,7 @@ memory_plan plan_grouped(std::span<usage_record const> records, Planner const& p
     speaker.push_back(members[0]);
     folded.push_back(std::move(all));
   }
-  memory_plan plan = planner(folded);
+  memory_plan plan = ask(planner, folded);
   if (!has_offsets(plan)) {
     renumber_faults(plan, speaker);
     return plan;
