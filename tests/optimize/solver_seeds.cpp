@@ -258,27 +258,25 @@ TEST_CASE("programs of the DSL, where there is nothing to solve, too") {
 
 namespace {
 
-/// Hands in the program in another order, and says when it was asked.
-struct one_order : search_starts {
-  schedule order;
-  std::vector<objective>* asked;
-  one_order(schedule s, std::vector<objective>* a) : order(std::move(s)), asked(a) {}
+/// Hands in what a function does with a goal.
+template <class F>
+struct handed_in : search_starts {
+  F run;
+  explicit handed_in(F f) : run(std::move(f)) {}
   std::unique_ptr<starting_points> begin(start_from const& from) const override {
     struct points : starting_points {
       start_from from;
-      one_order const& of;
-      points(start_from const& f, one_order const& o) : from(f), of(o) {}
-      void run(objective const& goal, start_judge& judge) override {
-        of.asked->push_back(goal);
-        auto const v = judge.judge(from.graph, of.order, "turned round");
-        CHECK(v.latency > 0);
-        CHECK(judge.seconds_left() > 0);
-        judge.keep();
-      }
+      F const& hand_in;
+      points(start_from const& x, F const& f) : from(x), hand_in(f) {}
+      void run(objective const& goal, start_judge& judge) override { hand_in(from, goal, judge); }
     };
-    return std::make_unique<points>(from, *this);
+    return std::make_unique<points>(from, run);
   }
 };
+template <class F>
+std::shared_ptr<search_starts const> handing_in(F f) {
+  return std::make_shared<handed_in<F> const>(std::move(f));
+}
 
 }  // namespace
 
@@ -303,8 +301,17 @@ TEST_CASE("anybody's candidates: they are judged, may be the answer, and must be
   };
   schedule const given = ops({a, b, c, d}), better = ops({a, c, b, d});
   std::vector<objective> asked;
+  auto const in_order = [&](schedule const& order) {
+    return handing_in([&asked, order](start_from const& from, objective const& goal, start_judge& judge) {
+      asked.push_back(goal);
+      auto const v = judge.judge(from.graph, order, "turned round");
+      CHECK(v.latency > 0);
+      CHECK(judge.seconds_left() > 0);
+      judge.keep();
+    });
+  };
   search_options options = limited(4096 + 4 * 64, 100);
-  options.set(std::shared_ptr<search_starts const>(std::make_shared<one_order const>(better, &asked)));
+  options.set(in_order(better));
   // No seeds of orders but the given one: the answer can come from nowhere else.
   auto const found = optimize_from(g, no_moves{}, given_latencies{}, given, {}, options);
   CHECK(found.fits);
@@ -314,7 +321,7 @@ TEST_CASE("anybody's candidates: they are judged, may be the answer, and must be
   CHECK(asked[0].memory == 4096 + 4 * 64);
   CHECK(asked[0].limits_memory);
 
-  options.set(std::shared_ptr<search_starts const>(std::make_shared<one_order const>(ops({c, a, b, d}), &asked)));
+  options.set(in_order(ops({c, a, b, d})));
   CHECK_THROWS_AS(optimize_from(g, no_moves{}, given_latencies{}, given, {}, options), error);
 }
 
@@ -323,41 +330,6 @@ namespace {
 /// Single recomputations, without the word that a search may recompute whatever it likes.
 struct one_by_one {
   auto operator()(candidate<graph> const& c) const { return rematerialize{}(c); }
-};
-
-/// Hands in the program recomputed until its peak is a tenth above the limit at most, and notes what the search knows
-/// before and after the pause.
-struct near_the_limit : search_starts {
-  bool const* fits;
-  std::vector<bool>* told;
-  near_the_limit(bool const* f, std::vector<bool>* t) : fits(f), told(t) {}
-  std::unique_ptr<starting_points> begin(start_from const& from) const override {
-    struct points : starting_points {
-      start_from from;
-      near_the_limit const& of;
-      points(start_from const& f, near_the_limit const& o) : from(f), of(o) {}
-      void run(objective const& goal, start_judge& judge) override {
-        if (!of.told->empty()) return;
-        candidate<graph> c{graph(op_graph(from.graph)), from.order, from.result};
-        while (c.result.peak_bytes > goal.memory + goal.memory / 10) {
-          auto moves = rematerialize{}(c);
-          auto const m = moves.next();
-          REQUIRE(m);
-          auto e = m->apply(c);
-          REQUIRE(e);
-          auto result = simulate(e->graph, e->order, given_latencies{}, {.alignment = 1, .takeover = false});
-          c = {std::move(e->graph), std::move(e->order), std::move(result)};
-        }
-        REQUIRE(c.result.peak_bytes > goal.memory);
-        judge.judge(c.graph, c.order, "nearly");
-        judge.keep();
-        of.told->push_back(*of.fits);
-        judge.pause();
-        of.told->push_back(*of.fits);
-      }
-    };
-    return std::make_unique<points>(from, *this);
-  }
 };
 
 }  // namespace
@@ -370,7 +342,26 @@ TEST_CASE("while nothing fits, the search goes on from what was handed in before
     std::vector<bool> told;
     auto options = limited(plain(g).peak_bytes * 6 / 10, 20'000);
     options.set([&](search_progress const& p) { fits = p.fits; });
-    options.set(std::shared_ptr<search_starts const>(std::make_shared<near_the_limit const>(&fits, &told)));
+    // The program recomputed until its peak is a tenth above the limit at most.
+    options.set(handing_in([&](start_from const& from, objective const& goal, start_judge& judge) {
+      if (!told.empty()) return;
+      candidate<graph> c{graph(op_graph(from.graph)), from.order, from.result};
+      while (c.result.peak_bytes > goal.memory + goal.memory / 10) {
+        auto moves = rematerialize{}(c);
+        auto const m = moves.next();
+        REQUIRE(m);
+        auto e = m->apply(c);
+        REQUIRE(e);
+        auto result = simulate(e->graph, e->order, given_latencies{}, {.alignment = 1, .takeover = false});
+        c = {std::move(e->graph), std::move(e->order), std::move(result)};
+      }
+      REQUIRE(c.result.peak_bytes > goal.memory);
+      judge.judge(c.graph, c.order, "nearly");
+      judge.keep();
+      told.push_back(fits);
+      judge.pause();
+      told.push_back(fits);
+    }));
     auto const found = optimize_from(g, one_by_one{}, given_latencies{}, given_order{}(g), {}, options);
     REQUIRE(told.size() == 2);
     CHECK(!told[0]);

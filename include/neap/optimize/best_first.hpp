@@ -119,8 +119,7 @@ class best_first {
     for (auto const& n : state_.roomy)
       if (n && (!placed_ || state_.asked.better(n->state.result, placed_->state.result)))
         state_.best = n, (void)place();
-    if (placed_ && state_.best != placed_)
-      state_.best = addressed_ = placed_, out.placed = std::move(*placed_so_), out.fits = true;
+    if (placed_ && state_.best != placed_) state_.best = placed_, out.placed = std::move(*placed_so_), out.fits = true;
     refine_answer();
     out.best = std::move(state_.best->state);
     for (auto const* t = state_.best->path.get(); t; t = t->before.get()) out.steps.push_back(t->how);
@@ -161,10 +160,7 @@ class best_first {
         if (!state_.out_of_time()) descend(n, state_.part);
       state_.budget.end_hunt();
     }
-    state_.queue = queue;
-    for (auto const& n : state_.queue) n->expanded = false;
-    state_.seen.clear();
-    state_.seek(state_.asked);
+    let_wait_again(queue);
   }
 
   /// An order of the program; judged if it was not before. One that is there already counts once.
@@ -314,9 +310,13 @@ class best_first {
     explore(starts);
     return smallest;
   }
-  void go_back_to(std::vector<node_ptr> const& queue) {
-    state_.queue = queue;
-    state_.queue.push_back(state_.best);
+  void go_back_to(std::vector<node_ptr> queue) {
+    queue.push_back(state_.best);
+    let_wait_again(std::move(queue));
+  }
+  /// These wait, to be gone on from towards what is asked.
+  void let_wait_again(std::vector<node_ptr> queue) {
+    state_.queue = std::move(queue);
     for (auto const& n : state_.queue) n->expanded = false;
     state_.seen.clear();
     state_.seek(state_.asked);
@@ -502,7 +502,6 @@ class best_first {
   bool place() {
     auto& out = state_.out;
     auto& best = state_.best;
-    if (out.fits && placed_ == best) return true;
     if (std::exchange(addressed_, best) != best) out.placed = addresses(best->state);
     out.fits = within_limits();
     if (out.fits && (!placed_ || state_.asked.better(best->state.result, placed_->state.result)))
@@ -535,7 +534,6 @@ class best_first {
     out.placed = std::move(placed);
     state_.best = state_.make_node(step(state_.best->path, "loads and stores where they are hidden"),
                                    std::move(c.graph), std::move(c.order), std::move(c.result));
-    addressed_ = state_.best;
     out.fits = within_limits();
   }
   /// Whether the best, with its addresses, meets what was asked, however far the search's own limit was lowered. (No arena
@@ -553,7 +551,7 @@ class best_first {
   std::vector<node_ptr> roots_;              // where dives began
   random_stream* disturb_ = nullptr;         // what bargains are judged by besides
   double price_ = 0;                         // seconds a byte-position above the target, the highest paid so far
-  node_ptr addressed_;                       // whose addresses the answer has
+  node_ptr addressed_;                       // whose addresses were looked for last
   node_ptr placed_;                          // the best one whose addresses fit
   std::optional<plan<G>> placed_so_;         // with these
   static constexpr int most_lowered = 4;
