@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -282,9 +283,33 @@ TEST_CASE("budgets: nodes and seconds end the search with the best plan; threads
   CHECK(verify(records, one).ok());
   short_of_nodes.threads = 3;
   CHECK(short_of_nodes(records) == one);
-  auto const in_time = exact{.budget = {.nodes = std::int64_t{1} << 60, .seconds = 0.05}}(records);
+  constexpr auto endless = std::numeric_limits<std::int64_t>::max();
+  auto const in_time = exact{.budget = {.nodes = endless, .seconds = 0.05}}(records);
   CHECK(verify(records, in_time).ok());
   CHECK(in_time.arena_bytes <= lowest_plateaus{}(records).arena_bytes);
+}
+
+TEST_CASE("budgets: where one order's first descent finds the answer, nodes for little more find it") {
+  std::mt19937_64 rng(5);
+  int found = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::int64_t const n = 200 + 10 * (round % 20);
+    std::vector<usage_record> records;
+    for (std::int64_t i = 0; i < n; ++i) {
+      auto const at = static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(n));
+      auto const life = 1 + static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(rng() % 3 ? 12 : n));
+      records.push_back({.lower = at, .upper = at + life, .size = std::int64_t{1} << rng() % 8});
+    }
+    auto const best = exact{}(records);
+    if (best.status != plan_status::optimal || best.work < n || best.work > n + n / 4) continue;
+    for (unsigned threads : {1u, 3u}) {
+      auto const plan = exact{.budget = {.nodes = 2 * n}, .threads = threads}(records);
+      CHECK(plan.status == plan_status::optimal);
+      CHECK(plan.work == best.work);
+    }
+    ++found;
+  }
+  CHECK(found > 5);
 }
 
 TEST_CASE("never worse than the default planner, whatever the budget in nodes") {

@@ -227,17 +227,19 @@ class portfolio {
   constexpr probe_answer operator()(std::int64_t most_nodes, unsigned threads, stop_asked& stop,
                                     std::vector<std::int64_t>&& offsets) {
     probe_answer answer;
-    auto const descent = static_cast<std::int64_t>(orders_.front().size());  // nodes of a search without a failure
+    auto const size = static_cast<std::int64_t>(orders_.front().size());
+    auto const descent = size + size / 4;  // nodes of a search without a failure, and some
     std::int64_t until = 0, weights = 0;
     for (std::size_t k = 0; k < count(); ++k) weights += weight(k);
-    for (std::int64_t slice = std::max<std::int64_t>(512, descent + descent / 4); answer.nodes < most_nodes;
-         slice *= 2) {
-      until += std::min(slice, (most_nodes - answer.nodes) / weights + 1);
+    for (auto slice = std::max<std::int64_t>(512, descent); answer.nodes < most_nodes; slice *= 2) {
+      auto const left = most_nodes - answer.nodes;
+      // Shares in which no search gets to its end are of no use to any: where there is too little, the first get theirs.
+      until += std::max(std::min(slice, left / weights + 1), until ? 0 : descent);
+      share_out(until, left);
       bool halted = false;
       bool together = threads > 1;
       if (std::is_constant_evaluated()) together = false;
-      auto const deciding =
-          together ? side_by_side(until, stop, answer, halted, threads) : in_turn(until, stop, answer, halted);
+      auto const deciding = together ? side_by_side(stop, answer, halted, threads) : in_turn(stop, answer, halted);
       if (deciding < count() && answer.said == ruling::found) {
         auto const& search = *members_[deciding].search;
         if (deciding >= guesses_at_) {
@@ -261,6 +263,7 @@ class portfolio {
   struct member {
     record_search* search;
     kind what;
+    std::int64_t most = 0;  // nodes, up to the end of a round
   };
   struct ground {  // one of the two
     search_ground<small_unit> narrow;
@@ -353,21 +356,32 @@ class portfolio {
     return wide_ground_of(joined.records, order, unit_);
   }
 
+  /// How far each search may go in a round, within about `left` nodes for all: those in front come first.
+  constexpr void share_out(std::int64_t until, std::int64_t left) {
+    for (std::size_t k = 0; k < count(); ++k) {
+      auto const share = std::clamp<std::int64_t>(until * weight(k) - nodes_of(k), 0, left);
+      members_[k].most = nodes_of(k) + share;
+      left -= share;
+    }
+  }
+  constexpr bool has_share(std::size_t k) const { return members_[k].most > nodes_of(k); }
+
   /// A round of slices; gives the search that decided, or the number of searches. Adds to the nodes.
-  constexpr std::size_t in_turn(std::int64_t until, stop_asked& stop, probe_answer& answer, bool& halted) {
+  constexpr std::size_t in_turn(stop_asked& stop, probe_answer& answer, bool& halted) {
     std::int64_t most = 0;
     auto const over = [&](std::int64_t n) { return n >= most || (halted = halted || stop(n)); };
     stop_by asked(over);
     for (std::size_t k = 0; k < count(); ++k) {
+      if (!has_share(k)) continue;
       auto const before = nodes_of(k);
-      most = until * weight(k);
+      most = members_[k].most;
       answer.said = run(k, asked);
       answer.nodes += nodes_of(k) - before;
       if (answer.said != ruling::spent) return k;
     }
     return count();
   }
-  std::size_t side_by_side(std::int64_t until, stop_asked& stop, probe_answer& answer, bool& halted, unsigned threads) {
+  std::size_t side_by_side(stop_asked& stop, probe_answer& answer, bool& halted, unsigned threads) {
     auto const n = count();
     std::vector<ruling> said(n, ruling::spent);
     std::vector<std::int64_t> before;
@@ -376,8 +390,9 @@ class portfolio {
     std::atomic<bool> late{false};
     auto const work = [&] {
       for (std::size_t k = next++; k < n && k < deciding; k = next++) {
+        if (!has_share(k)) continue;
         auto const over = [&](std::int64_t nodes) {
-          if (nodes >= until * weight(k)) return true;
+          if (nodes >= members_[k].most) return true;
           if (nodes % 64 == 0 && deciding.load(std::memory_order_relaxed) < k) return true;
           if (!stop(nodes)) return false;
           late = true;
