@@ -176,3 +176,17 @@ TEST_CASE("a team is done away with while its members still search; time ends al
   auto const plan = planner(records);
   CHECK(plan.lower_bound_bytes <= plan.arena_bytes);
 }
+
+TEST_CASE("no question takes more nodes than a walk allows, the first one and those of later rounds either") {
+  detail::capacity_walk walk(1000, 1100, 1, 64, 100);
+  int rounds = 0;
+  for (int k = 0; k < 60; ++k) {
+    auto const asked = walk.next();
+    CHECK(asked.nodes >= 64);
+    CHECK(asked.nodes <= 100);
+    rounds += asked.nodes > 64;
+    walk.learn(asked, detail::ruling::spent, 0);
+  }
+  CHECK(rounds > 10);
+  CHECK(!walk.done());
+}

@@ -556,7 +556,7 @@ class best_first {
   std::optional<plan<G>> placed_so_;         // with these
   static constexpr int most_lowered = 4;
   int lowered_ = 0;                       // how often the limit was lowered for the sake of addresses, by ever more
-  std::int64_t placing_nodes_ = 200'000;  // left for exact placing: each answer is given half
+  std::int64_t placing_nodes_ = 400'000;  // left for exact placing: each answer is given half
 };
 
 /// A search. The pipeline comes erased: drawing a mutation through a pointer costs a hundredth of judging it, and the

@@ -86,7 +86,11 @@ struct exact {
   constexpr memory_plan closing_in(memory_problem const& p, memory_plan plan, std::int64_t unit,
                                    detail::deadline const& stop, Answer&& answer) const {
     load_bound const bound{plan.lower_bound_bytes, plan.moment};
-    detail::capacity_walk walk(bound.bytes, plan.arena_bytes, unit);
+    // Where nodes are few, a question that they would all go into leaves none for capacities that are easier; but less
+    // than a search without a failure takes is of no use.
+    auto const size = static_cast<std::int64_t>(p.count());
+    auto const most = std::max(budget.nodes / 3 + 1, size + size / 4);
+    detail::capacity_walk walk(bound.bytes, plan.arena_bytes, unit, 16384, most);
     std::int64_t left = budget.nodes;
     for (bool improved = false; !walk.done() && left > 0 && !stop.passed();) {
       auto asked = walk.next();

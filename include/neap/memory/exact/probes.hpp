@@ -55,9 +55,12 @@ class deadline {
 class capacity_walk {
  public:
   /// Between a lower bound and the arena of a plan; capacities are multiples of `unit`. `nodes`: of the first probes.
-  constexpr capacity_walk(std::int64_t bound, std::int64_t best, std::int64_t unit, std::int64_t nodes = 16384)
+  /// `most`: nodes of any probe.
+  constexpr capacity_walk(std::int64_t bound, std::int64_t best, std::int64_t unit, std::int64_t nodes = 16384,
+                          std::int64_t most = std::numeric_limits<std::int64_t>::max())
       : unit_(unit),
         nodes_(nodes),
+        most_(most),
         best_(best),
         proved_((bound + unit - 1) / unit * unit),
         soft_(proved_ - unit) {}
@@ -72,9 +75,9 @@ class capacity_walk {
       nodes_ *= 4, window_ *= 4;
       soft_ = std::max(proved_ - unit_, best_ - window_ * unit_);
     }
-    if (first_) return {proved_, 3 * nodes_};    // the bound is the likeliest answer: more for it
-    auto const steps = (best_ - soft_) / unit_;  // at least 2, or the bound itself is the next
-    return {soft_ + std::max<std::int64_t>(1, steps / 2) * unit_, nodes_};
+    if (first_) return {proved_, std::min(3 * nodes_, most_)};  // the bound is the likeliest answer: more for it
+    auto const steps = (best_ - soft_) / unit_;                 // at least 2, or the bound itself is the next
+    return {soft_ + std::max<std::int64_t>(1, steps / 2) * unit_, std::min(nodes_, most_)};
   }
   /// `arena`: of the plan found.
   constexpr void learn(probe asked, ruling said, std::int64_t arena) {
@@ -89,6 +92,7 @@ class capacity_walk {
  private:
   std::int64_t unit_;
   std::int64_t nodes_;  // of a probe
+  std::int64_t most_;   // of any
   std::int64_t best_;
   std::int64_t proved_;      // nothing below fits
   std::int64_t soft_;        // up to here probes have ended without a plan
