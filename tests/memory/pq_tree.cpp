@@ -112,6 +112,61 @@ TEST_CASE("the orders of a tree are those in which what was replaced is contiguo
   CHECK(deep > testing::cases(rounds / 40));
 }
 
+TEST_CASE("sets are gathered just if some order has them contiguous, others left out, and named sets are so in all") {
+  using neap::detail::pq_tree;
+  std::mt19937_64 rng(6);
+  int together = 0, apart = 0;
+  for (int round = 0; round < testing::cases(rounds / 50); ++round) {
+    pq_tree tree;
+    std::vector<std::uint32_t> parts;
+    std::uint32_t const count = 4 + static_cast<std::uint32_t>(rng() % 4);
+    for (std::uint32_t i = 0; i < count; ++i) parts.push_back(tree.leaf(i));
+    auto root = tree.in_any_order(parts);
+    for (int step = 0; step < 8; ++step) {  // some leaves contiguous, and named as before
+      std::vector<char> marked(16, 0);
+      std::vector<std::uint32_t> by;
+      for (std::uint32_t i = 0; i < count; ++i)
+        if ((marked[i] = rng() % 3 == 0)) by.push_back(tree.leaf(i));
+      if (by.empty()) continue;
+      auto const put = tree.in_any_order(by);
+      tree.label(root, marked);
+      if (auto const next = tree.replace(root, put); next != pq_tree::none) root = next;
+    }
+    auto const orders = orders_of(tree, root);
+    auto const contiguous = [&](order const& o, std::vector<char> const& marks) {
+      order places;  // of the marked among those that are not left out
+      std::uint32_t place = 0;
+      for (auto leaf : o) {
+        if (marks[leaf] == pq_tree::yes) places.push_back(place);
+        place += marks[leaf] != pq_tree::either;
+      }
+      return places.empty() || places.back() - places.front() + 1 == places.size();
+    };
+    for (int draw = 0; draw < 4; ++draw) {
+      std::vector<char> marks(16, 0);
+      for (std::uint32_t i = 0; i < count; ++i)
+        if (auto const r = rng() % 5; r < 3) marks[i] = r < 2 ? pq_tree::yes : pq_tree::either;
+      bool const some = std::any_of(orders.begin(), orders.end(), [&](auto const& o) { return contiguous(o, marks); });
+      REQUIRE(tree.gathers(root, marks) == some);
+      ++(some ? together : apart);
+    }
+    auto const value = [](std::uint32_t leaf) { return std::uint64_t{1} << leaf; };
+    auto const all = tree.for_each_set(root, value, [&](std::uint64_t sum, std::uint32_t node, std::uint32_t beside) {
+      order leaves;
+      tree.add_leaves(node, leaves);
+      if (beside != pq_tree::none) tree.add_leaves(beside, leaves);
+      std::vector<char> marks(16, 0);
+      std::uint64_t expected = 0;
+      for (auto leaf : leaves) marks[leaf] = pq_tree::yes, expected += value(leaf);
+      REQUIRE(sum == expected);
+      for (auto const& o : orders) REQUIRE(contiguous(o, marks));
+    });
+    REQUIRE(all == (std::uint64_t{1} << count) - 1);
+  }
+  CHECK(together > testing::cases(rounds / 100));
+  CHECK(apart > testing::cases(rounds / 200));
+}
+
 TEST_CASE("what others stand between cannot be replaced, and the tree stays as it was") {
   neap::detail::pq_tree tree;
   std::vector<std::uint32_t> const four{tree.leaf(0), tree.leaf(1), tree.leaf(2), tree.leaf(3)};
