@@ -55,6 +55,23 @@ TEST_CASE("planted packings of 150 records in 20 moments are found, full or with
   CHECK(3 * found > 2 * asked);
 }
 
+TEST_CASE("what no search from an end finds is found from other sections, each told what the others hold likely") {
+  // Pinwheels and corners, of which searches from the ends alone find less than half within as many nodes.
+  struct drawn {
+    pattern kind;
+    std::uint64_t seed;
+  };
+  int found = 0, asked = 0;
+  for (auto [kind, seed] : {drawn{pattern::pinwheel, 2}, drawn{pattern::pinwheel, 3}, drawn{pattern::pinwheel, 9},
+                            drawn{pattern::pinwheel, 18}, drawn{pattern::pinwheel, 27}, drawn{pattern::pinwheel, 31},
+                            drawn{pattern::corners, 32}, drawn{pattern::corners, 50}, drawn{pattern::corners, 56},
+                            drawn{pattern::corners, 59}, drawn{pattern::slabs, 34}, drawn{pattern::slabs, 46}}) {
+    if (testing::sanitized && asked == 2) break;
+    ++asked, found += finds(planted({kind, 150, 20, 4096, 0.05}, seed).records, 4096, 110'000);
+  }
+  CHECK(3 * found > 2 * asked);
+}
+
 TEST_CASE("what is found is a packing: planted ones, and such with two sizes exchanged") {
   std::mt19937_64 rng(17);
   int found = 0;

@@ -275,7 +275,7 @@ class portfolio {
   /// In nodes, of a slice.
   constexpr std::int64_t weight(std::size_t k) const {
     if (k < orders_.size()) return orders_[k].size() <= most_blamed ? 4 : 1;  // they are quick, and learn from failures
-    if (members_[k].what == kind::planar) return 27;
+    if (members_[k].what == kind::planar) return 60;
     return k < guesses_at_ && members_[k].what == kind::skyline ? 3 : 9;
   }
   constexpr std::int64_t nodes_of(std::size_t k) const { return members_[k].search->nodes(); }

@@ -21,14 +21,23 @@
 //             where free bytes begin has all of the section, or as many as fall or rise there at once, or as many as ended
 //             in it; other numbers are less likely
 //   beam      of all ways at a boundary the likeliest go on. Wrong ways meet fewer sums that agree, and fall behind (the
-//             M-algorithm of sequential decoding: Anderson and Mohan 1984). One search forth in time, one back, then two
-//             with twice as many ways
+//             M-algorithm of sequential decoding: Anderson and Mohan 1984)
+//   begin     a search begins in any section, where all that lives may lie in any order, and goes to one end of time; the
+//             ways that got there are gone back to where they began, and from there on to the other end:
+//
+//                       begin |------> end       then       begin <-----|------- end
+//                                                                search   retrace
+//
+//             Two from the ends, six from sections between, then as many with twice as many ways
+//   exchange  what lies together in most ways of searches that came to a section from the other side counts against ways
+//             in which it cannot (memory/exact/likely_sets.hpp)
 //
 // It finds packings and proves nothing.
 #pragma once
 
 #include <neap/core/sort.hpp>
 #include <neap/memory/exact/failed_states.hpp>
+#include <neap/memory/exact/likely_sets.hpp>
 #include <neap/memory/exact/pq_tree.hpp>
 #include <neap/memory/exact/search.hpp>
 #include <neap/memory/sections.hpp>
@@ -69,6 +78,8 @@ class planar_search final : public record_search {
       unused += static_cast<double>(bytes);
     }
     if (least_used * unused > used || !look_at(0, free) || !look_at(1, free)) return;
+    for (std::size_t w = 0; w < 2; ++w) list_starts(w), likely_[w].assign(ground_.sections, {});
+    start_ = 0, widenings_ = 0;
     hopeless_ = false;
   }
 
@@ -78,12 +89,17 @@ class planar_search final : public record_search {
     while (!hopeless_) {
       if (next_ == ways_.size()) {
         if (ways_.empty()) begin_search();
+        else if (turning_) end_turn();
         else go_on();
         if (!ways_.empty() && at_ == ground_.sections) {
-          put_down();
-          return ruling::found;
+          if (first_section_ == 0 || turned_) {
+            put_down();
+            return ruling::found;
+          }
+          begin_turn();
         }
-      } else expand(ways_[next_++]);
+      } else if (turning_) turn(ways_[next_++]);
+      else expand(ways_[next_++]);
       bool stopped = false;
       for (; tried_ > 0 && !stopped; --tried_) stopped = stop(++nodes_);
       if (stopped) break;
@@ -95,8 +111,9 @@ class planar_search final : public record_search {
 
  private:
   static constexpr std::size_t first_width = 16, most_widenings = 16;
-  static constexpr std::size_t least_dealt = 12;      // ways on that a way may have
-  static constexpr std::size_t most_blocks = 13;      // that are dealt; more are one stretch
+  static constexpr std::size_t searches_of_width = 8;  // two from the ends
+  static constexpr std::size_t least_dealt = 12;       // ways on that a way may have
+  static constexpr double most_block_sets = 8192;  // that are dealt: all, or as many as there is room for, the smallest
   static constexpr std::size_t most_guesses = 256;    // for the blocks of a way
   static constexpr std::ptrdiff_t most_unknown = 8;   // sets that leave free bytes of which nothing tells
   static constexpr double unknown_chance = 1.0 / 16;  // of such free bytes
@@ -135,7 +152,7 @@ class planar_search final : public record_search {
     std::uint32_t before, first, count;  // stretches of the boundary
   };
   struct candidate {
-    double likelihood;
+    double likelihood, rank;  // rank: with what the other side knows
     state_hash state;
     std::uint32_t from, first, count;  // way, stretches
   };
@@ -146,7 +163,12 @@ class planar_search final : public record_search {
   struct guess {
     std::uint32_t blocks;  // as a set
     stretch put;
-    double weight;  // how much likelier than others
+    double weight;                                                     // how much likelier than others
+    friend constexpr bool operator<(guess const& a, guess const& b) {  // the likelier first
+      if (a.weight != b.weight) return a.weight > b.weight;
+      if (a.blocks != b.blocks) return a.blocks < b.blocks;
+      return a.put.beginning < b.put.beginning;  // which tells the free bytes
+    }
   };
   struct guess_list {
     state_hash key;  // of the blocks
@@ -193,19 +215,25 @@ class planar_search final : public record_search {
 
   /// Of all sets of the records, or of as many as there is room for, the smallest.
   constexpr void list_sums(std::vector<std::uint32_t> const& records, std::vector<summed>& sums) const {
-    auto const n = static_cast<unsigned>(records.size());
-    std::uint64_t const end = std::uint64_t{1} << n;
+    auto const n = records.size();
     sums.assign(1, summed{0, 0});
-    for (unsigned k = 1; k <= n && static_cast<double>(sums.size()) + choices(n, k) <= most_sets; ++k)
-      for (std::uint64_t set = (std::uint64_t{1} << k) - 1; set < end;) {
+    for (std::size_t k = 1; k <= n && static_cast<double>(sums.size()) + choices(n, k) <= most_sets; ++k)
+      for_each_set(n, k, [&](std::uint32_t set) {
         Unit sum = 0;
         for (auto more = set; more != 0; more &= more - 1)
           sum += ground_.size[records[static_cast<std::size_t>(std::countr_zero(more))]];
-        sums.push_back({sum, static_cast<std::uint32_t>(set)});
-        auto const low = set & -set, carried = set + low;  // the next set of k
-        set = carried | (((carried ^ set) >> 2) / low);
-      }
+        sums.push_back({sum, set});
+      });
     detail::sort_list(sums);
+  }
+  /// f(set) for each set of k of n things.
+  template <class F>
+  static constexpr void for_each_set(std::size_t n, std::size_t k, F&& f) {
+    for (std::uint64_t set = (std::uint64_t{1} << k) - 1; set >> n == 0;) {
+      f(static_cast<std::uint32_t>(set));
+      auto const low = set & -set, carried = set + low;
+      set = carried | (((carried ^ set) >> 2) / low);
+    }
   }
   /// Of n things k.
   static constexpr double choices(std::size_t n, std::size_t k) {
@@ -227,22 +255,37 @@ class planar_search final : public record_search {
     return static_cast<double>(sum / 2 * 2 + 1) / static_cast<double>(std::max<std::ptrdiff_t>(near, 1));
   }
 
-  /// The next search, of more ways, the other way in time.
+  /// Sections to begin at but the first: such without free bytes, then others, the middle, the quarters and so on.
+  constexpr void list_starts(std::size_t which) {
+    auto const& moments = moments_[which];
+    auto& starts = starts_[which];
+    starts.clear();
+    for (bool full : {true, false})
+      for (std::uint32_t step = std::bit_ceil(ground_.sections); step > 1; step /= 2)
+        for (std::uint32_t s = step / 2; s + 1 < ground_.sections; s += step)
+          if ((moments[s].free == 0) == full) starts.push_back(s);
+    if (starts.empty()) starts.push_back(0);
+  }
+  /// The next search, the other way in time: from an end, from another section, or from an end with more ways.
   constexpr void begin_search() {
-    way_ = level_ % 2;
-    width_ = first_width << std::min(level_ / 2, most_widenings);
-    ++level_, tried_ = 1;
+    auto const turn = level_ % searches_of_width;
+    if (turn == 0 && level_ > 0) ++widenings_;
+    ++level_;
+    width_ = first_width << std::min(widenings_, most_widenings);
+    way_ = turn % 2;
+    first_section_ = turn < 2 ? 0 : starts_[way_][start_++ / 2 % starts_[way_].size()];
+    turned_ = false, ++tried_;
     tree_.shrink({}), free_bytes_.clear(), stories_.clear(), told_.clear();
-    at_ = 1;
+    at_ = first_section_ + 1;
     ways_.assign(1, {first_root(), 1, none});
     next_ = 0, known_count_ = 0;
     candidates_.clear(), pool_.clear();
   }
   constexpr std::uint32_t first_root() {
-    auto const& first = moments_[way_][0];
     std::vector<std::uint32_t> parts;
-    for (auto i : first.beginning) parts.push_back(tree_.leaf(i));
-    add_free(0, first.free, parts);
+    for (std::uint32_t i = 0; i < ground_.count(); ++i)
+      if (begin_of(i) <= first_section_ && first_section_ < end_of(i)) parts.push_back(tree_.leaf(i));
+    add_free(first_section_, moments_[way_][first_section_].free, parts);
     return tree_.in_any_order(parts);
   }
   /// Adds leaves of so many free bytes, those that end together apart.
@@ -325,7 +368,7 @@ class planar_search final : public record_search {
     if (known_.size() == known_count_) known_.emplace_back();
     auto& found = known_[known_count_++];
     found.key = key, found.guesses.clear();
-    if (blocks.size() > 1 && blocks.size() <= most_blocks) find_guesses(blocks, found.guesses);
+    if (blocks.size() > 1) find_guesses(blocks, found.guesses);
     return &found.guesses;
   }
   constexpr void find_guesses(std::vector<std::uint32_t> const& blocks, std::vector<guess>& out) {
@@ -336,60 +379,75 @@ class planar_search final : public record_search {
       for (auto const& x : m.sums) m.by_count[static_cast<std::size_t>(std::popcount(x.set))].push_back(x);
     }
     auto const count = blocks.size();
-    std::array<Unit, most_blocks> bytes{}, free{};
+    std::array<Unit, most_items> bytes{}, free{};
     for (std::size_t k = 0; k < count; ++k)
       for (auto left = blocks[k]; left != 0; left &= left - 1) {
         auto const leaf = items_[static_cast<std::size_t>(std::countr_zero(left))];
         bytes[k] += size_of(leaf);
         if (leaf >= ground_.count()) free[k] += size_of(leaf);
       }
-    double const rarest =
-        least_chance_ * rarity(count + m.beginning.size() + (m.free != 0));  // rarer ones are not tried
-    for (std::uint32_t set = 1; set + 1 < std::uint32_t{1} << count; ++set) {
-      auto const size = static_cast<std::size_t>(std::popcount(set));
+    // Rarer ones are not tried, nor such as do not belong to the likeliest so far.
+    double least = least_chance_ * rarity(count + m.beginning.size() + (m.free != 0)), sets = 0;
+    auto const keep = [&](std::size_t room) {
+      if (out.size() <= room) return;
+      auto const last = out.begin() + static_cast<std::ptrdiff_t>(most_guesses) - 1;
+      std::nth_element(out.begin(), last, out.end());
+      least = last->weight;
+      out.resize(most_guesses);
+    };
+    for (std::size_t size = 1; size < count && (sets += choices(count, size)) <= most_block_sets; ++size) {
       double const others = choices(count - 1, size - 1);
-      std::uint32_t items = 0;
-      Unit sum = 0, ends = 0;
-      for (auto left = set; left != 0; left &= left - 1) {
-        auto const k = static_cast<std::size_t>(std::countr_zero(left));
-        items |= blocks[k], sum += bytes[k], ends += free[k];
-      }
-      auto const add = [&](std::uint32_t beginning, Unit begins, double evidence) {
-        auto const b = static_cast<std::size_t>(std::popcount(beginning));
-        double const weight = rarity(size + b + (begins != 0)) * evidence / others;
-        if (weight >= rarest) out.push_back({set, {items, beginning, begins}, weight});
-      };
-      std::array<Unit, 5> const frees{0, m.free, m.falls, m.rises, ends};
-      auto const among = [&](std::size_t k, Unit x) {
-        return std::find(frees.begin(), frees.begin() + static_cast<std::ptrdiff_t>(k), x) !=
-               frees.begin() + static_cast<std::ptrdiff_t>(k);
-      };
-      for (std::size_t k = 0; k < frees.size(); ++k) {
-        if (frees[k] > std::min(sum, m.free) || among(k, frees[k])) continue;
-        Unit const records = sum - frees[k];
-        for (auto s = std::lower_bound(m.sums.begin(), m.sums.end(), summed{records, 0});
-             s != m.sums.end() && s->sum == records; ++s)
-          if (s->set != 0) add(s->set, frees[k], evidence_of(static_cast<std::size_t>(std::popcount(s->set)), records));
-          else add(0, frees[k], sum == ends ? 1 : static_cast<double>(sum));
-      }
-      if (m.free == 0) continue;
-      // Free bytes that nothing tells of: as likely as such sets are few.
-      for (auto const& in : m.by_count) {
-        auto const begin = std::lower_bound(in.begin(), in.end(), summed{std::max<Unit>(0, sum - m.free), 0});
-        auto const end = std::lower_bound(begin, in.end(), summed{sum, 0});
-        if (end - begin > most_unknown) continue;
-        for (auto s = begin; s != end; ++s)
-          if (!among(frees.size(), sum - s->sum))
-            add(s->set, sum - s->sum, unknown_chance / static_cast<double>(end - begin));
-      }
+      for_each_set(count, size, [&](std::uint32_t set) {
+        std::uint32_t items = 0;
+        Unit sum = 0, ends = 0;
+        for (auto left = set; left != 0; left &= left - 1) {
+          auto const k = static_cast<std::size_t>(std::countr_zero(left));
+          items |= blocks[k], sum += bytes[k], ends += free[k];
+        }
+        auto const weight = [&](std::size_t b, Unit begins, double evidence) {
+          return rarity(size + b + (begins != 0)) * evidence / others;
+        };
+        if (weight(1, 0, static_cast<double>(sum + 1)) < least) return;  // no evidence is more
+        auto const add = [&](std::uint32_t beginning, Unit begins, double w) {
+          if (w >= least) out.push_back({set, {items, beginning, begins}, w});
+        };
+        std::array<Unit, 5> const frees{0, m.free, m.falls, m.rises, ends};
+        auto const among = [&](std::size_t k, Unit x) {
+          return std::find(frees.begin(), frees.begin() + static_cast<std::ptrdiff_t>(k), x) !=
+                 frees.begin() + static_cast<std::ptrdiff_t>(k);
+        };
+        for (std::size_t k = 0; k < frees.size(); ++k) {
+          if (frees[k] > std::min(sum, m.free) || among(k, frees[k])) continue;
+          Unit const records = sum - frees[k];
+          for (auto s = std::lower_bound(m.sums.begin(), m.sums.end(), summed{records, 0});
+               s != m.sums.end() && s->sum == records; ++s) {
+            auto const b = static_cast<std::size_t>(std::popcount(s->set));
+            if (b == 0) add(0, frees[k], weight(0, frees[k], sum == ends ? 1 : static_cast<double>(sum)));
+            else if (weight(b, frees[k], static_cast<double>(records + 1)) >= least)
+              add(s->set, frees[k], weight(b, frees[k], evidence_of(b, records)));
+          }
+        }
+        // Free bytes that nothing tells of: as likely as such sets are few.
+        for (std::size_t b = 0; m.free != 0 && b < m.by_count.size(); ++b) {
+          if (weight(b, 1, unknown_chance) < least) break;
+          auto const& in = m.by_count[b];
+          auto const begin = std::lower_bound(in.begin(), in.end(), summed{std::max<Unit>(0, sum - m.free), 0});
+          auto const end = std::lower_bound(begin, in.end(), summed{sum, 0});
+          if (end - begin > most_unknown) continue;
+          for (auto s = begin; s != end; ++s)
+            if (!among(frees.size(), sum - s->sum))
+              add(s->set, sum - s->sum, weight(b, 1, unknown_chance / static_cast<double>(end - begin)));
+        }
+        keep(4 * most_guesses);
+      });
     }
-    detail::sort_list(out, [](guess const& a, guess const& b) { return a.weight > b.weight; });
-    if (out.size() > most_guesses) out.resize(most_guesses);
+    keep(most_guesses);
+    detail::sort_list(out);
   }
 
   /// Deals what is left to stretches, in the likely ways. `first`: of the guesses that are open.
   constexpr void deal(std::uint32_t root, rest const& left, std::size_t first, double likelihood, double chance) {
-    std::array<double, most_blocks> best{}, total{};
+    std::array<double, most_items> best{}, total{};
     auto const end = open_.size();
     for (auto o = first; o < end; ++o) {
       auto const& g = (*guesses_)[open_[o]];
@@ -403,7 +461,7 @@ class planar_search final : public record_search {
     // At the block of which most is known.
     std::size_t at = 0;
     double most = 0;
-    for (auto of = blocks_.size() > most_blocks ? 0 : left.blocks; of != 0; of &= of - 1) {
+    for (auto of = left.blocks; of != 0; of &= of - 1) {
       auto const k = static_cast<std::size_t>(std::countr_zero(of));
       if (double const share = std::max(best[k], whole) / (total[k] + whole); share > most) at = k, most = share;
     }
@@ -414,7 +472,7 @@ class planar_search final : public record_search {
       if (chance * whole < least_chance_ * sum) return;
       std::uint32_t items = 0;
       for (std::size_t k = 0; k < blocks_.size(); ++k)
-        if (blocks_.size() > most_blocks || (left.blocks >> k & 1)) items |= blocks_[k];
+        if (left.blocks >> k & 1) items |= blocks_[k];
       if (!go_into(root, {items, left.beginning, left.free}, {}, end, likelihood * whole, chance * whole / sum))
         sum -= whole;
     };
@@ -453,22 +511,44 @@ class planar_search final : public record_search {
   }
   constexpr void add_candidate(std::uint32_t root, double likelihood) {
     --left_;
-    candidate c{
-        likelihood, {}, from_, static_cast<std::uint32_t>(pool_.size()), static_cast<std::uint32_t>(dealing_.size())};
-    c.state.add(0, tree_.hash(
-                       root,
-                       [&](std::uint32_t leaf) {
-                         return leaf < ground_.count() ? hash_of(leaf, 0)
-                                                       : hash_of(static_cast<std::uint64_t>(size_of(leaf)), 1);
-                       },
-                       hash_of));
+    candidate c{likelihood,
+                likelihood * agreement(root),
+                {},
+                from_,
+                static_cast<std::uint32_t>(pool_.size()),
+                static_cast<std::uint32_t>(dealing_.size())};
+    c.state.add(0, hash_of_orders(root));
     pool_.insert(pool_.end(), dealing_.begin(), dealing_.end());
     candidates_.push_back(c);
+  }
+  /// Of the orders behind the boundary with what searches the other way in time found likely there.
+  constexpr double agreement(std::uint32_t root) {
+    auto const& sets = likely_[1 - way_][ground_.sections - 1 - at_];
+    if (sets.empty()) return 1;
+    for (auto n = ground_.count() + free_bytes_.size(); marks_.size() < n;)
+      marks_.push_back(marks_.size() < ground_.count() ? 0 : pq_tree::either);
+    return sets.agreement(tree_, root, marks_);
+  }
+  constexpr std::uint64_t hash_of_orders(std::uint32_t root) const {
+    return tree_.hash(
+        root,
+        [&](std::uint32_t leaf) {
+          return leaf < ground_.count() ? hash_of(leaf, 0) : hash_of(static_cast<std::uint64_t>(size_of(leaf)), 1);
+        },
+        hash_of);
+  }
+  /// Adds a tree of the same orders and its free bytes to others.
+  constexpr std::uint32_t copied(std::uint32_t root, pq_tree& trees, std::vector<free_bytes>& free) const {
+    return trees.copy(tree_, root, [&](std::uint32_t leaf) {
+      if (leaf < ground_.count()) return leaf;
+      free.push_back(free_bytes_[leaf - ground_.count()]);
+      return static_cast<std::uint32_t>(ground_.count() + free.size() - 1);
+    });
   }
 
   /// To the next boundary, with the likeliest ways.
   constexpr void go_on() {
-    detail::sort_list(candidates_, [](candidate const& a, candidate const& b) { return a.likelihood > b.likelihood; });
+    detail::sort_list(candidates_, [](candidate const& a, candidate const& b) { return a.rank > b.rank; });
     seen_.clear();
     std::vector<way> ways;
     pq_tree trees;
@@ -486,13 +566,8 @@ class planar_search final : public record_search {
         std::uint32_t by = none;
         root = put(root, pool_[c.first + k], by);
       }
-      auto const kept = trees.copy(tree_, root, [&](std::uint32_t leaf) {
-        if (leaf < ground_.count()) return leaf;
-        free.push_back(free_bytes_[leaf - ground_.count()]);
-        return static_cast<std::uint32_t>(ground_.count() + free.size() - 1);
-      });
-      ways.push_back(
-          {kept, c.likelihood / candidates_.front().likelihood, static_cast<std::uint32_t>(stories_.size())});
+      ways.push_back({copied(root, trees, free), c.likelihood / candidates_.front().likelihood,
+                      static_cast<std::uint32_t>(stories_.size())});
       stories_.push_back({from.story, static_cast<std::uint32_t>(told_.size()), c.count});
       for (std::uint32_t k = 0; k < c.count; ++k) told_.push_back(pool_[c.first + k]);
       tree_.shrink(nodes), free_bytes_.resize(free_count);
@@ -500,16 +575,60 @@ class planar_search final : public record_search {
     std::swap(tree_, trees), std::swap(free_bytes_, free), std::swap(ways_, ways);
     candidates_.clear(), pool_.clear();
     next_ = 0, ++at_, known_count_ = 0;
+    if (!ways_.empty()) likely_[way_][at_ - 1].learn(tree_, ways_, ground_.count());
   }
 
-  /// Offsets from an order of what is alive at the end, and from it one after the other back to the begin.
-  constexpr void put_down() {
-    std::vector<story> told;
-    for (auto k = ways_.front().story; k != none; k = stories_[k].before) told.push_back(stories_[k]);
-    tree_.shrink({}), free_bytes_.clear();
+  // From ways to the end to ways of the same packings from there to the first section, which go on to the begin.
+  constexpr void begin_turn() {
+    turning_ = turned_ = true, next_ = 0;
+    way_ = 1 - way_, at_ = ground_.sections - first_section_;
+    first_story_ = static_cast<std::uint32_t>(stories_.size());
+    seen_.clear();
+  }
+  constexpr void turn(way const& from) {
     std::vector<dealt> path;
-    at_ = 1;
-    auto root = first_root();
+    auto const root = retrace(from.story, path);
+    state_hash state;
+    state.add(0, hash_of_orders(root));
+    if (seen_.contains(state)) return;
+    seen_.insert(state);
+    turned_ways_.push_back({copied(root, turned_tree_, turned_free_), from.likelihood, from.story});
+  }
+  constexpr void end_turn() {
+    std::swap(tree_, turned_tree_), std::swap(free_bytes_, turned_free_), std::swap(ways_, turned_ways_);
+    turned_tree_.shrink({}), turned_free_.clear(), turned_ways_.clear();
+    turning_ = false, next_ = 0, known_count_ = 0;
+  }
+  /// Goes that way from the end back to the first section; gives the orders there and adds to the path.
+  constexpr std::uint32_t retrace(std::uint32_t last, std::vector<dealt>& path) {
+    way_ = 1 - way_, at_ = first_section_ + 1;
+    tree_.shrink({}), free_bytes_.clear();
+    std::vector<dealt> there;
+    auto root = follow(last, 0, first_root(), there);
+    way_ = 1 - way_, at_ = ground_.sections - first_section_;
+    std::vector<std::uint32_t> made, parts;
+    tree_.add_leaves(root, made);
+    for (auto leaf : made) parts.push_back(tree_.leaf(leaf));
+    root = tree_.in_any_order(parts);
+    marked_.resize(std::max(marked_.size(), ground_.count() + free_bytes_.size()), 0);
+    for (auto k = there.size(); k-- > 0;) {
+      made.clear(), parts.clear();
+      tree_.add_leaves(there[k].by, made);
+      for (auto leaf : there[k].leaves) parts.push_back(tree_.leaf(leaf));
+      path.push_back({root, tree_.in_any_order(parts), made});
+      for (auto leaf : made) marked_[leaf] = 1;
+      tree_.label(root, marked_);
+      for (auto leaf : made) marked_[leaf] = 0;
+      root = tree_.replace(root, path.back().by);
+      ++tried_;
+    }
+    return root;
+  }
+  /// Deals from that root what a way dealt, from the story numbered `first` on; adds to the path.
+  constexpr std::uint32_t follow(std::uint32_t last, std::uint32_t first, std::uint32_t root,
+                                 std::vector<dealt>& path) {
+    std::vector<story> told;
+    for (auto k = last; k != none && k >= first; k = stories_[k].before) told.push_back(stories_[k]);
     for (auto t = told.size(); t-- > 0; ++at_) {
       find_items(root);
       auto const items = items_;
@@ -521,6 +640,24 @@ class planar_search final : public record_search {
         root = put(root, s, path.back().by);
       }
     }
+    return root;
+  }
+
+  /// Offsets from an order of what is alive at the end, and from it one after the other back to the begin.
+  constexpr void put_down() {
+    std::vector<dealt> path;
+    auto const last = ways_.front().story;
+    std::uint32_t root = none;
+    if (turned_) {
+      auto there = last;
+      while (there >= first_story_) there = stories_[there].before;
+      root = retrace(there, path);
+    } else {
+      tree_.shrink({}), free_bytes_.clear();
+      at_ = 1, first_story_ = 0;
+      root = first_root();
+    }
+    root = follow(last, first_story_, root, path);
     std::vector<std::uint32_t> rank(ground_.count() + free_bytes_.size(), 0), begun;
     auto order = tree_.arranged(root, rank);
     for (auto k = path.size();; --k) {
@@ -547,6 +684,16 @@ class planar_search final : public record_search {
   std::uint32_t at_ = 0;  // the boundary
   std::vector<way> ways_;
   std::size_t next_ = 0;  // of the ways
+  // Where the search began; whether it goes on from there to the begin, or is about to, and its stories from then on.
+  std::uint32_t first_section_ = 0, first_story_ = 0;
+  bool turned_ = false, turning_ = false;
+  std::vector<way> turned_ways_;
+  pq_tree turned_tree_;
+  std::vector<free_bytes> turned_free_;
+  std::array<std::vector<std::uint32_t>, 2> starts_;  // other sections to begin at, the best first
+  std::size_t start_ = 0, widenings_ = 0;
+  std::array<std::vector<likely_sets>, 2> likely_;  // by section, forth and back
+  std::vector<char> marks_;                         // for agreement()
   std::vector<candidate> candidates_;
   std::vector<stretch> pool_, told_, dealing_;  // of candidates, of stories, of the deal at work
   std::vector<story> stories_;

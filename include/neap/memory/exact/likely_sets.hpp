@@ -1,0 +1,84 @@
+// Records that lie together in most of the ways that a search had at a moment (memory/exact/planar_search.hpp). A search that
+// comes from the other side has met other sums by then, and what one of the two takes for likely and the other for
+// impossible is likely wrong: so does each profit by what the other knows, though neither gets to the end (the exchange of
+// turbo codes: Berrou, Glavieux and Thitimajshima 1993).
+#pragma once
+
+#include <neap/core/sort.hpp>
+#include <neap/memory/exact/failed_states.hpp>
+#include <neap/memory/exact/pq_tree.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+class likely_sets {
+ public:
+  constexpr bool empty() const { return shares_.empty(); }
+  constexpr void clear() { shares_.clear(), ends_.clear(), records_.clear(); }
+
+  /// Forgets the others. The ways have each a root and a likelihood; leaves from `count` on are no records.
+  template <class Ways>
+  constexpr void learn(pq_tree const& tree, Ways const& ways, std::size_t count) {
+    clear();
+    auto const value = [&](std::uint32_t leaf) { return leaf < count ? hash_of(leaf, 3) : 0; };
+    std::vector<set> sets;
+    double total = 0;
+    for (auto const& w : ways) {
+      total += w.likelihood;
+      tree.for_each_set(w.root, value, [&](std::uint64_t name, std::uint32_t node, std::uint32_t beside) {
+        sets.push_back({name, w.likelihood, node, beside});
+      });
+    }
+    sort_list(sets, [](set const& a, set const& b) { return a.name < b.name; });
+    std::size_t different = 0;
+    for (auto const& s : sets)
+      if (different > 0 && sets[different - 1].name == s.name) sets[different - 1].weight += s.weight;
+      else sets[different++] = s;
+    sets.resize(different);
+    sort_list(sets, [](set const& a, set const& b) { return a.weight > b.weight; });
+    std::vector<std::uint32_t> leaves;
+    for (auto const& s : sets) {
+      if (s.weight < least_share * total || shares_.size() == most_sets) break;
+      leaves.clear();
+      tree.add_leaves(s.node, leaves);
+      if (s.beside != pq_tree::none) tree.add_leaves(s.beside, leaves);
+      std::erase_if(leaves, [&](std::uint32_t leaf) { return leaf >= count; });
+      if (leaves.size() < 2) continue;
+      shares_.push_back(std::min(1.0, s.weight / total));  // more where it differs by free bytes in one way
+      records_.insert(records_.end(), leaves.begin(), leaves.end());
+      ends_.push_back(records_.size());
+    }
+  }
+
+  /// How likely orders are beside such in which all of the sets are contiguous. `marks`: 0 for each record, pq_tree::either
+  /// for other leaves; they are so again afterwards. O(sets times leaves).
+  constexpr double agreement(pq_tree const& tree, std::uint32_t root, std::vector<char>& marks) const {
+    double product = 1;
+    std::size_t first = 0;
+    for (std::size_t k = 0; k < shares_.size(); first = ends_[k++]) {
+      for (auto r = first; r < ends_[k]; ++r) marks[records_[r]] = pq_tree::yes;
+      if (!tree.gathers(root, marks)) product *= 1 - trust * shares_[k];
+      for (auto r = first; r < ends_[k]; ++r) marks[records_[r]] = 0;
+    }
+    return product;
+  }
+
+ private:
+  static constexpr std::size_t most_sets = 32;
+  static constexpr double least_share = 0.1, trust = 0.9;
+
+  struct set {
+    std::uint64_t name;
+    double weight;
+    std::uint32_t node, beside;
+  };
+  std::vector<double> shares_;  // of the ways
+  std::vector<std::size_t> ends_;
+  std::vector<std::uint32_t> records_;  // of one set after the other
+};
+
+}  // namespace neap::inline v0::detail
