@@ -156,6 +156,85 @@ TEST_CASE("gradients of models are found where they were made: all in their bloc
   for (bool updates : {true, false}) check("mlp", score_of(mlp, x, y, entropy, updates), 100);
 }
 
+namespace {
+
+/// A program of opaque ops that is differentiated by hand: f("linear", {x, w}).
+struct by_hand {
+  graph_editor edit{operator_table(standard_operators::facets)};
+  tensor_layout const layout = tensor_layout::dense({dtype::f32, {1024, 1024}});
+
+  value_id source(role r) { return edit.add_source_at(r, layout, ""); }
+  value_id f(char const* target, std::initializer_list<value_id> in) {
+    op::opaque x;
+    x.seconds = 1e-6;
+    output_rule const out[] = {{layout, alias_kind::fresh, -1, -1}};
+    return edit.output(edit.add_opaque(target, x, std::vector<value_id>(in), out));
+  }
+  /// The gradient of a weight or bias.
+  value_id ends(char const* target, std::initializer_list<value_id> in) {
+    auto const v = f(target, in);
+    edit.keep(v, role::gradient);
+    return v;
+  }
+};
+
+/// Whether gradients are found at the nodes of these forward values, or at later ones, whose backward runs earlier.
+void check_in_time(by_hand&& m, std::initializer_list<std::pair<value_id, value_id>> gradients) {
+  auto const g = graph(std::move(m.edit).finish());
+  auto const b = make_basic(g);
+  auto const p = simplify(g, make_dataflow(g, b));
+  auto const found = find_backward(g, b, p);
+  for (auto [gradient, of] : gradients) CHECK(found.node[g.producer(gradient)] >= p.node_of[g.producer(of)]);
+}
+
+}  // namespace
+
+TEST_CASE("what is drawn, and scales a result, has no gradient: the sum for a bias behind it is of that bias") {
+  by_hand m;
+  auto const x = m.source(role::input), w0 = m.source(role::weight), w1 = m.source(role::weight),
+             w2 = m.source(role::weight);
+  auto const h = m.f("linear", {x, w0}), y = m.f("linear", {h, w1}), copy = m.f("copy", {y}), drawn = m.f("draw", {});
+  auto const z = m.f("linear", {m.f("scale", {copy, drawn}), w2}), loss = m.f("loss", {z});
+  m.edit.keep(loss, role::loss);
+  auto const dz = m.f("loss.gradient", {z});
+  m.ends("linear.weight", {dz, m.edit.graph().inputs(m.edit.graph().producer(z))[0]});
+  auto const dcopy = m.f("scale.gradient", {m.f("linear.gradient", {dz, w2}), drawn});
+  auto const dy = m.f("copy.gradient", {dcopy});
+  m.ends("linear.weight", {dy, h});
+  auto const bias = m.ends("sum", {dy});
+  m.ends("linear.weight", {m.f("linear.gradient", {dy, w1}), x});
+  check_in_time(std::move(m), {{bias, y}});
+}
+
+TEST_CASE("a sum for a bias waits for no gradients that it does not read") {
+  by_hand m;
+  auto const x = m.source(role::input);
+  auto const linear = [&](value_id v) {
+    auto const w = m.source(role::weight);
+    return std::pair(m.f("linear", {v, w}), w);
+  };
+  auto const [read, wr] = linear(x);
+  auto const [h, wh] = linear(x);
+  auto const [query, wq] = linear(h);
+  auto const scaled = m.f("copy", {m.f("scale", {query})});
+  auto const [key, wk] = linear(read);
+  auto const copy = m.f("copy", {key}), met = m.f("meet", {scaled, copy});
+  auto const [z, wz] = linear(met);
+  m.edit.keep(m.f("loss", {z}), role::loss);
+  auto const dz = m.f("loss.gradient", {z}), dmet = m.f("linear.gradient", {dz, wz});
+  m.ends("linear.weight", {dz, met});
+  auto const dscaled = m.f("meet.gradient", {dmet, copy}), dcopy = m.f("meet.gradient", {dmet, scaled});
+  auto const dkey = m.f("copy.gradient", {dcopy});
+  m.ends("linear.weight", {dkey, read});
+  auto const dread = m.f("linear.gradient", {dkey, wk});
+  auto const dquery = m.f("scale.gradient", {m.f("copy.gradient", {dscaled})});
+  m.ends("linear.weight", {dquery, h});
+  auto const bias = m.ends("sum", {dquery});
+  m.ends("linear.weight", {m.f("linear.gradient", {dquery, wq}), x});
+  m.ends("linear.weight", {dread, x});
+  check_in_time(std::move(m), {{bias, query}});
+}
+
 TEST_CASE("programs without any structure: most gradients are found in their blocks") {
   score all;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {

@@ -10,7 +10,9 @@
 // the last to the first, and at each cut the ops still free are divided so that the fewest bytes of gradients cross
 // (a least cut). So a sum of two contributions belongs to the reader that completes it. Of equal divisions the one counts
 // that gives the node what reads gradients of its readers, and leaves all else to earlier nodes: what reads the complete
-// gradient of a value belongs to the node that made the value.
+// gradient of a value belongs to the node that made the value. What reads no such thing and leads to no further gradient (a
+// sum for a bias) joins the node that made what the gradient is of, or the last of the others that read that gradient:
+// it keeps no gradient longer than they do. Nodes that are not trained have no backward.
 //
 // The result is monotone: an op never belongs to a later node than an op that it reads a result of. Constants, which
 // depend on no gradient and tell nothing, belong to the last of the nodes that read them, or, where these are several and
@@ -247,13 +249,21 @@ class backward_finder {
       // What tells nothing and leads to nothing that tells: as soon as gradients of readers, or of this node, are there.
       auto const follow = [&] {
         for (auto o : open)
-          if (of_[o] == no_id && lo_[o] == none && (i == 0 ? waits(o) : is_next(o, here, true))) take(o, here);
+          if (of_[o] == no_id && lo_[o] == none && (is_next(o, here, true) || is_last(o))) take(o, here);
       };
       follow();
       std::erase_if(open, [&](op_id o) { return of_[o] != no_id; });
       if (i == 0) break;
+      if (!p_.nodes[here].trained) continue;  // nothing is made for it
       divide(open, here);
       follow();
+    }
+    // What is left tells nothing, and no node is next: as soon as all gradients are there that it reads.
+    for (auto o : late_) {
+      if (of_[o] != no_id || constant_[o] || lo_[o] != none) continue;
+      auto at = no_id;
+      each_before(o, [&](op_id from) { at = std::min(at, of_[from]); });
+      if (at != no_id) take(o, at);
     }
     // The rest reads what is made for the first node.
     for (auto o : late_) {
@@ -281,6 +291,25 @@ class backward_finder {
       all = all && of_[from] != no_id && (of_[from] == here ? same && !leads_[from] : reads_of(of_[from], here));
     });
     return any && all;
+  }
+  /// All gradients that o reads are there, and what tells of nodes has read them: they wait for nobody else.
+  bool is_last(op_id o) {
+    bool read = false, waits = false;
+    each_maker_before(o, [&](op_id from) {
+      waits |= of_[from] == no_id;
+      for (auto v : g_.outputs(from)) waits |= waits || awaited(g_.storage(v), read);
+    });
+    return read && !waits;
+  }
+  /// Whether an op that tells of nodes, and is of none yet, reads the memory; `read`: one that is of a node does.
+  bool awaited(storage_id s, bool& read) {
+    for (value_id v : values_of(s))
+      for (auto const& u : g_.uses(v)) {
+        if (!is_late(u.op) || lo_[u.op] == none || flow::is_view(g_, u.op)) continue;
+        if (of_[u.op] == no_id) return true;
+        read = true;
+      }
+    return false;
   }
   /// Node m reads node n, or only nodes lie between that nothing was made for: gradients pass through them as they are.
   bool reads_of(std::uint32_t m, std::uint32_t n) {
