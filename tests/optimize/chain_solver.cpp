@@ -227,6 +227,33 @@ TEST_CASE("deep models: the chain's time is the step's, and its memory nearly so
   }
 }
 
+TEST_CASE("blocks that pose the same problem are solved once, whatever their operators are called") {
+  for (auto const& o : {deep_options{.layers = 100}, deep_options{.layers = 20, .transformer = true}}) {
+    auto named = o;
+    named.named = true;
+    auto const plain_model = deep_graph(o), named_model = deep_graph(named);
+    std::size_t asked = 0;
+    auto const counted = [&](remat_problem const& p, std::span<remat_limits const> limits) {
+      ++asked;
+      return use_gaps_for_blocks{.work = 200}(p, limits);
+    };
+    std::vector<chain_front_point> front;
+    for (auto const* m : {&plain_model, &named_model}) {
+      graph_editor edit(m->program);
+      edit.keep(m->layer_inputs.back(), role::output);
+      graph const g(std::move(edit).finish());
+      solved const s(g, given_latencies{});
+      asked = 0;
+      auto const chain = s.chain(counted);
+      REQUIRE(chain.blocks().blocks.size() >= 40);
+      CHECK(asked <= chain.solved_blocks());  // not those that have no limits between their plain answers
+      CHECK(chain.solved_blocks() <= 8);
+      if (m == &plain_model) front = chain.front();
+      CHECK(chain.front() == front);
+    }
+  }
+}
+
 TEST_CASE("with a link values leave while their blocks pause: the same results in less time, in the model's memory") {
   for (auto const& o : {deep_options{.layers = 60}, deep_options{.layers = 60, .mixed = true},
                         deep_options{.layers = 12, .transformer = true}}) {

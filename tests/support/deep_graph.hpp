@@ -17,6 +17,7 @@ struct deep_options {
   std::size_t skip = 0;       // every so many layers, what went in is added to what comes out
   std::size_t long_skip = 0;  // the first layers' results are read again by the last ones, so many of them (a U)
   bool transformer = false;   // a layer is a block of attention and two products
+  bool named = false;         // operators of each layer have names of their own
   std::size_t batches = 1;    // one after the other, each forward and backward
   std::uint64_t seed = 1;
 };
@@ -34,13 +35,14 @@ inline deep_model deep_graph(deep_options const& o) {
     return static_cast<std::int64_t>((state >> 11) % n);
   };
   graph_editor edit{operator_table(standard_operators::facets)};
+  std::size_t layer = 0;
   auto const layout = [](std::int64_t rows) { return tensor_layout::dense({dtype::f32, {rows, 64}}); };
   auto const op = [&](std::string const& target, double microseconds, std::vector<value_id> const& in,
                       std::int64_t rows) {
     op::opaque x;
     x.seconds = 1e-6 * microseconds;
     output_rule const out[] = {{layout(rows), alias_kind::fresh, -1, -1}};
-    return edit.output(edit.add_opaque(target, x, in, out));
+    return edit.output(edit.add_opaque(o.named ? target + std::to_string(layer) : target, x, in, out));
   };
   struct saved {
     std::vector<value_id> in;   // that the gradient reads
@@ -70,6 +72,7 @@ inline deep_model deep_graph(deep_options const& o) {
     value_id before = x;
     for (std::size_t l = 0; l < o.layers; ++l) {
       layer_inputs.push_back(x);
+      layer = l;
       double const scale = o.mixed ? 0.5 + 0.25 * static_cast<double>(below(8)) : 1;
       if (o.transformer) {
         auto const h = pointwise("norm", x, rows, 8);

@@ -12,22 +12,34 @@
 
 namespace neap::inline v0::detail {
 
-/// A block of a chain, with which of its data are never given back, and which could be stored and loaded.
-struct block_as_held {
-  block_facts facts;
-  std::vector<unsigned char> held, movable;  // by datum
+/// What a block asks of a solver, and what its answers are priced by: where these are equal, so are the options, whatever
+/// the operators.
+struct posed_block {
+  block_problem block;
+  std::vector<unsigned char> held, movable;       // by datum: never given back, could be stored and loaded
+  std::vector<std::uint32_t> inputs;              // data of other blocks
+  std::vector<std::vector<std::uint32_t>> reads;  // by op of the block: data
+  friend bool operator==(posed_block const&, posed_block const&) = default;
 };
-/// `held` by storage, `may_run_again` by op, `seconds` by op.
-inline block_as_held block_of(op_graph const& g, block_chain const& chain, std::uint32_t block,
-                              std::vector<seconds_t> const& seconds, plain_vector<bool> const& held,
-                              plain_vector<bool> const& may_run_again) {
-  block_as_held b{facts_of(g, chain, block, span_of(seconds.data(), seconds.size())), {}, {}};
-  for (auto const& d : b.facts.data) {
-    b.held.push_back(held[index(d.storage)]);
-    b.movable.push_back(!held[index(d.storage)] && can_leave(g, d.storage));
+/// Of a chain, with what it asks. `held` by storage, `may_run_again` by op, `seconds` by op; `updates_last` as
+/// problem_of() has it.
+inline std::pair<block_facts, posed_block> block_of(op_graph const& g, block_chain const& chain, std::uint32_t block,
+                                                    std::vector<seconds_t> const& seconds,
+                                                    plain_vector<bool> const& held,
+                                                    plain_vector<bool> const& may_run_again, bool updates_last) {
+  auto facts = facts_of(g, chain, block, span_of(seconds.data(), seconds.size()));
+  posed_block posed;
+  for (auto const& d : facts.data) {
+    posed.held.push_back(held[index(d.storage)]);
+    posed.movable.push_back(!held[index(d.storage)] && can_leave(g, d.storage));
   }
-  for (auto& o : b.facts.ops) o.recomputable = o.recomputable && may_run_again[index(o.op)];
-  return b;
+  posed.inputs = facts.inputs;
+  for (auto& o : facts.ops) {
+    o.recomputable = o.recomputable && may_run_again[index(o.op)];
+    posed.reads.push_back(o.reads);
+  }
+  posed.block = problem_of(facts, posed.held, updates_last);
+  return {std::move(facts), std::move(posed)};
 }
 
 /// Plays answers for blocks into a graph that is rebuilt. Updates that cannot run yet wait.

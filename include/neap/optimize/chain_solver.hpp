@@ -57,13 +57,15 @@ class chain_solver {
                                         : cut_blocks(g, basis.simplified, options.cut);
     chain_ = make_chain(g, basis.basic, basis.simplified, basis.backward, ends);
     if (chain_.blocks.size() < 2 && !options.one_block) return;
-    (void)classify(g, chain_);
     note_reach();
-    for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, basis.seconds, solver);
+    // In single precision: what differs by when an op runs alone is rounded away, and equal blocks have equal times.
+    auto seconds = basis.seconds;
+    for (auto& s : seconds) s = static_cast<float>(s);
+    for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, seconds, solver);
     auto const stays = staying();
     for (std::uint32_t k = 0; k < rows_.size(); ++k) {
       auto const& m = models_[rows_[k].model];
-      profile_.blocks.push_back({.input = k > 0 ? model(k - 1).block.handed_on : 0,
+      profile_.blocks.push_back({.input = k > 0 ? model(k - 1).posed.block.handed_on : 0,
                                  .pass_time = m.pass.time,
                                  .pass_temporary = m.pass.temporary,
                                  .left = rows_.size() <= most_unequal ? left_by(k, stays) : 0});
@@ -96,7 +98,7 @@ class chain_solver {
   /// Of the largest block: a solver may have a limit.
   std::size_t most_values() const {
     std::size_t most = 0;
-    for (auto const& m : models_) most = std::max(most, m.block.problem.values.size());
+    for (auto const& m : models_) most = std::max(most, m.posed.block.problem.values.size());
     return most;
   }
   /// The budgets, in slots, at which the chain's time falls, ascending.
@@ -113,15 +115,15 @@ class chain_solver {
       switch (step.step) {
         case chain_step::pass_keep:
         case chain_step::pass_drop:
-          to.play(rows_[k].facts, model(k).block, model(k).pass.steps);
+          to.play(rows_[k].facts, model(k).posed.block, model(k).pass.steps);
           if (step.step == chain_step::pass_drop && k > 0) forget_output(to, k - 1);
           break;
         case chain_step::save:
-          saved[k] = step.option;
-          to.play(rows_[k].facts, model(k).block, model(k).prices[step.option].forward);
+          saved[k] = price_number(k, step.option);
+          to.play(rows_[k].facts, model(k).posed.block, model(k).prices[saved[k]].forward);
           break;
         case chain_step::backward:
-          to.play(rows_[k].facts, model(k).block, model(k).prices[saved[k]].backward);
+          to.play(rows_[k].facts, model(k).posed.block, model(k).prices[saved[k]].backward);
           to.run_waiting();
           break;
         case chain_step::loss: break;
@@ -135,10 +137,9 @@ class chain_solver {
     std::uint32_t model;
     block_facts facts;
   };
+  /// Of blocks that pose the same problem: their operators may differ.
   struct block_model {
-    std::uint32_t block_class;
-    std::vector<unsigned char> held, movable;
-    block_problem block;
+    detail::posed_block posed;
     bytes_t input;
     bool gives_back;  // the block before does not need what it hands on
     block_pass pass;
@@ -185,30 +186,34 @@ class chain_solver {
 
   template <class S>
   void add_block(std::uint32_t k, std::vector<seconds_t> const& seconds, S const& solver) {
-    auto [facts, held, movable] = detail::block_of(g_, chain_, k, seconds, held_, may_run_again_);
+    auto [facts, posed] = detail::block_of(g_, chain_, k, seconds, held_, may_run_again_, false);
     row r{0, std::move(facts)};
-    auto const cls = chain_.blocks[k].block_class;
-    bytes_t const input = k > 0 ? model(k - 1).block.handed_on : 0;
-    bool const gives_back = k > 0 && !model(k - 1).block.reads_handed_on;
+    bytes_t const input = k > 0 ? model(k - 1).posed.block.handed_on : 0;
+    bool const gives_back = k > 0 && !model(k - 1).posed.block.reads_handed_on;
     for (; r.model < models_.size(); ++r.model)
-      if (auto const& m = models_[r.model]; m.block_class == cls && m.held == held && m.movable == movable &&
-                                            m.input == input && m.gives_back == gives_back)
-        break;
+      if (auto const& m = models_[r.model]; m.input == input && m.gives_back == gives_back && m.posed == posed) break;
     if (r.model == models_.size()) {
-      block_model m{cls, std::move(held), std::move(movable), {}, input, gives_back, {}, {}};
-      m.block = problem_of(r.facts, m.held);
-      m.pass = pass_of(m.block);
-      m.prices = prices_of(r.facts, m.block, options_of(m.block, solver, options_.levels), m.movable, input, gives_back,
-                           options_.link > 0 ? options_.levels.swapped : 0);
-      models_.push_back(std::move(m));
+      auto const answers = options_of(posed.block, solver, options_.levels);
+      auto prices = prices_of(r.facts, posed.block, answers, posed.movable, input, gives_back,
+                              options_.link > 0 ? options_.levels.swapped : 0);
+      auto pass = pass_of(posed.block);
+      models_.push_back({std::move(posed), input, gives_back, std::move(pass), std::move(prices)});
     }
     rows_.push_back(std::move(r));
   }
 
+  /// Of equals rk-Rotor takes the first: with values away these stand first, so that it is early blocks that they leave.
+  /// Those pause longest.
+  std::uint32_t price_number(std::uint32_t block, std::uint32_t option) const {
+    auto const count = static_cast<std::uint32_t>(profile_.blocks[block].options.size());
+    return price_.lets_move() ? count - 1 - option : option;
+  }
   void solve() {
     for (std::uint32_t k = 0; k < rows_.size(); ++k) {
       auto const& prices = model(k).prices;
-      profile_.blocks[k].options = detail::options_at(prices, price_, [&](auto i) { return prices[i].option; });
+      auto& options = profile_.blocks[k].options;
+      options = detail::options_at(prices, price_, [&](auto i) { return prices[i].option; });
+      if (price_.lets_move()) std::reverse(options.begin(), options.end());
     }
     bytes_t all = profile_.output;
     for (auto const& b : profile_.blocks) {

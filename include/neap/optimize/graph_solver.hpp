@@ -165,7 +165,6 @@ class graph_solver {
       chain_.blocks.clear();
     }
     if (chain_.blocks.empty()) return;
-    (void)classify(g, chain_);
     for (std::uint32_t k = 0; k < chain_.blocks.size(); ++k) add_block(k, seconds, solver);
     connect();
     choose_options(problem_, {});
@@ -208,7 +207,9 @@ class graph_solver {
         continue;
       }
       auto const& m = models_[rows_[s.index].model];
-      auto const play = [&](std::vector<block_step> const& steps) { to.play(rows_[s.index].facts, m.block, steps); };
+      auto const play = [&](std::vector<block_step> const& steps) {
+        to.play(rows_[s.index].facts, m.posed.block, steps);
+      };
       switch (s.what) {
         case block_graph_step::action::pass: play(m.pass.steps); break;
         case block_graph_step::action::save: play(m.prices[s.option].forward); break;
@@ -232,10 +233,9 @@ class graph_solver {
     std::uint32_t model;
     block_facts facts;
   };
+  /// Of blocks that pose the same problem: their operators may differ.
   struct block_model {
-    std::uint32_t block_class;
-    std::vector<unsigned char> held, movable;  // by datum of the block
-    block_problem block;
+    detail::posed_block posed;
     block_pass pass;
     double once_time;
     std::vector<graph_price> prices;
@@ -295,19 +295,17 @@ class graph_solver {
 
   template <class S>
   void add_block(std::uint32_t k, std::vector<seconds_t> const& seconds, S const& solver) {
-    auto [facts, held, movable] = detail::block_of(g_, chain_, k, seconds, held_, may_run_again_);
+    auto [facts, posed] = detail::block_of(g_, chain_, k, seconds, held_, may_run_again_, true);
     row r{0, std::move(facts)};
-    auto const cls = chain_.blocks[k].block_class;
-    for (; r.model < models_.size(); ++r.model)
-      if (auto const& m = models_[r.model]; m.block_class == cls && m.held == held && m.movable == movable) break;
+    while (r.model < models_.size() && models_[r.model].posed != posed) ++r.model;
     if (r.model == models_.size()) {
-      block_model m{cls, std::move(held), std::move(movable), {}, {}, 0, {}};
-      m.block = problem_of(r.facts, m.held, true);
-      m.pass = pass_of(m.block);
-      for (std::uint32_t i = 0; i < m.block.rest; ++i)
-        if (!m.block.problem.ops[i].again) m.once_time += m.block.problem.ops[i].time;
-      m.prices = graph_prices_of(r.facts, m.held, m.block, options_of(m.block, solver, options_.levels), m.movable,
-                                 options_.link > 0 ? options_.levels.swapped : 0);
+      block_model m{std::move(posed), {}, 0, {}};
+      auto const& block = m.posed.block;
+      m.pass = pass_of(block);
+      for (std::uint32_t i = 0; i < block.rest; ++i)
+        if (!block.problem.ops[i].again) m.once_time += block.problem.ops[i].time;
+      m.prices = graph_prices_of(r.facts, m.posed.held, block, options_of(block, solver, options_.levels),
+                                 m.posed.movable, options_.link > 0 ? options_.levels.swapped : 0);
       models_.push_back(std::move(m));
     }
     rows_.push_back(std::move(r));
@@ -320,9 +318,9 @@ class graph_solver {
     for (auto const& r : rows_) {
       auto const& m = models_[r.model];
       graph_block b{
-          .pass_time = m.pass.time, .pass_peak = m.pass.temporary + m.block.handed_on, .once_time = m.once_time};
-      for (auto v : m.block.problem.ops[m.block.rest].inputs) {
-        auto const& d = r.facts.data[m.block.datum_of[v]];
+          .pass_time = m.pass.time, .pass_peak = m.pass.temporary + m.posed.block.handed_on, .once_time = m.once_time};
+      for (auto v : m.posed.block.problem.ops[m.posed.block.rest].inputs) {
+        auto const& d = r.facts.data[m.posed.block.datum_of[v]];
         auto const n = static_cast<std::uint32_t>(storages_.size());
         number[index(d.storage)] = n;
         storages_.push_back(d.storage), problem_.bytes.push_back(d.bytes);
@@ -335,8 +333,8 @@ class graph_solver {
         return out;
       };
       std::vector<std::uint32_t> inputs;
-      for (std::uint32_t i = 0; i < m.block.rest; ++i)
-        detail::for_each_input(r.facts, m.held, m.block, i, [&](std::uint32_t d) { inputs.push_back(d); });
+      for (std::uint32_t i = 0; i < m.posed.block.rest; ++i)
+        detail::for_each_input(r.facts, m.posed.held, m.posed.block, i, [&](std::uint32_t d) { inputs.push_back(d); });
       b.reads = read(inputs);
       for (auto const& p : m.prices) {
         auto o = p.option;
