@@ -254,6 +254,17 @@ TEST_CASE("blocks that pose the same problem are solved once, whatever their ope
   }
 }
 
+TEST_CASE("a layer is one block, though it adds to its end what went in: nothing is held beyond a neighbour") {
+  auto const m = deep_graph({.layers = 100, .skip = 25});
+  graph_editor edit(m.program);
+  edit.keep(m.layer_inputs.back(), role::output);
+  graph const g(std::move(edit).finish());
+  solved const s(g, some_cost{});
+  auto const chain = s.chain(use_gaps_for_blocks{.work = 2000});
+  CHECK(chain.is_chain());
+  CHECK(expand_all(s, chain) > 0);
+}
+
 TEST_CASE("with a link values leave while their blocks pause: the same results in less time, in the model's memory") {
   for (auto const& o : {deep_options{.layers = 60}, deep_options{.layers = 60, .mixed = true},
                         deep_options{.layers = 12, .transformer = true}}) {

@@ -31,7 +31,7 @@ struct chain_solver_options {
   std::int64_t most_table_bytes = 256ll << 20;  // of rk-Rotor's table
   bool one_block = false;                       // the whole program is one block: Checkmate's problem
   simplify_options simplify{};
-  cut_options cut{};
+  cut_options cut{.most_nodes = 64};  // a layer is whole: what it adds to would reach over three blocks otherwise
 };
 
 class chain_solver {
