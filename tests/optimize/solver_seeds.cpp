@@ -19,6 +19,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <vector>
 
 using namespace neap;
@@ -323,6 +325,35 @@ TEST_CASE("anybody's candidates: they are judged, may be the answer, and must be
 
   options.set(in_order(ops({c, a, b, d})));
   CHECK_THROWS_AS(optimize_from(g, no_moves{}, given_latencies{}, given, {}, options), error);
+}
+
+TEST_CASE("candidates are made of the smallest order, too, if it is smaller than the given one") {
+  auto const g = deep({.layers = 20, .mixed = true});
+  // Gradients of weights, which nobody else waits for, at the end: what they read is there till then.
+  schedule late, rest;
+  for (auto o : g.ops()) (g.role(g.output(o)) == role::gradient ? rest : late).order.push_back(o);
+  late.order.insert(late.order.end(), rest.order.begin(), rest.order.end());
+  auto const early = given_order{}(g);
+  auto const peak = [&](schedule const& s) {
+    return simulate(g, s, given_latencies{}, {.alignment = 1, .takeover = false}).peak_bytes;
+  };
+  REQUIRE(peak(early) < peak(late) * 99 / 100);
+  auto const asked = [&](schedule const& given, std::span<schedule const> others) {
+    std::vector<bytes_t> peaks;
+    auto options = limited(peak(early) / 2, 1000);
+    options.set(handing_in([&](start_from const& from, objective const&, start_judge& judge) {
+      CHECK(from.result.peak_bytes == peak(from.order));
+      peaks.push_back(from.result.peak_bytes);
+      judge.pause();
+    }));
+    (void)optimize_from(g, no_moves{}, given_latencies{}, given, others, options);
+    detail::sort_once(peaks);
+    return peaks;
+  };
+  using list = std::vector<bytes_t>;
+  CHECK(asked(late, std::array{early}) == list{peak(early), peak(late)});
+  CHECK(asked(early, std::array{late}) == list{peak(early)});
+  CHECK(asked(late, {}) == list{peak(late)});
 }
 
 namespace {

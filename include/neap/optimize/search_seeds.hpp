@@ -36,10 +36,17 @@ class search_seeds {
   explicit search_seeds(State& state) : state_(state) {}
 
   /// The orders to start from, once; the first is the program's own.
-  void begin(std::vector<node_ptr> const& orders) { original_ = orders.front(); }
+  void begin(std::vector<node_ptr> const& orders) {
+    original_ = orders.front();
+    auto const peak = [](node_ptr const& n) { return n->state.result.peak_bytes; };
+    auto const smallest = *std::min_element(orders.begin(), orders.end(),
+                                            [&](node_ptr const& a, node_ptr const& b) { return peak(a) < peak(b); });
+    given_.push_back({original_, nullptr});
+    if (peak(smallest) < peak(original_) - peak(original_) / 100) given_.push_back({smallest, nullptr});
+  }
   /// What fissions are of; empty before prepare_parts().
   std::vector<node_ptr> const& bases() const { return bases_; }
-  bool was_given() const { return given_ != nullptr; }
+  bool was_given() const { return state_.options.starts != nullptr; }
 
   /// From the orders to start from, to which the best fissions are added.
   void plant_all(std::vector<node_ptr>& starts) {
@@ -85,26 +92,29 @@ class search_seeds {
     plant_in_turn(0, by_segments_.size(), part, best, [&] { return state_.is_met(); });
   }
 
-  /// Candidates that somebody else makes, from the original order: with an eighth of the budget at most where the search
-  /// recomputes, too, and with half of what is left once the limit has moved (`again`). `pause()` whenever what comes next
-  /// takes longer.
+  /// Candidates that somebody else makes, from the original order, and then from the one with the smallest peak, if that is
+  /// smaller: with an eighth of the budget at most where the search recomputes, too, and with half of what is left once
+  /// the limit has moved (`again`). `pause()` whenever what comes next of the original takes longer.
   template <class Pause>
   void plant_given(bool again, Pause&& pause) {
     if (!state_.options.starts) return;
     seeding_time const measured(state_.options.profile, state_.judge().profile);
-    auto const& c = original_->state;
-    if (!given_)
-      given_ = state_.options.starts->begin({c.graph, c.order, c.result, may_run_again(), state_.allowed.swap});
-    auto const before = state_.budget.used(state_.out.candidates);
-    judge_of_given<std::remove_reference_t<Pause>> judge(state_, original_,
-                                                         again ? before + (state_.part - before) / 2
-                                                         : state_.allowed.recompute ? 0.125
-                                                                                    : state_.part,
-                                                         pause);
+    auto const used = [&] { return state_.budget.used(state_.out.candidates); };
+    auto const before = used();
+    auto const part = again ? before + (state_.part - before) / 2 : state_.allowed.recompute ? 0.125 : state_.part;
     auto goal = state_.goal;
     if (goal.limits_memory) goal.memory = state_.target;
-    given_->run(goal, judge);
-    given_share_ += std::max(0.0, state_.budget.used(state_.out.candidates) - before);
+    for (auto& [from, points] : given_) {
+      auto const& c = from->state;
+      if (!points)
+        points = state_.options.starts->begin({c.graph, c.order, c.result, may_run_again(), state_.allowed.swap});
+      auto const on_pause = [&] {
+        if (from == original_) pause();
+      };
+      judge_of_given<decltype(on_pause)> judge(state_, from, part, on_pause);
+      points->run(goal, judge);
+    }
+    given_share_ += std::max(0.0, used() - before);
   }
 
   /// The orders to start from, and what they are recomputed by segments, as grounds of fissions.
@@ -317,7 +327,7 @@ class search_seeds {
   template <class Pause>
   class judge_of_given final : public start_judge {
    public:
-    judge_of_given(State& state, node_ptr const& from, double part, Pause& pause)
+    judge_of_given(State& state, node_ptr const& from, double part, Pause const& pause)
         : state_(state),
           from_(from),
           part_(part),
@@ -340,7 +350,12 @@ class search_seeds {
     State& state_;
     node_ptr from_, last_;
     double part_;
-    Pause& pause_;
+    Pause const& pause_;
+  };
+  /// What somebody else makes of an order of the program; none before it is asked for.
+  struct given {
+    node_ptr from;
+    std::unique_ptr<starting_points> points;
   };
   struct segments {
     node_ptr start;
@@ -566,9 +581,9 @@ class search_seeds {
   State& state_;
   std::vector<segments> by_segments_;
   std::size_t first_with_room_ = SIZE_MAX;  // of these: fissions that other mutations are to go on from
-  node_ptr original_;                       // the program as it came: what given_ makes candidates of
+  node_ptr original_;                       // the program as it came
   plain_vector<bool> may_run_again_;        // by its op
-  std::unique_ptr<starting_points> given_;
+  std::vector<given> given_;
   double given_share_ = 0;       // of the budget, that these took
   std::vector<node_ptr> bases_;  // what fissions_ are of
   fission_sweep_options priced_;
