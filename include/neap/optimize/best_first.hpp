@@ -116,7 +116,10 @@ class best_first {
       search();
     }
     // What a limit that was lowered for the sake of addresses has led to may be slower than what fits without that.
-    for (auto const& n : state_.roomy)
+    auto others = state_.surpassed;
+    std::reverse(others.begin(), others.end());
+    others.insert(others.end(), state_.roomy.begin(), state_.roomy.end());
+    for (auto const& n : others)
       if (n && (!placed_ || state_.asked.better(n->state.result, placed_->state.result)))
         state_.best = n, (void)place();
     if (placed_ && state_.best != placed_) state_.best = placed_, out.placed = std::move(*placed_so_), out.fits = true;
