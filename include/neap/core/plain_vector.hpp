@@ -12,16 +12,38 @@ namespace neap::inline v0 {
 
 namespace detail {
 
+// What serves every type of element, in code of its own: a loop that appends has one call for when there is no room left.
+
+/// Where plain data lies, and how many elements have room there.
+struct plain_place {
+  void* data;
+  std::size_t capacity;
+};
 /// Memory for n elements of so many bytes, which nobody writes: plain data exists as soon as it is copied there.
 [[gnu::noinline]] inline void* plain_room(std::size_t n, std::size_t bytes) {
   if (n > static_cast<std::size_t>(-1) / 2 / bytes) throw std::bad_array_new_length();
   return ::operator new(n* bytes);
 }
-/// Moves `used` of them to such memory, and frees that where they were.
-[[gnu::noinline]] inline void* plain_growth(void* from, std::size_t used, std::size_t n, std::size_t bytes) {
+/// Moves `used` of them to where `least` and twice as many as before have room, and frees the memory where they were.
+[[gnu::noinline]] inline plain_place plain_growth(plain_place from, std::size_t used, std::size_t least,
+                                                  std::size_t bytes) {
+  std::size_t const n = least > 2 * from.capacity ? least : 2 * from.capacity;
   void* const to = plain_room(n, bytes);
-  if (used > 0) __builtin_memcpy(to, from, used * bytes);
-  ::operator delete(from);
+  if (used > 0) __builtin_memcpy(to, from.data, used * bytes);
+  ::operator delete(from.data);
+  return {to, n};
+}
+/// Copies n more, which may be some of theirs, behind the `used` ones; moves these where there is no room.
+[[gnu::noinline]] inline plain_place plain_append(plain_place to, std::size_t used, void const* first, std::size_t n,
+                                                  std::size_t bytes) {
+  void* left = nullptr;
+  if (used + n > to.capacity) {
+    plain_place const bigger = plain_growth({nullptr, to.capacity}, 0, used + n, bytes);
+    if (used > 0) __builtin_memcpy(bigger.data, to.data, used * bytes);
+    left = to.data, to = bigger;
+  }
+  if (n > 0) __builtin_memmove(static_cast<char*>(to.data) + used * bytes, first, n * bytes);
+  ::operator delete(left);
   return to;
 }
 
@@ -95,15 +117,14 @@ class plain_vector {
     resize(n, value);
   }
   constexpr void append(T const* first, std::size_t n) {
-    if (size_ + n > capacity_) {
-      plain_vector bigger;
-      bigger.grow(room_for(size_ + n));
-      bigger.append(data_, size_);
-      bigger.append(first, n);  // may be some of ours
-      return swap(bigger);
+    if (std::is_constant_evaluated()) {
+      plain_vector more;  // first: they may be ours
+      for (std::size_t i = 0; i < n; ++i) more.push_back(first[i]);
+      for (T const& x : more) push_back(x);
+    } else {
+      take(detail::plain_append({data_, capacity_}, size_, first, n, sizeof(T)));
+      size_ += n;
     }
-    move(data_ + size_, first, n);
-    size_ += n;
   }
   /// Inserts a value before `at`.
   constexpr void insert(T const* at, T const& value) {
@@ -158,20 +179,17 @@ class plain_vector {
   }
   static constexpr void release(T* data) {
     if (std::is_constant_evaluated()) delete[] data;
-    else ::operator delete(data);
+    else if (!(__builtin_constant_p(data == nullptr) && data == nullptr))
+      ::operator delete(data);  // known to be none: no call
   }
-  constexpr std::size_t room_for(std::size_t n) const { return n > 2 * capacity_ ? n : 2 * capacity_; }
+  constexpr void take(detail::plain_place at) { data_ = static_cast<T*>(at.data), capacity_ = at.capacity; }
   constexpr void grow(std::size_t least) {
-    std::size_t const capacity = room_for(least);
-    if (!std::is_constant_evaluated()) {
-      data_ = static_cast<T*>(detail::plain_growth(data_, size_, capacity, sizeof(T)));
-    } else {
-      T* const bigger = allocate(capacity);
-      move(bigger, data_, size_);
-      release(data_);
-      data_ = bigger;
-    }
-    capacity_ = capacity;
+    if (!std::is_constant_evaluated()) return take(detail::plain_growth({data_, capacity_}, size_, least, sizeof(T)));
+    std::size_t const capacity = least > 2 * capacity_ ? least : 2 * capacity_;
+    T* const bigger = allocate(capacity);
+    move(bigger, data_, size_);
+    release(data_);
+    data_ = bigger, capacity_ = capacity;
   }
 
   T* data_ = nullptr;
