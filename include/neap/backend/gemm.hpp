@@ -105,7 +105,7 @@ struct gemm_panels {
 inline void check_gemm(gemm_shape const& s) {
   auto const most = static_cast<std::int64_t>(std::numeric_limits<blasint>::max());
   if (std::max({s.m, s.n, s.k, s.lda, s.ldb, s.ldc}) > most)
-    throw error("gemm: an extent or stride exceeds what the BLAS counts with (32 bits)");
+    throw_error({"gemm: an extent or stride exceeds what the BLAS counts with (32 bits)"});
 }
 
 #if defined(NEAP_GEMM_TILES)

@@ -47,7 +47,7 @@ inline std::int64_t row_count(shape const& dims) {
 /// rows and vectors as addresses, so that checking them is compiled once for all element types.
 __attribute__((noinline)) inline row_layout rows_of(tensor_ref const& x, dtype wanted, char const* kernel) {
   if (!x.data) return {};
-  auto const fail = [&](std::string const& why) { throw error(std::string(kernel) + ": " + why); };
+  auto const fail = [&](std::string const& why) { throw_error({kernel, ": ", why}); };
   if (x.element != wanted)
     fail(std::string(name_of(x.element)) + " where " + std::string(name_of(wanted)) + " is expected");
   if (x.rank() == 0) fail("a tensor of rank 0 has no rows");
@@ -72,8 +72,8 @@ __attribute__((noinline)) inline void* vector_of(tensor_ref const& x, dtype want
                                                  char const* kernel) {
   if (!x.data) return nullptr;
   if (x.element != wanted || x.count() != count || !x.is_dense())
-    throw error(std::string(kernel) + ": " + to_string(tensor_type{x.element, x.dims}) + " where " +
-                std::to_string(count) + " contiguous " + std::string(name_of(wanted)) + " are expected");
+    throw_error({kernel, ": ", tensor_type{x.element, x.dims}, " where ", count, " contiguous ", name_of(wanted),
+                 " are expected"});
   return x.data;
 }
 
@@ -83,8 +83,7 @@ T* vector_of(tensor_ref const& x, std::int64_t count, char const* kernel) {
 }
 
 __attribute__((noinline)) inline void expect_same_shape(tensor_ref const& a, tensor_ref const& b, char const* kernel) {
-  if (b.data && !(a.dims == b.dims))
-    throw error(std::string(kernel) + ": shapes differ: " + to_string(a.dims) + " and " + to_string(b.dims));
+  if (b.data && !(a.dims == b.dims)) throw_error({kernel, ": shapes differ: ", a.dims, " and ", b.dims});
 }
 
 /// How rows are grouped where sums over all rows are taken: each group makes a partial sum, the groups are added in

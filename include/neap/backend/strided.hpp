@@ -17,7 +17,7 @@ namespace neap::inline v0::detail {
 
 /// Throws neap::error with the message unless the claim holds.
 inline void expect(bool claim, char const* message) {
-  if (!claim) throw error(message);
+  if (!claim) throw_error({message});
 }
 
 /// Floating to integer: towards 0; what is out of range becomes the nearest, and not-a-number 0.
@@ -62,8 +62,7 @@ inline strided view_through(shape const& whole, tensor_ref const& x) {
     if (extent == 1) continue;
     std::int64_t stride = 0;
     if (axis >= missing && x.dims[axis - missing] != 1) {
-      if (x.dims[axis - missing] != extent)
-        throw error("shapes do not fit: " + to_string(x.dims) + " in " + to_string(whole));
+      if (x.dims[axis - missing] != extent) throw_error({"shapes do not fit: ", x.dims, " in ", whole});
       stride = x.strides[axis - missing];
     }
     if (v.rank > 0 && v.strides[v.rank - 1] == stride * extent) {

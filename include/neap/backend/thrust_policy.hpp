@@ -36,8 +36,8 @@ class workspace_allocator {
     auto const behind = reinterpret_cast<std::uintptr_t>(at_) % alignment;
     std::ptrdiff_t const gap = behind ? static_cast<std::ptrdiff_t>(alignment - behind) : 0;
     if (n < 0 || end_ - at_ < gap || end_ - at_ - gap < n)
-      throw error("workspace of " + std::to_string(end_ - begin_) + " bytes used up: " + std::to_string(n) +
-                  " more are asked for, " + std::to_string(end_ - at_) + " are left");
+      throw_error(
+          {"workspace of ", end_ - begin_, " bytes used up: ", n, " more are asked for, ", end_ - at_, " are left"});
     char* const p = at_ + gap;
     at_ = p + n;
     most_ = most_ < at_ - begin_ ? at_ - begin_ : most_;

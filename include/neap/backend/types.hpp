@@ -96,8 +96,8 @@ constexpr dtype computed_in(dtype t) { return t == dtype::f64 ? dtype::f64 : dty
 
 /// Says of a kernel that the host does not compute it in this type.
 [[noreturn]] inline void refuse_on_host(std::string_view what, dtype t) {
-  throw error(std::string(what) + ": the host computes in f32 and f64, not in " + std::string(name_of(t)) +
-              ": cast it, or set_element(model, dtype::f32)");
+  throw_error({what, ": the host computes in f32 and f64, not in ", name_of(t),
+               ": cast it, or set_element(model, dtype::f32)"});
 }
 
 /// f(T{}) for kernels that compute in these types alone.
@@ -127,7 +127,7 @@ decltype(auto) with_floating(dtype t, F&& f) {
     case dtype::f32: return f(type_tag<float>{});
     case dtype::bf16: return f(type_tag<bf16>{});
     case dtype::f16: return f(type_tag<f16>{});
-    default: throw error("no kernel computes in " + std::string(name_of(t)) + " here: a floating type is needed");
+    default: throw_error({"no kernel computes in ", name_of(t), " here: a floating type is needed"});
   }
 }
 
@@ -143,7 +143,7 @@ decltype(auto) with_type(dtype t, F&& f) {
     case dtype::i32: return f(type_tag<std::int32_t>{});
     case dtype::u8: return f(type_tag<std::uint8_t>{});
     case dtype::boolean: return f(type_tag<bool>{});
-    default: throw error("no kernel computes in " + std::string(name_of(t)));
+    default: throw_error({"no kernel computes in ", name_of(t)});
   }
 }
 

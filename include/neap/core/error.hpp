@@ -3,7 +3,9 @@
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
+#include <neap/core/text_part.hpp>
 
+#include <initializer_list>
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -27,6 +29,14 @@ class error : public std::runtime_error {
     return std::string(file) + ":" + std::to_string(at.line()) + ": ";
   }
 };
+
+/// Throws neap::error with a text of these parts, and the place if there is one.
+[[noreturn]] NEAP_ONCE void throw_error(std::initializer_list<detail::text_part> parts) {
+  throw error(detail::text_of(parts));
+}
+[[noreturn]] NEAP_ONCE void throw_error(std::source_location at, std::initializer_list<detail::text_part> parts) {
+  throw error(at, detail::text_of(parts));
+}
 
 /// The message of a failure; converts to any result<T>.
 struct failure {
@@ -58,7 +68,7 @@ class result {
 
  private:
   void check(std::source_location at) const {
-    if (!ok()) throw error(at, std::get<1>(state_).message);
+    if (!ok()) throw_error(at, {std::get<1>(state_).message});
   }
   std::variant<T, failure> state_;
 };
@@ -72,7 +82,7 @@ class status {
   bool ok() const { return ok_; }
   std::string const& message() const { return message_; }
   void value(std::source_location at = std::source_location::current()) const {
-    if (!ok_) throw error(at, message_);
+    if (!ok_) throw_error(at, {message_});
   }
 
  private:

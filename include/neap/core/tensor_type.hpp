@@ -54,7 +54,7 @@ class extents {
   constexpr extents() = default;
   constexpr extents(std::initializer_list<std::int64_t> list,
                     std::source_location at = std::source_location::current()) {
-    if (list.size() > max_rank) throw error(at, too_long);
+    if (list.size() > max_rank) throw_error(at, {too_long});
     for (auto x : list) push_back(x);
   }
   constexpr explicit extents(std::span<std::int64_t const> list) {
@@ -72,7 +72,7 @@ class extents {
   NEAP_HD constexpr std::int64_t& operator[](int axis) { return at_[axis]; }
   NEAP_HD constexpr std::int64_t back() const { return at_[rank_ - 1]; }
   constexpr void push_back(std::int64_t x) {
-    if (rank_ == max_rank) throw error(too_long);
+    if (rank_ == max_rank) throw_error({too_long});
     at_[rank_++] = x;
   }
   constexpr void erase(int axis) {

@@ -12,17 +12,21 @@ using bytes_t = std::int64_t;  // a size in bytes
 using seconds_t = double;      // a duration in seconds
 using flops_t = double;        // floating-point operations; a multiply-add counts 2
 
+namespace detail {
+[[noreturn]] NEAP_ONCE void refuse_overflow() { throw error("size overflows 64 bits"); }
+}  // namespace detail
+
 /// a * b for sizes; throws neap::error on overflow.
 constexpr std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
   std::int64_t r{};
-  if (__builtin_mul_overflow(a, b, &r)) throw error("size overflows 64 bits");
+  if (__builtin_mul_overflow(a, b, &r)) detail::refuse_overflow();
   return r;
 }
 
 /// a + b for sizes; throws neap::error on overflow.
 constexpr std::int64_t checked_add(std::int64_t a, std::int64_t b) {
   std::int64_t r{};
-  if (__builtin_add_overflow(a, b, &r)) throw error("size overflows 64 bits");
+  if (__builtin_add_overflow(a, b, &r)) detail::refuse_overflow();
   return r;
 }
 

@@ -20,9 +20,7 @@ class arena {
     if (bytes == 0) return;
     try {
       block_ = byte_block(static_cast<std::size_t>(bytes), 4096);
-    } catch (std::bad_alloc const&) {
-      throw error("arena: the system does not give " + std::to_string(bytes) + " bytes");
-    }
+    } catch (std::bad_alloc const&) { throw_error({"arena: the system does not give ", bytes, " bytes"}); }
   }
   std::byte* data() const { return block_.data(); }
   bytes_t bytes() const { return static_cast<bytes_t>(block_.bytes()); }

@@ -38,7 +38,7 @@ class bound_program {
   static value_id counterpart(std::span<value_id const> from, std::span<value_id const> to, value_id v) {
     for (std::size_t i = 0; i < from.size(); ++i)
       if (from[i] == v) return to[i];
-    throw error("the plan is not one of this program");
+    throw_error({"the plan is not one of this program"});
   }
 };
 
@@ -47,9 +47,9 @@ bound_program<Program, Ops, Backend>::bound_program(Program p, plan<basic_graph<
                                                     execution_options const& options, std::source_location at)
     : step(std::move(p)) {
   if (planned.original != step.program.digest())
-    throw error(
+    throw_error(
         context_access::place(at),
-        "the plan is not one of this program: give what optimize(step, ...) or plan_in_order(step.program) made");
+        {"the plan is not one of this program: give what optimize(step, ...) or plan_in_order(step.program) made"});
   std::vector<source_binding> bindings;
   for (auto const& r : step.residents)
     bindings.push_back({counterpart(step.program.sources(), planned.graph.sources(), r.value), r.memory()});
@@ -97,7 +97,7 @@ class batch_runner {
 
  private:
   [[noreturn]] void refuse(std::source_location at, std::string const& what) const {
-    throw error(context_access::place(at), std::string(who_) + ": " + what);
+    throw_error(context_access::place(at), {who_, ": ", what});
   }
   bool lies_in_arena(void const* p) const {
     auto const at = reinterpret_cast<std::uintptr_t>(p),

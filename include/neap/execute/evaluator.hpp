@@ -105,7 +105,7 @@ class evaluation_recipe_of final : public evaluation_recipe<Ops, Result> {
                                              evaluation_program<Ops, Result> const&,
                                              std::source_location at) const override {
     if (type != &sample_type<Sample>)
-      throw error(context_access::place(at), "evaluator: the batch is of another C++ type than the sample");
+      throw_error(context_access::place(at), {"evaluator: the batch is of another C++ type than the sample"});
     return traced_evaluation<Ops>(*model_, *static_cast<Sample const*>(sample), f_, at);
   }
 

@@ -68,7 +68,7 @@ class executable {
   /// were before the step.
   void operator()() {
     for (auto const& f : fixups_)
-      if (!refs_[f.ref].data) throw error("executable: an input is bound to no memory");
+      if (!refs_[f.ref].data) throw_error({"executable: an input is bound to no memory"});
     high_water_ = std::max(high_water_, plan_.resident_bytes);
     if (seconds_) seconds_->assign(launches_.size(), 0);
     if (!spill_) {
@@ -178,13 +178,12 @@ executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_bindin
       seconds_(options.step_seconds) {
   auto const& g = plan_.graph;
   if (!options.memory.empty() && static_cast<bytes_t>(options.memory.size()) < arena_bytes())
-    throw error("executable: the plan needs " + std::to_string(arena_bytes()) + " bytes, it was given " +
-                std::to_string(options.memory.size()));
+    throw_error({"executable: the plan needs ", arena_bytes(), " bytes, it was given ", options.memory.size()});
   if (reinterpret_cast<std::uintptr_t>(options.memory.data()) % 64 != 0)
-    throw error("executable: the memory that it was given does not begin at a multiple of 64 bytes, as kernels need");
+    throw_error({"executable: the memory that it was given does not begin at a multiple of 64 bytes, as kernels need"});
   if (plan_.options.alignment % 64 != 0)
-    throw error("executable: the plan aligns buffers to " + std::to_string(plan_.options.alignment) +
-                " bytes, kernels need a multiple of 64");
+    throw_error(
+        {"executable: the plan aligns buffers to ", plan_.options.alignment, " bytes, kernels need a multiple of 64"});
   for (auto const& b : plan_.buffers)
     if (!b.resident) address_[b.storage] = memory_ + (b.offset - plan_.resident_bytes);
   for (auto const& s : sources) address_[g.storage(s.source)] = static_cast<std::byte*>(s.memory);
@@ -234,8 +233,8 @@ void executable<Ops, Backend>::build(execution_options const& options) {
     l.kernel = detail::kernel_in<Backend, Ops>(g, o);
     if (!l.kernel) {
       auto const* x = g.template as<op::opaque>(o);
-      throw error("executable: " + std::string(x ? g.text(x->target) : g.facets(o).name) +
-                  " has no kernel: its meaning is not known");
+      throw_error(
+          {"executable: ", x ? g.text(x->target) : g.facets(o).name, " has no kernel: its meaning is not known"});
     }
     if constexpr (std::is_same_v<Backend, host_backend>)
       if (g.facets(o).f32_or_f64)
@@ -244,8 +243,8 @@ void executable<Ops, Backend>::build(execution_options const& options) {
             refuse_on_host(g.facets(o).name, t);
     for (auto v : g.inputs(o)) {
       if (!fits(g.facets(o).takes, g.layout(v)))
-        throw error("executable: " + std::string(g.facets(o).name) + " #" + std::to_string(index(o)) +
-                    " cannot read an input with strides " + to_string(g.layout(v).strides));
+        throw_error({"executable: ", g.facets(o).name, " #", index(o), " cannot read an input with strides ",
+                     g.layout(v).strides});
       add_ref(v, o);
     }
     for (auto v : g.outputs(o)) add_ref(v, o);
@@ -291,8 +290,8 @@ void executable<Ops, Backend>::add_ref(value_id v, op_id o) {
   std::byte* const at = address_[s];
   value_id const first = g.record(s).first;  // v may be a view of it
   if (!at && g.bytes(s) > 0 && g.is_resident(s) && g.role(first) != role::input)
-    throw error("executable: the " + std::string(name_of(g.role(first))) + " \"" + std::string(g.name(first)) +
-                "\" that " + std::string(g.facets(o).name) + " reads is bound to no memory");
+    throw_error({"executable: the ", name_of(g.role(first)), " \"", g.name(first), "\" that ", g.facets(o).name,
+                 " reads is bound to no memory"});
   if (g.is_resident(s))
     fixups_.push_back({static_cast<std::uint32_t>(refs_.size()), s, g.layout(v).offset * size_of(g.type(v).element)});
   refs_.push_back(tensor_ref::place(at, g.layout(v)));

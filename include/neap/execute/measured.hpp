@@ -76,7 +76,7 @@ class measured {
     if (std::FILE* f = std::fopen(state_->file.c_str(), "rb")) {
       std::fclose(f);
       auto read = cost_table::load(state_->file);
-      if (!read) throw error("measured: " + read.message());
+      if (!read) throw_error({"measured: ", read.message()});
       state_->table = std::move(read).value();
     }
   }

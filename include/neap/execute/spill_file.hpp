@@ -40,7 +40,7 @@ class spill_file {
         transfers_{.ring = plain_vector<request>(most_in_flight + 1)},
         saves_{.ring = plain_vector<request>(most_saves + 1)} {
     file_ = ::mkstemp(path_.data());
-    if (file_ < 0) throw error("spill file " + path_ + ": cannot be created: " + std::strerror(errno));
+    if (file_ < 0) throw_error({"spill file ", path_, ": cannot be created: ", std::strerror(errno)});
     ::unlink(path_.c_str());
     bytes_t at = 0;
     for (auto b : slots) {
@@ -50,7 +50,7 @@ class spill_file {
     if (int const code = at > 0 ? ::posix_fallocate(file_, 0, at) : 0;
         code != 0) {  // a full disk is known before a step
       ::close(file_);
-      throw error("spill file " + path_ + ": no room for " + std::to_string(at) + " bytes: " + std::strerror(code));
+      throw_error({"spill file ", path_, ": no room for ", at, " bytes: ", std::strerror(code)});
     }
     worker_ = std::thread([this] { work(); });
   }
@@ -117,7 +117,7 @@ class spill_file {
     std::unique_lock lock(mutex_);
     q.awaited = std::max(q.awaited, t);
     done_.wait(lock, [&] { return q.finished >= t; });
-    if (!failure_.empty()) throw error(failure_);
+    if (!failure_.empty()) throw_error({failure_});
   }
 
   NEAP_ONCE void work() {

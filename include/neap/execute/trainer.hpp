@@ -65,9 +65,9 @@ class trainer {
              }));
     }
     if (!same)
-      throw error(context_access::place(at),
-                  "trainer: add() takes a step of the model and the states that it trains: make both steps with "
-                  "training_options{.state = &state}");
+      throw_error(context_access::place(at),
+                  {"trainer: add() takes a step of the model and the states that it trains: make both steps with "
+                   "training_options{.state = &state}"});
     runner_.add(step, p, at);
   }
 
@@ -78,13 +78,13 @@ class trainer {
     std::string known;
     for (auto const& o : last_->step.outputs) {
       if (o.name == name && !has_run_)
-        throw error(context_access::place(at),
-                    "trainer: no step has run, \"" + o.name + "\" is not known before: run a batch first");
+        throw_error(context_access::place(at),
+                    {"trainer: no step has run, \"", o.name, "\" is not known before: run a batch first"});
       if (o.name == name) return detail::borrowed(last_->value(o.value));
       known += (known.empty() ? "" : ", ") + o.name;
     }
-    throw error(context_access::place(at), "trainer: the step has no output \"" + std::string(name) + "\"" +
-                                               (known.empty() ? std::string() : "; it has " + known));
+    throw_error(context_access::place(at), {"trainer: the step has no output \"", name, "\"",
+                                            (known.empty() ? std::string() : "; it has " + known)});
   }
 
   executable<Ops, Backend> const& program() const { return *runner_.first().run; }

@@ -16,7 +16,7 @@ class dominator_tree {
   explicit dominator_tree(op_edges const& e) : parent_(e.op_count(), nothing<op_id>), spans_(e.op_count()) {
     auto const n = e.op_count();
     auto const order = kahn_order(e);
-    if (order.size() != n) throw error("dominators: the graph has a cycle");
+    if (order.size() != n) throw_error({"dominators: the graph has a cycle"});
     std::vector<std::uint32_t> position(n);
     for (std::uint32_t i = 0; i < n; ++i) position[index(order[i])] = i;
     // The nearest common dominator: climb from the later of the two until they meet; nothing is the root.

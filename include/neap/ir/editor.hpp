@@ -50,12 +50,12 @@ class graph_editor final : public op_emitter {
   /// The same with a layout; `bytes` is the storage's size where it is not that of the dense tensor.
   NEAP_ONCE value_id add_source_at(neap::role r, tensor_layout const& l, std::string_view name = {},
                                    bytes_t bytes = -1) {
-    if (!is_source(r)) throw error("graph: a source needs a source role, not " + std::string(name_of(r)));
+    if (!is_source(r)) throw_error({"graph: a source needs a source role, not ", name_of(r)});
     return add_source_value(r, new_value(nothing<op_id>, intern(l), alias_kind::fresh, -1, bytes_of(l, bytes)), name);
   }
   /// Another value on a source's storage (an imported graph may look at one buffer in several ways).
   NEAP_ONCE value_id add_source_view(value_id base, tensor_layout const& l, std::string_view name = {}) {
-    if (g_.producer(base) != nothing<op_id>) throw error("graph: the base of a source view is made by an op");
+    if (g_.producer(base) != nothing<op_id>) throw_error({"graph: the base of a source view is made by an op"});
     auto const v = new_value(nothing<op_id>, intern(l), alias_kind::view, -1, -1, g_.values_[base].storage);
     return add_source_value(g_.values_[base].role, v, name);
   }
@@ -118,7 +118,7 @@ class graph_editor final : public op_emitter {
   NEAP_ONCE op_id clone(op_id o) {
     op_record r = g_.ops_[o];
     for (auto v : g_.outputs(o))
-      if (g_.values_[v].alias == alias_kind::update) throw error("an in-place update cannot be computed again");
+      if (g_.values_[v].alias == alias_kind::update) throw_error({"an in-place update cannot be computed again"});
     op_id const copy = id_at<op_id>(g_.op_count());
     auto const first = r.first_output;
     r.first_output = static_cast<std::uint32_t>(g_.value_count());
@@ -138,7 +138,7 @@ class graph_editor final : public op_emitter {
   NEAP_ONCE void set_input(op_id o, std::size_t argument, value_id v) {
     auto& a = g_.arguments_[g_.ops_[o].first_input + argument];
     if (a == v) return;
-    if (index(v) >= g_.value_count()) throw error("graph: an op reads a value that is not in the graph");
+    if (index(v) >= g_.value_count()) throw_error({"graph: an op reads a value that is not in the graph"});
     unread(a), read(v, {o, static_cast<std::uint32_t>(argument)});
     a = v;
     touched_ops_.push_back(o);
@@ -223,14 +223,14 @@ class graph_editor final : public op_emitter {
   /// For readers of files, after the last set_origin: how many origins are taken. Throws neap::error if it is too few.
   void set_origin_count(std::uint32_t n) {
     for (auto const& r : g_.ops_)
-      if (r.origin >= n) throw error("graph: an op's origin is not below the number of origins");
+      if (r.origin >= n) throw_error({"graph: an op's origin is not below the number of origins"});
     g_.origin_count_ = n;
   }
   /// The row of a part; a new one if there is none yet. Throws neap::error for a number outside [0, count).
   NEAP_ONCE part_id part_row(op_part const& p) {
-    if (p.number < 0 || p.number >= p.count) throw error("graph: a part's number is not below how many there are");
+    if (p.number < 0 || p.number >= p.count) throw_error({"graph: a part's number is not below how many there are"});
     if (p.of != nothing<part_id> && index(p.of) >= g_.parts_.size())
-      throw error("graph: a part of a part that is not there");
+      throw_error({"graph: a part of a part that is not there"});
     auto const at = std::find(g_.parts_.begin(), g_.parts_.end(), p) - g_.parts_.begin();
     if (static_cast<std::size_t>(at) == g_.parts_.size()) g_.parts_.push_back(p);
     return id_at<part_id>(static_cast<std::size_t>(at));
@@ -304,7 +304,7 @@ class graph_editor final : public op_emitter {
     if (kind < 0) {
       for (std::size_t k = 0; k < g_.kind_count(); ++k)
         if (g_.facets_of_kind(k).name == f->name)
-          throw error(std::string(f->name) + ": another operator in the graph has this name");
+          throw_error({f->name, ": another operator in the graph has this name"});
       kind = static_cast<int>(g_.others_.size());
       g_.others_.push_back(f);
     }
@@ -312,7 +312,7 @@ class graph_editor final : public op_emitter {
   }
   void check_inputs(std::span<value_id const> inputs) const {
     for (auto v : inputs)
-      if (index(v) >= g_.value_count()) throw error("graph: an op reads a value that is not in the graph");
+      if (index(v) >= g_.value_count()) throw_error({"graph: an op reads a value that is not in the graph"});
   }
   static bytes_t bytes_of(tensor_layout const& l, bytes_t given) { return given >= 0 ? given : l.type.bytes(); }
 
@@ -363,7 +363,7 @@ class graph_editor final : public op_emitter {
   }
   /// Versions and updates are counted in 16 bits.
   static std::uint16_t next(std::uint16_t n) {
-    if (n == 0xffff) throw error("graph: more than 65535 updates of one storage");
+    if (n == 0xffff) throw_error({"graph: more than 65535 updates of one storage"});
     return static_cast<std::uint16_t>(n + 1);
   }
   void count_update(storage_id s) { g_.storages_[s].updates = next(g_.storages_[s].updates); }
@@ -384,7 +384,7 @@ class graph_editor final : public op_emitter {
 
   NEAP_ONCE op_id append(int kind, void const* attributes, std::span<value_id const> inputs,
                          std::span<output_rule const> rules) {
-    if (inputs.size() > 0x7fff || rules.size() > 0x7fff) throw error("graph: an op of more than 32767 values");
+    if (inputs.size() > 0x7fff || rules.size() > 0x7fff) throw_error({"graph: an op of more than 32767 values"});
     take_arguments(inputs);
     inputs = span_of(arguments_);
     op_record r;
@@ -396,8 +396,7 @@ class graph_editor final : public op_emitter {
     for (std::size_t j = 0; j < rules.size(); ++j)
       if (rules[j].alias != alias_kind::fresh && (rules[j].of >= static_cast<int>(inputs.size()) || rules[j].of == -1 ||
                                                   rules[j].of <= -2 - static_cast<int>(j)))
-        throw error("graph: output " + std::to_string(j) +
-                    " shares with something that is no input and no earlier output");
+        throw_error({"graph: output ", j, " shares with something that is no input and no earlier output"});
     auto const& facets = g_.facets_of_kind(r.kind);
     if (&facets == &facets_of<op::opaque>) r.attributes = intern(*static_cast<op::opaque const*>(attributes));
     else if (auto const size = facets.size) r.attributes = append_bytes(attributes, size);
@@ -467,7 +466,7 @@ class graph_editor final : public op_emitter {
   }
   NEAP_ONCE std::uint32_t intern(std::string_view text) {
     if (text.empty()) return 0;
-    if (text.find('\0') != text.npos) throw error("graph: a name with a zero character");
+    if (text.find('\0') != text.npos) throw_error({"graph: a name with a zero character"});
     auto const at = static_cast<std::uint32_t>(g_.text_.size());
     g_.text_.append(text.data(), text.size());
     g_.text_.push_back('\0');
@@ -502,9 +501,9 @@ class graph_editor final : public op_emitter {
     for (auto o : g_.ops())
       if (!is_removed(o))
         for (auto v : g_.inputs(o))
-          if (is_removed(v)) throw error("graph: a removed op's output is still read");
+          if (is_removed(v)) throw_error({"graph: a removed op's output is still read"});
     for (auto v : g_.kept_)
-      if (is_removed(v)) throw error("graph: a removed op's output is kept");
+      if (is_removed(v)) throw_error({"graph: a removed op's output is kept"});
 
     plain_vector<std::uint32_t> new_op(g_.op_count(), no_id), new_value(g_.value_count(), no_id),
         new_storage(g_.storage_count(), no_id);
@@ -582,10 +581,10 @@ class graph_editor final : public op_emitter {
       chain.clear();
       while (!done[index(at)] && g_.values_[at].alias != alias_kind::fresh && g_.producer(at) != nothing<op_id>) {
         chain.push_back(at);
-        if (chain.size() > g_.value_count()) throw error("graph: views form a cycle");
+        if (chain.size() > g_.value_count()) throw_error({"graph: views form a cycle"});
         auto const& r = g_.values_[at];
         at = r.of >= 0 ? g_.inputs(r.producer)[static_cast<std::size_t>(r.of)] : g_.output(r.producer, -2 - r.of);
-        if (index(at) >= g_.value_count()) throw error("graph: an op reads a value that is not in the graph");
+        if (index(at) >= g_.value_count()) throw_error({"graph: an op reads a value that is not in the graph"});
       }
       done[index(at)] = 1;
       for (auto base = at; !chain.empty(); chain.pop_back()) {

@@ -129,7 +129,7 @@ class foreign_reader {
     value_id token = nothing<value_id>;
   };
 
-  [[noreturn]] static void refuse(std::string const& what) { throw error("foreign graph: " + what); }
+  [[noreturn]] static void refuse(std::string const& what) { throw_error({"foreign graph: ", what}); }
   static std::string say(op_id o) { return "op " + std::to_string(index(o)); }
   static std::string say(value_id v) { return "value " + std::to_string(index(v)); }
   static std::string say(storage_id s) { return "storage " + std::to_string(index(s)); }

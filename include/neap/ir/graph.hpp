@@ -363,7 +363,7 @@ class basic_graph : public op_graph {
   basic_graph() : op_graph(table_of<Ops>()) {}
   /// Takes the tables of a graph over the same set, as an editor gives them back.
   explicit basic_graph(op_graph&& g) : op_graph(std::move(g)) {
-    if (facet_table().data() != table_of<Ops>().data()) throw error("graph: the operator set is another one");
+    if (facet_table().data() != table_of<Ops>().data()) throw_error({"graph: the operator set is another one"});
   }
 };
 

@@ -182,47 +182,6 @@ struct output_rule {
   bytes_t bytes = -1;  // of a fresh storage on the device; negative: as many as the layout needs
 };
 
-namespace detail {
-/// A part of an error's text, borrowed until the end of the call that it is an argument of.
-class text_part {
- public:
-  text_part() : integer_(0) {}
-  text_part(std::string_view x) : text_(x.data()), size_(static_cast<std::uint32_t>(x.size())), kind_(kind::text) {}
-  text_part(char const* x) : text_part(std::string_view(x)) {}
-  text_part(std::string const& x) : text_part(std::string_view(x)) {}
-  text_part(dtype x) : text_part(name_of(x)) {}
-  text_part(extents const& x) : dims_(&x), kind_(kind::dims) {}
-  text_part(tensor_type const& x) : type_(&x), kind_(kind::type) {}
-  text_part(double x) : real_(x), kind_(kind::real) {}
-  template <std::integral T>
-  text_part(T x) : integer_(static_cast<std::int64_t>(x)),
-                   kind_(kind::integer) {}
-
-  void append_to(std::string& s) const {
-    switch (kind_) {
-      case kind::none: break;
-      case kind::text: s.append(text_, size_); break;
-      case kind::dims: s += to_string(*dims_); break;
-      case kind::type: s += to_string(*type_); break;
-      case kind::integer: s += std::to_string(integer_); break;
-      case kind::real: s += std::to_string(real_); break;
-    }
-  }
-
- private:
-  enum class kind : std::uint8_t { none, text, dims, type, integer, real };
-  union {
-    char const* text_;
-    extents const* dims_;
-    tensor_type const* type_;
-    std::int64_t integer_;
-    double real_;
-  };
-  std::uint32_t size_ = 0;
-  kind kind_ = kind::none;
-};
-}  // namespace detail
-
 /// Where a shape rule reads its inputs and says its outputs.
 class shape_context {
  public:
@@ -298,10 +257,7 @@ class shape_context {
     fail({"needs input ", i, ", was given ", arity(), arity() == 1 ? " input" : " inputs"});
   }
   [[noreturn]] NEAP_ONCE void fail(std::initializer_list<part> parts) const {
-    std::string text(op_);
-    text += ": ";
-    for (part const& p : parts) p.append_to(text);
-    throw error(text);
+    throw_error({op_, ": ", detail::text_of(parts)});
   }
 
   std::string_view op_;
@@ -355,7 +311,7 @@ class dim_context {
  private:
   static tensor_layout const& at(std::span<tensor_layout const> all, int i, char const* what) {
     if (i < 0 || static_cast<std::size_t>(i) >= all.size())
-      throw error(std::string("its relate() asks for ") + what + std::to_string(i) + ", which it has not");
+      throw_error({"its relate() asks for ", what, i, ", which it has not"});
     return all[static_cast<std::size_t>(i)];
   }
   void add(int i, int a, int o, int b, combine how) {
@@ -462,7 +418,7 @@ class gradient_context {
  private:
   static std::size_t checked(int i, std::size_t count, char const* what) {
     if (i < 0 || static_cast<std::size_t>(i) >= count)
-      throw error(std::string("its gradient rule speaks of ") + what + std::to_string(i) + ", which it has not");
+      throw_error({"its gradient rule speaks of ", what, i, ", which it has not"});
     return static_cast<std::size_t>(i);
   }
   std::vector<value_id> add(operator_view op, std::initializer_list<value_id> in) {
@@ -523,9 +479,9 @@ struct operator_facets {
 NEAP_ONCE std::vector<value_id> gradient_context::add(operator_view op, std::span<value_id const> in) {
   for (auto v : in)
     if (v == nothing<value_id>)
-      throw error(
-          "its gradient rule gives " + std::string(op.facets->name) +
-          " a value that is not there: grad(j) is nothing<value_id> where the loss does not depend on output j");
+      throw_error(
+          {"its gradient rule gives ", op.facets->name,
+           " a value that is not there: grad(j) is nothing<value_id> where the loss does not depend on output j"});
   return to_.emit(op, in);
 }
 

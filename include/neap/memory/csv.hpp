@@ -166,9 +166,7 @@ inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
 /// line, or blanks around them.
 inline std::string write_minimalloc_csv(allocation_file const& file, memory_plan const* plan = nullptr) {
   bool aligned = false, gapped = false, fixed = false;
-  auto const refuse = [](std::size_t i, char const* why) {
-    throw error("csv: record " + std::to_string(i) + " " + why);
-  };
+  auto const refuse = [](std::size_t i, char const* why) { throw_error({"csv: record ", i, " ", why}); };
   for (std::size_t i = 0; i < file.records.size(); ++i) {
     auto const& r = file.records[i];
     if (r.group != -1 || r.pool != -1) refuse(i, "is of a group or a pool, for which the form has no column");

@@ -71,9 +71,9 @@ placed_steps make_plan(G const& g, schedule const& order, simulation const& s, m
   auto const l = lifetimes(facts, order, s);
   memory_problem const problem(l.records);
   memory_plan const placed = planner(problem);
-  if (!has_offsets(placed)) throw error("plan: the memory planner found no place: " + placed.why.message());
+  if (!has_offsets(placed)) throw_error({"plan: the memory planner found no place: ", placed.why.message()});
   if (auto const right = verify(problem, placed); !right)
-    throw error("plan: the memory planner's answer is wrong: " + right.message());
+    throw_error({"plan: the memory planner's answer is wrong: ", right.message()});
 
   out.options = options;
   out.resident_bytes = facts.resident_bytes();

@@ -76,7 +76,7 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
           scratch = context.workspace(bytes);
       auto const r = span_of(refs);
       auto const kernel = host_kernel(*op.facets);
-      if (!kernel) throw error(std::string(op.facets->name) + ": the host has no kernel for it");
+      if (!kernel) throw_error({op.facets->name, ": the host has no kernel for it"});
       kernel(context.backend(), op.bytes, {r.first(in.size()), r.subspan(in.size()), scratch});
     });
     for (std::size_t j = 0; j < rules.size(); ++j)
@@ -106,8 +106,7 @@ inline std::vector<tensor> apply_view(operator_view op, std::span<tensor const> 
   if (auto* t = tracer::active()) {
     // Where graphs begin without a table they cannot see it themselves.
     if (kernels_by_operator && op.facets->standard_row < 0 && is_standard_name(op.facets->name))
-      throw error(context_access::place(at),
-                  std::string(op.facets->name) + ": another operator in the graph has this name");
+      throw_error(context_access::place(at), {op.facets->name, ": another operator in the graph has this name"});
     return t->emit(op, in, at);
   }
   return run_eagerly(op, in, at);

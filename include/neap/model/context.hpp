@@ -214,7 +214,7 @@ template <class F>
 void with_place(std::source_location at, F&& f) {
   try {
     f();
-  } catch (error const& e) { throw error(context_access::place(at), e.what()); }
+  } catch (error const& e) { throw_error(context_access::place(at), {e.what()}); }
 }
 }  // namespace detail
 

@@ -45,7 +45,7 @@ class owned_tensor : public tensor {
   static owned_tensor holding(tensor const& t, std::source_location at = std::source_location::current()) {
     owned_tensor p(t.shape(at), {}, t.element(at), at);
     auto const from = t.ref(at);
-    if (!from.is_dense()) throw error(context_access::place(at), "a weight is made from a dense tensor");
+    if (!from.is_dense()) throw_error(context_access::place(at), {"a weight is made from a dense tensor"});
     std::memcpy(p.storage()->data(), from.data, static_cast<std::size_t>(t.type().bytes()));
     return p;
   }

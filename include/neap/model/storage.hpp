@@ -38,7 +38,7 @@ class tensor_storage {
   NEAP_ONCE static bytes_t bytes_of(tensor_type const& t) {
     try {
       return t.bytes();
-    } catch (error const& e) { throw error("no tensor can be " + to_string(t) + ": its " + e.what()); }
+    } catch (error const& e) { throw_error({"no tensor can be ", t, ": its ", e.what()}); }
   }
 
   /// The first byte; allocates and fills at the first call. Throws neap::error if there is no memory.
@@ -92,9 +92,7 @@ class tensor_storage {
   NEAP_ONCE void allocate(initialiser const& first) {
     try {
       owned_ = byte_block(static_cast<std::size_t>(bytes_ > 0 ? bytes_ : 1), 64);
-    } catch (std::bad_alloc const&) {
-      throw error("no memory for a tensor of " + std::to_string(bytes_) + " bytes, " + to_string(type_));
-    }
+    } catch (std::bad_alloc const&) { throw_error({"no memory for a tensor of ", bytes_, " bytes, ", type_}); }
     data_ = owned_.data();
     write_initial(data_, type_.element, type_.count(), first);
   }

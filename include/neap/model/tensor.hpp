@@ -218,21 +218,21 @@ NEAP_ONCE tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout cons
 }
 
 [[noreturn]] inline void no_tensor(std::source_location at) {
-  throw error(context_access::place(at), "this tensor is empty: it was never given a value");
+  throw_error(context_access::place(at), {"this tensor is empty: it was never given a value"});
 }
 
 [[noreturn]] inline void no_trace(std::source_location at) {
-  throw error(
+  throw_error(
       context_access::place(at),
-      "this tensor belongs to a trace that has ended, and has no data: make it an output of the loss, or of the "
-      "traced function");
+      {"this tensor belongs to a trace that has ended, and has no data: make it an output of the loss, or of the "
+       "traced function"});
 }
 
 /// A storage for a dense tensor, with the place of whoever asks for one that cannot be.
 NEAP_ONCE std::shared_ptr<tensor_storage> make_storage(tensor_type const& t, initialiser const& first, role r,
                                                        std::source_location at) {
   for (auto x : t.dims)
-    if (x < 0) throw error(context_access::place(at), "a tensor cannot have the shape " + to_string(t.dims));
+    if (x < 0) throw_error(context_access::place(at), {"a tensor cannot have the shape ", t.dims});
   std::shared_ptr<tensor_storage> s;
   with_place(at, [&] { s = std::make_shared<tensor_storage>(t, first, r); });
   return s;
@@ -245,8 +245,8 @@ tensor make_copy(std::vector<T> const& elements, shape const& s, std::source_loc
   std::int64_t needed = 0;
   with_place(at, [&] { needed = tensor_storage::bytes_of({dtype_of<T>, s}) / size_of(dtype_of<T>); });
   if (static_cast<std::int64_t>(elements.size()) != needed)
-    throw error(context_access::place(at), "a tensor of shape " + to_string(s) + " needs " + std::to_string(needed) +
-                                               " elements, was given " + std::to_string(elements.size()));
+    throw_error(context_access::place(at),
+                {"a tensor of shape ", s, " needs ", needed, " elements, was given ", elements.size()});
   // What is made from data inside a trace does not change from step to step: a constant of the program.
   auto const r = context_access::trace() ? role::constant : role::activation;
   tensor_type const t{dtype_of<T>, s};
@@ -266,16 +266,13 @@ inline tensor borrowed(tensor_ref const& r) {
 /// An axis, which may count from the end, as 0 ... rank - 1.
 NEAP_ONCE int axis_of(tensor const& x, std::int64_t axis, char const* who, std::source_location at) {
   int const rank = x.rank(at);
-  if (axis < -rank || axis >= rank)
-    throw error(context_access::place(at),
-                std::string(who) + ": no axis " + std::to_string(axis) + " in " + to_string(x.type()));
+  if (axis < -rank || axis >= rank) throw_error(context_access::place(at), {who, ": no axis ", axis, " in ", x.type()});
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
 /// Refuses tensors of another rank; `what` says who takes what.
 inline void require_rank(tensor const& x, int rank, char const* what, std::source_location at) {
-  if (x.rank(at) != rank)
-    throw error(context_access::place(at), std::string(what) + ", was given " + to_string(x.type()));
+  if (x.rank(at) != rank) throw_error(context_access::place(at), {what, ", was given ", x.type()});
 }
 
 /// One element of any type as a T.
@@ -327,10 +324,10 @@ NEAP_ONCE tensor_ref tensor::ref(std::source_location at) const {
   if (!node_) detail::no_tensor(at);
   if (!storage() && node_->trace->has_ended) detail::no_trace(at);
   if (!storage())
-    throw error(
+    throw_error(
         context_access::place(at),
-        "this tensor has no data: it stands for a value of a traced program. What depends on data needs capture, "
-        "which is not available yet");
+        {"this tensor has no data: it stands for a value of a traced program. What depends on data needs capture, "
+         "which is not available yet"});
   detail::require_steady(*this, at);
   std::byte* first = nullptr;
   detail::with_place(at, [&] { first = storage()->data(); });
@@ -342,12 +339,11 @@ T* tensor::data(std::source_location at) const {
   detail::computes<T>();
   auto const r = ref(at);
   if (r.element != dtype_of<std::remove_const_t<T>>)
-    throw error(context_access::place(at), "data: the tensor is " + to_string(type()) + ", its elements are asked as " +
-                                               std::string(name_of(dtype_of<std::remove_const_t<T>>)));
+    throw_error(context_access::place(at), {"data: the tensor is ", type(), ", its elements are asked as ",
+                                            name_of(dtype_of<std::remove_const_t<T>>)});
   if (!layout().is_dense())
-    throw error(context_access::place(at),
-                "data: the tensor is a view whose elements are not in row-major order; "
-                "neap::contiguous makes a dense one");
+    throw_error(context_access::place(at), {"data: the tensor is a view whose elements are not in row-major order; "
+                                            "neap::contiguous makes a dense one"});
   return static_cast<T*>(r.data);
 }
 
@@ -356,7 +352,7 @@ T tensor::item(std::source_location at) const {
   detail::computes<T>();
   auto const r = ref(at);
   if (count() != 1)
-    throw error(context_access::place(at), "item: a tensor of one element is needed, this is " + to_string(type()));
+    throw_error(context_access::place(at), {"item: a tensor of one element is needed, this is ", type()});
   return detail::element_as<T>(r.data, r.element, 0);
 }
 

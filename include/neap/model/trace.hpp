@@ -64,9 +64,9 @@ NEAP_ONCE void require_order(op_graph const& g) {
       for (auto v : g.inputs(reader))
         for (auto u : g.outputs(update))
           if (g.storage(v) == g.storage(u) && g.record(v).version < g.record(u).version)
-            throw error(context_access::place({}),
-                        "grad: a tensor that the gradient needs for " + std::string(g.facets(reader).name) + ", " +
-                            to_string(g.type(v)) + ", was changed in place after it was used: change a copy");
+            throw_error(context_access::place({}),
+                        {"grad: a tensor that the gradient needs for ", g.facets(reader).name, ", ", g.type(v),
+                         ", was changed in place after it was used: change a copy"});
     }
 }
 }  // namespace detail
@@ -78,7 +78,7 @@ class tracer {
       : edit_(ops),
         context_(eager_context::current()),
         token_(std::make_shared<detail::trace_token>()) {
-    if (context_.trace_) throw error(context_access::place(at), "a trace is active on this thread already");
+    if (context_.trace_) throw_error(context_access::place(at), {"a trace is active on this thread already"});
     context_.trace_ = this;
   }
   tracer(tracer const&) = delete;
@@ -252,12 +252,11 @@ class tracer {
     token_->has_ended = true;
   }
   [[noreturn]] NEAP_ONCE void of_another_trace(tensor const& t, std::source_location at) const {
-    throw error(
-        context_access::place(at),
-        "this tensor, " + to_string(t.type()) +
-            ", was made by an earlier trace: what one planned step makes is not there in the next. Keep it in a "
-            "neap::buffer, which neap::assign writes, or make it an output of the loss and a part of the next "
-            "batch");
+    throw_error(context_access::place(at),
+                {"this tensor, ", t.type(),
+                 ", was made by an earlier trace: what one planned step makes is not there in the next. Keep it in a "
+                 "neap::buffer, which neap::assign writes, or make it an output of the loss and a part of the next "
+                 "batch"});
   }
 
   NEAP_ONCE value_id add_source(tensor const& t, std::source_location at) {
@@ -267,16 +266,14 @@ class tracer {
         s.role() == role::activation && first.how == initialiser::kind::constant && s.is_as_made())
       return edit_.add(op::fill{s.type().dims, s.type().element, first.a}, {}).front();
     if (s.is_copied_in_trace())
-      throw error(context_access::place(at),
-                  "the traced program reads a copy of a " + std::string(name_of(s.role())) + ", " +
-                      to_string(t.type()) +
-                      ", which it has made and which would be the same in every step: use it, or the module that has "
-                      "it, by reference (auto const&)");
+      throw_error(context_access::place(at),
+                  {"the traced program reads a copy of a ", name_of(s.role()), ", ", t.type(),
+                   ", which it has made and which would be the same in every step: use it, or the module that has "
+                   "it, by reference (auto const&)"});
     if (!is_source(s.role())) {
-      throw error(context_access::place(at),
-                  "the traced program reads a tensor that is neither an argument nor a part of the model, " +
-                      to_string(t.type()) +
-                      ": pass it in, make it a neap::parameter or neap::buffer, or wrap it in neap::constant");
+      throw_error(context_access::place(at),
+                  {"the traced program reads a tensor that is neither an argument nor a part of the model, ", t.type(),
+                   ": pass it in, make it a neap::parameter or neap::buffer, or wrap it in neap::constant"});
     }
     auto const known = std::find_if(names_.begin(), names_.end(), [&](auto const& named) { return named.first == &s; });
     std::string text = known != names_.end() ? known->second
@@ -304,9 +301,9 @@ inline tensor leaf_in_trace(tensor const& t, std::source_location at) { return t
 inline void require_steady(tensor const& t, std::source_location at) {
   auto const* trace = tracer::active();
   if (trace && trace->may_change(t))
-    throw error(context_access::place(at), "the data of this tensor, " + to_string(t.type()) +
-                                               ", may be others in each step of the traced program. What depends on "
-                                               "data needs capture, which is not available yet");
+    throw_error(context_access::place(at), {"the data of this tensor, ", t.type(),
+                                            ", may be others in each step of the traced program. What depends on "
+                                            "data needs capture, which is not available yet"});
 }
 }  // namespace detail
 

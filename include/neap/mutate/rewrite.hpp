@@ -387,7 +387,7 @@ class rule_builder {
       field_values in(edit_.graph(), given);
       // What is too large to be checked is left unchecked: it is the caller's own rule, and the verifier judges plans.
       if (compare_in_field(in, edit_.graph(), old_[k], in, edit_.graph(), new_[k]) == field_answer::different)
-        throw error("rewrite \"" + std::string(what_.name) + "\" changes what is computed");
+        throw_error({"rewrite \"", what_.name, "\" changes what is computed"});
     }
   }
 

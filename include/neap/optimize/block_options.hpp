@@ -79,8 +79,7 @@ std::vector<remat_answer> options_of(block_problem const& b, S const& solver, op
   std::vector<remat_answer> answers;
   if (!limits.empty()) answers = solver(b.problem, limits);
   if (answers.size() > limits.size())
-    throw error("options_of: the solver gave " + std::to_string(answers.size()) + " answers to " +
-                std::to_string(limits.size()) + " limits");
+    throw_error({"options_of: the solver gave ", answers.size(), " answers to ", limits.size(), " limits"});
   for (std::size_t k = 0; k < answers.size(); ++k)
     require_right(b.problem, limits[k], answers[k], "options_of: the solver");
   answers.push_back(std::move(all)), answers.push_back(std::move(none));

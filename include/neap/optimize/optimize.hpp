@@ -114,14 +114,14 @@ optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cos
   detail::check_leaf<Moves, G>();
   static_assert(detail::check_cost_model<Cost, G>());
   auto const check = [&](schedule const& s) {
-    if (auto const valid = check_order(program, s); !valid) throw error("optimize: " + valid.message());
+    if (auto const valid = check_order(program, s); !valid) throw_error({"optimize: ", valid.message()});
   };
   check(original);
   for (auto const& s : seeds) check(s);
   for (auto o : original.order)
     if (seconds_t const t = cost(program, o); !(t >= 0 && t < std::numeric_limits<seconds_t>::infinity()))
-      throw error("optimize: the cost model gives " + std::to_string(t) + " seconds for op " +
-                  std::to_string(index(o)) + ": a time is finite and not negative");
+      throw_error(
+          {"optimize: the cost model gives ", t, " seconds for op ", index(o), ": a time is finite and not negative"});
   return detail::search_best_first(program, any_mutator<G>(moves), cost, scheduler, options, original, seeds);
 }
 
@@ -145,7 +145,7 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
   if constexpr (!std::same_as<Scheduler, as_mutated>) {
     seeds.push_back(scheduler(program));
     if (auto const valid = check_order(program, seeds.back()); !valid)
-      throw error("optimize: the scheduler's order is wrong: " + valid.message());
+      throw_error({"optimize: the scheduler's order is wrong: ", valid.message()});
   }
   return optimize_from(program, moves, cost, original, seeds, options, scheduler);
 }

@@ -44,7 +44,7 @@ class search_rounds {
 
     std::vector<node_ptr> chosen, kept;
     auto const take = [&](std::uint32_t k, std::vector<node_ptr>& to) {
-      if (k >= queue.size()) throw error("optimize: the strategy names a candidate that is not in its list");
+      if (k >= queue.size()) throw_error({"optimize: the strategy names a candidate that is not in its list"});
       if (queue[k]) to.push_back(std::move(queue[k]));  // named once before otherwise
     };
     for (auto k : next.expand) take(k, chosen);

@@ -304,8 +304,8 @@ class search_state {
   }
   [[noreturn]] static void refuse_order(G const& g, schedule const& order, std::string const& mutation) {
     auto const why = check_order(g, order).message();
-    if (reorders) throw error("optimize: the scheduler's order is wrong after \"" + mutation + "\": " + why);
-    throw error("optimize: the mutation \"" + mutation + "\" gives a wrong order: " + why);
+    if (reorders) throw_error({"optimize: the scheduler's order is wrong after \"", mutation, "\": ", why});
+    throw_error({"optimize: the mutation \"", mutation, "\" gives a wrong order: ", why});
   }
 
   worker_team team_;

@@ -44,7 +44,7 @@ struct memory_options {
 /// Throws neap::error if the alignment is none: below 1 byte, or above 2^30.
 constexpr void check_options(memory_options o) {
   if (o.alignment < 1 || o.alignment > bytes_t{1} << 30)
-    throw error("memory_options: the alignment must be from 1 to 2^30 bytes, not " + std::to_string(o.alignment));
+    throw_error({"memory_options: the alignment must be from 1 to 2^30 bytes, not ", o.alignment});
 }
 
 struct simulation {

@@ -17,8 +17,8 @@ namespace neap::inline v0 {
 struct exhaustive_order {
   schedule operator()(flow_facts const& facts) const {
     auto const n = facts.op_count();
-    if (n > 20) throw error("schedule: exhaustive search takes at most 20 ops, was given " + std::to_string(n));
-    if (facts.has_transfers()) throw error("schedule: exhaustive search knows no transfers");
+    if (n > 20) throw_error({"schedule: exhaustive search takes at most 20 ops, was given ", n});
+    if (facts.has_transfers()) throw_error({"schedule: exhaustive search knows no transfers"});
     std::vector<std::uint32_t> needs(n), touchers(facts.storage_count());
     for (auto o : id_range<op_id>(n)) {
       for (auto b : facts.after(o)) needs[index(o)] |= 1u << index(b);

@@ -56,7 +56,7 @@ inline csr<op_id, op_id> successors(flow_facts const& facts) {
   return next;
 }
 
-[[noreturn]] inline void refuse_cycle() { throw error("schedule: the graph's constraints form a cycle"); }
+[[noreturn]] inline void refuse_cycle() { throw_error({"schedule: the graph's constraints form a cycle"}); }
 
 }  // namespace detail
 

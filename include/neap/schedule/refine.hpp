@@ -24,7 +24,7 @@ struct refine {
   bool sink = true, stores = true, loads = true;
 
   NEAP_ONCE schedule operator()(flow_facts const& facts, const schedule& s) const {
-    if (auto const ok = check_order(facts, s); !ok) throw error(ok.message());
+    if (auto const ok = check_order(facts, s); !ok) throw_error({ok.message()});
     simulator sim;
     auto best = s;
     auto at = sim.judge(facts, s);

@@ -245,7 +245,7 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
         sourced[s] = 1;
       }
   auto const edges = flow::edge_count(g);
-  if (edges > no_id || op_count_ >= 1u << 30) throw error("simulate: more than 2^30 ops or 2^32 edges");
+  if (edges > no_id || op_count_ >= 1u << 30) throw_error({"simulate: more than 2^30 ops or 2^32 edges"});
   if (edges > touches_.size()) touches_.resize_for_overwrite(edges), after_.resize_for_overwrite(edges);
   ops_.resize(op_count_ + 1), after_begin_.resize(op_count_ + 1);
   workspace_.clear(), takeovers_.clear();

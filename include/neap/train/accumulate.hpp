@@ -33,11 +33,11 @@ namespace detail {
 /// Refuses a loss with a way to a weight that is none of `weights`: it would never learn.
 NEAP_ONCE void require_no_others(tensor const& loss, std::vector<tensor> const& weights) {
   auto const refuse = [](tensor_type const& t) {
-    throw error(context_access::place({}),
-                "training_step: the program reads a weight " + to_string(t) +
-                    " that is no part of the model and would never learn: tell it in neap_fields, and use modules by "
-                    "reference (a copy has weights of its own); if that is meant, detach it, or say "
-                    "training_options{.other_weights = true}");
+    throw_error(context_access::place({}),
+                {"training_step: the program reads a weight ", t,
+                 " that is no part of the model and would never learn: tell it in neap_fields, and use modules by "
+                 "reference (a copy has weights of its own); if that is meant, detach it, or say "
+                 "training_options{.other_weights = true}"});
   };
   auto const is_known = [&](tensor_storage const* s) {
     for (auto const& w : weights)
@@ -76,7 +76,8 @@ NEAP_ONCE void require_no_others(tensor const& loss, std::vector<tensor> const& 
 NEAP_ONCE loss_and_gradients differentiated(loss_result made, std::vector<tensor> const& weights,
                                             gradient_options const& o) {
   if (made.loss.is_empty())
-    throw error(context_access::place({}), "training_step: the loss gave an empty tensor: it was never given a value");
+    throw_error(context_access::place({}),
+                {"training_step: the loss gave an empty tensor: it was never given a value"});
   if (o.parts != 1) made.loss = made.loss * (1 / static_cast<double>(o.parts));
   tensor l = made.loss;
   bool const scales = o.scale && o.scale->scales_loss();
@@ -102,9 +103,8 @@ NEAP_ONCE tensor part_of(tensor const& x, std::string const& path, std::int64_t 
                          std::source_location at) {
   if (x.rank() == 0) return x;
   if (x.size(0) % parts != 0)
-    throw error(context_access::place(at), "the sample's tensor " + (path.empty() ? "" : path + " ") +
-                                               to_string(x.type()) + " does not divide into " + std::to_string(parts) +
-                                               " parts along axis 0");
+    throw_error(context_access::place(at), {"the sample's tensor ", (path.empty() ? "" : path + " "), x.type(),
+                                            " does not divide into ", parts, " parts along axis 0"});
   auto const n = x.size(0) / parts;
   return slice(x, 0, i * n, (i + 1) * n);
 }

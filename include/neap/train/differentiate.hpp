@@ -40,7 +40,7 @@ NEAP_ONCE std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
     for (auto v : edit.graph().inputs(o)) {
       auto const p = edit.graph().producer(v);
       if (p != nothing<op_id> && index(p) >= i)
-        throw error("differentiate: the ops are not numbered in an order in which they can run");
+        throw_error({"differentiate: the ops are not numbered in an order in which they can run"});
       any |= needed[index(v)];
     }
     if (any)
@@ -53,7 +53,7 @@ NEAP_ONCE std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
   plain_vector<value_id> gradient(values, nothing<value_id>);
   auto const type_of = [&](value_id v) { return edit.graph().type(v); };
   if (!is_floating(type_of(loss).element))
-    throw error("differentiate: the loss is " + to_string(type_of(loss)) + ", not a floating tensor");
+    throw_error({"differentiate: the loss is ", type_of(loss), ", not a floating tensor"});
   auto const filled = [&](value_id like, double x) {
     auto const t = type_of(like);
     op::fill f;
@@ -83,23 +83,22 @@ NEAP_ONCE std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
     std::string const who = std::string(facets.name) + " #" + std::to_string(i);
     for (auto v : out)
       if (edit.graph().record(v).alias == alias_kind::update)
-        throw error("differentiate: " + who + " updates in place, which has no gradient");
-    if (!facets.gradient) throw error("differentiate: " + who + " has no gradient");
+        throw_error({"differentiate: ", who, " updates in place, which has no gradient"});
+    if (!facets.gradient) throw_error({"differentiate: ", who, " has no gradient"});
     // Attributes may move while ops are added: the rule reads a copy.
     plain_vector<std::max_align_t> attributes(facets.size / sizeof(std::max_align_t) + 1);
     if (facets.size) std::memcpy(attributes.data(), edit.graph().attributes(o), facets.size);
     gradient_context c(edit, span_of(in), span_of(out), span_of(out_gradient), span_of(flags));
     try {
       facets.gradient(attributes.data(), c);
-    } catch (error const& e) { throw error("differentiate: " + who + ": " + e.what()); }
+    } catch (error const& e) { throw_error({"differentiate: ", who, ": ", e.what()}); }
     if (int const j = c.unused_gradient(); j >= 0)
-      throw error("differentiate: " + who + ": its output " + std::to_string(j) + " has no gradient");
+      throw_error({"differentiate: ", who, ": its output ", j, " has no gradient"});
     for (std::size_t k = 0; k < in.size(); ++k) {
       value_id const g = c.gradients()[k];
       if (g == nothing<value_id> || !flags[k]) continue;
       if (!(type_of(g) == type_of(in[k])))
-        throw error("differentiate: " + who + " gives a gradient " + to_string(type_of(g)) + " for an input " +
-                    to_string(type_of(in[k])));
+        throw_error({"differentiate: ", who, " gives a gradient ", type_of(g), " for an input ", type_of(in[k])});
       auto& sum = gradient[index(in[k])];
       sum = sum == nothing<value_id> ? g : edit.add(op::add{}, {sum, g})[0];
     }
@@ -107,7 +106,7 @@ NEAP_ONCE std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
 
   for (auto const& [meant, read] : outdated)
     if (needed[index(meant)] && gradient[index(read)] != nothing<value_id>)
-      throw error("grad: " + to_string(type_of(meant)) + " was changed in place after an earlier use");
+      throw_error({"grad: ", type_of(meant), " was changed in place after an earlier use"});
   std::vector<value_id> result;
   for (auto v : wanted)
     result.push_back(zeros && gradient[index(v)] == nothing<value_id> ? filled(v, 0) : gradient[index(v)]);

@@ -48,11 +48,11 @@ class update_fuser {
         chosen_(chosen),
         gone_(g.op_count()),
         pulled_(g.op_count()) {
-    if (!g.parts().empty()) throw error("fuse_updates: the graph has parts");
+    if (!g.parts().empty()) throw_error({"fuse_updates: the graph has parts"});
     for (auto o : g.ops())
       for (auto v : g.inputs(o))
         if (auto const p = g.producer(v); p != nothing<op_id> && p > o)
-          throw error("fuse_updates: op " + std::to_string(index(o)) + " reads what a later one makes");
+          throw_error({"fuse_updates: op ", index(o), " reads what a later one makes"});
   }
 
   /// The product that makes the gradient of update o, if it is to be fused; and in how many parts.

@@ -95,9 +95,9 @@ class recorded_graph {
  private:
   static void require_history(tensor const& t, std::source_location at) {
     if (!t.node()->facets && t.node()->of_gradient)
-      throw error(context_access::place(at),
-                  "grad: the loss depends on a gradient, " + to_string(t.type()) +
-                      ", through which no other one goes where ops run at once: trace the step, or detach() it");
+      throw_error(context_access::place(at),
+                  {"grad: the loss depends on a gradient, ", t.type(),
+                   ", through which no other one goes where ops run at once: trace the step, or detach() it"});
   }
   void place(value_id v, tensor_value const& x, bool counts) {
     if (memory_.size() <= index(v)) memory_.resize(index(v) + 1);
@@ -112,9 +112,8 @@ class recorded_graph {
     // on the way is differentiate's to refuse.)
     if (t.wants_gradient() && edit_.graph().record(v).alias != alias_kind::update &&
         meet(m.storage.get(), version) != version)
-      throw error(context_access::place(at), "grad: a tensor that " + std::string(who) + " reads, " +
-                                                 to_string(t.type()) +
-                                                 ", was changed in place after an earlier use: change a copy");
+      throw_error(context_access::place(at), {"grad: a tensor that ", who, " reads, ", t.type(),
+                                              ", was changed in place after an earlier use: change a copy"});
   }
   /// The version of a storage that was met first.
   std::uint32_t meet(void const* storage, std::uint32_t version) {
@@ -175,9 +174,8 @@ NEAP_ONCE std::vector<tensor> run_recorded(op_graph const& g, std::size_t first,
     for (auto v : g.inputs(id))
       if (index(v) < recorded.value_count() && recorded.of(v).counts &&
           recorded.of(v).storage->version() != recorded.of(v).version)
-        throw error(context_access::place(at), "grad: a tensor that the gradient needs for " +
-                                                   std::string(g.facets(id).name) + ", " + to_string(g.type(v)) +
-                                                   ", was changed in place after it was used: change a copy");
+        throw_error(context_access::place(at), {"grad: a tensor that the gradient needs for ", g.facets(id).name, ", ",
+                                                g.type(v), ", was changed in place after it was used: change a copy"});
     if (computes) {
       for (auto v : g.inputs(id)) {
         refs.push_back(tensor_ref::place(storage_of(v)->data(), g.layout(v)));
@@ -195,7 +193,7 @@ NEAP_ONCE std::vector<tensor> run_recorded(op_graph const& g, std::size_t first,
           scratch = context.workspace(bytes);
       auto const r = span_of(refs);
       auto const kernel = host_kernel(g.facets(id));
-      if (!kernel) throw error(std::string(g.facets(id).name) + ": the backend has no kernel for it");
+      if (!kernel) throw_error({g.facets(id).name, ": the backend has no kernel for it"});
       with_place(at, [&] { kernel(backend, g.attributes(id), {r.first(arity), r.subspan(arity), scratch}); });
     }
     for (auto v : g.inputs(id))
@@ -231,8 +229,8 @@ NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
                                         std::source_location at) {
   if (loss.is_empty()) detail::no_tensor(at);
   if (loss.count() != 1)
-    throw error(context_access::place(at),
-                "grad: the loss must be one number, this is " + to_string(loss.type()) + ": take its mean() or sum()");
+    throw_error(context_access::place(at),
+                {"grad: the loss must be one number, this is ", loss.type(), ": take its mean() or sum()"});
   if (auto* t = tracer::active()) {
     std::vector<value_id> wanted;
     for (auto const& x : wrt) wanted.push_back(t->value(x, at));
@@ -246,8 +244,8 @@ NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
       auto const found = differentiate(t->editor(), of, all, false, fixed, t->outdated());
       for (std::size_t i = wanted.size(); i < all.size(); ++i)
         if (found[i] != nothing<value_id>)
-          throw error("grad: " + to_string(t->editor().graph().type(all[i])) +
-                      " was changed in place after an earlier use: change a copy");
+          throw_error({"grad: ", t->editor().graph().type(all[i]),
+                       " was changed in place after an earlier use: change a copy"});
       for (std::size_t i = 0; i < wanted.size(); ++i)
         if (found[i] != nothing<value_id>) {
           out.push_back(t->wrap(found[i]));
@@ -265,8 +263,8 @@ NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
     if (x.is_empty()) detail::no_tensor(at);
     if (x.is_traced()) no_trace(at);
     if (zeros && !x.wants_gradient())
-      throw error(context_access::place(at),
-                  "grad: " + to_string(x.type()) + " was not asked to have a gradient: compute with x.with_gradient()");
+      throw_error(context_access::place(at),
+                  {"grad: ", x.type(), " was not asked to have a gradient: compute with x.with_gradient()"});
   }
   detail::recorded_graph recorded({}, loss, wrt, at);  // operators join as they come
   std::vector<value_id> sources;

@@ -49,11 +49,11 @@ class result_returner {
         from_(g.value_count(), nothing<op_id>),
         merged_(g.op_count(), no_id),
         seen_(g.op_count(), 0) {
-    if (!g.parts().empty()) throw error("hand_back: the graph has parts");
+    if (!g.parts().empty()) throw_error({"hand_back: the graph has parts"});
     for (auto o : g.ops())
       for (auto v : g.inputs(o))
         if (auto const p = g.producer(v); p != nothing<op_id> && p >= o)
-          throw error("hand_back: op " + std::to_string(index(o)) + " reads what a later one makes");
+          throw_error({"hand_back: op ", index(o), " reads what a later one makes"});
     if (auto const p = g.producer(loss); p != nothing<op_id>) forward_[p] = 1;
     for (std::size_t i = g.op_count(); i-- > 0;)
       if (auto const o = id_at<op_id>(i); forward_[o]) each_before(o, [&](op_id p) { forward_[p] = 1; });

@@ -188,9 +188,8 @@ std::vector<tensor_type> state_types(Optimizer const& o, tensor const& weight, s
   if constexpr (requires { o.state_types(weight, path); }) {
     std::vector<tensor_type> types = o.state_types(weight, path);
     if (types.size() > named)
-      throw error(context_access::place({}), "the optimizer's state_types() are " + std::to_string(types.size()) +
-                                                 " of the weight " + std::string(path) + ", its `states` names " +
-                                                 std::to_string(named));
+      throw_error(context_access::place({}), {"the optimizer's state_types() are ", types.size(), " of the weight ",
+                                              path, ", its `states` names ", named});
     return types;
   } else {
     return std::vector<tensor_type>(named, state_like(weight));

@@ -109,7 +109,7 @@ class step_numbers {
   /// Writes the numbers of the next step, by the counter of those that were taken. Throws neap::error for settings that
   /// the step has no use for.
   NEAP_ONCE void set(step_settings const& s, std::source_location at) const {
-    auto const refuse = [&](std::string const& what) { throw error(context_access::place(at), what); };
+    auto const refuse = [&](std::string const& what) { throw_error(context_access::place(at), {what}); };
     auto const step = *reinterpret_cast<std::int64_t const*>(counter_.storage()->data()) + 1;
     bool rate = !s.rate, momentum = !s.momentum, decay = !s.weight_decay;
     for (auto const& g : groups_) {
@@ -195,8 +195,8 @@ class step_numbers {
   NEAP_ONCE void require_number(parameter_group const& g, char const* what, bool changed) const {
     for (std::size_t k = 0; k < names_.size(); ++k) changed = changed && !is_named(k, what);
     if (changed)
-      throw error(context_access::place({}), "training_step: the group \"" + g.match + "\" has a " + what +
-                                                 " of its own, and the optimizer has no such number");
+      throw_error(context_access::place({}), {"training_step: the group \"", g.match, "\" has a ", what,
+                                              " of its own, and the optimizer has no such number"});
   }
   /// "rate", and "others.rate" of an optimizer that updates some weights in another way.
   bool is_named(std::size_t k, std::string_view what) const {

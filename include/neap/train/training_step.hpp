@@ -101,23 +101,22 @@ NEAP_ONCE std::vector<tensor> trainable(std::span<named_tensor const> named, tra
   std::vector<tensor> weights;
   for (auto& w : named) {
     if (!is_floating(w.tensor.element()))
-      throw error(context_access::place(at), "training_step: the weight " + w.name + " is " +
-                                                 to_string(w.tensor.type()) +
-                                                 ", which cannot be trained: make it a neap::buffer");
+      throw_error(context_access::place(at), {"training_step: the weight ", w.name, " is ", w.tensor.type(),
+                                              ", which cannot be trained: make it a neap::buffer"});
     weights.push_back(w.tensor);
     (void)numbers.of(w.name);
   }
   if (auto const g = numbers.unused_group(); !g.empty())
-    throw error(context_access::place(at),
-                "training_step: no weight of the model is in the group \"" + std::string(g) + "\"" + names_of(named));
+    throw_error(context_access::place(at),
+                {"training_step: no weight of the model is in the group \"", g, "\"", names_of(named)});
   if (options.micro_batches < 1)
-    throw error(context_access::place(at), "training_step: micro_batches must be at least 1");
+    throw_error(context_access::place(at), {"training_step: micro_batches must be at least 1"});
   if (!(options.clip_norm >= 0))
-    throw error(context_access::place(at), "training_step: clip_norm must not be negative, was given " +
-                                               std::to_string(options.clip_norm) + "; 0 does not clip");
+    throw_error(context_access::place(at),
+                {"training_step: clip_norm must not be negative, was given ", options.clip_norm, "; 0 does not clip"});
   if (!(options.loss_scale >= 0 && options.loss_scale < std::numeric_limits<double>::infinity()))
-    throw error(context_access::place(at), "training_step: the loss scale must be a finite number above 0, was given " +
-                                               std::to_string(options.loss_scale) + "; 0 does not scale");
+    throw_error(context_access::place(at), {"training_step: the loss scale must be a finite number above 0, was given ",
+                                            options.loss_scale, "; 0 does not scale"});
   return weights;
 }
 
@@ -128,8 +127,8 @@ NEAP_ONCE void require_matches(std::span<std::string const> patterns, std::span<
     bool found = false;
     for (auto const& w : named) found = found || matches(p, w.name);
     if (!found)
-      throw error(context_access::place(at), "training_step: the optimizer names weights \"" + p +
-                                                 "\", and no weight of the model is among them" + names_of(named));
+      throw_error(context_access::place(at), {"training_step: the optimizer names weights \"", p,
+                                              "\", and no weight of the model is among them", names_of(named)});
   }
 }
 
@@ -147,8 +146,8 @@ NEAP_ONCE void require_states(std::span<tensor_type const> types, tensor const& 
       what = "a state " + to_string(there[k].type()) + " of the weight " + path + ", where the optimizer keeps " +
              to_string(types[k]);
   if (!what.empty())
-    throw error(context_access::place({}), "training_step: the training has " + what +
-                                               ": they are another optimizer's; give a new training_state");
+    throw_error(context_access::place({}), {"training_step: the training has ", what,
+                                            ": they are another optimizer's; give a new training_state"});
 }
 
 /// The types of the states that the optimizer keeps of a weight. Throws neap::error if the training has others of it.
@@ -183,9 +182,9 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
     r.gradients.push_back(g);
   }
   if (r.weights.empty())
-    throw error(
+    throw_error(
         context_access::place(at),
-        "training_step: the loss depends on no weight of the model: was it detached, or made under no_gradient or evaluation?");
+        {"training_step: the loss depends on no weight of the model: was it detached, or made under no_gradient or evaluation?"});
   (void)in.now();  // steps are counted, whether somebody asks or not: schedules go on where a training was left
   return r;
 }
@@ -288,7 +287,7 @@ class recipe_of final : public step_recipe<Ops> {
   training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
                                    std::source_location at) const override {
     if (type != &sample_type<Sample>)
-      throw error(context_access::place(at), "trainer: the batch is of another C++ type than the sample");
+      throw_error(context_access::place(at), {"trainer: the batch is of another C++ type than the sample"});
     auto state = state_;                  // the same states
     mode_scope const trains(true, true);  // though somebody may evaluate around it
     auto p =

@@ -178,8 +178,8 @@ struct attention_extents {
   static attention_extents of(shape const& q, shape const& k, shape const& v, attention_options const& o) {
     if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || q[0] != k[0] || k[0] != v[0] || k[1] != v[1] ||
         k[2] != v[2] || q[3] != k[3] || k[1] < 1 || q[1] % k[1] != 0 || (k[2] < 1 && q[2] > 0))
-      throw error("attention: q, k, v must be [B,H,T,D], [B,K,S,D], [B,K,S,E] with K dividing H, are " + to_string(q) +
-                  ", " + to_string(k) + ", " + to_string(v));
+      throw_error(
+          {"attention: q, k, v must be [B,H,T,D], [B,K,S,D], [B,K,S,E] with K dividing H, are ", q, ", ", k, ", ", v});
     attention_extents e{q[0], q[1], k[1], q[2], k[2], q[3], v[3], 0, 0, o.scale};
     e.rows = std::min(most_rows, std::max<std::int64_t>(e.queries, 1));
     e.block = std::min(most_keys, std::max<std::int64_t>(e.keys, 1));
@@ -197,8 +197,8 @@ inline void check_rows(char const* what, tensor_ref const& t) {
   std::int64_t const d = t.dims[3];
   if (t.count() == 0) return;
   if ((d > 1 && t.strides[3] != 1) || (t.dims[2] > 1 && t.strides[2] < d))
-    throw error(std::string("attention: the rows of ") + what + " " + to_string(t.dims) + " with strides " +
-                to_string(t.strides) + " are not dense, copy it first");
+    throw_error(
+        {"attention: the rows of ", what, " ", t.dims, " with strides ", t.strides, " are not dense, copy it first"});
 }
 template <class T>
 T* head(tensor_ref const& t, std::int64_t b, std::int64_t h, std::int64_t row = 0) {
@@ -323,8 +323,7 @@ void attention(Backend& backend, tensor_ref const& q, tensor_ref const& k, tenso
   auto const e = detail::attention_extents::of(q.dims, k.dims, v.dims, o);
   if (y.dims != shape{e.batch, e.heads, e.queries, e.value_depth} ||
       (lse.data && lse.dims != shape{e.batch, e.heads, e.queries}))
-    throw error("attention: results " + to_string(y.dims) + " and " + to_string(lse.dims) + " do not fit q " +
-                to_string(q.dims));
+    throw_error({"attention: results ", y.dims, " and ", lse.dims, " do not fit q ", q.dims});
   detail::check_rows("q", q), detail::check_rows("k", k), detail::check_rows("v", v), detail::check_rows("y", y);
   detail::single_threaded_blas();
   if (y.element == dtype::f32) detail::run_attention<float>(backend, e, q, k, v, y, lse, o.causal, workspace);
@@ -341,7 +340,7 @@ void attention_gradient(Backend& backend, tensor_ref const& q, tensor_ref const&
   auto const e = detail::attention_extents::of(q.dims, k.dims, v.dims, o);
   if (dq.dims != q.dims || dk.dims != k.dims || dv.dims != v.dims || dy.dims != y.dims ||
       (dlse.data && dlse.dims != lse.dims))
-    throw error("attention_gradient: gradients do not have the shapes of what they belong to");
+    throw_error({"attention_gradient: gradients do not have the shapes of what they belong to"});
   detail::check_rows("q", q), detail::check_rows("k", k), detail::check_rows("v", v), detail::check_rows("y", y);
   detail::check_rows("dq", dq), detail::check_rows("dk", dk), detail::check_rows("dv", dv),
       detail::check_rows("dy", dy);

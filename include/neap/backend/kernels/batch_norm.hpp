@@ -17,7 +17,7 @@ namespace detail {
 struct channel_shape {
   std::int64_t batch = 1, channels = 1, plane = 1;
   channel_shape(tensor_ref const& x, char const* name) {
-    if (x.rank() < 2) throw error(std::string(name) + ": a tensor [N, C, ...] is needed");
+    if (x.rank() < 2) throw_error({name, ": a tensor [N, C, ...] is needed"});
     batch = x.dims[0], channels = x.dims[1];
     for (int axis = 2; axis < x.rank(); ++axis) plane *= x.dims[axis];
   }

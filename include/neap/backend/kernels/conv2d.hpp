@@ -41,9 +41,7 @@ struct conv2d_options {  // (rows, columns)
 
 /// The shape [N, O, OH, OW] of conv2d of x [N, C, H, W] with w [O, C / groups, KH, KW]; throws neap::error.
 inline shape conv2d_shape(shape const& x, shape const& w, conv2d_options const& o = {}) {
-  auto fail = [&](char const* why) {
-    throw error("conv2d: " + std::string(why) + ", " + to_string(x) + " with filter " + to_string(w));
-  };
+  auto fail = [&](char const* why) { throw_error({"conv2d: ", why, ", ", x, " with filter ", w}); };
   if (x.rank() != 4 || w.rank() != 4) fail("input and filter need four axes");
   if (o.groups < 1 || x[1] != w[1] * o.groups || w[0] % o.groups != 0) fail("channels do not fit the groups");
   shape y{x[0], w[0]};
@@ -849,9 +847,8 @@ inline taps_shape taps_backward(conv2d_extents const& e, conv2d_options const& o
 inline void check_conv2d(char const* what, tensor_ref const& x, tensor_ref const& w, tensor_ref const& y,
                          conv2d_options const& o) {
   if (conv2d_shape(x.dims, w.dims, o) != y.dims)
-    throw error(std::string(what) + ": " + to_string(y.dims) + " is not the shape of " + to_string(x.dims) +
-                " with filter " + to_string(w.dims));
-  if (x.element != w.element || x.element != y.element) throw error(std::string(what) + ": element types differ");
+    throw_error({what, ": ", y.dims, " is not the shape of ", x.dims, " with filter ", w.dims});
+  if (x.element != w.element || x.element != y.element) throw_error({what, ": element types differ"});
 }
 
 }  // namespace detail
@@ -1012,7 +1009,7 @@ void conv2d_weight_gradient(Backend& backend, tensor_ref const& x, tensor_ref co
 template <std::same_as<host_backend> Backend>
 void conv2d_bias_gradient(Backend& backend, tensor_ref const& dy, tensor_ref const& db, bool accumulate = false) {
   if (dy.rank() != 4 || db.rank() != 1 || db.dims[0] != dy.dims[1] || db.element != dy.element)
-    throw error("conv2d_bias_gradient: " + to_string(dy.dims) + " does not reduce to " + to_string(db.dims));
+    throw_error({"conv2d_bias_gradient: ", dy.dims, " does not reduce to ", db.dims});
   with_f32_or_f64("conv2d_bias_gradient", dy.element, [&](auto zero) {
     using T = decltype(zero);
     bool const dense = detail::dense_planes(dy);

@@ -28,8 +28,7 @@ inline paired pair_up(tensor_ref const& out, tensor_ref const& in) {
   for (int axis = 0; axis < out.rank(); ++axis) {
     std::int64_t const extent = out.dims[axis];
     std::int64_t const given = axis < missing ? 1 : in.dims[axis - missing];
-    if (given != extent && given != 1)
-      throw error("copy: shapes differ: " + to_string(in.dims) + " to " + to_string(out.dims));
+    if (given != extent && given != 1) throw_error({"copy: shapes differ: ", in.dims, " to ", out.dims});
     if (extent == 1) continue;
     std::int64_t const from = given == 1 ? 0 : in.strides[axis - missing], to = out.strides[axis];
     int const last = p.rank - 1;

@@ -138,8 +138,7 @@ struct cross_entropy_backward_rows {
 inline void check_targets(std::int64_t const* target, std::int64_t rows, std::int64_t classes, std::int64_t ignored) {
   for (std::int64_t i = 0; i < rows; ++i)
     if (target[i] != ignored && (target[i] < 0 || target[i] >= classes))
-      throw error("cross_entropy: target " + std::to_string(target[i]) + " at row " + std::to_string(i) +
-                  " is not a class below " + std::to_string(classes));
+      throw_error({"cross_entropy: target ", target[i], " at row ", i, " is not a class below ", classes});
 }
 
 }  // namespace detail

@@ -19,8 +19,7 @@ namespace detail {
 inline void check_indices(std::int64_t const* index, std::int64_t n, std::int64_t rows, char const* name) {
   for (std::int64_t i = 0; i < n; ++i)
     if (index[i] < 0 || index[i] >= rows)
-      throw error(std::string(name) + ": index " + std::to_string(index[i]) + " at place " + std::to_string(i) +
-                  " is not below " + std::to_string(rows));
+      throw_error({name, ": index ", index[i], " at place ", i, " is not below ", rows});
 }
 
 /// One block an index: copies a row.

@@ -20,7 +20,7 @@ struct gather_lines {
   std::int64_t lines = 1, length = 0, a_step = 0, b_step = 0, c_step = 0;
 
   gather_lines(tensor_ref const& index, tensor_ref const& whole, tensor_ref const& picked, int axis, char const* name) {
-    auto const fail = [&](char const* why) { throw error(std::string(name) + ": " + why); };
+    auto const fail = [&](char const* why) { throw_error({name, ": ", why}); };
     if (index.element != dtype::i64) fail("the places must be i64");
     if (index.rank() != whole.rank() || index.rank() != picked.rank()) fail("ranks differ");
     if (!(index.dims == picked.dims)) fail("the places and the picked elements differ in shape");
@@ -50,8 +50,7 @@ inline void check_places(gather_lines const& w, std::int64_t const* index, std::
     w.place(line, i, x, y);
     for (std::int64_t k = 0; k < w.length; ++k) {
       std::int64_t const at = index[i + k * w.a_step];
-      if (at < 0 || at >= extent)
-        throw error(std::string(name) + ": place " + std::to_string(at) + " is not below " + std::to_string(extent));
+      if (at < 0 || at >= extent) throw_error({name, ": place ", at, " is not below ", extent});
     }
   }
 }

@@ -28,8 +28,7 @@ inline void check_numbers(tensor_ref const& index, std::int64_t extent, char con
   auto const* const at = index.as<std::int64_t const>();
   for (std::int64_t i = 0; i < index.extent(0); ++i)
     if (auto const k = at[i * index.strides[0]]; k < 0 || k >= extent)
-      throw error(std::string(name) + ": number " + std::to_string(k) + " at place " + std::to_string(i) +
-                  " is not below " + std::to_string(extent));
+      throw_error({name, ": number ", k, " at place ", i, " is not below ", extent});
 }
 
 }  // namespace detail
@@ -91,8 +90,7 @@ void one_hot(Backend& b, tensor_ref const& out, tensor_ref const& ids) {
   std::int64_t const classes = out.extent(-1), size = size_of(out.element);
   for (std::int64_t i = 0; i < ids.count(); ++i) {
     if (id[i] < 0 || id[i] >= classes)
-      throw error("one_hot: id " + std::to_string(id[i]) + " at place " + std::to_string(i) + " is not a class below " +
-                  std::to_string(classes));
+      throw_error({"one_hot: id ", id[i], " at place ", i, " is not a class below ", classes});
     std::memcpy(static_cast<std::byte*>(out.data) + (i * classes + id[i]) * size, &bits,
                 static_cast<std::size_t>(size));
   }

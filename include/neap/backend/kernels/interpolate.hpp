@@ -49,10 +49,9 @@ void interpolate_planes(char const* what, host_backend& backend, tensor_ref cons
                         F const& f) {
   if (image.rank() != 4 || resized.rank() != 4 || image.dims[0] != resized.dims[0] ||
       image.dims[1] != resized.dims[1] || image.dims[2] < 1 || image.dims[3] < 1)
-    throw error(std::string(what) + ": " + to_string(image.dims) + " cannot be resized to " + to_string(resized.dims));
+    throw_error({what, ": ", image.dims, " cannot be resized to ", resized.dims});
   if (image.element != resized.element)
-    throw error(std::string(what) + ": element types differ, " + std::string(name_of(image.element)) + " and " +
-                std::string(name_of(resized.element)));
+    throw_error({what, ": element types differ, ", name_of(image.element), " and ", name_of(resized.element)});
   if (image.element != dtype::f32 && image.element != dtype::f64) refuse_on_host(what, image.element);
   std::int64_t const work = resized.dims[2] * resized.dims[3];
   std::int64_t const grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(work, 1));

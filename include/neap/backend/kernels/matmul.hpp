@@ -40,8 +40,8 @@ inline matrix_view view_matrix(char const* who, tensor_ref const& t) {
     if (columns <= 1) return {true, std::max<std::int64_t>(rows, 1)};
     if (column >= rows) return {true, column};
   }
-  throw error(std::string("matmul: ") + who + " " + to_string(t.dims) + " with strides " + to_string(t.strides) +
-              " has no axis of stride 1 among its last two, copy it first");
+  throw_error({"matmul: ", who, " ", t.dims, " with strides ", t.strides,
+               " has no axis of stride 1 among its last two, copy it first"});
 }
 
 // A product with its batch axes folded as far as they go.
@@ -53,17 +53,16 @@ struct matmul_plan {
 
   static matmul_plan of(tensor_ref const& a, tensor_ref const& b, tensor_ref const& y, matmul_options const& o) {
     if (a.rank() < 2 || b.rank() < 2 || y.rank() < 2)
-      throw error("matmul: operands need two axes or more, have " + to_string(a.dims) + " x " + to_string(b.dims));
+      throw_error({"matmul: operands need two axes or more, have ", a.dims, " x ", b.dims});
     matmul_plan p;
     std::int64_t const m = a.extent(o.transpose_a ? -1 : -2), k = a.extent(o.transpose_a ? -2 : -1);
     std::int64_t const kb = b.extent(o.transpose_b ? -1 : -2), n = b.extent(o.transpose_b ? -2 : -1);
-    if (k != kb) throw error("matmul: inner extents differ, " + to_string(a.dims) + " x " + to_string(b.dims));
+    if (k != kb) throw_error({"matmul: inner extents differ, ", a.dims, " x ", b.dims});
     if (y.extent(-2) != m || y.extent(-1) != n)
-      throw error("matmul: the result of " + to_string(a.dims) + " x " + to_string(b.dims) + " does not fit " +
-                  to_string(y.dims));
+      throw_error({"matmul: the result of ", a.dims, " x ", b.dims, " does not fit ", y.dims});
     auto const va = view_matrix("the left operand", a), vb = view_matrix("the right operand", b),
                vy = view_matrix("the result", y);
-    if (vy.transposed && m > 1 && n > 1) throw error("matmul: the rows of the result must be dense");
+    if (vy.transposed && m > 1 && n > 1) throw_error({"matmul: the rows of the result must be dense"});
     p.each = {m, n, k, va.transposed != o.transpose_a, vb.transposed != o.transpose_b, va.ld, vb.ld, vy.ld};
     if (m > 1) p.each.ldc = y.strides[y.rank() - 2];
 
@@ -72,11 +71,11 @@ struct matmul_plan {
       int const i = axis - (rank - (t.rank() - 2));
       if (i < 0) return 0;
       if (t.dims[i] != 1 && t.dims[i] != y.dims[axis])
-        throw error("matmul: batch extents " + to_string(t.dims) + " do not broadcast to " + to_string(y.dims));
+        throw_error({"matmul: batch extents ", t.dims, " do not broadcast to ", y.dims});
       return t.dims[i] == 1 ? 0 : t.strides[i];
     };
     if (a.rank() > y.rank() || b.rank() > y.rank())
-      throw error("matmul: the result " + to_string(y.dims) + " lacks batch axes of its operands");
+      throw_error({"matmul: the result ", y.dims, " lacks batch axes of its operands"});
     for (int i = 0; i < rank; ++i) {
       if (y.dims[i] == 1) continue;
       std::int64_t const extent = y.dims[i], sa = stride_at(a, i), sb = stride_at(b, i), sy = y.strides[i];
@@ -171,8 +170,8 @@ template <std::same_as<host_backend> Backend>
 void matmul(Backend& backend, tensor_ref const& a, tensor_ref const& b, tensor_ref const& y, matmul_options o = {},
             void* workspace = nullptr) {
   if (a.element != y.element || b.element != y.element)
-    throw error("matmul: element types differ, " + std::string(name_of(a.element)) + " x " +
-                std::string(name_of(b.element)) + " -> " + std::string(name_of(y.element)));
+    throw_error(
+        {"matmul: element types differ, ", name_of(a.element), " x ", name_of(b.element), " -> ", name_of(y.element)});
   auto const p = detail::matmul_plan::of(a, b, y, o);
   if (p.batches == 0 || p.each.m == 0 || p.each.n == 0) return;
   if (y.element == dtype::f32) detail::run_matmul<float>(backend, p, a, b, y, o.accumulate, workspace);

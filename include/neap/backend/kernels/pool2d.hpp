@@ -27,14 +27,14 @@ struct pool2d_options {  // (rows, columns)
 
 /// The shape of pooling [N, C, H, W]: extents are rounded down; throws neap::error.
 inline shape pool2d_shape(shape const& x, pool2d_options const& o) {
-  if (x.rank() != 4) throw error("pool2d: the input needs four axes, has " + to_string(x));
+  if (x.rank() != 4) throw_error({"pool2d: the input needs four axes, has ", x});
   shape y{x[0], x[1]};
   for (int i = 0; i < 2; ++i) {
     auto const u = static_cast<std::size_t>(i);
     if (o.window[u] < 1 || o.stride[u] < 1 || o.padding[u] < 0 || 2 * o.padding[u] > o.window[u])
-      throw error("pool2d: bad window, stride or padding");
+      throw_error({"pool2d: bad window, stride or padding"});
     std::int64_t const room = x[2 + i] + 2 * o.padding[u] - o.window[u];
-    if (room < 0) throw error("pool2d: the window is larger than the padded input " + to_string(x));
+    if (room < 0) throw_error({"pool2d: the window is larger than the padded input ", x});
     y.push_back(room / o.stride[u] + 1);
   }
   return y;
@@ -70,9 +70,8 @@ struct adaptive_axis {
 };
 
 inline void check_pool(char const* what, tensor_ref const& x, tensor_ref const& y, shape const& want) {
-  if (y.dims != want)
-    throw error(std::string(what) + ": " + to_string(y.dims) + " is not the pooled shape of " + to_string(x.dims));
-  if (x.element != y.element) throw error(std::string(what) + ": element types differ");
+  if (y.dims != want) throw_error({what, ": ", y.dims, " is not the pooled shape of ", x.dims});
+  if (x.element != y.element) throw_error({what, ": element types differ"});
 }
 
 // f(image, channel) for each plane, in parallel.
@@ -101,7 +100,7 @@ inline window_axis pool_axis(shape const& x, pool2d_options const& o, int axis) 
 template <class F>
 void with_place_type(char const* what, tensor_ref const& place, shape const& dims, pool2d_options const& o, F&& f) {
   if (place.element != max_pool2d_place(o) || place.dims != dims)
-    throw error(std::string(what) + ": places are " + to_string(tensor_type{max_pool2d_place(o), dims}));
+    throw_error({what, ": places are ", tensor_type{max_pool2d_place(o), dims}});
   if (place.element == dtype::u8) return f(std::uint8_t{});
   f(std::int32_t{});
 }
@@ -248,7 +247,7 @@ void average_backward(host_backend& backend, tensor_ref const& dy, tensor_ref co
 
 inline shape adaptive_shape(tensor_ref const& x, tensor_ref const& y) {
   if (x.rank() != 4 || y.rank() != 4 || x.dims[2] < 1 || x.dims[3] < 1)
-    throw error("adaptive_avg_pool2d: input and result need four axes and elements");
+    throw_error({"adaptive_avg_pool2d: input and result need four axes and elements"});
   return {x.dims[0], x.dims[1], y.dims[2], y.dims[3]};
 }
 

@@ -227,7 +227,7 @@ inline void broadcast_axes(shape const& in, shape const& out, bool* reduces) {
   for (int axis = 0; axis < in.rank(); ++axis) {
     reduces[axis] = axis < missing || (out[axis - missing] == 1 && in[axis] != 1);
     if (!reduces[axis] && in[axis] != out[axis - missing])
-      throw error("sum_to_shape: " + to_string(in) + " does not reduce to " + to_string(out));
+      throw_error({"sum_to_shape: ", in, " does not reduce to ", out});
   }
 }
 

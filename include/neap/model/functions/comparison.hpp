@@ -23,7 +23,7 @@ inline tensor apply_operands(operator_view op, tensor const* first, operand cons
                              std::source_location at) {
   char const* const name = op.facets->name.data();  // a literal
   if (!a.is_tensor() && !b.is_tensor())
-    throw error(context_access::place(at), std::string(name) + ": one of both must be a tensor");
+    throw_error(context_access::place(at), {name, ": one of both must be a tensor"});
   std::vector<tensor> in;
   if (first) in.push_back(*first);
   in.push_back(a.is_tensor() ? a.get() : number_beside(name, b.get(), a.number(), at));

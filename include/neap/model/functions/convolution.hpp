@@ -38,9 +38,8 @@ inline tensor conv1d(tensor const& x, tensor const& weight, tensor const& bias, 
   detail::require_rank(x, 3, "conv1d: takes (batch, channels, length)", at);
   detail::require_rank(weight, 3, "conv1d: the filter takes (filters, channels of a group, length)", at);
   auto const refuse = [&](char const* why) {
-    throw error(context_access::place(at), std::string("conv1d: ") + why + ", " + to_string(x.shape()) +
-                                               " with filter " + to_string(weight.shape()) + " and groups " +
-                                               std::to_string(how.groups));
+    throw_error(context_access::place(at),
+                {"conv1d: ", why, ", ", x.shape(), " with filter ", weight.shape(), " and groups ", how.groups});
   };
   if (how.groups < 1 || weight.size(0) % how.groups != 0 || x.size(1) % how.groups != 0 ||
       x.size(1) / how.groups != weight.size(1))
@@ -60,8 +59,7 @@ namespace detail {
 inline tensor conv_transpose(std::string const& who, tensor const& x, tensor const& weight, tensor const& bias,
                              conv_transpose2d_form how, std::source_location at) {
   auto const refuse = [&](std::string const& why) {
-    throw error(context_access::place(at),
-                who + ": " + why + ", " + to_string(x.type()) + " with filter " + to_string(weight.type()));
+    throw_error(context_access::place(at), {who, ": ", why, ", ", x.type(), " with filter ", weight.type()});
   };
   if (weight.rank() != x.rank()) refuse("the filter needs as many axes as the input");
   if (weight.element() != x.element()) refuse("element types differ");

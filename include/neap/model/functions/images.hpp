@@ -47,8 +47,8 @@ inline tensor batch_norm(tensor const& x, tensor const& weight, tensor const& bi
     return apply(op::batch_norm_inference{how.epsilon}, {dense, running_mean, running_variance, weight, bias});
   auto const out = apply_all(op::batch_norm{how.epsilon}, {dense, weight, bias});
   if (x.count() == 0)
-    throw error(context_access::place(at), "batch_norm: there are no elements to take statistics of, was given " +
-                                               to_string(x.type()) + ": leave out empty batches");
+    throw_error(context_access::place(at), {"batch_norm: there are no elements to take statistics of, was given ",
+                                            x.type(), ": leave out empty batches"});
   auto const count = x.count() / x.size(1);
   apply_all(op::batch_norm_update{how.momentum, how.epsilon, count}, {running_mean, running_variance, out[1], out[2]});
   return out[0];

@@ -48,8 +48,7 @@ inline tensor smooth_l1_loss(tensor const& x, tensor const& y, double beta = 1,
   place_scope const here(at);
   if (beta != 0) return huber_loss(x, y, beta, how) * (1 / beta);
   if (x.shape() != y.shape())
-    throw error(context_access::place(at),
-                "smooth_l1: shapes differ, " + to_string(x.shape()) + " and " + to_string(y.shape()));
+    throw_error(context_access::place(at), {"smooth_l1: shapes differ, ", x.shape(), " and ", y.shape()});
   return detail::reduced_loss(abs(x - y), how);
 }
 

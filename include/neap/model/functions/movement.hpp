@@ -38,14 +38,14 @@ inline tensor reshape(tensor const& x, shape dims, std::source_location at = std
       detail::with_place(at, [&] { rest = checked_mul(rest, dims[i]); });
     } else {
       if (open >= 0 || dims[i] != -1)
-        throw error(context_access::place(at), "reshape: one extent may be -1, was given " + to_string(dims));
+        throw_error(context_access::place(at), {"reshape: one extent may be -1, was given ", dims});
       open = i;
     }
   }
   if (open >= 0) {
     if (rest == 0 || x.count() % rest != 0)
-      throw error(context_access::place(at), "reshape: from " + to_string(x.shape()) + " to " + to_string(dims) +
-                                                 ": element counts do not divide");
+      throw_error(context_access::place(at),
+                  {"reshape: from ", x.shape(), " to ", dims, ": element counts do not divide"});
     dims[open] = x.count() / rest;
   }
   if (dims == x.shape()) return x;
@@ -108,8 +108,7 @@ inline tensor unsqueeze(tensor const& x, std::int64_t axis, std::source_location
   shape dims = x.shape();
   auto const place = axis < 0 ? axis + dims.rank() + 1 : axis;
   if (place < 0 || place > dims.rank())
-    throw error(context_access::place(at),
-                "unsqueeze: no place " + std::to_string(axis) + " in " + to_string(x.type()));
+    throw_error(context_access::place(at), {"unsqueeze: no place ", axis, " in ", x.type()});
   detail::with_place(at, [&] { dims.insert(static_cast<int>(place), 1); });
   return reshape(x, dims);
 }
@@ -118,8 +117,7 @@ inline tensor squeeze(tensor const& x, std::int64_t axis, std::source_location a
   shape dims = x.shape();
   int const k = detail::axis_of(x, axis, "squeeze", at);
   if (dims[k] != 1)
-    throw error(context_access::place(at),
-                "squeeze: the extent of axis " + std::to_string(axis) + " of " + to_string(x.type()) + " is not 1");
+    throw_error(context_access::place(at), {"squeeze: the extent of axis ", axis, " of ", x.type(), " is not 1"});
   dims.erase(k);
   return reshape(x, dims);
 }
@@ -138,16 +136,14 @@ inline tensor concat(std::vector<tensor> const& parts, std::int64_t axis = 0,
 inline tensor stack(std::vector<tensor> const& parts, std::int64_t axis = 0,
                     std::source_location at = std::source_location::current()) {
   place_scope const here(at);
-  if (parts.empty()) throw error(context_access::place(at), "stack: needs at least one tensor");
+  if (parts.empty()) throw_error(context_access::place(at), {"stack: needs at least one tensor"});
   tensor const& first = parts[0];
   int const rank = first.rank(), k = static_cast<int>(axis < 0 ? axis + rank + 1 : axis);
   if (k < 0 || k > rank)
-    throw error(context_access::place(at),
-                "stack: no place " + std::to_string(axis) + " for a new axis in " + to_string(first.type()));
+    throw_error(context_access::place(at), {"stack: no place ", axis, " for a new axis in ", first.type()});
   for (auto const& part : parts)
     if (part.shape() != first.shape())
-      throw error(context_access::place(at),
-                  "stack: shapes differ, " + to_string(first.shape()) + " and " + to_string(part.shape()));
+      throw_error(context_access::place(at), {"stack: shapes differ, ", first.shape(), " and ", part.shape()});
   shape dims = first.shape();
   detail::with_place(at, [&] { dims.insert(k, static_cast<std::int64_t>(parts.size())); });
   if (k < rank) return reshape(concat(parts, k), dims);  // without a copy of parts that are views

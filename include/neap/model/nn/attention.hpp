@@ -28,8 +28,8 @@ struct multi_head_attention {
         options(o) {
     place_scope const here(at);
     if (heads < 1 || width % heads != 0)
-      throw error(context_access::place(at), "multi_head_attention: width " + std::to_string(width) +
-                                                 " does not divide into " + std::to_string(heads) + " heads");
+      throw_error(context_access::place(at),
+                  {"multi_head_attention: width ", width, " does not divide into ", heads, " heads"});
     qkv = linear(width, 3 * width, {.bias = o.bias});
     out = linear(width, width, {.bias = o.bias});
   }

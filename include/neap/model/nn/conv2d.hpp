@@ -15,9 +15,8 @@ namespace detail {
 inline std::int64_t of_a_group(char const* who, std::int64_t channels, std::int64_t groups, std::int64_t in,
                                std::int64_t out) {
   if (groups < 1 || in % groups != 0 || out % groups != 0)
-    throw error(context_access::place({}), std::string(who) + ": " + std::to_string(in) + " and " +
-                                               std::to_string(out) + " channels do not divide into " +
-                                               std::to_string(groups) + " groups");
+    throw_error(context_access::place({}),
+                {who, ": ", in, " and ", out, " channels do not divide into ", groups, " groups"});
   return channels / groups;
 }
 }  // namespace detail

@@ -25,9 +25,9 @@ struct grouped_query_attention {
         options(o) {
     place_scope const here(at);
     if (heads < 1 || key_heads < 1 || heads % key_heads != 0 || width % heads != 0)
-      throw error(context_access::place(at),
-                  "grouped_query_attention: width must divide into heads, and heads into heads of keys, not " +
-                      std::to_string(width) + " into " + std::to_string(heads) + " and " + std::to_string(key_heads));
+      throw_error(context_access::place(at),
+                  {"grouped_query_attention: width must divide into heads, and heads into heads of keys, not ", width,
+                   " into ", heads, " and ", key_heads});
     auto const narrow = width / heads * key_heads;
     query = linear(width, width, {.bias = o.bias});
     key = linear(width, narrow, {.bias = o.bias});

@@ -26,8 +26,7 @@ struct mixture_of_experts {
       : chosen(chosen_) {
     place_scope const here(at);
     if (chosen < 1 || chosen > count)
-      throw error(context_access::place(at), "mixture_of_experts: cannot choose " + std::to_string(chosen) + " of " +
-                                                 std::to_string(count) + " experts");
+      throw_error(context_access::place(at), {"mixture_of_experts: cannot choose ", chosen, " of ", count, " experts"});
     router = linear(width, count, {.bias = false});
     for (std::int64_t i = 0; i < count; ++i) experts.emplace_back(width, hidden);
   }

@@ -24,8 +24,7 @@ struct lstm_state {
 namespace detail {
 inline void require_state(char const* who, tensor const& s, std::int64_t batch, std::int64_t width) {
   if (shape const needed{batch, width}; s.shape() != needed)
-    throw error(context_access::place({}), std::string(who) + ": the state must have shape " + to_string(needed) +
-                                               ", was given " + to_string(s.type()));
+    throw_error(context_access::place({}), {who, ": the state must have shape ", needed, ", was given ", s.type()});
 }
 }  // namespace detail
 
@@ -134,7 +133,7 @@ struct recurrent {
             std::source_location at = std::source_location::current())
       : dropout(o.dropout) {
     place_scope const here(at);
-    if (o.layers < 1) throw error(context_access::place(at), std::string(Cell::name) + ": needs at least one layer");
+    if (o.layers < 1) throw_error(context_access::place(at), {Cell::name, ": needs at least one layer"});
     for (std::int64_t i = 0; i < o.layers; ++i) layers.emplace_back(i == 0 ? in : width, width, o.element);
   }
 
@@ -143,12 +142,11 @@ struct recurrent {
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     if (x.rank() != 3 || x.size(1) < 1)
-      throw error(
-          context_access::place(at),
-          std::string(Cell::name) + ": takes (batch, at least one step, width), was given " + to_string(x.type()));
+      throw_error(context_access::place(at),
+                  {Cell::name, ": takes (batch, at least one step, width), was given ", x.type()});
     if (!first.empty() && first.size() != layers.size())
-      throw error(context_access::place(at), std::string(Cell::name) + ": has " + std::to_string(layers.size()) +
-                                                 " layers, was given states of " + std::to_string(first.size()));
+      throw_error(context_access::place(at),
+                  {Cell::name, ": has ", layers.size(), " layers, was given states of ", first.size()});
     auto const batch = x.size(0), steps = x.size(1);
     result r{contiguous(transpose(x, 0, 1)), {}};  // (t, b, in): the inputs of one step lie together
     for (std::size_t i = 0; i < layers.size(); ++i) {

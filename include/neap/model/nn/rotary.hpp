@@ -18,10 +18,9 @@ struct rotary {
   rotary() = default;
   rotary(std::int64_t context, std::int64_t head, double base = 10000,
          std::source_location at = std::source_location::current()) {
-    if (context < 0)
-      throw error(context_access::place(at), "rotary: a context of " + std::to_string(context) + " tokens");
+    if (context < 0) throw_error(context_access::place(at), {"rotary: a context of ", context, " tokens"});
     if (head < 2 || head % 2 != 0)
-      throw error(context_access::place(at), "rotary: the width of a head must be even, not " + std::to_string(head));
+      throw_error(context_access::place(at), {"rotary: the width of a head must be even, not ", head});
     std::vector<float> c, s;
     for (std::int64_t t = 0; t < context; ++t)
       for (std::int64_t i = 0; i < head; ++i) {
@@ -42,8 +41,8 @@ struct rotary {
     neap::detail::require_rank(x, 4, "rotary: takes (batch, heads, tokens, width)", at);
     auto const t = x.size(2), d = x.size(3);
     if (t > cosine.size(0) || d != cosine.size(1))
-      throw error(context_access::place(at), "rotary: has angles for " + to_string(cosine.shape()) +
-                                                 " tokens and widths, was given " + to_string(x.type()));
+      throw_error(context_access::place(at),
+                  {"rotary: has angles for ", cosine.shape(), " tokens and widths, was given ", x.type()});
     tensor const swapped = concat({slice(x, 3, d / 2, d), slice(x, 3, 0, d / 2)}, 3);
     auto const angles = [&](tensor const& table) { return cast(slice(table, 0, 0, t), x.element()); };
     return x * angles(cosine) + swapped * angles(sine);

@@ -58,8 +58,8 @@ struct bert {
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     if (ids.rank() != 2 || ids.size(1) > config.context)
-      throw error(context_access::place(at), "bert: takes (batch, at most " + std::to_string(config.context) +
-                                                 " tokens), was given " + to_string(ids.type()));
+      throw_error(context_access::place(at),
+                  {"bert: takes (batch, at most ", config.context, " tokens), was given ", ids.type()});
     tensor x = tokens(ids) + slice(positions.weight, 0, 0, ids.size(1));
     x = x + (segment_ids.is_empty() ? slice(segments.weight, 0, 0, 1) : segments(segment_ids));
     x = dropout(norm(x), config.dropout);

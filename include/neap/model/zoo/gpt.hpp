@@ -55,8 +55,8 @@ struct gpt {
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     if (ids.rank() != 2 || ids.size(1) > config.context)
-      throw error(context_access::place(at), "gpt: takes (batch, at most " + std::to_string(config.context) +
-                                                 " tokens), was given " + to_string(ids.type()));
+      throw_error(context_access::place(at),
+                  {"gpt: takes (batch, at most ", config.context, " tokens), was given ", ids.type()});
     tensor x = dropout(tokens(ids) + slice(positions.weight, 0, 0, ids.size(1)), config.dropout);
     for (auto const& b : blocks) x = b(x);
     return linear(norm(x), head.is_empty() ? tokens.weight : head, {});

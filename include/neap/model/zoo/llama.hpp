@@ -24,9 +24,8 @@ struct llama_config {
   /// The width of a head. Throws neap::error if there are no such heads.
   std::int64_t head_width(std::source_location at = std::source_location::current()) const {
     if (heads < 1 || key_heads < 1 || heads % key_heads != 0 || width % heads != 0)
-      throw error(context_access::place(at), "llama: width must divide into heads, and heads into heads of keys, not " +
-                                                 std::to_string(width) + " into " + std::to_string(heads) + " and " +
-                                                 std::to_string(key_heads));
+      throw_error(context_access::place(at), {"llama: width must divide into heads, and heads into heads of keys, not ",
+                                              width, " into ", heads, " and ", key_heads});
     return width / heads;
   }
 };
@@ -81,8 +80,8 @@ struct llama {
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     if (ids.rank() != 2 || ids.size(1) > config.context)
-      throw error(context_access::place(at), "llama: takes (batch, at most " + std::to_string(config.context) +
-                                                 " tokens), was given " + to_string(ids.type()));
+      throw_error(context_access::place(at),
+                  {"llama: takes (batch, at most ", config.context, " tokens), was given ", ids.type()});
     tensor x = tokens(ids);
     for (auto const& b : blocks) x = b(x, turn);
     return head(norm(x));

@@ -75,8 +75,8 @@ struct mixtral {
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     if (ids.rank() != 2 || ids.size(1) > config.context)
-      throw error(context_access::place(at), "mixtral: takes (batch, at most " + std::to_string(config.context) +
-                                                 " tokens), was given " + to_string(ids.type()));
+      throw_error(context_access::place(at),
+                  {"mixtral: takes (batch, at most ", config.context, " tokens), was given ", ids.type()});
     tensor x = tokens(ids);
     for (auto const& b : blocks) x = b(x, turn, balance);
     return head(norm(x));

@@ -24,8 +24,7 @@ struct vit_config {
   /// How many patches an image has. Throws neap::error if it has none.
   std::int64_t patch_count(std::source_location at = std::source_location::current()) const {
     if (patch < 1 || patch > image)
-      throw error(context_access::place(at),
-                  "vit: an image of " + std::to_string(image) + " has no patches of " + std::to_string(patch));
+      throw_error(context_access::place(at), {"vit: an image of ", image, " has no patches of ", patch});
     return (image / patch) * (image / patch);
   }
 };
