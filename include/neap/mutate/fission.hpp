@@ -233,7 +233,8 @@ class part_builder {
     auto const again = std::max(what.read - in_whole, 0.0);
     if (in_whole > 0) what.read = (what.read - again) * (in_part / in_whole) + again / static_cast<double>(parts_);
     if (out_whole > 0) what.written *= out_part / out_whole;
-    return edit_.add_opaque(g_.target(o), what, span_of(inputs_), rules_, {}, g_.details(o), span_of(links_of_part(o)));
+    return edit_.add_opaque(g_.target(o), what, span_of(inputs_), span_of(rules_), {}, g_.details(o),
+                            span_of(links_of_part(o)));
   }
   /// How a part of an opaque op may be cut again: as the op, but which axes of a reshape go together depends on extents.
   plain_vector<dim_link> links_of_part(op_id o) const {
@@ -246,7 +247,7 @@ class part_builder {
 
   NEAP_ONCE op_id add_known(op_id o) {
     auto const& f = g_.facets(o);
-    std::vector<std::max_align_t> room(f.size / sizeof(std::max_align_t) + 1);
+    plain_vector<std::max_align_t> room(f.size / sizeof(std::max_align_t) + 1);
     if (f.size) std::memcpy(static_cast<void*>(room.data()), g_.attributes(o), f.size);
     if (f.cut) {
       in_layouts_.clear(), out_layouts_.clear(), in_axes_.clear(), out_axes_.clear();
@@ -255,7 +256,8 @@ class part_builder {
         in_layouts_.push_back(g_.layout(v)), in_axes_.push_back(axes_.cuts_input(g_, o, i) ? axes_.axis(v) : -1);
       }
       for (auto v : g_.outputs(o)) out_layouts_.push_back(g_.layout(v)), out_axes_.push_back(axes_.axis(v));
-      f.cut(room.data(), {in_layouts_, out_layouts_, span_of(in_axes_), span_of(out_axes_), part_, parts_});
+      f.cut(room.data(),
+            {span_of(in_layouts_), span_of(out_layouts_), span_of(in_axes_), span_of(out_axes_), part_, parts_});
     }
     for (bool const dense : {false, true}) {
       if (dense && !make_dense()) return nothing<op_id>;
@@ -353,8 +355,8 @@ class part_builder {
   table<op_id, std::uint8_t> is_for_others_;  // views that readers outside alone read
   // scratch
   plain_vector<value_id> inputs_, sliced_;
-  std::vector<output_rule> rules_;
-  std::vector<tensor_layout> in_layouts_, out_layouts_;
+  plain_vector<output_rule> rules_;
+  plain_vector<tensor_layout> in_layouts_, out_layouts_;
   plain_vector<std::int32_t> in_axes_, out_axes_;
 };
 

@@ -189,7 +189,11 @@ class fission_sweep {
   static std::uint32_t further(std::uint32_t distance) { return distance < 4 ? distance + 1 : distance + distance / 2; }
   /// Those that can cut the most bytes of what is not resident, or of what is there at a position.
   plain_vector<component_id> largest_components(std::uint32_t at = no_id) const {
-    std::vector<std::pair<double, component_id>> all;
+    struct sized {
+      double bytes;
+      component_id component;
+    };
+    plain_vector<sized> all;
     for (auto c : dims_.components()) {
       if (dims_.members(c).size() < 2) continue;
       double bytes = 0;
@@ -198,12 +202,12 @@ class fission_sweep {
             r.alias == alias_kind::fresh && !g_.is_resident(r.storage) && g_.type(a.value).dims[a.axis] > 1 &&
             (at == no_id || (result_.live[r.storage].first <= at && result_.live[r.storage].last >= at)))
           bytes += static_cast<double>(g_.bytes(r.storage));
-      if (bytes > 0) all.emplace_back(-bytes, c);
+      if (bytes > 0) all.push_back({bytes, c});
     }
-    sort_list(all, [](auto const& a, auto const& b) { return a.first < b.first; });
+    sort_list(all, [](sized const& a, sized const& b) { return a.bytes > b.bytes; });
     plain_vector<component_id> out;
     for (auto const& [bytes, c] : all)
-      if (out.size() < options_.components && 10 * bytes <= all.front().first) out.push_back(c);
+      if (out.size() < options_.components && 10 * bytes >= all.front().bytes) out.push_back(c);
     return out;
   }
   /// Numbers of parts that divide the same axes of a component, so that the same ops can be cut.

@@ -32,7 +32,7 @@ struct live_set_step {
   std::uint64_t forget = 0;  // bits of live_sets
 };
 struct live_set_answer {
-  std::vector<live_set_step> steps;
+  plain_vector<live_set_step> steps;
   bytes_t peak = 0;
   seconds_t seconds = 0;
 };
@@ -283,14 +283,14 @@ class live_sets {
   flow_facts const& facts_;
   std::size_t left_;
   bool small_ = false;
-  std::vector<storage> storages_;  // bit by bit; the bits behind them say what has run
-  std::vector<unit> units_;
-  std::vector<place> places_;
-  std::vector<storage_id> took_;
+  plain_vector<storage> storages_;  // bit by bit; the bits behind them say what has run
+  plain_vector<unit> units_;
+  plain_vector<place> places_;
+  plain_vector<storage_id> took_;
   set start_ = 0, wanted_ = 0;
   bytes_t living_ = 0;
   bytes_t passed_over_ = 0;  // the fewest bytes that were too many in the last search
-  std::vector<label> labels_;
+  plain_vector<label> labels_;
   std::vector<std::uint32_t> heap_;
   number_map best_;
 };

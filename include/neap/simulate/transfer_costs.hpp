@@ -2,12 +2,12 @@
 // nothing else, once for each type. (Equal ops of equal types have equal costs: cost_model_for promises it.)
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/plan/edit_outline.hpp>
 #include <neap/simulate/cost_model.hpp>
 
 #include <utility>
-#include <vector>
 
 namespace neap::inline v0 {
 
@@ -45,7 +45,7 @@ class transfer_costs {
     tensor_type type;
     both takes;
   };
-  std::vector<row> known_;
+  plain_vector<row> known_;
 };
 
 }  // namespace neap::inline v0

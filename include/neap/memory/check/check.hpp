@@ -2,6 +2,8 @@
 #pragma once
 
 #include <neap/core/error.hpp>
+#include <neap/core/plain_vector.hpp>
+#include <neap/core/sort.hpp>
 #include <neap/memory/records.hpp>
 
 #include <algorithm>
@@ -66,14 +68,14 @@ inline status verify(memory_problem const& p, memory_plan const& plan) {
     std::size_t record;
     std::int64_t begin, end;  // addresses
   };
-  std::vector<event> events;
+  plain_vector<event> events;
   events.reserve(2 * p.count());
   for (std::size_t i = 0; i < p.count(); ++i)
     p.for_each_piece(i, [&](std::int64_t lo, std::int64_t hi, std::int64_t a, std::int64_t b) {
       events.push_back({lo, true, i, plan.offsets[i] + a, plan.offsets[i] + b});
       events.push_back({hi, false, i, plan.offsets[i] + a, plan.offsets[i] + b});
     });
-  std::sort(events.begin(), events.end(), [](event const& x, event const& y) {
+  detail::sort_list(events, [](event const& x, event const& y) {
     return x.at != y.at ? x.at < y.at : x.starts != y.starts ? !x.starts : x.record < y.record;
   });
   std::map<std::int64_t, std::pair<std::int64_t, std::size_t>> living;  // begin -> end, record

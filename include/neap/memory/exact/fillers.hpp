@@ -16,7 +16,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace neap::inline v0::detail {
 
@@ -30,7 +29,7 @@ constexpr plain_vector<filler> fillers_of(memory_problem const& p, std::int64_t 
   struct change {
     std::int64_t at, free;
   };
-  std::vector<change> changes;
+  plain_vector<change> changes;
   for (std::size_t i = 0; i < p.count(); ++i)
     if (p.occupies(i)) changes.push_back({p.lower[i], -p.size[i]}), changes.push_back({p.upper[i], p.size[i]});
   if (changes.empty()) return {};

@@ -104,7 +104,7 @@ struct search_ground {
   Unit grain = 1;                   // all offsets are multiples of it: the alignment that all records share
   std::vector<Unit> alignment;      // empty: all 1
   std::vector<Unit> fixed;          // empty: none; -1: not fixed
-  std::vector<section_range> hull;  // from the first to the last section alive
+  plain_vector<section_range> hull;  // from the first to the last section alive
   std::vector<std::uint32_t> twin;  // the first record alike
   std::uint32_t sections = 0;
   // Lives with holes, and conflicts that are no intervals at all, are given as bits; empty where lives are their hulls.
