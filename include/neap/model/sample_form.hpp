@@ -44,7 +44,7 @@ plain_bits bits_of(T const& x) {
   } else {
     std::uint64_t hash = 14695981039346656037u;  // Fowler, Noll and Vo
     for (char c : std::string_view(x)) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    return {hash, [](void const* v) { return '"' + std::string(*static_cast<T const*>(v)) + '"'; }};
+    return {hash, [](void const* v) { return detail::text_of({'"', *static_cast<T const*>(v), '"'}); }};
   }
 }
 
@@ -124,14 +124,16 @@ class sample_form {
 
   NEAP_ONCE std::string sentence(std::size_t k, std::string const& path, std::string const& text, bool given) const {
     auto const quoted = [](std::string const& name) { return '"' + name + '"'; };
-    if (k >= parts_.size()) return "the batch has a part " + quoted(path) + ", the sample had none";
+    if (k >= parts_.size()) return detail::text_of({"the batch has a part ", quoted(path), ", the sample had none"});
     auto const& s = parts_[k];
-    if (s.path != path) return "the batch has a part " + quoted(path) + " where the sample had " + quoted(s.path);
+    if (s.path != path)
+      return detail::text_of({"the batch has a part ", quoted(path), " where the sample had ", quoted(s.path)});
     if (text.empty())
-      return "the batch's tensor " + (path.empty() ? std::string() : quoted(path) + " ") +
-             (given ? "is given, the sample's was empty" : "is empty, the sample's was given");
-    return "the batch's " + quoted(path) + " is " + text + ", the sample's was " + s.text +
-           ", and the program was made with that: what changes from batch to batch is a tensor, or no part of the batch";
+      return detail::text_of({"the batch's tensor ", (path.empty() ? std::string() : quoted(path) + " "),
+                              (given ? "is given, the sample's was empty" : "is empty, the sample's was given")});
+    return detail::text_of(
+        {"the batch's ", quoted(path), " is ", text, ", the sample's was ", s.text,
+         ", and the program was made with that: what changes from batch to batch is a tensor, or no part of the batch"});
   }
 
   void const* type_ = nullptr;

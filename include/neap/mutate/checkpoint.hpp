@@ -41,7 +41,7 @@ struct checkpoint {
   std::string describe(candidate<G> const&) const {
     char prices[80];
     std::snprintf(prices, sizeof prices, "%.3g and %.3g s/GB", price * 1e9, tail_price * 1e9);
-    return "recompute by segments for " + std::to_string(budget) + " bytes at " + prices;
+    return detail::text_of({"recompute by segments for ", budget, " bytes at ", prices});
   }
 };
 

@@ -392,8 +392,8 @@ struct fission_of {
 
   template <class G>
   std::string describe(candidate<G> const& c) const {
-    return "run positions " + std::to_string(first) + " to " + std::to_string(last) + " in " + std::to_string(parts) +
-           " parts along axis " + std::to_string(along.axis) + " of " + to_string(c.graph.type(along.value));
+    return detail::text_of({"run positions ", first, " to ", last, " in ", parts, " parts along axis ", along.axis,
+                            " of ", c.graph.type(along.value)});
   }
 };
 

@@ -365,7 +365,7 @@ struct lift_of {
   template <class G>
   std::string describe(candidate<G> const& c) const {
     for (auto const& f : detail::standing_fissions(c.graph, c.order))
-      if (f.number == fission) return "make whole what runs in " + std::to_string(f.parts) + " parts";
+      if (f.number == fission) return detail::text_of({"make whole what runs in ", f.parts, " parts"});
     return "make whole what runs in parts";
   }
 };
@@ -390,7 +390,7 @@ struct factor_of {
     std::string from;
     for (auto const& f : detail::standing_fissions(c.graph, c.order))
       if (f.number == fission) from = "what runs in " + std::to_string(f.parts) + " parts in ";
-    return "run " + from + std::to_string(parts) + " parts";
+    return detail::text_of({"run ", from, parts, " parts"});
   }
 };
 

@@ -29,7 +29,7 @@ struct offload {
   std::optional<edited<G>> apply(candidate<G> const& c) const;
   template <class G>
   std::string describe(candidate<G> const&) const {
-    return "move out what is needed last, down to " + std::to_string(target) + " bytes";
+    return detail::text_of({"move out what is needed last, down to ", target, " bytes"});
   }
 };
 

@@ -95,9 +95,9 @@ bool recompute::outline(candidate<G> const& c, replay_facts const& facts, edit_o
 template <class G>
 std::string recompute::describe(candidate<G> const& c) const {
   auto const o = c.graph.producer(c.graph.record(storage).first);
-  return "recompute " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(c.graph.origin(o))) + " (" +
-         std::to_string(c.graph.bytes(storage)) + " bytes) before position " + std::to_string(resume) +
-         (in_all_parts ? ", and the like in all parts" : "");
+  return detail::text_of({"recompute ", c.graph.facets(o).name, " #", index(c.graph.origin(o)), " (",
+                          c.graph.bytes(storage), " bytes) before position ", resume,
+                          (in_all_parts ? ", and the like in all parts" : "")});
 }
 
 namespace detail {

@@ -43,8 +43,8 @@ struct move_op {
   template <class G>
   std::string describe(candidate<G> const& c) const {
     auto const o = c.order[from];
-    return "move " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(c.graph.origin(o))) +
-           " from position " + std::to_string(from) + " to " + std::to_string(before);
+    return detail::text_of(
+        {"move ", c.graph.facets(o).name, " #", index(c.graph.origin(o)), " from position ", from, " to ", before});
   }
 };
 

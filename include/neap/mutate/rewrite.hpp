@@ -418,8 +418,8 @@ struct rewrite {
   }
   template <class G>
   std::string describe(candidate<G> const& c) const {
-    return "rewrite " + std::string(what->name) + " at " + std::string(c.graph.meaning(root).facets->name) + " #" +
-           std::to_string(index(c.graph.origin(root)));
+    return detail::text_of(
+        {"rewrite ", what->name, " at ", c.graph.meaning(root).facets->name, " #", index(c.graph.origin(root))});
   }
 };
 

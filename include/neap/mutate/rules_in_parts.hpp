@@ -79,7 +79,7 @@ struct rewrite_in_parts {
   std::string describe(candidate<G> const& c) const {
     auto const was = detail::made_whole(c, fission);
     if (!was) return "rewrite " + std::string(what.what->name);
-    return what.describe(was->whole) + " in " + std::to_string(was->cut.parts) + " parts";
+    return detail::text_of({what.describe(was->whole), " in ", was->cut.parts, " parts"});
   }
 };
 

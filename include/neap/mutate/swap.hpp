@@ -80,8 +80,8 @@ struct stall {
   template <class G>
   std::string describe(candidate<G> const& c) const {
     auto const v = c.graph.inputs(store)[0];
-    return "wait for " + std::to_string(c.graph.bytes(c.graph.storage(v))) + " bytes of " +
-           std::string(c.graph.facets(c.graph.producer(v)).name) + " at position " + std::to_string(before);
+    return detail::text_of({"wait for ", c.graph.bytes(c.graph.storage(v)), " bytes of ",
+                            c.graph.facets(c.graph.producer(v)).name, " at position ", before});
   }
 };
 
@@ -197,9 +197,9 @@ std::optional<edited<G>> stall::apply(candidate<G> const& c) const {
 template <class G>
 std::string swap_out::describe(candidate<G> const& c) const {
   auto const o = c.graph.producer(c.graph.record(storage).first);
-  return "swap " + std::string(c.graph.facets(o).name) + " #" + std::to_string(index(c.graph.origin(o))) + " (" +
-         std::to_string(c.graph.bytes(storage)) + " bytes), back before position " + std::to_string(resume) +
-         (pause ? ", waited for at position " + std::to_string(pause) : std::string());
+  return detail::text_of({"swap ", c.graph.facets(o).name, " #", index(c.graph.origin(o)), " (", c.graph.bytes(storage),
+                          " bytes), back before position ", resume,
+                          (pause ? ", waited for at position " + std::to_string(pause) : std::string())});
 }
 
 namespace detail {

@@ -31,8 +31,7 @@ struct share_results {
   }
   template <class G>
   std::string describe(candidate<G> const& c) const {
-    return "compute " + std::string(c.graph.facets(first).name) + " #" + std::to_string(index(c.graph.origin(first))) +
-           " once less";
+    return detail::text_of({"compute ", c.graph.facets(first).name, " #", index(c.graph.origin(first)), " once less"});
   }
 
   /// Whether two ops of a graph compute the same, and readers of one may read the other.
@@ -101,8 +100,8 @@ struct keep_in_memory {
   std::string describe(candidate<G> const& c) const {
     auto const store = store_of(c.graph, c.graph.inputs(load)[0]);
     auto const v = c.graph.inputs(store)[0];
-    return "keep " + std::to_string(c.graph.bytes(c.graph.storage(v))) + " bytes in memory" +
-           (all ? " throughout" : " up to a load");
+    return detail::text_of(
+        {"keep ", c.graph.bytes(c.graph.storage(v)), " bytes in memory", (all ? " throughout" : " up to a load")});
   }
 };
 
@@ -144,7 +143,7 @@ struct undo_stretch {
   }
   template <class G>
   std::string describe(candidate<G> const&) const {
-    return "undo what is done again at positions " + std::to_string(begin) + " to " + std::to_string(end);
+    return detail::text_of({"undo what is done again at positions ", begin, " to ", end});
   }
 
  private:

@@ -26,15 +26,14 @@ concept scheduler_for = requires(S const& s, G const& g) {
 NEAP_ONCE status check_order(flow_facts const& facts, schedule const& s) {
   auto const n = facts.op_count();
   auto const op = [](op_id o) { return "op " + std::to_string(index(o)); };
-  if (s.size() != n)
-    return failure{"schedule: " + std::to_string(s.size()) + " positions for " + std::to_string(n) + " ops"};
+  if (s.size() != n) return failure{detail::text_of({"schedule: ", s.size(), " positions for ", n, " ops"})};
   std::vector<bool> done(n);
   for (auto o : s) {
-    if (index(o) >= n) return failure{"schedule: " + op(o) + " is not in the graph"};
-    if (done[index(o)]) return failure{"schedule: " + op(o) + " appears twice"};
+    if (index(o) >= n) return failure{detail::text_of({"schedule: ", op(o), " is not in the graph"})};
+    if (done[index(o)]) return failure{detail::text_of({"schedule: ", op(o), " appears twice"})};
     for (auto before : facts.after(o))
       if (!done[index(before)])
-        return failure{"schedule: " + op(o) + " stands before " + op(before) + ", which it needs"};
+        return failure{detail::text_of({"schedule: ", op(o), " stands before ", op(before), ", which it needs"})};
     done[index(o)] = true;
   }
   return {};

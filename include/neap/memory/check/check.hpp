@@ -24,27 +24,24 @@ template <class Problem>
 status check_each(Problem const& p, memory_plan const& plan) {
   if (auto const wrong = fault_of(p); !wrong.empty()) return failure{wrong.message()};
   if (plan.offsets.size() != p.count())
-    return failure{"the plan has " + std::to_string(plan.offsets.size()) + " offsets for " + std::to_string(p.count()) +
-                   " records"};
+    return failure{detail::text_of({"the plan has ", plan.offsets.size(), " offsets for ", p.count(), " records"})};
   auto const name = [](std::size_t i) { return "record " + std::to_string(i); };
   std::int64_t top = 0;
   for (std::size_t i = 0; i < p.count(); ++i) {
     std::int64_t const at = plan.offsets[i];
     std::int64_t end = 0;
-    if (at < 0) return failure{name(i) + ": its offset " + std::to_string(at) + " is negative"};
+    if (at < 0) return failure{detail::text_of({name(i), ": its offset ", at, " is negative"})};
     if (__builtin_add_overflow(at, p.size[i], &end)) return failure{name(i) + ": its end overflows"};
     if (at % p.alignment_of(i) != 0)
-      return failure{name(i) + ": its offset " + std::to_string(at) + " is not a multiple of " +
-                     std::to_string(p.alignment_of(i))};
+      return failure{detail::text_of({name(i), ": its offset ", at, " is not a multiple of ", p.alignment_of(i)})};
     if (p.fixed_of(i) != any_offset && at != p.fixed_of(i))
-      return failure{name(i) + ": it lies at " + std::to_string(at) + ", fixed at " + std::to_string(p.fixed_of(i))};
+      return failure{detail::text_of({name(i), ": it lies at ", at, ", fixed at ", p.fixed_of(i)})};
     if (p.occupies(i) || p.fixed_of(i) != any_offset) top = std::max(top, end);
   }
   if (top > plan.arena_bytes)
-    return failure{"the arena of " + std::to_string(plan.arena_bytes) + " bytes ends before the records, at " +
-                   std::to_string(top)};
+    return failure{detail::text_of({"the arena of ", plan.arena_bytes, " bytes ends before the records, at ", top})};
   if (plan.lower_bound_bytes > plan.arena_bytes)
-    return failure{"the arena of " + std::to_string(plan.arena_bytes) + " bytes is below the bound it claims"};
+    return failure{detail::text_of({"the arena of ", plan.arena_bytes, " bytes is below the bound it claims"})};
   if (plan.status == plan_status::optimal && plan.lower_bound_bytes != plan.arena_bytes)
     return failure{"the plan claims to be optimal, and its bound is below its arena"};
   return {};
@@ -58,9 +55,7 @@ status check_each(Problem const& p, memory_plan const& plan) {
 inline status verify(memory_problem const& p, memory_plan const& plan) {
   if (!has_offsets(plan)) return {};
   if (auto each = detail::check_each(p, plan); !each.ok()) return each;
-  auto const bytes = [](std::int64_t a, std::int64_t b) {
-    return "bytes [" + std::to_string(a) + ", " + std::to_string(b) + ")";
-  };
+  auto const bytes = [](std::int64_t a, std::int64_t b) { return detail::text_of({"bytes [", a, ", ", b, ")"}); };
 
   struct event {
     std::int64_t at;
@@ -88,9 +83,8 @@ inline status verify(memory_problem const& p, memory_plan const& plan) {
     auto hit = next != living.end() && next->first < e.end ? next : living.end();
     if (hit == living.end() && next != living.begin() && std::prev(next)->second.first > e.begin) hit = std::prev(next);
     if (hit != living.end())
-      return failure{"records " + std::to_string(hit->second.second) + " and " + std::to_string(e.record) +
-                     " collide at moment " + std::to_string(e.at) + ": " + bytes(hit->first, hit->second.first) +
-                     " and " + bytes(e.begin, e.end)};
+      return failure{detail::text_of({"records ", hit->second.second, " and ", e.record, " collide at moment ", e.at,
+                                      ": ", bytes(hit->first, hit->second.first), " and ", bytes(e.begin, e.end)})};
     living.emplace(e.begin, std::pair{e.end, e.record});
   }
   return {};
