@@ -99,13 +99,13 @@ class record_search {
 /// A decision problem, records in order of preference. `Unit` counts bytes divided by their greatest common divisor.
 template <class Unit>
 struct search_ground {
-  std::vector<Unit> size;           // rounded up to the grain
-  std::vector<Unit> slack;          // what the rounding added; empty: nothing
-  Unit grain = 1;                   // all offsets are multiples of it: the alignment that all records share
-  std::vector<Unit> alignment;      // empty: all 1
-  std::vector<Unit> fixed;          // empty: none; -1: not fixed
+  std::vector<Unit> size;            // rounded up to the grain
+  std::vector<Unit> slack;           // what the rounding added; empty: nothing
+  Unit grain = 1;                    // all offsets are multiples of it: the alignment that all records share
+  std::vector<Unit> alignment;       // empty: all 1
+  std::vector<Unit> fixed;           // empty: none; -1: not fixed
   plain_vector<section_range> hull;  // from the first to the last section alive
-  std::vector<std::uint32_t> twin;  // the first record alike
+  std::vector<std::uint32_t> twin;   // the first record alike
   std::uint32_t sections = 0;
   // Lives with holes, and conflicts that are no intervals at all, are given as bits; empty where lives are their hulls.
   std::vector<std::uint64_t> alive;  // record x section
