@@ -1,11 +1,13 @@
 // Starting points that are handed to a search, and solvers as such.
 #include <neap/optimize/solver_seeds.hpp>
 
+#include <neap/model/zoo/gpt.hpp>
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/counted_search.hpp"
@@ -69,6 +71,28 @@ TEST_CASE("a solver alone, judged by the search: what it takes is within the lim
         CHECK((found.steps[0].starts_with("rotor for ") || found.steps[0].starts_with("options of blocks for ")));
       }
     }
+  }
+}
+
+TEST_CASE("the least budgets of a chain need not have the least peaks: what meets a limit is found behind them") {
+  zoo::gpt_config const config;
+  zoo::gpt model(config);
+  auto const ids = tensor::lazy({dtype::i64, {8, 512}});
+  auto const step = training_step(model, std::pair{ids, ids}, cross_entropy{}, adamw{});
+  search_options options;
+  options.iterations = 1000;
+  options.set(solver_seeds({.hierarchy = true}));
+  options.memory_at_most = memory_limit::of_original(0.64);
+  auto const found = optimize(step.program, no_moves{}, options);
+  CHECK_MESSAGE(found.fits, found.why_not());
+  CHECK(found.best.result.latency < 1.18 * found.original.latency);
+  options.memory_at_most = memory_limit::of_original(0.3);  // nothing meets it
+  auto const smallest = optimize(step.program, no_moves{}, options);
+  CHECK(!smallest.fits);
+  CHECK(smallest.best.result.peak_bytes < found.best.result.peak_bytes);
+  for (auto const* p : {&found, &smallest}) {
+    auto const verdict = verify_plan(step.program, p->placed, given_or{roofline::host(2)});
+    CHECK_MESSAGE(verdict.ok(), verdict.message());
   }
 }
 
@@ -347,7 +371,7 @@ TEST_CASE("candidates are made of the smallest order, too, if it is smaller than
       judge.pause();
     }));
     (void)optimize_from(g, no_moves{}, given_latencies{}, given, others, options);
-    detail::sort_once(peaks);
+    neap::detail::sort_once(peaks);
     return peaks;
   };
   using list = std::vector<bytes_t>;

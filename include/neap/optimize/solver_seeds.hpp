@@ -1,6 +1,7 @@
 // Solvers' plans as candidates for a search to start from: the program as a chain of blocks, solved by rk-Rotor for all
-// budgets at once, and of its answers the quickest that meets the search's goal, by the search's own simulator. Where the
-// blocks are no chain, as a graph of blocks, too, solved for a budget that is moved until the simulator agrees with it.
+// budgets at once, and of its answers the quickest that meets the search's goal, by the search's own simulator. Where no
+// answer meets a limit of memory, or the smallest peak is wanted, blocks are cut smaller, too. Where the blocks are no chain,
+// as a graph of blocks, too, solved for a budget that is moved until the simulator agrees with it.
 //
 //   neap::optimize(step, moves, neap::memory_limit{2_GiB}, neap::solver_seeds());             // all of them
 //   neap::optimize(step, neap::no_moves{}, neap::memory_limit{2_GiB}, neap::solver_seeds({.rotor = true}));
@@ -55,17 +56,12 @@ class front_search {
   std::optional<verdict> run(bool keep) {
     // Along the front the peak rises and time falls, nearly: the last point that meets a limit of memory, the first that
     // meets one of time, by halves; then once more what is around it.
-    // Without limits the smallest peak is wanted: what is around the first point.
-    bool const limited = goal_.limits_memory || goal_.limits_latency;
-    std::size_t low = 0, high = limited ? chain_.front().size() : 0;
-    while (low < high && !judge_.stop()) {
-      auto const middle = low + (high - low) / 2;
-      auto const v = judge_point(middle);
-      bool const up = goal_.limits_memory ? v && v->peak <= goal_.memory : !v || v->latency > goal_.latency;
-      if (up) low = middle + 1;
-      else high = middle;
+    auto at = halve(0, chain_.front().size());
+    if (!goal_.limits_memory || !best_) {
+      at = find_lowest();
+      if (goal_.limits_memory && best_) at = halve(at + 1, next_seen(at));
     }
-    auto const from = low > 0 ? low - 1 : 0;
+    auto const from = at > 0 ? at - 1 : 0;
     for (std::size_t k = from; keep && k < from + 4 && k < chain_.front().size() && !judge_.stop(); ++k) {
       auto const v = judge_point(k);
       if (v && v->latency <= goal_.latency && v->peak <= most_peak()) judge_.keep();
@@ -74,16 +70,61 @@ class front_search {
   }
 
  private:
+  struct point {
+    std::size_t k;
+    bytes_t peak;
+  };
+
+  /// The first point from `low` on that misses the limit of memory, or meets that of time, as far as that is monotone.
+  /// Without limits the first point.
+  std::size_t halve(std::size_t low, std::size_t high) {
+    while (low < high && !judge_.stop()) {
+      auto const middle = low + (high - low) / 2;
+      auto const v = judge_point(middle);
+      bool const up = goal_.limits_memory    ? v && v->peak <= goal_.memory
+                      : goal_.limits_latency ? !v || v->latency > goal_.latency
+                                             : false;
+      if (up) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+  /// Towards the least budgets the peak may rise again: what they recompute holds more than the model knows of. The point
+  /// with the lowest peak in time, between its neighbours of those that were seen; ends with what meets a limit of memory.
+  std::size_t find_lowest() {
+    constexpr int most_tries = 8;
+    if (seen_.empty()) return 0;
+    auto const lowest = [&] {
+      return std::min_element(seen_.begin(), seen_.end(), [](point a, point b) { return a.peak < b.peak; });
+    };
+    for (int tries = 0; tries < most_tries && !judge_.stop() && !(goal_.limits_memory && best_); ++tries) {
+      auto const m = lowest();
+      auto const before = m == seen_.begin() ? m->k : std::prev(m)->k, behind = next_seen(m->k);
+      if (m->k - before <= 1 && behind - m->k <= 1) break;
+      bool const down = m->k - before > behind - m->k;
+      judge_point(down ? before + (m->k - before) / 2 : m->k + (behind - m->k) / 2);
+    }
+    return lowest()->k;
+  }
+  /// The next point behind one that was seen, too, and is in time; the front's end if there is none.
+  std::size_t next_seen(std::size_t k) const {
+    for (auto const& p : seen_)
+      if (p.k > k) return p.k;
+    return chain_.front().size();
+  }
+
   /// Of candidates that are worth a dive.
   bytes_t most_peak() const { return goal_.limits_memory ? goal_.memory + goal_.memory / 8 : goal_.memory; }
   std::optional<verdict> judge_point(std::size_t k) {
-    auto const& point = chain_.front()[k];
-    auto e = chain_.expand<op_graph>(point.budget);
+    auto const& on_front = chain_.front()[k];
+    auto e = chain_.expand<op_graph>(on_front.budget);
     if (!e) return std::nullopt;
-    bytes_t const budget = point.budget * chain_.slot_bytes();
+    bytes_t const budget = on_front.budget * chain_.slot_bytes();
     auto how = name_ + (" for " + std::to_string(budget) + " bytes of its own");
     auto const v = judge_.judge(std::move(e->graph), std::move(e->order), std::move(how));
     if (goal_.fits(v) && (!best_ || goal_.better(v, *best_))) best_ = v;
+    if (v.latency <= goal_.latency)
+      seen_.insert(std::find_if(seen_.begin(), seen_.end(), [&](point p) { return p.k >= k; }), {k, v.peak});
     return v;
   }
 
@@ -92,6 +133,7 @@ class front_search {
   objective const& goal_;
   start_judge& judge_;
   std::optional<verdict> best_;
+  std::vector<point> seen_;  // of those in time, by number
 };
 
 /// Of a graph of blocks, by the peak that the solver is to keep, what meets a goal. The solver's peak is not the
@@ -214,23 +256,12 @@ class solver_starts final : public starting_points {
         from_(from) {}
 
   void run(objective const& goal, start_judge& judge) override {
-    // The quickest to make first, so that there is an answer soon.
-    std::optional<verdict> best;
-    if (which_.rotor) {
-      best = search(rotor_, "rotor", goal, judge, !which_.hierarchy, [&] {
-        return make(plain_blocks{}, {.slots = which_.hierarchy ? 500 : 3000, .levels = {0, 0}});
-      });
-      judge.pause();
-    }
-    if (which_.hierarchy) {
-      auto const found = search(blocks_, "options of blocks", goal, judge, true, [&] {
-        return make(timed_gaps{judge, share_of_block()}, {.link = link()});
-      });
+    auto best = search_chains(layers_, {.most_nodes = layer_nodes}, goal, judge);
+    if ((!best || !goal.limits_memory) && !judge.stop() && cuts_smaller()) {
+      auto const found = search_chains(smaller_, {}, goal, judge);
       if (found && (!best || goal.better(*found, *best))) best = found;
-      search_swaps(best, goal, judge);
-      judge.pause();
     }
-    if (which_.hierarchy && blocks_ && !blocks_->is_chain() && !judge.stop()) {
+    if (which_.hierarchy && (layers_.is_no_chain() || smaller_.is_no_chain()) && !judge.stop()) {
       if (!graph_) make_graph(judge);
       if (!graph_->empty()) {
         if (!gaps_) gaps_ = std::make_unique<option_gaps>(graph_->problem()), changes_ = 4 * which_.work;
@@ -260,6 +291,36 @@ class solver_starts final : public starting_points {
 
  private:
   using chain = std::unique_ptr<chain_solver>;
+  struct chains {  // of the same blocks
+    chain rotor, blocks;
+    bool is_no_chain() const { return blocks && !blocks->is_chain(); }
+  };
+
+  /// What meets the goal best; the quickest to make first, so that there is an answer soon.
+  std::optional<verdict> search_chains(chains& of, cut_options const& cut, objective const& goal, start_judge& judge) {
+    std::optional<verdict> best;
+    if (which_.rotor) {
+      best = search(of.rotor, "rotor", goal, judge, !which_.hierarchy, [&] {
+        return make(plain_blocks{}, {.slots = which_.hierarchy ? 500 : 3000, .levels = {0, 0}, .cut = cut});
+      });
+      judge.pause();
+    }
+    if (which_.hierarchy) {
+      auto const found = search(of.blocks, "options of blocks", goal, judge, true, [&] {
+        return make(timed_gaps{judge, share_of_block(of.rotor)}, {.link = link(), .cut = cut});
+      });
+      if (found && (!best || goal.better(*found, *best))) best = found;
+      search_swaps(of.blocks, best, goal, judge);
+      judge.pause();
+    }
+    return best;
+  }
+  /// Whether blocks that are cut smaller are others.
+  bool cuts_smaller() {
+    if (!(which_.rotor || which_.hierarchy) || basis().empty()) return false;
+    auto const& nodes = basis().simplified;
+    return cut_blocks(from_.graph, nodes) != cut_blocks(from_.graph, nodes, {.most_nodes = layer_nodes});
+  }
   template <class Make>
   static std::optional<verdict> search(chain& c, char const* name, objective const& goal, start_judge& judge, bool keep,
                                        Make const& made, std::size_t most_values = SIZE_MAX) {
@@ -270,13 +331,13 @@ class solver_starts final : public starting_points {
     return front_search(*c, name, goal, judge).run(keep);
   }
   /// The same blocks with values that leave, at some prices of the link, as long as that finds better ones than `best`.
-  void search_swaps(std::optional<verdict> best, objective const& goal, start_judge& judge) {
-    if (!blocks_ || blocks_->empty() || !blocks_->can_swap()) return;
+  void search_swaps(chain& blocks, std::optional<verdict> best, objective const& goal, start_judge& judge) {
+    if (!blocks || blocks->empty() || !blocks->can_swap()) return;
     bool found = false;
     for (double const part : {0.2, 0.1, 0.05, 0.4}) {
       if (judge.stop()) break;
-      blocks_->swap_at(part);
-      auto const v = front_search(*blocks_, "options of blocks, with swaps,", goal, judge).run(true);
+      blocks->swap_at(part);
+      auto const v = front_search(*blocks, "options of blocks, with swaps,", goal, judge).run(true);
       bool const better = v && (!best || goal.better(*v, *best));
       if (better) best = v;
       else if (found) break;
@@ -304,7 +365,7 @@ class solver_starts final : public starting_points {
   void make_graph(start_judge& judge) {
     auto const made = [&](schedule const& order, block_basis const& as) {
       return std::make_unique<graph_solver>(from_.graph, order, as, from_.result.resident_bytes, from_.may_run_again,
-                                            timed_gaps{judge, share_of_block(), SIZE_MAX, 60},
+                                            timed_gaps{judge, share_of_block(layers_.rotor), SIZE_MAX, 60},
                                             graph_solver_options{.link = link()});
     };
     order_ = from_.order;
@@ -323,14 +384,16 @@ class solver_starts final : public starting_points {
     graph_ = made(order_, basis_of(from_.graph, order_, in_order));
   }
   /// Of the work, where the number of blocks to solve is not known, a sixteenth.
-  std::int64_t share_of_block() const {
-    return which_.work / static_cast<std::int64_t>(rotor_ ? std::max<std::size_t>(rotor_->solved_blocks(), 4) : 16);
+  std::int64_t share_of_block(chain const& rotor) const {
+    return which_.work / static_cast<std::int64_t>(rotor ? std::max<std::size_t>(rotor->solved_blocks(), 4) : 16);
   }
   solver_choice which_;
   block_program program_;
   start_from from_;
   std::optional<block_basis> basis_;  // of the order that is started from
-  chain rotor_, blocks_, whole_;
+  static constexpr std::uint32_t layer_nodes = 64;
+  chains layers_, smaller_;  // a layer is a block, where it has no more nodes; blocks of fewer nodes
+  chain whole_;
   schedule order_;  // of graph_
   std::unique_ptr<graph_solver> graph_;
   block_graph swapping_;                               // its problem with swaps
@@ -347,7 +410,8 @@ inline status can_solve(op_graph const& g, schedule const& order, solver_choice 
   no_time.start.resize(order.size()), no_time.end.resize(order.size());
   auto const basis = basis_of(g, order, no_time);
   auto const blocks = [&](bool one) {
-    return chain_solver(g, order, basis, any, plain_blocks{}, {.slots = 1, .levels = {0, 0}, .one_block = one});
+    return chain_solver(g, order, basis, any, plain_blocks{},
+                        {.slots = 1, .levels = {0, 0}, .one_block = one, .cut = {}});
   };
   if (which.checkmate) {
     auto const one = blocks(true);
