@@ -6,7 +6,7 @@
 //   neap::option_gaps search(blocks.problem());
 //   if (auto const a = search.solve(peak, {.work = 50'000})) auto const e = blocks.expand<neap::graph>(*a);
 //
-// Two levels, as in HiRemate (ICML 2025): inside a block a solver of recomputation finds options, once a class of equal
+// Two levels, as in HiRemate (ICML 2025): inside a block a solver of recomputation finds options, once for equal
 // blocks; above, whole blocks run, save and run again. The model counts a block's memory while it runs at its highest, and
 // no takeovers, so a simulator mostly finds less.
 #pragma once

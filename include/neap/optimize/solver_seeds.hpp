@@ -30,7 +30,7 @@ namespace neap::inline v0 {
 struct solver_choice {
   bool rotor = false;      // blocks that save all or their input alone
   bool checkmate = false;  // the whole program as one block, where it is small enough
-  bool hierarchy = false;  // blocks with options, solved once a class; a chain of them, or a graph
+  bool hierarchy = false;  // blocks with options, equal ones solved once; a chain of them, or a graph
   double link = 0;  // bytes a second, by which values may leave while their blocks pause; 0: what the moves allow
   std::int64_t work = 300'000;    // evaluations of use-gaps at most, for all blocks together
   std::size_t most_values = 150;  // of a program that checkmate takes on
