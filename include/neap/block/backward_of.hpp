@@ -277,11 +277,6 @@ class backward_finder {
     of_[o] = n;
     ++taken_[n];
   }
-  bool waits(op_id o) const {
-    bool any = false;
-    each_before(o, [&](op_id) { any = true; });
-    return any;
-  }
   /// All gradients that o reads are there, made backward by readers of node `here`; or, `same`, they are results for the
   /// node itself that nothing of earlier nodes needs.
   bool is_next(op_id o, std::uint32_t here, bool same) {
@@ -297,7 +292,7 @@ class backward_finder {
     bool read = false, waits = false;
     each_maker_before(o, [&](op_id from) {
       waits |= of_[from] == no_id;
-      for (auto v : g_.outputs(from)) waits |= waits || awaited(g_.storage(v), read);
+      for (auto v : g_.outputs(from)) waits = waits || awaited(g_.storage(v), read);
     });
     return read && !waits;
   }

@@ -172,9 +172,7 @@ class safetensors_reader {
   }
 
  private:
-  [[noreturn]] void fail(std::string const& what) const {
-    throw error("header, byte " + std::to_string(at_) + ": " + inside_ + what);
-  }
+  [[noreturn]] void fail(std::string const& what) const { throw_error({"header, byte ", at_, ": ", inside_, what}); }
   /// The next character after blanks; 0 at the end.
   char next() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))

@@ -102,7 +102,9 @@ class front_search {
       auto const before = m == seen_.begin() ? m->k : std::prev(m)->k, behind = next_seen(m->k);
       if (m->k - before <= 1 && behind - m->k <= 1) break;
       bool const down = m->k - before > behind - m->k;
+      auto const known = seen_.size();
       judge_point(down ? before + (m->k - before) / 2 : m->k + (behind - m->k) / 2);
+      if (seen_.size() == known) break;  // not in time: the next would be the same
     }
     return lowest()->k;
   }
@@ -256,10 +258,9 @@ class solver_starts final : public starting_points {
         from_(from) {}
 
   void run(objective const& goal, start_judge& judge) override {
-    auto best = search_chains(layers_, {.most_nodes = layer_nodes}, goal, judge);
+    auto best = search_chains(layers_, of_layers, goal, judge);
     if ((!best || !goal.limits_memory) && !judge.stop() && cuts_smaller()) {
-      auto const found = search_chains(smaller_, {}, goal, judge);
-      if (found && (!best || goal.better(*found, *best))) best = found;
+      keep_better(best, search_chains(smaller_, {}, goal, judge), goal);
     }
     if (which_.hierarchy && (layers_.is_no_chain() || smaller_.is_no_chain()) && !judge.stop()) {
       if (!graph_) make_graph(judge);
@@ -296,6 +297,12 @@ class solver_starts final : public starting_points {
     bool is_no_chain() const { return blocks && !blocks->is_chain(); }
   };
 
+  /// Keeps the better of what meets a goal; whether that is the one found.
+  static bool keep_better(std::optional<verdict>& best, std::optional<verdict> const& found, objective const& goal) {
+    bool const better = found && (!best || goal.better(*found, *best));
+    if (better) best = found;
+    return better;
+  }
   /// What meets the goal best; the quickest to make first, so that there is an answer soon.
   std::optional<verdict> search_chains(chains& of, cut_options const& cut, objective const& goal, start_judge& judge) {
     std::optional<verdict> best;
@@ -309,7 +316,7 @@ class solver_starts final : public starting_points {
       auto const found = search(of.blocks, "options of blocks", goal, judge, true, [&] {
         return make(timed_gaps{judge, share_of_block(of.rotor)}, {.link = link(), .cut = cut});
       });
-      if (found && (!best || goal.better(*found, *best))) best = found;
+      keep_better(best, found, goal);
       search_swaps(of.blocks, best, goal, judge);
       judge.pause();
     }
@@ -319,7 +326,7 @@ class solver_starts final : public starting_points {
   bool cuts_smaller() {
     if (!(which_.rotor || which_.hierarchy) || basis().empty()) return false;
     auto const& nodes = basis().simplified;
-    return cut_blocks(from_.graph, nodes) != cut_blocks(from_.graph, nodes, {.most_nodes = layer_nodes});
+    return cut_blocks(from_.graph, nodes) != cut_blocks(from_.graph, nodes, of_layers);
   }
   template <class Make>
   static std::optional<verdict> search(chain& c, char const* name, objective const& goal, start_judge& judge, bool keep,
@@ -338,9 +345,8 @@ class solver_starts final : public starting_points {
       if (judge.stop()) break;
       blocks->swap_at(part);
       auto const v = front_search(*blocks, "options of blocks, with swaps,", goal, judge).run(true);
-      bool const better = v && (!best || goal.better(*v, *best));
-      if (better) best = v;
-      else if (found) break;
+      bool const better = keep_better(best, v, goal);
+      if (!better && found) break;
       found = found || better;
     }
   }
@@ -391,8 +397,8 @@ class solver_starts final : public starting_points {
   block_program program_;
   start_from from_;
   std::optional<block_basis> basis_;  // of the order that is started from
-  static constexpr std::uint32_t layer_nodes = 64;
-  chains layers_, smaller_;  // a layer is a block, where it has no more nodes; blocks of fewer nodes
+  static constexpr cut_options of_layers = chain_solver_options{}.cut;
+  chains layers_, smaller_;  // a layer is a block, where it is not too large; blocks of fewer nodes
   chain whole_;
   schedule order_;  // of graph_
   std::unique_ptr<graph_solver> graph_;

@@ -39,8 +39,8 @@ class block_dot_writer {
 
   std::string text(block_drawing what) {
     if (o_.block != no_id && o_.block >= a_.blocks.blocks.size())
-      throw error("there is no block " + std::to_string(o_.block) + ": the program has " +
-                  counted(a_.blocks.blocks.size(), "block") + ", from 0 on");
+      throw_error({"there is no block ", o_.block, ": the program has ", counted(a_.blocks.blocks.size(), "block"),
+                   ", from 0 on"});
     if (what != block_drawing::blocks) select(what);
     switch (what) {
       case block_drawing::basic: basic(); break;

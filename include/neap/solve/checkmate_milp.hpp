@@ -156,7 +156,7 @@ struct checkmate {
     auto const made = make_checkmate_program(p, limits);
     auto const found = solver(made.program);
     if (auto const right = verify(made.program, found); !right)
-      throw error("checkmate: the linear solver gave a wrong answer: " + right.message());
+      throw_error({"checkmate: the linear solver gave a wrong answer: ", right.message()});
     a.why = found.why;
     if (found.status == linear_status::infeasible) {
       a.status = remat_status::infeasible;

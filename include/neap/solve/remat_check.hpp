@@ -87,8 +87,7 @@ inline void require_right(remat_problem const& p, remat_limits const& limits, re
                           std::string_view who) {
   if (!check(p)) return;
   if (auto const right = verify(p, limits, a); !right)
-    throw error(std::string(who) + " gave a wrong answer for a block of " + std::to_string(p.ops.size()) +
-                " ops: " + right.message());
+    throw_error({who, " gave a wrong answer for a block of ", p.ops.size(), " ops: ", right.message()});
 }
 
 /// Whether recomputations between two first runs come in ascending order, each op at most once: what bounds and the word

@@ -38,6 +38,11 @@ namespace neap::inline v0 {
 
 namespace detail {
 
+/// Nodes of a search of so many records without a failure, and some.
+constexpr std::int64_t nodes_of_descent(std::size_t records) {
+  return static_cast<std::int64_t>(records + records / 4);
+}
+
 /// A capacity in bytes, and about how many nodes its decision may take.
 struct probe {
   std::int64_t capacity = 0, nodes = 0;
@@ -227,8 +232,7 @@ class portfolio {
   constexpr probe_answer operator()(std::int64_t most_nodes, unsigned threads, stop_asked& stop,
                                     std::vector<std::int64_t>&& offsets) {
     probe_answer answer;
-    auto const size = static_cast<std::int64_t>(orders_.front().size());
-    auto const descent = size + size / 4;  // nodes of a search without a failure, and some
+    auto const descent = nodes_of_descent(orders_.front().size());
     std::int64_t until = 0, weights = 0;
     for (std::size_t k = 0; k < count(); ++k) weights += weight(k);
     for (auto slice = std::max<std::int64_t>(512, descent); answer.nodes < most_nodes; slice *= 2) {

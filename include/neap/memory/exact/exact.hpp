@@ -88,8 +88,7 @@ struct exact {
     load_bound const bound{plan.lower_bound_bytes, plan.moment};
     // Where nodes are few, a question that they would all go into leaves none for capacities that are easier; but less
     // than a search without a failure takes is of no use.
-    auto const size = static_cast<std::int64_t>(p.count());
-    auto const most = std::max(budget.nodes / 3 + 1, size + size / 4);
+    auto const most = std::max(budget.nodes / 3 + 1, detail::nodes_of_descent(p.count()));
     detail::capacity_walk walk(bound.bytes, plan.arena_bytes, unit, 16384, most);
     std::int64_t left = budget.nodes;
     for (bool improved = false; !walk.done() && left > 0 && !stop.passed();) {
