@@ -115,14 +115,14 @@ class best_first {
       if (state_.allowed.recompute) seeds_.plant(starts, true);
       search();
     }
-    // What a limit that was lowered for the sake of addresses has led to may be slower than what fits without that.
+    // What a limit that was lowered for the sake of addresses has led to may be slower than what fits without that; and
+    // where nothing fits, what has a larger peak may need less.
     auto others = state_.surpassed;
     std::reverse(others.begin(), others.end());
     others.insert(others.end(), state_.roomy.begin(), state_.roomy.end());
     for (auto const& n : others)
-      if (n && (!placed_ || state_.asked.better(n->state.result, placed_->state.result)))
-        state_.best = n, (void)place();
-    if (placed_ && state_.best != placed_) state_.best = placed_, out.placed = std::move(*placed_so_), out.fits = true;
+      if (n && may_be_better_placed(n->state.result)) state_.best = n, (void)place();
+    if (state_.best != placed_) state_.best = placed_, out.placed = std::move(*placed_so_), out.fits = within_limits();
     refine_answer();
     out.best = std::move(state_.best->state);
     for (auto const* t = state_.best->path.get(); t; t = t->before.get()) out.steps.push_back(t->how);
@@ -507,8 +507,7 @@ class best_first {
     auto& best = state_.best;
     if (std::exchange(addressed_, best) != best) out.placed = addresses(best->state);
     out.fits = within_limits();
-    if (out.fits && (!placed_ || state_.asked.better(best->state.result, placed_->state.result)))
-      placed_ = best, placed_so_ = out.placed;
+    if (is_better_placed()) placed_ = best, placed_so_ = out.placed, placed_fits_ = out.fits;
     if (out.fits || !state_.is_met() || lowered_ == most_lowered) return true;
     state_.asked.memory -= (out.placed.arena_bytes - out.memory_limit_bytes) << lowered_++;
     state_.seek(state_.asked);
@@ -518,6 +517,21 @@ class best_first {
     state_.seen.clear();
     return false;
   }
+
+  /// Whether the best with its addresses is a better answer than what was placed before. Where neither fits, less memory is.
+  bool is_better_placed() const {
+    auto const& now = state_.best->state.result;
+    if (!placed_ || state_.out.fits != placed_fits_) return !placed_ || state_.out.fits;
+    if (placed_fits_) return state_.asked.better(now, placed_->state.result);
+    return state_.beats({state_.out.placed.arena_bytes, now.latency}, placed_needs());
+  }
+  /// The same before its addresses are known.
+  bool may_be_better_placed(simulation const& r) const {
+    if (placed_fits_)
+      return r.peak_bytes <= state_.out.memory_limit_bytes && state_.asked.better(r, placed_->state.result);
+    return state_.beats({r.peak_bytes, r.latency}, placed_needs());
+  }
+  verdict placed_needs() const { return {placed_so_->arena_bytes, placed_->state.result.latency}; }
 
   /// Loads and stores of the answer move to where their transfers are hidden best, if that costs no memory: neither the
   /// peak nor the latency rises, and the arena stays within what it is or what is allowed.
@@ -555,8 +569,9 @@ class best_first {
   random_stream* disturb_ = nullptr;         // what bargains are judged by besides
   double price_ = 0;                         // seconds a byte-position above the target, the highest paid so far
   node_ptr addressed_;                       // whose addresses were looked for last
-  node_ptr placed_;                          // the best one whose addresses fit
+  node_ptr placed_;                          // the best one whose addresses fit; while none do, the smallest
   std::optional<plan<G>> placed_so_;         // with these
+  bool placed_fits_ = false;
   static constexpr int most_lowered = 4;
   int lowered_ = 0;                       // how often the limit was lowered for the sake of addresses, by ever more
   std::int64_t placing_nodes_ = 400'000;  // left for exact placing: each answer is given half

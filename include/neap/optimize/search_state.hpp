@@ -79,7 +79,7 @@ class search_state {
   std::array<node_ptr, rooms.size()>
       roomy;  // the best one that leaves a 64th of the limit for addresses, a 20th, an eighth
   static constexpr std::size_t most_surpassed = 4;
-  std::vector<node_ptr> surpassed;  // met the limits and were the best: the last ones
+  std::vector<node_ptr> surpassed;  // were the best: the last ones
   seen_candidates seen;
   pareto_front front;  // of all that was judged
   optimized<G> out;
@@ -171,7 +171,7 @@ class search_state {
     for (std::size_t k = 0; k < rooms.size(); ++k)
       if (is_best_roomy(r, k)) roomy[k] = n;
     if (best && !beats(r, best->state.result)) return;
-    if (best && asked.limits_memory && is_met()) {
+    if (best && asked.limits_memory) {
       if (surpassed.size() == most_surpassed) surpassed.erase(surpassed.begin());
       surpassed.push_back(best);
     }

@@ -211,7 +211,7 @@ class portfolio {
       if (k == 0) {
         by_gaps_ = plain && tricks.fill && many_fill_gaps(wide);
         // Where boundaries are many, the right way falls behind at one of them.
-        planar_ = plain && tricks.planar && wide.sections <= 128;
+        planar_ = plain && tricks.planar && wide.sections <= 512;
       }
       hold(wide);
       add(plain ? kind::plain : kind::holed, k);
@@ -279,8 +279,8 @@ class portfolio {
   /// In nodes, of a slice.
   constexpr std::int64_t weight(std::size_t k) const {
     if (k < orders_.size()) return orders_[k].size() <= most_blamed ? 4 : 1;  // they are quick, and learn from failures
-    if (members_[k].what == kind::planar) return 60;
-    return k < guesses_at_ && members_[k].what == kind::skyline ? 3 : 9;
+    if (k >= guesses_at_) return 9;
+    return members_[k].what == kind::planar ? 100 : 3;  // nodes of the search by gaps are dear
   }
   constexpr std::int64_t nodes_of(std::size_t k) const { return members_[k].search->nodes(); }
   constexpr ruling run(std::size_t k, stop_asked& stop) {

@@ -145,8 +145,8 @@ class fill_search final : public record_search {
     std::uint32_t owner;  // of the first
   };
   struct open_entry {
-    Unit limit;
     std::uint32_t entry;
+    section_range life;
   };
   using frame = search_frame;
 
@@ -247,28 +247,31 @@ class fill_search final : public record_search {
     nodes_ += static_cast<std::int64_t>(f.count) * f.count / pairs_a_node;
     entry* const x = entries_of(f);
     for (auto s = f.begin; s < f.end; ++s) lowest_[s] = {far, far, none};
-    open_.clear();
+    open_.clear(), limits_.clear();
     for (std::uint32_t k = 0; k < f.count; ++k) {
       if (x[k].direct < x[k].limit) x[k].direct = next_offset(f, x[k], x[k].limit);
-      open_.push_back({x[k].direct, k});
+      open_.push_back({k, life(x[k])}), limits_.push_back(x[k].direct);
     }
     while (!open_.empty()) {
+      Unit limit = limits_.front();
+      for (Unit other : limits_) limit = std::min(limit, other);
       std::size_t next = 0;
-      for (std::size_t o = 1; o < open_.size(); ++o)
-        if (open_[o].limit < open_[next].limit) next = o;
-      auto const [limit, k] = open_[next];
+      while (limits_[next] != limit) ++next;
+      auto const [k, mine] = open_[next];
       open_[next] = open_.back(), open_.pop_back();
-      if (limit > most(x[k])) return fails_in(life(x[k]));
+      limits_[next] = limits_.back(), limits_.pop_back();
+      if (limit > most(x[k])) return fails_in(mine);
       x[k].limit = limit;
       Unit const top = limit + ground_.size[x[k].record];
-      auto const mine = life(x[k]);
+      section_range lowered{mine.end, mine.begin};  // where no top was as low
       for (auto s = mine.begin; s < mine.end; ++s) {
         auto& l = lowest_[s];
-        if (top < l.first) l = {top, l.first, k};
-        else l.second = std::min(l.second, top);
+        if (top >= l.first) l.second = std::min(l.second, top);
+        else l = {top, l.first, k}, lowered = {std::min(lowered.begin, s), s + 1};
       }
-      for (auto& o : open_)
-        if (top < o.limit && meet(life(x[o.entry]), mine)) o.limit = std::max(top, x[o.entry].limit);
+      if (lowered.begin >= lowered.end) continue;  // the others learn nothing from it
+      for (std::size_t o = 0; o < open_.size(); ++o)
+        if (top < limits_[o] && meet(open_[o].life, lowered)) limits_[o] = std::max(top, x[open_[o].entry].limit);
     }
     for (std::uint32_t k = 0; k < f.count; ++k) {
       Unit beneath = far;  // the lowest top that may come beneath it
@@ -400,6 +403,7 @@ class fill_search final : public record_search {
   std::vector<std::int32_t> options_;
   plain_vector<lowest_tops> lowest_;
   plain_vector<open_entry> open_;
+  plain_vector<Unit> limits_;  // of what is open
   failed_states failed_;
   plain_vector<frame> frames_;
   plain_vector<entry> pool_;

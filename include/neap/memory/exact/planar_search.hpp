@@ -40,6 +40,7 @@
 #include <neap/memory/exact/likely_sets.hpp>
 #include <neap/memory/exact/pq_tree.hpp>
 #include <neap/memory/exact/search.hpp>
+#include <neap/memory/exact/set_sums.hpp>
 #include <neap/memory/sections.hpp>
 
 #include <algorithm>
@@ -47,6 +48,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -121,19 +123,13 @@ class planar_search final : public record_search {
   static constexpr double least_used = 6;             // times as much as is free
   static constexpr std::uint32_t none = pq_tree::none;
 
-  struct summed {
-    Unit sum;
-    std::uint32_t set;
-    friend constexpr bool operator<(summed const& a, summed const& b) {
-      return a.sum != b.sum ? a.sum < b.sum : a.set < b.set;
-    }
-  };
+  using sums = std::vector<set_sum<Unit>>;
   struct moment {  // a boundary and the section behind it
     std::vector<std::uint32_t> ending, beginning;
-    std::vector<summed> sums;                   // of all sets of what begins, or of the smallest, as there is room
-    std::vector<std::vector<summed>> by_count;  // the same by the records in a set
-    Unit free = 0;                              // bytes in the section
-    Unit falls = 0, rises = 0;                  // by so much at its end, at its begin
+    set_sums<Unit> sums;                   // of all sets of what begins, or of the smallest, as there is room
+    std::vector<set_sums<Unit>> by_count;  // the same by the records in a set
+    Unit free = 0;                         // bytes in the section
+    Unit falls = 0, rises = 0;             // by so much at its end, at its begin
   };
   struct free_bytes {  // of one section, that lie together
     Unit size;
@@ -214,17 +210,17 @@ class planar_search final : public record_search {
   }
 
   /// Of all sets of the records, or of as many as there is room for, the smallest.
-  constexpr void list_sums(std::vector<std::uint32_t> const& records, std::vector<summed>& sums) const {
+  constexpr sums sums_of(std::vector<std::uint32_t> const& records) const {
     auto const n = records.size();
-    sums.assign(1, summed{0, 0});
-    for (std::size_t k = 1; k <= n && static_cast<double>(sums.size()) + choices(n, k) <= most_sets; ++k)
+    sums of{{0, 0}};
+    for (std::size_t k = 1; k <= n && static_cast<double>(of.size()) + choices(n, k) <= most_sets; ++k)
       for_each_set(n, k, [&](std::uint32_t set) {
         Unit sum = 0;
         for (auto more = set; more != 0; more &= more - 1)
           sum += ground_.size[records[static_cast<std::size_t>(std::countr_zero(more))]];
-        sums.push_back({sum, set});
+        of.push_back({sum, set});
       });
-    detail::sort_list(sums);
+    return of;
   }
   /// f(set) for each set of k of n things.
   template <class F>
@@ -242,16 +238,17 @@ class planar_search final : public record_search {
     return ways;
   }
   /// How likely a stretch of t things is before anything is known of sizes.
-  static constexpr double rarity(std::size_t t) {
-    auto const x = static_cast<double>(t);
-    return 1 / (x * x * x);
-  }
+  static constexpr double rarity(std::size_t t) { return rarities[t]; }
+  static constexpr auto rarities = [] {
+    std::array<double, 2 * most_items + 2> of{};
+    for (std::size_t t = 1; t < of.size(); ++t) of[t] = 1 / static_cast<double>(t * t * t);
+    return of;
+  }();
 
   /// The bytes in which one sum of so many records that begin is to be expected, near `sum`.
   constexpr double evidence_of(std::size_t count, Unit sum) {
     auto const& in = now().by_count[count];
-    auto const near = std::upper_bound(in.begin(), in.end(), summed{sum + sum / 2, ~0u}) -
-                      std::lower_bound(in.begin(), in.end(), summed{sum - sum / 2, 0});
+    auto const near = in.from(sum + sum / 2 + 1) - in.from(sum - sum / 2);
     return static_cast<double>(sum / 2 * 2 + 1) / static_cast<double>(std::max<std::ptrdiff_t>(near, 1));
   }
 
@@ -279,7 +276,7 @@ class planar_search final : public record_search {
     at_ = first_section_ + 1;
     ways_.assign(1, {first_root(), 1, none});
     next_ = 0, known_count_ = 0;
-    candidates_.clear(), pool_.clear();
+    forget_candidates();
   }
   constexpr std::uint32_t first_root() {
     std::vector<std::uint32_t> parts;
@@ -374,40 +371,60 @@ class planar_search final : public record_search {
   constexpr void find_guesses(std::vector<std::uint32_t> const& blocks, std::vector<guess>& out) {
     auto& m = now();
     if (m.sums.empty()) {
-      list_sums(m.beginning, m.sums);
-      m.by_count.assign(m.beginning.size() + 1, {});
-      for (auto const& x : m.sums) m.by_count[static_cast<std::size_t>(std::popcount(x.set))].push_back(x);
+      auto all = sums_of(m.beginning);
+      std::vector<sums> by_count(m.beginning.size() + 1);
+      for (auto const& x : all) by_count[static_cast<std::size_t>(std::popcount(x.set))].push_back(x);
+      for (auto& in : by_count) m.by_count.emplace_back(static_cast<sums&&>(in));
+      m.sums = set_sums<Unit>(static_cast<sums&&>(all));
     }
     auto const count = blocks.size();
-    std::array<Unit, most_items> bytes{}, free{};
-    for (std::size_t k = 0; k < count; ++k)
-      for (auto left = blocks[k]; left != 0; left &= left - 1) {
-        auto const leaf = items_[static_cast<std::size_t>(std::countr_zero(left))];
-        bytes[k] += size_of(leaf);
-        if (leaf >= ground_.count()) free[k] += size_of(leaf);
+    struct content {
+      std::uint32_t items;
+      Unit bytes, free;
+    };
+    std::array<std::array<content, 256>, 4> of_sets;  // of eight blocks each
+    for (std::size_t first = 0; first < count; first += 8) {
+      auto& of = of_sets[first / 8];
+      of[0] = {};
+      for (std::uint32_t set = 1; set >> std::min<std::size_t>(8, count - first) == 0; ++set) {
+        content c = of[set & (set - 1)];
+        auto const block = blocks[first + static_cast<std::size_t>(std::countr_zero(set))];
+        c.items |= block;
+        for (auto left = block; left != 0; left &= left - 1) {
+          auto const leaf = items_[static_cast<std::size_t>(std::countr_zero(left))];
+          c.bytes += size_of(leaf);
+          if (leaf >= ground_.count()) c.free += size_of(leaf);
+        }
+        of[set] = c;
       }
+    }
+    auto const content_of = [&](std::uint32_t set) {
+      content c = of_sets[0][set & 255];
+      for (std::size_t k = 1; (set >>= 8) != 0; ++k) {
+        content const& more = of_sets[k][set & 255];
+        c.items |= more.items, c.bytes += more.bytes, c.free += more.free;
+      }
+      return c;
+    };
     // Rarer ones are not tried, nor such as do not belong to the likeliest so far.
     double least = least_chance_ * rarity(count + m.beginning.size() + (m.free != 0)), sets = 0;
     auto const keep = [&](std::size_t room) {
-      if (out.size() <= room) return;
+      if (out.size() <= room) return false;
       auto const last = out.begin() + static_cast<std::ptrdiff_t>(most_guesses) - 1;
       std::nth_element(out.begin(), last, out.end());
       least = last->weight;
       out.resize(most_guesses);
+      return true;
     };
     for (std::size_t size = 1; size < count && (sets += choices(count, size)) <= most_block_sets; ++size) {
       double const others = choices(count - 1, size - 1);
+      double least_evidence = least * others / rarity(size + 1);
       for_each_set(count, size, [&](std::uint32_t set) {
-        std::uint32_t items = 0;
-        Unit sum = 0, ends = 0;
-        for (auto left = set; left != 0; left &= left - 1) {
-          auto const k = static_cast<std::size_t>(std::countr_zero(left));
-          items |= blocks[k], sum += bytes[k], ends += free[k];
-        }
+        auto const [items, sum, ends] = content_of(set);
+        if (static_cast<double>(sum + 1) < least_evidence) return;  // there is no more of it
         auto const weight = [&](std::size_t b, Unit begins, double evidence) {
           return rarity(size + b + (begins != 0)) * evidence / others;
         };
-        if (weight(1, 0, static_cast<double>(sum + 1)) < least) return;  // no evidence is more
         auto const add = [&](std::uint32_t beginning, Unit begins, double w) {
           if (w >= least) out.push_back({set, {items, beginning, begins}, w});
         };
@@ -419,8 +436,7 @@ class planar_search final : public record_search {
         for (std::size_t k = 0; k < frees.size(); ++k) {
           if (frees[k] > std::min(sum, m.free) || among(k, frees[k])) continue;
           Unit const records = sum - frees[k];
-          for (auto s = std::lower_bound(m.sums.begin(), m.sums.end(), summed{records, 0});
-               s != m.sums.end() && s->sum == records; ++s) {
+          for (auto s = m.sums.from(records); s != m.sums.end() && s->sum == records; ++s) {
             auto const b = static_cast<std::size_t>(std::popcount(s->set));
             if (b == 0) add(0, frees[k], weight(0, frees[k], sum == ends ? 1 : static_cast<double>(sum)));
             else if (weight(b, frees[k], static_cast<double>(records + 1)) >= least)
@@ -431,14 +447,15 @@ class planar_search final : public record_search {
         for (std::size_t b = 0; m.free != 0 && b < m.by_count.size(); ++b) {
           if (weight(b, 1, unknown_chance) < least) break;
           auto const& in = m.by_count[b];
-          auto const begin = std::lower_bound(in.begin(), in.end(), summed{std::max<Unit>(0, sum - m.free), 0});
-          auto const end = std::lower_bound(begin, in.end(), summed{sum, 0});
+          auto const begin = in.from(sum - m.free);
+          auto end = begin;
+          while (end != in.end() && end->sum < sum && end - begin <= most_unknown) ++end;
           if (end - begin > most_unknown) continue;
           for (auto s = begin; s != end; ++s)
             if (!among(frees.size(), sum - s->sum))
               add(s->set, sum - s->sum, weight(b, 1, unknown_chance / static_cast<double>(end - begin)));
         }
-        keep(4 * most_guesses);
+        if (keep(4 * most_guesses)) least_evidence = least * others / rarity(size + 1);
       });
     }
     keep(most_guesses);
@@ -473,7 +490,7 @@ class planar_search final : public record_search {
       std::uint32_t items = 0;
       for (std::size_t k = 0; k < blocks_.size(); ++k)
         if (left.blocks >> k & 1) items |= blocks_[k];
-      if (!go_into(root, {items, left.beginning, left.free}, {}, end, likelihood * whole, chance * whole / sum))
+      if (!go_into(root, {items, left.beginning, left.free}, {}, first, likelihood * whole, chance * whole / sum))
         sum -= whole;
     };
     for (auto o = first; o < end && left_ > 0; ++o) {
@@ -482,18 +499,12 @@ class planar_search final : public record_search {
       if (!together && whole > g.weight) try_together();
       if (chance * g.weight < least_chance_ * sum) break;
       rest const behind{left.blocks & ~g.blocks, left.beginning & ~g.put.beginning, left.free - g.put.free};
-      for (auto k = first; k < end; ++k) {
-        auto const& next = (*guesses_)[open_[k]];
-        if ((next.blocks & ~behind.blocks) == 0 && (next.put.beginning & ~behind.beginning) == 0 &&
-            next.put.free <= behind.free && next.blocks != behind.blocks)
-          open_.push_back(open_[k]);
-      }
-      if (!go_into(root, g.put, behind, end, likelihood * g.weight, chance * g.weight / sum)) sum -= g.weight;
-      open_.resize(end);
+      if (!go_into(root, g.put, behind, first, likelihood * g.weight, chance * g.weight / sum)) sum -= g.weight;
     }
     if (!together && left_ > 0) try_together();
   }
-  /// Puts the stretch there and deals what is left then; false if what ends in the stretch cannot lie together.
+  /// Puts the stretch there and deals what is left then; false if what ends in the stretch cannot lie together. `first`: of
+  /// the guesses that were open before.
   constexpr bool go_into(std::uint32_t root, stretch const& s, rest const& left, std::size_t first, double likelihood,
                          double chance) {
     auto const nodes = tree_.size();
@@ -503,7 +514,17 @@ class planar_search final : public record_search {
     if (next != none) {
       dealing_.push_back(s);
       if (left.blocks == 0) add_candidate(next, likelihood);
-      else deal(next, left, first, likelihood, chance);
+      else {
+        auto const end = open_.size();
+        for (auto o = first; o < end; ++o) {
+          auto const& g = (*guesses_)[open_[o]];
+          if ((g.blocks & ~left.blocks) == 0 && (g.put.beginning & ~left.beginning) == 0 && g.put.free <= left.free &&
+              g.blocks != left.blocks)
+            open_.push_back(open_[o]);
+        }
+        deal(next, left, end, likelihood, chance);
+        open_.resize(end);
+      }
       dealing_.pop_back();
     }
     tree_.shrink(nodes), free_bytes_.resize(free_count);
@@ -511,16 +532,21 @@ class planar_search final : public record_search {
   }
   constexpr void add_candidate(std::uint32_t root, double likelihood) {
     --left_;
-    candidate c{likelihood,
-                likelihood * agreement(root),
-                {},
-                from_,
-                static_cast<std::uint32_t>(pool_.size()),
-                static_cast<std::uint32_t>(dealing_.size())};
-    c.state.add(0, hash_of_orders(root));
+    if (ranks_.size() == width_ && likelihood < ranks_.front()) return;  // its rank is no higher
+    state_hash state;
+    state.add(0, hash_of_orders(root));
+    candidates_.push_back({likelihood, likelihood * agreement(root), state, from_,
+                           static_cast<std::uint32_t>(pool_.size()), static_cast<std::uint32_t>(dealing_.size())});
     pool_.insert(pool_.end(), dealing_.begin(), dealing_.end());
-    candidates_.push_back(c);
+    if (seen_.contains(state)) return;
+    seen_.insert(state);
+    ranks_.push_back(candidates_.back().rank);
+    std::push_heap(ranks_.begin(), ranks_.end(), std::greater<>{});
+    if (ranks_.size() <= width_) return;
+    std::pop_heap(ranks_.begin(), ranks_.end(), std::greater<>{});
+    ranks_.pop_back();
   }
+  constexpr void forget_candidates() { candidates_.clear(), pool_.clear(), ranks_.clear(), seen_.clear(); }
   /// Of the orders behind the boundary with what searches the other way in time found likely there.
   constexpr double agreement(std::uint32_t root) {
     auto const& sets = likely_[1 - way_][ground_.sections - 1 - at_];
@@ -573,7 +599,7 @@ class planar_search final : public record_search {
       tree_.shrink(nodes), free_bytes_.resize(free_count);
     }
     std::swap(tree_, trees), std::swap(free_bytes_, free), std::swap(ways_, ways);
-    candidates_.clear(), pool_.clear();
+    forget_candidates();
     next_ = 0, ++at_, known_count_ = 0;
     if (!ways_.empty()) likely_[way_][at_ - 1].learn(tree_, ways_, ground_.count());
   }
@@ -596,7 +622,7 @@ class planar_search final : public record_search {
   }
   constexpr void end_turn() {
     std::swap(tree_, turned_tree_), std::swap(free_bytes_, turned_free_), std::swap(ways_, turned_ways_);
-    turned_tree_.shrink({}), turned_free_.clear(), turned_ways_.clear();
+    turned_tree_.shrink({}), turned_free_.clear(), turned_ways_.clear(), seen_.clear();
     turning_ = false, next_ = 0, known_count_ = 0;
   }
   /// Goes that way from the end back to the first section; gives the orders there and adds to the path.
@@ -695,6 +721,7 @@ class planar_search final : public record_search {
   std::array<std::vector<likely_sets>, 2> likely_;  // by section, forth and back
   std::vector<char> marks_;                         // for agreement()
   std::vector<candidate> candidates_;
+  std::vector<double> ranks_;                   // a heap: the highest of different states among them, the least first
   std::vector<stretch> pool_, told_, dealing_;  // of candidates, of stories, of the deal at work
   std::vector<story> stories_;
   failed_states seen_;
