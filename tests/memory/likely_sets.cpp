@@ -21,7 +21,7 @@ std::uint32_t row(pq_tree& tree, std::uint32_t a, std::uint32_t b, std::uint32_t
   auto const parts = tree.in_any_order(
       {tree.in_any_order({tree.leaf(a), tree.leaf(left)}), tree.in_any_order({tree.leaf(right), tree.leaf(c)})});
   std::vector<char> marked(16, 0);
-  marked[left] = marked[right] = pq_tree::yes;
+  marked[left] = marked[right] = 1;
   auto const by = tree.leaf(b);
   tree.label(parts, marked);
   return tree.replace(parts, by);
@@ -41,12 +41,11 @@ TEST_CASE("orders agree with sets that can lie together in them, and the less th
   CHECK(sets.empty());
   sets.learn(tree, ways, 6);
   CHECK(!sets.empty());
-  std::vector<char> marks(6, 0);
   auto const agreement = [&](std::uint32_t a, std::uint32_t b) {
-    return sets.agreement(tree, tree.in_any_order({a, b}), marks);
+    return sets.agreement(tree, tree.in_any_order({a, b}));
   };
-  CHECK(sets.agreement(tree, ways[0].root, marks) == 1);
-  CHECK(sets.agreement(tree, ways[1].root, marks) == 1);
+  CHECK(sets.agreement(tree, ways[0].root) == 1);
+  CHECK(sets.agreement(tree, ways[1].root) == 1);
   // {0, 1} is in three quarters of what the ways weigh, {2, 3} in one.
   double const one_quarter = agreement(row(tree, 2, 5, 3), tree.in_any_order({pair(tree, 0, 1), tree.leaf(4)}));
   double const three_quarters = agreement(row(tree, 0, 5, 1), tree.in_any_order({pair(tree, 2, 3), tree.leaf(4)}));
@@ -55,7 +54,6 @@ TEST_CASE("orders agree with sets that can lie together in them, and the less th
   CHECK(three_quarters < one_quarter);
   CHECK(both == doctest::Approx(three_quarters * one_quarter));
   CHECK(both > 0);
-  for (char m : marks) CHECK(m == 0);
   sets.clear();
   CHECK(agreement(row(tree, 0, 5, 1), row(tree, 2, 4, 3)) == 1);
 }
@@ -67,11 +65,10 @@ TEST_CASE("leaves that are no records neither count in a set nor keep records fr
   auto const root = tree.in_any_order({inner, tree.leaf(2), tree.in_any_order({tree.leaf(4), tree.leaf(5)})});
   likely_sets sets;
   sets.learn(tree, std::vector<way>{{root, 1}}, 3);
-  std::vector<char> marks{0, 0, 0, pq_tree::either, pq_tree::either, pq_tree::either};
   auto const there = tree.in_any_order({inner, tree.leaf(2)});
-  CHECK(sets.agreement(tree, there, marks) == 1);
+  CHECK(sets.agreement(tree, there) == 1);
   auto const apart = tree.in_any_order({tree.in_any_order({tree.leaf(0), tree.leaf(2)}), tree.leaf(1)});
-  CHECK(sets.agreement(tree, apart, marks) == 1);  // 2, 0, 1
+  CHECK(sets.agreement(tree, apart) == 1);  // 2, 0, 1
   auto const wide = tree.in_any_order({tree.in_any_order({tree.leaf(0), tree.leaf(2)}), tree.leaf(4), tree.leaf(1)});
-  CHECK(sets.agreement(tree, wide, marks) == 1);  // 4 is left out
+  CHECK(sets.agreement(tree, wide) == 1);  // 4 is left out
 }

@@ -133,21 +133,24 @@ TEST_CASE("sets are gathered just if some order has them contiguous, others left
       if (auto const next = tree.replace(root, put); next != pq_tree::none) root = next;
     }
     auto const orders = orders_of(tree, root);
-    auto const contiguous = [&](order const& o, std::vector<char> const& marks) {
-      order places;  // of the marked among those that are not left out
+    auto const contiguous = [&](order const& o, std::vector<pq_tree::membership> const& of, std::uint32_t set) {
+      order places;  // of its leaves among those that are not left out
       std::uint32_t place = 0;
       for (auto leaf : o) {
-        if (marks[leaf] == pq_tree::yes) places.push_back(place);
-        place += marks[leaf] != pq_tree::either;
+        if (of[leaf].in >> set & 1) places.push_back(place);
+        place += (of[leaf].in | of[leaf].out) >> set & 1;
       }
       return places.empty() || places.back() - places.front() + 1 == places.size();
     };
-    for (int draw = 0; draw < 4; ++draw) {
-      std::vector<char> marks(16, 0);
-      for (std::uint32_t i = 0; i < count; ++i)
-        if (auto const r = rng() % 5; r < 3) marks[i] = r < 2 ? pq_tree::yes : pq_tree::either;
-      bool const some = std::any_of(orders.begin(), orders.end(), [&](auto const& o) { return contiguous(o, marks); });
-      REQUIRE(tree.gathers(root, marks) == some);
+    std::vector<pq_tree::membership> drawn(count);
+    for (auto& leaf : drawn)
+      for (std::uint32_t set = 0; set < 32; ++set)
+        if (auto const r = rng() % 5; r < 4) (r < 2 ? leaf.in : leaf.out) |= std::uint32_t{1} << set;
+    auto const never = tree.never_together(root, [&](std::uint32_t leaf) { return drawn[leaf]; });
+    for (std::uint32_t set = 0; set < 32; ++set) {
+      bool const some =
+          std::any_of(orders.begin(), orders.end(), [&](auto const& o) { return contiguous(o, drawn, set); });
+      REQUIRE((never >> set & 1) == !some);
       ++(some ? together : apart);
     }
     auto const value = [](std::uint32_t leaf) { return std::uint64_t{1} << leaf; };
@@ -155,11 +158,11 @@ TEST_CASE("sets are gathered just if some order has them contiguous, others left
       order leaves;
       tree.add_leaves(node, leaves);
       if (beside != pq_tree::none) tree.add_leaves(beside, leaves);
-      std::vector<char> marks(16, 0);
+      std::vector<pq_tree::membership> only(count, {0, 1});
       std::uint64_t expected = 0;
-      for (auto leaf : leaves) marks[leaf] = pq_tree::yes, expected += value(leaf);
+      for (auto leaf : leaves) only[leaf] = {1, 0}, expected += value(leaf);
       REQUIRE(sum == expected);
-      for (auto const& o : orders) REQUIRE(contiguous(o, marks));
+      for (auto const& o : orders) REQUIRE(contiguous(o, only, 0));
     });
     REQUIRE(all == (std::uint64_t{1} << count) - 1);
   }

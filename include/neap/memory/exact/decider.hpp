@@ -280,7 +280,8 @@ class portfolio {
   constexpr std::int64_t weight(std::size_t k) const {
     if (k < orders_.size()) return orders_[k].size() <= most_blamed ? 4 : 1;  // they are quick, and learn from failures
     if (k >= guesses_at_) return 9;
-    return members_[k].what == kind::planar ? 100 : 3;  // nodes of the search by gaps are dear
+    if (members_[k].what != kind::planar) return 3;  // nodes of the search by gaps are dear
+    return std::max<std::int64_t>(100, static_cast<std::int64_t>(orders_.front().size()) * 2 / 3);  // the others' are then
   }
   constexpr std::int64_t nodes_of(std::size_t k) const { return members_[k].search->nodes(); }
   constexpr ruling run(std::size_t k, stop_asked& stop) {

@@ -9,6 +9,7 @@
 #include <neap/memory/exact/pq_tree.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,7 +19,7 @@ namespace neap::inline v0::detail {
 class likely_sets {
  public:
   constexpr bool empty() const { return shares_.empty(); }
-  constexpr void clear() { shares_.clear(), ends_.clear(), records_.clear(); }
+  constexpr void clear() { shares_.clear(), sets_of_.clear(); }
 
   /// Forgets the others. The ways have each a root and a likelihood; leaves from `count` on are no records.
   template <class Ways>
@@ -41,6 +42,7 @@ class likely_sets {
     sets.resize(different);
     sort_list(sets, [](set const& a, set const& b) { return a.weight > b.weight; });
     std::vector<std::uint32_t> leaves;
+    sets_of_.assign(count, 0);
     for (auto const& s : sets) {
       if (s.weight < least_share * total || shares_.size() == most_sets) break;
       leaves.clear();
@@ -48,22 +50,22 @@ class likely_sets {
       if (s.beside != pq_tree::none) tree.add_leaves(s.beside, leaves);
       std::erase_if(leaves, [&](std::uint32_t leaf) { return leaf >= count; });
       if (leaves.size() < 2) continue;
+      for (auto leaf : leaves) sets_of_[leaf] |= std::uint32_t{1} << shares_.size();
       shares_.push_back(std::min(1.0, s.weight / total));  // more where it differs by free bytes in one way
-      records_.insert(records_.end(), leaves.begin(), leaves.end());
-      ends_.push_back(records_.size());
     }
   }
 
-  /// How likely orders are beside such in which all of the sets are contiguous. `marks`: 0 for each record, pq_tree::either
-  /// for other leaves; they are so again afterwards. O(sets times leaves).
-  constexpr double agreement(pq_tree const& tree, std::uint32_t root, std::vector<char>& marks) const {
+  /// How likely orders are beside such in which all of the sets are contiguous; leaves that are no records may stand
+  /// between. O(leaves).
+  constexpr double agreement(pq_tree const& tree, std::uint32_t root) const {
+    auto const all = static_cast<std::uint32_t>((std::uint64_t{1} << shares_.size()) - 1);
+    auto const apart = tree.never_together(root, [&](std::uint32_t leaf) -> pq_tree::membership {
+      if (leaf >= sets_of_.size()) return {};
+      return {sets_of_[leaf], all & ~sets_of_[leaf]};
+    });
     double product = 1;
-    std::size_t first = 0;
-    for (std::size_t k = 0; k < shares_.size(); first = ends_[k++]) {
-      for (auto r = first; r < ends_[k]; ++r) marks[records_[r]] = pq_tree::yes;
-      if (!tree.gathers(root, marks)) product *= 1 - trust * shares_[k];
-      for (auto r = first; r < ends_[k]; ++r) marks[records_[r]] = 0;
-    }
+    for (auto left = apart; left != 0; left &= left - 1)
+      product *= 1 - trust * shares_[static_cast<std::size_t>(std::countr_zero(left))];
     return product;
   }
 
@@ -76,9 +78,8 @@ class likely_sets {
     double weight;
     std::uint32_t node, beside;
   };
-  std::vector<double> shares_;  // of the ways
-  std::vector<std::size_t> ends_;
-  std::vector<std::uint32_t> records_;  // of one set after the other
+  std::vector<double> shares_;          // of the ways
+  std::vector<std::uint32_t> sets_of_;  // of each record those that it is in
 };
 
 }  // namespace neap::inline v0::detail

@@ -548,14 +548,11 @@ class planar_search final : public record_search {
   }
   constexpr void forget_candidates() { candidates_.clear(), pool_.clear(), ranks_.clear(), seen_.clear(); }
   /// Of the orders behind the boundary with what searches the other way in time found likely there.
-  constexpr double agreement(std::uint32_t root) {
+  constexpr double agreement(std::uint32_t root) const {
     auto const& sets = likely_[1 - way_][ground_.sections - 1 - at_];
-    if (sets.empty()) return 1;
-    for (auto n = ground_.count() + free_bytes_.size(); marks_.size() < n;)
-      marks_.push_back(marks_.size() < ground_.count() ? 0 : pq_tree::either);
-    return sets.agreement(tree_, root, marks_);
+    return sets.empty() ? 1 : sets.agreement(tree_, root);
   }
-  constexpr std::uint64_t hash_of_orders(std::uint32_t root) const {
+  constexpr std::uint64_t hash_of_orders(std::uint32_t root) {
     return tree_.hash(
         root,
         [&](std::uint32_t leaf) {
@@ -719,7 +716,6 @@ class planar_search final : public record_search {
   std::array<std::vector<std::uint32_t>, 2> starts_;  // other sections to begin at, the best first
   std::size_t start_ = 0, widenings_ = 0;
   std::array<std::vector<likely_sets>, 2> likely_;  // by section, forth and back
-  std::vector<char> marks_;                         // for agreement()
   std::vector<candidate> candidates_;
   std::vector<double> ranks_;                   // a heap: the highest of different states among them, the least first
   std::vector<stretch> pool_, told_, dealing_;  // of candidates, of stories, of the deal at work

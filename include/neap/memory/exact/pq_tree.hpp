@@ -22,7 +22,11 @@ namespace neap::inline v0::detail {
 class pq_tree {
  public:
   static constexpr std::uint32_t none = 0xffffffffu;
-  static constexpr char yes = 1, either = 2;  // marks of leaves; 0: no
+  /// Of up to 32 sets, as bits, those that a leaf is in, and those between whose leaves it would stand as a stranger; in
+  /// neither, it may stand anywhere.
+  struct membership {
+    std::uint32_t in = 0, out = 0;
+  };
   struct extent {
     std::size_t nodes = 0, children = 0;
   };
@@ -76,9 +80,11 @@ class pq_tree {
     if (n.is == kind::leaf) out.push_back(n.first);
     for (std::uint32_t k = 0; k < n.count; ++k) add_leaves(children_[n.first + k], out);
   }
-  /// Whether the leaves marked `yes` are contiguous in one of the orders, but for those marked `either`. O(leaves).
-  constexpr bool gathers(std::uint32_t root, std::vector<char> const& marked) const {
-    return gather(root, marked) != gathered::nowhere;
+  /// Those sets whose leaves have strangers between them in all orders; sets_of(id) gives the membership of a leaf. Each set
+  /// is told for itself, all in one go. O(leaves).
+  template <class SetsOf>
+  constexpr std::uint32_t never_together(std::uint32_t root, SetsOf const& sets_of) const {
+    return spread_of(root, sets_of).nowhere;
   }
   /// f(sum, node, beside) for each set that is contiguous in all orders: what is below a node, or below two that are
   /// neighbours below a Q-node (else `beside` is none). `sum`: of value(id) of its leaves. Gives the sum of all.
@@ -104,17 +110,21 @@ class pq_tree {
   }
   /// Equal for trees of the same orders of the same leaves; value(id) stands for a leaf.
   template <class Value, class Mix>
-  constexpr std::uint64_t hash(std::uint32_t root, Value const& value, Mix const& mix) const {
+  constexpr std::uint64_t hash(std::uint32_t root, Value const& value, Mix const& mix) {
     node const n = nodes_[root];
     if (n.is == kind::leaf) return value(n.first);
     std::uint64_t forth = n.count, back = n.count;
+    if (n.is == kind::any) {
+      for (std::uint32_t k = 0; k < n.count; ++k) forth += mix(hash(children_[n.first + k], value, mix), 1);
+      return mix(forth, 2);
+    }
+    auto const first = hashes_.size();
     for (std::uint32_t k = 0; k < n.count; ++k) {
       auto const child = hash(children_[n.first + k], value, mix);
-      if (n.is == kind::any) forth += mix(child, 1);
-      else forth = mix(forth, child);
+      hashes_.push_back(child);
+      forth = mix(forth, child);
     }
-    if (n.is == kind::any) return mix(forth, 2);
-    for (std::uint32_t k = n.count; k-- > 0;) back = mix(back, hash(children_[n.first + k], value, mix));
+    for (; hashes_.size() > first; hashes_.pop_back()) back = mix(back, hashes_.back());
     return mix(forth + back, 3);
   }
 
@@ -131,7 +141,13 @@ class pq_tree {
       return a.least != b.least ? a.least < b.least : a.most < b.most;
     }
   };
-  enum class gathered : std::uint8_t { neither, none, all, at_side, inside, nowhere };
+  /// Of the leaves below a node: sets that have some, sets to which some are strangers; of those that are both, by where the
+  /// set can lie if together.
+  struct spread {
+    std::uint32_t in = 0, out = 0, at_side = 0, inside = 0, nowhere = 0;
+    constexpr std::uint32_t whole() const { return in & ~out; }
+    constexpr void add(spread const& child) { in |= child.in, out |= child.out, nowhere |= child.nowhere; }
+  };
   using list = std::vector<std::uint32_t>;
 
   /// A node of the parts from `first` on, which are taken off.
@@ -151,46 +167,49 @@ class pq_tree {
     parts_.resize(first);
     return none;
   }
-  /// Where the leaves marked `yes` can lie among the others, if together.
-  constexpr gathered gather(std::uint32_t at, std::vector<char> const& marked) const {
+  template <class SetsOf>
+  constexpr spread spread_of(std::uint32_t at, SetsOf const& sets_of) const {
     node const n = nodes_[at];
-    if (n.is == kind::leaf)
-      return marked[n.first] == yes ? gathered::all : marked[n.first] == either ? gathered::neither : gathered::none;
-    if (n.is == kind::given) return gather_row(n, marked);
-    std::uint32_t whole = 0, part = 0, inside = 0, others = 0;
-    for (std::uint32_t k = 0; k < n.count; ++k) {
-      auto const c = gather(children_[n.first + k], marked);
-      if (c == gathered::nowhere) return c;
-      whole += c == gathered::all, part += c == gathered::at_side;
-      inside += c == gathered::inside, others += c == gathered::none;
+    if (n.is == kind::leaf) {
+      membership const m = sets_of(n.first);
+      return {m.in, m.out};
     }
-    if (part > 2 || inside > 1 || (inside == 1 && whole + part > 0)) return gathered::nowhere;
-    if (part == 2 || inside == 1) return gathered::inside;
-    if (whole + part == 0) return others == 0 ? gathered::neither : gathered::none;
-    return others + part == 0 ? gathered::all : gathered::at_side;
+    if (n.is == kind::given) return spread_of_row(n, sets_of);
+    spread all;
+    std::uint32_t whole = 0, inside = 0, two_inside = 0, side = 0, two_sides = 0, three_sides = 0;  // of some children
+    for (std::uint32_t k = 0; k < n.count; ++k) {
+      auto const c = spread_of(children_[n.first + k], sets_of);
+      all.add(c), whole |= c.whole();
+      two_inside |= inside & c.inside, inside |= c.inside;
+      three_sides |= two_sides & c.at_side, two_sides |= side & c.at_side, side |= c.at_side;
+    }
+    all.nowhere |= three_sides | two_inside | (inside & (whole | side));
+    all.inside = (two_sides | inside) & ~all.nowhere;
+    all.at_side = all.in & all.out & ~all.inside & ~all.nowhere;
+    return all;
   }
-  constexpr gathered gather_row(node const& n, std::vector<char> const& marked) const {
-    gathered left = gathered::none, right = gathered::none;  // of the marked children the outermost
-    std::uint32_t count = 0, first = 0, last = 0;
+  template <class SetsOf>
+  constexpr spread spread_of_row(node const& n, SetsOf const& sets_of) const {
+    spread all;
+    std::uint32_t over = 0, at_left = 0, alone = 0;   // strangers came behind; nothing before; one child has all
+    std::uint32_t left_whole = 0, left_inside = 0;    // of the children that have some the leftmost,
+    std::uint32_t right_whole = 0, right_inside = 0;  // the rightmost
     for (std::uint32_t k = 0; k < n.count; ++k) {
-      auto const c = gather(children_[n.first + k], marked);
-      if (c == gathered::nowhere) return c;
-      if (c == gathered::neither) continue;
-      auto const place = count++;
-      if (c == gathered::none) continue;
-      if (left == gathered::none) left = c, first = place;
-      else if (place != last + 1 || (last != first && right != gathered::all)) return gathered::nowhere;
-      right = c, last = place;
+      auto const c = spread_of(children_[n.first + k], sets_of);
+      auto const again = c.in & all.in, fresh = c.in & ~all.in;
+      all.nowhere |= again & (over | (~alone & ~right_whole));
+      at_left |= fresh & ~all.out, left_whole |= fresh & c.whole(), left_inside |= fresh & c.inside;
+      alone = (alone & ~again) | fresh;
+      right_whole = (right_whole & ~c.in) | c.whole(), right_inside = (right_inside & ~c.in) | c.inside;
+      over |= all.in & c.out & ~c.in;
+      all.add(c);
     }
-    if (left == gathered::none) return count == 0 ? gathered::neither : gathered::none;
-    bool const at_left = first == 0, at_right = last + 1 == count;
-    if (first == last)
-      return count == 1                                          ? left
-             : left != gathered::inside && (at_left || at_right) ? gathered::at_side
-                                                                 : gathered::inside;
-    if (left == gathered::inside || right == gathered::inside) return gathered::nowhere;
-    bool const to_left = at_left && left == gathered::all, to_right = at_right && right == gathered::all;
-    return to_left && to_right ? gathered::all : to_left || to_right ? gathered::at_side : gathered::inside;
+    auto const several = all.in & ~alone;
+    all.nowhere |= several & (left_inside | right_inside);
+    auto const to_left = at_left & left_whole, to_right = right_whole & ~over;
+    all.inside = ((alone & (left_inside | (~at_left & over))) | (several & ~to_left & ~to_right)) & ~all.nowhere;
+    all.at_side = all.in & all.out & ~all.inside & ~all.nowhere;
+    return all;
   }
   constexpr filled label_below(std::uint32_t at, std::vector<char> const& marked) {
     node const n = nodes_[at];
@@ -324,7 +343,8 @@ class pq_tree {
   plain_vector<node> nodes_;
   list children_;
   plain_vector<filled> labels_;
-  list parts_;  // of the nodes at work, one behind the other
+  list parts_;                         // of the nodes at work, one behind the other
+  std::vector<std::uint64_t> hashes_;  // the same for their hashes
 };
 
 }  // namespace neap::inline v0::detail
