@@ -312,6 +312,27 @@ TEST_CASE("budgets: where one order's first descent finds the answer, nodes for 
   CHECK(found > 5);
 }
 
+TEST_CASE("budgets: searches that have nothing to do take no nodes from the others, and the budget ends") {
+  std::mt19937_64 rng(23);
+  int spent = 0;
+  for (int round = 0; round < 6; ++round) {
+    std::vector<usage_record> records;  // much is free at most moments: nothing for the planar search
+    for (std::int64_t i = 0; i < 900; ++i) {
+      auto const at = static_cast<std::int64_t>(rng() % 300);
+      auto const life = 1 + static_cast<std::int64_t>(rng() % (rng() % 4 ? 5 : 200));
+      records.push_back({.lower = at, .upper = at + life, .size = 1 + static_cast<std::int64_t>(rng() % 5000)});
+    }
+    memory_problem const p(records);
+    std::int64_t const nodes = 4000 + 7000 * round;
+    for (unsigned threads : {1u, 2u}) {
+      auto const plan = exact{.capacity = load_lower_bound(p).bytes, .budget = {.nodes = nodes}, .threads = threads}(p);
+      CHECK(plan.work <= nodes + nodes / 4);
+      spent += plan.status == plan_status::budget_spent;
+    }
+  }
+  CHECK(spent > 3);
+}
+
 TEST_CASE("never worse than the default planner, whatever the budget in nodes") {
   std::mt19937_64 rng(31);
   int better = 0;

@@ -233,10 +233,14 @@ class portfolio {
                                     std::vector<std::int64_t>&& offsets) {
     probe_answer answer;
     auto const descent = nodes_of_descent(orders_.front().size());
-    std::int64_t until = 0, weights = 0;
-    for (std::size_t k = 0; k < count(); ++k) weights += weight(k);
-    for (auto slice = std::max<std::int64_t>(512, descent); answer.nodes < most_nodes; slice *= 2) {
+    std::int64_t until = 0;
+    constexpr auto longest_slice = std::int64_t{1} << 40;
+    for (auto slice = std::max<std::int64_t>(512, descent); answer.nodes < most_nodes;
+         slice = std::min(2 * slice, longest_slice)) {
       auto const left = most_nodes - answer.nodes;
+      std::int64_t weights = 0;
+      for (std::size_t k = 0; k < count(); ++k) weights += weight(k);
+      if (weights == 0) break;
       // Shares in which no search gets to its end are of no use to any: where there is too little, the first get theirs.
       until += std::max(std::min(slice, left / weights + 1), until ? 0 : descent);
       share_out(until, left);
@@ -268,6 +272,7 @@ class portfolio {
     record_search* search;
     kind what;
     std::int64_t most = 0;  // nodes, up to the end of a round
+    bool over = false;      // it has nothing to search any more
   };
   struct ground {  // one of the two
     search_ground<small_unit> narrow;
@@ -278,15 +283,20 @@ class portfolio {
   constexpr std::size_t count() const { return members_.size(); }
   /// In nodes, of a slice.
   constexpr std::int64_t weight(std::size_t k) const {
+    if (members_[k].over) return 0;
     if (k < orders_.size()) return orders_[k].size() <= most_blamed ? 4 : 1;  // they are quick, and learn from failures
     if (k >= guesses_at_) return 9;
     if (members_[k].what != kind::planar) return 3;  // nodes of the search by gaps are dear
-    return std::max<std::int64_t>(100, static_cast<std::int64_t>(orders_.front().size()) * 2 / 3);  // the others' are then
+    return std::max<std::int64_t>(100,
+                                  static_cast<std::int64_t>(orders_.front().size()) * 2 / 3);  // the others' are then
   }
   constexpr std::int64_t nodes_of(std::size_t k) const { return members_[k].search->nodes(); }
   constexpr ruling run(std::size_t k, stop_asked& stop) {
-    auto const said = members_[k].search->run(stop);
-    return k >= guesses_at_ && said == ruling::impossible ? ruling::spent : said;
+    auto const before = nodes_of(k);
+    auto said = members_[k].search->run(stop);
+    if (k >= guesses_at_ && said == ruling::impossible) said = ruling::spent, members_[k].over = true;
+    if (said == ruling::spent && nodes_of(k) == before) members_[k].over = true;
+    return said;
   }
 
   constexpr void hold(search_ground<std::int64_t>& wide) {
