@@ -97,3 +97,28 @@ TEST_CASE("mistakes name the user's line") {
   CHECK(text.find("evaluator: tensor 0 of the batch is f32[2,3,6], the sample's was f32[2,3,6,6]") !=
         std::string::npos);
 }
+
+namespace {
+tensor loss_of_network(network& m, std::pair<tensor, tensor> const& b) {
+  return cross_entropy_loss(m(b.first), b.second);
+}
+tensor classes(network& m, tensor const& x) { return arg_max(m(x)); }
+}  // namespace
+
+TEST_CASE("a loss and what is evaluated may be plain functions, with other sizes too") {
+  eager_context const context{{.threads = 1}};
+  network m;
+  network other = m;
+  host_backend backend(1);
+  auto const step = training_step(m, batch(8, 0), loss_of_network, sgd{});
+  trainer run(step, plan_in_order(step.program), backend);
+  auto program = evaluation_step(m, batch(8, 0).first, classes);
+  evaluator eval(program, plan_in_order(program.program), backend);
+  training_state state;
+  for (std::int64_t n : {8, 3}) {
+    auto const b = batch(n, 7);
+    CHECK(run(b) == eager_step(other, b, loss_of_network, sgd{}, state).item<double>());
+    evaluation const off;
+    CHECK(eval(b.first).values<std::int64_t>() == classes(m, b.first).values<std::int64_t>());
+  }
+}

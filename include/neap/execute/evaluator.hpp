@@ -123,7 +123,9 @@ auto evaluation_step(Model& model, Sample const& sample, F const& f = {},
                      std::source_location at = std::source_location::current()) {
   auto p = detail::traced_evaluation<Ops>(model, sample, f, at);
   using result_type = typename decltype(p)::result_type;
-  p.recipe = std::make_shared<detail::evaluation_recipe_of<Ops, result_type, Model, Sample, F>>(model, f);
+  using recipe =
+      detail::evaluation_recipe_of<Ops, result_type, Model, Sample, std::decay_t<F>>;  // a function's address
+  p.recipe = std::make_shared<recipe>(model, f);
   return p;
 }
 

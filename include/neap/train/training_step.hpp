@@ -320,8 +320,9 @@ training_program<Ops> training_step(Model& model, Sample const& sample, Loss con
   training_state fresh;
   training_state& state = options.state ? *options.state : fresh;
   auto p = detail::traced_step<Ops>(model, sample, loss, optimizer, state, options, at);
-  p.recipe =
-      std::make_shared<detail::recipe_of<Ops, Model, Sample, Loss, Optimizer>>(model, loss, optimizer, state, options);
+  using recipe =
+      detail::recipe_of<Ops, Model, Sample, std::decay_t<Loss>, Optimizer>;  // a function is kept by its address
+  p.recipe = std::make_shared<recipe>(model, loss, optimizer, state, options);
   return p;
 }
 
