@@ -11,10 +11,34 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace neap::inline v0::detail {
+
+template <class T>
+constexpr bool is_plan = false;
+template <class G>
+constexpr bool is_plan<plan<G>> = true;
+
+/// Says, in the first line of the compiler's error, why a program cannot be run by what was given behind it. False: what a
+/// deduction guide requires that serves nobody.
+template <class Plan = void, class Backend = void, class... Rest>
+constexpr bool refuse_run() {
+  using plan_t = std::remove_cvref_t<Plan>;
+  constexpr bool is_answer = requires(plan_t& found) { found.placed; }, is_right = is_plan<plan_t>;
+  static_assert(!is_answer, "neap: this is the answer of a search: give the plan in it, found.placed");
+  static_assert(
+      is_answer || is_right,
+      "neap: a program is run by a plan of it and on a backend: give what a search has placed, found.placed, or "
+      "plan_in_order(step.program), and then the backend");
+  static_assert(!is_right || !std::is_void_v<Backend>,
+                "neap: behind the plan a backend is needed:  neap::host_backend backend(2);");
+  static_assert(!is_right || std::is_void_v<Backend> || std::is_lvalue_reference_v<Backend>,
+                "neap: a backend lives longer than what runs on it: give a variable, not a temporary");
+  return false;
+}
 
 /// A program traced for one sample and planned, with its inputs and kept values in the plan's terms.
 template <class Program, class Ops, class Backend>

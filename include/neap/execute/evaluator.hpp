@@ -196,4 +196,21 @@ template <class Model, class Sample, class Backend>
 evaluator(Model&, Sample const&, Backend&, execution_options)
     -> evaluator<standard_operators, typename detail::call_result<Model, Sample>::type, Backend>;
 
+namespace detail {
+template <class T>
+constexpr bool is_evaluation_program = false;
+template <class Ops, class Result>
+constexpr bool is_evaluation_program<evaluation_program<Ops, Result>> = true;
+template <class Step, class... More>
+constexpr bool refuse_evaluator() {
+  if constexpr (is_evaluation_program<std::remove_cvref_t<Step>>) return refuse_run<More...>();
+  return false;
+}
+}  // namespace detail
+
+/// A program with what cannot run it is told in words.
+template <class... Other>
+  requires(detail::refuse_evaluator<Other...>())
+evaluator(Other&&...) -> evaluator<standard_operators, tensor, host_backend>;
+
 }  // namespace neap::inline v0

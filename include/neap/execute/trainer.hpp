@@ -107,8 +107,31 @@ trainer(training_program<Ops> const&, plan<basic_graph<Ops>> const&, Backend&, e
     -> trainer<Ops, Backend>;
 
 namespace detail {
+template <class T>
+constexpr bool is_training_program = false;
+template <class Ops>
+constexpr bool is_training_program<training_program<Ops>> = true;
+template <class T>
+constexpr bool is_trainer = false;
+template <class Ops, class Backend>
+constexpr bool is_trainer<trainer<Ops, Backend>> = true;
+
+template <class Step, class... More>
+constexpr bool refuse_trainer() {
+  using step_t = std::remove_cvref_t<Step>;
+  static_assert(is_training_program<step_t> || is_trainer<step_t>,
+                "neap: a trainer is made of a training step, a plan of it and a backend: "
+                "trainer run(step, found.placed, backend)");
+  if constexpr (is_training_program<step_t>) return refuse_run<More...>();
+  return false;
+}
 NEAP_INSTANTIATE_ONCE(class bound_program<training_program<standard_operators>, standard_operators, host_backend>);
 NEAP_INSTANTIATE_ONCE(class batch_runner<training_program<standard_operators>, standard_operators, host_backend>);
 }  // namespace detail
+
+/// What is no trainer is told in words.
+template <class... Other>
+  requires(detail::refuse_trainer<Other...>())
+trainer(Other&&...) -> trainer<standard_operators, host_backend>;
 
 }  // namespace neap::inline v0

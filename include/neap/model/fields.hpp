@@ -205,6 +205,13 @@ consteval std::string_view member_name() {
 template <class T>
 concept tells_fields = requires(T& x) { neap_fields(x); };
 template <class T>
+constexpr bool tells_references() {
+  using fields = decltype(neap_fields(std::declval<T&>()));
+  return []<std::size_t... I>(std::index_sequence<I...>) {
+    return (std::is_reference_v<std::tuple_element_t<I, fields>> && ...);
+  }(std::make_index_sequence<std::tuple_size_v<fields>>{});
+}
+template <class T>
 concept tells_names = requires { T::neap_names.size(); };
 
 template <class T>
@@ -274,6 +281,8 @@ void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
         },
         object);
   } else if constexpr (detail::tells_fields<part>) {
+    static_assert(detail::tells_references<T>(),
+                  "neap: neap_fields must give references to the parts, not copies: return std::tie(self.member, ...)");
     if constexpr (detail::tells_names<T>)
       static_assert(T::neap_names.size() == std::tuple_size_v<decltype(neap_fields(object))>,
                     "neap: neap_names must have one name for each part that neap_fields tells, in the same order");

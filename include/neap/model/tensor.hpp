@@ -241,7 +241,9 @@ NEAP_ONCE std::shared_ptr<tensor_storage> make_storage(tensor_type const& t, ini
 /// A tensor of its own with these elements.
 template <class T>
 tensor make_copy(std::vector<T> const& elements, shape const& s, std::source_location at) {
-  static_assert(std::is_same_v<T, bool> || dtype_of<T> != dtype::boolean, "neap: no tensor has elements of this type");
+  static_assert(std::is_same_v<T, bool> || dtype_of<T> != dtype::boolean,
+                "neap: no tensor has elements of this type: give double, float, neap::bf16, neap::f16, std::int64_t, "
+                "std::int32_t, std::uint8_t or bool");
   std::int64_t needed = 0;
   with_place(at, [&] { needed = tensor_storage::bytes_of({dtype_of<T>, s}) / size_of(dtype_of<T>); });
   if (static_cast<std::int64_t>(elements.size()) != needed)
