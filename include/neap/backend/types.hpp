@@ -119,6 +119,10 @@ inline constexpr dtype dtype_of = std::is_same_v<T, double>         ? dtype::f64
                                   : std::is_same_v<T, std::uint8_t> ? dtype::u8
                                                                     : dtype::boolean;
 
+/// Whether tensors have elements of a C++ type; dtype_of says boolean of others, too.
+template <class T>
+inline constexpr bool is_element = std::is_same_v<T, bool> || dtype_of<T> != dtype::boolean;
+
 /// f(type_tag<T>) for a floating dtype; throws neap::error for others.
 template <class F>
 decltype(auto) with_floating(dtype t, F&& f) {

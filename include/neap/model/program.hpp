@@ -8,6 +8,10 @@
 #include <neap/model/sample_form.hpp>
 #include <neap/model/trace.hpp>
 
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
 namespace neap::inline v0 {
 
 template <class Ops = standard_operators>
@@ -20,9 +24,20 @@ struct traced_program {
 
 namespace detail {
 
+/// Whether a sample has its tensors itself: pairs and tuples of references would have them in the caller's variables.
+template <class Sample>
+constexpr bool holds_parts = true;
+template <class... Part>
+constexpr bool holds_parts<std::tuple<Part...>> = (... && (!std::is_reference_v<Part> && holds_parts<Part>));
+template <class A, class B>
+constexpr bool holds_parts<std::pair<A, B>> = holds_parts<std::tuple<A, B>>;
+
 /// A copy of a sample (a tensor, or a pair, tuple, vector, struct... of them) whose tensors went through f.
 template <class Sample, class F>
 Sample with_tensors(Sample const& sample, F f) {
+  static_assert(holds_parts<Sample>,
+                "neap: a sample holds its tensors, not references to them: std::pair{x, y} or std::tuple{x, y, z}, not "
+                "std::tie");
   Sample copy = sample;
   for_each_tensor(copy, [&](tensor& t, std::string const& path) {
     if (!t.is_empty()) t = f(t, path);

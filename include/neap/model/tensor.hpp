@@ -64,6 +64,14 @@ void require_steady(tensor const& t, std::source_location at);
 template <class>
 inline constexpr bool never = false;
 
+template <class T>
+constexpr bool check_element() {
+  static_assert(is_element<T>,
+                "neap: no tensor has elements of this type: give double, float, neap::bf16, neap::f16, std::int64_t, "
+                "std::int32_t, std::uint8_t or bool");
+  return true;
+}
+
 }  // namespace detail
 
 /// Ways to make a tensor: tensor::zeros(...) and the like. Members of a template, so that a program that makes none, but
@@ -96,7 +104,7 @@ class tensor_makers {
   static Tensor from(std::initializer_list<T> elements, shape const& s, place at = place::current()) {
     return from(std::vector<T>(elements), s, at);
   }
-  /// Looks at memory that the caller owns and keeps alive, dense, in row-major order.
+  /// Looks at memory that the caller owns and keeps alive, dense, in row-major order. What updates in place writes there.
   template <class T>
   static Tensor borrow(T* data, shape const& s, place at = place::current());
 };
@@ -241,9 +249,7 @@ NEAP_ONCE std::shared_ptr<tensor_storage> make_storage(tensor_type const& t, ini
 /// A tensor of its own with these elements.
 template <class T>
 tensor make_copy(std::vector<T> const& elements, shape const& s, std::source_location at) {
-  static_assert(std::is_same_v<T, bool> || dtype_of<T> != dtype::boolean,
-                "neap: no tensor has elements of this type: give double, float, neap::bf16, neap::f16, std::int64_t, "
-                "std::int32_t, std::uint8_t or bool");
+  static_assert(check_element<T>());
   std::int64_t needed = 0;
   with_place(at, [&] { needed = tensor_storage::bytes_of({dtype_of<T>, s}) / size_of(dtype_of<T>); });
   if (static_cast<std::int64_t>(elements.size()) != needed)
@@ -306,6 +312,9 @@ Tensor tensor_makers<Tensor>::from(std::vector<T> const& elements, shape const& 
 template <class Tensor>
 template <class T>
 Tensor tensor_makers<Tensor>::borrow(T* data, shape const& s, place at) {
+  static_assert(!std::is_const_v<T>,
+                "neap: borrowed memory may be written by what updates in place: give a T*, or copy it by tensor::from");
+  static_assert(std::is_const_v<T> || detail::check_element<T>());
   tensor_layout const l = lazy({dtype_of<T>, s}, {}, role::activation, at).layout();
   return detail::make_leaf(std::make_shared<detail::tensor_storage>(l.type, data, role::activation), l);
 }
@@ -339,6 +348,7 @@ NEAP_ONCE tensor_ref tensor::ref(std::source_location at) const {
 template <class T>
 T* tensor::data(std::source_location at) const {
   detail::computes<T>();
+  static_assert(detail::check_element<std::remove_const_t<T>>());
   auto const r = ref(at);
   if (r.element != dtype_of<std::remove_const_t<T>>)
     throw_error(context_access::place(at), {"data: the tensor is ", type(), ", its elements are asked as ",
