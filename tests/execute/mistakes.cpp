@@ -91,7 +91,7 @@ struct running {
   network model;
   host_backend backend{1};
   training_program<> step;
-  trainer<standard_operators, host_backend> run;
+  trainer<> run;
 
   running() : step(make(model)), run(step, plan_in_order(step.program), backend) {}
   static training_program<> make(network& m) {

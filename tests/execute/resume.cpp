@@ -45,7 +45,7 @@ struct training {
   Optimizer optimizer;
   training_options options;
   bool planned;
-  std::unique_ptr<trainer<standard_operators, host_backend>> run;
+  std::unique_ptr<trainer<>> run;
 
   training(Optimizer const& o, bool with_plan, std::uint64_t seed) : optimizer(o), planned(with_plan) {
     initialise(model, seed);
@@ -63,8 +63,7 @@ struct training {
     search.memory_at_most = memory_limit::of_original(0.7);
     search.iterations = 60;
     auto const found = optimize(step, zip(rematerialize{} | truncate(8), neap::swap{1e9} | truncate(4)), search);
-    run = std::make_unique<trainer<standard_operators, host_backend>>(step, found.placed,
-                                                                      eager_context::current().backend());
+    run = std::make_unique<trainer<>>(step, found.placed, eager_context::current().backend());
   }
 };
 

@@ -33,7 +33,7 @@ struct rockmate_options {
 
 /// A training step, its plan, and what runs it. The model stays where it is, and lives as long as this; so does the
 /// backend.
-template <class Ops, class Backend>
+template <class Ops = standard_operators, class Backend = host_backend>
 class budgeted_trainer {
  public:
   budgeted_trainer(training_program<Ops> step, optimized<basic_graph<Ops>> found, Backend& backend,

@@ -19,7 +19,7 @@
 
 namespace neap::inline v0 {
 
-template <class Ops, class Backend>
+template <class Ops = standard_operators, class Backend = host_backend>
 class trainer {
  public:
   /// `p` is a plan of the step's program. Throws neap::error as executable does. Memory of weights and states comes into
