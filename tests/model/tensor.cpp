@@ -146,6 +146,9 @@ TEST_CASE("mistakes are told with the user's file and line") {
   check(message_of([&] { (void)tensor::rand({-1}, 1); }), __LINE__, "a tensor cannot have the shape [-1]");
   float one = 1;
   check(message_of([&] { (void)tensor::borrow(&one, {-1}); }), __LINE__, "a tensor cannot have the shape [-1]");
+  float* const nowhere = nullptr;
+  check(message_of([&] { (void)tensor::borrow(nowhere, {3}); }), __LINE__, "borrow: there is no memory for f32[3]");
+  CHECK(tensor::borrow(nowhere, {0, 3}).values<float>().empty());
   auto const huge = std::int64_t{1} << 40;
   std::string const no_number = "no tensor can be f32[1099511627776,1099511627776]: its size overflows 64 bits";
   check(message_of([&] { (void)tensor::ones({huge, huge}); }), __LINE__, no_number);

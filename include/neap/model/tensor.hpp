@@ -105,6 +105,7 @@ class tensor_makers {
     return from(std::vector<T>(elements), s, at);
   }
   /// Looks at memory that the caller owns and keeps alive, dense, in row-major order. What updates in place writes there.
+  /// Throws neap::error if there is none.
   template <class T>
   static Tensor borrow(T* data, shape const& s, place at = place::current());
 };
@@ -316,6 +317,7 @@ Tensor tensor_makers<Tensor>::borrow(T* data, shape const& s, place at) {
                 "neap: borrowed memory may be written by what updates in place: give a T*, or copy it by tensor::from");
   static_assert(std::is_const_v<T> || detail::check_element<T>());
   tensor_layout const l = lazy({dtype_of<T>, s}, {}, role::activation, at).layout();
+  if (!data && l.type.count() > 0) throw_error(context_access::place(at), {"borrow: there is no memory for ", l.type});
   return detail::make_leaf(std::make_shared<detail::tensor_storage>(l.type, data, role::activation), l);
 }
 
