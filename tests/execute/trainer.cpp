@@ -236,6 +236,38 @@ TEST_CASE("named outputs: what the loss told besides") {
   CHECK(run.output("prediction").shape() == shape{8, 5});
 }
 
+TEST_CASE("gradients are told by their weights' paths, of whichever size the last batch had") {
+  eager_context const context{{.threads = 1}};
+  network m;
+  m.drop.p = 0;
+  initialise(m, 3);
+  host_backend backend(1);
+  auto const step = training_step(m, batch(8, 0), cross_entropy{}, adamw{}, {.keep_gradients = true});
+  trainer run(step, plan_of(step, 0.8), backend);
+  std::string const path = "trainer.cpp:", unknown = "trainer: the gradient of \"out.bias\" is not known: ";
+  CHECK(message_of([&] { run.gradient("out.bias"); }).ends_with(unknown + "no step has run, run a batch first"));
+  for (std::int64_t n : {8, 3}) {
+    auto const [x, y] = batch(n, 5);
+    auto const named = named_tensors(m, role::weight);
+    std::vector<tensor> weights;
+    for (auto const& w : named) weights.push_back(w.tensor);
+    auto const expected = grad(cross_entropy{}(m(x), y), weights);
+    run(std::pair{x, y});
+    for (std::size_t i = 0; i < named.size(); ++i)
+      CHECK(run.gradient(named[i].name).values<float>() == expected[i].values<float>());
+  }
+  auto const text = message_of([&] { run.gradient("out.b"); });
+  CHECK(text.starts_with(path));
+  CHECK(text.find("\"out.b\" is not known: no weight that the loss depends on has this path") != std::string::npos);
+  CHECK(text.find("middle.weight") != std::string::npos);
+  auto const without = training_step(m, batch(8, 0), cross_entropy{}, adamw{});
+  trainer forgets(without, plan_in_order(without.program), backend);
+  forgets(batch(8, 0));
+  CHECK(message_of([&] {
+          forgets.gradient("out.bias");
+        }).ends_with(unknown + "make the step with training_options{.keep_gradients = true}"));
+}
+
 namespace {
 struct counted {
   tensor loss, hits, any, rate;

@@ -15,7 +15,9 @@
 #include <neap/train/training_step.hpp>
 
 #include <algorithm>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace neap::inline v0 {
 
@@ -85,6 +87,27 @@ class trainer {
     }
     throw_error(context_access::place(at), {"trainer: the step has no output \"", name, "\"",
                                             (known.empty() ? std::string() : "; it has " + known)});
+  }
+
+  /// The gradient of a weight, by its path, as the last step has used it: after clipping. Needs
+  /// training_options::keep_gradients; what output() says of its memory is so of this one's.
+  /// Throws neap::error if no step has run, gradients are not kept, or none of the trained weights has this path.
+  tensor gradient(std::string_view weight, std::source_location at = std::source_location::current()) const {
+    auto const& s = last_->step;
+    auto const refuse = [&](std::string const& why) {
+      throw_error(context_access::place(at), {"trainer: the gradient of \"", weight, "\" is not known: ", why});
+    };
+    if (s.gradients.empty()) refuse("make the step with training_options{.keep_gradients = true}");
+    std::vector<named_tensor> trained;
+    for (std::size_t i = 0; i < s.weights.size(); ++i)
+      for (auto const& r : s.residents) {
+        if (r.value != s.weights[i]) continue;
+        if (r.name == weight && !has_run_) refuse("no step has run, run a batch first");
+        if (r.name == weight) return detail::borrowed(last_->value(s.gradients[i]));
+        trained.push_back({r.name, r.holder});
+      }
+    refuse("no weight that the loss depends on has this path" + detail::names_of(trained));
+    return {};
   }
 
   executable<Ops, Backend> const& program() const { return *runner_.first().run; }

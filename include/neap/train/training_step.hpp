@@ -22,7 +22,7 @@ namespace neap::inline v0 {
 struct training_options {
   double clip_norm = 0;                   // of all gradients together; 0: none
   std::int64_t micro_batches = 1;         // parts of the sample along axis 0, one after another (accumulate.hpp)
-  bool keep_gradients = false;            // to the end of the step
+  bool keep_gradients = false;            // to the end of the step: trainer::gradient tells them
   bool keep_prediction = false;           // what the model gave is the output "prediction" (losses of (model, last))
   bool fuse_updates = true;               // large weights' gradients are made and used up in parts (fuse_updates.hpp)
   bool other_weights = false;             // the loss may depend on weights of other models, which stay as they are
