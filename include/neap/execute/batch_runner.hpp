@@ -7,9 +7,11 @@
 #include <neap/execute/plan_like.hpp>
 #include <neap/model/program.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -40,6 +42,10 @@ constexpr bool refuse_run() {
   return false;
 }
 
+inline bool lies_in(std::span<std::byte const> memory, void const* p) {
+  return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(memory.data()) < memory.size();
+}
+
 /// A program traced for one sample and planned, with its inputs and kept values in the plan's terms.
 template <class Program, class Ops, class Backend>
 class bound_program {
@@ -52,12 +58,27 @@ class bound_program {
     return run->value(counterpart(step.program.kept(), run->planned().graph.kept(), v));
   }
 
+  /// Whether a run may write there: residents that it updates.
+  bool writes_to(void const* p) const {
+    for (auto const& memory : written_)
+      if (lies_in(memory, p)) return true;
+    return false;
+  }
+  /// Keeps input k of a run alive until the next one, if what is told of the run looks at it.
+  void hold(std::size_t k, tensor const& x) {
+    if (!held_.empty() && is_told_[k]) held_[k] = x;
+  }
+
   Program step;
   std::vector<value_id> inputs;
   std::vector<tensor_type> types;
   std::unique_ptr<executable<Ops, Backend>> run;
 
  private:
+  plain_vector<std::span<std::byte const>> written_;  // memory of residents that are updated
+  plain_vector<bool> is_told_;                        // inputs that a kept value lies in
+  std::vector<tensor> held_;                          // those, of the last run; empty where there are none
+
   /// Sources stand in the same order in a program and in its plans, and so do kept values; ids may differ.
   static value_id counterpart(std::span<value_id const> from, std::span<value_id const> to, value_id v) {
     for (std::size_t i = 0; i < from.size(); ++i)
@@ -74,12 +95,19 @@ bound_program<Program, Ops, Backend>::bound_program(Program p, plan<basic_graph<
     throw_error(
         context_access::place(at),
         {"the plan is not one of this program: give what optimize(step, ...) or plan_in_order(step.program) made"});
+  auto const& g = step.program;
   std::vector<source_binding> bindings;
-  for (auto const& r : step.residents)
-    bindings.push_back({counterpart(step.program.sources(), planned.graph.sources(), r.value), r.memory()});
+  for (auto const& r : step.residents) {
+    bindings.push_back({counterpart(g.sources(), planned.graph.sources(), r.value), r.memory()});
+    if (auto const s = g.storage(r.value); g.record(s).updates > 0)
+      written_.push_back({static_cast<std::byte const*>(r.memory()), static_cast<std::size_t>(g.bytes(s))});
+  }
   for (auto v : step.inputs) {
-    inputs.push_back(counterpart(step.program.sources(), planned.graph.sources(), v));
-    types.push_back(step.program.type(v));
+    inputs.push_back(counterpart(g.sources(), planned.graph.sources(), v));
+    types.push_back(g.type(v));
+    is_told_.push_back(
+        std::any_of(g.kept().begin(), g.kept().end(), [&](value_id told) { return g.storage(told) == g.storage(v); }));
+    if (is_told_.back()) held_.resize(step.inputs.size());
   }
   with_place(at, [&] { run = std::make_unique<executable<Ops, Backend>>(planned, bindings, backend, options); });
 }
@@ -94,7 +122,7 @@ class batch_runner {
                std::string_view who, std::source_location at);
 
   /// The program for a batch's types, its inputs bound to the batch's memory. What an earlier run told lies in the arena,
-  /// where this run writes: as a part of the batch it is copied.
+  /// where this run writes, and so may weights and buffers be written: as a part of the batch they are copied.
   template <class Sample>
   bound& bind(Sample const& batch, std::source_location at) {
     auto& b = size_of(batch, at);
@@ -102,7 +130,9 @@ class batch_runner {
       if (!x.layout(at).is_dense())
         refuse(at, "tensor " + std::to_string(k) + " of the batch is not dense: give contiguous(...)");
       auto const from = x.ref(at);
-      b.run->bind(b.inputs[k], lies_in_arena(from.data) ? copied(k, from) : from.data);
+      bool const is_written = lies_in(options_.memory, from.data) || b.writes_to(from.data);
+      b.run->bind(b.inputs[k], is_written ? copied(k, from) : from.data);
+      b.hold(k, x);
     });
     return b;
   }
@@ -122,11 +152,6 @@ class batch_runner {
  private:
   [[noreturn]] void refuse(std::source_location at, std::string const& what) const {
     throw_error(context_access::place(at), {who_, ": ", what});
-  }
-  bool lies_in_arena(void const* p) const {
-    auto const at = reinterpret_cast<std::uintptr_t>(p),
-               begin = reinterpret_cast<std::uintptr_t>(options_.memory.data());
-    return at >= begin && at - begin < options_.memory.size();
   }
   void* copied(std::size_t k, tensor_ref const& x) {
     if (copies_.size() <= k) copies_.resize(k + 1);

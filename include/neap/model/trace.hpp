@@ -94,8 +94,11 @@ class tracer {
   tensor input(tensor const& like, std::string_view name = {}) {
     value_id const v = edit_.add_source(role::input, like.type(), name);
     inputs_.push_back(v);
-    // Programs that capture the sample itself, instead of taking it as an argument, mean the input.
-    if (like.storage() && like.layout() == tensor_layout::dense(like.storage()->type())) know(like, v);
+    // Programs that capture the sample itself, instead of taking it as an argument, mean the input; of a weight that is
+    // the sample, too, they mean the weight.
+    if (like.storage() && like.layout() == tensor_layout::dense(like.storage()->type()) &&
+        !belongs_to_model(like.storage()->role()))
+      know(like, v);
     return wrap(v);
   }
   /// The name that a tensor of the model gets if the program reads it.
@@ -156,8 +159,7 @@ class tracer {
   /// Whether an eager tensor may show something else in another step: what belongs to the model, an argument, what the
   /// program has updated.
   NEAP_ONCE bool may_change(tensor const& t) const {
-    auto const r = t.storage()->role();
-    if (r == role::weight || r == role::buffer || r == role::state) return true;
+    if (belongs_to_model(t.storage()->role())) return true;
     auto const v = known_.find(t.storage().get());
     if (v == number_map::none) return false;
     return edit_.graph().role(value_id{v}) == role::input || last_update(value_id{v}) != nothing<value_id>;
@@ -211,6 +213,7 @@ class tracer {
   }
 
  private:
+  static bool belongs_to_model(role r) { return r == role::weight || r == role::buffer || r == role::state; }
   /// From now on the eager tensor's storage is value v; what it is, if it was nothing before.
   std::uint32_t know(tensor const& t, value_id v) {
     if (known_.add(t.storage().get(), static_cast<std::uint32_t>(index(v)))) holders_.push_back(t);
