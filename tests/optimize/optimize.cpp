@@ -617,6 +617,19 @@ TEST_CASE("a cost that is no time is an error that says so") {
     auto const message = message_of([&] { optimize(g, moves, limited(0.6), cost); });
     CHECK(message.starts_with("optimize: the cost model gives "));
     CHECK(message.ends_with(" seconds for op 5: a time is finite and not negative"));
+    // Of what a mutation has added, too: a copy, a store.
+    for (bool stores : {false, true}) {
+      auto const later = [&](toy_graph const& x, op_id o) {
+        bool const is_it = stores ? x.as<op::store>(o) != nullptr : index(o) >= g.op_count();
+        return is_it ? wrong : 1.0;
+      };
+      auto const of_copies = message_of([&] {
+        if (stores) optimize(g, neap::swap{1e9}, limited(0.6), later);
+        else optimize(g, moves, limited(0.6), later);
+      });
+      CHECK(of_copies.find(": the cost model gives ") != std::string::npos);
+      CHECK(of_copies.ends_with(": a time is finite and not negative"));
+    }
   }
 }
 

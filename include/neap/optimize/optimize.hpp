@@ -15,7 +15,6 @@
 #include <neap/simulate/roofline.hpp>
 
 #include <concepts>
-#include <limits>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -118,10 +117,7 @@ optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cos
   };
   check(original);
   for (auto const& s : seeds) check(s);
-  for (auto o : original.order)
-    if (seconds_t const t = cost(program, o); !(t >= 0 && t < std::numeric_limits<seconds_t>::infinity()))
-      throw_error(
-          {"optimize: the cost model gives ", t, " seconds for op ", index(o), ": a time is finite and not negative"});
+  for (auto o : original.order) detail::as_time(cost(program, o), o, "optimize");
   return detail::search_best_first(program, any_mutator<G>(moves), cost, scheduler, options, original, seeds);
 }
 

@@ -2,9 +2,11 @@
 // with the graph where it does and from another model elsewhere (given_or). See roofline.hpp and cost_table.hpp.
 #pragma once
 
+#include <neap/core/error.hpp>
 #include <neap/ir/dataflow.hpp>
 
 #include <concepts>
+#include <limits>
 #include <utility>
 
 namespace neap::inline v0 {
@@ -23,6 +25,13 @@ constexpr bool check_cost_model() {
   static_assert(cost_model_for<C, G>,
                 "neap: this is no cost model of this graph: it lacks  double operator()(G const&, neap::op_id) const");
   return true;
+}
+/// A cost model's answer. Throws neap::error if it is no time.
+inline seconds_t as_time(seconds_t t, op_id o, char const* who) {
+  if (!(t >= 0 && t < std::numeric_limits<seconds_t>::infinity())) [[unlikely]]
+    throw_error(
+        {who, ": the cost model gives ", t, " seconds for op ", index(o), ": a time is finite and not negative"});
+  return t;
 }
 }  // namespace detail
 

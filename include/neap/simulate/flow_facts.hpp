@@ -261,9 +261,9 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
   std::size_t touched = 0, waits = 0, all_made = 0;
   for (auto o : id_range<op_id>(op_count_)) {
     auto const me = static_cast<std::uint32_t>(index(o)) + 1;
-    seconds_t seconds = cost(g, o);
-    if constexpr (std::derived_from<G, op_graph>)
-      if (g.template as<op::wait>(o)) seconds = 0;  // whatever the model makes of what is no transfer
+    bool is_wait = false;  // takes no time, whatever the model makes of what is no transfer
+    if constexpr (std::derived_from<G, op_graph>) is_wait = g.template as<op::wait>(o);
+    seconds_t const seconds = is_wait ? 0 : detail::as_time(cost(g, o), o, "simulate");
     auto const stream = flow::stream(g, o);
     bool const takes_over = takeover && stream == op_stream::compute && flow::takes_over(g, o);
     auto const first = touched;

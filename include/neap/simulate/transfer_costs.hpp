@@ -29,7 +29,8 @@ class transfer_costs {
     auto const back = edit.add(op::load{}, {away})[0];
     auto const store = edit.graph().producer(away), load = edit.graph().producer(back);
     G const alone(std::move(edit).finish());
-    known_.push_back({type, {cost(alone, store), cost(alone, load)}});
+    auto const time = [&](op_id o) { return detail::as_time(cost(alone, o), o, "optimize"); };
+    known_.push_back({type, {time(store), time(load)}});
     return known_.back().takes;
   }
   /// Says of an outline of g what its transfers take.
