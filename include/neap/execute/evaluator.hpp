@@ -159,7 +159,7 @@ class evaluator {
 
   /// What the function gives for a batch. Its tensors look at the evaluator's own memory: the next run overwrites them.
   template <class Sample>
-  Result operator()(Sample const& batch, std::source_location at = std::source_location::current()) {
+  Result operator()(Sample const& batch, std::source_location at = std::source_location::current()) & {
     auto& b = runner_.bind(batch, at);
     detail::with_place(at, [&] { (*b.run)(); });
     Result r = b.step.result;
@@ -168,6 +168,12 @@ class evaluator {
       if (auto const v = *next++; v != nothing<value_id>) x = detail::borrowed(b.value(v));
     });
     return r;
+  }
+  template <class Sample>
+  Result operator()(Sample const&, std::source_location = std::source_location::current()) && {
+    static_assert(detail::never<Sample>,
+                  "neap: what an evaluator gives looks at its memory, and this one is gone: give it a name");
+    return {};
   }
   template <class Sample>
   void prepare(Sample const& sample, std::source_location at = std::source_location::current()) {
