@@ -375,6 +375,50 @@ TEST_CASE("what a step writes may be its batch: it is copied before it is writte
     }
 }
 
+namespace {
+constexpr auto mse_of_logits = [](network& m, std::pair<tensor, tensor> const& b) { return mean(square(m(b.first))); };
+}  // namespace
+
+TEST_CASE("a model whose weights are in other memory than the plan was bound to is told") {
+  eager_context const context{{.threads = 1}};
+  host_backend backend(1);
+  auto const b = batch(8, 1);
+  auto const check = [&](char const* name, auto const& change) {
+    network m;
+    auto step = training_step(m, b, cross_entropy{}, sgd{});
+    trainer run(step, plan_in_order(step.program), backend);
+    evaluator eval(m, b.first, backend);
+    run(b), eval(b.first);
+    change(m);
+    std::string const text = std::string(": the model has \"") + name + "\" in other memory than the plan was bound to";
+    CHECK(message_of([&] { run(batch(3, 1)); }).find("trainer" + text) != std::string::npos);  // of another size, too
+    auto const of_run = message_of([&] { run(b); }), of_eval = message_of([&] { eval(b.first); });
+    CHECK(of_run.starts_with("trainer.cpp:"));
+    CHECK(of_run.find("trainer" + text) != std::string::npos);
+    CHECK(of_eval.find("evaluator" + text) != std::string::npos);
+    CHECK(of_run.ends_with("make step and trainer anew"));
+    auto anew = training_step(m, b, mse_of_logits, sgd{});
+    trainer again(anew, plan_in_order(anew.program), backend);
+    again(b);
+  };
+  check("in.weight", [](network& m) { m = network(); });
+  check("middle.bias", [](network& m) { m.middle.bias = parameter({24}); });
+  check("in.weight", [](network& m) {
+    network other;
+    m = std::move(other);
+  });
+  check("in.weight", [](network& m) { set_element(m, dtype::f64), set_element(m, dtype::f32); });
+  // What goes on: copies, and weights that change places.
+  network m, other;
+  auto const step = training_step(m, b, cross_entropy{}, sgd{});
+  trainer run(step, plan_in_order(step.program), backend);
+  run(b);
+  m = other;
+  std::swap(m.in, m.in);
+  initialise(m, 3);
+  run(b);
+}
+
 TEST_CASE("a batch of which a step or an evaluation tells a part is there until the next one") {
   eager_context const context{{.threads = 1}};
   centred m;

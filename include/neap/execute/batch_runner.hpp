@@ -64,6 +64,12 @@ class bound_program {
       if (lies_in(memory, p)) return true;
     return false;
   }
+  /// The first weight or buffer that the model has in other memory since this was bound; none: null.
+  resident const* moved_away() const {
+    for (std::size_t i = 0; i < replacements_.size(); ++i)
+      if (step.residents[i].holder.storage()->replacements() != replacements_[i]) return &step.residents[i];
+    return nullptr;
+  }
   /// Keeps input k of a run alive until the next one, if what is told of the run looks at it.
   void hold(std::size_t k, tensor const& x) {
     if (!held_.empty() && is_told_[k]) held_[k] = x;
@@ -75,6 +81,7 @@ class bound_program {
   std::unique_ptr<executable<Ops, Backend>> run;
 
  private:
+  plain_vector<std::uint32_t> replacements_;          // of each resident's memory, when this was bound
   plain_vector<std::span<std::byte const>> written_;  // memory of residents that are updated
   plain_vector<bool> is_told_;                        // inputs that a kept value lies in
   std::vector<tensor> held_;                          // those, of the last run; empty where there are none
@@ -99,6 +106,7 @@ bound_program<Program, Ops, Backend>::bound_program(Program p, plan<basic_graph<
   std::vector<source_binding> bindings;
   for (auto const& r : step.residents) {
     bindings.push_back({counterpart(g.sources(), planned.graph.sources(), r.value), r.memory()});
+    replacements_.push_back(r.holder.storage()->replacements());
     if (auto const s = g.storage(r.value); g.record(s).updates > 0)
       written_.push_back({static_cast<std::byte const*>(r.memory()), static_cast<std::size_t>(g.bytes(s))});
   }
@@ -125,6 +133,12 @@ class batch_runner {
   /// where this run writes, and so may weights and buffers be written: as a part of the batch they are copied.
   template <class Sample>
   bound& bind(Sample const& batch, std::source_location at) {
+    if (auto const* r = first().moved_away())
+      refuse(at,
+             "the model has \"" + r->name +
+                 "\" in other memory than the plan was bound to, by std::move, by a temporary that was assigned, or "
+                 "by another element type: assign a variable, whose data are copied, or make step and " +
+                 std::string(who_) + " anew");
     auto& b = size_of(batch, at);
     each_tensor(batch, [&](std::size_t k, tensor const& x) {
       if (!x.layout(at).is_dense())

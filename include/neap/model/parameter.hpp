@@ -10,6 +10,7 @@
 #include <neap/model/tensor.hpp>
 
 #include <cstring>
+#include <utility>
 
 namespace neap::inline v0 {
 
@@ -60,7 +61,12 @@ class owned_tensor : public tensor {
     else *this = owned_tensor(other);
     return *this;
   }
-  owned_tensor& operator=(owned_tensor&&) noexcept = default;
+  /// The other's memory in place of this one's: trainers that are bound to this one say so when they run next.
+  owned_tensor& operator=(owned_tensor&& other) noexcept {
+    if (has_memory() && other.has_memory() && storage() != other.storage()) storage()->set_replaced_by(other.storage());
+    static_cast<tensor&>(*this) = static_cast<tensor&&>(other);
+    return *this;
+  }
 
   /// The same memory under another member's name: tied weights. A copy of the model is not tied.
   owned_tensor share() const {
@@ -70,7 +76,9 @@ class owned_tensor : public tensor {
   }
   /// Another element type; the initial values are drawn again.
   void set_element(dtype t, std::source_location at = std::source_location::current()) {
-    static_cast<tensor&>(*this) = detail::make_owned({t, shape(at)}, first_values(at), R, at);
+    owned_tensor other;
+    static_cast<tensor&>(other) = detail::make_owned({t, shape(at)}, first_values(at), R, at);
+    *this = std::move(other);
   }
   /// Other initial values, from now on; random ones without a seed keep the one that this tensor has.
   void restart(initialiser const& first, std::source_location at = std::source_location::current()) {
@@ -91,7 +99,7 @@ class owned_tensor : public tensor {
     if (auto const next = before->replaced_by(); before->type() != type && next && next->type() == type)
       static_cast<tensor&>(*this) = detail::make_leaf(next, tensor_layout::dense(type), R == role::weight);
     if (storage()->type() == type) storage()->take(*other.storage());
-    else *this = owned_tensor(other), before->set_replaced_by(storage());
+    else *this = owned_tensor(other);
   }
   static initialiser seeded(initialiser i) {
     return i.seed || i.stream ? i : i.with_seed(eager_context::current().draw(), 0);

@@ -81,9 +81,12 @@ class tensor_storage {
     std::memcpy(data_to_overwrite(), other.data_, static_cast<std::size_t>(bytes_));
     ++version_;
   }
-  /// The memory that a weight was given in place of this one, by an assignment of another type; none, or gone: null.
+  /// The memory that a weight was given in place of this one, by an assignment of another type or of what was moved; none,
+  /// or gone: null.
   std::shared_ptr<tensor_storage> replaced_by() const { return replaced_by_.lock(); }
-  void set_replaced_by(std::shared_ptr<tensor_storage> const& s) { replaced_by_ = s; }
+  void set_replaced_by(std::shared_ptr<tensor_storage> const& s) noexcept { replaced_by_ = s, ++replacements_; }
+  /// How often a weight or buffer that had this memory was given another one's: what is bound to it here trains on alone.
+  std::uint32_t replacements() const { return replacements_; }
   /// How often it was written in place since it was made.
   std::uint32_t version() const { return version_; }
   void written() { ++version_; }
@@ -103,7 +106,7 @@ class tensor_storage {
   std::byte* data_ = nullptr;
   initialiser first_;
   std::weak_ptr<tensor_storage> replaced_by_;
-  std::uint32_t version_ = 0;
+  std::uint32_t version_ = 0, replacements_ = 0;
   neap::role role_;
   bool copied_in_trace_ = false;
 };
