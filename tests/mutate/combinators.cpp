@@ -51,6 +51,10 @@ struct counter {
   }
 };
 
+/// A plain function is a mutator, too: a pipeline keeps its address.
+[[maybe_unused]] auto three_of_one(candidate<no_graph> const& c) { return counter<1>{3}(c); }
+static_assert(mutator_for<decltype(three_of_one), no_graph> && mutator_for<decltype(&three_of_one), no_graph>);
+
 struct not_a_mutator {
   int operator()(candidate<no_graph> const&) const { return 3; }
 };

@@ -64,7 +64,7 @@ template <class... M, class G>
 constexpr bool is_mutation<std::variant<M...>, G> = (mutation_for<M, G> && ...);
 
 template <class M, class G>
-concept gives_stream = std::copy_constructible<M> && requires(M const& m, candidate<G> const& c) {
+concept gives_stream = std::copy_constructible<std::decay_t<M>> && requires(M const& m, candidate<G> const& c) {
   { m(c) } -> mutation_stream;
 };
 template <class M, class G>
