@@ -367,6 +367,29 @@ TEST_CASE("rotor: what Rockmate's solver answers under its limits, and the optim
   }
 }
 
+TEST_CASE("rotor: a forward that takes ages takes nothing from the precision of the others") {
+  // The optimum is the same with ages of any length, once no plan runs that forward without saving.
+  random_stream draw(8);
+  for (int round = 0; round < 300; ++round) {
+    auto chain = random_chain(draw, {.blocks = 9, .options = 3});
+    auto const which = draw.below(static_cast<std::uint32_t>(chain.size()));
+    auto const largest = peak_without_recomputation(chain);
+    chain.blocks[which].pass_time = 1e4;
+    auto const modest = solved(chain, largest);
+    chain.blocks[which].pass_time = 1e30;
+    for (bool const bounds : {true, false}) {
+      auto const solver = solved(chain, largest, {.bounds = bounds});
+      for (auto const& point : solver.front()) {
+        CAPTURE(round);
+        auto const seen = simulate(chain, solver.sequence(point.budget));
+        REQUIRE(seen.ok());
+        CHECK(close(seen->time, point.time));
+        if (modest.time(point.budget) < 1e4) CHECK(close(point.time, modest.time(point.budget)));
+      }
+    }
+  }
+}
+
 TEST_CASE("rotor: sizes in bytes are as good as in their largest common unit") {
   random_stream draw(5);
   for (int round = 0; round < 30; ++round) {

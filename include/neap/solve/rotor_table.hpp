@@ -24,6 +24,7 @@
 #include <neap/plan/chain_sequence.hpp>
 #include <neap/solve/chain_classes.hpp>
 #include <neap/solve/range_best.hpp>
+#include <neap/solve/range_sum.hpp>
 
 #include <algorithm>
 #include <array>
@@ -71,7 +72,7 @@ class rotor_table {
         exact_(options.limits == chain_limits::exact),
         bounds_(options.bounds),
         most_bytes_(options.most_table_bytes) {
-    if (n_ > 60'000 || charge((n_ + 1) * (n_ + 2) * 2)) throw too_large{};
+    if (n_ > 60'000 || charge((n_ + 1) * (n_ + 2) * 2 + range_sum::bytes(n_ + 1))) throw too_large{};
     read(chain);
     classes_.emplace(surrounded_kinds());
     if (charge(classes_->count() * (sizeof(cell) + sizeof(std::uint32_t)))) throw too_large{};
@@ -176,7 +177,9 @@ class rotor_table {
 
   void read(chain_profile const& chain) {
     auto const room = n_ + 2;
-    input_.reserve(room), passes_.reserve(room), forwards_.reserve(room), kind_of_.reserve(room);
+    input_.reserve(room), passes_.reserve(room), kind_of_.reserve(room);
+    std::vector<double> pass_times;
+    pass_times.reserve(n_ + 1);
     // Equal blocks are read once.
     std::vector<chain_block const*> seen;
     for (auto const& b : chain.blocks) {
@@ -197,18 +200,18 @@ class rotor_table {
     for (auto const* b : seen) kinds_.push_back(kind_read(*b));
     kinds_.push_back({0, 0, {{0, 0, 0, 0, 0}}});  // the loss
     kind_of_.push_back(static_cast<std::uint32_t>(seen.size()));
-    forwards_.push_back(0);
     for (std::size_t i = 0; i < n_; ++i) {
       auto const& b = chain.blocks[i];
       input_.push_back(b.input / unit_);
       passes_.push_back((b.input + chain.input(i + 1) + b.pass_temporary) / unit_);
-      forwards_.push_back(forwards_.back() + b.pass_time);
+      pass_times.push_back(b.pass_time);
       // Rockmate asks x_i + forward of a block alone, x_{i+1} + forward of one that others follow.
       bounds_after_.push_back(exact_ || b.input <= chain.input(i + 1) || kind(i).backward_asks_more);
     }
     input_.push_back(chain.output / unit_);
     input_.push_back(0);
-    forwards_.push_back(forwards_.back());
+    pass_times.push_back(0);
+    forwards_ = range_sum(std::move(pass_times));
     passes_.push_back(input_[n_]);
     gradient_ = input_;
     slots_t left = 0;
@@ -261,7 +264,7 @@ class rotor_table {
   }
 
   std::uint32_t id(std::size_t a, std::size_t b) const { return (*classes_)(a, b); }
-  double forward(std::size_t a, std::size_t j) const { return forwards_[j] - forwards_[a]; }
+  double forward(std::size_t a, std::size_t j) const { return forwards_(a, j); }
 
   // --- limits ---
 
@@ -588,28 +591,29 @@ class rotor_table {
   }
   /// u = min(u, j) for each j of [first, last), from element `from` on.
   void lower_by(part& p, std::size_t first, std::size_t last, int from) const {
+    std::array<double, most_waiting> passed;  // up to each j
+    passed[0] = forward(p.a, first);
+    for (auto j = first + 1; j < last; ++j) passed[j - first] = passed[j - first - 1] + forwards_[j - 1];
     int const begin = from / run * run;
     auto* const u = p.w.times.data() + begin;
     auto const was = load(u);
     int i = begin;  // the first vector may hold elements before `from`: they stay
-    for (; i + 3 * run < p.end; i += 4 * run) lower_by<4>(p, first, last, i);
-    for (; i < p.end; i += run) lower_by<1>(p, first, last, i);
+    for (; i + 3 * run < p.end; i += 4 * run) lower_by<4>(p, first, last, passed.data(), i);
+    for (; i < p.end; i += run) lower_by<1>(p, first, last, passed.data(), i);
     store(u, places() >= from - begin ? load(u) : was);
   }
   /// In so many vectors from element `at` on: what is read of a j serves them all.
   template <int Vectors>
-  void lower_by(part& p, std::size_t first, std::size_t last, int at) const {
+  void lower_by(part& p, std::size_t first, std::size_t last, double const* passed, int at) const {
     auto* const u = p.w.times.data() + at;
     auto const* const column = p.column;
     auto const* const cells = cells_.data();
     auto const* const inputs = input_.data();
-    auto const* const forwards = forwards_.data();
-    auto const passed = forwards[p.a];
     auto const* head_id = classes_->that_end(first - 1) + p.a;
     vec least[Vectors];
     for (int k = 0; k < Vectors; ++k) least[k] = load(u + k * run);
-    for (auto j = first; j < last; head_id += j, ++j) {
-      candidate const c{forwards[j] - passed, cells[column[j]].times + at - inputs[j], cells[*head_id].times + at, 0};
+    for (auto j = first; j < last; head_id += j, ++j, ++passed) {
+      candidate const c{*passed, cells[column[j]].times + at - inputs[j], cells[*head_id].times + at, 0};
       for (int k = 0; k < Vectors; ++k) {
         auto const t = c.at(k * run);
         least[k] = t < least[k] ? t : least[k];
@@ -626,8 +630,7 @@ class rotor_table {
     auto const* const column = p.column;
     auto const* const cells = cells_.data();
     auto const *const inputs = input_.data(), *const passes = passes_.data();
-    auto const* const forwards = forwards_.data();
-    auto const passed = forwards[a];
+    double passed = forwards_[a];
     auto const after = exact_ ? gradient_[p.b + 1] : INT64_MIN / 2;  // the peer's limit does not grow with j
     auto const* const none = zeros();
     auto limit = pass_limit(a, p.b, a + 1);
@@ -635,7 +638,8 @@ class rotor_table {
     auto* const waiting = p.w.waiting.data();
     auto* const from = p.w.from.data();
     narrow(p, a + 1, last, cells[*head_id]);
-    for (std::size_t j = a + 1; j <= last; head_id += j, limit = std::max(limit, after + passes[j]), ++j) {
+    for (std::size_t j = a + 1; j <= last;
+         passed += forwards_[j], head_id += j, limit = std::max(limit, after + passes[j]), ++j) {
       auto const& head = cells[*head_id];
       if (p.waiting == most_waiting) narrow(p, j, last, head);
       if (p.end == 0 || limit >= begin + p.end) return;  // it only grows with j
@@ -650,7 +654,7 @@ class rotor_table {
       auto const k = p.waiting++;
       auto const m = begin - kept;
       from[k] = static_cast<std::uint32_t>(j - a);
-      waiting[k] = {forwards[j] - passed, m < slots_t{tail.whole} * width_ ? tail.times + m : none,
+      waiting[k] = {passed, m < slots_t{tail.whole} * width_ ? tail.times + m : none,
                     row_known ? head.times + begin : none, static_cast<int>(std::max<slots_t>(asked, 0))};
     }
   }
@@ -740,7 +744,7 @@ class rotor_table {
   std::vector<slots_t> gradient_;       // y_i and what blocks i and on have left
   std::vector<char> bounds_after_;      // O(a, b', m) bounds O(a, b, m) for this b'
   std::vector<slots_t> passes_;         // memory of block i's forward amid others: input, output, temporary
-  std::vector<double> forwards_;        // time of all plain forwards before
+  range_sum forwards_;                  // times of plain forwards
   range_best<slots_t, best_is::least> least_input_, least_gradient_;
   range_best<slots_t, best_is::most> most_pass_;
   std::optional<chain_classes> classes_;
