@@ -314,6 +314,13 @@ TEST_CASE("files: missing, no JSON, cut off, too deep") {
   CHECK(io::read_graph("/nowhere/graph.json").message().find("/nowhere/graph.json: cannot be opened") == 0);
   auto const deep = io::parse_json(std::string(100000, '['), "deep.json");
   CHECK(deep.message() == "deep.json: byte 64: nested deeper than 64 levels");
+  // What follows a byte of zeros is not left unread.
+  using namespace std::literals;
+  for (auto const& text : {"{}\0"s, "{}\0{\"a\": 1}"s, "\0{}"s, "[\"a\0b\"]"s}) {
+    auto const odd = io::parse_json(text, "odd.json");
+    REQUIRE(!odd.ok());
+    CHECK(odd.message() == "odd.json: byte " + std::to_string(text.find('\0')) + ": not JSON: a byte of zeros");
+  }
   std::ifstream file(graph_path("mlp4-1024-b256"), std::ios::binary);
   std::string const whole((std::istreambuf_iterator<char>(file)), {});
   std::string const cut = "cut.json.gz";

@@ -188,6 +188,8 @@ class json_place {
 
 /// A document from text; fails with the file, and the byte where the text is not JSON or nests deeper than 64 levels.
 inline result<nlohmann::json> parse_json(std::string const& text, std::string const& file) {
+  if (auto const at = text.find('\0'); at != text.npos)  // the parser takes it for the end
+    return failure{file + ": byte " + std::to_string(at) + ": not JSON: a byte of zeros"};
   int depth = 0;
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {  // before anything is built from it
