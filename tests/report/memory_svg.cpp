@@ -245,4 +245,13 @@ TEST_CASE("long names and long labels stay in the frame") {
   c.notes.peak_op = name;
   c.notes.events.push_back({memory_event::kind::stored, name, name, 5, 1, c.start[1], c.end[1]});
   CHECK(texts_outside(memory_svg(name, {c})) == std::vector<std::string>{});
+  // Of the line that says when the peak is, the op's name is what gives way.
+  c.label = "planned";
+  c.notes.peak_position = 12345;
+  auto const svg = memory_svg("t", {steps("as it came", {100}), c});
+  auto const all = texts(svg);
+  CHECK(texts_outside(svg) == std::vector<std::string>{});
+  CHECK(std::count_if(all.begin(), all.end(), [](auto const& t) {
+          return t.text.starts_with("At the peak, planned: while www") && t.text.ends_with("w.. runs (position 12345)");
+        }) == 1);
 }

@@ -132,5 +132,8 @@ TEST_CASE("pictures of next to nothing") {
   CHECK(is_xml(svg));
   CHECK(svg.find("nan") == svg.npos);
   CHECK(svg.find("inf") == svg.npos);
+  one.front = {{50, 1e-3}, {100, 0}};  // an axis that begins just below 0
+  for (auto const& t : texts(pareto_svg("from 0", one))) CHECK(!t.text.starts_with("-0"));
+  one.front = {{100, 1e-3}};
   CHECK(pareto_csv(one) == "peak_bytes,latency_us,memory_ratio,latency_ratio,meets_limits,plan\n100,1000,1,1,1,1\n");
 }

@@ -179,11 +179,10 @@ inline constexpr char const* svg_number = "font-size=\"11\" fill=\"#1b2230\" tex
 /// Moves `py` below the table.
 inline std::string svg_peak(memory_curve const& c, double px, double wide, double& py, std::size_t rows = 14) {
   auto const& n = c.notes;
-  std::string s = svg_text(px, py,
-                           fitted("At the peak, " + c.label + ": while " + n.peak_op + " runs (position " +
-                                      std::to_string(n.peak_position) + ")",
-                                  wide, 12),
-                           "font-size=\"12\" font-weight=\"bold\"");
+  auto const before = "At the peak, " + c.label + ": while ",
+             after = " runs (position " + std::to_string(n.peak_position) + ")";
+  auto const who = fitted(n.peak_op, wide - text_width(before + after, 12), 12);
+  std::string s = svg_text(px, py, fitted(before + who + after, wide, 12), "font-size=\"12\" font-weight=\"bold\"");
   auto const row = [&](bytes_t bytes, std::string_view name, std::string_view about, char const* number = svg_number) {
     py += svg_line;
     s += svg_text(px + 66, py, bytes_text(bytes), number);

@@ -99,7 +99,7 @@ inline std::string pareto_svg(std::string_view title, pareto_report const& r) {
   s += detail::svg_byte_axis(plot);
   detail::time_unit const time(plot.last);
   double const tick = detail::axis_step(plot.last - plot.first, time.seconds);
-  for (double k = std::ceil(plot.first / tick); k * tick <= plot.last; ++k) {
+  for (double k = std::ceil(plot.first / tick) + 0.0; k * tick <= plot.last; ++k) {
     double const px = plot.x(k * tick);
     s += detail::svg_tick(px, plot.bottom, detail::axis_text(k * tick, time.seconds, time.name));
     if (r.original.latency > 0)
