@@ -74,6 +74,10 @@ TEST_CASE("what is wrong is told with its line") {
   CHECK(told("id,lower,upper,size,colour\n") == "line 1: unknown column 'colour'");
   CHECK(told("id,lower,upper,size\na,1,2\n") == "line 2: it has 3 fields, the header 4");
   CHECK(told("id,lower,upper,size\na,1,2,3,4\n") == "line 2: it has more fields than the header");
+  CHECK(told("id,lower,upper,size\na,1,2,3,\n") == "line 2: it has more fields than the header");
+  CHECK(told("id,lower,upper,size,offset\na,1,2,3,\n") == "");
+  CHECK(told("id,lower,upper,size,offset\na,1,2,3\n") == "line 2: it has 4 fields, the header 5");
+  CHECK(told("id,lower,upper,size,offset\na,1,2,3,,\n") == "line 2: it has more fields than the header");
   CHECK(told("id,lower,upper,size\na,1,2,3x\n") == "line 2: field 4 is not what its column asks for: '3x'");
   CHECK(told("id,lower,upper,size\na,1,2,99999999999999999999\n") ==
         "line 2: field 4 is not what its column asks for: '99999999999999999999'");

@@ -11,6 +11,7 @@
 #include <neap/core/error.hpp>
 #include <neap/memory/records.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -127,9 +128,11 @@ inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
     std::string name = seen[id] ? std::string{} : std::to_string(file.records.size());
     std::int64_t wish = -1;
     std::string_view fields = line;
+    auto const given = static_cast<std::size_t>(std::count(line.begin(), line.end(), ',')) + 1;
+    if (given < columns.size())
+      return fail("it has " + std::to_string(given) + " fields, the header " + std::to_string(columns.size()));
+    if (given > columns.size()) return fail("it has more fields than the header");
     for (std::size_t k = 0; k < columns.size(); ++k) {
-      if (k > 0 && fields.data() == line.data() + line.size() && line.back() != ',')
-        return fail("it has " + std::to_string(k) + " fields, the header " + std::to_string(columns.size()));
       std::string_view const field = detail::trimmed(detail::cut_field(fields, ','));
       auto const integer = [&](std::int64_t& value) { return detail::whole_integer(field, value); };
       bool good = true;
@@ -148,7 +151,6 @@ inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
         return fail("field " + std::to_string(k + 1) + " is not what its column asks for: '" +
                     std::string(field.substr(0, 40)) + "'");
     }
-    if (!fields.empty()) return fail("it has more fields than the header");
     if (auto const wrong = fault_of(std::array<usage_record, 1>{r}); !wrong.empty())
       return fail(std::string(wrong.what));
     if (seen[hint]) file.hints.push_back(wish);
