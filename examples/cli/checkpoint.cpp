@@ -108,7 +108,8 @@ int run(checkpoint_options const& o) {
   bool const rounded = o.slot > 1 && how.limits == neap::chain_limits::exact;
   auto const solved =
       rounded ? solve_in_slots(coarse, coarse_limit, how) : neap::rotor::solve(coarse, coarse_limit, how);
-  if (!solved) throw refused{o.chain + ": " + solved.message() + " (--slot)"};
+  if (!solved)
+    throw refused{o.chain + ": " + solved.message() + (solved.message().ends_with("slots") ? " (--slot)" : "")};
   auto const budget = rounded ? largest_that_fits(*solved, chain, limit, coarse_limit) : coarse_limit;
   auto const sequence = solved->sequence(budget);
   double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

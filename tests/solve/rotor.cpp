@@ -450,5 +450,10 @@ TEST_CASE("rotor: what cannot be solved is refused in one line") {
   CHECK(said == "the solver's table would take more than 16777216 bytes: take a smaller limit, or larger slots");
   chain_profile deep;
   deep.blocks.assign(100'000, chain.blocks[0]);
-  CHECK(!rotor::solve(deep, 10).ok());
+  CHECK(rotor::solve(deep, 10).message() ==
+        "the solver's table for 100000 blocks would take more than 4294967296 bytes, whatever the limit");
+  auto const odd = random_chain(draw, {.blocks = 500, .kinds = 500});
+  CHECK(rotor::solve(odd, 10, {.most_table_bytes = 1 << 10}).message() ==
+        "the solver's table for " + std::to_string(odd.size()) +
+            " blocks would take more than 1024 bytes, whatever the limit");
 }

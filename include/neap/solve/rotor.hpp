@@ -41,6 +41,9 @@ class rotor {
     } catch (detail::rotor_table::too_large const&) {
       return failure{"the solver's table would take more than " + std::to_string(options.most_table_bytes) +
                      " bytes: take a smaller limit, or larger slots"};
+    } catch (detail::rotor_table::too_long const&) {
+      return failure{"the solver's table for " + std::to_string(chain.size()) + " blocks would take more than " +
+                     std::to_string(options.most_table_bytes) + " bytes, whatever the limit"};
     }
   }
 

@@ -66,16 +66,17 @@ class rotor_table {
   // in ascending order all that a sub-chain asks for is known before, or asks for nothing that is not.
   static constexpr std::size_t deepest = 64;
   struct too_large {};
+  struct too_long {};  // too large whatever the limit
 
   rotor_table(chain_profile const& chain, slots_t largest, rotor_options options)
       : n_(chain.size()),
         exact_(options.limits == chain_limits::exact),
         bounds_(options.bounds),
         most_bytes_(options.most_table_bytes) {
-    if (n_ > 60'000 || charge((n_ + 1) * (n_ + 2) * 2 + range_sum::bytes(n_ + 1))) throw too_large{};
+    if (n_ > 60'000 || charge((n_ + 1) * (n_ + 2) * 2 + range_sum::bytes(n_ + 1))) throw too_long{};
     read(chain);
     classes_.emplace(surrounded_kinds());
-    if (charge(classes_->count() * (sizeof(cell) + sizeof(std::uint32_t)))) throw too_large{};
+    if (charge(classes_->count() * (sizeof(cell) + sizeof(std::uint32_t)))) throw too_long{};
     cells_.resize(classes_->count());
     find_saturation();
     largest_ = std::min(largest / unit_, cells_[id(0, n_)].saturated);
