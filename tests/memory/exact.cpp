@@ -333,6 +333,23 @@ TEST_CASE("budgets: searches that have nothing to do take no nodes from the othe
   CHECK(spent > 3);
 }
 
+TEST_CASE("of more records than a search has room for, the plan is the default planner's") {
+  std::mt19937_64 rng(29);
+  std::vector<usage_record> records;
+  for (std::size_t i = 0; i <= exact::most_records; ++i) {
+    auto const at = static_cast<std::int64_t>(rng() % 2000);
+    records.push_back({.lower = at,
+                       .upper = at + 1 + static_cast<std::int64_t>(rng() % 2000),
+                       .size = 64 + static_cast<std::int64_t>(rng() % 90'000)});
+  }
+  auto const quick = default_planner{}(records);
+  CHECK(quick.status == plan_status::feasible);
+  CHECK(exact{}(records) == quick);
+  auto const within = exact{.capacity = quick.lower_bound_bytes}(records);
+  CHECK(within.status == plan_status::budget_spent);
+  CHECK(exact{.capacity = quick.arena_bytes}(records).offsets == quick.offsets);
+}
+
 TEST_CASE("never worse than the default planner, whatever the budget in nodes") {
   std::mt19937_64 rng(31);
   int better = 0;

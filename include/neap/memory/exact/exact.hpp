@@ -35,8 +35,12 @@ struct search_budget {
 /// the records were whole there, which is quick, then by memory/exact/window_search.hpp.
 /// The arena is never larger than the default planner's, if the budget allows its improvement, which comes after the
 /// first question. Gives optimal or feasible (budget spent, with the best plan and the proved bound); with a capacity also infeasible
-/// (proved) and budget_spent. O(n) memory a level of the search: meant for up to some thousands of records.
+/// (proved) and budget_spent. O(n) memory a level of the search: more than `most_records` are placed as the default planner
+/// places them.
 struct exact {
+  /// That are searched for: with so many a search without a failure takes about a gigabyte.
+  static constexpr std::size_t most_records = 8192;
+
   std::int64_t capacity = -1;  ///< bytes; -1: find the smallest arena, else any plan within the capacity
   search_budget budget{};
   search_tricks tricks{};
@@ -48,6 +52,10 @@ struct exact {
     memory_plan plan = default_planner{.most_placements = 0}(p);
     if (!has_offsets(plan) || plan.status == plan_status::optimal) return limited(plan);
     if (capacity >= 0 && (plan.arena_bytes <= capacity || plan.lower_bound_bytes > capacity)) return limited(plan);
+    if (p.count() > most_records) {
+      detail::improve_plan(p, plan, improvement(p));
+      return limited(plan);
+    }
     detail::decider decide(p, tricks);
     detail::deadline const stop(budget.seconds);
     if (capacity >= 0) {
