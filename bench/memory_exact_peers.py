@@ -103,9 +103,11 @@ def main():
     p.add_argument("--omnimalloc", action="store_true")
     p.add_argument("--supermalloc", help=argparse.SUPPRESS)
     p.add_argument("--rounds", type=int, default=2)
-    p.add_argument("--seconds", type=float, default=10)
+    p.add_argument("--seconds", type=float, help="10; with --planted 1")
     p.add_argument("files", nargs="*")
     o = p.parse_args()
+    if o.seconds is None:
+        o.seconds = 1 if o.planted else 10
     if o.supermalloc:
         return run_supermalloc(o.supermalloc, o.seconds)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
