@@ -2,6 +2,7 @@
 #include "common.hpp"
 
 #include <neap/import/chain.hpp>
+#include <neap/plan/limits.hpp>
 #include <neap/report/text_file.hpp>
 #include <neap/solve/chain_simulator.hpp>
 #include <neap/solve/rotor.hpp>
@@ -40,7 +41,7 @@ neap::slots_t slots_of(std::string const& text, neap::slots_t peak, neap::slots_
   auto const q = parse_quantity(text);
   if (q && q->unit.empty()) {
     if (q->number <= 1 || text.find('.') != text.npos) {
-      if (q->number <= 100) return static_cast<neap::slots_t>(q->number * static_cast<double>(peak)) - input;
+      if (q->number <= 100) return neap::memory_limit::of_original(q->number).resolve(peak) - input;
     } else if (q->number == std::floor(q->number)) {
       return static_cast<neap::slots_t>(q->number);
     }

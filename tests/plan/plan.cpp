@@ -35,6 +35,16 @@ static_assert(memory_limit::of_original(std::numeric_limits<double>::quiet_NaN()
 static_assert(memory_limit::of_original(1e30).resolve(1000) == INT64_MAX);
 static_assert(memory_limit::of_original(2).resolve(INT64_MAX) == INT64_MAX);
 static_assert(memory_limit::of_original(1).resolve((bytes_t{1} << 59) + 1) == (bytes_t{1} << 59) + 1);
+// As it is written: of doubles alone 0.57 of 100 would be 56.
+static_assert([] {
+  for (int percent = 0; percent <= 300; ++percent)
+    for (bytes_t whole : {bytes_t{100}, bytes_t{700}, bytes_t{123'456'700}, bytes_t{4'563'402'752} * 100})
+      if (memory_limit::of_original(percent / 100.0).resolve(whole) != whole / 100 * percent) return false;
+  return true;
+}());
+static_assert(memory_limit::of_original(0.57).resolve(101) == 57);
+static_assert(memory_limit::of_original(0.999999).resolve(1'000'000) == 999'999);
+static_assert(memory_limit::of_original(0.3333).resolve(10'001) == 3333);
 static_assert(latency_limit::in_seconds(-2).resolve(1) == 0.0);
 static_assert(latency_limit::of_original(std::numeric_limits<double>::quiet_NaN()).resolve(1) == 0.0);
 static_assert(latency_limit::in_seconds(2).resolve(1) == 2.0);
