@@ -287,8 +287,8 @@ class portfolio {
     if (k < orders_.size()) return orders_[k].size() <= most_blamed ? 4 : 1;  // they are quick, and learn from failures
     if (k >= guesses_at_) return 9;
     if (members_[k].what != kind::planar) return 3;  // nodes of the search by gaps are dear
-    return std::max<std::int64_t>(100,
-                                  static_cast<std::int64_t>(orders_.front().size()) * 2 / 3);  // the others' are then
+    auto const records = static_cast<std::int64_t>(orders_.front().size());
+    return std::max<std::int64_t>(100, records * 2 / 3);  // the more records, the dearer are all nodes but these
   }
   constexpr std::int64_t nodes_of(std::size_t k) const { return members_[k].search->nodes(); }
   constexpr ruling run(std::size_t k, stop_asked& stop) {
