@@ -118,11 +118,15 @@ struct exact {
     return plan;
   }
 
-  /// As the default planner's, so that no plan is worse than its; about 4 us each, where seconds are few.
+  /// As the default planner's, so that no plan is worse than its, as far as there are seconds for it: about 4 us each,
+  /// more where records are many.
   constexpr improve_budget improvement(memory_problem const& p) const {
+    constexpr double a_second = 250'000, few = 4096;
     auto budgeted = default_planner{}.improvement(p);
-    if (budget.seconds < 1)
-      budgeted.placements = std::min(budgeted.placements, static_cast<std::int64_t>(budget.seconds * 250'000));
+    auto const many = std::max(1.0, static_cast<double>(p.count()) / few);
+    if (double const affordable = budget.seconds * a_second / many;
+        affordable < static_cast<double>(budgeted.placements))
+      budgeted.placements = static_cast<std::int64_t>(affordable);
     return budgeted;
   }
 
