@@ -19,7 +19,7 @@
 namespace neap::inline v0::detail {
 
 /// Of how many records a search keeps proofs: each takes as many bits.
-inline constexpr std::size_t most_blamed = 512;
+inline constexpr std::size_t most_blamed = 1024;
 
 /// Proofs are numbered, and who adds one says where: a search that goes back writes over those behind.
 template <class Unit>
