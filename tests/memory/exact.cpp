@@ -317,7 +317,7 @@ TEST_CASE("budgets: searches that have nothing to do take no nodes from the othe
   int spent = 0;
   for (int round = 0; round < 6; ++round) {
     std::vector<usage_record> records;  // much is free at most moments: nothing for the planar search
-    for (std::int64_t i = 0; i < 900; ++i) {
+    for (std::int64_t i = 0; i < 1100; ++i) {
       auto const at = static_cast<std::int64_t>(rng() % 300);
       auto const life = 1 + static_cast<std::int64_t>(rng() % (rng() % 4 ? 5 : 200));
       records.push_back({.lower = at, .upper = at + life, .size = 1 + static_cast<std::int64_t>(rng() % 5000)});
