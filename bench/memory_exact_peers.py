@@ -64,8 +64,10 @@ def run_supermalloc(path, seconds):
     import omnimalloc
     from omnimalloc.allocators.supermalloc import SupermallocAllocator
     rows = list(csv.DictReader(open(path)))
+    first = min(int(r["lower"]) for r in rows)  # it refuses times below 0
     records = tuple(
-        omnimalloc.Allocation(i, int(r["size"]), int(r["lower"]), int(r["upper"])) for i, r in enumerate(rows)
+        omnimalloc.Allocation(i, int(r["size"]), int(r["lower"]) - first, int(r["upper"]) - first)
+        for i, r in enumerate(rows)
     )
     begin = time.process_time()
     answer = SupermallocAllocator(timeout=seconds, num_threads=12).solve(records)
