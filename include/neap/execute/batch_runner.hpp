@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/core/byte_block.hpp>
+#include <neap/core/is_instance.hpp>
 #include <neap/execute/executable.hpp>
 #include <neap/execute/plan_like.hpp>
 #include <neap/model/program.hpp>
@@ -19,17 +20,12 @@
 
 namespace neap::inline v0::detail {
 
-template <class T>
-constexpr bool is_plan = false;
-template <class G>
-constexpr bool is_plan<plan<G>> = true;
-
 /// Says, in the first line of the compiler's error, why a program cannot be run by what was given behind it. False: what a
 /// deduction guide requires that serves nobody.
 template <class Plan = void, class Backend = void, class... Rest>
 constexpr bool refuse_run() {
   using plan_t = std::remove_cvref_t<Plan>;
-  constexpr bool is_answer = requires(plan_t& found) { found.placed; }, is_right = is_plan<plan_t>;
+  constexpr bool is_answer = requires(plan_t& found) { found.placed; }, is_right = is_instance<plan_t, plan>;
   static_assert(!is_answer, "neap: this is the answer of a search: give the plan in it, found.placed");
   static_assert(
       is_answer || is_right,

@@ -9,6 +9,7 @@
 //   evaluator eval(step, found.placed, backend);
 #pragma once
 
+#include <neap/core/is_instance.hpp>
 #include <neap/execute/batch_runner.hpp>
 
 #include <memory>
@@ -203,13 +204,9 @@ evaluator(Model&, Sample const&, Backend&, execution_options)
     -> evaluator<standard_operators, typename detail::call_result<Model, Sample>::type, Backend>;
 
 namespace detail {
-template <class T>
-constexpr bool is_evaluation_program = false;
-template <class Ops, class Result>
-constexpr bool is_evaluation_program<evaluation_program<Ops, Result>> = true;
 template <class Step, class... More>
 constexpr bool refuse_evaluator() {
-  if constexpr (is_evaluation_program<std::remove_cvref_t<Step>>) return refuse_run<More...>();
+  if constexpr (is_instance<std::remove_cvref_t<Step>, evaluation_program>) return refuse_run<More...>();
   return false;
 }
 }  // namespace detail

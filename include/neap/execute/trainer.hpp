@@ -11,6 +11,7 @@
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
+#include <neap/core/is_instance.hpp>
 #include <neap/execute/batch_runner.hpp>
 #include <neap/train/training_step.hpp>
 
@@ -130,22 +131,13 @@ trainer(training_program<Ops> const&, plan<basic_graph<Ops>> const&, Backend&, e
     -> trainer<Ops, Backend>;
 
 namespace detail {
-template <class T>
-constexpr bool is_training_program = false;
-template <class Ops>
-constexpr bool is_training_program<training_program<Ops>> = true;
-template <class T>
-constexpr bool is_trainer = false;
-template <class Ops, class Backend>
-constexpr bool is_trainer<trainer<Ops, Backend>> = true;
-
 template <class Step, class... More>
 constexpr bool refuse_trainer() {
   using step_t = std::remove_cvref_t<Step>;
-  static_assert(is_training_program<step_t> || is_trainer<step_t>,
+  static_assert(is_instance<step_t, training_program> || is_instance<step_t, trainer>,
                 "neap: a trainer is made of a training step, a plan of it and a backend: "
                 "trainer run(step, found.placed, backend)");
-  if constexpr (is_training_program<step_t>) return refuse_run<More...>();
+  if constexpr (is_instance<step_t, training_program>) return refuse_run<More...>();
   return false;
 }
 NEAP_INSTANTIATE_ONCE(class bound_program<training_program<standard_operators>, standard_operators, host_backend>);

@@ -507,7 +507,7 @@ class best_first {
     auto& best = state_.best;
     if (std::exchange(addressed_, best) != best) out.placed = addresses(best->state);
     out.fits = within_limits();
-    if (is_better_placed()) placed_ = best, placed_so_ = out.placed, placed_fits_ = out.fits;
+    if (is_better_placed()) placed_ = best, placed_so_ = out.placed;
     if (out.fits || !state_.is_met() || lowered_ == most_lowered) return true;
     state_.asked.memory -= (out.placed.arena_bytes - out.memory_limit_bytes) << lowered_++;
     state_.seek(state_.asked);
@@ -520,14 +520,16 @@ class best_first {
 
   /// Whether the best with its addresses is a better answer than what was placed before. Where neither fits, less memory is.
   bool is_better_placed() const {
+    if (!placed_) return true;
+    bool const before = is_within_limits(placed_needs());
+    if (state_.out.fits != before) return state_.out.fits;
     auto const& now = state_.best->state.result;
-    if (!placed_ || state_.out.fits != placed_fits_) return !placed_ || state_.out.fits;
-    if (placed_fits_) return state_.asked.better(now, placed_->state.result);
+    if (before) return state_.asked.better(now, placed_->state.result);
     return state_.beats({state_.out.placed.arena_bytes, now.latency}, placed_needs());
   }
   /// The same before its addresses are known.
   bool may_be_better_placed(simulation const& r) const {
-    if (placed_fits_)
+    if (is_within_limits(placed_needs()))
       return r.peak_bytes <= state_.out.memory_limit_bytes && state_.asked.better(r, placed_->state.result);
     return state_.beats({r.peak_bytes, r.latency}, placed_needs());
   }
@@ -556,8 +558,10 @@ class best_first {
   /// Whether the best, with its addresses, meets what was asked, however far the search's own limit was lowered. (No arena
   /// is smaller than the peak.)
   bool within_limits() const {
-    return state_.out.placed.arena_bytes <= state_.out.memory_limit_bytes &&
-           state_.best->state.result.latency <= state_.asked.latency;
+    return is_within_limits({state_.out.placed.arena_bytes, state_.best->state.result.latency});
+  }
+  bool is_within_limits(verdict const& needed) const {
+    return needed.peak <= state_.out.memory_limit_bytes && needed.latency <= state_.asked.latency;
   }
 
   Moves const& moves_;
@@ -571,7 +575,6 @@ class best_first {
   node_ptr addressed_;                       // whose addresses were looked for last
   node_ptr placed_;                          // the best one whose addresses fit; while none do, the smallest
   std::optional<plan<G>> placed_so_;         // with these
-  bool placed_fits_ = false;
   static constexpr int most_lowered = 4;
   int lowered_ = 0;                       // how often the limit was lowered for the sake of addresses, by ever more
   std::int64_t placing_nodes_ = 400'000;  // left for exact placing: each answer is given half

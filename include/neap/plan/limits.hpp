@@ -12,17 +12,8 @@
 
 namespace neap::inline v0 {
 
-namespace detail {
-/// The whole bytes in so many times `whole`, at most INT64_MAX. A ratio is meant as it is written: 0.57 of 100 is 57, though
-/// the double next to it is smaller.
-constexpr bytes_t part_of(double ratio, bytes_t whole) {
-  if (ratio == 1) return whole;  // also beyond 2^53, where not every number is a double
-  double const most = ratio * static_cast<double>(whole) * (1 + 2 * std::numeric_limits<double>::epsilon());
-  return most < 9e18 ? static_cast<bytes_t>(most) : INT64_MAX;
-}
-}  // namespace detail
-
-/// At most so many bytes at the peak, or so many times the original peak. Less than nothing, or not a number: nothing.
+/// At most so many bytes at the peak, or so many times the original peak. Less than nothing, or not a number: nothing. A
+/// ratio is meant as it is written: 0.57 of 100 is 57, though the double next to it is smaller.
 struct memory_limit {
   bytes_t bytes = -1;  // negative: not given in bytes
   double ratio = -1;   // negative: not given as a ratio
@@ -44,7 +35,9 @@ struct memory_limit {
   }
   constexpr bytes_t resolve(bytes_t original) const {
     if (bytes >= 0) return bytes;
-    return ratio >= 0 ? detail::part_of(ratio, original) : INT64_MAX;
+    if (ratio == 1) return original;  // also beyond 2^53, where not every number is a double
+    double const most = ratio * static_cast<double>(original) * (1 + 2 * std::numeric_limits<double>::epsilon());
+    return ratio >= 0 && most < 9e18 ? static_cast<bytes_t>(most) : INT64_MAX;
   }
 };
 
