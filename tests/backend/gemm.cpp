@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -112,4 +113,81 @@ TEST_CASE("a part of a product has the bits that it has in the whole, on any num
     CHECK(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)) == 0);
   }
   CHECK(cut >= 8);
+}
+
+TEST_CASE("large f32 products are as exact as sums of f32 products one by one, of numbers of any size") {
+  neap::random_stream draw{44};
+  for (int i = 0; i < 16; ++i) {
+    std::int64_t const m = 64 + draw.below(120), n = 64 + draw.below(200), k = 400 + draw.below(900);
+    auto const s = neap::gemm_shape::dense(m, n, k, draw.below(2), draw.below(2));
+    auto a = numbers<float>(m * k, 10 + static_cast<std::uint64_t>(i)), b = numbers<float>(k * n, 3);
+    // Of one size, of many sizes, all small, all large.
+    for (auto* v : {&a, &b})
+      for (auto& x : *v)
+        x = i % 4 == 0   ? x
+            : i % 4 == 1 ? std::ldexp(x, static_cast<int>(draw.below(60)) - 30)
+            : i % 4 == 2 ? std::ldexp(x, -45)
+                         : std::ldexp(x, 50);
+    std::vector<float> c(static_cast<std::size_t>(m * n));
+    neap::host_backend backend{2};
+    neap::gemm(backend, s, 1.f, a.data(), b.data(), 0.f, c.data());
+    double worst = 0, worst_plain = 0;  // of the sum of the products' sizes
+    for (std::int64_t row = 0; row < m; row += 7)
+      for (std::int64_t column = 0; column < n; ++column) {
+        double sum = 0, size = 0;
+        float plain = 0;
+        for (std::int64_t p = 0; p < k; ++p) {
+          float const x = a[static_cast<std::size_t>(s.transpose_a ? p * m + row : row * k + p)],
+                      y = b[static_cast<std::size_t>(s.transpose_b ? column * k + p : p * n + column)];
+          sum += double(x) * double(y), size += std::abs(double(x) * double(y));
+          plain = std::fma(x, y, plain);
+        }
+        worst = std::max(worst, std::abs(double(c[static_cast<std::size_t>(row * n + column)]) - sum) / size);
+        worst_plain = std::max(worst_plain, std::abs(double(plain) - sum) / size);
+      }
+    CAPTURE(i);
+    CHECK(worst <= 1.5 * worst_plain);
+  }
+}
+
+TEST_CASE("infinities, NaNs and numbers near the largest mean in large products what they mean in small ones") {
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  neap::random_stream draw{45};
+  for (int i = 0; i < 24; ++i) {
+    std::int64_t const m = 130 + draw.below(60), n = 130 + draw.below(60), k = 128 + draw.below(60);
+    bool const ta = draw.below(2), tb = draw.below(2);
+    auto const s = neap::gemm_shape::dense(m, n, k, ta, tb);
+    auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
+    for (auto* v : {&a, &b})
+      for (std::int64_t j = draw.below(4); j-- > 0;) {
+        float const odd[] = {inf, -inf, nan, 3e38f, -1e30f, 0.f};
+        (*v)[static_cast<std::size_t>(draw.below(static_cast<std::int64_t>(v->size())))] = odd[draw.below(6)];
+      }
+    for (float const beta : {0.f, 1.f}) {
+      auto const start = numbers<float>(m * n, 5);
+      auto c = start;
+      neap::host_backend backend{2};
+      neap::gemm(backend, s, 1.f, a.data(), b.data(), beta, c.data());
+      int wrong = 0;
+      for (std::int64_t row = 0; row < m; ++row)
+        for (std::int64_t column = 0; column < n; ++column) {
+          float sum = beta == 0 ? 0.f : start[static_cast<std::size_t>(row * n + column)];
+          for (std::int64_t p = 0; p < k; ++p)
+            sum = std::fma(a[static_cast<std::size_t>(ta ? p * m + row : row * k + p)],
+                           b[static_cast<std::size_t>(tb ? column * k + p : p * n + column)], sum);
+          float const got = c[static_cast<std::size_t>(row * n + column)];
+          bool const same = std::isnan(sum)   ? std::isnan(got)
+                            : std::isinf(sum) ? got == sum
+                                              : std::abs(got - sum) <= 1e-5f * std::max(20.f, std::abs(sum));
+          wrong += !same;
+        }
+      CAPTURE(i);
+      CHECK(wrong == 0);
+      // And on any number of threads they are the same bits.
+      auto again = start;
+      neap::host_backend three{3};
+      neap::gemm(three, s, 1.f, a.data(), b.data(), beta, again.data());
+      CHECK(std::memcmp(again.data(), c.data(), c.size() * sizeof(float)) == 0);
+    }
+  }
 }

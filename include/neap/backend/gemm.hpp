@@ -2,11 +2,13 @@
 // threads call it for panels of C that the shape alone decides, so results have the same bits on any number of threads.
 // f32 products of at least 2^21 multiply-adds and 32 in each extent run on our own tiles where the machine has vectors of
 // 512 bits (gemm_tiles.hpp): of 91 such shapes and transpositions OpenBLAS 0.3.21 was quicker on three, by 6 % at most.
+// Where it has matrix units, too, they take half the time of that or less (gemm_amx.hpp).
 //
 // The first call sets OpenBLAS to one thread for the whole process (openblas_set_num_threads(1)): its own threads
 // would compete with the backend's, and would choose splits by their number. OpenBLAS keeps packing buffers of its own.
 #pragma once
 
+#include <neap/backend/gemm_amx.hpp>
 #include <neap/backend/gemm_tiles.hpp>
 #include <neap/backend/host.hpp>
 #include <neap/core/error.hpp>
@@ -115,11 +117,21 @@ inline bool suits_tiles(gemm_shape const& s, float alpha, float beta) {
          double(s.m) * double(s.n) * double(s.k) >= double(gemm_panels::panel_work);
 }
 
+// C = op(A) op(B), or += that, on the calling thread. On matrix units where there are any and all of what this is a part
+// of, [m, n, k] `whole`, fills their tiles.
+inline void tiled_product(gemm_shape const& whole, std::int64_t m, std::int64_t n, gemm_tiles::operand a,
+                          gemm_tiles::operand b, bool add, float* c, std::int64_t ldc) {
+#if defined(NEAP_GEMM_AMX)
+  if (whole.m >= gemm_amx::rows && whole.n >= gemm_amx::columns && whole.k >= gemm_amx::k_step && gemm_amx::usable())
+    return gemm_amx::run(m, n, whole.k, a, b, add, c, ldc);
+#endif
+  gemm_tiles::run(m, n, whole.k, a, b, add, c, ldc);
+}
+
 // C in a grid of one piece a thread, such that the least is packed again, and of two such grids the one that is cut less
 // across: pieces pack their operands themselves, and twice as many of them cost 4 to 8 % on products of 10^8 steps.
-inline void gemm_tiled(host_backend& backend, gemm_shape const& s, float const* a, float const* b, float beta,
-                       float* c) {
-  using tiles = gemm_tiles;
+inline void gemm_tiled(host_backend& backend, gemm_shape const& s, gemm_shape const& whole, float const* a,
+                       float const* b, float beta, float* c) {
   std::int64_t const wanted = backend.threads();
   std::int64_t down = 1, across = wanted;
   double least = -1;
@@ -132,14 +144,19 @@ inline void gemm_tiled(host_backend& backend, gemm_shape const& s, float const* 
   auto const part = [](std::int64_t extent, std::int64_t parts, std::int64_t unit) {
     return std::max((extent + parts - 1) / parts + unit - 1, 4 * unit) / unit * unit;
   };
-  std::int64_t const rows = part(s.m, down, tiles::rows), columns = part(s.n, across, tiles::columns);
+#if defined(NEAP_GEMM_AMX)
+  std::int64_t const unit = gemm_amx::usable() ? gemm_amx::rows : gemm_tiles::rows;
+#else
+  std::int64_t const unit = gemm_tiles::rows;
+#endif
+  std::int64_t const rows = part(s.m, down, unit), columns = part(s.n, across, gemm_tiles::columns);
   down = (s.m + rows - 1) / rows, across = (s.n + columns - 1) / columns;
-  tiles::operand const left{a, s.lda, s.transpose_a}, right{b, s.ldb, s.transpose_b};
+  gemm_tiles::operand const left{a, s.lda, s.transpose_a}, right{b, s.ldb, s.transpose_b};
   backend.parallel_for(down * across, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {
       std::int64_t const i = t / across * rows, j = t % across * columns;
-      tiles::run(std::min(rows, s.m - i), std::min(columns, s.n - j), s.k, {left.at(i, 0), s.lda, s.transpose_a},
-                 {right.at(0, j), s.ldb, s.transpose_b}, beta != 0, c + i * s.ldc + j, s.ldc);
+      tiled_product(whole, std::min(rows, s.m - i), std::min(columns, s.n - j), {left.at(i, 0), s.lda, s.transpose_a},
+                    {right.at(0, j), s.ldb, s.transpose_b}, beta != 0, c + i * s.ldc + j, s.ldc);
     }
   });
 }
@@ -173,7 +190,7 @@ void gemm_cut(host_backend& backend, gemm_shape const& s, gemm_panels const& p,
   }
 #if defined(NEAP_GEMM_TILES)
   if constexpr (std::is_same_v<T, float>)
-    if (suits_tiles(whole, alpha, beta)) return gemm_tiled(backend, s, a, b, beta, c);
+    if (suits_tiles(whole, alpha, beta)) return gemm_tiled(backend, s, whole, a, b, beta, c);
 #endif
   if (p.panels == 1) return gemm_panel(s, alpha, a, b, beta, c);
   backend.parallel_for(p.panels, 1, [&](std::int64_t begin, std::int64_t end) {

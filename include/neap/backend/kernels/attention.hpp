@@ -36,7 +36,7 @@ void product(gemm_shape const& s, T const* a, T const* b, bool add, T* c) {
 #if defined(NEAP_GEMM_TILES)
   if constexpr (std::is_same_v<T, float>)
     if (s.m > 0 && s.n > 0 && s.k > 0)
-      return gemm_tiles::run(s.m, s.n, s.k, {a, s.lda, s.transpose_a}, {b, s.ldb, s.transpose_b}, add, c, s.ldc);
+      return tiled_product(s, s.m, s.n, {a, s.lda, s.transpose_a}, {b, s.ldb, s.transpose_b}, add, c, s.ldc);
 #endif
   gemm_panel<T>(s, T(1), a, b, add ? T(1) : T(0), c);
 }

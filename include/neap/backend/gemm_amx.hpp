@@ -1,0 +1,300 @@
+// f32 matrix products on AMX, the matrix units of Intel's processors for bf16, at f32's accuracy. An f32 x is exactly
+// the sum of three bf16, and of the nine products of two such sums the six largest are taken: what is left out is at most
+// 2^-23 of a product, and 2^-27 on average, less than f32 rounds off. A unit does 16 times the multiply-adds of two
+// 512-bit vectors, so six products of it take less than half the time of one by vectors (gemm_tiles.hpp). The splitting
+// is Henry, Tang and Heinecke's (2019).
+//
+// Each element of C is a sum in one order however m and n are cut, as in gemm_tiles. The units take numbers below 2^-126
+// as 0, parts of numbers included: a factor below 2^-110 has fewer bits here. Rows of A and columns of B that hold an
+// infinity, a NaN or a number of 2^64 or more are multiplied by gemm_tiles, where such numbers mean what they should.
+#pragma once
+
+#include <neap/backend/gemm_tiles.hpp>
+
+#if defined(NEAP_GEMM_TILES) && defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__linux__)
+#define NEAP_GEMM_AMX 1
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace neap::inline v0::detail {
+
+struct gemm_amx {
+  using vec = gemm_tiles::vec;
+  using operand = gemm_tiles::operand;
+  typedef std::uint32_t bits __attribute__((vector_size(64)));
+
+  // A tile has 16 rows of 64 bytes: 16 f32 of C, or 16 pairs of bf16. A block of C is two tiles by two.
+  static constexpr std::int64_t side = 16, rows = 2 * side, columns = 2 * side, k_step = 32;
+  static constexpr std::int64_t tile = 1024, step_bytes = 6 * tile;  // a step of k has three parts of two tiles
+  static constexpr std::int64_t k_block = 512, m_block = 25 * rows, n_block = 8 * columns;
+  static constexpr std::uint32_t limit = 0x5f800000;  // 2^64
+
+  /// Whether the system lets this process use the units; asked once, for all its threads.
+  static bool usable() {
+    static bool const granted = [] {
+      constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+      return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+    }();
+    return granted;
+  }
+
+  /// C[m, n] (rows ldc apart) = A[m, k] B[k, n], or += that, on the calling thread.
+  static void run(std::int64_t m, std::int64_t n, std::int64_t k, operand a, operand b, bool accumulate, float* c,
+                  std::int64_t ldc) {
+    // Once C was added to, it is too late to look.
+    bool const all = accumulate ? !any_beyond(a, m, k) && !any_beyond(b, k, n) : true;
+    if (all && multiply(m, n, k, a, b, accumulate, c, ldc)) return;
+    // Stretches of rows, and of columns, that are alike.
+    for (std::int64_t i = 0, i1; i < m; i = i1) {
+      bool const row = any_beyond(from(a, i, 0), 1, k);
+      for (i1 = i + 1; i1 < m && any_beyond(from(a, i1, 0), 1, k) == row;) ++i1;
+      for (std::int64_t j = 0, j1; j < n; j = j1) {
+        bool const column = !row && any_beyond(from(b, 0, j), k, 1);
+        for (j1 = row ? n : j + 1; j1 < n && any_beyond(from(b, 0, j1), k, 1) == column;) ++j1;
+        operand const a_here = from(a, i, 0), b_here = from(b, 0, j);
+        float* const c_here = c + i * ldc + j;
+        if (row || column) gemm_tiles::run(i1 - i, j1 - j, k, a_here, b_here, accumulate, c_here, ldc);
+        else multiply(i1 - i, j1 - j, k, a_here, b_here, accumulate, c_here, ldc);
+      }
+    }
+  }
+
+ private:
+  static operand from(operand x, std::int64_t row, std::int64_t column) {
+    return {x.at(row, column), x.ld, x.transposed};
+  }
+  static bool any_beyond(operand x, std::int64_t row_count, std::int64_t column_count) {
+    if (x.transposed) std::swap(row_count, column_count);
+    std::uint32_t largest = 0;
+    for (std::int64_t i = 0; i < row_count && largest < limit; ++i)
+      for (std::int64_t j = 0; j < column_count; ++j) {
+        std::uint32_t word;
+        std::memcpy(&word, x.data + i * x.ld + j, sizeof word);
+        largest = std::max(largest, word & 0x7fffffff);
+      }
+    return largest >= limit;
+  }
+
+  // False where a number of 2^64 or more was met; then C holds nothing of use.
+  static bool multiply(std::int64_t m, std::int64_t n, std::int64_t k, operand a, operand b, bool accumulate, float* c,
+                       std::int64_t ldc) {
+    char* const packed_a = scratch();
+    char* const packed_b = packed_a + 6 * m_block * k_block;
+    // In equal parts.
+    auto const part = [](std::int64_t extent, std::int64_t most, std::int64_t unit) {
+      std::int64_t const parts = (extent + most - 1) / most;
+      return ((extent + parts - 1) / parts + unit - 1) / unit * unit;
+    };
+    std::int64_t const kc_most = part(k, k_block, k_step), mc_most = part(m, m_block, rows),
+                       nc_most = part(n, n_block, columns);
+    configured const units;
+    for (std::int64_t p = 0; p < k; p += kc_most) {
+      std::int64_t const kc = std::min(kc_most, k - p), steps = (kc + k_step - 1) / k_step, strip = steps * step_bytes;
+      for (std::int64_t i = 0; i < m; i += mc_most) {
+        std::int64_t const mc = std::min(mc_most, m - i);
+        if (!(a.transposed ? pack<false, true> : pack<true, false>)(a.at(i, p), a.ld, mc, kc, packed_a)) return false;
+        for (std::int64_t j = 0; j < n; j += nc_most) {
+          std::int64_t const nc = std::min(nc_most, n - j);
+          if (!(b.transposed ? pack<true, true> : pack<false, false>)(b.at(p, j), b.ld, nc, kc, packed_b)) return false;
+          for (std::int64_t ii = 0; ii < mc; ii += rows)
+            for (std::int64_t jj = 0; jj < nc; jj += columns)
+              block(std::min(rows, mc - ii), std::min(columns, nc - jj), steps, packed_a + ii / rows * strip,
+                    packed_b + jj / columns * strip, accumulate || p > 0, c + (i + ii) * ldc + j + jj, ldc);
+        }
+      }
+    }
+    return true;
+  }
+
+  static char* scratch() {
+    constexpr std::size_t bytes = 6 * k_block * (m_block + n_block);
+    struct release {
+      void operator()(char* p) const { std::free(p); }
+    };
+    thread_local std::unique_ptr<char, release> const memory(static_cast<char*>(std::aligned_alloc(4096, bytes)));
+    if (!memory) throw std::bad_alloc();
+    return memory.get();
+  }
+
+  // Packing. An operand is a number of lines, rows of A or columns of B, of kc elements each. Two tiles of 16 lines and
+  // their three parts hold 32 of k; what lacks of lines and of k is 0. The pair t of a line holds its elements t and
+  // t + 16, so that nothing is shuffled between vectors.
+
+  // x and y, each in three parts: part i of x in the lower halves of a row of tile i, of y in the upper ones. Rounded to
+  // nearest twice; what is left then has at most 8 bits.
+  static void put(vec x, vec y, char* to, bits& largest) {
+    auto const word = [](vec v) { return reinterpret_cast<bits>(v); };
+    auto const head = [&](vec v) { return (word(v) + 0x8000) & 0xffff0000; };
+    auto const greater = [](bits u, bits v) { return u > v ? u : v; };
+    auto const store = [&](int part, bits low, bits high) {
+      gemm_tiles::store(reinterpret_cast<float*>(to + part * 2 * tile), reinterpret_cast<vec>((low >> 16) | high));
+    };
+    largest = greater(largest, greater(word(x) & 0x7fffffff, word(y) & 0x7fffffff));
+    bits const x0 = head(x), y0 = head(y);
+    store(0, x0, y0);
+    x -= reinterpret_cast<vec>(x0), y -= reinterpret_cast<vec>(y0);
+    bits const x1 = head(x), y1 = head(y);
+    store(1, x1, y1);
+    x -= reinterpret_cast<vec>(x1), y -= reinterpret_cast<vec>(y1);
+    store(2, word(x), word(y) & 0xffff0000);
+  }
+
+  // Lines lie `ld` apart and their elements side by side (`Along`), or the other way round. Tiles have a line in each
+  // row (A) or in each column (B): `Crossed` where memory has it the other way. False where a number of 2^64 or more is.
+  template <bool Along, bool Crossed>
+  static bool pack(float const* from, std::int64_t ld, std::int64_t lines, std::int64_t kc, char* to) {
+    bits largest{};
+    std::int64_t const steps = (kc + k_step - 1) / k_step;
+    auto const one = [&](std::int64_t l, std::int64_t p) {
+      float const* const x = from + (Along ? l * ld + p : p * ld + l);
+      char* const y = to + (l / rows * steps + p / k_step) * step_bytes + l % rows / side * tile;
+      std::int64_t const count = std::min(side, lines - l), depth = std::min(k_step, kc - p);
+      if (count == side && depth == k_step) pack_tiles<Along, Crossed, true>(x, ld, count, depth, y, largest);
+      else pack_tiles<Along, Crossed, false>(x, ld, count, depth, y, largest);
+    };
+    // Whole rows of what is read at a time.
+    if constexpr (Along) {
+      for (std::int64_t l = 0; l < lines; l += side)
+        for (std::int64_t p = 0; p < kc; p += k_step) one(l, p);
+    } else {
+      for (std::int64_t p = 0; p < kc; p += k_step)
+        for (std::int64_t l = 0; l < lines; l += side) one(l, p);
+    }
+    std::uint32_t most = 0;
+    for (int i = 0; i < 16; ++i) most = std::max(most, largest[i]);
+    return most < limit;
+  }
+
+  // One tile of each part; `whole` where it has 16 lines of 32 elements.
+  template <bool Along, bool Crossed, bool Whole>
+  static void pack_tiles(float const* from, std::int64_t ld, [[maybe_unused]] std::int64_t count,
+                         [[maybe_unused]] std::int64_t depth, char* to, bits& largest) {
+    // Rows of memory and how many elements of each are there, for t and for t + 16.
+    std::int64_t const apart = Along ? side : side * ld;
+    auto const get = [&](std::int64_t row, std::int64_t second) {
+      float const* const x = from + row * ld + second * apart;
+      if constexpr (Whole) {
+        __builtin_prefetch(x + (Along ? 2 * k_step : side), 0, 2);
+        return gemm_tiles::load(x);
+      } else {
+        std::int64_t const depth_here = std::clamp<std::int64_t>(depth - second * side, 0, side),
+                           there = Along ? depth_here : count;
+        vec v{};
+        if (row < (Along ? count : depth_here)) std::memcpy(&v, x, static_cast<std::size_t>(there) * sizeof(float));
+        return v;
+      }
+    };
+    if constexpr (!Crossed) {
+#pragma GCC unroll 4
+      for (std::int64_t r = 0; r < side; ++r) put(get(r, 0), get(r, 1), to + r * 64, largest);
+      return;
+    }
+    vec x[16], y[16];
+#pragma GCC unroll 16
+    for (std::int64_t r = 0; r < side; ++r) x[r] = get(r, 0);
+    gemm_tiles::transpose(x);
+#pragma GCC unroll 16
+    for (std::int64_t r = 0; r < side; ++r) y[r] = get(r, 1);
+    gemm_tiles::transpose(y);
+#pragma GCC unroll 16
+    for (std::int64_t r = 0; r < side; ++r) put(x[r], y[r], to + r * 64, largest);
+  }
+
+  // Tiles 0 to 3 are C's, 4 and 5 A's, 6 and 7 B's; all of 16 rows of 64 bytes. Free again when this ends, so that
+  // the system need not keep them.
+  struct configured {
+    configured() {
+      struct alignas(64) {
+        std::uint8_t palette = 1, start_row = 0, reserved[14]{};
+        std::uint16_t row_bytes[16]{};
+        std::uint8_t row_count[16]{};
+      } shape;
+      for (int i = 0; i < 8; ++i) shape.row_bytes[i] = 64, shape.row_count[i] = 16;
+      asm volatile("ldtilecfg %0" ::"m"(shape));
+    }
+    configured(configured const&) = delete;
+    configured& operator=(configured const&) = delete;
+    ~configured() { asm volatile("tilerelease" ::: "memory"); }
+  };
+  template <int T>
+  static void load(void const* p, std::int64_t stride) {
+    asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(stride), "i"(T) : "memory");
+  }
+  template <int T>
+  static void store(void* p, std::int64_t stride) {
+    asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(p), "r"(stride), "i"(T) : "memory");
+  }
+  template <int T>
+  static void zero() {
+    asm volatile("tilezero %%tmm%c0" ::"i"(T));
+  }
+  template <int C, int A, int B>
+  static void add_product() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+  }
+
+  static void block(std::int64_t m, std::int64_t n, std::int64_t steps, char const* a, char const* b, bool add,
+                    float* c, std::int64_t ldc) {
+    // By way of memory whose lines do not share one set of the cache, as rows of C may.
+    alignas(64) float sums[rows * columns];
+    auto const by = m > side ? n > side ? block_of<2, 2> : block_of<2, 1> : n > side ? block_of<1, 2> : block_of<1, 1>;
+    by(steps, a, b, sums, c, ldc);
+    for (std::int64_t i = 0; i < m; ++i) {
+      float* const to = c + i * ldc;
+      float const* const row = sums + i * columns;
+      if (n == columns) {
+        for (std::int64_t j = 0; j < columns; j += side) {
+          vec const sum = gemm_tiles::load(row + j);
+          gemm_tiles::store(to + j, add ? gemm_tiles::load(to + j) + sum : sum);
+        }
+      } else {
+        for (std::int64_t j = 0; j < n; ++j) to[j] = add ? to[j] + row[j] : row[j];
+      }
+    }
+  }
+
+  // Down times Across tiles of sums of products; the lines of C are asked for meanwhile.
+  template <int Down, int Across>
+  [[gnu::noinline]] static void block_of(std::int64_t steps, char const* a, char const* b, float* sums, float* c,
+                                         std::int64_t ldc) {
+    auto const each_sum = [&](auto const& f) {
+      auto const at = [&](std::int64_t i, std::int64_t j) { return sums + i * side * columns + j * side; };
+      f.template operator()<0>(at(0, 0));
+      if constexpr (Across > 1) f.template operator()<1>(at(0, 1));
+      if constexpr (Down > 1) f.template operator()<2>(at(1, 0));
+      if constexpr (Down > 1 && Across > 1) f.template operator()<3>(at(1, 1));
+    };
+    auto const load_a = [&](std::int64_t part) {
+      load<4>(a + part * 2 * tile, 64);
+      if constexpr (Down > 1) load<5>(a + part * 2 * tile + tile, 64);
+    };
+    auto const load_b = [&](std::int64_t part) {
+      load<6>(b + part * 2 * tile, 64);
+      if constexpr (Across > 1) load<7>(b + part * 2 * tile + tile, 64);
+    };
+    auto const multiply_add = [] {
+      add_product<0, 4, 6>();
+      if constexpr (Across > 1) add_product<1, 4, 7>();
+      if constexpr (Down > 1) add_product<2, 5, 6>();
+      if constexpr (Down > 1 && Across > 1) add_product<3, 5, 7>();
+    };
+    each_sum([]<int T>(float*) { zero<T>(); });
+    for (std::int64_t i = 0; i < steps; ++i, a += step_bytes, b += step_bytes) {
+      for (std::int64_t r = i * side * Down / steps; r < (i + 1) * side * Down / steps; ++r) {
+        __builtin_prefetch(c + r * ldc, 1);
+        __builtin_prefetch(c + r * ldc + side, 1);
+      }
+      load_a(2), load_b(0), multiply_add();
+      load_a(1), multiply_add();
+      load_b(1), multiply_add();
+      load_a(0), multiply_add();
+      load_b(0), multiply_add();
+      load_b(2), multiply_add();
+    }
+    each_sum([]<int T>(float* at) { store<T>(at, columns * 4); });
+  }
+};
+
+}  // namespace neap::inline v0::detail
+#endif
