@@ -117,13 +117,25 @@ inline bool suits_tiles(gemm_shape const& s, float alpha, float beta) {
          double(s.m) * double(s.n) * double(s.k) >= double(gemm_panels::panel_work);
 }
 
-// C = op(A) op(B), or += that, on the calling thread. On matrix units where there are any and all of what this is a part
-// of, [m, n, k] `whole`, fills their tiles.
+// Whether matrix units are the quickest for a product: there are any, and no great part of their tiles would be empty.
+inline bool suits_units([[maybe_unused]] gemm_shape const& s) {
+#if defined(NEAP_GEMM_AMX)
+  using units = gemm_amx;
+  if (s.m < units::rows || s.n < units::columns || s.k < units::k_step) return false;
+  auto const filled = [](std::int64_t x, std::int64_t unit) { return double(x + unit - 1 - (x + unit - 1) % unit); };
+  return filled(s.m, units::side) * filled(s.n, units::side) * filled(s.k, units::k_step) <=
+             1.4 * double(s.m) * double(s.n) * double(s.k) &&
+         units::usable();
+#else
+  return false;
+#endif
+}
+
+// C[m, n] = op(A) op(B), or += that, on the calling thread, as a part of the product `whole`, which decides how.
 inline void tiled_product(gemm_shape const& whole, std::int64_t m, std::int64_t n, gemm_tiles::operand a,
                           gemm_tiles::operand b, bool add, float* c, std::int64_t ldc) {
 #if defined(NEAP_GEMM_AMX)
-  if (whole.m >= gemm_amx::rows && whole.n >= gemm_amx::columns && whole.k >= gemm_amx::k_step && gemm_amx::usable())
-    return gemm_amx::run(m, n, whole.k, a, b, add, c, ldc);
+  if (suits_units(whole)) return gemm_amx::run(m, n, whole.k, a, b, add, c, ldc);
 #endif
   gemm_tiles::run(m, n, whole.k, a, b, add, c, ldc);
 }
@@ -144,12 +156,9 @@ inline void gemm_tiled(host_backend& backend, gemm_shape const& s, gemm_shape co
   auto const part = [](std::int64_t extent, std::int64_t parts, std::int64_t unit) {
     return std::max((extent + parts - 1) / parts + unit - 1, 4 * unit) / unit * unit;
   };
-#if defined(NEAP_GEMM_AMX)
-  std::int64_t const unit = gemm_amx::usable() ? gemm_amx::rows : gemm_tiles::rows;
-#else
-  std::int64_t const unit = gemm_tiles::rows;
-#endif
-  std::int64_t const rows = part(s.m, down, unit), columns = part(s.n, across, gemm_tiles::columns);
+  constexpr std::int64_t rows_of_units = 32;
+  std::int64_t const rows = part(s.m, down, suits_units(whole) ? rows_of_units : gemm_tiles::rows),
+                     columns = part(s.n, across, gemm_tiles::columns);
   down = (s.m + rows - 1) / rows, across = (s.n + columns - 1) / columns;
   gemm_tiles::operand const left{a, s.lda, s.transpose_a}, right{b, s.ldb, s.transpose_b};
   backend.parallel_for(down * across, 1, [&](std::int64_t begin, std::int64_t end) {

@@ -87,6 +87,7 @@ struct gemm_tiles {
 #if !defined(__clang__)
     typedef int index __attribute__((vector_size(64)));
     index low, high;
+#pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) {
       low[i] = i & Distance ? 16 + i - Distance : i;
       high[i] = i & Distance ? 16 + i : i + Distance;
@@ -261,11 +262,11 @@ struct gemm_tiles {
       }
       if (width == columns) {
 #pragma GCC unroll 16
-        for (int i = 0; i < R; ++i)
-          for (int h = 0; h < 2; ++h) {
-            float* const to = c + i * ldc + h * lanes;
-            store(to, add ? load(to) + sum[i][h] : sum[i][h]);
-          }
+        for (int i = 0; i < R; ++i) {  // said twice, for -O2 keeps sums in memory where a loop picks them
+          float* const to = c + i * ldc;
+          store(to, add ? load(to) + sum[i][0] : sum[i][0]);
+          store(to + lanes, add ? load(to + lanes) + sum[i][1] : sum[i][1]);
+        }
         return;
       }
       float all[R][columns];

@@ -135,8 +135,17 @@ void run_matmul(host_backend& backend, matmul_plan const& p, tensor_ref const& a
   single_threaded_blas();
   double const work = double(p.each.m) * double(p.each.n) * double(p.each.k);
   auto product = [&](std::int64_t i) {
-    gemm_panel(p.each, T(1), pa + p.offset(p.stride_a, i), pb + p.offset(p.stride_b, i), beta,
-               py + p.offset(p.stride_y, i));
+    T const* const a_i = pa + p.offset(p.stride_a, i);
+    T const* const b_i = pb + p.offset(p.stride_b, i);
+    T* const y_i = py + p.offset(p.stride_y, i);
+#if defined(NEAP_GEMM_AMX)
+    // OpenBLAS is as quick where products are smaller.
+    if constexpr (std::is_same_v<T, float>)
+      if (work >= 1 << 18 && suits_units(p.each))
+        return gemm_amx::run(p.each.m, p.each.n, p.each.k, {a_i, p.each.lda, p.each.transpose_a},
+                             {b_i, p.each.ldb, p.each.transpose_b}, accumulate, y_i, p.each.ldc);
+#endif
+    gemm_panel(p.each, T(1), a_i, b_i, beta, y_i);
   };
   // Few large products: each is cut. Many: one a thread at a time. The shape decides.
   if (p.batches < 8 && work >= double(gemm_panels::worth_cutting)) {
