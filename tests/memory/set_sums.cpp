@@ -16,7 +16,7 @@ using neap::detail::set_sums;
 template <class Unit>
 void check_against_a_plain_look_up(std::uint32_t seed) {
   std::mt19937 rng(seed);
-  std::vector<set_sum<Unit>> given;
+  neap::plain_vector<set_sum<Unit>> given;
   auto const most = Unit{1} << rng() % (8 * sizeof(Unit) - 2);
   for (auto n = static_cast<std::uint32_t>(rng() % 200); n > 0; --n)
     given.push_back({static_cast<Unit>((std::uint64_t{rng()} << 32 | rng()) % static_cast<std::uint64_t>(most)), n});

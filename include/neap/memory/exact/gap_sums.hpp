@@ -95,10 +95,10 @@ class gap_sums {
     Unit first, last;
   };
   struct state {
-    Unit gaps;                        // bytes in all gaps so far
-    std::vector<std::uint32_t> used;  // sets that they may hold
-    plain_vector<range> ranges;       // gaps that may come next
-    std::vector<Unit> filled;         // those of them that are filled to the byte
+    Unit gaps;                         // bytes in all gaps so far
+    plain_vector<std::uint32_t> used;  // sets that they may hold
+    plain_vector<range> ranges;        // gaps that may come next
+    plain_vector<Unit> filled;         // those of them that are filled to the byte
   };
   struct link {
     std::uint32_t from = none, to = none;
@@ -136,7 +136,7 @@ class gap_sums {
   }
   constexpr std::uint32_t follow(std::uint32_t from, Unit gap) {
     Unit const before = states_[from].gaps;
-    std::vector<std::uint32_t> sets;
+    plain_vector<std::uint32_t> sets;
     for (auto used : states_[from].used)
       for_each_more(used, [&](std::uint32_t set, Unit bytes) {
         if (bytes <= gap && gap - bytes <= slack_left(before, used)) sets.push_back(set);
@@ -144,13 +144,13 @@ class gap_sums {
     detail::sort_list(sets, [](std::uint32_t a, std::uint32_t b) {
       return std::popcount(a) != std::popcount(b) ? std::popcount(a) > std::popcount(b) : a < b;
     });
-    std::vector<std::uint32_t> largest;
+    plain_vector<std::uint32_t> largest;
     for (auto set : sets)
       if (std::none_of(largest.begin(), largest.end(), [&](std::uint32_t other) { return (set & ~other) == 0; }))
         largest.push_back(set);
     return find_or_add(before + gap, largest);
   }
-  constexpr std::uint32_t find_or_add(Unit gaps, std::vector<std::uint32_t> const& used) {
+  constexpr std::uint32_t find_or_add(Unit gaps, plain_vector<std::uint32_t> const& used) {
     if (2 * (states_.size() + 1) > by_content_.size()) {
       by_content_.assign(2 * by_content_.size(), none);
       for (std::uint32_t k = 0; k < states_.size(); ++k) by_content_[slot(states_[k].gaps, states_[k].used)] = k;
@@ -162,7 +162,7 @@ class gap_sums {
     fill(states_.back());
     return at;
   }
-  constexpr std::size_t slot(Unit gaps, std::vector<std::uint32_t> const& used) const {
+  constexpr std::size_t slot(Unit gaps, plain_vector<std::uint32_t> const& used) const {
     auto z = static_cast<std::uint64_t>(gaps);
     for (auto set : used) z = hash_of(z, set);
     std::size_t at = hash_of(z, 1) & (by_content_.size() - 1);
@@ -190,10 +190,10 @@ class gap_sums {
   }
 
   Unit slack_ = 0;
-  std::vector<Unit> sums_;  // of each set of records
-  std::vector<char> after_equal_;
+  plain_vector<Unit> sums_;  // of each set of records
+  plain_vector<char> after_equal_;
   std::vector<state> states_;
-  std::vector<std::uint32_t> by_content_;  // states by what they are
+  plain_vector<std::uint32_t> by_content_;  // states by what they are
   plain_vector<link> next_;
   std::size_t links_ = 0;
 };

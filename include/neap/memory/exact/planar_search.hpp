@@ -35,6 +35,7 @@
 // It finds packings and proves nothing.
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/memory/exact/failed_states.hpp>
 #include <neap/memory/exact/likely_sets.hpp>
@@ -123,7 +124,7 @@ class planar_search final : public record_search {
   static constexpr double least_used = 6;             // times as much as is free
   static constexpr std::uint32_t none = pq_tree::none;
 
-  using sums = std::vector<set_sum<Unit>>;
+  using sums = plain_vector<set_sum<Unit>>;
   struct moment {  // a boundary and the section behind it
     std::vector<std::uint32_t> ending, beginning;
     set_sums<Unit> sums;                   // of all sets of what begins, or of the smallest, as there is room
@@ -168,7 +169,7 @@ class planar_search final : public record_search {
   };
   struct guess_list {
     state_hash key;  // of the blocks
-    std::vector<guess> guesses;
+    plain_vector<guess> guesses;
   };
   struct dealt {  // for put_down
     std::uint32_t root, by;
@@ -355,7 +356,7 @@ class planar_search final : public record_search {
     deal(from.root, all, 0, from.likelihood, 1);
   }
   /// The guesses for what ends in such blocks, the likeliest first.
-  constexpr std::vector<guess> const* guesses_at(std::vector<std::uint32_t> const& blocks) {
+  constexpr plain_vector<guess> const* guesses_at(std::vector<std::uint32_t> const& blocks) {
     state_hash key;
     for (auto block : blocks) key.add(block, 0);
     for (auto k = now().ending.size(); k < items_.size(); ++k)
@@ -368,7 +369,7 @@ class planar_search final : public record_search {
     if (blocks.size() > 1) find_guesses(blocks, found.guesses);
     return &found.guesses;
   }
-  constexpr void find_guesses(std::vector<std::uint32_t> const& blocks, std::vector<guess>& out) {
+  constexpr void find_guesses(std::vector<std::uint32_t> const& blocks, plain_vector<guess>& out) {
     auto& m = now();
     if (m.sums.empty()) {
       auto all = sums_of(m.beginning);
@@ -537,7 +538,7 @@ class planar_search final : public record_search {
     state.add(0, hash_of_orders(root));
     candidates_.push_back({likelihood, likelihood * agreement(root), state, from_,
                            static_cast<std::uint32_t>(pool_.size()), static_cast<std::uint32_t>(dealing_.size())});
-    pool_.insert(pool_.end(), dealing_.begin(), dealing_.end());
+    pool_.append(dealing_.data(), dealing_.size());
     if (seen_.contains(state)) return;
     seen_.insert(state);
     ranks_.push_back(candidates_.back().rank);
@@ -561,7 +562,7 @@ class planar_search final : public record_search {
         hash_of);
   }
   /// Adds a tree of the same orders and its free bytes to others.
-  constexpr std::uint32_t copied(std::uint32_t root, pq_tree& trees, std::vector<free_bytes>& free) const {
+  constexpr std::uint32_t copied(std::uint32_t root, pq_tree& trees, plain_vector<free_bytes>& free) const {
     return trees.copy(tree_, root, [&](std::uint32_t leaf) {
       if (leaf < ground_.count()) return leaf;
       free.push_back(free_bytes_[leaf - ground_.count()]);
@@ -573,9 +574,9 @@ class planar_search final : public record_search {
   constexpr void go_on() {
     detail::sort_list(candidates_, [](candidate const& a, candidate const& b) { return a.rank > b.rank; });
     seen_.clear();
-    std::vector<way> ways;
+    plain_vector<way> ways;
     pq_tree trees;
-    std::vector<free_bytes> free;
+    plain_vector<free_bytes> free;
     for (auto const& c : candidates_) {
       if (ways.size() == width_) break;
       if (seen_.contains(c.state)) continue;
@@ -650,7 +651,7 @@ class planar_search final : public record_search {
   /// Deals from that root what a way dealt, from the story numbered `first` on; adds to the path.
   constexpr std::uint32_t follow(std::uint32_t last, std::uint32_t first, std::uint32_t root,
                                  std::vector<dealt>& path) {
-    std::vector<story> told;
+    plain_vector<story> told;
     for (auto k = last; k != none && k >= first; k = stories_[k].before) told.push_back(stories_[k]);
     for (auto t = told.size(); t-- > 0; ++at_) {
       find_items(root);
@@ -705,24 +706,24 @@ class planar_search final : public record_search {
   std::array<std::vector<moment>, 2> moments_;  // forth and back
   std::size_t way_ = 0, level_ = 0, width_ = 0;
   std::uint32_t at_ = 0;  // the boundary
-  std::vector<way> ways_;
+  plain_vector<way> ways_;
   std::size_t next_ = 0;  // of the ways
   // Where the search began; whether it goes on from there to the begin, or is about to, and its stories from then on.
   std::uint32_t first_section_ = 0, first_story_ = 0;
   bool turned_ = false, turning_ = false;
-  std::vector<way> turned_ways_;
+  plain_vector<way> turned_ways_;
   pq_tree turned_tree_;
-  std::vector<free_bytes> turned_free_;
+  plain_vector<free_bytes> turned_free_;
   std::array<std::vector<std::uint32_t>, 2> starts_;  // other sections to begin at, the best first
   std::size_t start_ = 0, widenings_ = 0;
   std::array<std::vector<likely_sets>, 2> likely_;  // by section, forth and back
-  std::vector<candidate> candidates_;
-  std::vector<double> ranks_;                   // a heap: the highest of different states among them, the least first
-  std::vector<stretch> pool_, told_, dealing_;  // of candidates, of stories, of the deal at work
-  std::vector<story> stories_;
+  plain_vector<candidate> candidates_;
+  plain_vector<double> ranks_;                   // a heap: the highest of different states among them, the least first
+  plain_vector<stretch> pool_, told_, dealing_;  // of candidates, of stories, of the deal at work
+  plain_vector<story> stories_;
   failed_states seen_;
   pq_tree tree_;
-  std::vector<free_bytes> free_bytes_;  // leaves behind those of the records
+  plain_vector<free_bytes> free_bytes_;  // leaves behind those of the records
   std::vector<Unit> offsets_;
   std::vector<std::uint32_t> alive_, parts_, items_, item_of_, blocks_;
   std::vector<char> marked_;
@@ -730,7 +731,7 @@ class planar_search final : public record_search {
   std::size_t known_count_ = 0;
   // Of the way that goes on: its guesses; those that can still be, deal by deal; the ways on that it may yet have.
   std::uint32_t from_ = 0;
-  std::vector<guess> const* guesses_ = nullptr;
+  plain_vector<guess> const* guesses_ = nullptr;
   std::vector<std::uint32_t> open_;
   std::size_t left_ = 0;
   double least_chance_ = 0;  // rarer deals are left out

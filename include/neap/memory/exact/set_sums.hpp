@@ -1,6 +1,7 @@
 // Sums of sets of records, to be looked up by their bytes (memory/exact/planar_search.hpp).
 #pragma once
 
+#include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <vector>
 
 namespace neap::inline v0::detail {
 
@@ -26,8 +26,8 @@ template <class Unit>
 class set_sums {
  public:
   constexpr set_sums() = default;
-  constexpr explicit set_sums(std::vector<set_sum<Unit>> sums)
-      : sums_(static_cast<std::vector<set_sum<Unit>>&&>(sums)) {
+  constexpr explicit set_sums(plain_vector<set_sum<Unit>> sums)
+      : sums_(static_cast<plain_vector<set_sum<Unit>>&&>(sums)) {
     sort_list(sums_);
     if (sums_.empty()) return;
     most_ = sums_.back().sum;
@@ -56,8 +56,8 @@ class set_sums {
  private:
   constexpr std::size_t range_of(Unit bytes) const { return static_cast<std::size_t>(bytes) >> shift_; }
 
-  std::vector<set_sum<Unit>> sums_;
-  std::vector<std::int32_t> starts_;
+  plain_vector<set_sum<Unit>> sums_;
+  plain_vector<std::int32_t> starts_;
   Unit most_ = -1;
   int shift_ = 0;
 };
