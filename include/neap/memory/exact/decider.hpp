@@ -83,7 +83,7 @@ constexpr std::int64_t granularity(memory_problem const& p) {
 constexpr search_ground<std::int64_t> wide_ground_of(memory_problem const& p, std::vector<std::uint32_t> const& records,
                                                      std::int64_t unit) {
   search_ground<std::int64_t> g;
-  std::vector<time_stretch> stretches;  // of all records, a hole between two of one record
+  plain_vector<time_stretch> stretches;  // of all records, a hole between two of one record
   std::vector<std::uint32_t> owner;
   auto const n = static_cast<std::uint32_t>(records.size());
   std::int64_t grain = 0;

@@ -26,7 +26,7 @@ class likely_sets {
   constexpr void learn(pq_tree const& tree, Ways const& ways, std::size_t count) {
     clear();
     auto const value = [&](std::uint32_t leaf) { return leaf < count ? hash_of(leaf, 3) : 0; };
-    std::vector<set> sets;
+    plain_vector<set> sets;
     double total = 0;
     for (auto const& w : ways) {
       total += w.likelihood;
