@@ -216,6 +216,48 @@ TEST_CASE("rotor: the optimum of small chains, as an exhaustive search finds it,
   CHECK(recomputing > feasible / 10);
 }
 
+TEST_CASE("rotor: a few blocks that take much beside many that take little or nothing") {
+  // What the runs of some blocks ask for is asked for by all that run them, those too that bounds have passed over.
+  chain_profile known{.blocks = {{.options = {{.saved = 29}}},
+                                 {.input = 37, .pass_temporary = 48, .options = {{}}},
+                                 {.input = 36, .options = {{.saved = 3}}},
+                                 {.options = {{.forward_temporary = 96}}}}};
+  auto const check = [](chain_profile const& chain, slots_t largest, bool small) {
+    auto const r = solved(chain, largest);
+    auto const plain = solved(chain, largest, {.bounds = false});
+    std::set<slots_t> budgets{0, largest};
+    for (auto const* x : {&r, &plain})
+      for (auto const& p : x->front()) budgets.insert({std::max<slots_t>(p.budget - 1, 0), p.budget});
+    for (auto const m : budgets) {
+      CAPTURE(m);
+      REQUIRE(close(r.time(m), plain.time(m)));
+      if (small) CHECK(close(r.time(m), exhaustive(chain, m)));
+      if (r.feasible(m)) CHECK(confirmed(chain, r, m).peak <= m + chain.input(0));
+    }
+  };
+  check(known, 128, true);
+  random_stream draw(6);
+  for (int round = 0; round < (testing::sanitized ? 200 : 4'000); ++round) {
+    CAPTURE(round);
+    bool const small = round % 8 == 0;
+    auto const n = small ? 1 + draw.below(4) : 5 + draw.below(12);
+    auto const size = [&] {
+      auto const kind = draw.below(4);
+      return static_cast<slots_t>(kind == 0 ? draw.below(100) : kind == 1 ? draw.below(5) : 0);
+    };
+    auto const time = [&] { return static_cast<double>(draw.below(3)); };
+    chain_profile chain{.output = size()};
+    for (std::uint32_t i = 0; i < n; ++i) {
+      chain_block b{.input = size(), .pass_time = time(), .pass_temporary = size(), .left = draw.below(2) ? size() : 0};
+      for (auto k = 1 + draw.below(2); k > 0; --k) b.options.push_back({b.pass_time, time(), size(), size(), size()});
+      chain.blocks.push_back(b);
+    }
+    for (std::size_t i = 0; i + 1 < chain.size(); ++i)
+      for (auto& o : chain.blocks[i].options) o.saved += chain.input(i + 1);
+    check(chain, std::min<slots_t>(peak_without_recomputation(chain), 600), small);
+  }
+}
+
 TEST_CASE("rotor: the peer's limits give the peer's optimum, with bounds and without") {
   random_stream draw(2);
   for (int round = 0; round < (testing::sanitized ? 40 : 400); ++round) {

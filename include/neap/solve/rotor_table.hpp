@@ -121,9 +121,12 @@ class rotor_table {
       double best = never;
       option const* now = nullptr;
       std::size_t split = 0;
-      for (auto const& o : kind(a).options)
-        if (m >= save_limit(a, b, o))
-          if (double const t = o.extra + (a == b ? 0 : *known(a + 1, b, m - o.saved)); t < best) best = t, now = &o;
+      for (auto const& o : kind(a).options) {
+        if (m < save_limit(a, b, o)) continue;
+        auto const* const rest = a == b ? zeros() : known(a + 1, b, m - o.saved);
+        if (!rest) continue;  // nothing need be recomputed, and this is not the option that it goes with
+        if (double const t = o.extra + *rest; t < best) best = t, now = &o;
+      }
       for (std::size_t j = a + 1; j <= last_later(b); ++j) {
         if (m < pass_limit(a, b, j) || m < input_[j]) continue;
         auto const* const tail = known(j, b, m - input_[j]);
@@ -725,7 +728,7 @@ class rotor_table {
         } else if (j >= judged) {
           break;
         } else if (auto const two = std::min(j + 2, judged); two > j + 1 && !hopeful(p, j, two, limit)) {
-          j = two - 1;
+          while (j + 1 < two) limit = next_limit(p, ++j, limit);  // what is left out runs, too
           p.noted = two;
         } else if (hopeful(p, j, j + 1, limit)) {
           try_later(p, j, limit);
