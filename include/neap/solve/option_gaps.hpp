@@ -152,6 +152,7 @@ class option_gaps {
   /// Everything held and saved; and everything held, nothing saved that need not be.
   void begin() {
     held_.assign(phases_count_ + 1, {});
+    held_bytes_.assign(phases_count_ + 1, 0);
     loaded_.assign(phases_count_, {});
     saved_at_.assign(phases_count_ + 1, 0);
     forced_.assign(phases_count_, {});
@@ -185,6 +186,7 @@ class option_gaps {
       if (old && holds(g, *old, t) == is) continue;
       if (is) held_[t].set(g.datum);
       else held_[t].reset(g.datum);
+      if (is || old) held_bytes_[t] += is ? g_.bytes[g.datum] : -g_.bytes[g.datum];
       mark(t - 1);
       if (t < phases_count_) mark(t);
     }
@@ -297,6 +299,7 @@ class option_gaps {
     }
     cost c;
     set alive = out;
+    auto bytes = held_bytes_[t + 1];  // of what is alive
     if (steps) after_.assign(runs_.size(), {});
     for (std::size_t i = 0; i < runs_.size(); ++i) {  // from the last to the first
       auto const& r = runs_[i];
@@ -318,11 +321,14 @@ class option_gaps {
       }
       bool const whole = i == 0 || r.what == action::again;
       c.time += whole ? seconds : std::max(0.0, seconds - x.once_time);
-      alive |= reads_of(r);
+      auto const& reads = reads_of(r);
+      bytes += bytes_of(reads - alive);
+      alive |= reads;
       // The block counts its data once it has made them; what of them is there before is there besides.
       set const own_data = r.what == action::backward ? makes_[r.block] : makes_[r.block] - in;
-      c.peak = std::max(c.peak, (i == 0 ? g_.during[t] : g_.before[t]) + saved + bytes_of(alive - own_data) + own);
-      if (r.what != action::backward) alive -= own_data;
+      auto const others = bytes - bytes_of(own_data & alive);
+      c.peak = std::max(c.peak, (i == 0 ? g_.during[t] : g_.before[t]) + saved + others + own);
+      if (r.what != action::backward) alive -= own_data, bytes = others;
     }
     set const loaded = alive & loaded_[t];
     loaded.for_each([&](std::size_t d) { c.time += g_.move_time[d]; });
@@ -488,9 +494,10 @@ class option_gaps {
   std::vector<gap> gaps_;
   double time_once_ = 0, dearness_ = 0;
   // Where the search stands:
-  std::vector<ends> ends_;   // by gap
-  std::vector<way> ways_;    // by block
-  std::vector<set> held_;    // by phase: there when it begins
+  std::vector<ends> ends_;  // by gap
+  std::vector<way> ways_;   // by block
+  std::vector<set> held_;   // by phase: there when it begins
+  std::vector<std::int64_t> held_bytes_;
   std::vector<set> loaded_;  // by phase: loaded when it begins
   std::vector<std::int64_t> saved_at_;
   std::vector<std::vector<std::uint32_t>> forced_;  // by phase: blocks that save in it, though it is not theirs
