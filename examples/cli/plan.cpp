@@ -403,8 +403,10 @@ void add_plan(CLI::App& app, int& exit) {
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command
-      ->add_option("--iterations", o->iterations,
-                   "candidates judged at most (the orders to start from always are): repeatable to the byte")
+      ->add_option(
+          "--iterations", o->iterations,
+          "candidates judged at most (the orders to start from always are): repeatable to the byte; solvers do "
+          "1,000 steps of their own searches a candidate, as far as they do so many at all")
       ->check(whole_number_from(0));
   command->add_option("--out", o->out, "the plan file");
   command->add_option("--csv", o->csv, "a row is appended, in MAGIS's columns");

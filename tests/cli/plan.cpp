@@ -99,6 +99,23 @@ TEST_CASE("plan: one solver alone, all of them before a search, and what they ca
   CHECK(run_neap({"plan", at / "forward", "--memory-limit", "1"}).code == 0);
 }
 
+TEST_CASE("plan: of one solver alone a larger limit has no slower plan") {
+  for (std::string const solver : {"rotor", "hierarchy", "checkmate"}) {
+    CAPTURE(solver);
+    double quickest = 1e9;
+    for (int per_cent = 50; per_cent <= 98; per_cent += 4) {
+      CAPTURE(per_cent);
+      auto const a = run_neap({"plan", graph_file("cnn-small-b64"), "--memory-limit", "0." + std::to_string(per_cent),
+                               "--solver", solver, "--iterations", "400", "--json"});
+      if (a.code != 0) continue;
+      auto const ratio = a.object()["latency_ratio"].get<double>();
+      CHECK(ratio <= quickest * (1 + 1e-9));
+      quickest = std::min(quickest, ratio);
+    }
+    CHECK(quickest < 1.1);
+  }
+}
+
 TEST_CASE("plan: memory counted as the exporter's reference counts it") {
   struct known {
     char const* name;

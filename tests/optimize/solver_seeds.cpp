@@ -22,6 +22,8 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -246,6 +248,54 @@ TEST_CASE("a program that is no chain: the solver alone drops skips, and meets l
     CHECK(found.best.result.peak_bytes < original.peak_bytes * 85 / 100);
   }
   CHECK(graphs >= (sanitized ? 2 : 4));
+}
+
+TEST_CASE("a solver alone: a larger limit has no slower plan") {
+  auto const check = [](graph const& g, solver_choice const& which, std::vector<int> const& parts) {
+    auto const original = plain(g);
+    seconds_t quickest = std::numeric_limits<seconds_t>::infinity();
+    std::size_t fitting = 0;
+    for (int part : parts) {  // from the smallest on
+      CAPTURE(part);
+      auto options = limited(original.peak_bytes * part / 100, 400);
+      options.set(solver_seeds(which));
+      auto const found = optimize(g, no_moves{}, options, given_latencies{});
+      if (!found.fits) continue;
+      ++fitting;
+      auto const how = found.steps.empty() ? std::string("as it came") : found.steps.back();
+      CAPTURE(how);
+
+      CHECK(found.best.result.latency <= quickest * (1 + objective::rounding));
+      quickest = std::min(quickest, found.best.result.latency);
+    }
+    CHECK(fitting >= parts.size() / 2);
+  };
+  std::vector<int> parts;
+  for (int part = 34; part <= 94; part += sanitized ? 20 : 4) parts.push_back(part);
+  for (std::uint64_t seed = 1; seed <= (sanitized ? 1u : 3u); ++seed) {
+    CAPTURE(seed);
+    check(nested_skips({.depth = 2, .layers = 2, .plain = true, .seed = seed}), {.hierarchy = true, .work = 10'000},
+          parts);
+  }
+  for (auto const& o : {deep_options{.layers = 40, .mixed = true}, deep_options{.layers = 8, .transformer = true}}) {
+    check(deep(o), {.rotor = true}, parts);
+    check(deep(o), {.hierarchy = true, .work = 10'000}, parts);
+  }
+  check(deep({.layers = 12, .mixed = true}), {.checkmate = true, .work = 10'000}, parts);
+}
+
+TEST_CASE("what solvers do is bounded by the candidates that the search may judge") {
+  auto const g = nested_skips({.depth = 4, .layers = 4, .plain = true});
+  auto const took = [&](std::size_t candidates) {
+    auto options = limited(plain(g).peak_bytes * 6 / 10, candidates);
+    options.set(solver_seeds({.hierarchy = true, .work = 100'000}));
+    auto const begin = std::clock();
+    auto const found = optimize(g, no_moves{}, options, given_latencies{});
+    CHECK(found.candidates <= candidates + 2);
+    return std::clock() - begin;
+  };
+  auto const many = took(300);
+  CHECK(took(4) < many / 3);
 }
 
 TEST_CASE("the search goes on from solvers' plans, and the same candidates give the same answer") {

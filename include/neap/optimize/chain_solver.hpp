@@ -53,6 +53,10 @@ class chain_solver {
         options_(options) {
     static_assert(detail::check_front_solver<S>());
     if (basis.empty() || !has_forward_end(g) || !has_backward_end(g)) return;
+    auto const part = [&](step_part x) {
+      return std::any_of(order.begin(), order.end(), [&](op_id o) { return basis.basic.part[o] == x; });
+    };
+    if (!part(step_part::forward) || !part(step_part::backward)) return;
     auto const ends = options.one_block ? block_ends{static_cast<std::uint32_t>(basis.simplified.nodes.size())}
                                         : cut_blocks(g, basis.simplified, options.cut);
     chain_ = make_chain(g, basis.basic, basis.simplified, basis.backward, ends);
@@ -78,6 +82,8 @@ class chain_solver {
   bool can_swap() const {
     return std::any_of(models_.begin(), models_.end(), [](auto const& m) { return m.prices.back().moved > 0; });
   }
+  /// Whether they may leave, as it is solved now.
+  bool moves_values() const { return price_.lets_move(); }
   /// Solves again, with values that may leave their blocks, at a price of the link (link_price::part).
   void swap_at(double part) {
     if (part == price_.part) return;

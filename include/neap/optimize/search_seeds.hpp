@@ -107,7 +107,8 @@ class search_seeds {
     for (auto& [from, points] : given_) {
       auto const& c = from->state;
       if (!points)
-        points = state_.options.starts->begin({c.graph, c.order, c.result, may_run_again(), state_.allowed.swap});
+        points = state_.options.starts->begin({c.graph, c.order, c.result, may_run_again(), state_.allowed.swap,
+                                               !state_.allowed.recompute, state_.options.iterations});
       auto const on_pause = [&] {
         if (from == original_) pause();
       };

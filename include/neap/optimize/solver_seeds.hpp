@@ -32,7 +32,8 @@ struct solver_choice {
   bool checkmate = false;  // the whole program as one block, where it is small enough
   bool hierarchy = false;  // blocks with options, equal ones solved once; a chain of them, or a graph
   double link = 0;  // bytes a second, by which values may leave while their blocks pause; 0: what the moves allow
-  std::int64_t work = 300'000;    // evaluations of use-gaps at most, for all blocks together
+  std::int64_t work = 300'000;  // evaluations of use-gaps at most, for all blocks together, and 1,000 a candidate that
+                                // the search judges
   std::size_t most_values = 150;  // of a program that checkmate takes on
   friend bool operator==(solver_choice const&, solver_choice const&) = default;
 };
@@ -46,11 +47,13 @@ namespace detail {
 /// Of a chain's front, by the number of its point, what meets a goal.
 class front_search {
  public:
-  front_search(chain_solver const& chain, char const* name, objective const& goal, start_judge& judge)
+  /// `alone`: what is found is the answer; more is tried.
+  front_search(chain_solver const& chain, char const* name, objective const& goal, start_judge& judge, bool alone)
       : chain_(chain),
         name_(name),
         goal_(goal),
-        judge_(judge) {}
+        judge_(judge),
+        alone_(alone) {}
 
   /// What meets the goal best; nothing if nothing meets it. `keep`: that, and some that nearly meet it, are worth dives.
   std::optional<verdict> run(bool keep) {
@@ -66,6 +69,7 @@ class front_search {
       auto const v = judge_point(k);
       if (v && v->latency <= goal_.latency && v->peak <= most_peak()) judge_.keep();
     }
+    if (alone_ && goal_.limits_memory && best_) look_around();
     return best_;
   }
 
@@ -88,6 +92,22 @@ class front_search {
       else high = middle;
     }
     return low;
+  }
+  /// The peak does not rise with each point, nor does time fall: what halving has passed over may meet the limit, too, and
+  /// be quicker.
+  void look_around() {
+    auto const& front = chain_.front();
+    std::size_t const most = chain_.moves_values() ? 6 : 12;
+    // Points are looked at up to where the budget is a tenth larger, so many of them, and so from each that is better.
+    for (auto from = front.size(); from != best_k_ && !judge_.stop();) {
+      from = best_k_;
+      auto end = from + 1;
+      while (end < front.size() && front[end].budget <= front[from].budget + front[from].budget / 10) ++end;
+      auto const step = std::max<std::size_t>((end - from) / most, 1);
+      for (auto k = from + step; k < front.size() && k <= from + most * step && !judge_.stop(); k += step)
+        judge_point(k);
+    }
+    for (auto k = best_k_, last = k - std::min(k, most / 2); k-- > last && !judge_.stop();) judge_point(k);
   }
   /// Towards the least budgets the peak may rise again: what they recompute holds more than the model knows of. The point
   /// with the lowest peak in time, between its neighbours of those that were seen; ends with what meets a limit of memory.
@@ -118,13 +138,16 @@ class front_search {
   /// Of candidates that are worth a dive.
   bytes_t most_peak() const { return goal_.limits_memory ? goal_.memory + goal_.memory / 8 : goal_.memory; }
   std::optional<verdict> judge_point(std::size_t k) {
+    for (auto const& [at, v] : judged_)
+      if (alone_ && at == k) return v;
     auto const& on_front = chain_.front()[k];
     auto e = chain_.expand<op_graph>(on_front.budget);
     if (!e) return std::nullopt;
     bytes_t const budget = on_front.budget * chain_.slot_bytes();
     auto how = name_ + (" for " + std::to_string(budget) + " bytes of its own");
     auto const v = judge_.judge(std::move(e->graph), std::move(e->order), std::move(how));
-    if (goal_.fits(v) && (!best_ || goal_.better(v, *best_))) best_ = v;
+    judged_.emplace_back(k, v);
+    if (goal_.fits(v) && (!best_ || goal_.better(v, *best_))) best_ = v, best_k_ = k;
     if (v.latency <= goal_.latency)
       seen_.insert(std::find_if(seen_.begin(), seen_.end(), [&](point p) { return p.k >= k; }), {k, v.peak});
     return v;
@@ -134,8 +157,11 @@ class front_search {
   char const* name_;
   objective const& goal_;
   start_judge& judge_;
+  bool alone_;
   std::optional<verdict> best_;
+  std::size_t best_k_ = 0;
   std::vector<point> seen_;  // of those in time, by number
+  std::vector<std::pair<std::size_t, verdict>> judged_;
 };
 
 /// Of a graph of blocks, by the peak that the solver is to keep, what meets a goal. The solver's peak is not the
@@ -157,6 +183,16 @@ class graph_search {
     if (goal_.limits_memory) meet_memory();
     else meet_latency();
   }
+  /// The same of a solver that stands alone. With half of the work, limits are searched for that are the same whatever is
+  /// asked for, and of what is known then the quickest answer that meets the limit of memory is taken: a larger limit has no
+  /// slower one. The rest is for the limit itself. `below`: what was nearest to limits out of reach, where these have been
+  /// searched for already.
+  void run_alone(std::optional<std::vector<block_graph_answer>>& below) {
+    if (!goal_.limits_memory) return meet_latency();
+    if (!below) search_all_limits(below.emplace());
+    take_quickest(*below);
+    meet_memory();
+  }
 
  private:
   static constexpr int most_tries = 8;
@@ -171,7 +207,10 @@ class graph_search {
     auto const work = std::min(changes_ / 4, most_changes * static_cast<std::int64_t>(search_.choices()));
     changes_ -= work;
     auto a = search_.solve(limit, {.work = work, .seconds = judge_.seconds_left() / 4});
-    if (!a) a = search_.best(search_.front().front().first);
+    return told_of(a ? a : search_.best(search_.front().front().first));
+  }
+  std::optional<told> told_of(std::optional<block_graph_answer> const& a) {
+    if (!a) return std::nullopt;
     auto e = blocks_.expand<op_graph>(*a);
     if (!e) return std::nullopt;
     return told{a->peak, judge_.judge(std::move(e->graph), std::move(e->order),
@@ -197,6 +236,50 @@ class graph_search {
       auto const next = (within ? limit : t->peak) + goal_.memory - t->is.peak;
       limit = next > low && next < high ? next : high < remat_limits::none ? low + (high - low) / 2 : low + low / 32;
     }
+  }
+  /// From what is largest downwards, as far as there are answers; once more from there to the smallest, the nearer to it
+  /// the more of them; and below: a limit starts from what the ones before have found. What is nearest to a limit that is
+  /// out of reach has the same peak as others, but a simulator finds less.
+  void search_all_limits(std::vector<block_graph_answer>& below) {
+    constexpr std::int64_t coarse = 6, fine = 12, beyond = 5;
+    auto left = coarse + fine + beyond, rest = changes_ / 2;
+    changes_ -= rest;
+    auto const each = most_changes * static_cast<std::int64_t>(search_.choices());
+    auto const budget = [&] {
+      auto const work = std::min(changes_ / left, each);
+      changes_ -= work;
+      return remat_budget{.work = work, .seconds = judge_.seconds_left() / static_cast<double>(1 + left--)};
+    };
+    auto const largest = search_.front().back().first;
+    for (auto k = coarse; k > 0 && !judge_.stop(); --k)
+      if (!search_.solve(largest / (coarse + 1) * k, budget())) break;
+    left = fine + beyond;
+    auto const smallest = [&] { return search_.front().front().first; };
+    for (auto k = fine; k > 0 && !judge_.stop(); --k)
+      search_.solve(smallest() + (largest - smallest()) / (fine * fine) * ((k - 1) * (k - 1)), budget());
+    for (auto k = beyond; k > 0 && !judge_.stop(); --k)
+      below.push_back(search_.approach(smallest() / (beyond + 1) * k, budget()));
+    changes_ += rest;  // for the limit that is asked for
+  }
+  /// From the quickest on until one meets the limit, of those that differ in their peak; then those that it has passed over.
+  void take_quickest(std::vector<block_graph_answer> const& below) {
+    constexpr bytes_t step = 64;
+    auto const known = search_.front();
+    auto const judge = [&](std::optional<block_graph_answer> const& a) {
+      auto const t = told_of(a);
+      return t && goal_.fits(t->is);
+    };
+    auto const meets = [&](std::size_t k) { return judge(search_.best(known[k].first)); };
+    auto k = known.size();
+    for (bytes_t last = INT64_MAX; k-- > 0 && !judge_.stop();) {
+      if (k > 0 && last - last / step < known[k].first) continue;
+      if (meets(k)) break;
+      last = known[k].first;
+    }
+    for (auto at = k + 1; k != SIZE_MAX && at < known.size(); ++at)
+      if (!judge_.stop() && known[at].first - known[at].first / step < known[k].first) (void)meets(at);
+    for (auto const& a : below)
+      if (!judge_.stop()) judge(a);
   }
   void meet_latency() {
     // Without a limit the smallest peak is wanted: below what is known, while that falls.
@@ -255,22 +338,30 @@ class solver_starts final : public starting_points {
   solver_starts(solver_choice const& which, block_program const& program, start_from const& from)
       : which_(which),
         program_(program),
-        from_(from) {}
+        from_(from) {
+    auto const most = std::min<std::size_t>(from.candidates, 1'000'000);  // a candidate is worth a millisecond and more
+    which_.work = std::min(which_.work, work_of_candidate * static_cast<std::int64_t>(most + 1));
+  }
 
   void run(objective const& goal, start_judge& judge) override {
     auto best = search_chains(layers_, of_layers, goal, judge);
-    if ((!best || !goal.limits_memory) && !judge.stop() && cuts_smaller()) {
-      keep_better(best, search_chains(smaller_, {}, goal, judge), goal);
-    }
+    auto const search_smaller = [&] {
+      if (!judge.stop() && cuts_smaller()) keep_better(best, search_chains(smaller_, {}, goal, judge), goal);
+    };
+    bool const last = from_.alone && best && goal.limits_memory;
+    if (!best || !goal.limits_memory) search_smaller();
     if (which_.hierarchy && (layers_.is_no_chain() || smaller_.is_no_chain()) && !judge.stop()) {
       if (!graph_) make_graph(judge);
       if (!graph_->empty()) {
         if (!gaps_) gaps_ = std::make_unique<option_gaps>(graph_->problem()), changes_ = 4 * which_.work;
-        graph_search(*graph_, *gaps_, changes_, goal, best ? best->latency : goal.latency, judge).run();
+        graph_search of_graph(*graph_, *gaps_, changes_, goal, best ? best->latency : goal.latency, judge);
+        if (from_.alone) of_graph.run_alone(below_);
+        else of_graph.run();
         search_graph_swaps(goal, judge);
       }
       judge.pause();
     }
+    if (last) search_smaller();
     if (which_.checkmate && program_)
       search(
           whole_, "checkmate by program", goal, judge, true,
@@ -329,13 +420,13 @@ class solver_starts final : public starting_points {
     return cut_blocks(from_.graph, nodes) != cut_blocks(from_.graph, nodes, of_layers);
   }
   template <class Make>
-  static std::optional<verdict> search(chain& c, char const* name, objective const& goal, start_judge& judge, bool keep,
-                                       Make const& made, std::size_t most_values = SIZE_MAX) {
+  std::optional<verdict> search(chain& c, char const* name, objective const& goal, start_judge& judge, bool keep,
+                                Make const& made, std::size_t most_values = SIZE_MAX) {
     if (judge.stop()) return std::nullopt;
     if (!c) c = made();
     else c->swap_nothing();
     if (c->most_values() > most_values) return std::nullopt;  // that was not solved
-    return front_search(*c, name, goal, judge).run(keep);
+    return front_search(*c, name, goal, judge, from_.alone).run(keep);
   }
   /// The same blocks with values that leave, at some prices of the link, as long as that finds better ones than `best`.
   void search_swaps(chain& blocks, std::optional<verdict> best, objective const& goal, start_judge& judge) {
@@ -344,9 +435,9 @@ class solver_starts final : public starting_points {
     for (double const part : {0.2, 0.1, 0.05, 0.4}) {
       if (judge.stop()) break;
       blocks->swap_at(part);
-      auto const v = front_search(*blocks, "options of blocks, with swaps,", goal, judge).run(true);
+      auto const v = front_search(*blocks, "options of blocks, with swaps,", goal, judge, from_.alone).run(true);
       bool const better = keep_better(best, v, goal);
-      if (!better && found) break;
+      if (!better && found && !from_.alone) break;
       found = found || better;
     }
   }
@@ -357,7 +448,9 @@ class solver_starts final : public starting_points {
       swapping_ = graph_->problem_at(0.2);
       swapping_gaps_ = std::make_unique<option_gaps>(swapping_);
     }
-    graph_search(*graph_, *swapping_gaps_, changes_, goal, goal.latency, judge).run();
+    graph_search with_swaps(*graph_, *swapping_gaps_, changes_, goal, goal.latency, judge);
+    if (from_.alone) with_swaps.run_alone(swapping_below_);
+    else with_swaps.run();
   }
   double link() const { return which_.link > 0 ? which_.link : from_.swap; }
   template <class S>
@@ -393,6 +486,7 @@ class solver_starts final : public starting_points {
   std::int64_t share_of_block(chain const& rotor) const {
     return which_.work / static_cast<std::int64_t>(rotor ? std::max<std::size_t>(rotor->solved_blocks(), 4) : 16);
   }
+  static constexpr std::int64_t work_of_candidate = 1000;
   solver_choice which_;
   block_program program_;
   start_from from_;
@@ -404,7 +498,8 @@ class solver_starts final : public starting_points {
   std::unique_ptr<graph_solver> graph_;
   block_graph swapping_;                               // its problem with swaps
   std::unique_ptr<option_gaps> gaps_, swapping_gaps_;  // of its problem, and of that
-  std::int64_t changes_ = 0;                           // that are left to it; they cost less than evaluations of gaps
+  std::optional<std::vector<block_graph_answer>> below_, swapping_below_;
+  std::int64_t changes_ = 0;  // that are left to it; they cost less than evaluations of gaps
 };
 
 }  // namespace detail

@@ -14,6 +14,8 @@
 #include <neap/plan/schedule.hpp>
 #include <neap/plan/simulation.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,7 +27,9 @@ struct start_from {
   schedule const& order;
   simulation const& result;
   plain_vector<bool> const& may_run_again;  // by op
-  double swap = 0;  // values may be stored and loaded, by a link of so many bytes a second; 0: they may not
+  double swap = 0;     // values may be stored and loaded, by a link of so many bytes a second; 0: they may not
+  bool alone = false;  // nothing else of the search recomputes
+  std::size_t candidates = SIZE_MAX;  // that the search judges at most
 };
 
 /// What a search says to a candidate that is handed in.

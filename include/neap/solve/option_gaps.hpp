@@ -50,6 +50,16 @@ class option_gaps {
     if (first < budget.work && !watch.over()) anneal(peak, budget.work - first, watch);
     return best(peak);
   }
+  /// Towards a limit that no answer meets: what has the fewest bytes over it, summed over phases, at a price in time. From
+  /// what the call before has found. Where the peak is that of one block whatever is done, other phases still fall.
+  block_graph_answer approach(std::int64_t peak, remat_budget const& budget) {
+    detail::stop_watch watch(budget);
+    place nearest = nearest_ ? *nearest_ : known_.front().where;
+    anneal(peak, budget.work, watch, &nearest);
+    restore(nearest);
+    nearest_ = std::move(nearest);
+    return answer();
+  }
   /// The quickest that is known within a limit.
   std::optional<block_graph_answer> best(std::int64_t peak) {
     auto const at = known_within(peak);
@@ -388,11 +398,12 @@ class option_gaps {
     for (auto const& c : phases_) over += static_cast<double>(std::max<std::int64_t>(0, c.peak - limit));
     return time_ + dearness_ * over;
   }
-  void anneal(std::int64_t limit, std::int64_t moves, detail::stop_watch& watch) {
+  /// From what is known, or from `nearest`, which becomes what has the best score.
+  void anneal(std::int64_t limit, std::int64_t moves, detail::stop_watch& watch, place* nearest = nullptr) {
     if (moves <= 0) return;
     auto const* from = known_within(limit);
-    restore(from ? place(from->where) : place(known_.front().where));
-    double now = score(limit);
+    restore(nearest ? *nearest : from ? place(from->where) : place(known_.front().where));
+    double now = score(limit), best = now;
     double const hot = time_once_ / static_cast<double>(blocks_) * 0.3, cold = hot * 0.003;
     double const cooling = std::pow(cold / hot, 1.0 / static_cast<double>(moves));
     double heat = hot;
@@ -405,6 +416,7 @@ class option_gaps {
       if (peak_ <= limit || peak_ < known_.front().peak) note();
       if (then <= now || static_cast<double>(draw_.uniform()) < std::exp((now - then) / heat)) now = then;
       else roll_back();
+      if (nearest && now < best) best = now, *nearest = {ends_, ways_};
     }
     changes_.clear();
   }
@@ -505,6 +517,7 @@ class option_gaps {
   double time_ = 0;
   std::int64_t peak_ = 0;
   std::vector<incumbent> known_;
+  std::optional<place> nearest_;  // of approach()
   // Of a move:
   std::vector<change> changes_;
   std::vector<unsigned char> dirty_;
