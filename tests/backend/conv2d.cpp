@@ -248,6 +248,40 @@ TEST_CASE("a weight gradient of many channels is added to what is there") {
   CHECK(difference(twice, expected) < 1e-5);
 }
 
+TEST_CASE("pointwise convolutions of many channels, which are matrix products where the machine has units for them") {
+  check<float>({1, 32, 8, 8}, {32, 32, 1, 1}, {});
+  check<float>({2, 64, 7, 7}, {48, 64, 1, 1}, {});
+  check<float>({5, 33, 9, 12}, {70, 33, 1, 1}, {});
+  check<float>({3, 600, 6, 11}, {40, 600, 1, 1}, {});
+  check<float>({2, 40, 30, 21}, {130, 40, 1, 1}, {});
+  // What is added to, and what is not finite.
+  neap::random_stream draw{46};
+  for (int i = 0; i < 6; ++i) {
+    shape const xs{2 + draw.below(3), 64 + draw.below(20), 8, 9}, ws{50 + draw.below(40), xs[1], 1, 1},
+        ys{xs[0], ws[0], 8, 9};
+    auto x = numbers<float>(elements(xs), 1), dy = numbers<float>(elements(ys), 2),
+         start = numbers<float>(elements(ws), 3);
+    if (i > 2) x[static_cast<std::size_t>(draw.below(static_cast<std::int64_t>(x.size())))] = INFINITY;
+    if (i > 4) dy[static_cast<std::size_t>(draw.below(static_cast<std::int64_t>(dy.size())))] = NAN;
+    std::vector<double> want(start.begin(), start.end());
+    products(xs, ws, ys, {},
+             [&](std::int64_t a, std::int64_t f, std::int64_t b) { want[f] += double(x[a]) * double(dy[b]); });
+    std::vector<float> dw[2]{start, start};
+    for (int k = 0; k < 2; ++k) {
+      neap::host_backend backend{k == 0 ? 1 : 3};
+      std::vector<std::byte> room(static_cast<std::size_t>(
+          neap::conv2d_weight_gradient_workspace(xs, ws, {}, neap::dtype::f32, backend.threads())));
+      neap::conv2d_weight_gradient(backend, dense(x, xs), dense(dy, ys), dense(dw[k], ws), {}, room.data(), true);
+    }
+    int wrong = 0;
+    for (std::size_t f = 0; f < want.size(); ++f)
+      wrong += std::isfinite(want[f]) ? !(std::abs(want[f] - double(dw[0][f])) < 1e-4)
+                                      : std::isfinite(dw[0][f]) || std::isnan(want[f]) != std::isnan(dw[0][f]);
+    CHECK(wrong == 0);
+    CHECK(same(dw[0], dw[1]));
+  }
+}
+
 TEST_CASE("conv2d on random shapes") {
   neap::random_stream draw{7};
   for (int i = 0; i < neap::testing::cases(60); ++i) {

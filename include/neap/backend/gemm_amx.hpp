@@ -19,6 +19,14 @@
 
 namespace neap::inline v0::detail {
 
+/// Several products in one call, so that A is packed once: C_g = start + sum over t of A_t B_gt, g < groups, t < terms.
+struct gemm_series {
+  std::int64_t groups = 1, terms = 1;
+  std::int64_t a_term = 0, b_term = 0, b_group = 0, c_group = 0;  // elements from one to the next
+  float const* start = nullptr;                                   // by row of C; nullptr: 0. Not with `accumulate`
+  std::int64_t start_step = 0;
+};
+
 struct gemm_amx {
   using vec = gemm_tiles::vec;
   using operand = gemm_tiles::operand;
@@ -39,13 +47,35 @@ struct gemm_amx {
     return granted;
   }
 
-  /// C[m, n] (rows ldc apart) = A[m, k] B[k, n], or += that, on the calling thread.
+  /// C[m, n] (rows ldc apart) = A[m, k] B[k, n], or += that, on the calling thread; or a series of such.
   static void run(std::int64_t m, std::int64_t n, std::int64_t k, operand a, operand b, bool accumulate, float* c,
-                  std::int64_t ldc) {
+                  std::int64_t ldc, gemm_series const& s = {}) {
     // Once C was added to, it is too late to look.
-    bool const all = accumulate ? !any_beyond(a, m, k) && !any_beyond(b, k, n) : true;
-    if (all && multiply(m, n, k, a, b, accumulate, c, ldc)) return;
-    // Stretches of rows, and of columns, that are alike.
+    bool const within = !accumulate || all_within(m, n, k, a, b, s);
+    if (within && multiply(m, n, k, a, b, accumulate, c, ldc, s)) return;
+    for (std::int64_t g = 0; g < s.groups; ++g, c += s.c_group) {
+      if (s.start)
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < n; ++j) c[i * ldc + j] = s.start[i * s.start_step];
+      for (std::int64_t t = 0; t < s.terms; ++t)
+        by_stretches(m, n, k, a_of(a, s, t), b_of(b, s, g, t), accumulate || s.start || t > 0, c, ldc);
+    }
+  }
+
+ private:
+  static operand from(operand x, std::int64_t row, std::int64_t column) {
+    return {x.at(row, column), x.ld, x.transposed};
+  }
+  static operand a_of(operand a, gemm_series const& s, std::int64_t t) {
+    return {a.data + t * s.a_term, a.ld, a.transposed};
+  }
+  static operand b_of(operand b, gemm_series const& s, std::int64_t g, std::int64_t t) {
+    return {b.data + g * s.b_group + t * s.b_term, b.ld, b.transposed};
+  }
+
+  // Stretches of rows, and of columns, that are alike.
+  static void by_stretches(std::int64_t m, std::int64_t n, std::int64_t k, operand a, operand b, bool accumulate,
+                           float* c, std::int64_t ldc) {
     for (std::int64_t i = 0, i1; i < m; i = i1) {
       bool const row = any_beyond(from(a, i, 0), 1, k);
       for (i1 = i + 1; i1 < m && any_beyond(from(a, i1, 0), 1, k) == row;) ++i1;
@@ -55,14 +85,18 @@ struct gemm_amx {
         operand const a_here = from(a, i, 0), b_here = from(b, 0, j);
         float* const c_here = c + i * ldc + j;
         if (row || column) gemm_tiles::run(i1 - i, j1 - j, k, a_here, b_here, accumulate, c_here, ldc);
-        else multiply(i1 - i, j1 - j, k, a_here, b_here, accumulate, c_here, ldc);
+        else multiply(i1 - i, j1 - j, k, a_here, b_here, accumulate, c_here, ldc, {});
       }
     }
   }
 
- private:
-  static operand from(operand x, std::int64_t row, std::int64_t column) {
-    return {x.at(row, column), x.ld, x.transposed};
+  static bool all_within(std::int64_t m, std::int64_t n, std::int64_t k, operand a, operand b, gemm_series const& s) {
+    for (std::int64_t t = 0; t < s.terms; ++t) {
+      if (any_beyond(a_of(a, s, t), m, k)) return false;
+      for (std::int64_t g = 0; g < s.groups; ++g)
+        if (any_beyond(b_of(b, s, g, t), k, n)) return false;
+    }
+    return true;
   }
   static bool any_beyond(operand x, std::int64_t row_count, std::int64_t column_count) {
     if (x.transposed) std::swap(row_count, column_count);
@@ -78,7 +112,7 @@ struct gemm_amx {
 
   // False where a number of 2^64 or more was met; then C holds nothing of use.
   static bool multiply(std::int64_t m, std::int64_t n, std::int64_t k, operand a, operand b, bool accumulate, float* c,
-                       std::int64_t ldc) {
+                       std::int64_t ldc, gemm_series const& s) {
     char* const packed_a = scratch();
     char* const packed_b = packed_a + 6 * m_block * k_block;
     // In equal parts.
@@ -89,21 +123,31 @@ struct gemm_amx {
     std::int64_t const kc_most = part(k, k_block, k_step), mc_most = part(m, m_block, rows),
                        nc_most = part(n, n_block, columns);
     configured const units;
-    for (std::int64_t p = 0; p < k; p += kc_most) {
-      std::int64_t const kc = std::min(kc_most, k - p), steps = (kc + k_step - 1) / k_step, strip = steps * step_bytes;
-      for (std::int64_t i = 0; i < m; i += mc_most) {
-        std::int64_t const mc = std::min(mc_most, m - i);
-        if (!(a.transposed ? pack<false, true> : pack<true, false>)(a.at(i, p), a.ld, mc, kc, packed_a)) return false;
-        for (std::int64_t j = 0; j < n; j += nc_most) {
-          std::int64_t const nc = std::min(nc_most, n - j);
-          if (!(b.transposed ? pack<true, true> : pack<false, false>)(b.at(p, j), b.ld, nc, kc, packed_b)) return false;
-          for (std::int64_t ii = 0; ii < mc; ii += rows)
-            for (std::int64_t jj = 0; jj < nc; jj += columns)
-              block(std::min(rows, mc - ii), std::min(columns, nc - jj), steps, packed_a + ii / rows * strip,
-                    packed_b + jj / columns * strip, accumulate || p > 0, c + (i + ii) * ldc + j + jj, ldc);
+    for (std::int64_t t = 0; t < s.terms; ++t)
+      for (std::int64_t p = 0; p < k; p += kc_most) {
+        operand const a_t = a_of(a, s, t);
+        bool const first = t == 0 && p == 0;
+        std::int64_t const kc = std::min(kc_most, k - p), steps = (kc + k_step - 1) / k_step,
+                           strip = steps * step_bytes;
+        for (std::int64_t i = 0; i < m; i += mc_most) {
+          std::int64_t const mc = std::min(mc_most, m - i);
+          if (!(a.transposed ? pack<false, true> : pack<true, false>)(a_t.at(i, p), a.ld, mc, kc, packed_a))
+            return false;
+          for (std::int64_t g = 0; g < s.groups; ++g)
+            for (std::int64_t j = 0; j < n; j += nc_most) {
+              operand const b_t = b_of(b, s, g, t);
+              std::int64_t const nc = std::min(nc_most, n - j);
+              if (!(b.transposed ? pack<true, true> : pack<false, false>)(b_t.at(p, j), b.ld, nc, kc, packed_b))
+                return false;
+              for (std::int64_t ii = 0; ii < mc; ii += rows)
+                for (std::int64_t jj = 0; jj < nc; jj += columns)
+                  block(std::min(rows, mc - ii), std::min(columns, nc - jj), steps, packed_a + ii / rows * strip,
+                        packed_b + jj / columns * strip, accumulate || !first,
+                        c + g * s.c_group + (i + ii) * ldc + j + jj, ldc,
+                        first && s.start ? s.start + (i + ii) * s.start_step : nullptr, s.start_step);
+            }
         }
       }
-    }
     return true;
   }
 
@@ -235,7 +279,7 @@ struct gemm_amx {
   }
 
   static void block(std::int64_t m, std::int64_t n, std::int64_t steps, char const* a, char const* b, bool add,
-                    float* c, std::int64_t ldc) {
+                    float* c, std::int64_t ldc, float const* start, std::int64_t start_step) {
     // By way of memory whose lines do not share one set of the cache, as rows of C may.
     alignas(64) float sums[rows * columns];
     auto const by = m > side ? n > side ? block_of<2, 2> : block_of<2, 1> : n > side ? block_of<1, 2> : block_of<1, 1>;
@@ -243,13 +287,18 @@ struct gemm_amx {
     for (std::int64_t i = 0; i < m; ++i) {
       float* const to = c + i * ldc;
       float const* const row = sums + i * columns;
+      float const more = start ? start[i * start_step] : 0.f;
       if (n == columns) {
         for (std::int64_t j = 0; j < columns; j += side) {
-          vec const sum = gemm_tiles::load(row + j);
+          vec sum = gemm_tiles::load(row + j);
+          if (start) sum += more;
           gemm_tiles::store(to + j, add ? gemm_tiles::load(to + j) + sum : sum);
         }
       } else {
-        for (std::int64_t j = 0; j < n; ++j) to[j] = add ? to[j] + row[j] : row[j];
+        for (std::int64_t j = 0; j < n; ++j) {
+          float const sum = start ? row[j] + more : row[j];
+          to[j] = add ? to[j] + sum : sum;
+        }
       }
     }
   }

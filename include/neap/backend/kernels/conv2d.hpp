@@ -15,6 +15,7 @@
 #include <neap/backend/every_other.hpp>
 #include <neap/backend/gemm_tiles.hpp>
 #include <neap/backend/host.hpp>
+#include <neap/backend/kernels/conv2d_pointwise.hpp>
 #include <neap/backend/kernels/conv2d_taps.hpp>
 #include <neap/backend/kernels/conv2d_tiles.hpp>
 #include <neap/backend/kernels/conv2d_winograd.hpp>
@@ -844,6 +845,23 @@ inline taps_shape taps_backward(conv2d_extents const& e, conv2d_options const& o
   return taps_shape::backward(backward_sizes(e), e.kh, o.padding[0], o.padding[1]);
 }
 
+#if defined(NEAP_GEMM_AMX)
+// Whether the convolution from `from` to `to` is pointwise and its planes are where products can read them; w, as
+// [to's channels, from's], has rows or columns that are dense.
+inline bool suits_pointwise(conv2d_extents const& e, conv2d_options const& o, tensor_ref const& from,
+                            tensor_ref const& to, std::int64_t w_row, std::int64_t w_column, bool gradient) {
+  using pair = std::array<std::int64_t, 2>;
+  return from.element == dtype::f32 && e.groups == 1 && e.kh == 1 && e.kw == 1 && o.stride == pair{1, 1} &&
+         o.padding == pair{0, 0} && e.n > 0 && dense_planes(from) && dense_planes(to) && from.strides[1] >= e.h * e.w &&
+         to.strides[1] >= e.h * e.w && (w_column == 1 || (w_row == 1 && !gradient)) &&
+         pointwise_convolution{e.n, from.dims[1], to.dims[1], e.h * e.w}.suits(gradient);
+}
+// w as [to's channels, from's].
+inline gemm_tiles::operand pointwise_weight(tensor_ref const& w, std::int64_t row, std::int64_t column) {
+  return {w.as<float const>(), column == 1 ? row : column, column != 1};
+}
+#endif
+
 inline void check_conv2d(char const* what, tensor_ref const& x, tensor_ref const& w, tensor_ref const& y,
                          conv2d_options const& o) {
   if (conv2d_shape(x.dims, w.dims, o) != y.dims)
@@ -875,6 +893,12 @@ void conv2d(Backend& backend, tensor_ref const& x, tensor_ref const& w, tensor_r
             conv2d_options const& o, void* workspace) {
   detail::check_conv2d("conv2d", x, w, y, o);
   auto const e = detail::conv2d_extents::of(x.dims, w.dims, o);
+#if defined(NEAP_GEMM_AMX)
+  if (detail::suits_pointwise(e, o, x, y, w.strides[0], w.strides[1], false))
+    return detail::pointwise_convolution{e.n, e.cg, e.og, e.h * e.w}.run(
+        backend, detail::pointwise_weight(w, w.strides[0], w.strides[1]), bias.as<float const>(),
+        bias.rank() ? bias.strides[0] : 0, x, y);
+#endif
 #if defined(NEAP_GEMM_TILES)
   if (auto const winograd = detail::winograd_forward(e, o); detail::suits_winograd(e, o, winograd, x.element))
     return detail::winograd{winograd}.run(backend,
@@ -933,6 +957,11 @@ void conv2d_input_gradient(Backend& backend, tensor_ref const& dy, tensor_ref co
                            conv2d_options const& o, void* workspace) {
   detail::check_conv2d("conv2d_input_gradient", dx, w, dy, o);
   auto const e = detail::conv2d_extents::of(dx.dims, w.dims, o);
+#if defined(NEAP_GEMM_AMX)
+  if (detail::suits_pointwise(e, o, dy, dx, w.strides[1], w.strides[0], false))
+    return detail::pointwise_convolution{e.n, e.og, e.cg, e.h * e.w}.run(
+        backend, detail::pointwise_weight(w, w.strides[1], w.strides[0]), nullptr, 0, dy, dx);
+#endif
 #if defined(NEAP_GEMM_TILES)
   if (auto const winograd = detail::winograd_backward(e, o); detail::suits_winograd(e, o, winograd, dx.element)) {
     auto const [out, in, row, column] = std::array{w.strides[1], w.strides[0], -w.strides[2], -w.strides[3]};
@@ -991,6 +1020,10 @@ void conv2d_weight_gradient(Backend& backend, tensor_ref const& x, tensor_ref co
                             conv2d_options const& o, void* workspace, bool accumulate = false) {
   detail::check_conv2d("conv2d_weight_gradient", x, dw, dy, o);
   auto const e = detail::conv2d_extents::of(x.dims, dw.dims, o);
+#if defined(NEAP_GEMM_AMX)
+  if (detail::suits_pointwise(e, o, x, dy, dw.strides[0], dw.strides[1], true))
+    return detail::pointwise_convolution{e.n, e.cg, e.og, e.h * e.w}.run_gradient(backend, x, dy, dw, accumulate);
+#endif
 #if defined(NEAP_GEMM_TILES)
   if (auto const winograd = detail::winograd_forward(e, o); detail::suits_winograd(e, o, winograd, x.element))
     return detail::winograd{winograd.of_weight_gradient()}.run_gradient(backend, x, dy, dw, accumulate, workspace);
