@@ -9,18 +9,18 @@
 #include <algorithm>
 #include <cstdint>
 
+#if defined(NEAP_GEMM_AMX)
+
 namespace neap::inline v0::detail {
 
 struct pointwise_convolution {
   std::int64_t images, ins, outs, pixels;
 
-  /// Whether it is the quickest for y (outs channels) from x, or for the weight's gradient where `gradient`; x and y have
-  /// dense planes. `points`: the filter is one of these.
+  /// Whether it is the quickest for y, or for the weight's gradient where `gradient`; x and y have dense planes.
   bool suits(bool gradient) const {
     return suits_units(gradient ? gemm_shape::dense(outs, ins, pixels) : gemm_shape::dense(outs, pixels, ins));
   }
 
-#if defined(NEAP_GEMM_AMX)
   /// y [images, outs, pixels] = w [outs, ins] x [images, ins, pixels] + start [outs]; image and channel strides are the
   /// tensors' own.
   void run(host_backend& backend, gemm_tiles::operand w, float const* start, std::int64_t start_step,
@@ -70,7 +70,7 @@ struct pointwise_convolution {
     std::int64_t const length = ((extent + wanted - 1) / wanted + unit - 1) / unit * unit;
     return {(extent + length - 1) / length, length};
   }
-#endif
 };
 
 }  // namespace neap::inline v0::detail
+#endif
