@@ -100,14 +100,28 @@ struct gemm_amx {
   }
   static bool any_beyond(operand x, std::int64_t row_count, std::int64_t column_count) {
     if (x.transposed) std::swap(row_count, column_count);
-    std::uint32_t largest = 0;
-    for (std::int64_t i = 0; i < row_count && largest < limit; ++i)
-      for (std::int64_t j = 0; j < column_count; ++j) {
-        std::uint32_t word;
-        std::memcpy(&word, x.data + i * x.ld + j, sizeof word);
-        largest = std::max(largest, word & 0x7fffffff);
-      }
-    return largest >= limit;
+    bits largest{};
+    for (std::int64_t i = 0; i < row_count; ++i) {
+      float const* const row = x.data + i * x.ld;
+      std::int64_t j = 0;
+      for (; j + side <= column_count; j += side) largest = greater(largest, size_of(gemm_tiles::load(row + j)));
+      if (j < column_count) largest = greater(largest, size_of(load_some(row + j, column_count - j)));
+    }
+    return is_beyond(largest);
+  }
+  // What tells which of two numbers is larger; NaN is larger than all.
+  static bits size_of(vec v) { return reinterpret_cast<bits>(v) & 0x7fffffff; }
+  static bits greater(bits u, bits v) { return u > v ? u : v; }
+  static bool is_beyond(bits const& largest) {
+    std::uint32_t most = 0;
+    for (int i = 0; i < 16; ++i) most = std::max(most, largest[i]);
+    return most >= limit;
+  }
+  // The first `count` lanes, fewer than all; the others are 0.
+  static vec load_some(float const* p, std::int64_t count) {
+    vec v{};
+    std::memcpy(&v, p, static_cast<std::size_t>(count) * sizeof(float));
+    return v;
   }
 
   // False where a number of 2^64 or more was met; then C holds nothing of use.
@@ -170,11 +184,10 @@ struct gemm_amx {
   static void put(vec x, vec y, char* to, bits& largest) {
     auto const word = [](vec v) { return reinterpret_cast<bits>(v); };
     auto const head = [&](vec v) { return (word(v) + 0x8000) & 0xffff0000; };
-    auto const greater = [](bits u, bits v) { return u > v ? u : v; };
     auto const store = [&](int part, bits low, bits high) {
       gemm_tiles::store(reinterpret_cast<float*>(to + part * 2 * tile), reinterpret_cast<vec>((low >> 16) | high));
     };
-    largest = greater(largest, greater(word(x) & 0x7fffffff, word(y) & 0x7fffffff));
+    largest = greater(largest, greater(size_of(x), size_of(y)));
     bits const x0 = head(x), y0 = head(y);
     store(0, x0, y0);
     x -= reinterpret_cast<vec>(x0), y -= reinterpret_cast<vec>(y0);
@@ -205,9 +218,7 @@ struct gemm_amx {
       for (std::int64_t p = 0; p < kc; p += k_step)
         for (std::int64_t l = 0; l < lines; l += side) one(l, p);
     }
-    std::uint32_t most = 0;
-    for (int i = 0; i < 16; ++i) most = std::max(most, largest[i]);
-    return most < limit;
+    return !is_beyond(largest);
   }
 
   // One tile of each part; `whole` where it has 16 lines of 32 elements.
@@ -224,9 +235,7 @@ struct gemm_amx {
       } else {
         std::int64_t const depth_here = std::clamp<std::int64_t>(depth - second * side, 0, side),
                            there = Along ? depth_here : count;
-        vec v{};
-        if (row < (Along ? count : depth_here)) std::memcpy(&v, x, static_cast<std::size_t>(there) * sizeof(float));
-        return v;
+        return row < (Along ? count : depth_here) ? load_some(x, there) : vec{};
       }
     };
     if constexpr (!Crossed) {
