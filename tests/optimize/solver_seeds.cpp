@@ -284,6 +284,26 @@ TEST_CASE("a solver alone: a larger limit has no slower plan") {
   check(deep({.layers = 12, .mixed = true}), {.checkmate = true, .work = 10'000}, parts);
 }
 
+TEST_CASE("a solver alone: what is reached for a smaller limit fits where it is asked for") {
+  for (std::uint64_t seed = 1; seed <= (sanitized ? 1u : 4u); ++seed) {
+    CAPTURE(seed);
+    auto const g = nested_skips({.depth = 4, .layers = 3, .plain = true, .seed = seed});
+    auto const ask = [&](bytes_t limit) {
+      auto options = limited(limit, 300);
+      options.set(solver_seeds({.hierarchy = true, .work = 20'000}));
+      return optimize(g, no_moves{}, options, given_latencies{});
+    };
+    bytes_t smallest = plain(g).peak_bytes;
+    for (int part : {30, 40, 50, 55})
+      smallest = std::min(smallest, ask(plain(g).peak_bytes * part / 100).best.result.peak_bytes);
+    for (int above : {2, 4, 8, 12}) {
+      auto const found = ask(smallest + smallest * above / 1000);
+      CAPTURE(above);
+      CHECK_MESSAGE(found.fits, found.why_not());
+    }
+  }
+}
+
 TEST_CASE("what solvers do is bounded by the candidates that the search may judge") {
   auto const g = nested_skips({.depth = 4, .layers = 4, .plain = true});
   auto const took = [&](std::size_t candidates) {

@@ -243,6 +243,47 @@ TEST_CASE("blocks of one op: near the exact optimum of the same problem of ops")
   CHECK(met * 100 >= compared * 90);
 }
 
+TEST_CASE("towards a limit out of reach: where bytes over it are dearer, smaller peaks are found") {
+  random_stream draw(31);
+  int smaller = 0, larger = 0;
+  for (int round = 0; round < neap::testing::cases(40); ++round) {
+    CAPTURE(round);
+    // Skips within skips: each block on the way up reads what its counterpart on the way down has made.
+    block_graph g;
+    std::uint32_t const blocks = 24;
+    for (std::uint32_t k = 0; k < blocks; ++k) {
+      graph_block b;
+      if (k > 0) b.reads.push_back(k - 1);
+      if (k > blocks / 2) b.reads.insert(b.reads.begin(), blocks - 1 - k);
+      b.makes.push_back(k);
+      auto const bytes = 1 + static_cast<std::int64_t>(draw.below(30));
+      g.bytes.push_back(bytes);
+      b.pass_time = 1 + static_cast<double>(draw.below(9)), b.pass_peak = bytes;
+      for (std::int64_t saved : {30, 10, 0})
+        b.options.push_back({.forward_time = b.pass_time,
+                             .backward_time = 2 * b.pass_time + static_cast<double>(30 - saved) / 10,
+                             .saved = saved,
+                             .forward_peak = bytes + saved,
+                             .backward_peak = 40,
+                             .again_time = b.pass_time,
+                             .again_peak = bytes,
+                             .again_reads = b.reads,
+                             .backward_reads = b.reads});
+      g.blocks.push_back(std::move(b));
+    }
+    g.before.assign(2 * blocks, 0), g.during = g.before;
+    REQUIRE(check(g).ok());
+    auto const smallest = [&](double dearer) {
+      option_gaps search(g, 7);
+      for (int k = 0; k < 3; ++k) (void)search.solve(search.front().front().first / 32 * 31, {.work = 8000}, dearer);
+      return search.front().front().first;
+    };
+    auto const cheap = smallest(1), dear = smallest(4);
+    smaller += dear<cheap, larger += dear> cheap;
+  }
+  CHECK(smaller > larger);
+}
+
 TEST_CASE("the same seed and work give the same answer") {
   random_stream draw(5);
   auto const g = random_graph(draw, 12);

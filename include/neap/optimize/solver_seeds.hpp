@@ -190,8 +190,8 @@ class graph_search {
   void run_alone(std::optional<std::vector<block_graph_answer>>& below) {
     if (!goal_.limits_memory) return meet_latency();
     if (!below) search_all_limits(below.emplace());
-    take_quickest(*below);
-    meet_memory();
+    bool const fits = take_quickest(*below);
+    meet_memory(!fits);
   }
 
  private:
@@ -203,10 +203,10 @@ class graph_search {
     verdict is;
   };
   /// What is found within a limit, or else the smallest that is known.
-  std::optional<told> try_limit(bytes_t limit) {
+  std::optional<told> try_limit(bytes_t limit, double dearer = 1) {
     auto const work = std::min(changes_ / 4, most_changes * static_cast<std::int64_t>(search_.choices()));
     changes_ -= work;
-    auto a = search_.solve(limit, {.work = work, .seconds = judge_.seconds_left() / 4});
+    auto a = search_.solve(limit, {.work = work, .seconds = judge_.seconds_left() / 4}, dearer);
     return told_of(a ? a : search_.best(search_.front().front().first));
   }
   std::optional<told> told_of(std::optional<block_graph_answer> const& a) {
@@ -216,20 +216,24 @@ class graph_search {
     return told{a->peak, judge_.judge(std::move(e->graph), std::move(e->order),
                                       "graph of blocks for " + std::to_string(a->peak) + " bytes of its own")};
   }
-  void meet_memory() {
+  /// `all`: tries are not given up while nothing fits; bytes over the limit grow dearer.
+  void meet_memory(bool all = false) {
     bytes_t limit = goal_.memory, low = 0, high = remat_limits::none;  // limits that led within it, and above
     seconds_t best = best_;
+    double dearer = 1;
     int in_vain = 0;
-    for (int tries = 0; tries < most_tries && in_vain < 2 && !judge_.stop(); ++tries) {
-      auto const t = try_limit(limit);
+    for (int tries = 0; tries < most_tries && (all || in_vain < 2) && !judge_.stop(); ++tries) {
+      auto const t = try_limit(limit, dearer);
       if (!t) return;
       bool const within = t->is.peak <= goal_.memory;
+      if (goal_.fits(t->is)) all = false;
       if (within || t->peak > limit) in_vain += t->is.latency > 1.01 * best ? 2 : 1;
       if (t->is.latency <= best && t->is.peak <= goal_.memory + goal_.memory / 8) {
         judge_.keep();
         if (within && t->is.latency < best * 0.999) in_vain = 0;
         if (within) best = t->is.latency;
       }
+      dearer = all && t->peak > limit ? std::min(4 * dearer, 64.0) : 1;
       if (t->peak > limit) continue;
       (within ? low : high) = within ? std::max(low, limit) : std::min(high, limit);
       if (high < remat_limits::none && high - low < goal_.memory / 500) return;
@@ -237,12 +241,13 @@ class graph_search {
       limit = next > low && next < high ? next : high < remat_limits::none ? low + (high - low) / 2 : low + low / 32;
     }
   }
-  /// From what is largest downwards, as far as there are answers; once more from there to the smallest, the nearer to it
-  /// the more of them; and below: a limit starts from what the ones before have found. What is nearest to a limit that is
+  /// From what is largest downwards, as far as there are answers; then for the smallest, and once more down to it, the nearer
+  /// to it the more of them; and below: a limit starts from what the ones before have found. What is nearest to a limit that is
   /// out of reach has the same peak as others, but a simulator finds less.
   void search_all_limits(std::vector<block_graph_answer>& below) {
-    constexpr std::int64_t coarse = 6, fine = 12, beyond = 5;
-    auto left = coarse + fine + beyond, rest = changes_ / 2;
+    constexpr std::int64_t coarse = 6, deep = 2, fine = 12, beyond = 5, near = 4;
+    constexpr double dearer = 4;
+    auto left = coarse + deep + fine + beyond, rest = changes_ / 2;
     changes_ -= rest;
     auto const each = most_changes * static_cast<std::int64_t>(search_.choices());
     auto const budget = [&] {
@@ -253,21 +258,27 @@ class graph_search {
     auto const largest = search_.front().back().first;
     for (auto k = coarse; k > 0 && !judge_.stop(); --k)
       if (!search_.solve(largest / (coarse + 1) * k, budget())) break;
-    left = fine + beyond;
+    left = deep + fine + beyond;
     auto const smallest = [&] { return search_.front().front().first; };
+    for (auto k = deep; k > 0 && !judge_.stop(); --k) search_.solve(smallest() / 32 * 31, budget(), dearer);
     for (auto k = fine; k > 0 && !judge_.stop(); --k)
-      search_.solve(smallest() + (largest - smallest()) / (fine * fine) * ((k - 1) * (k - 1)), budget());
+      search_.solve(smallest() + (largest - smallest()) / (fine * fine) * ((k - 1) * (k - 1)), budget(),
+                    k <= near ? dearer : 1);
     for (auto k = beyond; k > 0 && !judge_.stop(); --k)
       below.push_back(search_.approach(smallest() / (beyond + 1) * k, budget()));
     changes_ += rest;  // for the limit that is asked for
   }
-  /// From the quickest on until one meets the limit, of those that differ in their peak; then those that it has passed over.
-  void take_quickest(std::vector<block_graph_answer> const& below) {
+  /// From the quickest on until one meets the limit, of those that differ in their peak; then those that it has
+  /// passed over. Whether one does.
+  bool take_quickest(std::vector<block_graph_answer> const& below) {
     constexpr bytes_t step = 64;
     auto const known = search_.front();
+    bool found = false;
     auto const judge = [&](std::optional<block_graph_answer> const& a) {
       auto const t = told_of(a);
-      return t && goal_.fits(t->is);
+      bool const fits = t && goal_.fits(t->is);
+      found = found || fits;
+      return fits;
     };
     auto const meets = [&](std::size_t k) { return judge(search_.best(known[k].first)); };
     auto k = known.size();
@@ -280,6 +291,7 @@ class graph_search {
       if (!judge_.stop() && known[at].first - known[at].first / step < known[k].first) (void)meets(at);
     for (auto const& a : below)
       if (!judge_.stop()) judge(a);
+    return found;
   }
   void meet_latency() {
     // Without a limit the smallest peak is wanted: below what is known, while that falls.

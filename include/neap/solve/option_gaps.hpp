@@ -41,13 +41,16 @@ class option_gaps {
     begin();
   }
 
-  /// The quickest answer found within a limit of the peak; nothing if none was. Work counts changes that are tried.
-  std::optional<block_graph_answer> solve(std::int64_t peak, remat_budget const& budget) {
+  /// The quickest answer found within a limit of the peak; nothing if none was. Work counts changes that are tried. A byte
+  /// over the limit costs `dearer` times what it mostly does: near the smallest peak searches end above a limit otherwise.
+  std::optional<block_graph_answer> solve(std::int64_t peak, remat_budget const& budget, double dearer = 1) {
     detail::stop_watch watch(budget);
+    dearer_ = dearer;
     // A short round first: a budget that ends early leaves an answer. Then what cools slowest finds most.
     auto const first = std::min(budget.work, 100 * static_cast<std::int64_t>(choices()));
     anneal(peak, first, watch);
     if (first < budget.work && !watch.over()) anneal(peak, budget.work - first, watch);
+    dearer_ = 1;
     return best(peak);
   }
   /// Towards a limit that no answer meets: what has the fewest bytes over it, summed over phases, at a price in time. From
@@ -396,7 +399,7 @@ class option_gaps {
   double score(std::int64_t limit) const {
     double over = 0;
     for (auto const& c : phases_) over += static_cast<double>(std::max<std::int64_t>(0, c.peak - limit));
-    return time_ + dearness_ * over;
+    return time_ + dearer_ * dearness_ * over;
   }
   /// From what is known, or from `nearest`, which becomes what has the best score.
   void anneal(std::int64_t limit, std::int64_t moves, detail::stop_watch& watch, place* nearest = nullptr) {
@@ -504,7 +507,7 @@ class option_gaps {
   std::vector<set> reads_, makes_;    // by block
   std::vector<std::vector<set>> again_reads_, backward_reads_;
   std::vector<gap> gaps_;
-  double time_once_ = 0, dearness_ = 0;
+  double time_once_ = 0, dearness_ = 0, dearer_ = 1;
   // Where the search stands:
   std::vector<ends> ends_;  // by gap
   std::vector<way> ways_;   // by block
