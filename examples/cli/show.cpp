@@ -117,8 +117,10 @@ void add_show(CLI::App& app, int& exit) {
                    "(kernels)")
       ->check(CLI::IsMember({"basic", "dataflow", "simplified", "blocks", "kernels"}));
   command
-      ->add_option("--block", o->block,
-                   "of --graph: this block alone; default: all, or beyond --boxes one of each class of equal blocks")
+      ->add_option(
+          "--block", o->block,
+          "of --graph: this block alone, in the chain of blocks with what it shares data with; default: all, or beyond "
+          "--boxes one of each class of equal blocks")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
   command->add_option("--out", o->out, "the file; default: standard output");
   command->callback([o, &exit] { exit = run(*o); });

@@ -1,6 +1,7 @@
 // The graphs of the block layer for Graphviz, to be read by a person. Nobody reads thousands of boxes: where a program has
 // more than `most_boxes`, one block of each class is drawn, in a frame of its own, with what enters it as ellipses; `block`
-// picks another one. The chain of blocks is always drawn whole, classes in colours.
+// picks another one. The chain of blocks is drawn whole, classes in colours; with `block`, that one and what it shares data
+// with.
 #pragma once
 
 #include <neap/block/all_graphs.hpp>
@@ -221,40 +222,14 @@ class block_dot_writer {
     }
   }
 
-  void blocks() {
+  using data_of_pairs = std::map<std::pair<std::uint32_t, std::uint32_t>, std::set<storage_id>>;
+  bool touches(std::pair<std::uint32_t, std::uint32_t> const& pair) const {
+    return pair.first == o_.block || pair.second == o_.block;
+  }
+  /// What goes from block to block, forward and behind.
+  std::pair<data_of_pairs, data_of_pairs> shared_data() const {
     auto const& c = a_.blocks;
-    subtitle_ = counted(c.blocks.size(), "block") + " of " + classes() + "; forward blue, gradients orange";
-    std::string body;
-    auto const put = [&](std::string const& name, std::string const& label, std::string const& style) {
-      body += "  " + name + " [label=" + dot_quoted(label) + ", " + style + "];\n";
-    };
-    for (std::uint32_t k = 0; k < c.blocks.size(); ++k) {
-      auto const& b = c.blocks[k];
-      std::vector<value_id> inside;
-      for (auto v : b.saved)
-        if (auto const p = g_.producer(g_.record(g_.storage(v)).first); p != nothing<op_id> && c.block_of[p] == k)
-          inside.push_back(v);
-      std::string label = "block " + number(k) + ", class " + number(b.block_class) + "\n" + words_of(b) + "\n" +
-                          number(b.forward.size()) + " ops forward, " + number(b.backward.size()) + " backward, " +
-                          number(b.updates.size()) + " updates\nsaves " + bytes_text(bytes_of(inside));
-      put("b" + number(k), label,
-          std::string("fillcolor=\"") + class_colors[b.block_class % class_colors.size()] + "\"" +
-              (o_.block == k ? ", penwidth=3" : ""));
-    }
-    if (!c.prologue.empty())
-      put("prologue", "prologue\n" + counted(c.prologue.size(), "op"),
-          "fillcolor=\"#ffffff\", style=\"filled,dashed\"");
-    if (!c.epilogue.empty())
-      put("epilogue", "epilogue\n" + counted(c.epilogue.size(), "op"),
-          "fillcolor=\"#ffffff\", style=\"filled,dashed\"");
-    frames_.emplace_back("", body);
-    auto const name = [](std::uint32_t k) {
-      return k == block_chain::prologue_block   ? std::string("prologue")
-             : k == block_chain::epilogue_block ? std::string("epilogue")
-                                                : "b" + number(k);
-    };
-    // What goes from block to block, forward and behind.
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::set<storage_id>> forward, behind;
+    data_of_pairs forward, behind;
     for (auto o : g_.ops())
       for (auto v : g_.inputs(o)) {
         auto const from = g_.producer(v);
@@ -268,9 +243,52 @@ class block_dot_writer {
         }
         (late ? behind : forward)[{c.block_of[from], c.block_of[o]}].insert(g_.storage(v));
       }
+    return {std::move(forward), std::move(behind)};
+  }
+  void blocks() {
+    auto const& c = a_.blocks;
+    subtitle_ = counted(c.blocks.size(), "block") + " of " + classes() + "; forward blue, gradients orange";
+    bool const whole = o_.block == no_id;
+    if (!whole) subtitle_ = "block " + number(o_.block) + " and what it shares data with, of " + subtitle_;
+    auto const [forward, behind] = shared_data();
+    std::set<std::uint32_t> shown{o_.block};
+    for (auto const* all : {&forward, &behind})
+      for (auto const& [pair, storages] : *all)
+        if (touches(pair)) shown.insert({pair.first, pair.second});
+    std::string body;
+    auto const put = [&](std::string const& name, std::string const& label, std::string const& style) {
+      body += "  " + name + " [label=" + dot_quoted(label) + ", " + style + "];\n";
+    };
+    for (std::uint32_t k = 0; k < c.blocks.size(); ++k) {
+      if (!whole && !shown.contains(k)) continue;
+      auto const& b = c.blocks[k];
+      std::vector<value_id> inside;
+      for (auto v : b.saved)
+        if (auto const p = g_.producer(g_.record(g_.storage(v)).first); p != nothing<op_id> && c.block_of[p] == k)
+          inside.push_back(v);
+      std::string label = "block " + number(k) + ", class " + number(b.block_class) + "\n" + words_of(b) + "\n" +
+                          number(b.forward.size()) + " ops forward, " + number(b.backward.size()) + " backward, " +
+                          number(b.updates.size()) + " updates\nsaves " + bytes_text(bytes_of(inside));
+      put("b" + number(k), label,
+          std::string("fillcolor=\"") + class_colors[b.block_class % class_colors.size()] + "\"" +
+              (o_.block == k ? ", penwidth=3" : ""));
+    }
+    if (whole ? !c.prologue.empty() : shown.contains(block_chain::prologue_block))
+      put("prologue", "prologue\n" + counted(c.prologue.size(), "op"),
+          "fillcolor=\"#ffffff\", style=\"filled,dashed\"");
+    if (whole ? !c.epilogue.empty() : shown.contains(block_chain::epilogue_block))
+      put("epilogue", "epilogue\n" + counted(c.epilogue.size(), "op"),
+          "fillcolor=\"#ffffff\", style=\"filled,dashed\"");
+    frames_.emplace_back("", body);
+    auto const name = [](std::uint32_t k) {
+      return k == block_chain::prologue_block   ? std::string("prologue")
+             : k == block_chain::epilogue_block ? std::string("epilogue")
+                                                : "b" + number(k);
+    };
     for (auto const* all : {&forward, &behind})
       for (auto const& [pair, storages] : *all) {
-        if (pair.first == block_chain::prologue_block) continue;  // it goes nearly everywhere
+        if (whole ? pair.first == block_chain::prologue_block : !touches(pair))
+          continue;  // that goes nearly everywhere
         bytes_t bytes = 0;
         for (auto s : storages) bytes += g_.bytes(s);
         bool const back = all == &behind;
@@ -281,6 +299,7 @@ class block_dot_writer {
                               : "color=\"#2f6db5\", fontcolor=\"#2f6db5\"") +
                  (back || tail ? ", constraint=false" : ""));
       }
+    if (!whole) return;
     if (!c.prologue.empty() && !c.blocks.empty()) edge("prologue", "b0", "", "style=dashed");
     if (!c.epilogue.empty() && !c.blocks.empty()) edge("b0", "epilogue", "", "style=invis, constraint=false");
   }
