@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "../support/message.hpp"
 #include "remat_blocks.hpp"
 
 using namespace neap;
@@ -60,4 +61,28 @@ TEST_CASE("a block of a thousand values is solved by a solver of 256") {
   auto const small = testing::skip_chain(20, 3, 1);
   std::vector<remat_limits> const one{{testing::peak_once(small) * 7 / 10}};
   CHECK(in_groups{alone}.front(small, one)[0].steps == alone.front(small, one)[0].steps);
+}
+
+TEST_CASE("a wrong answer for groups is told before it is one for ops") {
+  auto const p = testing::skip_chain(200, 3, 1);
+  std::vector<remat_limits> const limits{{}};
+  struct lies {
+    remat_step step;
+    std::size_t answers = 1;
+    std::vector<remat_answer> front(remat_problem const& q, std::span<remat_limits const> all) const {
+      auto out = use_gap{.budget = {.work = 10}}.front(q, all);
+      out.resize(answers, out.front());
+      out.front().steps.front() = step;
+      return out;
+    }
+  };
+  auto const told = [&](lies const& solver) {
+    return testing::message_of([&] { (void)in_groups{solver}.front(p, limits); });
+  };
+  for (auto step : {remat_step{remat_step::action::compute, 1'000'000}, {remat_step::action::drop, 3}}) {
+    auto const said = told({step});
+    CHECK_MESSAGE(said.starts_with("in_groups: the solver gave a wrong answer for a block of "), said);
+    CHECK(said.find("step 0: ") != std::string::npos);
+  }
+  CHECK(told({{}, 2}) == "in_groups: the solver gave 2 answers to 1 limits");
 }

@@ -14,6 +14,7 @@
 #include <neap/core/sort_once.hpp>
 #include <neap/plan/remat_problem.hpp>
 #include <neap/solve/remat_branch_and_bound.hpp>
+#include <neap/solve/remat_check.hpp>
 #include <neap/solve/remat_sequence.hpp>
 
 #include <algorithm>
@@ -139,7 +140,13 @@ struct in_groups {
       g = group_ops(p, size);
       if (g.problem.values.size() <= most_values) break;
     }
-    for (auto const& a : solver.front(g.problem, limits)) out.push_back(ungrouped(p, g, a));
+    auto const answers = solver.front(g.problem, limits);
+    if (answers.size() > limits.size())
+      throw_error({"in_groups: the solver gave ", answers.size(), " answers to ", limits.size(), " limits"});
+    for (std::size_t k = 0; k < answers.size(); ++k) {
+      require_right(g.problem, limits[k], answers[k], "in_groups: the solver");
+      out.push_back(ungrouped(p, g, answers[k]));
+    }
     return out;
   }
 };

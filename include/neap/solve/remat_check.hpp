@@ -18,6 +18,7 @@ namespace neap::inline v0 {
 /// Recomputations may come in any order: in_phases() tells whether they keep to the model.
 inline status verify(remat_problem const& p, remat_limits const& limits, remat_answer const& a) {
   if (auto ok = check(p); !ok) return ok;
+  if (std::isnan(a.lower_bound)) return failure{"the answer's lower bound is no number"};
   auto const at = [&](std::size_t s, std::string what) {
     return failure{"step " + std::to_string(s) + ": " + std::move(what)};
   };
@@ -75,7 +76,7 @@ inline status verify(remat_problem const& p, remat_limits const& limits, remat_a
   if (a.peak_bytes != peak) return failure{"the answer says another peak than " + std::to_string(peak)};
   if (a.saved_bytes != saved) return failure{"the answer says other saved bytes than " + std::to_string(saved)};
   double const slack = 1e-9 * std::max(1.0, time);
-  if (std::abs(a.time - time) > slack) return failure{"the answer says another time than " + std::to_string(time)};
+  if (!(std::abs(a.time - time) <= slack)) return failure{"the answer says another time than " + std::to_string(time)};
   if (a.lower_bound > time + slack) return failure{"the answer takes less time than its lower bound"};
   if (a.status == remat_status::optimal && a.lower_bound < time - slack)
     return failure{"the answer is called optimal, but takes more time than its lower bound"};

@@ -182,6 +182,12 @@ remat_answer search_neighbourhoods(remat_neighbourhoods const& how, remat_proble
 
 inline remat_answer remat_neighbourhoods::improve(remat_problem const& p, remat_limits const& limits,
                                                   remat_answer const& known) const {
+  if (auto const ok = check(p); !ok) {
+    remat_answer refused;
+    refused.status = remat_status::infeasible;
+    refused.why = ok.message();
+    return refused;
+  }
   auto const n = detail::movable_values(p);
   if (n <= 64) return detail::search_neighbourhoods<1>(*this, p, limits, known);
   if (n <= 128) return detail::search_neighbourhoods<2>(*this, p, limits, known);

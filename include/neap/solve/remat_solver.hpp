@@ -14,6 +14,8 @@
 
 #include <algorithm>
 #include <concepts>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -49,6 +51,22 @@ inline void keep_better(remat_answer& best, remat_answer other) {
   if (has_steps(best) && best.lower_bound >= best.time * (1 - 1e-12)) best.status = remat_status::optimal;
 }
 
+/// Throws neap::error where one of two right answers to a problem without faults refutes what the other says is proved.
+/// Proofs speak of answers in phases.
+inline void require_agreement(remat_problem const& p, remat_answer const& a, remat_answer const& b,
+                              std::string_view who) {
+  if (!check(p)) return;
+  for (auto const& [known, proof] : {std::pair{&a, &b}, {&b, &a}}) {
+    bool const none = proof->status == remat_status::infeasible;
+    if (!has_steps(*known) || (!none && proof->lower_bound <= known->time * (1 + 1e-9))) continue;
+    if (!in_phases(p, known->steps)) continue;
+    auto const found = " for a block of " + std::to_string(p.ops.size()) +
+                       " ops, where another has an answer that takes " + std::to_string(known->time);
+    if (none) throw_error({who, " says that nothing fits", found});
+    throw_error({who, " gave the lower bound ", std::to_string(proof->lower_bound), found});
+  }
+}
+
 template <bool StopAtProof, class... Solvers>
 struct several_remat {
   std::tuple<Solvers...> solvers;
@@ -57,7 +75,9 @@ struct several_remat {
     bool first = true;
     auto const run = [&](auto const& solver) {
       remat_answer a = solver(p, limits);
-      require_right(p, limits, a, StopAtProof ? "first_optimal: a solver" : "best_of: a solver");
+      auto const* who = StopAtProof ? "first_optimal: a solver" : "best_of: a solver";
+      require_right(p, limits, a, who);
+      if (!first) require_agreement(p, best, a, who);
       if (first) best = std::move(a);
       else keep_better(best, std::move(a));
       first = false;
@@ -77,7 +97,9 @@ struct seeded_remat {
     require_right(p, limits, known, "seed_then_improve: the seed");
     if (known.status == remat_status::optimal || known.status == remat_status::infeasible) return known;
     remat_answer best = improver.improve(p, limits, known);
-    best.work += known.work;
+    require_right(p, limits, best, "seed_then_improve: the second");
+    require_agreement(p, known, best, "seed_then_improve: one of both");
+    keep_better(best, std::move(known));
     return best;
   }
 };
@@ -98,7 +120,7 @@ constexpr auto first_optimal(Solvers... solvers) {
   return detail::several_remat<true, Solvers...>{{solvers...}};
 }
 
-/// The second starts from the first one's answer. Law: never slower than the first.
+/// The second starts from the first one's answer. Law: never slower than the first, whatever the second is.
 template <class Seed, class Improver>
 constexpr auto seed_then_improve(Seed seed, Improver improver) {
   static_assert(remat_solver<Seed>,
