@@ -8,8 +8,10 @@
 #include <neap/model/zoo/vit.hpp>
 
 #include <neap/model/model.hpp>
+#include <neap/train/checkpoint.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/files.hpp"
 #include "../support/numbers.hpp"
 #include "../support/sanitized.hpp"
 #include "../train/run_program.hpp"
@@ -26,6 +28,7 @@
 
 using namespace neap;
 using neap::testing::numbers;
+using neap::testing::scratch;
 
 namespace {
 
@@ -251,6 +254,84 @@ TEST_CASE("vit") {
 }
 TEST_CASE("mlp-mixer") { CHECK(check_budgets(mixer{}, images()) >= all_budgets - 1); }
 TEST_CASE("encoder and decoder") { CHECK(check_budgets(translator{}, text()) >= all_budgets - 1); }
+
+namespace {
+
+/// Two inputs, two outputs, running statistics and dropout.
+struct two_towers {
+  struct made {
+    tensor classes, means;
+  };
+  nn::linear left{12, 48}, right{8, 48}, between{48, 48}, classes{48, 4}, means{48, 2};
+  nn::layer_norm norm{48};
+  std::vector<nn::linear> layers = std::vector<nn::linear>(6, nn::linear(48, 48));
+  nn::dropout drop{0.2};
+  made operator()(tensor const& a, tensor const& b) const {
+    tensor x = norm(left(a) + right(b));
+    for (auto const& l : layers) x = x + drop(gelu(l(x)));
+    return {classes(x), means(gelu(between(x)))};
+  }
+};
+struct both_losses {
+  struct told {
+    tensor loss, classes_loss, means;
+  };
+  told operator()(two_towers::made const& m, tensor const& target) const {
+    tensor const c = cross_entropy{}(m.classes, target);
+    return {c + mean(m.means * m.means) * 0.5, c, m.means};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("several inputs and outputs, a changed rate, saved and resumed in the middle, evaluated behind it") {
+  scratch const at;
+  adamw const optimizer{.rate = 0.01};
+  auto const batch = [](int i) {
+    auto const n = static_cast<std::uint64_t>(i);
+    return std::tuple{tensor::randn({64, 12}, 10 + n), tensor::randn({64, 8}, 30 + n), numbers({64}, 3 + i, 4)};
+  };
+  auto const settings = [](int i) { return i % 2 ? step_settings{.rate = 0.003} : step_settings{}; };
+  host_backend backend(1);
+  eager_context const here({.seed = 3});
+  two_towers plain;
+  initialise(plain, 5);
+  training_state plain_state;
+  training_options const plain_options{.clip_norm = 1, .seed = 9, .state = &plain_state};
+  std::vector<double> losses;
+  for (int i = 0; i < 6; ++i)
+    losses.push_back(eager_step(plain, batch(i), both_losses{}, optimizer, plain_state, plain_options, settings(i))
+                         .template item<double>());
+  auto const file = at / "half";
+  for (bool second : {false, true}) {
+    CAPTURE(second);
+    two_towers model;
+    initialise(model, second ? 77 : 5);
+    training_state state;
+    if (second) REQUIRE(load(model, state, file).ok());
+    rockmate_options how;
+    how.training = {.clip_norm = 1, .seed = 9, .state = &state};
+    how.search.iterations = 200;
+    how.solvers.work = 20'000;
+    how.search.time = time_budget(std::chrono::seconds(60));
+    auto const step = training_step(model, batch(0), both_losses{}, optimizer, how.training);
+    auto const most = simulate(step.program, schedule{topological_order(step.program)}, roofline::host(2)).peak_bytes;
+    auto const least = peak_lower_bound(step.program, memory_options{}).bytes;
+    auto train = rockmate(model, batch(0), both_losses{}, optimizer, memory_limit(least + (most - least) * 7 / 10),
+                          backend, how);
+    REQUIRE_MESSAGE(train, train.message());
+    for (int i = second ? 3 : 0; i < (second ? 6 : 3); ++i)
+      CHECK((*train)(batch(i), settings(i)) == losses[static_cast<std::size_t>(i)]);
+    if (!second) REQUIRE(save(model, state, file).ok());
+    if (!second) continue;
+    CHECK(memory_of(model) == memory_of(plain));
+    evaluation const now;
+    auto const [a, b, target] = batch(9);
+    auto const x = model(a, b), y = plain(a, b);
+    CHECK(bytes_of(x.classes.ref()) == bytes_of(y.classes.ref()));
+    CHECK(bytes_of(x.means.ref()) == bytes_of(y.means.ref()));
+  }
+}
 
 TEST_CASE("a budget that nobody can meet is refused in one line") {
   zoo::gpt model(zoo::gpt_config::toy());
