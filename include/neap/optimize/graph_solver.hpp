@@ -20,7 +20,9 @@
 #include <neap/solve/option_gaps.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -161,7 +163,9 @@ class graph_solver {
       if (ends.size() < 2) return;
       chain_ = make_chain(g, basic, simplified, backward, ends);
       note_held();
-      if (count_data() <= option_gaps::most_data) break;
+      auto const data = count_data();
+      if (data <= option_gaps::most_data) break;
+      least_data_ = std::min(least_data_, data);
       chain_.blocks.clear();
     }
     if (chain_.blocks.empty()) return;
@@ -172,6 +176,12 @@ class graph_solver {
   }
 
   bool empty() const { return rows_.empty(); }
+  /// Why it is empty.
+  std::string why_empty() const {
+    if (least_data_ == SIZE_MAX) return "it has no blocks to choose between";
+    return "between its blocks go " + std::to_string(least_data_) + " data, however it is cut; at most " +
+           std::to_string(option_gaps::most_data) + " are taken";
+  }
   /// Whether it has a backward part.
   bool is_step() const { return is_step_; }
   block_chain const& blocks() const { return chain_; }
@@ -398,6 +408,7 @@ class graph_solver {
   std::vector<storage_id> storages_;                                // by datum of the problem
   std::vector<std::vector<graph_block_option>> options_of_blocks_;  // by block: one a price
   block_graph problem_;
+  std::size_t least_data_ = SIZE_MAX;  // between blocks, of cuts with too many; SIZE_MAX: there were none
   bool is_step_ = false;
 };
 

@@ -535,8 +535,9 @@ inline status can_solve(op_graph const& g, schedule const& order, solver_choice 
   }
   if (which.rotor && blocks(false).empty())
     return failure{"it has no chain of blocks with a forward and a backward part"};
-  if (which.hierarchy && blocks(false).empty() && graph_solver(g, order, basis, 0, any, plain_blocks{}).empty())
-    return failure{"it has no blocks to choose between"};
+  if (which.hierarchy && blocks(false).empty())
+    if (graph_solver const graph(g, order, basis, 0, any, plain_blocks{}); graph.empty())
+      return failure{graph.why_empty()};
   return {};
 }
 
