@@ -82,7 +82,8 @@ struct map_plan {
 };
 
 template <class C, class F, int N, int K>
-__attribute__((noinline, flatten)) void map_loop(void const* functor, std::int64_t n, C const* const* in, C* const* out) {
+__attribute__((noinline, flatten)) void map_loop(void const* functor, std::int64_t n, C const* const* in,
+                                                 C* const* out) {
   F const f = *static_cast<F const*>(functor);
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     C const* const x[]{in[I]...};
