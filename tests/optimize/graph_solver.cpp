@@ -13,6 +13,8 @@
 #include "../support/random_model.hpp"
 #include "../support/sanitized.hpp"
 
+#include <numeric>
+
 #include <doctest/doctest.h>
 
 using namespace neap;
@@ -134,6 +136,42 @@ TEST_CASE("random training steps of the DSL: the same results; an answer that ne
 
 TEST_CASE("programs of opaque ops, views and updates in place") {
   check_expansions([](std::uint64_t seed) { return opaque_graph(seed, 40); });
+}
+
+TEST_CASE("where too many data go between blocks, those are one that one block makes and the same ones read") {
+  expansions sum;
+  std::size_t joined = 0;
+  auto const check_program = [&](graph const& g, std::uint64_t seed, bool told_whole) {
+    CAPTURE(seed);
+    solved const s(g);
+    graph_solver_options o;
+    o.levels = {2, 2}, o.most_blocks = 8, o.link = seed % 2 ? 1e9 : 0;
+    auto const whole = s.blocks(plain_blocks{}, o);
+    if (whole.empty() || whole.problem().bytes.empty()) return;
+    o.most_data = whole.problem().bytes.size() - 1, o.join_data = true;
+    auto const blocks = s.blocks(plain_blocks{}, o);
+    if (blocks.empty() || blocks.blocks() != whole.blocks()) return;  // nothing is alike
+    ++joined;
+    bytes_t const all = std::accumulate(whole.problem().bytes.begin(), whole.problem().bytes.end(), bytes_t{0});
+    CHECK(std::accumulate(blocks.problem().bytes.begin(), blocks.problem().bytes.end(), bytes_t{0}) == all);
+    CHECK(blocks.problem().bytes.size() < whole.problem().bytes.size());
+    expand_each(s, blocks, blocks.problem(), seed, told_whole, sum);
+    if (blocks.can_swap()) expand_each(s, blocks, blocks.problem_at(0.01), seed, told_whole, sum);
+  };
+  for (std::uint64_t seed = 0; seed < testing::cases(60u); ++seed) {
+    check_program(nested_skips({.depth = 1 + seed % 4, .readers = 3, .told = seed % 2 == 0, .seed = seed}), seed, true);
+    check_program(random_model(seed, 30), seed, false);
+    check_program(opaque_graph(seed, 40), seed, false);
+  }
+  auto const g = nested_skips({.depth = 3, .seed = 1});
+  solved const s(g);
+  auto const blocks = s.blocks(plain_blocks{}, {.most_data = 1, .join_data = true});
+  CHECK(blocks.empty());
+  CHECK_MESSAGE(blocks.why_empty().starts_with("between its blocks go "), blocks.why_empty());
+  CHECK(blocks.why_empty().ends_with(" data, however it is cut; at most 1 are taken"));
+  MESSAGE(joined, " joined, ", sum.all, " expanded, ", sum.again, " with recomputation, ", sum.moved, " loads");
+  CHECK(joined > testing::cases(20));
+  CHECK(sum.again > testing::cases(10));
 }
 
 TEST_CASE("without a backward part what was made early is dropped and made again all the same") {

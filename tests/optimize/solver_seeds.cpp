@@ -503,24 +503,3 @@ TEST_CASE("of a program that is too large for checkmate nothing is handed in") {
   options.set(solver_seeds({.checkmate = true, .most_values = 5}));
   CHECK(optimize(g, no_moves{}, options, given_latencies{}).candidates == alone.candidates);
 }
-
-TEST_CASE("of blocks with too many data between them it is said how many") {
-  graph_editor edit{operator_table(standard_operators::facets)};
-  std::vector<value_id> made{edit.add_source_at(role::weight, tensor_layout::dense({dtype::f32, {16}}), "w")};
-  std::size_t const half = 600;  // the second half reads the first, from its end to its beginning
-  for (std::size_t k = 1; k <= 2 * half; ++k) {
-    op::opaque x;
-    x.seconds = 1;
-    output_rule const out[] = {{tensor_layout::dense({dtype::f32, {16}}), alias_kind::fresh, -1, -1}};
-    std::vector<value_id> in{made.back()};
-    if (k > 2) in.push_back(made[k - 2 - k % 2]);  // no op parts what is before from what is behind
-    if (k > half + 1) in.push_back(made[2 * half + 1 - k]);
-    made.push_back(edit.output(edit.add_opaque("op", x, in, out)));
-  }
-  edit.keep(made.back(), role::output);
-  graph const g(std::move(edit).finish());
-  auto const can = can_solve(g, given_order{}(g), {.hierarchy = true});
-  CHECK(!can.ok());
-  CHECK_MESSAGE(can.message().starts_with("between its blocks go "), can.message());
-  CHECK(can.message().ends_with(" data, however it is cut; at most 256 are taken"));
-}

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -130,6 +131,8 @@ struct graph_solver_options {
   option_levels levels{4, 3};  // limits that blocks are solved for
   double link = 0;  // bytes a second, by which values leave the device while their block pauses; 0: they stay
   std::uint32_t most_blocks = 64;  // that the program is cut into; of one without a backward part, four times as many
+  std::size_t most_data = option_gaps::most_data;  // between blocks
+  bool join_data = false;                          // where there are more, alike ones are one
   simplify_options simplify{};
 };
 
@@ -163,8 +166,9 @@ class graph_solver {
       if (ends.size() < 2) return;
       chain_ = make_chain(g, basic, simplified, backward, ends);
       note_held();
-      auto const data = count_data();
-      if (data <= option_gaps::most_data) break;
+      auto data = group_data(false);
+      if (data > options.most_data && options.join_data) data = group_data(true);
+      if (data <= options.most_data) break;
       least_data_ = std::min(least_data_, data);
       chain_.blocks.clear();
     }
@@ -180,7 +184,7 @@ class graph_solver {
   std::string why_empty() const {
     if (least_data_ == SIZE_MAX) return "it has no blocks to choose between";
     return "between its blocks go " + std::to_string(least_data_) + " data, however it is cut; at most " +
-           std::to_string(option_gaps::most_data) + " are taken";
+           std::to_string(options_.most_data) + " are taken";
   }
   /// Whether it has a backward part.
   bool is_step() const { return is_step_; }
@@ -209,11 +213,11 @@ class graph_solver {
       if (s.what == block_graph_step::action::load) leaves[s.index] = 1;
     for (auto const& s : a.steps) {
       if (s.what == block_graph_step::action::drop) {
-        to.forget(storages_[s.index]);
+        for (auto x : storages_[s.index]) to.forget(x);
         continue;
       }
       if (s.what == block_graph_step::action::load) {
-        to.load(storages_[s.index]);
+        for (auto x : storages_[s.index]) to.load(x);
         continue;
       }
       auto const& m = models_[rows_[s.index].model];
@@ -232,8 +236,11 @@ class graph_solver {
         case block_graph_step::action::load: break;
       }
       if (s.what == block_graph_step::action::backward) continue;
-      for (auto d : problem_.blocks[s.index].makes)
-        if (leaves[d]) to.store(storages_[d]), leaves[d] = 0;
+      for (auto d : problem_.blocks[s.index].makes) {
+        if (!leaves[d]) continue;
+        for (auto x : storages_[d]) to.store(x);
+        leaves[d] = 0;
+      }
     }
     return std::move(to).template finish<G>();
   }
@@ -296,11 +303,25 @@ class graph_solver {
     return o != nothing<op_id> && chain_.part[o] == step_part::forward &&
            chain_.block_of[o] < block_chain::prologue_block;
   }
-  std::size_t count_data() const {
-    plain_vector<bool> crosses(g_.storage_count(), false);
-    for (auto const& b : chain_.blocks)
-      for (auto v : b.outputs) crosses[index(g_.storage(v))] = !held_[index(g_.storage(v))];
-    return static_cast<std::size_t>(std::count(crosses.begin(), crosses.end(), true));
+  /// Data between blocks: a storage each, or `joined` all that one block makes and the same phases read, which are then
+  /// held and dropped together. How many there are.
+  std::size_t group_data(bool joined) {
+    std::vector<std::vector<std::int64_t>> readers(g_.storage_count());
+    for (auto v : g_.values())
+      for (auto const& u : g_.uses(v)) readers[index(g_.storage(v))].push_back(phase_of(u.op));
+    for (auto& list : readers) detail::sort_once(list);
+    group_.assign(g_.storage_count(), no_id);
+    std::uint32_t count = 0;
+    for (auto const& b : chain_.blocks) {
+      std::map<std::vector<std::int64_t>, std::uint32_t> alike;
+      for (auto v : b.outputs) {
+        auto const s = index(g_.storage(v));
+        if (held_[s] || group_[s] != no_id) continue;
+        group_[s] = joined ? alike.try_emplace(std::move(readers[s]), count).first->second : count;
+        count += group_[s] == count;
+      }
+    }
+    return count;
   }
 
   template <class S>
@@ -321,9 +342,10 @@ class graph_solver {
     rows_.push_back(std::move(r));
   }
 
-  /// Data between blocks: numbered, and who reads them.
+  /// Data between blocks: numbered, and who makes and reads them.
   void connect() {
-    std::vector<std::uint32_t> number(g_.storage_count(), no_id);
+    std::vector<std::uint32_t> number(g_.storage_count(), no_id);  // by group
+    auto const number_of = [&](storage_id s) -> std::uint32_t& { return number[group_[index(s)]]; };
     options_of_blocks_.resize(rows_.size());
     for (auto const& r : rows_) {
       auto const& m = models_[r.model];
@@ -331,14 +353,17 @@ class graph_solver {
           .pass_time = m.pass.time, .pass_peak = m.pass.temporary + m.posed.block.handed_on, .once_time = m.once_time};
       for (auto v : m.posed.block.problem.ops[m.posed.block.rest].inputs) {
         auto const& d = r.facts.data[m.posed.block.datum_of[v]];
-        auto const n = static_cast<std::uint32_t>(storages_.size());
-        number[index(d.storage)] = n;
-        storages_.push_back(d.storage), problem_.bytes.push_back(d.bytes);
-        b.makes.push_back(n);
+        auto& n = number_of(d.storage);
+        if (n == no_id) {
+          n = static_cast<std::uint32_t>(storages_.size());
+          storages_.emplace_back(), problem_.bytes.push_back(0);
+          b.makes.push_back(n);
+        }
+        storages_[n].push_back(d.storage), problem_.bytes[n] += d.bytes;
       }
       auto const read = [&](std::vector<std::uint32_t> const& data) {
         std::vector<std::uint32_t> out;
-        for (auto d : data) out.push_back(number[index(r.facts.data[d].storage)]);
+        for (auto d : data) out.push_back(number_of(r.facts.data[d].storage));
         detail::sort_once(out);
         return out;
       };
@@ -358,7 +383,12 @@ class graph_solver {
   void choose_options(block_graph& to, link_price const& price) const {
     to.move_time.clear();
     if (price.lets_move())
-      for (auto s : storages_) to.move_time.push_back(can_leave(g_, s) ? price.seconds(2 * g_.bytes(s)) : -1);
+      for (auto const& list : storages_) {
+        bytes_t bytes = 0;
+        bool all = true;
+        for (auto s : list) all = all && can_leave(g_, s), bytes += 2 * g_.bytes(s);
+        to.move_time.push_back(all ? price.seconds(bytes) : -1);
+      }
     for (std::size_t k = 0; k < rows_.size(); ++k)
       to.blocks[k].options =
           detail::options_at(models_[rows_[k].model].prices, price, [&](auto i) { return options_of_blocks_[k][i]; });
@@ -405,7 +435,8 @@ class graph_solver {
   block_chain chain_;
   std::vector<row> rows_;
   std::vector<block_model> models_;
-  std::vector<storage_id> storages_;                                // by datum of the problem
+  std::vector<std::vector<storage_id>> storages_;                   // by datum of the problem
+  std::vector<std::uint32_t> group_;                                // of data that are one, by storage
   std::vector<std::vector<graph_block_option>> options_of_blocks_;  // by block: one a price
   block_graph problem_;
   std::size_t least_data_ = SIZE_MAX;  // between blocks, of cuts with too many; SIZE_MAX: there were none

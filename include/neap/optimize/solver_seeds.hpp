@@ -477,7 +477,7 @@ class solver_starts final : public starting_points {
     auto const made = [&](schedule const& order, block_basis const& as) {
       return std::make_unique<graph_solver>(from_.graph, order, as, from_.result.resident_bytes, from_.may_run_again,
                                             timed_gaps{judge, share_of_block(layers_.rotor), SIZE_MAX, 60},
-                                            graph_solver_options{.link = link()});
+                                            graph_solver_options{.link = link(), .join_data = from_.alone});
     };
     order_ = from_.order;
     if (has_backward_end(from_.graph)) {
@@ -536,7 +536,7 @@ inline status can_solve(op_graph const& g, schedule const& order, solver_choice 
   if (which.rotor && blocks(false).empty())
     return failure{"it has no chain of blocks with a forward and a backward part"};
   if (which.hierarchy && blocks(false).empty())
-    if (graph_solver const graph(g, order, basis, 0, any, plain_blocks{}); graph.empty())
+    if (graph_solver const graph(g, order, basis, 0, any, plain_blocks{}, {.join_data = true}); graph.empty())
       return failure{graph.why_empty()};
   return {};
 }
