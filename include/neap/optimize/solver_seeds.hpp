@@ -536,8 +536,8 @@ inline status can_solve(op_graph const& g, schedule const& order, solver_choice 
   if (which.rotor && blocks(false).empty())
     return failure{"it has no chain of blocks with a forward and a backward part"};
   if (which.hierarchy && blocks(false).empty())
-    if (graph_solver const graph(g, order, basis, 0, any, plain_blocks{}, {.join_data = true}); graph.empty())
-      return failure{graph.why_empty()};
+    if (graph_solver const of_graph(g, order, basis, 0, any, plain_blocks{}, {.join_data = true}); of_graph.empty())
+      return failure{of_graph.why_empty()};
   return {};
 }
 
