@@ -238,20 +238,20 @@ struct gemm_amx {
         return row < (Along ? count : depth_here) ? load_some(x, there) : vec{};
       }
     };
-    if constexpr (!Crossed) {
+    if constexpr (Crossed) {
+      vec x[16], y[16];
+#pragma GCC unroll 16
+      for (std::int64_t r = 0; r < side; ++r) x[r] = get(r, 0);
+      gemm_tiles::transpose(x);
+#pragma GCC unroll 16
+      for (std::int64_t r = 0; r < side; ++r) y[r] = get(r, 1);
+      gemm_tiles::transpose(y);
+#pragma GCC unroll 16
+      for (std::int64_t r = 0; r < side; ++r) put(x[r], y[r], to + r * 64, largest);
+    } else {
 #pragma GCC unroll 4
       for (std::int64_t r = 0; r < side; ++r) put(get(r, 0), get(r, 1), to + r * 64, largest);
-      return;
     }
-    vec x[16], y[16];
-#pragma GCC unroll 16
-    for (std::int64_t r = 0; r < side; ++r) x[r] = get(r, 0);
-    gemm_tiles::transpose(x);
-#pragma GCC unroll 16
-    for (std::int64_t r = 0; r < side; ++r) y[r] = get(r, 1);
-    gemm_tiles::transpose(y);
-#pragma GCC unroll 16
-    for (std::int64_t r = 0; r < side; ++r) put(x[r], y[r], to + r * 64, largest);
   }
 
   // Tiles 0 to 3 are C's, 4 and 5 A's, 6 and 7 B's; all of 16 rows of 64 bytes. Free again when this ends, so that
