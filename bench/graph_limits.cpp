@@ -15,12 +15,9 @@
 #include <neap/import/graph_file.hpp>
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
-#include <neap/mutate/fission_sweep.hpp>
-#include <neap/mutate/later.hpp>
+#include <neap/mutate/default_moves.hpp>
 #include <neap/mutate/rematerialize.hpp>
-#include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
-#include <neap/mutate/zip.hpp>
 #include <neap/optimize/beam.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/verify/plan_verifier.hpp>
@@ -93,9 +90,8 @@ int main(int count, char** arguments) {
                         "usage: bench_graph_limits [--seconds S] [--iterations N] [--swap RATE] [--fission] "
                         "[--free-joins] [--beam K] [--takeover] GRAPH...\n"),
            2;
-  moves_t moves = link > 0 ? moves_t(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)))
-                           : moves_t(rematerialize{} | truncate(32));
-  if (parts) moves = moves_t(chain(moves, fission{} | truncate(8) | later));
+  moves_t moves = link > 0 ? moves_t(default_moves_at(link)) : moves_t(rematerialize{} | truncate(32));
+  if (parts) moves = moves_t(chain(moves, fission_later));
   std::puts("graph,nodes,kind,limit,fits,peak_ratio,latency_ratio,bound_ratio,first_s,seconds,candidates");
   bool right = true;
   for (auto const& file : files) {

@@ -17,13 +17,9 @@
 #include <neap/import/graph_file.hpp>
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
-#include <neap/mutate/fission_sweep.hpp>
-#include <neap/mutate/later.hpp>
-#include <neap/mutate/rematerialize.hpp>
+#include <neap/mutate/default_moves.hpp>
 #include <neap/mutate/reorder.hpp>
-#include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
-#include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/optimize/solver_seeds.hpp>
 #include <neap/verify/plan_verifier.hpp>
@@ -50,8 +46,7 @@ struct point {
 point plan_at(double limit, bool of_latency, io::imported_graph const& g, search_options options) {
   auto const cost = given_or{bench::device_of(g)};
   double const link = cost.other.to_device_bytes_per_second;
-  moves_t const moves = chain(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)),
-                              fission{} | truncate(8) | later, reorder{} | truncate(8));
+  moves_t const moves = chain(default_moves_with_fission(link), reorder{} | truncate(8));
   if (of_latency) options.latency_at_most = latency_limit::of_original(limit);
   else options.memory_at_most = memory_limit::of_original(limit);
   auto const found = optimize(g.program, moves, cost, g.order, options);

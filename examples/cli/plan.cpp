@@ -4,8 +4,8 @@
 
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
+#include <neap/mutate/default_moves.hpp>
 #include <neap/mutate/fission_sweep.hpp>
-#include <neap/mutate/later.hpp>
 #include <neap/mutate/lift.hpp>
 #include <neap/mutate/magis_moves.hpp>
 #include <neap/mutate/no_moves.hpp>
@@ -14,7 +14,6 @@
 #include <neap/mutate/rules_in_parts.hpp>
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
-#include <neap/mutate/zip.hpp>
 #include <neap/optimize/beam.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/optimize/solver_seeds.hpp>
@@ -88,11 +87,10 @@ moves_t pipeline(std::string const& names, double link, neap::graph const& g, st
   using namespace neap;
   std::optional<moves_t> moves;
   auto const with = [&](moves_t const& more) { moves = moves ? moves_t(chain(*moves, more)) : more; };
-  if (remat && swap) with(zip(rematerialize{} | truncate(24), neap::swap{link} | truncate(8)));
+  if (remat && swap) with(default_moves_at(link));
   else if (swap) with(neap::swap{link} | truncate(32));
   else if (remat) with(rematerialize{} | truncate(32));
-  // A sweep over fissions takes as long as hundreds of the others; seeds are fissions already.
-  if (fission && moves) with(neap::fission{} | truncate(8) | later);
+  if (fission && moves) with(fission_later);
   else if (fission) with(neap::fission{} | truncate(32));
   if (factor) with(fission_factor{} | truncate(8));
   if (lift) with(neap::lift{} | truncate(8));

@@ -24,6 +24,7 @@
 
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
+#include <neap/mutate/default_moves.hpp>
 #include <neap/mutate/filter.hpp>
 #include <neap/mutate/fission.hpp>
 #include <neap/mutate/fission_sweep.hpp>

@@ -7,13 +7,7 @@
 #include <neap/ir/editor.hpp>
 #include <neap/ir/stored.hpp>
 #include <neap/memory/make_plan.hpp>
-#include <neap/mutate/chain.hpp>
-#include <neap/mutate/fission_sweep.hpp>
-#include <neap/mutate/later.hpp>
-#include <neap/mutate/rematerialize.hpp>
-#include <neap/mutate/swap.hpp>
-#include <neap/mutate/truncate.hpp>
-#include <neap/mutate/zip.hpp>
+#include <neap/mutate/default_moves.hpp>
 #include <neap/optimize/optimize.hpp>
 #include <neap/optimize/planned_once.hpp>
 #include <neap/schedule/memory_greedy.hpp>
@@ -162,10 +156,8 @@ std::optional<plan<basic_graph<Ops>>> plan_within(basic_graph<Ops> const& g, byt
   search.memory = like.options;
   for (std::size_t candidates : {400, 4000}) {
     search.iterations = candidates;
-    auto found = optimize(g,
-                          chain(zip(rematerialize{} | truncate(24), swap{1e9} | truncate(transfers ? 8 : 0)),
-                                fission{} | truncate(like.graph.runs_in_parts() ? 8 : 0) | later),
-                          search);
+    auto found =
+        optimize(g, default_moves_with_fission(transfers ? 1e9 : 0, like.graph.runs_in_parts() ? 8 : 0), search);
     if (found.fits) return std::move(found.placed);
     if (found.placed.lower_bound_bytes > limit) break;  // nobody can
   }
