@@ -36,16 +36,32 @@ target_compile_definitions(neap_program_options INTERFACE NEAP_COMPILED_APART)
 
 set(neap_program_dir ${PROJECT_BINARY_DIR}/bin)
 
+# neap_left_out(RESULT NAME source...): RESULT is ON, and a line says why, if the program needs range-v3 and it is missing.
+function(neap_left_out result name)
+  set(${result} OFF PARENT_SCOPE)
+  foreach(source ${ARGN})
+    file(STRINGS ${source} includes REGEX "#include <range/v3/")
+    if(includes AND NOT TARGET range-v3::range-v3)
+      message(STATUS "neap: ${name} left out: apt-get install librange-v3-dev")
+      set(${result} ON PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
 function(neap_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE neap::neap neap_program_options)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${neap_program_dir})
-  # Graph files need more libraries: only a program that reads them is linked to those.
+  # Graph files and range-v3 need more libraries: only a program that includes them is linked to those.
   set(reads_files OFF)
   foreach(source ${ARGN})
     file(STRINGS ${source} includes REGEX "#include <neap/import/")
     if(includes)
       set(reads_files ON)
+    endif()
+    file(STRINGS ${source} includes REGEX "#include <range/v3/")
+    if(includes)
+      target_link_libraries(${name} PRIVATE range-v3::range-v3)
     endif()
   endforeach()
   if(reads_files)

@@ -26,9 +26,7 @@ endmacro()
 
 macro(neap_find_dependencies result)
   set(THREADS_PREFER_PTHREAD_FLAG ON)
-  # range-v3 without a version: its package accepts only the exact one.
-  neap_find_each(${result} range-v3=librange-v3-dev TBB=libtbb-dev NeapOpenBLAS=libopenblas-dev
-                 NeapThrust=libthrust-dev+libcub-dev Threads=libc6-dev)
+  neap_find_each(${result} NeapOpenBLAS=libopenblas-dev NeapThrust=libthrust-dev+libcub-dev Threads=libc6-dev)
 endmacro()
 
 macro(neap_find_import_dependencies result)
