@@ -40,6 +40,7 @@ class trainer {
   template <class Sample>
   double operator()(Sample const& batch, step_settings const& settings = {},
                     std::source_location at = std::source_location::current()) {
+    runner_.first().step.freezing.require_unchanged("trainer", at);
     auto& b = runner_.bind(batch, at);
     b.step.set(settings, at);
     detail::step_attempt attempt(b.step.state);

@@ -27,6 +27,7 @@ inline tensor copy_owned(tensor const& from) {
   tensor to = make_owned(s.type(), s.first_values(), s.role());
   if (s.is_allocated()) std::memcpy(to.storage()->data(), from.storage()->data(), static_cast<std::size_t>(s.bytes()));
   if (context_access::trace()) to.storage()->set_copied_in_trace();
+  to.storage()->set_frozen(s.is_frozen());
   return to;
 }
 
@@ -53,12 +54,17 @@ class owned_tensor : public tensor {
   owned_tensor(owned_tensor const& other) : tensor(detail::copy_owned(other)) {}
   owned_tensor(owned_tensor&&) noexcept = default;
   /// The other's data in this one's memory: trainers and states of optimizers go on with them, and what is tied to this
-  /// one has them, too, whatever is tied over there. Of another type, or where this one is empty, they are in new memory,
+  /// one has them, too, whatever is tied over there; a frozen weight stays frozen. Of another type, or where this one is empty, they are in new memory,
   /// and what was tied to this one follows when it is given data of that type.
   owned_tensor& operator=(owned_tensor const& other) {
     if (this == &other || (has_memory() && storage() == other.storage())) return *this;
-    if (has_memory() && other.has_memory() && storage()->role() == R && !context_access::trace()) take(other);
-    else *this = owned_tensor(other);
+    if (has_memory() && other.has_memory() && storage()->role() == R && !context_access::trace()) {
+      bool const frozen = storage()->is_frozen();
+      take(other);
+      storage()->set_frozen(frozen);
+    } else {
+      *this = owned_tensor(other);
+    }
     return *this;
   }
   /// The other's memory in place of this one's: trainers that are bound to this one say so when they run next.
@@ -74,10 +80,20 @@ class owned_tensor : public tensor {
     static_cast<tensor&>(p) = *this;
     return p;
   }
+  /// Freezes a weight (false) or lets it train again. A frozen weight gets no gradient, no update and no optimizer state,
+  /// and nothing is kept for its gradient; it is saved and loaded like any other. Tied weights are frozen together, and a
+  /// copy of a frozen weight is frozen. What counts is the state when a step is made: a trainer refuses to run a step
+  /// whose weights were frozen or freed since. Whole modules: neap::requires_gradient.
+  void requires_gradient(bool wanted, std::source_location at = std::source_location::current()) const {
+    static_assert(R == role::weight, "neap: only a weight is trained or frozen: a buffer never has a gradient");
+    if (is_empty()) detail::no_tensor(at);
+    if (!is_traced()) storage()->set_frozen(!wanted);
+  }
   /// Another element type; the initial values are drawn again.
   void set_element(dtype t, std::source_location at = std::source_location::current()) {
     owned_tensor other;
     static_cast<tensor&>(other) = detail::make_owned({t, shape(at)}, first_values(at), R, at);
+    other.storage()->set_frozen(storage()->is_frozen());
     *this = std::move(other);
   }
   /// Other initial values, from now on; random ones without a seed keep the one that this tensor has.

@@ -44,7 +44,7 @@ std::vector<named_tensor> named_tensors(Model& model, role r) {
   for_each_tensor(model, [&](tensor& t, std::string const& path) {
     if (t.is_empty() || t.is_traced() || t.storage()->role() != r) return;
     if (t.layout() != tensor_layout::dense(t.storage()->type())) return;
-    if (r == role::weight && !t.wants_gradient()) return;  // detached
+    if (r == role::weight && !t.wants_gradient() && !t.is_frozen()) return;  // detached
     for (auto const& seen : all)
       if (seen.tensor.storage() == t.storage()) return;
     all.push_back({path, t});
@@ -61,14 +61,35 @@ std::vector<tensor> tensors_of(Model& model, role r) {
 }
 }  // namespace detail
 
-/// Handles to the model's weights: what a gradient is asked for.
+/// Handles to the model's weights, frozen ones too.
 template <class Model>
 std::vector<tensor> parameters(Model& model) {
   return detail::tensors_of(model, role::weight);
 }
+/// Handles to the weights that are not frozen: what a gradient is asked for.
+template <class Model>
+std::vector<tensor> trained_parameters(Model& model) {
+  auto all = parameters(model);
+  std::erase_if(all, [](tensor const& w) { return w.is_frozen(); });
+  return all;
+}
 template <class Model>
 std::vector<tensor> buffers(Model& model) {
   return detail::tensors_of(model, role::buffer);
+}
+
+/// Freezes all weights of a module (false), or lets them train again: parameter::requires_gradient of each. Buffers are
+/// not concerned: the running statistics of a frozen batch norm move on in training (batch_norm2d::fixed_statistics).
+///
+///   neap::requires_gradient(model.encoder, false);
+template <class Module>
+void requires_gradient(Module& module, bool wanted, std::source_location at = std::source_location::current()) {
+  auto const weights = parameters(module);
+  if constexpr (std::is_base_of_v<tensor, Module>)
+    if (weights.empty())
+      throw_error(context_access::place(at), {"requires_gradient: only a weight is trained or frozen, this is ",
+                                              module.is_empty() ? "an empty tensor" : to_string(module.type())});
+  for (auto const& w : weights) w.storage()->set_frozen(!wanted);
 }
 
 /// The number of weights' elements.

@@ -87,6 +87,9 @@ class tensor_storage {
   void set_replaced_by(std::shared_ptr<tensor_storage> const& s) noexcept { replaced_by_ = s, ++replacements_; }
   /// How often a weight or buffer that had this memory was given another one's: what is bound to it here trains on alone.
   std::uint32_t replacements() const { return replacements_; }
+  /// Whether a weight stays as it is in training: no gradient is computed for it (parameter::requires_gradient).
+  bool is_frozen() const { return frozen_; }
+  void set_frozen(bool f) { frozen_ = f; }
   /// How often it was written in place since it was made.
   std::uint32_t version() const { return version_; }
   void written() { ++version_; }
@@ -108,7 +111,7 @@ class tensor_storage {
   std::weak_ptr<tensor_storage> replaced_by_;
   std::uint32_t version_ = 0, replacements_ = 0;
   neap::role role_;
-  bool copied_in_trace_ = false;
+  bool copied_in_trace_ = false, frozen_ = false;
 };
 
 }  // namespace neap::inline v0::detail

@@ -131,7 +131,10 @@ class tensor : public tensor_makers<tensor> {
   bool is_traced() const;
   /// Whether the data exist (they may still come into being).
   bool has_data() const;
+  /// Whether a gradient can be asked for it: a weight that is not frozen, or what was computed from one.
   bool wants_gradient() const;
+  /// Whether it is a weight that is frozen (parameter::requires_gradient).
+  bool is_frozen() const;
 
   // ------------------------------------------------------------------ its data (eager only)
 
@@ -201,7 +204,8 @@ struct tensor_node {
   plain_vector<std::uint32_t> in_version;  // the storages' versions that the operator read
   std::uint64_t order = 0;                 // higher than that of what it was computed from
   bool wants_gradient = false;
-  bool of_gradient = false;  // grad() gave it, or what it was computed from: its history is not known
+  bool though_frozen = false;  // a leaf of with_gradient(), which has a gradient even where its weight is frozen
+  bool of_gradient = false;    // grad() gave it, or what it was computed from: its history is not known
 
   tensor_node() = default;
   tensor_node(tensor_node const&) = delete;
@@ -331,7 +335,10 @@ inline std::int64_t tensor::size(std::int64_t axis, std::source_location at) con
 inline std::shared_ptr<detail::tensor_storage> const& tensor::storage() const { return node_->out[output_].storage; }
 inline bool tensor::is_traced() const { return node_ && node_->trace != nullptr; }
 inline bool tensor::has_data() const { return node_ && storage() && storage()->is_allocated(); }
-inline bool tensor::wants_gradient() const { return node_ && node_->wants_gradient; }
+inline bool tensor::wants_gradient() const { return node_ && node_->wants_gradient && !is_frozen(); }
+inline bool tensor::is_frozen() const {
+  return node_ && node_->wants_gradient && !node_->facets && !node_->though_frozen && storage()->is_frozen();
+}
 
 NEAP_ONCE tensor_ref tensor::ref(std::source_location at) const {
   if (!node_) detail::no_tensor(at);
@@ -390,7 +397,9 @@ inline tensor tensor::with_gradient(std::source_location at) const {
   if (!node_) detail::no_tensor(at);
   if (context_access::trace()) return detail::leaf_in_trace(*this, at);
   if (is_traced()) detail::no_trace(at);
-  return detail::make_leaf(storage(), layout(), true);
+  tensor leaf = detail::make_leaf(storage(), layout(), true);
+  leaf.node()->though_frozen = true;
+  return leaf;
 }
 inline tensor tensor::detach(std::source_location at) const {
   if (!node_) detail::no_tensor(at);

@@ -135,7 +135,7 @@ class tracer {
     if (known == number_map::none) known = know(t, add_source(t, at));
     value_id const first{known};
     bool const whole = t.layout() == tensor_layout::dense(s->type());
-    bool const detached = s->role() == role::weight && !t.wants_gradient();
+    bool const detached = s->role() == role::weight && !t.wants_gradient() && !t.is_frozen();
     if (auto const last = last_update(first); last != nothing<value_id>) {
       bool const same = g.layout(last) == t.layout();
       if (same && (!is_floating(g.type(last).element) || t.wants_gradient())) return last;

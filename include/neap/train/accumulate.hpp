@@ -61,7 +61,7 @@ NEAP_ONCE void require_no_others(tensor const& loss, std::vector<tensor> const& 
       }
       if (g.role(v) != role::weight || g.record(v).alias == alias_kind::view) continue;  // a detached one is a view
       for (auto const& r : t->residents())
-        if (r.value == v && !is_known(r.holder.storage().get())) refuse(g.type(v));
+        if (r.value == v && !r.holder.storage()->is_frozen() && !is_known(r.holder.storage().get())) refuse(g.type(v));
     }
     return;
   }

@@ -231,6 +231,11 @@ NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
   if (loss.count() != 1)
     throw_error(context_access::place(at),
                 {"grad: the loss must be one number, this is ", loss.type(), ": take its mean() or sum()"});
+  for (auto const& x : wrt)
+    if (x.is_frozen())
+      throw_error(context_access::place(at), {"grad: the weight ", x.type(),
+                                              " is frozen: neap::trained_parameters(model) are those that are not, ",
+                                              "and requires_gradient(true) lets it train again"});
   if (auto* t = tracer::active()) {
     std::vector<value_id> wanted;
     for (auto const& x : wrt) wanted.push_back(t->value(x, at));

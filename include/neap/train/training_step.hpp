@@ -9,6 +9,7 @@
 #include <neap/core/compiled_once.hpp>
 #include <neap/train/accumulate.hpp>
 #include <neap/train/clip.hpp>
+#include <neap/train/freeze.hpp>
 #include <neap/train/fuse_updates.hpp>
 #include <neap/train/hand_back.hpp>
 #include <neap/train/optimizer.hpp>
@@ -67,6 +68,7 @@ struct training_program {
   std::vector<op_id> fused;          // updates that were made one with their gradient's product, by their ids before
   std::vector<value_id> gradients;   // of these weights, if they are kept; after clipping
   training_state state;              // what the step goes on with: save and load it with the model
+  detail::freeze_record freezing;    // which weights were frozen when it was made
   std::shared_ptr<detail::step_numbers const> numbers;     // the optimizer's, written anew for each step
   std::shared_ptr<detail::step_recipe<Ops> const> recipe;  // none where the program was not made from a model
 
@@ -85,27 +87,28 @@ struct step_results {
   std::vector<tensor> weights, gradients;
 };
 
-/// "; its weights are a, b, c and 5 more".
-NEAP_ONCE std::string names_of(std::span<named_tensor const> named) {
-  constexpr std::size_t shown = 6;
-  std::string text;
-  for (std::size_t i = 0; i < named.size() && i < shown; ++i) text += (i ? ", " : "; its weights are ") + named[i].name;
-  if (named.size() > shown) text += " and " + std::to_string(named.size() - shown) + " more";
-  return text;
+/// The weights that are not frozen.
+NEAP_ONCE std::vector<named_tensor> unfrozen(std::vector<named_tensor> named) {
+  std::erase_if(named, [](named_tensor const& w) { return w.tensor.is_frozen(); });
+  return named;
 }
 
-/// The model's weights, told to the numbers by their paths. Throws neap::error for what cannot be trained as the options
-/// say.
-NEAP_ONCE std::vector<tensor> trainable(std::span<named_tensor const> named, training_options const& options,
-                                        step_numbers& numbers, std::source_location at) {
-  std::vector<tensor> weights;
-  for (auto& w : named) {
+/// The model's weights that are trained. The patterns of groups may match frozen weights alone. Throws neap::error for what
+/// cannot be trained as the options say, and if all weights are frozen.
+NEAP_ONCE std::vector<named_tensor> trainable(std::span<named_tensor const> named, training_options const& options,
+                                              step_numbers& numbers, std::source_location at) {
+  for (auto& w : named) (void)numbers.of(w.name);
+  auto weights = unfrozen({named.begin(), named.end()});
+  if (weights.empty() && !named.empty())
+    throw_error(
+        context_access::place(at),
+        {"training_step: all weights of the model are frozen, nothing would train: requires_gradient(part, true) "
+         "lets a part train",
+         names_of(named)});
+  for (auto const& w : weights)
     if (!is_floating(w.tensor.element()))
       throw_error(context_access::place(at), {"training_step: the weight ", w.name, " is ", w.tensor.type(),
                                               ", which cannot be trained: make it a neap::buffer"});
-    weights.push_back(w.tensor);
-    (void)numbers.of(w.name);
-  }
   if (auto const g = numbers.unused_group(); !g.empty())
     throw_error(context_access::place(at),
                 {"training_step: no weight of the model is in the group \"", g, "\"", names_of(named)});
@@ -167,7 +170,9 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   update_inputs in(state.counter(), numbers.seed());
   random_scope const draws(options.seed, in);
   auto const named = named_tensors(model, role::weight);
-  auto weights = trainable(named, options, numbers, at);
+  auto const trained = trainable(named, options, numbers, at);
+  std::vector<tensor> weights;
+  for (auto const& w : trained) weights.push_back(w.tensor);
   if constexpr (requires { optimizer.patterns(); }) require_matches(optimizer.patterns(), named, at);
   auto made = accumulated(loss, model, sample, weights,
                           {options.micro_batches, options.keep_prediction, &numbers, !options.other_weights}, at);
@@ -176,15 +181,16 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   for (std::size_t i = 0; i < weights.size(); ++i) {
     auto const& g = made.gradients[i];
     if (g.is_empty()) continue;
-    in.set_weight(named[i].name, numbers.of(named[i].name));
-    optimizer.update(weights[i], g, state.of(weights[i], states_kept(optimizer, weights[i], named[i].name, state)), in);
+    auto const& name = trained[i].name;
+    in.set_weight(name, numbers.of(name));
+    optimizer.update(weights[i], g, state.of(weights[i], states_kept(optimizer, weights[i], name, state)), in);
     r.weights.push_back(weights[i]);
     r.gradients.push_back(g);
   }
   if (r.weights.empty())
-    throw_error(
-        context_access::place(at),
-        {"training_step: the loss depends on no weight of the model: was it detached, or made under no_gradient or evaluation?"});
+    throw_error(context_access::place(at), {"training_step: the loss depends on no weight of the model",
+                                            trained.size() < named.size() ? " that is not frozen" : "",
+                                            ": was it detached, or made under no_gradient or evaluation?"});
   (void)in.now();  // steps are counted, whether somebody asks or not: schedules go on where a training was left
   return r;
 }
@@ -259,7 +265,8 @@ training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const
   auto numbers = std::make_shared<step_numbers>(optimizer, options.groups, options.loss_scale, state.counter());
   tracer t(table_of<Ops>(), at);
   name_tensors(t, model);
-  auto const weights = named_tensors(model, role::weight);
+  auto const named = named_tensors(model, role::weight);
+  auto const weights = unfrozen(named);
   std::vector<std::vector<tensor_type>> types;
   for (auto const& w : weights) types.push_back(states_kept(optimizer, w.tensor, w.name, state));
   name_sources(t, *numbers, state, weights, {Optimizer::states.begin(), Optimizer::states.end()}, types);
@@ -269,6 +276,7 @@ training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const
   auto p = finished_step<Ops>(t, run(t), state, options, like);
   require_no_memory(t, table_of<Ops>(), run, at);
   p.form = sample_form(sample);
+  p.freezing = freeze_record(named);
   p.numbers = std::move(numbers);
   p.set({}, at);
   return p;
@@ -288,6 +296,7 @@ class recipe_of final : public step_recipe<Ops> {
                                    std::source_location at) const override {
     if (type != &sample_type<Sample>)
       throw_error(context_access::place(at), {"trainer: the batch is of another C++ type than the sample"});
+    like.freezing.require_unchanged("trainer", at);
     auto state = state_;                  // the same states
     mode_scope const trains(true, true);  // though somebody may evaluate around it
     auto p =
@@ -308,7 +317,7 @@ class recipe_of final : public step_recipe<Ops> {
 
 /// The program of one training step. The sample is a tensor or a pair, tuple or plain struct of tensors: its types count,
 /// not its data, and nothing large is allocated. Weights that reach the loss are updated in the model's own memory when
-/// the program runs; the others are left alone. The model outlives the program and its trainers, and stays where it is.
+/// the program runs; the others, and frozen ones (requires_gradient), are left alone. The model outlives the program and its trainers, and stays where it is.
 /// Numbers and flags of model, loss and sample are in the program as they are now: what changes from step to step is a
 /// tensor of the sample, a buffer of the model, or one of the step's numbers (train/step_numbers.hpp).
 /// Throws neap::error with the user's place for mistakes in the model.

@@ -35,15 +35,16 @@ inline tensor interpolate(tensor const& x, std::int64_t rows, std::int64_t colum
 
 struct batch_norm_form {
   double epsilon = 1e-5, momentum = 0.1;
+  bool fixed_statistics = false;  // in training too
 };
 /// In training: normalised by the batch's statistics of each channel, and the running ones moved towards them in place.
-/// Under neap::evaluation: by the running ones.
+/// Under neap::evaluation, or with fixed statistics: by the running ones, which stay.
 inline tensor batch_norm(tensor const& x, tensor const& weight, tensor const& bias, tensor const& running_mean,
                          tensor const& running_variance, batch_norm_form how = {},
                          std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   tensor const dense = contiguous(x);
-  if (!context_access::is_training())
+  if (how.fixed_statistics || !context_access::is_training())
     return apply(op::batch_norm_inference{how.epsilon}, {dense, running_mean, running_variance, weight, bias});
   auto const out = apply_all(op::batch_norm{how.epsilon}, {dense, weight, bias});
   if (x.count() == 0)

@@ -79,11 +79,14 @@ struct group_norm {
 };
 
 /// Over the batch and all places of images (n, c, h, w), each channel by itself. In training it uses the batch's
-/// statistics and moves the running ones towards them in place; under neap::evaluation it uses the running ones.
+/// statistics and moves the running ones towards them in place; under neap::evaluation it uses the running ones. Freezing
+/// its weights changes nothing of that, as in other libraries: for a batch norm that trains no more at all, say
+/// fixed_statistics, too; gradients still go through it.
 struct batch_norm2d {
   parameter weight, bias;                 // (channels)
   buffer running_mean, running_variance;  // (channels)
   double epsilon = 1e-5, momentum = 0.1;
+  bool fixed_statistics = false;  // in training, too, the running ones are used, and stay
 
   batch_norm2d() = default;
   explicit batch_norm2d(std::int64_t channels, double eps = 1e-5, double momentum_ = 0.1, dtype element = dtype::f32,
@@ -100,7 +103,7 @@ struct batch_norm2d {
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
     return neap::batch_norm(x, weight, bias, running_mean, running_variance,
-                            {.epsilon = epsilon, .momentum = momentum});
+                            {.epsilon = epsilon, .momentum = momentum, .fixed_statistics = fixed_statistics});
   }
   friend auto neap_fields(batch_norm2d& self) {
     return std::tie(self.weight, self.bias, self.running_mean, self.running_variance);
