@@ -29,9 +29,11 @@ struct allocate_options {
   std::string takeover = "on";
   std::optional<std::int64_t> at_once;
   std::string of_graphs;  // an option given that bears on graphs alone
-  std::string problem, capacity, algorithm = "best", budget = "10s", out, picture, fragmentation;
+  std::string problem, capacity, algorithm = "best", planner, budget = "10s", out, picture, fragmentation;
   unsigned threads = 1;
   bool json = false;
+  /// What places the records: the algorithm; of multi-stream, which says only what lives at once, the planner.
+  std::string const& placed_by() const { return algorithm == "multi-stream" ? planner : algorithm; }
 };
 
 neap::memory_plan solve(allocate_options const& o, neap::memory_problem const& p, neap::bytes_t capacity,
@@ -40,9 +42,10 @@ neap::memory_plan solve(allocate_options const& o, neap::memory_problem const& p
   exact.capacity = capacity;
   exact.budget = {INT64_MAX, seconds};
   exact.threads = o.threads;
-  if (o.algorithm == "best" || o.algorithm == "exact") return exact(p);
-  if (o.algorithm == "greedy-by-size" || o.algorithm == "multi-stream") return neap::greedy_by_size{}(p);
-  return neap::naive{}(p);
+  auto const& by = o.placed_by();
+  if (by == "greedy-by-size") return neap::greedy_by_size{}(p);
+  if (by == "naive") return neap::naive{}(p);
+  return exact(p);
 }
 
 /// The file's name, for people.
@@ -110,6 +113,8 @@ problem_file read_problem(allocate_options const& o) {
 int run(allocate_options const& o) {
   if (o.at_once && o.algorithm != "multi-stream")
     throw refused{"--max-parallel-ops: goes with --algorithm multi-stream"};
+  if (!o.planner.empty() && o.algorithm != "multi-stream")
+    throw refused{"--planner: goes with --algorithm multi-stream; otherwise --algorithm is the planner"};
   check_outputs({{"problem", o.problem}},
                 {{"--out", o.out}, {"--picture", o.picture}, {"--fragmentation", o.fragmentation}});
   double const budget = parse_seconds("--time-budget", o.budget);
@@ -200,6 +205,9 @@ void add_allocate(CLI::App& app, int& exit) {
   command->add_option("--algorithm", o->algorithm)
       ->check(CLI::IsMember({"best", "exact", "greedy-by-size", "multi-stream", "naive"}))
       ->capture_default_str();
+  command
+      ->add_option("--planner", o->planner, "of multi-stream: what places the buffers; best unless given")
+      ->check(CLI::IsMember({"best", "exact", "greedy-by-size", "naive"}));
   command->add_option("--max-parallel-ops", o->at_once, "of a graph, with multi-stream: ops that run at once")
       ->check(whole_number_from(1));
   command->add_option("--alignment", o->alignment, "of a graph's buffers, in bytes")

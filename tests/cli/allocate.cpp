@@ -154,8 +154,14 @@ TEST_CASE("allocate: a graph in its given order, one op at a time and in waves")
   auto const all = arena({"--algorithm", "multi-stream"});
   auto const two = arena({"--algorithm", "multi-stream", "--max-parallel-ops", "2"});
   auto const one = arena({"--algorithm", "multi-stream", "--max-parallel-ops", "1", "--out", at / "o.csv"});
-  CHECK(one <= all);
   CHECK(two <= all);
+  CHECK(one == arena({}));  // one op at once is a single stream
+  CHECK(arena({"--algorithm", "multi-stream", "--max-parallel-ops", "1", "--takeover", "off"}) ==
+        arena({"--takeover", "off"}));
+  CHECK(arena({"--algorithm", "multi-stream", "--max-parallel-ops", "1", "--planner", "greedy-by-size"}) ==
+        arena({"--algorithm", "greedy-by-size"}));
+  for (std::string const planner : {"exact", "greedy-by-size", "naive"})
+    CHECK(two <= arena({"--algorithm", "multi-stream", "--max-parallel-ops", "2", "--planner", planner}));
   auto const rows = rows_of(read_bytes(at / "o.csv"));
   CHECK(rows[0] == std::vector<std::string>{"id", "lower", "upper", "size", "alignment", "offset"});
   std::set<std::string> names;
@@ -163,12 +169,41 @@ TEST_CASE("allocate: a graph in its given order, one op at a time and in waves")
   CHECK(names.size() == rows.size());
   CHECK(run_neap({"allocate", at / "o.csv", "--json"}).object()["arena_bytes"] == one);  // it is a problem again
   CHECK(run_neap({"allocate", graph, "--max-parallel-ops", "2"}).refusal().find("multi-stream") != std::string::npos);
+  CHECK(run_neap({"allocate", graph, "--planner", "best"}).refusal().find("multi-stream") != std::string::npos);
+  CHECK(run_neap({"allocate", graph, "--algorithm", "multi-stream", "--planner", "magic"})
+            .refusal()
+            .find("--planner") != std::string::npos);
   CHECK(run_neap({"allocate", graph, "--algorithm", "multi-stream", "--max-parallel-ops", "0"})
             .refusal()
             .find("--max-parallel-ops") != std::string::npos);
   CHECK(problem(small).solve({"--algorithm", "multi-stream"}).refusal().find("graphs only") != std::string::npos);
   write_bytes(at / "bad", "{\"format\": 3}");
   run_neap({"allocate", at / "bad"}).refusal();
+}
+
+TEST_CASE("allocate: two branches in waves of one op take what a single stream takes") {
+  scratch const at;
+  auto const node = [](std::string const& in, int out) {
+    return R"({"name": "n)" + std::to_string(out) + R"(", "op": "f)" + std::to_string(out) +
+           R"(", "phase": "fwd", "in": [)" + in + R"(], "out": [)" + std::to_string(out) +
+           R"(], "args": [], "flags": [], "flops": 0, "read": 0, "write": 0, "latency_us": 1.0})";
+  };
+  // x -> 1 -> 2 -> 5, x -> 3 -> 4 -> 6, (5, 6) -> 7: a level of both branches at once needs 4 buffers, greedily placed.
+  std::string buffers = R"({"bytes": 1024, "kind": "input", "name": "x"})", tensors;
+  for (int i = 0; i < 8; ++i) {
+    if (i > 0) buffers += R"(, {"bytes": 1024, "kind": "temp"})";
+    tensors += (i ? ", " : "") + std::string(R"({"buf": )") + std::to_string(i) + R"(, "dtype": "f32", "shape": [256]})";
+  }
+  write_bytes(at / "two.json", R"({"format": "neap-graph", "version": 1, "name": "two", "buffers": [)" + buffers +
+                                   R"(], "tensors": [)" + tensors + R"(], "nodes": [)" + node("0", 1) + ", " +
+                                   node("1", 2) + ", " + node("2", 5) + ", " + node("0", 3) + ", " + node("3", 4) +
+                                   ", " + node("4", 6) + ", " + node("5, 6", 7) +
+                                   R"(], "outputs": [{"tensor": 7, "kind": "output"}]})");
+  auto const one = run_neap({"allocate", at / "two.json", "--algorithm", "multi-stream", "--max-parallel-ops", "1",
+                             "--takeover", "off", "--json"})
+                       .object();
+  CHECK(one["arena_bytes"] == 3072);
+  CHECK(one["optimal"] == true);
 }
 
 TEST_CASE("allocate: nothing to place, one record, gaps") {

@@ -5,8 +5,10 @@
 
 #include <neap/memory/bounds.hpp>
 #include <neap/memory/check/check.hpp>
+#include <neap/memory/exact/exact.hpp>
 #include <neap/memory/greedy/greedy_by_size.hpp>
 #include <neap/simulate/cost_model.hpp>
+#include <neap/simulate/simulator.hpp>
 
 #include <doctest/doctest.h>
 
@@ -49,7 +51,7 @@ TEST_CASE("records: alive in every step from the maker to the last that touches,
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
     auto const g = testing::random_graph(seed, {.copies = 1});
-    flow_facts const facts(g, no_cost{}, {.alignment = seed % 2 ? 64 : 1});
+    flow_facts const facts(g, no_cost{}, {.alignment = seed % 2 ? 64 : 1, .takeover = seed % 3 != 0});
     auto const order = testing::random_order(g, seed);
     auto const w = *waves(facts, order, static_cast<std::int64_t>(1 + seed % 3));
     auto const l = lifetimes(facts, order, w);
@@ -90,10 +92,66 @@ TEST_CASE("records: alive in every step from the maker to the last that touches,
   }
 }
 
+TEST_CASE("with one op at once, the records and the arena are those of the order on a single stream") {
+  int taken_over = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    auto const g = testing::random_graph(seed, {.copies = static_cast<std::uint32_t>(seed % 3)});
+    auto const order = testing::random_order(g, seed);
+    for (bool const takeover : {false, true}) {
+      flow_facts const facts(g, no_cost{}, {.alignment = 64, .takeover = takeover});
+      auto const single = simulator{}(facts, order);
+      auto const l = lifetimes(facts, order, single);
+      auto const one = plan_in_waves(facts, order, 1);
+      REQUIRE(one);
+      CHECK(one->steps.is_serial());
+      CHECK(one->lifetimes.record_of == l.record_of);
+      CHECK(one->lifetimes.workspace_of == l.workspace_of);
+      CHECK(one->placed.arena_bytes == default_planner{}(l.records).arena_bytes);
+      CHECK(plan_in_waves(facts, order, 1, greedy_by_size{})->placed.arena_bytes ==
+            greedy_by_size{}(l.records).arena_bytes);
+      CHECK(plan_in_waves(facts, order, 1, exact{})->placed.arena_bytes == exact{}(l.records).arena_bytes);
+      for (auto s : id_range<storage_id>(facts.storage_count())) taken_over += single.takes_over[s] != nothing<storage_id>;
+    }
+  }
+  CHECK(taken_over > 0);
+}
+
+TEST_CASE("any planner places waves; the default one is never worse than greedy by size") {
+  struct nothing_fits {
+    memory_plan operator()(memory_problem const&) const {
+      memory_plan p;
+      p.status = plan_status::feasible;
+      p.offsets = {0};  // a wrong number of them
+      return p;
+    }
+  };
+  static_assert(memory_planner<nothing_fits>);
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    CAPTURE(seed);
+    auto const g = testing::random_graph(seed, {.copies = 1});
+    flow_facts const facts(g, no_cost{}, {});
+    auto const order = testing::random_order(g, seed);
+    for (std::int64_t at_once : {std::int64_t{2}, std::int64_t{3}, INT64_MAX}) {
+      auto const by_default = plan_in_waves(facts, order, at_once);
+      REQUIRE(by_default);
+      auto const& records = by_default->lifetimes.records;
+      CHECK(verify(records, by_default->placed).ok());
+      CHECK(by_default->placed.arena_bytes <=
+            plan_in_waves(facts, order, at_once, greedy_by_size{})->placed.arena_bytes);
+      auto const best = plan_in_waves(facts, order, at_once, exact{.budget = {.nodes = 2000}});
+      CHECK(best->placed.arena_bytes <= by_default->placed.arena_bytes);
+      CHECK(best->placed.arena_bytes >= load_lower_bound(memory_problem(records)).bytes);
+      if (records.size() != 1) CHECK(!has_offsets(plan_in_waves(facts, order, at_once, nothing_fits{})->placed));
+    }
+  }
+}
+
 TEST_CASE("what is refused") {
   auto const g = testing::random_graph(3);
   flow_facts const facts(g, no_cost{}, {});
   CHECK(waves(facts, testing::random_order(g, 1), 0).message() == "waves: at least 1 op must run at once");
+  CHECK(plan_in_waves(facts, testing::random_order(g, 1), 0).message() == "waves: at least 1 op must run at once");
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     auto const swapping = testing::random_graph(seed, {.swaps = 2});
     flow_facts const of(swapping, no_cost{}, {});
