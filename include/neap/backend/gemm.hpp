@@ -110,7 +110,7 @@ inline void check_gemm(gemm_shape const& s) {
     throw_error({"gemm: an extent or stride exceeds what the BLAS counts with (32 bits)"});
 }
 
-#if defined(NEAP_GEMM_TILES)
+#if defined(NEAP_GEMM_TILES) && NEAP_VECTORS_OF_16 == 512
 // The shape and the factors decide alone.
 inline bool suits_tiles(gemm_shape const& s, float alpha, float beta) {
   return alpha == 1 && (beta == 0 || beta == 1) && s.m >= 32 && s.n >= 32 && s.k >= 32 &&
@@ -197,7 +197,7 @@ void gemm_cut(host_backend& backend, gemm_shape const& s, gemm_panels const& p,
       }
     return;
   }
-#if defined(NEAP_GEMM_TILES)
+#if defined(NEAP_GEMM_TILES) && NEAP_VECTORS_OF_16 == 512
   if constexpr (std::is_same_v<T, float>)
     if (suits_tiles(whole, alpha, beta)) return gemm_tiled(backend, s, whole, a, b, beta, c);
 #endif

@@ -11,7 +11,8 @@
 
 #include <neap/backend/gemm_tiles.hpp>
 
-#if defined(NEAP_GEMM_TILES) && defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__linux__)
+#if defined(NEAP_GEMM_TILES) && NEAP_VECTORS_OF_16 == 512 && defined(__AMX_TILE__) && defined(__AMX_BF16__) && \
+    defined(__linux__)
 #define NEAP_GEMM_AMX 1
 
 #include <sys/syscall.h>
@@ -242,10 +243,10 @@ struct gemm_amx {
       vec x[16], y[16];
 #pragma GCC unroll 16
       for (std::int64_t r = 0; r < side; ++r) x[r] = get(r, 0);
-      gemm_tiles::transpose(x);
+      transpose16(x);
 #pragma GCC unroll 16
       for (std::int64_t r = 0; r < side; ++r) y[r] = get(r, 1);
-      gemm_tiles::transpose(y);
+      transpose16(y);
 #pragma GCC unroll 16
       for (std::int64_t r = 0; r < side; ++r) put(x[r], y[r], to + r * 64, largest);
     } else {

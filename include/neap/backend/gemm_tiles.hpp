@@ -1,11 +1,14 @@
-// f32 matrix products on 512-bit vectors: C = op(A) op(B) (+ C), for machines and builds that have them. OpenBLAS 0.3.21
-// reached 180 GFLOP/s of a core where this reaches what MKL does, and it must be given whole panels, each of which packs
-// the other operand anew. The method is Goto's and van de Geijn's (2008): blocks of both operands are packed into
-// vectors' order, and a tile of C stays in registers while one block of k runs through it.
+// f32 matrix products on vectors of 512 or 256 bits: C = op(A) op(B) (+ C), for builds that have them. On 512 bits
+// OpenBLAS 0.3.21 reached 180 GFLOP/s of a core where this reaches what MKL does, and it needs whole panels, each of which
+// packs the other operand anew. On 256 bits OpenBLAS is as quick, and only convolutions, which pack themselves, come here.
+// The method is Goto's and van de Geijn's (2008): blocks of both operands are packed into vectors' order, and a tile of C
+// stays in registers while one block of k runs through it.
 //
 // Each element of C is the same chain of fused multiply-adds however m and n are cut, because k alone is cut, always at
 // the same places. So the cut may depend on the number of threads, and the result does not.
 #pragma once
+
+#include <neap/backend/vector16.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,12 +21,17 @@
 
 namespace neap::inline v0::detail {
 
-#if defined(__AVX512F__) && defined(__OPTIMIZE__) && !defined(__CUDACC__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(NEAP_VECTORS_OF_16)
 #define NEAP_GEMM_TILES 1
 
 struct gemm_tiles {
-  typedef float vec __attribute__((vector_size(64)));
-  static constexpr std::int64_t lanes = 16, rows = 14, columns = 32;  // of a tile: 28 registers
+  using vec = vector16;
+  static constexpr std::int64_t lanes = 16;
+#if NEAP_VECTORS_OF_16 == 512
+  static constexpr std::int64_t rows = 14, columns = 32;  // of a tile: 28 of 32 registers
+#else
+  static constexpr std::int64_t rows = 6, columns = 16;  // of a tile: 12 of 16 registers
+#endif
   static constexpr std::int64_t k_block = 384, m_block = 16 * rows, n_block = 768;
   static constexpr std::size_t scratch_bytes = 4 * (m_block * k_block + n_block * k_block + 2 * 1024);
 
@@ -81,42 +89,6 @@ struct gemm_tiles {
   }
   static void store(float* p, vec v) { std::memcpy(p, &v, sizeof v); }
 
-  // 16 rows of 16, `ld` apart, become 16 columns: four rounds that each swap blocks twice as large as the one before.
-  template <int Distance>
-  static void swap_blocks(vec (&r)[16]) {
-#if !defined(__clang__)
-    typedef int index __attribute__((vector_size(64)));
-    index low, high;
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) {
-      low[i] = i & Distance ? 16 + i - Distance : i;
-      high[i] = i & Distance ? 16 + i : i + Distance;
-    }
-#endif
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) {
-      if (i & Distance) continue;
-      vec const x = r[i], y = r[i + Distance];
-#if defined(__clang__)
-      vec u, w;
-      for (int l = 0; l < 16; ++l) {
-        u[l] = l & Distance ? y[l - Distance] : x[l];
-        w[l] = l & Distance ? y[l] : x[l + Distance];
-      }
-      r[i] = u, r[i + Distance] = w;
-#else
-      r[i] = __builtin_shuffle(x, y, low);
-      r[i + Distance] = __builtin_shuffle(x, y, high);
-#endif
-    }
-  }
-  static void transpose(vec (&r)[16]) {
-    swap_blocks<1>(r);
-    swap_blocks<2>(r);
-    swap_blocks<4>(r);
-    swap_blocks<8>(r);
-  }
-
   /// As `left` of run: a matrix.
   static void pack_left(operand a, std::int64_t i, std::int64_t p, std::int64_t mc, std::int64_t kc, float* to) {
     pack_a(a, i, p, mc, kc, to);
@@ -129,7 +101,7 @@ struct gemm_tiles {
       vec r[16];
 #pragma GCC unroll 16
       for (std::int64_t i = 0; i < 16; ++i) r[i] = load(from[std::min(i, count - 1)] + p);
-      transpose(r);
+      transpose16(r);
 #pragma GCC unroll 16
       for (std::int64_t i = 0; i < 16; ++i) store(to + (p + i) * width, r[i]);
     }
@@ -164,7 +136,7 @@ struct gemm_tiles {
         r[i] = load(from + std::min(i, count - 1) * ld + p);
         __builtin_prefetch(from + (i + count) * ld + p, 0, 2);
       }
-      transpose(r);
+      transpose16(r);
 #pragma GCC unroll 16
       for (std::int64_t i = 0; i < 16; ++i) store(to + (p + i) * width, r[i]);
     }
@@ -193,7 +165,7 @@ struct gemm_tiles {
     }
   }
 
-  // Panels of 32 columns; what lacks of the last is 0.
+  // Panels of `columns` columns; what lacks of the last is 0.
   static void pack_b(operand b, std::int64_t p0, std::int64_t column, std::int64_t kc, std::int64_t nc, float* to) {
     std::int64_t const whole = nc / columns * columns, rest = nc - whole;
     float const* const from = b.at(p0, column);
@@ -209,9 +181,8 @@ struct gemm_tiles {
             float const* const x = from + q * b.ld + j;
             float* const y = to + j * kc + q * columns;
             __builtin_prefetch(x + few * b.ld, 0, 2);
-            __builtin_prefetch(x + few * b.ld + lanes, 0, 2);
-            store(y, load(x));
-            store(y + lanes, load(x + lanes));
+            if constexpr (columns > lanes) __builtin_prefetch(x + few * b.ld + lanes, 0, 2);
+            for (std::int64_t l = 0; l < columns; l += lanes) store(y + l, load(x + l));
           }
       }
     }
@@ -245,27 +216,40 @@ struct gemm_tiles {
   [[gnu::noinline]] static void tile(std::int64_t kc, float const* a, float const* b, bool add, float* c,
                                      std::int64_t ldc, std::int64_t width) {
     if constexpr (R > 0) {
-      vec sum[R][2] = {};
+#if NEAP_VECTORS_OF_16 == 512
+      using part = vector16;
+#else
+      using part = vector8;
+#endif
+      constexpr std::int64_t half = columns / 2;
+      part sum[R][2] = {};
 #pragma GCC unroll 4
       for (std::int64_t p = 0; p < kc; ++p, a += R, b += columns) {
         // C is fetched line by line: all at once would hold up the loads of a and b.
         __builtin_prefetch(c + (p >> 4) * ldc + (p & 8) * 2, 1);
-        vec const b0 = load(b), b1 = load(b + lanes);
+        part b0, b1;
+        std::memcpy(&b0, b, sizeof b0);
+        std::memcpy(&b1, b + half, sizeof b1);
 #pragma GCC unroll 16
         for (int i = 0; i < R; ++i) {
           // sum += a[i] * b, said so plainly because g++ 12 moves 28 sums between registers otherwise.
-          vec x;
+          part x;
           asm("vbroadcastss %1, %0" : "=v"(x) : "m"(a[i]));
           asm("vfmadd231ps %1, %2, %0" : "+v"(sum[i][0]) : "v"(x), "v"(b0));
           asm("vfmadd231ps %1, %2, %0" : "+v"(sum[i][1]) : "v"(x), "v"(b1));
         }
       }
+      auto const put = [add](float* to, part s) {
+        part before = {};
+        if (add) std::memcpy(&before, to, sizeof before), s = before + s;
+        std::memcpy(to, &s, sizeof s);
+      };
       if (width == columns) {
 #pragma GCC unroll 16
         for (int i = 0; i < R; ++i) {  // said twice, for -O2 keeps sums in memory where a loop picks them
           float* const to = c + i * ldc;
-          store(to, add ? load(to) + sum[i][0] : sum[i][0]);
-          store(to + lanes, add ? load(to + lanes) + sum[i][1] : sum[i][1]);
+          put(to, sum[i][0]);
+          put(to + half, sum[i][1]);
         }
         return;
       }

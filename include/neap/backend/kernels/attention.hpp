@@ -33,7 +33,7 @@ namespace detail {
 // way to them.
 template <class T>
 void product(gemm_shape const& s, T const* a, T const* b, bool add, T* c) {
-#if defined(NEAP_GEMM_TILES)
+#if defined(NEAP_GEMM_TILES) && NEAP_VECTORS_OF_16 == 512
   if constexpr (std::is_same_v<T, float>)
     if (s.m > 0 && s.n > 0 && s.k > 0)
       return tiled_product(s, s.m, s.n, {a, s.lda, s.transpose_a}, {b, s.ldb, s.transpose_b}, add, c, s.ldc);

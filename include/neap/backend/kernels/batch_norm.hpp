@@ -178,7 +178,7 @@ struct batch_norm_backward_channels {
     NEAP_HD NEAP_INLINE C normalised(C v) const { return (v - mean) * rstd; }
     NEAP_HD NEAP_INLINE C result(C v) const { return (v - mean) * scale + shift; }
     NEAP_HD NEAP_INLINE C slope(C g, C v) const {
-      if constexpr (Relu) return g * C(result(v) > C(0));
+      if constexpr (Relu) return g * pick(result(v) > C(0), C(1), C(0));
       else return g;
     }
   };

@@ -79,10 +79,10 @@ struct channel_lanes {
         r[l] = gemm_tiles::load(line);
       }
     }
-    gemm_tiles::transpose(r);
+    transpose16(r);
   }
   static void store_pixels(image const& y, float* to, std::int64_t count, vec (&r)[16]) {
-    gemm_tiles::transpose(r);
+    transpose16(r);
     for (std::int64_t l = 0; l < y.channels; ++l) {
       if (count == 16 && y.column == 1) gemm_tiles::store(to + l * y.channel, r[l]);
       else
@@ -172,15 +172,32 @@ struct channel_lanes {
   [[gnu::noinline]] static void product(std::int64_t outer, std::int64_t inner, float const* left, std::int64_t a_outer,
                                         float const* right, std::int64_t b_outer, std::int64_t b_vector, bool add,
                                         float* c, std::int64_t ldc) {
-    vec sum[8][Vectors] = {};
+#if NEAP_VECTORS_OF_16 == 512
+    product_of_rows<vector16, 8, Vectors, Row, A, B>(outer, inner, left, a_outer, right, b_outer, b_vector, add, c,
+                                                     ldc);
+#else
+    for (int h = 0; h < Vectors; ++h)  // 16 registers hold 4 rows of 16
+      for (int i = 0; i < 8; i += 4)
+        product_of_rows<vector8, 4, 2, Row, A, B>(outer, inner, left + i * Row, a_outer, right + h * b_vector, b_outer, 8,
+                                                  add, c + i * ldc + h * lanes, ldc);
+#endif
+  }
+  // The same for `Rows` rows and as many of `V`'s registers.
+  template <class V, int Rows, int Vectors, int Row, int A, int B>
+  static NEAP_INLINE void product_of_rows(std::int64_t outer, std::int64_t inner, float const* left,
+                                          std::int64_t a_outer, float const* right, std::int64_t b_outer,
+                                          std::int64_t b_vector, bool add, float* c, std::int64_t ldc) {
+    V sum[Rows][Vectors] = {};
     for (std::int64_t o = 0; o < outer; ++o, left += a_outer, right += b_outer) {
       float const *x = left, *y = right;
 #pragma GCC unroll 4
       for (std::int64_t k = 0; k < inner; ++k, x += A, y += B) {
-        vec const y0 = gemm_tiles::load(y), y1 = Vectors > 1 ? gemm_tiles::load(y + b_vector) : vec{};
+        V y0 = {}, y1 = {};
+        __builtin_memcpy(&y0, y, sizeof y0);
+        if constexpr (Vectors > 1) __builtin_memcpy(&y1, y + b_vector, sizeof y1);
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) {
-          vec v;
+        for (int i = 0; i < Rows; ++i) {
+          V v;
           asm("vbroadcastss %1, %0" : "=v"(v) : "m"(x[i * Row]));
           asm("vfmadd231ps %1, %2, %0" : "+v"(sum[i][0]) : "v"(v), "v"(y0));
           if constexpr (Vectors > 1) asm("vfmadd231ps %1, %2, %0" : "+v"(sum[i][1]) : "v"(v), "v"(y1));
@@ -188,11 +205,13 @@ struct channel_lanes {
       }
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i)
+    for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 2
       for (int h = 0; h < Vectors; ++h) {
-        float* const to = c + i * ldc + h * lanes;
-        gemm_tiles::store(to, add ? gemm_tiles::load(to) + sum[i][h] : sum[i][h]);
+        float* const to = c + i * ldc + h * static_cast<std::int64_t>(sizeof(V) / sizeof(float));
+        V before = {};
+        if (add) __builtin_memcpy(&before, to, sizeof before), sum[i][h] = before + sum[i][h];
+        __builtin_memcpy(to, &sum[i][h], sizeof(V));
       }
   }
 
@@ -210,7 +229,7 @@ struct channel_lanes {
       float last[16] = {};
       __builtin_memcpy(last, first + (lanes - 1) * w.out, 9 * sizeof(float));
       taps[15] = gemm_tiles::load(last);
-      gemm_tiles::transpose(taps);
+      transpose16(taps);
       if (backward) std::reverse(taps, taps + 9);
       return;
     }
@@ -263,7 +282,7 @@ struct channel_lanes {
  private:
   static void store_taps(weights const& w, std::int64_t k, std::int64_t count, bool accumulate, vec (&r)[16],
                          float* to) {
-    gemm_tiles::transpose(r);
+    transpose16(r);
     std::int64_t const kk = k * k;
     bool const dense = w.in == kk && w.row == k && w.column == 1 && !accumulate;
     for (std::int64_t l = 0; l < count; ++l) {

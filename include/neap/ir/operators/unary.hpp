@@ -191,7 +191,7 @@ struct abs : unary<abs> {
   }
   template <class T>
   NEAP_HD T slope(T x) const {
-    return T(x > T(0)) - T(x < T(0));
+    return neap::detail::pick(x > T(0), T(1), T(0)) - neap::detail::pick(x < T(0), T(1), T(0));
   }
 };
 struct square : unary<square> {
@@ -248,7 +248,7 @@ struct relu : unary<relu> {
   }
   template <class T>
   NEAP_HD T slope(T y) const {
-    return T(y > T(0));
+    return neap::detail::pick(y > T(0), T(1), T(0));  // T(y > 0) is a branch on vectors of 256 bits
   }
 };
 struct silu : unary<silu> {
@@ -337,7 +337,7 @@ struct sign : scalar_function<1, false> {
   static constexpr std::string_view name = "sign";
   template <class T>
   NEAP_HD T operator()(T x) const {
-    return neap::detail::pick(x != x, x, static_cast<T>(T(x > T(0)) - T(x < T(0))));
+    return neap::detail::pick(x != x, x, neap::detail::pick(x > T(0), T(1), T(0)) - neap::detail::pick(x < T(0), T(1), T(0)));
   }
   void gradient(gradient_context& c) const { c.grad(); }  // zeros
 };
@@ -447,7 +447,7 @@ struct leaky_relu_grad {
   NEAP_SCALAR_FACETS(2, true)
   template <class T>
   NEAP_HD T operator()(T g, T v) const {
-    return g * (T(slope) + T(v > T(0)) * (T(1) - T(slope)));
+    return g * (T(slope) + neap::detail::pick(v > T(0), T(1), T(0)) * (T(1) - T(slope)));
   }
   void gradient(gradient_context& c) const {
     value_id const h = c.grad();
