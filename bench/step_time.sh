@@ -6,7 +6,9 @@
 #
 # Rows go to standard output, with the round in front; the ratios to standard error. Of PyTorch's ways (the optimizer as
 # it is or fused, attention plain or fused, images with channels first or last, eager or compiled) the fastest counts, and
-# for peaks the one that needs least. OPTIMIZER is adamw or sgd: AdamW's two states a weight are the same bytes on both sides, and count in both peaks.
+# for peaks the one that needs least. To hold both sides to AVX2 on a machine with more: build with -march=haswell, let
+# machine_vectors() (kernels/conv2d_tiles.hpp) answer avx2, and set OPENBLAS_CORETYPE=Haswell ATEN_CPU_CAPABILITY=avx2
+# ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2. OPTIMIZER is adamw or sgd: AdamW's two states a weight are the same bytes on both sides, and count in both peaks.
 set -eu
 bench=$1 python=$2 rounds=${3:-3} threads=${4:-2} steps=${5:-15} optimizer=${6:-adamw} models=${7:-mlp,cnn,gpt}
 here=$(dirname "$0")
