@@ -1,4 +1,4 @@
-// Lesson 8: a graph that somebody else owns is planned where it is. An engine's ops, in plain vectors, become a graph by
+// Lesson 8: an external graph, owned by an engine, is planned in place. An engine's ops, in plain vectors, become a graph by
 // one specialisation; what comes back is plain data in the engine's own ids.
 #include <neap/neap.hpp>
 
