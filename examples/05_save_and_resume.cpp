@@ -1,6 +1,6 @@
 // Lesson 5: a training stops, and goes on from a file as if it had never stopped: the same losses to the last bit.
 #include <neap/neap.hpp>
-#include <neap/train/checkpoint.hpp>
+#include <neap/train/training_file.hpp>
 
 #include <cstdio>
 #include <filesystem>

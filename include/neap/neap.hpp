@@ -1,5 +1,5 @@
 // What a host program needs: models and training steps, planning under a memory or latency limit, execution. Apart are
-// graph files (neap/import, two more libraries), saved models and trainings (neap/train/checkpoint.hpp), reports (each
+// graph files (neap/import, two more libraries), saved models and trainings (neap/train/training_file.hpp), reports (each
 // header of neap/report), and what few programs need: the zoo, the exact memory planner and its relatives, graphs as text, traversals, the verifiers
 // of graphs and plans, measured cost tables.
 #pragma once

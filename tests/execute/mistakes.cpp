@@ -4,7 +4,7 @@
 #include <neap/execute/trainer.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/model/model.hpp>
-#include <neap/train/checkpoint.hpp>
+#include <neap/train/training_file.hpp>
 
 #include "../support/files.hpp"
 #include "../support/message.hpp"

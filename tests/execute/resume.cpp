@@ -1,7 +1,7 @@
 // A training that stops after some steps, and goes on from its file in a model made anew, gives the bits of one that never
 // stopped: losses, weights, running statistics and states, with dropout's draws, eager and planned, and from one to the
 // other.
-#include <neap/train/checkpoint.hpp>
+#include <neap/train/training_file.hpp>
 
 #include <neap/execute/trainer.hpp>
 #include <neap/model/model.hpp>

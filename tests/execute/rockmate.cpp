@@ -8,7 +8,7 @@
 #include <neap/model/zoo/vit.hpp>
 
 #include <neap/model/model.hpp>
-#include <neap/train/checkpoint.hpp>
+#include <neap/train/training_file.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/files.hpp"

@@ -3,7 +3,7 @@
 #include <neap/core/philox.hpp>
 #include <neap/ir/verify.hpp>
 #include <neap/model/model.hpp>
-#include <neap/train/checkpoint.hpp>
+#include <neap/train/training_file.hpp>
 #include <neap/train/training_step.hpp>
 
 #include "../support/files.hpp"

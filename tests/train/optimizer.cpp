@@ -4,7 +4,7 @@
 
 #include <neap/ir/verify.hpp>
 #include <neap/model/model.hpp>
-#include <neap/train/checkpoint.hpp>
+#include <neap/train/training_file.hpp>
 #include <neap/train/training_step.hpp>
 
 #include "../support/files.hpp"

@@ -5,7 +5,7 @@
 //
 // Tied weights are one tensor of the file, under the first of their paths; a file that has them under another one of them
 // is read all the same. Plain tensors and views that a model holds are not saved: they are made from something else. What
-// a training keeps beside the model is in train/checkpoint.hpp; its files are files of the model as well.
+// a training keeps beside the model is in train/training_file.hpp; its files are files of the model as well.
 #pragma once
 
 #include <neap/model/safetensors.hpp>
@@ -199,7 +199,7 @@ template <class Model>
 
 /// Reads a model's weights and buffers into their own memory, so that trainers bound to it go on with them. Names and
 /// types must be the model's: what is missing, extra or of another type is told by name, and then nothing has changed. A
-/// checkpoint is read too: what it has of a training is passed over.
+/// training file is read too; its optimizer states are ignored.
 template <class Model>
 [[nodiscard]] result<load_report> load(Model& model, std::string const& path, load_options const& options = {}) {
   auto const file = safetensors_file::open(path);

@@ -1,4 +1,4 @@
-#include <neap/train/checkpoint.hpp>
+#include <neap/train/training_file.hpp>
 
 #include <neap/model/model.hpp>
 #include <neap/train/training_step.hpp>
