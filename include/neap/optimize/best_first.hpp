@@ -3,7 +3,7 @@
 // Candidates that somebody else makes (search_starts) come first, with an eighth of the budget at most. Whenever what comes
 // next takes longer and nothing meets a limit of memory yet, the search goes on for a moment from what is near it.
 //
-// Where the pipeline allows any recomputation, the orders to start from are first checkpointed whole (checkpoint_seeds.hpp),
+// Where the pipeline allows any recomputation, the orders to start from are first checkpointed whole (segment_seeds.hpp),
 // with a quarter of the budget at most; what comes near to the limits is where the first dives start.
 //
 // A dive starts at a candidate, judges the first `width` mutations its pipeline yields, and goes on with the one that

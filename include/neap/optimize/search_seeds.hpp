@@ -1,15 +1,15 @@
-// Where a search starts, beside the orders it is given: recomputation by segments (checkpoint_seeds.hpp), fissions
+// Where a search starts, beside the orders it is given: recomputation by segments (segment_seeds.hpp), fissions
 // (fission_seeds.hpp), what is moved out (mutate/offload.hpp), candidates that somebody else makes (starting_points.hpp).
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
-#include <neap/mutate/checkpoint.hpp>
 #include <neap/mutate/offload.hpp>
-#include <neap/optimize/checkpoint_seeds.hpp>
+#include <neap/mutate/recompute_segments.hpp>
 #include <neap/optimize/fission_seeds.hpp>
 #include <neap/optimize/live_sets.hpp>
 #include <neap/optimize/search_state.hpp>
+#include <neap/optimize/segment_seeds.hpp>
 #include <neap/optimize/starting_points.hpp>
 #include <neap/schedule/refine.hpp>
 
@@ -78,7 +78,7 @@ class search_seeds {
     auto const first = std::min(first_with_room_, by_segments_.size());
     auto const used = state_.budget.used(state_.out.candidates);
     double const most = again ? used + (state_.part - used) / 2 : 0.25 + given_share_;
-    best_checkpoint best;
+    best_segments best;
     auto const never = [] { return false; };
     plant_in_turn(0, first, most, best, never);
     plant_in_turn(first, by_segments_.size(), std::max(most, state_.budget.used(state_.out.candidates) + 0.1), best,
@@ -88,7 +88,7 @@ class search_seeds {
   void plant_one(std::vector<node_ptr> const& starts, double part) {
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     prepare(starts);
-    best_checkpoint best;
+    best_segments best;
     plant_in_turn(0, by_segments_.size(), part, best, [&] { return state_.is_met(); });
   }
 
@@ -360,19 +360,19 @@ class search_seeds {
   };
   struct segments {
     node_ptr start;
-    checkpoint_seeds<graph_type> seeds;  // of the start's state
+    segment_seeds<graph_type> seeds;  // of the start's state
   };
 
   /// From some of the orders to start from, a pair of prices of each in turn, with a part of the budget.
   template <class Enough>
-  void plant_in_turn(std::size_t begin, std::size_t end, double part, best_checkpoint& best, Enough&& enough) {
+  void plant_in_turn(std::size_t begin, std::size_t end, double part, best_segments& best, Enough&& enough) {
     auto const stop = [&] { return state_.out_of_time(part) || enough(); };
     for (bool any = true; any && !stop();) {
       any = false;
       for (auto k = begin; k < end; ++k) {
         auto& [n, seeds] = by_segments_[k];
         node_ptr last;
-        auto const try_one = [&, &n = n](checkpoint const& m, edited<graph_type> e) {
+        auto const try_one = [&, &n = n](recompute_segments const& m, edited<graph_type> e) {
           last = state_.judge_edit(n, m, std::move(e), true);
           return verdict{last->state.result.peak_bytes, last->state.result.latency};
         };
@@ -386,7 +386,7 @@ class search_seeds {
     constexpr double share = 0.2;
     auto const late = [&] { return state_.out_of_time(share + given_share_); };
     for (auto k = by_segments_.size(); k < starts.size() && !(k > 0 && late()); ++k)
-      by_segments_.push_back({starts[k], checkpoint_seeds<graph_type>(starts[k]->state, state_.goal, late)});
+      by_segments_.push_back({starts[k], segment_seeds<graph_type>(starts[k]->state, state_.goal, late)});
   }
 
   /// The orders to start from run in parts, as they are and recomputed by segments; the best of these are orders to start
@@ -558,9 +558,9 @@ class search_seeds {
         auto const budget = static_cast<bytes_t>(of_peak * static_cast<double>(n->state.result.peak_bytes));
         auto const choice = ground.choose(cuts[k], cuts[0], budget);
         if (n->state.result.latency + 0.92 * choice.seconds > state_.goal.latency) continue;
-        auto e = checkpoint::build(n->state, choice);
+        auto e = recompute_segments::build(n->state, choice);
         if (!e) continue;
-        if (auto made = state_.judge_edit(n, checkpoint{cuts[k].price, cuts[0].price, budget}, std::move(*e)))
+        if (auto made = state_.judge_edit(n, recompute_segments{cuts[k].price, cuts[0].price, budget}, std::move(*e)))
           found.push_back(std::move(made));
       }
     detail::sort_list(found, is_quicker);

@@ -1,4 +1,4 @@
-#include <neap/mutate/checkpoint.hpp>
+#include <neap/mutate/recompute_segments.hpp>
 
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/chain.hpp>
@@ -39,13 +39,13 @@ std::pair<int, int> try_all(candidate<G> const& c) {
   int applied = 0, helped = 0;
   auto const expected = run_symbolically(c.graph, c.order);
   REQUIRE_MESSAGE(expected.error.empty(), expected.error);
-  auto const ground = checkpoint::ground_of(c);
+  auto const ground = recompute_segments::ground_of(c);
   if (ground.empty()) return {0, 0};
   auto const hull = ground.hull(4);
   for (std::size_t front = 1; front < hull.size(); ++front)
     for (std::size_t tail = 0; tail < front; ++tail)
       for (int part : {60, 80, 90, 97, 99}) {
-        checkpoint const m{hull[front].price, hull[tail].price, c.result.peak_bytes * part / 100};
+        recompute_segments const m{hull[front].price, hull[tail].price, c.result.peak_bytes * part / 100};
         CAPTURE(m.describe(c));
         auto const e = m.apply(c);
         if (!e) continue;
@@ -102,7 +102,7 @@ TEST_CASE("so do steps over several batches, each of which has a turn") {
   for (std::size_t const batches : {1u, 2u, 5u}) {
     auto const m = deep_graph({.layers = 12, .mixed = true, .batches = batches});
     auto const c = judged(m.program, given_order{}(m.program), some_cost{});
-    CHECK(checkpoint::ground_of(c).stretches().size() == batches);
+    CHECK(recompute_segments::ground_of(c).stretches().size() == batches);
     auto const [applied, helped] = try_all(c);
     CHECK(applied > 5);
     CHECK(helped > 5);
@@ -132,7 +132,7 @@ TEST_CASE("so do steps of two networks, one of which is trained beside the other
   edit.keep(backward(backward(op({judged_again.back()}), judged_again), generated), role::gradient);
   graph const g(std::move(edit).finish());
   auto const c = judged(g, given_order{}(g), some_cost{});
-  auto const ground = checkpoint::ground_of(c);
+  auto const ground = recompute_segments::ground_of(c);
   REQUIRE(ground.stretches().size() == 2);
   CHECK(ground.stretches()[0].turn() == 39);
   CHECK(ground.stretches()[1].turn() == 80);
@@ -147,7 +147,7 @@ TEST_CASE("the cut is the cheapest choice of what to keep") {
     CAPTURE(seed);
     auto g = opaque_graph(seed, 5);
     auto const c = judged(g, given_order{}(g), some_cost{});
-    auto const ground = checkpoint::ground_of(c);
+    auto const ground = recompute_segments::ground_of(c);
     if (ground.empty()) continue;
     if (ground.stretches().size() != 1) continue;
     auto const turn = ground.stretches()[0].turn();
@@ -193,7 +193,7 @@ TEST_CASE("the cut is the cheapest choice of what to keep") {
 TEST_CASE("the corners of the hull ascend in seconds and fall in bytes, and are convex") {
   auto const m = deep_graph({.layers = 60, .mixed = true});
   auto const c = judged(m.program, given_order{}(m.program), some_cost{});
-  auto const hull = checkpoint::ground_of(c).hull(32);
+  auto const hull = recompute_segments::ground_of(c).hull(32);
   REQUIRE(hull.size() > 3);
   for (std::size_t k = 1; k < hull.size(); ++k) {
     CHECK(hull[k].seconds > hull[k - 1].seconds);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
-#include <neap/mutate/checkpoint.hpp>
+#include <neap/mutate/recompute_segments.hpp>
 #include <neap/optimize/objective.hpp>
 
 #include <algorithm>
@@ -16,20 +16,20 @@
 namespace neap::inline v0::detail {
 
 /// The best that seeds have come to so far, whatever they start from.
-struct best_checkpoint {
+struct best_segments {
   seconds_t latency = std::numeric_limits<double>::infinity();  // of those within the limit of memory
   bytes_t peak = std::numeric_limits<bytes_t>::max();           // of those within the limit of latency
 };
 
 template <class G>
-class checkpoint_seeds {
+class segment_seeds {
  public:
   /// The candidate and the goal outlive the seeds; the goal may change between runs. Fewer prices once `stop()`.
   template <class Stop>
-  checkpoint_seeds(candidate<G> const& from, objective const& goal, Stop&& stop)
+  segment_seeds(candidate<G> const& from, objective const& goal, Stop&& stop)
       : from_(from),
         goal_(goal),
-        ground_(checkpoint::ground_of(from)) {
+        ground_(recompute_segments::ground_of(from)) {
     if (ground_.empty()) return;
     cuts_ = ground_.hull(from.graph.op_count() > 20000 ? 12 : 32, stop);
     // By the price of the front, the highest first: with all kept at the tail, or nearly as little; then what is between.
@@ -50,7 +50,7 @@ class checkpoint_seeds {
   /// prices; `keep()` after those that a search may go on from. At most a dozen candidates. `target` is the peak that is
   /// wanted where the goal limits memory. False if there are no more pairs.
   template <class Judge, class Stop, class Keep>
-  bool next(bytes_t target, best_checkpoint& best, Judge&& judge, Stop&& stop, Keep&& keep) {
+  bool next(bytes_t target, best_segments& best, Judge&& judge, Stop&& stop, Keep&& keep) {
     if (next_ == pairs_.size()) return false;
     auto const& [front, tail] = pairs_[next_++];
     if (goal_.limits_memory) meet_memory(cuts_[front], cuts_[tail], target, best, judge, stop, keep);
@@ -61,13 +61,15 @@ class checkpoint_seeds {
  private:
   static constexpr int most_tries = 12;
 
-  std::optional<edited<G>> build(recompute_choice const& choice) const { return checkpoint::build(from_, choice); }
+  std::optional<edited<G>> build(recompute_choice const& choice) const {
+    return recompute_segments::build(from_, choice);
+  }
   /// At least about what a choice comes to: not all that may run again is needed.
   seconds_t estimate(recompute_choice const& choice) const { return from_.result.latency + 0.92 * choice.seconds; }
 
   /// The largest budget, which is the quickest, whose peak is within the limit.
   template <class Judge, class Stop, class Keep>
-  void meet_memory(recompute_cut const& front, recompute_cut const& tail, bytes_t target, best_checkpoint& best,
+  void meet_memory(recompute_cut const& front, recompute_cut const& tail, bytes_t target, best_segments& best,
                    Judge&& judge, Stop&& stop, Keep&& keep) {
     bytes_t low = -1, high = -1;  // budgets: too small to choose by, or within the limit; above it
     bytes_t const close = std::max<bytes_t>(target / 1000, 1);
@@ -77,7 +79,7 @@ class checkpoint_seeds {
       std::optional<verdict> v;
       if (choice.fits) {
         if (estimate(choice) > best.latency) return;
-        if (auto e = build(choice)) v = judge(checkpoint{front.price, tail.price, budget}, std::move(*e));
+        if (auto e = build(choice)) v = judge(recompute_segments{front.price, tail.price, budget}, std::move(*e));
       }
       bytes_t step = std::max(budget / 10, close);
       if (v && v->peak > target) {
@@ -102,7 +104,7 @@ class checkpoint_seeds {
 
   /// The smallest budget whose latency is within the limit.
   template <class Judge, class Stop, class Keep>
-  void meet_latency(recompute_cut const& front, recompute_cut const& tail, best_checkpoint& best, Judge&& judge,
+  void meet_latency(recompute_cut const& front, recompute_cut const& tail, best_segments& best, Judge&& judge,
                     Stop&& stop, Keep&& keep) {
     bytes_t low = 0, high = std::min(best.peak, from_.result.peak_bytes);  // too slow, or none; quick enough
     bytes_t const close = std::max<bytes_t>(from_.result.peak_bytes / 2000, 1);
@@ -111,7 +113,7 @@ class checkpoint_seeds {
       auto const choice = ground_.choose(front, tail, budget);
       std::optional<verdict> v;
       if (choice.fits && estimate(choice) <= goal_.latency)
-        if (auto e = build(choice)) v = judge(checkpoint{front.price, tail.price, budget}, std::move(*e));
+        if (auto e = build(choice)) v = judge(recompute_segments{front.price, tail.price, budget}, std::move(*e));
       if (v && v->latency <= goal_.latency) {
         if (v->peak < best.peak) best.peak = v->peak, keep();
         high = budget;

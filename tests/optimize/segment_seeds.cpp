@@ -1,4 +1,4 @@
-#include <neap/optimize/checkpoint_seeds.hpp>
+#include <neap/optimize/segment_seeds.hpp>
 
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/truncate.hpp>

@@ -1,4 +1,4 @@
-// checkpoint: recomputation by segments for a whole program in one mutation. It takes a budget where `rematerialize` takes
+// recompute_segments: recomputation by segments for a whole program in one mutation. It takes a budget where `rematerialize` takes
 // a value, and reaches at once what hundreds of single recomputations would; deep models have no other way down.
 #pragma once
 
@@ -13,12 +13,12 @@
 namespace neap::inline v0 {
 
 /// Drop what costs less to compute again than its bytes are worth, in segments that fit a budget (recompute_ground.hpp).
-struct checkpoint {
+struct recompute_segments {
   double price = std::numeric_limits<double>::infinity();  // seconds a byte that is kept; infinite: keep what must be
   double tail_price = 0;                                   // of what comes last before the turn
   bytes_t budget = 0;                                      // about the peak that is wanted
 
-  friend bool operator==(checkpoint const&, checkpoint const&) = default;
+  friend bool operator==(recompute_segments const&, recompute_segments const&) = default;
 
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c) const {
