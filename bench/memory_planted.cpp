@@ -26,7 +26,7 @@ using neap::testing::packing;
 using neap::testing::pattern;
 
 struct options {
-  neap::search_budget budget{.nodes = std::int64_t{1} << 60, .seconds = 1};
+  neap::node_budget budget{.nodes = std::int64_t{1} << 60, .seconds = 1};
   std::uint64_t seeds = 25;
   std::string only, folder;
 };

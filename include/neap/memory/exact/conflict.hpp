@@ -15,7 +15,7 @@ namespace neap::inline v0 {
 /// The plan of `exact` at `capacity`; if it is infeasible, `conflict` names records that together do not fit, and of
 /// which none can be left out (as far as the budget, which holds for each question, can prove). Up to O(n) searches of
 /// ever smaller problems: halves are tried before single records.
-inline memory_plan explain_infeasible(memory_problem const& p, std::int64_t capacity, search_budget budget = {}) {
+inline memory_plan explain_infeasible(memory_problem const& p, std::int64_t capacity, node_budget budget = {}) {
   exact const decide{.capacity = capacity, .budget = budget};
   memory_plan plan = decide(p);
   if (plan.status != plan_status::infeasible || !fault_of(p).empty()) return plan;

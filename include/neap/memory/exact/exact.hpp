@@ -26,7 +26,7 @@ struct exact_placing;
 }
 
 /// What a search may spend: whichever ends first. Nodes are deterministic, seconds are not.
-struct search_budget {
+struct node_budget {
   std::int64_t nodes = 10'000'000;
   double seconds = std::numeric_limits<double>::infinity();
 };
@@ -42,7 +42,7 @@ struct exact {
   static constexpr std::size_t most_records = 8192;
 
   std::int64_t capacity = -1;  ///< bytes; -1: find the smallest arena, else any plan within the capacity
-  search_budget budget{};
+  node_budget budget{};
   search_tricks tricks{};
   /// Several capacities are decided at once; one capacity, by several orders at once. Neither plan nor bound, status or
   /// count of nodes depend on the number (with a budget in nodes).
