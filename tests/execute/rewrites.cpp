@@ -107,7 +107,8 @@ TEST_CASE("MAGIS's pipelines plan training steps, rules and fission together, an
   initialise(model, 5);
   std::pair<tensor, tensor> const text{numbers({8, 8}, 1, 16), numbers({8, 8}, 2, 16)};
   auto const program = training_step(model, text, cross_entropy{}, descent);
-  std::vector<moves_t> const pipelines{mlynar, sustr, chen, ines, texas};
+  std::vector<moves_t> const pipelines{magis_default, magis_bounded, magis_in_turn, magis_fission,
+                                       magis_without_fission};
   for (auto const& moves : pipelines) {
     for (double limit : {0.9, 0.7}) {
       if (testing::sanitized && limit > 0.8) continue;

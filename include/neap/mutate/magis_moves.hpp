@@ -2,7 +2,7 @@
 // (Its rules for swapping and recomputation are `rematerialize` and `swap`, what undoes them `de_rematerialize` and
 // `de_swap`. Where its regions would be nested too deep, it dissolves the deepest level: `lift`.)
 //
-//   auto const found = optimize(step, mlynar, memory_limit::of_original(0.4));
+//   auto const found = optimize(step, magis_default, memory_limit::of_original(0.4));
 #pragma once
 
 #include <neap/mutate/chain.hpp>
@@ -27,16 +27,17 @@ inline constexpr auto fission_moves = chain(fission{}, fission_factor{}, lift{})
 /// Rules, on ops that run in parts too.
 inline constexpr auto rule_moves = chain(taso_rules{}, in_parts(taso_rules{}));
 
-/// MAGIS's default: fission, then swaps and recomputations, then rules and what undoes the former.
-inline constexpr auto mlynar = chain(fission_moves, zip(swap{}, rematerialize{}), chain(rule_moves, undo_moves));
-/// The same with bounded streams, rules and undoing in turn.
-inline constexpr auto sustr =
+/// MAGIS's default (mlynar there): fission, then swaps and recomputations, then rules and what undoes the former.
+inline constexpr auto magis_default = chain(fission_moves, zip(swap{}, rematerialize{}), chain(rule_moves, undo_moves));
+/// The same (sustr) with bounded streams, rules and undoing in turn.
+inline constexpr auto magis_bounded =
     chain(fission_moves, zip(swap{}, rematerialize{}) | truncate(100), zip(rule_moves, undo_moves) | truncate(100));
-/// One of each kind in turn, 200 at most.
-inline constexpr auto chen = zip(fission_moves, zip(swap{}, rematerialize{}), rule_moves, undo_moves) | truncate(200);
-/// Fission alone.
-inline constexpr auto ines = fission_moves;
-/// All but fission.
-inline constexpr auto texas = chain(zip(swap{}, rematerialize{}), chain(taso_rules{}, undo_moves));
+/// One of each kind in turn, 200 at most (chen).
+inline constexpr auto magis_in_turn =
+    zip(fission_moves, zip(swap{}, rematerialize{}), rule_moves, undo_moves) | truncate(200);
+/// Fission alone (ines).
+inline constexpr auto magis_fission = fission_moves;
+/// All but fission (texas).
+inline constexpr auto magis_without_fission = chain(zip(swap{}, rematerialize{}), chain(taso_rules{}, undo_moves));
 
 }  // namespace neap::inline v0
