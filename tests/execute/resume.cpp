@@ -107,7 +107,7 @@ void check_resume(Optimizer const& optimizer) {
 TEST_CASE("a resumed run gives the bits of one that went on") {
   SUBCASE("adamw") { check_resume(adamw{.rate = 0.01}); }
   SUBCASE("momentum") { check_resume(momentum{.rate = 0.05}); }
-  SUBCASE("muon") { check_resume(muon{.rate = 0.01, .leave_to_others = {"out.*"}}); }
+  SUBCASE("muon") { check_resume(muon{.rate = 0.01, .use_adamw_for = {"out.*"}}); }
   SUBCASE("adafactor") { check_resume(adafactor{.rate = 0.02}); }
   SUBCASE("sgd") { check_resume(sgd{.rate = 0.05}); }
   SUBCASE("rates by step") { check_resume(adamw{.rate = scheduled::cosine(0.02, 0.001, 4)}); }

@@ -85,7 +85,7 @@ TEST_CASE("numbers of each step, scheduled or said, are those of eager steps, in
   check_steps(adam{.rate = rate}, {.micro_batches = 2}, some);
   check_steps(adamw{.rate = rate, .beta1 = [](std::int64_t s) { return s > 2 ? 0.9 : 0.8; }}, {}, some);
   check_steps(lion{.rate = rate}, {}, some);
-  check_steps(muon{.rate = rate, .others = {.rate = rate}, .leave_to_others = {"out.*"}}, {}, some);
+  check_steps(muon{.rate = rate, .others = {.rate = rate}, .use_adamw_for = {"out.*"}}, {}, some);
   check_steps(adafactor{.rate = rate}, {.clip_norm = 0.5}, some);
 }
 

@@ -126,7 +126,7 @@ TEST_CASE("whatever weights are frozen, they stay, the others train as before, p
       case 0: check_frozen(frozen, sgd{.rate = 0.1}, {.micro_batches = 1 + trial % 3}); break;
       case 1: check_frozen(frozen, adamw{.rate = 0.01}, {.clip_norm = 0.1}); break;
       case 2:
-        check_frozen(frozen, muon{.leave_to_others = {"words.*"}}, {.groups = {{.match = "out.*", .rate = 0.1}}});
+        check_frozen(frozen, muon{.use_adamw_for = {"words.*"}}, {.groups = {{.match = "out.*", .rate = 0.1}}});
         break;
       default: check_frozen(frozen, momentum{.rate = 0.1}, {.fuse_updates = false, .hand_back = false});
     }

@@ -69,7 +69,7 @@ TEST_CASE("fused updates give the bits of the gradient and its update") {
   SUBCASE("adamw") { check_equal_bits(adamw{.rate = 0.01}, {}, 2); }
   // Muon needs whole gradients; weights that are left to its adamw do not.
   SUBCASE("muon") { check_equal_bits(muon{}, {}, 0); }
-  SUBCASE("muon's others") { check_equal_bits(muon{.leave_to_others = {"in.*"}}, {}, 1); }
+  SUBCASE("muon's others") { check_equal_bits(muon{.use_adamw_for = {"in.*"}}, {}, 1); }
   SUBCASE("adafactor") { check_equal_bits(adafactor{}, {}, 0); }
   // Somebody else reads the gradients.
   SUBCASE("clipped") { check_equal_bits(adamw{.rate = 0.01}, {.clip_norm = 0.1}, 0); }

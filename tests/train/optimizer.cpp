@@ -102,7 +102,7 @@ TEST_CASE("muon steps matrices, adamw the others") {
                            .nesterov = nesterov,
                            .rms = rms,
                            .others = {.rate = 0.01},
-                           .leave_to_others = {"tokens.*", "head.*"}};
+                           .use_adamw_for = {"tokens.*", "head.*"}};
       std::map<std::string, numbers> first, second;
       check_steps(optimizer, {}, [&](std::string const& path, numbers& w, numbers const& g, shape const& s, int step) {
         auto &m = first[path], &v = second[path];
@@ -239,7 +239,7 @@ TEST_CASE("muon keeps one state of a matrix, and files have no more") {
   scratch const at;
   network m;
   training_state state;
-  muon const optimizer{.leave_to_others = {"tokens.*"}};
+  muon const optimizer{.use_adamw_for = {"tokens.*"}};
   auto const step = training_step(m, batch(0), cross_entropy{}, optimizer, {.state = &state});
   std::map<std::string, std::string> names;
   for (auto const& r : step.residents) names[r.name] = to_string(r.holder.type());
@@ -295,7 +295,7 @@ TEST_CASE("patterns in vain and numbers that cannot be are told with the user's 
     });
   };
   int line = 0;
-  auto what = told(muon{.leave_to_others = {"tokens.*", "last.*"}}, line);
+  auto what = told(muon{.use_adamw_for = {"tokens.*", "last.*"}}, line);
   check(
       line, what,
       "training_step: the optimizer names weights \"last.*\", and no weight of the model is among them; its weights are "

@@ -134,9 +134,9 @@ struct adafactor {
 
 /// Jordan et al. 2024: weights of two axes or more, as matrices of their first axis by all others, take steps along their
 /// momentum made nearly orthogonal by a Newton-Schulz iteration; all others are updated by an adamw with numbers of its
-/// own. It is meant for the matrices within a model: name embeddings and the last layer in `leave_to_others`.
+/// own. It is meant for the matrices within a model: name embeddings and the last layer in `use_adamw_for`.
 ///
-///   muon{.rate = 0.02, .others = {.rate = 3e-4}, .leave_to_others = {"tokens.*", "head.*"}}
+///   muon{.rate = 0.02, .others = {.rate = 3e-4}, .use_adamw_for = {"tokens.*", "head.*"}}
 ///
 /// A group of weights changes the numbers of whichever way its weights are updated; a rate said for one step is muon's,
 /// and the others' goes along in proportion.
@@ -146,7 +146,7 @@ struct muon {
   std::int64_t iterations = 5;
   double rms = 0;  // above 0: of a step's elements at a rate of 1; 0.2 suits adamw's rates and decays (Liu et al. 2025)
   adamw others{.rate = 3e-4};
-  std::vector<std::string> leave_to_others{};  // paths of matrices; * stands for any characters
+  std::vector<std::string> use_adamw_for{};  // paths of matrices; * stands for any characters
 
   static constexpr std::array<std::string_view, 2> states{"momentum", "second_moment"};
   static constexpr std::array<std::string_view, 8> numbers{"rate",           "momentum",           "weight_decay",
@@ -156,7 +156,7 @@ struct muon {
     return {rate, beta, weight_decay, others.rate, others.beta1, others.beta2, others.epsilon, others.weight_decay};
   }
   /// Patterns of paths that must not be in vain.
-  std::span<std::string const> patterns() const { return leave_to_others; }
+  std::span<std::string const> patterns() const { return use_adamw_for; }
   /// A matrix has the first of the states alone.
   std::vector<tensor_type> state_types(tensor const& w, std::string_view path) const {
     return std::vector<tensor_type>(is_matrix(w, path) ? 1 : 2, state_like(w));
@@ -174,7 +174,7 @@ struct muon {
 
  private:
   NEAP_ONCE bool is_matrix(tensor const& w, std::string_view path) const {
-    for (auto const& p : leave_to_others)
+    for (auto const& p : use_adamw_for)
       if (detail::matches(p, path)) return false;
     return w.rank() >= 2;
   }
