@@ -128,7 +128,7 @@ TEST_CASE("whatever weights are frozen, they stay, the others train as before, p
       case 2:
         check_frozen(frozen, muon{.use_adamw_for = {"words.*"}}, {.groups = {{.match = "out.*", .rate = 0.1}}});
         break;
-      default: check_frozen(frozen, momentum{.rate = 0.1}, {.fuse_updates = false, .hand_back = false});
+      default: check_frozen(frozen, momentum{.rate = 0.1}, {.fuse_updates = false, .recover_activations = false});
     }
   }
 }

@@ -396,7 +396,7 @@ TEST_CASE("a buffer that a gradient reads, updated before the loss reads it agai
       "grad: a tensor that the gradient needs for mul, f32[6], was changed in place after it was used: change a copy";
   CHECK(message_of([&] { eager_step(m, batch(0), cross_entropy{}, sgd{}, state); }).ends_with(text));
   for (bool const whole : {true, false}) {
-    training_options const options{.fuse_updates = whole, .hand_back = whole};
+    training_options const options{.fuse_updates = whole, .recover_activations = whole};
     int line = 0;
     auto const what = message_of([&] {
       line = __LINE__ + 1;

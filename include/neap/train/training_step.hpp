@@ -8,10 +8,10 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/train/accumulate.hpp>
+#include <neap/train/activation_recovery.hpp>
 #include <neap/train/clip.hpp>
 #include <neap/train/freeze.hpp>
 #include <neap/train/fuse_updates.hpp>
-#include <neap/train/hand_back.hpp>
 #include <neap/train/optimizer.hpp>
 #include <neap/train/step_numbers.hpp>
 
@@ -27,7 +27,7 @@ struct training_options {
   bool keep_prediction = false;           // what the model gave is the output "prediction" (losses of (model, last))
   bool fuse_updates = true;               // large weights' gradients are made and used up in parts (fuse_updates.hpp)
   bool other_weights = false;             // the loss may depend on weights of other models, which stay as they are
-  bool hand_back = true;                  // results that gradients can give again are not kept for them (hand_back.hpp)
+  bool recover_activations = true;        // in the backward pass, in place of keeping them (activation_recovery.hpp)
   std::uint64_t seed = 0;                 // of dropout's draws
   double loss_scale = 0;                  // the loss is differentiated times this, gradients are divided by it; 0: not
   std::vector<parameter_group> groups{};  // weights with a rate or decay of their own; the first that matches counts
@@ -206,8 +206,8 @@ void take_rewritten(training_program<Ops>& p, Pass& made) {
     for (auto& v : *list) v = made.value[v];
 }
 template <class Ops>
-void hand_back_of(training_program<Ops>& p) {
-  if (auto made = hand_back(p.program, p.loss); made.count > 0) take_rewritten(p, made);
+void recover_activations_of(training_program<Ops>& p) {
+  if (auto made = recover_activations(p.program, p.loss); made.count > 0) take_rewritten(p, made);
 }
 template <class Ops>
 void fuse_updates_of(training_program<Ops>& p, training_program<Ops> const* like) {
@@ -249,7 +249,7 @@ training_program<Ops> finished_step(tracer& t, step_results const& made, trainin
   p.inputs = t.inputs();
   p.program = basic_graph<Ops>(t.finish());
   p.state = state;
-  if (options.hand_back) hand_back_of(p);
+  if (options.recover_activations) recover_activations_of(p);
   if (options.fuse_updates) fuse_updates_of(p, like);
   return p;
 }

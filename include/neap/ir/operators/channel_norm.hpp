@@ -54,7 +54,7 @@ struct batch_norm_grad {
   bytes_t workspace(work_context const& c) const { return neap::batch_norm_workspace(c.in[1].type); }
 };
 /// g, x, mean, rstd, w, b -> dx, dw, db of relu(batch_norm(x)), and relu(batch_norm(x)) once more if `gives_result`: who
-/// keeps x need not keep what was made of it (train/hand_back.hpp).
+/// keeps x need not keep what was made of it (train/activation_recovery.hpp).
 struct batch_norm_relu_grad {
   static constexpr std::string_view name = "batch_norm_relu_grad";
   static constexpr bool elementwise = true;

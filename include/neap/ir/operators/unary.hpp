@@ -76,7 +76,7 @@ struct grad_of : scalar_function<2, true> {
 };
 
 /// g, x -> what grad_of<F> gives, and F(x) once more, for F whose slope reads the argument and works out most of F on the
-/// way: who keeps the argument need not keep the result (train/hand_back.hpp).
+/// way: who keeps the argument need not keep the result (train/activation_recovery.hpp).
 template <class F>
 struct grad_and_result {
   using gradient_op = grad_of<F>;
@@ -337,7 +337,8 @@ struct sign : scalar_function<1, false> {
   static constexpr std::string_view name = "sign";
   template <class T>
   NEAP_HD T operator()(T x) const {
-    return neap::detail::pick(x != x, x, neap::detail::pick(x > T(0), T(1), T(0)) - neap::detail::pick(x < T(0), T(1), T(0)));
+    return neap::detail::pick(x != x, x,
+                              neap::detail::pick(x > T(0), T(1), T(0)) - neap::detail::pick(x < T(0), T(1), T(0)));
   }
   void gradient(gradient_context& c) const { c.grad(); }  // zeros
 };

@@ -1,6 +1,5 @@
-// Results that the backward part reads beside their arguments need not be kept from the forward part: the gradient of
-// gelu, silu or a normed relu works the result out for the slope's sake anyway, and hands it back where the weight's
-// gradient behind it reads it.
+// Activation recovery: an activation whose argument is kept need not be kept itself. The gradient of gelu, silu or a
+// normed relu works the activation out for the slope anyway; the weight's gradient behind it reads it from there.
 //
 //     h = gelu(u)          dh = dy w^T                         h = gelu(u), dies with its last reader forward
 //     y = h w              dw = h^T dy        becomes          dh = dy w^T
@@ -11,7 +10,7 @@
 // relu_grad and batch_norm_grad of relu(batch_norm(x)) become batch_norm_relu_grad, which sees in x where the relu was
 // open: then the relu's result is not kept for that either.
 //
-// A result is handed back if the gradient that hands it back needs none of its readers.
+// An activation is recovered if the gradient that recovers it depends on none of its readers.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
@@ -31,29 +30,29 @@
 namespace neap::inline v0 {
 
 template <class G>
-struct handed_back {
+struct with_recovered_activations {
   G program;
-  table<value_id, value_id> value;  // of the graph that was given -> of the program; nothing<value_id>: no longer made
+  table<value_id, value_id> value;  // of the original graph -> of the program; nothing<value_id>: dead
   std::size_t count = 0;            // results that are no longer kept for the backward part
 };
 
 namespace detail {
 
 /// Finds the results and writes the graph anew; what is known of operators' types comes through `match`.
-class result_returner {
+class activation_recoverer {
  public:
   /// `loss`: what it needs is the forward part.
-  NEAP_ONCE result_returner(op_graph const& g, value_id loss)
+  NEAP_ONCE activation_recoverer(op_graph const& g, value_id loss)
       : g_(g),
         forward_(g.op_count()),
         from_(g.value_count(), nothing<op_id>),
         merged_(g.op_count(), no_id),
         seen_(g.op_count(), 0) {
-    if (!g.parts().empty()) throw_error({"hand_back: the graph has parts"});
+    if (!g.parts().empty()) throw_error({"recover_activations: the graph has parts"});
     for (auto o : g.ops())
       for (auto v : g.inputs(o))
         if (auto const p = g.producer(v); p != nothing<op_id> && p >= o)
-          throw_error({"hand_back: op ", index(o), " reads what a later one makes"});
+          throw_error({"recover_activations: op ", index(o), " reads what a later one makes"});
     if (auto const p = g.producer(loss); p != nothing<op_id>) forward_[p] = 1;
     for (std::size_t i = g.op_count(); i-- > 0;)
       if (auto const o = id_at<op_id>(i); forward_[o]) each_before(o, [&](op_id p) { forward_[p] = 1; });
@@ -70,7 +69,7 @@ class result_returner {
       if (u.op != o && g_.as<F>(u.op)) return;
     auto const gradient = only_late_reader<typename both::gradient_op>(x);
     if (gradient == nothing<op_id> || !(g_.type(g_.inputs(gradient)[0]) == g_.type(x)) ||
-        !may_hand_back(g_.output(o), gradient, nothing<op_id>) || late_ == 0)
+        !may_recover(g_.output(o), gradient, nothing<op_id>) || late_ == 0)
       return;
     replace(gradient, nothing<op_id>, nothing<op_id>, both::of(*f), facets_of<both>);
   }
@@ -89,14 +88,14 @@ class result_returner {
     auto const gradient = g_.uses(g)[0].op;
     if (!g_.as<op::batch_norm_grad>(gradient) || g_.inputs(gradient).size() != 5 || g_.inputs(gradient)[0] != g ||
         g_.inputs(gradient)[1] != g_.inputs(norm)[0] || g_.inputs(gradient)[2] != g_.output(norm, 1) ||
-        !may_hand_back(y, gradient, slope))
+        !may_recover(y, gradient, slope))
       return;
     replace(gradient, slope, norm, op::batch_norm_relu_grad{late_ > 0}, g_.facets(gradient).joined());
   }
 
-  NEAP_ONCE handed_back<op_graph> write() {
+  NEAP_ONCE with_recovered_activations<op_graph> write() {
     program_copy copy(g_);
-    // In the given order, but for readers of what is handed back, before which comes who hands it back.
+    // In the given order, except readers of a recovered activation: the gradient that recovers it comes first.
     late_value_.assign(g_.value_count(), nothing<value_id>);
     table<op_id, unsigned char> put(g_.op_count());
     for (auto last : g_.ops()) {
@@ -117,7 +116,7 @@ class result_returner {
         else write_op(copy, o);
       }
     }
-    handed_back<op_graph> out;
+    with_recovered_activations<op_graph> out;
     out.program = copy.finish();
     out.value = std::move(copy.value);
     out.count = found_.size();
@@ -157,7 +156,7 @@ class result_returner {
 
   /// Whether all that reads y behind the forward part, but for `slope`, can wait for the gradient; late_: how many do.
   /// values_ is then y and its views.
-  NEAP_ONCE bool may_hand_back(value_id y, op_id gradient, op_id slope) {
+  NEAP_ONCE bool may_recover(value_id y, op_id gradient, op_id slope) {
     auto const s = g_.storage(y);
     if (g_.record(s).updates > 0 || g_.record(y).alias != alias_kind::fresh || merged_[gradient] != no_id) return false;
     // What the gradient needs.
@@ -206,7 +205,7 @@ class result_returner {
   NEAP_ONCE value_id late(program_copy& copy, value_id v) {
     if (from_[v] == nothing<op_id>) return copy.value[v];
     if (late_value_[v] != nothing<value_id>) return late_value_[v];
-    auto const o = g_.producer(v);  // a view that was made forward, of what is handed back
+    auto const o = g_.producer(v);  // a view, made forward, of a recovered activation
     plain_vector<value_id> in;
     for (auto x : g_.inputs(o)) in.push_back(late(copy, x));
     return late_value_[v] = copy.edit.emit(g_.view(o), span_of(in))[index(v) - index(g_.output(o))];
@@ -232,10 +231,10 @@ class result_returner {
 
   op_graph const& g_;
   table<op_id, unsigned char> forward_;
-  table<value_id, op_id> from_;           // what is handed back, and its views: by which gradient
+  table<value_id, op_id> from_;           // the gradient that recovers it, of activations and their views
   table<op_id, std::uint32_t> merged_;    // gradients and slopes that are replaced: which of found_ replaces them
   table<op_id, std::uint32_t> seen_;      // in which round
-  table<value_id, value_id> late_value_;  // what is handed back, in the program that is written
+  table<value_id, value_id> late_value_;  // the recovered activation, in the new program
   std::uint32_t round_ = 0;
   std::size_t late_ = 0;
   plain_vector<op_id> open_;
@@ -245,30 +244,30 @@ class result_returner {
 };
 
 template <class Op>
-struct hand_back_one {
-  static void match(result_returner&, op_id) {}
+struct recover_by {
+  static void match(activation_recoverer&, op_id) {}
 };
 template <class F>
-struct hand_back_one<op::grad_and_result<F>> {
-  static void match(result_returner& r, op_id o) { r.match<F>(o); }
+struct recover_by<op::grad_and_result<F>> {
+  static void match(activation_recoverer& r, op_id o) { r.match<F>(o); }
 };
 template <>
-struct hand_back_one<op::batch_norm_relu_grad> {
-  static void match(result_returner& r, op_id o) { r.match_normed_relu(o); }
+struct recover_by<op::batch_norm_relu_grad> {
+  static void match(activation_recoverer& r, op_id o) { r.match_normed_relu(o); }
 };
 template <class... Op>
-void match_results(result_returner& r, op_id o, type_list<Op...>) {
-  (hand_back_one<Op>::match(r, o), ...);
+void match_results(activation_recoverer& r, op_id o, type_list<Op...>) {
+  (recover_by<Op>::match(r, o), ...);
 }
 
 }  // namespace detail
 
-/// The program of a training step with the results handed back whose operator has its op::grad_and_result in the graph's
+/// The program of a training step with the activations recovered whose operator has its op::grad_and_result in the graph's
 /// set, and those of relu(batch_norm(x)). `loss` divides the forward part from the backward one. Throws neap::error for a
 /// graph with parts, or whose ids are not in a topological order. O(results * ops behind the forward part).
 template <class Ops>
-handed_back<basic_graph<Ops>> hand_back(basic_graph<Ops> const& g, value_id loss) {
-  detail::result_returner r(g, loss);
+with_recovered_activations<basic_graph<Ops>> recover_activations(basic_graph<Ops> const& g, value_id loss) {
+  detail::activation_recoverer r(g, loss);
   for (auto o : g.ops()) detail::match_results(r, o, typename Ops::list{});
   auto made = r.write();
   return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), made.count};

@@ -1,4 +1,4 @@
-#include <neap/train/hand_back.hpp>
+#include <neap/train/activation_recovery.hpp>
 
 #include <neap/ir/verify.hpp>
 #include <neap/model/model.hpp>
@@ -34,7 +34,7 @@ void check_equal_bits(Model const& model, shape const& dims, std::string_view na
   Model together = model, apart = model;
   initialise(together, 7), initialise(apart, 7);
   auto const one = training_step(together, batch(dims, 0), cross_entropy{}, adamw{.rate = 0.01}, options);
-  options.hand_back = false;
+  options.recover_activations = false;
   training_state state, eager_state;
   options.state = &state;
   auto const two = training_step(apart, batch(dims, 0), cross_entropy{}, adamw{.rate = 0.01}, options);
@@ -64,7 +64,7 @@ struct perceptron {
   static constexpr std::array neap_names{"in", "middle", "out"};
 };
 
-// The sum's relu cannot be handed back: what its norm gave is not all of its argument.
+// The sum's relu cannot be recovered: the norm's result is not all of its argument.
 struct images {
   nn::conv2d a{3, 8, 3, {.padding = 1}}, b{8, 8, 3, {.padding = 1}}, c{8, 8, 3, {.padding = 1}};
   nn::batch_norm2d na{8}, nb{8}, nc{8};
@@ -114,7 +114,7 @@ struct normed_rows {  // planes of single elements
 
 }  // namespace
 
-TEST_CASE("results that gradients hand back have the bits of those that were kept") {
+TEST_CASE("recovered activations have the bits of kept ones") {
   SUBCASE("gelu") { check_equal_bits(perceptron{0}, {33, 24}, "gelu_grad_and_result", 2); }
   SUBCASE("gelu by tanh") { check_equal_bits(perceptron{1}, {33, 24}, "gelu_grad_and_result", 2); }
   SUBCASE("silu") { check_equal_bits(perceptron{2}, {33, 24}, "silu_grad_and_result", 2); }
@@ -132,7 +132,7 @@ TEST_CASE("what is kept or has no gradient stays as it is") {
   squared frozen;
   initialise(frozen, 3);
   auto const step = training_step(frozen, batch({8, 24}, 0), cross_entropy{}, sgd{}, {.keep_gradients = true});
-  auto const again = hand_back(step.program, step.loss);
+  auto const again = recover_activations(step.program, step.loss);
   CHECK(again.count == 0);
   CHECK(again.program.op_count() == step.program.op_count());
 }
