@@ -1,4 +1,4 @@
-// Lesson 7: evaluation under a plan, beside a trainer and on the same weights; what a step tells besides its loss; and the
+// Lesson 7: evaluation under a plan, beside a trainer and on the same weights; what a step returns besides its loss; and the
 // last, smaller batch of an epoch.
 #include <neap/neap.hpp>
 
@@ -11,8 +11,8 @@ struct network {
   neap::tensor operator()(neap::tensor const& x) const { return out(drop(neap::relu(in(x)))); }
 };
 
-// A loss may tell more than one number: all but `loss` are outputs of the step under their names.
-struct told {
+// A loss may return a struct: all its members but `loss` are outputs of the step under their names.
+struct step_outputs {
   neap::tensor loss, logits;
 };
 
@@ -29,7 +29,7 @@ int main() {
   neap::initialise(model, 1);
   auto const loss = [](network& net, std::pair<neap::tensor, neap::tensor> const& batch) {
     auto const logits = net(batch.first);
-    return told{neap::cross_entropy{}(logits, batch.second), logits};
+    return step_outputs{neap::cross_entropy{}(logits, batch.second), logits};
   };
   auto const step = neap::training_step(model, points(64, 0), loss, neap::adamw{.rate = 1e-2});
   neap::host_backend backend(1);

@@ -122,7 +122,7 @@ int run(checkpoint_options const& o) {
     seen = value_or_refuse(neap::simulate(chain, sequence));
     bool const same_time = std::abs(seen.time - time) <= 1e-9 * std::max(1.0, seen.time);
     bool const within = how.limits == neap::chain_limits::peer || seen.peak <= limit + chain.input(0);
-    if (!same_time || !within) throw refused{o.chain + ": the solver's plan is not what it says it is"};
+    if (!same_time || !within) throw refused{o.chain + ": the solver's plan fails its check"};
   }
   if (!o.front.empty()) or_refuse(neap::write_file(o.front, front_csv(solved->front(), o.slot, coarse_limit)));
   if (!o.out.empty() && feasible) or_refuse(neap::write_file(o.out, to_string(sequence) + "\n"));

@@ -19,10 +19,9 @@ struct graph_input {
   void add_options_to(CLI::App& command) {
     command.add_flag("--optimizer", optimizer, "with the optimizer's update nodes, where the file has them");
     command
-        .add_option(
-            "--gradients", gradients,
-            "with --optimizer: kept to the end of the step, or used-up: a gradient that an update reads is kept "
-            "for nobody else, so that weights can be updated early")
+        .add_option("--gradients", gradients,
+                    "with --optimizer: kept to the end of the step, or used-up: a gradient is dead after "
+                    "the update that reads it, so that weights can be updated early")
         ->check(CLI::IsMember({"kept", "used-up"}))
         ->capture_default_str();
     command.add_option("--magis-memory", magis, "how memory of a MAGIS file is counted")
@@ -47,8 +46,7 @@ struct graph_input {
   neap::io::imported_graph read() const { return parse(value_or_refuse(neap::io::read_file(path))); }
   /// The graph of the file whose text this is.
   neap::io::imported_graph parse(std::string const& text) const {
-    if (gradients == "used-up" && !optimizer)
-      throw refused{"--gradients used-up: nobody uses them up without --optimizer"};
+    if (gradients == "used-up" && !optimizer) throw refused{"--gradients used-up needs --optimizer"};
     neap::io::graph_file_options o;
     o.neap_graph.optimizer = optimizer;
     o.neap_graph.gradients_used_up = gradients == "used-up";

@@ -376,7 +376,7 @@ void add_plan(CLI::App& app, int& exit) {
   command
       ->add_option(
           "--solver", o->solver,
-          "who recomputes: search; one solver alone: rotor (a chain of blocks, each saved whole or not at all), "
+          "what plans: search; one solver alone: rotor (a chain of blocks, each saved whole or not at all), "
           "hierarchy (blocks with options, some to store what they save), checkmate (the graph as one block, if it is "
           "small), milp (the same as an integer program, if it is very small: needs HiGHS); all: the solvers' plans are "
           "where the search starts")
@@ -384,11 +384,10 @@ void add_plan(CLI::App& app, int& exit) {
       ->capture_default_str();
   command
       ->add_option("--search", o->strategy,
-                   "best: dives from whatever promises most; beam:K: K candidates are expanded a round, as in MAGIS")
+                   "best: best-first search with dives; beam:K: K candidates are expanded a round, as in MAGIS")
       ->capture_default_str();
   command->add_option("--device", o->device, "h100-like, host, or a JSON file; default: the graph's own latencies");
-  command->add_option("--costs", o->costs,
-                      "measured costs, as neap::cost_table saves them: they come before all others");
+  command->add_option("--costs", o->costs, "measured costs, as neap::cost_table saves them: they take precedence");
   command->add_option("--takeover", o->takeover, "elementwise results may overwrite inputs that die")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
@@ -397,21 +396,21 @@ void add_plan(CLI::App& app, int& exit) {
       ->capture_default_str();
   command->add_option("--seed", o->seed, "of random choices")->check(whole_number_from(0))->capture_default_str();
   command
-      ->add_option("--threads", o->threads, "that judge candidates; with --iterations the plan does not depend on it")
+      ->add_option("--threads", o->threads,
+                   "that evaluate candidates; with --iterations the plan does not depend on it")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   command
-      ->add_option(
-          "--iterations", o->iterations,
-          "candidates judged at most (the orders to start from always are): repeatable to the byte; solvers do "
-          "1,000 steps of their own searches a candidate, as far as they do so many at all")
+      ->add_option("--iterations", o->iterations,
+                   "candidates evaluated at most (starting orders always are): repeatable to the byte; solvers take "
+                   "at most 1,000 steps of their own searches a candidate")
       ->check(whole_number_from(0));
   command->add_option("--out", o->out, "the plan file");
   command->add_option("--csv", o->csv, "a row is appended, in MAGIS's columns");
   command->add_option("--svg", o->svg, "memory over time, before and after");
-  command->add_option("--pareto", o->pareto,
-                      "peak against latency of all that was judged and nothing beats: CSV, or a picture (FILE.svg)");
-  command->add_flag("--profile", o->profile, "what was drawn, built and judged, and where the time went");
+  command->add_option("--pareto", o->pareto, "the Pareto front of peak and latency: CSV, or a picture (FILE.svg)");
+  command->add_flag("--profile", o->profile,
+                    "numbers of mutations drawn, built and evaluated, and where the time went");
   command->add_flag("--json", o->json, "one JSON object");
   command->callback([o, time, &exit] {
     o->timed = time->count() > 0 || o->iterations == SIZE_MAX;

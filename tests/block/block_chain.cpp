@@ -92,7 +92,7 @@ TEST_CASE("deep models: a block a layer, one value forward and one gradient back
 TEST_CASE("a value that skips over the whole program is no chain, and is told at each block that it enters") {
   auto const model = deep_graph({.layers = 12, .long_skip = 3});
   CHECK(message_of([&] { (void)make_all_graphs(model.program); }) ==
-        "blocks: the program keeps neither a loss nor an output, so that nothing tells forward from backward");
+        "blocks: the program keeps neither a loss nor an output, so that forward and backward cannot be distinguished");
   graph_editor edit{model.program};
   edit.keep(model.layer_inputs.back(), role::output);
   auto const g = graph(std::move(edit).finish());

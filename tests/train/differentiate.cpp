@@ -122,7 +122,7 @@ TEST_CASE("a gradient of a unary's gradient needs its curve, that to the incomin
   CHECK(differentiate(f.e, f.one(op::sum{}, {first}), std::span(&g, 1)).size() == 1);
   CHECK(message_of([&] {
           differentiate(f.e, first, f.sources);
-        }).ends_with("no gradient of this gradient is known: softsign tells no curve"));
+        }).ends_with("no gradient of this gradient is known: softsign defines no curve"));
 }
 
 TEST_CASE("a gradient that a rule does not ask for is refused, not dropped") {

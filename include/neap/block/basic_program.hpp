@@ -50,7 +50,8 @@ inline basic_program make_basic(op_graph const& g, schedule order) {
   p.part = parts_of(g, order);
   p.order = std::move(order);
   if (p.order.size() > 0 && p.count(step_part::forward) == 0)
-    throw error("blocks: the program keeps neither a loss nor an output, so that nothing tells forward from backward");
+    throw error(
+        "blocks: the program keeps neither a loss nor an output, so that forward and backward cannot be distinguished");
   return p;
 }
 /// In the order of the ids, as far as the edges allow.

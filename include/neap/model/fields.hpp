@@ -285,7 +285,7 @@ void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
                   "neap: neap_fields must give references to the parts, not copies: return std::tie(self.member, ...)");
     if constexpr (detail::tells_names<T>)
       static_assert(T::neap_names.size() == std::tuple_size_v<decltype(neap_fields(object))>,
-                    "neap: neap_names must have one name for each part that neap_fields tells, in the same order");
+                    "neap: neap_names must have one name for each part that neap_fields lists, in the same order");
     std::apply(
         [&](auto&... x) {
           std::size_t i = 0;

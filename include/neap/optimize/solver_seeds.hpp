@@ -528,7 +528,7 @@ inline status can_solve(op_graph const& g, schedule const& order, solver_choice 
   };
   if (which.checkmate) {
     auto const one = blocks(true);
-    if (one.empty()) return failure{"it has no forward and backward part that could be told apart"};
+    if (one.empty()) return failure{"its forward and backward parts cannot be distinguished"};
     if (one.most_values() > which.most_values)
       return failure{"as one block it has " + std::to_string(one.most_values()) + " values, at most " +
                      std::to_string(which.most_values) + " are taken"};

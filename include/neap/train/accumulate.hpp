@@ -35,7 +35,7 @@ NEAP_ONCE void require_no_others(tensor const& loss, std::vector<tensor> const& 
   auto const refuse = [](tensor_type const& t) {
     throw_error(context_access::place({}),
                 {"training_step: the program reads a weight ", t,
-                 " that is no part of the model and would never learn: tell it in neap_fields, and use modules by "
+                 " that is no part of the model and would never learn: list it in neap_fields, and use modules by "
                  "reference (a copy has weights of its own); if that is meant, detach it, or say "
                  "training_options{.other_weights = true}"});
   };

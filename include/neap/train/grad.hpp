@@ -269,7 +269,7 @@ NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
     if (x.is_traced()) no_trace(at);
     if (zeros && !x.wants_gradient())
       throw_error(context_access::place(at),
-                  {"grad: ", x.type(), " was not asked to have a gradient: compute with x.with_gradient()"});
+                  {"grad: ", x.type(), " does not require a gradient: compute with x.with_gradient()"});
   }
   detail::recorded_graph recorded({}, loss, wrt, at);  // operators join as they come
   std::vector<value_id> sources;

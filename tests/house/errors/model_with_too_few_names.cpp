@@ -1,4 +1,4 @@
-// expect: neap: neap_names must have one name for each part that neap_fields tells, in the same order
+// expect: neap: neap_names must have one name for each part that neap_fields lists, in the same order
 #include <neap/model/nn/linear.hpp>
 #include <neap/model/parameters.hpp>
 

@@ -71,7 +71,7 @@ struct grad_of : scalar_function<2, true> {
     if constexpr (detail::has_curve<F>)
       c.give(1, reduced_to(c, f.curve(c, detail::product(c, h, c.in(0)), c.in(1)), c.type(c.in(1)).dims));
     else if constexpr (!detail::is_straight<F>)
-      throw_error({"no gradient of this gradient is known: ", F::name, " tells no curve"});
+      throw_error({"no gradient of this gradient is known: ", F::name, " defines no curve"});
   }
 };
 
