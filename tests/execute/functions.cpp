@@ -53,6 +53,10 @@ struct network {
     tensor const scores = tril(matmul(table, table, {.transpose_b = true}), 0);
     y = sum(matmul(scores, table), {1}) + cumsum(y, 0) * 0.01 + sort(waves, 0).values;
     y = where(greater(y, 3), sqrt(clamp(y, {.low = 3})), y) + maximum(y, -2) * sign(waves) + y * floor(y * 0.1);
+    tensor const chosen = index_select(y, multinomial(softmax(mean(y, {1}))));  // a row, drawn
+    y = elu(y, 0.5) + einsum("rc,xc->rx", {y, tanh(chosen)}) * 0.1 + roll(flip(y, {1}), {3}, {0}) * norm(y, 2, {0});
+    y = y + unsqueeze(cosine_similarity(y, waves), -1) + prod(clamp(table, 0.5, 1), {1}) +
+        masked_fill(logsumexp(table, {1}), greater(waves, 0.5), 0);
     return out(y);
   }
 };

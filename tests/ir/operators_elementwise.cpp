@@ -92,6 +92,7 @@ TEST_CASE("scalar functions of one tensor") {
   unary(op::relu{}, [](double x) { return std::max(x, 0.0); });
   unary(op::silu{}, [](double x) { return x / (1 + std::exp(-x)); });
   unary(op::erf{}, [](double x) { return std::erf(x); });
+  unary(op::elu{.alpha = 0.7}, [](double x) { return x > 0 ? x : 0.7 * std::expm1(x); });
   unary(op::softplus{}, [](double x) { return std::log1p(std::exp(x)); });
   unary(op::gelu{}, [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); });
   unary(op::gelu{true}, [](double x) {
@@ -125,7 +126,8 @@ TEST_CASE("slopes of scalar functions") {
   slope_of(op::exp_grad{}, 0.1, 3), slope_of(op::log_grad{}, 0.1, 3), slope_of(op::sqrt_grad{}, 0.1, 3);
   slope_of(op::rsqrt_grad{}, 0.1, 3), slope_of(op::reciprocal_grad{}, 0.2, 3), slope_of(op::abs_grad{});
   slope_of(op::square_grad{}), slope_of(op::tanh_grad{}, -1, 1), slope_of(op::sigmoid_grad{}, 0, 1);
-  slope_of(op::relu_grad{}), slope_of(op::silu_grad{}), slope_of(op::erf_grad{}), slope_of(op::softplus_grad{});
+  slope_of(op::relu_grad{}), slope_of(op::silu_grad{}), slope_of(op::erf_grad{}), slope_of(op::softplus_grad{}),
+      slope_of(op::elu_grad{op::elu{.alpha = 0.7}}, -0.6, 3);
   slope_of(op::gelu_grad{}), slope_of(op::gelu_grad{true}), slope_of(op::leaky_relu_grad{0.1});
   slope_of(op::pow_scalar_grad{2.5}, 0.1, 2), slope_of(op::sin_grad{}), slope_of(op::cos_grad{});
   slope_of(op::clamp_grad{op::clamp{-1, 1.5}});

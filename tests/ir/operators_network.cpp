@@ -3,6 +3,7 @@
 #include <neap/ir/operators/conv2d.hpp>
 #include <neap/ir/operators/dropout.hpp>
 #include <neap/ir/operators/image.hpp>
+#include <neap/ir/operators/multinomial.hpp>
 #include <neap/ir/operators/picking.hpp>
 
 #include "../support/message.hpp"
@@ -311,6 +312,16 @@ TEST_CASE("rows and elements picked by numbers") {
       y[static_cast<std::size_t>(static_cast<std::int64_t>(in[1][i]) * 6 + i % 6)] += in[0][i];
     return numbers{y};
   });
+}
+
+TEST_CASE("sampled places are the same in parts and again") {
+  for (bool replacement : {false, true}) {
+    op::multinomial o;
+    o.count = 3, o.replacement = replacement, o.key = 42;
+    check_operator(o, {{{8, 5}, 0.1, 1}, {{}, 3, 4, dtype::i64}});
+    check_operator(o, {{{1, 4, 5}, 0.1, 1}, {{}, 3, 4, dtype::i64}});
+    check_operator(o, {{{5}, 0.1, 1}, {{}, 3, 4, dtype::i64}});
+  }
 }
 
 TEST_CASE("dropout drops the same elements again") {

@@ -534,7 +534,7 @@ class random_program {
       case 9: return push(relu(t), x.trained);
       case 10: return push(silu(t), x.trained);
       case 11: return push(erf(t), x.trained);
-      case 12: return push(softplus(t), x.trained);
+      case 12: return push(one_in(2) ? elu(t, 0.7) : softplus(t), x.trained);
       case 13: return push(gelu(t, one_in(2)), x.trained);
       case 14: return push(leaky_relu(t, 0.1), x.trained);
       default: return push(pow(1 + square(calm(t)), one_in(2) ? 1.5 : 2), x.trained);

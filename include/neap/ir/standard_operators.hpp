@@ -13,6 +13,7 @@
 #include <neap/ir/operators/matmul.hpp>
 #include <neap/ir/operators/matmul_update.hpp>
 #include <neap/ir/operators/movement.hpp>
+#include <neap/ir/operators/multinomial.hpp>
 #include <neap/ir/operators/parts.hpp>
 #include <neap/ir/operators/picking.hpp>
 #include <neap/ir/operators/reduction.hpp>

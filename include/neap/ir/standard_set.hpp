@@ -37,6 +37,7 @@ using softplus_grad = grad_of<struct softplus>;
 using sin_grad = grad_of<struct sin>;
 using cos_grad = grad_of<struct cos>;
 using clamp_grad = grad_of<struct clamp>;
+using elu_grad = grad_of<struct elu>;
 
 using gelu_grad_and_result = grad_and_result<struct gelu>;
 using silu_grad_and_result = grad_and_result<struct silu>;
@@ -83,7 +84,7 @@ using matmul_update_lion = matmul_update<struct lion>;
   S(clip_factor) S(scale_by) A(matmul_update_sgd) A(matmul_update_momentum) A(matmul_update_adam) A(matmul_update_adamw)        \
   A(matmul_update_lion)                                                                        \
   /* rows are told in plans' fingerprints, so new ones come last */                                              \
-  S(wait) S(adafactor) S(assign)
+  S(wait) S(adafactor) S(assign) S(elu) A(elu_grad) S(multinomial)
 // clang-format on
 
 #define NEAP_DECLARED(name) struct name;

@@ -4,6 +4,7 @@
 #include <neap/model/functions/attention.hpp>
 #include <neap/model/functions/comparison.hpp>
 #include <neap/model/functions/convolution.hpp>
+#include <neap/model/functions/einsum.hpp>
 #include <neap/model/functions/elementwise.hpp>
 #include <neap/model/functions/images.hpp>
 #include <neap/model/functions/losses.hpp>

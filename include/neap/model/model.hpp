@@ -6,6 +6,7 @@
 #include <neap/model/nn/attention.hpp>
 #include <neap/model/nn/conv1d.hpp>
 #include <neap/model/nn/conv2d.hpp>
+#include <neap/model/nn/conv3d.hpp>
 #include <neap/model/nn/conv_transpose.hpp>
 #include <neap/model/nn/embedding.hpp>
 #include <neap/model/nn/grouped_query_attention.hpp>

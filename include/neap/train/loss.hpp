@@ -54,6 +54,15 @@ struct binary_cross_entropy {
   }
 };
 
+/// The mean over rows of the sum of t (log t - x): of log probabilities x and probabilities t, or their logarithms.
+struct kl_divergence {
+  bool log_target = false;
+  tensor operator()(tensor const& log_probabilities, tensor const& targets,
+                    std::source_location at = std::source_location::current()) const {
+    return kl_divergence_loss(log_probabilities, targets, {.log_target = log_target}, at);
+  }
+};
+
 /// The mean of d^2 / 2 of each difference d up to delta in absolute value, beyond it of delta (|d| - delta / 2).
 struct huber {
   double delta = 1;

@@ -299,6 +299,37 @@ struct softplus : unary<softplus> {
     return c.emit(grad_of<sigmoid>{}, {g, c.emit(sigmoid{}, {x})});
   }
 };
+/// x, or alpha (e^x - 1) where x is not above 0 (Clevert et al. 2016). The gradient reads the result, so alpha is not
+/// negative.
+struct elu {
+  static constexpr std::string_view name = "elu";
+  static constexpr bool slope_of_result = true;
+  static constexpr double flops = 12;
+  double alpha = 1;
+  static constexpr auto attributes() { return std::array{field<&elu::alpha>("alpha")}; }
+  static constexpr int map_inputs = 1;
+  static constexpr bool elementwise = true;
+  void infer(shape_context& c) const {
+    c.require_arity(1, 1);
+    detail::require_floating(c, 0);
+    c.require(alpha >= 0, "alpha must not be negative, was given ", alpha);
+    c.fresh(c.in(0));
+  }
+  void relate(dim_context& c) const { detail::relate_all_aligned(c); }
+  template <class T>
+  NEAP_HD T operator()(T x) const {
+    return math::max(x, T(0)) + T(alpha) * math::expm1(math::min(x, T(0)));
+  }
+  template <class T>
+  NEAP_HD T slope(T y) const {
+    return y > T(0) ? T(1) : y + T(alpha);
+  }
+  /// g where the result is not above 0.
+  value_id curve(gradient_context& c, value_id g, value_id y) const {
+    return c.emit(sub{}, {g, c.emit(grad_of<relu>{}, {g, y})});
+  }
+  void gradient(gradient_context& c) const { c.give(0, c.emit(grad_of<elu>(*this), {c.grad(), c.out(0)})); }
+};
 struct sin : unary<sin> {
   static constexpr std::string_view name = "sin";
   static constexpr double flops = 12;

@@ -4,6 +4,7 @@
 #include <neap/ir/operators/attention.hpp>
 #include <neap/model/functions/matrix.hpp>
 #include <neap/model/functions/random.hpp>
+#include <neap/model/functions/reduction.hpp>
 #include <neap/model/functions/rows.hpp>
 
 #include <cmath>
@@ -34,6 +35,33 @@ inline tensor plain_attention(tensor const& q, tensor const& k, tensor const& v,
     s = s + cast(constant(detail::make_copy(masked, {t, n}, at)), s.element());
   }
   return matmul(dropout(softmax(s), dropped), v);
+}
+
+/// plain_attention that sees the keys where the mask is true: of booleans, (b, s) for keys that are there and keys that pad,
+/// (b, t, s), or (b, h, t, s); extents of 1 stretch. A query that sees no key gets zeros.
+inline tensor masked_attention(tensor const& q, tensor const& k, tensor const& v, tensor const& mask,
+                               op::attention how = {}, double dropped = 0,
+                               std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  for (auto const* x : {&q, &k, &v})
+    detail::require_rank(*x, 4, "masked_attention: takes (batch, heads, tokens, width) of queries, keys and values",
+                         at);
+  detail::require_booleans("masked_attention", mask, at);
+  tensor seen = mask;
+  if (mask.rank() == 2) seen = reshape(mask, {mask.size(0), 1, 1, mask.size(1)});
+  if (mask.rank() == 3) seen = unsqueeze(mask, 1);
+  shape const whole{q.size(0), q.size(1), q.size(2), k.size(2)};
+  bool fits = seen.rank() == 4;
+  for (int i = 0; fits && i < 4; ++i) fits = seen.size(i) == 1 || seen.size(i) == whole[i];
+  if (!fits)
+    throw_error(context_access::place(at),
+                {"masked_attention: a mask ", mask.type(), " does not fit (batch, heads, queries, keys) = ", whole});
+  double const scale = how.scale != 0 ? how.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  if (how.causal) seen = logical_and(seen, equal(tril(fill({whole[2], whole[3]}, 1, dtype::u8)), 1));
+  // Far below any score, but finite: rows that see nothing have a softmax, too.
+  double const low = q.element() == dtype::f16 ? -65504. : -1e30;
+  tensor const weights = softmax(where(seen, matmul(q, k, {.transpose_b = true}) * scale, low));
+  return where(any(seen, {-1}, true), matmul(dropout(weights, dropped), v), 0);
 }
 
 }  // namespace neap::inline v0

@@ -75,6 +75,18 @@ inline tensor where(tensor const& condition, operand const& a, operand const& b,
   return detail::apply_operands(view_of(op::where{}), &condition, a, b, at);
 }
 
+/// x, or `value` where the mask (bool, which broadcasts to x's shape) is true: masked_fill(scores, padding, -1e9).
+inline tensor masked_fill(tensor const& x, tensor const& mask, double value,
+                          std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  detail::require_booleans("masked_fill", mask, at);
+  tensor const y = where(mask, value, x);
+  if (y.shape() != x.shape())
+    throw_error(context_access::place(at),
+                {"masked_fill: a mask of shape ", mask.shape(), " does not broadcast to ", x.type()});
+  return y;
+}
+
 // Logical functions take booleans only: greater(x, 0) or not_equal(x, 0) makes them of numbers.
 
 inline tensor logical_and(tensor const& a, tensor const& b, std::source_location at = std::source_location::current()) {

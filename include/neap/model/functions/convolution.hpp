@@ -54,6 +54,60 @@ inline tensor conv1d(tensor const& x, tensor const& weight, tensor const& bias, 
   return squeeze(y, 2);
 }
 
+struct conv3d_form {
+  extents stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};  // of planes, rows and columns
+  std::int64_t groups = 1;
+};
+
+/// x (n, c, d, h, w), weight (o, c / groups, kd, kh, kw), bias (o) or empty -> (n, o, d', h', w'). A convolution of images:
+/// those of one result plane, kd of them, are the channels of one image, so x is copied kd times over (which a plan may
+/// compute again rather than keep).
+inline tensor conv3d(tensor const& x, tensor const& weight, tensor const& bias, conv3d_form const& how = {},
+                     std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  detail::require_rank(x, 5, "conv3d: takes (batch, channels, planes, rows, columns)", at);
+  detail::require_rank(weight, 5, "conv3d: the filter takes (filters, channels of a group, planes, rows, columns)", at);
+  auto const refuse = [&](std::string const& why) {
+    throw_error(context_access::place(at),
+                {"conv3d: ", why, ", ", x.shape(), " with filter ", weight.shape(), " and groups ", how.groups});
+  };
+  for (auto const* each : {&how.stride, &how.padding, &how.dilation})
+    if (each->rank() != 3) refuse("options take three numbers each, for planes, rows and columns");
+  if (how.groups < 1 || weight.size(0) % how.groups != 0 || x.size(1) % how.groups != 0 ||
+      x.size(1) / how.groups != weight.size(1))
+    refuse("channels do not fit the groups");
+  auto const stride = how.stride[0], padding = how.padding[0], dilation = how.dilation[0], taps = weight.size(2);
+  for (int k = 0; k < 3; ++k) {
+    if (how.stride[k] < 1 || how.dilation[k] < 1 || how.padding[k] < 0)
+      refuse("stride and dilation must be positive, padding not negative");
+    if (weight.size(2 + k) < 1 || (x.size(2 + k) + 2 * how.padding[k] - 1) / how.dilation[k] < weight.size(2 + k) - 1 ||
+        x.size(2 + k) + 2 * how.padding[k] < 1)
+      refuse("the filter is larger than the padded input, or has no extent");
+  }
+  auto const reach = (taps - 1) * dilation, depth = x.size(2) + 2 * padding, planes = (depth - reach - 1) / stride + 1;
+  // Whole steps of `stride` planes, of which tap k reads one each: (n, c, steps, stride, h, w)
+  auto const steps = std::max((depth + stride - 1) / stride, reach / stride + planes);
+  auto const behind = steps * stride - x.size(2) - padding;
+  tensor padded = x;
+  if (padding > 0 || behind > 0) padded = pad(padded, 2, padding, std::max<std::int64_t>(behind, 0));
+  auto const h = x.size(3), w = x.size(4);
+  tensor const by_steps = reshape(padded, {x.size(0), x.size(1), steps, stride, h, w});
+  std::vector<tensor> seen;  // (n, planes, c, 1, h, w) each
+  for (std::int64_t k = 0; k < taps; ++k) {
+    auto const first = k * dilation / stride, phase = k * dilation % stride;
+    seen.push_back(permute(slice(slice(by_steps, 2, first, first + planes), 3, phase, phase + 1), {0, 2, 1, 3, 4, 5}));
+  }
+  tensor const images =
+      reshape(seen.size() == 1 ? seen.front() : concat(seen, 3), {x.size(0) * planes, x.size(1) * taps, h, w});
+  tensor const filter = reshape(weight, {weight.size(0), weight.size(1) * taps, weight.size(3), weight.size(4)});
+  tensor const y = conv2d(images, filter, bias,
+                          {.stride = {how.stride[1], how.stride[2]},
+                           .padding = {how.padding[1], how.padding[2]},
+                           .dilation = {how.dilation[1], how.dilation[2]},
+                           .groups = how.groups});
+  return permute(reshape(y, {x.size(0), planes, y.size(1), y.size(2), y.size(3)}), {0, 2, 1, 3, 4});
+}
+
 namespace detail {
 /// A transposed convolution along the axes of x behind the second: one or two, of which `how` tells as many numbers.
 inline tensor conv_transpose(std::string const& who, tensor const& x, tensor const& weight, tensor const& bias,

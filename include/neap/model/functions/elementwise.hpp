@@ -88,6 +88,10 @@ inline tensor leaky_relu(tensor const& x, double slope = 0.01,
                          std::source_location at = std::source_location::current()) {
   return apply(op::leaky_relu{slope}, {x}, at);
 }
+/// x, or alpha (e^x - 1) where x is not above 0; alpha is not negative.
+inline tensor elu(tensor const& x, double alpha = 1, std::source_location at = std::source_location::current()) {
+  return apply(op::elu{.alpha = alpha}, {x}, at);
+}
 /// x^p; a NaN for negative x if p is not whole.
 inline tensor pow(tensor const& x, double p, std::source_location at = std::source_location::current()) {
   return apply(op::pow_scalar{p}, {x}, at);

@@ -35,6 +35,33 @@ inline tensor binary_cross_entropy_loss(tensor const& probabilities, tensor cons
   tensor const t = detail::targets_for(probabilities, targets);
   return detail::reduced_loss(apply(op::binary_cross_entropy{true}, {probabilities, t}), how);
 }
+/// Targets of kl_divergence_loss, and what its mean divides by.
+struct kl_divergence_form {
+  loss_reduction reduction = loss_reduction::mean;
+  bool log_target = false;  // targets are given as logarithms, too
+  bool mean_of_rows =
+      true;  // the mean is the sum over the extent of axis 0: the mean of the rows' divergences; false: over
+             // all elements
+};
+/// sum of t (log t - x) over elements, for x = log q: the divergence of the distribution t from q. A target of 0 adds 0.
+/// Prediction and target have one shape.
+inline tensor kl_divergence_loss(tensor const& log_probabilities, tensor const& targets, kl_divergence_form how = {},
+                                 std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  auto const &x = log_probabilities, &t = targets;
+  if (x.shape() != t.shape())
+    throw_error(context_access::place(at), {"kl_divergence: shapes differ, ", x.shape(), " and ", t.shape()});
+  tensor losses;
+  if (how.log_target) {
+    losses = exp(t) * (t - x);
+  } else {
+    tensor const counts = greater(t, 0);
+    losses = where(counts, t * (log(where(counts, t, 1)) - x), t * 0);  // a negative target adds 0, a NaN stays
+  }
+  if (how.reduction != loss_reduction::mean || !how.mean_of_rows || x.rank() == 0)
+    return detail::reduced_loss(losses, how.reduction);
+  return sum(losses) * (1 / static_cast<double>(x.size(0)));
+}
 /// d^2 / 2 of each difference d up to delta in absolute value, beyond it delta (|d| - delta / 2).
 inline tensor huber_loss(tensor const& x, tensor const& y, double delta = 1, loss_reduction how = loss_reduction::mean,
                          std::source_location at = std::source_location::current()) {

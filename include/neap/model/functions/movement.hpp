@@ -7,6 +7,7 @@
 #include <neap/ir/operators/update.hpp>
 #include <neap/model/apply.hpp>
 
+#include <cmath>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -165,6 +166,40 @@ inline tensor tril(tensor const& x, std::int64_t diagonal = 0,
 inline tensor triu(tensor const& x, std::int64_t diagonal = 0,
                    std::source_location at = std::source_location::current()) {
   return apply(op::triangle{diagonal, true}, {x}, at);
+}
+/// start, start + step, ... up to but without stop, as a tensor that is the same in every step.
+inline tensor arange(double start, double stop, double step = 1, dtype element = dtype::i64,
+                     std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  auto const refuse = [&](auto const& why) {
+    throw_error(context_access::place(at), {"arange: ", why, ", was given ", start, ", ", stop, ", ", step});
+  };
+  double const count = std::ceil((stop - start) / step);
+  if (!(count >= 0 && count < 0x1p53)) refuse("the step must lead from start to stop");
+  bool const whole = start == std::floor(start) && step == std::floor(step);
+  if (!is_floating(element) && !whole) refuse("whole numbers need a whole start and step: give a floating type");
+  std::vector<double> all(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = start + step * static_cast<double>(i);
+  tensor const numbers = detail::make_copy(all, {static_cast<std::int64_t>(all.size())}, at);
+  if (element == dtype::f64) return numbers;
+  if (!context_access::trace()) return apply(op::cast{element}, {numbers});
+  return with_type(element, [&](auto tag) {  // one constant of the trace
+    using T = typename decltype(tag)::type;
+    std::vector<T> converted;
+    for (auto x : all) converted.push_back(detail::convert<T>(x));
+    return detail::make_copy(converted, {static_cast<std::int64_t>(all.size())}, at);
+  });
+}
+inline tensor arange(std::int64_t stop, dtype element = dtype::i64,
+                     std::source_location at = std::source_location::current()) {
+  return arange(0, static_cast<double>(stop), 1, element, at);
+}
+/// rows x columns (no columns: as many as rows) with 1 on the diagonal, else 0.
+inline tensor eye(std::int64_t rows, std::int64_t columns = -1, dtype element = dtype::f32,
+                  std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  tensor const ones = apply(op::fill{{rows, columns < 0 ? rows : columns}, element, 1}, {});
+  return triu(tril(ones));
 }
 /// A tensor of one value, made anew: in a trace, by an op.
 inline tensor fill(shape const& dims, double value, dtype element = dtype::f32,

@@ -35,6 +35,42 @@ inline tensor index_add(tensor const& x, tensor const& index, tensor const& sour
                         std::source_location at = std::source_location::current()) {
   return apply(op::index_add{axis}, {x, index, source}, at);
 }
+/// x with the order along axes turned round; none: along all.
+inline tensor flip(tensor const& x, extents const& axes = {},
+                   std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  std::uint32_t turned = axes.rank() == 0 ? ~0u : 0;
+  for (auto axis : axes) {
+    auto const bit = 1u << detail::axis_of(x, axis, "flip", at);
+    if (turned & bit) throw_error(context_access::place(at), {"flip: axis ", axis, " is given twice in ", axes});
+    turned |= bit;
+  }
+  tensor y = x;
+  for (int k = 0; k < x.rank(); ++k) {
+    if (!(turned >> k & 1) || x.size(k) < 2) continue;
+    std::vector<std::int64_t> places;
+    for (auto i = x.size(k); i-- > 0;) places.push_back(i);
+    y = index_select(y, detail::make_copy(places, {x.size(k)}, at), k);
+  }
+  return y;
+}
+/// x with its elements moved on by a number of places along axes, those that leave at the end come in at the front: one
+/// number an axis. No axes: along all of them as if they were one, by one number.
+inline tensor roll(tensor const& x, extents const& shifts, extents const& axes = {},
+                   std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  if (axes.rank() == 0 && shifts.rank() == 1) return reshape(roll(reshape(x, {-1}), shifts, {0}), x.shape());
+  if (shifts.rank() != axes.rank())
+    throw_error(context_access::place(at), {"roll: takes as many shifts as axes, was given ", shifts, " for ", axes});
+  tensor y = x;
+  for (int i = 0; i < axes.rank(); ++i) {
+    int const k = detail::axis_of(x, axes[i], "roll", at);
+    auto const n = x.size(k);
+    auto const by = n > 0 ? (shifts[i] % n + n) % n : 0;
+    if (by != 0) y = concat({slice(y, k, n - by, n), slice(y, k, 0, n - by)}, k);
+  }
+  return y;
+}
 /// ids (...) -> (..., classes): 1 at each id's place, else 0.
 inline tensor one_hot(tensor const& ids, std::int64_t classes, dtype element = dtype::f32,
                       std::source_location at = std::source_location::current()) {

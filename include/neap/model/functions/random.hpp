@@ -1,8 +1,10 @@
-// Dropout, and the step counter that makes it draw anew in every step of a traced program.
+// Dropout, sampling by weights, and the step counter that makes them draw anew in every step of a traced program.
 #pragma once
 
 #include <neap/ir/operators/dropout.hpp>
+#include <neap/ir/operators/multinomial.hpp>
 #include <neap/model/functions/elementwise.hpp>
+#include <neap/model/functions/movement.hpp>
 
 namespace neap::inline v0 {
 
@@ -47,14 +49,39 @@ class random_scope {
   context_access::randomness before_;
 };
 
+namespace detail {
+/// What random operators depend on: the running step's number, a constant outside of steps.
+inline tensor step_of_draws(std::source_location at) {
+  auto* clock = static_cast<step_clock*>(context_access::clock());
+  return clock ? clock->draws() : make_copy(std::vector<std::int64_t>{0}, {}, at);
+}
+}  // namespace detail
+
 /// In training each element is zero with probability p, the others are divided by 1 - p. Under neap::evaluation, x.
 inline tensor dropout(tensor const& x, double p, std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   if (p == 0 || !context_access::is_training()) return x;
-  auto* clock = static_cast<step_clock*>(context_access::clock());
   auto const key = static_cast<std::int64_t>(eager_context::current().draw());
-  tensor const step = clock ? clock->draws() : detail::make_copy(std::vector<std::int64_t>{0}, {}, at);
-  return apply(op::dropout{p, key}, {x, step});
+  return apply(op::dropout{p, key}, {x, detail::step_of_draws(at)});
+}
+
+struct multinomial_form {
+  bool replacement = false;  // a place may be drawn again
+  tensor step{};             // an i64 scalar; the draws are others where it is another number
+};
+/// `count` places along the last axis of weights (..., k), which are at least 0 and need no sum of 1, each drawn with a
+/// chance in proportion to its weight: (..., count) of i64. Without replacement the places of a row differ, in the order
+/// in which they were drawn. Each call draws anew from the eager_context's seed, in every training step; a program traced
+/// for evaluation draws the same in each run, unless `step` is an input of its own. No gradient goes through it.
+/// Throws neap::error when it runs if a weight is negative or not finite, or a row has fewer weights above 0 than are drawn
+/// without replacement (at least one is needed).
+inline tensor multinomial(tensor const& weights, std::int64_t count = 1, multinomial_form const& how = {},
+                          std::source_location at = std::source_location::current()) {
+  place_scope const here(at);
+  op::multinomial o;
+  o.count = count, o.replacement = how.replacement;
+  o.key = static_cast<std::int64_t>(eager_context::current().draw());
+  return apply(o, {contiguous(weights), how.step.is_empty() ? detail::step_of_draws(at) : how.step});
 }
 
 }  // namespace neap::inline v0

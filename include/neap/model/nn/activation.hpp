@@ -15,6 +15,12 @@ struct gelu {
     return neap::gelu(x, at);
   }
 };
+struct elu {
+  double alpha = 1;
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    return neap::elu(x, alpha, at);
+  }
+};
 struct silu {
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     return neap::silu(x, at);

@@ -1,5 +1,5 @@
 // Normalisations: layer norm (Ba et al. 2016), rms norm (Zhang and Sennrich 2019), group norm (Wu and He 2018), and batch
-// norm over images (Ioffe and Szegedy 2015), which keeps running statistics for evaluation.
+// norm over images, sequences or rows (Ioffe and Szegedy 2015), which keeps running statistics for evaluation.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
@@ -109,6 +109,18 @@ struct batch_norm2d {
     return std::tie(self.weight, self.bias, self.running_mean, self.running_variance);
   }
   static constexpr std::array neap_names{"weight", "bias", "running_mean", "running_variance"};
+};
+
+/// The same of rows (n, c) and sequences (n, c, l).
+struct batch_norm1d : batch_norm2d {
+  using batch_norm2d::batch_norm2d;
+  tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    place_scope const here(at);
+    if (x.rank() != 2 && x.rank() != 3)
+      throw_error(context_access::place(at),
+                  {"batch_norm1d: takes (batch, channels) or (batch, channels, length), was given ", x.type()});
+    return batch_norm2d::operator()(x);
+  }
 };
 
 }  // namespace neap::inline v0::nn

@@ -1,0 +1,57 @@
+// Sampling by weights, a function of (key, step, place), as dropout is: a part or a recomputed copy draws what the whole
+// drew. Only the first axis is cut (of those that are longer than 1), as a part's rows must follow one another.
+#pragma once
+
+#include <neap/backend/kernels/multinomial.hpp>
+#include <neap/ir/operators/update.hpp>
+
+namespace neap::inline v0::op {
+
+/// weights [..., k], step -> `count` places of the last axis, drawn by the weights: [..., count] of i64.
+struct multinomial {
+  static constexpr std::string_view name = "multinomial";
+  static constexpr bool random = true;
+  std::int64_t count = 1;
+  bool replacement = false;
+  std::int64_t key = 0;    // of the draws
+  std::int64_t first = 0;  // the number of the first row in the whole
+  static constexpr auto attributes() {
+    return std::array{field<&multinomial::count>("count"), field<&multinomial::replacement>("replacement"),
+                      field<&multinomial::key>("key"), field<&multinomial::first>("first")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    detail::require_floating(c, 0);
+    detail::require_dense(c, 0);
+    detail::require_step(c, 1);
+    tensor_type t = c.in(0);
+    c.require(t.rank() > 0 && t.dims[t.rank() - 1] > 0, "there are no weights to draw by in ", t);
+    c.require(count > 0, "needs a number of places to draw, was given ", count);
+    c.require(replacement || count <= t.dims[t.rank() - 1], count, " places cannot be drawn of ", t.dims[t.rank() - 1],
+              " without replacement");
+    c.require(first >= 0, "there is no row ", first);
+    t.element = dtype::i64, t.dims[t.rank() - 1] = count;
+    c.fresh(t);
+  }
+  void relate(dim_context& c) const {
+    int k = 0;
+    while (k + 1 < c.in(0).rank() && c.in(0).dims[k] == 1) ++k;
+    if (k + 1 < c.in(0).rank()) c.same(0, k, 0, k);
+  }
+  void cut(cut_context const& c) { first += c.part * (c.out[0].type.count() / count / c.parts); }
+  work cost(work_context const& c) const {
+    work w = detail::streaming_work(c, 0);
+    w.flops = 30.0 * static_cast<double>(replacement ? c.out[0].type.count() : c.in[0].type.count());
+    return w;
+  }
+  bytes_t workspace(work_context const& c) const { return neap::multinomial_workspace(c.in[0].type.dims); }
+  void gradient(gradient_context&) const {}  // a place has no slope
+};
+template <class Backend>
+void run(Backend& b, multinomial const& op, kernel_arguments const& a) {
+  neap::multinomial(b, a.out[0], a.in[0], static_cast<std::uint64_t>(op.key),
+                    static_cast<std::uint64_t>(*a.in[1].as<std::int64_t const>()), op.replacement, op.first,
+                    a.workspace);
+}
+
+}  // namespace neap::inline v0::op
