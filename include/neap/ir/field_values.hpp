@@ -1,65 +1,51 @@
 // What the elements of values are, in a prime field instead of in floating-point numbers: so that two ways to compute
-// something can be compared without a tolerance. Sums, products, quotients and whatever only moves elements are computed as
-// they are; every other function is a keyed hash of what it reads, so that two results agree where the arguments do.
-// Values that are given are free variables: their elements are hashes of a name and a place.
+// something can be compared without a tolerance. Sums, products and whatever only moves elements are computed as they
+// are; every other function, 1 / x too, is a keyed hash of what it reads, so that two results agree where the
+// arguments do. Given values are free variables: their elements are keyed hashes of a name and a place.
 //
-// Nothing is computed but the elements that are asked for, and what these need. Two values of up to some hundred elements
-// are compared whole, larger ones at corners and random places: polynomials of degree d that differ agree at a random
-// point of the field with a chance of d / 2^61 (Schwartz 1980; TASO, SOSP'19, verifies its rules, MAGIS none).
+// Two values are compared at all places. They are cut into cells (ir/index_cells.hpp) at whose places they are one
+// formula of elements whose places are linear forms, and a cell is evaluated once, its free variables being hashes of
+// the forms. Equal formulas are equal at each place of the cell. Nothing is computed but what is compared, and what
+// that needs.
 //
-// A cast to a type that has all numbers of the old one changes nothing; one to another type is a hash.
+// The prime and the key are drawn. Formulas of degree d that differ agree with a chance of at most 1.2 d / 2^60 over
+// the key (Schwartz 1980; TASO, SOSP'19, verifies its rules so). Constants that differ agree modulo at most 35 d of
+// the 2.7e16 primes that are drawn from. d counts constants as factors too and is at most 1024, else the comparison
+// gives up: two values that differ are found to be equal with a chance below 2^-38. This holds for whoever knows this
+// code and not the key, if SipHash under a secret key is a random function.
+//
+// Beside its value each element has two more figures, for rewrites that are right over the reals and wrong in floating
+// point:
+//
+// - its strict value: the same without signs, and 0 as a factor a free variable. Two formulas that are equal so have
+//   the same products with the same factors: neither adds what it subtracts later, (y + m) - m for y. They differ by
+//   rounding alone, relative to the sum of the products' magnitudes, which is one and the same (Higham, Accuracy and
+//   Stability of Numerical Algorithms, 3.1).
+// - its magnitude, where all free variables are 1: no intermediate result may lie far above or below the range of the
+//   other formula's (within_magnitudes).
+//
+// A cast to a type that has all numbers of the old one and back changes nothing; one to another type is a hash. What
+// was computed in a narrow type and then widened is not what was computed in the wide one.
 #pragma once
 
 #include <neap/core/number_map.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/prime_field.hpp>
+#include <neap/core/sip_hash.hpp>
 #include <neap/ir/graph.hpp>
+#include <neap/ir/index_cells.hpp>
 #include <neap/ir/standard_operators.hpp>
 #include <neap/ir/stored.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace neap::inline v0 {
-
-/// The integers modulo 2^61 - 1.
-struct field_number {
-  static constexpr std::uint64_t prime = (std::uint64_t{1} << 61) - 1;
-  std::uint64_t n = 0;
-
-  static constexpr field_number of(std::uint64_t x) { return {x % prime}; }
-  static constexpr field_number of(digest d) { return of(d.low ^ (d.high << 1)); }
-  /// The number that a finite floating-point number is exactly; of others a hash.
-  static field_number of(double x) {
-    if (!std::isfinite(x)) return of(digest{}.mix(std::bit_cast<std::uint64_t>(x)));
-    int e = 0;
-    auto const m = static_cast<std::int64_t>(std::ldexp(std::frexp(std::abs(x), &e), 53));
-    int const shift = ((e - 53) % 61 + 61) % 61;  // 2^61 is 1
-    auto const r = of(static_cast<std::uint64_t>(m)) * field_number{std::uint64_t{1} << shift};
-    return x < 0 ? field_number{} - r : r;
-  }
-  friend constexpr field_number operator+(field_number a, field_number b) {
-    auto const s = a.n + b.n;
-    return {s >= prime ? s - prime : s};
-  }
-  friend constexpr field_number operator-(field_number a, field_number b) {
-    return {a.n >= b.n ? a.n - b.n : a.n + prime - b.n};
-  }
-  friend constexpr field_number operator*(field_number a, field_number b) {
-    auto const x = static_cast<uint128>(a.n) * b.n;
-    auto const s = static_cast<std::uint64_t>(x & prime) + static_cast<std::uint64_t>(x >> 61);
-    return {s >= prime ? s - prime : s};
-  }
-  /// 1 / x; of 0 it is 0.
-  friend constexpr field_number inverse(field_number x) {
-    field_number y{1};
-    for (auto e = prime - 2; e; e >>= 1, x = x * x)
-      if (e & 1) y = y * x;
-    return y;
-  }
-  friend constexpr bool operator==(field_number, field_number) = default;
-};
 
 /// Which values of a graph are given, and by what names.
 class given_values {
@@ -71,13 +57,45 @@ class given_values {
   virtual operator_view meaning(op_graph const& g, op_id o) const { return g.meaning(o); }
 };
 
+/// What is drawn: a key, and a prime by it.
+struct field_secret {
+  hash_key key;
+  prime_field field;
+  explicit field_secret(hash_key k = hash_key::drawn()) : key(k), field(k) {}
+};
+
+class field_values;
+enum class field_answer : std::uint8_t { same, different, too_large };
+
+/// What the evaluators of a comparison share: the secret, the cell at hand, and which arguments of hashed functions are
+/// equal.
+class field_comparison {
+ public:
+  explicit field_comparison(field_secret const& secret) : secret_(secret) {}
+  field_secret const& secret() const { return secret_; }
+
+ private:
+  friend class field_values;
+  struct argument {
+    field_values* of;
+    value_id v;
+    digest sample;
+  };
+  field_secret const& secret_;
+  index_frame* frame_ = nullptr;
+  std::uint32_t frames_ = 0;
+  plain_vector<argument> arguments_;  // one of each class of equal values
+};
+
 /// Elements of a graph's values. Every source that is asked for must be given.
 class field_values {
  public:
   /// `most`: how many elements are worked out in all before it gives up.
-  field_values(op_graph const& g, given_values const& given, std::int64_t most = 4'000'000)
+  field_values(op_graph const& g, given_values const& given, field_comparison& shared, std::int64_t most = 4'000'000)
       : g_(g),
         given_(given),
+        shared_(shared),
+        f_(shared.secret().field),
         left_(most),
         known_(g.value_count(), 0),
         names_(g.value_count()) {}
@@ -87,61 +105,57 @@ class field_values {
 
   /// The element of v at a place, an index an axis.
   field_number at(value_id v, extents const& place) {
-    if (--left_ <= 0) return {};
-    if (is_given(v)) return field_number::of(names_[v].mix(static_cast<std::uint64_t>(linear(v, place))));
-    auto const o = g_.producer(v);
-    if (o == nothing<op_id>) return give_up();
-    if (moves_only(o)) return compute(o, v, place);
-    auto const key = std::uint64_t{index(v)} << 40 ^ static_cast<std::uint64_t>(linear(v, place));
-    if (auto const row = rows_.find(key); row != number_map::none) return memory_[row];
-    auto const x = compute(o, v, place);
-    rows_.add(key, static_cast<std::uint32_t>(memory_.size()));
-    memory_.push_back(x);
-    return x;
+    auto* const outer = std::exchange(shared_.frame_, nullptr);
+    auto const x = at(v, index_place(place));
+    shared_.frame_ = outer;
+    return x.value;
   }
 
-  /// A hash of v's elements; of a large v of some of them.
-  digest fingerprint(value_id v) {
-    if (is_given(v)) return names_[v];
-    digest d{};
-    for_samples(g_.type(v).dims, most_whole, [&](extents const& place) {
-      d = d.mix(at(v, place).n);
-      return left_ > 0;
-    });
-    return d;
+  /// Whether value x of one graph and y of another, or the same, have the same elements at every place, whatever the
+  /// given values are, for all but an unlucky draw of the secret (see above). a and b share a comparison. Takes what
+  /// evaluating one element of each cell takes.
+  static field_answer compare(field_values& a, value_id x, field_values& b, value_id y) {
+    if (!(a.g_.type(x) == b.g_.type(y))) return field_answer::different;
+    auto const& dims = a.g_.type(x).dims;
+    if (elements(dims) == 0) return field_answer::same;
+    auto& shared = a.shared_;
+    auto* const outer = shared.frame_;
+    std::vector<index_cell> open{index_cell::all_of(dims)};
+    auto answer = field_answer::same;
+    for (std::size_t cells = 0; !open.empty() && answer == field_answer::same; ++cells) {
+      auto const c = std::move(open.back());
+      open.pop_back();
+      index_frame frame(c, shared.secret().key, ++shared.frames_);
+      shared.frame_ = &frame;
+      auto const p = a.at(x, frame.start());
+      auto const q = frame.is_cut() || !a ? p : b.at(y, frame.start());
+      if (!a || !b || cells == most_cells) answer = field_answer::too_large;
+      else if (frame.is_cut()) c.cut(frame.cut(), [&](index_cell piece) { open.push_back(std::move(piece)); });
+      else if (!(p.value == q.value && p.strict == q.strict)) answer = field_answer::different;
+    }
+    shared.frame_ = outer;
+    return answer;
   }
-
-  static constexpr std::int64_t most_whole = 256;  // elements of a value that is looked at whole
-  static constexpr int samples = 16;               // of a larger one
-
-  /// Calls f(place) for all places of a shape of at most `whole` elements, else for corners and random ones, until f says
-  /// false; what it said last. Equal shapes have equal samples.
-  template <class F>
-  static bool for_samples(extents const& dims, std::int64_t whole, F const& f) {
-    auto const n = elements(dims);
-    extents place = extents::filled(dims.rank(), 0);
-    if (n <= whole) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        if (!f(place)) return false;
-        step(place, dims);
-      }
-      return true;
-    }
-    digest draw{};
-    for (int k = 0; k < samples; ++k) {
-      for (int a = 0; a < dims.rank(); ++a) {
-        draw = draw.mix(static_cast<std::uint64_t>(dims[a]));
-        auto const kind = draw.low >> 60;
-        place[a] = kind < 3 || k == 0   ? 0
-                   : kind < 6 || k == 1 ? dims[a] - 1
-                                        : static_cast<std::int64_t>(draw.high % static_cast<std::uint64_t>(dims[a]));
-      }
-      if (!f(place)) return false;
-    }
-    return true;
+  /// Whether no result that a worked out lies 1024 times above or below those of b, given values being 1; of type f16,
+  /// whose range is small, 16 times.
+  static bool within_magnitudes(field_values const& a, field_values const& b) {
+    auto const within = [](range const& x, range const& y, double factor) {
+      return x.most <= factor * y.most && x.least * factor >= y.least;
+    };
+    return within(a.range_, b.range_, 1024) && within(a.half_range_, b.half_range_, 16);
   }
 
  private:
+  static constexpr std::size_t most_cells = 20'000;
+  static constexpr float most_degree = 1024;
+  static constexpr int most_depth = 1000;  // ops behind one another, for the machine's stack is finite
+
+  struct element {
+    field_number value, strict;
+    double magnitude = 0;  // where all free variables are 1 and nothing has a sign
+    float degree = 0;
+  };
+
   enum class kind : std::uint8_t {
     unknown,
     hashed,
@@ -258,53 +272,200 @@ class field_values {
     if (!known_[v]) known_[v] = given_.given(v, names_[v]) ? 2 : 1;
     return known_[v] == 2;
   }
-  field_number give_up() {
+  element give_up() {
     left_ = 0;
     return {};
   }
+  index_frame* frame() const { return shared_.frame_; }
+  /// Whether answers still mean something.
+  bool goes_on() const { return left_ > 0 && !(frame() && frame()->is_cut()); }
 
-  static void step(extents& place, extents const& dims) {
-    for (int a = dims.rank() - 1; a >= 0 && ++place[a] == dims[a]; --a) place[a] = 0;
+  sip_hash hash() const { return sip_hash(shared_.secret().key); }
+  element variable(digest d) const {
+    auto const x = f_.from_bits(d.low);
+    return {x, x, 1, 1};
   }
-  static std::int64_t linear(extents const& dims, extents const& place) {
-    std::int64_t n = 0;
-    for (int a = 0; a < dims.rank(); ++a) n = n * dims[a] + place[a];
-    return n;
+  element constant(double x) const {
+    if (!std::isfinite(x)) {
+      auto const sign = hash().mix(0x636f6e7374).mix(std::bit_cast<std::uint64_t>(x)).finish();
+      auto const plain = hash().mix(0x636f6e7374).mix(std::bit_cast<std::uint64_t>(std::abs(x))).finish();
+      return {f_.from_bits(sign.low), f_.from_bits(plain.low), 1, 1};
+    }
+    return {f_.of(x), f_.of(std::abs(x)), std::abs(x), x == 0 ? 0.0f : 1.0f};
   }
-  std::int64_t linear(value_id v, extents const& place) const { return linear(g_.type(v).dims, place); }
-  static extents unlinear(extents const& dims, std::int64_t n) {
-    extents place = extents::filled(dims.rank(), 0);
-    for (int a = dims.rank() - 1; a >= 0 && n > 0; n /= dims[a--]) place[a] = n % dims[a];
-    return place;
+  /// A constant that elements are multiplied with: 0 times what is infinite is not 0.
+  element factor(double x) const {
+    auto e = constant(x);
+    if (x == 0) e.strict = f_.from_bits(hash().mix(0x7a65726f).word()), e.degree = 1;
+    return e;
   }
+  element sum(element const& a, element const& b) const {
+    return {f_.add(a.value, b.value), f_.add(a.strict, b.strict), a.magnitude + b.magnitude,
+            std::max(a.degree, b.degree)};
+  }
+  element negative(element a) const {
+    a.value = f_.neg(a.value);
+    return a;
+  }
+  element product(element const& a, element const& b) {
+    element const x{f_.mul(a.value, b.value), f_.mul(a.strict, b.strict), a.magnitude * b.magnitude,
+                    a.degree + b.degree};
+    if (x.magnitude == 0 && a.magnitude != 0 && b.magnitude != 0) range_.least = half_range_.least = 0;
+    return x;
+  }
+  /// What a function makes of one element: a hash of it, `h` being one of the function.
+  element function(sip_hash h, element const& x) const {
+    auto y = variable(h.mix(x.value.n).finish());
+    if (!(x.value == x.strict)) y.strict = f_.from_bits(h.mix(x.strict.n).word());
+    return y;
+  }
+  element reciprocal(element const& x) const {
+    auto y = function(hash().mix(0x696e7665727365), x);
+    y.magnitude = x.magnitude == 0 ? 1 : 1 / x.magnitude;
+    return y;
+  }
+
+  /// The element of v at a place of the cell at hand.
+  element at(value_id v, index_place const& place) {
+    if (--left_ <= 0 || !goes_on()) return {};
+    if (is_given(v)) {
+      auto const [n, tag] = linear(v, place);
+      return variable(hash().mix(names_[v]).mix(static_cast<std::uint64_t>(n)).mix(tag).finish());
+    }
+    auto const o = g_.producer(v);
+    if (o == nothing<op_id>) return give_up();
+    if (moves_only(o)) return computed(o, v, place);
+    auto const [n, tag] = linear(v, place);
+    // A coordinate that varies means another thing in another cell.
+    auto const key = digest{shared_.secret().key.low, shared_.secret().key.high}
+                         .mix(index(v))
+                         .mix(static_cast<std::uint64_t>(n))
+                         .mix(tag)
+                         .mix(tag == 0 ? 0 : frame()->number());
+    if (auto const row = rows_.find(key.low); row != number_map::none && memory_[row].check == key.high)
+      return memory_[row].is;
+    auto const x = computed(o, v, place);
+    if (!goes_on()) return {};
+    if (x.degree > most_degree) return give_up();
+    auto& r = g_.type(v).element == dtype::f16 ? half_range_ : range_;
+    r.most = std::max(r.most, x.magnitude);
+    if (x.magnitude > 0) r.least = std::min(r.least, x.magnitude);
+    if (rows_.add(key.low, static_cast<std::uint32_t>(memory_.size()))) memory_.push_back({key.high, x});
+    return x;
+  }
+
+  /// Which of the values that were asked for before an argument equals, or a new number. Two places tell most apart;
+  /// what agrees there is compared whole.
+  std::uint64_t class_of(value_id v) {
+    if (classes_.empty()) classes_.assign(g_.value_count(), 0);
+    if (classes_[v] != 0) return classes_[v];
+    auto* const outer = std::exchange(shared_.frame_, nullptr);
+    auto const& type = g_.type(v);
+    auto d = hash().mix(static_cast<std::uint64_t>(type.element));
+    index_place first(type.rank()), other(type.rank());
+    for (int a = 0; a < type.rank(); ++a) {
+      d.mix(static_cast<std::uint64_t>(type.dims[a]));
+      if (type.dims[a] > 0)
+        other[a].at = static_cast<std::int64_t>(d.word() % static_cast<std::uint64_t>(type.dims[a]));
+    }
+    if (type.count() > 0) {
+      auto const x = at(v, first), y = at(v, other);
+      d.mix(x.value.n).mix(x.strict.n).mix(y.value.n).mix(y.strict.n);
+    }
+    auto const sample = d.finish();
+    auto& all = shared_.arguments_;
+    std::size_t k = 0;
+    for (; k < all.size() && left_ > 0; ++k) {
+      if (all[k].sample != sample) continue;
+      auto const answer = compare(*this, v, *all[k].of, all[k].v);
+      if (answer == field_answer::too_large) left_ = 0;
+      if (answer == field_answer::same) break;
+    }
+    if (k == all.size()) all.push_back({this, v, sample});
+    shared_.frame_ = outer;
+    return classes_[v] = k + 1;
+  }
+
+  struct linear_place {
+    std::int64_t n;
+    std::uint64_t tag;
+  };
+  linear_place linear(value_id v, index_place const& place) const {
+    auto const& dims = g_.type(v).dims;
+    std::int64_t factors[max_rank], n = 0, stride = 1;
+    bool varies = false;
+    for (int a = dims.rank() - 1; a >= 0; stride *= dims[a--]) {
+      factors[a] = stride, n += place[a].at * stride;
+      varies = varies || place[a].form != 0;
+    }
+    return {n, varies ? frame()->combined_tag(place, factors) : 0};
+  }
+  /// The place of a reshape's argument.
+  index_place unlinear(extents const& to, extents const& from, index_place const& place) {
+    index_place q(to.rank());
+    std::int64_t factors[max_rank], n = 0, stride = 1;
+    bool varies = false;
+    for (int a = from.rank() - 1; a >= 0; stride *= from[a--]) {
+      factors[a] = stride, n += place[a].at * stride;
+      varies = varies || place[a].form != 0;
+    }
+    if (varies) {
+      frame()->digits(frame()->combined(place, factors), to.begin(), to.rank(), q.axis);
+      return q;
+    }
+    for (int a = to.rank() - 1; a >= 0 && n > 0; n /= to[a--]) q[a].at = n % to[a];
+    return q;
+  }
+  /// -1: below the bound, 1: not below, 0: that depends on the place.
+  int side(coordinate x, std::int64_t bound) const {
+    return x.form == 0 ? (x.at < bound ? -1 : 1) : frame()->side(x, bound);
+  }
+  enum class where : std::uint8_t { inside, outside, varies };
+  where in_range(coordinate x, std::int64_t n) const {
+    auto const low = side(x, 0);
+    if (low <= 0) return low == 0 ? where::varies : where::outside;
+    auto const high = side(x, n);
+    return high == 0 ? where::varies : high < 0 ? where::inside : where::outside;
+  }
+  coordinate scaled(coordinate x, std::int64_t by) const {
+    return x.form == 0 ? coordinate{x.at * by, 0} : frame()->scaled(x, by);
+  }
+
   /// The place of a broadcast argument.
-  static extents in_broadcast(extents const& dims, extents const& place) {
-    extents p = extents::filled(dims.rank(), 0);
+  static index_place in_broadcast(extents const& dims, index_place const& place) {
+    index_place p(dims.rank());
     for (int a = 0, missing = place.rank() - dims.rank(); a < dims.rank(); ++a)
-      p[a] = dims[a] == 1 ? 0 : place[missing + a];
+      if (dims[a] != 1) p[a] = place[missing + a];
     return p;
   }
-  field_number arg(op_id o, std::size_t i, extents const& place) {
+  element arg(op_id o, std::size_t i, index_place const& place) {
     auto const v = g_.inputs(o)[i];
     return at(v, in_broadcast(g_.type(v).dims, place));
   }
   static int axis_of(std::int64_t axis, int rank) { return op::detail::plain_axis(axis, rank); }
 
-  digest key_of(op_id o, value_id v) const {
+  digest key_of(op_id o, value_id v) {
+    if (keys_.empty()) keys_.assign(g_.value_count(), digest{0, 0});
+    auto& known = keys_[v];
+    if (known != digest{0, 0}) return known;
     auto const& f = *meaning(o).facets;
-    digest d = digest{}.mix(f.name).mix(index(v) - index(g_.output(o)));
+    auto d = hash().mix(f.name).mix(index(v) - index(g_.output(o)));
     for (auto const& a : f.attributes) {
       auto const value = a.get(meaning(o).bytes);
       if (auto const* e = std::get_if<extents>(&value)) {
-        d = d.mix(static_cast<std::uint64_t>(e->rank()));
-        for (auto i : *e) d = d.mix(static_cast<std::uint64_t>(i));
-      } else if (auto const* real = std::get_if<double>(&value)) d = d.mix(std::bit_cast<std::uint64_t>(*real));
-      else if (auto const* whole = std::get_if<std::int64_t>(&value)) d = d.mix(static_cast<std::uint64_t>(*whole));
-      else if (auto const* truth = std::get_if<bool>(&value)) d = d.mix(*truth ? 1u : 0u);
-      else d = d.mix(static_cast<std::uint64_t>(std::get<dtype>(value)));
+        d.mix(static_cast<std::uint64_t>(e->rank()));
+        for (auto i : *e) d.mix(static_cast<std::uint64_t>(i));
+      } else if (auto const* real = std::get_if<double>(&value)) d.mix(std::bit_cast<std::uint64_t>(*real));
+      else if (auto const* whole = std::get_if<std::int64_t>(&value)) d.mix(static_cast<std::uint64_t>(*whole));
+      else if (auto const* truth = std::get_if<bool>(&value)) d.mix(*truth ? 1u : 0u);
+      else d.mix(static_cast<std::uint64_t>(std::get<dtype>(value)));
     }
-    if (&f == &facets_of<op::opaque>) d = d.mix(g_.target(o)).mix(g_.details(o));
-    return d.mix(static_cast<std::uint64_t>(g_.type(v).element));
+    if (auto const* x = g_.as<op::opaque>(o); x && &f == &facets_of<op::opaque>) {
+      d.mix(g_.target(o)).mix(g_.details(o));
+      if (x->rng || !x->pure || x->placeholder) d.mix(index(g_.origin(o)));  // each draws numbers of its own
+    }
+    for (auto x : g_.inputs(o)) d.mix(static_cast<std::uint64_t>(g_.type(x).element));
+    return known = d.mix(static_cast<std::uint64_t>(g_.type(v).element)).finish();
   }
   /// A type that has all the numbers of another one.
   static bool has_all_of(dtype to, dtype from) {
@@ -314,257 +475,376 @@ class field_values {
 
   /// The sum of f(place) over the places of some axes, the others standing.
   template <class F>
-  field_number sum_over(extents const& dims, extents place, bool const* reduced, F const& f) {
+  element sum_over(extents const& dims, index_place place, bool const* reduced, F const& f) {
     std::int64_t n = 1;
     for (int a = 0; a < dims.rank(); ++a)
-      if (reduced[a]) place[a] = 0, n *= dims[a];
-    field_number s;
-    for (std::int64_t i = 0; i < n && left_ > 0; ++i) {
-      s = s + f(place);
+      if (reduced[a]) place[a] = {}, n *= dims[a];
+    element s;
+    for (std::int64_t i = 0; i < n && goes_on(); ++i) {
+      s = sum(s, f(place));
       for (int a = dims.rank() - 1; a >= 0; --a) {
         if (!reduced[a]) continue;
-        if (++place[a] < dims[a]) break;
-        place[a] = 0;
+        if (++place[a].at < dims[a]) break;
+        place[a] = {};
       }
     }
     return s;
   }
 
-  field_number reduce(op_id o, extents const& axes, bool keepdim, extents const& place) {
+  element reduce(op_id o, extents const& axes, bool keepdim, index_place const& place) {
     auto const v = g_.inputs(o)[0];
     auto const& dims = g_.type(v).dims;
     op::detail::reduced_axes const r(axes, dims.rank());
-    extents p = extents::filled(dims.rank(), 0);
+    index_place p(dims.rank());
     for (int a = 0, b = 0; a < dims.rank(); ++a) {
       if (!r.at[a]) p[a] = place[b];
       b += !r.at[a] || keepdim;
     }
-    return sum_over(dims, p, r.at, [&](extents const& q) { return at(v, q); });
+    return sum_over(dims, p, r.at, [&](index_place const& q) { return at(v, q); });
   }
 
-  field_number product(op_id o, extents const& place) {
+  element matrix_product(op_id o, index_place const& place) {
     auto const& m = *means<op::matmul>(o);
     auto const a = g_.inputs(o)[0], b = g_.inputs(o)[1];
     auto const &da = g_.type(a).dims, &db = g_.type(b).dims;
     int const ra = da.rank(), rb = db.rank(), r = place.rank();
-    extents pa = extents::filled(ra, 0), pb = extents::filled(rb, 0);
-    for (int k = 0; k < ra - 2; ++k) pa[k] = da[k] == 1 ? 0 : place[r - ra + k];
-    for (int k = 0; k < rb - 2; ++k) pb[k] = db[k] == 1 ? 0 : place[r - rb + k];
+    index_place pa(ra), pb(rb);
+    for (int k = 0; k < ra - 2; ++k)
+      if (da[k] != 1) pa[k] = place[r - ra + k];
+    for (int k = 0; k < rb - 2; ++k)
+      if (db[k] != 1) pb[k] = place[r - rb + k];
     pa[m.transpose_a ? ra - 1 : ra - 2] = place[r - 2];
     pb[m.transpose_b ? rb - 2 : rb - 1] = place[r - 1];
     int const ka = m.transpose_a ? ra - 2 : ra - 1, kb = m.transpose_b ? rb - 1 : rb - 2;
-    field_number s;
-    for (std::int64_t i = 0; i < da[ka] && left_ > 0; ++i) {
-      pa[ka] = pb[kb] = i;
-      s = s + at(a, pa) * at(b, pb);
+    element s;
+    for (std::int64_t i = 0; i < da[ka] && goes_on(); ++i) {
+      pa[ka] = pb[kb] = {i, 0};
+      s = sum(s, product(at(a, pa), at(b, pb)));
     }
     return s;
   }
 
-  /// Which output row or column a tap and an input row or column belong to; -1: none.
-  template <class Op>
-  static std::int64_t output_index(Op const& c, int axis, std::int64_t in, std::int64_t tap, std::int64_t outputs) {
-    auto const x = in + c.padding[axis] - tap * c.dilation[axis];
-    if (x < 0 || x % c.stride[axis] != 0 || x / c.stride[axis] >= outputs) return -1;
-    return x / c.stride[axis];
+  static index_place place_of(coordinate a, coordinate b, coordinate c, coordinate d) {
+    index_place p(4);
+    p[0] = a, p[1] = b, p[2] = c, p[3] = d;
+    return p;
   }
-  field_number convolution(op_id o, extents const& p) {
+  static coordinate fixed(std::int64_t n) { return {n, 0}; }
+  static coordinate plus(coordinate x, std::int64_t n) { return {x.at + n, x.form}; }
+  /// The group of a channel, and the channel in it, where each group has n.
+  bool in_group(coordinate channel, std::int64_t n, coordinate& group, coordinate& rest) {
+    std::int64_t const radices[] = {0, n};
+    coordinate digit[2];
+    if (channel.form == 0) digit[0] = fixed(channel.at / n), digit[1] = fixed(channel.at % n);
+    else if (!frame()->digits(channel, radices, 2, digit)) return false;
+    group = digit[0], rest = digit[1];
+    return true;
+  }
+  /// Which output row or column a tap and an input row or column belong to.
+  template <class Op>
+  where output_index(Op const& c, int axis, coordinate in, std::int64_t tap, std::int64_t outputs, coordinate& out) {
+    auto const x = plus(in, c.padding[axis] - tap * c.dilation[axis]);
+    if (auto const low = side(x, 0); low <= 0) return low == 0 ? where::varies : where::outside;
+    auto const stride = c.stride[axis];
+    if (x.form == 0) {
+      if (x.at % stride != 0) return where::outside;
+      out = fixed(x.at / stride);
+    } else if (auto const whole = frame()->divided(x, stride, out); whole <= 0) {
+      return whole == 0 ? where::varies : where::outside;
+    }
+    return in_range(out, outputs);
+  }
+  element convolution(op_id o, index_place const& p) {
     auto const& c = *means<op::conv2d>(o);
     auto const x = g_.inputs(o)[0], w = g_.inputs(o)[1];
     auto const &dx = g_.type(x).dims, &dw = g_.type(w).dims;
-    auto const per_group = dw[0] / c.groups;
-    field_number s;
-    if (g_.inputs(o).size() > 2) s = at(g_.inputs(o)[2], {p[1]});
-    for (std::int64_t i = 0; i < dw[1]; ++i)
-      for (std::int64_t k = 0; k < dw[2]; ++k)
-        for (std::int64_t l = 0; l < dw[3] && left_ > 0; ++l) {
-          auto const row = p[2] * c.stride[0] - c.padding[0] + k * c.dilation[0];
-          auto const column = p[3] * c.stride[1] - c.padding[1] + l * c.dilation[1];
-          if (row < 0 || row >= dx[2] || column < 0 || column >= dx[3]) continue;
-          s = s + at(x, {p[0], p[1] / per_group * dw[1] + i, row, column}) * at(w, {p[1], i, k, l});
-        }
+    element s;
+    if (g_.inputs(o).size() > 2) {
+      index_place bias(1);
+      bias[0] = p[1];
+      s = at(g_.inputs(o)[2], bias);
+    }
+    coordinate group, rest;
+    if (!in_group(p[1], dw[0] / c.groups, group, rest)) return s;
+    auto const first = scaled(group, dw[1]);
+    auto const down = scaled(p[2], c.stride[0]), across = scaled(p[3], c.stride[1]);
+    for (std::int64_t k = 0; k < dw[2]; ++k)
+      for (std::int64_t l = 0; l < dw[3]; ++l) {
+        auto const row = plus(down, k * c.dilation[0] - c.padding[0]);
+        auto const column = plus(across, l * c.dilation[1] - c.padding[1]);
+        if (in_range(row, dx[2]) != where::inside || in_range(column, dx[3]) != where::inside) continue;
+        for (std::int64_t i = 0; i < dw[1] && goes_on(); ++i)
+          s = sum(s, product(at(x, place_of(p[0], plus(first, i), row, column)),
+                             at(w, place_of(p[1], fixed(i), fixed(k), fixed(l)))));
+      }
     return s;
   }
-  field_number convolution_to_input(op_id o, extents const& p) {
+  element convolution_to_input(op_id o, index_place const& p) {
     auto const& c = *means<op::conv2d_grad_input>(o);
     auto const dy = g_.inputs(o)[0], w = g_.inputs(o)[1];
     auto const &d = g_.type(dy).dims, &dw = g_.type(w).dims;
-    auto const per_group = dw[0] / c.groups, group = p[1] / dw[1];
-    field_number s;
-    for (std::int64_t i = group * per_group; i < (group + 1) * per_group; ++i)
-      for (std::int64_t k = 0; k < dw[2]; ++k)
-        for (std::int64_t l = 0; l < dw[3] && left_ > 0; ++l) {
-          auto const row = output_index(c, 0, p[2], k, d[2]), column = output_index(c, 1, p[3], l, d[3]);
-          if (row >= 0 && column >= 0) s = s + at(dy, {p[0], i, row, column}) * at(w, {i, p[1] % dw[1], k, l});
-        }
+    auto const per_group = dw[0] / c.groups;
+    element s;
+    coordinate group, channel;
+    if (!in_group(p[1], dw[1], group, channel)) return s;
+    auto const first = scaled(group, per_group);
+    for (std::int64_t k = 0; k < dw[2]; ++k)
+      for (std::int64_t l = 0; l < dw[3]; ++l) {
+        coordinate row, column;
+        if (output_index(c, 0, p[2], k, d[2], row) != where::inside ||
+            output_index(c, 1, p[3], l, d[3], column) != where::inside)
+          continue;
+        for (std::int64_t i = 0; i < per_group && goes_on(); ++i)
+          s = sum(s, product(at(dy, place_of(p[0], plus(first, i), row, column)),
+                             at(w, place_of(plus(first, i), channel, fixed(k), fixed(l)))));
+      }
     return s;
   }
-  field_number convolution_to_weight(op_id o, extents const& p) {
+  element convolution_to_weight(op_id o, index_place const& p) {
     auto const& c = *means<op::conv2d_grad_weight>(o);
     auto const x = g_.inputs(o)[0], dy = g_.inputs(o)[1];
     auto const &dx = g_.type(x).dims, &d = g_.type(dy).dims, &dw = g_.type(g_.output(o)).dims;
-    auto const group = p[0] / (dw[0] / c.groups);
-    field_number s;
-    for (std::int64_t n = 0; n < d[0]; ++n)
-      for (std::int64_t i = 0; i < d[2]; ++i)
-        for (std::int64_t j = 0; j < d[3] && left_ > 0; ++j) {
-          auto const row = i * c.stride[0] - c.padding[0] + p[2] * c.dilation[0];
-          auto const column = j * c.stride[1] - c.padding[1] + p[3] * c.dilation[1];
-          if (row < 0 || row >= dx[2] || column < 0 || column >= dx[3]) continue;
-          s = s + at(x, {n, group * dw[1] + p[1], row, column}) * at(dy, {n, p[0], i, j});
-        }
+    element s;
+    coordinate group, rest;
+    if (!in_group(p[0], dw[0] / c.groups, group, rest)) return s;
+    auto channel = scaled(group, dw[1]);
+    if (group.form == 0) channel = plus(p[1], channel.at);
+    else if (p[1].form == 0) channel.at += p[1].at;
+    else channel = sum_of(channel, p[1]);
+    auto const down = scaled(p[2], c.dilation[0]), across = scaled(p[3], c.dilation[1]);
+    for (std::int64_t i = 0; i < d[2]; ++i)
+      for (std::int64_t j = 0; j < d[3]; ++j) {
+        auto const row = plus(down, i * c.stride[0] - c.padding[0]);
+        auto const column = plus(across, j * c.stride[1] - c.padding[1]);
+        if (in_range(row, dx[2]) != where::inside || in_range(column, dx[3]) != where::inside) continue;
+        for (std::int64_t n = 0; n < d[0] && goes_on(); ++n)
+          s = sum(s, product(at(x, place_of(fixed(n), channel, row, column)),
+                             at(dy, place_of(fixed(n), p[0], fixed(i), fixed(j)))));
+      }
     return s;
   }
+  coordinate sum_of(coordinate a, coordinate b) const {
+    index_place p(2);
+    p[0] = a, p[1] = b;
+    std::int64_t const ones[] = {1, 1};
+    return frame()->combined(p, ones);
+  }
+  element triangle(op_id o, index_place const& p) {
+    auto const& t = *means<op::triangle>(o);
+    auto const x = at(g_.inputs(o)[0], p);
+    auto const row = p[p.rank() - 2], column = p[p.rank() - 1];
+    auto const d = column.at - row.at;
+    if (row.form == 0 && column.form == 0) return (t.upper ? d >= t.diagonal : d <= t.diagonal) ? x : element{};
+    if (row.form == 0 || column.form == 0) {  // what is kept begins or ends at some place of the axis that varies
+      auto const edge =
+          row.form == 0 ? side(column, row.at + t.diagonal + !t.upper) : side(row, column.at - t.diagonal + t.upper);
+      bool const late = row.form == 0 ? edge > 0 : edge < 0;
+      return late == t.upper ? x : element{};
+    }
+    // Which places are kept is a free variable of the distance from the diagonal.
+    auto const tag = index_frame::difference(frame()->tag(column), frame()->tag(row));
+    auto const mask = hash().mix(0x747269616e676c65 + t.upper).mix(static_cast<std::uint64_t>(d - t.diagonal)).mix(tag);
+    return product(x, variable(mask.finish()));
+  }
 
-  field_number compute(op_id o, value_id v, extents const& p) {
+  element computed(op_id o, value_id v, index_place const& p) {
+    if (++depth_ > most_depth) return give_up();
+    auto const x = compute(o, v, p);
+    --depth_;
+    return x;
+  }
+  element compute(op_id o, value_id v, index_place const& p) {
     auto const in = g_.inputs(o);
     auto const type_of = [&](std::size_t i) -> tensor_type const& { return g_.type(in[i]); };
     switch (kind_of(o)) {
       case kind::add:
-      case kind::accumulate: return arg(o, 0, p) + arg(o, 1, p);
-      case kind::sub: return arg(o, 0, p) - arg(o, 1, p);
-      case kind::mul: return arg(o, 0, p) * arg(o, 1, p);
-      case kind::div: return arg(o, 0, p) * inverse(arg(o, 1, p));
-      case kind::neg: return field_number{} - arg(o, 0, p);
-      case kind::reciprocal: return inverse(arg(o, 0, p));
+      case kind::accumulate: return sum(arg(o, 0, p), arg(o, 1, p));
+      case kind::sub: return sum(arg(o, 0, p), negative(arg(o, 1, p)));
+      case kind::mul: return product(arg(o, 0, p), arg(o, 1, p));
+      case kind::div: return product(arg(o, 0, p), reciprocal(arg(o, 1, p)));
+      case kind::neg: return negative(arg(o, 0, p));
+      case kind::reciprocal: return reciprocal(arg(o, 0, p));
       case kind::square: {
         auto const x = arg(o, 0, p);
-        return x * x;
+        return product(x, x);
       }
-      case kind::add_scalar: return arg(o, 0, p) + field_number::of(means<op::add_scalar>(o)->value);
-      case kind::mul_scalar: return arg(o, 0, p) * field_number::of(means<op::mul_scalar>(o)->value);
+      case kind::add_scalar: return sum(arg(o, 0, p), constant(means<op::add_scalar>(o)->value));
+      case kind::mul_scalar: return product(arg(o, 0, p), factor(means<op::mul_scalar>(o)->value));
       case kind::copy: return at(in[0], p);
-      case kind::load: {  // what was stored; a stored tensor itself is none that anybody can read
+      case kind::load: {  // what was stored; a stored tensor itself has no elements
         auto const made = store_of(g_, in[0]);
         if (made == nothing<op_id>) return give_up();
         return at(g_.inputs(made)[0], p);
       }
       case kind::cast: return cast(o, v, p);
-      case kind::reshape: return at(in[0], unlinear(type_of(0).dims, linear(v, p)));
+      case kind::reshape: {
+        auto const q = unlinear(type_of(0).dims, g_.type(v).dims, p);
+        return goes_on() ? at(in[0], q) : element{};
+      }
       case kind::permute: {
         auto const& axes = means<op::permute>(o)->axes;
-        extents q = p;
+        index_place q = p;
         for (int k = 0; k < axes.rank(); ++k) q[static_cast<int>(axes[k])] = p[k];
         return at(in[0], q);
       }
       case kind::slice: {
         auto const& s = *means<op::slice>(o);
-        extents q = p;
-        q[axis_of(s.axis, p.rank())] += s.start;
+        index_place q = p;
+        q[axis_of(s.axis, p.rank())].at += s.start;
         return at(in[0], q);
       }
       case kind::split: {
         auto const& s = *means<op::split>(o);
-        extents q = p;
+        index_place q = p;
         int const k = axis_of(s.axis, p.rank());
-        q[k] += static_cast<std::int64_t>(index(v) - index(g_.output(o))) * g_.type(v).dims[k];
+        q[k].at += static_cast<std::int64_t>(index(v) - index(g_.output(o))) * g_.type(v).dims[k];
         return at(in[0], q);
       }
       case kind::pad: {
         auto const& x = *means<op::pad>(o);
-        extents q = p;
+        index_place q = p;
         int const k = axis_of(x.axis, p.rank());
-        q[k] -= x.before;
-        return q[k] < 0 || q[k] >= type_of(0).dims[k] ? field_number::of(x.value) : at(in[0], q);
+        q[k].at -= x.before;
+        switch (in_range(q[k], type_of(0).dims[k])) {
+          case where::inside: return at(in[0], q);
+          case where::outside: return constant(x.value);
+          case where::varies: break;
+        }
+        return {};
       }
       case kind::concat: {
         int const k = axis_of(means<op::concat>(o)->axis, p.rank());
-        extents q = p;
+        index_place q = p;
         for (auto x : in) {
           auto const n = g_.type(x).dims[k];
-          if (q[k] < n) return at(x, q);
-          q[k] -= n;
+          auto const is = side(q[k], n);
+          if (is <= 0) return is < 0 ? at(x, q) : element{};
+          q[k].at -= n;
         }
         return give_up();
       }
       case kind::broadcast_to: return arg(o, 0, p);
-      case kind::fill: return field_number::of(means<op::fill>(o)->value);
+      case kind::fill: return factor(means<op::fill>(o)->value);
       case kind::sum: return reduce(o, means<op::sum>(o)->axes, means<op::sum>(o)->keepdim, p);
       case kind::mean: {
         auto const& m = *means<op::mean>(o);
-        auto const terms =
-            static_cast<std::uint64_t>(type_of(0).count() / std::max<std::int64_t>(g_.type(v).count(), 1));
-        return reduce(o, m.axes, m.keepdim, p) * inverse(field_number::of(terms));
+        auto const terms = type_of(0).count() / std::max<std::int64_t>(g_.type(v).count(), 1);
+        auto s = reduce(o, m.axes, m.keepdim, p);
+        auto const share = f_.inverse(f_.of(static_cast<std::uint64_t>(terms)));
+        s.value = f_.mul(s.value, share), s.strict = f_.mul(s.strict, share);
+        s.magnitude /= static_cast<double>(std::max<std::int64_t>(terms, 1)), s.degree += 1;
+        return s;
       }
       case kind::sum_to: {
         auto const &x = type_of(0).dims, &y = g_.type(v).dims;
         bool reduced[max_rank]{};
-        extents q = extents::filled(x.rank(), 0);
+        index_place q(x.rank());
         for (int a = 0, missing = x.rank() - y.rank(); a < x.rank(); ++a) {
           reduced[a] = a < missing || y[a - missing] != x[a];
           if (!reduced[a]) q[a] = p[a - missing];
         }
-        return sum_over(x, q, reduced, [&](extents const& r) { return at(in[0], r); });
+        return sum_over(x, q, reduced, [&](index_place const& r) { return at(in[0], r); });
       }
-      case kind::triangle: {
-        auto const& t = *means<op::triangle>(o);
-        auto const d = p[p.rank() - 1] - p[p.rank() - 2];
-        return (t.upper ? d >= t.diagonal : d <= t.diagonal) ? at(in[0], p) : field_number{};
-      }
-      case kind::matmul: return product(o, p);
+      case kind::triangle: return triangle(o, p);
+      case kind::matmul: return matrix_product(o, p);
       case kind::conv2d: return convolution(o, p);
       case kind::conv2d_grad_input: return convolution_to_input(o, p);
       case kind::conv2d_grad_weight: return convolution_to_weight(o, p);
       case kind::place: {
         auto const& x = *means<op::place>(o);
         int const k = axis_of(x.axis, p.rank());
-        extents q = p;
-        q[k] -= x.start;
-        return q[k] < 0 || q[k] >= type_of(1).dims[k] ? at(in[0], p) : at(in[1], q);
+        index_place q = p;
+        q[k].at -= x.start;
+        switch (in_range(q[k], type_of(1).dims[k])) {
+          case where::inside: return at(in[1], q);
+          case where::outside: return at(in[0], p);
+          case where::varies: break;
+        }
+        return {};
       }
       case kind::combine_into:
-        if (means<op::combine_into>(o)->how == combine::sum) return arg(o, 0, p) + arg(o, 1, p);
+        if (means<op::combine_into>(o)->how == combine::sum) return sum(arg(o, 0, p), arg(o, 1, p));
         [[fallthrough]];
       case kind::scalar: {
-        digest d = key_of(o, v);
-        for (std::size_t i = 0; i < in.size(); ++i) d = d.mix(arg(o, i, p).n);
-        return field_number::of(d);
+        auto value = hash().mix(key_of(o, v)), strict = value;
+        bool differ = false;
+        for (std::size_t i = 0; i < in.size(); ++i) {
+          auto const x = arg(o, i, p);
+          value.mix(x.value.n), strict.mix(x.value.n).mix(x.strict.n);
+          differ = differ || !(x.value == x.strict);
+        }
+        auto x = variable(value.finish());
+        if (differ) x.strict = f_.from_bits(strict.word());
+        return x;
       }
       case kind::hashed:
       case kind::unknown: break;
     }
-    digest d = key_of(o, v).mix(static_cast<std::uint64_t>(linear(v, p)));
-    for (auto n : g_.type(v).dims) d = d.mix(static_cast<std::uint64_t>(n));
-    for (auto x : in) {
-      for (auto n : g_.type(x).dims) d = d.mix(static_cast<std::uint64_t>(n));
-      d = d.mix(fingerprint(x));
+    auto const [n, tag] = linear(v, p);
+    auto d = hash().mix(key_of(o, v)).mix(static_cast<std::uint64_t>(n)).mix(tag);
+    for (auto e : g_.type(v).dims) d.mix(static_cast<std::uint64_t>(e));
+    if (g_.record(v).alias != alias_kind::fresh) {  // what it shows may depend on where things lie
+      mix_layout(d, g_.layout(v));
+      for (auto x : in) mix_layout(d, g_.layout(x));
     }
-    return field_number::of(d);
+    for (auto x : in) {
+      for (auto e : g_.type(x).dims) d.mix(static_cast<std::uint64_t>(e));
+      d.mix(class_of(x));
+    }
+    return variable(d.finish());
   }
-  /// What was cast to a type with all numbers of the old one comes back from it as it was.
-  field_number cast(op_id o, value_id v, extents const& p) {
-    auto const in = g_.inputs(o)[0];
-    auto const from = g_.type(in).element, to = g_.type(v).element;
-    if (has_all_of(to, from)) return at(in, p);
-    digest ignored;
-    if (auto const made = g_.producer(in);
-        made != nothing<op_id> && means<op::cast>(made) && !given_.given(in, ignored))
-      if (auto const x = g_.inputs(made)[0]; g_.type(x).element == to && has_all_of(from, to)) return at(x, p);
-    return field_number::of(key_of(o, v).mix(at(in, p).n));
+  static void mix_layout(sip_hash& h, tensor_layout const& l) {
+    for (auto n : l.strides) h.mix(static_cast<std::uint64_t>(n));
+    h.mix(static_cast<std::uint64_t>(l.offset));
+  }
+  /// What an element of a type is in a type with all its numbers. It comes back as it was, and through other such
+  /// types.
+  element widened(dtype from, element const& x) const {
+    auto wide = function(hash().mix(0x776964656e).mix(static_cast<std::uint64_t>(from)), x);
+    wide.magnitude = x.magnitude;
+    return wide;
+  }
+  element cast(op_id o, value_id v, index_place const& p) {
+    auto in = g_.inputs(o)[0];
+    auto const to = g_.type(v).element;
+    for (auto made = g_.producer(in); made != nothing<op_id> && !is_given(in) && kind_of(made) == kind::cast;
+         made = g_.producer(in)) {
+      auto const before = g_.inputs(made)[0];
+      if (!has_all_of(g_.type(in).element, g_.type(before).element)) break;
+      in = before;
+    }
+    auto const from = g_.type(in).element;
+    auto const x = at(in, p);
+    if (to == from) return x;
+    if (has_all_of(to, from)) return widened(from, x);
+    auto const cast_to =
+        hash().mix(0x63617374).mix(static_cast<std::uint64_t>(from)).mix(static_cast<std::uint64_t>(to));
+    auto narrow = function(cast_to, x);
+    narrow.magnitude = x.magnitude;
+    return narrow;
   }
 
+  struct known_element {
+    std::uint64_t check;  // the other half of the key
+    element is;
+  };
   op_graph const& g_;
   given_values const& given_;
+  field_comparison& shared_;
+  prime_field const& f_;
   std::int64_t left_;
+  int depth_ = 0;
+  struct range {
+    double most = 1, least = 1;
+  };
+  range range_, half_range_;             // magnitudes of what was worked out; of type f16
   table<value_id, std::uint8_t> known_;  // 0: not asked yet, 1: made by an op, 2: given
   table<value_id, digest> names_;
+  table<value_id, digest> keys_;
+  table<value_id, std::uint64_t> classes_;
   plain_vector<kind> known_kinds_;
   number_map rows_;  // elements worked out, by value and place
-  plain_vector<field_number> memory_;
+  plain_vector<known_element> memory_;
 };
-
-enum class field_answer : std::uint8_t { same, different, too_large };
-
-/// Whether value x of one graph and value y of another (or the same) have the same elements, whatever the given values are.
-/// Values of at most `whole` elements are compared at every place.
-inline field_answer compare_in_field(field_values& a, op_graph const& ga, value_id x, field_values& b,
-                                     op_graph const& gb, value_id y, std::int64_t whole = field_values::most_whole) {
-  if (!(ga.type(x) == gb.type(y))) return field_answer::different;
-  bool const same = field_values::for_samples(ga.type(x).dims, whole, [&](extents const& place) {
-    auto const p = a.at(x, place), q = b.at(y, place);
-    return a && b && p == q;
-  });
-  return !a || !b ? field_answer::too_large : same ? field_answer::same : field_answer::different;
-}
 
 }  // namespace neap::inline v0

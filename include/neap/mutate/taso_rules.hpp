@@ -47,13 +47,13 @@ inline bool swaps_last_two(extents const& axes) {
     if (axes[k] != k) return false;
   return r >= 2 && axes[r - 2] == r - 1;
 }
-/// Whether two doubles' product or sum is a double.
+/// Whether two doubles' product is a double; their sum, where nothing cancels: (x + 5) - 5 is not x in floating point.
 inline bool exact_product(double f, double g) {
   return std::isfinite(f * g) && std::fma(f, g, -(f * g)) == 0 && std::abs(f * g) > 1e-290;
 }
 inline bool exact_sum(double f, double g) {
   double const n = f + g;
-  return std::isfinite(n) && n - f == g && n - g == f;
+  return f * g >= 0 && std::isfinite(n) && n - f == g && n - g == f;
 }
 /// Whether every number of one floating type is one of another.
 inline bool has_all_of(dtype to, dtype from) {

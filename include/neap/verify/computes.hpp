@@ -4,6 +4,7 @@
 #include <neap/verify/pieces.hpp>
 #include <neap/verify/rewritten.hpp>
 #include <neap/verify/value_numbers.hpp>
+#include <neap/verify/views.hpp>
 #include <neap/verify/violation.hpp>
 #include <neap/verify/whole_program.hpp>
 
@@ -34,13 +35,13 @@ inline bool same_arguments(op_graph const& original, op_id x, op_graph const& g,
 }
 
 /// Compares a graph with another one, value by value; whether some of it is computed otherwise.
-inline bool check_values(op_graph const& original, op_graph const& g, verification& out) {
+inline bool check_values(op_graph const& original, op_graph const& g, hash_key key, verification& out) {
   using kind = violation_kind;
   auto const report = [&](kind k, op_id o, std::string what) {
     out.add({k, no_id, o, nothing<storage_id>, std::move(what)});
   };
 
-  numbers was(original);
+  numbers was(original, key);
   for (auto o : was.order) was.add(original, o);
   // Ops of the original by origin: the first one, and after each the next; and the numbers of those that count.
   std::vector<op_id> first_of(original.origin_count(), nothing<op_id>);
@@ -68,7 +69,7 @@ inline bool check_values(op_graph const& original, op_graph const& g, verificati
   };
 
   // sources: the same, in the same order
-  numbers now(g);
+  numbers now(g, key);
   if (g.sources().size() != original.sources().size())
     report(kind::source_changed, nothing<op_id>,
            std::to_string(g.sources().size()) + " sources where the original has " +
@@ -105,6 +106,12 @@ inline bool check_values(op_graph const& original, op_graph const& g, verificati
         report(kind::bad_transfer, o, describe(g, o) + " is not a store or load of one value, or a wait for its store");
       continue;
     }
+    auto const check_views = [&](op_id x) {
+      if (!shows_the_same(original, was, x, g, now, o))
+        report(kind::type_changed, o,
+               describe(g, o) + " shows other elements than " + describe(original, x) +
+                   " of the original: its layout, or that of what it is a view of, differs");
+    };
     // What was it meant to be? The original op of its origin, the one most alike.
     op_id meant = nothing<op_id>;
     int likeness = -1;
@@ -118,6 +125,7 @@ inline bool check_values(op_graph const& original, op_graph const& g, verificati
         report(kind::not_a_part, o, describe(g, o) + " says that it is a part, and is the whole op");
       if (g.name(o) != original.name(meant))
         report(kind::name_changed, o, describe(g, o) + " is " + describe(original, meant) + " of the original");
+      check_views(meant);
       if (runs_at_most_once(original, meant)) ran.push_back(now.op[o]);
       continue;
     }
@@ -127,6 +135,7 @@ inline bool check_values(op_graph const& original, op_graph const& g, verificati
         g.record(o).part == nothing<part_id> && same_arguments(original, meant, g, o, rewrites)) {
       if (g.name(o) != original.name(meant))
         report(kind::name_changed, o, describe(g, o) + " is " + describe(original, meant) + " of the original");
+      check_views(meant);
       now.set(g, o, was.op[meant]);
       if (runs_at_most_once(original, meant)) ran.push_back(now.op[o]);
       continue;
@@ -192,14 +201,14 @@ inline bool check_values(op_graph const& original, op_graph const& g, verificati
                " in the original");
   for (std::size_t i = 0; i < std::min(g.kept().size(), original.kept().size()); ++i) {
     auto const a = g.kept()[i], b = original.kept()[i];
-    bool const same = now.value[a] == was.value[b] ||
-                      (g.producer(a) != nothing<op_id> && g.layout(a) == original.layout(b) && rewrites.same(a, b));
+    bool const same =
+        g.layout(a) == original.layout(b) &&
+        (now.value[a] == was.value[b] || (g.producer(a) != nothing<op_id> && rewrites.same(a, b)));
     if (!same || g.role(a) != original.role(b))
       report(kind::output_changed, g.producer(a), "kept value " + std::to_string(i) + " is not the original's");
   }
 
   // what is written must be the storage that the original writes
-  if (!rewrites.any()) return false;
   table<storage_id, storage_id> lies_in(g.storage_count(), nothing<storage_id>);
   for (std::size_t i = 0; i < std::min(g.kept().size(), original.kept().size()); ++i) {
     auto const s = g.storage(g.kept()[i]), t = original.storage(original.kept()[i]);
@@ -215,21 +224,21 @@ inline bool check_values(op_graph const& original, op_graph const& g, verificati
         for (std::size_t j = 0; j < g.outputs(o).size(); ++j) {
           auto const &s = g.record(g.storage(g.outputs(o)[j])),
                      &t = original.record(original.storage(original.outputs(x)[j]));
-          if (s.resident != t.resident || !rewrites.same(s.first, t.first))
+          if (s.resident != t.resident || (t.resident && now.value[s.first] != was.value[t.first]))
             report(kind::type_changed, o, describe(g, o) + " writes over another storage than in the original");
         }
         break;
       }
-  return true;
+  return rewrites.any();
 }
 
 /// Compares the planned graph with the original; whether some of it is computed otherwise. Where parts are not those of the
 /// original's ops, they may be those of what rules have made of it: then by way of that program (whole_program.hpp).
 /// O((ops + edges) log ops), and what evaluating rewritten pieces costs.
-inline bool check_what_is_computed(op_graph const& original, op_graph const& g, verification& out) {
+inline bool check_what_is_computed(op_graph const& original, op_graph const& g, hash_key key, verification& out) {
   bool const needed = runs_parts_of_others(original, g);  // else there is a good chance that that way is not
   verification direct;
-  bool const rewritten = !needed && check_values(original, g, direct);
+  bool const rewritten = !needed && check_values(original, g, key, direct);
   std::optional<verification> by_way;
   std::vector<op_id> order;
   if (needed || (!direct.ok() && g.runs_in_parts())) order = data_order(g);
@@ -240,8 +249,8 @@ inline bool check_what_is_computed(op_graph const& original, op_graph const& g, 
     more = made.has_more_choices();
     if (!whole) continue;
     verification of_whole, found;
-    check_values(original, *whole, of_whole);
-    check_values(*whole, g, found);
+    check_values(original, *whole, key, of_whole);
+    check_values(*whole, g, key, found);
     if (of_whole.ok() && found.ok()) return true;
     if (by_way) continue;
     for (auto v : of_whole.violations()) {
@@ -250,7 +259,7 @@ inline bool check_what_is_computed(op_graph const& original, op_graph const& g, 
     }
     by_way = std::move(found);
   }
-  if (needed && !by_way) check_values(original, g, direct);
+  if (needed && !by_way) check_values(original, g, key, direct);
   for (auto const& v : (needed && by_way ? *by_way : direct).violations()) out.add(v);
   return rewritten;
 }

@@ -19,6 +19,7 @@
 #include <neap/ir/operators/unary.hpp>
 #include <neap/verify/rewritten.hpp>
 #include <neap/verify/value_numbers.hpp>
+#include <neap/verify/views.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -193,6 +194,8 @@ class pieces {
     for (std::size_t j = 0; j < of_outputs(x).size(); ++j) {
       auto const v = g.outputs(o)[j], value = w.outputs(x)[j];
       if (!same_output(whole, j, v, out_axis_[j], row)) return no("output " + std::to_string(j) + " is not its part's");
+      if (!shows_its_piece(x, o, j, again ? &outer : nullptr, again_axis_, axes, row))
+        return no("output " + std::to_string(j) + " shows other elements than its part's");
       auto of_part = was_.value[value];
       int depth = 1;
       if (again && !(axes[j] < 0 && how == combine::same)) {  // what would be the outer part's
@@ -305,7 +308,7 @@ class pieces {
     cut_op c = whole;
     c.in = whole.in_of_part;
     for (std::size_t j = 0; j < c.out.size(); ++j) {
-      c.can_be &= layout_of_part(whole.out[j], out_axis_[j], which, lies_in_whole(o, j, false), c.out[j]);
+      c.can_be &= layout_of_part(whole.out[j], out_axis_[j], which, lies_in_whole(o, j), c.out[j]);
       if (out_axis_[j] >= 0) c.bytes[j] = (whole.bytes[j] + which.count - 1) / which.count;
     }
     if (auto* x = c.as_opaque()) {
@@ -409,16 +412,42 @@ class pieces {
       dims[axis] /= which.count;
     }
     if (!(l.type.dims == dims)) return false;
-    if (!whole.as_opaque()) return true;
-    if (r.alias == alias_kind::fresh &&
-        g_.bytes(r.storage) != (axis < 0 ? whole.bytes[j] : (whole.bytes[j] + which.count - 1) / which.count))
+    if (!whole.as_opaque() || r.alias == alias_kind::view) return true;
+    if (g_.bytes(r.storage) != (axis < 0 ? whole.bytes[j] : (whole.bytes[j] + which.count - 1) / which.count))
       return false;
     tensor_layout should;
-    return layout_of_part(a, axis, which, lies_in_whole(g_.producer(v), j, true), should) && l == should;
+    return layout_of_part(a, axis, which, false, should) && l == should;
   }
-  /// Whether an output of planned op o is a view of a storage that is not cut, or, where the op is a part of a part and
-  /// `last` is false, of one that the part before would have found so.
-  bool lies_in_whole(op_id o, std::size_t j, bool last) const {
+  /// Whether a view of a part shows the piece that the part makes of what the whole view shows. `outer`: the part that the
+  /// part is cut from, if any; its axes are `in_outer` and `out_outer`, those of the part in_axis_ and out_axis_.
+  bool shows_its_piece(op_id x, op_id o, std::size_t j, op_part const* outer, std::vector<std::int32_t> const& in_outer,
+                       std::vector<std::int32_t> const& out_outer, op_part const& inner) const {
+    auto const& r = g_.record(g_.outputs(o)[j]);
+    if (r.alias != alias_kind::view || !looks_at_addresses(g_, o)) return true;
+    auto const of = lies_in_storage_of(g_, o, j), was = lies_in_storage_of(original_, x, j);
+    if (of == nothing<value_id> || was == nothing<value_id>) return false;
+    auto const start = [&](tensor_layout const& whole, std::int32_t first, std::int32_t second) {
+      auto at = extents::filled(whole.type.rank(), 0), dims = whole.type.dims;
+      if (outer && first >= 0) dims[first] /= outer->count, at[first] += outer->number * dims[first];
+      if (second >= 0) at[second] += inner.number * (dims[second] / inner.count);
+      return at;
+    };
+    auto const in = [&](std::vector<std::int32_t> const& axes) {
+      return r.of >= 0 ? axes[static_cast<std::size_t>(r.of)] : -1;
+    };
+    auto const out = [&](std::vector<std::int32_t> const& axes) {
+      return axes[r.of >= 0 ? j : static_cast<std::size_t>(-2 - r.of)];
+    };
+    auto const &a = original_.layout(was), &b = original_.layout(original_.outputs(x)[j]);
+    auto const of_start = r.of >= 0 ? start(a, in(in_outer), in(in_axis_)) : start(a, out(out_outer), out(out_axis_));
+    return view_comparison({a, b, {}, {}},
+                           {g_.layout(of), g_.layout(g_.outputs(o)[j]), of_start, start(b, out_outer[j], out_axis_[j])},
+                           now_.key)
+        .same();
+  }
+  /// Whether an output of planned op o, a part of a part, would be a view of a storage that is not cut if the part that it
+  /// is cut from ran.
+  bool lies_in_whole(op_id o, std::size_t j) const {
     auto const v = g_.outputs(o)[j];
     if (g_.record(v).alias != alias_kind::view) return false;
     auto const& row = g_.part(g_.record(o).part);
@@ -426,9 +455,7 @@ class pieces {
     auto const put_together = holds_.find(s);
     auto const* m = find(put_together != holds_.end() ? put_together->second : now_.value[g_.record(s).first]);
     auto const is_piece = [](meaning const* x) { return x && x->kind == meaning::piece; };
-    if (row.of == nothing<part_id>) return !is_piece(m);
     bool const inner = is_piece(m) && (m->depth == 2 || (m->number == row.number && m->count == row.count));
-    if (last) return !inner;
     return !is_piece(inner ? (m->depth == 2 ? find(m->of) : nullptr) : m);
   }
   /// The layout of a piece. In a storage that is whole it begins further on; one of a piece's size is the whole's drawn

@@ -4,12 +4,25 @@
 //
 //   if (auto v = verify_plan(original, p, cost); !v) std::puts(v.message().c_str());
 //
-// What it establishes: the planned graph computes every kept value from the same sources by the same operators with the
-// same random keys, every in-place update exactly once (computes.hpp); no step reads what is not there yet, overwritten,
-// in flight or freed, no two living buffers share a byte, and peak, arena and resident bytes are those of its steps and
-// buffers; every time follows from how long ops take, streams and waits (runs.hpp); the lower bound is that of the original
-// (bound.hpp). How long an op takes is judged too if the caller says what it should: a cost model is the maker's choice, and
-// plan files tell theirs (durations.hpp). Otherwise it is the plan's word.
+// What it establishes: the planned graph computes every kept value from the same sources by the same operators with
+// the same random keys, every in-place update exactly once (computes.hpp); no step reads what is not there yet,
+// overwritten, in flight or freed, no two living buffers share a byte, and peak, arena and resident bytes are those of
+// its steps and buffers; every time follows from how long ops take, streams and waits (runs.hpp); the lower bound is
+// that of the original (bound.hpp). How long an op takes is judged too if the caller says what it should: a cost model
+// is the maker's choice, and plan files tell theirs (durations.hpp). Otherwise it is the plan's word.
+//
+// Chance of error. Right plans of the library's own moves and rules are accepted. A wrong plan is accepted with a
+// small chance over a secret that each call draws anew, whoever wrote the plan, this code at hand, if the secret is
+// not known to them: n^2 / 2^129 that two of n values share a number (value_numbers.hpp), and 2^-35 for each argument
+// that is computed otherwise than in the original and compared by evaluation (rewritten.hpp; the arguments of
+// functions that are met on the way count too). A plan without rewritten ops has none of these: its chance is below
+// 2^-90 for 10^5 ops. No place of a tensor is left out. Assumed is that SipHash under a secret key is a random
+// function to whoever lacks the key.
+//
+// Floating point. A rewritten value has the same sums of products as the original's, with no term added that is
+// subtracted later, and no intermediate result 1024 times (of type f16: 16 times) above or below the original's where
+// all given values are 1. So are all results of rules of sums and products. It differs by rounding alone. What holds
+// over the reals only, as (y + m) - m for y or factors of 2^1000 and 2^-1000, is refused.
 #pragma once
 
 #include <neap/verify/computes.hpp>
@@ -28,12 +41,13 @@ namespace neap::inline v0 {
 namespace detail::verifying {
 
 template <class G>
-verification verify_plan(G const& original, plan<G> const& p, std::span<seconds_t const> seconds, bytes_t limit) {
+verification verify_plan(G const& original, plan<G> const& p, std::span<seconds_t const> seconds, bytes_t limit,
+                         hash_key secret) {
   verification out;
   if (p.original != original.digest())
     out.add({violation_kind::other_original, no_id, nothing<op_id>, nothing<storage_id>,
              "the plan was made for another graph"});
-  bool const rewritten = check_what_is_computed(original, p.graph, out);
+  bool const rewritten = check_what_is_computed(original, p.graph, secret, out);
   plan_parts const parts{p.graph,   original,     p.steps,          p.buffers,     p.waits,
                          p.options, p.peak_bytes, p.resident_bytes, p.arena_bytes, p.lower_bound_bytes,
                          p.latency, rewritten,    seconds};
@@ -47,20 +61,25 @@ verification verify_plan(G const& original, plan<G> const& p, std::span<seconds_
 }  // namespace detail::verifying
 
 /// All that is wrong with a plan for `original`, and with its fitting into `limit` bytes. Works for any plan, however
-/// broken, whose graph's own tables are sound. O((ops + edges) log ops).
+/// broken, whose graph's own tables are sound. `secret` is drawn anew for each call; a given one makes the call
+/// repeatable, and the chances above hold if the plan was made without it. O((ops + edges) log ops), and what
+/// evaluating rewritten pieces takes: one element of each cell of a compared value (ir/index_cells.hpp), sums term by
+/// term.
 template <class G>
   requires std::derived_from<G, op_graph>
-verification verify_plan(G const& original, plan<G> const& p, bytes_t limit = INT64_MAX) {
-  return detail::verifying::verify_plan(original, p, {}, limit);
+verification verify_plan(G const& original, plan<G> const& p, bytes_t limit = INT64_MAX,
+                         hash_key secret = hash_key::drawn()) {
+  return detail::verifying::verify_plan(original, p, {}, limit, secret);
 }
 /// The same, with `seconds_of(graph, op)` saying how long each op of the plan takes.
 template <class G, class Durations>
   requires std::derived_from<G, op_graph> && std::invocable<Durations const&, G const&, op_id>
-verification verify_plan(G const& original, plan<G> const& p, Durations const& seconds_of, bytes_t limit = INT64_MAX) {
+verification verify_plan(G const& original, plan<G> const& p, Durations const& seconds_of, bytes_t limit = INT64_MAX,
+                         hash_key secret = hash_key::drawn()) {
   std::vector<seconds_t> seconds;
   seconds.reserve(p.graph.op_count());
   for (auto o : p.graph.ops()) seconds.push_back(seconds_of(p.graph, o));
-  return detail::verifying::verify_plan(original, p, seconds, limit);
+  return detail::verifying::verify_plan(original, p, seconds, limit, secret);
 }
 
 }  // namespace neap::inline v0

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -85,11 +86,13 @@ class rewritten {
     return x == nothing<op_id> ? g.view(o) : original_.meaning(x);
   }
 
-  /// What an op is called with its other attributes, what it makes, and of what types.
+  /// What an op is called with its other attributes, what it makes, and of what types; and which op of the original it is,
+  /// for what as_strided means depends on layouts.
   static digest called(op_graph const& g, numbers const& n, op_id o) {
-    auto d = n.plain[o].mix(n.types[o].low).mix(n.types[o].high);
-    for (auto v : g.inputs(o)) d = with_layout(d, tensor_layout::dense(g.type(v)));
-    return d;
+    sip_hash d(n.key);
+    d.mix(n.plain[o]).mix(n.types[o]).mix(index(g.origin(o)));
+    for (auto v : g.inputs(o)) with_type(d, g.type(v));
+    return d.finish();
   }
   /// How deep an operator is looked through: what only moves elements, sums and products of elements, products of
   /// matrices, all others.
@@ -174,6 +177,7 @@ class rewritten {
   }
   bool compare(value_id v, value_id w) {
     learn();
+    if (!secret_) secret_.emplace(now_.key);
     for (int tries = shown_.empty() ? 4 : 0; tries < 8; ++tries) {
       int const depth = tries % 4;
       // A planned value may be one of the original's others: that is where the comparison ends, unless nothing is left.
@@ -181,8 +185,9 @@ class rewritten {
                             (originals_.count(now_.value[v]) != 0 && depth_of(g_, g_.producer(v)) > depth);
       common const from_plan(*this, g_, now_, originals_, is_given ? nothing<value_id> : v, depth, tries < 4);
       common const from_original(*this, original_, was_, planned_, w, depth, tries < 4);
-      field_values a(g_, from_plan, most_elements), b(original_, from_original, most_elements);
-      if (compare_in_field(a, g_, v, b, original_, w) == field_answer::same) return true;
+      field_comparison shared(*secret_);
+      field_values a(g_, from_plan, shared, most_elements), b(original_, from_original, shared, most_elements);
+      if (field_values::compare(a, v, b, w) == field_answer::same && field_values::within_magnitudes(a, b)) return true;
     }
     return false;
   }
@@ -192,6 +197,7 @@ class rewritten {
   numbers const& was_;
   op_graph const& g_;
   numbers const& now_;
+  std::optional<field_secret> secret_;  // once there is something to compare
   std::size_t numbered_ = 0, learned_ = 0;
   number_list originals_, planned_, shown_;
   std::unordered_map<digest, op_id, digest_key> means_;  // ops of the original that mean something, by called()

@@ -2,17 +2,20 @@
 // same sources, in this graph or in another one. Copies have the number of what they copy, load(wait(store(x))) has x's. With
 // it the verifier compares a planned graph with the original without trusting the planner's word on which op copies which.
 //
-// (Value numbering: Cocke and Schwartz 1970; here over two graphs, by 128-bit digests.)
+// A number says which elements a value has, and not where they lie: a copy may be dense and its original not. What depends
+// on layouts (views, kept values) is compared by them.
+//
+// (Value numbering: Cocke and Schwartz 1970; here over two graphs, by 128-bit hashes under a secret key. Among n values two
+// share a number by chance with n^2 / 2^129, and no plan can be made so that they do.)
 #pragma once
 
 #include <neap/core/digest.hpp>
+#include <neap/core/sip_hash.hpp>
 #include <neap/ir/dataflow.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstring>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -47,75 +50,69 @@ inline bool runs_at_most_once(op_graph const& g, op_id o) {
   return runs_exactly_once(g, o) || (x && x->placeholder);
 }
 
-inline digest with_layout(digest d, tensor_layout const& l) {
-  d = d.mix(static_cast<std::uint64_t>(l.type.element)).mix(static_cast<std::uint64_t>(l.type.rank()));
-  for (int i = 0; i < l.type.rank(); ++i)
-    d = d.mix(static_cast<std::uint64_t>(l.type.dims[i])).mix(static_cast<std::uint64_t>(l.strides[i]));
-  return d.mix(static_cast<std::uint64_t>(l.offset));
+inline sip_hash& with_type(sip_hash& h, tensor_type const& t) {
+  h.mix(static_cast<std::uint64_t>(t.element)).mix(static_cast<std::uint64_t>(t.rank()));
+  for (auto n : t.dims) h.mix(static_cast<std::uint64_t>(n));
+  return h;
 }
-
-/// Eight bytes at a time: a file's details are long, and many.
-inline digest with_text(digest d, std::string_view text) {
-  d = d.mix(text.size());
-  for (; text.size() >= 8; text.remove_prefix(8)) {
-    std::uint64_t word;
-    std::memcpy(&word, text.data(), 8);
-    d = d.mix(word);
-  }
-  if (text.empty()) return d;
-  std::uint64_t rest = 0;
-  std::memcpy(&rest, text.data(), text.size());
-  return d.mix(rest);
+inline sip_hash& with_layout(sip_hash& h, tensor_layout const& l) {
+  with_type(h, l.type);
+  for (auto n : l.strides) h.mix(static_cast<std::uint64_t>(n));
+  return h.mix(static_cast<std::uint64_t>(l.offset));
 }
 
 /// The operator: its kind, what a file calls it and says of it, its attributes with the random key among them. An
 /// opaque op that draws random numbers or may run only once is told from its like by the original op that it stands for.
-inline digest operator_number(op_graph const& g, op_id o) {
+inline digest operator_number(op_graph const& g, op_id o, hash_key key) {
   auto const& f = g.facets(o);
-  digest d = digest{}.mix(f.name);
+  sip_hash d(key);
+  d.mix(f.name);
   auto const* x = g.as<op::opaque>(o);
   if (x) {  // most ops of large graphs: their attributes one by one, without the detour below
     static_assert(op::opaque::attributes().size() == 11, "all of them are here");
-    d = with_text(with_text(d, g.text(x->target)), g.text(x->details));
-    if (x->rng || runs_at_most_once(g, o)) d = d.mix(index(g.origin(o)));
-    d = d.mix(x->pointwise + 2u * x->rng + 4u * x->pure + 8u * x->placeholder).mix(static_cast<std::uint64_t>(x->key));
+    d.mix(g.text(x->target)).mix(g.text(x->details));
+    if (x->rng || runs_at_most_once(g, o)) d.mix(index(g.origin(o)));
+    d.mix(x->pointwise + 2u * x->rng + 4u * x->pure + 8u * x->placeholder).mix(static_cast<std::uint64_t>(x->key));
     for (auto real : {x->flops, x->read, x->written, x->seconds, x->whole_flops, x->whole_bytes})
-      d = d.mix(std::bit_cast<std::uint64_t>(real));
+      d.mix(std::bit_cast<std::uint64_t>(real));
   }
   for (auto const& a : f.attributes) {
     if (x) break;
     auto const value = a.get(g.attributes(o));
-    d = d.mix(value.index());
+    d.mix(value.index());
     if (auto const* e = std::get_if<extents>(&value)) {
-      for (auto i : *e) d = d.mix(static_cast<std::uint64_t>(i));
+      d.mix(static_cast<std::uint64_t>(e->rank()));
+      for (auto i : *e) d.mix(static_cast<std::uint64_t>(i));
     } else if (auto const* real = std::get_if<double>(&value)) {
-      d = d.mix(std::bit_cast<std::uint64_t>(*real));
+      d.mix(std::bit_cast<std::uint64_t>(*real));
     } else if (auto const* whole = std::get_if<std::int64_t>(&value)) {
-      d = d.mix(static_cast<std::uint64_t>(*whole));
+      d.mix(static_cast<std::uint64_t>(*whole));
     } else if (auto const* truth = std::get_if<bool>(&value)) {
-      d = d.mix(*truth ? 1u : 0u);
+      d.mix(*truth ? 1u : 0u);
     } else {
-      d = d.mix(static_cast<std::uint64_t>(std::get<dtype>(value)));
+      d.mix(static_cast<std::uint64_t>(std::get<dtype>(value)));
     }
   }
-  return d;
+  return d.finish();
 }
-/// What the outputs are: types, layouts, aliasing, bytes of new storages.
-inline digest outputs_number(op_graph const& g, op_id o) {
-  digest d{};
+/// What the outputs are: types, aliasing; of new storages layouts and bytes. Where views lie says what they show only
+/// together with where their arguments lie (views.hpp).
+inline digest outputs_number(op_graph const& g, op_id o, hash_key key) {
+  sip_hash d(key);
   for (auto v : g.outputs(o)) {
     auto const& r = g.record(v);
-    d = with_layout(d, g.layout(v))
-            .mix(static_cast<std::uint64_t>(r.alias))
-            .mix(static_cast<std::uint64_t>(r.of + 70000));
-    if (r.alias == alias_kind::fresh) d = d.mix(static_cast<std::uint64_t>(g.bytes(r.storage)));
+    d.mix(static_cast<std::uint64_t>(r.alias)).mix(static_cast<std::uint64_t>(r.of + 70000));
+    if (r.alias == alias_kind::fresh) with_layout(d, g.layout(v)).mix(static_cast<std::uint64_t>(g.bytes(r.storage)));
+    else with_type(d, g.type(v));
   }
-  return d;
+  return d.finish();
 }
-inline digest source_number(op_graph const& g, value_id v, std::uint64_t ordinal) {
+/// `ordinal`: of the source; `storage`: of the first one that lies in its storage.
+inline digest source_number(op_graph const& g, value_id v, std::uint64_t ordinal, std::uint64_t storage, hash_key key) {
   auto const& r = g.record(v);
-  return with_layout(digest{}.mix(ordinal).mix(static_cast<std::uint64_t>(r.role)), g.layout(v))
-      .mix(static_cast<std::uint64_t>(g.bytes(r.storage)));
+  sip_hash h(key);
+  h.mix(0x736f75726365).mix(ordinal).mix(storage).mix(static_cast<std::uint64_t>(r.role));
+  return with_layout(h, g.layout(v)).mix(static_cast<std::uint64_t>(g.bytes(r.storage))).finish();
 }
 
 inline constexpr std::uint64_t stored_mark = 0x73746f726564ull;
@@ -149,18 +146,25 @@ struct numbers {
   table<op_id, digest> op;            // of transfers: unused
   table<op_id, digest> plain, types;  // operator_number, outputs_number
   std::vector<op_id> order;
+  hash_key key;
 
-  explicit numbers(op_graph const& g)
+  numbers(op_graph const& g, hash_key secret)
       : value(g.value_count()),
         op(g.op_count()),
         plain(g.op_count()),
         types(g.op_count()),
-        order(data_order(g)) {
+        order(data_order(g)),
+        key(secret) {
     std::uint64_t ordinal = 0;
-    for (auto v : g.sources()) value[v] = source_number(g, v, ordinal++);
+    table<storage_id, std::uint64_t> first(g.storage_count(), 0);
+    for (auto v : g.sources()) {
+      auto& begins = first[g.storage(v)];
+      if (begins == 0) begins = ordinal + 1;
+      value[v] = source_number(g, v, ordinal++, begins, key);
+    }
     for (auto o : g.ops()) {
-      plain[o] = operator_number(g, o);
-      types[o] = outputs_number(g, o);
+      plain[o] = operator_number(g, o, key);
+      types[o] = outputs_number(g, o, key);
     }
   }
   /// The numbers of one op's outputs, from those of its inputs.
@@ -177,9 +181,10 @@ struct numbers {
       else out = p != nothing<op_id> ? value[g.inputs(p)[0]] : value[in].mix(~stored_mark);
       return;
     }
-    digest d = plain[o].mix(types[o].low).mix(types[o].high);
-    for (auto v : g.inputs(o)) d = d.mix(value[v].low).mix(value[v].high);
-    set(g, o, d);
+    sip_hash d(key);
+    d.mix(plain[o]).mix(types[o]);
+    for (auto v : g.inputs(o)) d.mix(value[v]);
+    set(g, o, d.finish());
   }
   void set(op_graph const& g, op_id o, digest d) {
     op[o] = d;
@@ -190,7 +195,7 @@ struct numbers {
 
 /// Whether some value is computed by two ops, of which a plan may leave one out. O(ops log ops).
 inline bool computes_twice(op_graph const& g) {
-  numbers n(g);
+  numbers n(g, hash_key{});
   std::vector<digest> all;
   for (auto o : n.order) {
     n.add(g, o);
