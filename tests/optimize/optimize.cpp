@@ -414,7 +414,7 @@ TEST_CASE(
     CHECK(!found.fits);
     REQUIRE(!found.front.empty());
     CHECK(found.best.result.latency < found.original.latency);
-    CHECK(memory_and_time{found.best.result.peak_bytes, found.best.result.latency} == found.front.back());
+    CHECK(plan_cost{found.best.result.peak_bytes, found.best.result.latency} == found.front.back());
     CHECK(
         found.why_not().find(
             "takes " + neap::detail::times_told_apart(found.latency_limit_seconds, found.best.result.latency).second) !=

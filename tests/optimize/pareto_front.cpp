@@ -24,16 +24,16 @@ using namespace neap::testing;
 namespace {
 
 /// Those that no other point is at least as good as in both; of equal ones, one. By rising peak.
-std::vector<memory_and_time> slow_front(std::vector<memory_and_time> const& all) {
-  std::vector<memory_and_time> front;
+std::vector<plan_cost> slow_front(std::vector<plan_cost> const& all) {
+  std::vector<plan_cost> front;
   for (auto const& p : all) {
-    bool const beaten = std::any_of(all.begin(), all.end(), [&](memory_and_time const& q) {
+    bool const beaten = std::any_of(all.begin(), all.end(), [&](plan_cost const& q) {
       return !(q == p) && q.peak_bytes <= p.peak_bytes && q.latency <= p.latency;
     });
     if (!beaten && std::find(front.begin(), front.end(), p) == front.end()) front.push_back(p);
   }
   std::sort(front.begin(), front.end(),
-            [](memory_and_time const& a, memory_and_time const& b) { return a.peak_bytes < b.peak_bytes; });
+            [](plan_cost const& a, plan_cost const& b) { return a.peak_bytes < b.peak_bytes; });
   return front;
 }
 
@@ -58,10 +58,10 @@ TEST_CASE("a front is what brute force finds, after each point, in whatever orde
     CAPTURE(seed);
     random_stream draw(seed, 0);
     auto const sizes = 2 + draw() % 40;  // few: many points are equal in one or both
-    std::vector<memory_and_time> all;
+    std::vector<plan_cost> all;
     pareto_front front;
     for (int k = 0; k < 60; ++k) {
-      memory_and_time const p{static_cast<bytes_t>(draw() % sizes), 0.125 * static_cast<double>(draw() % sizes)};
+      plan_cost const p{static_cast<bytes_t>(draw() % sizes), 0.125 * static_cast<double>(draw() % sizes)};
       auto const before = front.points();
       all.push_back(p);
       bool const entered = front.add(p);
@@ -84,7 +84,7 @@ TEST_CASE("a search's front holds what it judged: the original, every best one, 
       REQUIRE(!found.front.empty());
       CHECK(slow_front(found.front) == found.front);
       auto const reached = [&](bytes_t peak, seconds_t latency) {
-        return std::any_of(found.front.begin(), found.front.end(), [&](memory_and_time const& p) {
+        return std::any_of(found.front.begin(), found.front.end(), [&](plan_cost const& p) {
           return p.peak_bytes <= peak && p.latency <= latency * (1 + 1e-12);
         });
       };

@@ -11,10 +11,10 @@
 namespace neap::inline v0 {
 
 /// What a candidate comes to.
-struct memory_and_time {
+struct plan_cost {
   bytes_t peak_bytes = 0;
   seconds_t latency = 0;
-  friend bool operator==(memory_and_time const&, memory_and_time const&) = default;
+  friend bool operator==(plan_cost const&, plan_cost const&) = default;
 };
 
 /// The points that no other is at least as good as in both peak and latency: of rising peak and falling latency. Does not
@@ -23,23 +23,22 @@ class pareto_front {
  public:
   /// Whether the point is one of the front now; those that it beats leave. A point that is there already does not count
   /// again. O(log size) for a point that is beaten, O(size) for one that enters.
-  NEAP_ONCE bool add(memory_and_time p) {
-    auto const at = std::lower_bound(
-        points_.begin(), points_.end(), p,
-        [](memory_and_time const& a, memory_and_time const& b) { return a.peak_bytes < b.peak_bytes; });
+  NEAP_ONCE bool add(plan_cost p) {
+    auto const at = std::lower_bound(points_.begin(), points_.end(), p, [](plan_cost const& a, plan_cost const& b) {
+      return a.peak_bytes < b.peak_bytes;
+    });
     if (at != points_.begin() && at[-1].latency <= p.latency) return false;  // of the smaller ones the quickest
     if (at != points_.end() && at->peak_bytes == p.peak_bytes && at->latency <= p.latency) return false;
-    auto const beaten =
-        std::find_if(at, points_.end(), [&](memory_and_time const& q) { return q.latency < p.latency; });
+    auto const beaten = std::find_if(at, points_.end(), [&](plan_cost const& q) { return q.latency < p.latency; });
     if (beaten == at) points_.insert(at, p);
     else *at = p, points_.erase(at + 1, beaten);
     return true;
   }
-  std::vector<memory_and_time> const& points() const& { return points_; }
-  std::vector<memory_and_time> points() && { return std::move(points_); }
+  std::vector<plan_cost> const& points() const& { return points_; }
+  std::vector<plan_cost> points() && { return std::move(points_); }
 
  private:
-  std::vector<memory_and_time> points_;
+  std::vector<plan_cost> points_;
 };
 
 }  // namespace neap::inline v0

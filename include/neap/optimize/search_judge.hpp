@@ -31,7 +31,7 @@ template <class G>
 struct looked_at {
   outline_answer told = outline_answer::untold;
   // Of what it told it would do:
-  memory_and_time would_be{};
+  plan_cost would_be{};
   double excess = 0;  // bytes above the target, summed over positions
   // Of what was built, if it told nothing:
   std::optional<edited<G>> made{};

@@ -121,7 +121,7 @@ struct search_outcome {
   std::vector<forcing_op> forcing;       // the ops that make the bound
   std::vector<search_progress> history;  // each time the best changed
   std::vector<std::string> steps;        // the mutations that lead from the original to the best
-  std::vector<memory_and_time> front;    // of all judged those that none beats but by rounding; of rising peak
+  std::vector<plan_cost> front;          // of all judged those that none beats but by rounding; of rising peak
   std::size_t candidates = 0;            // judged
   double seconds = 0;                    // taken by the search
   search_profile profile;

@@ -240,7 +240,7 @@ class search_state {
   void end() {
     for (auto const& j : judges_) out.profile += j.profile;
     out.front = std::move(front).points();
-    auto const no_quicker = [](memory_and_time const& smaller, memory_and_time const& p) {
+    auto const no_quicker = [](plan_cost const& smaller, plan_cost const& p) {
       return p.latency >= smaller.latency * (1 - objective::rounding);
     };
     out.front.erase(std::unique(out.front.begin(), out.front.end(), no_quicker), out.front.end());
@@ -262,7 +262,7 @@ class search_state {
   }
 
   /// Each candidate that was judged, however it was, comes by here.
-  void count(memory_and_time what) {
+  void count(plan_cost what) {
     ++out.candidates;
     front.add(what);
     if (options.progress && options.progress_every > 0 && !out.history.empty() && budget.elapsed() >= tell_at_)

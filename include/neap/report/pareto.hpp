@@ -16,13 +16,13 @@ namespace neap::inline v0 {
 
 /// A search's front, and what was asked and chosen.
 struct pareto_report {
-  std::vector<memory_and_time> front;  // of rising peak and falling latency
-  memory_and_time original, chosen;    // the plan: where addresses need more than the peak it may lie behind the front
-  bytes_t memory_limit = -1;           // negative: none
-  seconds_t latency_limit = -1;        // negative: none
+  std::vector<plan_cost> front;  // of rising peak and falling latency
+  plan_cost original, chosen;    // the plan: where addresses need more than the peak it may lie behind the front
+  bytes_t memory_limit = -1;     // negative: none
+  seconds_t latency_limit = -1;  // negative: none
   bytes_t lower_bound_bytes = 0;
 
-  bool meets_limits(memory_and_time const& p) const {
+  bool meets_limits(plan_cost const& p) const {
     return (memory_limit < 0 || p.peak_bytes <= memory_limit) &&
            (latency_limit < 0 || p.latency <= latency_limit * (1 + 1e-12));
   }
@@ -55,7 +55,7 @@ struct pareto_plot {
   explicit pareto_plot(pareto_report const& r) {
     first = last = r.original.latency;
     bytes = static_cast<double>(r.original.peak_bytes);
-    auto const reach = [&](memory_and_time const& p) {
+    auto const reach = [&](plan_cost const& p) {
       first = std::min(first, p.latency), last = std::max(last, p.latency);
       bytes = std::max(bytes, static_cast<double>(p.peak_bytes));
     };
@@ -143,7 +143,7 @@ inline std::string pareto_svg(std::string_view title, pareto_report const& r) {
                   "latency limit, " + readable_seconds(r.latency_limit) + (seen ? "" : ", outside the picture"),
                   print("font-size=\"11\" fill=\"#c0392b\" text-anchor=\"%s\"", left_of ? "end" : "start"));
   }
-  auto const mark = [&](memory_and_time const& p, char const* fill, char const* stroke, char const* what) {
+  auto const mark = [&](plan_cost const& p, char const* fill, char const* stroke, char const* what) {
     double const py = plot.y(static_cast<double>(p.peak_bytes));
     s += print(
         "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" fill=\"%s\" stroke=\"%s\" stroke-width=\"2\"><title>%s: %s, "
