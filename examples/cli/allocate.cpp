@@ -1,7 +1,9 @@
 // neap allocate: offsets for usage records, of a file in MiniMalloc's CSV form or of a graph in its given order.
+#include "allocate_pools.hpp"
 #include "graph_input.hpp"
 
 #include <neap/import/file.hpp>
+#include <neap/import/file_kind.hpp>
 #include <neap/memory/check/check.hpp>
 #include <neap/memory/check/fragmentation.hpp>
 #include <neap/memory/csv.hpp>
@@ -18,7 +20,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace cli {
 namespace {
@@ -30,6 +32,8 @@ struct allocate_options {
   std::optional<std::int64_t> at_once;
   std::string of_graphs;  // an option given that bears on graphs alone
   std::string problem, capacity, algorithm = "best", planner, budget = "10s", out, picture, fragmentation;
+  pool_options pools;
+  std::string alone;  // an option given that goes with one memory in one piece
   unsigned threads = 1;
   bool json = false;
   /// What places the records: the algorithm; of multi-stream, which says only what lives at once, the planner.
@@ -94,19 +98,39 @@ problem_file records_of(allocate_options const& given, std::string const& text) 
   return out;
 }
 
+/// Why there is no plan, with the records by name.
+std::string why_none(neap::memory_problem const& p, neap::memory_plan const& plan, neap::allocation_file const& file) {
+  if (auto const i = plan.why.record; i >= 0 && plan.why.other < 0)
+    if (auto const j = neap::colliding_fixed_record(p, static_cast<std::size_t>(i)); j < p.count())
+      return message_of({"fixed at ", i, static_cast<std::int64_t>(j)}, file) +
+             std::to_string(p.fixed_of(static_cast<std::size_t>(i))) + " and " + std::to_string(p.fixed_of(j)) +
+             ", they collide";
+  return message_of(plan.why, file);
+}
+
 problem_file read_problem(allocate_options const& o) {
   auto const text = value_or_refuse(neap::io::read_file(o.problem));
-  auto const first = text.find_first_not_of(" \t\r\n");
-  if (first != text.npos && text[first] == '{') return records_of(o, text);
+  auto const fail = [&](std::string_view what) {
+    return refused{o.problem + ": " + std::string(what) + "; " + std::string(neap::io::wanted_file::records)};
+  };
+  if (auto const kind = neap::io::foreign_kind(text); !kind.empty()) throw fail(kind);
+  auto const first = text.find_first_not_of(" \t\r\n", text.starts_with("\xEF\xBB\xBF") ? 3 : 0);
+  if (first == text.npos) throw fail(text.empty() ? "empty" : "blanks alone");
+  if (text[first] == '[') throw fail("a JSON list");
+  if (text[first] == '{') return records_of(o, text);
   if (o.algorithm == "multi-stream" || o.at_once)
     throw refused{o.problem + ": what may run at once is known of graphs only, not of records"};
   if (!o.of_graphs.empty())
     throw refused{o.of_graphs + ": says how a graph is read, and " + o.problem + " is a list of records"};
   auto file = neap::read_minimalloc_csv(text);
+  if (!file && !neap::io::is_records_csv(text))
+    throw fail(file.message() + ", begins with \"" + neap::io::first_line(text) + "\"");
   if (!file) throw refused{o.problem + ": " + file.message()};
-  std::unordered_set<std::string_view> seen;
-  for (auto const& id : file->ids)
-    if (!seen.insert(id).second) throw refused{o.problem + ": two records have the id '" + id + "'"};
+  std::unordered_map<std::string_view, std::size_t> seen;
+  for (std::size_t i = 0; i < file->ids.size(); ++i)
+    if (auto const [first_one, is_new] = seen.try_emplace(file->ids[i], file->lines[i]); !is_new)
+      throw refused{o.problem + ": two records have the id '" + file->ids[i] + "': lines " +
+                    std::to_string(first_one->second) + " and " + std::to_string(file->lines[i])};
   return {.file = std::move(*file)};
 }
 
@@ -118,7 +142,17 @@ int run(allocate_options const& o) {
   check_outputs({{"problem", o.problem}},
                 {{"--out", o.out}, {"--picture", o.picture}, {"--fragmentation", o.fragmentation}});
   double const budget = parse_seconds("--time-budget", o.budget);
+  if (o.pools.any()) {
+    if (!o.alone.empty()) throw refused{o.alone + ": does not go with --pool and --largest-piece"};
+    auto const pools = named_pools(o.pools, o.capacity);
+    auto problem = read_problem(o);
+    return allocate_in_pools(std::move(problem.file), pools, o.problem, o.out, o.json, problem.resident_bytes);
+  }
   auto const given = read_problem(o);
+  for (std::size_t i = 0; i < given.file.records.size(); ++i)
+    if (auto const pool = given.file.records[i].pool; pool >= 0)
+      throw refused{o.problem + ": " + record_name(given.file, i) + " asks for the pool '" +
+                    given.file.pools[static_cast<std::size_t>(pool)].substr(0, 80) + "', which --pool does not name"};
   auto const* const file = &given.file;
   neap::bytes_t capacity = -1;
   if (!o.capacity.empty()) { capacity = parse_bytes("--capacity", o.capacity); }
@@ -188,7 +222,7 @@ int run(allocate_options const& o) {
              (placed ? "the capacity is " + std::to_string(capacity) + " bytes, the best arena found takes " +
                            std::to_string(plan.arena_bytes) + ", proved to be at least " +
                            std::to_string(plan.lower_bound_bytes)
-                     : plan.why.message()));
+                     : why_none(problem, plan, *file)));
   return fits ? fine : no_plan_fits;
 }
 
@@ -198,15 +232,17 @@ void add_allocate(CLI::App& app, int& exit) {
   auto* command =
       app.add_subcommand("allocate", "offsets for usage records (MiniMalloc's CSV, or a graph in its given order)");
   auto o = std::make_shared<allocate_options>();
-  command->add_option("PROBLEM", o->problem, "CSV: id,lower,upper,size[,alignment][,gaps][,offset]; or a graph file")
+  command
+      ->add_option("PROBLEM", o->problem,
+                   "CSV: id,lower,upper,size[,alignment][,gaps][,offset][,pool][,piece]; or a graph "
+                   "file")
       ->required();
   command->add_option("--capacity", o->capacity,
-                      "bytes that the arena may have; without it, the smallest arena is sought");
+                      "bytes (2GiB, 1048576) that the arena may have; without it, the smallest arena is sought");
   command->add_option("--algorithm", o->algorithm)
       ->check(CLI::IsMember({"best", "exact", "greedy-by-size", "multi-stream", "naive"}))
       ->capture_default_str();
-  command
-      ->add_option("--planner", o->planner, "of multi-stream: what places the buffers; best unless given")
+  command->add_option("--planner", o->planner, "of multi-stream: what places the buffers; best unless given")
       ->check(CLI::IsMember({"best", "exact", "greedy-by-size", "naive"}));
   command->add_option("--max-parallel-ops", o->at_once, "of a graph, with multi-stream: ops that run at once")
       ->check(whole_number_from(1));
@@ -216,6 +252,7 @@ void add_allocate(CLI::App& app, int& exit) {
   command->add_option("--takeover", o->takeover, "of a graph: elementwise results may overwrite inputs that die")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
+  o->pools.add_to(*command);
   o->graph.add_options_to(*command);
   command->add_option("--time-budget", o->budget, "for the search")->capture_default_str();
   command->add_option("--threads", o->threads)->check(CLI::Range(1, 256))->capture_default_str();
@@ -227,6 +264,8 @@ void add_allocate(CLI::App& app, int& exit) {
     o->graph.path = o->problem;
     for (auto const* name : {"--alignment", "--takeover", "--optimizer", "--gradients", "--magis-memory", "--losses"})
       if (command->count(name)) o->of_graphs = name;
+    for (auto const* name : {"--algorithm", "--time-budget", "--threads", "--planner", "--picture", "--fragmentation"})
+      if (command->count(name)) o->alone = name;
     exit = run(*o);
   });
 }

@@ -35,18 +35,18 @@ neap::chain_sequence without_recomputation(neap::chain_profile const& chain) {
   return sequence;
 }
 
-/// Slots beside the chain's input, or with a point or at most 1 a ratio of the peak without recomputation: both peaks count
-/// the input.
+/// Slots beside the chain's input, or with a point or a per cent sign a ratio of the peak without recomputation: both peaks
+/// count the input.
 neap::slots_t slots_of(std::string const& text, neap::slots_t peak, neap::slots_t input) {
   auto const q = parse_quantity(text);
-  if (q && q->unit.empty()) {
-    if (q->number <= 1 || text.find('.') != text.npos) {
-      if (q->number <= 100) return neap::memory_limit::of_original(q->number).resolve(peak) - input;
-    } else if (q->number == std::floor(q->number)) {
-      return static_cast<neap::slots_t>(q->number);
-    }
-  }
-  throw refused{"--memory-limit: \"" + text + "\" is neither a number of slots (377) nor a ratio (0.4)"};
+  if (auto const r = q ? ratio_of(*q, text) : std::nullopt)
+    return neap::memory_limit::of_original(*r).resolve(peak) - input;
+  if (q && q->unit.empty() && q->number == std::floor(q->number)) return static_cast<neap::slots_t>(q->number);
+  if (q && bytes_of(*q))
+    throw refused{"--memory-limit: \"" + text +
+                  "\" is in bytes, and a chain's sizes are in slots: a number of slots "
+                  "(377) or a ratio (0.4, 40%)"};
+  throw refused{"--memory-limit: \"" + text + "\" is neither a number of slots (377) nor a ratio (0.4, 40%)"};
 }
 
 /// The chain in larger slots, solved for every budget that is of use under a limit. Sizes are rounded up there, so plans
@@ -164,7 +164,8 @@ int run(checkpoint_options const& o) {
   }
   if (!feasible)
     complain(o.chain + ": no plan " + (o.slot > 1 ? "in slots of " + std::to_string(o.slot) + " " : std::string()) +
-             "fits: the limit is " + (limit < 0 ? "below the chain's input" : std::to_string(limit) + " slots") +
+             "fits: the limit is " +
+             (limit < 0 ? "below the chain's input" : std::to_string(limit) + (limit == 1 ? " slot" : " slots")) +
              (least >= 0 ? ", the least that suffices is " + std::to_string(least) : ""));
   return feasible ? fine : no_plan_fits;
 }
@@ -177,8 +178,8 @@ void add_checkpoint(CLI::App& app, int& exit) {
   command->add_option("CHAIN", o->chain, "JSON: blocks with options, as Rockmate's chains")->required();
   command
       ->add_option("--memory-limit", o->limit,
-                   "in the file's slots, the chain's input not counted; or a ratio of the peak without recomputation, "
-                   "the input counted in both")
+                   "in the file's slots (377; 1 is one slot), the chain's input not counted; or a ratio of the peak "
+                   "without recomputation (0.4, 40%, 1.0), the input counted in both")
       ->required();
   command
       ->add_option("--limits", o->limits,

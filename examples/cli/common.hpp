@@ -116,17 +116,32 @@ inline neap::bytes_t parse_bytes(std::string const& option, std::string const& t
   return *b;
 }
 
-/// "2GiB", "800MB", "123456" are bytes; a number of at most 1, or with a point, and no unit is a ratio.
+// How limits are written, the same for all commands:
+//   0.4, 1.0, 40%    with a point or a per cent sign: a ratio of the original, from 0 to 100 (0 % to 10,000 %)
+//   2GiB, 250ms      with a unit: an amount
+//   377              a whole number: an amount in the command's unit, bytes or the chain's slots
+// Two exceptions, where the amount would make no sense: 0 and 1 are ratios of bytes, and a plain number is a ratio of time.
+
+/// The ratio that a limit is, if it is written as one.
+inline std::optional<double> ratio_of(quantity const& q, std::string const& text) {
+  bool const per_cent = q.unit == "%";
+  if (!per_cent && (!q.unit.empty() || (text.find('.') == text.npos && q.number == std::floor(q.number))))
+    return std::nullopt;
+  double const ratio = per_cent ? q.number / 100 : q.number;
+  return ratio <= 100 ? std::optional(ratio) : std::nullopt;
+}
+
+/// An amount of memory, or a ratio of the original one.
 struct size_or_ratio {
   std::optional<neap::bytes_t> bytes;
   std::optional<double> ratio;
 };
 inline size_or_ratio parse_size_or_ratio(std::string const& option, std::string const& text) {
   auto const q = parse_quantity(text);
-  if (q && q->unit.empty() && (q->number <= 1 || (q->number <= 100 && text.find('.') != text.npos)))
-    return {std::nullopt, q->number};
+  if (q && q->unit.empty() && q->number <= 1) return {std::nullopt, q->number};
+  if (auto const r = q ? ratio_of(*q, text) : std::nullopt) return {std::nullopt, r};
   auto const b = q ? bytes_of(*q) : std::nullopt;
-  if (!b) throw refused{option + ": \"" + text + "\" is neither bytes (2GiB, 800MB, 1048576) nor a ratio (0.4)"};
+  if (!b) throw refused{option + ": \"" + text + "\" is neither bytes (2GiB, 800MB, 1048576) nor a ratio (0.4, 40%)"};
   return {b, std::nullopt};
 }
 
@@ -137,7 +152,7 @@ inline std::optional<double> seconds_of(quantity const& q) {
   return std::nullopt;
 }
 
-/// "250ms", "1.5s", "30us" are times; a plain number is a ratio.
+/// "250ms", "1.5s", "30us" are times; a plain number and "110%" are ratios.
 struct time_or_ratio {
   std::optional<double> seconds;
   std::optional<double> ratio;
@@ -145,8 +160,9 @@ struct time_or_ratio {
 inline time_or_ratio parse_time_or_ratio(std::string const& option, std::string const& text) {
   auto const q = parse_quantity(text);
   if (q && q->unit.empty()) return {std::nullopt, q->number};
+  if (auto const r = q ? ratio_of(*q, text) : std::nullopt) return {std::nullopt, r};
   if (auto const s = q ? seconds_of(*q) : std::nullopt) return {s, std::nullopt};
-  throw refused{option + ": \"" + text + "\" is neither a time (250ms, 1.5s) nor a ratio (1.1)"};
+  throw refused{option + ": \"" + text + "\" is neither a time (250ms, 1.5s) nor a ratio (1.1, 110%)"};
 }
 inline double parse_seconds(std::string const& option, std::string const& text) {
   auto const q = parse_quantity(text);

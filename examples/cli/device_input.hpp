@@ -3,8 +3,9 @@
 
 #include "common.hpp"
 
+#include <neap/import/element_types.hpp>
 #include <neap/import/file.hpp>
-#include <neap/import/json.hpp>
+#include <neap/import/file_kind.hpp>
 #include <neap/plan/durations.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/cost_table.hpp>
@@ -45,7 +46,7 @@ inline void refuse_other_keys(neap::io::json_place const& j, std::initializer_li
 
 inline neap::roofline read_device(std::string const& path) {
   auto const text = value_or_refuse(neap::io::read_file(path));
-  auto const document = value_or_refuse(neap::io::parse_json(text, path));
+  auto const document = value_or_refuse(neap::io::parse_document(text, path, neap::io::wanted_file::device));
   neap::io::json_place const j(document, path);
   j.require(j.is_object(), "must be an object");
   refuse_other_keys(j, {"name", "flops_per_s", "bandwidth_bytes_per_s", "launch_us", "half_saturation_flops",
@@ -55,10 +56,9 @@ inline neap::roofline read_device(std::string const& path) {
   rates.require(rates.is_object() && !rates.raw().empty(), "must be an object of rates by element type");
   for (auto const& [type, rate] : rates.raw().items()) {
     auto const place = rates[type.c_str()];
-    bool known = false;
-    for (std::size_t t = 0; t < neap::dtype_names.size(); ++t)
-      if (type == neap::dtype_names[t]) r.set_rate(static_cast<neap::dtype>(t), place.number(1e-3)), known = true;
-    if (!known) place.fail("unknown element type");
+    auto const known = neap::io::element_type(type);
+    if (!known) place.fail(known.message());
+    r.set_rate(*known, place.number(1e-3));
   }
   if (!rates.has("f32")) rates.fail("lacks \"f32\", the rate of types that have none");
   r.bytes_per_second = j["bandwidth_bytes_per_s"].number(1e-3);

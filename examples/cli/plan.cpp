@@ -363,8 +363,9 @@ void add_plan(CLI::App& app, int& exit) {
   auto* command = app.add_subcommand("plan", "the best plan for a graph under limits");
   auto o = std::make_shared<plan_options>();
   o->input.add_to(*command);
-  command->add_option("--memory-limit", o->memory, "bytes (2GiB) or a ratio of the original peak (0.4)");
-  command->add_option("--latency-limit", o->latency, "a time (250ms) or a ratio of the original latency (1.1)");
+  command->add_option("--memory-limit", o->memory,
+                      "bytes (2GiB, 1048576) or a ratio of the original peak (0.4, 40%; 1 is all of it)");
+  command->add_option("--latency-limit", o->latency, "a time (250ms) or a ratio of the original latency (1.1, 110%)");
   auto* const time = command->add_option("--time-budget", o->budget,
                                          "in all; a twentieth of it is for checking and writing; with --iterations "
                                          "and without this no clock runs");

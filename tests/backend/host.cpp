@@ -2,6 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <climits>
+#include <string>
+#include <string_view>
+
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -101,4 +108,42 @@ TEST_CASE("launches may nest and may come from several threads") {
   host_backend moved = std::move(b);
   moved.elementwise(20000, [&](std::int64_t) { count.fetch_add(1, std::memory_order_relaxed); });
   CHECK(count == 24900);
+}
+
+TEST_CASE("a number of threads that makes no sense is refused in one line, with the caller's") {
+  for (int threads : {-1, -3, INT_MIN, host_backend::most_threads + 1, INT_MAX}) {
+    std::string message;
+    try {
+      host_backend b{threads};
+    } catch (error const& e) { message = e.what(); }
+    CHECK(message.find("host.cpp:" + std::to_string(__LINE__ - 2)) != message.npos);
+    CHECK(message.find("host_backend: " + std::to_string(threads) +
+                       " threads: a number from 1 to 4096, or 0 for one on "
+                       "each core") != message.npos);
+    CHECK(message.find('\n') == message.npos);
+  }
+  CHECK(host_backend{0}.threads() >= 1);
+  CHECK(host_backend{1}.threads() == 1);
+}
+
+TEST_CASE("threads that the system does not start are an error, and those started are ended") {
+  ::pid_t const child = ::fork();
+  if (child == 0) {
+    struct ::rlimit const none{200 << 20, 200 << 20};  // no room for the stacks of so many
+    ::setrlimit(RLIMIT_AS, &none);
+    try {
+      host_backend b{4000};
+    } catch (error const& e) {
+      std::string_view const what = e.what();
+      ::_exit(what.find("host_backend: the system started ") != what.npos &&
+                      what.find(" of 4000 threads: ") != what.npos
+                  ? 7
+                  : 8);
+    } catch (...) { ::_exit(9); }
+    ::_exit(10);
+  }
+  int how = 0;
+  ::waitpid(child, &how, 0);
+  CHECK(WIFEXITED(how));
+  CHECK(WEXITSTATUS(how) == 7);
 }

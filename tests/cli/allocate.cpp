@@ -251,3 +251,109 @@ TEST_CASE("allocate: sizes near the end of 64 bits are an answer or a refusal") 
     a.check_line();
   }
 }
+
+TEST_CASE("allocate: fixed records that collide are named by id and line") {
+  auto const a = problem("id,lower,upper,size,offset\na,0,9,4,0\nx,0,1,4,\n\nb,1,3,4,8\nc,2,4,8,2\n").solve();
+  CHECK(a.code == 1);
+  a.check_line();
+  CHECK(a.err.find("no plan fits: record 'a' (line 2) and record 'c' (line 6): fixed at 0 and 2, they collide") !=
+        a.err.npos);
+}
+
+TEST_CASE("allocate: several memories") {
+  problem const p("id,lower,upper,size,pool\na,0,9,4,fast\nb,1,3,4,\nc,2,4,8,\n");
+  CHECK(p.solve().refusal().find("record 'a' (line 2) asks for the pool 'fast', which --pool does not name") !=
+        std::string::npos);
+  auto const a = p.solve({"--pool", "fast=8", "--pool", "slow=1KiB", "--json", "--out", p.at / "o.csv"});
+  CHECK(a.code == 0);
+  CHECK(a.err == "");
+  auto const j = a.object();
+  CHECK(j["status"] == "optimal");
+  CHECK(j["arena_bytes"] == 16);
+  CHECK(j["pools"].size() == 2);
+  CHECK(j["pools"][0] ==
+        json::parse(R"({"name": "fast", "capacity_bytes": 8, "arena_bytes": 8, "records": 2, "piece_bytes": [8]})"));
+  CHECK(j["pools"][1]["name"] == "slow");
+  CHECK(read_bytes(p.at / "o.csv") ==
+        "id,lower,upper,size,pool,offset\na,0,9,4,fast,0\nb,1,3,4,fast,4\nc,2,4,8,slow,0\n");
+  // a solution is a problem with its places fixed
+  auto const again = run_neap({"allocate", p.at / "o.csv", "--pool", "fast=8", "--pool", "slow=1KiB", "--json"});
+  CHECK(again.object()["arena_bytes"] == 16);
+  CHECK(p.solve({"--pool", "fast=8", "--pool", "slow=1KiB"}).out.find("slow") != std::string::npos);
+  // rates: the second is the faster one
+  auto const rates = p.solve({"--pool", "fast=64@1GB/s", "--pool", "other=64@2GB/s", "--json"}).object();
+  CHECK(rates["pools"][1]["records"] == 2);
+
+  auto const none = p.solve({"--pool", "fast=2", "--pool", "slow=2"});
+  CHECK(none.code == 1);
+  none.check_line();
+  CHECK(none.err.find("record 'a' (line 2): it is larger than any piece of memory that it may lie in") !=
+        none.err.npos);
+  for (auto const& [more, what] : std::vector<std::pair<std::vector<std::string>, char const*>>{
+           {{"--pool", "other=8"}, "asks for the pool 'fast'"},
+           {{"--pool", "fast=8", "--pool", "fast=9"}, "two pools have the name"},
+           {{"--pool", "fast=x"}, "--pool fast: \"x\" is not a number of bytes"},
+           {{"--pool", "fast="}, "--pool fast: \"\" is not a number of bytes"},
+           {{"--pool", "fast=-1"}, "is not a number of bytes"},
+           {{"--pool", "=8"}, "is not NAME"},
+           {{"--pool", "a,b=8"}, "is not NAME"},
+           {{"--pool", "fast@3"}, "a rate and no capacity"},
+           {{"--pool", "fast=8@0"}, "its rate must be above 0"},
+           {{"--pool", "fast=8@1GB", "--pool", "b=8"}, "either all pools have a rate, or none"},
+           {{"--pool", "fast=8", "--capacity", "9"}, "each pool has its own"},
+           {{"--pool", "fast=8", "--algorithm", "naive"}, "--algorithm: does not go with"},
+           {{"--pool", "fast=8", "--picture", p.at / "x.svg"}, "--picture: does not go with"},
+           {{"--pool", "fast=8", "--largest-piece", "0"}, "at least one byte"},
+           {{"--pool", "fast=8", "--largest-piece", "0.5"}, "--largest-piece: \"0.5\" is not a number of bytes"}}) {
+    auto const said = p.solve(more).refusal();
+    CHECK_MESSAGE(said.find(what) != said.npos, said);
+  }
+}
+
+TEST_CASE("allocate: a memory in pieces") {
+  problem const p("id,lower,upper,size\na,0,9,6\nb,0,9,6\nc,0,9,4\nd,3,9,4\n");
+  auto const a = p.solve({"--largest-piece", "10", "--json", "--out", p.at / "o.csv"});
+  CHECK(a.code == 0);
+  auto const j = a.object();
+  CHECK(j["arena_bytes"] == 20);
+  CHECK(j["pools"][0]["piece_bytes"] == json::parse("[10, 10]"));
+  auto const rows = rows_of(read_bytes(p.at / "o.csv"));
+  CHECK(rows[0] == std::vector<std::string>{"id", "lower", "upper", "size", "pool", "piece", "offset"});
+  auto const again = run_neap({"allocate", p.at / "o.csv", "--pool", "memory", "--largest-piece", "10", "--json"});
+  CHECK(again.object()["pools"][0]["piece_bytes"] == json::parse("[10, 10]"));
+  CHECK(p.solve({"--largest-piece", "10", "--capacity", "19"}).code == 1);
+  CHECK(p.solve({"--largest-piece", "5"}).err.find("record 'a' (line 2): it is larger than any piece") !=
+        std::string::npos);
+  auto const graph = run_neap({"allocate", graph_file("cnn-small-b64"), "--largest-piece", "8MiB", "--json"});
+  CHECK(graph.code == 0);
+  for (auto const& bytes : graph.object()["pools"][0]["piece_bytes"]) CHECK(bytes.get<long long>() <= 8 << 20);
+}
+
+TEST_CASE("allocate: files that are no problems are named, with what is read") {
+  using namespace std::string_literals;
+  for (auto const& [text, what] :
+       std::vector<std::pair<std::string, char const*>>{{"\x08\x03\x12\x0bonnx-caffe2\x1a\0"s, "an ONNX model"},
+                                                        {"PK\x03\x04zip"s, "a zip archive"},
+                                                        {"\x80\x04\x95\0\0"s, "a Python pickle"},
+                                                        {"\x20\0\0\0\0\0\0\0{\"w\":1}"s, "a safetensors file"},
+                                                        {"\xff\xfei\0d\0"s, "UTF-16"},
+                                                        {"i\0d\0,\0"s, "UTF-16"},
+                                                        {""s, "empty"},
+                                                        {"\n\n"s, "blanks alone"},
+                                                        {"[1]"s, "a JSON list"},
+                                                        {"name;size\na;3\n"s, "begins with \"name;size\""},
+                                                        {"b1,0,3,4\n"s, "no header"},
+                                                        {"{\"ln\": 1, \"nb_sol\": [1]}"s, "a chain of blocks"}}) {
+    auto const said = problem(text).solve().refusal();
+    CHECK_MESSAGE(said.find(what) != said.npos, said);
+    CHECK_MESSAGE((said.find("usage records (CSV") != said.npos || said.find("neap-graph") != said.npos), said);
+  }
+  // A byte order mark and CRLF do no harm.
+  CHECK(problem("\xEF\xBB\xBFid,lower,upper,size\r\na,0,1,7\r\n").solve({"--json"}).object()["arena_bytes"] == 7);
+  CHECK(problem("id,lower,upper,size\na,0,1,1\na,1,2,1\n").solve().refusal().find("lines 2 and 3") !=
+        std::string::npos);
+  CHECK(problem("id,lower,upper,size,gaps\na,0,9,1,5-2\n")
+            .solve()
+            .refusal()
+            .find("line 2: record 'a': gap 5-2 ends before it begins") != std::string::npos);
+}

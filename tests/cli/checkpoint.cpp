@@ -48,7 +48,7 @@ TEST_CASE("checkpoint: the plan of a chain, as JSON") {
   auto const ratio = checkpoint(file, {"--memory-limit", "0.25", "--json"}).object();
   CHECK(ratio["memory_limit"] == 377 - ratio["input"].get<long long>());
   CHECK(ratio["peak"] <= 377);
-  auto const whole = checkpoint(file, {"--memory-limit", "1", "--json"}).object()["time"].get<double>();
+  auto const whole = checkpoint(file, {"--memory-limit", "1.0", "--json"}).object()["time"].get<double>();
   CHECK(std::abs(whole - ratio["norecompute_time"].get<double>()) < 1e-9 * whole);
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("checkpoint: a ratio counts the chain's input on both sides") {
   write_bytes(file, R"({"ln": 3, "nb_sol": [1, 1, 1, 1], "cw": [40, 10, 10, 10, 0], "ff_fw": [1, 1, 1, 0],
     "ff_fwd_tmp": [0, 0, 0, 0], "fw": [[1], [1], [1], [0]], "bw": [[1], [1], [1], [0]],
     "fwd_tmp": [[0], [0], [0], [0]], "bwd_tmp": [[0], [0], [0], [0]], "cbw": [[], [60], [60], [60], [0]]})");
-  auto const whole = checkpoint(file, {"--memory-limit", "1", "--json"}).object();
+  auto const whole = checkpoint(file, {"--memory-limit", "1.0", "--json"}).object();
   auto const peak = whole["norecompute_peak"].get<double>(), input = whole["input"].get<double>();
   CHECK(input == 40);
   CHECK(whole["peak"] == peak);
@@ -166,11 +166,35 @@ TEST_CASE("checkpoint: larger slots cost little time, and nothing where all can 
     };
     for (std::string const slot : {"3", "50", "1000"}) {
       CAPTURE(slot);
-      CHECK(time("1", slot) == doctest::Approx(time("1", "1")));
+      CHECK(time("1.0", slot) == doctest::Approx(time("1.0", "1")));
     }
     CHECK(time("0.6", "20") <= 1.02 * time("0.6", "1"));
   }
   auto const none = checkpoint(chain_file("resnet52"), {"--memory-limit", "300", "--slot", "1000"});
   CHECK(none.code == 1);
   CHECK(none.err.find("no plan in slots of 1000 fits: the limit is 300 slots") != none.err.npos);
+}
+
+TEST_CASE("checkpoint: a whole number is slots, a point or a per cent sign a ratio") {
+  scratch const at;
+  write_bytes(
+      at / "c.json",
+      R"({"ln": 3, "nb_sol": [1, 1, 1, 1], "cw": [1, 1, 1, 1, 0], "ff_fw": [1, 1, 1, 0], "ff_fwd_tmp": [0, 0, 0, 0],
+                  "fw": [[1], [1], [1], [0]], "bw": [[2], [2], [2], [0]], "fwd_tmp": [[0], [0], [0], [0]],
+                  "bwd_tmp": [[0], [0], [0], [0]], "cbw": [[], [2], [2], [2], [0]]})");
+  for (std::string const slots : {"0", "1", "2", "4"}) {
+    auto const a = checkpoint(at / "c.json", {"--memory-limit", slots, "--json"});
+    CHECK(a.code == 1);
+    CHECK(a.object()["memory_limit"] == std::stoi(slots));
+    CHECK(a.object()["least_limit"] == 5);
+  }
+  CHECK(checkpoint(at / "c.json", {"--memory-limit", "1"})
+            .err.find("the limit is 1 slot, the least that suffices is 5") != std::string::npos);
+  for (std::string const whole : {"1.0", "1.", "100%", "100.0%"})
+    CHECK(checkpoint(at / "c.json", {"--memory-limit", whole, "--json"}).object()["memory_limit"] == 8);
+  for (std::string const most : {"0.7", "70%", "7e-1"})
+    CHECK(checkpoint(at / "c.json", {"--memory-limit", most, "--json"}).object()["memory_limit"] == 5);
+  for (std::string const wrong : {"2GiB", "5B", "101.5", "20000%", "5%%", "% 5", "1e400", "nan", "inf", "5 slots"})
+    CHECK(checkpoint(at / "c.json", {"--memory-limit=" + wrong}).refusal().find("--memory-limit") != std::string::npos);
+  CHECK(checkpoint(at / "c.json", {"--memory-limit", "2GiB"}).refusal().find("in slots") != std::string::npos);
 }

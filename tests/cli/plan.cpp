@@ -737,3 +737,25 @@ TEST_CASE("plan: a search ends where its seeds come no lower than a byte above t
       CHECK(a.err.find("no plan fits") != a.err.npos);
     }
 }
+
+TEST_CASE("plan: limits as ratios, with a point or a per cent sign, and as amounts") {
+  auto const limit = [](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"plan", graph_file("mlp4-1024-b256"), "--iterations", "1", "--moves", "remat", "--json"});
+    auto const a = run_neap(more);
+    CHECK(a.code < 2);
+    return a;
+  };
+  scratch const at;
+  auto const peak = limit({"--memory-limit", "1"}).object()["original_peak_bytes"].get<long long>();
+  for (std::string const all : {"1", "1.0", "100%", "1.5", "150%"}) CHECK(limit({"--memory-limit", all}).code == 0);
+  for (std::string const none : {"0", "0.0", "0%", "2", "1024B", "1KiB"})
+    CHECK(limit({"--memory-limit", none}).code == 1);
+  CHECK(limit({"--memory-limit", std::to_string(peak)}).code == 0);
+  for (std::string const all : {"1", "1.0", "100%"}) CHECK(limit({"--latency-limit", all}).code == 0);
+  for (std::string const wrong : {"5%%", "101.5", "20000%", "x%", "%"})
+    CHECK(run_neap({"plan", graph_file("mlp4-1024-b256"), "--memory-limit", wrong}).refusal().find("--memory-limit") !=
+          std::string::npos);
+  CHECK(run_neap({"allocate", graph_file("mlp4-1024-b256"), "--capacity", "50%"}).refusal().find("--capacity") !=
+        std::string::npos);
+}

@@ -44,3 +44,23 @@ TEST_CASE("too many axes and too many elements are refused") {
   CHECK_THROWS_AS((tensor_type{dtype::f32, {INT64_MAX}}.bytes()), neap::error);
   CHECK_THROWS_AS(dense_strides({1, INT64_MAX, 2, 2}), neap::error);
 }
+
+TEST_CASE("bytes of elements that share a byte are rounded up") {
+  static_assert(bits_of(dtype::c128) == 128 && size_of(dtype::c64) == 8 && size_of(dtype::u4) == 1);
+  CHECK(bytes_of(dtype::i4, 0) == 0);
+  CHECK(bytes_of(dtype::i4, 3) == 2);
+  CHECK(bytes_of(dtype::f6e2m3, 4) == 3);
+  CHECK(bytes_of(dtype::f6e2m3, 5) == 4);
+  CHECK(bytes_of(dtype::u2, 9) == 3);
+  CHECK(bytes_of(dtype::u16, 5) == 10);
+  CHECK(tensor_type{dtype::u4, {3, 3}}.bytes() == 5);
+  CHECK(bytes_of(dtype::i4, INT64_MAX) == INT64_MAX / 2 + 1);
+  for (std::size_t t = 0; t < dtype_names.size(); ++t) {
+    auto const type = static_cast<dtype>(t);
+    CHECK(!(is_integer(type) && is_floating(type)));
+    for (std::int64_t n = 0; n < 40; ++n) CHECK(bytes_of(type, n) == (n * bits_of(type) + 7) / 8);
+  }
+  CHECK(is_floating(dtype::f8e5m2));
+  CHECK(is_integer(dtype::u4));
+  CHECK(!is_floating(dtype::c64));
+}

@@ -12,6 +12,36 @@ using neap::testing::random_graph;
 using neap::testing::toy_operators;
 namespace toy = neap::testing::toy;
 
+// An engine whose types have the names that neap's have.
+namespace collision {
+struct op {
+  std::vector<std::uint32_t> inputs;
+};
+struct tensor {};
+struct value {};
+struct graph {
+  std::vector<op> ops;
+};
+struct schedule {};
+struct adapter {
+  static std::size_t op_count(graph const& g) { return g.ops.size(); }
+  static std::size_t value_count(graph const& g) { return g.ops.size(); }
+  static std::size_t storage_count(graph const& g) { return g.ops.size(); }
+  static std::vector<neap::value_id> inputs(graph const& g, neap::op_id o) {
+    op const& x = g.ops[index(o)];
+    std::vector<neap::value_id> all;
+    for (auto i : x.inputs) all.push_back(neap::value_id{i});
+    return all;
+  }
+  static std::vector<neap::value_id> outputs(graph const&, neap::op_id o) {
+    return {neap::id_at<neap::value_id>(index(o))};
+  }
+  static neap::storage_id storage(graph const&, neap::value_id v) { return neap::id_at<neap::storage_id>(index(v)); }
+  static neap::bytes_t bytes(graph const&, neap::storage_id) { return 64; }
+};
+adapter neap_graph_traits(graph const&);
+}  // namespace collision
+
 namespace {
 struct model {};      // says all that is required
 struct near_miss {};  // all but the bytes
@@ -101,4 +131,13 @@ TEST_CASE("costs of ops with many values") {
   op_graph const g = std::move(edit).finish();
   CHECK(flow::cost(g, op_id{0}).read == 320);
   CHECK(flow::seconds(g, op_id{0}) < 0);
+}
+
+TEST_CASE("a graph whose types are called as neap's are is adapted from its own namespace") {
+  static_assert(dataflow_graph<collision::graph>);
+  collision::graph const g{{{{}}, {{0}}, {{0, 1}}}};
+  CHECK(flow::op_count(g) == 3);
+  CHECK(flow::inputs(g, op_id{2}).size() == 2);
+  CHECK(flow::bytes(g, storage_id{1}) == 64);
+  CHECK(!flow::is_recomputable(g, op_id{0}));
 }

@@ -86,3 +86,53 @@ TEST_CASE("what is wrong is told with its line") {
   CHECK(told("id,lower,upper,size,gaps\na,1,9,4,2:3\n") == "line 2: field 5 is not what its column asks for: '2:3'");
   CHECK(told("id,lower,end,size\na,1,9223372036854775807,4\n").find("line 2: ") == 0);
 }
+
+TEST_CASE("a gap that is wrong is told by record and gap") {
+  auto const told = [](std::string const& gaps, char const* end = "upper") {
+    return read_minimalloc_csv("id,lower," + std::string(end) + ",size,gaps\nfirst,0,9,4,\nb,1,9,4," + gaps + "\n")
+        .message();
+  };
+  CHECK(told("5-2") == "line 3: record 'b': gap 5-2 ends before it begins");
+  CHECK(told("5-5") == "line 3: record 'b': gap 5-5 is empty");
+  CHECK(told("5-5", "end") == "");
+  CHECK(told("5-4", "end") == "line 3: record 'b': gap 5-4 ends before it begins");
+  CHECK(told("2-3 8-12") == "line 3: record 'b': gap 8-12 is outside the life, 1-9");
+  CHECK(told("0-3") == "line 3: record 'b': gap 0-3 is outside the life, 1-9");
+  CHECK(told("4-6 2-3") == "line 3: record 'b': gap 2-3 overlaps an earlier one, or comes before it: gaps ascend");
+  CHECK(told("4-6 5-8") == "line 3: record 'b': gap 5-8 overlaps an earlier one, or comes before it: gaps ascend");
+  CHECK(told("4-6@3:1") == "line 3: record 'b': gap 4-6@3:1 has a window that ends before it begins");
+  CHECK(told("4-6@1:5") == "line 3: record 'b': gap 4-6@1:5 has a window outside the record, 0:4");
+}
+
+TEST_CASE("a file without a header is told as one") {
+  auto const message = read_minimalloc_csv("b1,0,3,4\nb2,3,9,4\n").message();
+  CHECK(message.find("line 1: no header: the columns id,lower,upper,size") == 0);
+}
+
+TEST_CASE("pools and pieces by name, there and back") {
+  auto const file =
+      read_minimalloc_csv("id,lower,upper,size,pool,piece\na,0,2,4,fast,1\nb,0,2,4,,\nc,1,3,4,slow,\nd,1,3,4,fast,0\n");
+  REQUIRE_MESSAGE(file.ok(), file.message());
+  CHECK(file->pools == std::vector<std::string>{"fast", "slow"});
+  CHECK(file->records[0].pool == 0);
+  CHECK(file->records[1].pool == -1);
+  CHECK(file->records[2].pool == 1);
+  CHECK(file->pieces == std::vector<std::int32_t>{1, -1, -1, 0});
+  CHECK(file->lines == std::vector<std::size_t>{2, 3, 4, 5});
+  auto const again = read_minimalloc_csv(write_minimalloc_csv(*file));
+  REQUIRE_MESSAGE(again.ok(), again.message());
+  CHECK(again->records == file->records);
+  CHECK(again->pools == file->pools);
+  CHECK(again->pieces == file->pieces);
+  CHECK(read_minimalloc_csv("lower,upper,size,piece\n0,2,4,1\n").message() == "line 2: a piece without a pool");
+  CHECK(read_minimalloc_csv("lower,upper,size,pool,piece\n0,2,4,x,-1\n").message().find("field 5 is not") !=
+        std::string::npos);
+}
+
+TEST_CASE("faults name records by id and line") {
+  auto const file = read_minimalloc_csv("id,lower,upper,size\na,0,2,4\n\nb,0,2,4\n");
+  REQUIRE(file.ok());
+  CHECK(message_of({"they collide", 0, 1}, *file) == "record 'a' (line 2) and record 'b' (line 4): they collide");
+  CHECK(message_of({"too large", 1}, *file) == "record 'b' (line 4): too large");
+  CHECK(message_of({"no pools"}, *file) == "no pools");
+}

@@ -139,3 +139,80 @@ TEST_CASE("any type with a life and a size is a record here; one with a pool is 
   std::array<asking, 2> const one{{{{0, 4, 8}, 1}, {{2, 6, 8}, -1}}};
   CHECK(plan_pools(one, pools).pool_of == std::vector<std::int32_t>{1, 0});
 }
+
+TEST_CASE("a memory in pieces: as trying every assignment to its pieces") {
+  std::mt19937_64 rng(31);
+  int several = 0, none = 0;
+  for (int round = 0; round < rounds; ++round) {
+    auto records = random_records(rng, kind{round % 2 == 1, false, round / 4 % 2 == 1, false});
+    if (records.size() > 5) records.resize(5);
+    for (auto& r : records) {
+      r.offset = any_offset;
+      if (r.alignment > 4) r.alignment = 4;
+    }
+    std::int64_t most = 1, sum = 0;
+    for (auto const& r : records) most = std::max(most, r.size), sum += r.size;
+    std::int64_t const piece = std::max<std::int64_t>(1, most + static_cast<std::int64_t>(rng() % 4) - 1);
+    std::int64_t const capacity =
+        std::min<std::int64_t>(3 * piece, std::max<std::int64_t>(1, sum / 2 + static_cast<std::int64_t>(rng() % 8)));
+    std::vector<memory_pool> const pools{{capacity, 1, piece}};
+    // The same as pools of their own, one a piece.
+    std::vector<memory_pool> apart;
+    for (auto left = capacity; left > 0; left -= piece) apart.push_back({std::min(left, piece), 1});
+    auto const best = cheapest(records, apart, remembered([&](std::size_t j, unsigned mask) {
+                                 return board(records, mask).fits(apart[j].capacity);
+                               }));
+    auto const plan = plan_pools(records, pools);
+    REQUIRE(plan.status == (best < 0 ? plan_status::infeasible : plan_status::optimal));
+    for (auto const& p : {plan, plan_pools(records, pools, 0)}) {
+      if (best < 0) REQUIRE(!has_offsets(p.status));
+      if (!has_offsets(p.status)) continue;
+      REQUIRE(p.piece_of.size() == records.size());
+      std::int64_t all = 0;
+      for (std::size_t k = 0; k < p.piece_bytes[0].size(); ++k) {
+        std::vector<usage_record> in;
+        memory_plan part;
+        for (std::size_t i = 0; i < records.size(); ++i)
+          if (p.piece_of[i] == static_cast<std::int32_t>(k))
+            in.push_back(records[i]), part.offsets.push_back(p.offsets[i]);
+        part.arena_bytes = p.piece_bytes[0][k];
+        REQUIRE(part.arena_bytes <= apart[k].capacity);
+        REQUIRE_MESSAGE(verify(in, part).ok(), verify(in, part).message());
+        all += part.arena_bytes;
+      }
+      REQUIRE(all == p.arena_bytes[0]);
+      several += p.piece_bytes[0].size() > 1;
+    }
+    none += best < 0;
+  }
+  CHECK(several > rounds / 8);
+  CHECK(none > 0);
+}
+
+TEST_CASE("a record larger than any piece is named; many records fill pieces; a piece may be asked for") {
+  std::vector<usage_record> records(200);
+  std::mt19937_64 rng(5);
+  for (auto& r : records) {
+    r.lower = static_cast<std::int64_t>(rng() % 100);
+    r.upper = r.lower + 1 + static_cast<std::int64_t>(rng() % 30);
+    r.size = 1 + static_cast<std::int64_t>(rng() % 50);
+  }
+  std::vector<memory_pool> const pools{{INT64_MAX, 1, 128}};
+  auto const plan = plan_pools(records, pools);
+  REQUIRE(plan.status == plan_status::feasible);
+  CHECK(plan.piece_bytes[0].size() > 2);
+  for (auto const bytes : plan.piece_bytes[0]) CHECK(bytes <= 128);
+  CHECK(plan.piece_bytes[0].size() * 128 < static_cast<std::size_t>(3 * load_lower_bound(records).bytes));
+  records[17].size = 129;
+  CHECK(plan_pools(records, pools).why.message() ==
+        "record 17: it is larger than any piece of memory that it may lie in");
+  std::vector<usage_record> two{{.lower = 0, .upper = 2, .size = 8, .pool = 0},
+                                {.lower = 0, .upper = 2, .size = 8, .pool = 0}};
+  std::vector<std::int32_t> const asked{1, -1};
+  auto const pieces = plan_pools(two, std::vector<memory_pool>{{16, 1, 8}}, 12, asked);
+  REQUIRE(has_offsets(pieces.status));
+  CHECK(pieces.piece_of == std::vector<std::int32_t>{1, 0});
+  std::vector<std::int32_t> const beyond{2, -1};
+  CHECK(plan_pools(two, std::vector<memory_pool>{{16, 1, 8}}, 12, beyond).why.message() ==
+        "record 0: there is no piece of that number");
+}

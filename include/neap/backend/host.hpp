@@ -3,12 +3,15 @@
 #pragma once
 
 #include <neap/backend/block.hpp>
+#include <neap/core/error.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -34,20 +37,30 @@ inline void relax() {
 /// done.
 class thread_team {
  public:
+  /// Throws neap::error if the system does not start so many; those that it has started are ended.
   explicit thread_team(int threads) {
     workers_.reserve(static_cast<std::size_t>(threads - 1));
-    for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+    try {
+      for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
+    } catch (std::system_error const& e) {
+      end();
+      throw_error({"host_backend: the system started ", workers_.size() + 1, " of ", threads, " threads: ", e.what()});
+    }
   }
   thread_team(thread_team const&) = delete;
   thread_team& operator=(thread_team const&) = delete;
-  ~thread_team() {
+  ~thread_team() { end(); }
+  int size() const { return static_cast<int>(workers_.size()) + 1; }
+
+ private:
+  void end() {
     stop_.store(true, std::memory_order_relaxed);
     ticket_.fetch_add(one_job, std::memory_order_release);
     ticket_.notify_all();
     for (auto& w : workers_) w.join();
   }
-  int size() const { return static_cast<int>(workers_.size()) + 1; }
 
+ public:
   using piece_call = void (*)(void const* context, std::uint32_t piece, int worker);
 
   /// call(context, piece, worker) for piece in [0, pieces), each once; returns when all are done. From inside a job, or
@@ -128,10 +141,12 @@ class host_backend {
   static constexpr bool addresses_host_memory = true;  // free functions may read tensors to check them
   using block = host_block;
 
-  /// `threads` in all, the caller's included; 0 is one for each core.
-  explicit host_backend(int threads = 0)
-      : team_(std::make_unique<detail::thread_team>(
-            threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency())))) {}
+  static constexpr int most_threads = 4096;
+
+  /// `threads` in all, the caller's included; 0 is one for each core. Throws neap::error for a negative number, for more
+  /// than most_threads, and where the system does not start so many.
+  explicit host_backend(int threads = 0, std::source_location at = std::source_location::current())
+      : team_(std::make_unique<detail::thread_team>(checked(threads, at))) {}
 
   int threads() const { return team_->size(); }
 
@@ -173,6 +188,13 @@ class host_backend {
   }
 
  private:
+  static int checked(int threads, std::source_location at) {
+    if (threads < 0 || threads > most_threads)
+      throw_error(at, {"host_backend: ", threads, " threads: a number from 1 to ", most_threads,
+                       ", or 0 for one on each core"});
+    return threads > 0 ? threads : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most_threads);
+  }
+
   static constexpr std::int64_t small_work = 16384;  // elements
 
   // What follows is compiled once, not for each kernel: kernels come as a function and what it is called on.

@@ -1,5 +1,5 @@
-// Whole files out, piece by piece: written beside their place, synced, then renamed over it, so that nobody ever sees half
-// of one.
+// Whole files out, piece by piece: written beside their place (NAME.tmpPID), synced, then renamed over it, so that no reader
+// ever sees half of one. What a writer that was killed has left there is removed by the next one for that place.
 //
 //   file_writer out(path);
 //   out.write(head), out.write(body);
@@ -7,15 +7,18 @@
 #pragma once
 
 #include <neap/core/error.hpp>
+#include <neap/core/posix.hpp>
 
 #include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include <fcntl.h>
+#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +42,35 @@ inline std::string file_behind(std::string const& path) {
 inline std::string folder_of(std::string const& path) {
   auto const slash = path.find_last_of('/');
   return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// Removes what writers for `place` that were killed have left beside it: files NAME.tmpPID and NAME.tmpPID.N that nobody
+/// has locked and whose process is not there (or is this one). Others stay, whatever they are.
+inline void remove_left_over(std::string const& place) {
+  auto const folder = folder_of(place);
+  auto const begin = place.substr(place.find_last_of('/') + 1) + ".tmp";
+  ::DIR* const entries = ::opendir(folder.c_str());
+  if (!entries) return;
+  while (auto const* entry = ::readdir(entries)) {
+    std::string_view rest = entry->d_name;
+    if (!rest.starts_with(begin)) continue;
+    rest.remove_prefix(begin.size());
+    auto const digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    auto const number = rest.substr(0, digits);
+    rest.remove_prefix(digits);
+    if (number.empty() || number.size() > 9 || (!rest.empty() && rest[0] != '.')) continue;
+    if (rest.size() == 1 || rest.find_first_not_of("0123456789", 1) != rest.npos) continue;
+    auto const writer = static_cast<::pid_t>(std::atoi(std::string(number).c_str()));
+    if (writer != ::getpid() && (::kill(writer, 0) == 0 || errno != ESRCH)) continue;
+    auto const path = folder + "/" + entry->d_name;
+    struct ::stat is {};
+    if (::lstat(path.c_str(), &is) != 0 || !S_ISREG(is.st_mode)) continue;
+    std::FILE* const file = std::fopen(path.c_str(), "rbe");
+    if (!file) continue;
+    if (posix::try_lock(::fileno(file))) ::unlink(path.c_str());
+    std::fclose(file);
+  }
+  ::closedir(entries);
 }
 
 }  // namespace detail
@@ -69,14 +101,11 @@ class file_writer {
     struct ::stat old {};
     bool const there = ::stat(place_.c_str(), &old) == 0;
     direct_ = there && !S_ISREG(old.st_mode);
-    beside_ = direct_ ? place_ : place_ + ".tmp" + std::to_string(::getpid());
-    file_ = ::open(beside_.c_str(), O_WRONLY | O_CLOEXEC | (direct_ ? 0 : O_CREAT | O_TRUNC), 0666);
-    if (file_ < 0) {
-      fail(errno);
-      return;
-    }
-    made_ = !direct_;
-    if (there && !direct_ && ::fchmod(file_, old.st_mode & 07777) != 0) fail(errno);
+    if (direct_) open_directly();
+    else open_beside();
+    if (!file_) return;
+    std::setvbuf(file_, nullptr, _IONBF, 0);
+    if (there && !direct_ && ::fchmod(::fileno(file_), old.st_mode & 07777) != 0) fail(errno);
   }
   file_writer(file_writer const&) = delete;
   file_writer& operator=(file_writer const&) = delete;
@@ -88,7 +117,7 @@ class file_writer {
   void write(void const* data, std::size_t bytes) {
     auto const* from = static_cast<char const*>(data);
     while (bytes > 0 && ok()) {
-      auto const n = ::write(file_, from, bytes);
+      auto const n = ::write(::fileno(file_), from, bytes);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return fail(errno);
       from += n;
@@ -100,34 +129,59 @@ class file_writer {
   /// Puts the file in its place; the first thing that went wrong, if something did. Pipes and devices cannot be synced and
   /// need not be.
   status finish() {
-    if (ok() && ::fsync(file_) != 0 && errno != EINVAL && errno != EROFS) fail(errno);
-    if (ok() && ::close(std::exchange(file_, -1)) != 0) fail(errno);
-    if (ok() && !direct_ && ::rename(beside_.c_str(), place_.c_str()) != 0) fail(errno);
+    if (ok() && ::fsync(::fileno(file_)) != 0 && errno != EINVAL && errno != EROFS) fail(errno);
+    // The lock is held until the file is in its place.
+    if (ok() && !direct_ && std::rename(beside_.c_str(), place_.c_str()) != 0) fail(errno);
+    else if (ok()) made_ = false;
+    if (ok() && std::fclose(std::exchange(file_, nullptr)) != 0) fail(errno);
     if (!ok()) {
       give_up();
       return failed_;
     }
-    made_ = false;
     if (direct_) return {};
-    if (int const folder = ::open(detail::folder_of(place_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); folder >= 0) {
-      (void)::fsync(folder);  // the new name, too
-      ::close(folder);
+    if (std::FILE* const folder = std::fopen(detail::folder_of(place_).c_str(), "rbe")) {
+      (void)::fsync(::fileno(folder));  // the new name, too
+      std::fclose(folder);
     }
     return {};
   }
 
  private:
+  void open_directly() {
+    file_ = std::fopen(place_.c_str(), "wbe");
+    if (!file_) fail(errno);
+  }
+  /// A new file beside the place, locked, so that others for this place know that its writer is there.
+  void open_beside() {
+    detail::remove_left_over(place_);
+    auto const name = place_ + ".tmp" + std::to_string(::getpid());
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      beside_ = attempt == 0 ? name : name + "." + std::to_string(attempt);
+      file_ = std::fopen(beside_.c_str(), "wbxe");
+      if (!file_ && errno == EEXIST) continue;
+      if (!file_) return fail(errno);
+      struct ::stat mine {
+      }, named{};
+      // Between making and locking it another writer may have taken it for left over.
+      bool const locked = detail::posix::try_lock(::fileno(file_)) || errno != EWOULDBLOCK;
+      made_ = locked && ::fstat(::fileno(file_), &mine) == 0 && ::stat(beside_.c_str(), &named) == 0 &&
+              mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+      if (made_) return;
+      std::fclose(std::exchange(file_, nullptr));
+    }
+    fail(EEXIST);
+  }
   void fail(int code) {
     if (ok()) failed_ = detail::file_failure(path_, "cannot be written", code);
   }
   void give_up() {
-    if (file_ >= 0) ::close(std::exchange(file_, -1));
+    if (file_) std::fclose(std::exchange(file_, nullptr));
     if (std::exchange(made_, false)) ::unlink(beside_.c_str());
   }
 
   std::string path_, place_, beside_;
   bool direct_ = false, made_ = false;  // made_: something stands beside the place
-  int file_ = -1;
+  std::FILE* file_ = nullptr;           // for its descriptor alone: without a buffer
   status failed_;
 };
 

@@ -17,33 +17,100 @@
 
 namespace neap::inline v0 {
 
-/// Element types. i8, i16 and u64 appear in imported graphs only: no kernel computes in them.
-enum class dtype : std::uint8_t { f64, f32, bf16, f16, i64, i32, u8, boolean, i16, i8, u64 };
+/// Element types. Those from i16 on appear in imported graphs only: no kernel computes in them. Floating types of 8 and
+/// fewer bits are named by the bits of exponent and mantissa; fnuz: without infinities and negative zero.
+enum class dtype : std::uint8_t {
+  f64,
+  f32,
+  bf16,
+  f16,
+  i64,
+  i32,
+  u8,
+  boolean,
+  i16,
+  i8,
+  u64,
+  u32,
+  u16,
+  c64,
+  c128,
+  c32,
+  f8e4m3,
+  f8e5m2,
+  f8e4m3fnuz,
+  f8e5m2fnuz,
+  f8e8m0,
+  f6e2m3,
+  f6e3m2,
+  f4e2m1,
+  i4,
+  u4,
+  i2,
+  u2
+};
 
-inline constexpr std::array<std::string_view, 11> dtype_names{"f64", "f32",  "bf16", "f16", "i64", "i32",
-                                                              "u8",  "bool", "i16",  "i8",  "u64"};
+inline constexpr std::array<std::string_view, 28> dtype_names{
+    "f64",    "f32",    "bf16",   "f16",    "i64",  "i32", "u8",     "bool",   "i16",        "i8",
+    "u64",    "u32",    "u16",    "c64",    "c128", "c32", "f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz",
+    "f8e8m0", "f6e2m3", "f6e3m2", "f4e2m1", "i4",   "u4",  "i2",     "u2"};
 
 constexpr std::string_view name_of(dtype t) { return dtype_names[static_cast<std::size_t>(t)]; }
 
-/// Bytes of one element.
-NEAP_HD constexpr bytes_t size_of(dtype t) {
+/// Bits of one element. Elements of fewer than 8 bits are packed: two of i4 take a byte.
+NEAP_HD constexpr int bits_of(dtype t) {
   switch (t) {
+    case dtype::c128: return 128;
     case dtype::f64:
     case dtype::i64:
-    case dtype::u64: return 8;
+    case dtype::u64:
+    case dtype::c64: return 64;
     case dtype::f32:
-    case dtype::i32: return 4;
+    case dtype::i32:
+    case dtype::u32:
+    case dtype::c32: return 32;
     case dtype::bf16:
     case dtype::f16:
-    case dtype::i16: return 2;
+    case dtype::i16:
+    case dtype::u16: return 16;
     case dtype::u8:
     case dtype::boolean:
-    case dtype::i8: return 1;
+    case dtype::i8:
+    case dtype::f8e4m3:
+    case dtype::f8e5m2:
+    case dtype::f8e4m3fnuz:
+    case dtype::f8e5m2fnuz:
+    case dtype::f8e8m0: return 8;
+    case dtype::f6e2m3:
+    case dtype::f6e3m2: return 6;
+    case dtype::f4e2m1:
+    case dtype::i4:
+    case dtype::u4: return 4;
+    case dtype::i2:
+    case dtype::u2: return 2;
   }
   return 0;
 }
 
-constexpr bool is_floating(dtype t) { return t <= dtype::f16; }
+/// Bytes of one element by itself, rounded up.
+NEAP_HD constexpr bytes_t size_of(dtype t) { return (bits_of(t) + 7) / 8; }
+
+/// Whether several elements share a byte.
+constexpr bool is_packed(dtype t) { return bits_of(t) < 8; }
+
+/// Bytes of `n` elements in a row, rounded up; throws on overflow.
+constexpr bytes_t bytes_of(dtype t, std::int64_t n) {
+  if (!is_packed(t)) return checked_mul(n, size_of(t));
+  return n / 8 * bits_of(t) + (n % 8 * bits_of(t) + 7) / 8;
+}
+
+/// Whole numbers and truth values.
+constexpr bool is_integer(dtype t) {
+  return (t >= dtype::i64 && t <= dtype::u16) || (t >= dtype::i4 && t <= dtype::u2);
+}
+
+/// Real numbers with a fraction.
+constexpr bool is_floating(dtype t) { return t <= dtype::f16 || (t >= dtype::f8e4m3 && t <= dtype::f4e2m1); }
 
 inline constexpr int max_rank = 8;
 
@@ -128,7 +195,7 @@ struct tensor_type {
   /// Extent of an axis; negative axes count from the end.
   constexpr std::int64_t extent(int axis) const { return dims[axis < 0 ? axis + dims.rank() : axis]; }
   constexpr std::int64_t count() const { return elements(dims); }
-  constexpr bytes_t bytes() const { return checked_mul(count(), size_of(element)); }
+  constexpr bytes_t bytes() const { return bytes_of(element, count()); }
   friend constexpr bool operator==(tensor_type const&, tensor_type const&) = default;
 };
 

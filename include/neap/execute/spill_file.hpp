@@ -10,6 +10,7 @@
 #include <neap/core/digest.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/posix.hpp>
 #include <neap/core/units.hpp>
 
 #include <algorithm>
@@ -22,7 +23,6 @@
 #include <thread>
 #include <vector>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 namespace neap::inline v0 {
@@ -47,7 +47,7 @@ class spill_file {
       slots_.push_back({at, b, {}, false});
       at = checked_add(at, align_up(b, 4096));
     }
-    if (int const code = at > 0 ? ::posix_fallocate(file_, 0, at) : 0;
+    if (int const code = at > 0 ? detail::posix::posix_fallocate(file_, 0, at) : 0;
         code != 0) {  // a full disk is known before a step
       ::close(file_);
       throw_error({"spill file ", path_, ": no room for ", at, " bytes: ", std::strerror(code)});

@@ -13,6 +13,7 @@
 
 #include <neap/core/error.hpp>
 #include <neap/import/file.hpp>
+#include <neap/import/file_kind.hpp>
 #include <neap/import/json.hpp>
 #include <neap/plan/chain_profile.hpp>
 
@@ -76,8 +77,10 @@ inline imported_chain read_chain(json_place const& root) {
 /// A chain from the text of a file. Fails with one line that says what is wrong and where; `path` is what the file is
 /// called there.
 inline result<imported_chain> parse_chain(std::string const& text, std::string const& path) {
-  auto document = parse_json(text, path);
+  auto document = parse_document(text, path, wanted_file::chain);
   if (!document) return failure{document.message()};
+  if (!document->contains("ln") && document_kind(*document) != "a JSON object of no known kind")
+    return failure{path + ": " + document_kind(*document) + "; " + std::string(wanted_file::chain)};
   try {
     auto chain = detail::read_chain({*document, path});
     if (auto const good = check(chain.profile); !good) return failure{path + ": " + good.message()};

@@ -1,6 +1,7 @@
 // A graph file of any format that is known, told apart by what it holds.
 #pragma once
 
+#include <neap/import/file_kind.hpp>
 #include <neap/import/magis.hpp>
 #include <neap/import/neap_graph.hpp>
 
@@ -15,11 +16,12 @@ struct graph_file_options {
 /// is wrong and where; `path` is what the file is called there.
 inline result<imported_graph> parse_graph(std::string const& text, std::string const& path,
                                           graph_file_options options = {}) {
-  auto document = parse_json(text, path);
+  auto document = parse_document(text, path, wanted_file::graph);
   if (!document) return failure{document.message()};
-  if (!document->is_object()) return failure{path + ": must be an object"};
   if (document->contains("nodes") && document->contains("schedule")) return read_magis(*document, path, options.magis);
-  if (!document->contains("format")) return failure{path + ": neither a neap-graph nor a testing net of MAGIS"};
+  if (auto const format = document->find("format"); format == document->end() || *format == "neap.plan")
+    return failure{path + ": " + document_kind(*document) +
+                   ", neither a neap-graph nor a testing net of MAGIS (JSON, gzip or not)"};
   return read_neap_graph(*document, path, options.neap_graph);
 }
 

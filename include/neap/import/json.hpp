@@ -15,6 +15,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -22,16 +23,16 @@
 namespace neap::inline v0::io {
 
 /// A text as part of a message of one line: control characters give way to "?", and long texts to their beginning.
-inline std::string in_line(std::string_view text) {
-  std::string line(text.substr(0, 200));
+inline std::string in_line(std::string_view text, std::size_t most = 200) {
+  std::string line(text.substr(0, most));
   for (auto& c : line)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return text.size() > 200 ? line + "..." : line;
+  return text.size() > most ? line + "..." : line;
 }
 
 /// What an exception says, as the message of a reader: one line that begins with the file.
 inline failure refusal(std::string const& file, std::exception const& why) {
-  std::string const what = in_line(why.what());
+  std::string const what = in_line(why.what(), 900);
   return {what.starts_with(in_line(file)) ? what : file + ": " + what};
 }
 
@@ -50,7 +51,7 @@ class json_place {
       if (s.member) (where += i > 0 ? "." : "") += *s.member;
       else where += "[" + std::to_string(s.row) + "]";
     }
-    throw error(where + (depth_ > 0 ? ": " : "") + in_line(what));
+    throw error(where + (depth_ > 0 ? ": " : "") + in_line(what, 500));
   }
   void require(bool ok, char const* what) const {
     if (!ok) fail(what);
@@ -186,12 +187,41 @@ class json_place {
   std::array<step, most_steps> path_{};  // as far as depth_
 };
 
-/// A document from text; fails with the file, and the byte where the text is not JSON or nests deeper than 64 levels.
+namespace detail {
+
+/// The members of all objects of a document.
+inline std::size_t member_count(nlohmann::json const& j) {
+  if (!j.is_structured()) return 0;
+  std::size_t n = j.is_object() ? j.size() : 0;
+  for (auto const& x : j) n += member_count(x);
+  return n;
+}
+/// The member that an object of the text names twice. The parser keeps the last of them.
+inline std::string repeated_member(std::string const& text) {
+  std::vector<std::unordered_set<std::string>> names(66);
+  std::string repeated;
+  [[maybe_unused]] auto const again =
+      nlohmann::json::parse(text, [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& j) {
+        auto const level = static_cast<std::size_t>(std::clamp(depth, 0, 65));
+        if (event == nlohmann::json::parse_event_t::object_start && level < 65) names[level + 1].clear();
+        if (event == nlohmann::json::parse_event_t::key && !names[level].insert(j.get<std::string>()).second &&
+            repeated.empty())
+          repeated = j.get<std::string>();
+        return true;
+      });
+  return "an object has the member \"" + in_line(repeated) + "\" twice";
+}
+
+}  // namespace detail
+
+/// A document from text; fails with the file, and the byte where the text is not JSON or nests deeper than 64 levels, or
+/// the member that an object has twice.
 inline result<nlohmann::json> parse_json(std::string const& text, std::string const& file) {
   if (auto const at = text.find('\0'); at != text.npos)  // the parser takes it for the end
     return failure{file + ": byte " + std::to_string(at) + ": not JSON: a byte of zeros"};
   int depth = 0;
   bool quoted = false;
+  std::size_t members = 0;                         // a colon each
   for (std::size_t i = 0; i < text.size(); ++i) {  // before anything is built from it
     char const c = text[i];
     if (quoted) {
@@ -203,10 +233,14 @@ inline result<nlohmann::json> parse_json(std::string const& text, std::string co
       if (++depth > 64) return failure{file + ": byte " + std::to_string(i) + ": nested deeper than 64 levels"};
     } else if (c == ']' || c == '}') {
       --depth;
+    } else if (c == ':') {
+      ++members;
     }
   }
   try {
-    return nlohmann::json::parse(text);
+    auto document = nlohmann::json::parse(text);
+    if (detail::member_count(document) != members) return failure{file + ": " + detail::repeated_member(text)};
+    return document;
   } catch (nlohmann::json::parse_error const& e) {
     std::string_view what = e.what();
     if (auto const at = what.find("syntax error"); at != what.npos) what.remove_prefix(at);

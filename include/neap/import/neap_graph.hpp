@@ -6,6 +6,7 @@
 #pragma once
 
 #include <neap/import/aten_links.hpp>
+#include <neap/import/element_types.hpp>
 #include <neap/import/file.hpp>
 #include <neap/import/imported.hpp>
 #include <neap/import/json.hpp>
@@ -39,11 +40,9 @@ struct neap_graph_options {
 namespace detail {
 
 inline dtype dtype_of(json_place const& j) {
-  auto const& t = j.text();
-  if (t == "b8") return dtype::boolean;
-  for (std::size_t i = 0; i < dtype_names.size(); ++i)
-    if (t == dtype_names[i]) return static_cast<dtype>(i);
-  j.fail("unknown element type \"" + t + "\"");
+  auto const type = element_type(j.text());
+  if (!type) j.fail(type.message());
+  return *type;
 }
 
 /// The layout that a row of "tensors" says.
@@ -108,7 +107,7 @@ class neap_graph_reader {
   struct tensor {
     std::size_t buffer;
     tensor_layout layout;
-    bool by_node = false;                // a node gives it
+    std::size_t by_node = SIZE_MAX;      // the node that gives it
     bool zeros = false;                  // it holds zeros alone
     bool given = false;                  // it holds integers or truth values that are made of such inputs alone
     value_id value = nothing<value_id>;  // once it is there
@@ -151,7 +150,7 @@ class neap_graph_reader {
         fits &= !__builtin_mul_overflow(l.type.dims[a] - 1, l.strides[a], &step) &&
                 !__builtin_add_overflow(last, step, &last);
     }
-    if (!empty && (!fits || last >= INT64_MAX / 16 || (last + 1) * size_of(l.type.element) > buffers_[t.buffer].bytes))
+    if (!empty && (!fits || last >= INT64_MAX / 16 || bytes_of(l.type.element, last + 1) > buffers_[t.buffer].bytes))
       j.fail("reaches beyond its buffer of " + std::to_string(buffers_[t.buffer].bytes) + " bytes");
   }
 
@@ -162,16 +161,17 @@ class neap_graph_reader {
         auto const t = out[k].integer(-1, static_cast<std::int64_t>(tensors_.size()) - 1);
         if (t < 0) continue;
         auto& x = tensors_[static_cast<std::size_t>(t)];
-        if (x.by_node) out[k].fail("tensor " + std::to_string(t) + " is made twice");
-        x.by_node = true;
+        if (x.by_node != SIZE_MAX) out[k].fail("tensor " + std::to_string(t) + " is made twice");
+        x.by_node = node_count_ + i;
       }
     }
+    node_count_ += nodes.size();
   }
   /// Buffers that exist before the step, with a value for each tensor that looks at them and that no node makes.
   void make_sources() {
     std::vector<value_id> base(buffers_.size(), nothing<value_id>);
     for (auto& t : tensors_) {
-      if (t.by_node || buffers_[t.buffer].temporary) continue;
+      if (t.by_node != SIZE_MAX || buffers_[t.buffer].temporary) continue;
       auto const& b = buffers_[t.buffer];
       auto& first = base[t.buffer];
       t.value = first == nothing<value_id> ? edit_.add_source_at(b.kind, t.layout, b.name, b.bytes)
@@ -196,6 +196,7 @@ class neap_graph_reader {
     auto const most = static_cast<std::int64_t>(tensors_.size()) - 1;
     for (std::size_t i = 0; i < in.size(); ++i) {
       auto const id = static_cast<std::size_t>(in[i].integer(0, most));
+      require_stated_write(in[i], id, name);
       inputs.push_back(current(in[i], id, "node \"" + name + "\" reads a tensor"));
       input_tensors.push_back(id);
     }
@@ -240,8 +241,12 @@ class neap_graph_reader {
       if (id < 0) continue;
       auto const& t = tensors_[static_cast<std::size_t>(id)];
       rules.push_back(rule_for(out[k], t, input_tensors, tensors, updates));
-      if (is_view && rules.back().alias == alias_kind::fresh)
+      auto const& r = rules.back();
+      if (is_view && r.alias == alias_kind::fresh)
         out[k].fail("node \"" + name + "\" is flagged \"view\", and makes a buffer");
+      if (!is_view && r.alias == alias_kind::view && r.of >= 0)
+        out[k].fail("node \"" + name + "\" makes a tensor in the buffer of its input " + std::to_string(r.of) +
+                    ", and is neither flagged \"view\" nor says by \"mutates\" that it writes it in place");
       tensors.push_back(static_cast<std::size_t>(id));
     }
     // Whatever else is said of a node is a part of what it computes: args, kwargs, and what this reader does not know.
@@ -315,10 +320,10 @@ class neap_graph_reader {
     return true;
   }
   bool is_given(std::vector<std::size_t> const& input_tensors, std::vector<output_rule> const& rules) const {
-    auto const is_real = [](tensor_layout const& l) { return is_floating(l.type.element); };
+    auto const is_real = [](tensor_layout const& l) { return !is_integer(l.type.element); };
     for (auto id : input_tensors) {
       auto const& t = tensors_[id];
-      if (t.by_node ? !t.given : is_real(t.layout)) return false;
+      if (t.by_node != SIZE_MAX ? !t.given : is_real(t.layout)) return false;
     }
     return std::none_of(rules.begin(), rules.end(), [&](auto const& r) { return is_real(r.layout); });
   }
@@ -365,7 +370,28 @@ class neap_graph_reader {
     aten_node n{target, nullptr, nullptr, in_layouts_, out_layouts_, places_, zeros_, pointwise};
     if (j.has("args")) n.args = &j.raw()["args"];
     if (j.has("kwargs")) n.kwargs = &j.raw()["kwargs"];
-    return {aten_links(n), aten_makes_zeros(n) || (is_view && all_zeros), false, known_aten(n)};
+    known_relations said{{}, aten_makes_zeros(n) || (is_view && all_zeros), false, {}};
+    auto const any_type = [&](auto holds) {
+      auto const is = [&](tensor_layout const& l) { return holds(l.type.element); };
+      return std::ranges::any_of(in_layouts_, is) || std::ranges::any_of(out_layouts_, is);
+    };
+    if (!any_type(is_packed)) said.links = aten_links(n);  // a part may begin within a byte
+    if (!any_type([](dtype t) { return t > dtype::u64; })) said.known = known_aten(n);
+    return said;
+  }
+  /// Refuses to read a tensor of which the file says only that this node or a later one makes it, and that is there before.
+  void require_stated_write(json_place const& j, std::size_t id, std::string const& name) const {
+    auto const& t = tensors_[id];
+    if (t.value != nothing<value_id>) return;
+    auto const number = std::to_string(id);
+    if (t.by_node == names_.size() - 1)
+      j.fail(
+          "node \"" + name + "\" has tensor " + number +
+          " among its inputs and its outputs: a write in place is said by \"mutates\" (places in \"in\"), not by \"out\"");
+    if (!buffers_[t.buffer].temporary && t.by_node != SIZE_MAX)
+      j.fail("node \"" + name + "\" reads tensor " + number +
+             " of a buffer that exists before the step, and a later "
+             "node has it among its outputs: a write in place is said by \"mutates\", and not by \"out\"");
   }
   /// The value of a tensor at this point of the file.
   value_id current(json_place const& j, std::size_t id, std::string const& who) const {
@@ -384,7 +410,10 @@ class neap_graph_reader {
     if (!b.made) return {t.layout, alias_kind::fresh, -1, b.bytes};
     for (std::size_t i = 0; i < input_tensors.size(); ++i)
       if (tensors_[input_tensors[i]].buffer == t.buffer) return {t.layout, alias_kind::view, static_cast<int>(i), -1};
-    j.fail("lies in a buffer that an earlier node made and this one does not read");
+    j.fail(b.temporary
+               ? "lies in a buffer that an earlier node made and this one does not read"
+               : "lies in a buffer that exists before the step: a node that writes it has it among its inputs and "
+                 "says so by \"mutates\"");
   }
 
   void read_outputs(json_place const& list) {
@@ -429,6 +458,7 @@ class neap_graph_reader {
   std::vector<buffer> buffers_;
   std::vector<tensor> tensors_;
   std::unordered_set<std::string> names_;
+  std::size_t node_count_ = 0;  // whose outputs are noted
   bytes_t total_ = 0;
   std::vector<tensor_layout> in_layouts_, out_layouts_;  // of the node at hand
   std::vector<unsigned char> zeros_;

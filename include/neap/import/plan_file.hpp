@@ -8,6 +8,7 @@
 // takes them from there.
 #pragma once
 
+#include <neap/import/file_kind.hpp>
 #include <neap/import/json.hpp>
 #include <neap/import/neap_graph.hpp>
 #include <neap/ir/editor.hpp>
@@ -419,8 +420,11 @@ inline void complete(plan_file& p, graph const& original) {
 /// A plan from the text of a file. Fails with one line where it is damaged (checksum), cut off, or not as the format says;
 /// whether the plan is right is the verifier's question. `path` is what the file is called there.
 inline result<plan_file> parse_plan(std::string const& text, std::string const& path) {
-  auto document = parse_json(text, path);
+  auto document = parse_document(text, path, wanted_file::plan);
   if (!document) return failure{document.message()};
+  if (auto const format = document->find("format"); document_kind(*document) != "a JSON object of no known kind" &&
+                                                    (format == document->end() || *format == "neap-graph"))
+    return failure{path + ": " + document_kind(*document) + "; " + std::string(wanted_file::plan)};
   try {
     json_place const root(*document, path);
     root["format"].require(root["format"].text() == "neap.plan", "must be \"neap.plan\"");

@@ -27,6 +27,14 @@
 //     static op_stream stream(my_graph const&, op_id);         // default: compute
 //     static std::string_view name(my_graph const&, op_id);    // for messages and pictures; default: none
 //   };
+//
+// Within that specialisation a name that neap has, too (graph, op, tensor), means neap's: write ::graph there. Or the
+// functions are in a struct of the graph's own namespace, which a declaration there names; its ids are then written in full:
+//
+//   namespace mine {
+//   struct adapter { static std::size_t op_count(graph const&); ... };
+//   adapter neap_graph_traits(graph const&);   // never called
+//   }
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
@@ -42,6 +50,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -50,7 +59,17 @@ namespace neap::inline v0 {
 enum class op_stream : std::uint8_t { compute, to_host, to_device };
 
 template <class G>
-struct graph_traits;  // not defined: a graph type that can be planned has a specialisation
+struct graph_traits;  // not defined: a graph type that can be planned has a specialisation, or neap_graph_traits
+
+namespace detail {
+template <class G>
+concept has_traits_beside_it = requires(G const& g) { neap_graph_traits(g); };
+}  // namespace detail
+
+/// Graphs whose namespace declares neap_graph_traits(G const&), which returns the struct of functions.
+template <class G>
+  requires(detail::has_traits_beside_it<G> && !std::derived_from<G, op_graph>)
+struct graph_traits<G> : std::remove_cvref_t<decltype(neap_graph_traits(std::declval<G const&>()))> {};
 
 /// neap's own graphs.
 template <class G>

@@ -1,11 +1,13 @@
 // MiniMalloc's CSV form of an allocation problem and of its solution, in full.
 //
-//   id,lower,upper,size[,alignment][,gaps][,offset][,hint]
+//   id,lower,upper,size[,alignment][,gaps][,offset][,hint][,pool][,piece]
 //   b1,0,3,4,1,1-2 2-3@0:2,,
 //
 // Columns come in any order. `buffer` and `buffer_id` mean id, `start` means lower; `end` in place of `upper` is
 // inclusive, here and in gaps. A gap is `a-b` (no bytes) or `a-b@lo:hi` (only these), several parted by blanks. In a
-// problem `offset` fixes a record; in a solution it is where the record lies. Text in, text out: no files are opened.
+// problem `offset` fixes a record; in a solution it is where the record lies. `pool` names the memory that a record asks for
+// or lies in, and `piece` the piece of it (memory/forms/pools.hpp): both are extensions. Text in, text out: no files are
+// opened.
 #pragma once
 
 #include <neap/core/error.hpp>
@@ -28,8 +30,25 @@ namespace neap::inline v0 {
 struct allocation_file {
   std::vector<std::string> ids;
   std::vector<usage_record> records;
-  std::vector<std::int64_t> hints;  ///< empty, or one a record, -1 where there is none
+  std::vector<std::int64_t> hints{};   ///< empty, or one a record, -1 where there is none
+  std::vector<std::size_t> lines{};    ///< of a file that was read, where each record is; from 1
+  std::vector<std::string> pools{};    ///< names of the pools that records ask for, by number
+  std::vector<std::int32_t> pieces{};  ///< empty, or the piece of its pool for each record, -1: any
 };
+
+/// A record, for people: "record 'b1' (line 2)".
+inline std::string record_name(allocation_file const& file, std::size_t i) {
+  std::string name = "record " + (i < file.ids.size() ? "'" + file.ids[i].substr(0, 80) + "'" : std::to_string(i));
+  return i < file.lines.size() ? name + " (line " + std::to_string(file.lines[i]) + ")" : name;
+}
+
+/// What is wrong with records of the file: "record 'b1' (line 2) and record 'b2' (line 3): ...".
+inline std::string message_of(plan_fault const& fault, allocation_file const& file) {
+  std::string line;
+  if (fault.record >= 0) line = record_name(file, static_cast<std::size_t>(fault.record));
+  if (fault.other >= 0) line += " and " + record_name(file, static_cast<std::size_t>(fault.other));
+  return (line.empty() ? line : line + ": ") + std::string(fault.what);
+}
 
 namespace detail {
 
@@ -61,9 +80,12 @@ inline bool eat(std::string_view& s, char c) {
 }
 inline bool whole_integer(std::string_view s, std::int64_t& value) { return eat_integer(s, value) && s.empty(); }
 
-inline bool parse_gaps(std::string_view text, std::int64_t inclusive, std::vector<live_gap>& gaps) {
+/// Reads the gaps of a record, and the text of each; false where one has not the form.
+inline bool parse_gaps(std::string_view text, std::int64_t inclusive, std::vector<live_gap>& gaps,
+                       std::vector<std::string_view>& texts) {
   while (!(text = trimmed(text)).empty()) {
     live_gap g;
+    texts.push_back(text.substr(0, text.find(' ')));
     if (!eat_integer(text, g.lower) || !eat(text, '-') || !eat_integer(text, g.upper)) return false;
     if (__builtin_add_overflow(g.upper, inclusive, &g.upper)) return false;
     if (eat(text, '@') && (!eat_integer(text, g.window_lower) || !eat(text, ':') || !eat_integer(text, g.window_upper)))
@@ -74,13 +96,33 @@ inline bool parse_gaps(std::string_view text, std::int64_t inclusive, std::vecto
   return true;
 }
 
+/// What is wrong with the gaps of a record, "gap 5-2 ends before it begins", or nothing. `inclusive`: 1 where the file's
+/// ends are the last moments.
+inline std::string wrong_gap(usage_record const& r, std::vector<std::string_view> const& texts,
+                             std::int64_t inclusive) {
+  std::int64_t at = r.lower;
+  for (std::size_t k = 0; k < r.gaps.size(); ++k) {
+    live_gap const& g = r.gaps[k];
+    auto const is = [&](std::string const& what) { return "gap " + std::string(texts[k].substr(0, 60)) + " " + what; };
+    if (g.upper <= g.lower) return is(inclusive == 1 || g.upper < g.lower ? "ends before it begins" : "is empty");
+    if (g.lower < r.lower || g.upper > r.upper)
+      return is("is outside the life, " + std::to_string(r.lower) + "-" + std::to_string(r.upper - inclusive));
+    if (g.lower < at) return is("overlaps an earlier one, or comes before it: gaps ascend");
+    if (g.window_upper < g.window_lower) return is("has a window that ends before it begins");
+    if (g.window_lower < 0 || g.window_upper > r.size)
+      return is("has a window outside the record, 0:" + std::to_string(r.size));
+    at = g.upper;
+  }
+  return {};
+}
+
 }  // namespace detail
 
 /// Reads a problem. The failure names the line and what is wrong with it; records that no planner could take (negative
 /// sizes, lives that end before they begin...) are refused here too. O(text).
 inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
-  enum column : std::size_t { id, lower, upper, size, alignment, gaps, offset, hint, ignored };
-  static constexpr std::array<std::pair<std::string_view, column>, 12> names{{{"id", id},
+  enum column : std::size_t { id, lower, upper, size, alignment, gaps, offset, hint, pool, piece, ignored };
+  static constexpr std::array<std::pair<std::string_view, column>, 14> names{{{"id", id},
                                                                               {"buffer", id},
                                                                               {"buffer_id", id},
                                                                               {"lower", lower},
@@ -91,13 +133,23 @@ inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
                                                                               {"alignment", alignment},
                                                                               {"gaps", gaps},
                                                                               {"offset", offset},
-                                                                              {"hint", hint}}};
+                                                                              {"hint", hint},
+                                                                              {"pool", pool},
+                                                                              {"piece", piece}}};
+  auto const names_any = [](std::string_view fields) {  // whether any field is the name of a column
+    for (bool more = true; more;) {
+      more = fields.find(',') != fields.npos;
+      auto const name = detail::trimmed(detail::cut_field(fields, ','));
+      if (std::ranges::any_of(names, [&](auto const& known) { return known.first == name; })) return true;
+    }
+    return false;
+  };
   std::size_t line_number = 0;
   auto const fail = [&](std::string const& what) {
     return failure{"line " + std::to_string(line_number) + ": " + what};
   };
   std::vector<column> columns;
-  std::array<bool, 8> seen{};
+  std::array<bool, ignored> seen{};
   std::int64_t inclusive = 0;
   allocation_file file;
   std::string_view rest = text;
@@ -115,6 +167,10 @@ inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
         column c = ignored;
         for (auto const& [n, meaning] : names)
           if (n == name) c = meaning;
+        if (c == ignored && std::ranges::count(seen, true) == 0 && !names_any(line))
+          return fail(
+              "no header: the columns id,lower,upper,size[,alignment][,gaps][,offset][,hint][,pool][,piece] come "
+              "first, in any order");
         if (c == ignored) return fail("unknown column '" + std::string(name.substr(0, 40)) + "'");
         if (seen[c]) return fail("column '" + std::string(name) + "' is given twice");
         seen[c] = true;
@@ -126,7 +182,8 @@ inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
     }
     usage_record r;
     std::string name = seen[id] ? std::string{} : std::to_string(file.records.size());
-    std::int64_t wish = -1;
+    std::int64_t wish = -1, part = -1;
+    std::vector<std::string_view> gap_texts;
     std::string_view fields = line;
     auto const given = static_cast<std::size_t>(std::count(line.begin(), line.end(), ',')) + 1;
     if (given < columns.size())
@@ -142,48 +199,64 @@ inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
         case upper: good = integer(r.upper) && !__builtin_add_overflow(r.upper, inclusive, &r.upper); break;
         case size: good = integer(r.size); break;
         case alignment: good = field.empty() || integer(r.alignment); break;
-        case gaps: good = detail::parse_gaps(field, inclusive, r.gaps); break;
+        case gaps: good = detail::parse_gaps(field, inclusive, r.gaps, gap_texts); break;
         case offset: good = field.empty() || integer(r.offset); break;
         case hint: good = field.empty() || integer(wish); break;
+        case pool:
+          if (field.empty()) break;
+          r.pool = static_cast<std::int32_t>(std::ranges::find(file.pools, field) - file.pools.begin());
+          if (static_cast<std::size_t>(r.pool) == file.pools.size()) file.pools.emplace_back(field);
+          break;
+        case piece: good = field.empty() || (integer(part) && part >= 0 && part < INT32_MAX); break;
         case ignored: break;
       }
       if (!good)
         return fail("field " + std::to_string(k + 1) + " is not what its column asks for: '" +
                     std::string(field.substr(0, 40)) + "'");
     }
+    if (r.lower <= r.upper)
+      if (auto const wrong = detail::wrong_gap(r, gap_texts, inclusive); !wrong.empty())
+        return fail("record '" + name.substr(0, 80) + "': " + wrong);
+    if (part >= 0 && r.pool < 0) return fail("a piece without a pool");
     if (auto const wrong = fault_of(std::array<usage_record, 1>{r}); !wrong.empty())
       return fail(std::string(wrong.what));
     if (seen[hint]) file.hints.push_back(wish);
+    if (seen[piece]) file.pieces.push_back(static_cast<std::int32_t>(part));
     file.ids.push_back(std::move(name));
+    file.lines.push_back(line_number);
     file.records.push_back(std::move(r));
   }
   if (columns.empty()) return fail("no header");
-  if (auto const wrong = fault_of(file.records); !wrong.empty()) return failure{wrong.message()};
+  if (auto const wrong = fault_of(file.records); !wrong.empty()) return failure{message_of(wrong, file)};
   return file;
 }
 
 /// Writes the file, with offsets if a plan with offsets is given (the form of MiniMalloc's solutions). Only the columns
 /// that some record needs are written. Reading it back gives equal names and records, but for the offsets of a plan.
-/// Throws neap::error for what the form has no words for: records of a group or a pool, names with a comma, an end of a
-/// line, or blanks around them.
+/// Throws neap::error for what the form has no words for: records of a group or of a pool without a name, names with a
+/// comma, an end of a line, or blanks around them.
 inline std::string write_minimalloc_csv(allocation_file const& file, memory_plan const* plan = nullptr) {
-  bool aligned = false, gapped = false, fixed = false;
+  bool aligned = false, gapped = false, fixed = false, pooled = false;
   auto const refuse = [](std::size_t i, char const* why) { throw_error({"csv: record ", i, " ", why}); };
   for (std::size_t i = 0; i < file.records.size(); ++i) {
     auto const& r = file.records[i];
-    if (r.group != -1 || r.pool != -1) refuse(i, "is of a group or a pool, for which the form has no column");
+    bool const named = r.pool >= 0 && static_cast<std::size_t>(r.pool) < file.pools.size();
+    if (r.group != -1 || (r.pool != -1 && !named))
+      refuse(i, "is of a group or a pool, for which the form has no column");
     if (i >= file.ids.size()) continue;
     std::string_view const id = file.ids[i];
     if (id.find_first_of(",\n") != id.npos || id != detail::trimmed(id))
       refuse(i, "has a name with a comma, an end of a line, or blanks around it");
   }
   for (auto const& r : file.records)
-    aligned |= r.alignment != 1, gapped |= !r.gaps.empty(), fixed |= r.offset != any_offset;
+    aligned |= r.alignment != 1, gapped |= !r.gaps.empty(), fixed |= r.offset != any_offset, pooled |= r.pool != -1;
   bool const placed = plan != nullptr && has_offsets(*plan);
   std::string out = "id,lower,upper,size";
   if (aligned) out += ",alignment";
   if (gapped) out += ",gaps";
   if (!file.hints.empty()) out += ",hint";
+  if (pooled) out += ",pool";
+  if (!file.pieces.empty()) out += ",piece";
   if (fixed || placed) out += ",offset";
   out += '\n';
   for (std::size_t i = 0; i < file.records.size(); ++i) {
@@ -205,6 +278,8 @@ inline std::string write_minimalloc_csv(allocation_file const& file, memory_plan
       out += ',';
       if (file.hints[i] >= 0) out += std::to_string(file.hints[i]);
     }
+    if (pooled) (out += ',') += r.pool >= 0 ? file.pools[static_cast<std::size_t>(r.pool)] : std::string();
+    if (!file.pieces.empty()) (out += ',') += file.pieces[i] >= 0 ? std::to_string(file.pieces[i]) : std::string();
     if (fixed || placed) {
       out += ',';
       if (placed) out += std::to_string(plan->offsets[i]);

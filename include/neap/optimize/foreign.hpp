@@ -55,9 +55,11 @@ constexpr bool is_foreign_graph() {
                 "neap: optimize is given neither a neap graph nor a training step, nor a type that "
                 "neap::graph_traits<G> adapts (see neap/ir/dataflow.hpp)");
   if constexpr (adapted) {
-    static_assert(has_counts<G>,
-                  "neap: graph_traits of this graph lacks one of  static std::size_t op_count(G const&), "
-                  "value_count(G const&), storage_count(G const&)");
+    static_assert(
+        has_counts<G>,
+        "neap: graph_traits of this graph lacks one of  static std::size_t op_count(G const&), "
+        "value_count(G const&), storage_count(G const&); within it, graph and op are neap's own: write ::graph "
+        "for a type of that name");
     static_assert(has_edges<G>,
                   "neap: graph_traits of this graph lacks one of  static auto inputs(G const&, "
                   "neap::op_id), outputs(G const&, neap::op_id)  returning ranges of neap::value_id");

@@ -321,7 +321,7 @@ class run_check {
         empty |= l.type.dims[i] == 0;
         (l.strides[i] < 0 ? low : high) += (l.type.dims[i] - 1) * l.strides[i];
       }
-      if (!empty && (low < 0 || (high + 1) * size_of(l.type.element) > g_.bytes(r.storage)))
+      if (!empty && (low < 0 || bytes_of(l.type.element, high + 1) > g_.bytes(r.storage)))
         report(kind::outside_storage, no_id, r.storage,
                "value " + std::to_string(index(v)) + " reaches beyond its storage");
     }

@@ -1,5 +1,9 @@
 #include <neap/neap.hpp>
 
+#if defined(O_RDONLY) || defined(O_CREAT) || defined(LOCK_EX)
+#error "neap's umbrella lets <fcntl.h> or <sys/file.h> through"
+#endif
+
 #include <cstdio>
 
 // A planned training step runs: headers, kernels and what they link to are all there.

@@ -49,6 +49,31 @@ status check_each(Problem const& p, memory_plan const& plan) {
 
 }  // namespace detail
 
+/// Another record whose fixed offset has it share a byte with record i, which is fixed, too, at some moment; count() if there
+/// is none. O(records + gaps of all times gaps of i).
+inline std::size_t colliding_fixed_record(memory_problem const& p, std::size_t i) {
+  struct piece {
+    std::int64_t lower, upper, begin, end;
+  };
+  auto const pieces = [&](std::size_t r) {
+    std::vector<piece> all;
+    auto const at = p.fixed_of(r);
+    p.for_each_piece(r, [&](std::int64_t lower, std::int64_t upper, std::int64_t a, std::int64_t b) {
+      all.push_back({lower, upper, at + a, at + b});
+    });
+    return all;
+  };
+  if (p.fixed_of(i) == any_offset) return p.count();
+  auto const mine = pieces(i);
+  for (std::size_t j = 0; j < p.count(); ++j) {
+    if (j == i || p.fixed_of(j) == any_offset) continue;
+    for (auto const& y : pieces(j))
+      for (auto const& x : mine)
+        if (x.lower < y.upper && y.lower < x.upper && x.begin < y.end && y.begin < x.end) return j;
+  }
+  return p.count();
+}
+
 /// The first fault of a plan as one line, or nothing if it is right: one offset a record, none negative, aligned, fixed
 /// offsets kept, no two records that live at one moment sharing a byte, the arena large enough and not below the
 /// claimed bound. A plan without offsets has nothing to be wrong. O(n log n) time, O(n) memory.

@@ -1,4 +1,6 @@
-// Several pools of memory, fastest first, each with a capacity: what does not fit into one spills into the next.
+// Several pools of memory, fastest first, each with a capacity: what does not fit into one spills into the next. A pool
+// whose memory comes in pieces of limited size (the largest buffer of a device) is several allocations; a record lies in
+// one of them.
 //
 // The cost of an assignment is the time to touch every record once: bytes over the speed of its pool. Small problems
 // are solved exactly (every assignment that could still be better, each pool decided by the exact planner); larger ones
@@ -25,28 +27,62 @@ namespace neap::inline v0 {
 struct memory_pool {
   std::int64_t capacity = std::numeric_limits<std::int64_t>::max();  ///< bytes
   double bytes_per_second = 1;
+  std::int64_t largest_piece = std::numeric_limits<std::int64_t>::max();  ///< bytes of one allocation at most
 };
 
 struct pooled_plan {
   std::vector<std::int32_t> pool_of;             ///< of each record; empty without a plan
-  std::vector<std::int64_t> offsets;             ///< within its pool, bytes
-  std::vector<std::int64_t> arena_bytes;         ///< of each pool
+  std::vector<std::int64_t> offsets;             ///< within its piece of the pool, bytes
+  std::vector<std::int64_t> arena_bytes;         ///< of each pool, all pieces
   double seconds = 0;                            ///< to touch every record once
   plan_status status = plan_status::infeasible;  ///< optimal: no assignment costs less
   std::int64_t work = 0;                         ///< assignments looked at
   plan_fault why{};
+  std::vector<std::int32_t> piece_of{};                  ///< of each record, its piece of its pool, from 0
+  std::vector<std::vector<std::int64_t>> piece_bytes{};  ///< of each pool, the bytes of each piece in use
+};
+
+/// A record's wish for a pool and a piece of it; -1: any.
+struct pool_wish {
+  std::int32_t pool = -1, piece = -1;
 };
 
 namespace detail {
 
+/// The pieces of pools, each a pool of its own. A pool has no more of them than records could be in.
+struct pool_pieces {
+  std::vector<memory_pool> pieces;
+  std::vector<std::int32_t> pool_of, number;  // of each piece: its pool, and which of its pieces it is
+
+  pool_pieces(std::span<memory_pool const> pools, std::size_t records, std::span<pool_wish const> wishes) {
+    for (std::size_t j = 0; j < pools.size(); ++j) {
+      std::size_t most = records;
+      for (auto const& w : wishes)
+        if (w.pool == static_cast<std::int32_t>(j) && w.piece >= 0)
+          most = std::max(most, static_cast<std::size_t>(w.piece) + 1);
+      auto left = pools[j].capacity;
+      for (std::int32_t k = 0; k == 0 || (left > 0 && static_cast<std::size_t>(k) < most); ++k) {
+        auto piece = pools[j];
+        piece.capacity = std::min(left, pools[j].largest_piece);
+        left -= piece.capacity;
+        pieces.push_back(piece), pool_of.push_back(static_cast<std::int32_t>(j)), number.push_back(k);
+      }
+    }
+  }
+  /// Whether piece x is like the one before it.
+  bool repeats(std::size_t x) const {
+    return x > 0 && pool_of[x] == pool_of[x - 1] && pieces[x].capacity == pieces[x - 1].capacity;
+  }
+};
+
 /// Records of one clock, as pool planning asks about them. (Those of several streams: memory/streams/stream_pools.hpp.)
 struct interval_pooling {
   memory_problem const& p;
-  std::vector<std::int32_t> pools;  // empty: any
+  std::vector<pool_wish> wishes;  // empty: any
 
   std::size_t count() const { return p.count(); }
   std::int64_t size(std::uint32_t i) const { return p.size[i]; }
-  std::int32_t pool(std::uint32_t i) const { return pools.empty() ? -1 : pools[i]; }
+  pool_wish wish(std::uint32_t i) const { return wishes.empty() ? pool_wish{} : wishes[i]; }
   /// A plan of those records within the capacity, or one without offsets.
   memory_plan within(std::vector<std::uint32_t> const& in, std::int64_t capacity, std::int64_t nodes) const {
     return exact{.capacity = capacity, .budget = {.nodes = nodes}}(subset(p, in));
@@ -64,15 +100,22 @@ struct interval_pooling {
   }
 };
 
+/// Whether a record of that wish may lie in piece x.
+inline bool may_lie(pool_wish w, pool_pieces const& all, std::size_t x) {
+  return w.pool < 0 || (w.pool == all.pool_of[x] && (w.piece < 0 || w.piece == all.number[x]));
+}
+
 template <class Pooling>
 class pool_search {
  public:
-  pool_search(Pooling const& records, std::span<memory_pool const> pools)
+  pool_search(Pooling const& records, pool_pieces const& all)
       : records_(records),
-        pools_(pools),
-        members_(pools.size()),
+        all_(all),
+        pools_(all.pieces),
+        members_(pools_.size()),
         at_(records.count(), 0) {
     order_.resize(records.count());
+    for (std::uint32_t i = 0; i < records.count(); ++i) any_piece_wish_ |= records.wish(i).piece >= 0;
     std::iota(order_.begin(), order_.end(), 0u);
     std::sort(order_.begin(), order_.end(), [&](auto a, auto b) {
       return records.size(a) != records.size(b) ? records.size(a) > records.size(b) : a < b;
@@ -80,14 +123,12 @@ class pool_search {
     least_.assign(records.count() + 1, 0.0);  // the least that the records from the k-th on can cost
     for (std::size_t k = order_.size(); k-- > 0;) {
       double cheapest = std::numeric_limits<double>::infinity();
-      for (std::size_t j = 0; j < pools.size(); ++j)
+      for (std::size_t j = 0; j < pools_.size(); ++j)
         if (allowed(order_[k], j)) cheapest = std::min(cheapest, cost(order_[k], j));
       least_[k] = least_[k + 1] + cheapest;
     }
   }
-  bool allowed(std::uint32_t i, std::size_t j) const {
-    return records_.pool(i) < 0 || static_cast<std::size_t>(records_.pool(i)) == j;
-  }
+  bool allowed(std::uint32_t i, std::size_t j) const { return may_lie(records_.wish(i), all_, j); }
   double cost(std::uint32_t i, std::size_t j) const {
     return static_cast<double>(records_.size(i)) / pools_[j].bytes_per_second;
   }
@@ -104,6 +145,8 @@ class pool_search {
     auto const i = order_[k];
     for (std::size_t j = 0; j < pools_.size(); ++j) {
       if (!allowed(i, j)) continue;
+      // An empty piece is like an empty one before it.
+      if (!any_piece_wish_ && all_.repeats(j) && members_[j].empty() && members_[j - 1].empty()) continue;
       members_[j].push_back(i);
       auto part = members_[j];
       std::sort(part.begin(), part.end());
@@ -121,7 +164,9 @@ class pool_search {
  private:
   static constexpr std::int64_t most_ = 20000;
   Pooling const& records_;
+  pool_pieces const& all_;
   std::span<memory_pool const> pools_;
+  bool any_piece_wish_ = false;
   std::vector<std::vector<std::uint32_t>> members_;
   std::vector<std::int32_t> at_;
   std::vector<std::uint32_t> order_;
@@ -136,14 +181,30 @@ pooled_plan fill_pools(Pooling const& records, std::span<memory_pool const> pool
   auto const n = static_cast<std::uint32_t>(records.count());
   if (pools.empty()) return out.why = {"no pools"}, out;
   for (auto const& pool : pools)
-    if (pool.capacity < 0 || !(pool.bytes_per_second > 0))
-      return out.why = {"a pool's capacity is negative or its speed not positive"}, out;
-  for (std::uint32_t i = 0; i < n; ++i)
-    if (records.pool(i) < -1 || records.pool(i) >= static_cast<std::int32_t>(pools.size()))
+    if (pool.capacity < 0 || !(pool.bytes_per_second > 0) || pool.largest_piece < 1)
+      return out.why = {"a pool's capacity is negative, or its speed or its largest piece not positive"}, out;
+  std::vector<pool_wish> wishes;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    auto const w = wishes.emplace_back(records.wish(i));
+    if (w.pool < -1 || w.pool >= static_cast<std::int32_t>(pools.size()))
       return out.why = {"there is no pool of that number", i}, out;
+    if (w.piece >= (1 << 20)) return out.why = {"there is no piece of that number", i}, out;
+  }
+  pool_pieces const all(pools, n, wishes);
+  auto const& pieces = all.pieces;
+  auto const fits_alone = [&](std::uint32_t i, std::size_t x) {
+    return records.size(i) <= pieces[x].capacity || has_offsets(records.within({i}, pieces[x].capacity, 100));
+  };
+  for (std::uint32_t i = 0; i < n; ++i) {
+    bool any = false, fits = false;
+    for (std::size_t x = 0; x < pieces.size() && !fits; ++x)
+      if (may_lie(wishes[i], all, x)) any = true, fits = fits_alone(i, x);
+    if (!any) return out.why = {"there is no piece of that number", i}, out;
+    if (!fits) return out.why = {"it is larger than any piece of memory that it may lie in", i}, out;
+  }
 
   if (n <= exact_limit) {
-    pool_search search(records, pools);
+    pool_search search(records, all);
     search.assign(0, 0.0, out);
     bool const complete = search.complete(out);
     out.status = out.pool_of.empty() && n > 0 ? complete ? plan_status::infeasible : plan_status::budget_spent
@@ -151,33 +212,36 @@ pooled_plan fill_pools(Pooling const& records, std::span<memory_pool const> pool
                                               : plan_status::feasible;
     if (out.pool_of.empty() && n > 0) return out.why = {"no assignment to the pools fits"}, out;
   } else {
-    std::vector<std::size_t> fastest(pools.size());
+    std::vector<std::size_t> fastest(pieces.size());
     std::iota(fastest.begin(), fastest.end(), std::size_t{0});
     std::stable_sort(fastest.begin(), fastest.end(),
-                     [&](auto a, auto b) { return pools[a].bytes_per_second > pools[b].bytes_per_second; });
+                     [&](auto a, auto b) { return pieces[a].bytes_per_second > pieces[b].bytes_per_second; });
     out.pool_of.assign(n, -1);
     std::vector<std::uint32_t> waiting(n);
     std::iota(waiting.begin(), waiting.end(), 0u);
     std::vector<std::pair<std::uint32_t, double>> crowded;
     for (auto j : fastest) {
       std::vector<std::uint32_t> in, rest;
-      for (auto i : waiting)
-        (records.pool(i) < 0 || records.pool(i) == static_cast<std::int32_t>(j) ? in : rest).push_back(i);
+      for (auto i : waiting) (may_lie(wishes[i], all, j) && fits_alone(i, j) ? in : rest).push_back(i);
+      // A record that must be in this pool may leave for another piece of it.
+      bool const last = j + 1 == pieces.size() || all.pool_of[j + 1] != all.pool_of[j];
+      auto const may_leave = [&](std::uint32_t i) { return wishes[i].pool < 0 || (wishes[i].piece < 0 && !last); };
       while (!in.empty()) {
         ++out.work;
         auto const bound = records.crowd(in, crowded);
-        if (bound <= pools[j].capacity && has_offsets(records.within(in, pools[j].capacity, 20000))) break;
+        if (bound <= pieces[j].capacity && has_offsets(records.within(in, pieces[j].capacity, 20000))) break;
         // Spill where most is needed at once: the record that is there in the way of most.
         std::uint32_t worst = n;
         double most = -1;
         for (auto const& [i, lives] : crowded)
-          if (records.pool(i) < 0 && lives > most) most = lives, worst = i;
-        if (worst == n)  // nobody there may leave: take any that may
+          if (may_leave(i) && lives > most) most = lives, worst = i;
+        if (worst == n)  // none there may leave: take any that may
           for (auto i : in)
-            if (records.pool(i) < 0 && (worst == n || records.size(i) > records.size(worst))) worst = i;
+            if (may_leave(i) && (worst == n || records.size(i) > records.size(worst))) worst = i;
         if (worst == n) {
           out.pool_of.clear();
-          out.status = bound > pools[j].capacity ? plan_status::infeasible : plan_status::budget_spent;
+          bool const one = all.number[j] == 0 && last;  // what has left other pieces proves nothing
+          out.status = one && bound > pieces[j].capacity ? plan_status::infeasible : plan_status::budget_spent;
           return out.why = {"the records that must be in one pool do not fit there"}, out;
         }
         rest.push_back(worst);
@@ -194,38 +258,57 @@ pooled_plan fill_pools(Pooling const& records, std::span<memory_pool const> pool
     }
     out.status = plan_status::feasible;
   }
-  // Lay out each pool once more, now that its records are known.
+  // Lay out each piece once more, now that its records are known.
   out.offsets.assign(n, 0);
   out.arena_bytes.assign(pools.size(), 0);
+  out.piece_of.assign(n, 0);
+  out.piece_bytes.resize(pools.size());
   out.seconds = 0;
-  for (std::size_t j = 0; j < pools.size(); ++j) {
+  for (std::size_t x = 0; x < pieces.size(); ++x) {
     std::vector<std::uint32_t> in;
     for (std::uint32_t i = 0; i < n; ++i)
-      if (out.pool_of[i] == static_cast<std::int32_t>(j)) in.push_back(i);
-    auto const plan = records.within(in, pools[j].capacity, 100000);
+      if (out.pool_of[i] == static_cast<std::int32_t>(x)) in.push_back(i);
+    if (in.empty()) continue;
+    auto const plan = records.within(in, pieces[x].capacity, 100000);
     for (std::size_t k = 0; k < in.size(); ++k) {
       out.offsets[in[k]] = plan.offsets[k];
-      out.seconds += static_cast<double>(records.size(in[k])) / pools[j].bytes_per_second;
+      out.piece_of[in[k]] = all.number[x];
+      out.seconds += static_cast<double>(records.size(in[k])) / pieces[x].bytes_per_second;
     }
-    out.arena_bytes[j] = plan.arena_bytes;
+    auto const pool = static_cast<std::size_t>(all.pool_of[x]);
+    out.arena_bytes[pool] += plan.arena_bytes;
+    out.piece_bytes[pool].resize(static_cast<std::size_t>(all.number[x]) + 1, 0);
+    out.piece_bytes[pool].back() = plan.arena_bytes;
   }
+  for (auto& x : out.pool_of) x = all.pool_of[static_cast<std::size_t>(x)];
   return out;
+}
+
+/// The wishes of records that ask for a pool, and of `pieces` for a piece of it; each empty: any.
+inline std::vector<pool_wish> pool_wishes(std::vector<std::int32_t> const& pools,
+                                          std::span<std::int32_t const> pieces) {
+  std::vector<pool_wish> wishes;
+  for (std::size_t i = 0; i < pools.size(); ++i) wishes.push_back({pools[i], i < pieces.size() ? pieces[i] : -1});
+  return wishes;
 }
 
 }  // namespace detail
 
-/// Assigns every record to a pool (its own `pool`, or any where that is -1 or its type has none) and places it there. Up to `exact_limit`
-/// records the answer is exact: optimal, or infeasible and proved. Beyond, feasible; or budget_spent where the filling
-/// found no room, which proves nothing.
+/// Assigns every record to a pool (its own `pool`, or any where that is -1 or its type has none) and a piece of it (its own
+/// of `pieces`, or any where that is -1 or the list is empty) and places it there. Up to `exact_limit` records the answer is
+/// exact: optimal, or infeasible and proved. Beyond, feasible; or budget_spent where the filling found no room, which proves
+/// nothing. A record larger than any piece that it may lie in is infeasible, and named.
 template <usage_range Range>
-pooled_plan plan_pools(Range const& records, std::span<memory_pool const> pools, std::size_t exact_limit = 12) {
+pooled_plan plan_pools(Range const& records, std::span<memory_pool const> pools, std::size_t exact_limit = 12,
+                       std::span<std::int32_t const> pieces = {}) {
   memory_problem const p(records);
   if (auto const wrong = fault_of(p); !wrong.empty()) {
     pooled_plan out;
     out.why = wrong;
     return out;
   }
-  return detail::fill_pools(detail::interval_pooling{p, detail::pools_of(records)}, pools, exact_limit);
+  return detail::fill_pools(detail::interval_pooling{p, detail::pool_wishes(detail::pools_of(records), pieces)}, pools,
+                            exact_limit);
 }
 
 }  // namespace neap::inline v0

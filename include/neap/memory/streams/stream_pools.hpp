@@ -28,7 +28,7 @@ struct stream_pooling {
 
   std::size_t count() const { return p.count(); }
   std::int64_t size(std::uint32_t i) const { return p.size[i]; }
-  std::int32_t pool(std::uint32_t i) const { return p.pool_of(i); }
+  pool_wish wish(std::uint32_t i) const { return {p.pool_of(i), -1}; }
   memory_plan within(std::vector<std::uint32_t> const& in, std::int64_t capacity, std::int64_t nodes) const {
     return plan_conflicts(conflicts.subset(in), capacity, nodes, in.size() <= stream_options{}.exact_limit);
   }
@@ -89,7 +89,8 @@ inline pooled_stream_plan plan_pools(stream_problem const& p, std::span<memory_p
   if (!has_offsets(out.plan.status)) return out;
   for (std::uint32_t a = 0; a < p.count(); ++a)
     for (std::uint32_t b = 0; b < p.count(); ++b)
-      if (out.plan.pool_of[a] == out.plan.pool_of[b]) detail::add_waits(p, out.plan.offsets, a, b, out.waits);
+      if (out.plan.pool_of[a] == out.plan.pool_of[b] && out.plan.piece_of[a] == out.plan.piece_of[b])
+        detail::add_waits(p, out.plan.offsets, a, b, out.waits);
   return out;
 }
 
