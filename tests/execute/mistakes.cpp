@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,29 @@ struct copying {
     for (auto layer : layers) x = layer(x);  // NOLINT(performance-for-range-copy)
     return x;
   }
+};
+/// One that names none of its parts, which are used on two lines.
+class silent {
+ public:
+  static constexpr int line = __LINE__ + 1;
+  tensor operator()(tensor const& x) const { return b_(relu(a_(x))); }
+  friend auto neap_fields(silent& self) { return std::tie(self.named_); }
+
+ private:
+  nn::linear named_{6, 5}, a_{6, 6}, b_{6, 5};
+};
+/// One whose module was never made.
+struct unmade {
+  std::unique_ptr<nn::linear> head;
+  std::vector<nn::linear> layers;
+  tensor operator()(tensor x) const {
+    for (auto const& l : layers) x = l(x);
+    return head ? (*head)(x) : x;
+  }
+};
+struct sequences {
+  nn::gru cells{6, 5};
+  tensor operator()(tensor const& x) const { return select(cells(x).output, 1, -1); }
 };
 struct counting {
   nn::linear a{6, 5};
@@ -215,6 +239,51 @@ TEST_CASE("mistakes in steps, eager and traced") {
   forgetful some;
   mistake_in_step("a weight that neap_fields does not tell", {"the program reads a weight f32[5", "neap_fields"}, some,
                   b, cross_entropy{});
+  silent all;
+  auto const where = "mistakes.cpp:" + std::to_string(silent::line);
+  mistake_in_step("two modules that neap_fields does not name",
+                  {("the program reads a weight f32[6,6] at " + where).c_str(), ("f32[5,6] at " + where).c_str(),
+                   ("f32[6] at " + where).c_str(), ("f32[5] at " + where).c_str(), "list it in neap_fields"},
+                  all, b, cross_entropy{});
+  unmade none;
+  mistake_in_step("modules that were never made",
+                  {"the model has no weights, of its parts head is null, layers is empty: make its modules"}, none, b,
+                  cross_entropy{});
+  none.layers.emplace_back(3, 3);
+  none.layers.pop_back();
+  struct half_made {
+    unmade part;
+    nn::linear unused{6, 5};
+    tensor operator()(tensor const& x) const { return part(x); }
+  } half;
+  mistake_in_step("modules that were never made, beside one that is not used",
+                  {"on no weight of the model", "Or was a module never made: part.head is null, part.layers is empty?"},
+                  half, b, cross_entropy{});
+  std::pair const swapped{b.second, b.first};
+  network fine;
+  mistake_in_step("the batch's parts swapped",
+                  {"the parts of the batch seem to be swapped: the model was given i64[8], the target is f32[8,6]"},
+                  fine, swapped, cross_entropy{});
+  word_model words;
+  std::pair const words_swapped{tensor::randn({8, 5}, 1), tensor::from<std::int64_t>({1, 2, 3, 4, 5, 6, 7, 8}, {8})};
+  mistake_in_step("numbers where ids belong",
+                  {"the parts of the batch seem to be swapped: the model was given f32[8,5], the target is i64[8]"},
+                  words, words_swapped, mse{});
+  sequences recurrent;
+  std::pair const wide{tensor::randn({8, 3, 7}, 1), b.second};
+  mistake("a width that a GRU does not take", {"gru: takes inputs of width 6, was given f32[8,3,7]"}, [&] {
+    line = __LINE__ + 1;
+    recurrent.cells(wide.first);
+  });
+  mistake("a cell of another width", {"lstm: takes inputs of width 6, was given f32[8,7]"}, [&] {
+    nn::lstm_cell const cell(6, 5);
+    line = __LINE__ + 1;
+    cell(tensor::ones({8, 7}), cell.start(8));
+  });
+  mistake("a recurrent net that was never made", {"gru: this module was never made"}, [&] {
+    line = __LINE__ + 1;
+    nn::gru()(wide.first);
+  });
   copying copies;
   mistake("layers that are copied, eagerly", {"the program reads a weight f32[5", "by reference (a copy has"}, [&] {
     training_state state;
@@ -245,7 +314,7 @@ TEST_CASE("mistakes in traced steps alone") {
   network model;
   auto const b = batch();
   tensor const foreign = tensor::randn({8, 5}, 1);
-  mistake("a look at data", {"needs capture"}, [&] {
+  mistake("a look at data", {"neap::where(condition, a, b)"}, [&] {
     training_step(
         model, b,
         [](network& m, auto const& s) {

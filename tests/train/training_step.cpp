@@ -441,7 +441,7 @@ TEST_CASE("mistakes are told with the user's place") {
   };
   what = message_of([&] { training_step(good, b, looks, sgd{}); });
   CHECK(what.starts_with(place(line)));
-  CHECK(what.find("needs capture, which is not available yet") != std::string::npos);
+  CHECK(what.find("A choice by data is neap::where(condition, a, b)") != std::string::npos);
 
   what = message_of([&] {
     line = __LINE__ + 1;
@@ -558,4 +558,37 @@ TEST_CASE("mistakes in samples and models of the library are told with the line 
   check(library, std::pair{x, labels}, "matmul: inner extents differ, [8,6] x [5,7] transposed");
   check(several, std::pair{x, labels}, "matmul: inner extents differ, [8,6] x [8,7] transposed");
   check(integers, std::pair{x, labels}, "the weight n is i64[5], which cannot be trained: make it a neap::buffer");
+}
+
+TEST_CASE("an eager step gives the loss, its other outputs and, on request, gradients") {
+  struct given {
+    tensor loss, logits, penalty;
+  };
+  auto m = make_model();
+  auto const loss = [](model& net, std::pair<tensor, tensor> const& s) {
+    tensor const logits = net(s.first);
+    tensor const penalty = mean(square(net.out.weight));
+    return given{cross_entropy{}(logits, s.second) + penalty, logits, penalty};
+  };
+  auto planned = m;
+  training_state state;
+  auto const r = eager_step(m, batch(0), loss, sgd{.rate = 0.1}, state, {.keep_gradients = true});
+  auto const p = training_step(planned, batch(0), loss, sgd{.rate = 0.1}, {.keep_gradients = true});
+  support::program_runner run(p);
+  CHECK(run({batch(0).first, batch(0).second}) == r.item<double>());
+  REQUIRE(r.outputs().size() == p.outputs.size());
+  for (auto const& o : p.outputs) CHECK(r.output(o.name).values<double>() == run.value(o.value));
+  auto const named = named_tensors(planned, role::weight);
+  for (std::size_t i = 0; i < named.size(); ++i)
+    CHECK(r.gradient(named[i].name).values<double>() == run.value(p.gradients[i]));
+  CHECK_FALSE(r.output("logits").wants_gradient());
+  CHECK(message_of([&] { r.output("logit"); }).find("no output \"logit\"; it has logits, penalty") !=
+        std::string::npos);
+  CHECK(message_of([&] { r.gradient("x"); }).find("the gradient of \"x\" is not known: no weight") !=
+        std::string::npos);
+  auto const plain = eager_step(m, batch(0), cross_entropy{}, sgd{}, state, {.keep_prediction = true});
+  CHECK(plain.output("prediction").shape() == shape{8, 5});
+  CHECK(message_of([&] { plain.gradient("out.weight"); }).find(".keep_gradients = true") != std::string::npos);
+  tensor const number = eager_step(m, batch(0), cross_entropy{}, sgd{}, state);  // the loss alone
+  CHECK(number.count() == 1);
 }

@@ -21,7 +21,7 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
   layouts.reserve(in.size() + 3);
   bool wanted = false;
   for (auto const& t : in) {
-    if (t.is_empty()) no_tensor(at);
+    if (t.is_empty()) no_input(op.facets->name, static_cast<std::size_t>(&t - in.data()), at);
     if (t.is_traced()) no_trace(at);
     layouts.push_back(t.layout());
     wanted = wanted || t.wants_gradient();
@@ -92,6 +92,7 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
     n->wants_gradient = true;
     n->facets = op.facets;
     n->order = context_access::next_order();
+    n->place = context_access::place(at);
     n->attributes.append(static_cast<std::byte const*>(op.bytes), op.facets->size);
     n->in.assign(in.begin(), in.end());
     n->in_version = std::move(versions);

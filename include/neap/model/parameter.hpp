@@ -107,7 +107,31 @@ class owned_tensor : public tensor {
     return storage()->first_values();
   }
 
+  // x += y would make the model's member another tensor.
+  template <class Y>
+  friend void operator+=(owned_tensor const&, Y const&) {
+    refuse_in_place<Y>();
+  }
+  template <class Y>
+  friend void operator-=(owned_tensor const&, Y const&) {
+    refuse_in_place<Y>();
+  }
+  template <class Y>
+  friend void operator*=(owned_tensor const&, Y const&) {
+    refuse_in_place<Y>();
+  }
+  template <class Y>
+  friend void operator/=(owned_tensor const&, Y const&) {
+    refuse_in_place<Y>();
+  }
+
  private:
+  template <class Y>
+  static constexpr void refuse_in_place() {
+    static_assert(
+        detail::never<Y>,
+        "neap: a weight or buffer is written in place by neap::assign(x, x + y), through which no gradient goes");
+  }
   bool has_memory() const { return !is_empty() && !is_traced(); }
   void take(owned_tensor const& other) {
     auto const before = storage();

@@ -61,6 +61,40 @@ std::vector<tensor> tensors_of(Model& model, role r) {
 }
 }  // namespace detail
 
+namespace detail {
+template <class T>
+struct may_be_absent
+    : std::bool_constant<is_nullable<T>::value || is_container<T>::value || std::is_base_of_v<tensor, T>> {};
+
+/// Lists the parts of a model that hold nothing: null pointers, empty optionals and containers, weights without a value.
+struct absent_parts {
+  std::string text;
+
+  void add(std::string const& path, char const* what) {
+    text += (text.empty() ? "" : ", ") + (path.empty() ? "it" : path) + what;
+  }
+  template <class T>
+  void operator()(T& x, std::string const& path) {
+    if constexpr (std::is_base_of_v<tensor, T>) {
+      if (x.is_empty()) add(path, " has no value");
+    } else if constexpr (is_nullable<T>::value) {
+      if (x) for_each_leaf<may_be_absent>(*x, *this, path);
+      else add(path, " is null");
+    } else {
+      std::size_t i = 0;
+      for (auto& each : x) for_each_leaf<may_be_absent>(each, *this, join_path(path, std::to_string(i++)));
+      if (i == 0) add(path, " is empty");
+    }
+  }
+};
+template <class Model>
+std::string absent_of(Model& model) {
+  absent_parts all;
+  for_each_leaf<may_be_absent>(model, all);
+  return all.text;
+}
+}  // namespace detail
+
 /// Handles to the model's weights, frozen ones too.
 template <class Model>
 std::vector<tensor> parameters(Model& model) {

@@ -45,6 +45,22 @@ class operand {
   std::source_location at_;
 };
 
+/// A place along an axis, negative ones counting from its end, and where it was written.
+class index_place {
+ public:
+  template <class T>
+    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
+  index_place(T i, std::source_location at = std::source_location::current())
+      : place_(static_cast<std::int64_t>(i)),
+        at_(at) {}
+  std::int64_t place() const { return place_; }
+  std::source_location at() const { return at_; }
+
+ private:
+  std::int64_t place_;
+  std::source_location at_;
+};
+
 namespace detail {
 
 /// Its address says which trace a tensor belongs to.
@@ -58,6 +74,17 @@ tensor subtract_operands(operand const& a, operand const& b);
 tensor multiply_operands(operand const& a, operand const& b);
 tensor divide_operands(operand const& a, operand const& b);
 tensor negate_operand(operand const& a);
+tensor greater_operands(operand const& a, operand const& b);
+tensor greater_equal_operands(operand const& a, operand const& b);
+tensor less_operands(operand const& a, operand const& b);
+tensor less_equal_operands(operand const& a, operand const& b);
+tensor equal_operands(operand const& a, operand const& b);
+tensor not_equal_operands(operand const& a, operand const& b);
+tensor and_operands(operand const& a, operand const& b);
+tensor or_operands(operand const& a, operand const& b);
+tensor xor_operands(operand const& a, operand const& b);
+tensor not_operand(operand const& a);
+tensor first_place(tensor const& x, std::int64_t i, std::source_location at);
 tensor leaf_in_trace(tensor const& t, std::source_location at);
 void require_steady(tensor const& t, std::source_location at);
 
@@ -161,9 +188,10 @@ class tensor : public tensor_makers<tensor> {
   template <class Bool>
     requires std::same_as<Bool, bool>
   explicit operator Bool() const {
-    static_assert(detail::never<Bool>,
-                  "neap: a tensor is not a truth value: programs whose path depends on data need capture, which is not "
-                  "available yet; outside of traces, t.item<float>() is a number");
+    static_assert(
+        detail::never<Bool>,
+        "neap: a tensor is not a truth value: a choice by data is neap::where(condition, a, b), and &&, || and ! "
+        "are &, | and ~; outside of traces, t.item<float>() is a number");
     return false;
   }
 
@@ -172,6 +200,45 @@ class tensor : public tensor_makers<tensor> {
   friend tensor operator*(operand a, operand b) { return detail::multiply_operands(a, b); }
   friend tensor operator/(operand a, operand b) { return detail::divide_operands(a, b); }
   friend tensor operator-(operand a) { return detail::negate_operand(a); }
+
+  // Masks: booleans, elementwise, between what broadcasts to one shape (functions/comparison.hpp).
+
+  friend tensor operator>(operand a, operand b) { return detail::greater_operands(a, b); }
+  friend tensor operator>=(operand a, operand b) { return detail::greater_equal_operands(a, b); }
+  friend tensor operator<(operand a, operand b) { return detail::less_operands(a, b); }
+  friend tensor operator<=(operand a, operand b) { return detail::less_equal_operands(a, b); }
+  friend tensor operator==(operand a, operand b) { return detail::equal_operands(a, b); }
+  friend tensor operator!=(operand a, operand b) { return detail::not_equal_operands(a, b); }
+  friend tensor operator&(operand a, operand b) { return detail::and_operands(a, b); }
+  friend tensor operator|(operand a, operand b) { return detail::or_operands(a, b); }
+  friend tensor operator^(operand a, operand b) { return detail::xor_operands(a, b); }
+  friend tensor operator~(operand a) { return detail::not_operand(a); }
+
+  // x += y is x = x + y: x is another tensor from then on, and those who hold the former one see no change. A weight or
+  // buffer is written by neap::assign.
+
+  friend tensor& operator+=(tensor& x, operand y) { return x = detail::add_operands(operand(x, y.at()), y); }
+  friend tensor& operator-=(tensor& x, operand y) { return x = detail::subtract_operands(operand(x, y.at()), y); }
+  friend tensor& operator*=(tensor& x, operand y) { return x = detail::multiply_operands(operand(x, y.at()), y); }
+  friend tensor& operator/=(tensor& x, operand y) { return x = detail::divide_operands(operand(x, y.at()), y); }
+
+  /// A view of place i of the first axis, which is then gone: neap::select(x, 0, i).
+  tensor operator[](index_place i) const { return detail::first_place(*this, i.place(), i.at()); }
+  /// A view of a place of each of the first axes: x.at(i, j) is x[i][j].
+  template <std::integral... Next>
+  tensor at(index_place i, Next... next) const {
+    tensor x = detail::first_place(*this, i.place(), i.at());
+    ((x = detail::first_place(x, static_cast<std::int64_t>(next), i.at())), ...);
+    return x;
+  }
+  template <class Index>
+    requires std::is_base_of_v<tensor, Index>
+  tensor operator[](Index const&) const {
+    static_assert(detail::never<Index>,
+                  "neap: a tensor is no index: whole numbers pick by neap::index_select(x, numbers, axis), a mask by "
+                  "neap::where(mask, a, b) or neap::masked_fill(x, mask, value)");
+    return {};
+  }
 
   // For the library's own headers: the operator application behind the handle.
   tensor(std::shared_ptr<detail::tensor_node> node, std::uint32_t output) : node_(std::move(node)), output_(output) {}
@@ -183,6 +250,34 @@ class tensor : public tensor_makers<tensor> {
   std::shared_ptr<detail::tensor_node> node_;
   std::uint32_t output_ = 0;
 };
+
+namespace detail {
+/// What x += y cannot be, by what x is.
+template <class X>
+constexpr void refuse_in_place() {
+  static_assert(
+      never<X>,
+      "neap: x += y is x = x + y and needs a variable: a part such as x[0] is not written in place (neap::where, "
+      "neap::concat or neap::index_add make the whole anew), and of a const tensor write  tensor y = x + ...");
+}
+}  // namespace detail
+
+#define NEAP_NO_VARIABLE(OP)                 \
+  template <class X, class Y>                \
+    requires std::is_same_v<X, tensor const> \
+  void operator OP(X&, Y const&) {           \
+    detail::refuse_in_place<X>();            \
+  }                                          \
+  template <class X, class Y>                \
+    requires std::is_same_v<X, tensor>       \
+  void operator OP(X&&, Y const&) {          \
+    detail::refuse_in_place<X>();            \
+  }
+NEAP_NO_VARIABLE(+=)
+NEAP_NO_VARIABLE(-=)
+NEAP_NO_VARIABLE(*=)
+NEAP_NO_VARIABLE(/=)
+#undef NEAP_NO_VARIABLE
 
 namespace detail {
 
@@ -202,6 +297,7 @@ struct tensor_node {
   plain_vector<std::byte> attributes;
   std::vector<tensor> in;
   plain_vector<std::uint32_t> in_version;  // the storages' versions that the operator read
+  std::source_location place{};            // recorded: the line of the program that applied it
   std::uint64_t order = 0;                 // higher than that of what it was computed from
   bool wants_gradient = false;
   bool though_frozen = false;  // a leaf of with_gradient(), which has a gradient even where its weight is frozen
@@ -232,6 +328,14 @@ NEAP_ONCE tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout cons
 
 [[noreturn]] inline void no_tensor(std::source_location at) {
   throw_error(context_access::place(at), {"this tensor is empty: it was never given a value"});
+}
+
+/// Input i of an operator was never given a value.
+[[noreturn]] inline void no_input(std::string_view who, std::size_t i, std::source_location at) {
+  throw_error(context_access::place(at),
+              {who, ": input ", i,
+               ": this tensor is empty: it was never given a value (a module made without its sizes has "
+               "empty weights)"});
 }
 
 [[noreturn]] inline void no_trace(std::source_location at) {
@@ -346,8 +450,8 @@ NEAP_ONCE tensor_ref tensor::ref(std::source_location at) const {
   if (!storage())
     throw_error(
         context_access::place(at),
-        {"this tensor has no data: it stands for a value of a traced program. What depends on data needs capture, "
-         "which is not available yet"});
+        {"this tensor has no data: it stands for a value of a traced program. A choice by data is neap::where(condition, "
+         "a, b); data are read outside of the trace"});
   detail::require_steady(*this, at);
   std::byte* first = nullptr;
   detail::with_place(at, [&] { first = storage()->data(); });

@@ -170,7 +170,10 @@ class tracer {
   NEAP_ONCE std::vector<tensor> emit(operator_view op, std::span<tensor const> in, std::source_location at) {
     std::vector<value_id> ids;
     ids.reserve(in.size());
-    for (auto const& t : in) ids.push_back(value(t, at));
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      if (in[i].is_empty()) detail::no_input(op.facets->name, i, at);
+      ids.push_back(value(in[i], at));
+    }
     std::vector<value_id> outputs;
     detail::with_place(at, [&] { outputs = edit_.emit(op, span_of(ids)); });
     std::vector<tensor> out;
@@ -199,6 +202,9 @@ class tracer {
   std::vector<std::pair<value_id, value_id>> const& outdated() const { return outdated_; }
   /// All sources but the inputs, in the order in which the program first read them.
   std::vector<resident> const& residents() const { return residents_; }
+
+  /// Which line of the program first read resident k.
+  std::source_location first_read(std::size_t k) const { return first_reads_[k]; }
 
   /// Whether somebody holds a tensor of this trace. When the trace has ended and what it gave is gone: a model that has
   /// stored one, and would read it in the next step if it reads it at all.
@@ -283,6 +289,7 @@ class tracer {
                                              : std::string(name_of(s.role())) + "." + std::to_string(residents_.size());
     value_id const v = edit_.add_source(s.role(), s.type(), text);
     residents_.push_back({v, detail::make_leaf(t.storage(), tensor_layout::dense(s.type())), std::move(text)});
+    first_reads_.push_back(context_access::place(at));
     return v;
   }
 
@@ -297,6 +304,7 @@ class tracer {
   std::vector<value_id> inputs_, unrecorded_;
   std::vector<std::pair<value_id, value_id>> outdated_;
   std::vector<resident> residents_;
+  std::vector<std::source_location> first_reads_;  // of each
 };
 
 namespace detail {
@@ -305,8 +313,8 @@ inline void require_steady(tensor const& t, std::source_location at) {
   auto const* trace = tracer::active();
   if (trace && trace->may_change(t))
     throw_error(context_access::place(at), {"the data of this tensor, ", t.type(),
-                                            ", may be others in each step of the traced program. What depends on "
-                                            "data needs capture, which is not available yet"});
+                                            ", may be others in each step of the traced program. A choice by data is "
+                                            "neap::where(condition, a, b); data are read outside of the trace"});
 }
 }  // namespace detail
 

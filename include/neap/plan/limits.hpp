@@ -76,6 +76,13 @@ struct time_budget {
   constexpr time_budget() = default;
   template <class Rep, class Period>
   constexpr explicit time_budget(std::chrono::duration<Rep, Period> d) : limit(d) {}
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  constexpr explicit time_budget(Number) {
+    static_assert(!std::is_arithmetic_v<Number>,
+                  "neap: a time budget has a unit: time_budget(std::chrono::seconds(2)), or time_budget{2s} with "
+                  "using namespace std::chrono_literals");
+  }
 };
 
 }  // namespace neap::inline v0

@@ -10,6 +10,8 @@
 #include <neap/train/loss.hpp>
 #include <neap/train/step_numbers.hpp>
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -30,46 +32,57 @@ struct gradient_options {
 
 namespace detail {
 
-/// Refuses a loss with a way to a weight that is none of `weights`: it would never learn.
+/// "f32[5,6] at model.cpp:45".
+NEAP_ONCE std::string read_at(tensor_type const& t, std::source_location at) {
+  auto place = error::place(at);
+  if (place.size() > 2) place.resize(place.size() - 2);
+  return to_string(t) + (place.empty() ? "" : " at " + place);
+}
+
+/// Refuses a loss with a way to weights that are none of `weights`, all of them at once: they would never learn.
 NEAP_ONCE void require_no_others(tensor const& loss, std::vector<tensor> const& weights) {
-  auto const refuse = [](tensor_type const& t) {
-    throw_error(context_access::place({}),
-                {"training_step: the program reads a weight ", t,
-                 " that is no part of the model and would never learn: list it in neap_fields, and use modules by "
-                 "reference (a copy has weights of its own); if that is meant, detach it, or say "
-                 "training_options{.other_weights = true}"});
-  };
-  auto const is_known = [&](tensor_storage const* s) {
-    for (auto const& w : weights)
-      if (w.storage().get() == s) return true;
-    return false;
+  std::vector<tensor_storage const*> seen_storages;
+  for (auto const& w : weights) seen_storages.push_back(w.storage().get());
+  std::string first, others;
+  auto const meet = [&](tensor_storage const& s, std::source_location at) {
+    if (std::find(seen_storages.begin(), seen_storages.end(), &s) != seen_storages.end()) return;
+    seen_storages.push_back(&s);
+    if (first.empty()) first = read_at(s.type(), at);
+    else others += (others.empty() ? " (and so are " : ", ") + read_at(s.type(), at);
   };
   if (auto* t = tracer::active()) {
     value_id const last = t->value(loss);
     auto const& g = t->editor().graph();
     plain_vector<bool> seen(g.value_count());
     for (auto v : t->unrecorded()) seen[index(v)] = true;  // no gradient goes through
+    plain_vector<bool> reached(g.value_count());
     plain_vector<value_id> open{last};
     while (!open.empty()) {
       auto const v = open.back();
       open.pop_back();
       if (seen[index(v)] || !is_floating(g.type(v).element)) continue;
-      seen[index(v)] = true;
-      if (g.producer(v) != nothing<op_id>) {
+      seen[index(v)] = reached[index(v)] = true;
+      if (g.producer(v) != nothing<op_id>)
         for (auto x : g.inputs(g.producer(v))) open.push_back(x);
-        continue;
-      }
-      if (g.role(v) != role::weight || g.record(v).alias == alias_kind::view) continue;  // a detached one is a view
-      for (auto const& r : t->residents())
-        if (r.value == v && !r.holder.storage()->is_frozen() && !is_known(r.holder.storage().get())) refuse(g.type(v));
     }
-    return;
+    for (std::size_t k = 0; k < t->residents().size(); ++k) {
+      auto const& r = t->residents()[k];
+      if (!reached[index(r.value)] || g.role(r.value) != role::weight) continue;
+      if (g.record(r.value).alias == alias_kind::view) continue;  // a detached one
+      if (!r.holder.storage()->is_frozen()) meet(*r.holder.storage(), t->first_read(k));
+    }
+  } else {
+    for (auto const* n : recorded_nodes(loss))
+      for (auto const& x : n->in)
+        if (!x.node()->facets && x.wants_gradient() && x.storage()->role() == role::weight)
+          meet(*x.storage(), n->place);
   }
-  for (auto const* n : recorded_nodes(loss))
-    for (auto const& x : n->in)
-      if (!x.node()->facets && x.wants_gradient() && x.storage()->role() == role::weight &&
-          !is_known(x.storage().get()))
-        refuse(x.storage()->type());
+  if (first.empty()) return;
+  throw_error(context_access::place({}),
+              {"training_step: the program reads a weight ", first,
+               " that is no part of the model and would never learn", others, others.empty() ? "" : ")",
+               ": list it in neap_fields, and use modules by reference (a copy has weights of its own); if that is "
+               "meant, detach it, or say training_options{.other_weights = true}"});
 }
 
 /// A loss as it was made over one of `o.parts` parts, and its gradients.

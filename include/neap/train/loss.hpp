@@ -106,6 +106,38 @@ loss_result loss_and_outputs(R made) {
   }
 }
 
+/// What the parts of a sample seem to be: whole numbers (labels, ids), floats, or some of both.
+struct part_kinds {
+  bool whole = false, floats = false;
+  std::string first;  // its first tensor's type
+};
+template <class... Part>
+part_kinds kinds_of(Part const&... part) {
+  part_kinds k;
+  auto const see = [&](tensor& t, std::string const&) {
+    if (t.is_empty()) return;
+    if (k.first.empty()) k.first = to_string(t.type());
+    (is_floating(t.element()) ? k.floats : k.whole) = true;
+  };
+  (for_each_tensor(const_cast<Part&>(part), see), ...);  // looks only
+  return k;
+}
+/// Throws the error `e` that is being handled on, with a better reason where inputs and targets seem to have changed places: whole numbers were given to
+/// the model, which refused their type, and the target is of floats; or the other way round.
+[[noreturn]] NEAP_ONCE void refuse_parts(error const& e, part_kinds const& inputs, part_kinds const& target) {
+  std::string what = e.what();
+  bool const of_types = what.find("element types differ") != what.npos || what.find("needs f") != what.npos ||
+                        what.find("floating") != what.npos || what.find("i64") != what.npos;
+  bool const swapped = (inputs.whole && !inputs.floats && target.floats && !target.whole) ||
+                       (inputs.floats && !inputs.whole && target.whole && !target.floats);
+  if (!swapped || !of_types) throw;
+  if (auto const behind = what.find(": are whole numbers"); behind != what.npos) what.resize(behind);
+  if (auto const behind = what.find(": cast"); behind != what.npos) what.resize(behind);
+  throw_error(context_access::place({}),
+              {"the parts of the batch seem to be swapped: the model was given ", inputs.first, ", the target is ",
+               target.first, ", and the target comes last (", what, ")"});
+}
+
 /// loss(model, sample), or loss(model(all but the last...), last). In the second form what the model gave is the output
 /// "prediction", if it is to be kept.
 template <class Loss, class Model, class Sample>
@@ -124,7 +156,13 @@ loss_result loss_of(Loss const& loss, Model& model, Sample const& sample, bool k
       return [&]<std::size_t... I>(std::index_sequence<I...>) -> loss_result {
         static_assert(std::is_invocable_v<Model&, std::tuple_element_t<I, Sample> const&...>,
                       "neap: the model is called with all parts of the sample but the last, and does not take them");
-        auto const made = model(std::get<I>(sample)...);
+        auto const made = [&] {
+          try {
+            return model(std::get<I>(sample)...);
+          } catch (error const& e) {
+            refuse_parts(e, kinds_of(std::get<I>(sample)...), kinds_of(std::get<n - 1>(sample)));
+          }
+        }();
         static_assert(
             std::is_invocable_v<Loss const&, decltype(made)&, std::tuple_element_t<n - 1, Sample> const&>,
             "neap: a loss is called as a const object (a lambda is not mutable), with what the model gave and the last "

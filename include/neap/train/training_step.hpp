@@ -162,6 +162,11 @@ std::vector<tensor_type> states_kept(Optimizer const& optimizer, tensor const& w
   return types;
 }
 
+/// What may be wrong besides, where parts of a model hold nothing.
+NEAP_ONCE std::string or_never_made(std::string const& absent) {
+  return absent.empty() ? "" : " Or was a module never made: " + absent + "?";
+}
+
 /// One step, in whichever mode this thread is.
 template <class Model, class Sample, class Loss, class Optimizer>
 step_results take_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
@@ -170,6 +175,10 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   update_inputs in(state.counter(), numbers.seed());
   random_scope const draws(options.seed, in);
   auto const named = named_tensors(model, role::weight);
+  if (named.empty())
+    if (auto const absent = absent_of(model); !absent.empty())
+      throw_error(context_access::place(at), {"training_step: the model has no weights, of its parts ", absent,
+                                              ": make its modules, in its constructor or where they are declared"});
   auto const trained = trainable(named, options, numbers, at);
   std::vector<tensor> weights;
   for (auto const& w : trained) weights.push_back(w.tensor);
@@ -188,11 +197,23 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
     r.gradients.push_back(g);
   }
   if (r.weights.empty())
-    throw_error(context_access::place(at), {"training_step: the loss depends on no weight of the model",
-                                            trained.size() < named.size() ? " that is not frozen" : "",
-                                            ": was it detached, or made under no_gradient or evaluation?"});
+    throw_error(context_access::place(at),
+                {"training_step: the loss depends on no weight of the model",
+                 trained.size() < named.size() ? " that is not frozen" : "",
+                 ": was it detached, or made under no_gradient or evaluation?", or_never_made(absent_of(model))});
   (void)in.now();  // steps are counted, whether somebody asks or not: schedules go on where a training was left
   return r;
+}
+
+/// The paths of weights in a model.
+template <class Model>
+std::vector<std::string> names_of_weights(Model& model, std::vector<tensor> const& weights) {
+  auto const named = named_tensors(model, role::weight);
+  std::vector<std::string> names;
+  for (auto const& w : weights)
+    for (auto const& n : named)
+      if (n.tensor.storage() == w.storage()) names.push_back(n.name);
+  return names;
 }
 
 /// The program as a pass wrote it anew.
@@ -335,20 +356,66 @@ training_program<Ops> training_step(Model& model, Sample const& sample, Loss con
   return p;
 }
 
-/// Takes one training step at once, of the weights that reach the loss; the loss before the update. `state` goes on from
+/// What an eager step gives: the loss before the update, as a tensor, and what trainer has of its last step.
+class eager_result : public tensor {
+ public:
+  eager_result() = default;
+  explicit eager_result(detail::step_results made, std::vector<std::string> trained)
+      : tensor(made.loss.detach()),
+        outputs_(std::move(made.outputs)),
+        trained_(std::move(trained)),
+        gradients_(std::move(made.gradients)) {
+    for (auto& o : outputs_) o.tensor = o.tensor.detach();
+    for (auto& g : gradients_) g = g.detach();
+  }
+
+  /// What the loss gave beside the number, by its name. Throws neap::error if there is no such output.
+  NEAP_ONCE tensor output(std::string_view name, std::source_location at = std::source_location::current()) const {
+    std::string known;
+    for (auto const& o : outputs_) {
+      if (o.name == name) return o.tensor;
+      known += (known.empty() ? "" : ", ") + o.name;
+    }
+    throw_error(context_access::place(at), {"eager_step: the step has no output \"", name, "\"",
+                                            (known.empty() ? std::string() : "; it has " + known)});
+  }
+  std::vector<named_tensor> const& outputs() const { return outputs_; }
+  /// The gradient of a weight, by its path, as it was used: after clipping. Throws neap::error if gradients are not kept
+  /// (training_options::keep_gradients), or none of the trained weights has this path.
+  NEAP_ONCE tensor gradient(std::string_view weight, std::source_location at = std::source_location::current()) const {
+    for (std::size_t i = 0; i < gradients_.size(); ++i)
+      if (trained_[i] == weight) return gradients_[i];
+    throw_error(context_access::place(at),
+                {"eager_step: the gradient of \"", weight, "\" is not known: ",
+                 gradients_.empty() ? "take the step with training_options{.keep_gradients = true}"
+                                    : "no weight that the loss depends on, and that is not frozen, has this path"});
+  }
+
+ private:
+  std::vector<named_tensor> outputs_;
+  std::vector<std::string> trained_;  // the paths of the weights that `gradients_` are of
+  std::vector<tensor> gradients_;
+};
+
+/// Takes one training step at once, of the weights that reach the loss; the loss before the update, and the loss's other
+/// outputs: eager_step(...).output("logits"). `state` goes on from
 /// step to step; `settings` stand for the optimizer's numbers in this step. A step that throws is not counted.
 template <class Model, class Sample, class Loss, class Optimizer>
-tensor eager_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
-                  training_state& state, training_options const& options = {}, step_settings const& settings = {},
-                  std::source_location at = std::source_location::current()) {
+eager_result eager_step(Model& model, Sample const& sample, Loss const& loss, Optimizer const& optimizer,
+                        training_state& state, training_options const& options = {}, step_settings const& settings = {},
+                        std::source_location at = std::source_location::current()) {
   static_assert(detail::check_optimizer<Optimizer>());
   caller_scope const here(at);
   detail::step_numbers numbers(optimizer, options.groups, options.loss_scale, state.counter());
   numbers.set(settings, at);
   detail::step_attempt attempt(state);
-  tensor l = detail::take_step(model, sample, loss, optimizer, state, options, numbers, at).loss.detach();
+  auto made = detail::take_step(model, sample, loss, optimizer, state, options, numbers, at);
+  std::vector<std::string> trained;
+  if (options.keep_gradients) trained = detail::names_of_weights(model, made.weights);
+  else made.gradients.clear();
+  eager_result r(std::move(made), std::move(trained));
   attempt.finish();
-  return l;
+  return r;
 }
 
 }  // namespace neap::inline v0

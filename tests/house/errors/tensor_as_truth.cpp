@@ -1,4 +1,4 @@
-// expect: neap: a tensor is not a truth value: programs whose path depends on data need capture
+// expect: neap: a tensor is not a truth value: a choice by data is neap::where(condition, a, b)
 #include <neap/model/functions/elementwise.hpp>
 
 int f(neap::tensor const& x) {

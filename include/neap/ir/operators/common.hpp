@@ -29,7 +29,9 @@ inline void require_integer(shape_context& c, int i, std::string_view what) {
 }
 inline void require_same_element(shape_context& c, int i, int j) {
   c.require(c.in(i).element == c.in(j).element, "element types differ, ", c.in(i), " and ", c.in(j),
-            ": cast one of them");
+            is_floating(c.in(i).element) == is_floating(c.in(j).element)
+                ? ": cast one of them"
+                : ": are whole numbers (labels, ids) where floats belong? If they are meant, cast them");
 }
 inline void require_same_type(shape_context& c, int i, int j) {
   c.require(c.in(i) == c.in(j), "types differ, ", c.in(i), " and ", c.in(j));

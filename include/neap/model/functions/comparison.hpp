@@ -1,4 +1,4 @@
-// Comparisons, choice and logical functions: booleans, elementwise, between tensors that broadcast to one shape, or a
+// Comparisons, choice and logical functions, which are operators, too (x > 0, a & ~b): booleans, elementwise, between tensors that broadcast to one shape, or a
 // tensor and a number of its element type. A NaN is not equal to anything, itself included, and neither above nor below.
 // No gradient goes through a comparison.
 #pragma once
@@ -69,6 +69,20 @@ NEAP_COMPARISON_FUNCTION(maximum)
 NEAP_COMPARISON_FUNCTION(minimum)
 #undef NEAP_COMPARISON_FUNCTION
 
+namespace detail {
+#define NEAP_COMPARED_OPERANDS(NAME) \
+  inline tensor NAME##_operands(operand const& a, operand const& b) { return NAME(a, b, place_of(a, b)); }
+/// Where an operator between two was written: both know it, and the first may be a number's.
+inline std::source_location place_of(operand const& a, operand const& b) { return a.is_tensor() ? a.at() : b.at(); }
+NEAP_COMPARED_OPERANDS(greater)
+NEAP_COMPARED_OPERANDS(greater_equal)
+NEAP_COMPARED_OPERANDS(less)
+NEAP_COMPARED_OPERANDS(less_equal)
+NEAP_COMPARED_OPERANDS(equal)
+NEAP_COMPARED_OPERANDS(not_equal)
+#undef NEAP_COMPARED_OPERANDS
+}  // namespace detail
+
 /// a where condition (bool), else b: where(greater(x, 0), x, 0).
 inline tensor where(tensor const& condition, operand const& a, operand const& b,
                     std::source_location at = std::source_location::current()) {
@@ -103,5 +117,26 @@ inline tensor logical_not(tensor const& x, std::source_location at = std::source
   detail::require_booleans("logical_not", x, at);
   return equal(x, 0);
 }
+
+namespace detail {
+/// An operand of & and the like as a tensor: true and false are numbers, too.
+inline tensor boolean_operand(char const* name, operand const& a) {
+  if (a.is_tensor()) return a.get();
+  if (a.number() != 0 && a.number() != 1)
+    throw_error(context_access::place(a.at()),
+                {name, ": needs booleans, was given ", a.number(), ": compare it first"});
+  return apply(op::fill{{}, dtype::boolean, a.number()}, {}, a.at());
+}
+inline tensor and_operands(operand const& a, operand const& b) {
+  return logical_and(boolean_operand("logical_and", a), boolean_operand("logical_and", b), a.at());
+}
+inline tensor or_operands(operand const& a, operand const& b) {
+  return logical_or(boolean_operand("logical_or", a), boolean_operand("logical_or", b), a.at());
+}
+inline tensor xor_operands(operand const& a, operand const& b) {
+  return logical_xor(boolean_operand("logical_xor", a), boolean_operand("logical_xor", b), a.at());
+}
+inline tensor not_operand(operand const& a) { return logical_not(a.get(), a.at()); }
+}  // namespace detail
 
 }  // namespace neap::inline v0

@@ -98,6 +98,15 @@ inline tensor select(tensor const& x, std::int64_t axis, std::int64_t i,
   dims.erase(k);
   return reshape(apply(op::slice{k, i, i + 1}, {x}), dims);
 }
+namespace detail {
+inline tensor first_place(tensor const& x, std::int64_t i, std::source_location at) {
+  if (x.rank(at) == 0)
+    throw_error(context_access::place(at), {"x[", i, "]: the tensor has no axis to pick from, ", x.type()});
+  if (i < -x.size(0) || i >= x.size(0))
+    throw_error(context_access::place(at), {"x[", i, "]: there is no such place in ", x.type()});
+  return select(x, 0, i, at);
+}
+}  // namespace detail
 /// Views of equal parts of an axis, one after another. Throws neap::error if it does not divide.
 inline std::vector<tensor> split(tensor const& x, std::int64_t parts, std::int64_t axis = 0,
                                  std::source_location at = std::source_location::current()) {

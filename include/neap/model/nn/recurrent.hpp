@@ -46,6 +46,7 @@ struct lstm_cell {
   lstm_state operator()(tensor const& x, lstm_state const& s,
                         std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    detail::require_width(name, x, input.weight);
     return step(input(x), s);
   }
   /// The same of a product that is already there: seen = input(x).
@@ -88,6 +89,7 @@ struct gru_cell {
   /// x (b, in), h (b, width) -> (b, width)
   tensor operator()(tensor const& x, tensor const& h, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    detail::require_width(name, x, input.weight);
     return step(input(x), h);
   }
   /// The same of a product that is already there: seen = input(x).
@@ -144,6 +146,9 @@ struct recurrent {
     if (x.rank() != 3 || x.size(1) < 1)
       throw_error(context_access::place(at),
                   {Cell::name, ": takes (batch, at least one step, width), was given ", x.type()});
+    if (layers.empty())
+      throw_error(context_access::place(at), {Cell::name, ": this module was never made: it was given no widths"});
+    detail::require_width(Cell::name, x, layers.front().input.weight);
     if (!first.empty() && first.size() != layers.size())
       throw_error(context_access::place(at),
                   {Cell::name, ": has ", layers.size(), " layers, was given states of ", first.size()});
