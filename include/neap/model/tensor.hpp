@@ -46,11 +46,11 @@ class operand {
 };
 
 /// A place along an axis, negative ones counting from its end, and where it was written.
-class index_place {
+class axis_place {
  public:
   template <class T>
     requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  index_place(T i, std::source_location at = std::source_location::current())
+  axis_place(T i, std::source_location at = std::source_location::current())
       : place_(static_cast<std::int64_t>(i)),
         at_(at) {}
   std::int64_t place() const { return place_; }
@@ -223,10 +223,10 @@ class tensor : public tensor_makers<tensor> {
   friend tensor& operator/=(tensor& x, operand y) { return x = detail::divide_operands(operand(x, y.at()), y); }
 
   /// A view of place i of the first axis, which is then gone: neap::select(x, 0, i).
-  tensor operator[](index_place i) const { return detail::first_place(*this, i.place(), i.at()); }
+  tensor operator[](axis_place i) const { return detail::first_place(*this, i.place(), i.at()); }
   /// A view of a place of each of the first axes: x.at(i, j) is x[i][j].
   template <std::integral... Next>
-  tensor at(index_place i, Next... next) const {
+  tensor at(axis_place i, Next... next) const {
     tensor x = detail::first_place(*this, i.place(), i.at());
     ((x = detail::first_place(x, static_cast<std::int64_t>(next), i.at())), ...);
     return x;
