@@ -266,7 +266,7 @@ TEST_CASE("a disk that fails halfway is told with what was loaded; the rest has 
   auto const file = safetensors_file::open(at / "f");
   auto const targets = detail::load_targets(b);
   detail::load_plan planned;
-  REQUIRE(detail::plan_load(*file, targets, {}, {}, planned).ok());
+  REQUIRE(detail::plan_load(*file, detail::file_names::of(*file, {}).value(), targets, {}, {}, planned).ok());
   auto const& e = *file->header().find("layers.1.weight");
   std::filesystem::resize_file(at / "f",
                                std::filesystem::file_size(at / "f") - (file->header().tensors.back().end - e.begin));
@@ -301,4 +301,63 @@ TEST_CASE("in-place loading is seen by what was recorded before it") {
   auto const version = m.weight.storage()->version();
   REQUIRE(load(m, at / "f"));
   CHECK(m.weight.storage()->version() > version);
+}
+
+namespace {
+struct wrapped {
+  nn::linear module;
+};
+struct inner {
+  nn::linear up{2, 3}, down{3, 2};
+};
+struct outer {
+  inner body;
+  nn::linear head{2, 1};
+};
+}  // namespace
+
+TEST_CASE("names of a file become those of the model: prefixes, a function, and what does not fit") {
+  scratch const at;
+  outer from;
+  initialise(from, 1);
+  REQUIRE(save(from, at / "outer").ok());
+  inner to;
+  initialise(to, 2);
+  auto const told = [&](load_options const& o) { return load(to, at / "outer", o).message(); };
+  auto const has = [](std::string const& text, std::string_view part) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+    CHECK(text.find('\n') == std::string::npos);
+  };
+  // a part of a larger model
+  has(told({}), "missing \"up.weight\" f32[3,2]");
+  has(told({}), "the names in the file begin with \"body.\": load_options{.strip_prefix = ...} takes that away");
+  has(told({.strip_prefix = "body."}), "not in the model \"head.");
+  auto const loaded = load(to, at / "outer", {.allow_extra = true, .strip_prefix = "body."});
+  REQUIRE_MESSAGE(loaded, loaded.message());
+  CHECK(loaded->extra.size() == 2);
+  CHECK(bytes_of(to) == bytes_of(from.body));
+  initialise(to, 2);
+  auto const body_alone = [](std::string const& name) { return name.starts_with("head.") ? "" : name; };
+  REQUIRE(load(to, at / "outer", {.strip_prefix = "body.", .rename = body_alone}).ok());
+  CHECK(bytes_of(to) == bytes_of(from.body));
+  // and back
+  initialise(to, 3);
+  REQUIRE(save(to, at / "inner").ok());
+  has(load(from, at / "inner").message(),
+      "the names in the model begin with \"body.\": load_options{.add_prefix = ...}");
+  REQUIRE(load(from, at / "inner", {.allow_missing = true, .add_prefix = "body."}).ok());
+  CHECK(bytes_of(to) == bytes_of(from.body));
+  // one prefix for another: what a wrapper of another library saves as module.weight
+  wrapped w{nn::linear(2, 3)};
+  REQUIRE(save(w, at / "wrapped").ok());
+  struct {
+    nn::linear layer{2, 3};
+  } other;
+  REQUIRE(load(other, at / "wrapped", {.strip_prefix = "module.", .add_prefix = "layer."}).ok());
+  CHECK(bytes_of(other) == bytes_of(w));
+
+  has(told({.strip_prefix = "trunk."}), "no name begins with \"trunk.\", as in \"body.");
+  has(told({.rename = [](std::string const&) { return std::string("up.bias"); }}), "both become \"up.bias\"");
+  has(told({.rename = [](std::string const& n) { return "x." + n; }}), ", \"x.body.up.weight\" here");
 }

@@ -142,3 +142,28 @@ TEST_CASE("draws of this thread go on where they were") {
   REQUIRE(load(model, state, at / "f"));
   CHECK(draw() == next);
 }
+
+TEST_CASE("states of weights follow their weights' new names") {
+  struct inner {
+    nn::linear a{3, 4};
+    tensor operator()(tensor const& x) const { return a(x); }
+  };
+  struct outer {
+    inner module;
+    tensor operator()(tensor const& x) const { return module(x); }
+  };
+  scratch const at;
+  outer from;
+  initialise(from, 1);
+  std::pair const sample{tensor::randn({5, 3}, 1), tensor::randn({5, 4}, 2)};
+  training_state state, again;
+  eager_step(from, sample, mse{}, adam{}, state);
+  REQUIRE(save(from, state, at / "f").ok());
+  inner to;
+  auto const loaded = load(to, again, at / "f", {.strip_prefix = "module."});
+  REQUIRE_MESSAGE(loaded, loaded.message());
+  for (int i = 0; i < 2; ++i)
+    CHECK(eager_step(from, sample, mse{}, adam{}, state).item<double>() ==
+          eager_step(to, sample, mse{}, adam{}, again).item<double>());
+  CHECK(load(to, again, at / "f").message().find(".strip_prefix") != std::string::npos);
+}

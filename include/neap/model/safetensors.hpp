@@ -10,11 +10,16 @@
 #include <neap/model/parameters.hpp>
 
 #include <bit>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace neap::inline v0 {
 
@@ -26,10 +31,12 @@ class safetensors_file {
   static result<safetensors_file> open(std::string path) {
     safetensors_file f;
     f.path_ = std::move(path);
-    f.file_ =
-        ::open(f.path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe without a writer must not be waited for
     struct ::stat is {};
-    if (f.file_ < 0 || ::fstat(f.file_, &is) != 0) return detail::file_failure(f.path_, "cannot be read", errno);
+    bool const is_there = ::stat(f.path_.c_str(), &is) == 0;
+    // A pipe without a writer must not be waited for.
+    if (is_there && S_ISREG(is.st_mode)) f.file_ = std::fopen(f.path_.c_str(), "rbe");
+    if (!is_there || (S_ISREG(is.st_mode) && (!f.file_ || ::fstat(::fileno(f.file_), &is) != 0)))
+      return detail::file_failure(f.path_, "cannot be read", errno);
     if (!S_ISREG(is.st_mode))
       return failure{f.path_ + ": cannot be read: it is " + (S_ISDIR(is.st_mode) ? "a folder" : "no regular file")};
     auto const size = static_cast<std::uint64_t>(is.st_size);
@@ -55,10 +62,10 @@ class safetensors_file {
       : path_(std::move(f.path_)),
         header_(std::move(f.header_)),
         data_(f.data_),
-        file_(std::exchange(f.file_, -1)) {}
+        file_(std::exchange(f.file_, nullptr)) {}
   safetensors_file& operator=(safetensors_file&&) = delete;
   ~safetensors_file() {
-    if (file_ >= 0) ::close(file_);
+    if (file_) std::fclose(file_);
   }
 
   std::string const& path() const { return path_; }
@@ -90,7 +97,7 @@ class safetensors_file {
   status read_at(std::uint64_t at, void* to, std::size_t bytes) const {
     auto* p = static_cast<char*>(to);
     while (bytes > 0) {
-      auto const n = ::pread(file_, p, bytes, static_cast<::off_t>(at));
+      auto const n = ::pread(::fileno(file_), p, bytes, static_cast<::off_t>(at));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return detail::file_failure(path_, "cannot be read", errno);
       if (n == 0) return refuse("ends at byte " + std::to_string(at) + ", and was longer when it was opened");
@@ -102,7 +109,7 @@ class safetensors_file {
   std::string path_;
   safetensors_header header_;
   std::uint64_t data_ = 0;  // where the data begin
-  int file_ = -1;
+  std::FILE* file_ = nullptr;
 };
 
 namespace detail {

@@ -10,6 +10,9 @@
 
 #include <neap/model/safetensors.hpp>
 
+#include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +24,11 @@ struct load_options {
   bool allow_missing = false;  // what the file lacks stays as it is
   bool allow_extra = false;    // what the model lacks is passed over
   bool cast = false;           // floating elements become those of the model, rounded to nearest (f64 by way of f32)
+
+  // Names of the file become the model's in this order:
+  std::string strip_prefix{};                                    // taken away where a name begins with it
+  std::string add_prefix{};                                      // put before each
+  std::function<std::string(std::string const& name)> rename{};  // an empty text: the tensor is passed over
 };
 
 /// What was in the file, besides what was loaded.
@@ -72,6 +80,73 @@ class name_list {
   std::size_t count_ = 0;
 };
 
+/// A file's tensors by the names that the model has for them. Of what a training keeps of a weight, the weight's name
+/// changes.
+class file_names {
+ public:
+  /// Fails if two tensors get one name, or the prefix is none of the file's.
+  NEAP_ONCE static result<file_names> of(safetensors_file const& file, load_options const& o) {
+    file_names n;
+    bool stripped = o.strip_prefix.empty();
+    for (auto const& e : file.header().tensors) {
+      std::string front, name = e.name;
+      if (name.starts_with(training_prefix)) {  // training_state/0/PATH
+        auto const path = name.find('/', training_prefix.size());
+        if (path == name.npos) {
+          n.entries_.emplace(std::move(name), &e);
+          continue;
+        }
+        front = name.substr(0, path + 1), name.erase(0, path + 1);
+      }
+      if (!o.strip_prefix.empty() && name.starts_with(o.strip_prefix))
+        name.erase(0, o.strip_prefix.size()), stripped = true;
+      name = o.add_prefix + name;
+      if (o.rename && (name = o.rename(name)).empty()) {
+        n.passed_.insert(&e);
+        continue;
+      }
+      if (auto const [there, is_new] = n.entries_.emplace(front + name, &e); !is_new)
+        return file.refuse("does not fit the model: " + in_quotes(there->second->name) + " and " + in_quotes(e.name) +
+                           " both become " + in_quotes(front + name));
+    }
+    if (!stripped)
+      return file.refuse(
+          "does not fit the model: no name begins with " + in_quotes(o.strip_prefix) +
+          (file.header().tensors.empty() ? std::string() : ", as in " + in_quotes(file.header().tensors[0].name)));
+    return n;
+  }
+  safetensors_entry const* find(std::string const& name) const {
+    auto const found = entries_.find(name);
+    return found == entries_.end() ? nullptr : found->second;
+  }
+  /// Whether the renaming function has passed over a tensor.
+  bool is_passed(safetensors_entry const& e) const { return passed_.contains(&e); }
+  /// The model's name of a tensor.
+  std::string of(safetensors_entry const& e) const {
+    for (auto const& [name, entry] : entries_)
+      if (entry == &e) return name;
+    return e.name;
+  }
+  /// ": the names in the file begin with "module.", which load_options::strip_prefix takes away", where that would make
+  /// one of the missing names, and likewise the other way round.
+  NEAP_ONCE std::string advice(std::vector<std::string> const& missing) const {
+    for (auto const& wanted : missing)
+      for (auto const& [name, e] : entries_) {
+        if (name.size() > wanted.size() + 1 && name.ends_with("." + wanted))
+          return "; the names in the file begin with " + in_quotes(name.substr(0, name.size() - wanted.size())) +
+                 ": load_options{.strip_prefix = ...} takes that away";
+        if (wanted.size() > name.size() + 1 && wanted.ends_with("." + name))
+          return "; the names in the model begin with " + in_quotes(wanted.substr(0, wanted.size() - name.size())) +
+                 ": load_options{.add_prefix = ...} puts that before the file's";
+      }
+    return {};
+  }
+
+ private:
+  std::map<std::string, safetensors_entry const*> entries_;
+  std::set<safetensors_entry const*> passed_;
+};
+
 /// Which of a file's tensors goes where.
 struct load_plan {
   std::vector<std::pair<std::size_t, safetensors_entry const*>> moves;  // row of the targets, tensor of the file
@@ -80,7 +155,7 @@ struct load_plan {
 
 /// Compares a file's names and types with the targets'; passed over is what begins with `passed_over`, if that is
 /// something. Tells all that does not fit in one message.
-inline status plan_load(safetensors_file const& file, std::vector<load_target> const& targets,
+inline status plan_load(safetensors_file const& file, file_names const& known, std::vector<load_target> const& targets,
                         load_options const& options, std::string_view passed_over, load_plan& p) {
   p.report.metadata = file.header().metadata;
   name_list missing("missing"), extra("not in the model"), other("of another type");
@@ -91,8 +166,8 @@ inline status plan_load(safetensors_file const& file, std::vector<load_target> c
     auto const& [names, holder] = targets[i];
     safetensors_entry const* e = nullptr;
     for (auto const& name : names)
-      if (auto const* found = file.header().find(name)) {
-        if (e) tied.emplace_back(name, e->name);
+      if (auto const* found = known.find(name)) {
+        if (e) tied.emplace_back(found->name, e->name);
         else e = found;
       }
     if (!e) {
@@ -108,8 +183,9 @@ inline status plan_load(safetensors_file const& file, std::vector<load_target> c
   }
   for (auto const& e : all) {
     if (used[static_cast<std::size_t>(&e - all.data())]) continue;
-    if (!passed_over.empty() && e.name.starts_with(passed_over)) continue;
+    if (known.is_passed(e) || (!passed_over.empty() && e.name.starts_with(passed_over))) continue;
     std::string what = " " + to_string(e);
+    if (auto const here = known.of(e); here != e.name) what += ", " + in_quotes(here) + " here";
     for (auto const& [name, first] : tied)
       if (name == e.name) what += ", which is tied to " + in_quotes(first) + " here";
     extra.add(e.name, what);
@@ -119,7 +195,10 @@ inline status plan_load(safetensors_file const& file, std::vector<load_target> c
   if (!options.allow_missing) missing.append_to(wrong);
   if (!options.allow_extra) extra.append_to(wrong);
   other.append_to(wrong);
-  if (!wrong.empty()) return file.refuse("does not fit the model: " + wrong);
+  if (!wrong.empty()) {
+    if (!options.allow_missing) wrong += known.advice(p.report.missing);
+    return file.refuse("does not fit the model: " + wrong);
+  }
   for (auto const& [row, e] : p.moves)
     if (auto s = check_elements(file, *e); !s) return s;
   return {};
@@ -206,7 +285,9 @@ template <class Model>
   if (!file) return failure{file.message()};
   auto const targets = detail::load_targets(model);
   detail::load_plan p;
-  auto done = detail::plan_load(*file, targets, options, detail::training_prefix, p);
+  auto const names = detail::file_names::of(*file, options);
+  if (!names) return failure{names.message()};
+  auto done = detail::plan_load(*file, *names, targets, options, detail::training_prefix, p);
   if (done) done = detail::run_load(*file, targets, p);
   if (!done) return failure{done.message()};
   return std::move(p.report);

@@ -87,6 +87,8 @@ template <class Model>
   auto const file = safetensors_file::open(path);
   if (!file) return failure{file.message()};
   std::string const prefix(detail::training_prefix);
+  auto const known = detail::file_names::of(*file, options);
+  if (!known) return failure{known.message()};
   auto targets = detail::load_targets(model);
   auto const random = detail::random_position();
   targets.push_back({{prefix + "step"}, state.counter()});
@@ -109,7 +111,7 @@ template <class Model>
     auto const in_file = [&](std::size_t k) {
       safetensors_entry const* e = nullptr;
       for (auto const& name : names)
-        if (!e) e = file->header().find(detail::state_name(k, name));
+        if (!e) e = known->find(detail::state_name(k, name));
       return e;
     };
     weight_states r{w.tensor, {}, targets.size()};
@@ -127,7 +129,7 @@ template <class Model>
     rows.push_back(std::move(r));
   }
   detail::load_plan p;
-  if (auto s = detail::plan_load(*file, targets, options, {}, p); !s) return failure{s.message()};
+  if (auto s = detail::plan_load(*file, *known, targets, options, {}, p); !s) return failure{s.message()};
   for (auto const& r : rows) {
     auto const& states = state.of(r.weight, r.types);
     for (std::size_t k = 0; k < r.types.size(); ++k) targets[r.first_row + k].holder = states[k];
