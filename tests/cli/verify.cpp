@@ -93,7 +93,7 @@ TEST_CASE("verify: one number changed and sealed again is a wrong plan, and it i
   wrong("bytes", "1", "wrong-size", buffers);
   wrong("last", "0", "", good.find("\"resident\":false", buffers) - 40);
   wrong("fingerprint", "\"00000000000000000000000000000000\"", "another graph");
-  wrong("version", "4", "only versions 1 to 3 are known");
+  wrong("version", "5", "only versions 1 to 4 are known");
   wrong("node", "1", "", good.find("\"steps\":"));
   wrong("start", "1e18", "is not the time from start to end", good.find("\"steps\":"));
   wrong("takeover", "7", "must be true or false");

@@ -33,7 +33,7 @@ TEST_CASE("the file is JSON with every part, in the order of the steps") {
     auto const text = plan_json(p, {"a \"name\"\n", true, "aliased"});
     auto const j = nlohmann::json::parse(text);
     CHECK(j["format"] == "neap.plan");
-    CHECK(j["version"] == 3);
+    CHECK(j["version"] == 4);
     CHECK(j["name"] == "a \"name\"\n");
     CHECK(j["source"]["optimizer"] == true);
     CHECK(j["source"]["magis"] == "aliased");

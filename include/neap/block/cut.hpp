@@ -75,7 +75,8 @@ inline std::vector<std::uint64_t> signatures(op_graph const& g, simplified_progr
   for (std::uint32_t n = 0; n < p.nodes.size(); ++n) {
     digest d;
     for (auto o : p.nodes[n].ops) {
-      d = d.mix(operator_text(g, o)).mix(g.details(o));
+      if (auto const* x = g.as<op::opaque>(o)) d = d.mix(x->text_low).mix(x->text_high);
+      else d = d.mix(operator_text(g, o));
       if (!g.as<op::opaque>(o))
         for (auto const& f : g.facets(o).attributes)
           if (!(g.facets(o).random && f.name == "key")) d = d.mix(attribute_text(f.get(g.attributes(o))));

@@ -28,7 +28,7 @@ namespace neap::inline v0::io {
 /// A plan, how its graph file was read, and the limits that were asked for; negative: none.
 struct plan_file {
   plan<graph> planned;
-  int version = 3;
+  int version = 4;
   std::string name;
   bool optimizer = false;
   std::string magis;
@@ -47,7 +47,7 @@ class plan_reader {
   plan_file read() {
     root_["format"].require(root_["format"].text() == "neap.plan", "must be \"neap.plan\"");
     auto const version = root_["version"].integer();
-    root_["version"].require(version >= 1 && version <= 3, "only versions 1 to 3 are known");
+    root_["version"].require(version >= 1 && version <= 4, "only versions 1 to 4 are known");
     out_.version = static_cast<int>(version);
     out_.name = root_.text_or("name", "");
     out_.optimizer = root_["source"]["optimizer"].boolean();
@@ -229,6 +229,7 @@ class plan_reader {
           row = edit_.part_row({part[k].integer(0, count - 1), count, row});
         }
         edit_.set_part(o, row);
+        if (out_.version > 3) read_axes(j, o);
       }
       auto const origin = j["origin"].integer(-1, INT32_MAX);
       if (origin >= 0) edit_.set_origin(o, id_at<op_id>(static_cast<std::size_t>(origin)));
@@ -244,6 +245,35 @@ class plan_reader {
     }
     out_.planned.graph = graph(std::move(edit_).finish());
     check_tables(rows, bytes);
+  }
+
+  /// The axes along which a part's inputs and outputs are cut, by each cut of `part`; kept as the extents of what was cut.
+  void read_axes(json_place const& j, op_id o) {
+    auto const& g = edit_.graph();
+    auto const part = j["part"], axes = j["axes"];
+    if (axes.size() != part.size() / 2)
+      axes.fail("must be " + std::to_string(part.size() / 2) + " objects, one a cut of the part");
+    std::vector<extents> dims, all;
+    for (auto v : g.inputs(o)) dims.push_back(g.type(v).dims);
+    for (auto v : g.outputs(o)) dims.push_back(g.type(v).dims);
+    auto const in = g.inputs(o).size();
+    for (std::size_t k = axes.size(); k-- > 0;) {  // the last cut is undone first
+      auto const count = part[2 * k + 1].integer(1);
+      auto const ins = axes[k]["in"], outs = axes[k]["out"];
+      if (ins.size() != in) ins.fail("must be " + std::to_string(in) + " axes, one an input");
+      if (outs.size() != dims.size() - in)
+        outs.fail("must be " + std::to_string(dims.size() - in) + " axes, one an output");
+      for (std::size_t i = 0; i < dims.size(); ++i) {
+        auto const at = i < in ? ins[i] : outs[i - in];
+        auto const axis = at.integer(-1, dims[i].rank() - 1);
+        if (axis < 0) continue;
+        auto& n = dims[i][static_cast<int>(axis)];
+        at.require(n <= INT64_MAX / count, "is an axis of too many elements");
+        n *= count;
+      }
+      all.insert(all.begin(), dims.begin(), dims.end());
+    }
+    edit_.state_wholes(o, span_of(all));
   }
 
   /// What the tables say of tensors, storages and views is what the nodes make of them.

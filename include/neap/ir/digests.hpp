@@ -117,6 +117,14 @@ class digest_updater {
     }
   }
 
+  /// Of the kind of operator. What an opaque op is called is mixed in by the editor, once: it may be long.
+  static digest operator_digest(op_graph const& g, std::size_t kind) {
+    auto const& f = g.facets_of_kind(kind);
+    if (kind < g.table_.size()) return digest{}.mix(kind);
+    return g.table_.empty() && f.standard_row >= 0 ? digest{}.mix(static_cast<std::uint64_t>(f.standard_row))
+                                                   : digest{}.mix(f.name);
+  }
+
   /// The op's own digest, or an argument, may be another one.
   void changed(op_id o) { down_.add(o), up_.add(o); }
   /// The value's role, whether it is kept, or its readers may be others.
@@ -187,17 +195,11 @@ class digest_updater {
   /// What an op is, without its arguments.
   NEAP_ONCE digest own_digest(op_id o) const {
     auto const& r = g_.ops_[o];
-    auto const row = g_.facets(o).standard_row;
-    digest d = r.kind < g_.table_.size()       ? digest{}.mix(r.kind)
-               : g_.table_.empty() && row >= 0 ? digest{}.mix(static_cast<std::uint64_t>(row))
-                                               : digest{}.mix(g_.facets(o).name);
-    if (auto const* x = g_.as<op::opaque>(o)) {
-      d = d.mix(g_.text(x->target));
-      if (x->details) d = d.mix(g_.text(x->details));
-    }
+    auto const* const opaque = g_.as<op::opaque>(o);
+    digest d = opaque ? digest{opaque->text_low, opaque->text_high} : operator_digest(g_, r.kind);
     // Fields of parts came later: left out where they are zero, so that digests of graph files stay what they were.
     auto fields = g_.facets(o).attributes;
-    if (auto const* x = g_.as<op::opaque>(o); x && !x->is_part()) fields = fields.first(fields.size() - 2);
+    if (opaque && !opaque->is_part()) fields = fields.first(fields.size() - 2);
     for (auto const& a : fields) d = detail::mix_attribute(d, a.get(g_.attributes(o)));
     for (auto p = r.part; p != nothing<part_id>; p = g_.parts_[index(p)].of)
       d = d.mix(static_cast<std::uint64_t>(g_.parts_[index(p)].number))

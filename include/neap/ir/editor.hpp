@@ -24,6 +24,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace neap::inline v0 {
 
@@ -32,9 +33,7 @@ class graph_editor final : public op_emitter {
   NEAP_ONCE explicit graph_editor(op_graph g)
       : g_(std::move(g)),
         old_ops_(g_.op_count()),
-        old_values_(g_.value_count()) {
-    if (g_.text_.empty()) g_.text_.push_back('\0');
-  }
+        old_values_(g_.value_count()) {}
   /// An empty graph over a table of operators.
   NEAP_ONCE explicit graph_editor(operator_table ops) : graph_editor(op_graph(ops)) {}
 
@@ -97,11 +96,20 @@ class graph_editor final : public op_emitter {
     int const kind = kind_of(&facets_of<op::opaque>);
     check_inputs(inputs);
     what.target = intern_often(target), what.details = intern_often(details);
+    digest_texts(kind, what);
     what.links = intern_often(to_text(links));
     what.known_kind = what.known = 0;
     op_id const id = append(kind, &what, inputs, outputs);
     g_.ops_[id].name = intern(name);
     return id;
+  }
+  /// The same for an op that is called as one of this graph, from which `what` is, and has its details: texts may be long.
+  NEAP_ONCE op_id add_opaque_alike(op::opaque what, std::span<value_id const> inputs,
+                                   std::span<output_rule const> outputs, std::span<dim_link const> links) {
+    check_inputs(inputs);
+    what.links = intern_often(to_text(links));
+    what.known_kind = what.known = 0;
+    return append(kind_of(&facets_of<op::opaque>), &what, inputs, outputs);
   }
   /// For readers of files: an op of any kind with its outputs given instead of inferred, whose inputs may be values
   /// that are added later. What was read must then pass verify().
@@ -110,6 +118,7 @@ class graph_editor final : public op_emitter {
     if (op.facets != &facets_of<op::opaque>) return append(kind_of(op.facets), op.bytes, inputs, outputs);
     auto what = *static_cast<op::opaque const*>(op.bytes);
     what.target = intern_often(target), what.details = intern_often(details);
+    digest_texts(kind_of(op.facets), what);
     what.known_kind = what.known = 0;
     return append(kind_of(op.facets), &what, inputs, outputs);
   }
@@ -194,6 +203,8 @@ class graph_editor final : public op_emitter {
     if (g_.producer(v) != nothing<op_id> || is_source(r)) g_.values_[v].role = r;
   }
   void set_name(op_id o, std::string_view name) { g_.ops_[o].name = intern(name); }
+  /// The name of another op: the same text, of any length.
+  void set_name_of(op_id o, op_id from) { g_.ops_[o].name = g_.ops_[from].name; }
   void set_name(value_id v, std::string_view name) { g_.values_[v].name = intern(name); }
   /// The details of an opaque op; of others there are none.
   void set_details(op_id o, std::string_view details) {
@@ -201,6 +212,7 @@ class graph_editor final : public op_emitter {
     if (!x) return;
     auto what = *x;
     what.details = intern_often(details);
+    digest_texts(g_.ops_[o].kind, what);
     g_.ops_[o].attributes = intern(what);
     touched_ops_.push_back(o);
   }
@@ -246,6 +258,22 @@ class graph_editor final : public op_emitter {
     return static_cast<std::uint32_t>(g_.wholes_.size() - 1);
   }
   void set_whole(op_id part, std::uint32_t row) { g_.ops_[part].whole = row; }
+  /// For readers of files: how large the inputs and outputs of what a part was cut from are, the first cut's first. What
+  /// else it was like is not known.
+  NEAP_ONCE void state_wholes(op_id part, std::span<extents const> dims) {
+    auto const values = static_cast<std::size_t>(g_.ops_[part].input_count) + g_.ops_[part].output_count;
+    auto row = no_id;
+    for (std::size_t first = 0; first + values <= dims.size(); first += values) {
+      auto r = g_.ops_[part];
+      r.whole = std::exchange(row, static_cast<std::uint32_t>(g_.wholes_.size()));
+      g_.wholes_.push_back({r, whole_op::stated, static_cast<std::uint32_t>(g_.whole_values_.size())});
+      for (std::size_t i = 0; i < values; ++i) {
+        auto const v = i < r.input_count ? g_.inputs(part)[i] : g_.outputs(part)[i - r.input_count];
+        g_.whole_values_.push_back({intern(tensor_layout::dense({g_.type(v).element, dims[first + i]}))});
+      }
+    }
+    g_.ops_[part].whole = row;
+  }
   /// An op that was remembered, as it was, of inputs laid out as it read them.
   NEAP_ONCE op_id add_whole(std::uint32_t row, std::span<value_id const> inputs) {
     auto const w = g_.wholes_[row];
@@ -288,6 +316,7 @@ class graph_editor final : public op_emitter {
     if (order_changed_ || any_removed_) derive_order();
     else if (g_.has_updates()) g_.after_.add_rows(g_.op_count());
     update_digests();
+    g_.text_.share();
     return std::move(g_);
   }
 
@@ -442,7 +471,7 @@ class graph_editor final : public op_emitter {
   /// The same bytes as those of an op added before by this editor: large imported graphs repeat themselves.
   std::uint32_t intern(op::opaque const& x) {
     constexpr std::size_t words = sizeof(op::opaque) / 8;
-    static_assert(sizeof(op::opaque) == 24 + 7 * sizeof(double), "compared byte by byte: no padding");
+    static_assert(sizeof(op::opaque) == 24 + 9 * sizeof(double), "compared byte by byte: no padding");
     std::uint64_t bytes[words];
     std::memcpy(bytes, &x, sizeof bytes);
     neap::digest d;
@@ -467,10 +496,12 @@ class graph_editor final : public op_emitter {
   NEAP_ONCE std::uint32_t intern(std::string_view text) {
     if (text.empty()) return 0;
     if (text.find('\0') != text.npos) throw_error({"graph: a name with a zero character"});
-    auto const at = static_cast<std::uint32_t>(g_.text_.size());
-    g_.text_.append(text.data(), text.size());
-    g_.text_.push_back('\0');
-    return at;
+    return g_.text_.append(text);
+  }
+  void digest_texts(int kind, op::opaque& x) const {
+    auto d = digest_updater::operator_digest(g_, static_cast<std::size_t>(kind)).mix(g_.text(x.target));
+    if (x.details) d = d.mix(g_.text(x.details));
+    x.text_low = d.low, x.text_high = d.high;
   }
 
   // ------------------------------------------------------------------ what has changed

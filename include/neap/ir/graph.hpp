@@ -18,6 +18,7 @@
 #include <neap/core/id.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
+#include <neap/core/text_pool.hpp>
 #include <neap/ir/dim_links.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operator.hpp>
@@ -49,7 +50,7 @@ struct op_record {
   std::uint16_t kind = 0;           // of operator: op_graph::facets_of_kind
   bool rewritten = false;           // put here by a rewrite rule: no op of the original graph, nor a copy of one
   std::uint32_t attributes = 0;     // byte offset of the operator struct
-  std::uint32_t name = 0;           // byte offset in the text pool; 0: none
+  std::uint32_t name = 0;           // number of a text; 0: none
   std::uint32_t origin = no_id;     // the op of the original graph that this is, or is a copy of; never reused
   part_id part = nothing<part_id>;  // which part of its origin; nothing: the whole op
   std::uint32_t whole = no_id;      // of a part: what it was cut from, as it was (op_graph::whole); no_id: not known
@@ -58,6 +59,7 @@ struct op_record {
 
 /// An op as it was before it was cut, so that its parts can be made whole again (mutate/lift.hpp).
 struct whole_op {
+  static constexpr std::uint32_t stated = no_id;  // in the place of a fission: a file said how large its values are
   op_record record;           // what it read and made is gone; what that was like is below
   std::uint32_t fission = 0;  // which one cut it: fissions of a graph are numbered as they come
   std::uint32_t first = 0;    // of its inputs and outputs in op_graph::whole_values
@@ -74,7 +76,7 @@ struct value_record {
   layout_id layout{};
   storage_id storage{};
   op_id producer = nothing<op_id>;  // nothing: a source
-  std::uint32_t name = 0;           // byte offset in the text pool; 0: none
+  std::uint32_t name = 0;           // number of a text; 0: none
   std::uint16_t version = 0;        // of the storage: how many updates have made this value
   std::int16_t of = -1;             // the producer's input that is viewed or updated; -2 - j: shares with its output j
   alias_kind alias = alias_kind::fresh;
@@ -241,13 +243,19 @@ class op_graph {
            std::any_of(ops_.begin(), ops_.end(), [](op_record const& r) { return r.part != nothing<part_id>; });
   }
   op_part const& part(part_id p) const { return parts_[index(p)]; }
-  /// What parts were cut from. Rows may be left without a part, and parts that were read from a text have none.
+  /// What parts were cut from. Rows may be left without a part, and parts that were read from a text have none. Of parts
+  /// that were read from a plan file a row has extents alone (whole_op::stated).
   std::span<whole_op const> wholes() const { return span_of(wholes_); }
   whole_op const& whole(std::uint32_t row) const { return wholes_[row]; }
   /// Numbers of fissions are below this.
-  std::uint32_t fission_count() const { return wholes_.empty() ? 0 : wholes_.back().fission + 1; }
+  std::uint32_t fission_count() const {
+    return wholes_.empty() || wholes_.back().fission == whole_op::stated ? 0 : wholes_.back().fission + 1;
+  }
   tensor_layout const& input_layout(whole_op const& w, std::size_t i) const {
     return layouts_[index(whole_values_[w.first + i].layout)];
+  }
+  tensor_layout const& output_layout(whole_op const& w, std::size_t j) const {
+    return layouts_[index(whole_values_[w.first + w.record.input_count + j].layout)];
   }
 
   /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops. Sources are told apart
@@ -258,10 +266,8 @@ class op_graph {
   neap::digest digest(op_id o) const { return op_down_[o]; }
 
   operator_table facet_table() const { return table_; }
-  /// Text at an offset of the pool: names, and what opaque operators are called. Offset 0 is the empty text.
-  std::string_view text(std::uint32_t at) const {
-    return at ? std::string_view(text_.data() + at) : std::string_view{};
-  }
+  /// A text by its number: names, and what opaque operators are called. Number 0 is the empty text. O(1).
+  std::string_view text(std::uint32_t at) const { return text_[at]; }
 
   /// The same graph, ids, names and origins included. Two graphs that differ in numbering alone are not equal, but have
   /// equal digests. O(everything).
@@ -283,7 +289,7 @@ class op_graph {
   plain_vector<op_part> parts_;  // each after the part it is cut from
   plain_vector<whole_op> wholes_;
   plain_vector<whole_value> whole_values_;  // of each of wholes_ its inputs, then its outputs
-  plain_vector<char> text_;
+  text_pool text_;
   std::uint32_t origin_count_ = 0;  // origins are below this
   // derived, kept true by the editor
   csr<value_id, use> uses_;

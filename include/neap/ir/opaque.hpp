@@ -10,7 +10,7 @@ namespace neap::inline v0::op {
 struct opaque {
   static constexpr std::string_view name = "opaque";
 
-  std::uint32_t target = 0;   // what it is called: offset in the graph's text
+  std::uint32_t target = 0;   // what it is called: number of a text of the graph
   std::uint32_t details = 0;  // its other attributes as one text, in the same way: equal ones are equal texts; 0: none
   bool pointwise = false;     // may overwrite a dying input of equal size and layout
   bool rng = false;           // draws random numbers: a copy must draw the same ones
@@ -22,6 +22,7 @@ struct opaque {
   std::int64_t key = 0;     // of the random draws
   double flops = 0, read = 0, written = 0;  // operations; bytes
   double seconds = -1;                      // the time the file gives; negative: not given
+  std::uint64_t text_low = 0, text_high = 0;  // digest of the kind of operator, target and details; the editor's
   double whole_flops = 0, whole_bytes = 0;  // of a part: what the op that was cut has to do; `seconds` are that op's
 
   static constexpr auto attributes() {

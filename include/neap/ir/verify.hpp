@@ -38,21 +38,20 @@ class graph_checker {
   std::string say(op_id o) const {
     std::string s = "op " + number(index(o));
     if (index(o) >= g_.op_count()) return s;
-    if (auto const at = g_.ops_[o].name; at && at < g_.text_.size()) s += " \"" + std::string(g_.text(at)) + "\"";
+    if (auto const at = g_.ops_[o].name; at && g_.text_.contains(at)) s += " \"" + std::string(g_.text(at)) + "\"";
     if (g_.ops_[o].kind < g_.kind_count()) s += " (" + std::string(g_.facets(o).name) + ")";
     return s;
   }
   std::string say(value_id v) const {
     std::string s = "value " + number(index(v));
     if (index(v) < g_.value_count())
-      if (auto const at = g_.values_[v].name; at && at < g_.text_.size()) s += " \"" + std::string(g_.text(at)) + "\"";
+      if (auto const at = g_.values_[v].name; at && g_.text_.contains(at)) s += " \"" + std::string(g_.text(at)) + "\"";
     return s;
   }
   static std::string say(storage_id s) { return "storage " + number(index(s)); }
 
   /// Ids in range; outputs consecutive, in the order of the ops, and theirs.
   void ops() const {
-    require(g_.text_.empty() || g_.text_.back() == '\0', "the text pool is not closed");
     std::size_t next = 0;
     for (auto o : g_.ops()) {
       auto const& r = g_.ops_[o];
@@ -61,12 +60,12 @@ class graph_checker {
               ": its arguments are out of range");
       require(r.attributes + std::size_t{g_.facets(o).size} <= g_.attributes_.size(), say(o),
               ": its attributes are out of range");
-      require(r.name == 0 || r.name < g_.text_.size(), say(o), ": its name is out of range");
+      require(g_.text_.contains(r.name), say(o), ": its name is out of range");
       require(r.origin < g_.origin_count_, say(o), ": its origin is out of range");
       require(r.part == nothing<part_id> || index(r.part) < g_.parts_.size(), say(o), ": its part does not exist");
       if (auto const* x = g_.as<op::opaque>(o)) {
-        require(x->target == 0 || x->target < g_.text_.size(), say(o), ": what it is called is out of range");
-        require(x->details == 0 || x->details < g_.text_.size(), say(o), ": its details are out of range");
+        require(g_.text_.contains(x->target), say(o), ": what it is called is out of range");
+        require(g_.text_.contains(x->details), say(o), ": its details are out of range");
       }
       for (auto v : g_.inputs(o))
         require(index(v) < g_.value_count(), say(o), " reads ", say(v), ", which does not exist");
@@ -84,7 +83,7 @@ class graph_checker {
       auto const& r = g_.values_[v];
       require(index(r.layout) < g_.layouts_.size(), say(v), ": its layout is out of range");
       require(index(r.storage) < g_.storage_count(), say(v), ": its storage is out of range");
-      require(r.name == 0 || r.name < g_.text_.size(), say(v), ": its name is out of range");
+      require(g_.text_.contains(r.name), say(v), ": its name is out of range");
       require(r.role <= role::loss, say(v), ": its role is none");
       for (auto x : g_.type(v).dims) require(x >= 0, say(v), ": an extent is negative");
       if (r.producer == nothing<op_id>) continue;

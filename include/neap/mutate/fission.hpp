@@ -166,7 +166,7 @@ class part_builder {
     if (g_.record(o).rewritten) edit_.set_rewritten(made);
     if (remembered_[o] == no_id) remembered_[o] = edit_.remember_whole(o, fission_);
     edit_.set_whole(made, remembered_[o]);
-    edit_.set_name(made, g_.name(o));
+    edit_.set_name_of(made, o);
     std::size_t j = 0;
     for (auto v : g_.outputs(o)) {
       piece_[v] = edit_.output(made, static_cast<int>(j++));
@@ -233,8 +233,7 @@ class part_builder {
     auto const again = std::max(what.read - in_whole, 0.0);
     if (in_whole > 0) what.read = (what.read - again) * (in_part / in_whole) + again / static_cast<double>(parts_);
     if (out_whole > 0) what.written *= out_part / out_whole;
-    return edit_.add_opaque(g_.target(o), what, span_of(inputs_), span_of(rules_), {}, g_.details(o),
-                            span_of(links_of_part(o)));
+    return edit_.add_opaque_alike(what, span_of(inputs_), span_of(rules_), span_of(links_of_part(o)));
   }
   /// How a part of an opaque op may be cut again: as the op, but which axes of a reshape go together depends on extents.
   plain_vector<dim_link> links_of_part(op_id o) const {

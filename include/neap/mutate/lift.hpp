@@ -34,7 +34,9 @@ namespace detail {
 /// The row of what an op is a part of; null if it is none, or it is not known.
 inline whole_op const* whole_of(op_graph const& g, op_id o) {
   auto const& r = g.record(o);
-  return r.part == nothing<part_id> || r.whole == no_id ? nullptr : &g.whole(r.whole);
+  if (r.part == nothing<part_id> || r.whole == no_id) return nullptr;
+  auto const& w = g.whole(r.whole);
+  return w.fission == whole_op::stated ? nullptr : &w;
 }
 /// The axis along which a part's input is cut; -1: it reads the whole.
 inline int cut_axis(op_graph const& g, op_id part, std::size_t i) {

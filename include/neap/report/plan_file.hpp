@@ -1,9 +1,10 @@
-// A plan as a file: `neap.plan` version 3, JSON, self-contained. Nodes stand in the order of the steps, in the form of the
+// A plan as a file: `neap.plan` version 4, JSON, self-contained. Nodes stand in the order of the steps, in the form of the
 // graph format, each with `origin`, the id of the op of the original graph that it is or copies (-1 for transfers). A node
 // with `attributes` is an operator of neap's, `op` its name after "neap."; every other one is the graph's own, whatever
 // it is called, and `details` is a text that holds what its file says of it besides (for a neap-graph: a JSON object of
 // args, kwargs and the like). A node that runs on a piece of its origin's inputs has `part`: [k, n], the k-th of n, or
-// [k, n, i, m], of that the i-th of m; where the origin came with a latency, `whole` is that op's work, {flops, bytes}, and
+// [k, n, i, m], of that the i-th of m, and `axes`: for each of these cuts {"in": [...], "out": [...]}, the axis along
+// which each input and output is cut, or -1 (an input that is read whole, a partial result); where the origin came with a latency, `whole` is that op's work, {flops, bytes}, and
 // `seconds` its latency, of which the part takes its share. Nodes whose origin is no op of the original graph join parts
 // (slice, blank, place, combine_into, mul_scalar, copy), or were put there by rewrite rules (any operators that compute).
 //
@@ -18,6 +19,7 @@
 //               above. Readers need not know it.
 //   checksum    of all the text before it
 //
+// Version 3 had no axes: a plan of which they are not known, as it was read from such a file, is written as version 3.
 // Version 2 had no parts. Version 1 had no durations and no details either, and its fingerprint took no account of details.
 //
 // Numbers read back as they were, to the bit: a time in microseconds that does not say its seconds so is followed by them,
@@ -26,6 +28,7 @@
 
 #include <neap/core/json_text.hpp>
 #include <neap/ir/opaque.hpp>
+#include <neap/ir/part_axes.hpp>
 #include <neap/plan/durations.hpp>
 #include <neap/plan/plan.hpp>
 
@@ -81,6 +84,22 @@ inline std::string numbers_of_part(op_graph const& g, part_id p) {
   return (x.of == nothing<part_id> ? std::string() : numbers_of_part(g, x.of) + ",") + std::to_string(x.number) + "," +
          std::to_string(x.count);
 }
+inline std::string axes_of_part_text(std::vector<part_axes> const& cuts) {
+  auto const list = [](std::vector<std::int32_t> const& axes) {
+    std::string s;
+    for (auto a : axes) s += (s.empty() ? "" : ",") + std::to_string(a);
+    return "[" + s + "]";
+  };
+  std::string s;
+  for (auto const& c : cuts) s += (s.empty() ? "{\"in\":" : ",{\"in\":") + list(c.in) + ",\"out\":" + list(c.out) + "}";
+  return "[" + s + "]";
+}
+/// Whether the axes of all parts are known.
+inline bool knows_axes(op_graph const& g) {
+  for (auto o : g.ops())
+    if (g.record(o).part != nothing<part_id> && axes_of_part(g, o).empty()) return false;
+  return true;
+}
 inline char const* storage_kind(role r) {
   switch (r) {
     case role::weight: return "param";
@@ -124,7 +143,8 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
   std::vector<std::size_t> row(g.value_count());
   for (std::size_t i = 0; i < values.size(); ++i) row[index(values[i])] = i;
 
-  std::string s = "{\"format\":\"neap.plan\",\"version\":3,\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" +
+  bool const with_axes = detail::knows_axes(g);
+  std::string s = std::string("{\"format\":\"neap.plan\",\"version\":") + (with_axes ? "4" : "3") + ",\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" +
                   to_hex(p.original) + "\",\"source\":{\"optimizer\":" + (from.optimizer ? "true" : "false") +
                   ",\"magis\":" + json_text(from.magis) +
                   ",\"losses_apart\":" + (from.losses_apart ? "true" : "false") +
@@ -226,7 +246,8 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
       t += "}";
     }
     if (auto const at = g.record(o).part; at != nothing<part_id>)
-      t += ",\"part\":[" + detail::numbers_of_part(g, at) + "]";
+      t += ",\"part\":[" + detail::numbers_of_part(g, at) + "]" +
+           (with_axes ? ",\"axes\":" + detail::axes_of_part_text(axes_of_part(g, o)) : std::string());
     t += ",\"latency_us\":" + json_number((p.steps[i].end - p.steps[i].start) * 1e6);
     return t + ",\"origin\":" + (transfer ? std::string("-1") : std::to_string(index(g.origin(o)))) + "}";
   });

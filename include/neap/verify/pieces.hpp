@@ -17,6 +17,7 @@
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/operators/parts.hpp>
 #include <neap/ir/operators/unary.hpp>
+#include <neap/ir/part_axes.hpp>
 #include <neap/verify/rewritten.hpp>
 #include <neap/verify/value_numbers.hpp>
 #include <neap/verify/views.hpp>
@@ -191,6 +192,11 @@ class pieces {
       in_axis_.swap(again_axis_);
     }
     if (!same_attributes(whole, o, row)) return no("another attribute than such a part has");
+    if (auto const named = axes_of_part(g, o); !named.empty()) {
+      std::vector<part_axes> cuts{part_axes{in_axis_, out_axis_}};
+      if (again) cuts.insert(cuts.begin(), part_axes{again_axis_, axes});
+      if (named != cuts) return no("it is cut along other axes than it says");
+    }
     for (std::size_t j = 0; j < of_outputs(x).size(); ++j) {
       auto const v = g.outputs(o)[j], value = w.outputs(x)[j];
       if (!same_output(whole, j, v, out_axis_[j], row)) return no("output " + std::to_string(j) + " is not its part's");
