@@ -14,8 +14,10 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -250,6 +252,90 @@ concept plain_value = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_sa
                       (std::is_pointer_v<T> && std::is_function_v<std::remove_pointer_t<T>>) ||
                       (std::is_class_v<T> && std::is_trivially_copyable_v<T> && !has_reference<T>());
 
+// ---------------------------------------------------------------------------------------------- what is refused
+
+template <class T>
+struct is_shared : std::false_type {};
+template <class T>
+struct is_shared<std::shared_ptr<T>> : std::true_type {};
+template <class T>
+struct is_shared<std::weak_ptr<T>> : std::true_type {};
+template <class T>
+struct refers_to {
+  using type = void;
+};
+template <class T>
+struct refers_to<T*> {
+  using type = T;
+};
+template <class T>
+struct refers_to<std::reference_wrapper<T>> {
+  using type = T;
+};
+template <class T, std::size_t N>
+struct refers_to<std::span<T, N>> {
+  using type = T;
+};
+
+/// Whether a plain value refers to objects that could hold weights: a pointer, a span or a reference to them, or a struct
+/// with such a member. What is only declared so far counts.
+template <class T>
+constexpr bool hides_modules() {
+  using to = std::remove_const_t<typename refers_to<T>::type>;
+  if constexpr (std::is_class_v<to>) {
+    if constexpr (requires { sizeof(to); }) return !plain_value<to> || hides_modules<to>();
+    else return true;
+  } else if constexpr (!std::is_void_v<to>) {
+    return false;
+  } else if constexpr (std::is_class_v<T> && std::is_aggregate_v<T> && !std::is_empty_v<T>) {
+    if constexpr (!has_base<T>() && !has_c_array<T>() && counts_members<T>() && initialiser_count<T>() <= most_fields)
+      return []<class... Member>(std::tuple<Member...> const*) {
+        return (hides_modules<std::remove_cvref_t<Member>>() || ...);
+      }(static_cast<decltype(tie_members(std::declval<T&>()))*>(nullptr));
+    else return false;
+  } else {
+    return false;
+  }
+}
+
+// Called for what is refused, so that the compiler's first line has the type and the remedy in a few words; a sentence
+// follows.
+template <class Type>
+constexpr void a_model_holds_no_pointers_to_modules__hold_them_by_value_or_in_unique_ptr() = delete;
+template <class Type>
+constexpr void a_model_holds_modules_in_vector_array_tuple_optional_unique_ptr_or_map_of_strings() = delete;
+template <class Type>
+constexpr void this_class_is_no_aggregate__drop_its_constructor_or_add_neap_fields() = delete;
+
+template <class T>
+concept any_range = requires(T& x) {
+  x.begin();
+  x.end();
+};
+template <class T>
+constexpr bool is_pointer_like = std::is_pointer_v<T> || is_shared<T>::value || hides_modules<T>();
+
+/// Tells why T cannot be looked into.
+template <class T>
+constexpr void refuse_part() {
+  if constexpr (is_pointer_like<T>) a_model_holds_no_pointers_to_modules__hold_them_by_value_or_in_unique_ptr<T>();
+  else if constexpr (any_range<T>)
+    a_model_holds_modules_in_vector_array_tuple_optional_unique_ptr_or_map_of_strings<T>();
+  else this_class_is_no_aggregate__drop_its_constructor_or_add_neap_fields<T>();
+  static_assert(
+      !is_pointer_like<T>,
+      "neap: a model owns its modules: a pointer, reference or span to a module cannot be looked into. Hold the "
+      "module by value, in std::optional or in std::unique_ptr; weights are tied by parameter::share()");
+  static_assert(is_pointer_like<T> || !any_range<T>,
+                "neap: this container cannot be looked into: hold modules in std::vector, std::array, std::tuple, "
+                "std::optional, std::unique_ptr or std::map<std::string, ...>");
+  static_assert(
+      is_pointer_like<T> || any_range<T> || std::is_aggregate_v<T>,
+      "neap: this member cannot be looked into, and could hide a weight: make it a plain struct (no constructor "
+      "of its own, no private or virtual members: give members their values where they are declared), or add "
+      "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");
+}
+
 NEAP_ONCE std::string join_path(std::string const& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
 }
@@ -298,7 +384,7 @@ void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
         neap_fields(object));
   } else if constexpr (std::is_array_v<T>) {
     static_assert(!std::is_array_v<T>, "neap: a model cannot hold a C array: use std::array");
-  } else if constexpr (detail::plain_value<part>) {
+  } else if constexpr (detail::plain_value<part> && !detail::hides_modules<part>()) {
     return;
   } else if constexpr (std::is_aggregate_v<T>) {
     static_assert(!detail::has_base<part>(),
@@ -322,9 +408,7 @@ void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
       }(std::make_index_sequence<std::tuple_size_v<decltype(members)>>{});
     }
   } else {
-    static_assert(std::is_aggregate_v<T>,
-                  "neap: this member cannot be looked into, and could hide a weight: make it a plain struct, or add "
-                  "friend auto neap_fields(my_module& self) { return std::tie(self.member, ...); }");
+    detail::refuse_part<part>();
   }
 }
 

@@ -1,4 +1,4 @@
-// expect: neap: this member cannot be looked into, and could hide a weight: make it a plain struct, or add friend
+// expect: neap: this member cannot be looked into, and could hide a weight: make it a plain struct (no constructor
 #include <neap/model/parameters.hpp>
 
 #include <functional>
