@@ -85,7 +85,7 @@ class name_list {
 class file_names {
  public:
   /// Fails if two tensors get one name, or the prefix is none of the file's.
-  NEAP_ONCE static result<file_names> of(safetensors_file const& file, load_options const& o) {
+  static result<file_names> of(safetensors_file const& file, load_options const& o) {
     file_names n;
     bool stripped = o.strip_prefix.empty();
     for (auto const& e : file.header().tensors) {
@@ -129,7 +129,7 @@ class file_names {
   }
   /// ": the names in the file begin with "module.", which load_options::strip_prefix takes away", where that would make
   /// one of the missing names, and likewise the other way round.
-  NEAP_ONCE std::string advice(std::vector<std::string> const& missing) const {
+  std::string advice(std::vector<std::string> const& missing) const {
     for (auto const& wanted : missing)
       for (auto const& [name, e] : entries_) {
         if (name.size() > wanted.size() + 1 && name.ends_with("." + wanted))
