@@ -47,8 +47,10 @@ inline void refuse_other_keys(neap::io::json_place const& j, std::initializer_li
 inline neap::roofline read_device(std::string const& path) {
   auto const text = value_or_refuse(neap::io::read_file(path));
   auto const document = value_or_refuse(neap::io::parse_document(text, path, neap::io::wanted_file::device));
+  if (auto const kind = neap::io::document_kind(document);
+      !document.empty() && !document.contains("flops_per_s") && kind != "a JSON object of no known kind")
+    throw refused{path + ": " + kind + "; " + std::string(neap::io::wanted_file::device)};
   neap::io::json_place const j(document, path);
-  j.require(j.is_object(), "must be an object");
   refuse_other_keys(j, {"name", "flops_per_s", "bandwidth_bytes_per_s", "launch_us", "half_saturation_flops",
                         "link_bytes_per_s", "link_latency_us", "free_ops"});
   neap::roofline r;

@@ -634,6 +634,8 @@ TEST_CASE("plan: bad device files are refused with the place") {
   CHECK(with(R"("half_saturation_flops": 1e300)").find("half_saturation_flops: must be at most") != std::string::npos);
   CHECK(device("[1]").find("must be an object") != std::string::npos);
   CHECK(device("{").find("not JSON") != std::string::npos);
+  CHECK(device(R"({"format": "neap-graph", "version": 1})").find("a graph file (neap-graph); a device is read from") !=
+        std::string::npos);
 }
 
 TEST_CASE("plan: bad graph files are refused with one line") {

@@ -170,7 +170,7 @@ inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
         if (c == ignored && std::ranges::count(seen, true) == 0 && !names_any(line))
           return fail(
               "no header: the columns id,lower,upper,size[,alignment][,gaps][,offset][,hint][,pool][,piece] come "
-              "first, in any order");
+              "first, in lower case, parted by commas, in any order");
         if (c == ignored) return fail("unknown column '" + std::string(name.substr(0, 40)) + "'");
         if (seen[c]) return fail("column '" + std::string(name) + "' is given twice");
         seen[c] = true;

@@ -342,14 +342,23 @@ NEAP_ONCE std::string join_path(std::string const& path, std::string_view name) 
 
 }  // namespace detail
 
+namespace detail {
+/// An address for each type: two objects at one address (a struct and its first member) differ in it.
+template <class T>
+inline constexpr char type_address = 0;
+}  // namespace detail
+
 /// Calls visit(leaf, path) for each part of `object` whose type meets Leaf<T>::value, in the order of declaration, with
-/// its path ("layers.3.up.weight"). Fails to compile, with a sentence, where a type cannot be looked into.
+/// its path ("layers.3.up.weight"); and before it visit.enter(address, type, path), if the visitor has that, for each object
+/// on the way. Fails to compile, with a sentence, where a type cannot be looked into.
 template <template <class> class Leaf, class T, class F>
 void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
   using part = std::remove_const_t<T>;
   static_assert(
       !std::is_const_v<T> || detail::plain_value<part> || !(Leaf<part>::value || detail::tells_fields<part>),
       "neap: a model is looked into to be trained: pass it as a non-const object, without const members but plain values");
+  if constexpr (!Leaf<part>::value && std::is_class_v<part> && requires { visit.enter(&object, &object, path); })
+    visit.enter(static_cast<void const*>(&object), static_cast<void const*>(&detail::type_address<part>), path);
   if constexpr (Leaf<part>::value) {
     visit(object, path);
   } else if constexpr (detail::is_container<part>::value) {

@@ -24,7 +24,11 @@ struct is_tensor_leaf : std::is_base_of<tensor, T> {};
 struct tensor_visitor {
   void* f;
   void (*call)(void* f, tensor& x, std::string const& path);
+  void (*object)(void* f, void const* address, void const* type, std::string const& path) = nullptr;
   void operator()(tensor& x, std::string const& path) const { call(f, x, path); }
+  void enter(void const* address, void const* type, std::string const& path) const {
+    if (object) object(f, address, type, path);
+  }
 };
 }  // namespace detail
 
@@ -33,6 +37,19 @@ template <class Model, class F>
 void for_each_tensor(Model& model, F f) {
   detail::tensor_visitor const visit{
       &f, [](void* to, tensor& x, std::string const& path) { (*static_cast<F*>(to))(x, path); }};
+  for_each_leaf<detail::is_tensor_leaf>(model, visit);
+}
+
+/// The same; and before the parts of an object at(address, type, path), with `type` an address for each type.
+template <class Model, class F, class At>
+void for_each_tensor_and_object(Model& model, F f, At at) {
+  std::pair<F*, At*> both{&f, &at};
+  using both_of = std::pair<F*, At*>;
+  detail::tensor_visitor const visit{
+      &both, [](void* to, tensor& x, std::string const& path) { (*static_cast<both_of*>(to)->first)(x, path); },
+      [](void* to, void const* address, void const* type, std::string const& path) {
+        (*static_cast<both_of*>(to)->second)(address, type, path);
+      }};
   for_each_leaf<detail::is_tensor_leaf>(model, visit);
 }
 

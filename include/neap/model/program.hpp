@@ -52,9 +52,12 @@ Sample as_inputs(tracer& t, Sample const& sample) {
 }
 template <class Model>
 void name_tensors(tracer& t, Model& model) {
-  for_each_tensor(model, [&](tensor& x, std::string const& path) {
-    if (!x.is_empty() && !x.is_traced()) t.set_name(x, path);
-  });
+  for_each_tensor_and_object(
+      model,
+      [&](tensor& x, std::string const& path) {
+        if (!x.is_empty() && !x.is_traced()) t.set_name(x, path);
+      },
+      [&](void const* object, void const* type, std::string const& path) { t.set_module(object, type, path); });
 }
 
 /// Throws neap::error, with the line in question, if a program reads what its last run has stored somewhere: eagerly it is

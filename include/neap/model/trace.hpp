@@ -19,7 +19,9 @@
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/traversal.hpp>
+#include <neap/model/op_names.hpp>
 #include <neap/model/parameter.hpp>
+#include <neap/model/scope.hpp>
 
 #include <algorithm>
 #include <string>
@@ -106,6 +108,13 @@ class tracer {
     if (t.storage()) names_.emplace_back(t.storage().get(), name);
   }
 
+  /// The path of an object of the model: what runs within a neap::scope of it is named after it.
+  void set_module(void const* object, void const* type, std::string const& path) {
+    op_names_.set_module(object, type, path);
+  }
+  /// The names of ops, and the scopes that they are made in.
+  detail::op_names& op_names() { return op_names_; }
+
   // ------------------------------------------------------------------ what comes out
 
   NEAP_ONCE tensor wrap(value_id v) {
@@ -168,6 +177,7 @@ class tracer {
   bool reads(tensor const& t) const { return t.storage() && known_.contains(t.storage().get()); }
   /// Adds an op; its outputs. An in-place update of a model's tensor is what later readers of that tensor read.
   NEAP_ONCE std::vector<tensor> emit(operator_view op, std::span<tensor const> in, std::source_location at) {
+    auto const first = edit_.graph().op_count();  // with views of the model's tensors that are made for it
     std::vector<value_id> ids;
     ids.reserve(in.size());
     for (std::size_t i = 0; i < in.size(); ++i) {
@@ -176,6 +186,7 @@ class tracer {
     }
     std::vector<value_id> outputs;
     detail::with_place(at, [&] { outputs = edit_.emit(op, span_of(ids)); });
+    op_names_.name(edit_, first);
     std::vector<tensor> out;
     out.reserve(outputs.size());
     for (auto v : outputs) {
@@ -213,6 +224,7 @@ class tracer {
   /// Ends the trace; the graph. Throws neap::error if no order can run it.
   op_graph finish() {
     stop();
+    op_names_.finish(edit_);
     auto g = std::move(edit_).finish();
     detail::require_order(g);
     return g;
@@ -294,6 +306,7 @@ class tracer {
   }
 
   graph_editor edit_;
+  detail::op_names op_names_;
   eager_context& context_;
   std::shared_ptr<detail::trace_token> token_;
   number_map known_;                                        // eager storages to values: sources, or what made them
@@ -308,6 +321,10 @@ class tracer {
 };
 
 namespace detail {
+inline void enter_module(tracer& t, void const* object, void const* type) { t.op_names().enter_module(object, type); }
+inline void enter_name(tracer& t, std::string const& name) { t.op_names().enter_name(name); }
+inline void leave_scope(tracer& t) { t.op_names().leave(); }
+
 inline tensor leaf_in_trace(tensor const& t, std::source_location at) { return tracer::active()->leaf(t, at); }
 inline void require_steady(tensor const& t, std::source_location at) {
   auto const* trace = tracer::active();

@@ -52,6 +52,15 @@ NEAP_ONCE std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
 
   plain_vector<value_id> gradient(values, nothing<value_id>);
   auto const type_of = [&](value_id v) { return edit.graph().type(v); };
+  // Ops without a name from `first` on, which belong to an op or a value of that name.
+  auto const name_from = [&](std::size_t first, std::string_view owner, char const* what) {
+    for (std::size_t k = first; !owner.empty() && k < edit.graph().op_count(); ++k)
+      if (edit.graph().name(id_at<op_id>(k)).empty()) edit.set_name(id_at<op_id>(k), std::string(owner) + what);
+  };
+  auto const name_of_value = [&](value_id v) {
+    auto const p = edit.graph().producer(v);
+    return std::string(p == nothing<op_id> ? edit.graph().name(v) : edit.graph().name(p));
+  };
   if (!is_floating(type_of(loss).element))
     throw_error({"differentiate: the loss is ", type_of(loss), ", not a floating tensor"});
   auto const filled = [&](value_id like, double x) {
@@ -63,6 +72,7 @@ NEAP_ONCE std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
     return edit.add(f, std::initializer_list<value_id>{})[0];
   };
   gradient[index(loss)] = filled(loss, 1);
+  name_from(ops, name_of_value(loss), ".seed");
 
   for (std::size_t i = ops; i-- > 0;) {
     op_id const o = id_at<op_id>(i);
@@ -88,10 +98,13 @@ NEAP_ONCE std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
     // Attributes may move while ops are added: the rule reads a copy.
     plain_vector<std::max_align_t> attributes(facets.size / sizeof(std::max_align_t) + 1);
     if (facets.size) std::memcpy(attributes.data(), edit.graph().attributes(o), facets.size);
+    std::size_t const before = edit.graph().op_count();
+    std::string const name(edit.graph().name(o));
     gradient_context c(edit, span_of(in), span_of(out), span_of(out_gradient), span_of(flags));
     try {
       facets.gradient(attributes.data(), c);
     } catch (error const& e) { throw_error({"differentiate: ", who, ": ", e.what()}); }
+    name_from(before, name, ".grad");
     if (int const j = c.unused_gradient(); j >= 0)
       throw_error({"differentiate: ", who, ": its output ", j, " has no gradient"});
     for (std::size_t k = 0; k < in.size(); ++k) {
@@ -100,7 +113,13 @@ NEAP_ONCE std::vector<value_id> differentiate(graph_editor& edit, value_id loss,
       if (!(type_of(g) == type_of(in[k])))
         throw_error({"differentiate: ", who, " gives a gradient ", type_of(g), " for an input ", type_of(in[k])});
       auto& sum = gradient[index(in[k])];
-      sum = sum == nothing<value_id> ? g : edit.add(op::add{}, {sum, g})[0];
+      if (sum == nothing<value_id>) {
+        sum = g;
+        continue;
+      }
+      std::size_t const adds = edit.graph().op_count();
+      sum = edit.add(op::add{}, {sum, g})[0];
+      if (!name.empty()) name_from(adds, name_of_value(in[k]), ".grad_sum");
     }
   }
 

@@ -185,13 +185,17 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   if constexpr (requires { optimizer.patterns(); }) require_matches(optimizer.patterns(), named, at);
   auto made = accumulated(loss, model, sample, weights,
                           {options.micro_batches, options.keep_prediction, &numbers, !options.other_weights}, at);
-  if (options.clip_norm > 0) made.gradients = clip_by_norm(std::move(made.gradients), options.clip_norm, at);
+  if (options.clip_norm > 0) {
+    name_scope const here("clip");
+    made.gradients = clip_by_norm(std::move(made.gradients), options.clip_norm, at);
+  }
   step_results r{std::move(made.loss), std::move(made.outputs), {}, {}};
   for (std::size_t i = 0; i < weights.size(); ++i) {
     auto const& g = made.gradients[i];
     if (g.is_empty()) continue;
     auto const& name = trained[i].name;
     in.set_weight(name, numbers.of(name));
+    name_scope const here(name);
     optimizer.update(weights[i], g, state.of(weights[i], states_kept(optimizer, weights[i], name, state)), in);
     r.weights.push_back(weights[i]);
     r.gradients.push_back(g);

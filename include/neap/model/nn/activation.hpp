@@ -7,32 +7,38 @@ namespace neap::inline v0::nn {
 
 struct relu {
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    scope const within(*this);
     return neap::relu(x, at);
   }
 };
 struct gelu {
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    scope const within(*this);
     return neap::gelu(x, at);
   }
 };
 struct elu {
   double alpha = 1;
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    scope const within(*this);
     return neap::elu(x, alpha, at);
   }
 };
 struct silu {
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    scope const within(*this);
     return neap::silu(x, at);
   }
 };
 struct tanh {
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    scope const within(*this);
     return neap::tanh(x, at);
   }
 };
 struct sigmoid {
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    scope const within(*this);
     return neap::sigmoid(x, at);
   }
 };
@@ -41,6 +47,7 @@ struct sigmoid {
 struct dropout {
   double p = 0.5;
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    scope const within(*this);
     return neap::dropout(x, p, at);
   }
 };
@@ -48,6 +55,7 @@ struct dropout {
 /// (n, a, b, ...) -> (n, a * b * ...)
 struct flatten {
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    scope const within(*this);
     return neap::flatten(x, 1, at);
   }
 };
@@ -55,12 +63,14 @@ struct flatten {
 struct max_pool2d {
   std::int64_t size = 2, stride = 2, padding = 0;
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    scope const within(*this);
     return neap::max_pool2d(x, {.window = {size, size}, .stride = {stride, stride}, .padding = {padding, padding}}, at);
   }
 };
 struct avg_pool2d {
   std::int64_t size = 2, stride = 2, padding = 0;
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
+    scope const within(*this);
     return neap::avg_pool2d(x, {.window = {size, size}, .stride = {stride, stride}, .padding = {padding, padding}}, at);
   }
 };

@@ -53,6 +53,7 @@ struct multi_head_attention {
   tensor operator()(tensor const& x, tensor const& mask,
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     neap::detail::require_rank(x, 3, "multi_head_attention: takes (batch, tokens, width)", at);
     detail::require_width("multi_head_attention", x, qkv.weight);
     auto const b = x.size(0), t = x.size(1), d = x.size(2);
@@ -94,6 +95,7 @@ struct cross_attention {
   tensor operator()(tensor const& x, tensor const& memory, tensor const& mask = {},
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     neap::detail::require_rank(x, 3, "cross_attention: takes (batch, tokens, width)", at);
     neap::detail::require_rank(memory, 3, "cross_attention: takes a memory (batch, tokens, width)", at);
     detail::require_width("cross_attention", x, q.weight);

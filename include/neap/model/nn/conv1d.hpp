@@ -25,6 +25,7 @@ struct conv1d {
   /// x (n, in, l) -> (n, out, l')
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     auto const& o = options;
     return neap::conv1d(x, weight, bias,
                         {.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups});

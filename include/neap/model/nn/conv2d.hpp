@@ -47,6 +47,7 @@ struct conv2d {
   /// x (n, in, h, w) -> (n, out, h', w')
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     auto const& o = options;
     return neap::conv2d(x, weight, bias,
                         {.stride = {o.stride, o.stride},

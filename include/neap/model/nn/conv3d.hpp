@@ -23,6 +23,7 @@ struct conv3d {
   /// x (n, in, d, h, w) -> (n, out, d', h', w')
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     auto const& o = options;
     return neap::conv3d(x, weight, bias,
                         {.stride = {o.stride, o.stride, o.stride},

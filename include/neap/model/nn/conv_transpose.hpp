@@ -30,6 +30,7 @@ struct conv_transpose2d {
   /// x (n, in, h, w) -> (n, out, h', w')
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     auto const& o = options;
     return neap::conv_transpose2d(x, weight, bias,
                                   {.stride = {o.stride, o.stride},
@@ -61,6 +62,7 @@ struct conv_transpose1d {
   /// x (n, in, l) -> (n, out, l')
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     auto const& o = options;
     return neap::conv_transpose1d(x, weight, bias,
                                   {.stride = o.stride,

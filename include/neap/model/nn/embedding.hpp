@@ -22,6 +22,7 @@ struct embedding {
   /// ids (...) of i64 -> (..., width)
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     return neap::embedding(weight, ids);
   }
 

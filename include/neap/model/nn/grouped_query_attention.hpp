@@ -39,6 +39,7 @@ struct grouped_query_attention {
   tensor operator()(tensor const& x, rotary const& turn = {},
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     neap::detail::require_rank(x, 3, "grouped_query_attention: takes (batch, tokens, width)", at);
     auto const b = x.size(0), t = x.size(1), width = x.size(2);
     auto const by_head = [&](linear const& project, std::int64_t n) {

@@ -41,6 +41,7 @@ struct linear {
   /// x (..., in) -> (..., out)
   NEAP_ONCE tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     return neap::linear(x, weight, bias);
   }
 

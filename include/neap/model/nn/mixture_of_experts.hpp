@@ -37,6 +37,7 @@ struct mixture_of_experts {
   tensor operator()(tensor const& x, tensor* balance = nullptr,
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     tensor const logits = router(x);
     auto const [numbers, places] = topk(logits, chosen);  // (..., chosen)
     if (balance) {

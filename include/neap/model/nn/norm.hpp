@@ -27,6 +27,7 @@ struct layer_norm {
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     return neap::layer_norm(x, weight, bias, epsilon);
   }
   friend auto neap_fields(layer_norm& self) { return std::tie(self.weight, self.bias); }
@@ -48,6 +49,7 @@ struct rms_norm {
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     return neap::rms_norm(x, weight, epsilon);
   }
   friend auto neap_fields(rms_norm& self) { return std::tie(self.weight); }
@@ -72,6 +74,7 @@ struct group_norm {
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     return neap::group_norm(x, weight, bias, groups, epsilon);
   }
   friend auto neap_fields(group_norm& self) { return std::tie(self.weight, self.bias); }
@@ -102,6 +105,7 @@ struct batch_norm2d {
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     return neap::batch_norm(x, weight, bias, running_mean, running_variance,
                             {.epsilon = epsilon, .momentum = momentum, .fixed_statistics = fixed_statistics});
   }
@@ -116,6 +120,7 @@ struct batch_norm1d : batch_norm2d {
   using batch_norm2d::batch_norm2d;
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     if (x.rank() != 2 && x.rank() != 3)
       throw_error(context_access::place(at),
                   {"batch_norm1d: takes (batch, channels) or (batch, channels, length), was given ", x.type()});

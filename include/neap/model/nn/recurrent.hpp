@@ -46,6 +46,7 @@ struct lstm_cell {
   lstm_state operator()(tensor const& x, lstm_state const& s,
                         std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     detail::require_width(name, x, input.weight);
     return step(input(x), s);
   }
@@ -89,6 +90,7 @@ struct gru_cell {
   /// x (b, in), h (b, width) -> (b, width)
   tensor operator()(tensor const& x, tensor const& h, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     detail::require_width(name, x, input.weight);
     return step(input(x), h);
   }
@@ -143,6 +145,7 @@ struct recurrent {
   result operator()(tensor const& x, states const& first = {},
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     if (x.rank() != 3 || x.size(1) < 1)
       throw_error(context_access::place(at),
                   {Cell::name, ": takes (batch, at least one step, width), was given ", x.type()});

@@ -38,6 +38,7 @@ struct rotary {
   /// x (b, h, t, d): x * cos + (second half, first half) * (-sin, sin)
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     neap::detail::require_rank(x, 4, "rotary: takes (batch, heads, tokens, width)", at);
     auto const t = x.size(2), d = x.size(3);
     if (t > cosine.size(0) || d != cosine.size(1))

@@ -21,7 +21,9 @@ struct sequential {
 
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     caller_scope const here(at);
+    scope const within(*this);
     auto const step = [&](auto const& module) {
+      scope const one(module);
       if constexpr (requires { module(x, at); }) x = module(x, at);
       else x = module(x);
     };

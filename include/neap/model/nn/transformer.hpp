@@ -24,6 +24,7 @@ struct mlp_block {
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     return down(neap::gelu(up(x), tanh_form));
   }
 
@@ -45,6 +46,7 @@ struct gated_mlp {
 
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     return down(neap::silu(gate(x)) * up(x));
   }
 
@@ -80,6 +82,7 @@ struct transformer_block {
   /// x (b, t, d) -> (b, t, d)
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     auto const drop = [&](tensor const& v) { return neap::dropout(v, options.dropout); };
     if (options.norm_first) {
       x = x + drop(attention(norm1(x)));

@@ -57,6 +57,7 @@ struct bert {
   tensor operator()(tensor const& ids, tensor const& segment_ids = {},
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw_error(context_access::place(at),
                   {"bert: takes (batch, at most ", config.context, " tokens), was given ", ids.type()});

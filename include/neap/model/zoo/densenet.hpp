@@ -39,7 +39,10 @@ struct densenet {
     unit(std::int64_t in, std::int64_t out, std::int64_t size)
         : norm(in),
           conv(in, out, size, {.padding = size / 2, .bias = false}) {}
-    tensor operator()(tensor const& x) const { return conv(relu(norm(x))); }
+    tensor operator()(tensor const& x) const {
+      scope const within(*this);
+      return conv(relu(norm(x)));
+    }
     friend auto neap_fields(unit& self) { return std::tie(self.norm, self.conv); }
     static constexpr std::array neap_names{"norm", "conv"};
   };
@@ -61,6 +64,7 @@ struct densenet {
   explicit densenet(densenet_config const& c = {}, std::source_location at = std::source_location::current())
       : config(c) {
     place_scope const here(at);
+    scope const within(*this);
     stem = c.small_images ? nn::conv2d(c.channels, c.stem, 3, {.padding = 1, .bias = false})
                           : nn::conv2d(c.channels, c.stem, 7, {.stride = 2, .padding = 3, .bias = false});
     if (!c.small_images) stem_norm.emplace(c.stem);
@@ -82,6 +86,7 @@ struct densenet {
   /// x (n, channels, h, w) -> (n, classes)
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     x = stem(x);
     if (stem_norm) {
       x = relu((*stem_norm)(x));

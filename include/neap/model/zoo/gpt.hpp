@@ -54,6 +54,7 @@ struct gpt {
   /// ids (b, t) of i64 -> (b, t, vocabulary)
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw_error(context_access::place(at),
                   {"gpt: takes (batch, at most ", config.context, " tokens), was given ", ids.type()});

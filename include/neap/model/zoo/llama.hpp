@@ -47,6 +47,7 @@ struct llama_block {
   /// x (b, t, width) -> (b, t, width)
   tensor operator()(tensor x, nn::rotary const& turn, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     x = x + attention(norm1(x), turn);
     return x + mlp(norm2(x));
   }
@@ -79,6 +80,7 @@ struct llama {
   /// ids (b, t) -> (b, t, vocabulary)
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw_error(context_access::place(at),
                   {"llama: takes (batch, at most ", config.context, " tokens), was given ", ids.type()});

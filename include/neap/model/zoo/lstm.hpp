@@ -39,6 +39,7 @@ struct lstm {
   /// ids (b, t) -> (b, t, vocabulary)
   tensor operator()(tensor const& ids, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     tensor const x = recurrent(dropout(tokens(ids), config.dropout)).output;
     return head(dropout(x, config.dropout));
   }

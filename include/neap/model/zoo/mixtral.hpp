@@ -42,6 +42,7 @@ struct mixtral_block {
   tensor operator()(tensor x, nn::rotary const& turn, tensor* balance = nullptr,
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     x = x + attention(norm1(x), turn);
     return x + mixture(norm2(x), balance);
   }
@@ -74,6 +75,7 @@ struct mixtral {
   tensor operator()(tensor const& ids, tensor* balance = nullptr,
                     std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     if (ids.rank() != 2 || ids.size(1) > config.context)
       throw_error(context_access::place(at),
                   {"mixtral: takes (batch, at most ", config.context, " tokens), was given ", ids.type()});

@@ -23,6 +23,7 @@ struct mlp {
   /// x (..., first width) -> (..., last width)
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     for (std::size_t i = 0; i < layers.size(); ++i) {
       x = layers[i](x);
       if (i + 1 < layers.size()) x = relu(x);

@@ -49,7 +49,10 @@ struct resnet {
           norm(out) {
       conv.weight.restart(initialiser::he_normal(out * size * size));
     }
-    tensor operator()(tensor const& x) const { return norm(conv(x)); }
+    tensor operator()(tensor const& x) const {
+      scope const within(*this);
+      return norm(conv(x));
+    }
     friend auto neap_fields(unit& self) { return std::tie(self.conv, self.norm); }
     static constexpr std::array neap_names{"conv", "norm"};
   };
@@ -99,6 +102,7 @@ struct resnet {
   /// x (n, channels, h, w) -> (n, classes)
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     x = relu(stem(x));
     if (!config.small_images) x = max_pool2d(x, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
     for (auto const& b : blocks) x = b(x);

@@ -35,6 +35,7 @@ struct double_conv {
 
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     x = relu(norm1(conv1(x)));
     return relu(norm2(conv2(x)));
   }
@@ -61,6 +62,7 @@ struct unet {
   /// x (n, channels, h, w) -> (n, classes, h, w)
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     std::vector<tensor> level;
     for (std::size_t i = 0; i < down.size(); ++i) {
       if (i) x = detail::halve(x);
@@ -94,6 +96,7 @@ struct unet_plus_plus {
   /// x (n, channels, h, w) -> (n, classes, h, w)
   tensor operator()(tensor const& x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     std::vector<std::vector<tensor>> y(nodes.size());
     for (std::size_t j = 0; j < nodes.size(); ++j)
       for (std::size_t i = 0; i + j < nodes.size(); ++i) {

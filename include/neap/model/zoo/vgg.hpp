@@ -66,6 +66,7 @@ struct vgg {
   /// x (n, channels, h, w) -> (n, classes)
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     for (auto const& l : features) {
       x = l.conv(x);
       if (l.norm) x = (*l.norm)(x);

@@ -54,6 +54,7 @@ struct vit {
   /// x (n, channels, image, image) -> (n, classes)
   tensor operator()(tensor x, std::source_location at = std::source_location::current()) const {
     place_scope const here(at);
+    scope const within(*this);
     neap::detail::require_rank(x, 4, "vit: takes (batch, channels, rows, columns)", at);
     auto const n = x.size(0);
     x = patches(x);                         // (n, width, p, p)

@@ -1,0 +1,67 @@
+// neap::scope: tells a trace which module is running, so that ops are named after it ("blocks.3.up.matmul").
+//
+//   struct block {
+//     neap::nn::linear up, down;
+//     neap::tensor operator()(neap::tensor const& x) const {
+//       neap::scope const here(*this);   // optional
+//       return x + down(neap::gelu(up(x)));
+//     }
+//   };
+//
+// The library's modules have one. For others a trace infers the module of an op from the weights that it reads, or from
+// the modules whose results it reads (model/op_names.hpp).
+#pragma once
+
+#include <neap/model/context.hpp>
+#include <neap/model/fields.hpp>
+
+#include <string>
+
+namespace neap::inline v0 {
+
+namespace detail {
+inline void enter_module(tracer& t, void const* object, void const* type);
+inline void enter_name(tracer& t, std::string const& name);
+inline void leave_scope(tracer& t);
+}  // namespace detail
+
+/// While it lives, ops that are traced on this thread belong to that module. A module that is no part of the model has the
+/// path of the one around it. Costs nothing beyond a look at the thread's context where nothing is traced.
+class scope {
+ public:
+  template <class Module>
+  explicit scope(Module const& module) : trace_(context_access::trace()) {
+    if (trace_) detail::enter_module(*trace_, &module, &detail::type_address<Module>);
+  }
+  scope(scope const&) = delete;
+  scope& operator=(scope const&) = delete;
+  ~scope() {
+    if (trace_) detail::leave_scope(*trace_);
+  }
+
+ private:
+  tracer* trace_;
+};
+
+namespace detail {
+/// While it lives, ops that are traced on this thread are named after `name` alone: what belongs to a weight, or to the
+/// step.
+class name_scope {
+ public:
+  explicit name_scope(std::string const& name) : trace_(context_access::trace()) {
+    if (trace_) enter_name(*trace_, name);
+  }
+  name_scope(name_scope const&) = delete;
+  name_scope& operator=(name_scope const&) = delete;
+  ~name_scope() {
+    if (trace_) leave_scope(*trace_);
+  }
+
+ private:
+  tracer* trace_;
+};
+}  // namespace detail
+
+}  // namespace neap::inline v0
+
+#include <neap/model/trace.hpp>  // what a scope calls
