@@ -351,6 +351,7 @@ int run(plan_options const& o) {
         "%zu ops recomputed, %zu in parts (up to %lld), %zu stores, %zu loads, %zu waits; %zu candidates in %.2f s; "
         "verified\n",
         copies, cut, static_cast<long long>(most_parts), stores, loads, waits, found.candidates, found.seconds);
+    std::fputs(found.summary().c_str(), stdout);
     if (o.profile) show_profile(found, reading, verifying, elapsed());
   }
   if (!found.fits) complain(o.input.path + ": " + found.why_not());

@@ -59,6 +59,12 @@ TEST_CASE("why_not names each limit that is missed, and what forces the bound") 
   CHECK(given.why_not().ends_with("at least 7; forced by what is always there: weights, inputs, states"));
   given.fits = true;
   CHECK(given.why_not() == "");
+  auto addresses = answer(100, 200, inf, 1);
+  addresses.placed.peak_bytes = 99;
+  addresses.reasons = {"all_reduce grads.0 runs once: it has an effect"};
+  CHECK(addresses.why_not() ==
+        "no plan fits: the limit is 100 bytes, the best plan found needs 200 (the peak of 99 fits, addresses do not), "
+        "proved to be at least 7; all_reduce grads.0 runs once: it has an effect");
 }
 
 TEST_CASE("options may be named where they are made") {

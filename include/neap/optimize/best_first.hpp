@@ -96,7 +96,7 @@ class best_first {
     auto bound = peak_lower_bound(state_.graph, state_.judge().facts(), state_.allowed.cut);
     if (state_.allowed.rewrite) bound.bytes = bound.end_bytes, bound.forcing.clear();
     out.lower_bound_bytes = bound.bytes;
-    for (auto const& f : bound.forcing) out.forcing.push_back({f.op, name_of_op(f.op), f.bytes});
+    for (auto const& f : bound.forcing) out.forcing.push_back({f.op, name_of_op(state_.graph, f.op), f.bytes});
 
     // Each order to start from gets a dive: later the queue would forget those that are far from the target.
     state_.seek(state_.asked);
@@ -124,6 +124,7 @@ class best_first {
       if (n && may_be_better_placed(n->state.result)) state_.best = n, (void)place();
     if (state_.best != placed_) state_.best = placed_, out.placed = std::move(*placed_so_), out.fits = within_limits();
     refine_answer();
+    out.at_peak = content_of_peak(state_.best->state);
     out.best = std::move(state_.best->state);
     for (auto const* t = state_.best->path.get(); t; t = t->before.get()) out.steps.push_back(t->how);
     std::reverse(out.steps.begin(), out.steps.end());
@@ -173,12 +174,34 @@ class best_first {
     if (!result) result = state_.judged_whole(state_.graph, order);
     state_.offer(state_.make_node(*how ? step(nullptr, how) : nullptr, state_.graph, order, std::move(*result)));
   }
-  std::string name_of_op(op_id o) const {
-    auto const& g = state_.graph;
+  static std::string name_of_op(G const& g, op_id o) {
     std::string s(g.facets(o).name);
     if (auto const* x = g.template as<op::opaque>(o)) s = std::string(g.text(x->target));
     if (auto const n = g.name(o); !n.empty()) s += " " + std::string(n);
     return s + " #" + std::to_string(index(o));
+  }
+
+  /// What is in use where the peak of a candidate is reached first. O(storages log storages).
+  static peak_content content_of_peak(candidate<G> const& c) {
+    auto const& r = c.result;
+    peak_content out;
+    if (c.order.size() == 0) return out;
+    out.op = name_of_op(c.graph, c.order[r.peak_position]);
+    for (auto s : c.graph.storages()) {
+      if (c.graph.is_resident(s) || r.live[s].empty() || r.live[s].first > r.peak_position ||
+          r.live[s].last < r.peak_position || c.graph.bytes(s) == 0)
+        continue;
+      auto const maker = c.graph.producer(c.graph.record(s).first);
+      out.holders.push_back({maker == nothing<op_id> ? "input" : name_of_op(c.graph, maker), c.graph.bytes(s)});
+    }
+    detail::sort_list(out.holders, [](peak_holder const& a, peak_holder const& b) { return a.bytes > b.bytes; });
+    constexpr std::size_t most = 3;
+    out.others = out.holders.size() - std::min(out.holders.size(), most);
+    out.holders.resize(std::min(out.holders.size(), most));
+    out.other_bytes = r.peak_bytes - r.resident_bytes;
+    for (auto const& h : out.holders) out.other_bytes -= h.bytes;
+    out.other_bytes = std::max<bytes_t>(out.other_bytes, 0);
+    return out;
   }
 
   /// Where rules may make a program quicker: what they make of a candidate, one after the other, the one that gains most

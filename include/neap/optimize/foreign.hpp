@@ -29,7 +29,16 @@ struct optimized_foreign : search_outcome {
 
   /// One line for a person where `fits` is false; empty otherwise.
   std::string why_not() const {
-    return search_outcome::why_not(placed.arena_bytes, placed.resident_bytes, placed.latency);
+    return search_outcome::why_not(placed.arena_bytes, placed.peak_bytes, placed.resident_bytes, placed.latency);
+  }
+  /// The answer in at most ten lines (optimize/search_summary.hpp).
+  std::string summary() const {
+    return search_outcome::summary(placed.arena_bytes, placed.peak_bytes, placed.resident_bytes, placed.latency);
+  }
+  template <class Stream>
+  friend Stream& operator<<(Stream& to, optimized_foreign const& found) {
+    to << found.summary();
+    return to;
   }
 };
 

@@ -5,6 +5,7 @@
 #include <neap/optimize/pareto_front.hpp>
 #include <neap/optimize/search_profile.hpp>
 #include <neap/optimize/search_strategy.hpp>
+#include <neap/optimize/search_summary.hpp>
 #include <neap/optimize/starting_points.hpp>
 #include <neap/plan/candidate.hpp>
 #include <neap/plan/limits.hpp>
@@ -119,6 +120,8 @@ struct search_outcome {
   seconds_t latency_limit_seconds = 1e300;
   bytes_t lower_bound_bytes = 0;         // proved: no order, recomputation or swapping of these ops gets below
   std::vector<forcing_op> forcing;       // the ops that make the bound
+  peak_content at_peak;                  // what the best plan's peak is made of
+  std::vector<std::string> reasons;      // why something may not run again, move or be cut: a line each, with its name
   std::vector<search_progress> history;  // each time the best changed
   std::vector<std::string> steps;        // the mutations that lead from the original to the best
   std::vector<plan_cost> front;          // of all judged those that none beats but by rounding; of rising peak
@@ -127,15 +130,19 @@ struct search_outcome {
   search_profile profile;
 
  protected:
-  /// Why the best plan does not fit: it needs `arena`, of which `resident` is there before and after, and takes `latency`.
-  NEAP_ONCE std::string why_not(bytes_t arena, bytes_t resident, seconds_t latency) const {
+  /// Why the best plan does not fit: it needs `arena`, though but `peak` is in use at once, of which `resident` is there
+  /// before and after; and takes `latency`.
+  NEAP_ONCE std::string why_not(bytes_t arena, bytes_t peak, bytes_t resident, seconds_t latency) const {
     if (fits) return {};
     std::string s = "no plan fits: ";
     bool const slow = latency > latency_limit_seconds * (1 + 1e-12);  // as a search counts
     bool const large = arena > memory_limit_bytes || !slow;
     if (large) {
       s += "the limit is " + std::to_string(memory_limit_bytes) + " bytes, the best plan found needs " +
-           std::to_string(arena) + ", proved to be at least " + std::to_string(lower_bound_bytes);
+           std::to_string(arena);
+      if (arena > memory_limit_bytes && peak > 0 && peak <= memory_limit_bytes)
+        s += " (the peak of " + std::to_string(peak) + " fits, addresses do not)";
+      s += ", proved to be at least " + std::to_string(lower_bound_bytes);
       for (std::size_t i = 0; i < forcing.size() && i < 3; ++i)
         s += (i ? ", " : "; forced by ") + forcing[i].what + " (" + std::to_string(forcing[i].bytes) + " bytes)";
       if (forcing.empty() && resident > 0) s += "; forced by what is always there: weights, inputs, states";
@@ -144,7 +151,28 @@ struct search_outcome {
       auto const [limit, takes] = detail::times_told_apart(latency_limit_seconds, latency);
       s += (large ? "; and the latency limit is " : "the limit is ") + limit + ", the best plan found takes " + takes;
     }
+    for (std::size_t i = 0; i < reasons.size() && i < 3; ++i) s += "; " + reasons[i];
     return s;
+  }
+  NEAP_ONCE std::string summary(bytes_t arena, bytes_t peak, bytes_t resident, seconds_t latency) const {
+    std::vector<std::string> forced_by;
+    for (auto const& f : forcing) forced_by.push_back(f.what);
+    if (forcing.empty() && resident > 0 && lower_bound_bytes >= arena)
+      forced_by.push_back("what is always there: weights, inputs, states");
+    return detail::summary_text({.fits = fits,
+                                 .arena = arena,
+                                 .peak = peak,
+                                 .resident = resident,
+                                 .memory_limit = memory_limit_bytes == INT64_MAX ? -1 : memory_limit_bytes,
+                                 .original_peak = original.peak_bytes,
+                                 .bound = lower_bound_bytes,
+                                 .latency = latency,
+                                 .latency_limit = latency_limit_seconds < 1e300 ? latency_limit_seconds : -1,
+                                 .original_latency = original.latency,
+                                 .at_peak = at_peak,
+                                 .front = front,
+                                 .forced_by = forced_by,
+                                 .reasons = reasons});
   }
 };
 
@@ -156,7 +184,16 @@ struct optimized : search_outcome {
 
   /// One line for a person where `fits` is false; empty otherwise.
   std::string why_not() const {
-    return search_outcome::why_not(placed.arena_bytes, placed.resident_bytes, best.result.latency);
+    return search_outcome::why_not(placed.arena_bytes, placed.peak_bytes, placed.resident_bytes, best.result.latency);
+  }
+  /// Whether it fits and by how much, what holds the peak, what a little more would buy, what is proved: at most ten lines.
+  std::string summary() const {
+    return search_outcome::summary(placed.arena_bytes, placed.peak_bytes, placed.resident_bytes, best.result.latency);
+  }
+  template <class Stream>
+  friend Stream& operator<<(Stream& to, optimized const& found) {
+    to << found.summary();
+    return to;
   }
 };
 
