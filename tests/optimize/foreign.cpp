@@ -9,6 +9,7 @@
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
 
+#include "../support/engine_bytes.hpp"
 #include "../support/engine_net.hpp"
 #include "../support/message.hpp"
 #include "../support/sanitized.hpp"
@@ -16,6 +17,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <random>
 
 using namespace neap;
 
@@ -113,24 +115,35 @@ TEST_CASE("every plan of a foreign graph is right, at several limits, with and w
   CHECK(smaller > testing::cases(300));
 }
 
-TEST_CASE("recomputation alone moves nothing; swapping alone repeats views only; memory is counted as asked") {
-  for (std::uint64_t seed = 0; seed < testing::cases(100u); ++seed) {
+TEST_CASE("ops that write in place run again with what they overwrite: every byte is that of the plain run") {
+  std::size_t again = 0, writers = 0, moved = 0;
+  for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
     CAPTURE(seed);
     engine::truth t;
-    auto const g = engine::random_net(seed, t);
-    auto const only = optimize(g, rematerialize{}, limited(0.6, 40), engine_cost{});
-    CHECK(faults(g, t, only.placed) == "");
-    CHECK(count(only.placed, foreign_step::store) + count(only.placed, foreign_step::load) == 0);
-    auto const swaps = optimize(g, neap::swap{5e5}, limited(0.6, 40), engine_cost{}, memory_options{16, false});
-    CHECK(faults(g, t, swaps.placed, seconds_of_transfer) == "");
-    CHECK(swaps.placed.options == memory_options{16, false});
-    for (auto const& b : swaps.placed.buffers) CHECK(b.takes_over == no_id);
-    for (auto const& s : swaps.placed.steps)
-      if (s.copy > 0) CHECK(g.ops[index(s.op)].view);
-    auto const quick = optimize(g, moves, latency_limit::of_original(1.2), engine_cost{}, limited(1, 60));
-    CHECK(faults(g, t, quick.placed, seconds_of_transfer) == "");
-    CHECK(quick.placed.latency <= 1.2 * quick.original.latency * (1 + 1e-9));
+    auto const g = engine::random_net(seed + 1000, t, {.least_ops = 10, .most_ops = 40, .in_place = 15 + static_cast<engine::number>(seed % 40)});
+    engine::byte_engine const engine(g, t);
+    auto const plain = engine.plain();
+    auto const check = [&](foreign_plan const& p) {
+      auto const fault = faults(g, t, p, seconds_of_transfer);
+      REQUIRE_MESSAGE(fault.empty(), fault);
+      REQUIRE(engine.planned(p) == plain);
+      again += repeats(p), moved += count(p, foreign_step::store);
+      for (auto const& s : p.steps)
+        for (auto const& v : s.outputs)
+          writers += s.copy > 0 && !g.ops[index(s.op)].view && v.buffer != no_id &&
+                     std::any_of(s.inputs.begin(), s.inputs.end(),
+                                 [&](foreign_value const& in) { return in.buffer == v.buffer; });
+    };
+    for (double ratio : {0.85, 0.6, 0.4}) {
+      CAPTURE(ratio);
+      check(optimize(g, moves, limited(ratio, 60), engine_cost{}).placed);
+      check(optimize(g, rematerialize{}, limited(ratio, 60), engine_cost{}).placed);
+    }
+    check(optimize(g, neap::swap{5e5}, limited(0.6, 60), engine_cost{}).placed);
   }
+  CHECK(again > testing::cases(300));
+  CHECK(writers > testing::cases(20));
+  CHECK(moved > testing::cases(100));
 }
 
 namespace {
@@ -158,6 +171,149 @@ engine::net ladder(engine::number depth, bool again) {
 }
 
 }  // namespace
+
+namespace {
+
+/// A training step of an engine: layers of a producer and writes in place on what it makes, some through a view of a part,
+/// some with a reader of what was there before; then backward, layer by layer, with an update of each weight.
+engine::net in_place_step(std::uint64_t seed, engine::truth& t) {
+  std::mt19937_64 draw(seed * 31 + 7);
+  auto const chance = [&](int percent) { return static_cast<int>(draw() % 100) < percent; };
+  engine::net g;
+  auto const storage = [&](std::int64_t bytes, bool resident) {
+    g.bytes.push_back(bytes), g.resident.push_back(resident), g.swappable.push_back(1);
+    return static_cast<engine::number>(g.bytes.size() - 1);
+  };
+  auto const value = [&](engine::number s, bool is_new, engine::number root = 0) {
+    auto const v = static_cast<engine::number>(g.lies_in.size());
+    g.lies_in.push_back(s), t.root.push_back(is_new ? v : t.root[root]);
+    return v;
+  };
+  auto const op = [&](std::vector<engine::number> in, engine::number out, bool view = false) {
+    engine::net::op x;
+    x.in = std::move(in), x.out = {out}, x.again = true, x.view = view, x.seconds = view ? 0 : 1e-3;
+    g.ops.push_back(std::move(x));
+    return out;
+  };
+  auto const fresh = [&](std::vector<engine::number> in, std::int64_t bytes) {
+    return op(std::move(in), value(storage(bytes, false), true));
+  };
+  auto const write = [&](std::vector<engine::number> in) {
+    auto const s = g.lies_in[in[0]];
+    return op(std::move(in), value(s, true));
+  };
+  auto const view = [&](engine::number of) { return op({of}, value(g.lies_in[of], false, of), true); };
+
+  std::size_t const layers = 6 + draw() % 8;
+  std::vector<engine::number> weight, made, extra;
+  auto x = value(storage(256, true), true);
+  for (std::size_t i = 0; i < layers; ++i) weight.push_back(value(storage(16, true), true));
+  for (std::size_t i = 0; i < layers; ++i) {
+    auto y = fresh({x, weight[i]}, 1024);
+    extra.push_back(engine::none);
+    for (auto n = draw() % 4; n-- > 0;) {
+      if (chance(30)) extra.back() = fresh({y}, 8);  // a reader of what is there before
+      if (chance(40)) y = write({view(y), weight[i]}), y = chance(50) ? view(y) : y;
+      else y = write({y});
+    }
+    made.push_back(x = y);
+  }
+  auto d = fresh({x}, 512);
+  for (auto i = layers; i-- > 0;) {
+    std::vector<engine::number> in{d, made[i]};
+    if (extra[i] != engine::none) in.push_back(extra[i]);
+    auto const slope = fresh(in, 16);
+    d = fresh({d, made[i], weight[i]}, 512);
+    if (chance(50)) d = write({d});
+    g.kept.push_back(write({weight[i], slope}));
+  }
+  g.kept.push_back(d);
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("layers that write in place are recomputed in a training step with updates: less memory, the same bytes") {
+  std::size_t writers = 0, fits = 0;
+  for (std::uint64_t seed = 0; seed < testing::cases(60u); ++seed) {
+    CAPTURE(seed);
+    engine::truth t;
+    auto const g = in_place_step(seed, t);
+    engine::byte_engine const engine(g, t);
+    auto const plain = engine.plain();
+    auto const check = [&](auto const& found) {
+      auto const fault = faults(g, t, found.placed, seconds_of_transfer);
+      REQUIRE_MESSAGE(fault.empty(), fault);
+      REQUIRE(engine.planned(found.placed) == plain);
+      for (auto const& s : found.placed.steps)
+        writers += s.copy > 0 && s.inputs[0].buffer == s.outputs[0].buffer && !g.ops[index(s.op)].view;
+    };
+    for (double ratio : {0.75, 0.6, 0.5}) {
+      CAPTURE(ratio);
+      auto const found = optimize(g, rematerialize{}, limited(ratio, 150), engine_cost{});
+      check(found), fits += found.fits;
+    }
+    check(optimize(g, moves, limited(0.5, 100), engine_cost{}));
+    check(optimize(g, neap::swap{5e6}, limited(0.5, 100), engine_cost{}));
+  }
+  CHECK(writers > testing::cases(200));
+  CHECK(fits > testing::cases(100));
+}
+
+TEST_CASE("a producer and the op that writes on its result run again as if the result were fresh") {
+  for (engine::number const writes : {0u, 1u, 3u}) {
+    CAPTURE(writes);
+    engine::net g = ladder(20, true);
+    std::vector<engine::net::op> all;
+    std::vector<engine::number> newest(g.lies_in.size());
+    for (engine::number v = 0; v < newest.size(); ++v) newest[v] = v;
+    for (std::size_t k = 0; k < g.ops.size(); ++k) {
+      auto x = g.ops[k];
+      for (auto& v : x.in) v = newest[v];
+      auto const made = x.out[0];
+      all.push_back(std::move(x));
+      for (engine::number n = 0; k < 20 && n < writes; ++n) {  // bias_add_, relu_, dropout_
+        engine::net::op w;
+        w.in = {newest[made]}, w.seconds = 1e-3, w.again = true;
+        w.out = {newest[made] = static_cast<engine::number>(g.lies_in.size())};
+        g.lies_in.push_back(g.lies_in[made]);
+        all.push_back(std::move(w));
+      }
+    }
+    g.ops = std::move(all);
+    engine::truth t;
+    for (engine::number v = 0; v < g.lies_in.size(); ++v) t.root.push_back(v);
+    auto const found = optimize(g, rematerialize{}, limited(0.45, 400), engine_cost{});
+    CHECK(found.fits);
+    CHECK(faults(g, t, found.placed) == "");
+    engine::byte_engine const engine(g, t);
+    CHECK(engine.planned(found.placed) == engine.plain());
+    std::size_t rerun_writers = 0;
+    for (auto const& s : found.placed.steps)
+      rerun_writers += s.copy > 0 && s.inputs[0].buffer == s.outputs[0].buffer;
+    CHECK((rerun_writers > 0) == (writes > 0));
+  }
+}
+
+TEST_CASE("recomputation alone moves nothing; swapping alone repeats views only; memory is counted as asked") {
+  for (std::uint64_t seed = 0; seed < testing::cases(100u); ++seed) {
+    CAPTURE(seed);
+    engine::truth t;
+    auto const g = engine::random_net(seed, t);
+    auto const only = optimize(g, rematerialize{}, limited(0.6, 40), engine_cost{});
+    CHECK(faults(g, t, only.placed) == "");
+    CHECK(count(only.placed, foreign_step::store) + count(only.placed, foreign_step::load) == 0);
+    auto const swaps = optimize(g, neap::swap{5e5}, limited(0.6, 40), engine_cost{}, memory_options{16, false});
+    CHECK(faults(g, t, swaps.placed, seconds_of_transfer) == "");
+    CHECK(swaps.placed.options == memory_options{16, false});
+    for (auto const& b : swaps.placed.buffers) CHECK(b.takes_over == no_id);
+    for (auto const& s : swaps.placed.steps)
+      if (s.copy > 0) CHECK(g.ops[index(s.op)].view);
+    auto const quick = optimize(g, moves, latency_limit::of_original(1.2), engine_cost{}, limited(1, 60));
+    CHECK(faults(g, t, quick.placed, seconds_of_transfer) == "");
+    CHECK(quick.placed.latency <= 1.2 * quick.original.latency * (1 + 1e-9));
+  }
+}
 
 TEST_CASE("a ladder fits where its ops may run again, and not where they may not; limits in bytes and in ratios") {
   auto const free = ladder(24, true), stiff = ladder(24, false);

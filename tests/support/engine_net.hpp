@@ -46,6 +46,7 @@ struct options {
   int least_ops = 10, most_ops = 40;
   bool may_repeat = true;  // some ops may run again
   bool streams = false;    // some ops are transfers of the engine's own
+  number in_place = 10;    // percent of the ops that overwrite what they read
 };
 
 inline constexpr number none = 0xffffffffu;
@@ -123,13 +124,13 @@ inline net random_net(std::uint64_t seed, truth& t, options o = {}) {
       read(v);
       x.view = true, x.seconds = 0;
       make(g.lies_in[v], t.root[v]);
-    } else if (what < 28) {
+    } else if (what < 18 + o.in_place) {
       auto const v = any_value();
       read(v);
       if (chance(50)) read(any_value());
       if (chance(20)) x.workspace = 1 + below(100);
       overwrite(g.lies_in[v]);
-    } else if (what < 32) {  // writes a resident buffer without reading it
+    } else if (what < 22 + o.in_place) {  // writes a resident buffer without reading it
       std::vector<number> free;
       for (number s = 0; s < g.bytes.size(); ++s)
         if (g.resident[s] && !written[s] && !fixed[s]) free.push_back(s);
@@ -242,7 +243,8 @@ struct plan_check {
         require(x.start >= compute_free - eps, at(s) + "begins before the one before it has ended");
         compute_free = x.end;
         for (auto b : g.ops[index(x.op)].after)
-          require(runs[b] > 0 && first_end[b] <= x.start + eps, at(s) + "runs before an op that it must follow");
+          require(overwrites_for(b, index(x.op)) || (runs[b] > 0 && first_end[b] <= x.start + eps),
+                  at(s) + "runs before an op that it must follow");
         if (runs[index(x.op)]++ == 0) first_end[index(x.op)] = x.end;
       } else if (x.kind == neap::foreign_step::wait) {
         require(x.inputs.empty() && x.outputs.empty() && x.start == x.end, at(s) + "a wait does something");
@@ -272,6 +274,14 @@ struct plan_check {
     for (auto const& w : p.waits)
       require(w.step <= n && w.transfer < n && p.steps[w.transfer].stream != neap::op_stream::compute, "a bad wait");
     return fault;
+  }
+
+  /// Whether b precedes o because it reads a temporary that o overwrites: copies of it lift that.
+  bool overwrites_for(number b, std::size_t o) const {
+    for (auto v : g.ops[o].out)
+      for (auto in : g.ops[b].in)
+        if (t.root[v] == v && g.lies_in[in] == g.lies_in[v] && !g.resident[g.lies_in[v]]) return true;
+    return false;
   }
 
   /// Addresses, lives and sums.
@@ -386,7 +396,7 @@ struct plan_check {
         require(sibling == b, at(s) + "two outputs on one storage, in two buffers");
       } else if (shares != none || g.resident[storage]) {
         require(shares == none || shares == b, at(s) + "a view or update in another buffer");
-        require(!writes || runs_before == 0, at(s) + "writes in place, twice");
+        require(!writes || runs_before == 0 || !g.resident[storage], at(s) + "writes a resident in place, twice");
         if (writes)
           for (std::size_t q = 0; q < s; ++q)
             require(p.steps[q].kind != neap::foreign_step::store || p.steps[q].inputs[0].buffer != b ||

@@ -162,6 +162,7 @@ class plan_reader {
                      : kind == "buffer" ? role::buffer
                      : kind == "const"  ? role::constant
                      : kind == "input"  ? role::input
+                     : kind == "donated" ? role::donated
                                         : role::activation;
       if (kind == "temp")
         j["kind"].fail("tensor " + std::to_string(t) + " lies in a temp storage, and no node makes it");
@@ -199,9 +200,13 @@ class plan_reader {
             auto const a = j["alias"][k];
             if (a.size() != 2) a.fail("must be a kind and an input");
             auto const& kind = a[0].text();
-            a[0].require(kind == "fresh" || kind == "view" || kind == "update", "must be fresh, view or update");
+            bool const over = kind == "over";
+            a[0].require(kind == "fresh" || kind == "view" || kind == "update" || over,
+                         "must be fresh, over, view or update");
             r.alias = kind == "view" ? alias_kind::view : kind == "update" ? alias_kind::update : alias_kind::fresh;
-            if (r.alias != alias_kind::fresh) {
+            if (over) {
+              r.of = static_cast<int>(a[1].integer(0, static_cast<std::int64_t>(in.size()) - 1));
+            } else if (r.alias != alias_kind::fresh) {
               r.of = static_cast<int>(
                   a[1].integer(-1 - static_cast<std::int64_t>(outs.size()), static_cast<std::int64_t>(in.size()) - 1));
               a[1].require(r.of != -1, "must be an input, or -2 less an output");
@@ -290,7 +295,7 @@ class plan_reader {
       if (in_row == nothing<storage_id> && !taken[s]) {
         auto const j = storages[rows[t].storage];
         if (g.bytes(s) != bytes[rows[t].storage]) j["bytes"].fail("must be " + std::to_string(g.bytes(s)));
-        if (!g.is_resident(s)) j["kind"].require(j["kind"].text() == "temp", "must be temp: a node makes it");
+        if (!g.is_source(s)) j["kind"].require(j["kind"].text() == "temp", "must be temp: a node makes it");
         in_row = s;
         taken[s] = 1;
       }

@@ -153,6 +153,7 @@ class graph_editor final : public op_emitter {
     touched_ops_.push_back(o);
     for (auto out : g_.outputs(o))
       if (g_.values_[out].alias != alias_kind::fresh) aliases_changed_ = true;
+      else if (g_.values_[out].of == static_cast<int>(argument)) order_changed_ = true;
   }
   /// The given readers of `from` read `to` from now on.
   void replace_uses(value_id from, value_id to, std::span<op_id const> readers) {
@@ -200,7 +201,10 @@ class graph_editor final : public op_emitter {
   /// Sources stay sources: a role that is none is not given to them.
   void set_role(value_id v, neap::role r) {
     touch(v);
-    if (g_.producer(v) != nothing<op_id> || is_source(r)) g_.values_[v].role = r;
+    if (g_.producer(v) == nothing<op_id> && !is_source(r)) return;
+    g_.values_[v].role = r;
+    if (g_.producer(v) == nothing<op_id> && g_.values_[v].alias == alias_kind::fresh)
+      g_.storages_[g_.values_[v].storage].resident = r != role::donated;
   }
   void set_name(op_id o, std::string_view name) { g_.ops_[o].name = intern(name); }
   /// The name of another op: the same text, of any length.
@@ -355,13 +359,13 @@ class graph_editor final : public op_emitter {
     r.of = static_cast<std::int16_t>(of);
     r.storage = shared;
     value_id const v = g_.values_.push_back(r);
-    if (shared == nothing<storage_id>) g_.values_[v].storage = g_.storages_.push_back({bytes, v, 0, false});
+    if (shared == nothing<storage_id>) g_.values_[v].storage = g_.storages_.push_back({bytes, v, 0, false, false});
     return v;
   }
   value_id add_source_value(neap::role r, value_id v, std::string_view name) {
     g_.values_[v].role = r;
     g_.values_[v].name = intern(name);
-    g_.storages_[g_.values_[v].storage].resident = true;
+    if (g_.values_[v].alias == alias_kind::fresh) g_.storages_[g_.values_[v].storage].resident = r != role::donated;
     g_.sources_.push_back(v);
     return v;
   }
@@ -369,7 +373,9 @@ class graph_editor final : public op_emitter {
                   std::uint32_t name = 0) {
     storage_id shared = nothing<storage_id>;
     std::uint16_t version = 0;
-    if (alias != alias_kind::fresh) {
+    if (alias == alias_kind::fresh) {
+      if (of >= 0) order_changed_ = true;
+    } else {
       value_id const base = of >= 0 ? inputs[static_cast<std::size_t>(of)]
                                     : id_at<value_id>(g_.ops_[o].first_output + static_cast<std::size_t>(-2 - of));
       if (index(base) < g_.value_count()) {
@@ -422,10 +428,12 @@ class graph_editor final : public op_emitter {
     r.first_output = static_cast<std::uint32_t>(g_.value_count());
     r.output_count = static_cast<std::uint16_t>(rules.size());
     r.origin = g_.origin_count_++;
-    for (std::size_t j = 0; j < rules.size(); ++j)
-      if (rules[j].alias != alias_kind::fresh && (rules[j].of >= static_cast<int>(inputs.size()) || rules[j].of == -1 ||
-                                                  rules[j].of <= -2 - static_cast<int>(j)))
+    for (std::size_t j = 0; j < rules.size(); ++j) {
+      bool const fresh = rules[j].alias == alias_kind::fresh;
+      if (rules[j].of >= static_cast<int>(inputs.size()) || (fresh ? rules[j].of < -1 : rules[j].of == -1) ||
+          rules[j].of <= -2 - static_cast<int>(j))
         throw_error({"graph: output ", j, " shares with something that is no input and no earlier output"});
+    }
     auto const& facets = g_.facets_of_kind(r.kind);
     if (&facets == &facets_of<op::opaque>) r.attributes = intern(*static_cast<op::opaque const*>(attributes));
     else if (auto const size = facets.size) r.attributes = append_bytes(attributes, size);
@@ -518,7 +526,7 @@ class graph_editor final : public op_emitter {
   bool is_updated(value_id v) const {
     if (index(v) >= g_.value_count()) return true;  // not here yet
     auto const s = g_.values_[v].storage;
-    return index(s) >= g_.storage_count() || g_.storages_[s].updates != 0;
+    return index(s) >= g_.storage_count() || g_.storages_[s].updates != 0 || g_.storages_[s].overwritten;
   }
   bool is_removed(op_id o) const { return index(o) < removed_.size() && removed_[index(o)]; }
   /// A value made by an op that goes.
@@ -669,8 +677,48 @@ class graph_editor final : public op_emitter {
     });
   }
 
-  /// For each op that updates a storage: who reads the version that it overwrites.
+  struct writer {
+    op_id op;
+    std::uint32_t next;  // another writer of the same, in its list: verify() will refuse it
+  };
+  /// For each op that updates or overwrites a storage: who reads what it overwrites.
   NEAP_ONCE void derive_order() {
+    plain_vector<std::uint64_t> pairs;  // writer, reader
+    bool const updates = order_updates(pairs), overwrites = order_overwrites(pairs);
+    if (!updates && !overwrites) {
+      g_.after_ = {};
+      return;
+    }
+    detail::sort_list(pairs);
+    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+    g_.after_.build(g_.op_count(), [&](auto&& pair) {
+      for (auto const p : pairs) pair(id_at<op_id>(p >> 32), id_at<op_id>(p & 0xffffffffu));
+    });
+  }
+  static std::uint64_t pair_of(op_id writer, op_id reader) { return std::uint64_t{index(writer)} << 32 | index(reader); }
+  /// False if nothing is overwritten. Marks the storages that are.
+  bool order_overwrites(plain_vector<std::uint64_t>& pairs) {
+    for (auto& s : g_.storages_) s.overwritten = false;
+    table<storage_id, std::uint32_t> of_storage;
+    plain_vector<writer> writers;
+    for (auto v : g_.values()) {
+      auto const base = g_.overwrites(v);
+      if (base == nothing<value_id>) continue;
+      if (of_storage.empty()) of_storage.assign(g_.storage_count(), no_id);
+      auto const s = g_.storage(base);
+      g_.storages_[s].overwritten = true;
+      writers.push_back({g_.producer(v), of_storage[s]});
+      of_storage[s] = static_cast<std::uint32_t>(writers.size() - 1);
+    }
+    if (writers.empty()) return false;
+    for (auto v : g_.values())
+      for (auto w = of_storage[g_.storage(v)]; w != no_id; w = writers[w].next)
+        for (auto const& u : g_.uses_[v])
+          if (u.op != writers[w].op) pairs.push_back(pair_of(writers[w].op, u.op));
+    return true;
+  }
+  /// False if nothing is updated.
+  bool order_updates(plain_vector<std::uint64_t>& pairs) {
     plain_vector<std::uint32_t> first;  // where a storage's versions begin, in a list of all that are overwritten
     for (auto v : g_.values()) {
       auto const& r = g_.values_[v];
@@ -679,15 +727,8 @@ class graph_editor final : public op_emitter {
       auto& count = first[index(r.storage) + 1];
       count = std::max<std::uint32_t>(count, r.version);
     }
-    if (first.empty()) {
-      g_.after_ = {};
-      return;
-    }
+    if (first.empty()) return false;
     for (std::size_t s = 1; s < first.size(); ++s) first[s] += first[s - 1];
-    struct writer {
-      op_id op;
-      std::uint32_t next;  // another writer of the version, in this list: verify() will refuse it
-    };
     plain_vector<writer> writers;
     plain_vector<std::uint32_t> of_version(first.back(), no_id);
     for (auto v : g_.values()) {
@@ -697,20 +738,15 @@ class graph_editor final : public op_emitter {
       writers.push_back({r.producer, head});
       head = static_cast<std::uint32_t>(writers.size() - 1);
     }
-    plain_vector<std::uint64_t> pairs;  // writer, reader
     for (auto v : g_.values()) {
       auto const& r = g_.values_[v];
       auto const at = first[index(r.storage)] + r.version;
       if (at >= first[index(r.storage) + 1]) continue;
       for (auto w = of_version[at]; w != no_id; w = writers[w].next)
         for (auto const& u : g_.uses_[v])
-          if (u.op != writers[w].op) pairs.push_back(std::uint64_t{index(writers[w].op)} << 32 | index(u.op));
+          if (u.op != writers[w].op) pairs.push_back(pair_of(writers[w].op, u.op));
     }
-    detail::sort_list(pairs);
-    pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-    g_.after_.build(g_.op_count(), [&](auto&& pair) {
-      for (auto const p : pairs) pair(id_at<op_id>(p >> 32), id_at<op_id>(p & 0xffffffffu));
-    });
+    return true;
   }
 
   NEAP_ONCE void update_digests() {

@@ -1,4 +1,4 @@
-// The image of a graph that somebody else owns: an op_graph whose ops carry what the owner's graph_traits say of them
+// The image of an external graph: an op_graph whose ops carry what the owner's graph_traits say of them
 // (op::foreign), so that the search can copy and edit it while the owner's graph is only read, once.
 //
 //   auto const image = image_of(engine_graph, [&](op_id o) { return seconds of o; });
@@ -7,11 +7,16 @@
 // How the traits are understood:
 //   - A value lies in a storage. The first value of a storage is made by an op, or by none (a source). Every other value
 //     on it comes from an op that reads one of the storage's values: of an op that says is_view, it is a view; of any
-//     other op, a write in place, which makes the storage's next version. Whoever reads a version runs before the op that
+//     other op, a write in place, which makes the storage's next version. Readers of a version run before the op that
 //     overwrites it. A storage that is resident, or has a source, may also be written unread, once.
+//   - An op that writes on a temporary, whole or in part, may run again if is_recomputable says so: on a copy of what it
+//     overwrites, for which the op that makes it, and the writers in between, run again too. Each version is a storage
+//     of the image, written over the one before it (op_graph::overwrites). An op that writes on a resident storage
+//     never runs again.
 //   - order_after beyond that is an edge like any other. An op that another one must follow in this way has an effect
-//     that values do not show: it never runs again, whatever is_recomputable says.
-//   - A storage with a source that is not resident is there from the beginning and freed after its last reader.
+//     that values do not show: it never runs again, whatever is_recomputable says. Readers of a temporary that precede
+//     the op that overwrites it are no such ops; where that op writes on a copy instead, they may run after it.
+//   - A storage with a source that is not resident is donated: there from the beginning, freed after its last reader.
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
@@ -37,10 +42,6 @@ struct graph_traits<foreign_graph> : graph_traits<op_graph> {
   using base = graph_traits<op_graph>;
   static op::foreign const* foreign(op_graph const& g, op_id o) { return g.as<op::foreign>(o); }
 
-  /// Sources that are there at first, but not after their last reader, have the role of an input.
-  static bool is_resident(op_graph const& g, storage_id s) {
-    return g.is_resident(s) && g.role(g.record(s).first) != role::input;
-  }
   static bool is_view(op_graph const& g, op_id o) { return foreign(g, o) ? foreign(g, o)->view : base::is_view(g, o); }
   static bool is_recomputable(op_graph const& g, op_id o) {
     return foreign(g, o) && foreign(g, o)->recomputable && base::is_recomputable(g, o);
@@ -248,7 +249,7 @@ class foreign_reader {
   void add_sources() {
     auto const add = [&](storage_id id, value_id v) {
       auto& s = storages_[id];
-      auto const r = s.resident ? role::buffer : role::input;
+      auto const r = s.resident ? role::buffer : role::donated;
       auto const image = s.image == nothing<value_id> ? edit_.add_source_at(r, layout(s.bytes), {}, s.bytes)
                                                       : edit_.add_source_view(s.image, layout(s.bytes));
       if (s.image == nothing<value_id>) s.image = image;
@@ -282,7 +283,8 @@ class foreign_reader {
     for (value_id v : flow::outputs(g_, o)) {
       auto const& it = of(v);
       bool const shares = it.how != way::fresh;
-      auto const kind = it.how == way::write ? alias_kind::update : shares ? alias_kind::view : alias_kind::fresh;
+      bool const writes = it.how == way::write, overwrites = writes && !under(v).resident;
+      auto const kind = !shares || overwrites ? alias_kind::fresh : writes ? alias_kind::update : alias_kind::view;
       auto const bytes = under(v).bytes;
       rules_.push_back({layout(bytes), kind, it.how == way::sibling ? -2 - it.of : it.of, bytes});
     }

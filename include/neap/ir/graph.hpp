@@ -7,6 +7,10 @@
 // Memory is counted by storage. An in-place update makes the next version of its storage; every reader of the version
 // before must run first: order_after(op) lists these constraints, which the editor derives.
 //
+// An update is for storages that outlast the step. An op that writes in place on a temporary overwrites it instead: the
+// result is a storage of its own, at the same address, and the overwritten storage ends there (op_graph::overwrites). So
+// the producer and the writer can both run again, on bytes of their own; readers of what is overwritten run first.
+//
 // op_graph is the part that does not know the operators' types (it has their facets); basic_graph<Ops> adds a set whose
 // types are known. Operators that are in no set join a graph when they are first added to it: a user's operator is used
 // without a word to anybody. The only place where a graph changes is the editor (ir/editor.hpp).
@@ -32,14 +36,14 @@
 
 namespace neap::inline v0 {
 
-/// What a value is for. The first five are source roles: such values are made by no op, and their storages are
-/// resident.
-enum class role : std::uint8_t { weight, state, buffer, input, constant, activation, gradient, output, loss };
+/// What a value is for. The first five and `donated` are source roles: such values are made by no op. Their storages are
+/// resident, except those of donated inputs: these are there from the beginning and dead after their last reader.
+enum class role : std::uint8_t { weight, state, buffer, input, constant, activation, gradient, output, loss, donated };
 
-constexpr bool is_source(role r) { return r <= role::constant; }
+constexpr bool is_source(role r) { return r <= role::constant || r == role::donated; }
 constexpr std::string_view name_of(role r) {
   constexpr std::string_view names[] = {"weight",     "state",    "buffer", "input", "constant",
-                                        "activation", "gradient", "output", "loss"};
+                                        "activation", "gradient", "output", "loss",  "donated"};
   return names[static_cast<std::size_t>(r)];
 }
 
@@ -78,7 +82,8 @@ struct value_record {
   op_id producer = nothing<op_id>;  // nothing: a source
   std::uint32_t name = 0;           // number of a text; 0: none
   std::uint16_t version = 0;        // of the storage: how many updates have made this value
-  std::int16_t of = -1;             // the producer's input that is viewed or updated; -2 - j: shares with its output j
+  std::int16_t of = -1;             // the producer's input that is viewed, updated or, by a fresh value, overwritten;
+                                    // -2 - j: shares with its output j
   alias_kind alias = alias_kind::fresh;
   neap::role role = role::activation;
   bool kept = false;  // lives to the end of the step
@@ -90,7 +95,8 @@ struct storage_record {
   bytes_t bytes = 0;
   value_id first = nothing<value_id>;  // the value that made it
   std::uint16_t updates = 0;           // how many values are in-place updates of it
-  bool resident = false;               // its first value is a source: it exists before and after the step
+  bool resident = false;               // its first value is a source, not donated: it exists before and after the step
+  bool overwritten = false;            // it ends with an op that writes its result in its place
   friend bool operator==(storage_record const&, storage_record const&) = default;
 };
 
@@ -180,6 +186,7 @@ class op_graph {
   value_id output(op_id o, int j = 0) const { return outputs(o)[static_cast<std::size_t>(j)]; }
   /// Ops that must have run before o beyond those that make its inputs: readers of the storage version o overwrites.
   std::span<op_id const> order_after(op_id o) const { return has_updates() ? after_[o] : std::span<op_id const>{}; }
+  /// Whether any op updates or overwrites one of its inputs.
   bool has_updates() const { return after_.row_count() != 0; }
   /// Inputs, outputs and order_after of all ops together, or more (arguments of removed ops may still count).
   std::size_t edge_count() const { return arguments_.size() + value_count() + after_.item_count(); }
@@ -221,6 +228,21 @@ class op_graph {
     if (r.producer == nothing<op_id>) return storages_[r.storage].first;
     return r.of >= 0 ? inputs(r.producer)[static_cast<std::size_t>(r.of)] : output(r.producer, -2 - r.of);
   }
+  /// The input in whose place a value is written; nothing for values that are written elsewhere.
+  value_id overwrites(value_id v) const {
+    auto const& r = values_[v];
+    if (r.alias != alias_kind::fresh || r.of < 0) return nothing<value_id>;
+    return inputs(r.producer)[static_cast<std::size_t>(r.of)];
+  }
+  /// Whether an op ends the storage by writing a result in its place.
+  bool is_overwritten(storage_id s) const { return storages_[s].overwritten; }
+  /// Whether an op writes a result in the place of one of its inputs.
+  bool overwrites_any(op_id o) const {
+    if (!has_updates()) return false;
+    for (auto v : outputs(o))
+      if (values_[v].alias == alias_kind::fresh && values_[v].of >= 0) return true;
+    return false;
+  }
   /// Values made by no op, in the order they were declared: ids ascend.
   std::span<value_id const> sources() const { return span_of(sources_); }
 
@@ -228,6 +250,8 @@ class op_graph {
   storage_record const& record(storage_id s) const { return storages_[s]; }
   bytes_t bytes(storage_id s) const { return storages_[s].bytes; }
   bool is_resident(storage_id s) const { return storages_[s].resident; }
+  /// Whether the storage exists before the step: it is resident, or donated.
+  bool is_source(storage_id s) const { return producer(storages_[s].first) == nothing<op_id>; }
   /// Sum of the resident storages' bytes, unrounded.
   bytes_t resident_bytes() const {
     bytes_t n = 0;

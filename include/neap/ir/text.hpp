@@ -9,7 +9,8 @@
 //     v2 f32[32,64]                                # its outputs; fresh unless said otherwise
 //   op o1 permute {axes=[1,0]} (v2) origin o7 part 0/2
 //                                                  #   the first half of o7; `part 0/2 3/4`: a part of that
-//     v3 view 0 f32[64,32] strides [1,64]          # a view of argument 0; `update 0`: its next version; `own 0`: of
+//     v3 view 0 f32[64,32] strides [1,64]          # a view of argument 0; `update 0`: its next version; `over 0`: written
+//                                                  #   in its place, a storage of its own; `view own 0`: of
 //   op o2 opaque "aten::foo" {pure=false} (v3)     #   the op's own output 0; details: a text after the first
 //     v4 f32[8] bytes 64 gradient "g"              # storage of other than dense size; role; name
 //   keep v4
@@ -156,6 +157,8 @@ class graph_printer {
       if (r.alias != alias_kind::fresh) {
         text_ += r.alias == alias_kind::view ? " view " : " update ";
         text_ += r.of >= 0 ? std::to_string(r.of) : "own " + std::to_string(-2 - r.of);
+      } else if (r.of >= 0) {
+        text_ += " over " + std::to_string(r.of);
       }
       print_layout(v, r.alias == alias_kind::fresh);
       if (r.role != role::activation) (text_ += ' ') += name_of(r.role);
@@ -345,7 +348,7 @@ class graph_parser {
   }
   dtype element() { return static_cast<dtype>(one_of(dtype_names, "a element type")); }
   static constexpr role all_roles[] = {role::weight,     role::state,    role::buffer, role::input, role::constant,
-                                       role::activation, role::gradient, role::output, role::loss};
+                                       role::activation, role::gradient, role::output, role::loss,  role::donated};
   bool accept_role(role& r) {
     for (auto x : all_roles)
       if (accept(name_of(x))) return r = x, true;
@@ -422,7 +425,7 @@ class graph_parser {
       if (index(base) >= edit_.graph().value_count()) fail_at(start_, "a view of a value that comes later");
     }
     role r{};
-    if (!accept_role(r) || !is_source(r)) fail("expected weight, state, buffer, input or constant");
+    if (!accept_role(r) || !is_source(r)) fail("expected weight, state, buffer, input, donated or constant");
     tensor_layout l;
     bytes_t bytes = -1;
     layout(l, bytes);
@@ -484,10 +487,12 @@ class graph_parser {
     while (at_id('v')) {
       next_id('v', "a value", edit_.graph().value_count() + rules.size());
       output_rule rule;
+      bool over = false;
       if (accept("view")) rule.alias = alias_kind::view;
       else if (accept("update")) rule.alias = alias_kind::update;
-      if (rule.alias != alias_kind::fresh) {
-        bool const own = accept("own");
+      else over = accept("over");
+      if (over || rule.alias != alias_kind::fresh) {
+        bool const own = !over && accept("own");
         auto const of = number<std::int64_t>("the number of an argument");
         if (of < 0 || of >= static_cast<std::int64_t>(own ? rules.size() : inputs.size()))
           fail_at(start_, own ? "no such output yet" : "no such argument");

@@ -84,7 +84,7 @@ class graph_checker {
       require(index(r.layout) < g_.layouts_.size(), say(v), ": its layout is out of range");
       require(index(r.storage) < g_.storage_count(), say(v), ": its storage is out of range");
       require(g_.text_.contains(r.name), say(v), ": its name is out of range");
-      require(r.role <= role::loss, say(v), ": its role is none");
+      require(r.role <= role::donated, say(v), ": its role is none");
       for (auto x : g_.type(v).dims) require(x >= 0, say(v), ": an extent is negative");
       if (r.producer == nothing<op_id>) continue;
       require(index(r.producer) < g_.op_count(), say(v), ": its producer does not exist");
@@ -106,21 +106,38 @@ class graph_checker {
       require(first.storage == s && first.alias == alias_kind::fresh, say(s), ": ", say(r.first), " did not make it");
       require(index(s) == 0 || g_.storages_[id_at<storage_id>(index(s) - 1)].first < r.first, say(s),
               ": not in the order of the first values");
-      require(r.resident == (first.producer == nothing<op_id>), say(s),
+      require(r.resident == (first.producer == nothing<op_id> && first.role != role::donated), say(s),
               r.resident ? ": resident, but an op makes it" : ": not resident, but a source lies in it");
       require(r.updates == updates[index(s)], say(s), ": its updates are miscounted");
     }
   }
 
+  /// An op may overwrite the last version of a storage of as many bytes that does not outlast the step.
+  void overwrite(value_id v) const {
+    auto const& r = g_.values_[v];
+    require(r.producer != nothing<op_id> && static_cast<std::size_t>(r.of) < g_.inputs(r.producer).size(), say(v),
+            " overwrites something that is no input of its op");
+    auto const base = g_.overwrites(v);
+    auto const& s = g_.storages_[g_.storage(base)];
+    require(s.bytes == g_.bytes(r.storage), say(v), " overwrites ", say(base), ", whose storage has another size");
+    require(!s.resident, say(v), " overwrites ", say(base), ", which must outlast the step");
+    require(g_.values_[base].version == s.updates, say(v), " overwrites an earlier version of ", say(g_.storage(base)));
+    for (auto kept : g_.kept_)
+      require(index(kept) >= g_.value_count() || g_.storage(kept) != g_.storage(base), say(v), " overwrites ", say(base),
+              ", which is kept");
+  }
+
   /// Views and updates lie in the storage of what they look at, at its version or the next one.
   void aliases() const {
     std::vector<std::pair<storage_id, std::uint32_t>> updates;
+    std::vector<storage_id> overwritten;
     for (auto v : g_.values()) {
       auto const& r = g_.values_[v];
       require(r.alias <= alias_kind::update, say(v), ": how it shares its storage is out of range");
       if (r.alias == alias_kind::fresh) {
         require(g_.storages_[r.storage].first == v, say(v), " is not the first value of its own ", say(r.storage));
-        require(r.of == -1 && r.version == 0, say(v), " has a storage of its own, but a base or a version");
+        require(r.of >= -1 && r.version == 0, say(v), " has a storage of its own, but a base or a version");
+        if (r.of >= 0) overwrite(v), overwritten.push_back(g_.storage(g_.overwrites(v)));
         continue;
       }
       value_id base = g_.storages_[r.storage].first;  // of a source view
@@ -135,7 +152,8 @@ class graph_checker {
       } else {
         require(r.alias == alias_kind::view && r.of == -1, say(v),
                 " is a source, but an update or a view of an argument");
-        require(g_.storages_[r.storage].resident, say(v), " is a source in a storage that an op makes");
+        require(g_.producer(g_.storages_[r.storage].first) == nothing<op_id>, say(v),
+                " is a source in a storage that an op makes");
       }
       auto const& b = g_.values_[base];
       require(r.storage == b.storage, say(v), " does not lie in the storage of ", say(base));
@@ -143,6 +161,12 @@ class graph_checker {
               say(base), r.alias == alias_kind::update ? " plus one" : "");
       if (r.alias == alias_kind::update) updates.emplace_back(r.storage, r.version);
     }
+    std::sort(overwritten.begin(), overwritten.end());
+    auto const again = std::adjacent_find(overwritten.begin(), overwritten.end());
+    if (again != overwritten.end()) require(false, say(*again), " is overwritten twice");
+    for (auto s : g_.storages())
+      require(g_.is_overwritten(s) == std::binary_search(overwritten.begin(), overwritten.end(), s), say(s),
+              ": whether it is overwritten is not marked rightly");
     std::sort(updates.begin(), updates.end());
     auto const twice = std::adjacent_find(updates.begin(), updates.end());
     if (twice != updates.end())
@@ -157,7 +181,7 @@ class graph_checker {
         all.push_back(v);
         require(is_source(r.role), say(v), " is made by no op, but is no source: ", name_of(r.role));
       } else {
-        require(!is_source(r.role) || g_.is_resident(r.storage), say(v), " is made by an op, but its role is ",
+        require(!is_source(r.role) || g_.is_source(r.storage), say(v), " is made by an op, but its role is ",
                 name_of(r.role));
       }
     }
@@ -190,8 +214,9 @@ class graph_checker {
 
   /// Who overwrites a version waits for all its other readers; and everything can be put in order.
   void order() const {
-    bool const any = std::any_of(g_.values_.begin(), g_.values_.end(),
-                                 [](value_record const& r) { return r.alias == alias_kind::update; });
+    bool const any = std::any_of(g_.values_.begin(), g_.values_.end(), [](value_record const& r) {
+      return r.alias == alias_kind::update || (r.alias == alias_kind::fresh && r.of >= 0);
+    });
     require(g_.has_updates() == any, "the table of order constraints is there without updates, or missing");
     require(!any || g_.after_.row_count() == g_.op_count(),
             "the table of order constraints has another length than the ops");
@@ -202,9 +227,10 @@ class graph_checker {
       std::vector<op_id> expected;
       for (auto v : g_.outputs(o)) {
         auto const& r = g_.values_[v];
-        if (r.alias != alias_kind::update) continue;
-        for (auto x : in[index(r.storage)])
-          if (g_.values_[x].version + 1 == r.version)
+        auto const base = g_.overwrites(v);
+        if (r.alias != alias_kind::update && base == nothing<value_id>) continue;
+        for (auto x : in[index(base == nothing<value_id> ? r.storage : g_.storage(base))])
+          if (base != nothing<value_id> || g_.values_[x].version + 1 == r.version)
             for (auto const& u : g_.uses(x))
               if (u.op != o) expected.push_back(u.op);
       }

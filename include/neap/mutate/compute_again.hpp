@@ -5,9 +5,13 @@
 //   order   a b c d | D C B A        kept: a        dropped: b, c      turn: |
 //   new     a b c d | D b' c' C B A
 //
+// An op that overwrites its input runs again on a copy of that input of its own, which is gone afterwards: whoever reads
+// the input later has it made once more.
+//
 // As recomputation by segments (Chen et al. 2016), for any graph: what is kept decides what the segments are.
 #pragma once
 
+#include <neap/core/csr.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
@@ -27,7 +31,13 @@ class again_builder {
         turn_of_(turn_of),
         edit_(g),
         copy_(g.op_count(), nothing<op_id>) {
-    if (g.has_updates()) written_.assign(g.storage_count(), 0);
+    if (!g.has_updates()) return;
+    written_.assign(g.storage_count(), 0);
+    ended_.assign(g.storage_count(), false);
+    makers_.build(g.storage_count(), [&](auto&& pair) {
+      for (auto v : g.values())
+        if (g.is_overwritten(g.storage(v)) && g.producer(v) != nothing<op_id>) pair(g.storage(v), g.producer(v));
+    });
   }
 
   /// The edited graph; nothing if an op would run again that cannot, or after one of its inputs was overwritten.
@@ -45,22 +55,37 @@ class again_builder {
       order_after_.order.push_back(o);
       for (auto v : g_.outputs(o))
         if (g_.record(v).alias == alias_kind::update) written_[g_.storage(v)] = g_.record(v).version;
+      end_overwritten(o);
     }
     if (copied_.empty()) return std::nullopt;
     return finish_edit<G>(std::move(edit_), std::move(order_after_), span_of(copied_));
   }
 
  private:
-  /// Whether v was dropped before the position.
+  /// Whether v was dropped before the position, or overwritten.
   bool is_gone(value_id v) const {
-    return turn_of_[index(g_.storage(v))] < position_ && g_.producer(v) != nothing<op_id>;
+    auto const s = index(g_.storage(v));
+    return (turn_of_[s] < position_ || (!ended_.empty() && ended_[s])) && g_.producer(v) != nothing<op_id>;
+  }
+  /// What an op overwrites, of the original or of a copy, is there no more.
+  void end_overwritten(op_id o) {
+    if (!g_.overwrites_any(o)) return;
+    for (auto v : g_.outputs(o)) {
+      auto const base = g_.overwrites(v);
+      if (base == nothing<value_id>) continue;
+      ended_[index(g_.storage(base))] = true;
+      for (auto maker : makers_[g_.storage(base)]) copy_[maker] = nothing<op_id>;
+    }
   }
   value_id again(value_id v) const {
     auto const o = g_.producer(v);
     return edit_.output(copy_[o], static_cast<int>(index(v) - index(g_.outputs(o).front())));
   }
   /// Whether an op reads a version of a storage that is not there any more.
-  bool is_stale(value_id v) const { return !written_.empty() && g_.record(v).version < written_[g_.storage(v)]; }
+  bool is_stale(value_id v) const {
+    if (written_.empty() || is_gone(v)) return false;
+    return g_.record(v).version < written_[g_.storage(v)] || ended_[index(g_.storage(v))];
+  }
 
   /// Copies an op, and before it those whose results it reads and that are gone. Chains may be as long as a model.
   template <class G>
@@ -85,6 +110,7 @@ class again_builder {
       copy_[o] = copy;
       copied_.push_back(o);
       order_after_.order.push_back(copy);
+      end_overwritten(o);
       open_.resize(open_.size() - 1);
     }
     return true;
@@ -97,6 +123,8 @@ class again_builder {
   graph_editor edit_;
   table<op_id, op_id> copy_;
   table<storage_id, std::uint16_t> written_;  // the version that a storage has so far; empty if nothing is updated
+  plain_vector<bool> ended_;                  // by storage: overwritten so far; empty if nothing is
+  csr<storage_id, op_id> makers_;             // of values in storages that are overwritten
   schedule order_after_;
   plain_vector<op_id> copied_, open_;
 };

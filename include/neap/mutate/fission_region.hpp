@@ -75,6 +75,10 @@ class fission_axes {
     std::size_t views = 0;
     for (auto v : out) {
       auto const& r = g.record(v);
+      // What is put together again has its dense size; the op that overwrites it needs the same.
+      if (g.overwrites(v) != nothing<value_id> ||
+          (g.is_overwritten(r.storage) && g.bytes(r.storage) != g.type(v).bytes()))
+        return;
       if (r.alias == alias_kind::update || axis_[v] == two_axes || (r.alias == alias_kind::view && r.of < 0)) return;
       views += r.alias == alias_kind::view;
     }

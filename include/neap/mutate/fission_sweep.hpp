@@ -199,7 +199,7 @@ class fission_sweep {
       double bytes = 0;
       for (auto const& a : dims_.axes(c))
         if (auto const& r = g_.record(a.value);
-            r.alias == alias_kind::fresh && !g_.is_resident(r.storage) && g_.type(a.value).dims[a.axis] > 1 &&
+            r.alias == alias_kind::fresh && !g_.is_source(r.storage) && g_.type(a.value).dims[a.axis] > 1 &&
             (at == no_id || (result_.live[r.storage].first <= at && result_.live[r.storage].last >= at)))
           bytes += static_cast<double>(g_.bytes(r.storage));
       if (bytes > 0) all.push_back({bytes, c});

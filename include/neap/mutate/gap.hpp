@@ -33,10 +33,10 @@ bool can_leave(G const& g, storage_id s) {
 
 namespace detail {
 
-/// Whether a storage may leave memory for a while: made by an op, never updated in place, never kept.
+/// Whether a storage may leave memory for a while: made by an op, never updated, never kept.
 NEAP_ONCE std::vector<bool> movable_storages(op_graph const& g) {
   std::vector<bool> movable(g.storage_count());
-  for (auto s : g.storages()) movable[index(s)] = !g.is_resident(s) && g.bytes(s) > 0;
+  for (auto s : g.storages()) movable[index(s)] = !g.is_source(s) && g.bytes(s) > 0;
   for (auto v : g.values())
     if (g.record(v).alias == alias_kind::update) movable[index(g.storage(v))] = false;
   for (auto v : g.kept()) movable[index(g.storage(v))] = false;

@@ -1,6 +1,7 @@
 // Giving late readers another value to read: the part that rematerialising and swapping share. From a position on, the
 // readers of a storage read copies; views between the storage's first value and a reader are made again, since they cost
-// nothing; values that are not in memory any more are computed again, back to values that are.
+// nothing; values that are not in memory any more are computed again, back to values that are. A copy of an op that
+// overwrites its input overwrites a copy of that input, which is made for it and is gone then.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
@@ -125,7 +126,7 @@ class late_readers {
     auto const mapped = [&](value_id v) {
       auto n = made.find(index(v));
       if (n == number_map::none) n = known_.find(index(v));
-      return n == number_map::none ? v : value_id{n};
+      return n == number_map::none || n == lost ? v : value_id{n};
     };
     for (auto o : copied_) {
       out.runs.push_back(
@@ -155,7 +156,7 @@ class late_readers {
     auto const mapped = [&](value_id v) {
       auto n = made.find(index(v));
       if (n == number_map::none) n = known_.find(index(v));
-      return n == number_map::none ? v : value_id{n};
+      return n == number_map::none || n == lost ? v : value_id{n};
     };
     for (auto o : copied_) {
       op_id const copy = edit.clone(o);
@@ -170,7 +171,12 @@ class late_readers {
   }
 
  private:
+  static constexpr std::uint32_t lost = number_map::none - 1;  // in place of a value: a copy has overwritten it
   void know(value_id v, value_id as) { known_.set(index(v), static_cast<std::uint32_t>(index(as))); }
+  bool is_known(value_id v) const {
+    auto const n = known_.find(index(v));
+    return n != number_map::none && n != lost;
+  }
 
   /// Whether the next version of v's storage has been written by `resume`.
   bool is_overwritten(value_id v) const {
@@ -192,7 +198,7 @@ class late_readers {
   }
 
   bool available(value_id v, int depth) {
-    if (known_.contains(index(v))) return true;
+    if (is_known(v)) return true;
     if (in_memory(v)) {
       know(v, v);
       return true;
@@ -205,16 +211,22 @@ class late_readers {
       return true;
     }
     if (!graph_traits<G>::is_recomputable(g_, o)) return false;
+    for (auto out : g_.outputs(o))  // what is still there must not be overwritten before its time
+      if (auto const base = g_.overwrites(out); base != nothing<value_id> && !is_overwritten(base)) return false;
     for (auto in : g_.inputs(o))
       if (!available(in, depth + 1)) return false;
     if (copied_.size() >= most_ops_) return false;
     copied_.push_back(o);
     for (auto out : g_.outputs(o)) know(out, out);  // replaced by the copy's outputs in apply()
+    for (auto out : g_.outputs(o))
+      if (auto const base = g_.overwrites(out); base != nothing<value_id>)
+        for (auto gone : facts_.values[g_.storage(base)]) known_.set(index(gone), lost);
     return true;
   }
 
   /// The same output of another copy of o's origin that is in memory at `resume`.
   value_id living_twin(op_id o, std::size_t j) {
+    if (g_.is_overwritten(g_.storage(g_.outputs(o)[j]))) return nothing<value_id>;  // a copy may overwrite it, not a twin
     for (auto x : facts_.copies[g_.origin(o)]) {
       if (x == o || g_.record(x).part != g_.record(o).part || &g_.facets(x) != &g_.facets(o)) continue;
       if (j >= g_.outputs(x).size() || facts_.at[x] >= resume_) continue;

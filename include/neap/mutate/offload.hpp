@@ -124,7 +124,7 @@ std::optional<edited<G>> offload::apply(candidate<G> const& c) const {
   for (auto s : g.storages()) {
     if (!may_leave[index(s)]) continue;
     auto const whole = g.record(s).first;
-    bool const taken_over = c.result.takes_over[s] != nothing<storage_id>;
+    bool const taken_over = c.result.takes_over[s] != nothing<storage_id> && g.overwrites(whole) == nothing<value_id>;
     may_leave[index(s)] = !taken_over && !c.result.live[s].empty() && g.bytes(s) * 10'000 > c.result.peak_bytes &&
                           can_leave(g, s) && g.producer(whole) != nothing<op_id>;
   }

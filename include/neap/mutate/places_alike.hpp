@@ -54,7 +54,7 @@ NEAP_ONCE plain_vector<late_place> places_alike(op_graph const& g, replay_facts 
   // The positions that touch a storage; none where it may not leave memory.
   auto const touch = [&](storage_id s) {
     touched.clear();
-    if (g.is_resident(s)) return;
+    if (g.is_source(s)) return;
     for (auto v : facts.values[s]) {
       if (g.record(v).alias == alias_kind::update || g.is_kept(v)) return touched.clear();
       if (auto const p = g.producer(v); p != nothing<op_id>) touched.push_back(facts.at[p]);

@@ -124,6 +124,7 @@ class recompute_stretch {
     std::uint32_t maker;  // position, from the stretch's begin
     bytes_t beside;       // taken by other storages when it is read behind the turn, at most
     bool waits;           // is read behind the turn
+    bool ends;            // is overwritten before the turn: it cannot be kept, only made again
   };
 
   NEAP_ONCE void learn(recompute_facts const& f, std::uint32_t end) {
@@ -137,7 +138,7 @@ class recompute_stretch {
       row.add(static_cast<std::uint64_t>(m - f.storages.begin()), r);
       bool const waits = m->last_read > turn_;
       if (waits) waiting_.push_back(r), last = std::max(last, m->last_read);
-      storages_.push_back({m->id, f.graph.bytes(m->id), m->maker - begin_, 0, waits});
+      storages_.push_back({m->id, f.graph.bytes(m->id), m->maker - begin_, 0, waits, false});
     }
     auto const count = static_cast<std::uint32_t>(storages_.size());
     auto const for_each_read = [&](std::uint32_t p, auto&& put) {  // of rows
@@ -185,12 +186,20 @@ class recompute_stretch {
     return bytes;
   }
 
-  /// What reads a version that is overwritten before the turn cannot run again behind it.
+  /// What reads a version that is updated before the turn cannot run again behind it; nor what reads a storage that is
+  /// overwritten there, unless that is made again too.
   NEAP_ONCE void leave_overwritten(op_graph const& g, schedule const& order) {
     number_map version;  // by storage
+    number_map row;      // by storage that may be dropped
+    for (std::uint32_t r = 0; r < storages_.size(); ++r) row.add(index(storages_[r].id), r);
     for (auto p = begin_; p <= turn_; ++p)
       for (auto v : g.outputs(order[p]))
         if (g.record(v).alias == alias_kind::update) version.set(index(g.storage(v)), g.record(v).version);
+        else if (auto const base = g.overwrites(v); base != nothing<value_id>) {
+          auto const s = index(g.storage(base));
+          if (auto const r = row.find(s); r != number_map::none) storages_[r].ends = true;
+          else version.set(s, std::uint32_t{g.record(base).version} + 1);
+        }
     for (auto p = begin_; p <= turn_; ++p)
       for (auto v : g.inputs(order[p]))
         if (auto const now = version.find(index(g.storage(v))); now != number_map::none && g.record(v).version < now)
@@ -235,7 +244,9 @@ NEAP_ONCE void recompute_stretch::cut(recompute_cut& to) const {
     auto const& s = storages_[r];
     double const costs = to.price * static_cast<double>(s.bytes) * unit;
     network.add_edge(storage_node(r), node(s.maker),
-                     costs < 1e17 ? static_cast<std::int64_t>(costs) : 100000000000000000);
+                     s.ends         ? min_cut::unlimited
+                     : costs < 1e17 ? static_cast<std::int64_t>(costs)
+                                    : 100000000000000000);
     if (s.waits) network.add_edge(0, storage_node(r), min_cut::unlimited);
   }
   network.cut(0, 1);

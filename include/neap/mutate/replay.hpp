@@ -57,7 +57,10 @@ class replay_builder {
       }
       auto const depth = open_.size();
       for (auto v : g_.inputs(o))
-        if (!there_[index(v)]) open_.push_back(g_.producer(v));
+        if (!there_[index(v)]) {
+          failed_ = failed_ || g_.producer(v) == nothing<op_id>;  // a source that was overwritten
+          open_.push_back(g_.producer(v));
+        }
       if (!has_run_[index(o)])
         for (auto before : g_.order_after(o))
           if (!has_run_[index(before)]) open_.push_back(before);
@@ -138,6 +141,13 @@ class replay_builder {
       there_[index(v)] = true;
       if (g_.record(v).alias == alias_kind::update) written_[g_.storage(v)] = g_.record(v).version;
     }
+    forget_overwritten(o);
+  }
+  /// What an op overwrites is there no more: who reads it later has it made again.
+  void forget_overwritten(op_id o) {
+    if (!g_.overwrites_any(o)) return;
+    for (auto v : g_.outputs(o))
+      if (auto const base = g_.overwrites(v); base != nothing<value_id>) forget(g_.storage(base));
   }
   void run_again(op_id o) {
     failed_ = !may_run_again_[index(o)];
@@ -153,6 +163,7 @@ class replay_builder {
     }
     copied_.push_back(o), copied_.push_back(copy);
     out_.order.push_back(copy);
+    forget_overwritten(o);
   }
 
   op_graph const& g_;

@@ -261,7 +261,8 @@ class rule_builder {
     if (!(g.type(new_[k]) == g.type(old_[k]))) return false;
     auto const s = g_.storage(old_[k]);
     if (!is_own(new_[k]) && g.storage(new_[k]) != s && is_read_by_writer_of(g.storage(new_[k]), s)) return false;
-    bool const updated = g_.record(s).updates != 0;
+    bool const overwritten = g_.is_overwritten(s), updated = g_.record(s).updates != 0 || overwritten;
+    if (overwritten && g_.bytes(s) != g_.type(old_[k]).bytes()) return false;
     bool stays = updated || g_.is_kept(old_[k]);
     for (auto v : g_.kept()) stays = stays || g_.storage(v) == s;  // a view of it
     if (!stays) return true;
@@ -276,11 +277,13 @@ class rule_builder {
   }
   /// Whether an op that writes one storage reads another.
   bool is_read_by_writer_of(storage_id written, storage_id read) const {
-    if (index(written) >= g_.storage_count() || g_.record(written).updates == 0) return false;
+    if (index(written) >= g_.storage_count()) return false;
+    if (g_.record(written).updates == 0 && !g_.is_overwritten(written)) return false;
     for (auto o : g_.ops()) {
       bool writes = false, reads = false;
       for (auto v : g_.outputs(o))
-        writes = writes || (g_.record(v).alias == alias_kind::update && g_.storage(v) == written);
+        writes = writes || (g_.record(v).alias == alias_kind::update && g_.storage(v) == written) ||
+                 (g_.overwrites(v) != nothing<value_id> && g_.storage(g_.overwrites(v)) == written);
       for (auto v : g_.inputs(o)) reads = reads || g_.storage(v) == read;
       if (writes && reads) return true;
     }
@@ -340,7 +343,7 @@ class rule_builder {
       in.push_back(to);
     }
     auto const& f = g_.facets(o);
-    bool writes = false;
+    bool writes = g_.overwrites_any(o);
     for (auto out : g_.outputs(o)) writes = writes || g_.record(out).alias == alias_kind::update;
     if (same && !writes) return true;
     if (writes)  // what it writes shares no storage with what it now reads

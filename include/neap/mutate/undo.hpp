@@ -14,6 +14,23 @@
 
 namespace neap::inline v0 {
 
+namespace detail {
+/// Whether readers of a storage may read another one of the same content, as far as writes in place go: none writes
+/// either, but that an op may overwrite the first after all readers of the other one. `at` are the ops' positions.
+inline bool may_stand_in(op_graph const& g, table<op_id, std::uint32_t> const& at, storage_id of, storage_id other) {
+  if (g.record(of).updates || g.record(other).updates || g.is_overwritten(other)) return false;
+  if (!g.is_overwritten(of)) return true;
+  std::uint32_t overwritten = 0, last = 0;
+  for (auto o : g.ops()) {
+    for (auto v : g.inputs(o))
+      if (g.storage(v) == other) last = std::max(last, at[o]);
+    for (auto v : g.outputs(o))
+      if (auto const base = g.overwrites(v); base != nothing<value_id> && g.storage(base) == of) overwritten = at[o];
+  }
+  return last < overwritten;
+}
+}  // namespace detail
+
 /// Whoever reads the results of `again` reads those of `first`, an op that computes the same and runs before; `again`
 /// goes, with what only it has read.
 struct share_results {
@@ -23,7 +40,7 @@ struct share_results {
 
   template <class G>
   std::optional<edited<G>> apply(candidate<G> const& c) const {
-    if (!may_share(c.graph, first, again)) return std::nullopt;
+    if (!may_share(c.graph, positions(c.order), first, again)) return std::nullopt;
     graph_editor edit{c.graph};
     auto const outputs = c.graph.outputs(first).size();
     for (std::size_t j = 0; j < outputs; ++j) edit.replace_uses(c.graph.outputs(again)[j], c.graph.outputs(first)[j]);
@@ -34,8 +51,8 @@ struct share_results {
     return detail::text_of({"compute ", c.graph.facets(first).name, " #", index(c.graph.origin(first)), " once less"});
   }
 
-  /// Whether two ops of a graph compute the same, and readers of one may read the other.
-  static bool may_share(op_graph const& g, op_id a, op_id b) {
+  /// Whether two ops of a graph compute the same, and readers of one may read the other. `at` are the ops' positions.
+  static bool may_share(op_graph const& g, table<op_id, std::uint32_t> const& at, op_id a, op_id b) {
     if (a == b || g.digest(a) != g.digest(b) || g.outputs(a).size() != g.outputs(b).size() || g.outputs(a).empty())
       return false;
     if (g.record(a).part != g.record(b).part || is_swap_op(g, a)) return false;
@@ -47,8 +64,8 @@ struct share_results {
       auto const x = g.outputs(a)[j], y = g.outputs(b)[j];
       if (g.uses(y).empty() && !g.is_kept(y)) continue;  // nobody will read the other one instead
       auto const s = g.storage(x), r = g.storage(y);
-      if (g.is_kept(y) || g.record(s).updates || g.record(r).updates || !(g.layout(x) == g.layout(y)) ||
-          g.bytes(s) != g.bytes(r))
+      if (g.is_kept(y) || !(g.layout(x) == g.layout(y)) || g.bytes(s) != g.bytes(r) ||
+          !detail::may_stand_in(g, at, r, s))
         return false;
       for (auto kept : g.kept())
         if (g.storage(kept) == r) return false;  // outputs would come to share a storage
@@ -84,12 +101,13 @@ struct keep_in_memory {
     auto const store = store_of(g, g.inputs(load)[0]);
     if (store == nothing<op_id>) return std::nullopt;
     auto const v = g.inputs(store)[0];
-    if (g.record(g.storage(v)).updates) return std::nullopt;
+    auto const at = positions(c.order);
     graph_editor edit{g};
     plain_vector<op_id> gone;
     for (auto o : all ? detail::loads_of(g, store) : plain_vector<op_id>{load}) {
       auto const loaded = g.output(o);
-      if (!(g.layout(loaded) == g.layout(v)) || g.record(g.storage(loaded)).updates || g.is_kept(loaded))
+      if (!(g.layout(loaded) == g.layout(v)) || g.is_kept(loaded) ||
+          !detail::may_stand_in(g, at, g.storage(loaded), g.storage(v)))
         return std::nullopt;
       edit.replace_uses(loaded, v);
       gone.push_back(o);
@@ -127,8 +145,8 @@ struct undo_stretch {
         auto const loaded = g.output(o);
         if (store == nothing<op_id>) continue;
         auto const v = g.inputs(store)[0];
-        if (g.record(g.storage(v)).updates || g.record(g.storage(loaded)).updates || g.is_kept(loaded) ||
-            !(g.layout(loaded) == g.layout(v)))
+        if (g.is_kept(loaded) || !(g.layout(loaded) == g.layout(v)) ||
+            !detail::may_stand_in(g, facts.at, g.storage(loaded), g.storage(v)))
           continue;
         edit.replace_uses(loaded, v);
         gone.push_back(o);
@@ -153,7 +171,7 @@ struct undo_stretch {
     auto found = nothing<op_id>;
     auto const look = [&](op_id x) {
       if (x == o || facts.at[x] >= facts.at[o] || (found != nothing<op_id> && facts.at[x] >= facts.at[found])) return;
-      if (share_results::may_share(g, x, o)) found = x;
+      if (share_results::may_share(g, facts.at, x, o)) found = x;
     };
     auto const origin = g.origin(o);
     for (auto x : facts.copies[origin]) look(x);
@@ -166,7 +184,7 @@ namespace detail {
 template <class G>
 class share_stream {
  public:
-  explicit share_stream(candidate<G> const& c) : candidate_(&c) {}
+  explicit share_stream(candidate<G> const& c) : candidate_(&c), at_(positions(c.order)) {}
   std::optional<share_results> next() {
     auto const& c = *candidate_;
     while (position_ < c.order.size()) {
@@ -175,13 +193,14 @@ class share_stream {
       auto const key = c.graph.digest(o).low;
       auto const first = first_.find(key);
       if (first == number_map::none) first_.add(key, static_cast<std::uint32_t>(index(o)));
-      else if (share_results::may_share(c.graph, op_id{first}, o)) return share_results{op_id{first}, o};
+      else if (share_results::may_share(c.graph, at_, op_id{first}, o)) return share_results{op_id{first}, o};
     }
     return std::nullopt;
   }
 
  private:
   candidate<G> const* candidate_;
+  table<op_id, std::uint32_t> at_;
   number_map first_;  // the first op of each digest so far
   std::size_t position_ = 0;
 };

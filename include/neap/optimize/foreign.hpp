@@ -106,9 +106,9 @@ class foreign_teller {
         plan_(p),
         g_(p.graph),
         step_of_(positions(p.order())),
-        buffer_of_(p.buffer_of()) {}
+        buffer_of_(g_.storage_count(), no_id) {}
 
-  foreign_plan tell() const {
+  foreign_plan tell() {
     foreign_plan out;
     out.options = plan_.options;
     out.waits = plan_.waits;
@@ -117,11 +117,7 @@ class foreign_teller {
     out.arena_bytes = plan_.arena_bytes;
     out.lower_bound_bytes = plan_.lower_bound_bytes;
     out.latency = plan_.latency;
-    out.buffers.reserve(plan_.buffers.size());
-    for (auto const& b : plan_.buffers)
-      out.buffers.push_back({storage_of(g_.record(b.storage).first), b.offset, b.bytes, b.first, b.last,
-                             b.takes_over == nothing<storage_id> ? std::uint32_t{no_id} : buffer_of_[b.takes_over],
-                             b.resident});
+    tell_buffers(out.buffers);
     plain_vector<std::uint32_t> runs(flow::op_count(owner_));
     out.steps.reserve(plan_.steps.size());
     for (auto const& s : plan_.steps) out.steps.push_back(step(s, runs));
@@ -129,6 +125,28 @@ class foreign_teller {
   }
 
  private:
+  /// What is written in place stays in the buffer that it is written in.
+  void tell_buffers(std::vector<foreign_buffer>& out) {
+    auto const root_of = [&](storage_id s) {
+      for (auto base = g_.overwrites(g_.record(s).first); base != nothing<value_id>;
+           base = g_.overwrites(g_.record(s).first))
+        s = g_.storage(base);
+      return s;
+    };
+    table<storage_id, std::uint32_t> row(g_.storage_count(), no_id);
+    for (auto const& b : plan_.buffers) {
+      auto const root = root_of(b.storage);
+      if (row[root] == no_id) {
+        row[root] = static_cast<std::uint32_t>(out.size());
+        out.push_back({storage_of(g_.record(root).first), b.offset, b.bytes, b.first, b.last, no_id, b.resident});
+      }
+      auto& joined = out[buffer_of_[b.storage] = row[root]];
+      joined.first = std::min(joined.first, b.first), joined.last = std::max(joined.last, b.last);
+    }
+    for (auto const& b : plan_.buffers)
+      if (b.takes_over != nothing<storage_id> && buffer_of_[b.takes_over] != buffer_of_[b.storage])
+        out[buffer_of_[b.storage]].takes_over = buffer_of_[b.takes_over];
+  }
   foreign_step step(plan_step const& s, plain_vector<std::uint32_t>& runs) const {
     foreign_step t;
     t.stream = s.stream;

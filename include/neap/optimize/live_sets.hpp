@@ -116,6 +116,8 @@ class live_sets {
 
   bool learn(plain_vector<bool> const& may_run_again) {
     if (g_.op_count() > most_ops) return false;
+    for (auto s : g_.storages())
+      if (g_.is_overwritten(s)) return false;  // there until it is overwritten, which is no choice
     table<storage_id, std::uint32_t> bit(facts_.storage_count(), no_id);
     table<op_id, std::uint32_t> ran(g_.op_count(), no_id);
     auto const droppable = droppable_storages(g_, may_run_again);
@@ -178,7 +180,7 @@ class live_sets {
             if (w != o && g_.storage(written) == g_.storage(v) && g_.record(written).alias == alias_kind::update)
               (g_.record(written).version > g_.record(v).version ? u.refuses : u.needs) |= bit_at(ran[w]);
       u.places_begin = static_cast<std::uint32_t>(places_.size());
-      if (facts_.options().takeover)
+      if (!facts_.takeovers().empty())
         for (auto const& c : facts_.takeovers(o))
           if (bit[c.from] != no_id && storages_[bit[c.from]].may_go) places_.push_back({bit_at(bit[c.from]), c.to});
       u.places_end = static_cast<std::uint32_t>(places_.size());

@@ -106,6 +106,7 @@ inline char const* storage_kind(role r) {
     case role::state: return "state";
     case role::buffer: return "buffer";
     case role::input: return "input";
+    case role::donated: return "donated";
     case role::constant: return "const";
     default: return "temp";
   }
@@ -170,10 +171,10 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
   };
   rows("storages", g.storage_count(), [&](std::size_t i) {
     auto const& r = g.record(id_at<storage_id>(i));
-    auto const role = r.resident ? g.role(r.first) : neap::role::activation;
+    auto const role = g.is_source(id_at<storage_id>(i)) ? g.role(r.first) : neap::role::activation;
     auto const name = g.name(r.first);
     return "{\"bytes\":" + std::to_string(r.bytes) + ",\"kind\":\"" + detail::storage_kind(role) + "\"" +
-           (name.empty() || !r.resident ? "" : ",\"name\":" + json_text(name)) + "}";
+           (name.empty() || !g.is_source(id_at<storage_id>(i)) ? "" : ",\"name\":" + json_text(name)) + "}";
   });
   rows("tensors", values.size(), [&](std::size_t i) {
     auto const v = values[i];
@@ -203,9 +204,11 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
       bool all_fresh = true;
       for (auto v : g.outputs(o)) {
         auto const& r = g.record(v);
-        all_fresh &= r.alias == alias_kind::fresh;
+        bool const over = r.alias == alias_kind::fresh && r.of >= 0;
+        all_fresh &= r.alias == alias_kind::fresh && !over;
         alias += "[\"" +
-                 std::string(r.alias == alias_kind::fresh  ? "fresh"
+                 std::string(over                          ? "over"
+                             : r.alias == alias_kind::fresh  ? "fresh"
                              : r.alias == alias_kind::view ? "view"
                                                            : "update") +
                  "\"," + std::to_string(r.of) + "],";

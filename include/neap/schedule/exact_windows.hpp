@@ -99,7 +99,7 @@ class window_order {
         touched_.push_back(l);
       }
       for (auto s : facts_.makes(o)) x.makes += facts_.bytes(s);
-      if (facts_.options().takeover)
+      if (!facts_.takeovers().empty())
         for (auto c : facts_.takeovers(o)) takeovers_.push_back({local(c.from), local(c.to)});
       x.storages_end = static_cast<std::uint32_t>(touched_.size());
       x.takeovers_end = static_cast<std::uint32_t>(takeovers_.size());

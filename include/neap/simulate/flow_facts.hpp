@@ -200,6 +200,24 @@ void flow_facts::find_takeovers(G const& g, op_id like, op_id made_by, In&& in, 
     }
     return all;
   };
+  // What an op overwrites is always taken over, and comes first.
+  auto const first = takeovers_.size();
+  if constexpr (std::derived_from<G, op_graph>)
+    if (g.has_updates())
+      for (value_id out : outs)
+        if (auto const& r = g.record(out); r.alias == alias_kind::fresh && r.of >= 0) {
+          std::int16_t k = 0;
+          for (value_id arg : in)
+            if (k++ == r.of && bytes_[storage_out(out)] != 0)
+              takeovers_.push_back({storage_in(arg), storage_out(out)});
+        }
+  auto const forced = takeovers_.size();
+  auto const is_forced = [&](storage_id from, storage_id to) {
+    for (auto k = first; k < forced; ++k)
+      if (takeovers_[k].from == from || takeovers_[k].to == to) return true;
+    return false;
+  };
+  if (!options_.takeover || !flow::takes_over(g, like)) return;
   std::size_t j = 0;
   for (value_id out : outs) {
     storage_id const to = storage_out(out);
@@ -207,7 +225,7 @@ void flow_facts::find_takeovers(G const& g, op_id like, op_id made_by, In&& in, 
     if (maker(to) == made_by && bytes != 0)
       for (value_id arg : in) {
         storage_id const from = storage_in(arg);
-        if (fits_in_place(bytes_[from], bytes) && kinds_[from] == kind::plain) {
+        if (fits_in_place(bytes_[from], bytes) && kinds_[from] == kind::plain && !is_forced(from, to)) {
           bool all = true;
           std::size_t k = 0;
           for (value_id other : in) {  // another argument may look at the same storage in another way
@@ -257,6 +275,8 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
   auto* const touches = touches_.data();
   auto* const after = after_.data();
   bool const takeover = options_.takeover;
+  bool overwrites = false;
+  if constexpr (std::derived_from<G, op_graph>) overwrites = g.has_updates();
   bool transfers = false;
   std::size_t touched = 0, waits = 0, all_made = 0;
   for (auto o : id_range<op_id>(op_count_)) {
@@ -265,7 +285,7 @@ std::size_t flow_facts::assign_ops(G const& g, C const& cost) {
     if constexpr (std::derived_from<G, op_graph>) is_wait = g.template as<op::wait>(o);
     seconds_t const seconds = is_wait ? 0 : detail::as_time(cost(g, o), o, "simulate");
     auto const stream = flow::stream(g, o);
-    bool const takes_over = takeover && stream == op_stream::compute && flow::takes_over(g, o);
+    bool const takes_over = stream == op_stream::compute && (overwrites || (takeover && flow::takes_over(g, o)));
     auto const first = touched;
     after_begin[index(o)] = static_cast<std::uint32_t>(waits);
     for (value_id v : flow::inputs(g, o)) {

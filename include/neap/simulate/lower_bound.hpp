@@ -51,6 +51,17 @@ bytes_t least_bytes(G const& g, flow_facts const& facts, value_id v) {
   return least;
 }
 
+/// Which input an output is written in the place of; -1: none.
+template <class G>
+int overwritten_input(G const& g, value_id out) {
+  if constexpr (std::derived_from<G, op_graph>) {
+    auto const& r = g.record(out);
+    return r.alias == alias_kind::fresh ? r.of : -1;
+  } else {
+    return -1;
+  }
+}
+
 /// Whether any plan could put output j in the place of input i: of it, or of a copy of it.
 template <class G>
 bool might_take_over(G const& g, op_id o, std::size_t i, std::size_t j) {
@@ -112,11 +123,14 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts, bool in_parts =
         add(parts, to, facts.bytes(to));
         bytes_t most = 0;
         std::size_t i = 0;
-        if (facts.options().takeover)
+        auto const overwritten = detail::overwritten_input(g, out);
+        if (facts.options().takeover || overwritten >= 0)
           for (value_id in : flow::inputs(g, o)) {
             bool fits = false;
             detail::each_size(g, facts, in, [&](bytes_t n) { fits = fits || fits_in_place(n, facts.bytes(to)); });
-            if (fits && detail::might_take_over(g, o, i, j))
+            bool const may = overwritten >= 0 ? static_cast<std::size_t>(overwritten) == i
+                                              : detail::might_take_over(g, o, i, j);
+            if (fits && may)
               for (std::size_t k = 0; k < inputs; ++k)
                 if (parts[k].storage == flow::storage(g, in)) {
                   most = std::max(most, parts[k].bytes);

@@ -75,7 +75,7 @@ class outline_delta {
     touch_all(facts, at);
     for (std::size_t k = 0; k < noted_.size(); ++k) move_life(facts, at, noted_[k]);
     for (auto const& n : new_) add_life(n.first, n.last + 1, n.bytes);
-    if (facts.options().takeover) move_takeovers(facts, at);
+    if (!facts.takeovers().empty()) move_takeovers(facts, at);
     detail::sort_list(events_, [](event const& a, event const& b) { return a.at < b.at; });
     auto const peak = sum_up(facts, target);
     return {peak, ends, excess_};

@@ -225,7 +225,7 @@ class outlined_facts : public flow_facts {
 
   template <class StorageOfOutput>
   void add_takeovers(op_id like, op_id made_by, std::span<value_id const> reads, StorageOfOutput&& storage_of_output) {
-    if (!options_.takeover || !graph_traits<G>::takes_over(*g_, like)) return;
+    if (g_->outputs(like).empty()) return;
     auto const first = index(g_->outputs(like).front());
     find_takeovers(
         *g_, like, made_by, reads, [&](value_id v) { return storage_of(v); },

@@ -141,7 +141,7 @@ class simulator {
         live[s] = always;
       }
     if (takes_over) takes_over->assign(facts.storage_count(), nothing<storage_id>);
-    if (facts.options().takeover) {
+    if (!facts.takeovers().empty()) {
       taken_.assign(facts.storage_count(), 0);
       for (auto const c : facts.takeovers()) {  // one op's bear on no other's
         auto const p = live[c.to].first;

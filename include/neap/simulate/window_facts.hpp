@@ -68,7 +68,7 @@ class window_facts : public flow_facts {
     }
     ops_.push_back({0, static_cast<std::uint32_t>(touches_.size()), 0});
     after_begin_.push_back(static_cast<std::uint32_t>(after_.size()));
-    if (options_.takeover)
+    if (!whole.takeovers().empty())
       for (std::uint32_t k = 0; k < n; ++k)
         for (auto const& c : whole.takeovers(order[begin + k])) {
           auto const from = row_of_[c.from], to = row_of_[c.to];

@@ -76,9 +76,11 @@ class peak_bound_check {
       if (g_.record(v).alias != alias_kind::fresh) continue;
       auto const made = bytes(g_.storage(v));
       there += made;
-      if (!in_place || made == 0) continue;
+      auto const base = g_.overwrites(v);  // an op writes there whatever the options say
+      if ((!in_place && base == nothing<value_id>) || made == 0) continue;
       bytes_t most = 0;
       for (auto u : g_.inputs(o))
+        if (base == nothing<value_id> || u == base)
         for (auto& x : in)
           if (x.storage == g_.storage(u) && may_lie_in(u, made)) x.goes = true, most = std::max(most, x.bytes);
       replaced += most;

@@ -125,7 +125,7 @@ class run_check {
         exists[index(v)] = true;
         born[index(v)] = writes[index(s)];
         touched_[s] = i;
-        if (made_[s] == no_id && !g_.is_resident(s)) made_[s] = i;
+        if (made_[s] == no_id && !g_.is_source(s)) made_[s] = i;
       }
       for (auto v : g_.outputs(o))
         if (g_.record(v).alias == alias_kind::update) born[index(v)] = ++writes[index(g_.storage(v))];
@@ -205,8 +205,9 @@ class run_check {
           report(kind::missing_wait, i, g_.storage(v), at(i) + " does not wait for " + at(t));
       }
       for (auto v : g_.outputs(o)) {
-        if (g_.record(v).alias != alias_kind::update) continue;
-        auto const t = g_.storage(v);
+        auto const base = g_.overwrites(v);
+        if (g_.record(v).alias != alias_kind::update && base == nothing<value_id>) continue;
+        auto const t = g_.storage(base == nothing<value_id> ? v : base);
         earliest = std::max(earliest, touch_end[index(t)]);
         for (std::size_t j = 0; j < 2; ++j)
           if (in_flight_[t][j] > known[j])
@@ -266,8 +267,9 @@ class run_check {
       bool const to_end = b.resident || kept_[s];
       if (b.resident != g_.is_resident(s))
         report(kind::freed_early, b.first, s, name(s) + " is resident, or is not, and the plan says otherwise");
-      if (b.resident && b.first != 0)
-        report(kind::taken_late, b.first, s, name(s) + " is resident and must be there from the beginning");
+      if (g_.is_source(s) && b.first != 0 && (b.resident || touched_[s] != no_id))
+        report(kind::taken_late, b.first, s,
+               name(s) + (b.resident ? " is resident" : " is donated") + " and must be there from the beginning");
       if (to_end && n_ && b.last != n_ - 1) report(kind::freed_early, b.last, s, name(s) + " must live to the end");
       if (!b.resident && made_[s] != no_id && b.first > made_[s])
         report(kind::taken_late, made_[s], s, name(s) + " is made before its buffer is there");
@@ -357,6 +359,9 @@ class run_check {
     for (std::uint32_t step = 0; step < std::max(n_, 1u); ++step) {
       for (auto i : begin[step_id{step}]) {
         auto const& b = p_.buffers[i];
+        if (auto const base = overwritten_by(b.storage); base != nothing<storage_id> && base != b.takes_over)
+          report(kind::bad_takeover, step, b.storage,
+                 name(b.storage) + " is written over " + name(base) + " and does not take its place");
         if (b.takes_over == nothing<storage_id>) continue;
         auto const from = buffer_[b.takes_over];
         if (auto const why = refuses_takeover(b, from, step); !why.empty()) {
@@ -385,11 +390,17 @@ class run_check {
     }
   }
 
+  /// The storage in whose place an op writes another one; nothing if it does not.
+  storage_id overwritten_by(storage_id s) const {
+    auto const base = g_.overwrites(g_.record(s).first);
+    return base == nothing<value_id> ? nothing<storage_id> : g_.storage(base);
+  }
   std::string refuses_takeover(plan_buffer const& b, std::uint32_t from, std::uint32_t step) const {
     if (from == no_id) return "it has no buffer";
     auto const& f = p_.buffers[from];
     auto const o = p_.steps[step].op;
-    if (!p_.options.takeover) return "the plan's options forbid it";
+    bool const overwrites = overwritten_by(b.storage) == b.takes_over;
+    if (!p_.options.takeover && !overwrites) return "the plan's options forbid it";
     if (f.offset != b.offset || f.bytes != b.bytes) return "their places differ";
     if (f.resident || kept_[f.storage]) return "that one lives to the end";
     if (f.last != step || touched_[f.storage] != step) return "that one does not die there";
@@ -406,7 +417,7 @@ class run_check {
       for (std::size_t i = 0; i < in.size(); ++i) {
         if (g_.storage(in[i]) != f.storage) continue;
         reads = true;
-        if (!flow::may_take_over(g_, o, i, j)) return "the operator does not allow it";
+        if (!overwrites && !flow::may_take_over(g_, o, i, j)) return "the operator does not allow it";
       }
       if (!reads) return "the op does not read it";
     }
