@@ -4,6 +4,7 @@
 #include "common.hpp"
 
 #include <neap/import/graph_file.hpp>
+#include <neap/ir/donate.hpp>
 
 namespace cli {
 
@@ -11,6 +12,7 @@ struct graph_input {
   std::string path;
   bool optimizer = false;
   std::string magis = "magis", losses = "apart", gradients = "kept";
+  std::vector<std::string> donated;
 
   void add_to(CLI::App& command) {
     command.add_option("GRAPH", path, "neap-graph 1 or a testing net of MAGIS, JSON, gzip or not")->required();
@@ -34,6 +36,12 @@ struct graph_input {
             "is an op of its own), or whole, as they stand")
         ->check(CLI::IsMember({"apart", "whole"}))
         ->capture_default_str();
+    command
+        .add_option("--donate", donated,
+                    "inputs by name, * for any characters, whose memory may be freed after their last use or overwritten; "
+                    "may be given several times")
+        ->option_text("PATTERN")
+        ->allow_extra_args(false);
   }
   /// The graph is to be read as it was when a plan was made.
   template <class PlanFile>
@@ -42,6 +50,7 @@ struct graph_input {
     magis = p.magis;
     losses = p.losses_apart ? "apart" : "whole";
     gradients = p.gradients_used_up ? "used-up" : "kept";
+    donated = p.donated;
   }
   neap::io::imported_graph read() const { return parse(value_or_refuse(neap::io::read_file(path))); }
   /// The graph of the file whose text this is.
@@ -54,6 +63,9 @@ struct graph_input {
     o.magis = magis == "aliased" ? neap::io::magis_memory::aliased : neap::io::magis_memory::as_magis;
     auto g = value_or_refuse(neap::io::parse_graph(text, path, o));
     g.name = printable(g.name.empty() ? path : g.name);
+    try {
+      g.program = neap::donated(std::move(g.program), donated);
+    } catch (neap::error const& e) { throw refused{path + ": --donate: " + e.what()}; }
     return g;
   }
 };

@@ -251,7 +251,8 @@ int run(plan_options const& o) {
   neap::seconds_t const latency_limit = o.latency.empty() ? -1 : found.latency_limit_seconds;
   if (!o.out.empty()) {
     neap::plan_source const from{g.name,       o.input.optimizer, o.input.magis,   o.input.losses == "apart",
-                                 memory_limit, latency_limit,     device.source(), o.input.gradients == "used-up"};
+                                 memory_limit, latency_limit,     device.source(), o.input.gradients == "used-up",
+                                 o.input.donated};
     or_refuse(neap::write_file(o.out, neap::plan_json(p, from)));
   }
   if (!o.svg.empty())

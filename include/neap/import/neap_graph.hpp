@@ -3,9 +3,17 @@
 // operator of neap's computes the same (import/known_operators.hpp); buffers are storages, tensors are values, and the
 // file's order is kept. A node that mutates a tensor gives it a new value: later nodes read that one. What a node says
 // besides (args, kwargs) becomes the op's details: nodes that differ there compute different things.
+//
+// A buffer of kind "temp" is memory of the step: nodes that mutate a tensor on it may run again with the node that makes
+// it. Other tensors on the buffer show what was written; reading one of them later is a view of the newest. Several nodes
+// may each make a tensor on one temp buffer without reading it, if no two write the same bytes: parts of one whole, as in
+// a concatenation without a copy. A tensor that covers several parts needs no node of its own; it is read once the parts
+// are there.
+// An input with  "donated": true  is dead after its last use: nodes may mutate it, and other values take its place.
 #pragma once
 
 #include <neap/import/aten_links.hpp>
+#include <neap/import/byte_runs.hpp>
 #include <neap/import/element_types.hpp>
 #include <neap/import/file.hpp>
 #include <neap/import/imported.hpp>
@@ -101,7 +109,11 @@ class neap_graph_reader {
     role kind;
     std::string name;
     bool made = false;
+    bool donated = false;
+    std::uint32_t makers = 0;       // nodes that make a tensor on it and read none
     std::uint32_t writes = 0;       // in place, so far
+    value_id newest = nothing<value_id>;  // of a buffer that may go: what the last node has written
+    byte_runs parts{};                    // of a buffer that several nodes make: what is written so far
     std::size_t output = SIZE_MAX;  // the row of outputs that keeps a value of it
   };
   struct tensor {
@@ -125,6 +137,10 @@ class neap_graph_reader {
       else if (kind == "const") b.kind = role::constant;
       else if (kind == "state") b.kind = role::state;
       else if (!b.temporary) j["kind"].fail("unknown kind \"" + kind + "\"");
+      if (j.has("donated") && j["donated"].boolean()) {
+        if (b.kind != role::input) j["donated"].fail("only an input can be donated, not a buffer of kind \"" + kind + "\"");
+        b.kind = role::donated, b.donated = true;
+      }
       buffers_.push_back(std::move(b));
     }
   }
@@ -163,9 +179,24 @@ class neap_graph_reader {
         auto& x = tensors_[static_cast<std::size_t>(t)];
         if (x.by_node != SIZE_MAX) out[k].fail("tensor " + std::to_string(t) + " is made twice");
         x.by_node = node_count_ + i;
+        auto& b = buffers_[x.buffer];
+        if (b.temporary && !reads_buffer(nodes[i]["in"], x.buffer) && !makes_buffer(out, k, x.buffer)) ++b.makers;
       }
     }
     node_count_ += nodes.size();
+  }
+  bool reads_buffer(json_place const& in, std::size_t which) const {
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (tensors_[static_cast<std::size_t>(in[i].integer(0, static_cast<std::int64_t>(tensors_.size()) - 1))].buffer ==
+          which)
+        return true;
+    return false;
+  }
+  /// Whether one of the first k outputs lies in a buffer.
+  bool makes_buffer(json_place const& out, std::size_t k, std::size_t which) const {
+    for (std::size_t i = 0; i < k; ++i)
+      if (auto const t = out[i].integer(-1); t >= 0 && tensors_[static_cast<std::size_t>(t)].buffer == which) return true;
+    return false;
   }
   /// Buffers that exist before the step, with a value for each tensor that looks at them and that no node makes.
   void make_sources() {
@@ -230,7 +261,10 @@ class neap_graph_reader {
           if (tensors_[t].buffer == written) mutates[k].fail("node \"" + name + "\" writes this buffer twice");
         if (auto const kept = buffers_[written].output; kept != SIZE_MAX)
           root_["outputs"][kept]["tensor"].fail("node \"" + name + "\" of the optimizer overwrites it");
-        rules.push_back({edit_.layout_of(inputs[i]), alias_kind::update, static_cast<int>(i), -1});
+        auto const& b = buffers_[written];
+        bool const goes = b.temporary || b.donated;
+        rules.push_back({edit_.layout_of(inputs[i]), goes ? alias_kind::fresh : alias_kind::update, static_cast<int>(i),
+                         goes ? b.bytes : -1});
         tensors.push_back(input_tensors[i]);
       }
     }
@@ -240,6 +274,11 @@ class neap_graph_reader {
       auto const id = out[k].integer(-1, most);
       if (id < 0) continue;
       auto const& t = tensors_[static_cast<std::size_t>(id)];
+      if (adds_part(t, input_tensors, tensors)) {
+        add_part(out[k], name, t, inputs, rules);
+        tensors.push_back(static_cast<std::size_t>(id));
+        continue;
+      }
       rules.push_back(rule_for(out[k], t, input_tensors, tensors, updates));
       auto const& r = rules.back();
       if (is_view && r.alias == alias_kind::fresh)
@@ -252,7 +291,9 @@ class neap_graph_reader {
     // Whatever else is said of a node is a part of what it computes: args, kwargs, and what this reader does not know.
     auto details = j.other_members(
         {"name", "op", "phase", "scope", "in", "out", "flags", "mutates", "flops", "read", "write", "latency_us"});
-    if (options_.for_parts && updates == 0 && add_loss_apart(j, target, what, inputs, rules, tensors, name, details))
+    bool const adds_to_whole =
+        std::any_of(rules.begin(), rules.end(), [](output_rule const& r) { return r.alias == alias_kind::fresh && r.of >= 0; });
+    if (options_.for_parts && updates == 0 && !adds_to_whole && add_loss_apart(j, target, what, inputs, rules, tensors, name, details))
       return;
     auto said = updates == 0 ? relations(j, target, input_tensors, rules, what.pointwise, is_view) : known_relations{};
     if (options_.for_parts && updates == 0) {
@@ -263,13 +304,16 @@ class neap_graph_reader {
         inputs.clear();
     }
     op_id const o = edit_.add_opaque(target, what, inputs, rules, name, details, said.links);
-    if (said.known) edit_.set_meaning(o, said.known->view());
+    if (said.known && !adds_to_whole) edit_.set_meaning(o, said.known->view());
     for (std::size_t k = 0; k < tensors.size(); ++k) {
       auto& t = tensors_[tensors[k]];
       auto& b = buffers_[t.buffer];
       t.value = edit_.output(o, static_cast<int>(k));
-      b.writes += k < updates;
+      bool const part = b.makers > 1 && k >= updates && edit_.graph().overwrites(t.value) != nothing<value_id>;
+      b.writes += k < updates || part;
       t.seen = b.writes;
+      if (b.temporary || b.donated)
+        if (b.newest == nothing<value_id> || k < updates || part) b.newest = t.value;
       t.zeros = said.zeros && k >= updates;
       t.given = said.given;
       b.made = true;
@@ -393,12 +437,46 @@ class neap_graph_reader {
              " of a buffer that exists before the step, and a later "
              "node has it among its outputs: a write in place is said by \"mutates\", and not by \"out\"");
   }
-  /// The value of a tensor at this point of the file.
-  value_id current(json_place const& j, std::size_t id, std::string const& who) const {
-    auto const& t = tensors_[id];
-    if (t.value == nothing<value_id>) j.fail(who + " before it is made");
-    if (t.seen != buffers_[t.buffer].writes) j.fail(who + " whose buffer was overwritten through another one");
+  /// The value of a tensor at this point of the file: of one on a buffer that was written since through another tensor, a
+  /// view of what was written last.
+  value_id current(json_place const& j, std::size_t id, std::string const& who) {
+    auto& t = tensors_[id];
+    auto const& b = buffers_[t.buffer];
+    bool const of_parts = b.makers > 1 && b.newest != nothing<value_id>;
+    if (of_parts && !b.parts.covers(byte_runs(t.layout)))
+      j.fail(who + ", of which no node has written all bytes yet");
+    if (t.value == nothing<value_id> && (!of_parts || t.by_node != SIZE_MAX)) j.fail(who + " before it is made");
+    if (t.value != nothing<value_id> && t.seen == b.writes) return t.value;
+    if (!b.temporary && !b.donated) j.fail(who + " whose buffer was overwritten through another one");
+    auto const newest = b.newest;
+    if (newest == nothing<value_id>) j.fail(who + " before it is made");
+    output_rule const rule{t.layout, alias_kind::view, 0, -1};
+    op::opaque what;
+    what.seconds = 0;
+    t.value = edit_.output(edit_.add_opaque("neap.view", what, {&newest, 1}, {&rule, 1}), 0);
+    t.seen = b.writes;
     return t.value;
+  }
+  /// Whether a node's output is one more part of a buffer that others have begun.
+  bool adds_part(tensor const& t, std::vector<std::size_t> const& input_tensors,
+                 std::vector<std::size_t> const& tensors) const {
+    auto const& b = buffers_[t.buffer];
+    auto const lies_there = [&](std::size_t x) { return tensors_[x].buffer == t.buffer; };
+    return b.makers > 1 && std::none_of(input_tensors.begin(), input_tensors.end(), lies_there) &&
+           std::none_of(tensors.begin(), tensors.end(), lies_there);
+  }
+  /// The first part makes the buffer, each other one is written over what is there.
+  void add_part(json_place const& j, std::string const& name, tensor const& t, std::vector<value_id>& inputs,
+                std::vector<output_rule>& rules) {
+    auto& b = buffers_[t.buffer];
+    byte_runs const part(t.layout);
+    if (auto const at = b.parts.first_shared(part); at >= 0)
+      j.fail("node \"" + name + "\" writes byte " + std::to_string(at) +
+             " of a buffer, which an earlier node made, without reading it");
+    b.parts.add(part);
+    int over = -1;
+    if (b.newest != nothing<value_id>) over = static_cast<int>(inputs.size()), inputs.push_back(b.newest);
+    rules.push_back({t.layout, alias_kind::fresh, over, b.bytes});
   }
   /// `tensors` are those of the node's outputs so far, of which the first ones are updates.
   output_rule rule_for(json_place const& j, tensor const& t, std::vector<std::size_t> const& input_tensors,
@@ -430,7 +508,7 @@ class neap_graph_reader {
       if (kind == "loss") r = role::loss;
       else if (kind == "grad") r = role::gradient;
       else if (kind != "mutation" && kind != "output") j["kind"].fail("unknown kind \"" + kind + "\"");
-      if (edit_.graph().producer(v) == nothing<op_id>) continue;
+      if (edit_.graph().producer(v) == nothing<op_id> && edit_.graph().role(v) != role::donated) continue;
       if (r == role::gradient && used_up[t.buffer]) continue;
       buffers_[t.buffer].output = i;
       if (kept.insert(static_cast<std::uint32_t>(index(v))).second) edit_.keep(v, r);

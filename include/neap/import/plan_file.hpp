@@ -36,6 +36,7 @@ struct plan_file {
   bytes_t memory_limit_bytes = -1;
   seconds_t latency_limit_seconds = -1;
   std::optional<duration_source> durations;  // nothing: the file does not say
+  std::vector<std::string> donated;          // patterns of inputs that were donated beside those of the graph's file
 };
 
 namespace detail {
@@ -55,6 +56,10 @@ class plan_reader {
     if (out_.version > 2) out_.losses_apart = root_["source"]["losses_apart"].boolean();
     if (root_["source"].has("gradients_used_up"))
       out_.gradients_used_up = root_["source"]["gradients_used_up"].boolean();
+    if (root_["source"].has("donated")) {
+      auto const list = root_["source"]["donated"];
+      for (std::size_t i = 0; i < list.size(); ++i) out_.donated.push_back(list[i].text());
+    }
     root_["source"]["magis"].require(out_.magis == "magis" || out_.magis == "aliased", "must be magis or aliased");
     auto& p = out_.planned;
     p.original = fingerprint(root_["fingerprint"]);

@@ -53,6 +53,7 @@ struct plan_source {
   seconds_t latency_limit_seconds = -1;
   std::optional<duration_source> durations{};
   bool gradients_used_up = false;  // those that the update nodes read are not kept
+  std::vector<std::string> donated{};  // patterns of inputs that were donated beside those that the file donates
 };
 
 namespace detail {
@@ -77,6 +78,13 @@ inline std::string json_time(std::string key, seconds_t t) {
   return s + ",\"" + key + "_s\":" + json_number(t);
 }
 inline std::string json_list(extents const& e) { return to_string(e); }
+
+/// ",\"donated\":[...]", or nothing.
+inline std::string json_donated(std::vector<std::string> const& patterns) {
+  std::string s;
+  for (auto const& p : patterns) s += (s.empty() ? "" : ",") + json_text(p);
+  return s.empty() ? s : ",\"donated\":[" + s + "]";
+}
 
 /// Number and count of a part, behind those of the part that it is cut from, if any.
 inline std::string numbers_of_part(op_graph const& g, part_id p) {
@@ -149,7 +157,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
                   to_hex(p.original) + "\",\"source\":{\"optimizer\":" + (from.optimizer ? "true" : "false") +
                   ",\"magis\":" + json_text(from.magis) +
                   ",\"losses_apart\":" + (from.losses_apart ? "true" : "false") +
-                  (from.gradients_used_up ? ",\"gradients_used_up\":true" : "") +
+                  (from.gradients_used_up ? ",\"gradients_used_up\":true" : "") + detail::json_donated(from.donated) +
                   "},\n\"options\":{\"alignment\":" + std::to_string(p.options.alignment) +
                   ",\"takeover\":" + (p.options.takeover ? "true" : "false") + "},\n";
   s += "\"peak_bytes\":" + std::to_string(p.peak_bytes) + ",\"arena_bytes\":" + std::to_string(p.arena_bytes) +

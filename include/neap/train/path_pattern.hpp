@@ -1,22 +1,4 @@
-// Patterns of weights' paths in a model, in which * stands for any characters: "*.bias", "layers.*.up.weight".
+// Patterns of weights' paths in a model: globs (core/glob.hpp).
 #pragma once
 
-#include <cstddef>
-#include <string_view>
-
-namespace neap::inline v0::detail {
-
-/// Whether a path matches a pattern. O(pattern * path) at worst.
-inline bool matches(std::string_view pattern, std::string_view path) {
-  std::size_t p = 0, t = 0, star = pattern.npos, from = 0;
-  while (t < path.size()) {
-    if (p < pattern.size() && pattern[p] == '*') star = p++, from = t;
-    else if (p < pattern.size() && pattern[p] == path[t]) ++p, ++t;
-    else if (star != pattern.npos) p = star + 1, t = ++from;
-    else return false;
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
-}  // namespace neap::inline v0::detail
+#include <neap/core/glob.hpp>
