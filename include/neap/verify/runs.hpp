@@ -356,7 +356,16 @@ class run_check {
       if (it != living.end() && it->second.second == i) living.erase(it);
     };
     std::vector<bool> given(p_.buffers.size());
+    auto const place = [&](std::uint32_t i, std::uint32_t step) {
+      auto const& b = p_.buffers[i];
+      if (auto const other = collides(b.offset, b.offset + b.bytes); other != no_id)
+        report(kind::overlap, step, b.storage,
+               name(b.storage) + " and " + name(p_.buffers[other].storage) + " share bytes");
+      else living.emplace(b.offset, std::pair{b.offset + b.bytes, i});
+    };
     for (std::uint32_t step = 0; step < std::max(n_, 1u); ++step) {
+      for (auto i : begin[step_id{step}])
+        if (g_.is_source(p_.buffers[i].storage)) place(i, step);  // the first op may take over a donated input
       for (auto i : begin[step_id{step}]) {
         auto const& b = p_.buffers[i];
         if (auto const base = overwritten_by(b.storage); base != nothing<storage_id> && base != b.takes_over)
@@ -373,13 +382,8 @@ class run_check {
         given[from] = true;
         leave(from);
       }
-      for (auto i : begin[step_id{step}]) {
-        auto const& b = p_.buffers[i];
-        if (auto const other = collides(b.offset, b.offset + b.bytes); other != no_id)
-          report(kind::overlap, step, b.storage,
-                 name(b.storage) + " and " + name(p_.buffers[other].storage) + " share bytes");
-        else living.emplace(b.offset, std::pair{b.offset + b.bytes, i});
-      }
+      for (auto i : begin[step_id{step}])
+        if (!g_.is_source(p_.buffers[i].storage)) place(i, step);
       if (n_ && p_.steps[step].workspace_bytes > 0) {
         auto const from = p_.steps[step].workspace_offset, to = from + p_.steps[step].workspace_bytes;
         if (auto const other = collides(from, to); other != no_id)
