@@ -260,6 +260,105 @@ TEST_CASE("layers that write in place are recomputed in a training step with upd
   CHECK(fits > testing::cases(100));
 }
 
+namespace {
+
+/// Layers that fill a buffer in parts and read it whole, or part by part; and back.
+engine::net parts_step(std::uint64_t seed, engine::truth& t) {
+  std::mt19937_64 draw(seed * 131 + 3);
+  auto const chance = [&](int percent) { return static_cast<int>(draw() % 100) < percent; };
+  engine::net g;
+  auto const storage = [&](std::int64_t bytes, bool resident) {
+    g.bytes.push_back(bytes), g.resident.push_back(resident), g.swappable.push_back(1);
+    return static_cast<engine::number>(g.bytes.size() - 1);
+  };
+  auto const value = [&](engine::number s) {
+    auto const v = static_cast<engine::number>(g.lies_in.size());
+    g.lies_in.push_back(s), t.root.push_back(v);
+    return v;
+  };
+  auto const op = [&](std::vector<engine::number> in, engine::number out, bool view = false) {
+    engine::net::op x;
+    x.in = std::move(in), x.out = {out}, x.again = true, x.view = view, x.seconds = view ? 0 : 1e-3;
+    g.ops.push_back(std::move(x));
+    return out;
+  };
+  auto x = value(storage(256, true));
+  std::vector<std::vector<engine::number>> made;
+  for (std::size_t layer = 5 + draw() % 6; layer-- > 0;) {
+    auto const s = storage(1024, false);
+    std::vector<engine::number> parts;
+    std::int64_t const step = chance(50) ? 256 : 512;
+    for (std::int64_t at = 0; at < 1024; at += step) {
+      auto const v = value(s);
+      g.part[v] = {at, at + step};
+      parts.push_back(op(at > 0 && chance(30) ? std::vector{x, x} : std::vector{x}, v));
+    }
+    if (chance(40)) {  // in place on one part, once all are there
+      auto& p = parts[draw() % parts.size()];
+      auto const was = p;
+      p = value(s);
+      g.part[p] = g.part[was];
+      op({was}, p);
+    }
+    auto const whole = value(s);
+    t.root[whole] = parts.back(), g.part[whole] = {0, 1024};
+    op(parts, whole, true);
+    made.push_back(chance(50) ? std::vector{whole} : parts);
+    x = op({whole}, value(storage(128, false)));
+  }
+  auto d = x;
+  while (!made.empty()) {
+    made.back().push_back(d);
+    d = op(made.back(), value(storage(128, false)));
+    made.pop_back();
+  }
+  g.kept = {d};
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("ops that fill parts of one buffer: no copy, recomputed together, the bytes of the plain run") {
+  std::size_t again = 0, fits = 0;
+  for (std::uint64_t seed = 0; seed < testing::cases(60u); ++seed) {
+    CAPTURE(seed);
+    engine::truth t;
+    auto const g = parts_step(seed, t);
+    engine::byte_engine const engine(g, t);
+    auto const plain = engine.plain();
+    for (double ratio : {1.0, 0.7, 0.5}) {
+      CAPTURE(ratio);
+      auto const found = optimize(g, rematerialize{}, limited(ratio, 100), engine_cost{});
+      REQUIRE(engine.planned(found.placed) == plain);
+      again += repeats(found.placed), fits += found.fits;
+      auto const moved = optimize(g, moves, limited(ratio, 60), engine_cost{});
+      REQUIRE(engine.planned(moved.placed) == plain);
+    }
+  }
+  CHECK(again > testing::cases(100));
+  CHECK(fits > testing::cases(100));
+}
+
+TEST_CASE("parts of one buffer that overlap, or are read before they are there, are refused with the place") {
+  auto const parts = [](std::int64_t second, bool early) {
+    engine::net g;
+    g.bytes = {64, 128, 64}, g.resident = {1, 0, 0}, g.swappable = {1, 1, 1};
+    g.lies_in = {0, 1, 1, 1, 2};
+    g.part[1] = {0, 64}, g.part[2] = {second, 128};
+    g.ops.resize(4);
+    g.ops[0].in = {0}, g.ops[0].out = {1};
+    g.ops[1].in = {0}, g.ops[1].out = {2};
+    g.ops[2].in = {1, 2}, g.ops[2].out = {3}, g.ops[2].view = true;
+    g.ops[3].in = {3}, g.ops[3].out = {4};
+    if (early) g.ops[2].in = {1}, std::rotate(g.ops.begin() + 1, g.ops.begin() + 2, g.ops.end());
+    g.kept = {4};
+    return testing::message_of([&] { optimize(g, rematerialize{}, limited(1, 1), engine_cost{}); });
+  };
+  CHECK(parts(64, false) == "no error");
+  CHECK(parts(60, false) == "foreign graph: op 0 and op 1 both write bytes [60, 64) of storage 1");
+  CHECK(parts(64, true) == "foreign graph: op 2 reads value 3 before op 3 writes bytes [64, 128) of it");
+}
+
 TEST_CASE("a producer and the op that writes on its result run again as if the result were fresh") {
   for (engine::number const writes : {0u, 1u, 3u}) {
     CAPTURE(writes);

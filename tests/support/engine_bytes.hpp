@@ -30,7 +30,8 @@ class byte_engine {
     for (auto o : order_) {
       auto const& x = g.ops[index(o)];
       for (auto v : x.out)
-        if (x.view) window_[v] = part(v);
+        if (auto const at = g.part.find(v); at != g.part.end()) window_[v] = {at->second.first, at->second.second};
+        else if (x.view) window_[v] = part(v);
         else
           for (auto in : x.in)  // in place: where the newest value that it reads of the storage lies
             if (g.lies_in[in] == g.lies_in[v]) window_[v] = window_[in];

@@ -6,6 +6,7 @@
 #include <neap/plan/foreign_plan.hpp>
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -30,6 +31,7 @@ struct net {
   std::vector<std::int64_t> bytes;
   std::vector<char> resident, swappable;  // of each storage
   std::vector<number> kept;
+  std::map<number, std::pair<std::int64_t, std::int64_t>> part;  // of values that cover a part of their storage
 
   net() = default;
   net(net const&) = delete;  // nobody copies it
@@ -470,6 +472,10 @@ struct neap::graph_traits<engine::net> {
   static storage_id storage(G const& g, value_id v) { return storage_id{g.lies_in[index(v)]}; }
   static bytes_t bytes(G const& g, storage_id s) { return g.bytes[index(s)]; }
   static bool is_resident(G const& g, storage_id s) { return g.resident[index(s)]; }
+  static std::pair<bytes_t, bytes_t> part(G const& g, value_id v) {
+    auto const at = g.part.find(static_cast<engine::number>(index(v)));
+    return at == g.part.end() ? std::pair{bytes_t{0}, g.bytes[g.lies_in[index(v)]]} : at->second;
+  }
   static bool is_swappable(G const& g, storage_id s) { return g.swappable[index(s)]; }
   static bool is_view(G const& g, op_id o) { return g.ops[index(o)].view; }
   static bool is_recomputable(G const& g, op_id o) { return g.ops[index(o)].again; }

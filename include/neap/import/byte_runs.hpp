@@ -29,6 +29,13 @@ class byte_runs {
     std::size_t inner = 0;
     for (; inner < axes.size() && axes[inner].first <= together; ++inner)
       together = std::max(together, axes[inner].first * (axes[inner].second - 1) + together);
+    auto const bits = bits_of(l.type.element);
+    if (bits < 8) {  // elements share bytes: all from the first to the last
+      std::int64_t last = first;
+      for (auto const& [stride, extent] : axes) last += stride * (extent - 1);
+      runs_.emplace_back(first * bits / 8, (last * bits + bits + 7) / 8);
+      return;
+    }
     auto const size = size_of(l.type.element);
     std::vector<std::int64_t> at(axes.size(), 0);
     for (;;) {

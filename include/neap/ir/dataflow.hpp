@@ -15,6 +15,8 @@
 //     static auto kept(my_graph const&);                       // values that live to the end; default: those nobody reads
 //     static auto order_after(my_graph const&, op_id);         // ops that must run before; default: none
 //     static bool is_view(my_graph const&, op_id);             // costs nothing; default: false
+//     static std::pair<bytes_t, bytes_t> part(my_graph const&, value_id);  // the bytes [first, second) of its storage that a
+//                                                              // value covers: several ops may fill one; default: all
 //     static bool is_recomputable(my_graph const&, op_id);     // may run again, with the same result; default: false
 //     static bool is_swappable(my_graph const&, storage_id);   // may be stored outside and loaded again; default: true
 //     static bool may_take_over(my_graph const&, op_id, std::size_t input, std::size_t output);  // default: false
@@ -190,6 +192,10 @@ constexpr bool optional_traits_fit() {
       !requires { &traits::is_view; } || requires(G const& g, op_id o) { traits::is_view(g, o); },
       "neap: graph_traits of this graph takes other arguments than  "
       "static bool is_view(G const&, neap::op_id)");
+  static_assert(
+      !requires { &traits::part; } || requires(G const& g, value_id v) { traits::part(g, v); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static std::pair<neap::bytes_t, neap::bytes_t> part(G const&, neap::value_id)");
   static_assert(
       !requires { &traits::is_recomputable; } || requires(G const& g, op_id o) { traits::is_recomputable(g, o); },
       "neap: graph_traits of this graph takes other arguments than  "

@@ -1,5 +1,5 @@
-// An op of a graph that somebody else owns, in neap's image of that graph (ir/foreign_graph.hpp): all that its
-// graph_traits say of it, as attributes, so that copies carry it along. Its outputs are given when it is added.
+// An op of an external graph, in neap's image of that graph (ir/foreign_graph.hpp): all that its graph_traits say of it,
+// as attributes, so that copies carry it along. Its outputs are given when it is added.
 #pragma once
 
 #include <neap/ir/operator.hpp>
@@ -11,6 +11,7 @@ namespace neap::inline v0::op {
 struct foreign {
   static constexpr std::string_view name = "op";
 
+  enum reason : std::int64_t { not_allowed, followed };  // by its traits; by an op that must run after it
   std::int64_t id = 0;               // of the op, in the foreign graph
   std::int64_t inputs = 0;           // how many of the arguments are the foreign graph's; neap has added the others
   std::int64_t outputs = 0;          // the same of the outputs
@@ -19,6 +20,7 @@ struct foreign {
   std::int64_t takes_over = 0;       // bit pair(input, output): the output may be put where the input dies
   std::int64_t stays = 0;            // bit j: the storage of output j may not be swapped
   double seconds = 0;                // by the cost model of the foreign graph
+  std::int64_t once = not_allowed;   // where it may not run again: why
   bool recomputable = false;         // may run again
   bool view = false;                 // computes nothing
 
@@ -31,6 +33,7 @@ struct foreign {
                       field<&foreign::takes_over>("takes_over"),
                       field<&foreign::stays>("stays"),
                       field<&foreign::seconds>("seconds"),
+                      field<&foreign::once>("once"),
                       field<&foreign::recomputable>("recomputable"),
                       field<&foreign::view>("view")};
   }

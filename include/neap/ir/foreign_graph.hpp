@@ -13,6 +13,9 @@
 //     overwrites, for which the op that makes it, and the writers in between, run again too. Each version is a storage
 //     of the image, written over the one before it (op_graph::overwrites). An op that writes on a resident storage
 //     never runs again.
+//   - Several ops may each make a value on one temporary without reading it, where graph_traits::part says which bytes
+//     each covers and no two cover the same: parts of one whole, as in a concatenation without a copy. They run in the order
+//     of the topological sort; the whole is a view of a part, made by an op that reads the parts.
 //   - order_after beyond that is an edge like any other. An op that another one must follow in this way has an effect
 //     that values do not show: it never runs again, whatever is_recomputable says. Readers of a temporary that precede
 //     the op that overwrites it are no such ops; where that op writes on a copy instead, they may run after it.
@@ -94,6 +97,7 @@ class foreign_reader {
     read_storages();
     read_ops();
     for (auto o : topological_order(g_)) place_outputs(o);
+    check_parts();
     find_edges();
     add_sources();
     number_values();
@@ -114,17 +118,28 @@ class foreign_reader {
     std::uint32_t version = 0;  // of its storage
     value_id image = nothing<value_id>;
   };
+  struct part {
+    bytes_t begin, end;
+    op_id by;
+  };
   struct storage_facts {
     bytes_t bytes = 0;
     bool resident = false, used = false;
     value_id source = nothing<value_id>;                    // the first one of the owner's
     op_id maker = nothing<op_id>, writer = nothing<op_id>;  // the op that puts the first value on it; the last version
     std::uint32_t versions = 0;
-    value_id image = nothing<value_id>;   // of the first source
+    std::vector<part> parts;              // of a temporary that ops fill in parts
+    value_id last_part = nothing<value_id>;
+    value_id image = nothing<value_id>;  // of the first source
     value_id newest = nothing<value_id>;  // of the first value of the newest version
   };
+  struct hidden {
+    storage_id storage;
+    value_id part = nothing<value_id>;  // the one written before; nothing: what a source has put there
+  };
   struct op_facts {
-    std::vector<storage_id> unread;  // storages written without being read: hidden arguments
+    std::vector<hidden> unread;      // storages written without being read: hidden arguments
+    std::vector<value_id> reads;     // where it reads parts: of each argument, the value that is read for it
     std::vector<op_id> follows;      // ops that it must follow, by no value: hidden arguments too
     bool followed = false;           // somebody's `follows` has it: a hidden output
     value_id token = nothing<value_id>;
@@ -178,6 +193,7 @@ class foreign_reader {
   /// What each output of an op is on its storage. Ops come in a valid order.
   void place_outputs(op_id o) {
     bool const is_view = flow::is_view(g_, o);
+    read_parts(o);
     std::int32_t j = 0;
     auto&& outs = flow::outputs(g_, o);
     for (value_id v : outs) {
@@ -189,6 +205,7 @@ class foreign_reader {
         if (k == j) break;
         if (flow::storage(g_, earlier) == id) {
           me.how = way::sibling, me.of = k, me.version = of(earlier).version;
+          if (!s.parts.empty() && !is_view) add_part(o, v, id, s);
           break;
         }
         ++k;
@@ -204,16 +221,28 @@ class foreign_reader {
         from = i, me.version = of(in).version;
       ++i;
     }
+    if (from >= 0 && !s.parts.empty()) me.version = s.versions;
     if (from < 0) {
       if (s.source == nothing<value_id> && !s.resident) {
-        if (s.maker != nothing<op_id>)
+        bool const is_first = s.maker == nothing<op_id>;
+        if (is_part(v) && (is_first || !s.parts.empty())) {
+          add_part(o, v, id, s);
+          if (!is_first) {
+            me.of = i + static_cast<std::int32_t>(ops_[o].unread.size());
+            me.how = way::write, me.version = ++s.versions;
+            ops_[o].unread.push_back({id, s.last_part});
+          }
+          s.maker = s.writer = o, s.last_part = v;
+          return;
+        }
+        if (!is_first)
           refuse(say(o) + " puts " + say(v) + " on " + say(id) + ", which " + say(s.maker) + " makes and " + say(o) +
                  " does not read");
         s.maker = o;
         return;
       }
       from = i + static_cast<std::int32_t>(ops_[o].unread.size());
-      ops_[o].unread.push_back(id);
+      ops_[o].unread.push_back({id});
     }
     me.of = from;
     me.how = is_view ? way::view : way::write;
@@ -222,7 +251,58 @@ class foreign_reader {
       refuse(say(s.writer) + " and " + say(o) + " both overwrite one version of " + say(id));
     me.version = ++s.versions;
     s.writer = o;
+    if (!s.parts.empty()) s.last_part = v;
   }
+
+  std::pair<bytes_t, bytes_t> part_of(value_id v) const {
+    if constexpr (requires { graph_traits<G>::part(g_, v); }) return graph_traits<G>::part(g_, v);
+    else return {0, storages_[flow::storage(g_, v)].bytes};
+  }
+  bool is_part(value_id v) const {
+    return part_of(v) != std::pair<bytes_t, bytes_t>{0, storages_[flow::storage(g_, v)].bytes};
+  }
+  static std::string say(bytes_t begin, bytes_t end) {
+    return "bytes [" + std::to_string(begin) + ", " + std::to_string(end) + ")";
+  }
+  void add_part(op_id o, value_id v, storage_id id, storage_facts& s) {
+    auto const [begin, end] = part_of(v);
+    if (begin < 0 || begin > end || end > s.bytes)
+      refuse(say(v) + " covers " + say(begin, end) + " of " + say(id) + ", which has " + std::to_string(s.bytes));
+    for (auto const& p : s.parts)
+      if (auto const from = std::max(begin, p.begin), to = std::min(end, p.end); from < to)
+        refuse(say(p.by) + " and " + say(o) + " both write " + say(from, to) + " of " + say(id));
+    s.parts.push_back({begin, end, o});
+  }
+  /// Where an op reads a storage that ops fill in parts, it reads what is there then.
+  void read_parts(op_id o) {
+    std::size_t i = 0;
+    for (value_id v : flow::inputs(g_, o)) {
+      auto const& s = under(v);
+      if (!s.parts.empty()) {
+        auto& reads = ops_[o].reads;
+        reads.resize(std::max(reads.size(), i + 1), nothing<value_id>);
+        reads[i] = of(v).version == s.versions ? v : s.last_part;
+        part_reads_.push_back({o, v, s.parts.size()});
+      }
+      ++i;
+    }
+  }
+  /// What is read of a whole is written before.
+  void check_parts() const {
+    for (auto const& r : part_reads_) {
+      auto const& s = storages_[flow::storage(g_, r.value)];
+      auto const [begin, end] = part_of(r.value);
+      for (auto k = r.parts; k < s.parts.size(); ++k)
+        if (std::max(begin, s.parts[k].begin) < std::min(end, s.parts[k].end))
+          refuse(say(r.op) + " reads " + say(r.value) + " before " + say(s.parts[k].by) + " writes " +
+                 say(s.parts[k].begin, s.parts[k].end) + " of it");
+    }
+  }
+  struct part_read {
+    op_id op;
+    value_id value;
+    std::size_t parts;  // that were written then
+  };
 
   /// Ops that an op must follow beyond what its values say.
   void find_edges() {
@@ -275,10 +355,15 @@ class foreign_reader {
   void add_op(op_id o) {
     auto const& me = ops_[o];
     arguments_.clear(), rules_.clear();
-    for (value_id v : flow::inputs(g_, o)) arguments_.push_back(of(v).image);
+    for (value_id v : flow::inputs(g_, o)) {
+      auto const i = arguments_.size();
+      bool const other = i < me.reads.size() && me.reads[i] != nothing<value_id>;
+      arguments_.push_back(of(other ? me.reads[i] : v).image);
+    }
     op::foreign x;
     x.inputs = static_cast<std::int64_t>(arguments_.size());
-    for (auto s : me.unread) arguments_.push_back(storages_[s].image);
+    for (auto const& h : me.unread)
+      arguments_.push_back(h.part == nothing<value_id> ? storages_[h.storage].image : of(h.part).image);
     for (auto b : me.follows) arguments_.push_back(ops_[b].token);
     for (value_id v : flow::outputs(g_, o)) {
       auto const& it = of(v);
@@ -313,6 +398,7 @@ class foreign_reader {
     x.id = static_cast<std::int64_t>(index(o));
     x.view = flow::is_view(g_, o);
     x.stream = static_cast<std::int64_t>(flow::stream(g_, o));
+    if (flow::is_recomputable(g_, o) && ops_[o].followed) x.once = op::foreign::followed;
     x.recomputable = flow::is_recomputable(g_, o) && flow::stream(g_, o) == op_stream::compute && !ops_[o].followed;
     x.workspace_bytes = flow::workspace(g_, o);
     if (x.workspace_bytes < 0 || x.workspace_bytes > INT64_MAX / 4)
@@ -349,6 +435,7 @@ class foreign_reader {
   table<value_id, value> values_;
   table<storage_id, storage_facts> storages_;
   table<op_id, op_facts> ops_;
+  std::vector<part_read> part_reads_;
   graph_editor edit_{operator_table(foreign_operators::facets)};
   foreign_image image_;
   plain_vector<value_id> arguments_;
