@@ -55,8 +55,14 @@ class executable {
   executable(executable const&) = delete;  // the launch list holds addresses
   executable& operator=(executable const&) = delete;
 
-  /// A source is somewhere else from now on (another batch).
+  /// A source is somewhere else from now on (another batch). A donated input is copied from there at the beginning of each
+  /// run; what is there is only read.
   void bind(value_id source, void* memory) {
+    for (auto& d : donated_)
+      if (d.storage == plan_.graph.storage(source)) {
+        d.from = memory;
+        return;
+      }
     auto& at = address_[plan_.graph.storage(source)];
     if (at == memory) return;
     at = static_cast<std::byte*>(memory);
@@ -69,6 +75,10 @@ class executable {
   void operator()() {
     for (auto const& f : fixups_)
       if (!refs_[f.ref].data) throw_error({"executable: an input is bound to no memory"});
+    for (auto const& d : donated_) {
+      if (!d.from) throw_error({"executable: an input is bound to no memory"});
+      std::memcpy(address_[d.storage], d.from, static_cast<std::size_t>(plan_.graph.bytes(d.storage)));
+    }
     high_water_ = std::max(high_water_, plan_.resident_bytes);
     if (seconds_) seconds_->assign(launches_.size(), 0);
     if (!spill_) {
@@ -158,6 +168,11 @@ class executable {
   plain_vector<launch> launches_;
   plain_vector<tensor_ref> refs_;
   plain_vector<fixup> fixups_;
+  struct donated_input {
+    storage_id storage = nothing<storage_id>;
+    void const* from = nullptr;
+  };
+  plain_vector<donated_input> donated_;
   plain_vector<journal_entry> journal_;
   std::vector<spill_file::ticket> tickets_;
   std::unique_ptr<spill_file> spill_;
@@ -185,7 +200,10 @@ executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_bindin
     throw_error(
         {"executable: the plan aligns buffers to ", plan_.options.alignment, " bytes, kernels need a multiple of 64"});
   for (auto const& b : plan_.buffers)
-    if (!b.resident) address_[b.storage] = memory_ + (b.offset - plan_.resident_bytes);
+    if (!b.resident) {
+      address_[b.storage] = memory_ + (b.offset - plan_.resident_bytes);
+      if (g.is_source(b.storage)) donated_.push_back({b.storage});
+    }
   for (auto const& s : sources) address_[g.storage(s.source)] = static_cast<std::byte*>(s.memory);
   build(options);
 }
