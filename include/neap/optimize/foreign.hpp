@@ -13,6 +13,7 @@
 #include <neap/ir/foreign_graph.hpp>
 #include <neap/ir/stored.hpp>
 #include <neap/mutate/mutator.hpp>
+#include <neap/optimize/once_reasons.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/plan/foreign_plan.hpp>
 #include <neap/simulate/cost_model.hpp>
@@ -204,6 +205,8 @@ class foreign_teller {
 template <class G>
 optimized_foreign tell_owner(G const& owner, foreign_image const& image, optimized<foreign_graph>&& found) {
   optimized_foreign out;
+  if (!found.fits)
+    for (auto& line : once_reasons(found.best)) found.reasons.push_back(std::move(line));
   static_cast<search_outcome&>(out) = std::move(static_cast<search_outcome&>(found));
   out.placed = foreign_teller<G>(owner, image, found.placed).tell();
   return out;

@@ -26,7 +26,7 @@ std::vector<std::string> once_reasons(candidate<G> const& c, std::size_t most = 
     if (g.is_source(s) || live.empty() || live.first >= peak || live.last <= peak || g.bytes(s) == 0) continue;
     if (g.is_overwritten(s)) continue;  // what overwrites it speaks for it
     auto const maker = g.producer(g.record(s).first);
-    if (!kept[index(s)] && !why_once(g, maker).empty()) found.emplace_back(g.bytes(s), maker);
+    if (!kept[index(s)] && !is_swap_op(g, maker) && !why_once(g, maker).empty()) found.emplace_back(g.bytes(s), maker);
   }
   std::stable_sort(found.begin(), found.end(), [](auto const& a, auto const& b) { return a.first > b.first; });
   std::vector<std::string> lines;
