@@ -6,6 +6,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/model/kernels.hpp>
+#include <neap/model/scope.hpp>
 #include <neap/model/trace.hpp>
 
 #include <cstring>

@@ -12,18 +12,12 @@
 // the modules whose results it reads (model/op_names.hpp).
 #pragma once
 
-#include <neap/model/context.hpp>
 #include <neap/model/fields.hpp>
+#include <neap/model/trace.hpp>
 
 #include <string>
 
 namespace neap::inline v0 {
-
-namespace detail {
-inline void enter_module(tracer& t, void const* object, void const* type);
-inline void enter_name(tracer& t, std::string const& name);
-inline void leave_scope(tracer& t);
-}  // namespace detail
 
 /// While it lives, ops that are traced on this thread belong to that module. A module that is no part of the model has the
 /// path of the one around it. Costs nothing beyond a look at the thread's context where nothing is traced.
@@ -63,5 +57,3 @@ class name_scope {
 }  // namespace detail
 
 }  // namespace neap::inline v0
-
-#include <neap/model/trace.hpp>  // what a scope calls

@@ -21,7 +21,6 @@
 #include <neap/ir/traversal.hpp>
 #include <neap/model/op_names.hpp>
 #include <neap/model/parameter.hpp>
-#include <neap/model/scope.hpp>
 
 #include <algorithm>
 #include <string>
