@@ -129,7 +129,8 @@ constexpr planning plannings[] = {{0.8, true, 1},  {0.6, false, 2},  {0.4, true,
 
 struct tally {
   std::size_t programs = 0, refused_at_once = 0, copies = 0, transfers = 0, finite = 0, outputs = 0, grouped = 0,
-              smaller = 0;
+              smaller = 0, in_parts = 0, no_sums = 0;
+  double first_loss = 0;  // of the last program, taken eagerly
 };
 
 template <class Sample, class Optimizer>
@@ -158,6 +159,7 @@ std::string run_one(program_form const& f, Optimizer const& how, std::size_t pla
       numbers.set({}, at);
       auto const made =
           neap::detail::take_step(model, sample_of<Sample>(b), run_model, optimizer, state, options, numbers, at);
+      if (eager.empty()) seen.first_loss = made.loss.template item<double>();
       if (std::isfinite(made.loss.template item<double>())) ++seen.finite;
       eager.push_back({bytes_of(made.loss.ref()), gradients, {}, {}});
       for (auto const& o : made.outputs) eager.back().told.emplace_back(o.name, bytes_of(o.tensor.ref()));
@@ -265,14 +267,33 @@ std::string run_sample(program_form const& f, std::size_t plans, tally& seen) {
   }
 }
 
-std::string run_program(program_form const& f, std::size_t plans, tally& seen) {
-  ++seen.programs;
+std::string run_form(program_form const& f, std::size_t plans, tally& seen) {
   switch (f.sample) {
     case program_form::sample_kind::pair: return run_sample<std::pair<tensor, tensor>>(f, plans, seen);
     case program_form::sample_kind::tuple: return run_sample<std::tuple<tensor, tensor, tensor>>(f, plans, seen);
     case program_form::sample_kind::record: return run_sample<record_sample>(f, plans, seen);
     default: return run_sample<std::vector<tensor>>(f, plans, seen);
   }
+}
+
+/// A program whose loss is no sum over parts of the batch is refused over parts, and then runs on the whole batch.
+std::string run_program(program_form f, std::size_t plans, tally& seen) {
+  ++seen.programs;
+  auto wrong = run_form(f, plans, seen);
+  if (f.options.micro_batches == 1) return wrong;
+  bool const refused = wrong.find("micro_batches = ") != std::string::npos;
+  double const in_parts = seen.first_loss;
+  f.options.micro_batches = 1;
+  if (refused) {
+    --seen.refused_at_once, ++seen.no_sums;
+    return run_form(f, plans, seen);
+  }
+  ++seen.in_parts;
+  if (wrong.empty()) wrong = run_form(f, 0, seen);
+  if (double const whole = seen.first_loss;
+      wrong.empty() && !(std::abs(in_parts - whole) <= 1e-4 * (1 + std::abs(whole))))
+    wrong = "the loss in parts is " + std::to_string(in_parts) + ", of the whole batch " + std::to_string(whole);
+  return wrong;
 }
 
 std::uint64_t number_from(char const* name, std::uint64_t otherwise) {
@@ -292,12 +313,14 @@ void run_programs(std::uint64_t first, std::uint64_t count) {
   if (auto const one = number_from("NEAP_PROGRAM", 0)) return check(one, std::size(plannings));
   for (std::uint64_t seed = first; seed < first + count; ++seed) check(seed, 2);
   MESSAGE(seen.programs, " programs, ", seen.copies, " copies, ", seen.transfers, " transfers, ", seen.finite,
-          " finite steps, ", seen.outputs, " outputs, ", seen.grouped, " groups, ", seen.smaller, " smaller batches");
+          " finite steps, ", seen.outputs, " outputs, ", seen.grouped, " groups, ", seen.smaller, " smaller batches, ",
+          seen.in_parts, " in parts, ", seen.no_sums, " refused in parts");
   CHECK(seen.copies > seen.programs / 4);
   CHECK(seen.transfers > seen.programs / 5);
   CHECK(seen.outputs > seen.programs);
   CHECK(seen.grouped > seen.programs / 2);
   CHECK(seen.smaller > seen.programs / 8);
+  CHECK(seen.in_parts > seen.programs / 32);
   CHECK(seen.finite * 1000 >= 999 * steps * seen.programs);  // a few diverge
 }
 

@@ -156,10 +156,8 @@ class random_program {
  public:
   /// The program of a form, its weights and buffers as at the beginning.
   explicit random_program(program_form const& f) : form_(f) {
-    std::vector<tensor> part;
-    for (auto const& x : random_batch(f, 0)) part.push_back(slice(x, 0, 0, x.size(0) / f.options.micro_batches));
     building_ = true;
-    (void)(*this)(part);  // comes to have what it asks for
+    (void)(*this)(random_batch(f, 0));  // comes to have what it asks for
     building_ = false;
     initialise(*this, f.seed);
   }

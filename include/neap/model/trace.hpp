@@ -1,11 +1,12 @@
 // Tracing: while a tracer is active on a thread, operators on tensors are added to its graph instead of being computed.
-// Tensors carry types only; no data are read, written or allocated. Eager tensors that a traced program reads become the
-// graph's sources: weights, states, buffers and constants, by what they were made as. A view of a weight that was made
-// before the trace is made in it again, so that gradients find the weight.
+// Tensors carry types only; no data are read, written or allocated. Eager tensors that a traced program reads become
+// the graph's sources: weights, states, buffers and constants, by what they were made as. A view of a weight that was
+// made before the trace is made in it again, so that gradients find the weight.
 //
-// An in-place update makes a new value of what it writes, and tensors that look at the same storage, at whatever part of
-// it, stand for what is there from then on, as they do when operators run at once. As there, no gradient goes through what
-// is read so, but for weights, which are leaves: a tensor's history is that of the handle, not that of the memory.
+// An in-place update makes a new value of what it writes, and tensors that look at the same storage, at whatever part
+// of it, stand for what is there from then on, as they do when operators run at once. As there, no gradient goes
+// through what is read so, but for weights, which are leaves: a tensor's history is that of the handle, not that of the
+// memory.
 //
 //   neap::tracer t{neap::graph{}.facet_table()};
 //   auto y = model(t.input(sample));
@@ -24,6 +25,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -67,7 +69,7 @@ NEAP_ONCE void require_order(op_graph const& g) {
           if (g.storage(v) == g.storage(u) && g.record(v).version < g.record(u).version)
             throw_error(context_access::place({}),
                         {"grad: a tensor that the gradient needs for ", g.facets(reader).name, ", ", g.type(v),
-                         ", was changed in place after it was used: change a copy"});
+                         ", was changed in place after it was used: change a neap::copy of it"});
     }
 }
 }  // namespace detail
@@ -88,6 +90,19 @@ class tracer {
 
   /// The active one; nullptr if there is none.
   static tracer* active() { return context_access::trace(); }
+
+  /// While it lives, no trace is active on this thread: another program may be traced in the middle of one.
+  class pause {
+   public:
+    pause() : context_(eager_context::current()), before_(std::exchange(context_.trace_, nullptr)) {}
+    pause(pause const&) = delete;
+    pause& operator=(pause const&) = delete;
+    ~pause() { context_.trace_ = before_; }
+
+   private:
+    eager_context& context_;
+    tracer* before_;
+  };
 
   // ------------------------------------------------------------------ what goes in
 
@@ -186,6 +201,8 @@ class tracer {
     std::vector<value_id> outputs;
     detail::with_place(at, [&] { outputs = edit_.emit(op, span_of(ids)); });
     op_names_.name(edit_, first);
+    places_.resize(edit_.graph().op_count());
+    places_.back() = context_access::place(at);
     std::vector<tensor> out;
     out.reserve(outputs.size());
     for (auto v : outputs) {
@@ -212,6 +229,10 @@ class tracer {
   std::vector<std::pair<value_id, value_id>> const& outdated() const { return outdated_; }
   /// All sources but the inputs, in the order in which the program first read them.
   std::vector<resident> const& residents() const { return residents_; }
+  /// The line of the program that applied op o; no place for ops that the library has added.
+  std::source_location place(op_id o) const {
+    return index(o) < places_.size() ? places_[index(o)] : std::source_location{};
+  }
 
   /// Which line of the program first read resident k.
   std::source_location first_read(std::size_t k) const { return first_reads_[k]; }
@@ -222,11 +243,15 @@ class tracer {
 
   /// Ends the trace; the graph. Throws neap::error if no order can run it.
   op_graph finish() {
-    stop();
-    op_names_.finish(edit_);
-    auto g = std::move(edit_).finish();
+    auto g = finish_unordered();
     detail::require_order(g);
     return g;
+  }
+  /// The same where an order is still to be made possible (train/old_values.hpp).
+  op_graph finish_unordered() {
+    stop();
+    op_names_.finish(edit_);
+    return std::move(edit_).finish();
   }
 
  private:
@@ -317,6 +342,7 @@ class tracer {
   std::vector<std::pair<value_id, value_id>> outdated_;
   std::vector<resident> residents_;
   std::vector<std::source_location> first_reads_;  // of each
+  std::vector<std::source_location> places_;       // by op
 };
 
 namespace detail {

@@ -1,17 +1,30 @@
-// Gradients over parts of a batch: the sample is cut along axis 0, each part's loss is differentiated by itself, and the
-// gradients are added. Equal to the whole batch's to rounding (except where the model mixes rows: batch norm), with the
-// activations of one part at a time.
+// Gradients over parts of a batch (gradient accumulation), with the activations of one part at a time. The loss is
+// traced for the whole batch, the sample's tensors are cut along axis 0, and each part makes its share of the loss,
+// which is differentiated by itself; the gradients are added. Loss, gradients and outputs equal the whole batch's to
+// rounding:
+//
+//   mean(x)                a part adds its mean over the number of parts
+//   sum(l * m) / sum(m)    sum(m) is computed of the whole batch first, a part adds its sum over that
+//   cross_entropy{}        likewise: the labels that count are counted first
+//   sqrt(mean(x))          refused: its gradient needs the mean of the whole batch, which depends on weights
+//   batch_norm             refused in training: it joins the samples of the batch
+//
+// See batch_use.hpp for what can be cut.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/model/functions/movement.hpp>
+#include <neap/model/functions/random.hpp>
 #include <neap/model/program.hpp>
+#include <neap/train/batch_parts.hpp>
 #include <neap/train/grad.hpp>
 #include <neap/train/loss.hpp>
 #include <neap/train/step_numbers.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -85,13 +98,12 @@ NEAP_ONCE void require_no_others(tensor const& loss, std::vector<tensor> const& 
                "meant, detach it, or say training_options{.other_weights = true}"});
 }
 
-/// A loss as it was made over one of `o.parts` parts, and its gradients.
+/// A loss, or a part's share of it, and its gradients.
 NEAP_ONCE loss_and_gradients differentiated(loss_result made, std::vector<tensor> const& weights,
                                             gradient_options const& o) {
   if (made.loss.is_empty())
     throw_error(context_access::place({}),
                 {"training_step: the loss gave an empty tensor: it was never given a value"});
-  if (o.parts != 1) made.loss = made.loss * (1 / static_cast<double>(o.parts));
   tensor l = made.loss;
   bool const scales = o.scale && o.scale->scales_loss();
   if (scales) l = mul(l, cast(o.scale->scale(l.element()), l.element()));
@@ -111,74 +123,113 @@ NEAP_ONCE loss_and_gradients differentiated(loss_result made, std::vector<tensor
   return all;
 }
 
-/// Part i of a tensor of the sample, whose place in it is `path`; one number is a part of all.
-NEAP_ONCE tensor part_of(tensor const& x, std::string const& path, std::int64_t i, std::int64_t parts,
-                         std::source_location at) {
-  if (x.rank() == 0) return x;
-  if (x.size(0) % parts != 0)
+/// Throws neap::error if a tensor of the sample, whose place in it is `path`, does not divide into parts.
+NEAP_ONCE void require_divisible(tensor const& x, std::string const& path, std::int64_t parts,
+                                 std::source_location at) {
+  if (x.rank() > 0 && x.size(0) % parts != 0)
     throw_error(context_access::place(at), {"the sample's tensor ", (path.empty() ? "" : path + " "), x.type(),
                                             " does not divide into ", parts, " parts along axis 0"});
-  auto const n = x.size(0) / parts;
-  return slice(x, 0, i * n, (i + 1) * n);
 }
 
-/// The sum over the parts as they come.
-class sum_of_parts {
+/// The random draws of a program that is traced by itself in the middle of a step: the keys go on, and the step is
+/// counted by the other program's clock.
+class draws_apart {
  public:
-  NEAP_ONCE void add(loss_and_gradients p) {
-    outputs_.emplace_back();
-    for (auto const& x : p.outputs) outputs_.back().push_back(x.tensor);
-    if (outputs_.size() == 1) {
-      total_ = std::move(p);
-      return;
-    }
-    total_.loss = total_.loss + p.loss;
-    for (std::size_t k = 0; k < total_.gradients.size(); ++k) {
-      auto& sum = total_.gradients[k];
+  draws_apart() : context_(eager_context::current()) {
+    before_ = context_access::enter(context_, {});
+    if (auto* c = static_cast<step_clock*>(before_.clock)) clock_.emplace(c->apart());
+    context_access::enter(context_, {before_.seed, before_.draws, before_.stream, clock_ ? &*clock_ : nullptr});
+  }
+  draws_apart(draws_apart const&) = delete;
+  draws_apart& operator=(draws_apart const&) = delete;
+  ~draws_apart() {
+    auto const now = context_access::enter(context_, before_);
+    context_access::enter(context_, {before_.seed, now.draws, before_.stream, before_.clock});
+    if (clock_ && clock_->is_used()) static_cast<step_clock*>(before_.clock)->note_increment();
+  }
+
+ private:
+  eager_context& context_;
+  context_access::randomness before_;
+  std::optional<step_clock> clock_;
+};
+
+/// What a trace of a loss has made.
+NEAP_ONCE traced_loss finished_loss(tracer& t, loss_result const& made) {
+  if (made.loss.is_empty())
+    throw_error(context_access::place({}),
+                {"training_step: the loss gave an empty tensor: it was never given a value"});
+  traced_loss p;
+  p.loss = t.keep(made.loss, role::loss);
+  for (auto const& x : made.outputs) {
+    p.names.push_back(x.name);
+    p.outputs.push_back(t.keep(x.tensor, role::output));
+  }
+  p.inputs = t.inputs();
+  p.residents = t.residents();
+  p.fixed = t.unrecorded();
+  for (auto const& r : p.residents)
+    if (r.holder.storage()->is_frozen()) p.fixed.push_back(r.value);
+  for (auto o : t.editor().graph().ops()) p.places.push_back(t.place(o));
+  p.program = t.finish();
+  return p;
+}
+
+/// The loss of the whole batch as a program by itself. `tensors`: the sample's, in their order.
+template <class Loss, class Model, class Sample>
+traced_loss trace_loss(Loss const& loss, Model& model, Sample const& sample, gradient_options const& o,
+                       std::vector<tensor>& tensors, std::source_location at) {
+  (void)with_tensors(sample, [&](tensor const& x, std::string const& path) {
+    require_divisible(x, path, o.parts, at);
+    tensors.push_back(x);
+    return x;
+  });
+  draws_apart const draws;
+  tracer::pause const other;
+  tracer t({}, at);
+  name_tensors(t, model);
+  auto const made = loss_of(loss, model, as_inputs(t, sample), o.keep_prediction);
+  return finished_loss(t, made);
+}
+
+/// The gradients of a traced loss over the parts of the batch.
+NEAP_ONCE loss_and_gradients accumulate_parts(traced_loss const& traced, std::vector<tensor> const& sample,
+                                              std::vector<tensor> const& weights, gradient_options const& o,
+                                              std::source_location at) {
+  batch_parts run(traced, sample, weights, o.parts, at);
+  loss_and_gradients total{{}, {}, std::vector<tensor>(weights.size())};
+  for (std::int64_t i = 0; i < o.parts; ++i) {
+    tensor share = run.part(i);
+    if (share.is_empty()) continue;
+    auto p = differentiated({std::move(share), {}}, weights, o);
+    no_gradient const off;
+    tensor const l = p.loss.is_traced() ? p.loss : p.loss.detach(at);
+    total.loss = total.loss.is_empty() ? l : total.loss + l;
+    for (std::size_t k = 0; k < weights.size(); ++k) {
+      auto& sum = total.gradients[k];
       if (p.gradients[k].is_empty()) continue;
       sum = sum.is_empty() ? p.gradients[k] : sum + p.gradients[k];
     }
   }
-  NEAP_ONCE loss_and_gradients finish() && {
-    for (std::size_t k = 0; k < total_.outputs.size(); ++k) {
-      std::vector<tensor> all;
-      for (auto const& part : outputs_) all.push_back(part.at(k));
-      auto& to = total_.outputs[k].tensor;
-      if (to.rank() > 0) {
-        to = concat(all);
-        continue;
-      }
-      auto const element = to.element();
-      for (std::size_t i = 1; i < all.size(); ++i) to = element == dtype::boolean ? maximum(to, all[i]) : to + all[i];
-      if (is_floating(element)) to = to * (1 / static_cast<double>(outputs_.size()));
-    }
-    return std::move(total_);
-  }
-
- private:
-  loss_and_gradients total_;
-  std::vector<std::vector<tensor>> outputs_;  // of each part
-};
+  auto outputs = run.finish();
+  for (std::size_t k = 0; k < outputs.size(); ++k) total.outputs.push_back({traced.names[k], std::move(outputs[k])});
+  return total;
+}
 
 }  // namespace detail
 
-/// The mean over `parts` equal parts of the sample of the loss, and its gradients; a tensor of the sample without axes
-/// goes with every part. Outputs of the parts stand one after another along axis 0; of those without axes it is the mean,
-/// the sum of whole numbers, whether a truth value holds in one of them. Throws neap::error if a tensor of the sample does
-/// not divide.
+/// The loss of the sample, its outputs and gradients, equal to the whole sample's to rounding, over `parts` equal parts
+/// along axis 0; a tensor of the sample without axes goes with every part. Throws neap::error if a tensor of the sample
+/// does not divide, or the loss is no sum over the parts: the op, its line and why.
 template <class Loss, class Model, class Sample>
 loss_and_gradients accumulated(Loss const& loss, Model& model, Sample const& sample, std::vector<tensor> const& weights,
                                gradient_options const& o = {},
                                std::source_location at = std::source_location::current()) {
   caller_scope const here(at);
   if (o.parts == 1) return detail::differentiated(detail::loss_of(loss, model, sample, o.keep_prediction), weights, o);
-  detail::sum_of_parts sum;
-  for (std::int64_t i = 0; i < o.parts; ++i) {
-    auto const part = detail::with_tensors(
-        sample, [&](tensor const& x, std::string const& path) { return detail::part_of(x, path, i, o.parts, at); });
-    sum.add(detail::differentiated(detail::loss_of(loss, model, part, o.keep_prediction), weights, o));
-  }
-  return std::move(sum).finish();
+  std::vector<tensor> tensors;
+  auto const traced = detail::trace_loss(loss, model, sample, o, tensors, at);
+  return detail::accumulate_parts(traced, tensors, weights, o, at);
 }
 
 }  // namespace neap::inline v0

@@ -8,12 +8,12 @@
 
 namespace neap::inline v0 {
 
-/// The number of the running step, as a tensor that the program increments before it is first read: training counts from
-/// 1.
+/// The number of the running step, as a tensor that the program increments before it is first read: training counts
+/// from 1.
 class step_clock {
  public:
-  /// `counter` is an i64 scalar that lives as long as the training. `seed`, if given, is another one: what it holds in a
-  /// step is added to the number that dropout draws by.
+  /// `counter` is an i64 scalar that lives as long as the training. `seed`, if given, is another one: what it holds in
+  /// a step is added to the number that dropout draws by.
   explicit step_clock(tensor counter, tensor seed = {}) : counter_(std::move(counter)), seed_(std::move(seed)) {}
   tensor const& now(std::source_location at = std::source_location::current()) {
     if (!ticked_) apply(op::increment{}, {counter_}, at);
@@ -27,14 +27,22 @@ class step_clock {
     return draws_;
   }
   bool is_used() const { return ticked_; }
+  /// The same clock for a program that is traced by itself.
+  step_clock apart() const {
+    step_clock c = *this;
+    c.draws_ = {};
+    return c;
+  }
+  /// Another program has incremented the counter for this step.
+  void note_increment() { ticked_ = true; }
 
  private:
   tensor counter_, seed_, draws_;
   bool ticked_ = false;
 };
 
-/// While it lives, random operators draw their keys from a sequence that starts anew, and also depend on a clock: the same
-/// keys in every step, other numbers. What makes an eager step and a traced one draw alike.
+/// While it lives, random operators draw their keys from a sequence that starts anew, and also depend on a clock: the
+/// same keys in every step, other numbers. What makes an eager step and a traced one draw alike.
 class random_scope {
  public:
   random_scope(std::uint64_t seed, step_clock& clock)
