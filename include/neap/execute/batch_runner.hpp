@@ -1,5 +1,6 @@
-// What trainer and evaluator share: a planned program bound to a model's memory, run on batches; and the same program for
-// batches of other sizes, each planned when it first comes (or before, by prepare), all in one arena.
+// What trainer and evaluator share: a planned program bound to a model's memory, run on batches; and the same program
+// for batches of other sizes, each planned when it first comes (or before, by prepare), all in one arena. Of the sizes
+// that were planned here a number is kept: the least recently used goes first.
 #pragma once
 
 #include <neap/core/byte_block.hpp>
@@ -9,9 +10,12 @@
 #include <neap/model/program.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -20,8 +24,8 @@
 
 namespace neap::inline v0::detail {
 
-/// Says, in the first line of the compiler's error, why a program cannot be run by what was given behind it. False: what a
-/// deduction guide requires that serves nobody.
+/// Says, in the first line of the compiler's error, why a program cannot be run by what was given behind it. False:
+/// what a deduction guide requires that serves nobody.
 template <class Plan = void, class Backend = void, class... Rest>
 constexpr bool refuse_run() {
   using plan_t = std::remove_cvref_t<Plan>;
@@ -74,6 +78,8 @@ class bound_program {
   Program step;
   std::vector<value_id> inputs;
   std::vector<tensor_type> types;
+  bool stays = false;           // it was given, not planned here
+  std::uint64_t last_used = 0;  // a count of uses
   std::unique_ptr<executable<Ops, Backend>> run;
 
  private:
@@ -125,8 +131,8 @@ class batch_runner {
   batch_runner(Program const& step, plan<basic_graph<Ops>> const& p, Backend& backend, execution_options const& options,
                std::string_view who, std::source_location at);
 
-  /// The program for a batch's types, its inputs bound to the batch's memory. What an earlier run told lies in the arena,
-  /// where this run writes, and so may weights and buffers be written: as a part of the batch they are copied.
+  /// The program for a batch's types, its inputs bound to the batch's memory. What an earlier run told lies in the
+  /// arena, where this run writes, and so may weights and buffers be written: as a part of the batch they are copied.
   template <class Sample>
   bound& bind(Sample const& batch, std::source_location at) {
     if (auto const* r = first().moved_away())
@@ -146,14 +152,20 @@ class batch_runner {
     });
     return b;
   }
+  /// A program of this has run: its outputs may be read until the next run.
+  void has_run(bound const& b) { running_ = &b; }
   /// Traces and plans the program for samples of these types, if it is not there yet.
   template <class Sample>
   bound& prepare(Sample const& sample, std::source_location at) {
     return size_of(sample, at);
   }
-  /// Takes a plan for another size that somebody else made.
+  /// Takes a plan for another size.
   void add(Program const& step, plan<basic_graph<Ops>> const& p, std::source_location at) {
-    sizes_.push_back(std::make_unique<bound>(step, p, *backend_, fitting(p, at), at));
+    if (p.arena_bytes > room(p))
+      refuse(at, "the plan for this size needs " + needed(p.arena_bytes - p.resident_bytes) +
+                     ": plan the largest batch first");
+    sizes_.push_back(std::make_unique<bound>(step, p, *backend_, options_, at));
+    sizes_.back()->stays = true;
   }
 
   bound const& first() const { return *sizes_.front(); }
@@ -179,13 +191,13 @@ class batch_runner {
     });
     return k;
   }
-  execution_options const& fitting(plan<basic_graph<Ops>> const& p, std::source_location at) const {
-    auto const needed = p.arena_bytes - p.resident_bytes;
-    if (needed > static_cast<bytes_t>(options_.memory.size()))
-      refuse(at, "a batch of this size needs " + std::to_string(needed) + " bytes beside what is resident, there are " +
-                     std::to_string(options_.memory.size()) +
-                     ": plan the largest batch first, or give a plan by add()");
-    return options_;
+  /// The arena and what is resident.
+  bytes_t room(plan<basic_graph<Ops>> const& p) const {
+    return p.resident_bytes + static_cast<bytes_t>(options_.memory.size());
+  }
+  std::string needed(bytes_t beside_resident) const {
+    return std::to_string(beside_resident) + " bytes beside what is resident, and the arena has " +
+           std::to_string(options_.memory.size());
   }
 
   template <class Sample>
@@ -199,7 +211,7 @@ class batch_runner {
       });
       if (n != sample.size())
         refuse(at, "the batch has " + std::to_string(n) + " tensors, the sample had " + std::to_string(sample.size()));
-      if (same) return *s;
+      if (same) return s->last_used = ++uses_, *s;
     }
     each_tensor(batch, [&](std::size_t k, tensor const& x) {
       auto const& s = sample[k];
@@ -211,12 +223,16 @@ class batch_runner {
   }
   /// Plans and keeps the program for another size.
   bound& planned(Program step, std::source_location at);
+  /// Lets the least recently used sizes go until there is room for one more.
+  void make_room();
 
   Backend* backend_;
   execution_options options_;
   std::string_view who_;
   std::vector<std::unique_ptr<bound>> sizes_;  // the first is the one that was given
-  std::vector<byte_block> copies_;             // of the batch's tensors that lie in the arena, by their numbers
+  bound const* running_ = nullptr;             // what ran last: its outputs may be read
+  std::uint64_t uses_ = 0;
+  std::vector<byte_block> copies_;  // of the batch's tensors that lie in the arena, by their numbers
 };
 
 template <class Program, class Ops, class Backend>
@@ -233,14 +249,52 @@ batch_runner<Program, Ops, Backend>::batch_runner(Program const& step, plan<basi
 
 template <class Program, class Ops, class Backend>
 auto batch_runner<Program, Ops, Backend>::planned(Program step, std::source_location at) -> bound& {
+  std::optional<plan<basic_graph<Ops>>> p;
+  for (auto const& s : sizes_) {  // programs of other sizes may have other ops: of one sample, of a shorter sequence
+    auto q = plan_like(s->run->planned(), s->step.program, step.program);
+    if (q && (!p || q->arena_bytes < p->arena_bytes)) p = std::move(q);
+    if (p && p->arena_bytes <= room(*p)) break;
+  }
   auto const& like = first().run->planned();
-  auto p = plan_like(like, first().step.program, step.program);
-  if (!p) p = plan_in_order(step.program, like.options);
-  auto const room = p->resident_bytes + static_cast<bytes_t>(options_.memory.size());
-  if (p->arena_bytes > room)  // programs of other sizes may have other ops: of one sample, say
-    if (auto found = plan_within(step.program, room, like)) p = std::move(found);
-  sizes_.push_back(std::make_unique<bound>(std::move(step), *p, *backend_, fitting(*p, at), at));
+  if (!p || p->arena_bytes > room(*p)) {
+    auto q = plan_in_order(step.program, like.options);
+    if (!p || q.arena_bytes < p->arena_bytes) p = std::move(q);
+  }
+  if (auto const limit = room(*p); p->arena_bytes > limit) {
+    auto const& how = options_.sizes;
+    auto within = plan_within(step.program, limit, like, how.search, how.transfers);
+    if (!within.found) {
+      bool const never = within.lower_bound_bytes > limit;
+      auto const bytes = (never ? within.lower_bound_bytes : p->arena_bytes) - p->resident_bytes;
+      char seconds[32];
+      std::snprintf(seconds, sizeof seconds, "%g", how.search.limit.count());
+      refuse(at, "a batch of this size needs " + std::string(never ? "at least " : "") + needed(bytes) +
+                     (never ? std::string() : ", and no plan within it was found in " + std::string(seconds) + " s") +
+                     ": plan the largest batch first, give a plan by add()" +
+                     (never ? "" : ", or more time by execution_options{.sizes = {.search = ...}}"));
+    }
+    p = std::move(within.found);
+  }
+  auto made = std::make_unique<bound>(std::move(step), *p, *backend_, options_, at);
+  make_room();
+  made->last_used = ++uses_;
+  sizes_.push_back(std::move(made));
   return *sizes_.back();
+}
+
+template <class Program, class Ops, class Backend>
+void batch_runner<Program, Ops, Backend>::make_room() {
+  for (;;) {
+    std::size_t planned = 0, oldest = 0;
+    for (std::size_t i = 1; i < sizes_.size(); ++i) {
+      auto const& s = *sizes_[i];
+      planned += !s.stays;
+      if (s.stays || &s == running_) continue;
+      if (oldest == 0 || s.last_used < sizes_[oldest]->last_used) oldest = i;
+    }
+    if (planned < std::max<std::size_t>(options_.sizes.kept, 2) || oldest == 0) return;
+    sizes_.erase(sizes_.begin() + static_cast<std::ptrdiff_t>(oldest));
+  }
 }
 
 }  // namespace neap::inline v0::detail

@@ -163,6 +163,7 @@ class evaluator {
   Result operator()(Sample const& batch, std::source_location at = std::source_location::current()) & {
     auto& b = runner_.bind(batch, at);
     detail::with_place(at, [&] { (*b.run)(); });
+    runner_.has_run(b);
     Result r = b.step.result;
     auto next = b.step.outputs.begin();
     for_each_tensor(r, [&](tensor& x, std::string const&) {
@@ -176,11 +177,13 @@ class evaluator {
                   "neap: what an evaluator gives looks at its memory, and this one is gone: give it a name");
     return {};
   }
+  /// Plans samples of these extents now, not when such a batch comes: as trainer::prepare.
   template <class Sample>
   void prepare(Sample const& sample, std::source_location at = std::source_location::current()) {
     runner_.prepare(sample, at);
   }
   executable<Ops, Backend> const& program() const { return *runner_.first().run; }
+  /// How many sizes of batches are planned and kept: as trainer::size_count.
   std::size_t size_count() const { return runner_.sizes().size(); }
 
  private:

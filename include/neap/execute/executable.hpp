@@ -1,6 +1,6 @@
-// An executable: a plan bound to memory and kernels. Everything that can be worked out beforehand is: which function runs
-// at each step, with which addresses, and which transfers it waits for. Running a step walks the launch list; it takes no
-// memory.
+// An executable: a plan bound to memory and kernels. Everything that can be worked out beforehand is: which function
+// runs at each step, with which addresses, and which transfers it waits for. Running a step walks the launch list; it
+// takes no memory.
 //
 //   executable run(plan, residents, backend);     // one arena for all that is not resident
 //   run();                                        // one training step, weights updated in place
@@ -19,6 +19,7 @@
 #include <neap/execute/spill_file.hpp>
 #include <neap/ir/standard_operators.hpp>
 #include <neap/ir/stored.hpp>
+#include <neap/plan/limits.hpp>
 #include <neap/plan/plan.hpp>
 
 #include <algorithm>
@@ -36,10 +37,18 @@ struct source_binding {
   void* memory;
 };
 
+/// How a trainer or an evaluator plans batches of other sizes than the sample's, and what it keeps of them.
+struct size_options {
+  time_budget search{std::chrono::seconds(60)};  // of one size, at most: where no order that is known fits the arena
+  std::size_t kept = 64;  // planned sizes beside those that were given, at least 2; the least recently used goes first
+  bool transfers = true;  // may use the spill file where the given plan does not, if nothing else is found to fit
+};
+
 struct execution_options {
   std::string spill_folder = "/tmp";  // of the spill file, where the plan has stores
   std::span<std::byte> memory{};      // the arena's place, 64-byte aligned, kept by the caller; none: one of its own
   std::vector<seconds_t>* step_seconds = nullptr;  // where each run writes the time of each of the plan's steps
+  size_options sizes{};                            // of batches other than the sample; for trainers and evaluators
 };
 
 template <class Ops, class Backend>
@@ -48,8 +57,8 @@ class executable {
   using graph_type = basic_graph<Ops>;
 
   /// Throws neap::error if a source that the graph reads is not bound (inputs may be bound later), an op has no kernel
-  /// (opaque ones) or the host does not compute it in its type, the plan's alignment is not a multiple of the 64 bytes that
-  /// kernels build on, memory or the spill file cannot be had. The backend outlives the executable.
+  /// (opaque ones) or the host does not compute it in its type, the plan's alignment is not a multiple of the 64 bytes
+  /// that kernels build on, memory or the spill file cannot be had. The backend outlives the executable.
   executable(plan<graph_type> p, std::span<source_binding const> sources, Backend& backend,
              execution_options const& options = {});
   executable(executable const&) = delete;  // the launch list holds addresses

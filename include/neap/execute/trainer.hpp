@@ -1,13 +1,15 @@
-// trainer: a planned training step bound to a model's own memory. Each call runs one step on a batch; weights, optimizer
-// states and running statistics are updated where the model has them, so that the model can be used at any time between.
+// trainer: a planned training step bound to a model's own memory. Each call runs one step on a batch; weights,
+// optimizer states and running statistics are updated where the model has them, so that the model can be used at any
+// time between.
 //
 //   auto step  = training_step(model, sample, cross_entropy{}, adamw{});
 //   auto found = optimize(step, moves, memory_limit{2_GiB});
 //   trainer run(step, found.placed, backend);
 //   for (auto const& batch : data) loss = run(batch);
 //
-// A batch of other extents than the sample's (the last one of an epoch) is traced and planned when it first comes: by the
-// order of the plan that was given, in the same arena.
+// A batch of other extents than the sample's (the last one of an epoch, a shorter sequence) is traced and planned when
+// it first comes, in the same arena: by the order of the plan that was given or of another size; where no order that is
+// known fits, by a search, whose time is an option (execution_options::sizes). prepare() does it beforehand.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
@@ -25,18 +27,18 @@ namespace neap::inline v0 {
 template <class Ops = standard_operators, class Backend = host_backend>
 class trainer {
  public:
-  /// `p` is a plan of the step's program. Throws neap::error as executable does. Memory of weights and states comes into
-  /// being here, if it has not before. The model stays where it is, and lives as long as this.
+  /// `p` is a plan of the step's program. Throws neap::error as executable does. Memory of weights and states comes
+  /// into being here, if it has not before. The model stays where it is, and lives as long as this.
   trainer(training_program<Ops> const& step, plan<basic_graph<Ops>> const& p, Backend& backend,
           execution_options const& options = {}, std::source_location at = std::source_location::current())
       : runner_(step, p, backend, options, "trainer", at),
         last_(&runner_.first()) {}
 
   /// Runs one step on a batch of the sample's form and element types, with the same numbers, flags and texts beside its
-  /// tensors; the loss before the update. `settings` stand for the optimizer's numbers in this step. Takes no memory but
-  /// for batches of new sizes. Throws neap::error if the batch is of another form or does not fit, or the spill file fails;
-  /// and if a whole number of it is no place of what it picks from: weights may then have been updated in part. A step that
-  /// throws is not counted.
+  /// tensors; the loss before the update. `settings` stand for the optimizer's numbers in this step. Takes no memory
+  /// but for batches of new sizes, which are planned first (see prepare). Throws neap::error if the batch is of another
+  /// form or does not fit, before anything has changed; if the spill file fails; and if a whole number of it is no
+  /// place of what it picks from: weights may then have been updated in part. A step that throws is not counted.
   template <class Sample>
   double operator()(Sample const& batch, step_settings const& settings = {},
                     std::source_location at = std::source_location::current()) {
@@ -46,12 +48,15 @@ class trainer {
     detail::step_attempt attempt(b.step.state);
     detail::with_place(at, [&] { (*b.run)(); });
     attempt.finish();
+    runner_.has_run(b);
     last_ = &b, has_run_ = true;
     auto const l = b.value(b.step.loss);
     return detail::element_as<double>(l.data, l.element, 0);
   }
 
-  /// Plans the step for samples of these extents now, not when such a batch comes.
+  /// Plans the step for samples of these extents now, not when such a batch comes. Throws neap::error, as a run does,
+  /// if no plan is found within the arena; weights and states are as they were. Complexity: a trace and a simulation;
+  /// where a search is needed, up to execution_options::sizes.search.
   template <class Sample>
   void prepare(Sample const& sample, std::source_location at = std::source_location::current()) {
     runner_.prepare(sample, at);
@@ -75,8 +80,8 @@ class trainer {
     runner_.add(step, p, at);
   }
 
-  /// What the last step told beside the loss. The tensor looks at the step's own memory: the next step overwrites it. (It
-  /// may be a part of the next batch.)
+  /// What the last step told beside the loss. The tensor looks at the step's own memory: the next step overwrites it.
+  /// (It may be a part of the next batch.)
   /// Throws neap::error if no step has run, or the step has no such output.
   tensor output(std::string_view name, std::source_location at = std::source_location::current()) const {
     std::string known;
@@ -113,7 +118,8 @@ class trainer {
   }
 
   executable<Ops, Backend> const& program() const { return *runner_.first().run; }
-  /// How many sizes of batches are planned.
+  /// How many sizes of batches are planned and kept, the first included: at most execution_options::sizes.kept beside
+  /// it and those that were given by add().
   std::size_t size_count() const { return runner_.sizes().size(); }
   /// The program that ran last.
   executable<Ops, Backend> const& last_program() const { return *last_->run; }
