@@ -78,6 +78,8 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
       auto const r = span_of(refs);
       auto const kernel = host_kernel(*op.facets);
       if (!kernel) throw_error({op.facets->name, ": the host has no kernel for it"});
+      for (std::size_t j = 0; j < rules.size(); ++j)
+        if (rules[j].alias == alias_kind::update) n->out[j].storage->keep_for_readers();
       kernel(context.backend(), op.bytes, {r.first(in.size()), r.subspan(in.size()), scratch});
     });
     for (std::size_t j = 0; j < rules.size(); ++j)
@@ -97,6 +99,13 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
     n->attributes.append(static_cast<std::byte const*>(op.bytes), op.facets->size);
     n->in.assign(in.begin(), in.end());
     n->in_version = std::move(versions);
+    bool updates = false;
+    for (auto const& r : rules) updates = updates || r.alias == alias_kind::update;
+    for (std::size_t i = 0; !updates && i < in.size(); ++i)
+      if (auto const& s = in[i].storage(); s->role() == role::buffer) {
+        n->in_data.resize(in.size());
+        n->in_data[i] = s->reader();
+      }
   }
   std::vector<tensor> out;
   out.reserve(rules.size());

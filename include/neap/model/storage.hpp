@@ -1,5 +1,6 @@
 // The memory behind eager tensors: 64-byte aligned bytes that come into being when somebody first asks where they are,
-// filled as their initialiser says. A model whose data nobody has asked for takes no memory: it can be traced and planned.
+// filled as their initialiser says. A model whose data nobody has asked for takes no memory: it can be traced and
+// planned.
 #pragma once
 
 #include <neap/core/byte_block.hpp>
@@ -9,12 +10,22 @@
 #include <neap/model/initialise.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 
 namespace neap::inline v0::detail {
+
+class tensor_storage;
+
+/// What a recorded operator has read of a buffer: a gradient may need it when the buffer has been written again.
+struct read_data {
+  std::uint32_t version = 0;             // of the storage
+  std::shared_ptr<tensor_storage> kept;  // a copy, once the storage has been written; else none
+};
 
 /// Shared by the tensors that look at it. Not safe to touch for the first time from two threads.
 class tensor_storage {
@@ -68,8 +79,25 @@ class tensor_storage {
     write_initial(made.data(), type_.element, type_.count(), first_);
     return std::memcmp(made.data(), data_, static_cast<std::size_t>(bytes_)) == 0;
   }
+  /// Its data as they are now, for as long as the result lives.
+  std::shared_ptr<read_data> reader() {
+    std::scoped_lock const alone(readers_);  // several threads may record with one model
+    auto r = reader_.lock();
+    if (!r || r->version != version_) reader_ = r = std::make_shared<read_data>(read_data{version_, nullptr});
+    return r;
+  }
+  /// The data are about to be overwritten: copies them, if a reader of them lives.
+  NEAP_ONCE void keep_for_readers() {
+    std::scoped_lock const alone(readers_);
+    auto const r = reader_.lock();
+    reader_.reset();
+    if (!r || r->version != version_ || r->kept) return;
+    r->kept = std::make_shared<tensor_storage>(type_, initialiser{}, role::activation);
+    std::memcpy(r->kept->data_to_overwrite(), data(), static_cast<std::size_t>(bytes_));
+  }
   /// Forgets the data; the next who asks finds them as `first` says.
   void restart(initialiser const& first) {
+    keep_for_readers();
     first_ = first;
     if (data_) write_initial(data_, type_.element, type_.count(), first_);
     ++version_;
@@ -77,15 +105,17 @@ class tensor_storage {
   /// The data of another of the same type, now or when somebody asks first.
   void take(tensor_storage const& other) {
     if (!other.data_) return restart(other.first_);
+    keep_for_readers();
     first_ = other.first_;
     std::memcpy(data_to_overwrite(), other.data_, static_cast<std::size_t>(bytes_));
     ++version_;
   }
-  /// The memory that a weight was given in place of this one, by an assignment of another type or of what was moved; none,
-  /// or gone: null.
+  /// The memory that a weight was given in place of this one, by an assignment of another type or of what was moved;
+  /// none, or gone: null.
   std::shared_ptr<tensor_storage> replaced_by() const { return replaced_by_.lock(); }
   void set_replaced_by(std::shared_ptr<tensor_storage> const& s) noexcept { replaced_by_ = s, ++replacements_; }
-  /// How often a weight or buffer that had this memory was given another one's: what is bound to it here trains on alone.
+  /// How often a weight or buffer that had this memory was given another one's: what is bound to it here trains on
+  /// alone.
   std::uint32_t replacements() const { return replacements_; }
   /// Whether a weight stays as it is in training: no gradient is computed for it (parameter::requires_gradient).
   bool is_frozen() const { return frozen_; }
@@ -109,6 +139,8 @@ class tensor_storage {
   std::byte* data_ = nullptr;
   initialiser first_;
   std::weak_ptr<tensor_storage> replaced_by_;
+  std::mutex readers_;
+  std::weak_ptr<read_data> reader_;
   std::uint32_t version_ = 0, replacements_ = 0;
   neap::role role_;
   bool copied_in_trace_ = false, frozen_ = false;

@@ -296,9 +296,10 @@ struct tensor_node {
   operator_facets const* facets = nullptr;  // recorded: the operator; none: a leaf
   plain_vector<std::byte> attributes;
   std::vector<tensor> in;
-  plain_vector<std::uint32_t> in_version;  // the storages' versions that the operator read
-  std::source_location place{};            // recorded: the line of the program that applied it
-  std::uint64_t order = 0;                 // higher than that of what it was computed from
+  plain_vector<std::uint32_t> in_version;           // the storages' versions that the operator read
+  std::vector<std::shared_ptr<read_data>> in_data;  // of inputs that are buffers: those versions; none: no buffers
+  std::source_location place{};                     // recorded: the line of the program that applied it
+  std::uint64_t order = 0;                          // higher than that of what it was computed from
   bool wants_gradient = false;
   bool though_frozen = false;  // a leaf of with_gradient(), which has a gradient even where its weight is frozen
   bool of_gradient = false;    // grad() gave it, or what it was computed from: its history is not known

@@ -47,16 +47,19 @@ class recorded_graph {
       : edit_(ops) {
     for (auto const* n : recorded_nodes(loss)) {
       std::vector<value_id> in;
-      for (auto const& t : n->in) {
+      for (std::size_t i = 0; i < n->in.size(); ++i) {
+        auto const& t = n->in[i];
         require_history(t, at);
         assert((!t.node()->facets || first_output_.contains(t.node().get())) && "an operator ran before its input");
-        in.push_back(value(t));
+        auto const* data = n->in_data.empty() ? nullptr : n->in_data[i].get();
+        in.push_back(data && !t.node()->facets && !t.wants_gradient() ? buffer_value(t, *data) : value(t));
       }
       auto const out = edit_.emit({n->facets, n->attributes.data()}, span_of(in));
       bool computes = false;
       for (auto v : out) computes = computes || edit_.graph().record(v).alias != alias_kind::view;
       if (computes)
-        for (std::size_t i = 0; i < in.size(); ++i) read(n->in[i], in[i], n->in_version[i], n->facets->name, at);
+        for (std::size_t i = 0; i < in.size(); ++i)
+          if (!memory_[index(in[i])].of_buffer) read(n->in[i], in[i], n->in_version[i], n->facets->name, at);
       for (std::size_t j = 0; j < out.size(); ++j) {
         bool const fresh = edit_.graph().record(out[j]).alias == alias_kind::fresh;
         place(out[j], n->out[j], fresh);
@@ -86,7 +89,8 @@ class recorded_graph {
   struct memory {
     std::shared_ptr<tensor_storage> storage;
     std::uint32_t version = 0;
-    bool counts = false;  // the version: somebody computed the value, or with it
+    bool counts = false;     // the version: an operator computed the value, or with it
+    bool of_buffer = false;  // what a buffer was when it was read
   };
   /// Where a value of the recorded part lies, and in which version it was meant.
   memory const& of(value_id v) const { return memory_[index(v)]; }
@@ -101,7 +105,20 @@ class recorded_graph {
   }
   void place(value_id v, tensor_value const& x, bool counts) {
     if (memory_.size() <= index(v)) memory_.resize(index(v) + 1);
-    memory_[index(v)] = {x.storage, x.version, counts};
+    memory_[index(v)] = {x.storage, x.version, counts, false};
+  }
+  /// A buffer as it was when it was read: there still, or the copy that was made when it was written.
+  NEAP_ONCE value_id buffer_value(tensor const& t, read_data const& data) {
+    for (auto const& b : buffers_)
+      if (b.node == t.node().get() && b.output == t.output() && b.data == &data) return b.value;
+    auto const& x = t.node()->out[t.output()];
+    value_id const v = edit_.add_source_at(role::input, x.layout);
+    place(v, x, true);
+    auto& m = memory_[index(v)];
+    m.of_buffer = true, m.version = data.version;
+    if (data.kept) m.storage = data.kept, m.version = data.kept->version();
+    buffers_.push_back({t.node().get(), t.output(), &data, v});
+    return v;
   }
   /// An operator computed with value v of tensor t in a version of its storage.
   NEAP_ONCE void read(tensor const& t, value_id v, std::uint32_t version, std::string_view who,
@@ -112,8 +129,9 @@ class recorded_graph {
     // on the way is differentiate's to refuse.)
     if (t.wants_gradient() && edit_.graph().record(v).alias != alias_kind::update &&
         meet(m.storage.get(), version) != version)
-      throw_error(context_access::place(at), {"grad: a tensor that ", who, " reads, ", t.type(),
-                                              ", was changed in place after an earlier use: change a copy"});
+      throw_error(context_access::place(at),
+                  {"grad: a tensor that ", who, " reads, ", t.type(),
+                   ", was changed in place after an earlier use: change a neap::copy of it"});
   }
   /// The version of a storage that was met first.
   std::uint32_t meet(void const* storage, std::uint32_t version) {
@@ -124,6 +142,13 @@ class recorded_graph {
   number_map first_output_;  // by tensor_node
   number_map versions_;      // by tensor_storage
   std::vector<memory> memory_;
+  struct buffer_read {
+    tensor_node const* node;
+    std::uint32_t output;
+    read_data const* data;
+    value_id value;
+  };
+  std::vector<buffer_read> buffers_;
 };
 
 /// Runs the ops of `g` from number `first` on that `results` need; the results' memory.
@@ -174,8 +199,9 @@ NEAP_ONCE std::vector<tensor> run_recorded(op_graph const& g, std::size_t first,
     for (auto v : g.inputs(id))
       if (index(v) < recorded.value_count() && recorded.of(v).counts &&
           recorded.of(v).storage->version() != recorded.of(v).version)
-        throw_error(context_access::place(at), {"grad: a tensor that the gradient needs for ", g.facets(id).name, ", ",
-                                                g.type(v), ", was changed in place after it was used: change a copy"});
+        throw_error(context_access::place(at),
+                    {"grad: a tensor that the gradient needs for ", g.facets(id).name, ", ", g.type(v),
+                     ", was changed in place after it was used: change a neap::copy of it"});
     if (computes) {
       for (auto v : g.inputs(id)) {
         refs.push_back(tensor_ref::place(storage_of(v)->data(), g.layout(v)));
@@ -250,7 +276,7 @@ NEAP_ONCE std::vector<tensor> gradients(tensor const& loss, std::span<tensor con
       for (std::size_t i = wanted.size(); i < all.size(); ++i)
         if (found[i] != nothing<value_id>)
           throw_error({"grad: ", t->editor().graph().type(all[i]),
-                       " was changed in place after an earlier use: change a copy"});
+                       " was changed in place after an earlier use: change a neap::copy of it"});
       for (std::size_t i = 0; i < wanted.size(); ++i)
         if (found[i] != nothing<value_id>) {
           out.push_back(t->wrap(found[i]));

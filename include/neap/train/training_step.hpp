@@ -12,6 +12,7 @@
 #include <neap/train/clip.hpp>
 #include <neap/train/freeze.hpp>
 #include <neap/train/fuse_updates.hpp>
+#include <neap/train/old_values.hpp>
 #include <neap/train/optimizer.hpp>
 #include <neap/train/step_numbers.hpp>
 
@@ -231,6 +232,11 @@ void take_rewritten(training_program<Ops>& p, Pass& made) {
     for (auto& v : *list) v = made.value[v];
 }
 template <class Ops>
+void keep_old_values_of(training_program<Ops>& p) {
+  if (auto made = keep_old_values(p.program); made.copies > 0) take_rewritten(p, made);
+  require_order(p.program);
+}
+template <class Ops>
 void recover_activations_of(training_program<Ops>& p) {
   if (auto made = recover_activations(p.program, p.loss); made.count > 0) take_rewritten(p, made);
 }
@@ -272,7 +278,8 @@ training_program<Ops> finished_step(tracer& t, step_results const& made, trainin
   if (options.keep_gradients)
     for (auto const& g : made.gradients) p.gradients.push_back(t.keep(g, role::gradient));
   p.inputs = t.inputs();
-  p.program = basic_graph<Ops>(t.finish());
+  p.program = basic_graph<Ops>(t.finish_unordered());
+  keep_old_values_of(p);
   p.state = state;
   if (options.recover_activations) recover_activations_of(p);
   if (options.fuse_updates) fuse_updates_of(p, like);

@@ -22,11 +22,27 @@ inline tensor cast(tensor const& x, dtype to, std::source_location at = std::sou
   place_scope const here(at);
   return x.element() == to ? x : apply(op::cast{to}, {x});
 }
-/// Writes x into the memory of `to`, a tensor of the same type: how a model hands numbers on to its next step, in a
-/// neap::buffer. Whoever reads `to` from here on reads x; no gradient goes through that. Where a gradient needs what was
-/// there before, let it have a copy.
+/// A tensor of its own with the elements of x, dense; gradients go through it. What writes x in place later leaves it
+/// alone.
+inline tensor copy(tensor const& x, std::source_location at = std::source_location::current()) {
+  return apply(op::copy{}, {x}, at);
+}
+namespace detail {
+/// Whether two tensors look at one memory.
+inline bool share_memory(tensor const& a, tensor const& b, std::source_location at) {
+  if (auto* t = tracer::active()) {
+    auto const x = t->value(a, at), y = t->value(b, at);
+    return t->editor().graph().storage(x) == t->editor().graph().storage(y);
+  }
+  return a.storage() && a.storage() == b.storage();
+}
+}  // namespace detail
+/// Writes x into the memory of `to`, a tensor of the same type: how a model carries numbers to its next step, in a
+/// neap::buffer. Reads of `to`, and of views of it, are of x from here on, and no gradient goes through them; gradients
+/// of what was read before are of what was there then. x may be another view of `to`.
 inline void assign(tensor const& to, tensor const& x, std::source_location at = std::source_location::current()) {
-  (void)apply(op::assign{}, {to, x}, at);
+  bool const same = !to.is_empty() && !x.is_empty() && detail::share_memory(to, x, at);
+  (void)apply(op::assign{}, {to, same ? copy(x, at) : x}, at);
 }
 
 /// Other extents, of as many elements; one extent may be -1: whatever is left. A view where x is dense.
@@ -166,7 +182,8 @@ inline tensor pad(tensor const& x, std::int64_t axis, std::int64_t before, std::
                   std::source_location at = std::source_location::current()) {
   return apply(op::pad{axis, before, after, value}, {x}, at);
 }
-/// x with zeros above a diagonal of the last two axes; diagonal d holds the elements (i, i + d). A NaN above it is gone.
+/// x with zeros above a diagonal of the last two axes; diagonal d holds the elements (i, i + d). A NaN above it is
+/// gone.
 inline tensor tril(tensor const& x, std::int64_t diagonal = 0,
                    std::source_location at = std::source_location::current()) {
   return apply(op::triangle{diagonal, false}, {x}, at);
