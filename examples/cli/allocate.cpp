@@ -113,7 +113,7 @@ problem_file read_problem(allocate_options const& o) {
   auto const fail = [&](std::string_view what) {
     return refused{o.problem + ": " + std::string(what) + "; " + std::string(neap::io::wanted_file::records)};
   };
-  if (auto const kind = neap::io::foreign_kind(text); !kind.empty()) throw fail(kind);
+  if (auto const kind = neap::io::unsupported_kind(text); !kind.empty()) throw fail(kind);
   auto const first = text.find_first_not_of(" \t\r\n", text.starts_with("\xEF\xBB\xBF") ? 3 : 0);
   if (first == text.npos) throw fail(text.empty() ? "empty" : "blanks alone");
   if (text[first] == '[') throw fail("a JSON list");

@@ -1,4 +1,4 @@
-// neap verify: right plans pass; damaged, wrong and foreign ones are told apart.
+// neap verify: right plans pass; damaged and wrong ones, and those of other graphs, are refused.
 #include "testing.hpp"
 
 using namespace neap_cli_test;

@@ -313,7 +313,7 @@ TEST_CASE("mistakes in steps, eager and traced") {
 TEST_CASE("mistakes in traced steps alone") {
   network model;
   auto const b = batch();
-  tensor const foreign = tensor::randn({8, 5}, 1);
+  tensor const external = tensor::randn({8, 5}, 1);
   mistake("a look at data", {"neap::where(condition, a, b)"}, [&] {
     training_step(
         model, b,
@@ -348,7 +348,7 @@ TEST_CASE("mistakes in traced steps alone") {
         model, b,
         [&](network& m, auto const& s) {
           line = __LINE__ + 1;
-          return mean(m(s.first) * foreign);
+          return mean(m(s.first) * external);
         },
         sgd{});
   });

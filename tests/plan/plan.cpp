@@ -1,7 +1,7 @@
 #include <neap/plan/plan.hpp>
 
 #include <neap/plan/candidate.hpp>
-#include <neap/plan/foreign_plan.hpp>
+#include <neap/plan/external_plan.hpp>
 #include <neap/plan/limits.hpp>
 #include <neap/plan/live_range.hpp>
 
@@ -24,7 +24,7 @@ namespace {
 template <class T>
 concept value = std::regular<T>;
 static_assert(value<schedule> && value<live_range> && value<plan_step> && value<plan_buffer> && value<transfer_wait>);
-static_assert(value<foreign_plan> && value<foreign_step> && value<foreign_buffer> && value<foreign_value>);
+static_assert(value<external_plan> && value<external_step> && value<external_buffer> && value<external_value>);
 static_assert(std::copyable<plan<testing::toy_graph>> && std::copyable<simulation>);
 static_assert(memory_limit(100).resolve(1000) == 100);
 static_assert(memory_limit::of_original(0.25).resolve(1000) == 250);

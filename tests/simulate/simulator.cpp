@@ -224,27 +224,27 @@ TEST_CASE("a store frees at the first op that starts after it") {
 
 namespace {
 /// A graph of somebody else's: lists by reference, and nothing but the required traits.
-struct foreign {
+struct external {
   std::vector<std::vector<value_id>> reads, makes;
   std::vector<bytes_t> sizes;  // one storage a value
 };
 }  // namespace
 
 template <>
-struct neap::graph_traits<foreign> {
-  static std::size_t op_count(foreign const& g) { return g.reads.size(); }
-  static std::size_t value_count(foreign const& g) { return g.sizes.size(); }
-  static std::size_t storage_count(foreign const& g) { return g.sizes.size(); }
-  static std::vector<value_id> const& inputs(foreign const& g, op_id o) { return g.reads[index(o)]; }
-  static std::vector<value_id> outputs(foreign const& g, op_id o) { return g.makes[index(o)]; }
-  static storage_id storage(foreign const&, value_id v) { return id_at<storage_id>(index(v)); }
-  static bytes_t bytes(foreign const& g, storage_id s) { return g.sizes[index(s)]; }
+struct neap::graph_traits<external> {
+  static std::size_t op_count(external const& g) { return g.reads.size(); }
+  static std::size_t value_count(external const& g) { return g.sizes.size(); }
+  static std::size_t storage_count(external const& g) { return g.sizes.size(); }
+  static std::vector<value_id> const& inputs(external const& g, op_id o) { return g.reads[index(o)]; }
+  static std::vector<value_id> outputs(external const& g, op_id o) { return g.makes[index(o)]; }
+  static storage_id storage(external const&, value_id v) { return id_at<storage_id>(index(v)); }
+  static bytes_t bytes(external const& g, storage_id s) { return g.sizes[index(s)]; }
 };
 
-TEST_CASE("a foreign graph is simulated as it is: sources stay, what nobody reads is kept, nothing is taken over") {
+TEST_CASE("an external graph is simulated as it is: sources stay, what nobody reads is kept, nothing is taken over") {
   auto const v = [](std::uint32_t i) { return value_id{i}; };
   // 0 (source, 100) -> op0 -> 1 (10) -> op1 -> 2 (20) -> op2 -> 3 (5); op2 reads 1 too
-  foreign const g{{{v(0)}, {v(1)}, {v(1), v(2)}}, {{v(1)}, {v(2)}, {v(3)}}, {100, 10, 20, 5}};
+  external const g{{{v(0)}, {v(1)}, {v(1), v(2)}}, {{v(1)}, {v(2)}, {v(3)}}, {100, 10, 20, 5}};
   schedule const order{{op_id{0}, op_id{1}, op_id{2}}};
   auto const s = simulate(g, order, no_cost{}, {.alignment = 1});
   CHECK(s.resident_bytes == 100);

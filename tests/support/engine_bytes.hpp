@@ -20,7 +20,11 @@ class byte_engine {
  public:
   using byte = unsigned char;
 
-  byte_engine(net const& g, truth const& t) : g_(g), t_(t), window_(g.lies_in.size()), order_(neap::topological_order(g)) {
+  byte_engine(net const& g, truth const& t)
+      : g_(g),
+        t_(t),
+        window_(g.lies_in.size()),
+        order_(neap::topological_order(g)) {
     std::vector<char> made(g.lies_in.size());
     for (auto const& x : g.ops)
       for (auto v : x.out) made[v] = 1;
@@ -48,8 +52,9 @@ class byte_engine {
     auto const at = [&](number v) { return memory[g_.lies_in[v]].data(); };
     for (auto o : order_) {
       auto const& x = g_.ops[index(o)];
-      compute(static_cast<number>(index(o)), [&](std::size_t i) { return at(x.in[i]); },
-              [&](std::size_t j) { return at(x.out[j]); });
+      compute(
+          static_cast<number>(index(o)), [&](std::size_t i) { return at(x.in[i]); },
+          [&](std::size_t j) { return at(x.out[j]); });
     }
     std::vector<std::vector<byte>> found;
     for (auto v : g_.kept) found.push_back(cut(at(v), v));
@@ -59,11 +64,11 @@ class byte_engine {
   }
 
   /// The same of a plan, in one arena.
-  std::vector<std::vector<byte>> planned(neap::foreign_plan const& p) const {
+  std::vector<std::vector<byte>> planned(neap::external_plan const& p) const {
     std::vector<byte> arena(static_cast<std::size_t>(p.arena_bytes) + 1);
     for (std::size_t k = 0; k < arena.size(); ++k) arena[k] = static_cast<byte>(mix(k, 77));
     std::vector<byte> nowhere(1);
-    auto const at = [&](neap::foreign_value const& v) {
+    auto const at = [&](neap::external_value const& v) {
       return v.buffer == neap::no_id ? nowhere.data() : arena.data() + p.buffers[v.buffer].offset;
     };
     std::vector<char> filled(g_.bytes.size());
@@ -79,15 +84,17 @@ class byte_engine {
     std::vector<std::vector<byte>> found(g_.kept.size());
     for (std::uint32_t k = 0; k < p.steps.size(); ++k) {
       auto const& x = p.steps[k];
-      if (x.kind == neap::foreign_step::compute) {
+      if (x.kind == neap::external_step::compute) {
         for (neap::bytes_t w = 0; w < x.workspace_bytes; ++w)
-          arena[static_cast<std::size_t>(x.workspace_offset + w)] = static_cast<byte>(mix(static_cast<std::size_t>(w), k));
-        compute(static_cast<number>(index(x.op)), [&](std::size_t i) { return at(x.inputs[i]); },
-                [&](std::size_t j) { return at(x.outputs[j]); });
-      } else if (x.kind == neap::foreign_step::store) {
+          arena[static_cast<std::size_t>(x.workspace_offset + w)] =
+              static_cast<byte>(mix(static_cast<std::size_t>(w), k));
+        compute(
+            static_cast<number>(index(x.op)), [&](std::size_t i) { return at(x.inputs[i]); },
+            [&](std::size_t j) { return at(x.outputs[j]); });
+      } else if (x.kind == neap::external_step::store) {
         auto const n = g_.bytes[g_.lies_in[index(x.inputs[0].value)]];
         outside[k].assign(at(x.inputs[0]), at(x.inputs[0]) + n);
-      } else if (x.kind == neap::foreign_step::load) {
+      } else if (x.kind == neap::external_step::load) {
         auto const& from = outside[x.stored_by];
         std::copy(from.begin(), from.end(), at(x.outputs[0]));
       }

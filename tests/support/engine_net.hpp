@@ -3,7 +3,7 @@
 #pragma once
 
 #include <neap/ir/dataflow.hpp>
-#include <neap/plan/foreign_plan.hpp>
+#include <neap/plan/external_plan.hpp>
 
 #include <algorithm>
 #include <map>
@@ -193,7 +193,7 @@ inline net random_net(std::uint64_t seed, truth& t, options o = {}) {
 struct plan_check {
   net const& g;
   truth const& t;
-  neap::foreign_plan const& p;
+  neap::external_plan const& p;
   double (*transfer_seconds)(std::int64_t bytes) = nullptr;  // nullptr: not looked at
   double const eps = 1e-12;
 
@@ -238,7 +238,7 @@ struct plan_check {
         }
       for (auto const& v : x.inputs) reads(s, v);
       if (!fault.empty()) return fault;
-      if (x.kind == neap::foreign_step::compute) {
+      if (x.kind == neap::external_step::compute) {
         require(index(x.op) < g.ops.size(), at(s) + "an unknown op");
         if (!fault.empty()) return fault;
         computes(s, runs[index(x.op)]);
@@ -248,16 +248,16 @@ struct plan_check {
           require(overwrites_for(b, index(x.op)) || (runs[b] > 0 && first_end[b] <= x.start + eps),
                   at(s) + "runs before an op that it must follow");
         if (runs[index(x.op)]++ == 0) first_end[index(x.op)] = x.end;
-      } else if (x.kind == neap::foreign_step::wait) {
+      } else if (x.kind == neap::external_step::wait) {
         require(x.inputs.empty() && x.outputs.empty() && x.start == x.end, at(s) + "a wait does something");
-        require(x.stored_by < s && p.steps[x.stored_by].kind == neap::foreign_step::store,
+        require(x.stored_by < s && p.steps[x.stored_by].kind == neap::external_step::store,
                 at(s) + "waits for no store");
         if (!fault.empty()) return fault;
         require(x.start >= compute_free - eps && x.start >= p.steps[x.stored_by].end - eps, at(s) + "waits too little");
         compute_free = x.end;
       } else {
         require(x.start >= compute_free - eps, at(s) + "is issued later than it begins");
-        auto& link = link_free[x.kind == neap::foreign_step::load];
+        auto& link = link_free[x.kind == neap::external_step::load];
         require(x.start >= link - eps, at(s) + "two transfers on one link");
         link = x.end;
         transfers(s);
@@ -350,7 +350,7 @@ struct plan_check {
     }
   }
 
-  void reads(std::size_t s, neap::foreign_value const& v) {
+  void reads(std::size_t s, neap::external_value const& v) {
     auto const& x = p.steps[s];
     if (v.made_by != neap::no_id) {
       require(v.made_by < s, at(s) + "reads what is made later");
@@ -359,7 +359,7 @@ struct plan_check {
       bool made = false;
       for (auto const& y : by.outputs)
         made = made || (y.value == v.value && y.buffer == v.buffer) ||
-               (by.kind == neap::foreign_step::load && y.buffer == v.buffer &&
+               (by.kind == neap::external_step::load && y.buffer == v.buffer &&
                 t.root[index(y.value)] == t.root[index(v.value)]);
       require(made, at(s) + "reads an instance that its step did not make");
       require(by.end <= x.start + eps, at(s) + "reads before it is made");
@@ -401,7 +401,7 @@ struct plan_check {
         require(!writes || runs_before == 0 || !g.resident[storage], at(s) + "writes a resident in place, twice");
         if (writes)
           for (std::size_t q = 0; q < s; ++q)
-            require(p.steps[q].kind != neap::foreign_step::store || p.steps[q].inputs[0].buffer != b ||
+            require(p.steps[q].kind != neap::external_step::store || p.steps[q].inputs[0].buffer != b ||
                         p.steps[q].end <= x.start + eps,
                     at(s) + "writes what is being stored");
       } else {
@@ -425,7 +425,7 @@ struct plan_check {
 
   void transfers(std::size_t s) {
     auto const& x = p.steps[s];
-    bool const stores = x.kind == neap::foreign_step::store;
+    bool const stores = x.kind == neap::external_step::store;
     require(stores ? x.inputs.size() == 1 && x.outputs.empty() : x.inputs.empty() && x.outputs.size() == 1,
             at(s) + "a transfer of more or less than one value");
     if (!fault.empty()) return;
@@ -438,10 +438,10 @@ struct plan_check {
     require(v.buffer != neap::no_id, at(s) + "moves nothing");
     if (!fault.empty()) return;
     for (std::size_t q = s + 1; q < p.steps.size(); ++q)
-      if (p.steps[q].kind == neap::foreign_step::compute && p.steps[q].start < x.end - eps)
+      if (p.steps[q].kind == neap::external_step::compute && p.steps[q].start < x.end - eps)
         require(q <= p.buffers[v.buffer].last, at(s) + "its buffer is given away while it runs");
     if (stores) return;
-    require(x.stored_by < s && p.steps[x.stored_by].kind == neap::foreign_step::store,
+    require(x.stored_by < s && p.steps[x.stored_by].kind == neap::external_step::store,
             at(s) + "loads what was not stored");
     if (!fault.empty()) return;
     require(p.steps[x.stored_by].end <= x.start + eps, at(s) + "loads before it is stored");

@@ -413,19 +413,19 @@ TEST_CASE("mistakes are told with the user's place") {
   CHECK(tracer::active() == nullptr);
 
   auto good = make_model();
-  tensor const foreign = tensor::randn({8, 5}, 1);
+  tensor const external = tensor::randn({8, 5}, 1);
   int line = 0;
   auto const loss = [&](auto const& net, auto const& s) {
     line = __LINE__ + 1;
-    return mse{}(net(s.first), foreign);
+    return mse{}(net(s.first), external);
   };
   what = message_of([&] { training_step(good, b, loss, sgd{}); });
   CHECK(what.find("reads a tensor that is neither an argument nor a part of the model") != std::string::npos);
-  constant(foreign);
+  constant(external);
   CHECK(message_of([&] { training_step(good, b, loss, sgd{}); }) == "no error");
 
   auto const looks = [&](auto const& net, auto const& s) {
-    tensor l = mse{}(net(s.first), foreign);
+    tensor l = mse{}(net(s.first), external);
     line = __LINE__ + 1;
     if (l.template item<float>() > 1) return l * 0.5;
     return l;

@@ -486,7 +486,7 @@ TEST_CASE("an op with another attribute, or other arguments, is not the original
 namespace {
 
 /// An op of another engine.
-struct foreign_op {
+struct external_op {
   std::string target;
   std::vector<value_id> in;
   tensor_layout out;
@@ -494,7 +494,7 @@ struct foreign_op {
   std::string details{};
   bool rng = false, pure = true;
 };
-value_id put(graph_editor& edit, foreign_op const& f) {
+value_id put(graph_editor& edit, external_op const& f) {
   op::opaque what;
   what.rng = f.rng, what.pure = f.pure;
   output_rule const rule[] = {{f.out, f.alias, f.alias == alias_kind::fresh ? -1 : 0, -1}};
@@ -548,12 +548,12 @@ TEST_CASE("plan files written by hand") {
 }
 
 TEST_CASE("a weight's copy is not updated in its place") {
-  for (bool const foreign : {false, true}) {
-    CAPTURE(foreign);
+  for (bool const external : {false, true}) {
+    CAPTURE(external);
     graph_editor edit{operator_table(standard_operators::facets)};
     auto const t = tensor_layout::dense({dtype::f32, {16, 32}});
     auto const w = edit.add_source_at(role::weight, t, "w"), g = edit.add_source_at(role::input, t, "g");
-    if (foreign) put(edit, {"update", {w, g}, t, alias_kind::update, "", false, false});
+    if (external) put(edit, {"update", {w, g}, t, alias_kind::update, "", false, false});
     else edit.add(op::accumulate{}, {w, g});
     edit.keep(put(edit, {"f", {g}, t}), role::output);
     auto const original = graph(std::move(edit).finish());

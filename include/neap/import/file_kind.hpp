@@ -58,7 +58,7 @@ inline bool is_binary(std::string_view t) {
 }  // namespace detail
 
 /// What the bytes of a file are, if they are no text that this library reads: "an ONNX model". Empty: text of some kind.
-inline std::string_view foreign_kind(std::string_view text) {
+inline std::string_view unsupported_kind(std::string_view text) {
   using namespace std::string_view_literals;
   static constexpr auto beginnings = std::to_array<std::pair<std::string_view, std::string_view>>({
       {"\x89HDF\r\n\x1a\n"sv, "an HDF5 file"},
@@ -144,7 +144,7 @@ inline result<nlohmann::json> parse_document(std::string const& text, std::strin
   auto const fail = [&](std::string_view what) {
     return failure{path + ": " + std::string(what) + "; " + std::string(wanted)};
   };
-  if (auto const kind = foreign_kind(text); !kind.empty()) return fail(kind);
+  if (auto const kind = unsupported_kind(text); !kind.empty()) return fail(kind);
   std::string_view rest = text;
   if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);
   auto const first = rest.find_first_not_of(" \t\r\n");

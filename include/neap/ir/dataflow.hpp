@@ -1,5 +1,5 @@
 // What schedulers, simulators, allocators and solvers know of a graph: topology, bytes, roles, order. Any graph type can
-// be planned by specialising graph_traits<G>; neap's own graphs need nothing. What a foreign graph does not say is taken
+// be planned by specialising graph_traits<G>; neap's own graphs need nothing. What an external graph does not say is taken
 // conservatively: not recomputable, never in place, no workspace.
 //
 //   template <> struct neap::graph_traits<my_graph> {

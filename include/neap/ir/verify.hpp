@@ -3,7 +3,7 @@
 #pragma once
 
 #include <neap/ir/editor.hpp>
-#include <neap/ir/foreign.hpp>
+#include <neap/ir/external.hpp>
 #include <neap/ir/traversal.hpp>
 
 #include <algorithm>
@@ -123,8 +123,8 @@ class graph_checker {
     require(!s.resident, say(v), " overwrites ", say(base), ", which must outlast the step");
     require(g_.values_[base].version == s.updates, say(v), " overwrites an earlier version of ", say(g_.storage(base)));
     for (auto kept : g_.kept_)
-      require(index(kept) >= g_.value_count() || g_.storage(kept) != g_.storage(base), say(v), " overwrites ", say(base),
-              ", which is kept");
+      require(index(kept) >= g_.value_count() || g_.storage(kept) != g_.storage(base), say(v), " overwrites ",
+              say(base), ", which is kept");
   }
 
   /// Views and updates lie in the storage of what they look at, at its version or the next one.
@@ -247,11 +247,11 @@ class graph_checker {
     }
   }
 
-  /// Shape rules give what the graph has; updates read nothing else of what they overwrite. (Opaque and foreign ops have none.)
+  /// Shape rules give what the graph has; updates read nothing else of what they overwrite. (Opaque and external ops have none.)
   void types() const {
     std::vector<tensor_layout> layouts;
     for (auto o : g_.ops()) {
-      if (g_.as<op::opaque>(o) || g_.as<op::foreign>(o)) continue;
+      if (g_.as<op::opaque>(o) || g_.as<op::external>(o)) continue;
       layouts.clear();
       for (auto v : g_.inputs(o)) layouts.push_back(g_.layout(v));
       shape_context shapes(g_.facets(o).name, layouts);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <neap/ir/dataflow.hpp>
-#include <neap/ir/foreign.hpp>
+#include <neap/ir/external.hpp>
 
 #include <string>
 
@@ -14,7 +14,7 @@ namespace detail {
 inline std::string op_text(op_graph const& g, op_id o) {
   auto const name = g.name(o);
   if (!name.empty()) return std::string(name);
-  auto const* x = g.as<op::foreign>(o);
+  auto const* x = g.as<op::external>(o);
   auto const number = x ? static_cast<std::size_t>(x->id) : index(g.origin(o));
   auto const target = g.target(o);
   return std::string(target.empty() ? g.facets(o).name : target) + " " + std::to_string(number);
@@ -30,8 +30,8 @@ std::string why_once_itself(G const& g, op_id o) {
              (g.is_resident(g.storage(v)) ? ", which outlasts the step" : ", version by version");
     }
   if (flow::stream(g, o) != op_stream::compute) return "it runs on a copy stream";
-  if (auto const* x = g.template as<op::foreign>(o)) {
-    if (x->once == op::foreign::followed) return "another op must follow it (order_after): it has an effect";
+  if (auto const* x = g.template as<op::external>(o)) {
+    if (x->once == op::external::followed) return "another op must follow it (order_after): it has an effect";
     return "graph_traits::is_recomputable is false for it";
   }
   if (auto const* x = g.template as<op::opaque>(o))

@@ -1,11 +1,11 @@
 // optimize: from a graph, a pipeline of mutators and limits to the best candidate found. How it searches stands in
-// best_first.hpp, what it asks and answers in search_options.hpp; graphs that somebody else owns come in by foreign.hpp.
+// best_first.hpp, what it asks and answers in search_options.hpp; graphs that somebody else owns come in by external.hpp.
 #pragma once
 
 #include <neap/mutate/any_mutator.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/optimize/best_first.hpp>
-#include <neap/optimize/foreign.hpp>
+#include <neap/optimize/external.hpp>
 #include <neap/optimize/planned_once.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/schedule/exact_windows.hpp>
@@ -78,14 +78,14 @@ void set_option(search_options& to, schedule& order, Option const& o) {
                          cost_option<Option, G> || cost_option<Option, Searched> || scheduler_option<Option, Searched>;
   if constexpr (!known && !std::same_as<G, Searched>) {
     static_assert(!scheduler_for<Option, G>,
-                  "neap: this scheduler takes the foreign graph, and cannot order what a search makes of it: write  "
-                  "neap::schedule operator()(neap::foreign_graph const&) const");
+                  "neap: this scheduler takes the external graph, and cannot order what a search makes of it: write  "
+                  "neap::schedule operator()(neap::external_graph const&) const");
     static_assert(
         scheduler_for<Option, G> || known,
         "neap: optimize does not know this option. It takes limits, a time_budget, memory_options, "
         "search_options, a std::stop_token, a callback void(neap::search_progress const&), a schedule, a cost "
-        "model  double operator()(G const&, neap::op_id) const  of the foreign graph G, and a scheduler  "
-        "neap::schedule operator()(neap::foreign_graph const&) const");
+        "model  double operator()(G const&, neap::op_id) const  of the external graph G, and a scheduler  "
+        "neap::schedule operator()(neap::external_graph const&) const");
   } else {
     static_assert(known,
                   "neap: optimize does not know this option. It takes limits, a time_budget, memory_options, "
@@ -166,9 +166,9 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
 /// A limit that nobody can meet is no error: the answer says so. Throws neap::error if a schedule, a scheduler or a
 /// mutation gives what is no order of the graph.
 ///
-/// A graph of another type is searched through its graph_traits; the answer then is an optimized_foreign, in that
-/// graph's own ids (optimize/foreign.hpp). A cost model of it says what its ops cost (default: its own seconds, else the
-/// roofline); stores and loads, which it does not know, cost what a model that also takes a foreign_graph says, or a
+/// A graph of another type is searched through its graph_traits; the answer then is an optimized_external, in that
+/// graph's own ids (optimize/external.hpp). A cost model of it says what its ops cost (default: its own seconds, else the
+/// roofline); stores and loads, which it does not know, cost what a model that also takes an external_graph says, or a
 /// second one that takes only that (default: the link of a 2-core host's roofline).
 template <class P, class Moves, class... Option>
 auto optimize(P const& step, Moves const& moves, Option const&... option) {
@@ -183,14 +183,14 @@ auto optimize(P const& step, Moves const& moves, Option const&... option) {
     auto const& cost = detail::option_among<detail::is_cost<G>>(otherwise, option...);
     auto const& scheduler = detail::option_among<detail::is_scheduler<G>>(detail::no_scheduler, option...);
     return detail::search(program, moves, cost, original, options, scheduler);
-  } else if constexpr (detail::is_foreign_graph<G>()) {
-    if constexpr (detail::moves_foreign<Moves>()) {
+  } else if constexpr (detail::is_external_graph<G>()) {
+    if constexpr (detail::moves_external<Moves>()) {
       G const& owner = detail::graph_in(step);
-      (detail::set_option<G, foreign_graph>(options, original, option), ...);
+      (detail::set_option<G, external_graph>(options, original, option), ...);
       auto const& cost = detail::option_among<detail::is_cost<G>>(otherwise, option...);
-      auto const& transfers = detail::option_among<detail::is_cost<foreign_graph>>(otherwise, option...);
+      auto const& transfers = detail::option_among<detail::is_cost<external_graph>>(otherwise, option...);
       auto const& scheduler =
-          detail::option_among<detail::is_scheduler<foreign_graph>>(detail::no_scheduler, option...);
+          detail::option_among<detail::is_scheduler<external_graph>>(detail::no_scheduler, option...);
       auto const image = image_of(owner, [&](op_id o) { return static_cast<seconds_t>(cost(owner, o)); });
       auto found = detail::search(image.program, moves, detail::image_cost{transfers}, original, options, scheduler);
       auto told = detail::tell_owner(owner, image, std::move(found));

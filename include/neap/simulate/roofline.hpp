@@ -18,7 +18,7 @@
 namespace neap::inline v0 {
 
 namespace detail {
-/// What people call an op: the operator's name, or what a file calls an opaque one; empty for foreign graphs.
+/// What people call an op: the operator's name, or what a file calls an opaque one; empty for external graphs.
 template <class G>
 std::string_view operator_name(G const& g, op_id o) {
   if constexpr (std::derived_from<G, op_graph>) {

@@ -1,4 +1,4 @@
-#include <neap/optimize/foreign.hpp>
+#include <neap/optimize/external.hpp>
 
 #include <neap/ir/verify.hpp>
 #include <neap/mutate/chain.hpp>
@@ -28,7 +28,7 @@ double seconds_of_transfer(std::int64_t bytes) { return 1e-5 + 2e-6 * static_cas
 /// The engine's own seconds; transfers by a link of its own.
 struct engine_cost {
   double operator()(engine::net const& g, op_id o) const { return g.ops[index(o)].seconds; }
-  double operator()(foreign_graph const& g, op_id o) const {
+  double operator()(external_graph const& g, op_id o) const {
     auto const v = g.as<op::store>(o) ? g.inputs(o)[0] : g.output(o);
     return seconds_of_transfer(g.bytes(g.as<op::store>(o) ? g.storage(v) : g.storage(v)));
   }
@@ -44,19 +44,19 @@ search_options limited(double ratio, std::size_t iterations) {
   return o;
 }
 
-std::string faults(engine::net const& g, engine::truth const& t, foreign_plan const& p,
+std::string faults(engine::net const& g, engine::truth const& t, external_plan const& p,
                    double (*transfers)(std::int64_t) = nullptr) {
   return engine::plan_check{
       .g = g, .t = t, .p = p, .transfer_seconds = transfers, .fault = {}, .content = {}, .filled = {}}
       .run();
 }
 
-std::size_t count(foreign_plan const& p, foreign_step::kind_of_step kind) {
+std::size_t count(external_plan const& p, external_step::kind_of_step kind) {
   std::size_t n = 0;
   for (auto const& s : p.steps) n += s.kind == kind;
   return n;
 }
-std::size_t repeats(foreign_plan const& p) {
+std::size_t repeats(external_plan const& p) {
   std::size_t n = 0;
   for (auto const& s : p.steps) n += s.copy > 0;
   return n;
@@ -74,7 +74,7 @@ TEST_CASE("the image of a graph is a graph, with the same ops, peak and latency"
     REQUIRE_MESSAGE(valid.ok(), valid.message());
     REQUIRE(image.program.op_count() == g.ops.size());
     for (auto o : image.program.ops())
-      CHECK(image.program.as<op::foreign>(o)->id == static_cast<std::int64_t>(index(o)));
+      CHECK(image.program.as<op::external>(o)->id == static_cast<std::int64_t>(index(o)));
     for (auto const& order : {given_order{}(image.program), memory_greedy{}(image.program)})
       for (bool takeover : {false, true}) {
         REQUIRE(check_order(g, order).ok());
@@ -88,7 +88,7 @@ TEST_CASE("the image of a graph is a graph, with the same ops, peak and latency"
   }
 }
 
-TEST_CASE("every plan of a foreign graph is right, at several limits, with and without leave to run ops again") {
+TEST_CASE("every plan of an external graph is right, at several limits, with and without leave to run ops again") {
   std::size_t again = 0, stored = 0, fits = 0, smaller = 0;
   for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
     CAPTURE(seed);
@@ -105,7 +105,7 @@ TEST_CASE("every plan of a foreign graph is right, at several limits, with and w
       CHECK(found.lower_bound_bytes <= found.placed.peak_bytes);
       CHECK(found.memory_limit_bytes == memory_limit::of_original(ratio).resolve(found.original.peak_bytes));
       if (seed % 4 == 0) CHECK(repeats(found.placed) == 0);
-      again += repeats(found.placed), stored += count(found.placed, foreign_step::store);
+      again += repeats(found.placed), stored += count(found.placed, external_step::store);
       fits += found.fits, smaller += found.placed.peak_bytes < found.original.peak_bytes;
     }
   }
@@ -120,19 +120,20 @@ TEST_CASE("ops that write in place run again with what they overwrite: every byt
   for (std::uint64_t seed = 0; seed < testing::cases(300u); ++seed) {
     CAPTURE(seed);
     engine::truth t;
-    auto const g = engine::random_net(seed + 1000, t, {.least_ops = 10, .most_ops = 40, .in_place = 15 + static_cast<engine::number>(seed % 40)});
+    auto const g = engine::random_net(
+        seed + 1000, t, {.least_ops = 10, .most_ops = 40, .in_place = 15 + static_cast<engine::number>(seed % 40)});
     engine::byte_engine const engine(g, t);
     auto const plain = engine.plain();
-    auto const check = [&](foreign_plan const& p) {
+    auto const check = [&](external_plan const& p) {
       auto const fault = faults(g, t, p, seconds_of_transfer);
       REQUIRE_MESSAGE(fault.empty(), fault);
       REQUIRE(engine.planned(p) == plain);
-      again += repeats(p), moved += count(p, foreign_step::store);
+      again += repeats(p), moved += count(p, external_step::store);
       for (auto const& s : p.steps)
         for (auto const& v : s.outputs)
           writers += s.copy > 0 && !g.ops[index(s.op)].view && v.buffer != no_id &&
                      std::any_of(s.inputs.begin(), s.inputs.end(),
-                                 [&](foreign_value const& in) { return in.buffer == v.buffer; });
+                                 [&](external_value const& in) { return in.buffer == v.buffer; });
     };
     for (double ratio : {0.85, 0.6, 0.4}) {
       CAPTURE(ratio);
@@ -355,8 +356,8 @@ TEST_CASE("parts of one buffer that overlap, or are read before they are there, 
     return testing::message_of([&] { optimize(g, rematerialize{}, limited(1, 1), engine_cost{}); });
   };
   CHECK(parts(64, false) == "no error");
-  CHECK(parts(60, false) == "foreign graph: op 0 and op 1 both write bytes [60, 64) of storage 1");
-  CHECK(parts(64, true) == "foreign graph: op 2 reads value 3 before op 3 writes bytes [64, 128) of it");
+  CHECK(parts(60, false) == "external graph: op 0 and op 1 both write bytes [60, 64) of storage 1");
+  CHECK(parts(64, true) == "external graph: op 2 reads value 3 before op 3 writes bytes [64, 128) of it");
 }
 
 TEST_CASE("a producer and the op that writes on its result run again as if the result were fresh") {
@@ -388,8 +389,7 @@ TEST_CASE("a producer and the op that writes on its result run again as if the r
     engine::byte_engine const engine(g, t);
     CHECK(engine.planned(found.placed) == engine.plain());
     std::size_t rerun_writers = 0;
-    for (auto const& s : found.placed.steps)
-      rerun_writers += s.copy > 0 && s.inputs[0].buffer == s.outputs[0].buffer;
+    for (auto const& s : found.placed.steps) rerun_writers += s.copy > 0 && s.inputs[0].buffer == s.outputs[0].buffer;
     CHECK((rerun_writers > 0) == (writes > 0));
   }
 }
@@ -401,7 +401,7 @@ TEST_CASE("recomputation alone moves nothing; swapping alone repeats views only;
     auto const g = engine::random_net(seed, t);
     auto const only = optimize(g, rematerialize{}, limited(0.6, 40), engine_cost{});
     CHECK(faults(g, t, only.placed) == "");
-    CHECK(count(only.placed, foreign_step::store) + count(only.placed, foreign_step::load) == 0);
+    CHECK(count(only.placed, external_step::store) + count(only.placed, external_step::load) == 0);
     auto const swaps = optimize(g, neap::swap{5e5}, limited(0.6, 40), engine_cost{}, memory_options{16, false});
     CHECK(faults(g, t, swaps.placed, seconds_of_transfer) == "");
     CHECK(swaps.placed.options == memory_options{16, false});
@@ -432,7 +432,7 @@ TEST_CASE("a ladder fits where its ops may run again, and not where they may not
   CHECK(c.why_not().starts_with("no plan fits: the limit is 13312 bytes, the best plan found needs "));
   auto const d = optimize(stiff, neap::swap{}, few, memory_limit::of_original(0.5));
   CHECK(d.fits);
-  CHECK(count(d.placed, foreign_step::load) > 0);
+  CHECK(count(d.placed, external_step::load) > 0);
   auto const twice = [](engine::net const&, op_id) { return 2e-3; };
   CHECK(optimize(free, rematerialize{}, limited(0.9, 20), twice).original.latency == doctest::Approx(96e-3));
 }
@@ -452,7 +452,7 @@ TEST_CASE("the check of plans finds what is wrong with them") {
     for (std::size_t i = 0; i < right.steps.size(); ++i) {
       plant(0, [&](auto& p) { return p.steps.erase(p.steps.begin() + static_cast<std::ptrdiff_t>(i)), true; });
       plant(1, [&](auto& p) { return p.steps[i].end += 1e-3, true; });
-      plant(2, [&](auto& p) { return ++p.steps[i].copy, p.steps[i].kind == foreign_step::compute; });
+      plant(2, [&](auto& p) { return ++p.steps[i].copy, p.steps[i].kind == external_step::compute; });
       plant(3, [&](auto& p) {  // reads another instance
         auto& in = p.steps[i].inputs;
         if (in.empty() || in[0].buffer == no_id || p.buffers.size() < 2) return false;
@@ -478,14 +478,14 @@ TEST_CASE("the check of plans finds what is wrong with them") {
 
 TEST_CASE("costs of ops and of transfers may be said apart") {
   auto const g = ladder(16, false);
-  auto const link = [](foreign_graph const&, op_id) { return 5e-4; };
+  auto const link = [](external_graph const&, op_id) { return 5e-4; };
   auto const op = [](engine::net const&, op_id) { return 2e-3; };
   for (bool own : {true, false}) {
     auto const found = own ? optimize(g, neap::swap{}, limited(0.6, 100), link)
                            : optimize(g, neap::swap{}, op, limited(0.6, 100), link);
-    CHECK(count(found.placed, foreign_step::store) > 0);
+    CHECK(count(found.placed, external_step::store) > 0);
     for (auto const& s : found.placed.steps) {
-      bool const moves_bytes = s.kind != foreign_step::compute;
+      bool const moves_bytes = s.kind != external_step::compute;
       CHECK(s.end - s.start == doctest::Approx(moves_bytes ? 5e-4 : own ? 1e-3 : 2e-3));
     }
   }
@@ -505,12 +505,12 @@ TEST_CASE("a graph without ops, and one of ops without values, are planned as th
   CHECK(faults(bare, t, b.placed) == "");
 }
 
-TEST_CASE("schedules, schedulers and mutators of one's own go with foreign graphs") {
+TEST_CASE("schedules, schedulers and mutators of one's own go with external graphs") {
   auto const g = ladder(8, true);
   schedule order;
   for (engine::number i = 0; i < 16; ++i) order.order.push_back(op_id{i});
   int calls = 0;
-  auto const mine = [&](foreign_graph const& x) {
+  auto const mine = [&](external_graph const& x) {
     ++calls;
     return reverse_post_order{}(x);
   };
@@ -524,31 +524,31 @@ TEST_CASE("schedules, schedulers and mutators of one's own go with foreign graph
   struct repeat_three {
     std::uint32_t resume = 0;
     bool operator==(repeat_three const&) const = default;
-    std::optional<edited<foreign_graph>> apply(candidate<foreign_graph> const& c) const {
+    std::optional<edited<external_graph>> apply(candidate<external_graph> const& c) const {
       for (auto o : c.graph.ops()) {
-        auto const* x = c.graph.as<op::foreign>(o);
+        auto const* x = c.graph.as<op::external>(o);
         if (!x || x->id != 3 || c.graph.uses(c.graph.output(o)).size() < 2) continue;
         graph_editor edit{c.graph};
         auto const copy = edit.clone(o);
         auto const late = c.graph.uses(c.graph.output(o)).back().op;
         op_id const readers[] = {late};
         edit.replace_uses(c.graph.output(o), edit.output(copy), readers);
-        foreign_graph out(std::move(edit).finish());
+        external_graph out(std::move(edit).finish());
         auto s = complete_order(out, c.order);
-        return edited<foreign_graph>{std::move(out), std::move(s)};
+        return edited<external_graph>{std::move(out), std::move(s)};
       }
       return std::nullopt;
     }
-    std::string describe(candidate<foreign_graph> const&) const { return "op 3 again"; }
+    std::string describe(candidate<external_graph> const&) const { return "op 3 again"; }
   };
-  auto const own = from_range([](candidate<foreign_graph> const&) { return std::vector<repeat_three>{{}}; });
+  auto const own = from_range([](candidate<external_graph> const&) { return std::vector<repeat_three>{{}}; });
   auto const with = optimize(g, chain(own, rematerialize{}), limited(0.4, 300));
   CHECK(faults(g, t, with.placed) == "");
 
   auto backwards = order;
   std::reverse(backwards.order.begin(), backwards.order.end());
   CHECK(testing::message_of([&] { optimize(g, rematerialize{}, backwards); }).starts_with("optimize: schedule: op "));
-  auto const bad = [](foreign_graph const&) { return schedule{}; };
+  auto const bad = [](external_graph const&) { return schedule{}; };
   CHECK(testing::message_of([&] { optimize(g, rematerialize{}, bad); }) ==
         "optimize: the scheduler's order is wrong: schedule: 0 positions for 16 ops");
 }
@@ -560,23 +560,24 @@ TEST_CASE("graphs that make no sense are refused with the place") {
     return testing::message_of([&] { optimize(g, rematerialize{}, memory_limit(1)); });
   };
   CHECK(message([](auto&) {}) == "no error");
-  CHECK(message([](auto& g) { g.ops[1].in[0] = 9; }) == "foreign graph: op 1 reads value 9, and there are 5");
-  CHECK(message([](auto& g) { g.ops[1].out[0] = 9; }) == "foreign graph: op 1 makes value 9, and there are 5");
-  CHECK(message([](auto& g) { g.ops[1].out[0] = 1; }) == "foreign graph: value 1 is made by op 0 and by op 1");
-  CHECK(message([](auto& g) { g.ops[1].out = {2, 2}; }) == "foreign graph: value 2 is made by op 1, twice");
-  CHECK(message([](auto& g) { g.lies_in[2] = 7; }) == "foreign graph: value 2 lies in storage 7, and there are 5");
-  CHECK(message([](auto& g) { g.bytes[2] = -5; }) == "foreign graph: storage 2 has -5 bytes");
-  CHECK(message([](auto& g) { g.bytes[2] = g.bytes[3] = INT64_MAX / 5; }).starts_with("foreign graph: storage 3 has "));
-  CHECK(message([](auto& g) { g.ops[2].workspace = -1; }) == "foreign graph: op 2 needs a workspace of -1 bytes");
-  CHECK(message([](auto& g) { g.ops[2].seconds = std::nan(""); }).starts_with("foreign graph: op 2 takes "));
-  CHECK(message([](auto& g) { g.ops[2].after = {8}; }) == "foreign graph: op 2 must run after op 8");
-  CHECK(message([](auto& g) { g.ops[2].after = {2}; }) == "foreign graph: op 2 must run after op 2");
-  CHECK(message([](auto& g) { g.kept = {12}; }) == "foreign graph: value 12 is kept, and there are 5");
+  CHECK(message([](auto& g) { g.ops[1].in[0] = 9; }) == "external graph: op 1 reads value 9, and there are 5");
+  CHECK(message([](auto& g) { g.ops[1].out[0] = 9; }) == "external graph: op 1 makes value 9, and there are 5");
+  CHECK(message([](auto& g) { g.ops[1].out[0] = 1; }) == "external graph: value 1 is made by op 0 and by op 1");
+  CHECK(message([](auto& g) { g.ops[1].out = {2, 2}; }) == "external graph: value 2 is made by op 1, twice");
+  CHECK(message([](auto& g) { g.lies_in[2] = 7; }) == "external graph: value 2 lies in storage 7, and there are 5");
+  CHECK(message([](auto& g) { g.bytes[2] = -5; }) == "external graph: storage 2 has -5 bytes");
+  CHECK(
+      message([](auto& g) { g.bytes[2] = g.bytes[3] = INT64_MAX / 5; }).starts_with("external graph: storage 3 has "));
+  CHECK(message([](auto& g) { g.ops[2].workspace = -1; }) == "external graph: op 2 needs a workspace of -1 bytes");
+  CHECK(message([](auto& g) { g.ops[2].seconds = std::nan(""); }).starts_with("external graph: op 2 takes "));
+  CHECK(message([](auto& g) { g.ops[2].after = {8}; }) == "external graph: op 2 must run after op 8");
+  CHECK(message([](auto& g) { g.ops[2].after = {2}; }) == "external graph: op 2 must run after op 2");
+  CHECK(message([](auto& g) { g.kept = {12}; }) == "external graph: value 12 is kept, and there are 5");
   CHECK(message([](auto& g) { g.ops[0].in = {4}; }).ends_with(" waits for itself"));
   CHECK(message([](auto& g) {
           g.lies_in[3] = 1;
           g.ops[2].in = {2};
-        }) == "foreign graph: op 2 puts value 3 on storage 1, which op 0 makes and op 2 does not read");
+        }) == "external graph: op 2 puts value 3 on storage 1, which op 0 makes and op 2 does not read");
   // op 2 overwrites what op 1 made; op 3 reads both: the old bytes after they are gone
   CHECK(message([](auto& g) {
           g.lies_in[3] = 2, g.ops[3].in[1] = 2;
@@ -584,7 +585,7 @@ TEST_CASE("graphs that make no sense are refused with the place") {
   CHECK(message([](auto& g) {
           g.lies_in[3] = g.lies_in[2] = 1;
           g.ops[2].in = {1};
-        }) == "foreign graph: op 1 and op 2 both overwrite one version of storage 1");
+        }) == "external graph: op 1 and op 2 both overwrite one version of storage 1");
 }
 
 TEST_CASE("what is given and overwritten unread counts from the beginning, for the owner's graph and for its image") {

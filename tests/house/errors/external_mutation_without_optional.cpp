@@ -1,4 +1,4 @@
-// expect: neap: what this mutator yields is no mutation of a foreign graph's image, a regular type with  std::optional<neap::edited<neap::foreign_graph>> apply(neap::candidate<neap::foreign_graph> const&) const
+// expect: neap: what this mutator yields is no mutation of an external graph's image, a regular type with  std::optional<neap::edited<neap::external_graph>> apply(neap::candidate<neap::external_graph> const&) const
 #include "engine.hpp"
 
 namespace engine {

@@ -1,4 +1,4 @@
-// expect: neap: this scheduler takes the foreign graph, and cannot order what a search makes of it
+// expect: neap: this scheduler takes the external graph, and cannot order what a search makes of it
 #include "engine.hpp"
 
 namespace engine {

@@ -1,4 +1,4 @@
-// expect: neap: a mutator of a foreign graph works on its image: it lacks  auto operator()(neap::candidate<neap::foreign_graph> const&) const
+// expect: neap: a mutator of an external graph works on its image: it lacks  auto operator()(neap::candidate<neap::external_graph> const&) const
 #include "engine.hpp"
 
 namespace engine {

@@ -1,5 +1,5 @@
 // The image of an external graph: an op_graph whose ops carry what the owner's graph_traits say of them
-// (op::foreign), so that the search can copy and edit it while the owner's graph is only read, once.
+// (op::external), so that the search can copy and edit it while the owner's graph is only read, once.
 //
 //   auto const image = image_of(engine_graph, [&](op_id o) { return seconds of o; });
 //   image.program                                       // ops have the ids that the engine gives them
@@ -25,7 +25,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/ir/editor.hpp>
-#include <neap/ir/foreign.hpp>
+#include <neap/ir/external.hpp>
 #include <neap/ir/traversal.hpp>
 
 #include <cmath>
@@ -34,49 +34,51 @@
 
 namespace neap::inline v0 {
 
-struct foreign_operators : operator_set<op::foreign, op::store, op::load, op::wait> {};
+struct external_operators : operator_set<op::external, op::store, op::load, op::wait> {};
 
-/// What a search over a foreign graph edits; mutators of one's own take candidates of it. `g.as<op::foreign>(o)->id` is
+/// What a search over an external graph edits; mutators of one's own take candidates of it. `g.as<op::external>(o)->id` is
 /// the owner's op; stores, loads and waits are added by the search.
-using foreign_graph = basic_graph<foreign_operators>;
+using external_graph = basic_graph<external_operators>;
 
 template <>
-struct graph_traits<foreign_graph> : graph_traits<op_graph> {
+struct graph_traits<external_graph> : graph_traits<op_graph> {
   using base = graph_traits<op_graph>;
-  static op::foreign const* foreign(op_graph const& g, op_id o) { return g.as<op::foreign>(o); }
+  static op::external const* external(op_graph const& g, op_id o) { return g.as<op::external>(o); }
 
-  static bool is_view(op_graph const& g, op_id o) { return foreign(g, o) ? foreign(g, o)->view : base::is_view(g, o); }
+  static bool is_view(op_graph const& g, op_id o) {
+    return external(g, o) ? external(g, o)->view : base::is_view(g, o);
+  }
   static bool is_recomputable(op_graph const& g, op_id o) {
-    return foreign(g, o) && foreign(g, o)->recomputable && base::is_recomputable(g, o);
+    return external(g, o) && external(g, o)->recomputable && base::is_recomputable(g, o);
   }
   static bool is_swappable(op_graph const& g, storage_id s) {
     auto const v = g.record(s).first;
     auto const maker = g.producer(v);
-    auto const* x = maker == nothing<op_id> ? nullptr : foreign(g, maker);
+    auto const* x = maker == nothing<op_id> ? nullptr : external(g, maker);
     return !x || x->may_leave(index(v) - index(g.outputs(maker).front()));
   }
-  static bool takes_over(op_graph const& g, op_id o) { return foreign(g, o) && foreign(g, o)->takes_over != 0; }
+  static bool takes_over(op_graph const& g, op_id o) { return external(g, o) && external(g, o)->takes_over != 0; }
   static bool may_take_over(op_graph const& g, op_id o, std::size_t input, std::size_t output) {
     return g.record(g.outputs(o)[output]).alias == alias_kind::fresh && might_take_over(g, o, input, output);
   }
   static bool might_take_over(op_graph const& g, op_id o, std::size_t input, std::size_t output) {
-    return foreign(g, o) && foreign(g, o)->may_take_over(input, output);
+    return external(g, o) && external(g, o)->may_take_over(input, output);
   }
-  static bytes_t workspace(op_graph const& g, op_id o) { return foreign(g, o) ? foreign(g, o)->workspace_bytes : 0; }
-  static double seconds(op_graph const& g, op_id o) { return foreign(g, o) ? foreign(g, o)->seconds : -1.0; }
+  static bytes_t workspace(op_graph const& g, op_id o) { return external(g, o) ? external(g, o)->workspace_bytes : 0; }
+  static double seconds(op_graph const& g, op_id o) { return external(g, o) ? external(g, o)->seconds : -1.0; }
   static op_stream stream(op_graph const& g, op_id o) {
-    auto const* x = foreign(g, o);
+    auto const* x = external(g, o);
     return x ? static_cast<op_stream>(x->stream) : base::stream(g, o);
   }
 };
 
-/// A foreign graph's image, and whose its sources are.
-struct foreign_image {
+/// An external graph's image, and whose its sources are.
+struct external_image {
   struct source {
     storage_id storage = nothing<storage_id>;  // the owner's
     value_id value = nothing<value_id>;        // the owner's; nothing: a resident storage that only ops put values on
   };
-  foreign_graph program;
+  external_graph program;
   std::vector<source> sources;  // by value id of `program`: sources come first
 };
 
@@ -84,16 +86,16 @@ namespace detail {
 
 /// Reads a graph through its traits once; refuses what makes no sense with neap::error.
 template <class G, class Seconds>
-class foreign_reader {
+class external_reader {
  public:
-  foreign_reader(G const& g, Seconds const& seconds)
+  external_reader(G const& g, Seconds const& seconds)
       : g_(g),
         seconds_(seconds),
         op_count_(flow::op_count(g)),
         value_count_(flow::value_count(g)),
         storage_count_(flow::storage_count(g)) {}
 
-  foreign_image read() {
+  external_image read() {
     read_storages();
     read_ops();
     for (auto o : topological_order(g_)) place_outputs(o);
@@ -103,7 +105,7 @@ class foreign_reader {
     number_values();
     for (auto o : id_range<op_id>(op_count_)) add_op(o);
     keep();
-    image_.program = foreign_graph(std::move(edit_).finish());
+    image_.program = external_graph(std::move(edit_).finish());
     if (auto const cycle = find_cycle(image_.program); !cycle.empty())
       refuse(say(cycle.front()) + " waits for itself, since who reads a value runs before the op that overwrites it");
     return std::move(image_);
@@ -128,9 +130,9 @@ class foreign_reader {
     value_id source = nothing<value_id>;                    // the first one of the owner's
     op_id maker = nothing<op_id>, writer = nothing<op_id>;  // the op that puts the first value on it; the last version
     std::uint32_t versions = 0;
-    std::vector<part> parts;              // of a temporary that ops fill in parts
+    std::vector<part> parts;  // of a temporary that ops fill in parts
     value_id last_part = nothing<value_id>;
-    value_id image = nothing<value_id>;  // of the first source
+    value_id image = nothing<value_id>;   // of the first source
     value_id newest = nothing<value_id>;  // of the first value of the newest version
   };
   struct hidden {
@@ -138,14 +140,14 @@ class foreign_reader {
     value_id part = nothing<value_id>;  // the one written before; nothing: what a source has put there
   };
   struct op_facts {
-    std::vector<hidden> unread;      // storages written without being read: hidden arguments
-    std::vector<value_id> reads;     // where it reads parts: of each argument, the value that is read for it
-    std::vector<op_id> follows;      // ops that it must follow, by no value: hidden arguments too
-    bool followed = false;           // somebody's `follows` has it: a hidden output
+    std::vector<hidden> unread;   // storages written without being read: hidden arguments
+    std::vector<value_id> reads;  // where it reads parts: of each argument, the value that is read for it
+    std::vector<op_id> follows;   // ops that it must follow, by no value: hidden arguments too
+    bool followed = false;        // somebody's `follows` has it: a hidden output
     value_id token = nothing<value_id>;
   };
 
-  [[noreturn]] static void refuse(std::string const& what) { throw_error({"foreign graph: ", what}); }
+  [[noreturn]] static void refuse(std::string const& what) { throw_error({"external graph: ", what}); }
   static std::string say(op_id o) { return "op " + std::to_string(index(o)); }
   static std::string say(value_id v) { return "value " + std::to_string(index(v)); }
   static std::string say(storage_id s) { return "storage " + std::to_string(index(s)); }
@@ -360,7 +362,7 @@ class foreign_reader {
       bool const other = i < me.reads.size() && me.reads[i] != nothing<value_id>;
       arguments_.push_back(of(other ? me.reads[i] : v).image);
     }
-    op::foreign x;
+    op::external x;
     x.inputs = static_cast<std::int64_t>(arguments_.size());
     for (auto const& h : me.unread)
       arguments_.push_back(h.part == nothing<value_id> ? storages_[h.storage].image : of(h.part).image);
@@ -394,11 +396,11 @@ class foreign_reader {
     }
     return all;
   }
-  void describe(op_id o, op::foreign& x) {
+  void describe(op_id o, op::external& x) {
     x.id = static_cast<std::int64_t>(index(o));
     x.view = flow::is_view(g_, o);
     x.stream = static_cast<std::int64_t>(flow::stream(g_, o));
-    if (flow::is_recomputable(g_, o) && ops_[o].followed) x.once = op::foreign::followed;
+    if (flow::is_recomputable(g_, o) && ops_[o].followed) x.once = op::external::followed;
     x.recomputable = flow::is_recomputable(g_, o) && flow::stream(g_, o) == op_stream::compute && !ops_[o].followed;
     x.workspace_bytes = flow::workspace(g_, o);
     if (x.workspace_bytes < 0 || x.workspace_bytes > INT64_MAX / 4)
@@ -408,12 +410,12 @@ class foreign_reader {
       refuse(say(o) + " takes " + std::to_string(x.seconds) + " seconds");
     auto const n = static_cast<std::size_t>(x.inputs), m = static_cast<std::size_t>(x.outputs);
     if (flow::takes_over(g_, o))
-      for (std::size_t i = 0; i < n && m > 0 && x.pair(i, 0) < op::foreign::bits; ++i)
-        for (std::size_t j = 0; j < m && x.pair(i, j) < op::foreign::bits; ++j)
+      for (std::size_t i = 0; i < n && m > 0 && x.pair(i, 0) < op::external::bits; ++i)
+        for (std::size_t j = 0; j < m && x.pair(i, j) < op::external::bits; ++j)
           if (may_take_over(o, i, j)) x.takes_over |= std::int64_t{1} << x.pair(i, j);
     std::size_t j = 0;
     for (value_id v : flow::outputs(g_, o)) {
-      if (j < op::foreign::bits && !flow::is_swappable(g_, flow::storage(g_, v))) x.stays |= std::int64_t{1} << j;
+      if (j < op::external::bits && !flow::is_swappable(g_, flow::storage(g_, v))) x.stays |= std::int64_t{1} << j;
       ++j;
     }
   }
@@ -436,8 +438,8 @@ class foreign_reader {
   table<storage_id, storage_facts> storages_;
   table<op_id, op_facts> ops_;
   std::vector<part_read> part_reads_;
-  graph_editor edit_{operator_table(foreign_operators::facets)};
-  foreign_image image_;
+  graph_editor edit_{operator_table(external_operators::facets)};
+  external_image image_;
   plain_vector<value_id> arguments_;
   std::vector<output_rule> rules_;
 };
@@ -448,8 +450,8 @@ class foreign_reader {
 /// of range, a value made twice, two ops that overwrite one version of a storage, ops that wait for each other, sizes and
 /// times that are none. O(ops + edges).
 template <dataflow_graph G, class Seconds>
-foreign_image image_of(G const& g, Seconds const& seconds) {
-  return detail::foreign_reader<G, Seconds>(g, seconds).read();
+external_image image_of(G const& g, Seconds const& seconds) {
+  return detail::external_reader<G, Seconds>(g, seconds).read();
 }
 
 }  // namespace neap::inline v0

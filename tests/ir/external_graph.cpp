@@ -42,7 +42,7 @@ struct neap::graph_traits<engine::graph> {  // each tensor is an op, a value and
 
 using namespace neap;
 
-TEST_CASE("a foreign graph is ordered, cut into parts and asked for its narrow places") {
+TEST_CASE("an external graph is ordered, cut into parts and asked for its narrow places") {
   static_assert(dataflow_graph<engine::graph>);
   // given -> a -> {b, c} -> d -> e
   engine::graph const g{
@@ -56,7 +56,7 @@ TEST_CASE("a foreign graph is ordered, cut into parts and asked for its narrow p
   CHECK(depths(g)[op_id{5}] == 4);
 }
 
-TEST_CASE("what a foreign graph does not say is taken conservatively") {
+TEST_CASE("what an external graph does not say is taken conservatively") {
   engine::graph const g{{{"given", {}, 64}, {"a", {0}, 64}, {"b", {1}, 32}}};
   for (auto o : id_range<op_id>(3)) {
     CHECK_FALSE(flow::is_recomputable(g, o));

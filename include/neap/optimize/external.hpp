@@ -1,21 +1,21 @@
-// The second door: a graph that somebody else owns is searched in its image (ir/foreign_graph.hpp), which is made once
+// The second door: a graph that somebody else owns is searched in its image (ir/external_graph.hpp), which is made once
 // from its graph_traits, and the plan found is told in the owner's ids.
 //
 //   auto found = optimize(engine_graph, rematerialize{}, memory_limit{2_GiB});
-//   for (auto const& step : found.placed.steps) ...                            // plan/foreign_plan.hpp
+//   for (auto const& step : found.placed.steps) ...                            // plan/external_plan.hpp
 //
 // What runs again is what graph_traits call is_recomputable, views too; what is stored and loaded is what a `swap` among
 // the mutators finds and is_swappable does not forbid. Mutators and schedulers of one's own work on the image: a
-// candidate<foreign_graph>, whose ops tell the owner's by `c.graph.as<op::foreign>(o)->id`.
+// candidate<external_graph>, whose ops tell the owner's by `c.graph.as<op::external>(o)->id`.
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
-#include <neap/ir/foreign_graph.hpp>
+#include <neap/ir/external_graph.hpp>
 #include <neap/ir/stored.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/optimize/once_reasons.hpp>
 #include <neap/optimize/search_options.hpp>
-#include <neap/plan/foreign_plan.hpp>
+#include <neap/plan/external_plan.hpp>
 #include <neap/simulate/cost_model.hpp>
 
 #include <string>
@@ -25,8 +25,8 @@
 namespace neap::inline v0 {
 
 /// A search's answer for a graph that somebody else owns.
-struct optimized_foreign : search_outcome {
-  foreign_plan placed;  // the best that fits; if none does, the one nearest to fitting
+struct optimized_external : search_outcome {
+  external_plan placed;  // the best that fits; if none does, the one nearest to fitting
 
   /// One line for a person where `fits` is false; empty otherwise.
   std::string why_not() const {
@@ -37,7 +37,7 @@ struct optimized_foreign : search_outcome {
     return search_outcome::summary(placed.arena_bytes, placed.peak_bytes, placed.resident_bytes, placed.latency);
   }
   template <class Stream>
-  friend Stream& operator<<(Stream& to, optimized_foreign const& found) {
+  friend Stream& operator<<(Stream& to, optimized_external const& found) {
     to << found.summary();
     return to;
   }
@@ -49,8 +49,8 @@ namespace detail {
 template <class C>
 struct image_cost {
   C const& transfers;
-  seconds_t operator()(foreign_graph const& g, op_id o) const {
-    auto const* x = g.as<op::foreign>(o);
+  seconds_t operator()(external_graph const& g, op_id o) const {
+    auto const* x = g.as<op::external>(o);
     return x ? x->seconds : static_cast<seconds_t>(transfers(g, o));
   }
 };
@@ -59,7 +59,7 @@ image_cost(C const&) -> image_cost<C>;
 
 /// One static_assert a trait, so that the first line of the error says what is missing.
 template <class G>
-constexpr bool is_foreign_graph() {
+constexpr bool is_external_graph() {
   constexpr bool adapted = requires { sizeof(graph_traits<G>); };
   static_assert(adapted,
                 "neap: optimize is given neither a neap graph nor a training step, nor a type that "
@@ -84,24 +84,25 @@ constexpr bool is_foreign_graph() {
 
 /// Asked of the mutators before anything is built.
 template <class Moves>
-constexpr bool moves_foreign() {
-  static_assert(gives_stream<Moves, foreign_graph>,
-                "neap: a mutator of a foreign graph works on its image: it lacks  auto operator()"
-                "(neap::candidate<neap::foreign_graph> const&) const  returning a stream with  std::optional<Mutation> "
-                "next()");
-  static_assert(!gives_stream<Moves, foreign_graph> || yields_mutations<Moves, foreign_graph>,
-                "neap: what this mutator yields is no mutation of a foreign graph's image, a regular type with  "
-                "std::optional<neap::edited<neap::foreign_graph>> "
-                "apply(neap::candidate<neap::foreign_graph> const&) const  and  std::string "
-                "describe(neap::candidate<neap::foreign_graph> const&) const");
-  return mutator_for<Moves, foreign_graph>;
+constexpr bool moves_external() {
+  static_assert(
+      gives_stream<Moves, external_graph>,
+      "neap: a mutator of an external graph works on its image: it lacks  auto operator()"
+      "(neap::candidate<neap::external_graph> const&) const  returning a stream with  std::optional<Mutation> "
+      "next()");
+  static_assert(!gives_stream<Moves, external_graph> || yields_mutations<Moves, external_graph>,
+                "neap: what this mutator yields is no mutation of an external graph's image, a regular type with  "
+                "std::optional<neap::edited<neap::external_graph>> "
+                "apply(neap::candidate<neap::external_graph> const&) const  and  std::string "
+                "describe(neap::candidate<neap::external_graph> const&) const");
+  return mutator_for<Moves, external_graph>;
 }
 
 /// Tells a plan of an image in the owner's ids.
 template <class G>
-class foreign_teller {
+class external_teller {
  public:
-  foreign_teller(G const& owner, foreign_image const& image, plan<foreign_graph> const& p)
+  external_teller(G const& owner, external_image const& image, plan<external_graph> const& p)
       : owner_(owner),
         image_(image),
         plan_(p),
@@ -109,8 +110,8 @@ class foreign_teller {
         step_of_(positions(p.order())),
         buffer_of_(g_.storage_count(), no_id) {}
 
-  foreign_plan tell() {
-    foreign_plan out;
+  external_plan tell() {
+    external_plan out;
     out.options = plan_.options;
     out.waits = plan_.waits;
     out.peak_bytes = plan_.peak_bytes;
@@ -127,7 +128,7 @@ class foreign_teller {
 
  private:
   /// What is written in place stays in the buffer that it is written in.
-  void tell_buffers(std::vector<foreign_buffer>& out) {
+  void tell_buffers(std::vector<external_buffer>& out) {
     auto const root_of = [&](storage_id s) {
       for (auto base = g_.overwrites(g_.record(s).first); base != nothing<value_id>;
            base = g_.overwrites(g_.record(s).first))
@@ -148,32 +149,32 @@ class foreign_teller {
       if (b.takes_over != nothing<storage_id> && buffer_of_[b.takes_over] != buffer_of_[b.storage])
         out[buffer_of_[b.storage]].takes_over = buffer_of_[b.takes_over];
   }
-  foreign_step step(plan_step const& s, plain_vector<std::uint32_t>& runs) const {
-    foreign_step t;
+  external_step step(plan_step const& s, plain_vector<std::uint32_t>& runs) const {
+    external_step t;
     t.stream = s.stream;
     t.start = s.start, t.end = s.end;
     t.workspace_bytes = s.workspace_bytes, t.workspace_offset = s.workspace_offset;
-    if (auto const* x = g_.as<op::foreign>(s.op)) {
+    if (auto const* x = g_.as<op::external>(s.op)) {
       t.op = id_at<op_id>(static_cast<std::size_t>(x->id));
       t.copy = runs[index(t.op)]++;
       std::size_t i = 0, j = 0;
       for (value_id v : flow::inputs(owner_, t.op)) t.inputs.push_back(instance(g_.inputs(s.op)[i++], v));
       for (value_id v : flow::outputs(owner_, t.op)) t.outputs.push_back(instance(g_.outputs(s.op)[j++], v));
     } else if (g_.as<op::store>(s.op)) {
-      t.kind = foreign_step::store;
+      t.kind = external_step::store;
       t.inputs.push_back(instance(g_.inputs(s.op)[0]));
     } else if (g_.as<op::wait>(s.op)) {
-      t.kind = foreign_step::wait;
+      t.kind = external_step::wait;
       t.stored_by = step_of_[store_of(g_, g_.inputs(s.op)[0])];
     } else {
-      t.kind = foreign_step::load;
+      t.kind = external_step::load;
       t.stored_by = step_of_[store_of(g_, g_.inputs(s.op)[0])];
       t.outputs.push_back(instance(g_.output(s.op)));
     }
     return t;
   }
-  foreign_value instance(value_id v) const { return instance(v, owners(v)); }
-  foreign_value instance(value_id v, value_id owners) const {
+  external_value instance(value_id v) const { return instance(v, owners(v)); }
+  external_value instance(value_id v, value_id owners) const {
     auto const p = g_.producer(v);
     return {owners, p == nothing<op_id> ? std::uint32_t{no_id} : step_of_[p], buffer_of_[g_.storage(v)]};
   }
@@ -181,7 +182,7 @@ class foreign_teller {
   value_id owners(value_id v) const {
     auto const p = g_.producer(v);
     if (p == nothing<op_id>) return image_.sources[index(v)].value;
-    auto const* x = g_.as<op::foreign>(p);
+    auto const* x = g_.as<op::external>(p);
     if (!x) return owners(g_.inputs(p)[0]);  // a load is what was stored, a handle what its store stores
     auto j = index(v) - index(g_.outputs(p).front());
     for (value_id out : flow::outputs(owner_, id_at<op_id>(static_cast<std::size_t>(x->id))))
@@ -194,21 +195,21 @@ class foreign_teller {
   }
 
   G const& owner_;
-  foreign_image const& image_;
-  plan<foreign_graph> const& plan_;
-  foreign_graph const& g_;
+  external_image const& image_;
+  plan<external_graph> const& plan_;
+  external_graph const& g_;
   table<op_id, std::uint32_t> step_of_;
   table<storage_id, std::uint32_t> buffer_of_;
 };
 
 /// The plan of an image, and all that a search says, for the image's owner. `original` is of the owner's graph.
 template <class G>
-optimized_foreign tell_owner(G const& owner, foreign_image const& image, optimized<foreign_graph>&& found) {
-  optimized_foreign out;
+optimized_external tell_owner(G const& owner, external_image const& image, optimized<external_graph>&& found) {
+  optimized_external out;
   if (!found.fits)
     for (auto& line : once_reasons(found.best)) found.reasons.push_back(std::move(line));
   static_cast<search_outcome&>(out) = std::move(static_cast<search_outcome&>(found));
-  out.placed = foreign_teller<G>(owner, image, found.placed).tell();
+  out.placed = external_teller<G>(owner, image, found.placed).tell();
   return out;
 }
 
