@@ -5,6 +5,7 @@
 
 #include <neap/import/graph_file.hpp>
 #include <neap/ir/donate.hpp>
+#include <neap/ir/pin_rules.hpp>
 
 namespace cli {
 
@@ -13,6 +14,7 @@ struct graph_input {
   bool optimizer = false;
   std::string magis = "magis", losses = "apart", gradients = "kept";
   std::vector<std::string> donated;
+  neap::pin_rules pins;
 
   void add_to(CLI::App& command) {
     command.add_option("GRAPH", path, "neap-graph 1 or a testing net of MAGIS, JSON, gzip or not")->required();
@@ -37,11 +39,33 @@ struct graph_input {
         ->check(CLI::IsMember({"apart", "whole"}))
         ->capture_default_str();
     command
-        .add_option("--donate", donated,
-                    "inputs by name, * for any characters, whose memory may be freed after their last use or overwritten; "
-                    "may be given several times")
+        .add_option(
+            "--donate", donated,
+            "inputs by name, * for any characters, whose memory may be freed after their last use or overwritten; "
+            "may be given several times")
         ->option_text("PATTERN")
         ->allow_extra_args(false);
+  }
+  /// What a planner may not do, by patterns of names.
+  void add_pins_to(CLI::App& command) {
+    auto const add = [&](char const* option, neap::pin p, char const* what) {
+      command
+          .add_option_function<std::vector<std::string>>(
+              option,
+              [this, p](std::vector<std::string> const& patterns) {
+                for (auto const& pattern : patterns) pins.emplace_back(p, pattern);
+              },
+              what)
+          ->option_text("PATTERN")
+          ->allow_extra_args(false);
+    };
+    add("--keep", neap::pin::keep,
+        "ops or values by name or operator, * for any characters; what they make is computed once, as a whole, and stays "
+        "in memory until its last use. May be given several times, as the following may");
+    add("--run-once", neap::pin::run_once, "ops that run exactly once, as a whole: collectives, logs");
+    add("--run-again", neap::pin::run_again, "ops that may run again although the file says that they have effects");
+    add("--never-in-parts", neap::pin::never_in_parts, "ops that no fission cuts");
+    add("--never-out", neap::pin::never_out, "what these ops make is never swapped out");
   }
   /// The graph is to be read as it was when a plan was made.
   template <class PlanFile>
@@ -51,6 +75,7 @@ struct graph_input {
     losses = p.losses_apart ? "apart" : "whole";
     gradients = p.gradients_used_up ? "used-up" : "kept";
     donated = p.donated;
+    pins = p.pins;
   }
   neap::io::imported_graph read() const { return parse(value_or_refuse(neap::io::read_file(path))); }
   /// The graph of the file whose text this is.
@@ -66,6 +91,9 @@ struct graph_input {
     try {
       g.program = neap::donated(std::move(g.program), donated);
     } catch (neap::error const& e) { throw refused{path + ": --donate: " + e.what()}; }
+    try {
+      g.program = neap::pinned(std::move(g.program), pins);
+    } catch (neap::error const& e) { throw refused{path + ": " + e.what()}; }
     return g;
   }
 };

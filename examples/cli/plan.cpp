@@ -250,9 +250,9 @@ int run(plan_options const& o) {
       search.memory_at_most.resolve(found.original.peak_bytes) == INT64_MAX ? -1 : found.memory_limit_bytes;
   neap::seconds_t const latency_limit = o.latency.empty() ? -1 : found.latency_limit_seconds;
   if (!o.out.empty()) {
-    neap::plan_source const from{g.name,       o.input.optimizer, o.input.magis,   o.input.losses == "apart",
-                                 memory_limit, latency_limit,     device.source(), o.input.gradients == "used-up",
-                                 o.input.donated};
+    neap::plan_source const from{g.name,          o.input.optimizer, o.input.magis,   o.input.losses == "apart",
+                                 memory_limit,    latency_limit,     device.source(), o.input.gradients == "used-up",
+                                 o.input.donated, o.input.pins};
     or_refuse(neap::write_file(o.out, neap::plan_json(p, from)));
   }
   if (!o.svg.empty())
@@ -365,6 +365,7 @@ void add_plan(CLI::App& app, int& exit) {
   auto* command = app.add_subcommand("plan", "the best plan for a graph under limits");
   auto o = std::make_shared<plan_options>();
   o->input.add_to(*command);
+  o->input.add_pins_to(*command);
   command->add_option("--memory-limit", o->memory,
                       "bytes (2GiB, 1048576) or a ratio of the original peak (0.4, 40%; 1 is all of it)");
   command->add_option("--latency-limit", o->latency, "a time (250ms) or a ratio of the original latency (1.1, 110%)");

@@ -793,6 +793,7 @@ TEST_CASE("every kind of violation has a name and is planted above") {
   for (auto const& f : graph_faults()) planted[static_cast<std::size_t>(f.expected)] = true;
   planted[static_cast<std::size_t>(kind::over_budget)] = true;      // the budget's own case
   planted[static_cast<std::size_t>(kind::outside_storage)] = true;  // the next case
+  planted[static_cast<std::size_t>(kind::broken_pin)] = true;       // tests/verify/pins.cpp
   for (std::size_t k = 0; k < planted.size(); ++k) {
     CHECK_MESSAGE(planted[k], name_of(static_cast<kind>(k)));
     CHECK(!name_of(static_cast<kind>(k)).empty());

@@ -31,13 +31,13 @@ NEAP_ONCE bool is_like(op_graph const& a, op_graph const& b) {
       !std::equal(a.kept().begin(), a.kept().end(), b.kept().begin(), b.kept().end()))
     return false;
   for (auto o : a.ops())
-    if (&a.facets(o) != &b.facets(o) || a.origin(o) != b.origin(o) ||
+    if (&a.facets(o) != &b.facets(o) || a.pins(o) != b.pins(o) || a.origin(o) != b.origin(o) ||
         !std::equal(a.inputs(o).begin(), a.inputs(o).end(), b.inputs(o).begin(), b.inputs(o).end()) ||
         a.outputs(o).size() != b.outputs(o).size() || (!a.outputs(o).empty() && a.output(o) != b.output(o)))
       return false;
   for (auto v : a.values())
-    if (a.producer(v) != b.producer(v) || a.storage(v) != b.storage(v) || a.role(v) != b.role(v) ||
-        a.record(v).alias != b.record(v).alias || a.record(v).of != b.record(v).of ||
+    if (a.producer(v) != b.producer(v) || a.pins(v) != b.pins(v) || a.storage(v) != b.storage(v) ||
+        a.role(v) != b.role(v) || a.record(v).alias != b.record(v).alias || a.record(v).of != b.record(v).of ||
         a.type(v).element != b.type(v).element)
       return false;
   return true;
@@ -121,6 +121,10 @@ NEAP_ONCE op_graph resized(op_graph const& planned, op_graph const& from, op_gra
   }
   while (index(next) < planned.op_count()) put(next), next = id_at<op_id>(index(next) + 1);
   for (auto v : planned.kept()) edit.keep(v, planned.role(v));
+  for (auto o : planned.ops())
+    if (auto const pins = planned.pins(o).of_op(); !pins.empty()) edit.add_pins(o, pins);
+  for (auto v : planned.values())
+    if (!planned.pins(v).empty()) edit.add_pins(v, planned.pins(v));
   edit.set_origin_count(planned.origin_count());
   return std::move(edit).finish();
 }

@@ -10,6 +10,10 @@
 // a concatenation without a copy. A tensor that covers several parts needs no node of its own; it is read once the parts
 // are there.
 // An input with  "donated": true  is dead after its last use: nodes may mutate it, and other values take its place.
+//
+// Pins (ir/pins.hpp): a node, or a row of "tensors", may have  "pins": ["keep", "run_again", "run_once", "never_in_parts",
+// "never_out"]  or some of these. Those of a node count for what it makes, those of a tensor for the node that makes it, too.
+// An unknown pin is an error, as are pins that exclude each other and a tensor that no node makes and is pinned run_...
 #pragma once
 
 #include <neap/import/aten_links.hpp>
@@ -67,6 +71,28 @@ inline tensor_layout layout_in(json_place const& j) {
   return l;
 }
 
+/// The member "pins" of a node or tensor; none if it lacks it.
+inline pin_set pins_in(json_place const& j) {
+  pin_set all;
+  if (!j.has("pins")) return all;
+  auto const list = j["pins"];
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    auto const p = pin_of(list[i].text());
+    if (!p)
+      list[i].fail("unknown pin \"" + list[i].text() + "\": keep, run_again, run_once, never_in_parts, never_out");
+    all |= *p;
+  }
+  return all;
+}
+/// Pins an op or value as the file says at `j`, which is named where that cannot be.
+template <class Id>
+void add_pins_at(json_place const& j, graph_editor& edit, Id to, pin_set pins) {
+  if (pins.empty()) return;
+  try {
+    edit.add_pins(to, pins);
+  } catch (error const& e) { j["pins"].fail(e.what()); }
+}
+
 class neap_graph_reader {
  public:
   neap_graph_reader(json_place root, neap_graph_options options)
@@ -94,6 +120,8 @@ class neap_graph_reader {
       auto const more = root_["optimizer"]["nodes"];
       for (std::size_t i = 0; i < more.size(); ++i) read_node(more[i]);
     }
+    add_tensor_pins(root_["tensors"], 0);
+    if (updates) add_tensor_pins(root_["optimizer"]["tensors"], root_["tensors"].size());
     imported_graph out;
     out.program = graph(std::move(edit_).finish());
     for (auto o : out.program.ops()) out.order.order.push_back(o);
@@ -110,11 +138,11 @@ class neap_graph_reader {
     std::string name;
     bool made = false;
     bool donated = false;
-    std::uint32_t makers = 0;       // nodes that make a tensor on it and read none
-    std::uint32_t writes = 0;       // in place, so far
+    std::uint32_t makers = 0;             // nodes that make a tensor on it and read none
+    std::uint32_t writes = 0;             // in place, so far
     value_id newest = nothing<value_id>;  // of a buffer that may go: what the last node has written
     byte_runs parts{};                    // of a buffer that several nodes make: what is written so far
-    std::size_t output = SIZE_MAX;  // the row of outputs that keeps a value of it
+    std::size_t output = SIZE_MAX;        // the row of outputs that keeps a value of it
   };
   struct tensor {
     std::size_t buffer;
@@ -124,6 +152,7 @@ class neap_graph_reader {
     bool given = false;                  // it holds integers or truth values that are made of such inputs alone
     value_id value = nothing<value_id>;  // once it is there
     std::uint32_t seen = 0;              // writes of the buffer that the value shows
+    pin_set pins{};
   };
 
   void read_buffers(json_place const& list) {
@@ -138,7 +167,8 @@ class neap_graph_reader {
       else if (kind == "state") b.kind = role::state;
       else if (!b.temporary) j["kind"].fail("unknown kind \"" + kind + "\"");
       if (j.has("donated") && j["donated"].boolean()) {
-        if (b.kind != role::input) j["donated"].fail("only an input can be donated, not a buffer of kind \"" + kind + "\"");
+        if (b.kind != role::input)
+          j["donated"].fail("only an input can be donated, not a buffer of kind \"" + kind + "\"");
         b.kind = role::donated, b.donated = true;
       }
       buffers_.push_back(std::move(b));
@@ -150,6 +180,7 @@ class neap_graph_reader {
       tensor t;
       t.buffer = static_cast<std::size_t>(j["buf"].integer(0, static_cast<std::int64_t>(buffers_.size()) - 1));
       t.layout = layout_in(j);
+      t.pins = pins_in(j);
       check_inside(j, t);
       tensors_.push_back(t);
     }
@@ -195,7 +226,8 @@ class neap_graph_reader {
   /// Whether one of the first k outputs lies in a buffer.
   bool makes_buffer(json_place const& out, std::size_t k, std::size_t which) const {
     for (std::size_t i = 0; i < k; ++i)
-      if (auto const t = out[i].integer(-1); t >= 0 && tensors_[static_cast<std::size_t>(t)].buffer == which) return true;
+      if (auto const t = out[i].integer(-1); t >= 0 && tensors_[static_cast<std::size_t>(t)].buffer == which)
+        return true;
     return false;
   }
   /// Buffers that exist before the step, with a value for each tensor that looks at them and that no node makes.
@@ -289,11 +321,13 @@ class neap_graph_reader {
       tensors.push_back(static_cast<std::size_t>(id));
     }
     // Whatever else is said of a node is a part of what it computes: args, kwargs, and what this reader does not know.
-    auto details = j.other_members(
-        {"name", "op", "phase", "scope", "in", "out", "flags", "mutates", "flops", "read", "write", "latency_us"});
-    bool const adds_to_whole =
-        std::any_of(rules.begin(), rules.end(), [](output_rule const& r) { return r.alias == alias_kind::fresh && r.of >= 0; });
-    if (options_.for_parts && updates == 0 && !adds_to_whole && add_loss_apart(j, target, what, inputs, rules, tensors, name, details))
+    auto details = j.other_members({"name", "op", "phase", "scope", "in", "out", "flags", "mutates", "flops", "read",
+                                    "write", "latency_us", "pins"});
+    auto const pins = pins_in(j);
+    bool const adds_to_whole = std::any_of(
+        rules.begin(), rules.end(), [](output_rule const& r) { return r.alias == alias_kind::fresh && r.of >= 0; });
+    if (options_.for_parts && updates == 0 && !adds_to_whole && pins.empty() && !is_pinned(tensors) &&
+        add_loss_apart(j, target, what, inputs, rules, tensors, name, details))
       return;
     auto said = updates == 0 ? relations(j, target, input_tensors, rules, what.pointwise, is_view) : known_relations{};
     if (options_.for_parts && updates == 0) {
@@ -305,6 +339,7 @@ class neap_graph_reader {
     }
     op_id const o = edit_.add_opaque(target, what, inputs, rules, name, details, said.links);
     if (said.known && !adds_to_whole) edit_.set_meaning(o, said.known->view());
+    add_pins_at(j, edit_, o, pins);
     for (std::size_t k = 0; k < tensors.size(); ++k) {
       auto& t = tensors_[tensors[k]];
       auto& b = buffers_[t.buffer];
@@ -318,6 +353,17 @@ class neap_graph_reader {
       t.given = said.given;
       b.made = true;
     }
+  }
+  bool is_pinned(std::vector<std::size_t> const& tensors) const {
+    return std::any_of(tensors.begin(), tensors.end(), [&](auto t) { return !tensors_[t].pins.empty(); });
+  }
+  /// Of rows of tensors, whose numbers begin with `first`. A row that a node mutates has several values: the last one.
+  void add_tensor_pins(json_place const& list, std::size_t first) {
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (auto const& t = tensors_[first + i]; !t.pins.empty()) {
+        if (t.value == nothing<value_id>) list[i]["pins"].fail("no node makes this tensor");
+        add_pins_at(list[i], edit_, t.value, t.pins);
+      }
   }
   /// Adds a node that is a mean nll_loss_forward(x, target, w, reduction, ignore_index) -> loss, total weight as two ops.
   /// False if it is not, or is one of another form.
@@ -443,8 +489,7 @@ class neap_graph_reader {
     auto& t = tensors_[id];
     auto const& b = buffers_[t.buffer];
     bool const of_parts = b.makers > 1 && b.newest != nothing<value_id>;
-    if (of_parts && !b.parts.covers(byte_runs(t.layout)))
-      j.fail(who + ", of which no node has written all bytes yet");
+    if (of_parts && !b.parts.covers(byte_runs(t.layout))) j.fail(who + ", of which no node has written all bytes yet");
     if (t.value == nothing<value_id> && (!of_parts || t.by_node != SIZE_MAX)) j.fail(who + " before it is made");
     if (t.value != nothing<value_id> && t.seen == b.writes) return t.value;
     if (!b.temporary && !b.donated) j.fail(who + " whose buffer was overwritten through another one");

@@ -12,6 +12,7 @@
 #include <neap/import/json.hpp>
 #include <neap/import/neap_graph.hpp>
 #include <neap/ir/editor.hpp>
+#include <neap/ir/pin_rules.hpp>
 #include <neap/ir/standard_operators.hpp>
 #include <neap/plan/durations.hpp>
 #include <neap/plan/plan.hpp>
@@ -37,6 +38,7 @@ struct plan_file {
   seconds_t latency_limit_seconds = -1;
   std::optional<duration_source> durations;  // nothing: the file does not say
   std::vector<std::string> donated;          // patterns of inputs that were donated beside those of the graph's file
+  pin_rules pins;                            // that the graph was given beside those in its file
 };
 
 namespace detail {
@@ -59,6 +61,15 @@ class plan_reader {
     if (root_["source"].has("donated")) {
       auto const list = root_["source"]["donated"];
       for (std::size_t i = 0; i < list.size(); ++i) out_.donated.push_back(list[i].text());
+    }
+    if (root_["source"].has("pins")) {
+      auto const list = root_["source"]["pins"];
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        if (list[i].size() != 2) list[i].fail("must be a pin and a pattern");
+        auto const p = pin_of(list[i][0].text());
+        if (!p) list[i][0].fail("unknown pin \"" + list[i][0].text() + "\"");
+        out_.pins.emplace_back(*p, list[i][1].text());
+      }
     }
     root_["source"]["magis"].require(out_.magis == "magis" || out_.magis == "aliased", "must be magis or aliased");
     auto& p = out_.planned;
@@ -162,13 +173,13 @@ class plan_reader {
       if (by_node[t]) continue;
       auto const j = storages[rows[t].storage];
       auto const& kind = j["kind"].text();
-      role const r = kind == "param"    ? role::weight
-                     : kind == "state"  ? role::state
-                     : kind == "buffer" ? role::buffer
-                     : kind == "const"  ? role::constant
-                     : kind == "input"  ? role::input
+      role const r = kind == "param"     ? role::weight
+                     : kind == "state"   ? role::state
+                     : kind == "buffer"  ? role::buffer
+                     : kind == "const"   ? role::constant
+                     : kind == "input"   ? role::input
                      : kind == "donated" ? role::donated
-                                        : role::activation;
+                                         : role::activation;
       if (kind == "temp")
         j["kind"].fail("tensor " + std::to_string(t) + " lies in a temp storage, and no node makes it");
       if (r == role::activation) j["kind"].fail("unknown kind \"" + kind + "\"");
@@ -253,6 +264,9 @@ class plan_reader {
       if (edit_.graph().is_kept(v)) outputs[i]["tensor"].fail("is the tensor of two outputs");
       edit_.keep(v, kind == "loss" ? role::loss : kind == "grad" ? role::gradient : role::output);
     }
+    for (std::size_t i = 0; i < nodes.size(); ++i) add_pins_at(nodes[i], edit_, id_at<op_id>(i), pins_in(nodes[i]));
+    for (std::size_t t = 0; t < rows.size(); ++t)
+      if (value_[t] != nothing<value_id>) add_pins_at(tensors[t], edit_, value_[t], pins_in(tensors[t]));
     out_.planned.graph = graph(std::move(edit_).finish());
     check_tables(rows, bytes);
   }

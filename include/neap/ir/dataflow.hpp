@@ -28,6 +28,8 @@
 //     static double seconds(my_graph const&, op_id);           // a given latency, negative if none; default: -1
 //     static op_stream stream(my_graph const&, op_id);         // default: compute
 //     static std::string_view name(my_graph const&, op_id);    // for messages and pictures; default: none
+//     static pin_set op_pins(my_graph const&, op_id);          // what a planner may not do (ir/pins.hpp); default: none
+//     static pin_set value_pins(my_graph const&, value_id);    // the same of a value; default: none
 //   };
 //
 // Within that specialisation a name that neap has, too (graph, op, tensor), means neap's: write ::graph there. Or the
@@ -85,6 +87,8 @@ struct graph_traits<G> {
   static storage_id storage(op_graph const& g, value_id v) { return g.storage(v); }
   static bytes_t bytes(op_graph const& g, storage_id s) { return g.bytes(s); }
   static std::size_t edge_count(op_graph const& g) { return g.edge_count(); }
+  static pin_set op_pins(op_graph const& g, op_id o) { return g.pins(o); }
+  static pin_set value_pins(op_graph const& g, value_id v) { return g.pins(v); }
   static bool is_resident(op_graph const& g, storage_id s) { return g.is_resident(s); }
   static std::span<value_id const> kept(op_graph const& g) { return g.kept(); }
   static std::span<op_id const> order_after(op_graph const& g, op_id o) { return g.order_after(o); }
@@ -95,13 +99,15 @@ struct graph_traits<G> {
       if (g.record(v).alias != alias_kind::view) return false;
     return !g.outputs(o).empty();
   }
-  /// Pure: no in-place update, no placeholder, no transfer.
+  /// Pure, or pinned run_again, and not pinned otherwise: no in-place update, no placeholder, no transfer.
   static bool is_recomputable(op_graph const& g, op_id o) {
+    if (!g.may_recompute(o)) return false;
     for (auto v : g.outputs(o))
       if (g.record(v).alias == alias_kind::update) return false;
-    if (auto const* x = g.as<op::opaque>(o)) return x->pure && !x->placeholder;
+    if (auto const* x = g.as<op::opaque>(o)) return (x->pure || g.pins(o).has(pin::run_again)) && !x->placeholder;
     return stream(g, o) == op_stream::compute && !g.as<op::wait>(o);
   }
+  static bool is_swappable(op_graph const& g, storage_id s) { return g.may_swap(s); }
   static bool takes_over(op_graph const& g, op_id o) {
     auto const* x = g.as<op::opaque>(o);
     return x ? x->pointwise : g.facets(o).elementwise;
@@ -241,6 +247,14 @@ constexpr bool optional_traits_fit() {
       !requires { &traits::name; } || requires(G const& g, op_id o) { traits::name(g, o); },
       "neap: graph_traits of this graph takes other arguments than  "
       "static std::string_view name(G const&, neap::op_id)");
+  static_assert(
+      !requires { &traits::op_pins; } || requires(G const& g, op_id o) { pin_set(traits::op_pins(g, o)); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static neap::pin_set op_pins(G const&, neap::op_id)");
+  static_assert(
+      !requires { &traits::value_pins; } || requires(G const& g, value_id v) { pin_set(traits::value_pins(g, v)); },
+      "neap: graph_traits of this graph takes other arguments than  "
+      "static neap::pin_set value_pins(G const&, neap::value_id)");
   return true;
 }
 }  // namespace detail
@@ -349,6 +363,17 @@ op_stream stream(G const& g, op_id o) {
 template <class G>
 std::string_view name(G const& g, op_id o) {
   if constexpr (requires { detail::traits_of<G>::name(g, o); }) return detail::traits_of<G>::name(g, o);
+  else return {};
+}
+/// What a planner may not do to an op; to a value.
+template <class G>
+pin_set pins(G const& g, op_id o) {
+  if constexpr (requires { detail::traits_of<G>::op_pins(g, o); }) return detail::traits_of<G>::op_pins(g, o);
+  else return {};
+}
+template <class G>
+pin_set pins(G const& g, value_id v) {
+  if constexpr (requires { detail::traits_of<G>::value_pins(g, v); }) return detail::traits_of<G>::value_pins(g, v);
   else return {};
 }
 /// Inputs, outputs and order_after of all ops together, or more. O(ops + edges).

@@ -204,9 +204,11 @@ class digest_updater {
     for (auto p = r.part; p != nothing<part_id>; p = g_.parts_[index(p)].of)
       d = d.mix(static_cast<std::uint64_t>(g_.parts_[index(p)].number))
               .mix(static_cast<std::uint64_t>(g_.parts_[index(p)].count));
+    if (!r.pins.empty()) d = d.mix(0x70696e73u << 8 | r.pins.bits());
     d = d.mix(no_id);
     for (auto v : g_.outputs(o)) {
       auto const& x = g_.values_[v];
+      if (!x.pins.empty()) d = d.mix(x.pins.bits());
       d = detail::mix_layout(d, g_.layout(v))
               .mix(static_cast<std::uint64_t>(x.alias) << 32 | static_cast<std::uint16_t>(x.of));
       if (x.alias == alias_kind::fresh) d = d.mix(static_cast<std::uint64_t>(g_.bytes(x.storage)));
@@ -220,7 +222,8 @@ class digest_updater {
   }
   NEAP_ONCE digest source_down(std::size_t ordinal) const {
     auto const& r = g_.values_[g_.sources_[ordinal]];
-    auto const d = digest{}.mix(ordinal).mix(source_ordinal(g_.storages_[r.storage].first));
+    auto d = digest{}.mix(ordinal).mix(source_ordinal(g_.storages_[r.storage].first));
+    if (!r.pins.empty()) d = d.mix(0x70696e73u << 8 | r.pins.bits());
     return detail::mix_layout(d.mix(static_cast<std::uint64_t>(r.role)), g_.layout(g_.sources_[ordinal]))
         .mix(static_cast<std::uint64_t>(g_.bytes(r.storage)));
   }

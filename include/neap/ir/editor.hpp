@@ -137,6 +137,7 @@ class graph_editor final : public op_emitter {
     for (std::uint32_t j = 0; j < r.output_count; ++j) {
       value_record const x = g_.values_[value_id{first + j}];
       add_output(copy, span_of(arguments_), x.layout, x.alias, x.of, g_.storages_[x.storage].bytes, x.name);
+      g_.values_[value_id{r.first_output + j}].pins = x.pins;
     }
     touched_ops_.push_back(copy);
     return copy;
@@ -206,6 +207,25 @@ class graph_editor final : public op_emitter {
     if (g_.producer(v) == nothing<op_id> && g_.values_[v].alias == alias_kind::fresh)
       g_.storages_[g_.values_[v].storage].resident = r != role::donated;
   }
+  /// Pins an op beside the pins that it has; keep and never_out pin its outputs. Throws neap::error for pins that exclude
+  /// each other, and for run_again of an op that writes in place.
+  NEAP_ONCE void add_pins(op_id o, pin_set p) {
+    check_pins(o, p);
+    for (auto v : g_.outputs(o)) check_pins(v, p.of_value());
+    for (auto v : g_.outputs(o)) pin_value(v, p.of_value());
+    pin_op(o, p.of_op());
+  }
+  /// Pins a value, and what it is a view of, beside the pins that it has; pins that are of ops alone pin the op that makes
+  /// it. Throws neap::error as the other one does, and for a source, which no op makes.
+  NEAP_ONCE void add_pins(value_id v, pin_set p) {
+    auto const o = g_.producer(v);
+    if (o == nothing<op_id> && !p.of_op().empty())
+      throw_error({"graph: no op makes the value ", index(v), ": it cannot be pinned ", to_string(p.of_op())});
+    if (o != nothing<op_id>) check_pins(o, p);
+    check_pins(v, p.of_value());
+    pin_value(v, p.of_value());
+    if (o != nothing<op_id>) pin_op(o, p.of_op());
+  }
   void set_name(op_id o, std::string_view name) { g_.ops_[o].name = intern(name); }
   /// The name of another op: the same text, of any length.
   void set_name_of(op_id o, op_id from) { g_.ops_[o].name = g_.ops_[from].name; }
@@ -257,7 +277,7 @@ class graph_editor final : public op_emitter {
     for (auto v : g_.inputs(o)) g_.whole_values_.push_back({g_.values_[v].layout});
     for (auto v : g_.outputs(o)) {
       auto const& r = g_.values_[v];
-      g_.whole_values_.push_back({r.layout, g_.storages_[r.storage].bytes, r.of, r.alias});
+      g_.whole_values_.push_back({r.layout, g_.storages_[r.storage].bytes, r.of, r.alias, r.pins});
     }
     return static_cast<std::uint32_t>(g_.wholes_.size() - 1);
   }
@@ -290,6 +310,7 @@ class graph_editor final : public op_emitter {
     for (std::uint32_t j = 0; j < r.output_count; ++j) {
       auto const x = g_.whole_values_[w.first + r.input_count + j];
       add_output(id, span_of(arguments_), x.layout, x.alias, x.of, x.bytes);
+      g_.values_[value_id{r.first_output + j}].pins = x.pins;
     }
     touched_ops_.push_back(id);
     return id;
@@ -329,6 +350,43 @@ class graph_editor final : public op_emitter {
     value_id value;
     use by;
   };
+
+  /// Throws neap::error if an op cannot have these pins beside its own.
+  NEAP_ONCE void check_pins(op_id o, pin_set p) const {
+    p |= g_.ops_[o].pins;
+    if (!p.has(pin::run_again)) return;
+    auto const given = g_.name(o);
+    auto const name = given.empty() ? g_.facets(o).name : given;
+    if (p.has_any(pin::keep | pin::run_once))
+      throw_error({"graph: op ", index(o), " (", name, ") is pinned run_again and ",
+                   p.has(pin::keep) ? "keep" : "run_once", ", which exclude each other"});
+    for (auto v : g_.outputs(o))
+      if (g_.values_[v].alias == alias_kind::update)
+        throw_error({"graph: op ", index(o), " (", name, ") writes in place: it cannot be pinned run_again"});
+  }
+  void pin_op(op_id o, pin_set p) {
+    if ((g_.ops_[o].pins | p) == g_.ops_[o].pins) return;
+    g_.ops_[o].pins |= p;
+    touched_ops_.push_back(o);
+  }
+  /// v and what it is a view of, in turn.
+  template <class F>
+  void each_base(value_id v, F const& f) const {
+    for (std::size_t n = 0; v != nothing<value_id> && n <= g_.value_count(); v = g_.base(v), ++n) f(v);
+  }
+  void check_pins(value_id v, pin_set p) const {
+    each_base(v, [&](value_id x) {
+      if (auto const o = g_.producer(x); o != nothing<op_id>) check_pins(o, p);
+    });
+  }
+  void pin_value(value_id v, pin_set p) {
+    if (p.empty()) return;
+    each_base(v, [&](value_id x) {
+      if (auto const o = g_.producer(x); o != nothing<op_id>) pin_op(o, p);
+      g_.values_[x].pins |= p;
+      touch(x);
+    });
+  }
 
   NEAP_ONCE int kind_of(operator_facets const* f) {
     if (int const kind = find_kind(g_.table_, f); kind >= 0) return kind;
@@ -695,7 +753,9 @@ class graph_editor final : public op_emitter {
       for (auto const p : pairs) pair(id_at<op_id>(p >> 32), id_at<op_id>(p & 0xffffffffu));
     });
   }
-  static std::uint64_t pair_of(op_id writer, op_id reader) { return std::uint64_t{index(writer)} << 32 | index(reader); }
+  static std::uint64_t pair_of(op_id writer, op_id reader) {
+    return std::uint64_t{index(writer)} << 32 | index(reader);
+  }
   /// False if nothing is overwritten. Marks the storages that are.
   bool order_overwrites(plain_vector<std::uint64_t>& pairs) {
     for (auto& s : g_.storages_) s.overwritten = false;

@@ -55,7 +55,7 @@ struct graph_traits<external_graph> : graph_traits<op_graph> {
     auto const v = g.record(s).first;
     auto const maker = g.producer(v);
     auto const* x = maker == nothing<op_id> ? nullptr : external(g, maker);
-    return !x || x->may_leave(index(v) - index(g.outputs(maker).front()));
+    return g.may_swap(s) && (!x || x->may_leave(index(v) - index(g.outputs(maker).front())));
   }
   static bool takes_over(op_graph const& g, op_id o) { return external(g, o) && external(g, o)->takes_over != 0; }
   static bool may_take_over(op_graph const& g, op_id o, std::size_t input, std::size_t output) {
@@ -105,6 +105,7 @@ class external_reader {
     number_values();
     for (auto o : id_range<op_id>(op_count_)) add_op(o);
     keep();
+    add_pins();
     image_.program = external_graph(std::move(edit_).finish());
     if (auto const cycle = find_cycle(image_.program); !cycle.empty())
       refuse(say(cycle.front()) + " waits for itself, since who reads a value runs before the op that overwrites it");
@@ -401,7 +402,8 @@ class external_reader {
     x.view = flow::is_view(g_, o);
     x.stream = static_cast<std::int64_t>(flow::stream(g_, o));
     if (flow::is_recomputable(g_, o) && ops_[o].followed) x.once = op::external::followed;
-    x.recomputable = flow::is_recomputable(g_, o) && flow::stream(g_, o) == op_stream::compute && !ops_[o].followed;
+    x.recomputable = (flow::is_recomputable(g_, o) || flow::pins(g_, o).has(pin::run_again)) &&
+                     flow::stream(g_, o) == op_stream::compute && !ops_[o].followed;
     x.workspace_bytes = flow::workspace(g_, o);
     if (x.workspace_bytes < 0 || x.workspace_bytes > INT64_MAX / 4)
       refuse(say(o) + " needs a workspace of " + std::to_string(x.workspace_bytes) + " bytes");
@@ -418,6 +420,19 @@ class external_reader {
       if (j < op::external::bits && !flow::is_swappable(g_, flow::storage(g_, v))) x.stays |= std::int64_t{1} << j;
       ++j;
     }
+  }
+
+  void add_pins() {
+    auto const pinned = [&](auto const& who, auto image, pin_set p) {
+      if (p.empty()) return;
+      try {
+        edit_.add_pins(image, p);
+      } catch (error const&) {
+        refuse(say(who) + " cannot be pinned " + to_string(p) + ": they exclude each other, or it writes in place");
+      }
+    };
+    for (auto o : id_range<op_id>(op_count_)) pinned(o, o, flow::pins(g_, o));
+    for (auto v : id_range<value_id>(value_count_)) pinned(v, of(v).image, flow::pins(g_, v));
   }
 
   /// A storage that is kept lives to the end with its newest value.

@@ -27,6 +27,7 @@
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/operator.hpp>
 #include <neap/ir/part.hpp>
+#include <neap/ir/pins.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -53,6 +54,7 @@ struct op_record {
   std::uint16_t input_count = 0, output_count = 0;
   std::uint16_t kind = 0;           // of operator: op_graph::facets_of_kind
   bool rewritten = false;           // put here by a rewrite rule: no op of the original graph, nor a copy of one
+  pin_set pins{};                   // its own, and those of its outputs
   std::uint32_t attributes = 0;     // byte offset of the operator struct
   std::uint32_t name = 0;           // number of a text; 0: none
   std::uint32_t origin = no_id;     // the op of the original graph that this is, or is a copy of; never reused
@@ -64,9 +66,9 @@ struct op_record {
 /// An op as it was before it was cut, so that its parts can be made whole again (mutate/lift.hpp).
 struct whole_op {
   static constexpr std::uint32_t stated = no_id;  // in the place of a fission: a file said how large its values are
-  op_record record;           // what it read and made is gone; what that was like is below
-  std::uint32_t fission = 0;  // which one cut it: fissions of a graph are numbered as they come
-  std::uint32_t first = 0;    // of its inputs and outputs in op_graph::whole_values
+  op_record record;                               // what it read and made is gone; what that was like is below
+  std::uint32_t fission = 0;                      // which one cut it: fissions of a graph are numbered as they come
+  std::uint32_t first = 0;                        // of its inputs and outputs in op_graph::whole_values
 };
 /// An input or output of such an op.
 struct whole_value {
@@ -74,6 +76,7 @@ struct whole_value {
   bytes_t bytes = 0;  // of an output: of its storage
   std::int16_t of = -1;
   alias_kind alias = alias_kind::fresh;
+  pin_set pins{};
 };
 
 struct value_record {
@@ -87,6 +90,7 @@ struct value_record {
   alias_kind alias = alias_kind::fresh;
   neap::role role = role::activation;
   bool kept = false;  // lives to the end of the step
+  pin_set pins{};     // keep, never_out
   friend bool operator==(value_record const&, value_record const&) = default;
 };
 
@@ -207,6 +211,30 @@ class op_graph {
   plain_vector<dim_link> links(op_id o) const;
   /// The name given by a user or a file; empty if none.
   std::string_view name(op_id o) const { return text(ops_[o].name); }
+
+  // pins (ir/pins.hpp)
+  /// The pins of an op, those of its outputs among them.
+  pin_set pins(op_id o) const { return ops_[o].pins; }
+  /// The pins of a value: keep and never_out.
+  pin_set pins(value_id v) const { return values_[v].pins; }
+  /// Whether no pin keeps the op from running more than once.
+  bool may_recompute(op_id o) const { return !ops_[o].pins.has_any(pin::run_once | pin::keep); }
+  /// Whether no pin keeps the op from running in parts.
+  bool may_cut(op_id o) const { return !ops_[o].pins.has_any(pin::run_once | pin::keep | pin::never_in_parts); }
+  /// Whether no pin keeps the op from being removed, or replaced by a rewrite rule.
+  bool may_replace(op_id o) const {
+    return !ops_[o].pins.has_any(pin::run_once | pin::keep | pin::never_in_parts | pin::never_out);
+  }
+  /// Whether no pin keeps a storage from being swapped out.
+  bool may_swap(storage_id s) const { return !values_[storages_[s].first].pins.has_any(pin::keep | pin::never_out); }
+  /// Whether any op or value is pinned. O(ops + sources).
+  bool has_pins() const {
+    for (auto const& r : ops_)
+      if (!r.pins.empty()) return true;
+    for (auto v : sources_)
+      if (!values_[v].pins.empty()) return true;
+    return false;
+  }
 
   // values
   value_record const& record(value_id v) const { return values_[v]; }
@@ -371,7 +399,7 @@ NEAP_ONCE bool operator==(op_graph const& a, op_graph const& b) {
   for (auto o : a.ops()) {
     auto const &r = a.record(o), &s = b.record(o);
     if (r.output_count != s.output_count || (r.output_count && r.first_output != s.first_output) ||
-        r.origin != s.origin || r.part != s.part || a.name(o) != b.name(o) ||
+        r.origin != s.origin || r.part != s.part || r.pins != s.pins || a.name(o) != b.name(o) ||
         !std::equal(a.inputs(o).begin(), a.inputs(o).end(), b.inputs(o).begin(), b.inputs(o).end()) ||
         !detail::same_operator(a.view(o), b.view(o)) || a.target(o) != b.target(o) || a.details(o) != b.details(o))
       return false;

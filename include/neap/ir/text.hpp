@@ -13,6 +13,7 @@
 //                                                  #   in its place, a storage of its own; `view own 0`: of
 //   op o2 opaque "aten::foo" {pure=false} (v3)     #   the op's own output 0; details: a text after the first
 //     v4 f32[8] bytes 64 gradient "g"              # storage of other than dense size; role; name
+//     v5 f32[8] pins keep, never_out               # pins of a value (ir/pins.hpp), after its name; of an op, after its part
 //   keep v4
 //
 // White space separates, lines mean nothing, # starts a comment.
@@ -98,6 +99,9 @@ class graph_printer {
     text_ += ' ';
     print_quoted(text_, name);
   }
+  void print_pins(pin_set pins) {
+    if (!pins.empty()) text_ += " pins " + to_string(pins);
+  }
   /// " f32[2,3] strides [3,1] offset 4 bytes 100", the last three where they are not those of a dense tensor.
   void print_layout(value_id v, bool with_bytes) {
     auto const& l = g_.layout(v);
@@ -120,6 +124,7 @@ class graph_printer {
     text_ += name_of(g_.role(v));
     print_layout(v, !view);
     print_name(g_.name(v));
+    print_pins(g_.pins(v));
     text_ += '\n';
   }
   void print_op(op_id o) {
@@ -150,6 +155,7 @@ class graph_printer {
     print_name(g_.name(o));
     if (g_.origin(o) != o) text_ += " origin " + id('o', g_.origin(o));
     if (auto const p = g_.record(o).part; p != nothing<part_id>) text_ += " part" + numbers(p);
+    print_pins(g_.pins(o).of_op());
     text_ += '\n';
     for (auto v : g_.outputs(o)) {
       auto const& r = g_.record(v);
@@ -163,6 +169,7 @@ class graph_printer {
       print_layout(v, r.alias == alias_kind::fresh);
       if (r.role != role::activation) (text_ += ' ') += name_of(r.role);
       print_name(g_.name(v));
+      print_pins(g_.pins(v));
       text_ += '\n';
     }
   }
@@ -408,6 +415,13 @@ class graph_parser {
       edit_.keep(v, edit_.graph().role(v));
     }
     for (auto const& [o, p] : parts_) edit_.set_part(o, p);
+    auto const pin = [&](auto const& list) {
+      for (auto const& x : list) {
+        start_ = x.at;
+        edit_.add_pins(x.of, x.pins);
+      }
+    };
+    pin(op_pins_), pin(value_pins_);
     for (auto const& [at, o, origin] : origins_) {
       if (origins >= 0 && index(origin) >= static_cast<std::uint64_t>(origins))
         fail_at(at, "this origin is not among the origins");
@@ -430,8 +444,10 @@ class graph_parser {
     bytes_t bytes = -1;
     layout(l, bytes);
     auto const name = at_quote() ? quoted() : std::string();
-    if (base == nothing<value_id>) edit_.add_source_at(r, l, name, bytes);
-    else edit_.set_role(edit_.add_source_view(base, l, name), r);
+    auto const v =
+        base == nothing<value_id> ? edit_.add_source_at(r, l, name, bytes) : edit_.add_source_view(base, l, name);
+    if (base != nothing<value_id>) edit_.set_role(v, r);
+    if (auto const p = pins(); !p.empty()) value_pins_.push_back({at_, v, p});
   }
 
   void op() {
@@ -478,9 +494,12 @@ class graph_parser {
       } while (at_digit());
       parts_.push_back({op, row});
     }
+    if (auto const p = pins(); !p.empty()) op_pins_.push_back({at_, op, p});
     struct output {
       role r = role::activation;
       std::string name;
+      pin_set pins;
+      std::size_t at = 0;
     };
     std::vector<output_rule> rules;
     std::vector<output> outputs;
@@ -502,6 +521,7 @@ class graph_parser {
       output o;
       accept_role(o.r);
       if (at_quote()) o.name = quoted();
+      o.pins = pins(), o.at = at_;
       rules.push_back(rule);
       outputs.push_back(std::move(o));
     }
@@ -511,7 +531,20 @@ class graph_parser {
       auto const v = edit_.output(op, static_cast<int>(j));
       if (outputs[j].r != role::activation) edit_.set_role(v, outputs[j].r);
       edit_.set_name(v, outputs[j].name);
+      if (!outputs[j].pins.empty()) value_pins_.push_back({outputs[j].at, v, outputs[j].pins});
     }
+  }
+  /// What "pins" is followed by, if it is there.
+  pin_set pins() {
+    pin_set all;
+    if (!accept("pins")) return all;
+    do {
+      auto const w = word("a pin");
+      auto const p = pin_of(w);
+      if (!p) fail_at(start_, "unknown pin '" + std::string(w) + "'");
+      all |= *p;
+    } while (accept(','));
+    return all;
   }
   void attribute_of(operator_facets const& f, void* bytes) {
     auto const called = word("an attribute or '}'");
@@ -538,12 +571,20 @@ class graph_parser {
     std::size_t at;
     op_id o, origin;
   };
+  template <class Id>
+  struct pinned {
+    std::size_t at;
+    Id of;
+    pin_set pins;
+  };
   operator_table ops_;
   std::string_view text_;
   std::size_t at_ = 0, start_ = 0;  // the next character; where the last word or number began
   graph_editor edit_;
   std::vector<read_at> reads_, kept_;
   std::vector<part_of> parts_;
+  std::vector<pinned<op_id>> op_pins_;
+  std::vector<pinned<value_id>> value_pins_;
   std::vector<origin_at> origins_;
 };
 

@@ -18,4 +18,5 @@
 #include <neap/model/nn/sequential.hpp>
 #include <neap/model/nn/transformer.hpp>
 #include <neap/model/parameters.hpp>
+#include <neap/model/pins.hpp>
 #include <neap/model/program.hpp>

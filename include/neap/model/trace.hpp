@@ -212,6 +212,8 @@ class tracer {
       if (!context_access::is_recording()) unrecorded_.push_back(v);
       out.push_back(wrap(v));
     }
+    if (!new_pins_.empty() && !outputs.empty())
+      detail::with_place(at, [&] { edit_.add_pins(edit_.graph().producer(outputs.front()), new_pins_); });
     return out;
   }
   /// Keeps a tensor to the end of the program in a role: output, gradient or loss.
@@ -222,6 +224,13 @@ class tracer {
   }
 
   graph_editor& editor() { return edit_; }
+  /// Ops that are added from now on are pinned so, too (model/pins.hpp); the pins of new ops so far.
+  pin_set pin_new_ops(pin_set more) {
+    auto const before = new_pins_;
+    new_pins_ |= more;
+    return before;
+  }
+  void restore_pins(pin_set before) { new_pins_ = before; }
   std::vector<value_id> const& inputs() const { return inputs_; }
   /// What was made while nothing was recorded (no_gradient, evaluation): no gradient goes through it.
   std::vector<value_id> const& unrecorded() const { return unrecorded_; }
@@ -339,6 +348,7 @@ class tracer {
   std::vector<tensor> holders_;                             // keeps those addresses their own
   std::vector<std::pair<void const*, std::string>> names_;  // the first one counts
   std::vector<value_id> inputs_, unrecorded_;
+  pin_set new_pins_;
   std::vector<std::pair<value_id, value_id>> outdated_;
   std::vector<resident> residents_;
   std::vector<std::source_location> first_reads_;  // of each

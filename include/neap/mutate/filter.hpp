@@ -1,5 +1,6 @@
 // m | filter(keep): the mutations of m for which keep(mutation, candidate) holds.
-// Laws: filter(always true) changes nothing; two filters in a row keep what both keep.
+// Laws: filter(always true) yields the same mutations; two filters in a row keep what both keep.
+// Seeds of a search know nothing of the predicate: they recompute and swap what another leaf allows, or nothing.
 #pragma once
 
 #include <neap/mutate/mutator.hpp>
@@ -31,6 +32,7 @@ template <class M, class Keep>
 struct filtered {
   M leaf;
   Keep keep;
+  constexpr permissions allows() const { return {.filtered = true}; }
   template <class G>
   constexpr auto operator()(candidate<G> const& c) const {
     if constexpr (detail::check_leaf<M, G>()) {

@@ -167,9 +167,11 @@ class part_builder {
     if (remembered_[o] == no_id) remembered_[o] = edit_.remember_whole(o, fission_);
     edit_.set_whole(made, remembered_[o]);
     edit_.set_name_of(made, o);
+    if (!g_.pins(o).empty()) edit_.add_pins(made, g_.pins(o).of_op());
     std::size_t j = 0;
     for (auto v : g_.outputs(o)) {
       piece_[v] = edit_.output(made, static_cast<int>(j++));
+      pin_as(v, piece_[v]);
       if (!needed_[index(v)] || flow::is_view(g_, o)) continue;
       if (!join(o, v)) return false;
     }
@@ -279,8 +281,17 @@ class part_builder {
   bool make_dense() {
     bool any = false;
     for (auto& v : inputs_)
-      if (!edit_.layout_of(v).is_dense()) v = edit_.add(op::copy{}, {v}).front(), any = true;
+      if (!edit_.layout_of(v).is_dense()) {
+        auto const pins = edit_.graph().pins(v);
+        v = edit_.add(op::copy{}, {v}).front(), any = true;
+        if (!pins.empty()) edit_.add_pins(v, pins);
+      }
     return any;
+  }
+
+  /// A piece of v, or the whole in the making, has v's pins.
+  void pin_as(value_id v, value_id piece) {
+    if (!g_.pins(v).empty()) edit_.add_pins(piece, g_.pins(v));
   }
 
   /// Puts the piece of v just made to what there is of the whole.
@@ -294,6 +305,7 @@ class part_builder {
         whole = edit_.add(op::combine_into{how == combine::mean ? combine::sum : how}, {whole, piece_[v]}).front();
       if (how == combine::mean && part_ + 1 == parts_)
         whole = edit_.add(op::mul_scalar{1 / static_cast<double>(parts_)}, {whole}).front();
+      pin_as(v, whole);
       return true;
     }
     auto const& l = g_.layout(v);
@@ -303,6 +315,7 @@ class part_builder {
       whole = edit_.add(room, {}).front();
     }
     whole = edit_.add(op::place{axis, part_ * (l.type.dims[axis] / parts_)}, {whole, piece_[v]}).front();
+    pin_as(v, whole);
     return true;
   }
 

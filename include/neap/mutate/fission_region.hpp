@@ -67,7 +67,7 @@ class fission_axes {
 
   /// One loop of the op runs along the component, and every output is a piece or can be combined.
   NEAP_ONCE void judge(op_graph const& g, op_id o) {
-    if (serves_parts(g, o) || flow::stream(g, o) != op_stream::compute || g.as<op::wait>(o)) return;
+    if (!g.may_cut(o) || serves_parts(g, o) || flow::stream(g, o) != op_stream::compute || g.as<op::wait>(o)) return;
     if (auto const p = g.record(o).part; p != nothing<part_id> && (!again_ || g.part(p).of != nothing<part_id>)) return;
     auto const in = g.inputs(o);
     auto const out = g.outputs(o);

@@ -20,6 +20,17 @@
 
 namespace neap::inline v0::detail {
 
+/// Whether a pin keeps a dead op in the graph: run_once and keep do, others where no other op of its origin stays.
+/// O(ops) for the others.
+template <class IsDead>
+bool is_pinned_to_stay(op_graph const& g, op_id o, IsDead const& is_dead) {
+  if (g.may_replace(o)) return false;
+  if (!g.may_recompute(o)) return true;
+  for (auto x : g.ops())
+    if (x != o && g.origin(x) == g.origin(o) && !is_dead(x)) return false;
+  return true;
+}
+
 /// Tells of an outline which ops nobody needs any more, as finish_edit() finds them: from these on, back to what only they
 /// read. O(what is looked at).
 NEAP_ONCE void leave_out(op_graph const& g, std::vector<op_id> stack, edit_outline& out) {
@@ -45,6 +56,12 @@ NEAP_ONCE void leave_out(op_graph const& g, std::vector<op_id> stack, edit_outli
     stack.pop_back();
     if (dead.contains(index(o))) continue;
     bool used = g.outputs(o).empty();
+    if (!g.may_replace(o)) {
+      bool again = false;
+      for (auto const& r : out.runs) again = again || (r.like != nothing<op_id> && g.origin(r.like) == g.origin(o));
+      used = used || !g.may_recompute(o) ||
+             (!again && is_pinned_to_stay(g, o, [&](op_id x) { return dead.contains(index(x)); }));
+    }
     for (auto v : g.outputs(o)) used |= g.is_kept(v) || g.record(v).alias == alias_kind::update || is_read(v);
     if (used) continue;
     dead.add(index(o), 0);
@@ -226,7 +243,8 @@ class late_readers {
 
   /// The same output of another copy of o's origin that is in memory at `resume`.
   value_id living_twin(op_id o, std::size_t j) {
-    if (g_.is_overwritten(g_.storage(g_.outputs(o)[j]))) return nothing<value_id>;  // a copy may overwrite it, not a twin
+    if (g_.is_overwritten(g_.storage(g_.outputs(o)[j])))
+      return nothing<value_id>;  // a copy may overwrite it, not a twin
     for (auto x : facts_.copies[g_.origin(o)]) {
       if (x == o || g_.record(x).part != g_.record(o).part || &g_.facets(x) != &g_.facets(o)) continue;
       if (j >= g_.outputs(x).size() || facts_.at[x] >= resume_) continue;
@@ -264,7 +282,7 @@ edited<G> finish_edit(graph_editor&& edit, schedule order, std::span<op_id const
     op_id const o = stack.back();
     stack.pop_back();
     if (dead[index(o)]) continue;
-    bool used = g.outputs(o).empty();
+    bool used = g.outputs(o).empty() || is_pinned_to_stay(g, o, [&](op_id x) { return bool(dead[index(x)]); });
     for (auto v : g.outputs(o)) used |= readers[index(v)] > 0 || g.record(v).alias == alias_kind::update;
     if (used) continue;
     dead[index(o)] = any = true;

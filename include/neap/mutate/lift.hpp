@@ -244,7 +244,7 @@ class part_lifter {
     for (std::size_t p = order_.size(); p-- > 0;) {
       auto const o = order_[p];
       if (gone_[o] || !is_helper(o)) continue;
-      bool stays = false, was_read = false;
+      bool stays = !g_.may_recompute(o), was_read = false;
       for (auto v : g_.outputs(o)) {
         stays = stays || readers[v] != 0 || g_.record(v).alias == alias_kind::update;
         was_read = was_read || !g_.uses(v).empty();

@@ -205,8 +205,10 @@ struct permissions {
   bool cut = false;        // any op that may run in parts
   bool rewrite = false;    // ops may be replaced by others, so that no bound of single ops holds
   double swap = 0;         // any value may be stored and loaded, by a link of so many bytes a second; 0: it may not
+  bool filtered = false;   // a predicate leaves out some mutations: what is not allowed above may be forbidden by it
   friend constexpr permissions operator|(permissions a, permissions b) {
-    return {a.recompute || b.recompute, a.cut || b.cut, a.rewrite || b.rewrite, a.swap > b.swap ? a.swap : b.swap};
+    return {a.recompute || b.recompute, a.cut || b.cut, a.rewrite || b.rewrite, a.swap > b.swap ? a.swap : b.swap,
+            a.filtered || b.filtered};
   }
   friend bool operator==(permissions, permissions) = default;
 };

@@ -2,7 +2,7 @@
 // place of a list of rules (mutate/pattern.hpp says how rules are written), in the order of the schedule, each when it is
 // drawn. Rules are looked up by the operator of their root.
 //
-// Where a rule applies: the ops are whole ops of known operators, and none that cuts or joins parts; values between them are
+// Where a rule applies: the ops are whole ops of known operators, none is pinned (ir/pins.hpp), cuts or joins parts; values between them are
 // read by them alone (views may be read by others too: they cost nothing), and the rule's condition holds. What must hold
 // besides is seen when it is applied: shape rules accept the new ops, the result has the old one's type, every reader of the
 // old result can read the new one as it lies in memory (else it is copied), nobody updates the old result's storage in place
@@ -92,8 +92,8 @@ class rule_matcher {
       return is == v;
     }
     auto const o = g_.producer(v);
-    if (o == nothing<op_id> || g_.record(o).part != nothing<part_id> || !is_of(n, *g_.meaning(o).facets) ||
-        (!g_.parts().empty() && serves_parts(g_, o)))
+    if (o == nothing<op_id> || g_.record(o).part != nothing<part_id> || !g_.may_replace(o) ||
+        !is_of(n, *g_.meaning(o).facets) || (!g_.parts().empty() && serves_parts(g_, o)))
       return false;
     if (g_.output(o, n.output) != v || !is_floating(g_.type(v).element)) return false;
     if (n.slot >= 0) {

@@ -51,6 +51,7 @@ struct sampled {
   M leaf;
   std::size_t count;
   std::uint64_t seed;
+  constexpr permissions allows() const { return {.filtered = allowed_by(leaf).filtered}; }
   template <class G>
   auto operator()(candidate<G> const& c) const {
     if constexpr (detail::check_leaf<M, G>()) return detail::sample_stream<stream_of<M, G>>(leaf(c), count, seed);

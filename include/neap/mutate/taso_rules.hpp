@@ -93,7 +93,7 @@ struct piece {
 };
 inline piece piece_of(op_graph const& g, value_id v, int axis) {
   auto const o = g.producer(v);
-  if (o == nothing<op_id> || g.record(o).part != nothing<part_id>) return {};
+  if (o == nothing<op_id> || g.record(o).part != nothing<part_id> || !g.may_replace(o)) return {};
   int const rank = g.type(v).rank();
   if (auto const* x = g.means<op::slice>(o); x && plain(x->axis, rank) == axis)
     return {g.inputs(o)[0], x->start, x->stop};
@@ -480,8 +480,8 @@ inline constexpr rule concat_concats("concat of concats", concat[s].of_any(), []
   for (auto part : m.arguments()) {
     auto const o = g.producer(part);
     auto const* inner = o == nothing<op_id> ? nullptr : g.means<op::concat>(o);
-    bool const joins = inner && g.record(o).part == nothing<part_id> && g.uses(part).size() == 1 && !g.is_kept(part) &&
-                       detail::plain(inner->axis, g.type(part).rank()) == axis;
+    bool const joins = inner && g.may_replace(o) && g.record(o).part == nothing<part_id> && g.uses(part).size() == 1 &&
+                       !g.is_kept(part) && detail::plain(inner->axis, g.type(part).rank()) == axis;
     if (!joins) all.push_back(part);
     else
       for (auto piece : g.inputs(o)) all.push_back(piece);
@@ -520,7 +520,7 @@ inline constexpr rule slice_of_concat("slice of a concat", slice[s].of_any(), []
   auto const& g = m.graph();
   auto const o = g.producer(m.arguments()[0]);
   auto const* joined = o == nothing<op_id> ? nullptr : g.means<op::concat>(o);
-  if (!joined || g.record(o).part != nothing<part_id>) return nothing<value_id>;
+  if (!joined || g.record(o).part != nothing<part_id> || !g.may_replace(o)) return nothing<value_id>;
   int const axis = detail::axis_of<op::slice>(m, s);
   if (detail::plain(joined->axis, g.type(m.arguments()[0]).rank()) != axis) return nothing<value_id>;
   auto const& cut = m.as<op::slice>(s);

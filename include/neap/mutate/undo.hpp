@@ -56,6 +56,7 @@ struct share_results {
     if (a == b || g.digest(a) != g.digest(b) || g.outputs(a).size() != g.outputs(b).size() || g.outputs(a).empty())
       return false;
     if (g.record(a).part != g.record(b).part || is_swap_op(g, a)) return false;
+    if (!g.may_replace(b) && (!g.may_recompute(b) || g.origin(a) != g.origin(b))) return false;
     // Whoever draws has draws of its own, a whole is put together of its own parts, and parts read pieces cut for them.
     bool const of_one_op =
         g.as<op::opaque>(a) || g.record(a).part != nothing<part_id> || (g.runs_in_parts() && g.as<op::slice>(a));

@@ -6,6 +6,7 @@
 #include <neap/mutate/mutator.hpp>
 #include <neap/optimize/best_first.hpp>
 #include <neap/optimize/external.hpp>
+#include <neap/optimize/held_at_peak.hpp>
 #include <neap/optimize/planned_once.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/schedule/exact_windows.hpp>
@@ -118,7 +119,10 @@ optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cos
   check(original);
   for (auto const& s : seeds) check(s);
   for (auto o : original.order) detail::as_time(cost(program, o), o, "optimize");
-  return detail::search_best_first(program, any_mutator<G>(moves), cost, scheduler, options, original, seeds);
+  auto found = detail::search_best_first(program, any_mutator<G>(moves), cost, scheduler, options, original, seeds);
+  if (!found.fits)
+    for (auto const& h : detail::held_at_peak(found.best)) found.reasons.push_back(detail::text_of(h));
+  return found;
 }
 
 namespace detail {
@@ -154,6 +158,8 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
 ///
 /// Options, in any order:
 ///   - memory_limit, latency_limit, time_budget, memory_options, std::stop_token;
+///   - pin_rules: pins of ops and values by pattern or id, beside those of the graph. The plan is one of the graph as it
+///     was given; a verifier checks these pins too if it is given that of pinned(graph, rules);
 ///   - a progress callback, void(search_progress const&);
 ///   - a strategy in place of the search's own: `beam{.width = 8}` (optimize/beam.hpp), or one's own (search_strategy.hpp);
 ///   - a schedule: the order that ratios refer to (default: the order of the ids);
@@ -182,7 +188,10 @@ auto optimize(P const& step, Moves const& moves, Option const&... option) {
     (detail::set_option<G, G>(options, original, option), ...);
     auto const& cost = detail::option_among<detail::is_cost<G>>(otherwise, option...);
     auto const& scheduler = detail::option_among<detail::is_scheduler<G>>(detail::no_scheduler, option...);
-    return detail::search(program, moves, cost, original, options, scheduler);
+    if (options.pins.empty()) return detail::search(program, moves, cost, original, options, scheduler);
+    auto found = detail::search(pinned(program, options.pins), moves, cost, original, options, scheduler);
+    found.placed.original = program.digest();
+    return found;
   } else if constexpr (detail::is_external_graph<G>()) {
     if constexpr (detail::moves_external<Moves>()) {
       G const& owner = detail::graph_in(step);
@@ -191,7 +200,8 @@ auto optimize(P const& step, Moves const& moves, Option const&... option) {
       auto const& transfers = detail::option_among<detail::is_cost<external_graph>>(otherwise, option...);
       auto const& scheduler =
           detail::option_among<detail::is_scheduler<external_graph>>(detail::no_scheduler, option...);
-      auto const image = image_of(owner, [&](op_id o) { return static_cast<seconds_t>(cost(owner, o)); });
+      auto image = image_of(owner, [&](op_id o) { return static_cast<seconds_t>(cost(owner, o)); });
+      image.program = pinned(std::move(image.program), options.pins);
       auto found = detail::search(image.program, moves, detail::image_cost{transfers}, original, options, scheduler);
       auto told = detail::tell_owner(owner, image, std::move(found));
       told.original = simulate(owner, original, cost, options.memory);

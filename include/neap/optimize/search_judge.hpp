@@ -5,6 +5,7 @@
 #include <neap/mutate/mutator.hpp>
 #include <neap/mutate/replay_facts.hpp>
 #include <neap/optimize/objective.hpp>
+#include <neap/optimize/pin_guard.hpp>
 #include <neap/optimize/search_options.hpp>
 #include <neap/optimize/search_profile.hpp>
 #include <neap/optimize/seen_candidates.hpp>
@@ -45,10 +46,11 @@ class search_judge {
   static constexpr bool reorders = !std::is_same_v<Scheduler, as_mutated>;
 
   /// All of it outlives the judge.
-  search_judge(Cost const& cost, Scheduler const& scheduler, search_options const& options)
+  search_judge(Cost const& cost, Scheduler const& scheduler, search_options const& options, pin_guard const& pins)
       : cost_(cost),
         scheduler_(scheduler),
-        options_(options) {}
+        options_(options),
+        pins_(pins) {}
 
   simulation judge(G const& g, schedule const& order) {
     return timed(options_.profile, profile.judging, [&] {
@@ -73,10 +75,11 @@ class search_judge {
     if (found.told == outline_answer::untold) found = build(from, m, seen);
     return found;
   }
-  /// The same of what a mutation has made. It is judged even if it was met before, if `again`.
+  /// The same of what a mutation has made: nothing if that breaks a pin. It is judged even if it was met before, if `again`.
   looked_at<G> look_at(edited<G> e, seen_candidates const& seen, bool again = false) {
     ++profile.built;
     looked_at<G> found;
+    if (!pins_.holds(e.graph)) return found;
     if constexpr (reorders) e.order = scheduler_(e.graph);
     found.made = std::move(e);
     auto const& made = *found.made;
@@ -134,6 +137,7 @@ class search_judge {
   Cost const& cost_;
   Scheduler const& scheduler_;
   search_options const& options_;
+  pin_guard const& pins_;
   flow_facts facts_;
   outlined_facts<G> outlined_;
   outline_delta<G> delta_;

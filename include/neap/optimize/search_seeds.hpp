@@ -107,8 +107,9 @@ class search_seeds {
     for (auto& [from, points] : given_) {
       auto const& c = from->state;
       if (!points)
-        points = state_.options.starts->begin({c.graph, c.order, c.result, may_run_again(), state_.allowed.swap,
-                                               !state_.allowed.recompute, state_.options.iterations});
+        points = state_.options.starts->begin(
+            {c.graph, c.order, c.result, may_run_again(), state_.allowed.swap, !state_.allowed.recompute,
+             state_.allowed.filtered && !(state_.allowed.swap > 0), state_.options.iterations});
       auto const on_pause = [&] {
         if (from == original_) pause();
       };
@@ -271,12 +272,14 @@ class search_seeds {
  private:
   using graph_type = std::remove_cvref_t<decltype(std::declval<State>().graph)>;
 
-  /// Of the original's ops.
+  /// Of the original's ops. A pipeline that recomputes what passes a filter leaves nothing to seeds, which know nothing of
+  /// the filter.
   plain_vector<bool> const& may_run_again() {
     auto const& g = original_->state.graph;
     if (may_run_again_.size() != g.op_count()) {
       may_run_again_.assign(g.op_count(), false);
-      for (auto o : g.ops()) may_run_again_[index(o)] = graph_traits<graph_type>::is_recomputable(g, o);
+      if (state_.allowed.recompute || !state_.allowed.filtered)
+        for (auto o : g.ops()) may_run_again_[index(o)] = graph_traits<graph_type>::is_recomputable(g, o);
     }
     return may_run_again_;
   }
@@ -339,10 +342,13 @@ class search_seeds {
       if (std::any_of(all.begin(), all.end(), [&](op_id o) { return e.graph.template as<op::load>(o) != nullptr; }))
         place_transfers(state_, e, state_.goal.limits_memory ? state_.target : 0);
       last_ = state_.judge_edit(from_, told{std::move(how)}, std::move(e), true);
+      if (!last_) return {INT64_MAX, std::numeric_limits<double>::infinity()};
       last_->given = true;
       return {last_->state.result.peak_bytes, last_->state.result.latency};
     }
-    void keep() override { state_.queue.push_back(last_); }
+    void keep() override {
+      if (last_) state_.queue.push_back(last_);
+    }
     void pause() override { pause_(); }
     bool stop() const override { return state_.out_of_time(part_); }
     double seconds_left() const override { return state_.budget.seconds_left(part_, state_.graph.op_count()); }

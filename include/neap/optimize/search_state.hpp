@@ -60,8 +60,9 @@ class search_state {
         options(asked_for),
         allowed(allowed_by(moves)),
         budget(asked_for),
+        pins_(program),
         team_(asked_for.threads) {
-    for (unsigned t = 0; t < team_.size(); ++t) judges_.emplace_back(cost, scheduler, options);
+    for (unsigned t = 0; t < team_.size(); ++t) judges_.emplace_back(cost, scheduler, options, pins_);
   }
 
   G const& graph;  // the program as it came
@@ -210,7 +211,7 @@ class search_state {
     for (auto& j : judges_) j.forget();
   }
 
-  /// Judges what a mutation has made of a candidate. Nothing if it was met before, unless `again`.
+  /// Judges what a mutation has made of a candidate. Nothing if it breaks a pin, or was met before, unless `again`.
   template <class M>
   node_ptr judge_edit(node_ptr const& from, M const& m, edited<G> e, bool again = false) {
     return take_up(from, m, judge().look_at(std::move(e), seen, again), again);
@@ -222,7 +223,7 @@ class search_state {
     auto const m = std::move(*n->how);
     n->how.reset();
     auto e = judge().apply(from->state, m);
-    if (!e) return n->expanded = true, false;
+    if (!e || !pins_.holds(e->graph)) return n->expanded = true, false;
     ++out.profile.built;
     auto const told_apart = judge().digest_of(e->graph, e->order);
     if (!told_apart) refuse_order(e->graph, e->order, describe(m, from->state));
@@ -308,6 +309,7 @@ class search_state {
     throw_error({"optimize: the mutation \"", mutation, "\" gives a wrong order: ", why});
   }
 
+  pin_guard const pins_;
   worker_team team_;
   std::vector<judge_type> judges_;  // one a thread
   double tell_at_ = 0;              // when progress is told next, unless the best changes before

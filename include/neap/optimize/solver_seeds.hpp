@@ -464,7 +464,7 @@ class solver_starts final : public starting_points {
     if (from_.alone) with_swaps.run_alone(swapping_below_);
     else with_swaps.run();
   }
-  double link() const { return which_.link > 0 ? which_.link : from_.swap; }
+  double link() const { return from_.no_swaps ? 0 : which_.link > 0 ? which_.link : from_.swap; }
   template <class S>
   chain make(S const& solver, chain_solver_options const& options) {
     return std::make_unique<chain_solver>(from_.graph, from_.order, basis(), from_.may_run_again, solver, options);

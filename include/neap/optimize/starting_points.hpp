@@ -27,15 +27,17 @@ struct start_from {
   schedule const& order;
   simulation const& result;
   plain_vector<bool> const& may_run_again;  // by op
-  double swap = 0;     // values may be stored and loaded, by a link of so many bytes a second; 0: they may not
-  bool alone = false;  // nothing else of the search recomputes
+  double swap = 0;        // values may be stored and loaded, by a link of so many bytes a second; 0: they may not
+  bool alone = false;     // nothing else of the search recomputes
+  bool no_swaps = false;  // whatever the link: a filter of the pipeline may forbid them
   std::size_t candidates = SIZE_MAX;  // that the search judges at most
 };
 
 /// What a search says to a candidate that is handed in.
 class start_judge {
  public:
-  /// An edited program and an order of it; `how` in words. Throws neap::error if it is no order.
+  /// An edited program and an order of it; `how` in words. Endless bytes and seconds if it breaks a pin of the program: it
+  /// is refused. Throws neap::error if it is no order.
   virtual verdict judge(op_graph g, schedule order, std::string how) = 0;
   /// The last one judged is worth a dive, even where it does not fit yet.
   virtual void keep() = 0;

@@ -8,6 +8,9 @@
 // `seconds` its latency, of which the part takes its share. Nodes whose origin is no op of the original graph join parts
 // (slice, blank, place, combine_into, mul_scalar, copy), or were put there by rewrite rules (any operators that compute).
 //
+// A node and a tensor that are pinned (ir/pins.hpp) have `pins`, a list of names; `source` has `pins` where the graph was
+// given some beside those of its file: rows of a pin and a pattern.
+//
 //   format, version, name, fingerprint (of the original graph), options
 //   durations   what times come from: {table?, given, device}; absent: a cost model that the file cannot tell
 //   storages, tensors, nodes, outputs      the planned graph (`buf` of a tensor is a row of storages)
@@ -29,6 +32,7 @@
 #include <neap/core/json_text.hpp>
 #include <neap/ir/opaque.hpp>
 #include <neap/ir/part_axes.hpp>
+#include <neap/ir/pin_rules.hpp>
 #include <neap/plan/durations.hpp>
 #include <neap/plan/plan.hpp>
 
@@ -52,8 +56,9 @@ struct plan_source {
   bytes_t memory_limit_bytes = -1;  // negative: none
   seconds_t latency_limit_seconds = -1;
   std::optional<duration_source> durations{};
-  bool gradients_used_up = false;  // those that the update nodes read are not kept
+  bool gradients_used_up = false;      // those that the update nodes read are not kept
   std::vector<std::string> donated{};  // patterns of inputs that were donated beside those that the file donates
+  pin_rules pins{};                    // by pattern, that the graph was given beside those in its file
 };
 
 namespace detail {
@@ -84,6 +89,23 @@ inline std::string json_donated(std::vector<std::string> const& patterns) {
   std::string s;
   for (auto const& p : patterns) s += (s.empty() ? "" : ",") + json_text(p);
   return s.empty() ? s : ",\"donated\":[" + s + "]";
+}
+/// ",\"pins\":[...]", or nothing.
+inline std::string json_pins(pin_set pins) {
+  if (pins.empty()) return {};
+  std::string s;
+  for (std::size_t i = 0; i < pin_names.size(); ++i)
+    if (pins.has(static_cast<pin>(1u << i))) (s += s.empty() ? "\"" : ",\"") += std::string(pin_names[i]) + "\"";
+  return ",\"pins\":[" + s + "]";
+}
+/// Rules by pattern, a row each pin; or nothing.
+inline std::string json_pins(pin_rules const& rules) {
+  std::string s;
+  for (auto const& r : rules)
+    for (auto const name : pin_names)
+      if (r.pins.has(*pin_of(name)))
+        s += std::string(s.empty() ? "" : ",") + "[\"" + std::string(name) + "\"," + json_text(r.pattern) + "]";
+  return s.empty() ? s : ",\"pins\":[" + s + "]";
 }
 
 /// Number and count of a part, behind those of the part that it is cut from, if any.
@@ -153,13 +175,14 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
   for (std::size_t i = 0; i < values.size(); ++i) row[index(values[i])] = i;
 
   bool const with_axes = detail::knows_axes(g);
-  std::string s = std::string("{\"format\":\"neap.plan\",\"version\":") + (with_axes ? "4" : "3") + ",\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" +
-                  to_hex(p.original) + "\",\"source\":{\"optimizer\":" + (from.optimizer ? "true" : "false") +
-                  ",\"magis\":" + json_text(from.magis) +
-                  ",\"losses_apart\":" + (from.losses_apart ? "true" : "false") +
-                  (from.gradients_used_up ? ",\"gradients_used_up\":true" : "") + detail::json_donated(from.donated) +
-                  "},\n\"options\":{\"alignment\":" + std::to_string(p.options.alignment) +
-                  ",\"takeover\":" + (p.options.takeover ? "true" : "false") + "},\n";
+  std::string s =
+      std::string("{\"format\":\"neap.plan\",\"version\":") + (with_axes ? "4" : "3") +
+      ",\"name\":" + json_text(from.name) + ",\n\"fingerprint\":\"" + to_hex(p.original) +
+      "\",\"source\":{\"optimizer\":" + (from.optimizer ? "true" : "false") + ",\"magis\":" + json_text(from.magis) +
+      ",\"losses_apart\":" + (from.losses_apart ? "true" : "false") +
+      (from.gradients_used_up ? ",\"gradients_used_up\":true" : "") + detail::json_donated(from.donated) +
+      detail::json_pins(from.pins) + "},\n\"options\":{\"alignment\":" + std::to_string(p.options.alignment) +
+      ",\"takeover\":" + (p.options.takeover ? "true" : "false") + "},\n";
   s += "\"peak_bytes\":" + std::to_string(p.peak_bytes) + ",\"arena_bytes\":" + std::to_string(p.arena_bytes) +
        ",\"resident_bytes\":" + std::to_string(p.resident_bytes) +
        ",\"lower_bound_bytes\":" + std::to_string(p.lower_bound_bytes) + "," +
@@ -192,7 +215,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
                     "\",\"shape\":" + detail::json_list(l.type.dims);
     if (!(l.strides == dense_strides(l.type.dims))) t += ",\"stride\":" + detail::json_list(l.strides);
     if (l.offset) t += ",\"offset\":" + std::to_string(l.offset);
-    return t + "}";
+    return t + detail::json_pins(g.pins(v)) + "}";
   });
   rows("nodes", p.steps.size(), [&](std::size_t i) {
     op_id const o = p.steps[i].op;
@@ -215,10 +238,10 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
         bool const over = r.alias == alias_kind::fresh && r.of >= 0;
         all_fresh &= r.alias == alias_kind::fresh && !over;
         alias += "[\"" +
-                 std::string(over                          ? "over"
-                             : r.alias == alias_kind::fresh  ? "fresh"
-                             : r.alias == alias_kind::view ? "view"
-                                                           : "update") +
+                 std::string(over                           ? "over"
+                             : r.alias == alias_kind::fresh ? "fresh"
+                             : r.alias == alias_kind::view  ? "view"
+                                                            : "update") +
                  "\"," + std::to_string(r.of) + "],";
       }
       if (!all_fresh) t += ",\"alias\":[" + alias.substr(0, alias.size() - 1) + "]";
@@ -259,6 +282,7 @@ std::string plan_json(plan<G> const& p, plan_source const& from) {
     if (auto const at = g.record(o).part; at != nothing<part_id>)
       t += ",\"part\":[" + detail::numbers_of_part(g, at) + "]" +
            (with_axes ? ",\"axes\":" + detail::axes_of_part_text(axes_of_part(g, o)) : std::string());
+    t += detail::json_pins(g.pins(o).of_op());
     t += ",\"latency_us\":" + json_number((p.steps[i].end - p.steps[i].start) * 1e6);
     return t + ",\"origin\":" + (transfer ? std::string("-1") : std::to_string(index(g.origin(o)))) + "}";
   });

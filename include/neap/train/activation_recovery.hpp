@@ -11,6 +11,7 @@
 // open: then the relu's result is not kept for that either.
 //
 // An activation is recovered if the gradient that recovers it depends on none of its readers.
+// Pins (ir/pins.hpp) hold: an activation that may not be computed again is not recovered, and no pinned gradient is replaced.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
@@ -159,6 +160,9 @@ class activation_recoverer {
   NEAP_ONCE bool may_recover(value_id y, op_id gradient, op_id slope) {
     auto const s = g_.storage(y);
     if (g_.record(s).updates > 0 || g_.record(y).alias != alias_kind::fresh || merged_[gradient] != no_id) return false;
+    if (!g_.may_recompute(g_.producer(y)) || !g_.may_swap(s) || !g_.may_replace(gradient) ||
+        (slope != nothing<op_id> && !g_.may_replace(slope)))
+      return false;
     // What the gradient needs.
     ++round_;
     open_.clear(), open_.push_back(gradient);

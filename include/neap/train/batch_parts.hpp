@@ -9,6 +9,7 @@
 #include <neap/model/apply.hpp>
 #include <neap/model/functions/elementwise.hpp>
 #include <neap/model/functions/movement.hpp>
+#include <neap/model/pins.hpp>
 #include <neap/train/batch_use.hpp>
 
 #include <cstddef>
@@ -130,9 +131,16 @@ class batch_parts {
     auto const& place = t_.places[index(o)];
     auto const at = place.line() ? place : at_;
     if (uses_.is_detached(o)) return {in[0].detach(at)};
-    if (!is_fixed_[g_.output(o)]) return apply_view({&facets, copy.data()}, span_of(in), at);
+    if (!is_fixed_[g_.output(o)]) return pinned_as(o, apply_view({&facets, copy.data()}, span_of(in), at), at);
     no_gradient const off;
-    return apply_view({&facets, copy.data()}, span_of(in), at);
+    return pinned_as(o, apply_view({&facets, copy.data()}, span_of(in), at), at);
+  }
+  /// What op o has made, pinned as its outputs are: in each part.
+  std::vector<tensor> pinned_as(op_id o, std::vector<tensor> made, std::source_location at) const {
+    if (g_.pins(o).empty()) return made;
+    for (std::size_t j = 0; j < made.size(); ++j)
+      (void)pinned(made[j], g_.pins(o).of_op() | g_.pins(g_.outputs(o)[j]), at);
+    return made;
   }
   /// The piece of x that part i sees.
   NEAP_ONCE tensor piece_of(tensor const& x, std::int32_t axis, std::int64_t i) const {

@@ -60,7 +60,8 @@ class update_fuser {
     if (g_.inputs(o).size() < 2) return {};
     auto const v = g_.inputs(o)[1];
     auto const p = g_.producer(v);
-    if (p == nothing<op_id> || g_.uses(v).size() != 1 || g_.is_kept(v)) return {};
+    if (p == nothing<op_id> || g_.uses(v).size() != 1 || g_.is_kept(v) || !g_.may_replace(p) || !g_.may_replace(o))
+      return {};
     auto const* m = g_.as<op::matmul>(p);
     if (!m) return {};
     for (auto w : g_.outputs(o))  // what is updated must not be read by the products of the parts that follow

@@ -21,6 +21,7 @@ class program_copy {
       auto const s = g.record(r.storage).first;
       value[v] = r.alias == alias_kind::fresh ? edit.add_source_at(r.role, g.layout(v), g.name(v), g.bytes(r.storage))
                                               : edit.add_source_view(value[s], g.layout(v), g.name(v));
+      if (!r.pins.empty()) edit.add_pins(value[v], r.pins);
     }
   }
 
@@ -35,12 +36,14 @@ class program_copy {
     auto const to = edit.add_given(what, inputs, span_of(rules_), g_.target(o), g_.details(o));
     for (std::size_t j = 0; j < rules_.size(); ++j) stands_for(g_.outputs(o)[j], edit.output(to, static_cast<int>(j)));
     edit.set_name(to, g_.name(o));
+    if (auto const pins = g_.pins(o).of_op(); !pins.empty()) edit.add_pins(to, pins);
   }
-  /// Value `now` of the copy has the place, the name and the role of v.
+  /// Value `now` of the copy has the place, the name, the role and the pins of v.
   void stands_for(value_id v, value_id now) {
     value[v] = now;
     edit.set_name(now, g_.name(v));
     edit.set_role(now, g_.role(v));
+    if (!g_.pins(v).empty()) edit.add_pins(now, g_.pins(v));
   }
   /// Keeps what was kept; the copy.
   NEAP_ONCE op_graph finish() {

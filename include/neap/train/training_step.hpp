@@ -7,6 +7,7 @@
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
+#include <neap/ir/pin_rules.hpp>
 #include <neap/train/accumulate.hpp>
 #include <neap/train/activation_recovery.hpp>
 #include <neap/train/clip.hpp>
@@ -31,6 +32,7 @@ struct training_options {
   bool recover_activations = true;        // in the backward pass, in place of keeping them (activation_recovery.hpp)
   std::uint64_t seed = 0;                 // of dropout's draws
   double loss_scale = 0;                  // the loss is differentiated times this, gradients are divided by it; 0: not
+  pin_rules pins{};                       // of the step's ops and values, beside those in the model (ir/pin_rules.hpp)
   std::vector<parameter_group> groups{};  // weights with a rate or decay of their own; the first that matches counts
   training_state* state = nullptr;        // goes on with these states; none: new ones
 };
@@ -280,6 +282,7 @@ training_program<Ops> finished_step(tracer& t, step_results const& made, trainin
   p.inputs = t.inputs();
   p.program = basic_graph<Ops>(t.finish_unordered());
   keep_old_values_of(p);
+  p.program = pinned(std::move(p.program), options.pins);
   p.state = state;
   if (options.recover_activations) recover_activations_of(p);
   if (options.fuse_updates) fuse_updates_of(p, like);

@@ -68,6 +68,19 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
     return std::binary_search(known.begin(), known.end(), d);
   };
 
+  // An op that may run once only, of this number; nothing if another op of the original has that number too.
+  bool const any_pins = original.has_pins();
+  auto const pinned_of = [&](digest d) {
+    op_id found = nothing<op_id>;
+    if (!any_pins) return found;
+    for (auto o : original.ops()) {
+      if (is_transfer(original, o) || was.op[o] != d) continue;
+      if (!original.pins(o).has_any(pin::keep | pin::run_once)) return nothing<op_id>;
+      found = o;
+    }
+    return found;
+  };
+
   // sources: the same, in the same order
   numbers now(g, key);
   if (g.sources().size() != original.sources().size())
@@ -141,7 +154,13 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
       continue;
     }
     if (is_of_original(now.op[o])) {
-      if (meant == nothing<op_id> && rewrites.may_be(o)) continue;  // a rewrite has come upon something that was there
+      if (meant == nothing<op_id> && rewrites.may_be(o)) {  // a rewrite has come upon something that was there
+        if (auto const x = pinned_of(now.op[o]); x != nothing<op_id>)
+          report(kind::broken_pin, o,
+                 describe(g, o) + " computes " + describe(original, x) + " of the original again, which is pinned " +
+                     to_string(original.pins(x)));
+        continue;
+      }
       report(kind::unknown_op, o, describe(g, o) + " is another op of the original than its origin says");
       if (runs_at_most_once(g, o)) ran.push_back(now.op[o]);
       continue;
@@ -201,9 +220,8 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
                " in the original");
   for (std::size_t i = 0; i < std::min(g.kept().size(), original.kept().size()); ++i) {
     auto const a = g.kept()[i], b = original.kept()[i];
-    bool const same =
-        g.layout(a) == original.layout(b) &&
-        (now.value[a] == was.value[b] || (g.producer(a) != nothing<op_id> && rewrites.same(a, b)));
+    bool const same = g.layout(a) == original.layout(b) &&
+                      (now.value[a] == was.value[b] || (g.producer(a) != nothing<op_id> && rewrites.same(a, b)));
     if (!same || g.role(a) != original.role(b))
       report(kind::output_changed, g.producer(a), "kept value " + std::to_string(i) + " is not the original's");
   }

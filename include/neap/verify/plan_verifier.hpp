@@ -5,7 +5,8 @@
 //   if (auto v = verify_plan(original, p, cost); !v) std::puts(v.message().c_str());
 //
 // What it establishes: the planned graph computes every kept value from the same sources by the same operators with
-// the same random keys, every in-place update exactly once (computes.hpp); no step reads what is not there yet,
+// the same random keys, every in-place update exactly once (computes.hpp), and breaks no pin of the original
+// (pins.hpp); no step reads what is not there yet,
 // overwritten, in flight or freed, no two living buffers share a byte, and peak, arena and resident bytes are those of
 // its steps and buffers; every time follows from how long ops take, streams and waits (runs.hpp); the lower bound is
 // that of the original (bound.hpp). How long an op takes is judged too if the caller says what it should: a cost model
@@ -27,6 +28,7 @@
 
 #include <neap/verify/computes.hpp>
 #include <neap/verify/durations.hpp>
+#include <neap/verify/pins.hpp>
 #include <neap/verify/runs.hpp>
 #include <neap/verify/violation.hpp>
 
@@ -48,6 +50,7 @@ verification verify_plan(G const& original, plan<G> const& p, std::span<seconds_
     out.add({violation_kind::other_original, no_id, nothing<op_id>, nothing<storage_id>,
              "the plan was made for another graph"});
   bool const rewritten = check_what_is_computed(original, p.graph, secret, out);
+  pin_check(original, p.graph, out)();
   plan_parts const parts{p.graph,   original,     p.steps,          p.buffers,     p.waits,
                          p.options, p.peak_bytes, p.resident_bytes, p.arena_bytes, p.lower_bound_bytes,
                          p.latency, rewritten,    seconds};

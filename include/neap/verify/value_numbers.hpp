@@ -40,10 +40,10 @@ inline bool updates_in_place(op_graph const& g, op_id o) {
     if (g.record(v).alias == alias_kind::update) return true;
   return false;
 }
-/// Ops that may not run twice, nor be left out.
+/// Ops that may not run twice, nor be left out. What is pinned beside that: pins.hpp.
 inline bool runs_exactly_once(op_graph const& g, op_id o) {
   auto const* x = g.as<op::opaque>(o);
-  return updates_in_place(g, o) || (x && !x->pure && !x->placeholder);
+  return updates_in_place(g, o) || (x && !x->pure && !x->placeholder && !g.pins(o).has(pin::run_again));
 }
 inline bool runs_at_most_once(op_graph const& g, op_id o) {
   auto const* x = g.as<op::opaque>(o);
@@ -71,7 +71,7 @@ inline digest operator_number(op_graph const& g, op_id o, hash_key key) {
   if (x) {  // most ops of large graphs: their attributes one by one, without the detour below
     static_assert(op::opaque::attributes().size() == 11, "all of them are here");
     d.mix(g.text(x->target)).mix(g.text(x->details));
-    if (x->rng || runs_at_most_once(g, o)) d.mix(index(g.origin(o)));
+    if (x->rng || !x->pure || x->placeholder || updates_in_place(g, o)) d.mix(index(g.origin(o)));
     d.mix(x->pointwise + 2u * x->rng + 4u * x->pure + 8u * x->placeholder).mix(static_cast<std::uint64_t>(x->key));
     for (auto real : {x->flops, x->read, x->written, x->seconds, x->whole_flops, x->whole_bytes})
       d.mix(std::bit_cast<std::uint64_t>(real));

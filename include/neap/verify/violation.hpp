@@ -28,6 +28,7 @@ enum class violation_kind : std::uint8_t {
   repeated_op,       // an update, or an op that may not run again, runs more than once
   output_changed,    // the kept values are not those of the original, in its order
   bad_transfer,      // a load of what was never stored, a transfer with other values than one in and one out
+  broken_pin,  // an op or value that is pinned in the original runs again, in parts or not at all, or is swapped out
   // when it is computed
   read_before_made,         // an op runs before one that makes what it reads
   overwritten_before_read,  // an op reads a value after an update of its storage has overwritten it
@@ -58,17 +59,45 @@ enum class violation_kind : std::uint8_t {
 };
 
 constexpr std::string_view name_of(violation_kind k) {
-  constexpr std::array<std::string_view, 38> names{
-      "malformed",       "other-original",    "not-each-op-once",  "source-changed",
-      "name-changed",    "unknown-op",        "operator-changed",  "type-changed",
-      "input-changed",   "not-a-part",        "missing-op",        "repeated-op",
-      "output-changed",  "bad-transfer",      "read-before-made",  "overwritten-before-read",
-      "wrong-stream",    "bad-time",          "wrong-duration",    "missing-wait",
-      "missing-buffer",  "wrong-size",        "misaligned",        "outside-arena",
-      "outside-storage", "taken-late",        "freed-early",       "freed-in-flight",
-      "overlap",         "workspace-overlap", "missing-workspace", "bad-takeover",
-      "wrong-peak",      "wrong-resident",    "wrong-arena",       "wrong-latency",
-      "wrong-bound",     "over-budget"};
+  constexpr std::array<std::string_view, 39> names{"malformed",
+                                                   "other-original",
+                                                   "not-each-op-once",
+                                                   "source-changed",
+                                                   "name-changed",
+                                                   "unknown-op",
+                                                   "operator-changed",
+                                                   "type-changed",
+                                                   "input-changed",
+                                                   "not-a-part",
+                                                   "missing-op",
+                                                   "repeated-op",
+                                                   "output-changed",
+                                                   "bad-transfer",
+                                                   "broken-pin",
+                                                   "read-before-made",
+                                                   "overwritten-before-read",
+                                                   "wrong-stream",
+                                                   "bad-time",
+                                                   "wrong-duration",
+                                                   "missing-wait",
+                                                   "missing-buffer",
+                                                   "wrong-size",
+                                                   "misaligned",
+                                                   "outside-arena",
+                                                   "outside-storage",
+                                                   "taken-late",
+                                                   "freed-early",
+                                                   "freed-in-flight",
+                                                   "overlap",
+                                                   "workspace-overlap",
+                                                   "missing-workspace",
+                                                   "bad-takeover",
+                                                   "wrong-peak",
+                                                   "wrong-resident",
+                                                   "wrong-arena",
+                                                   "wrong-latency",
+                                                   "wrong-bound",
+                                                   "over-budget"};
   return names[static_cast<std::size_t>(k)];
 }
 
