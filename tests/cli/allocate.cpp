@@ -170,9 +170,9 @@ TEST_CASE("allocate: a graph in its given order, one op at a time and in waves")
   CHECK(run_neap({"allocate", at / "o.csv", "--json"}).object()["arena_bytes"] == one);  // it is a problem again
   CHECK(run_neap({"allocate", graph, "--max-parallel-ops", "2"}).refusal().find("multi-stream") != std::string::npos);
   CHECK(run_neap({"allocate", graph, "--planner", "best"}).refusal().find("multi-stream") != std::string::npos);
-  CHECK(run_neap({"allocate", graph, "--algorithm", "multi-stream", "--planner", "magic"})
-            .refusal()
-            .find("--planner") != std::string::npos);
+  CHECK(
+      run_neap({"allocate", graph, "--algorithm", "multi-stream", "--planner", "magic"}).refusal().find("--planner") !=
+      std::string::npos);
   CHECK(run_neap({"allocate", graph, "--algorithm", "multi-stream", "--max-parallel-ops", "0"})
             .refusal()
             .find("--max-parallel-ops") != std::string::npos);
@@ -192,7 +192,8 @@ TEST_CASE("allocate: two branches in waves of one op take what a single stream t
   std::string buffers = R"({"bytes": 1024, "kind": "input", "name": "x"})", tensors;
   for (int i = 0; i < 8; ++i) {
     if (i > 0) buffers += R"(, {"bytes": 1024, "kind": "temp"})";
-    tensors += (i ? ", " : "") + std::string(R"({"buf": )") + std::to_string(i) + R"(, "dtype": "f32", "shape": [256]})";
+    tensors +=
+        (i ? ", " : "") + std::string(R"({"buf": )") + std::to_string(i) + R"(, "dtype": "f32", "shape": [256]})";
   }
   write_bytes(at / "two.json", R"({"format": "neap-graph", "version": 1, "name": "two", "buffers": [)" + buffers +
                                    R"(], "tensors": [)" + tensors + R"(], "nodes": [)" + node("0", 1) + ", " +

@@ -30,7 +30,8 @@ std::pair<tensor, tensor> batch(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("a trainer copies a donated batch into its arena: the numbers are the same, the caller's batch is only read") {
+TEST_CASE(
+    "a trainer copies a donated batch into its arena: the numbers are the same, the caller's batch is only read") {
   eager_context const context{{.threads = 1}};
   network first, second;
   initialise(first, 3), initialise(second, 3);

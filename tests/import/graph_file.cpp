@@ -306,8 +306,9 @@ TEST_CASE("bad documents are refused with the place") {
   CHECK(refusal(j) == "f.json: nodes: must be a list");
   j = small();
   j["nodes"][1]["in"] = nlohmann::json::array();
-  CHECK(refusal(j) == "f.json: nodes[1].out[0]: node \"b\" writes byte 0 of a buffer, which an earlier node made, "
-                      "without reading it");
+  CHECK(refusal(j) ==
+        "f.json: nodes[1].out[0]: node \"b\" writes byte 0 of a buffer, which an earlier node made, "
+        "without reading it");
 }
 
 namespace {
@@ -342,8 +343,9 @@ TEST_CASE("nodes that fill parts of one buffer: one storage, no copy; the whole 
   CHECK(simulate(p, g->order, given_latencies{}, {.alignment = 1}).peak_bytes == 256 + 512 + 64);
   auto j = halves();
   j["tensors"][2]["offset"] = 3;
-  CHECK(refusal(j) == "f.json: nodes[1].out[0]: node \"b\" writes byte 12 of a buffer, which an earlier node made, "
-                      "without reading it");
+  CHECK(refusal(j) ==
+        "f.json: nodes[1].out[0]: node \"b\" writes byte 12 of a buffer, which an earlier node made, "
+        "without reading it");
   j = halves();
   std::swap(j["nodes"][1], j["nodes"][2]);
   CHECK(refusal(j) == "f.json: nodes[1].in[0]: node \"c\" reads a tensor, of which no node has written all bytes yet");
@@ -383,8 +385,7 @@ TEST_CASE("donated inputs: dead after their last use, by the file or by name") {
   auto const result = simulate(named, marked->order, given_latencies{}, {.alignment = 1});
   CHECK(result.bytes_at[0] == 256 + 512);  // there from the beginning
   CHECK(result.bytes_at[named.op_count() - 1] == 512 + 64);
-  CHECK(testing::message_of([&] { (void)donated(named, {"y"}); }) ==
-        "no input matches \"y\"; the inputs are x");
+  CHECK(testing::message_of([&] { (void)donated(named, {"y"}); }) == "no input matches \"y\"; the inputs are x");
   j["nodes"][1] = {{"name", "b"}, {"op", "q"}, {"in", {0}}, {"out", nlohmann::json::array()}, {"mutates", {0}}};
   j["nodes"][2]["in"] = {0, 1};
   auto const written = io::read_neap_graph(j, "f.json");

@@ -168,7 +168,7 @@ TEST_CASE("whatever is changed in a file, the answer is one line or a plan that 
         ++right;
         bool const name = path.ends_with("/name"), same = odd == value;
         bool const free = path.ends_with("/optimizer") || path.ends_with("/first") || path.ends_with("/last") ||
-                          path == "/version" ||  // one without parts is a plan of version 3 too
+                          path == "/version" ||               // one without parts is a plan of version 3 too
                           path.find("/waits/") != path.npos;  // lives may be longer than they must
         CHECK((name || same || free));
       } else {

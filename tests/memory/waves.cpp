@@ -111,7 +111,8 @@ TEST_CASE("with one op at once, the records and the arena are those of the order
       CHECK(plan_in_waves(facts, order, 1, greedy_by_size{})->placed.arena_bytes ==
             greedy_by_size{}(l.records).arena_bytes);
       CHECK(plan_in_waves(facts, order, 1, exact{})->placed.arena_bytes == exact{}(l.records).arena_bytes);
-      for (auto s : id_range<storage_id>(facts.storage_count())) taken_over += single.takes_over[s] != nothing<storage_id>;
+      for (auto s : id_range<storage_id>(facts.storage_count()))
+        taken_over += single.takes_over[s] != nothing<storage_id>;
     }
   }
   CHECK(taken_over > 0);

@@ -26,7 +26,8 @@ optimized<graph> answer() {
   a.placed.arena_bytes = 7_MiB, a.placed.peak_bytes = 7_MiB, a.placed.resident_bytes = 1_MiB;
   a.best.result.latency = 12e-3;
   a.forcing = {{op_id{0}, "matmul head #9", 2_MiB}};
-  a.at_peak = {"matmul blocks.3.up #41", {{"gelu blocks.2.act #30", 3_MiB}, {"matmul blocks.1.up #12", 2_MiB}}, 2, 1_MiB};
+  a.at_peak = {
+      "matmul blocks.3.up #41", {{"gelu blocks.2.act #30", 3_MiB}, {"matmul blocks.1.up #12", 2_MiB}}, 2, 1_MiB};
   a.front = {{6_MiB, 13e-3}, {7_MiB, 12e-3}, {9_MiB, 11e-3}, {16_MiB, 10e-3}};
   return a;
 }
@@ -39,20 +40,22 @@ std::string printed(auto const& a) {
 }  // namespace
 
 TEST_CASE("the summary of a plan that fits") {
-  CHECK(printed(answer()) ==
-        "fits: 7.00 MiB of 8.00 MiB, 1.00 MiB to spare\n"
-        "latency: 12 ms, 20.0 % above the original 10 ms\n"
-        "peak: 7.00 MiB at matmul blocks.3.up #41, held by gelu blocks.2.act #30 (3.00 MiB), matmul blocks.1.up #12 "
-        "(2.00 MiB), 2 others (1.00 MiB); always there: 1.00 MiB\n"
-        "1.00 MiB more would save about 1 ms (8.3 %)\n"
-        "proved: no order, recomputation or swapping of these ops needs less than 2.00 MiB; forced by matmul head #9\n");
+  CHECK(
+      printed(answer()) ==
+      "fits: 7.00 MiB of 8.00 MiB, 1.00 MiB to spare\n"
+      "latency: 12 ms, 20.0 % above the original 10 ms\n"
+      "peak: 7.00 MiB at matmul blocks.3.up #41, held by gelu blocks.2.act #30 (3.00 MiB), matmul blocks.1.up #12 "
+      "(2.00 MiB), 2 others (1.00 MiB); always there: 1.00 MiB\n"
+      "1.00 MiB more would save about 1 ms (8.3 %)\n"
+      "proved: no order, recomputation or swapping of these ops needs less than 2.00 MiB; forced by matmul head #9\n");
   auto none = answer();
   none.front.clear();
   CHECK(none.summary().find("\n1.00 MiB more would save no time that was found\n") != std::string::npos);
   auto least = answer();
   least.lower_bound_bytes = 7_MiB;
-  CHECK(least.summary().find("proved: this is the least that any order, recomputation or swapping of these ops needs") !=
-        std::string::npos);
+  CHECK(
+      least.summary().find("proved: this is the least that any order, recomputation or swapping of these ops needs") !=
+      std::string::npos);
 }
 
 TEST_CASE("the summary of a plan that misses its memory: by how much, and whether addresses alone are missing") {
@@ -62,8 +65,9 @@ TEST_CASE("the summary of a plan that misses its memory: by how much, and whethe
   CHECK(a.summary().starts_with("does not fit: 9.00 MiB, 1.00 MiB above the limit of 8.00 MiB (12.5 %)\nlatency: "));
   CHECK(a.summary().find("\na limit of 9437184 bytes would fit\n") != std::string::npos);
   a.placed.peak_bytes = 8_MiB;
-  CHECK(a.summary().starts_with("does not fit: 9.00 MiB, 1.00 MiB above the limit of 8.00 MiB (12.5 %); the peak of 8.00 "
-                                "MiB fits, addresses do not\n"));
+  CHECK(
+      a.summary().starts_with("does not fit: 9.00 MiB, 1.00 MiB above the limit of 8.00 MiB (12.5 %); the peak of 8.00 "
+                              "MiB fits, addresses do not\n"));
   a.reasons.assign(9, "all_reduce grads.0 runs once: it has an effect");
   auto const text = a.summary();
   CHECK(text.find("\nall_reduce grads.0 runs once: it has an effect\n") != std::string::npos);
@@ -75,17 +79,18 @@ TEST_CASE("the summary of limits of latency") {
   auto a = answer();
   a.memory_limit_bytes = INT64_MAX;
   a.latency_limit_seconds = 12.5e-3;
-  CHECK(a.summary().starts_with(
-      "fits: 7.00 MiB, 43.8 % of the original peak\n"
-      "latency: 12 ms, 20.0 % above the original 10 ms; within the limit of 12.5 ms\n"));
+  CHECK(
+      a.summary().starts_with("fits: 7.00 MiB, 43.8 % of the original peak\n"
+                              "latency: 12 ms, 20.0 % above the original 10 ms; within the limit of 12.5 ms\n"));
   a.front = {{6_MiB, 12.6e-3}, {7_MiB, 12e-3}};
   CHECK(a.summary().find("\n1 % more time would save about 1.00 MiB\n") != std::string::npos);
   a.latency_limit_seconds = 11e-3, a.fits = false;
-  CHECK(a.summary().starts_with(
-      "does not fit: 7.00 MiB, 43.8 % of the original peak\n"
-      "latency: 12 ms, 20.0 % above the original 10 ms; 1 ms above the limit of 11 ms\n"));
+  CHECK(
+      a.summary().starts_with("does not fit: 7.00 MiB, 43.8 % of the original peak\n"
+                              "latency: 12 ms, 20.0 % above the original 10 ms; 1 ms above the limit of 11 ms\n"));
   a.memory_limit_bytes = 8_MiB;
-  CHECK(a.summary().starts_with("does not fit: too slow, though the memory fits: 7.00 MiB of 8.00 MiB, 1.00 MiB to spare\n"));
+  CHECK(a.summary().starts_with(
+      "does not fit: too slow, though the memory fits: 7.00 MiB of 8.00 MiB, 1.00 MiB to spare\n"));
   a.best.result.latency = a.original.latency = 10e-3, a.latency_limit_seconds = 1e300;
   CHECK(a.summary().find("\nlatency: 10 ms, as the original\n") != std::string::npos);
 }

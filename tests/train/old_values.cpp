@@ -19,7 +19,7 @@ struct net {
   buffer h{{3, 4}, initialiser::constant(0.5)};
   bool again = false;  // what was written is read again
   tensor operator()(tensor const& x) const {
-    tensor const y = tanh(in(x) * h);
+    tensor const y = tanh(in(x)*h);
     assign(h, y);
     return again ? y * h : y;
   }

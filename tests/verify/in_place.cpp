@@ -30,7 +30,8 @@ struct sample {
   value_id x, w, c, b, r, s, late, trained;
   op_id conv, bias, relu, other, reader, update;
 
-  op_id add(std::string const& name, std::vector<value_id> const& in, alias_kind alias = alias_kind::fresh, int of = -1) {
+  op_id add(std::string const& name, std::vector<value_id> const& in, alias_kind alias = alias_kind::fresh,
+            int of = -1) {
     output_rule const rule{layout, alias, of, -1};
     return edit.add_opaque(name, a_second(), in, {&rule, 1}, name);
   }
@@ -68,7 +69,8 @@ std::string verdict(op_graph&& edited, std::vector<op_id> order, memory_options 
   schedule plan_order;
   plan_order.order.assign(order.begin(), order.end());
   auto const before = original();
-  auto const p = make_plan(candidate<graph>{g, plan_order, simulate(g, plan_order, given_latencies{}, options)}, before, options);
+  auto const p =
+      make_plan(candidate<graph>{g, plan_order, simulate(g, plan_order, given_latencies{}, options)}, before, options);
   auto const found = verify_plan(before, p);
   return found.ok() ? std::string() : found.message();
 }
@@ -138,7 +140,8 @@ TEST_CASE("what an op overwrites is neither read later nor put elsewhere") {
                     [](violation const& v) { return v.kind == violation_kind::bad_takeover; }));
 }
 
-TEST_CASE("a donated input is there from the beginning, is freed after its last use, and does not outlast an op on it") {
+TEST_CASE(
+    "a donated input is there from the beginning, is freed after its last use, and does not outlast an op on it") {
   graph_editor edit{operator_table(standard_operators::facets)};
   auto const layout = tensor_layout::dense({dtype::f32, {64}});
   auto const x = edit.add_source(role::donated, layout.type, "x");

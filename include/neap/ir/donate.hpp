@@ -38,7 +38,8 @@ G donated(G g, std::vector<std::string> const& patterns) {
     for (auto v : inputs)
       if (detail::matches(p, all.name(all.record(all.storage(v)).first))) edit.set_role(v, role::donated), found = true;
     if (!found)
-      throw_error({"no input matches \"", p, "\"", names.empty() ? ": no input has a name" : "; the inputs are ", names});
+      throw_error(
+          {"no input matches \"", p, "\"", names.empty() ? ": no input has a name" : "; the inputs are ", names});
   }
   edit.derive_all();
   return G(std::move(edit).finish());

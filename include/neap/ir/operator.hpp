@@ -178,8 +178,8 @@ enum class alias_kind : std::uint8_t {
 struct output_rule {
   tensor_layout layout;
   alias_kind alias = alias_kind::fresh;
-  int of = -1;         // the input whose storage it lies in, for views and updates; of a fresh one, the input that the op
-                       // overwrites: the storage is at that one's address, which ends (op_graph::overwrites); -1: none
+  int of = -1;  // the input whose storage it lies in, for views and updates; of a fresh one, the input that the op
+                // overwrites: the storage is at that one's address, which ends (op_graph::overwrites); -1: none
   bytes_t bytes = -1;  // of a fresh storage on the device; negative: as many as the layout needs
 };
 

@@ -101,7 +101,8 @@ NEAP_ONCE std::string latency_line(summary_of const& s) {
   }
   if (s.latency_limit < 0) return text;
   auto const limit = brief_seconds(s.latency_limit);
-  auto const off = brief_seconds(s.latency > s.latency_limit ? s.latency - s.latency_limit : s.latency_limit - s.latency);
+  auto const off =
+      brief_seconds(s.latency > s.latency_limit ? s.latency - s.latency_limit : s.latency_limit - s.latency);
   if (s.latency > s.latency_limit * (1 + 1e-12)) return text + "; " + off + " above the limit of " + limit;
   return text + "; within the limit of " + limit;
 }
@@ -127,7 +128,8 @@ NEAP_ONCE std::string more_line(summary_of const& s) {
     for (auto const& f : s.front)
       if (f.peak_bytes <= s.memory_limit + more) quickest = std::min(quickest, f.latency);
     auto const saved = s.latency - quickest;
-    if (s.latency <= 0 || saved <= 1e-9 * s.latency) return brief_bytes(more) + " more would save no time that was found";
+    if (s.latency <= 0 || saved <= 1e-9 * s.latency)
+      return brief_bytes(more) + " more would save no time that was found";
     return brief_bytes(more) + " more would save about " + brief_seconds(saved) + " (" +
            brief_percent(saved / s.latency) + ")";
   }
@@ -142,9 +144,9 @@ NEAP_ONCE std::string more_line(summary_of const& s) {
 NEAP_ONCE std::string summary_text(summary_of const& s) {
   auto text = memory_line(s) + "\n" + latency_line(s) + "\n" + peak_line(s) + "\n";
   if (auto const more = more_line(s); !more.empty()) text += more + "\n";
-  text += s.bound >= s.arena ? "proved: this is the least that any order, recomputation or swapping of these ops needs"
-                             : "proved: no order, recomputation or swapping of these ops needs less than " +
-                                   brief_bytes(s.bound);
+  text += s.bound >= s.arena
+              ? "proved: this is the least that any order, recomputation or swapping of these ops needs"
+              : "proved: no order, recomputation or swapping of these ops needs less than " + brief_bytes(s.bound);
   for (std::size_t k = 0; k < s.forced_by.size() && k < 3; ++k) text += (k ? ", " : "; forced by ") + s.forced_by[k];
   text += "\n";
   constexpr std::size_t most = 4;

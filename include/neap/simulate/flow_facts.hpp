@@ -208,8 +208,7 @@ void flow_facts::find_takeovers(G const& g, op_id like, op_id made_by, In&& in, 
         if (auto const& r = g.record(out); r.alias == alias_kind::fresh && r.of >= 0) {
           std::int16_t k = 0;
           for (value_id arg : in)
-            if (k++ == r.of && bytes_[storage_out(out)] != 0)
-              takeovers_.push_back({storage_in(arg), storage_out(out)});
+            if (k++ == r.of && bytes_[storage_out(out)] != 0) takeovers_.push_back({storage_in(arg), storage_out(out)});
         }
   auto const forced = takeovers_.size();
   auto const is_forced = [&](storage_id from, storage_id to) {

@@ -128,8 +128,8 @@ peak_bound peak_lower_bound(G const& g, flow_facts const& facts, bool in_parts =
           for (value_id in : flow::inputs(g, o)) {
             bool fits = false;
             detail::each_size(g, facts, in, [&](bytes_t n) { fits = fits || fits_in_place(n, facts.bytes(to)); });
-            bool const may = overwritten >= 0 ? static_cast<std::size_t>(overwritten) == i
-                                              : detail::might_take_over(g, o, i, j);
+            bool const may =
+                overwritten >= 0 ? static_cast<std::size_t>(overwritten) == i : detail::might_take_over(g, o, i, j);
             if (fits && may)
               for (std::size_t k = 0; k < inputs; ++k)
                 if (parts[k].storage == flow::storage(g, in)) {

@@ -95,8 +95,8 @@ class batch_uses {
     for (auto v : g.sources()) {
       auto& x = values_[v];
       x.of_weights = g.role(v) == role::weight;
-      x.carries = x.of_weights && !fixed_[v] && g.record(v).alias == alias_kind::fresh &&
-                  is_floating(g.type(v).element);
+      x.carries =
+          x.of_weights && !fixed_[v] && g.record(v).alias == alias_kind::fresh && is_floating(g.type(v).element);
     }
     for (auto v : sample) {
       auto& x = values_[v];

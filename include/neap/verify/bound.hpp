@@ -81,8 +81,8 @@ class peak_bound_check {
       bytes_t most = 0;
       for (auto u : g_.inputs(o))
         if (base == nothing<value_id> || u == base)
-        for (auto& x : in)
-          if (x.storage == g_.storage(u) && may_lie_in(u, made)) x.goes = true, most = std::max(most, x.bytes);
+          for (auto& x : in)
+            if (x.storage == g_.storage(u) && may_lie_in(u, made)) x.goes = true, most = std::max(most, x.bytes);
       replaced += most;
     }
     bytes_t going = 0;

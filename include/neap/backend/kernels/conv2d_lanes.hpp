@@ -178,8 +178,8 @@ struct channel_lanes {
 #else
     for (int h = 0; h < Vectors; ++h)  // 16 registers hold 4 rows of 16
       for (int i = 0; i < 8; i += 4)
-        product_of_rows<vector8, 4, 2, Row, A, B>(outer, inner, left + i * Row, a_outer, right + h * b_vector, b_outer, 8,
-                                                  add, c + i * ldc + h * lanes, ldc);
+        product_of_rows<vector8, 4, 2, Row, A, B>(outer, inner, left + i * Row, a_outer, right + h * b_vector, b_outer,
+                                                  8, add, c + i * ldc + h * lanes, ldc);
 #endif
   }
   // The same for `Rows` rows and as many of `V`'s registers.

@@ -10,7 +10,7 @@
 // input is the same with the weight turned round; the gradient to the weight is the algorithm's transpose,
 // G^T [sum of (A dy A^T) . (B^T x B)] G.
 //
-// On vectors of 256 bits too, 3x3 convolutions of 64 to 512 channels take 0.55 to 0.8 of oneDNN's time (PyTorch 2.15's,
+// On vectors of 256 bits too, 3x3 convolutions of 64 to 512 channels take 0.5 to 0.85 of oneDNN's time (PyTorch 2.15's,
 // channels last, both held to AVX2, one core); of 16 channels 1.3 times.
 //
 // Lanes hold 16 channels: pixels are turned round on their way into a strip and on their way out, and tiles take no
