@@ -24,7 +24,7 @@
 #include <neap/report/labels.hpp>
 #include <neap/report/memory_svg.hpp>
 #include <neap/report/pareto.hpp>
-#include <neap/report/plan_file.hpp>
+#include <neap/report/plan_writer.hpp>
 #include <neap/report/results_csv.hpp>
 #include <neap/report/text_file.hpp>
 #include <neap/verify/plan_verifier.hpp>

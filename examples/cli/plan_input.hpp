@@ -4,7 +4,7 @@
 #include "device_input.hpp"
 #include "graph_input.hpp"
 
-#include <neap/import/plan_file.hpp>
+#include <neap/import/plan_reader.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 namespace cli {

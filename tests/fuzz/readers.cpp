@@ -6,7 +6,7 @@
 //   build/fuzz/bin/fuzz_readers -max_total_time=600 -dict=tests/fuzz/words corpus tests/fuzz/seeds
 #include <neap/import/chain.hpp>
 #include <neap/import/graph_file.hpp>
-#include <neap/import/plan_file.hpp>
+#include <neap/import/plan_reader.hpp>
 #include <neap/ir/verify.hpp>
 #include <neap/memory/csv.hpp>
 #include <neap/schedule/order.hpp>

@@ -2,7 +2,7 @@
 
 #include <neap/import/chain.hpp>
 #include <neap/import/graph_file.hpp>
-#include <neap/import/plan_file.hpp>
+#include <neap/import/plan_reader.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Pins in graph files and plan files.
 #include <neap/import/graph_file.hpp>
-#include <neap/import/plan_file.hpp>
+#include <neap/import/plan_reader.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/fission.hpp>
 #include <neap/mutate/fission_sweep.hpp>
@@ -8,7 +8,7 @@
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/report/plan_file.hpp>
+#include <neap/report/plan_writer.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/opaque_graph.hpp"

@@ -3,7 +3,7 @@
 #include <neap/verify/plan_verifier.hpp>
 
 #include <neap/import/graph_file.hpp>
-#include <neap/import/plan_file.hpp>
+#include <neap/import/plan_reader.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/roofline.hpp>

@@ -3,9 +3,9 @@
 // which plays the step byte by byte.
 #include <neap/verify/plan_verifier.hpp>
 
-#include <neap/import/plan_file.hpp>
+#include <neap/import/plan_reader.hpp>
 #include <neap/memory/make_plan.hpp>
-#include <neap/report/plan_file.hpp>
+#include <neap/report/plan_writer.hpp>
 #include <neap/schedule/refine.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/roofline.hpp>

@@ -2,7 +2,7 @@
 #include <neap/verify/plan_verifier.hpp>
 
 #include <neap/import/graph_file.hpp>
-#include <neap/import/plan_file.hpp>
+#include <neap/import/plan_reader.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/mutate/chain.hpp>
 #include <neap/mutate/lift.hpp>
@@ -11,7 +11,7 @@
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/taso_rules.hpp>
 #include <neap/mutate/undo.hpp>
-#include <neap/report/plan_file.hpp>
+#include <neap/report/plan_writer.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>

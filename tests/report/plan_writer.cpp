@@ -1,4 +1,4 @@
-#include <neap/report/plan_file.hpp>
+#include <neap/report/plan_writer.hpp>
 
 #include "../support/opaque_graph.hpp"
 

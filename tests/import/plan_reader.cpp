@@ -1,4 +1,4 @@
-#include <neap/import/plan_file.hpp>
+#include <neap/import/plan_reader.hpp>
 
 #include "../support/opaque_graph.hpp"
 #include "../support/opaque_twin.hpp"
@@ -11,7 +11,7 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/report/plan_file.hpp>
+#include <neap/report/plan_writer.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include <doctest/doctest.h>

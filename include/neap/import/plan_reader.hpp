@@ -1,4 +1,4 @@
-// Reads a plan file (report/plan_file.hpp says what is in it). Op ids of the plan that comes back are the file's node
+// Reads a plan file (report/plan_writer.hpp says what is in it). Op ids of the plan that comes back are the file's node
 // numbers, so it equals what was written up to numbering.
 //
 // An engine in another language takes the tables as they stand, so they must agree with the graph that the nodes make:
