@@ -92,9 +92,11 @@ TEST_CASE("plan: one solver alone, all of them before a search, and what they ca
     "nodes": [{"name": "f", "op": "f", "in": [0], "out": [1], "flags": [], "latency_us": 1}],
     "outputs": [{"tensor": 1, "kind": "output"}]})");
   write_bytes(at / "forward", j.dump());
-  for (std::string const solver : {"rotor", "hierarchy", "checkmate"}) {
-    auto const said = run_neap({"plan", at / "forward", "--memory-limit", "1", "--solver", solver}).refusal();
-    CHECK(said.find("--solver " + solver + ": it has no") != said.npos);
+  for (auto const& [solver, reason] : {std::pair<std::string, std::string>{"rotor", "it has no chain of blocks"},
+                                       {"hierarchy", "it has no blocks to choose between"},
+                                       {"checkmate", "its forward and backward parts cannot be distinguished"}}) {
+    auto const message = run_neap({"plan", at / "forward", "--memory-limit", "1", "--solver", solver}).refusal();
+    CHECK(message.find("--solver " + solver + ": " + reason) != message.npos);
   }
   CHECK(run_neap({"plan", at / "forward", "--memory-limit", "1"}).code == 0);
 }
