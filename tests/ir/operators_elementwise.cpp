@@ -237,9 +237,12 @@ TEST_CASE("a mistake is told with the operator and the shapes") {
   auto const a = e.add_source(role::input, {dtype::f32, {32, 64}}), b = e.add_source(role::input, {dtype::f32, {10}}),
              i = e.add_source(role::input, {dtype::i64, {64}});
   CHECK(message_of([&] { e.add(op::add{}, {a, b}); }) == "add: shapes do not broadcast, [32,64] and [10]");
-  CHECK(message_of([&] {
-          e.add(op::mul{}, {a, i});
-        }) == "mul: element types differ, f32[32,64] and i64[64]: cast one of them");
+  CHECK(
+      message_of([&] {
+        e.add(op::mul{}, {a, i});
+      }) ==
+      "mul: element types differ, f32[32,64] and i64[64]: are whole numbers (labels, ids) where floats belong? If they "
+      "are meant, cast them");
   CHECK(message_of([&] { e.add(op::relu{}, {i}); }) == "relu: needs a floating type, was given i64[64]");
   CHECK(message_of([&] { e.add(op::add{}, {a}); }) == "add: takes 2 inputs, was given 1");
   CHECK(message_of([&] { e.add(op::add_scalar{0.5}, {i}); }) ==
