@@ -71,8 +71,8 @@ TEST_CASE("chain files: each fault is told in one line with its place") {
     CAPTURE(patch.dump());
     CHECK(said(two_blocks().patch(nlohmann::json::array({patch[0]}))) == "c.json: " + line);
   }
-  CHECK(said(nlohmann::json::array()) == "c.json: must be an object");
-  CHECK(said(7) == "c.json: must be an object");
+  CHECK(said(nlohmann::json::array()).starts_with("c.json: must be an object, is a JSON list"));
+  CHECK(said(7).starts_with("c.json: must be an object, is a JSON value"));
   CHECK(io::parse_chain(std::string(1000, '['), "c.json").message() == "c.json: byte 64: nested deeper than 64 levels");
   CHECK(io::parse_chain("{\"ln\": 1e999}", "c.json").message().starts_with("c.json: "));
 }

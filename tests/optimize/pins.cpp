@@ -104,7 +104,7 @@ TEST_CASE("mutations one after another break no pin, and copies and parts have t
     auto const g = randomly_pinned(some_graph(seed), seed, 6);
     random_stream draw(seed, 7);
     candidate<graph> c{g, given_order{}(g), {}};
-    detail::pin_guard const guard(g);
+    neap::detail::pin_guard const guard(g);
     for (int step = 0; step < 12; ++step) {
       c.result = simulate(c.graph, c.order, given_or<roofline>{roofline::host(2)});
       auto stream = every_move(c);
