@@ -177,6 +177,13 @@ TEST_CASE("what was never given a value is told as that, with the user's file an
     CAPTURE(what);
     CHECK(what == "tensor.cpp:" + std::to_string(line) + ": this tensor is empty: it was never given a value");
   };
+  auto check_input = [](std::string const& what, int line) {
+    CAPTURE(what);
+    CHECK(what ==
+          "tensor.cpp:" + std::to_string(line) +
+              ": neg: input 0: this tensor is empty: it was never given a value (a module made without its sizes "
+              "has empty weights)");
+  };
   check(message_of([&] { (void)none.size(0); }), __LINE__);
   check(message_of([&] { (void)none.rank(); }), __LINE__);
   check(message_of([&] { (void)none.shape(); }), __LINE__);
@@ -187,7 +194,7 @@ TEST_CASE("what was never given a value is told as that, with the user's file an
   check(message_of([&] { (void)none.values<float>(); }), __LINE__);
   check(message_of([&] { none.with_gradient(); }), __LINE__);
   check(message_of([&] { none.detach(); }), __LINE__);
-  check(message_of([&] { -none; }), __LINE__);
+  check_input(message_of([&] { -none; }), __LINE__);
   check(message_of([&] { reshape(none, {1}); }), __LINE__);
   check(message_of([&] { transpose(none); }), __LINE__);
   check(message_of([&] { contiguous(none); }), __LINE__);
