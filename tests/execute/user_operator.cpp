@@ -20,7 +20,7 @@ using namespace neap;
 
 /// x, or alpha (e^x - 1) where x is negative.
 struct elu : op::unary<elu> {
-  static constexpr std::string_view name = "elu";
+  static constexpr std::string_view name = "user_elu";
   double alpha = 1;
   explicit elu(double a = 1) : alpha(a) {}
   static constexpr auto attributes() { return std::array{field<&elu::alpha>("alpha")}; }
@@ -74,7 +74,7 @@ void run(Backend&, twice const&, kernel_arguments const& a) {
 }
 
 struct same_name : op::unary<same_name> {
-  static constexpr std::string_view name = "elu";
+  static constexpr std::string_view name = "user_elu";
   template <class T>
   NEAP_HD T operator()(T x) const {
     return x;
@@ -234,7 +234,9 @@ TEST_CASE("two operators of one name in a graph are told") {
   try {
     e.add(user::same_name{}, {x});
     FAIL("accepted");
-  } catch (error const& told) { CHECK(std::string(told.what()) == "elu: another operator in the graph has this name"); }
+  } catch (error const& told) {
+    CHECK(std::string(told.what()) == "user_elu: another operator in the graph has this name");
+  }
 }
 
 TEST_CASE("a model of user's operators trains alike eagerly and planned, recomputation included") {
