@@ -254,7 +254,7 @@ TEST_CASE("mistakes in steps, eager and traced") {
   struct half_made {
     unmade part;
     nn::linear unused{6, 5};
-    tensor operator()(tensor const& x) const { return part(x); }
+    tensor operator()(tensor const& input) const { return part(input); }
   } half;
   mistake_in_step("modules that were never made, beside one that is not used",
                   {"on no weight of the model", "Or was a module never made: part.head is null, part.layers is empty?"},

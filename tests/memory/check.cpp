@@ -65,12 +65,13 @@ TEST_CASE("the bound is the heaviest moment") {
 }
 
 TEST_CASE("the other of two fixed records that collide") {
-  std::vector<usage_record> const records{{.lower = 0, .upper = 9, .size = 4, .offset = 0, .gaps = {{2, 4, 0, 0}}},
-                                          {.lower = 2, .upper = 4, .size = 4, .offset = 0},
-                                          {.lower = 1, .upper = 3, .size = 4, .offset = 4},
-                                          {.lower = 5, .upper = 6, .size = 4, .offset = 2},
-                                          {.lower = 0, .upper = 9, .size = 4}};
-  memory_problem const p(records);
+  std::vector<usage_record> const fixed_records{
+      {.lower = 0, .upper = 9, .size = 4, .offset = 0, .gaps = {{2, 4, 0, 0}}},
+      {.lower = 2, .upper = 4, .size = 4, .offset = 0},
+      {.lower = 1, .upper = 3, .size = 4, .offset = 4},
+      {.lower = 5, .upper = 6, .size = 4, .offset = 2},
+      {.lower = 0, .upper = 9, .size = 4}};
+  memory_problem const p(fixed_records);
   CHECK(colliding_fixed_record(p, 0) == 3);
   CHECK(colliding_fixed_record(p, 3) == 0);
   CHECK(colliding_fixed_record(p, 1) == 5);
