@@ -197,7 +197,7 @@ class slow_plan_checker {
   // ---------------------------------------------------------------- what the file says
 
   void header() {
-    need(j_.at("format") == "neap.plan" && (j_.at("version") == 3 || j_.at("version") == 2), "another format");
+    need(j_.at("format") == "neap.plan" && j_.at("version") >= 2 && j_.at("version") <= 4, "another format");
     need(j_.at("fingerprint") == to_hex(g_.digest()), "made for another graph");
     align_ = whole(j_.at("options").at("alignment"));
     need(align_ >= 1, "the alignment");

@@ -228,7 +228,7 @@ struct harmless {
   std::string_view kind, why;
 };
 constexpr harmless may_stay_right[] = {
-    {"/version", "version 2 had no parts, and these plans have none"},
+    {"/version", "versions 2 and 3 lack the axes of parts, and these plans have none"},
     {"/name", "what the graph is called: nobody binds by it"},
     {"/source/", "says how a graph file is read: another graph would have another fingerprint"},
     {"/durations/device/", "another device: the ops bring their latencies, so transfers alone take other times"},
