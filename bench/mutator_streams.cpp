@@ -24,7 +24,7 @@ struct no_graph {};
 
 struct number {
   int x = 0;
-  friend bool operator==(number, number) = default;
+  bool operator==(number const&) const = default;
   std::optional<edited<no_graph>> apply(candidate<no_graph> const&) const { return std::nullopt; }
   std::string describe(candidate<no_graph> const&) const { return std::to_string(x); }
 };
