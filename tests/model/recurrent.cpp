@@ -213,10 +213,8 @@ TEST_CASE("what a recurrent network cannot take is told with the line") {
   check_place(message_of([&] { lstm(x, bad); }), __LINE__, "lstm: the state must have shape [2,4], was given f32[2,5]");
   check_place(message_of([&] { gru.layers[0](select(x, 1, 0), wrong); }), __LINE__,
               "gru: the state must have shape [2,4], was given f32[2,5]");
-  check_place(message_of([&] {
-                lstm(tensor::ones({2, 5, 6}));
-              }),
-              __LINE__, "lstm: takes inputs of width 3, was given f32[2,5,6]");
+  auto const wide = tensor::ones({2, 5, 6});
+  check_place(message_of([&] { lstm(wide); }), __LINE__, "lstm: takes inputs of width 3, was given f32[2,5,6]");
   check_place(message_of([&] { nn::lstm(3, 4, {.layers = 0}); }), __LINE__, "lstm: needs at least one layer");
   check_place(message_of([&] { nn::gru(3, -4); }), __LINE__, "a tensor cannot have the shape [-12,3]");
 }
