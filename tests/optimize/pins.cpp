@@ -121,7 +121,7 @@ TEST_CASE("mutations one after another break no pin, and copies and parts have t
     c.result = simulate(c.graph, c.order, given_or<roofline>{roofline::host(2)});
     if (auto e = offload{c.result.peak_bytes / 2}.apply(c)) CHECK(broken_pins(g, e->graph).first == "");
   }
-  CHECK(applied > 200);
+  if (cases(120u) == 120u) CHECK(applied > 200);
 }
 
 TEST_CASE("each pin alone, where a search would break it") {

@@ -285,9 +285,7 @@ constexpr bool hides_modules() {
   if constexpr (std::is_class_v<to>) {
     if constexpr (requires { sizeof(to); }) return !plain_value<to> || hides_modules<to>();
     else return true;
-  } else if constexpr (!std::is_void_v<to>) {
-    return false;
-  } else if constexpr (std::is_class_v<T> && std::is_aggregate_v<T> && !std::is_empty_v<T>) {
+  } else if constexpr (std::is_void_v<to> && std::is_class_v<T> && std::is_aggregate_v<T> && !std::is_empty_v<T>) {
     if constexpr (!has_base<T>() && !has_c_array<T>() && counts_members<T>() && initialiser_count<T>() <= most_fields)
       return []<class... Member>(std::tuple<Member...> const*) {
         return (hides_modules<std::remove_cvref_t<Member>>() || ...);
@@ -301,11 +299,11 @@ constexpr bool hides_modules() {
 // Called for what is refused, so that the compiler's first line has the type and the remedy in a few words; a sentence
 // follows.
 template <class Type>
-constexpr void a_model_holds_no_pointers_to_modules__hold_them_by_value_or_in_unique_ptr() = delete;
+constexpr void a_model_holds_no_pointers_to_modules_but_holds_them_by_value_or_in_unique_ptr() = delete;
 template <class Type>
 constexpr void a_model_holds_modules_in_vector_array_tuple_optional_unique_ptr_or_map_of_strings() = delete;
 template <class Type>
-constexpr void this_class_is_no_aggregate__drop_its_constructor_or_add_neap_fields() = delete;
+constexpr void this_class_is_no_aggregate_drop_its_constructor_or_add_neap_fields() = delete;
 
 template <class T>
 concept any_range = requires(T& x) {
@@ -318,10 +316,10 @@ constexpr bool is_pointer_like = std::is_pointer_v<T> || is_shared<T>::value || 
 /// Tells why T cannot be looked into.
 template <class T>
 constexpr void refuse_part() {
-  if constexpr (is_pointer_like<T>) a_model_holds_no_pointers_to_modules__hold_them_by_value_or_in_unique_ptr<T>();
+  if constexpr (is_pointer_like<T>) a_model_holds_no_pointers_to_modules_but_holds_them_by_value_or_in_unique_ptr<T>();
   else if constexpr (any_range<T>)
     a_model_holds_modules_in_vector_array_tuple_optional_unique_ptr_or_map_of_strings<T>();
-  else this_class_is_no_aggregate__drop_its_constructor_or_add_neap_fields<T>();
+  else this_class_is_no_aggregate_drop_its_constructor_or_add_neap_fields<T>();
   static_assert(
       !is_pointer_like<T>,
       "neap: a model owns its modules: a pointer, reference or span to a module cannot be looked into. Hold the "

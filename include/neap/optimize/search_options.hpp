@@ -161,7 +161,7 @@ struct search_outcome {
     std::vector<std::string> forced_by;
     for (auto const& f : forcing) forced_by.push_back(f.what);
     if (forcing.empty() && resident > 0 && lower_bound_bytes >= arena)
-      forced_by.push_back("what is always there: weights, inputs, states");
+      forced_by.emplace_back("what is always there: weights, inputs, states");
     return detail::summary_text({.fits = fits,
                                  .arena = arena,
                                  .peak = peak,

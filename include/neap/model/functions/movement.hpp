@@ -206,7 +206,7 @@ inline tensor arange(double start, double stop, double step = 1, dtype element =
   if (!is_floating(element) && !whole) refuse("whole numbers need a whole start and step: give a floating type");
   std::vector<double> all(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = start + step * static_cast<double>(i);
-  tensor const numbers = detail::make_copy(all, {static_cast<std::int64_t>(all.size())}, at);
+  tensor numbers = detail::make_copy(all, {static_cast<std::int64_t>(all.size())}, at);
   if (element == dtype::f64) return numbers;
   if (!context_access::trace()) return apply(op::cast{element}, {numbers});
   return with_type(element, [&](auto tag) {  // one constant of the trace

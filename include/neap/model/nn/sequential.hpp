@@ -1,6 +1,7 @@
 // Modules one after the other: sequential{linear(64, 32), relu{}, linear(32, 10)}.
 #pragma once
 
+#include <neap/model/scope.hpp>
 #include <neap/model/tensor.hpp>
 
 #include <tuple>
