@@ -1,5 +1,6 @@
 # find_package(neap CONFIG) gives neap::neap; find_package(neap CONFIG COMPONENTS import) also neap::import (graph files),
-# COMPONENTS highs neap::highs (the HiGHS solver, where neap was installed with it).
+# COMPONENTS highs neap::highs (the HiGHS solver, where neap was installed with it), COMPONENTS cuda neap::cuda (GPUs,
+# for .cu and .cpp files).
 set(neap_saved_module_path "${CMAKE_MODULE_PATH}")
 list(PREPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
 include("${CMAKE_CURRENT_LIST_DIR}/neap-dependencies.cmake")
@@ -18,6 +19,8 @@ foreach(neap_component IN LISTS neap_FIND_COMPONENTS)
     neap_find_import_dependencies(neap_missing)
   elseif(neap_component STREQUAL "highs")
     neap_find_highs_dependencies(neap_missing)
+  elseif(neap_component STREQUAL "cuda")
+    neap_find_cuda_dependencies(neap_missing)
   endif()
   if(neap_missing STREQUAL "" AND EXISTS "${neap_component_file}")
     if(neap_FOUND OR NOT DEFINED neap_FOUND)

@@ -40,3 +40,12 @@ macro(neap_find_highs_dependencies result)
     set(${result} "neap: HiGHS not found: pip install highsbox")
   endif()
 endmacro()
+
+# The CUDA toolkit, of the version whose Thrust and CUB our device code is written for.
+macro(neap_find_cuda_dependencies result)
+  find_package(CUDAToolkit 13.0 QUIET)
+  set(${result} "")
+  if(NOT CUDAToolkit_FOUND OR NOT TARGET CUDA::cudart_static)
+    set(${result} "neap: CUDA toolkit 13.0 or newer not found: install it, and set CUDAToolkit_ROOT if it has no usual place")
+  endif()
+endmacro()

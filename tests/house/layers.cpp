@@ -4,6 +4,7 @@
 //        < mutate < optimize < execute < report
 //
 // Layers of one group may use each other, but not in a circle. `verify` stands apart: it knows core, ir and plan only.
+// `cuda` stands apart, too: it may use all layers but report, and no layer uses it.
 // The rules are a function of a tree of includes, so that faults can be planted in trees made for it.
 #include <doctest/doctest.h>
 
@@ -23,7 +24,7 @@ using tree = std::map<std::string, std::vector<std::string>>;  // "neap/ir/graph
 std::map<std::string, int> const rank_of{{"core", 0},     {"backend", 1}, {"ir", 2},    {"plan", 3},   {"model", 4},
                                          {"capture", 4},  {"train", 4},   {"block", 4}, {"import", 4}, {"schedule", 5},
                                          {"simulate", 5}, {"memory", 5},  {"solve", 5}, {"mutate", 6}, {"optimize", 7},
-                                         {"execute", 8},  {"report", 9}};
+                                         {"execute", 8},  {"report", 9},  {"cuda", 9}};
 
 /// "ir" of "neap/ir/kernels/gelu.hpp"; empty for the umbrellas directly in neap/.
 std::string layer_of(std::string const& header) {
@@ -93,6 +94,8 @@ std::vector<std::string> faults(tree const& t) {
       if (umbrella || target == layer) continue;
       if (target.empty()) {
         out.push_back(arrow(header, to) + "a layer does not include an umbrella");
+      } else if (target == "cuda" || (layer == "cuda" && target == "report")) {
+        out.push_back(arrow(header, to) + "cuda uses all layers but report, and no layer uses it");
       } else if (layer == "verify") {
         if (target != "core" && target != "ir" && target != "plan")
           out.push_back(arrow(header, to) + "verify knows core, ir and plan only");
@@ -117,8 +120,10 @@ std::vector<std::string> faults(tree const& t) {
       out.push_back("neap/neap.hpp reaches the import layer");
     if (header == "neap/neap.hpp" && reaches("thrust/"))
       out.push_back("neap/neap.hpp reaches Thrust, whose headers are slow");
+    if (header == "neap/neap.hpp" && (reaches("neap/cuda") || reaches("cuda_runtime")))
+      out.push_back("neap/neap.hpp reaches CUDA's headers, which need a toolkit");
     bool const for_cuda = header == "neap/cuda.hpp" || header.ends_with(".cuh") || layer_of(header) == "backend" ||
-                          header.starts_with("neap/ir/kernels/");
+                          layer_of(header) == "cuda" || header.starts_with("neap/ir/kernels/");
     if (for_cuda && reaches("range/v3/")) out.push_back(header + " reaches range-v3, which nvcc does not compile");
   }
   return out;
@@ -201,7 +206,8 @@ TEST_CASE("planted faults are found, and nothing else is") {
   // A small library with every kind of arrow that is allowed.
   tree const good{
       {"neap/neap.hpp", {"neap/report/table.hpp", "neap/model/nn.hpp", "neap/verify/plan.hpp"}},
-      {"neap/cuda.hpp", {"neap/backend/block.hpp", "neap/ir/kernels/gelu.hpp"}},
+      {"neap/cuda.hpp", {"neap/backend/block.hpp", "neap/ir/kernels/gelu.hpp", "neap/cuda/launch.cuh"}},
+      {"neap/cuda/launch.cuh", {"neap/backend/block.hpp", "neap/plan/schedule.hpp", "cuda_runtime_api.h"}},
       {"neap/core/id.hpp", {"cstdint"}},
       {"neap/backend/block.hpp", {"neap/core/id.hpp"}},
       {"neap/ir/graph.hpp", {"neap/core/id.hpp", "neap/backend/block.hpp"}},
@@ -245,6 +251,12 @@ TEST_CASE("planted faults are found, and nothing else is") {
   planted("neap/report/table.hpp", "neap/import/json.hpp", "reaches the import layer");
   planted("neap/report/table.hpp", "zlib.h", "for import only");
   planted("neap/backend/block.hpp", "thrust/sort.h", "neap/neap.hpp reaches Thrust");
+  planted("neap/execute/run.hpp", "neap/cuda/launch.cuh", "no layer uses it");
+  planted("neap/backend/block.hpp", "neap/cuda/launch.cuh", "no layer uses it");
+  planted("neap/cuda/launch.cuh", "neap/report/table.hpp", "cuda uses all layers but report");
+  planted("neap/cuda/launch.cuh", "neap/cuda.hpp", "does not include an umbrella");
+  planted("neap/cuda/launch.cuh", "range/v3/core.hpp", "neap/cuda/launch.cuh reaches range-v3");
+  planted("neap/core/id.hpp", "cuda_runtime_api.h", "neap/neap.hpp reaches CUDA's headers");
   planted("neap/core/id.hpp", "iostream", "writes to no stream");
   planted("neap/core/id.hpp", "range/v3/core.hpp", "neap/cuda.hpp reaches range-v3");
   planted("neap/backend/block.hpp", "range/v3/core.hpp", "neap/backend/block.hpp reaches range-v3");

@@ -20,13 +20,19 @@ inline void expect(bool claim, char const* message) {
   if (!claim) throw_error({message});
 }
 
+// The bounds of an integer type, as constants that device code may read (it may not call functions of the host).
+template <class T>
+inline constexpr T least_integer = std::numeric_limits<T>::min();
+template <class T>
+inline constexpr T largest_integer = std::numeric_limits<T>::max();
+
 /// Floating to integer: towards 0; what is out of range becomes the nearest, and not-a-number 0.
 template <class To, class From>
 NEAP_HD NEAP_INLINE To to_integer(From x) {
-  constexpr auto low = static_cast<From>(std::numeric_limits<To>::min());
-  constexpr auto high = static_cast<From>(std::numeric_limits<To>::max());  // perhaps rounded up
-  if (x >= high) return std::numeric_limits<To>::max();
-  if (x <= low) return std::numeric_limits<To>::min();
+  constexpr auto low = static_cast<From>(least_integer<To>);
+  constexpr auto high = static_cast<From>(largest_integer<To>);  // perhaps rounded up
+  if (x >= high) return largest_integer<To>;
+  if (x <= low) return least_integer<To>;
   return x != x ? To(0) : static_cast<To>(x);
 }
 

@@ -1,0 +1,6 @@
+// The umbrella for programs that use a GPU: find_package(neap COMPONENTS cuda) and neap::cuda. What runs on the device is
+// there in .cu files, the rest in .cpp files as well.
+#pragma once
+
+#include <neap/cuda/check.hpp>
+#include <neap/cuda/device.hpp>
