@@ -4,3 +4,8 @@
 
 #include <neap/cuda/check.hpp>
 #include <neap/cuda/device.hpp>
+#include <neap/cuda/grid.hpp>
+
+#if defined(__CUDACC__)
+#include <neap/cuda/launch.cuh>
+#endif

@@ -3,7 +3,14 @@
 //     template <class Block> NEAP_HD void operator()(Block& b) const;
 //
 // that does the b.id-th part of the work (a row, a tile). It loops with b.each and b.reduce_each only, so that one source
-// serves the host, where a block is one thread with vector lanes, and a GPU, where it is a thread block. host_block is
+// serves the host, where a block is one thread with vector lanes, and a GPU, where it is a thread block (or a warp) all of
+// whose threads call the functor. Hence:
+//   - What is written outside of loops is written in b.once, by one thread.
+//   - Index i of every b.each belongs to the same thread, whatever the number of indices. What the functor declares is
+//     there once a thread: values of indices are Block::slots, not arrays. Where an iteration touches what
+//     another index or b.once wrote, b.sync stands in between; b.reduce_each is such a barrier, too.
+//   - Every thread gets to every b.sync and b.reduce_each.
+// host_block is
 // the host's: inner loops of a constant number of lanes, which compilers vectorise even at -O2, and reductions with one
 // partial result a lane, combined in a fixed tree: the same bits in every run, on any number of threads.
 #pragma once
@@ -68,6 +75,14 @@ struct host_block {
   std::int64_t id = 0;  // which block: [0, blocks of the launch)
   int worker = 0;       // which thread runs it, [0, threads): an index into scratch; results must not depend on it
 
+  /// A value of type T for each of the indices [0, N) of a block's loops, as place()[i]: an array on the host; on a GPU
+  /// the thread that owns the index keeps it, in a register where it owns one.
+  template <class T, int N>
+  struct slots {
+    T at[N];
+    NEAP_HD NEAP_INLINE T* place() { return at; }
+  };
+
   /// f(i) for i in [0, n), in any order; calls must not depend on one another.
   NEAP_HD_CHECK_OFF
   template <class F>
@@ -79,6 +94,13 @@ struct host_block {
     }
     int const rest = static_cast<int>(n - i);
     for (int j = 0; j < rest; ++j) f(i + j);
+  }
+
+  /// f() in one thread of the block.
+  NEAP_HD_CHECK_OFF
+  template <class F>
+  NEAP_HD NEAP_INLINE void once(F&& f) const {
+    f();
   }
 
   /// Combines one value from each thread of the block: on the host there is one.

@@ -332,7 +332,11 @@ NEAP_HD NEAP_INLINE T min(T a, T b) {
 /// 1 / sqrt(x).
 template <class T>
 NEAP_HD NEAP_INLINE T rsqrt(T x) {
+#if defined(__CUDA_ARCH__)
+  return ::rsqrt(x);
+#else
   return T(1) / math::sqrt(x);
+#endif
 }
 /// 1 / (1 + e^-x).
 template <class T>

@@ -20,7 +20,7 @@ struct row_layout {
   NEAP_HD explicit operator bool() const { return data != nullptr; }
 
  private:
-  NEAP_HD __attribute__((noinline)) std::int64_t offset_along_axes(std::int64_t row) const {
+  NEAP_HD NEAP_NOINLINE_ON_HOST std::int64_t offset_along_axes(std::int64_t row) const {
     std::int64_t offset = 0;
     for (int axis = rank - 1; axis >= 0; --axis) {
       offset += row % dims[axis] * strides[axis];
@@ -101,7 +101,7 @@ template <class T>
 struct add_groups {
   using element = T;
   using C = compute_t<T>;
-  static constexpr std::int64_t tile = 256;
+  static constexpr int tile = 256;
   C const* partial;  // [groups, stride]
   std::int64_t groups, stride, columns;
   T* out;  // [columns]
@@ -109,8 +109,8 @@ struct add_groups {
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
     std::int64_t const first = b.id * tile, n = columns - first < tile ? columns - first : tile;
-    C sums[tile];
-    C* const total = sums;
+    typename Block::template slots<C, tile> sums;
+    auto const total = sums.place();
     b.each(n, [=](std::int64_t i) { total[i] = C(0); });
     for (std::int64_t g = 0; g < groups; ++g) {
       C const* const x = partial + g * stride + first;

@@ -8,3 +8,10 @@
 #endif
 
 #define NEAP_INLINE inline __attribute__((always_inline))
+
+// Before what is rare on the host and would make its callers longer; on a device a call costs more than it saves.
+#if defined(__CUDA_ARCH__)
+#define NEAP_NOINLINE_ON_HOST
+#else
+#define NEAP_NOINLINE_ON_HOST __attribute__((noinline))
+#endif

@@ -59,9 +59,12 @@ struct square_means {
             return x * x;
           },
           sum_op{});
-      C const before = row[r];
-      b.sync();
-      row[r] = before + fresh * (sum / static_cast<C>(columns) + static_cast<C>(adafactor_floor) - before);
+      C* const to = row + r;
+      C const share = fresh, count = static_cast<C>(columns);
+      b.once([=] {
+        C const before = *to;
+        *to = before + share * (sum / count + static_cast<C>(adafactor_floor) - before);
+      });
     }
   }
 };
@@ -103,7 +106,8 @@ struct mean_of_rows {
     C const* const r = row;
     double const sum = b.reduce_each(
         rows, 0.0, [=](std::int64_t i) { return static_cast<double>(r[i]); }, sum_op{});
-    numbers->row_mean = sum / static_cast<double>(rows);
+    mean_of_rows const k = *this;
+    b.once([=] { k.numbers->row_mean = sum / static_cast<double>(k.rows); });
   }
 };
 
@@ -148,7 +152,9 @@ struct adafactor_step {
           },
           sum_op{});
     }
-    if (partial) partial[2 * b.id] = u_squares, partial[2 * b.id + 1] = w_squares;
+    if (!partial) return;
+    double* const to = partial + 2 * b.id;
+    b.once([=] { to[0] = u_squares, to[1] = w_squares; });
   }
 };
 
@@ -167,7 +173,9 @@ struct adafactor_length {
     };
     double const u = rms(0) / options.threshold, w = rms(1);
     // A NaN stays one.
-    numbers->step = options.rate * (w <= options.epsilon ? options.epsilon : w) / (u <= 1 ? 1.0 : u);
+    double const step = options.rate * (w <= options.epsilon ? options.epsilon : w) / (u <= 1 ? 1.0 : u);
+    adafactor_numbers* const to = numbers;
+    b.once([=] { to->step = step; });
   }
 };
 

@@ -41,7 +41,8 @@ struct arg_max_lines {
           return hit ? i : behind;
         },
         min_op{});
-    out[b.id] = place;
+    std::int64_t* const to = out + b.id;
+    b.once([=] { *to = place; });
   }
 };
 

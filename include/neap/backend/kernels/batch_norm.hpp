@@ -22,7 +22,7 @@ struct channel_shape {
     for (int axis = 2; axis < x.rank(); ++axis) plane *= x.dims[axis];
   }
   std::int64_t count() const { return batch * channels * plane; }
-  static constexpr std::int64_t tile = 64;  // channels of a block where planes are single elements
+  static constexpr int tile = 64;  // channels of a block where planes are single elements
   std::int64_t blocks() const { return plane != 1 ? channels : (channels + tile - 1) / tile; }
   std::int64_t block_work() const { return batch * plane * (plane != 1 ? 1 : tile); }
 };
@@ -38,12 +38,12 @@ NEAP_HD NEAP_INLINE void channel_sums(Block& b, channel_shape const& s, F const&
       sum += b.reduce_each(
           s.plane, C(0), [=](std::int64_t i) { return term(at + i, channel); }, sum_op{});
     }
-    finish(channel, sum);
+    b.once([=] { finish(channel, sum); });
   } else {
     std::int64_t const first = b.id * channel_shape::tile;
     std::int64_t const width = s.channels - first < channel_shape::tile ? s.channels - first : channel_shape::tile;
-    C sums[channel_shape::tile];
-    C* const total = sums;
+    typename Block::template slots<C, channel_shape::tile> sums;
+    auto const total = sums.place();
     b.each(width, [=](std::int64_t i) { total[i] = C(0); });
     for (std::int64_t n = 0; n < s.batch; ++n) {
       std::int64_t const at = n * s.channels + first;
@@ -96,8 +96,8 @@ struct channel_affine {
       });
     } else {
       channel_affine const k = *this;
-      C scales[channel_shape::tile], shifts[channel_shape::tile];
-      C *const scale = scales, *const shift = shifts;
+      typename Block::template slots<C, channel_shape::tile> scales, shifts;
+      auto const scale = scales.place(), shift = shifts.place();
       std::int64_t const first = b.id * channel_shape::tile;
       std::int64_t const width = s.channels - first < channel_shape::tile ? s.channels - first : channel_shape::tile;
       b.each(width, [=](std::int64_t i) {
@@ -229,7 +229,9 @@ struct batch_norm_backward_channels {
             },
             sum_op{});
       }
-      finish(b.id, g_sum, gh_sum);
+      b.sync();  // what is written may lie on the statistics or the weight
+      std::int64_t const c = b.id;
+      b.once([=] { self.finish(c, g_sum, gh_sum); });
       if (!dx) return;
       b.sync();
       C const a = g_sum / n, h = gh_sum / n;
@@ -244,8 +246,8 @@ struct batch_norm_backward_channels {
     }
     std::int64_t const first = b.id * channel_shape::tile;
     std::int64_t const width = s.channels - first < channel_shape::tile ? s.channels - first : channel_shape::tile;
-    C g_sums[channel_shape::tile], gh_sums[channel_shape::tile];
-    C *const g_sum = g_sums, *const gh_sum = gh_sums;
+    typename Block::template slots<C, channel_shape::tile> g_sums, gh_sums;
+    auto const g_sum = g_sums.place(), gh_sum = gh_sums.place();
     b.each(width, [=](std::int64_t i) { g_sum[i] = gh_sum[i] = C(0); });
     for (std::int64_t row = 0; row < s.batch; ++row) {
       std::int64_t const at = row * s.channels + first;

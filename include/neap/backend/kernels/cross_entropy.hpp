@@ -39,10 +39,12 @@ struct cross_entropy_rows {
         columns, C(0), [=](std::int64_t i) { return math::exp(static_cast<C>(x[i]) - top); }, sum_op{});
     C const lse = top + math::log(sum);
     std::int64_t const t = target[b.id];
-    if (logsumexp) static_cast<C*>(logsumexp)[b.id] = lse;
-    C& result = static_cast<C*>(loss)[b.id];
+    C *const saved = logsumexp ? static_cast<C*>(logsumexp) + b.id : nullptr, *const to = static_cast<C*>(loss) + b.id;
     if (t == ignore_index) {
-      result = C(0);
+      b.once([=] {
+        if (saved) *saved = lse;
+        *to = C(0);
+      });
       return;
     }
     C expected = static_cast<C>(x[t]);
@@ -51,7 +53,10 @@ struct cross_entropy_rows {
           columns, C(0), [=](std::int64_t i) { return static_cast<C>(x[i]); }, sum_op{});
       expected = (C(1) - s) * expected + s / static_cast<C>(columns) * all;
     }
-    result = lse - expected;
+    b.once([=] {
+      if (saved) *saved = lse;
+      *to = lse - expected;
+    });
   }
 };
 
@@ -75,17 +80,22 @@ struct sum_losses {
                         targets, std::int64_t{0},
                         [=](std::int64_t i) { return static_cast<std::int64_t>(t[i] != ignored); }, sum_op{}))
                   : static_cast<C>(rows);
-    if (counted) *static_cast<C*>(counted) = n;
+    sum_losses const k = *this;
+    b.once([=] {
+      if (k.counted) *static_cast<C*>(k.counted) = n;
+    });
     if (!out) return;
     C const sum = b.reduce_each(
         rows, C(0), [=](std::int64_t i) { return l[i]; }, sum_op{});
     C const result = sum / (divisor == 0 ? n : static_cast<C>(divisor));
-    switch (out_type) {
-      case dtype::f64: *static_cast<double*>(out) = convert<double>(result); break;
-      case dtype::f32: *static_cast<float*>(out) = convert<float>(result); break;
-      case dtype::bf16: *static_cast<bf16*>(out) = convert<bf16>(result); break;
-      default: *static_cast<f16*>(out) = convert<f16>(result);
-    }
+    b.once([=] {
+      switch (k.out_type) {
+        case dtype::f64: *static_cast<double*>(k.out) = convert<double>(result); break;
+        case dtype::f32: *static_cast<float*>(k.out) = convert<float>(result); break;
+        case dtype::bf16: *static_cast<bf16*>(k.out) = convert<bf16>(result); break;
+        default: *static_cast<f16*>(k.out) = convert<f16>(result);
+      }
+    });
   }
 };
 template <class Backend>
@@ -131,7 +141,7 @@ struct cross_entropy_backward_rows {
     b.sync();
     b.each(columns, [=](std::int64_t i) { dx[i] = convert<T>((math::exp(static_cast<C>(x[i]) - lse) - of_each) * g); });
     b.sync();
-    b.each(1, [=](std::int64_t) { dx[t] = convert<T>((math::exp(at_target - lse) - of_each - of_target) * g); });
+    b.once([=] { dx[t] = convert<T>((math::exp(at_target - lse) - of_each - of_target) * g); });
   }
 };
 
@@ -232,7 +242,8 @@ struct squared_error_chunks {
           return d * d;
         },
         sum_op{});
-    static_cast<C*>(partial)[b.id] = sum;
+    C* const to = static_cast<C*>(partial) + b.id;
+    b.once([=] { *to = sum; });
   }
 };
 

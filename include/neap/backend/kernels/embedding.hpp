@@ -25,6 +25,7 @@ inline void check_indices(std::int64_t const* index, std::int64_t n, std::int64_
 /// One block an index: copies a row.
 template <class T>
 struct pick_rows {
+  static constexpr bool splits = true;  // no index depends on another
   row_layout table, out;
   std::int64_t const* index;
   std::int64_t columns;
@@ -41,7 +42,7 @@ template <class T>
 struct add_picked_rows {
   using element = T;
   using C = compute_t<T>;
-  static constexpr std::int64_t tile = 256;
+  static constexpr int tile = 256;
   row_layout dy;
   void* dtable;  // [rows, columns]
   std::int64_t const *begin, *position;
@@ -54,8 +55,8 @@ struct add_picked_rows {
       b.each(columns, [=](std::int64_t i) { to[i] = convert<T>(C(0)); });
       return;
     }
-    C sums[tile];
-    C* const total = sums;
+    typename Block::template slots<C, tile> sums;
+    auto const total = sums.place();
     for (std::int64_t c = 0; c < columns; c += tile) {
       std::int64_t const n = columns - c < tile ? columns - c : tile;
       T const* const start = row_at<T const>(dy, position[first]) + c;
@@ -80,7 +81,7 @@ struct count_positions {
     b.each(rows + 1, [=](std::int64_t r) { at[r] = 0; });
     b.sync();
     count_positions const s = *this;
-    b.each(1, [s](std::int64_t) {
+    b.once([s] {
       for (std::int64_t i = 0; i < s.n; ++i) ++s.begin[s.index[i] + 1];
       for (std::int64_t r = 0; r < s.rows; ++r) s.begin[r + 1] += s.begin[r];
       // begin[r] walks to the end of row r, then all are moved back by one row.

@@ -57,6 +57,7 @@ inline void check_places(gather_lines const& w, std::int64_t const* index, std::
 
 template <class U>
 struct gather_kernel {
+  static constexpr bool splits = true;  // no index depends on another
   gather_lines w;
   std::int64_t const* index;
   U const* from;
@@ -89,7 +90,7 @@ struct scatter_add_kernel {
     T* const target = to + x;
     T const* const source = from + y;
     std::int64_t const length = w.length, a = w.a_step, b = w.b_step, c = w.c_step;
-    block.each(1, [=](std::int64_t) {  // in order: places may repeat
+    block.once([=] {  // in order: places may repeat
       for (std::int64_t k = 0; k < length; ++k) {
         T& t = target[at[k * a] * b];
         t = convert<T>(static_cast<C>(t) + static_cast<C>(source[k * c]));

@@ -47,8 +47,13 @@ struct group_norm_groups {
         },
         sum_op{});
     C const r = math::rsqrt(squares / n + static_cast<C>(o.epsilon));
-    if (o.mean) static_cast<C*>(o.mean)[b.id] = m;
-    if (o.rstd) static_cast<C*>(o.rstd)[b.id] = r;
+    C *const mean = o.mean ? static_cast<C*>(o.mean) + b.id : nullptr, *const rstd =
+                                                                           o.rstd ? static_cast<C*>(o.rstd) + b.id
+                                                                                  : nullptr;
+    b.once([=] {
+      if (mean) *mean = m;
+      if (rstd) *rstd = r;
+    });
     for (std::int64_t k = 0; k < width; ++k) {
       std::int64_t const channel = b.id % groups * width + k;
       C const scale = r * (weight ? static_cast<C>(weight[channel]) : C(1));
@@ -93,8 +98,10 @@ struct group_norm_backward_groups {
           sum_op{});
       C const gs = b.reduce_each(
           plane, C(0), [=](std::int64_t i) { return static_cast<C>(gk[i]); }, sum_op{});
-      by_normal[k] = gh;
-      plain[k] = gs;
+      b.once([=] {
+        by_normal[k] = gh;
+        plain[k] = gs;
+      });
       C const w = weight ? static_cast<C>(weight[first + k]) : C(1);
       a += w * gs;
       s += w * gh;

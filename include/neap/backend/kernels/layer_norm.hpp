@@ -49,8 +49,13 @@ struct norm_rows {
         },
         sum_op{});
     C const r = math::rsqrt(squares / n + static_cast<C>(o.epsilon));
-    if (o.mean) static_cast<C*>(o.mean)[b.id] = m;
-    if (o.rstd) static_cast<C*>(o.rstd)[b.id] = r;
+    C *const mean = o.mean ? static_cast<C*>(o.mean) + b.id : nullptr, *const rstd =
+                                                                           o.rstd ? static_cast<C*>(o.rstd) + b.id
+                                                                                  : nullptr;
+    b.once([=] {
+      if (mean) *mean = m;
+      if (rstd) *rstd = r;
+    });
     T const *const w = static_cast<T const*>(o.weight), *const c = static_cast<T const*>(o.bias);
     if (w && c)
       b.each(columns, [=](std::int64_t i) {

@@ -157,7 +157,8 @@ struct square_chunks {
           return v * v;
         },
         sum_op{});
-    partial[b.id] = static_cast<double>(sum);
+    double* const to = partial + b.id;
+    b.once([=] { *to = static_cast<double>(sum); });
   }
 };
 
@@ -170,7 +171,8 @@ struct add_partials {
     double const* const p = partial;
     double const sum = b.reduce_each(
         n, 0.0, [=](std::int64_t i) { return p[i]; }, sum_op{});
-    *total += sum;
+    double* const to = total;
+    b.once([=] { *to += sum; });
   }
 };
 

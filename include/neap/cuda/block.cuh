@@ -1,0 +1,178 @@
+// The block of backend/block.hpp on a GPU: a thread block, a warp, or one of several thread blocks that share the indices
+// of a row. All threads call the functor. Sums are added in a fixed order: thread t of T adds indices t, t + T, ... one
+// after another, lanes of a warp are added as a binary tree of neighbours, and the warps in order (cub::BlockReduce).
+#pragma once
+
+#include <neap/backend/block.hpp>
+#include <neap/cuda/grid.hpp>
+
+#include <cub/block/block_reduce.cuh>
+#include <cub/warp/warp_reduce.cuh>
+
+#include <cstdint>
+#include <utility>
+
+namespace neap::inline v0 {
+
+namespace detail {
+/// The values of indices [0, N) that loops of Threads threads deal out (host_block::slots).
+template <class T, int N, int Threads>
+struct cuda_slots {
+  static constexpr int own = (N + Threads - 1) / Threads;
+  struct owned {
+    T* at;
+    NEAP_HD NEAP_INLINE T& operator[](std::int64_t i) const { return at[own == 1 ? 0 : i / Threads]; }
+  };
+  T at[own];
+  NEAP_HD NEAP_INLINE owned place() { return {at}; }
+};
+}  // namespace detail
+
+/// A thread block of Threads threads.
+template <int Threads>
+class cuda_block {
+ public:
+  static constexpr int threads = Threads;
+  static constexpr int shared_bytes = 512;
+  template <class T, int N>
+  using slots = detail::cuda_slots<T, N, Threads>;
+
+  std::int64_t id = 0;  // which row
+  int worker = 0;
+
+  /// `room`: shared_bytes of shared memory, aligned to 16.
+  __device__ explicit cuda_block(void* room) : room_(static_cast<char*>(room)) {}
+
+  template <class F>
+  NEAP_HD void each(std::int64_t n, F&& f) const {
+#if defined(__CUDA_ARCH__)
+    for (std::int64_t i = threadIdx.x; i < n; i += Threads) f(i);
+#endif
+  }
+  template <class F>
+  NEAP_HD void once(F&& f) const {
+#if defined(__CUDA_ARCH__)
+    if (threadIdx.x == 0) f();
+#endif
+  }
+  NEAP_HD void sync() const {
+#if defined(__CUDA_ARCH__)
+    __syncthreads();
+#endif
+  }
+
+  /// op over the values of all threads, in a fixed order; all threads get it. A barrier.
+  template <class T, class Op>
+  NEAP_HD T reduce(T value, Op const& op) const {
+#if defined(__CUDA_ARCH__)
+    using reduction = cub::BlockReduce<T, Threads, cub::BLOCK_REDUCE_WARP_REDUCTIONS>;
+    constexpr int result_bytes = 16;
+    static_assert(sizeof(T) <= result_bytes && sizeof(typename reduction::TempStorage) + result_bytes <= shared_bytes);
+    T* const result = reinterpret_cast<T*>(room_);
+    T const total =
+        reduction(*reinterpret_cast<typename reduction::TempStorage*>(room_ + result_bytes)).Reduce(value, op);
+    if (threadIdx.x == 0) *result = total;
+    __syncthreads();
+    // The next reduction has a barrier between its first write to the room and the one to the result: none is needed here.
+    return *result;
+#else
+    return value;
+#endif
+  }
+
+  template <class T, class F, class Op>
+  NEAP_HD T reduce_each(std::int64_t n, T init, F&& f, Op const& op) const {
+#if defined(__CUDA_ARCH__)
+    T part = init;
+    for (std::int64_t i = threadIdx.x; i < n; i += Threads) part = op(part, static_cast<T>(f(i)));
+    return reduce(part, op);
+#else
+    return init;
+#endif
+  }
+
+ private:
+  char* room_;
+};
+
+/// A warp of a thread block.
+class cuda_warp {
+ public:
+  static constexpr int threads = cuda_warp_threads;
+  template <class T, int N>
+  using slots = detail::cuda_slots<T, N, threads>;
+
+  std::int64_t id = 0;
+  int worker = 0;
+
+  template <class F>
+  NEAP_HD void each(std::int64_t n, F&& f) const {
+#if defined(__CUDA_ARCH__)
+    for (std::int64_t i = lane(); i < n; i += threads) f(i);
+#endif
+  }
+  template <class F>
+  NEAP_HD void once(F&& f) const {
+#if defined(__CUDA_ARCH__)
+    if (lane() == 0) f();
+#endif
+  }
+  NEAP_HD void sync() const {
+#if defined(__CUDA_ARCH__)
+    __syncwarp();
+#endif
+  }
+  template <class T, class Op>
+  NEAP_HD T reduce(T value, Op const& op) const {
+#if defined(__CUDA_ARCH__)
+    using reduction = cub::WarpReduce<T>;
+    typename reduction::TempStorage none;  // shuffles need no memory
+    T const total = reduction(none).Reduce(value, op);
+    __syncwarp();
+    return cub::ShuffleIndex<threads>(total, 0, 0xffffffffu);
+#else
+    return value;
+#endif
+  }
+  template <class T, class F, class Op>
+  NEAP_HD T reduce_each(std::int64_t n, T init, F&& f, Op const& op) const {
+#if defined(__CUDA_ARCH__)
+    T part = init;
+    for (std::int64_t i = lane(); i < n; i += threads) part = op(part, static_cast<T>(f(i)));
+    return reduce(part, op);
+#else
+    return init;
+#endif
+  }
+
+ private:
+#if defined(__CUDA_ARCH__)
+  __device__ static int lane() { return static_cast<int>(threadIdx.x % threads); }
+#endif
+};
+
+/// One of `parts` thread blocks that share the indices of a row. There is no barrier between them: for kernels that loop
+/// with each alone.
+class cuda_block_part {
+ public:
+  static constexpr int threads = cuda_block_threads;
+
+  std::int64_t id = 0;
+  int worker = 0;
+
+  __device__ cuda_block_part(std::int64_t part, std::int64_t parts)
+      : first_(part * threads),
+        stride_(parts * threads) {}
+
+  template <class F>
+  NEAP_HD void each(std::int64_t n, F&& f) const {
+#if defined(__CUDA_ARCH__)
+    for (std::int64_t i = first_ + threadIdx.x; i < n; i += stride_) f(i);
+#endif
+  }
+
+ private:
+  std::int64_t first_, stride_;
+};
+
+}  // namespace neap::inline v0

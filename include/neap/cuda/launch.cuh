@@ -1,0 +1,78 @@
+// Launches of kernels (functors on the block abstraction, backend/block.hpp) on a stream of a GPU.
+#pragma once
+
+#include <neap/cuda/block.cuh>
+#include <neap/cuda/check.hpp>
+#include <neap/cuda/grid.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <source_location>
+
+namespace neap::inline v0 {
+
+namespace detail {
+
+/// Kernels whose rows may be shared by several thread blocks say so: `static constexpr bool splits = true`.
+template <class K>
+inline constexpr bool rows_split = false;
+template <class K>
+  requires K::splits
+inline constexpr bool rows_split<K> = true;
+
+/// A thread block a row.
+template <class K>
+__global__ void __launch_bounds__(cuda_block_threads)
+    cuda_rows_by_block(__grid_constant__ K const kernel, std::int64_t rows, std::int64_t rows_at_once) {
+  __shared__ alignas(16) char room[cuda_block<cuda_block_threads>::shared_bytes];
+  cuda_block<cuda_block_threads> block(room);
+  for (block.id = blockIdx.x; block.id < rows; block.id += rows_at_once) {
+    kernel(block);
+    block.sync();  // the next row uses the same room
+  }
+}
+
+/// A warp a row.
+template <class K>
+__global__ void __launch_bounds__(cuda_block_threads)
+    cuda_rows_by_warp(__grid_constant__ K const kernel, std::int64_t rows, std::int64_t rows_at_once) {
+  cuda_warp warp;
+  std::int64_t const first = static_cast<std::int64_t>(blockIdx.x) * (cuda_block_threads / cuda_warp_threads) +
+                             threadIdx.x / cuda_warp_threads;
+  for (warp.id = first; warp.id < rows; warp.id += rows_at_once) kernel(warp);
+}
+
+/// Several thread blocks a row.
+template <class K>
+__global__ void __launch_bounds__(cuda_block_threads)
+    cuda_rows_by_parts(__grid_constant__ K const kernel, std::int64_t rows, std::int64_t rows_at_once,
+                       std::int64_t parts) {
+  cuda_block_part block(blockIdx.x % parts, parts);
+  for (block.id = blockIdx.x / parts; block.id < rows; block.id += rows_at_once) kernel(block);
+}
+
+}  // namespace detail
+
+/// Runs kernel(block) on the stream for every block.id in [0, rows); `row_work` is about how many indices a row has (0:
+/// unknown, taken as many). Returns at once. Pointers in the kernel are the device's. Throws neap::error if the launch is
+/// refused.
+template <class K>
+void launch_on(cudaStream_t stream, std::int64_t rows, K const& kernel, std::int64_t row_work = 0,
+               std::source_location at = std::source_location::current()) {
+  cuda_grid const g = cuda_grid_of(rows, row_work, detail::rows_split<K>);
+  if (g.blocks == 0) return;
+  if constexpr (detail::rows_split<K>) {
+    if (g.warp_rows)
+      detail::cuda_rows_by_warp<K><<<g.blocks, cuda_block_threads, 0, stream>>>(kernel, rows, g.rows_at_once);
+    else
+      detail::cuda_rows_by_parts<K><<<g.blocks, cuda_block_threads, 0, stream>>>(kernel, rows, g.rows_at_once, g.parts);
+  } else if (g.warp_rows) {
+    detail::cuda_rows_by_warp<K><<<g.blocks, cuda_block_threads, 0, stream>>>(kernel, rows, g.rows_at_once);
+  } else {
+    detail::cuda_rows_by_block<K><<<g.blocks, cuda_block_threads, 0, stream>>>(kernel, rows, g.rows_at_once);
+  }
+  check_cuda(cudaGetLastError(), "launch of a kernel", at);
+}
+
+}  // namespace neap::inline v0
