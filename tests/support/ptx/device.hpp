@@ -1,0 +1,182 @@
+// A device without a GPU: buffers, and launches of kernels from PTX text.
+//
+//   ptx::module m = ptx::parse(text);
+//   ptx::device d;
+//   auto x = d.buffer(std::vector<float>(100, 1.0f));   // its contents; or d.buffer<float>(100): unwritten
+//   ptx::report r = d.launch(m, "saxpy", {1}, {128}, 0, 2.0f, x, y, 100);
+//   r.faults; r.counts; d.read<float>(y);
+#pragma once
+
+#include "assembler.hpp"
+#include "execution.hpp"
+#include "module.hpp"
+#include "report.hpp"
+#include "scheduler.hpp"
+
+#include <cstring>
+#include <limits>
+#include <ranges>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace neap::testing::ptx {
+
+/// Device memory of a size in bytes: an argument of kernels. Past its last byte is a red zone.
+struct buffer {
+  std::size_t index = 0;
+  std::size_t offset = 0;  // bytes: a pointer into the buffer
+
+  std::uint64_t address() const { return address_of_region(index) + offset; }
+  buffer operator+(std::size_t bytes) const { return {index, offset + bytes}; }
+};
+
+class device {
+ public:
+  launch_options options;
+
+  /// Unwritten memory for `count` elements: a kernel that reads it before it is written has a fault.
+  template <class T>
+  ptx::buffer buffer(std::size_t count) {
+    return add("buffer " + std::to_string(buffers_++), count * sizeof(T), false);
+  }
+  /// Memory with the contents of a contiguous range.
+  template <std::ranges::contiguous_range R>
+  ptx::buffer buffer(R const& values) {
+    using T = std::ranges::range_value_t<R>;
+    static_assert(std::is_trivially_copyable_v<T>, "a buffer holds trivially copyable elements");
+    auto const b = add("buffer " + std::to_string(buffers_++), std::ranges::size(values) * sizeof(T), true);
+    if (!std::ranges::empty(values))
+      std::memcpy(regions_[b.index].bytes.data(), std::ranges::data(values), std::ranges::size(values) * sizeof(T));
+    return b;
+  }
+  /// What the buffer holds, from its offset on. Bytes that were never written are 0xcd.
+  template <class T>
+  std::vector<T> read(ptx::buffer b) const {
+    auto const& bytes = regions_.at(b.index).bytes;
+    std::vector<T> out((bytes.size() - std::min(b.offset, bytes.size())) / sizeof(T));
+    if (!out.empty()) std::memcpy(out.data(), bytes.data() + b.offset, out.size() * sizeof(T));
+    return out;
+  }
+  template <std::ranges::contiguous_range R>
+  void write(ptx::buffer b, R const& values) {
+    auto& r = regions_.at(b.index);
+    std::size_t const n = std::ranges::size(values) * sizeof(std::ranges::range_value_t<R>);
+    if (b.offset + n > r.bytes.size()) throw error("write past the end of " + r.name);
+    if (!n) return;
+    std::memcpy(r.bytes.data() + b.offset, std::ranges::data(values), n);
+    std::fill_n(r.state.begin() + static_cast<std::ptrdiff_t>(b.offset), n, byte_written);
+  }
+  /// Bytes of the buffer that no kernel and no copy has written.
+  std::size_t unwritten(ptx::buffer b) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(regions_.at(b.index).state, [](auto s) { return !(s & byte_written); }));
+  }
+
+  /// Runs a kernel: `name` is its name or a part that only one kernel's name has. Arguments are as in C++: buffers for
+  /// pointers, and values of exactly the parameters' sizes. Throws ptx::error where they do not fit, or for an opcode
+  /// that the interpreter lacks; what the kernel does wrong is in the report.
+  template <class... Args>
+  report launch(module const& m, std::string_view name, dim3 grid, dim3 block, std::uint32_t dynamic_shared,
+                Args const&... args) {
+    std::vector<std::vector<std::uint8_t>> values;
+    (values.push_back(bytes_of_argument(args)), ...);
+    return launch_bytes(m, name, grid, block, dynamic_shared, values);
+  }
+  /// The same with arguments as bytes, for launches that are made from a recorded list.
+  report launch_bytes(module const& m, std::string_view name, dim3 grid, dim3 block, std::uint32_t dynamic_shared,
+                      std::vector<std::vector<std::uint8_t>> const& values) {
+    auto const linked = link(m, name);
+    kernel_code code = *linked;
+    if (values.size() != code.parameters.size())
+      throw error(code.name + " has " + std::to_string(code.parameters.size()) + " parameters, not " +
+                  std::to_string(values.size()));
+    if (block.count() == 0 || block.count() > 1024)
+      throw error("a block of " + std::to_string(block.count()) + " threads");
+    std::vector<std::uint8_t> arguments;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      auto const& p = code.parameters[i];
+      if (values[i].size() != p.bytes)
+        throw error(code.name + ": parameter " + std::to_string(i) + " has " + std::to_string(p.bytes) +
+                    " bytes, not " + std::to_string(values[i].size()));
+      arguments.resize(std::max<std::size_t>(arguments.size(), p.offset + p.bytes));
+      std::ranges::copy(values[i], arguments.begin() + p.offset);
+    }
+    for (auto const& [row, place] : code.rows_of_globals)
+      code.row_values[row] = variable_of(m, place.first).address() + static_cast<std::uint64_t>(place.second);
+
+    report out;
+    machine s;
+    s.code = &code;
+    s.regions = &regions_;
+    s.out = &out;
+    s.options = options;
+    s.grid = grid;
+    s.block_size = block;
+    s.dynamic_shared = dynamic_shared;
+    s.threads_of_block = static_cast<std::uint32_t>(block.count());
+    s.warps_of_block = (s.threads_of_block + warp_size - 1) / warp_size;
+    s.time = s.start_time = time_;
+    s.random.seed(options.seed);
+    s.shared_variables = code.shared;
+    if (!code.rows_of_dynamic_shared.empty())
+      s.shared_variables.push_back({"dynamic", code.shared_end, dynamic_shared, 16});
+    for (auto const& v : s.shared_variables) s.shared_names.push_back("shared variable '" + v.name + "'");
+    if (s.shared_variables.size() > 250) throw error(code.name + " has too many shared variables");
+    scheduler run{s, code, arguments, options.instructions ? options.instructions : std::uint64_t{1} << 31};
+    run.run_grid();
+    time_ = s.time;
+    return out;
+  }
+
+  /// The module's variable of that name (a __device__ or __constant__ variable), as device memory.
+  ptx::buffer variable_of(module const& m, std::string const& name) {
+    auto const key = std::pair{m.text.get(), name};
+    if (auto const it = variables_.find(key); it != variables_.end()) return it->second;
+    for (auto const& v : m.variables) {
+      if (v.d.name != name || v.where == space::shared) continue;
+      auto const b = add((v.where == space::constant ? "constant '" : "variable '") + name + "'", v.d.bytes, true);
+      variables_[key] = b;
+      modules_.push_back(m.text);
+      auto& r = regions_[b.index];
+      r.constant = v.where == space::constant;
+      std::ranges::fill(r.bytes, std::uint8_t{0});
+      std::ranges::copy(v.initial, r.bytes.begin());
+      for (auto const& [at, other] : v.addresses) {
+        std::uint64_t const a = variable_of(m, other).address();
+        std::memcpy(regions_[b.index].bytes.data() + at, &a, sizeof a);
+      }
+      return b;
+    }
+    throw error("the module has no variable '" + name + "'");
+  }
+
+ private:
+  std::vector<region> regions_;
+  std::size_t buffers_ = 0;
+  std::uint32_t time_ = 0;
+  std::map<std::pair<std::string const*, std::string>, ptx::buffer> variables_;
+  std::vector<std::shared_ptr<std::string const>> modules_;  // keeps the keys alive
+
+  ptx::buffer add(std::string name, std::size_t bytes, bool written) {
+    if (bytes > 0xffff'ffffu - 2 * buffer_start) throw error(name + " has more than 2 GiB");
+    regions_.emplace_back(std::move(name), bytes, written);
+    return {regions_.size() - 1, 0};
+  }
+
+  template <class T>
+  static std::vector<std::uint8_t> bytes_of_argument(T const& v) {
+    if constexpr (std::is_same_v<T, ptx::buffer>) {
+      return bytes_of_argument(v.address());
+    } else {
+      static_assert(std::is_trivially_copyable_v<T>, "an argument of a kernel is trivially copyable");
+      std::vector<std::uint8_t> out(sizeof(T));
+      std::memcpy(out.data(), &v, sizeof(T));
+      return out;
+    }
+  }
+};
+
+}  // namespace neap::testing::ptx
