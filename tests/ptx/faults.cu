@@ -164,7 +164,9 @@ KERNEL null_pointer(int const* x, int* o, int const* null) { o[threadIdx.x] = x[
 KERNEL misaligned_vector(float const* x, float* o) {
   reinterpret_cast<float4*>(o)[threadIdx.x] = *reinterpret_cast<float4 const*>(x + threadIdx.x);
 }
-KERNEL misaligned_int(std::uint8_t const* x, int* o) { o[threadIdx.x] = *reinterpret_cast<int const*>(x + threadIdx.x); }
+KERNEL misaligned_int(std::uint8_t const* x, int* o) {
+  o[threadIdx.x] = *reinterpret_cast<int const*>(x + threadIdx.x);
+}
 
 // ---- memory that was never written
 KERNEL uninitialised_shared(int const* x, int* o) {

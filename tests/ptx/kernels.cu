@@ -1,4 +1,4 @@
-// Kernels of the kinds that a training step has. Their PTX is run by the interpreter and compared with the host's result.
+// Kernels of the kinds that a training step has. The interpreter runs their PTX; results are compared with the host's.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -208,7 +208,7 @@ extern "C" __global__ void sum_last_block(float const* x, float volatile* parts,
   }
 }
 
-// ---- matmul on tensor cores: c (m, n) = a (m, k) b (k, n), bf16 in, f32 out --------------------------------------------
+// ---- matmul on tensor cores: c (m, n) = a (m, k) b (k, n), bf16 in, f32 out -----------------------------------------
 // A block of 64 threads gives 32 x 32; tiles of 32 are copied two stages ahead.
 __device__ inline unsigned shared_address(void const* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
 

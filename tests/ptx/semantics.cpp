@@ -356,6 +356,26 @@ TEST_CASE("ptx faults in text: race, uninitialised and out of bounds without nvc
   CHECK(r.counts.bank_conflicts == 0);
 }
 
+TEST_CASE("ptx faults in text: constant data that the kernel writes, assertions, traps") {
+  auto const launch = [](std::string const& body, std::uint32_t threads) {
+    auto const m = ptx::parse(kernel(body));
+    ptx::device d;
+    auto const x = d.buffer(std::vector<words>(64)), y = d.buffer(std::vector<words>(64));
+    return d.launch(m, "k", {}, {threads}, 0, x, y);
+  };
+  auto const nc =
+      launch("st.global.u32 [%o], 5;\nbar.sync 0;\nld.global.nc.u32 %r1, [%o];\nld.global.nc.u32 %r2, [%i];", 64);
+  REQUIRE(nc.faults.size() == 1);
+  CHECK(nc.faults[0].kind == ptx::fault_kind::race);
+  CHECK(nc.faults[0].line == 12);
+  auto const trapped = launch("setp.eq.u32 %p1, %t, 3;\n@%p1 trap;\nst.global.u32 [%o], 5;", 64);
+  REQUIRE(trapped.faults.size() == 1);
+  CHECK(trapped.faults[0].message == "assertion: line 11, block (0,0,0) thread (3,0,0): trap");
+  CHECK(trapped.faults[0].times == 1);
+  auto const failed = launch("setp.gt.u32 %p1, %t, 7;\n@%p1 call.uni __assertfail, (a, b);\n", 8);
+  CHECK(failed.clean());
+}
+
 TEST_CASE("ptx: counts of sectors and bank conflicts by stride") {
   for (unsigned const stride : {1u, 2u, 4u, 8u, 32u}) {
     auto const m = ptx::parse(

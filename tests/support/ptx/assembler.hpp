@@ -657,7 +657,8 @@ struct assembler {
     if (b == "call") return encode_call(op, o, i);
     if (b == "ret") return i.kind = flow::ret, true;
     if (b == "exit") return i.kind = flow::exit, true;
-    if (b == "trap" || b == "brkpt") return i.run = &trap, true;
+    if (b == "trap") return stop(i, 0), true;
+    if (b == "brkpt") return i.run = &nothing, true;
     if (b == "bar" || b == "barrier") return encode_barrier(op, o, i);
     if (b == "nanosleep" || b == "prefetch" || b == "prefetchu" || b == "applypriority" || b == "discard" ||
         b == "griddepcontrol" || b == "setmaxnreg" || b == "pmevent")
@@ -982,6 +983,15 @@ struct assembler {
     return true;
   }
 
+  /// A fault, and the thread ends.
+  void stop(instruction& i, std::uint8_t mode) {
+    instruction fault = i;
+    fault.run = &trap;
+    fault.mode = mode;
+    fr->f.code.push_back(fault);
+    i.kind = flow::exit;
+  }
+
   bool encode_call(opcode const& op, std::vector<operand> const& o, instruction& i) {
     std::vector<std::string> results, arguments;
     std::string name;
@@ -991,7 +1001,7 @@ struct assembler {
       else wrong(op);
     }
     if (find(name)) throw error(op.line, "a call by a register: not supported");
-    if (name == "__assertfail") return i.run = &trap, i.mode = 1, true;
+    if (name == "__assertfail") return stop(i, 1), true;
     if (std::ranges::find(open, name) != open.end())
       throw error(op.line, "'" + name + "' calls itself: recursion is not supported");
     if (!done.contains(name)) decode_function(name, op.line);
@@ -1060,6 +1070,7 @@ struct assembler {
     i.where = space_in(op);
     if (t == type::s8 || t == type::s16 || t == type::s32) i.flags |= flag_signed;
     strength(op, i);
+    i.mode = !is_store && op.has("nc");
     i.operands[0] = address.row;
     i.immediate = address.offset;
     std::ranges::copy(regs, i.operands.begin() + 1);

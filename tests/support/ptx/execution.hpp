@@ -307,6 +307,19 @@ struct machine {
     return p.bytes;
   }
 
+  /// A load by ld.global.nc: what this launch wrote may not be seen, however it is ordered. The address was checked.
+  void check_unchanged(warp& w, int lane, int line, std::uint64_t address, unsigned size) {
+    place const p = find(w, lane, line, space::global, address, size);
+    for (unsigned k = 0; p.shadow && k < size; ++k)
+      if (p.shadow[k].write.time > start_time) {
+        fault_at(w, lane, line, fault_kind::race,
+                 "reads byte " + std::to_string(p.offset + k) + " of " + *p.name + " as constant data (.nc), which " +
+                     name_of_thread(p.shadow[k].write.thread, w.block) + " wrote at line " +
+                     std::to_string(p.shadow[k].write.line));
+        return;
+      }
+  }
+
   // ---- release and acquire by fences and strong accesses
   knowledge known_to(warp const& w, int lane) const {
     knowledge k = w.block->acquired;

@@ -11,7 +11,8 @@ namespace neap::testing::ptx::memory {
 using arithmetic::get;
 using arithmetic::put;
 
-/// Operands: the address, then the registers. width: bytes of an element; flag_signed: extended by the sign.
+/// Operands: the address, then the registers. width: bytes of an element; flag_signed: extended by the sign; mode 1: by
+/// the cache of constant data (.nc).
 inline void load(warp& w, instruction const& i, lanes m) {
   ++w.m->time;
   unsigned const width = i.width, size = width * i.vector;
@@ -22,6 +23,7 @@ inline void load(warp& w, instruction const& i, lanes m) {
     if (i.where == space::shared) a = static_cast<std::uint32_t>(a);
     addresses[l] = a;
     std::uint8_t const* const p = w.m->access(w, l, i, i.where, a, size, access_kind::read);
+    if (i.mode == 1 && p) w.m->check_unchanged(w, l, i.line, a, size);
     for (int k = 0; k < i.vector; ++k) {
       std::uint64_t v = 0;
       if (p) std::memcpy(&v, p + static_cast<unsigned>(k) * width, width);

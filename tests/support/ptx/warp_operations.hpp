@@ -178,9 +178,9 @@ inline int elements_in(element e) {
   return e == element::f16 || e == element::bf16 ? 2 : e == element::s8 || e == element::u8 ? 4 : 1;
 }
 
-/// m16n8 (m8n8k4 of doubles): d = a b + c, a (m, k) by rows, b (k, n) by columns. Products and sums are made in double and
-/// rounded once: a tensor core differs in the last bits.
-/// mode: element of a and b; width: of c and d; vector: k; immediate: registers of d, a, b, c (a byte each), m above them.
+/// m16n8 (m8n8k4 of doubles): d = a b + c, a (m, k) by rows, b (k, n) by columns. Products and sums are made in double
+/// and rounded once: a tensor core differs in the last bits.
+/// mode: element of a and b; width: of c and d; vector: k; immediate: registers of d, a, b, c (a byte each), then m.
 inline void multiply_matrices(warp& w, instruction const& i, lanes m) {
   auto const type_b = static_cast<element>(i.mode >> 4), type_a = static_cast<element>(i.mode & 15),
              result = static_cast<element>(i.width);
