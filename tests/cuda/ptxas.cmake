@@ -3,6 +3,14 @@
 #   cmake -DPTXAS= -DCXXFILT= -DPTX= -DTABLE= -DSCRATCH= [-DUPDATE=ON] -P ptxas.cmake
 cmake_minimum_required(VERSION 3.25)
 file(MAKE_DIRECTORY ${SCRATCH})
+
+# Loops by 16 bytes are there.
+file(STRINGS ${PTX} wide REGEX "(ld|st)\\.global\\.v4")
+list(LENGTH wide count)
+if(count LESS 100)
+  message(FATAL_ERROR "only ${count} accesses of 16 bytes")
+endif()
+
 execute_process(COMMAND ${PTXAS} --version OUTPUT_VARIABLE version COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCH "V[0-9.]+" version "${version}")
 execute_process(COMMAND ${PTXAS} -arch=sm_90 -v ${PTX} -o ${SCRATCH}/kernels.cubin ERROR_VARIABLE log

@@ -253,7 +253,16 @@ TEST_CASE("kernels give the same bits in every order of a device's threads, and 
 namespace {
 
 // Row sums, and then every element less the sum of its row, with a fault.
-enum class fault { none, no_barrier, written_by_all, reversed_in_place, kept_in_one_thread, neighbour, early_return };
+enum class fault {
+  none,
+  no_barrier,
+  written_by_all,
+  reversed_in_place,
+  kept_in_one_thread,
+  neighbour,
+  mixed_loops,
+  early_return
+};
 template <fault Fault>
 struct centred_rows {
   float const* x;
@@ -269,6 +278,12 @@ struct centred_rows {
       b.each(n, [=](std::int64_t i) { to[i] = from[i]; });
       b.sync();
       b.each(n, [=](std::int64_t i) { to[i] += i + 1 < n ? to[i + 1] : 0; });
+      return;
+    }
+    if constexpr (Fault == fault::mixed_loops) {  // which deal indices out differently
+      b.transform(
+          n, to, [](float v) { return v + 1; }, from);
+      b.each(n, [=](std::int64_t i) { to[i] *= 2; });
       return;
     }
     if constexpr (Fault == fault::reversed_in_place) {
@@ -340,6 +355,7 @@ TEST_CASE("planted races are caught, and the kernel without one is not") {
     CHECK(caught<fault::reversed_in_place>(threads));
     CHECK(caught<fault::kept_in_one_thread>(threads));
     CHECK(caught<fault::neighbour>(threads));
+    CHECK(caught<fault::mixed_loops>(threads));
     CHECK(caught<fault::early_return>(threads));
   }
 }

@@ -162,8 +162,30 @@ class shuffled_block {
     }
     return reduce(part, op);
   }
+  template <class T, class F, class... X>
+  void transform(std::int64_t n, T* y, F const& f, X const*... x) const {
+    dealt<sizeof(T)>(n, [&](std::int64_t i) { y[i] = f(x[i]...); });
+  }
+  template <class T, class F, class Op, class First, class... X>
+  T reduce_transform(std::int64_t n, T init, F const& f, Op const& op, First const* first, X const*... x) {
+    T part = init;
+    dealt<sizeof(First)>(n, [&](std::int64_t i) { part = op(part, static_cast<T>(f(first[i], x[i]...))); });
+    return reduce(part, op);
+  }
 
  private:
+  // This thread's indices where elements of so many bytes are dealt out by 16 bytes.
+  template <std::size_t Bytes, class F>
+  void dealt(std::int64_t n, F const& f) const {
+    constexpr std::int64_t length = 16 / Bytes;
+    std::int64_t const packs = n / length;
+    for (std::int64_t k = thread_; k < packs; k += Threads) {
+      for (std::int64_t j = 0; j < length; ++j) f(k * length + j);
+      if (room_->turns.one_in(4)) room_->turns.pause();
+    }
+    for (std::int64_t i = packs * length + thread_; i < n; i += Threads) f(i);
+  }
+
   template <class T, class Op>
   T of_warp(int turn, int first, Op const& op) const {
     T lane[32];

@@ -9,7 +9,9 @@
 //   - Index i of every b.each belongs to the same thread, whatever the number of indices. What the functor declares is
 //     there once a thread: values of indices are Block::slots, not arrays. Where an iteration touches what
 //     another index or b.once wrote, b.sync stands in between; b.reduce_each is such a barrier, too.
-//   - Every thread gets to every b.sync and b.reduce_each.
+//   - b.transform and b.reduce_transform deal indices out otherwise than b.each, for accesses of 16 bytes: where one loop
+//     touches what the other wrote, b.sync (or a reduction) stands in between.
+//   - Every thread gets to every b.sync and every reduction.
 // host_block is
 // the host's: inner loops of a constant number of lanes, which compilers vectorise even at -O2, and reductions with one
 // partial result a lane, combined in a fixed tree: the same bits in every run, on any number of threads.
@@ -125,6 +127,21 @@ struct host_block {
     return combined(part, op);
   }
 
+  /// y[i] = f(x[i]...) for i in [0, n): on a GPU by 16 bytes where all addresses are multiples of them. The elements of y
+  /// and x have one size; y may lie exactly on an x.
+  NEAP_HD_CHECK_OFF
+  template <class T, class F, class... X>
+  NEAP_HD NEAP_INLINE void transform(std::int64_t n, T* y, F const& f, X const*... x) const {
+    each(n, [=](std::int64_t i) { y[i] = f(x[i]...); });
+  }
+  /// reduce_each over f(x[i]...), read as transform reads. The order does not depend on addresses.
+  NEAP_HD_CHECK_OFF
+  template <class T, class F, class Op, class... X>
+  NEAP_HD NEAP_INLINE T reduce_transform(std::int64_t n, T init, F const& f, Op const& op, X const*... x) const {
+    return reduce_each(
+        n, init, [=](std::int64_t i) { return f(x[i]...); }, op);
+  }
+
   /// All threads of the block get here before any goes on.
   NEAP_HD void sync() const {}
 
@@ -153,6 +170,17 @@ struct host_block_in_order : host_block {
     for (T& p : part) p = init;
     for (std::int64_t i = 0; i < n; ++i) part[i % lanes] = op(part[i % lanes], static_cast<T>(f(i)));
     return combined(part, op);
+  }
+  NEAP_HD_CHECK_OFF
+  template <class T, class F, class... X>
+  NEAP_HD NEAP_INLINE void transform(std::int64_t n, T* y, F const& f, X const*... x) const {
+    each(n, [=](std::int64_t i) { y[i] = f(x[i]...); });
+  }
+  NEAP_HD_CHECK_OFF
+  template <class T, class F, class Op, class... X>
+  NEAP_HD NEAP_INLINE T reduce_transform(std::int64_t n, T init, F const& f, Op const& op, X const*... x) const {
+    return reduce_each(
+        n, init, [=](std::int64_t i) { return f(x[i]...); }, op);
   }
 };
 

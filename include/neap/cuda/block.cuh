@@ -1,6 +1,6 @@
 // The block of backend/block.hpp on a GPU: a thread block, a warp, or one of several thread blocks that share the indices
 // of a row. All threads call the functor. Sums are added in a fixed order: thread t of T adds indices t, t + T, ... one
-// after another, lanes of a warp are added as a binary tree of neighbours, and the warps in order (cub::BlockReduce).
+// after another (of reduce_transform: 16 bytes of elements each, then what is left), lanes of a warp are added as a binary tree of neighbours, and the warps in order (cub::BlockReduce).
 #pragma once
 
 #include <neap/backend/block.hpp>
@@ -10,6 +10,7 @@
 #include <cub/warp/warp_reduce.cuh>
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace neap::inline v0 {
@@ -26,6 +27,86 @@ struct cuda_slots {
   T at[own];
   NEAP_HD NEAP_INLINE owned place() { return {at}; }
 };
+
+/// 16 bytes of elements, moved at once.
+template <class T>
+struct alignas(16) cuda_pack {
+  static constexpr int length = 16 / int{sizeof(T)};
+  T at[length];
+};
+
+/// Whether all are multiples of 16 bytes.
+template <class... P>
+__device__ bool aligned_to_packs(P const*... p) {
+  return ((reinterpret_cast<std::uintptr_t>(p) | ...) % 16) == 0;
+}
+
+/// The k-th pack. By a type of CUDA's: the compiler would take a struct of ours apart.
+template <class T>
+__device__ cuda_pack<T> load_pack(T const* from, std::int64_t k) {
+  return __builtin_bit_cast(cuda_pack<T>, reinterpret_cast<uint4 const*>(from)[k]);
+}
+
+/// Calls f(pack of x...) for the packs that are this thread's; read element by element where addresses demand it.
+template <int Threads, class F, class... X>
+__device__ void each_pack(int thread, std::int64_t packs, bool aligned, F const& f, X const*... x) {
+  if (aligned) {
+#pragma unroll 2
+    for (std::int64_t k = thread; k < packs; k += Threads) f(k, load_pack(x, k)...);
+    return;
+  }
+  auto const gathered = [](auto const* p, std::int64_t k) {
+    cuda_pack<std::remove_cvref_t<decltype(*p)>> pack;
+#pragma unroll
+    for (int j = 0; j < pack.length; ++j) pack.at[j] = p[k * pack.length + j];
+    return pack;
+  };
+#pragma unroll 1
+  for (std::int64_t k = thread; k < packs; k += Threads) f(k, gathered(x, k)...);
+}
+
+template <int Threads, class T, class F, class... X>
+__device__ void transform_by_packs(int thread, std::int64_t n, T* y, F const& f, X const*... x) {
+  static_assert(((sizeof(X) == sizeof(T)) && ...), "transform: elements of one size");
+  using pack = cuda_pack<T>;
+  std::int64_t const packs = n / pack::length;
+  bool const aligned = aligned_to_packs(y, x...);
+  each_pack<Threads>(
+      thread, packs, aligned,
+      [=](std::int64_t k, cuda_pack<X> const&... in) {
+        pack out;
+#pragma unroll
+        for (int j = 0; j < pack::length; ++j) out.at[j] = f(in.at[j]...);
+        if (aligned) {
+          reinterpret_cast<uint4*>(y)[k] = __builtin_bit_cast(uint4, out);
+          return;
+        }
+#pragma unroll
+        for (int j = 0; j < pack::length; ++j) y[k * pack::length + j] = out.at[j];
+      },
+      x...);
+  for (std::int64_t i = packs * pack::length + thread; i < n; i += Threads) y[i] = f(x[i]...);
+}
+
+template <int Threads, class T, class F, class Op, class First, class... X>
+__device__ T reduce_by_packs(int thread, std::int64_t n, T init, F const& f, Op const& op, First const* first,
+                             X const*... x) {
+  static_assert(((sizeof(X) == sizeof(First)) && ...), "reduce_transform: elements of one size");
+  constexpr int length = cuda_pack<First>::length;
+  std::int64_t const packs = n / length;
+  T part = init;
+  T* const sum = &part;
+  each_pack<Threads>(
+      thread, packs, aligned_to_packs(first, x...),
+      [=](std::int64_t, cuda_pack<First> const& a, cuda_pack<X> const&... in) {
+#pragma unroll
+        for (int j = 0; j < length; ++j) *sum = op(*sum, static_cast<T>(f(a.at[j], in.at[j]...)));
+      },
+      first, x...);
+  for (std::int64_t i = packs * length + thread; i < n; i += Threads)
+    part = op(part, static_cast<T>(f(first[i], x[i]...)));
+  return part;
+}
 }  // namespace detail
 
 /// A thread block of Threads threads.
@@ -91,6 +172,21 @@ class cuda_block {
 #endif
   }
 
+  template <class T, class F, class... X>
+  NEAP_HD void transform(std::int64_t n, T* y, F const& f, X const*... x) const {
+#if defined(__CUDA_ARCH__)
+    detail::transform_by_packs<threads>(static_cast<int>(threadIdx.x), n, y, f, x...);
+#endif
+  }
+  template <class T, class F, class Op, class... X>
+  NEAP_HD T reduce_transform(std::int64_t n, T init, F const& f, Op const& op, X const*... x) const {
+#if defined(__CUDA_ARCH__)
+    return reduce(detail::reduce_by_packs<threads>(static_cast<int>(threadIdx.x), n, init, f, op, x...), op);
+#else
+    return init;
+#endif
+  }
+
  private:
   char* room_;
 };
@@ -140,6 +236,21 @@ class cuda_warp {
     T part = init;
     for (std::int64_t i = lane(); i < n; i += threads) part = op(part, static_cast<T>(f(i)));
     return reduce(part, op);
+#else
+    return init;
+#endif
+  }
+
+  template <class T, class F, class... X>
+  NEAP_HD void transform(std::int64_t n, T* y, F const& f, X const*... x) const {
+#if defined(__CUDA_ARCH__)
+    detail::transform_by_packs<threads>(lane(), n, y, f, x...);
+#endif
+  }
+  template <class T, class F, class Op, class... X>
+  NEAP_HD T reduce_transform(std::int64_t n, T init, F const& f, Op const& op, X const*... x) const {
+#if defined(__CUDA_ARCH__)
+    return reduce(detail::reduce_by_packs<threads>(lane(), n, init, f, op, x...), op);
 #else
     return init;
 #endif

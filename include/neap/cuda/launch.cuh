@@ -21,9 +21,11 @@ template <class K>
   requires K::splits
 inline constexpr bool rows_split<K> = true;
 
+// Two blocks a multiprocessor at least: without that ptxas aims at more, and spills.
+
 /// A thread block a row.
 template <class K>
-__global__ void __launch_bounds__(cuda_block_threads)
+__global__ void __launch_bounds__(cuda_block_threads, 2)
     cuda_rows_by_block(__grid_constant__ K const kernel, std::int64_t rows, std::int64_t rows_at_once) {
   __shared__ alignas(16) char room[cuda_block<cuda_block_threads>::shared_bytes];
   cuda_block<cuda_block_threads> block(room);
@@ -35,7 +37,7 @@ __global__ void __launch_bounds__(cuda_block_threads)
 
 /// A warp a row.
 template <class K>
-__global__ void __launch_bounds__(cuda_block_threads)
+__global__ void __launch_bounds__(cuda_block_threads, 2)
     cuda_rows_by_warp(__grid_constant__ K const kernel, std::int64_t rows, std::int64_t rows_at_once) {
   cuda_warp warp;
   std::int64_t const first = static_cast<std::int64_t>(blockIdx.x) * (cuda_block_threads / cuda_warp_threads) +
@@ -45,7 +47,7 @@ __global__ void __launch_bounds__(cuda_block_threads)
 
 /// Several thread blocks a row.
 template <class K>
-__global__ void __launch_bounds__(cuda_block_threads)
+__global__ void __launch_bounds__(cuda_block_threads, 2)
     cuda_rows_by_parts(__grid_constant__ K const kernel, std::int64_t rows, std::int64_t rows_at_once,
                        std::int64_t parts) {
   cuda_block_part block(blockIdx.x % parts, parts);

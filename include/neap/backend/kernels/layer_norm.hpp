@@ -38,16 +38,16 @@ struct norm_rows {
     C const n = static_cast<C>(columns);
     C m = C(0);
     if (o.centred)
-      m = b.reduce_each(
-              columns, C(0), [=](std::int64_t i) { return static_cast<C>(x[i]); }, sum_op{}) /
+      m = b.reduce_transform(
+              columns, C(0), [](T v) { return static_cast<C>(v); }, sum_op{}, x) /
           n;
-    C const squares = b.reduce_each(
+    C const squares = b.reduce_transform(
         columns, C(0),
-        [=](std::int64_t i) {
-          C const d = static_cast<C>(x[i]) - m;
+        [=](T v) {
+          C const d = static_cast<C>(v) - m;
           return d * d;
         },
-        sum_op{});
+        sum_op{}, x);
     C const r = math::rsqrt(squares / n + static_cast<C>(o.epsilon));
     C *const mean = o.mean ? static_cast<C*>(o.mean) + b.id : nullptr, *const rstd =
                                                                            o.rstd ? static_cast<C*>(o.rstd) + b.id
@@ -58,13 +58,19 @@ struct norm_rows {
     });
     T const *const w = static_cast<T const*>(o.weight), *const c = static_cast<T const*>(o.bias);
     if (w && c)
-      b.each(columns, [=](std::int64_t i) {
-        y[i] = convert<T>((static_cast<C>(x[i]) - m) * r * static_cast<C>(w[i]) + static_cast<C>(c[i]));
-      });
+      b.transform(
+          columns, y,
+          [=](T v, T scale, T shift) {
+            return convert<T>((static_cast<C>(v) - m) * r * static_cast<C>(scale) + static_cast<C>(shift));
+          },
+          x, w, c);
     else if (w)
-      b.each(columns,
-             [=](std::int64_t i) { y[i] = convert<T>((static_cast<C>(x[i]) - m) * r * static_cast<C>(w[i])); });
-    else b.each(columns, [=](std::int64_t i) { y[i] = convert<T>((static_cast<C>(x[i]) - m) * r); });
+      b.transform(
+          columns, y, [=](T v, T scale) { return convert<T>((static_cast<C>(v) - m) * r * static_cast<C>(scale)); }, x,
+          w);
+    else
+      b.transform(
+          columns, y, [=](T v) { return convert<T>((static_cast<C>(v) - m) * r); }, x);
   }
 };
 

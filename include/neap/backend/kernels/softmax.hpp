@@ -25,8 +25,8 @@ struct softmax_rows {
   NEAP_HD void operator()(Block& b) const {
     T const* const x = row_at<T const>(x_rows, b.id);
     T* const y = row_at<T>(y_rows, b.id);
-    C const top = b.reduce_each(
-        columns, lowest_of<C>, [=](std::int64_t i) { return static_cast<C>(x[i]); }, max_op{});
+    C const top = b.reduce_transform(
+        columns, lowest_of<C>, [](T v) { return static_cast<C>(v); }, max_op{}, x);
     // A row of nothing but -inf has no distribution: NaN, as the formula says.
     if constexpr (!Log && std::is_same_v<T, C>) {
       C const sum = b.reduce_each(
@@ -38,16 +38,19 @@ struct softmax_rows {
           },
           sum_op{});
       C const scale = C(1) / sum;
-      b.each(columns, [=](std::int64_t i) { y[i] *= scale; });
+      b.transform(
+          columns, y, [=](T e) { return e * scale; }, y);
     } else {
-      C const sum = b.reduce_each(
-          columns, C(0), [=](std::int64_t i) { return math::exp(static_cast<C>(x[i]) - top); }, sum_op{});
+      C const sum = b.reduce_transform(
+          columns, C(0), [=](T v) { return math::exp(static_cast<C>(v) - top); }, sum_op{}, x);
       if constexpr (Log) {
         C const shift = top + math::log(sum);
-        b.each(columns, [=](std::int64_t i) { y[i] = convert<T>(static_cast<C>(x[i]) - shift); });
+        b.transform(
+            columns, y, [=](T v) { return convert<T>(static_cast<C>(v) - shift); }, x);
       } else {
         C const scale = C(1) / sum;
-        b.each(columns, [=](std::int64_t i) { y[i] = convert<T>(math::exp(static_cast<C>(x[i]) - top) * scale); });
+        b.transform(
+            columns, y, [=](T v) { return convert<T>(math::exp(static_cast<C>(v) - top) * scale); }, x);
       }
     }
   }
@@ -66,18 +69,21 @@ struct softmax_backward_rows {
     T const* const dy = row_at<T const>(dy_rows, b.id);
     T const* const y = row_at<T const>(y_rows, b.id);
     T* const dx = row_at<T>(dx_rows, b.id);
-    C const sum = b.reduce_each(
+    C const sum = b.reduce_transform(
         columns, C(0),
-        [=](std::int64_t i) {
-          if constexpr (Log) return static_cast<C>(dy[i]);
-          else return static_cast<C>(y[i]) * static_cast<C>(dy[i]);
+        [](T g, [[maybe_unused]] T v) {
+          if constexpr (Log) return static_cast<C>(g);
+          else return static_cast<C>(v) * static_cast<C>(g);
         },
-        sum_op{});
-    b.each(columns, [=](std::int64_t i) {
-      C const g = dy[i], v = y[i];
-      if constexpr (Log) dx[i] = convert<T>(g - math::exp(v) * sum);
-      else dx[i] = convert<T>(v * (g - sum));
-    });
+        sum_op{}, dy, y);
+    b.transform(
+        columns, dx,
+        [=](T of_y, T of_x) {
+          C const g = of_y, v = of_x;
+          if constexpr (Log) return convert<T>(g - math::exp(v) * sum);
+          else return convert<T>(v * (g - sum));
+        },
+        dy, y);
   }
 };
 
