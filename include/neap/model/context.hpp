@@ -10,6 +10,7 @@
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/error.hpp>
 #include <neap/core/philox.hpp>
+#include <neap/model/listener.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -74,6 +75,7 @@ class eager_context {
 
   /// A number that no earlier call has given: the key of a random operator, the stream of a new weight.
   std::uint64_t draw() {
+    if (auto* l = detail::computation_listener::active()) l->draws();
     auto const four = philox{random_.seed}(random_.draws++, random_.stream);
     return four[0] | std::uint64_t{four[1]} << 32;
   }

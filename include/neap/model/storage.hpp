@@ -8,6 +8,7 @@
 #include <neap/core/error.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/model/initialise.hpp>
+#include <neap/model/listener.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -63,6 +64,8 @@ class tensor_storage {
     return data_;
   }
   bool is_allocated() const { return data_ != nullptr; }
+  /// Whether the memory is another owner's.
+  bool is_borrowed() const { return data_ && data_ != owned_.data(); }
   /// The dense tensor it was made for.
   tensor_type const& type() const { return type_; }
   bytes_t bytes() const { return bytes_; }
@@ -94,9 +97,11 @@ class tensor_storage {
     if (!r || r->version != version_ || r->kept) return;
     r->kept = std::make_shared<tensor_storage>(type_, initialiser{}, role::activation);
     std::memcpy(r->kept->data_to_overwrite(), data(), static_cast<std::size_t>(bytes_));
+    if (auto* l = computation_listener::active()) l->copied(*this, r->kept);
   }
   /// Forgets the data; the next who asks finds them as `first` says.
   void restart(initialiser const& first) {
+    if (auto* l = computation_listener::active()) l->writes_data(*this);
     keep_for_readers();
     first_ = first;
     if (data_) write_initial(data_, type_.element, type_.count(), first_);
@@ -105,6 +110,7 @@ class tensor_storage {
   /// The data of another of the same type, now or when somebody asks first.
   void take(tensor_storage const& other) {
     if (!other.data_) return restart(other.first_);
+    if (auto* l = computation_listener::active()) l->writes_data(*this);
     keep_for_readers();
     first_ = other.first_;
     std::memcpy(data_to_overwrite(), other.data_, static_cast<std::size_t>(bytes_));

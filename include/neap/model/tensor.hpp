@@ -327,6 +327,12 @@ NEAP_ONCE tensor make_leaf(std::shared_ptr<tensor_storage> s, tensor_layout cons
   return tensor(std::move(n), 0);
 }
 
+/// A tensor whose data are numbers of the program.
+inline tensor reported(tensor made) {
+  if (auto* l = computation_listener::active()) l->made(made);
+  return made;
+}
+
 [[noreturn]] inline void no_tensor(std::source_location at) {
   throw_error(context_access::place(at), {"this tensor is empty: it was never given a value"});
 }
@@ -372,7 +378,7 @@ tensor make_copy(std::vector<T> const& elements, shape const& s, std::source_loc
   T* to = nullptr;
   with_place(at, [&] { to = reinterpret_cast<T*>(storage->data()); });
   for (std::size_t i = 0; i < elements.size(); ++i) to[i] = elements[i];
-  return make_leaf(std::move(storage), tensor_layout::dense(t));
+  return reported(make_leaf(std::move(storage), tensor_layout::dense(t)));
 }
 
 /// A tensor that looks at memory which somebody else keeps.
@@ -411,7 +417,7 @@ Tensor tensor_makers<Tensor>::lazy(tensor_type const& t, initialiser const& firs
   detail::computes<Tensor>();
   // Random numbers that are made inside a trace are the same in every step.
   if (r == role::activation && first.is_random() && context_access::trace()) r = role::constant;
-  return detail::make_leaf(detail::make_storage(t, first, r, at), tensor_layout::dense(t));
+  return detail::reported(detail::make_leaf(detail::make_storage(t, first, r, at), tensor_layout::dense(t)));
 }
 template <class Tensor>
 template <class T>
@@ -454,6 +460,7 @@ NEAP_ONCE tensor_ref tensor::ref(std::source_location at) const {
         {"this tensor has no data: it stands for a value of a traced program. A choice by data is neap::where(condition, "
          "a, b); data are read outside of the trace"});
   detail::require_steady(*this, at);
+  if (auto* l = detail::computation_listener::active()) l->reads_data(*this, at);
   std::byte* first = nullptr;
   detail::with_place(at, [&] { first = storage()->data(); });
   return tensor_ref::place(first, layout());

@@ -222,6 +222,12 @@ NEAP_ONCE std::vector<tensor> run_recorded(op_graph const& g, std::size_t first,
       if (!kernel) throw_error({g.facets(id).name, ": the backend has no kernel for it"});
       with_place(at, [&] { kernel(backend, g.attributes(id), {r.first(arity), r.subspan(arity), scratch}); });
     }
+    if (auto* l = computation_listener::active()) {
+      std::vector<tensor> in, made;
+      for (auto v : g.inputs(id)) in.push_back(make_leaf(storage_of(v), g.layout(v)));
+      for (auto v : g.outputs(id)) made.push_back(make_leaf(memory[index(g.storage(v))], g.layout(v)));
+      l->ran(g.view(id), span_of(in), span_of(made), at);
+    }
     for (auto v : g.inputs(id))
       if (auto s = index(g.storage(v)); last[s] == o && !kept[s]) memory[s].reset();
     for (auto v : g.outputs(id))

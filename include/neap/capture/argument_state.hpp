@@ -1,0 +1,173 @@
+// What a call of a compiled function begins with or leaves behind: the parts of its arguments, in one order, and their
+// signature, a string of bytes that is equal where tensors' types and aliasing, plain values and structure are.
+#pragma once
+
+#include <neap/capture/walk.hpp>
+#include <neap/core/number_map.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+class argument_state final : public part_visitor {
+ public:
+  struct cell_place {
+    void* address;
+    void* value;
+    std::size_t bytes;
+    symbol_mark* mark;
+  };
+  struct plain_place {
+    void* value;  // the bytes, or the string
+    bool is_text;
+    std::size_t at, bytes;  // in plain_bytes
+  };
+  struct name_end {
+    std::size_t end;  // in the signature
+    std::string name;
+  };
+
+  /// `named`: the paths of parts are kept.
+  explicit argument_state(bool named = false) : named_(named) {}
+
+  void visit(tensor& x) override {
+    if (named_) note();
+    auto const number = static_cast<std::uint32_t>(tensors.size());
+    tensors.push_back(&x);
+    handles.push_back(x);
+    if (x.is_empty()) return put(std::uint64_t{0});
+    if (x.is_traced()) {
+      unusable = "an argument belongs to a trace";
+      return put(std::uint64_t{1});
+    }
+    auto const& s = x.storage();
+    bool const first = storages_.add(s.get(), number);
+    put(std::uint64_t{2} + storages_.find(s.get()));
+    auto const& l = x.layout();
+    put_type(l.type);
+    if (!l.is_dense() || l.offset != 0) {
+      for (auto k : l.strides) put(static_cast<std::uint64_t>(k));
+      put(static_cast<std::uint64_t>(l.offset));
+    }
+    put(std::uint64_t{l.is_dense() && l.offset == 0});
+    put_type(s->type());
+    auto const* n = x.node().get();
+    put(std::uint64_t{n->wants_gradient} | std::uint64_t{n->though_frozen} << 1 | std::uint64_t{n->of_gradient} << 2 |
+        std::uint64_t{n->facets != nullptr} << 3 | std::uint64_t{s->is_frozen()} << 4 |
+        static_cast<std::uint64_t>(s->role()) << 5);
+    if (first && s->is_borrowed()) borrowed_.push_back(number);
+    if (reach(l) > s->type().count()) unusable = "an argument looks at memory with strides of its own";
+  }
+  void cell(void* address, void* value, std::size_t bytes, symbol_mark* mark) override {
+    put_address(address);
+    cells.push_back({address, value, bytes, mark});
+  }
+  void plain(void* value, std::size_t bytes) override {
+    if (named_) note();
+    put_address(value);
+    plains.push_back({value, false, plain_bytes.size(), bytes});
+    plain_bytes.append(static_cast<char const*>(value), bytes);
+    signature.append(static_cast<char const*>(value), bytes);
+  }
+  void text(std::string& x) override {
+    if (named_) note();
+    put_address(&x);
+    plains.push_back({&x, true, plain_bytes.size(), x.size()});
+    plain_bytes += x;
+    put(x.size());
+    signature += x;
+  }
+  void structure(std::uint64_t n) override {
+    if (named_) note();
+    put(n), put_shape(n);
+  }
+  void structure(std::string_view key) override {
+    if (named_) note();
+    put(key.size()), put_shape(key.size());
+    signature += key, form += key;
+  }
+  void unlisted(unsigned char byte) override {
+    if (named_) note();
+    signature += static_cast<char>(byte), form += static_cast<char>(byte);
+  }
+  void enter(std::string_view name, std::size_t number) override {
+    if (!named_) return;
+    lengths_.push_back(path_.size());
+    if (!path_.empty()) path_ += '.';
+    path_ += name.empty() ? std::to_string(number) : std::string(name);
+  }
+  void leave() override {
+    if (!named_) return;
+    path_.resize(lengths_.back());
+    lengths_.pop_back();
+  }
+  /// Bytes before the parts, or between them.
+  void put(std::uint64_t n) { signature.append(reinterpret_cast<char const*>(&n), sizeof n); }
+
+  /// Call after the walk: whether two storages overlap, at least one of which looks at another owner's memory.
+  void check_overlap() {
+    for (auto const b : borrowed_)
+      for (std::size_t i = 0; i < handles.size(); ++i) {
+        if (handles[i].is_empty() || handles[i].is_traced() || handles[i].storage() == handles[b].storage()) continue;
+        auto& s = *handles[b].storage();
+        auto& other = *handles[i].storage();
+        if (!other.is_allocated()) continue;
+        if (s.data() < other.data() + other.bytes() && other.data() < s.data() + s.bytes())
+          unusable = "two arguments overlap in borrowed memory";
+      }
+  }
+  /// The first tensor with the storage of tensor k.
+  std::uint32_t first_with(tensor_storage const* s) const { return storages_.find(s); }
+  /// The name of the part whose bytes are at this place of the signature.
+  std::string name_at(std::size_t place) const {
+    std::string found = "the arguments";
+    for (auto const& n : names) {
+      if (n.end > place) break;
+      found = n.name;
+    }
+    return found;
+  }
+
+  std::vector<tensor*> tensors;
+  std::vector<tensor> handles;  // the tensors themselves, as they were at the walk
+  std::vector<cell_place> cells;
+  std::vector<plain_place> plains;
+  std::string plain_bytes, signature;
+  std::string form;  // the structure alone
+  std::vector<name_end> names;
+  char const* unusable = nullptr;  // why a graph cannot take these arguments
+
+ private:
+  void note() { names.push_back({signature.size(), path_}); }
+  /// Whether an earlier scalar or plain value is the same object, and which.
+  void put_address(void const* p) {
+    auto const number = static_cast<std::uint32_t>(cells.size() + plains.size());
+    addresses_.add(p, number);
+    put(std::uint64_t{number - addresses_.find(p)});
+  }
+  void put_shape(std::uint64_t n) { form.append(reinterpret_cast<char const*>(&n), sizeof n); }
+  void put_type(tensor_type const& t) {
+    put(static_cast<std::uint64_t>(t.element) | static_cast<std::uint64_t>(t.rank()) << 8);
+    for (auto d : t.dims) put(static_cast<std::uint64_t>(d));
+  }
+  static std::int64_t reach(tensor_layout const& l) {
+    std::int64_t last = l.offset;
+    for (int k = 0; k < l.type.rank(); ++k) {
+      if (l.type.dims[k] == 0) return 0;
+      last += (l.type.dims[k] - 1) * l.strides[k];
+    }
+    return last + 1;
+  }
+
+  bool named_;
+  number_map storages_, addresses_;
+  std::vector<std::uint32_t> borrowed_;
+  std::string path_;
+  std::vector<std::size_t> lengths_;
+};
+
+}  // namespace neap::inline v0::detail

@@ -1,0 +1,49 @@
+// What a capture learns of tracked scalars; null while none is under way on the thread.
+#pragma once
+
+#include <neap/capture/expression.hpp>
+
+#include <cstdint>
+#include <source_location>
+
+namespace neap::inline v0 {
+
+class tensor;
+
+namespace detail {
+
+/// Which expression of which capture a sym stands for.
+struct symbol_mark {
+  std::uint64_t capture = 0;  // 0: of none, the value is a constant
+  std::uint32_t number = 0;
+};
+
+class scalar_listener {
+ public:
+  scalar_listener() = default;
+  scalar_listener(scalar_listener const&) = delete;
+  scalar_listener& operator=(scalar_listener const&) = delete;
+  virtual ~scalar_listener() = default;
+
+  virtual std::uint32_t constant(std::uint64_t bits) = 0;
+  virtual std::uint32_t call(scalar_function f, std::uint32_t a, std::uint32_t b) = 0;
+  /// The expression of a mark. Throws neap::error if the mark is another capture's.
+  virtual std::uint32_t marked(symbol_mark m, std::uint64_t bits) = 0;
+  virtual symbol_mark mark(std::uint32_t number) = 0;
+  /// The program branches on an expression, or uses it as a plain value: these are the bits that it had.
+  virtual void question(std::uint32_t number, std::uint64_t answer, std::source_location at) = 0;
+  /// Reads and writes of a tracked scalar by its address. Throw neap::error if no argument contains it.
+  virtual std::uint32_t read(void const* cell) = 0;
+  virtual void write(void const* cell, std::uint32_t number) = 0;
+  /// The scalar tensor holds the expression, whose bits are already those of its element type.
+  virtual void filled(tensor const& t, std::uint32_t number) = 0;
+
+  static scalar_listener*& active() {
+    thread_local scalar_listener* current = nullptr;
+    return current;
+  }
+};
+
+}  // namespace detail
+
+}  // namespace neap::inline v0

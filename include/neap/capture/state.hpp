@@ -1,0 +1,97 @@
+// state<T>: a scalar that a model keeps from call to call, and that a compiled function sees as such: what is computed
+// from it is computed anew in each call, what is written to it is written in each call, and a branch depends on its
+// condition alone.
+//
+//   struct model {
+//     neap::state<int> steps{0};
+//     neap::tensor operator()(neap::tensor x) {
+//       ++steps;
+//       return steps % 10 == 0 ? relu(x) : x * steps;   // two graphs, whatever the number of steps
+//     }
+//   };
+//
+// Outside of a capture it is a T.
+#pragma once
+
+#include <neap/capture/sym.hpp>
+
+#include <tuple>
+
+namespace neap::inline v0 {
+
+template <class T>
+class state {
+ public:
+  using value_type = T;
+  state() = default;
+  template <class U>
+    requires(std::is_arithmetic_v<U> || std::is_same_v<U, T>)
+  state(U x) : value_(static_cast<T>(x)) {}
+  state(state const& other) : value_(other.value_) {}
+  state& operator=(state const& other) {
+    if (this != &other) *this = sym<T>(other);
+    return *this;
+  }
+  ~state() = default;
+  template <class U>
+  state& operator=(sym<U> const& x) {
+    auto const converted = detail::converted<T>(x);
+    if (auto* l = detail::scalar_listener::active()) l->write(this, converted.number(*l));
+    value_ = converted.plain();
+    return *this;
+  }
+  template <class U>
+    requires(std::is_arithmetic_v<U> || std::is_same_v<U, T>)
+  state& operator=(U x) {
+    *this = sym<U>(x);
+    return *this;
+  }
+
+  operator sym<T>() const {
+    auto* l = detail::scalar_listener::active();
+    return l ? sym<T>(value_, l->mark(l->read(this))) : sym<T>(value_);
+  }
+  /// The plain value, on which the graph then depends: one graph for each value.
+  T value(std::source_location at = std::source_location::current()) const { return sym<T>(*this).value(at); }
+  /// Whether it is not zero; the graph depends on the answer alone.
+  explicit operator bool() const { return static_cast<bool>(sym<T>(*this)); }
+
+  template <class U>
+  state& operator+=(U const& x) {
+    return *this = *this + x;
+  }
+  template <class U>
+  state& operator-=(U const& x) {
+    return *this = *this - x;
+  }
+  template <class U>
+  state& operator*=(U const& x) {
+    return *this = *this * x;
+  }
+  template <class U>
+  state& operator/=(U const& x) {
+    return *this = *this / x;
+  }
+  state& operator++() { return *this += 1; }
+  state& operator--() { return *this -= 1; }
+  sym<T> operator++(int) {
+    sym<T> const before = *this;
+    ++*this;
+    return before;
+  }
+  sym<T> operator--(int) {
+    sym<T> const before = *this;
+    --*this;
+    return before;
+  }
+
+  // For the library: no question.
+  T plain() const { return value_; }
+  T& place() { return value_; }
+  friend auto neap_fields(state& self) { return std::tie(self.value_); }
+
+ private:
+  T value_{};
+};
+
+}  // namespace neap::inline v0

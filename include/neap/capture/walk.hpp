@@ -1,0 +1,170 @@
+// The parts of an object that decide what a function of it computes, in the order of declaration: tensors, tracked
+// scalars, plain values, and the structure between them (lengths, keys, what is there). It looks into what
+// model/fields.hpp looks into, and refuses the same when compiling; and pointers, references and views, behind which
+// something could change unseen. Of a class with neap_fields the bytes of other members count as plain values too: what
+// such members point to does not.
+#pragma once
+
+#include <neap/capture/state.hpp>
+#include <neap/model/fields.hpp>
+#include <neap/model/parameter.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace neap::inline v0::detail {
+
+class part_visitor {
+ public:
+  part_visitor() = default;
+  part_visitor(part_visitor const&) = delete;
+  part_visitor& operator=(part_visitor const&) = delete;
+  virtual ~part_visitor() = default;
+  virtual void visit(tensor& x) = 0;
+  /// A tracked scalar: its address, its value, and the mark of a sym (of a state: null).
+  virtual void cell(void* address, void* value, std::size_t bytes, symbol_mark* mark) = 0;
+  virtual void plain(void* value, std::size_t bytes) = 0;
+  virtual void text(std::string& x) = 0;
+  /// A number of the structure, and a key.
+  virtual void structure(std::uint64_t n) = 0;
+  virtual void structure(std::string_view key) = 0;
+  /// A byte of a class with neap_fields that lies in none of the listed parts.
+  virtual void unlisted(unsigned char byte) = 0;
+  /// The parts until leave() are of the member of this name, or the element of this number.
+  virtual void enter(std::string_view, std::size_t) {}
+  virtual void leave() {}
+};
+
+template <class T>
+struct is_variant : std::false_type {};
+template <class... T>
+struct is_variant<std::variant<T...>> : std::true_type {};
+template <class T>
+struct is_state : std::false_type {};
+template <class T>
+struct is_state<state<T>> : std::true_type {};
+template <class T>
+struct is_sym : std::false_type {};
+template <class T>
+struct is_sym<sym<T>> : std::true_type {};
+
+template <class T>
+void walk_parts(T& x, part_visitor& v);
+
+template <class T>
+void walk_part(T& x, part_visitor& v, std::string_view name, std::size_t number) {
+  v.enter(name, number);
+  walk_parts(x, v);
+  v.leave();
+}
+
+template <class T, std::size_t... I>
+void walk_members(T& x, part_visitor& v, std::index_sequence<I...>) {
+  auto members = tie_members(x);
+  (walk_part(std::get<I>(members), v, member_name<std::remove_const_t<T>, I>(), I), ...);
+}
+
+/// The bytes of an object outside of its listed parts.
+template <class T, class Fields>
+void walk_remainder(T& x, Fields const& fields, part_visitor& v) {
+  auto* const first = reinterpret_cast<unsigned char*>(&x);
+  bool listed[sizeof(T)] = {};
+  std::apply(
+      [&](auto&... part) {
+        (
+            [&] {
+              auto const at = reinterpret_cast<unsigned char*>(&part) - first;
+              if (at >= 0 && at < static_cast<std::ptrdiff_t>(sizeof(T)))
+                for (std::size_t i = 0; i < sizeof part; ++i) listed[static_cast<std::size_t>(at) + i] = true;
+            }(),
+            ...);
+      },
+      fields);
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    if (!listed[i]) v.unlisted(first[i]);
+}
+
+template <class T>
+void walk_parts(T& given, part_visitor& v) {
+  using part = std::remove_const_t<T>;
+  auto& x = const_cast<part&>(given);  // what is const is looked at only
+  if constexpr (std::is_base_of_v<tensor, part>) {
+    static_assert(std::is_same_v<part, tensor> || std::is_same_v<part, parameter> || std::is_same_v<part, buffer>,
+                  "neap: a class derived from tensor is no part of what a compiled function takes or gives: its other "
+                  "members would not be seen. Give a neap::tensor");
+    v.visit(x);
+  } else if constexpr (is_state<part>::value) {
+    v.cell(&x, &x.place(), sizeof(typename part::value_type), nullptr);
+  } else if constexpr (is_sym<part>::value) {
+    v.cell(&x, &x.place(), sizeof(typename part::value_type), &x.mark());
+  } else if constexpr (is_container<part>::value) {
+    v.structure(x.size());
+    std::size_t i = 0;
+    for (auto& each : x) walk_part(each, v, {}, i++);
+  } else if constexpr (is_bits<part>::value) {
+    v.structure(x.size());
+    for (bool const bit : x) v.structure(std::uint64_t{bit});
+  } else if constexpr (is_nullable<part>::value) {
+    v.structure(std::uint64_t{x ? 1u : 0u});
+    if (x) walk_parts(*x, v);
+  } else if constexpr (is_variant<part>::value) {
+    v.structure(x.index());
+    std::visit([&](auto& now) { walk_parts(now, v); }, x);
+  } else if constexpr (string_map<part>) {
+    v.structure(x.size());
+    for (auto& [key, each] : x) {
+      v.structure(std::string_view(key));
+      walk_part(each, v, key, 0);
+    }
+  } else if constexpr (is_tuple<part>::value) {
+    std::apply(
+        [&](auto&... each) {
+          std::size_t i = 0;
+          (walk_part(each, v, {}, i++), ...);
+        },
+        x);
+  } else if constexpr (std::is_same_v<part, std::string>) {
+    v.text(x);
+  } else if constexpr (tells_fields<part>) {
+    static_assert(tells_references<part>(),
+                  "neap: neap_fields must give references to the parts, not copies: return std::tie(self.member, ...)");
+    auto fields = neap_fields(x);
+    std::apply(
+        [&](auto&... each) {
+          std::size_t i = 0;
+          auto const name = [](std::size_t k) -> std::string_view {
+            if constexpr (tells_names<part>) return part::neap_names[k];
+            else return (void)k, std::string_view();
+          };
+          ((walk_part(each, v, name(i), i), ++i), ...);
+        },
+        fields);
+    walk_remainder(x, fields, v);
+  } else if constexpr (std::is_arithmetic_v<part> || std::is_enum_v<part> ||
+                       (std::is_pointer_v<part> && std::is_function_v<std::remove_pointer_t<part>>)) {
+    v.plain(&x, sizeof x);
+  } else if constexpr (std::is_empty_v<part>) {
+    return;
+  } else if constexpr (std::is_aggregate_v<part> && !has_base<part>() && !has_c_array<part>() &&
+                       counts_members<part>() && initialiser_count<part>() <= most_fields) {
+    walk_members(x, v, std::make_index_sequence<initialiser_count<part>()>{});
+  } else {
+    constexpr bool views = std::is_pointer_v<part> || std::is_same_v<part, std::string_view> ||
+                           !std::is_void_v<typename refers_to<part>::type> || is_shared<part>::value;
+    static_assert(
+        !views,
+        "neap: a compiled function cannot see what a pointer, a reference or a view refers to: give the object "
+        "itself, by reference or in std::unique_ptr");
+    static_assert(views,
+                  "neap: a compiled function cannot look into this class: make it a plain struct of at most 32 "
+                  "members without base class, reference or C array, or add friend auto neap_fields(my_class& "
+                  "self) { return std::tie(self.member, ...); }");
+  }
+}
+
+}  // namespace neap::inline v0::detail

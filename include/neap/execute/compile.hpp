@@ -1,0 +1,590 @@
+// compile: a function in eager style becomes planned graphs, one for each path that its calls take.
+//
+//   auto step = neap::compile([](net& m, neap::tensor const& x, neap::sym<double> rate) {
+//     neap::tensor const loss = mean(m(x));
+//     auto const weights = neap::parameters(m);
+//     auto const g = neap::grad(loss, weights);
+//     for (std::size_t i = 0; i < g.size(); ++i) neap::assign(weights[i], weights[i] - rate * g[i]);
+//     if (++m.steps % 100 == 0) m.saved = loss;   // steps is a neap::state<int>
+//     return loss;
+//   });
+//   tensor l = step(m, x, 0.1);
+//
+// A call whose path is new runs eagerly, and its operators are recorded as a graph, the tracked values that decide as
+// guards, and what it leaves in its arguments as effects. A later call with equal guards runs the planned graph and then
+// writes the effects; where the graph fails, nothing has changed, and the call runs eagerly. Guards are: types and aliasing of the arguments' tensors, plain values and lengths in the arguments,
+// and questions about neap::state and neap::sym. Outputs and state are those of the eager function, bit by bit.
+//
+// A path is kept for any objects: guards and effects are in terms of the arguments' parts. Of a class with neap_fields the
+// bytes of members that it does not list are guards, too, and padding among them: objects of such classes share graphs
+// where these bytes are equal.
+//
+// What is refused, with the place: a tensor or a state that no argument contains, reading elements of a tensor, draws from
+// the thread's generator, operators that are not standard ones. Globals, clocks and files that decide cannot be seen: a
+// later capture or compile_options::verify finds them. What is written to a stream is written by eager calls alone. A call
+// that changes the length of a container, or what an optional or a pointer holds, runs eagerly and is not kept. Results
+// have no history: a gradient through them to weights is refused by neap::grad; take it in the function. Several threads
+// may call one object; their calls run one after another. Each graph has an arena of its own, and a call that captures
+// needs the memory of all its intermediate results.
+#pragma once
+
+#include <neap/capture/recorder.hpp>
+#include <neap/core/is_instance.hpp>
+#include <neap/execute/executable.hpp>
+#include <neap/execute/plan_like.hpp>
+#include <neap/optimize/optimize.hpp>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+struct compile_options {
+  std::size_t graphs = 64;  // at most; calls that need further ones run eagerly
+  std::size_t verify = 0;   // each such hit runs eagerly and must take the path that was kept; 0: none
+  int threads = 0;          // of the backend that runs the graphs; 0: one for each core
+  execution_options run{};  // of each graph
+};
+
+/// Plans each captured graph by a search: compile(f, plan_with(moves, memory_limit{0.5})). Throws neap::error in the call
+/// that captures, after the call has run, where no plan fits.
+template <class Moves, class... Option>
+auto plan_with(Moves const& moves, Option const&... options) {
+  return [=](graph const& g) -> plan<graph> {
+    auto found = optimize(g, moves, options...);
+    if (!found.fits) throw_error({"compile: ", found.why_not()});
+    return std::move(found.placed);
+  };
+}
+
+namespace detail {
+
+template <class F>
+struct parameters_of : std::type_identity<void> {};
+#define NEAP_PARAMETERS(...)                           \
+  template <class R, class... P>                       \
+  struct parameters_of<__VA_ARGS__> {                  \
+    using type = std::tuple<std::type_identity<P>...>; \
+  };                                                   \
+  static_assert(true)
+NEAP_PARAMETERS(R (*)(P...));
+NEAP_PARAMETERS(R (*)(P...) noexcept);
+#undef NEAP_PARAMETERS
+#define NEAP_PARAMETERS(...)                           \
+  template <class C, class R, class... P>              \
+  struct parameters_of<__VA_ARGS__> {                  \
+    using type = std::tuple<std::type_identity<P>...>; \
+  };                                                   \
+  static_assert(true)
+NEAP_PARAMETERS(R (C::*)(P...));
+NEAP_PARAMETERS(R (C::*)(P...) const);
+NEAP_PARAMETERS(R (C::*)(P...) noexcept);
+NEAP_PARAMETERS(R (C::*)(P...) const noexcept);
+#undef NEAP_PARAMETERS
+template <class F>
+auto parameter_list() {
+  if constexpr (std::is_pointer_v<F>) return std::type_identity<typename parameters_of<F>::type>{};
+  else if constexpr (requires { &F::operator(); })
+    return std::type_identity<typename parameters_of<decltype(&F::operator())>::type>{};
+  else return std::type_identity<void>{};
+}
+
+/// How argument number I is held during a call: by reference where the function takes it so, else by value.
+template <class List, std::size_t I, class A>
+struct held_argument {
+  using P = typename std::tuple_element_t<I, List>::type;
+  using plain = std::remove_cvref_t<P>;
+  static constexpr bool refers = std::is_lvalue_reference_v<P> && std::is_same_v<std::remove_cvref_t<A>, plain> &&
+                                 (std::is_lvalue_reference_v<A> || std::is_const_v<std::remove_reference_t<P>>);
+  using type = std::conditional_t<refers, P, plain>;
+};
+template <std::size_t I, class A>
+struct held_argument<void, I, A> {
+  using type = std::conditional_t<std::is_lvalue_reference_v<A>, A, std::remove_cvref_t<A>>;
+};
+
+/// A planned path.
+struct compiled_graph {
+  captured_program captured;                                          // without its graph
+  std::unique_ptr<executable<standard_operators, host_backend>> run;  // none: no operator
+  std::vector<value_id> sources, made;                                // in the plan's terms
+  std::vector<tensor_type> made_types;
+  std::vector<digest> ops;  // for comparison
+  byte_block scalars;
+  std::shared_ptr<void> result;  // its form, without tensors
+};
+
+/// All paths that begin with one signature.
+struct compiled_paths {
+  std::string signature;
+  expression_tape tape;
+  guard_trie guards;
+  std::vector<std::unique_ptr<compiled_graph>> graphs;
+};
+
+inline void copy_plain(argument_state::plain_place const& to, std::string const& bytes) {
+  if (to.is_text) *static_cast<std::string*>(to.value) = bytes;
+  else std::memcpy(to.value, bytes.data(), bytes.size());
+}
+
+/// What of a compiled function does not depend on its type.
+class compiled_base {
+ public:
+  using planner = std::function<plan<graph>(graph const&)>;
+
+  compiled_base(planner how, compile_options const& options, std::source_location at)
+      : planner_(std::move(how)),
+        options_(options),
+        at_(at),
+        backend_(options.threads) {}
+
+  std::size_t graph_count() const {
+    std::scoped_lock const alone(mutex_);
+    return graphs_;
+  }
+  std::string why_missed() const {
+    std::scoped_lock const alone(mutex_);
+    return why_;
+  }
+
+ protected:
+  struct sizes {
+    std::size_t tensors, cells, plains, form;
+  };
+  struct left_behind {
+    argument_state* end;
+    argument_state* result;
+  };
+
+  compiled_paths* paths_of(std::string const& signature) {
+    for (auto key = std::hash<std::string>{}(signature);; ++key) {
+      auto const row = by_signature_.find(key);
+      if (row == number_map::none) return nullptr;
+      if (paths_[row]->signature == signature) return paths_[row].get();
+    }
+  }
+  /// Keeps what has its first graph.
+  void add_paths(std::unique_ptr<compiled_paths> fresh) {
+    auto key = std::hash<std::string>{}(fresh->signature);
+    while (by_signature_.contains(key)) ++key;
+    paths_.push_back(std::move(fresh));
+    by_signature_.add(key, static_cast<std::uint32_t>(paths_.size() - 1));
+    last_ = paths_.back().get();
+  }
+  /// Why arguments with this signature have no graph yet.
+  std::string other_signature(argument_state const& named) const {
+    if (paths_.empty()) return "it is the first call";
+    auto const& before = last_ ? last_->signature : paths_.back()->signature;
+    auto const n = std::min(before.size(), named.signature.size());
+    std::size_t k = 0;
+    while (k < n && before[k] == named.signature[k]) ++k;
+    return named.name_at(k) + " differs from earlier calls";
+  }
+  static std::string place_of(std::source_location at) {
+    auto text = error::place(at);
+    return text.empty() ? std::string("a place that is not known") : text.substr(0, text.size() - 2);
+  }
+
+  void describe(recorder& rec, argument_state const& begin, sizes const& of_references, argument_state& end,
+                argument_state& result, captured_program& p);
+  std::unique_ptr<compiled_graph> planned(captured_program p);
+  static std::vector<digest> ops_of(op_graph const& g) {
+    std::vector<digest> all;
+    for (auto o : g.ops()) all.push_back(g.digest(o));
+    return all;
+  }
+  /// Throws neap::error if a call took another path than the one that is kept for its guards.
+  void require_same(compiled_graph const& kept, captured_program const& p) const;
+  [[noreturn]] void untracked(std::source_location at) const {
+    throw_error(at.line() ? at : at_,
+                {"compile: calls with equal arguments and answers took different paths here: the function depends on "
+                 "something that is no part of its arguments (a global, a static variable, a clock, a file)"});
+  }
+  /// Runs the graph on these arguments. False if it failed: everything is then as before.
+  bool run(compiled_graph& g, argument_state& begin, expression_values& values, std::vector<tensor>& made);
+  static tensor tensor_from(tensor_origin const& o, argument_state const& begin, std::vector<tensor> const& made);
+  static void commit(compiled_graph const& g, argument_state& begin, expression_values& values,
+                     std::vector<tensor> const& made);
+  static void fill(compiled_graph const& g, argument_state& result, argument_state const& begin,
+                   expression_values& values, std::vector<tensor> const& made);
+
+  planner planner_;
+  compile_options options_;
+  std::source_location at_;
+  host_backend backend_;
+  mutable std::mutex mutex_;
+  number_map by_signature_;
+  std::vector<std::unique_ptr<compiled_paths>> paths_;
+  compiled_paths const* last_ = nullptr;
+  std::size_t graphs_ = 0, hits_ = 0;
+  std::string why_;
+};
+
+inline void compiled_base::describe(recorder& rec, argument_state const& begin, sizes const& n, argument_state& end,
+                                    argument_state& result, captured_program& p) {
+  if (end.form != begin.form.substr(0, n.form) || end.tensors.size() != n.tensors || end.cells.size() != n.cells ||
+      end.plains.size() != n.plains)
+    return rec.set_unusable("it changed the structure of an argument");
+  for (std::uint32_t k = 0; k < n.tensors; ++k)
+    if (end.handles[k].node() != begin.handles[k].node() || end.handles[k].output() != begin.handles[k].output())
+      p.tensors.push_back({k, rec.leave(*end.tensors[k])});
+  for (std::uint32_t k = 0; k < n.cells; ++k)
+    if (auto const e = rec.written(k); e != rec.begun(k)) p.cells.push_back({k, e});
+  for (std::uint32_t k = 0; k < n.plains; ++k) {
+    auto const &a = begin.plains[k], &b = end.plains[k];
+    auto const after = end.plain_bytes.substr(b.at, b.bytes);
+    if (begin.plain_bytes.compare(a.at, a.bytes, after) != 0) p.plains.push_back({k, after});
+  }
+  for (auto* t : result.tensors) p.result.push_back(rec.leave(*t));
+  for (auto const& c : result.cells) {
+    auto const e = rec.left(c);
+    if (e == number_map::none) rec.set_unusable("its result has a neap::state: give a neap::sym");
+    p.result_cells.push_back(e);
+  }
+  p.result_bytes = result.plain_bytes + result.form;
+}
+
+inline std::unique_ptr<compiled_graph> compiled_base::planned(captured_program p) {
+  auto made = std::make_unique<compiled_graph>();
+  graph const g(std::move(p.program));
+  made->ops = ops_of(g);
+  for (auto v : p.made) made->made_types.push_back(g.type(v));
+  std::size_t scalars = 0;
+  for (auto const& s : p.sources) scalars += s.what == captured_program::source::kind::scalar;
+  made->scalars = byte_block(64 * std::max<std::size_t>(scalars, 1), 64);
+  if (g.op_count() > 0) {
+    auto planned = planner_(g);
+    auto const counterpart = [](std::span<value_id const> from, std::span<value_id const> to, value_id v) {
+      for (std::size_t i = 0; i < from.size() && i < to.size(); ++i)
+        if (from[i] == v) return to[i];
+      throw_error({"compile: the plan is not one of the graph"});
+    };
+    std::vector<source_binding> bindings;
+    std::size_t k = 0;
+    for (auto const& s : p.sources) {
+      made->sources.push_back(counterpart(g.sources(), planned.graph.sources(), s.value));
+      void* at = made->scalars.data();  // an argument's is bound in each run
+      if (s.what == captured_program::source::kind::scalar) at = made->scalars.data() + 64 * k++;
+      if (s.what == captured_program::source::kind::constant) at = p.constants[s.number].storage()->data();
+      bindings.push_back({made->sources.back(), at});
+    }
+    for (auto v : p.made) made->made.push_back(counterpart(g.kept(), planned.graph.kept(), v));
+    made->run = std::make_unique<executable<standard_operators, host_backend>>(std::move(planned), bindings, backend_,
+                                                                               options_.run);
+  }
+  made->captured = std::move(p);
+  return made;
+}
+
+inline void compiled_base::require_same(compiled_graph const& kept, captured_program const& p) const {
+  auto const& a = kept.captured;
+  auto const ops = ops_of(p.program);
+  for (std::size_t k = 0; k < std::min(ops.size(), kept.ops.size()); ++k)
+    if (ops[k] != kept.ops[k]) untracked(p.places[k]);
+  bool same = ops.size() == kept.ops.size() && a.path.size() == p.path.size() && a.tensors == p.tensors &&
+              a.cells == p.cells && a.plains == p.plains && a.result == p.result && a.result_cells == p.result_cells &&
+              a.result_bytes == p.result_bytes && a.made == p.made && a.sources.size() == p.sources.size() &&
+              a.constants.size() == p.constants.size();
+  for (std::size_t k = 0; same && k < a.sources.size(); ++k)
+    same = a.sources[k].what == p.sources[k].what && a.sources[k].number == p.sources[k].number;
+  for (std::size_t k = 0; same && k < a.constants.size(); ++k) {
+    auto const &x = *a.constants[k].storage(), &y = *p.constants[k].storage();
+    same = x.type() == y.type() &&
+           std::memcmp(const_cast<tensor_storage&>(x).data(), const_cast<tensor_storage&>(y).data(),
+                       static_cast<std::size_t>(x.bytes())) == 0;
+  }
+  if (!same) untracked({});
+}
+
+inline bool compiled_base::run(compiled_graph& g, argument_state& begin, expression_values& values,
+                               std::vector<tensor>& made) {
+  using kind = captured_program::source::kind;
+  auto const& c = g.captured;
+  for (auto const& t : g.made_types)
+    made.push_back(
+        make_leaf(std::make_shared<tensor_storage>(t, initialiser{}, role::activation), tensor_layout::dense(t)));
+  for (auto const& m : made) (void)m.storage()->data_to_overwrite();
+  if (!g.run) return true;
+  std::size_t k = 0;
+  for (std::size_t i = 0; i < c.sources.size(); ++i) {
+    auto const& s = c.sources[i];
+    if (s.what == kind::argument) g.run->bind(g.sources[i], begin.handles[s.number].storage()->data());
+    if (s.what == kind::scalar) {
+      auto const bits = values(s.number);
+      std::memcpy(g.scalars.data() + 64 * k++, &bits, sizeof bits);
+    }
+  }
+  std::vector<byte_block> before;
+  for (auto const u : c.updated) {
+    auto& s = *begin.handles[u].storage();
+    s.keep_for_readers();
+    if (!c.may_throw && g.run->spill() == nullptr) continue;
+    before.emplace_back(static_cast<std::size_t>(std::max<bytes_t>(s.bytes(), 1)), 64);
+    std::memcpy(before.back().data(), s.data(), static_cast<std::size_t>(s.bytes()));
+  }
+  try {
+    (*g.run)();
+  } catch (...) {
+    for (std::size_t u = 0; u < before.size(); ++u) {
+      auto& s = *begin.handles[c.updated[u]].storage();
+      std::memcpy(s.data(), before[u].data(), static_cast<std::size_t>(s.bytes()));
+    }
+    if (before.size() < c.updated.size()) throw;
+    return false;
+  }
+  for (auto const u : c.updated) begin.handles[u].storage()->written();
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    auto const from = g.run->value(g.made[i]);
+    auto& s = *made[i].storage();
+    if (s.bytes() > 0) std::memcpy(s.data(), from.data, static_cast<std::size_t>(s.bytes()));
+  }
+  return true;
+}
+
+inline tensor compiled_base::tensor_from(tensor_origin const& o, argument_state const& begin,
+                                         std::vector<tensor> const& made) {
+  using kind = tensor_origin::kind;
+  if (o.what == kind::none) return {};
+  if (o.what == kind::argument) return begin.handles[o.number];
+  auto const& from = o.what == kind::made ? made[o.number] : begin.handles[o.number];
+  tensor t = make_leaf(from.storage(), o.layout, o.wants_gradient);
+  t.node()->though_frozen = o.though_frozen, t.node()->of_gradient = o.of_gradient;
+  return t;
+}
+
+inline void compiled_base::commit(compiled_graph const& g, argument_state& begin, expression_values& values,
+                                  std::vector<tensor> const& made) {
+  std::vector<tensor> tensors;
+  std::vector<std::uint64_t> cells;
+  for (auto const& w : g.captured.tensors) tensors.push_back(tensor_from(w.from, begin, made));
+  for (auto const& w : g.captured.cells) cells.push_back(values(w.expression));
+  for (auto const& w : g.captured.plains) copy_plain(begin.plains[w.to], w.bytes);
+  for (std::size_t k = 0; k < cells.size(); ++k) {
+    auto const& to = begin.cells[g.captured.cells[k].cell];
+    std::memcpy(to.value, &cells[k], to.bytes);
+  }
+  for (std::size_t k = 0; k < tensors.size(); ++k) *begin.tensors[g.captured.tensors[k].to] = std::move(tensors[k]);
+}
+
+inline void compiled_base::fill(compiled_graph const& g, argument_state& result, argument_state const& begin,
+                                expression_values& values, std::vector<tensor> const& made) {
+  for (std::size_t k = 0; k < result.tensors.size(); ++k)
+    *result.tensors[k] = tensor_from(g.captured.result[k], begin, made);
+  for (std::size_t k = 0; k < result.cells.size(); ++k) {
+    auto const bits = values(g.captured.result_cells[k]);
+    std::memcpy(result.cells[k].value, &bits, result.cells[k].bytes);
+  }
+}
+
+}  // namespace detail
+
+/// A function that compile() was given.
+template <class F>
+class compiled_function : public detail::compiled_base {
+  template <std::size_t I, class A>
+  using held = typename detail::held_argument<typename decltype(detail::parameter_list<F>())::type, I, A>::type;
+
+ public:
+  compiled_function(F f, planner how, compile_options const& options, std::source_location at)
+      : compiled_base(std::move(how), options, at),
+        f_(std::move(f)) {}
+
+  /// What f(arguments...) gives, with the same effects. Throws what it throws; and neap::error for what no graph can stand
+  /// for, with the place.
+  template <class... A>
+  auto operator()(A&&... arguments) {
+    if (tracer::active() || detail::computation_listener::active()) return f_(std::forward<A>(arguments)...);
+    return [&]<std::size_t... I>(std::index_sequence<I...> numbers) {
+      std::tuple<held<I, A&&>...> frame(std::forward<A>(arguments)...);
+      return call(frame, numbers);
+    }(std::index_sequence_for<A...>{});
+  }
+
+  /// How many graphs are kept.
+  std::size_t graphs() const { return graph_count(); }
+  /// Why the last call that ran eagerly did so, in a sentence; empty if none did.
+  using detail::compiled_base::why_missed;
+
+ private:
+  /// Objects that the function is given by reference, or those by value.
+  template <bool References, class... H, std::size_t... I>
+  static void walk(std::tuple<H...>& frame, detail::part_visitor& v, std::index_sequence<I...>) {
+    (
+        [&] {
+          if constexpr (std::is_reference_v<H> == References)
+            detail::walk_part(std::get<I>(frame), v, "argument " + std::to_string(I + 1), I);
+        }(),
+        ...);
+  }
+  template <class... H, std::size_t... I>
+  static detail::compiled_base::sizes walk_all(std::tuple<H...>& frame, detail::argument_state& to,
+                                               std::index_sequence<I...> numbers) {
+    to.put(static_cast<std::uint64_t>(
+        reinterpret_cast<std::uintptr_t>(static_cast<void const*>(&detail::type_address<std::tuple<H...>>))));
+    to.put(std::uint64_t{context_access::is_recording()} | std::uint64_t{context_access::is_training()} << 1 |
+           std::uint64_t{context_access::clock() != nullptr} << 2);
+    walk<true>(frame, to, numbers);
+    detail::compiled_base::sizes const n{to.tensors.size(), to.cells.size(), to.plains.size(), to.form.size()};
+    walk<false>(frame, to, numbers);
+    return n;
+  }
+  template <class... H, std::size_t... I>
+  decltype(auto) invoke(std::tuple<H...>& frame, std::index_sequence<I...>) {
+    return f_(std::forward<H>(std::get<I>(frame))...);
+  }
+
+  template <class... H, std::size_t... I>
+  auto call(std::tuple<H...>& frame, std::index_sequence<I...> numbers) {
+    using R = decltype(invoke(frame, numbers));
+    static_assert(!std::is_reference_v<R>, "neap: a compiled function gives its result by value");
+    using kept = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
+    std::unique_lock lock(mutex_);
+    detail::argument_state begin;
+    auto const n = walk_all(frame, begin, numbers);
+    begin.check_overlap();
+    auto const eagerly = [&](std::string const& reason) -> R {
+      why_ = reason;
+      lock.unlock();
+      return invoke(frame, numbers);
+    };
+    if (begin.unusable) return eagerly(begin.unusable);
+    auto* paths = paths_of(begin.signature);
+    std::vector<std::uint64_t> cells;
+    for (auto const& c : begin.cells) std::memcpy(&cells.emplace_back(0), c.value, c.bytes);
+    detail::compiled_graph* known = nullptr;
+    std::string why;
+    std::unique_ptr<detail::compiled_paths> fresh;  // none: the signature is known
+    if (paths) {
+      detail::expression_values values(paths->tape, cells);
+      auto const found = paths->guards.find(values);
+      if (found.graph != detail::guard_trie::none) {
+        known = paths->graphs[found.graph].get();
+        if (options_.verify == 0 || ++hits_ % options_.verify != 0) {
+          last_ = paths;
+          std::vector<tensor> made;
+          if (!run(*known, begin, values, made)) return eagerly("the graph failed");
+          if constexpr (std::is_void_v<R>) {
+            return commit(*known, begin, values, made);
+          } else {
+            R result = *static_cast<kept const*>(known->result.get());
+            detail::argument_state parts;
+            detail::walk_parts(result, parts);
+            fill(*known, parts, begin, values, made);
+            commit(*known, begin, values, made);
+            return result;
+          }
+        }
+        why = "the path is verified";
+      } else {
+        why = "the question at " + place_of(paths->guards.place(found.at)) + " got another answer";
+      }
+    } else {
+      detail::argument_state named(true);
+      walk_all(frame, named, numbers);
+      why = other_signature(named);
+      fresh = std::make_unique<detail::compiled_paths>();
+      fresh->signature = std::move(named.signature);
+    }
+    if (!known && graphs_ >= options_.graphs)
+      return eagerly("the limit of " + std::to_string(options_.graphs) + " graphs is reached, and " + why +
+                     ": give what changes from call to call as neap::sym or neap::state");
+    why_ = std::move(why);
+    if (paths) last_ = paths;
+    return record<kept, R>(frame, numbers, begin, n, paths, std::move(fresh), known);
+  }
+
+  template <class Kept, class R, class... H, std::size_t... I>
+  R record(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::argument_state& begin,
+           detail::compiled_base::sizes const& n, detail::compiled_paths* paths,
+           std::unique_ptr<detail::compiled_paths> fresh, detail::compiled_graph* known) {
+    auto& to = paths ? *paths : *fresh;
+    detail::captured_program p;
+    std::optional<Kept> result;
+    std::shared_ptr<Kept> form;
+    {
+      detail::recorder rec(begin, to.tape);
+      {
+        caller_scope const here(at_);
+        if constexpr (std::is_void_v<R>) invoke(frame, numbers), result.emplace();
+        else result.emplace(invoke(frame, numbers));
+      }
+      detail::argument_state end, parts;
+      walk<true>(frame, end, numbers);
+      detail::walk_parts(*result, parts);
+      describe(rec, begin, n, end, parts, p);
+      rec.stop();
+      for (auto const& c : parts.cells)
+        if (c.mark) *c.mark = {};
+      if (!rec.unusable()) rec.finish(p);
+      if (rec.unusable()) {
+        why_ = rec.unusable();
+        if (known) untracked({});
+        if constexpr (std::is_void_v<R>) return;
+        else return std::move(*result);
+      }
+    }
+    if (known) {
+      require_same(*known, p);
+    } else {
+      form = std::make_shared<Kept>(*result);
+      detail::argument_state parts;
+      detail::walk_parts(*form, parts);
+      for (auto* t : parts.tensors) *t = tensor();
+      auto const path = p.path;
+      auto made = planned(std::move(p));
+      made->result = std::move(form);
+      auto const number = static_cast<std::uint32_t>(to.graphs.size());
+      to.graphs.push_back(std::move(made));
+      if (auto const k = to.guards.add(path, number); k <= path.size()) {
+        to.graphs.pop_back();
+        untracked(k < path.size() ? path[k].at : std::source_location{});
+      }
+      ++graphs_;
+      if (fresh) add_paths(std::move(fresh));
+    }
+    if constexpr (!std::is_void_v<R>) return std::move(*result);
+  }
+
+  F f_;
+};
+
+/// A function with captured variables, or a std::function, of which the caller promises that they do not change.
+template <class F>
+struct fixed_function {
+  F f;
+  template <class... A>
+  decltype(auto) operator()(A&&... a) const {
+    return f(std::forward<A>(a)...);
+  }
+};
+template <class F>
+fixed_function<F> fixed(F f) {
+  return {std::move(f)};
+}
+
+/// Compiles f, a function without captured variables, or one that fixed() vouches for. `how` plans each captured graph
+/// (plan_with); without one, graphs run in the order of the program. Nothing is captured before the first call.
+template <class F, class Plan>
+  requires std::is_invocable_r_v<plan<graph>, Plan const&, graph const&>
+auto compile(F f, Plan how, compile_options const& options = {},
+             std::source_location at = std::source_location::current()) {
+  static_assert(std::is_empty_v<F> || std::is_pointer_v<F> || detail::is_instance<F, fixed_function>,
+                "neap: a compiled function captures no variables: their later values would not be seen. Give them as "
+                "arguments, or promise by neap::fixed(f) that they stay as they are");
+  return compiled_function<F>(std::move(f), std::move(how), options, at);
+}
+template <class F>
+auto compile(F f, compile_options const& options = {}, std::source_location at = std::source_location::current()) {
+  return compile(
+      std::move(f), [](graph const& g) { return plan_in_order(g); }, options, at);
+}
+
+}  // namespace neap::inline v0

@@ -1,0 +1,48 @@
+// What a capture learns of eager computation: while one is under way on a thread, tensors report operators, new data and
+// reads of data to it. Otherwise the pointer below is null, and that is all that eager work sees of it.
+#pragma once
+
+#include <memory>
+#include <source_location>
+#include <span>
+
+namespace neap::inline v0 {
+
+class tensor;
+struct operator_view;
+
+namespace detail {
+
+class tensor_storage;
+
+class computation_listener {
+ public:
+  computation_listener() = default;
+  computation_listener(computation_listener const&) = delete;
+  computation_listener& operator=(computation_listener const&) = delete;
+  virtual ~computation_listener() = default;
+
+  /// The operator has computed `out` from `in`, or made views.
+  virtual void ran(operator_view op, std::span<tensor const> in, std::span<tensor const> out,
+                   std::source_location at) = 0;
+  /// A tensor was made from numbers of the program.
+  virtual void made(tensor const& t) = 0;
+  /// The data of a storage were copied before they are overwritten.
+  virtual void copied(tensor_storage const& from, std::shared_ptr<tensor_storage> const& to) = 0;
+  /// The program reads elements.
+  virtual void reads_data(tensor const& t, std::source_location at) = 0;
+  /// The program writes elements other than by an operator.
+  virtual void writes_data(tensor_storage const& s) = 0;
+  /// A key or a seed is drawn from the generator of the thread.
+  virtual void draws() = 0;
+
+  /// The capture under way on this thread; null: none.
+  static computation_listener*& active() {
+    thread_local computation_listener* current = nullptr;
+    return current;
+  }
+};
+
+}  // namespace detail
+
+}  // namespace neap::inline v0
