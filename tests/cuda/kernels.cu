@@ -1,6 +1,7 @@
 // All kernels of the standard set that are functors on the block abstraction, in f32 and bf16, and the few of other types:
 // compiled for each way to lay out rows. tests/cuda/CMakeLists.txt makes PTX of this file (kernels.ptx), and compares what
-// ptxas says of it with ptxas.csv.
+// ptxas says of it with ptxas.csv. tests/cuda/interpreted.cpp runs each: a new kernel needs a case in
+// tests/support/kernel_cases.hpp.
 #include <neap/cuda/launch.cuh>
 
 #include <neap/backend/kernels/adafactor.hpp>

@@ -46,4 +46,14 @@ constexpr cuda_grid cuda_grid_of(std::int64_t rows, std::int64_t row_work, bool 
   return g;
 }
 
+namespace detail {
+/// Kernels whose rows may be shared by several thread blocks say so: `static constexpr bool splits = true`.
+template <class K>
+inline constexpr bool rows_split = false;
+template <class K>
+  requires K::splits
+inline constexpr bool rows_split<K> = true;
+
+}  // namespace detail
+
 }  // namespace neap::inline v0

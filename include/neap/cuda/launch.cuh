@@ -14,13 +14,6 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-/// Kernels whose rows may be shared by several thread blocks say so: `static constexpr bool splits = true`.
-template <class K>
-inline constexpr bool rows_split = false;
-template <class K>
-  requires K::splits
-inline constexpr bool rows_split<K> = true;
-
 // Two blocks a multiprocessor at least: without that ptxas aims at more, and spills.
 
 /// A thread block a row.
