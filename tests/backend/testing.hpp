@@ -123,7 +123,7 @@ inline bool near(tensor_ref const& got, std::vector<double> const& expected, dou
   auto const v = values(got);
   if (v.size() != expected.size()) return false;
   for (std::size_t i = 0; i < v.size(); ++i) {
-    if (std::isnan(v[i]) && std::isnan(expected[i])) continue;
+    if (v[i] == expected[i] || (std::isnan(v[i]) && std::isnan(expected[i]))) continue;  // infinities, too
     if (!(std::fabs(v[i] - expected[i]) <= within * (1 + std::fabs(expected[i])))) return false;
   }
   return true;

@@ -120,10 +120,10 @@ template <class Run, auto F>
 bool caught(interpreted_module& kernels, interpreted_layout layout) {
   using fault = std::remove_cv_t<decltype(F)>;
   host_backend host(1);
-  case_memory expected(0, random_stream{3});
+  case_memory expected({rows, columns}, random_stream{3});
   Run::template launch<fault::none>(host, expected);
   for (std::uint64_t seed : {0, 1}) {
-    case_memory got(0, random_stream{3});
+    case_memory got({rows, columns}, random_stream{3});
     interpreted_backend b(kernels, got, seed, layout);
     Run::template launch<F>(b, got);
     bool const bad = b.faults != "" || b.badly_written() != "" || first_difference(got, expected, 1e-5) != -1;

@@ -23,13 +23,13 @@ void check(Case const& run, dtype t, case_extents e, int shuffles, int threads =
   CAPTURE(e.rows);
   CAPTURE(e.columns);
   host_backend host(1);
-  case_memory expected(e.shift, random_stream{7});
+  case_memory expected(e, random_stream{7});
   run(host, expected, t, e);
   std::optional<case_memory> first;
   for (int shuffle = 0; shuffle < shuffles; ++shuffle) {
     CAPTURE(shuffle);
     shuffled_backend b(static_cast<std::uint64_t>(shuffle), threads);
-    case_memory got(e.shift, random_stream{7});
+    case_memory got(e, random_stream{7});
     run(b, got, t, e);
     CHECK(b.launches > 0);
     if (first) {

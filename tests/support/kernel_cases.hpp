@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -28,9 +29,11 @@
 namespace neap::testing {
 
 /// The extents of a case: rows of `columns`, or for norms of channels [N, rows, columns]. Tensors begin `shift` elements
-/// behind an address that is a multiple of 64 bytes.
+/// behind an address that is a multiple of 64 bytes. With `specials`, one random element in eight is an infinity, NaN or a
+/// zero, and the first four are -inf.
 struct case_extents {
   std::int64_t rows, columns, shift = 0;
+  bool specials = false;
 };
 
 /// The operands of a case, in the order in which they were made. What is unwritten has bytes of 0xcd.
@@ -50,11 +53,12 @@ class case_memory {
   };
   std::vector<place> places;
 
-  case_memory(std::int64_t shift, random_stream random) : random_(random), shift_(shift) {}
+  case_memory(case_extents e, random_stream random) : random_(random), shift_(e.shift), specials_(e.specials) {}
 
   tensor_ref random(dtype t, shape const& s, double low = -2, double high = 2) {
     tensor_ref const x = add(t, s, true);
     neap_test::randomize(x, random_, low, high);
+    if (specials_ && is_floating(t)) make_special(x);
     return x;
   }
   tensor_ref zeros(dtype t, shape const& s) {
@@ -85,7 +89,17 @@ class case_memory {
  private:
   random_stream random_;
   std::int64_t shift_;
+  bool specials_;
 
+  void make_special(tensor_ref const& x) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    constexpr double special[] = {infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), 0.0, -0.0};
+    auto v = neap_test::values(x);
+    for (std::size_t i = 0; i < v.size(); ++i)
+      if (i < 4) v[i] = -infinity;
+      else if (random_.below(8) == 0) v[i] = special[random_.below(5)];
+    neap_test::assign(x, v);
+  }
   static place make(std::size_t bytes) {
     place p{std::vector<place::line>(bytes / 64 + 1), bytes, 0, false, false, {}};
     std::memset(p.data(), 0xcd, p.storage.size() * 64);
