@@ -232,8 +232,7 @@ KERNEL source_takes_no_part(int const* x, int* o) {
   if (t % 32 < 16) o[t] = __shfl_sync(0xffffu, x[t], 20);
 }
 KERNEL waits_for_ever(int const* x, int volatile* o) {
-  while (o[0] != 12345) {
-  }
+  while (o[0] != 12345) {}
   o[1] = x[0];
 }
 
@@ -257,8 +256,7 @@ KERNEL right_last_block(int const* x, int* parts, unsigned* arrived, int* sum) {
 }
 KERNEL right_waiting_blocks(int const* x, int* o, unsigned* flag) {  // each block waits for the one before it
   if (threadIdx.x == 0) {
-    while (atomicAdd(flag, 0) != blockIdx.x) {
-    }
+    while (atomicAdd(flag, 0) != blockIdx.x) {}
     __threadfence();
     o[0] += x[blockIdx.x];
     __threadfence();
