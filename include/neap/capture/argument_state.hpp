@@ -26,6 +26,12 @@ class argument_state final : public part_visitor {
     bool is_text;
     std::size_t at, bytes;  // in plain_bytes
   };
+  struct memory_state {
+    bool frozen;
+    neap::role role;
+    std::uint32_t replacements;
+    friend bool operator==(memory_state const&, memory_state const&) = default;
+  };
   struct name_end {
     std::size_t end;  // in the signature
     std::string name;
@@ -37,10 +43,16 @@ class argument_state final : public part_visitor {
   void visit(tensor& x) override {
     if (named_) note();
     auto const number = static_cast<std::uint32_t>(tensors.size());
+    objects_.add(&x, number);
+    put(std::uint64_t{number - objects_.find(&x)});  // the same variable twice: what writes one writes the other
     tensors.push_back(&x);
     handles.push_back(x);
-    if (x.is_empty()) return put(std::uint64_t{0});
+    if (x.is_empty()) {
+      memory.push_back({});
+      return put(std::uint64_t{0});
+    }
     if (x.is_traced()) {
+      memory.push_back({});
       unusable = "an argument belongs to a trace";
       return put(std::uint64_t{1});
     }
@@ -56,6 +68,7 @@ class argument_state final : public part_visitor {
     put(std::uint64_t{l.is_dense() && l.offset == 0});
     put_type(s->type());
     auto const* n = x.node().get();
+    memory.push_back(memory_of(x));
     put(std::uint64_t{n->wants_gradient} | std::uint64_t{n->though_frozen} << 1 | std::uint64_t{n->of_gradient} << 2 |
         std::uint64_t{n->facets != nullptr} << 3 | std::uint64_t{s->is_frozen()} << 4 |
         static_cast<std::uint64_t>(s->role()) << 5);
@@ -120,6 +133,11 @@ class argument_state final : public part_visitor {
           unusable = "two arguments overlap in borrowed memory";
       }
   }
+  /// What a call could change of a tensor's memory besides its elements.
+  static memory_state memory_of(tensor const& t) {
+    auto const& s = *t.storage();
+    return {s.is_frozen(), s.role(), s.replacements()};
+  }
   /// The first tensor with the storage of tensor k.
   std::uint32_t first_with(tensor_storage const* s) const { return storages_.find(s); }
   /// The name of the part whose bytes are at this place of the signature.
@@ -133,7 +151,8 @@ class argument_state final : public part_visitor {
   }
 
   std::vector<tensor*> tensors;
-  std::vector<tensor> handles;  // the tensors themselves, as they were at the walk
+  std::vector<tensor> handles;       // the tensors themselves, as they were at the walk
+  std::vector<memory_state> memory;  // of handles
   std::vector<cell_place> cells;
   std::vector<plain_place> plains;
   std::string plain_bytes, signature;
@@ -164,7 +183,7 @@ class argument_state final : public part_visitor {
   }
 
   bool named_;
-  number_map storages_, addresses_;
+  number_map storages_, addresses_, objects_;
   std::vector<std::uint32_t> borrowed_;
   std::string path_;
   std::vector<std::size_t> lengths_;

@@ -31,7 +31,8 @@ class recorder final : public computation_listener, public scalar_listener {
         tape_(&tape),
         edit_(table_of<standard_operators>()),
         serial_(next_serial()),
-        clock_(context_access::clock()) {
+        clock_(context_access::clock()),
+        first_order_(context_access::next_order()) {
     for (std::uint32_t k = 0; k < begin.handles.size(); ++k)
       if (!begin.handles[k].is_empty() && rows_.add(begin.handles[k].storage().get(), size()))
         entries_.push_back({begin.handles[k].storage(), origin::argument, k, {}, false});
@@ -50,8 +51,6 @@ class recorder final : public computation_listener, public scalar_listener {
     stopped_ = true;
     computation_listener::active() = before_;
     scalar_listener::active() = scalars_before_;
-    for (auto const& c : begin_->cells)
-      if (c.mark) *c.mark = {};
   }
 
   // ------------------------------------------------------------------ tensors
@@ -74,7 +73,12 @@ class recorder final : public computation_listener, public scalar_listener {
       auto const& s = out[j].storage();
       switch (g.record(made[j]).alias) {
         case alias_kind::fresh: know(s, origin::computed, 0).values = {made[j]}; break;
-        case alias_kind::update: entry_of(*s, at).values = {made[j]}; break;
+        case alias_kind::update: {
+          auto& e = entry_of(*s, at);
+          e.values = {made[j]};
+          if (e.what == origin::number) e.what = origin::computed;  // its elements are numbers no more
+          break;
+        }
         default: entry_of(*s, at).values.push_back(made[j]);
       }
     }
@@ -89,7 +93,9 @@ class recorder final : public computation_listener, public scalar_listener {
   void reads_data(tensor const& t, std::source_location at) override {
     auto const row = rows_.find(t.storage().get());
     if (row != number_map::none && entries_[row].what == origin::number) {
-      entries_[row].seen = true;
+      auto& e = entries_[row];
+      e.seen = true;
+      if (!e.values.empty() && e.numbers.is_empty()) e.numbers = copy_of(e);
       return;
     }
     throw_error(context_access::place(at),
@@ -101,6 +107,12 @@ class recorder final : public computation_listener, public scalar_listener {
     if (rows_.contains(&s))
       throw_error(context_access::place({}), {"compile: the function gives a ", name_of(s.role()), ", ", s.type(),
                                               ", other data than by an operator: write it by neap::assign"});
+  }
+  void differentiates(std::uint64_t order, std::source_location at) override {
+    if (order < first_order_)
+      throw_error(context_access::place(at),
+                  {"compile: grad goes through an operator that ran before the call: a later call's argument may have "
+                   "another history. Compute it in the function, or detach() it"});
   }
   void draws() override {
     if (context_access::clock() == clock_)
@@ -126,6 +138,10 @@ class recorder final : public computation_listener, public scalar_listener {
     if (asked_.add(number, 0)) path_.push_back({number, answer, context_access::place(at)});
   }
   std::uint32_t read(void const* cell) override { return written_[cell_of(cell)]; }
+  void constructed(void const* cell, std::uint32_t number) override {
+    if (cells_.add(cell, static_cast<std::uint32_t>(written_.size()))) written_.push_back(number);
+    else write(cell, number);
+  }
   void write(void const* cell, std::uint32_t number) override { written_[cell_of(cell)] = number; }
   void filled(tensor const& t, std::uint32_t number) override {
     auto const v = edit_.add_source(role::input, t.type(), "scalar");
@@ -167,11 +183,8 @@ class recorder final : public computation_listener, public scalar_listener {
     }
     return o;
   }
-  /// The expression of an argument's tracked scalar at the end.
-  std::uint32_t written(std::uint32_t cell) {
-    auto const& c = begin_->cells[cell];
-    return c.mark ? left(c) : written_[cell];
-  }
+  /// The expression of an argument's tracked scalar at the end, where it is then.
+  std::uint32_t written(argument_state::cell_place const& end) { return end.mark ? left(end) : read(end.address); }
   std::uint32_t begun(std::uint32_t cell) { return tape_->cell(cell); }
   /// The expression of a sym; number_map::none for a state, which no result has.
   std::uint32_t left(argument_state::cell_place const& c) {
@@ -187,9 +200,9 @@ class recorder final : public computation_listener, public scalar_listener {
   /// The graph and its sources; what is left behind has been given to leave() before.
   void finish(captured_program& p) {
     for (auto const& e : entries_)
-      if (e.seen && e.constant != nothing_kept &&
-          std::memcmp(e.storage->data(), constants_[e.constant].storage()->data(),
-                      static_cast<std::size_t>(e.storage->bytes())) != 0)
+      if (e.seen && !e.numbers.is_empty() &&
+          std::memcmp(e.storage->data(), e.numbers.storage()->data(), static_cast<std::size_t>(e.storage->bytes())) !=
+              0)
         unusable_ = "elements of a tensor are written after its use, other than by an operator";
     for (auto const& s : sources_)
       if (s.what == captured_program::source::kind::argument) {
@@ -211,7 +224,7 @@ class recorder final : public computation_listener, public scalar_listener {
     std::uint32_t number;          // of an argument's tensor
     std::vector<value_id> values;  // of the present content; none: not read so far
     bool seen;                     // the program has had the address of its elements
-    std::uint32_t constant = nothing_kept;
+    tensor numbers{};  // a number's elements at its first use, or when the program had their address after it
     std::uint32_t made = nothing_kept;
   };
 
@@ -255,16 +268,21 @@ class recorder final : public computation_listener, public scalar_listener {
         first.how == initialiser::kind::constant && !e.seen && e.storage->is_as_made()) {
       e.values = {edit_.add(op::fill{type.dims, type.element, first.a}, {}).front()};
     } else {
-      tensor const copy =
-          make_leaf(std::make_shared<tensor_storage>(type, initialiser{}, role::constant), tensor_layout::dense(type));
-      std::memcpy(copy.storage()->data_to_overwrite(), e.storage->data(), static_cast<std::size_t>(e.storage->bytes()));
+      e.numbers = copy_of(e);
       auto const v = edit_.add_source(role::constant, type, "numbers");
-      e.constant = static_cast<std::uint32_t>(constants_.size());
-      sources_.push_back({v, captured_program::source::kind::constant, e.constant});
-      constants_.push_back(copy);
+      sources_.push_back({v, captured_program::source::kind::constant, static_cast<std::uint32_t>(constants_.size())});
+      constants_.push_back(e.numbers);
       e.values = {edit_.add(op::copy{}, {v}).front()};  // an operator may write it
     }
     places_.resize(edit_.graph().op_count());
+  }
+  /// A copy of the numbers as they are now, with which finish() compares those at the end.
+  static tensor copy_of(entry const& e) {
+    auto const& type = e.storage->type();
+    tensor const copy =
+        make_leaf(std::make_shared<tensor_storage>(type, initialiser{}, role::constant), tensor_layout::dense(type));
+    std::memcpy(copy.storage()->data_to_overwrite(), e.storage->data(), static_cast<std::size_t>(e.storage->bytes()));
+    return copy;
   }
   std::uint32_t kept(std::uint32_t row) {
     if (entries_[row].made != nothing_kept) return entries_[row].made;
@@ -299,6 +317,7 @@ class recorder final : public computation_listener, public scalar_listener {
   graph_editor edit_;
   std::uint64_t serial_;
   void* clock_;
+  std::uint64_t first_order_;  // of operators of this call
   computation_listener* before_;
   scalar_listener* scalars_before_;
   bool stopped_ = false, may_throw_ = false;

@@ -35,6 +35,8 @@ class scalar_listener {
   /// Reads and writes of a tracked scalar by its address. Throw neap::error if no argument contains it.
   virtual std::uint32_t read(void const* cell) = 0;
   virtual void write(void const* cell, std::uint32_t number) = 0;
+  /// A tracked scalar was constructed here; an earlier one at this address is gone.
+  virtual void constructed(void const* cell, std::uint32_t number) = 0;
   /// The scalar tensor holds the expression, whose bits are already those of its element type.
   virtual void filled(tensor const& t, std::uint32_t number) = 0;
 

@@ -23,11 +23,15 @@ template <class T>
 class state {
  public:
   using value_type = T;
-  state() = default;
+  state() : state(T{}) {}
   template <class U>
     requires(std::is_arithmetic_v<U> || std::is_same_v<U, T>)
-  state(U x) : value_(static_cast<T>(x)) {}
-  state(state const& other) : value_(other.value_) {}
+  state(U x) : value_(static_cast<T>(x)) {
+    if (auto* l = detail::scalar_listener::active()) l->constructed(this, l->constant(detail::to_bits(value_)));
+  }
+  state(state const& other) : value_(other.value_) {
+    if (auto* l = detail::scalar_listener::active()) l->constructed(this, l->read(&other));
+  }
   state& operator=(state const& other) {
     if (this != &other) *this = sym<T>(other);
     return *this;

@@ -233,11 +233,18 @@ inline void compiled_base::describe(recorder& rec, argument_state const& begin, 
   if (end.form != begin.form.substr(0, n.form) || end.tensors.size() != n.tensors || end.cells.size() != n.cells ||
       end.plains.size() != n.plains)
     return rec.set_unusable("it changed the structure of an argument");
+  for (std::size_t k = 0; k < begin.handles.size(); ++k)
+    if (auto const& h = begin.handles[k]; !h.is_empty())
+      if (argument_state::memory_of(h) != begin.memory[k])
+        return rec.set_unusable("it froze or freed a weight of an argument, or gave it other memory");
+  for (std::uint32_t k = 0; k < n.cells; ++k)
+    if (!end.cells[k].mark && end.cells[k].address != begin.cells[k].address)
+      return rec.set_unusable("it moved a neap::state of an argument to another address");
   for (std::uint32_t k = 0; k < n.tensors; ++k)
     if (end.handles[k].node() != begin.handles[k].node() || end.handles[k].output() != begin.handles[k].output())
       p.tensors.push_back({k, rec.leave(*end.tensors[k])});
   for (std::uint32_t k = 0; k < n.cells; ++k)
-    if (auto const e = rec.written(k); e != rec.begun(k)) p.cells.push_back({k, e});
+    if (auto const e = rec.written(end.cells[k]); e != rec.begun(k)) p.cells.push_back({k, e});
   for (std::uint32_t k = 0; k < n.plains; ++k) {
     auto const &a = begin.plains[k], &b = end.plains[k];
     auto const after = end.plain_bytes.substr(b.at, b.bytes);
@@ -441,6 +448,15 @@ class compiled_function : public detail::compiled_base {
     return f_(std::forward<H>(std::get<I>(frame))...);
   }
 
+  /// Of syms in what the function was given by reference: they may lie elsewhere than at the beginning.
+  template <class... H, std::size_t... I>
+  static void clear_marks(std::tuple<H...>& frame, std::index_sequence<I...> numbers) {
+    detail::argument_state now;
+    walk<true>(frame, now, numbers);
+    for (auto const& c : now.cells)
+      if (c.mark) *c.mark = {};
+  }
+
   template <class... H, std::size_t... I>
   auto call(std::tuple<H...>& frame, std::index_sequence<I...> numbers) {
     using R = decltype(invoke(frame, numbers));
@@ -513,16 +529,23 @@ class compiled_function : public detail::compiled_base {
       detail::recorder rec(begin, to.tape);
       {
         caller_scope const here(at_);
-        if constexpr (std::is_void_v<R>) invoke(frame, numbers), result.emplace();
-        else result.emplace(invoke(frame, numbers));
+        try {
+          if constexpr (std::is_void_v<R>) invoke(frame, numbers), result.emplace();
+          else result.emplace(invoke(frame, numbers));
+        } catch (...) {
+          rec.stop();
+          clear_marks(frame, numbers);
+          throw;
+        }
       }
       detail::argument_state end, parts;
       walk<true>(frame, end, numbers);
       detail::walk_parts(*result, parts);
       describe(rec, begin, n, end, parts, p);
       rec.stop();
-      for (auto const& c : parts.cells)
-        if (c.mark) *c.mark = {};
+      for (auto const* all : {&end, &parts})
+        for (auto const& c : all->cells)
+          if (c.mark) *c.mark = {};
       if (!rec.unusable()) rec.finish(p);
       if (rec.unusable()) {
         why_ = rec.unusable();

@@ -2,6 +2,7 @@
 // reads of data to it. Otherwise the pointer below is null, and that is all that eager work sees of it.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <source_location>
 #include <span>
@@ -33,6 +34,8 @@ class computation_listener {
   virtual void reads_data(tensor const& t, std::source_location at) = 0;
   /// The program writes elements other than by an operator.
   virtual void writes_data(tensor_storage const& s) = 0;
+  /// A gradient goes through an operator of this order (tensor_node::order).
+  virtual void differentiates(std::uint64_t order, std::source_location at) = 0;
   /// A key or a seed is drawn from the generator of the thread.
   virtual void draws() = 0;
 

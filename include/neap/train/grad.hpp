@@ -45,7 +45,9 @@ class recorded_graph {
  public:
   NEAP_ONCE recorded_graph(operator_table ops, tensor const& loss, std::span<tensor const> wrt, std::source_location at)
       : edit_(ops) {
+    auto* const listener = computation_listener::active();
     for (auto const* n : recorded_nodes(loss)) {
+      if (listener) listener->differentiates(n->order, at);
       std::vector<value_id> in;
       for (std::size_t i = 0; i < n->in.size(); ++i) {
         auto const& t = n->in[i];
