@@ -299,7 +299,7 @@ constexpr bool hides_modules() {
 // Called for what is refused, so that the compiler's first line has the type and the remedy in a few words; a sentence
 // follows.
 template <class Type>
-constexpr void a_model_holds_no_pointers_to_modules_but_holds_them_by_value_or_in_unique_ptr() = delete;
+constexpr void a_model_holds_no_pointers_to_modules_so_hold_them_by_value_or_in_unique_ptr() = delete;
 template <class Type>
 constexpr void a_model_holds_modules_in_vector_array_tuple_optional_unique_ptr_or_map_of_strings() = delete;
 template <class Type>
@@ -316,7 +316,7 @@ constexpr bool is_pointer_like = std::is_pointer_v<T> || is_shared<T>::value || 
 /// Tells why T cannot be looked into.
 template <class T>
 constexpr void refuse_part() {
-  if constexpr (is_pointer_like<T>) a_model_holds_no_pointers_to_modules_but_holds_them_by_value_or_in_unique_ptr<T>();
+  if constexpr (is_pointer_like<T>) a_model_holds_no_pointers_to_modules_so_hold_them_by_value_or_in_unique_ptr<T>();
   else if constexpr (any_range<T>)
     a_model_holds_modules_in_vector_array_tuple_optional_unique_ptr_or_map_of_strings<T>();
   else this_class_is_no_aggregate_drop_its_constructor_or_add_neap_fields<T>();

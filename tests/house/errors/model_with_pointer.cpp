@@ -1,4 +1,4 @@
-// expect: a_model_holds_no_pointers_to_modules_but_holds_them_by_value_or_in_unique_ptr() [with Type = module*]
+// expect: a_model_holds_no_pointers_to_modules_so_hold_them_by_value_or_in_unique_ptr() [with Type = module*]
 // expect: neap: a model owns its modules: a pointer, reference or span to a module cannot be looked into
 #include <neap/model/parameters.hpp>
 
