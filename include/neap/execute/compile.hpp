@@ -19,13 +19,15 @@
 // bytes of members that it does not list are guards, too, and padding among them: objects of such classes share graphs
 // where these bytes are equal.
 //
-// What is refused, with the place: a tensor or a state that no argument contains, reading elements of a tensor, draws from
-// the thread's generator, operators that are not standard ones. Globals, clocks and files that decide cannot be seen: a
-// later capture or compile_options::verify finds them. What is written to a stream is written by eager calls alone. A call
-// that changes the length of a container, or what an optional or a pointer holds, runs eagerly and is not kept. Results
-// have no history: a gradient through them to weights is refused by neap::grad; take it in the function. Several threads
-// may call one object; their calls run one after another. Each graph has an arena of its own, and a call that captures
-// needs the memory of all its intermediate results.
+// Refused, with the place: a tensor or a state that neither an argument contains nor the function makes, reading elements
+// of a tensor, a gradient through operators that ran before the call, draws from the thread's generator, operators that
+// are not standard ones. Run eagerly and not kept: a call that changes the length of a container, what an optional or a
+// pointer holds, which weights are frozen, or the memory of a weight.
+//
+// Globals, clocks and files that decide cannot be seen: a later capture or compile_options::verify finds them. Output to a
+// stream is written by eager calls alone. Results have no history: neap::grad refuses a gradient through them to weights;
+// take it in the function. Several threads may call one object; their calls run one after another. Each graph has an arena
+// of its own, and a call that captures needs the memory of all its intermediate results.
 #pragma once
 
 #include <neap/capture/recorder.hpp>
