@@ -16,11 +16,10 @@ using namespace neap;
 using neap::testing::compare;
 using neap::testing::content_of;
 using neap::testing::message_of;
+using neap::testing::one_sample;
+using neap::testing::sample;
 
 namespace {
-
-tensor sample(int i, std::int64_t n = 3) { return tensor::randn({n, 4}, static_cast<std::uint64_t>(i) + 1); }
-auto one_sample(int i) { return std::tuple{sample(i)}; }
 
 struct counter {
   state<int> n{0};

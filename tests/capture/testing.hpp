@@ -7,10 +7,16 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <cstring>
 #include <string>
+#include <tuple>
 
 namespace neap::testing {
+
+/// n rows of 4 numbers, other ones for each i; alone, as the arguments of call i.
+inline tensor sample(int i, std::int64_t n = 3) { return tensor::randn({n, 4}, static_cast<std::uint64_t>(i) + 1); }
+inline auto one_sample(int i) { return std::tuple{sample(i)}; }
 
 /// The bytes of everything that a walk of an object meets.
 class content final : public detail::part_visitor {
