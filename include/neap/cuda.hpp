@@ -2,8 +2,10 @@
 // there in .cu files, the rest in .cpp files as well.
 #pragma once
 
+#include <neap/cuda/backend.hpp>
 #include <neap/cuda/check.hpp>
 #include <neap/cuda/device.hpp>
+#include <neap/cuda/device_backend.hpp>
 #include <neap/cuda/grid.hpp>
 
 #if defined(__CUDACC__)

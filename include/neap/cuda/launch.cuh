@@ -1,6 +1,7 @@
 // Launches of kernels (functors on the block abstraction, backend/block.hpp) on a stream of a GPU.
 #pragma once
 
+#include <neap/cuda/backend.hpp>
 #include <neap/cuda/block.cuh>
 #include <neap/cuda/check.hpp>
 #include <neap/cuda/grid.hpp>
@@ -68,6 +69,11 @@ void launch_on(cudaStream_t stream, std::int64_t rows, K const& kernel, std::int
     detail::cuda_rows_by_block<K><<<g.blocks, cuda_block_threads, 0, stream>>>(kernel, rows, g.rows_at_once);
   }
   check_cuda(cudaGetLastError(), "launch of a kernel", at);
+}
+
+template <class K>
+void cuda_backend::launch(std::int64_t rows, K const& kernel, std::int64_t row_work, std::source_location at) {
+  launch_on(stream(), rows, kernel, row_work, at);
 }
 
 }  // namespace neap::inline v0

@@ -1,0 +1,53 @@
+// The backend of a GPU: launches kernels in order on a stream of its own. Made in .cpp files as well; launching needs nvcc.
+#pragma once
+
+#include <neap/cuda/check.hpp>
+#include <neap/cuda/device.hpp>
+#include <neap/cuda/device_backend.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+#include <source_location>
+#include <string_view>
+
+namespace neap::inline v0 {
+
+/// Runs kernels on one GPU.
+class cuda_backend {
+ public:
+  static constexpr std::string_view name = "cuda";
+  static constexpr bool addresses_host_memory = false;
+  static constexpr bool runs_on_device = true;
+
+  /// Throws neap::error, in one line, where there is no such device.
+  explicit cuda_backend(int device = 0, std::source_location at = std::source_location::current()) {
+    auto found = find_cuda_device(device);
+    if (!found) throw_error(at, {found.message()});
+    device_ = *found;
+    check_cuda(cudaSetDevice(device), "choice of a device", at);
+    cudaStream_t made = nullptr;
+    check_cuda(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "creation of a stream", at);
+    stream_.reset(made);
+  }
+
+  cuda_device const& device() const { return device_; }
+  /// Where kernels are launched.
+  cudaStream_t stream() const { return stream_.get(); }
+
+  /// Runs kernel(block) for every block.id in [0, rows), after what was launched before. Returns at once. `row_work`:
+  /// about how many indices a row has (0: unknown, taken as many). In .cu files, with neap/cuda/launch.cuh.
+  template <class K>
+  void launch(std::int64_t rows, K const& kernel, std::int64_t row_work = 0,
+              std::source_location at = std::source_location::current());
+
+ private:
+  struct stream_deleter {
+    void operator()(cudaStream_t s) const { cudaStreamDestroy(s); }
+  };
+  cuda_device device_;
+  std::unique_ptr<CUstream_st, stream_deleter> stream_;
+};
+
+}  // namespace neap::inline v0
