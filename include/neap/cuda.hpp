@@ -7,6 +7,8 @@
 #include <neap/cuda/device.hpp>
 #include <neap/cuda/device_backend.hpp>
 #include <neap/cuda/grid.hpp>
+#include <neap/cuda/memory.hpp>
+#include <neap/cuda/scratch.hpp>
 
 #if defined(__CUDACC__)
 #include <neap/cuda/launch.cuh>

@@ -4,6 +4,8 @@
 #include <neap/cuda/check.hpp>
 #include <neap/cuda/device.hpp>
 #include <neap/cuda/device_backend.hpp>
+#include <neap/cuda/memory.hpp>
+#include <neap/cuda/scratch.hpp>
 
 #include <cuda_runtime_api.h>
 
@@ -36,6 +38,24 @@ class cuda_backend {
   /// Where kernels are launched.
   cudaStream_t stream() const { return stream_.get(); }
 
+  /// Scratch memory of kernels, aligned to 256 bytes: launches of the stream share it, each finds there what another one
+  /// has left. Throws neap::error if fewer bytes are reserved: an operator states its need by device_scratch
+  /// (cuda/scratch.hpp).
+  void* scratch(bytes_t bytes, std::source_location at = std::source_location::current()) {
+    if (bytes > scratch_.bytes())
+      throw_error(at, {"cuda: a kernel takes ", bytes, " bytes of scratch memory, and ", scratch_.bytes(),
+                       " are reserved: its operator's device_scratch gives too few"});
+    return scratch_.data();
+  }
+  bytes_t scratch_bytes() const { return scratch_.bytes(); }
+  /// Makes the scratch memory at least as large. It may be at another address from then on: waits for the stream. Throws
+  /// neap::error where the device has not so much memory; the scratch memory is then as it was.
+  void reserve_scratch(bytes_t bytes, std::source_location at = std::source_location::current()) {
+    if (bytes <= scratch_.bytes()) return;
+    check_cuda(cudaStreamSynchronize(stream()), "wait for a stream", at);
+    scratch_ = cuda_device_memory(bytes, "scratch of kernels", at);
+  }
+
   /// Runs kernel(block) for every block.id in [0, rows), after what was launched before. Returns at once. `row_work`:
   /// about how many indices a row has (0: unknown, taken as many). In .cu files, with neap/cuda/launch.cuh.
   template <class K>
@@ -48,6 +68,7 @@ class cuda_backend {
   };
   cuda_device device_;
   std::unique_ptr<CUstream_st, stream_deleter> stream_;
+  cuda_device_memory scratch_;
 };
 
 }  // namespace neap::inline v0
