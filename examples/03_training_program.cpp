@@ -7,8 +7,7 @@
 #include <cstdio>
 
 int main() {
-  neap::zoo::llama model(
-      neap::zoo::llama_config::llama7b());  // 27 GB of weights that nobody has touched: no memory yet
+  neap::zoo::llama model(neap::zoo::llama_config::llama7b());  // 27 GB of weights without data: no memory yet
   auto const tokens = neap::tensor::lazy({neap::dtype::i64, {1, 512}});
   auto const step = neap::training_step(model, std::pair{tokens, tokens}, neap::cross_entropy{},
                                         neap::adamw{.rate = 3e-4}, {.clip_norm = 1.0});

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
-// Checkpointing as everybody knows it: keep each n-th value of the forward half, compute the others again; the smallest n
+// Textbook checkpointing: keep each n-th value of the forward half, compute the others again; the smallest n
 // that fits. answer_of() turns the ops that run into steps, with drops as early as can be.
 struct every_nth {
   neap::remat_answer operator()(neap::remat_problem const& p, neap::remat_limits const& limits) const {

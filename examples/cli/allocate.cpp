@@ -86,7 +86,7 @@ problem_file records_of(allocate_options const& given, std::string const& text) 
   auto const call = [&](std::uint32_t record, std::string const& name) {
     if (record != neap::lifetime_records::none && out.file.ids[record].empty()) out.file.ids[record] = name;
   };
-  for (auto o : g.order) {  // by who made them; what nobody made, by its number
+  for (auto o : g.order) {  // by producer; sources by their number
     std::size_t k = 0;
     for (auto s : facts.makes(o))
       call(l.record_of[s], csv_name(g.program.name(o)) + (k++ ? "." + std::to_string(k) : ""));

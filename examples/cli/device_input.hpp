@@ -38,7 +38,7 @@ struct device_cost {
   }
 };
 
-/// Keys that nobody asked for are mistakes of writing.
+/// Unknown keys are mistakes of writing.
 inline void refuse_other_keys(neap::io::json_place const& j, std::initializer_list<std::string_view> known) {
   for (auto const& [key, value] : j.raw().items())
     if (std::find(known.begin(), known.end(), key) == known.end()) j[key.c_str()].fail("unknown key");

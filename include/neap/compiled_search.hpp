@@ -9,7 +9,7 @@
 #error "neap/compiled_search.hpp stands before other headers of neap"
 #endif
 
-// What neap/compiled.hpp makes, as everybody reads it.
+// Declarations of what neap/compiled.hpp defines.
 #include <neap/memory/greedy/greedy_by_size.hpp>
 #include <neap/memory/make_plan.hpp>
 #include <neap/model/model.hpp>

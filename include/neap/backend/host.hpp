@@ -30,9 +30,9 @@ inline void relax() {
 }
 
 /// A fixed team of workers; the calling thread takes part. A job is a number of pieces, which the members claim one by
-/// one, so a member that is late, because it slept or its core is busy elsewhere, holds nobody up.
+/// one, so a member that is late, because it slept or its core is busy elsewhere, delays no other.
 ///
-/// `ticket_` holds the job's number in its high half and the pieces not yet claimed in its low half. Whoever takes a
+/// `ticket_` holds the job's number in its high half and the pieces not yet claimed in its low half. A thread that takes a
 /// piece by a compare-exchange knows that the job cannot end, hence its description cannot change, before that piece is
 /// done.
 class thread_team {

@@ -1,4 +1,4 @@
-// Which forward node each op behind the forward part belongs to. A training graph is one list of ops: nobody says whose
+// Which forward node each op behind the forward part belongs to. A training graph is one list of ops: it does not say whose
 // gradient an op computes, least of all in graphs that come from elsewhere. What the graph does say:
 //
 //   - Gradients flow against the forward part: what depends on the backward of a node belongs to that node or to earlier
@@ -287,7 +287,7 @@ class backward_finder {
     });
     return any && all;
   }
-  /// All gradients that o reads are there, and what tells of nodes has read them: they wait for nobody else.
+  /// All gradients that o reads are there, and what tells of nodes has read them: they wait for no other.
   bool is_last(op_id o) {
     bool read = false, waits = false;
     each_maker_before(o, [&](op_id from) {

@@ -113,7 +113,7 @@ class chain_builder {
       if (is_block(block[n])) c_.blocks[block[n]].nodes.push_back(n);
     }
   }
-  /// It overwrites something, or somebody overwrites what it reads: it stays where it is.
+  /// It overwrites something, or what it reads is overwritten: it stays where it is.
   bool has_order(std::uint32_t n) const {
     for (auto o : p_.nodes[n].ops) {
       if (!g_.order_after(o).empty()) return true;

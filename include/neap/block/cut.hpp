@@ -7,7 +7,7 @@
 //   cut_bottom_up       neighbours are joined where most bytes cross, until there are few blocks (HiRemate's idea)
 //   cut_blocks          separators; what is too long between two of them by repeats; what is still too long bottom up
 //
-// Values that depend on no weight (masks, positions) do not count: they need no gradient, and whoever reads them in
+// Values that depend on no weight (masks, positions) do not count: they need no gradient, and a block that reads them in
 // several blocks finds them made before the first. What a decoder reads of its encoder crosses every end between its
 // layers, so it has no separators; but it has repeats.
 #pragma once

@@ -1,4 +1,4 @@
-// How the graphs of this layer are printed: a line an op, as somebody would write it.
+// How the graphs of this layer are printed: a line an op, as a person would write it.
 #pragma once
 
 #include <neap/ir/graph.hpp>

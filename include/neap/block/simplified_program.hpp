@@ -206,7 +206,7 @@ class node_folder {
     };
     for (std::uint32_t n = 0; n < count; ++n)
       if (!moves[n]) emit(n);
-    for (std::uint32_t n = 0; n < count; ++n) emit(n);  // nobody reads them
+    for (std::uint32_t n = 0; n < count; ++n) emit(n);  // they have no readers
     std::vector<simplified_node> nodes;
     for (auto n : order) nodes.push_back(std::move(p_.nodes[n]));
     p_.nodes = std::move(nodes);

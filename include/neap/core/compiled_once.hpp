@@ -6,7 +6,7 @@
 // that name the word says `inline`.
 //
 // The word is for functions that are long and not templates; what is short or runs in inner loops of templates is better
-// inlined. A header that has it is reached from neap/compiled.hpp (a house test sees to it), else nobody would make the
+// inlined. A header that has it is reached from neap/compiled.hpp (a house test checks it), else no file would define the
 // code.
 //
 // NEAP_INSTANTIATE_ONCE(declaration) says the same of what a template makes for the standard operators: it is made in that

@@ -44,7 +44,7 @@ inline std::string folder_of(std::string const& path) {
   return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// Removes what writers for `place` that were killed have left beside it: files NAME.tmpPID and NAME.tmpPID.N that nobody
+/// Removes what writers for `place` that were killed have left beside it: files NAME.tmpPID and NAME.tmpPID.N that no process
 /// has locked and whose process is not there (or is this one). Others stay, whatever they are.
 inline void remove_left_over(std::string const& place) {
   auto const folder = folder_of(place);

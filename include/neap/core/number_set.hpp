@@ -1,5 +1,5 @@
 // A hash table of 32-bit numbers that stand for things kept elsewhere (places in a table, offsets in a text), so that
-// equal things are kept once. Open addressing, linear probing; the hashes are stored, so growing asks nobody.
+// equal things are kept once. Open addressing, linear probing; the hashes are stored, so growing computes none.
 //
 //   auto const at = set.find_or_add(hash(x), [&](std::uint32_t n) { return things[n] == x; },
 //                                   [&] { things.push_back(x); return things.size() - 1; });

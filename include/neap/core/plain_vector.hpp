@@ -19,7 +19,7 @@ struct plain_place {
   void* data;
   std::size_t capacity;
 };
-/// Memory for n elements of so many bytes, which nobody writes: plain data exists as soon as it is copied there.
+/// Uninitialised memory for n elements of so many bytes: plain data exists as soon as it is copied there.
 [[gnu::noinline]] inline void* plain_room(std::size_t n, std::size_t bytes) {
   if (n > static_cast<std::size_t>(-1) / 2 / bytes) throw std::bad_array_new_length();
   return ::operator new(n* bytes);

@@ -51,7 +51,7 @@ struct tensor_ref {
   bool is_dense() const { return tensor_layout{{element, dims}, strides, 0}.is_dense(); }
 };
 
-/// What a kernel is given. Absent optional inputs and outputs nobody wants have data == nullptr.
+/// A kernel's operand. Absent optional inputs and unused outputs have data == nullptr.
 struct kernel_arguments {
   std::span<tensor_ref const> in;
   std::span<tensor_ref const> out;

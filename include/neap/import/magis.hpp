@@ -2,7 +2,7 @@
 // How ops may be cut, the files say themselves (dim_links).
 //
 // `as_magis` reproduces MAGIS's own memory rule to the byte: weights and inputs are taken at their place in the schedule
-// and freed like the rest; views and updates count as fresh memory; what nobody reads stays to the end. The order
+// and freed like the rest; views and updates count as fresh memory; values without readers stay to the end. The order
 // constraint that MAGIS lacks (an update runs after every other reader of its weight) is there all the same: an update is
 // one, and has an output of its own that stands for the bytes.
 // `aliased` counts as neap does: weights resident, views and updates in the storage of what they see.
@@ -92,7 +92,7 @@ inline imported_graph read_magis_nodes(json_place const& root, magis_memory memo
     auto const w = writes.find(static_cast<std::uint32_t>(index(edit.graph().storage(value[i]))));
     return w != writes.end() && w->second != seen[i];
   };
-  std::vector<std::pair<std::size_t, value_id>> stays;  // values nobody may read
+  std::vector<std::pair<std::size_t, value_id>> stays;  // values without readers
   imported_graph out;
   bytes_t total = 0;
 

@@ -36,7 +36,7 @@ namespace neap::inline v0::io {
 
 struct neap_graph_options {
   bool optimizer = false;  // also the update nodes of the optional "optimizer" part
-  // With these: gradients that they read are not kept for anybody else, so that one is there no longer than until its weight
+  // With these: gradients that they read are not kept for other ops, so that one is there no longer than until its weight
   // is updated, and updates may come early.
   bool gradients_used_up = false;
   // In the form in which the whole step, gradients and all, can be cut into parts of the batch:
@@ -244,7 +244,7 @@ class neap_graph_reader {
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       auto& b = buffers_[i];
       b.made = !b.temporary;
-      if (!b.temporary && base[i] == nothing<value_id>)  // nobody looks at it, but it is there
+      if (!b.temporary && base[i] == nothing<value_id>)  // unused, but it is there
         edit_.add_source_at(b.kind, tensor_layout::dense({dtype::u8, {b.bytes}}), b.name, b.bytes);
     }
   }

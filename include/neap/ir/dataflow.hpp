@@ -12,7 +12,7 @@
 //     static bytes_t bytes(my_graph const&, storage_id);
 //     // optional:
 //     static bool is_resident(my_graph const&, storage_id);   // exists before and after the step; default: made by no op
-//     static auto kept(my_graph const&);                       // values that live to the end; default: those nobody reads
+//     static auto kept(my_graph const&);                       // values that live to the end; default: those without readers
 //     static auto order_after(my_graph const&, op_id);         // ops that must run before; default: none
 //     static bool is_view(my_graph const&, op_id);             // costs nothing; default: false
 //     static std::pair<bytes_t, bytes_t> part(my_graph const&, value_id);  // the bytes [first, second) of its storage that a

@@ -182,7 +182,7 @@ class graph_editor final : public op_emitter {
       set_role(to, r);
     }
   }
-  /// Removes an op when finish() is called; by then nobody may read its outputs.
+  /// Removes an op when finish() is called; by then its outputs must be dead.
   void remove(op_id o) {
     if (removed_.size() < g_.op_count()) removed_.resize(g_.op_count());
     removed_[index(o)] = true;
@@ -593,7 +593,7 @@ class graph_editor final : public op_emitter {
     return p != nothing<op_id> && is_removed(p);
   }
 
-  /// Renumbers ops and values without the removed ones, and storages without those nobody uses.
+  /// Renumbers ops and values without the removed ones, and storages without the unused ones.
   NEAP_ONCE void compact() {
     for (auto o : g_.ops())
       if (!is_removed(o))

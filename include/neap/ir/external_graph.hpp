@@ -144,7 +144,7 @@ class external_reader {
     std::vector<hidden> unread;   // storages written without being read: hidden arguments
     std::vector<value_id> reads;  // where it reads parts: of each argument, the value that is read for it
     std::vector<op_id> follows;   // ops that it must follow, by no value: hidden arguments too
-    bool followed = false;        // somebody's `follows` has it: a hidden output
+    bool followed = false;        // a `follows` has it: a hidden output
     value_id token = nothing<value_id>;
   };
 

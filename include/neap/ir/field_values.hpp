@@ -11,7 +11,7 @@
 // The prime and the key are drawn. Formulas of degree d that differ agree with a chance of at most 1.2 d / 2^60 over
 // the key (Schwartz 1980; TASO, SOSP'19, verifies its rules so). Constants that differ agree modulo at most 35 d of
 // the 2.7e16 primes that are drawn from. d counts constants as factors too and is at most 1024, else the comparison
-// gives up: two values that differ are found to be equal with a chance below 2^-38. This holds for whoever knows this
+// gives up: two values that differ are found to be equal with a chance below 2^-38. This holds against an author who knows this
 // code and not the key, if SipHash under a secret key is a random function.
 //
 // Beside its value each element has two more figures, for rewrites that are right over the reals and wrong in floating

@@ -13,7 +13,7 @@
 //
 // op_graph is the part that does not know the operators' types (it has their facets); basic_graph<Ops> adds a set whose
 // types are known. Operators that are in no set join a graph when they are first added to it: a user's operator is used
-// without a word to anybody. The only place where a graph changes is the editor (ir/editor.hpp).
+// without notice. The only place where a graph changes is the editor (ir/editor.hpp).
 #pragma once
 
 #include <neap/core/compiled_once.hpp>

@@ -385,7 +385,7 @@ class gradient_context {
     asked_[checked(j, out_.size(), "output ")] = true;
     return out_gradient_[static_cast<std::size_t>(j)];
   }
-  /// Whether anybody needs the gradient of input i.
+  /// Whether the gradient of input i is needed.
   bool wants(int i) const { return i < arity() && wanted_[static_cast<std::size_t>(i)]; }
   /// Gives the gradient of input i; its shape is that of the input.
   void give(int i, value_id g) { gradient_[checked(i, in_.size(), "input ")] = g; }
@@ -786,7 +786,7 @@ constexpr operator_table table_of() {
 }
 
 namespace detail {
-/// A table that somebody gives to a graph, as table_of has it.
+/// A table that a graph is made with, as table_of has it.
 inline operator_table table_from(operator_table ops) {
   if (kernels_by_operator && ops.size() == op::standard_list::size && ops.front()->standard_row == 0 &&
       ops.back()->standard_row + std::size_t{1} == ops.size())

@@ -72,7 +72,7 @@ class graph_printer {
   explicit graph_printer(op_graph const& g) : g_(g) {}
   std::string run() {
     text_ = "neap graph 1\norigins " + std::to_string(g_.origin_count()) + "\n";
-    std::size_t source = 0;  // values come by ascending id, whoever makes them
+    std::size_t source = 0;  // values come by ascending id, sources and results alike
     auto const sources_before = [&](value_id v) {
       for (; source < g_.sources().size() && g_.sources()[source] < v; ++source) print_source(g_.sources()[source]);
     };

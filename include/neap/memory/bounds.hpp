@@ -66,7 +66,7 @@ NEAP_ONCE constexpr plain_vector<load_event> load_events(memory_problem const& p
   return events;
 }
 
-/// What records whose offsets are multiples of `step` need at one moment: whoever has another one above it uses up whole
+/// What records whose offsets are multiples of `step` need at one moment: a record with another one above it uses up whole
 /// steps, so the sum of the rounded sizes, less the rounding of one on top. Raises `best`.
 NEAP_ONCE constexpr void raise_by_steps(memory_problem const& p, std::int64_t step, load_bound& best) {
   struct piece {

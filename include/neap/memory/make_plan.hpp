@@ -3,7 +3,7 @@
 //   plan<graph> p = make_plan(found.best, original);
 //   verify_plan(original, p);                              // neap/verify/plan_verifier.hpp
 //
-// A graph that stays where it is, anybody's, is not copied:
+// A graph that stays where it is, also an external one, is not copied:
 //
 //   placed_steps p = make_plan(engine_graph, order, simulate(engine_graph, order, cost));
 #pragma once
@@ -27,7 +27,7 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-/// Who has to wait for which transfer: those that need its result or overwrite what it reads, and whoever may be given
+/// Which steps have to wait for which transfer: those that need its result or overwrite what it reads, and those that may get
 /// the bytes that it holds. A wait that an earlier compute step has already had is left out.
 NEAP_ONCE std::vector<transfer_wait> transfer_waits(flow_facts const& facts, schedule const& order,
                                                     simulation const& s) {

@@ -25,7 +25,7 @@ concept memory_planner = requires(P const& planner, memory_problem const& proble
 };
 
 namespace detail {
-/// Asked where somebody's planner enters.
+/// Checked where a user's planner enters.
 template <class P>
 constexpr bool check_planner() {
   static_assert(memory_planner<P>,

@@ -138,7 +138,7 @@ struct memory_problem {
 
 namespace detail {
 
-/// Of each record the pool that it asks for; empty if their type has none, or nobody asks.
+/// Of each record the pool that it requires; empty if their type has none, or none requires one.
 template <usage_range Range>
 constexpr std::vector<std::int32_t> pools_of(Range const& records) {
   std::vector<std::int32_t> pools;

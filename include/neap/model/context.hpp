@@ -26,7 +26,7 @@ class tracer;
 
 namespace detail {
 class mode_scope;
-/// Whether a place is in somebody's program: not in this library, nor in the standard one (which calls functions and
+/// Whether a place is in a user's program: not in this library, nor in the standard one (which calls functions and
 /// constructors on behalf of others). Files of one program may know this library by several names: each compiler call has
 /// its own way to write the folder.
 inline bool is_in_program(std::source_location const& at) {

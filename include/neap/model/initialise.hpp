@@ -1,4 +1,4 @@
-// What a tensor holds before anybody writes it, as a small value: a kind, two numbers, a seed and a stream. Weights keep
+// What a tensor holds before its first write, as a small value: a kind, two numbers, a seed and a stream. Weights keep
 // it, so that a model can be built, traced and planned before a byte of it exists. Numbers come from Philox: element i is
 // a function of (seed, stream, i), the same on every machine of equal float arithmetic.
 #pragma once

@@ -22,7 +22,7 @@ inline tensor make_owned(tensor_type const& t, initialiser const& first, role r,
 }
 
 inline tensor copy_owned(tensor const& from) {
-  if (from.is_empty() || from.is_traced()) return from;  // nobody owns a trace's values
+  if (from.is_empty() || from.is_traced()) return from;  // a trace's values have no owner
   auto const& s = *from.storage();
   tensor to = make_owned(s.type(), s.first_values(), s.role());
   if (s.is_allocated()) std::memcpy(to.storage()->data(), from.storage()->data(), static_cast<std::size_t>(s.bytes()));

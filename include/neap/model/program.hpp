@@ -62,7 +62,7 @@ void name_tensors(tracer& t, Model& model) {
 
 /// Throws neap::error, with the line in question, if a program reads what its last run has stored somewhere: eagerly it is
 /// carried from run to run, a plan would read the same each time. `run(tracer)` runs it again, in a trace that is thrown
-/// away; it is asked only where somebody holds a tensor of `t`, which has ended.
+/// away; needed only where a tensor of `t`, which has ended, is still held.
 template <class F>
 void require_no_memory(tracer const& t, operator_table ops, F const& run, std::source_location at) {
   if (!t.is_held()) return;

@@ -125,7 +125,7 @@ inline status check_elements(safetensors_file const& file, safetensors_entry con
   return s && !right ? file.refuse("tensor " + in_quotes(e.name) + " has truth values other than 0 and 1") : s;
 }
 
-/// What a dense tensor holds, or would hold: one that nobody has touched stays so.
+/// What a dense tensor holds, or would hold: one without data stays without.
 inline void write_elements(file_writer& out, tensor const& t) {
   auto const bytes = static_cast<std::size_t>(t.type().bytes());
   if (t.has_data() || t.layout() != tensor_layout::dense(t.storage()->type())) return out.write(t.ref().data, bytes);

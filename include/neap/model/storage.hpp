@@ -1,5 +1,5 @@
-// The memory behind eager tensors: 64-byte aligned bytes that come into being when somebody first asks where they are,
-// filled as their initialiser says. A model whose data nobody has asked for takes no memory: it can be traced and
+// The memory behind eager tensors: 64-byte aligned bytes that are allocated at the first access,
+// filled as their initialiser says. A model whose data were never accessed takes no memory: it can be traced and
 // planned.
 #pragma once
 
@@ -37,7 +37,7 @@ class tensor_storage {
         bytes_(bytes_of(type)),
         first_(first),
         role_(r) {}
-  /// Looks at memory that somebody else owns and keeps alive.
+  /// Refers to memory that its owner keeps alive.
   tensor_storage(tensor_type const& type, void* data, neap::role r)
       : type_(type),
         bytes_(bytes_of(type)),
@@ -58,7 +58,7 @@ class tensor_storage {
     if (!data_) allocate(first_);
     return data_;
   }
-  /// The same for somebody who writes all of it before anybody reads: nothing is filled.
+  /// The same for a caller that writes all of it before any read: nothing is filled.
   std::byte* data_to_overwrite() {
     if (!data_) allocate({});
     return data_;
@@ -75,7 +75,7 @@ class tensor_storage {
   bool is_copied_in_trace() const { return copied_in_trace_; }
   void set_copied_in_trace() { copied_in_trace_ = true; }
   initialiser const& first_values() const { return first_; }
-  /// Whether the data are what `first_values` says. O(elements), if anybody has asked for them.
+  /// Whether the data are what `first_values` says. O(elements), if they were accessed.
   bool is_as_made() const {
     if (!data_ || first_.how == initialiser::kind::none) return !data_;
     byte_block made(static_cast<std::size_t>(bytes_ > 0 ? bytes_ : 1), 64);
@@ -107,7 +107,7 @@ class tensor_storage {
     if (data_) write_initial(data_, type_.element, type_.count(), first_);
     ++version_;
   }
-  /// The data of another of the same type, now or when somebody asks first.
+  /// The data of another of the same type, now or at the first access.
   void take(tensor_storage const& other) {
     if (!other.data_) return restart(other.first_);
     if (auto* l = computation_listener::active()) l->writes_data(*this);

@@ -352,7 +352,7 @@ inline tensor reported(tensor made) {
        "traced function"});
 }
 
-/// A storage for a dense tensor, with the place of whoever asks for one that cannot be.
+/// A storage for a dense tensor; errors name the caller's place.
 NEAP_ONCE std::shared_ptr<tensor_storage> make_storage(tensor_type const& t, initialiser const& first, role r,
                                                        std::source_location at) {
   for (auto x : t.dims)
@@ -381,7 +381,7 @@ tensor make_copy(std::vector<T> const& elements, shape const& s, std::source_loc
   return reported(make_leaf(std::move(storage), tensor_layout::dense(t)));
 }
 
-/// A tensor that looks at memory which somebody else keeps.
+/// A tensor over memory of another owner.
 inline tensor borrowed(tensor_ref const& r) {
   tensor_type const t{r.element, r.dims};
   return make_leaf(std::make_shared<tensor_storage>(t, r.data, role::activation), tensor_layout{t, r.strides, 0});

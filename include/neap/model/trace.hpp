@@ -246,7 +246,7 @@ class tracer {
   /// Which line of the program first read resident k.
   std::source_location first_read(std::size_t k) const { return first_reads_[k]; }
 
-  /// Whether somebody holds a tensor of this trace. When the trace has ended and what it gave is gone: a model that has
+  /// Whether a tensor of this trace is still held. When the trace has ended and what it gave is gone: a model that has
   /// stored one, and would read it in the next step if it reads it at all.
   bool is_held() const { return token_.use_count() > 1; }
 

@@ -5,7 +5,7 @@
 //   order   a b c d | D C B A        kept: a        dropped: b, c      turn: |
 //   new     a b c d | D b' c' C B A
 //
-// An op that overwrites its input runs again on a copy of that input of its own, which is gone afterwards: whoever reads
+// An op that overwrites its input runs again on a copy of that input of its own, which is gone afterwards: an op that reads
 // the input later has it made once more.
 //
 // As recomputation by segments (Chen et al. 2016), for any graph: what is kept decides what the segments are.

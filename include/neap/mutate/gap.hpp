@@ -2,7 +2,7 @@
 // and swapping work on.
 //
 //   position   0 . . . . first ~~~ read ~~~~~ [ position ] ~~~~~~~~ resume ~~~ read
-//                                        \________ nobody touches it _____/
+//                                        \___________ not accessed ______/
 #pragma once
 
 #include <neap/core/compiled_once.hpp>

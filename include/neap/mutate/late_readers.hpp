@@ -31,7 +31,7 @@ bool is_pinned_to_stay(op_graph const& g, op_id o, IsDead const& is_dead) {
   return true;
 }
 
-/// Tells of an outline which ops nobody needs any more, as finish_edit() finds them: from these on, back to what only they
+/// Adds to an outline the ops that are dead now, as finish_edit() finds them: from these on, back to what only they
 /// read. O(what is looked at).
 NEAP_ONCE void leave_out(op_graph const& g, std::vector<op_id> stack, edit_outline& out) {
   number_map change;  // of readers, by value; counted from a large number, since what is left out reads less
@@ -126,7 +126,7 @@ class late_readers {
   }
 
   /// Adds to an outline what apply() and finish_edit() would do; `provided` is, in the outline, what provide() named.
-  /// `maybe_dead`: ops beside the copied ones that nobody may need any more.
+  /// `maybe_dead`: ops beside the copied ones that may be dead now.
   void outline(edit_outline& out, value_id provided = nothing<value_id>, std::span<op_id const> maybe_dead = {}) const {
     outline_apply(out, provided);
     std::vector<op_id> perhaps(copied_);
@@ -267,7 +267,7 @@ class late_readers {
   number_map known_;  // values of g_ to values of g_ that can be read at `resume` in their place
 };
 
-/// Finishes an edit whose order is `order` (ids of the editor): removes what nobody reads any more, renumbers the order.
+/// Finishes an edit whose order is `order` (ids of the editor): removes dead ops, renumbers the order.
 template <class G>
 edited<G> finish_edit(graph_editor&& edit, schedule order, std::span<op_id const> maybe_dead) {
   auto const& g = edit.graph();

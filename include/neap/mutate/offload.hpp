@@ -136,7 +136,7 @@ std::optional<edited<G>> offload::apply(candidate<G> const& c) const {
   replay_facts const facts(g, c.order);
   detail::late_readers late(g, facts, c.result, 64, 0);
   graph_editor edit{g};
-  // Stores, in the order in which they are issued; when the link will have done with them if nobody waits.
+  // Stores, in the order in which they are issued; when the link will have done with them without waits.
   std::vector<value_id> handle(g.storage_count(), nothing<value_id>);
   std::vector<seconds_t> outside(g.storage_count(), 0);
   std::vector<std::uint32_t> stored_at(g.storage_count(), 0);

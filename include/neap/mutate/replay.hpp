@@ -1,5 +1,5 @@
 // A graph rebuilt from what is to run, told one by one: run this op, forget that storage, store it, load it. An op that is
-// told to run, and what it reads, runs first if it has not yet, and again if its results were forgotten since; whoever
+// told to run, and what it reads, runs first if it has not yet, and again if its results were forgotten since; an op that
 // reads later reads the newest copy. So whatever is told, the order is one in which the graph can run; what is told badly
 // only costs time.
 //
@@ -181,7 +181,7 @@ class replay_builder {
   bool failed_ = false;
 };
 
-/// Storages that a replay may forget: an op makes them that may run again, nobody overwrites them, they are not kept.
+/// Storages that a replay may forget: an op makes them that may run again, no op overwrites them, they are not kept.
 inline plain_vector<bool> droppable_storages(op_graph const& g, plain_vector<bool> const& may_run_again) {
   auto const movable = detail::movable_storages(g);
   plain_vector<bool> may(g.storage_count(), false);

@@ -5,7 +5,7 @@
 // Where a rule applies: the ops are whole ops of known operators, none is pinned (ir/pins.hpp), cuts or joins parts; values between them are
 // read by them alone (views may be read by others too: they cost nothing), and the rule's condition holds. What must hold
 // besides is seen when it is applied: shape rules accept the new ops, the result has the old one's type, every reader of the
-// old result can read the new one as it lies in memory (else it is copied), nobody updates the old result's storage in place
+// old result can read the new one as it lies in memory (else it is copied), no op updates the old result's storage in place
 // if the new one shares another, and there is an order in which every reader of a storage still comes before the op that
 // updates it.
 //
@@ -116,7 +116,7 @@ class rule_matcher {
       if (x == o) return true;
     return false;
   }
-  /// Whether anybody needs an op's results: what nobody reads is not worth a rewrite.
+  /// Whether an op's results are live: a dead op is not worth a rewrite.
   bool is_read(op_id o) const {
     for (auto v : g_.outputs(o))
       if (g_.is_kept(v) || !g_.uses(v).empty()) return true;

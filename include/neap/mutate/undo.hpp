@@ -31,7 +31,7 @@ inline bool may_stand_in(op_graph const& g, table<op_id, std::uint32_t> const& a
 }
 }  // namespace detail
 
-/// Whoever reads the results of `again` reads those of `first`, an op that computes the same and runs before; `again`
+/// Readers of the results of `again` read those of `first`, an op that computes the same and runs before; `again`
 /// goes, with what only it has read.
 struct share_results {
   op_id first = nothing<op_id>, again = nothing<op_id>;
@@ -57,13 +57,13 @@ struct share_results {
       return false;
     if (g.record(a).part != g.record(b).part || is_swap_op(g, a)) return false;
     if (!g.may_replace(b) && (!g.may_recompute(b) || g.origin(a) != g.origin(b))) return false;
-    // Whoever draws has draws of its own, a whole is put together of its own parts, and parts read pieces cut for them.
+    // Random ops have draws of their own, a whole is put together of its own parts, and parts read pieces cut for them.
     bool const of_one_op =
         g.as<op::opaque>(a) || g.record(a).part != nothing<part_id> || (g.runs_in_parts() && g.as<op::slice>(a));
     if (of_one_op && g.origin(a) != g.origin(b)) return false;
     for (std::size_t j = 0; j < g.outputs(a).size(); ++j) {
       auto const x = g.outputs(a)[j], y = g.outputs(b)[j];
-      if (g.uses(y).empty() && !g.is_kept(y)) continue;  // nobody will read the other one instead
+      if (g.uses(y).empty() && !g.is_kept(y)) continue;  // there is no reader to redirect
       auto const s = g.storage(x), r = g.storage(y);
       if (g.is_kept(y) || !(g.layout(x) == g.layout(y)) || g.bytes(s) != g.bytes(r) ||
           !detail::may_stand_in(g, at, r, s))

@@ -1,6 +1,6 @@
 // The search behind optimize: best-first with dives, from seeds.
 //
-// Candidates that somebody else makes (search_starts) come first, with an eighth of the budget at most. Whenever what comes
+// Candidates made elsewhere (search_starts) come first, with an eighth of the budget at most. Whenever what comes
 // next takes longer and nothing meets a limit of memory yet, the search goes on for a moment from what is near it.
 //
 // Where the pipeline allows any recomputation, the orders to start from are first checkpointed whole (segment_seeds.hpp),
@@ -27,7 +27,7 @@
 // the user's scheduler has placed them.
 //
 // Where the seeds do not meet a limit of memory, the search first goes for the smallest peak, as it does with a latency limit
-// alone, until that meets the limit: so limits that nobody can meet have one answer, and it is the smallest.
+// alone, until that meets the limit: so limits that cannot be met have one answer, and it is the smallest.
 //
 // Where they meet it and what does is dear, it first goes for the smallest peak at a quarter of the price, in the same way:
 // a plan that fits comes first, what it need not have cost is looked for then.

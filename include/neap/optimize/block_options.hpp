@@ -25,7 +25,7 @@ concept front_solver = requires(S const& s, remat_problem const& p, std::span<re
 };
 
 namespace detail {
-/// Asked where somebody's solver of blocks enters.
+/// Checked where a user's solver of blocks enters.
 template <class S>
 constexpr bool check_front_solver() {
   static_assert(front_solver<S>,

@@ -58,7 +58,7 @@ class block_replay {
       switch (s.what) {
         case action::compute: run(f.ops[b.op_of[s.index]].op); break;
         case action::drop:
-          // What the block was given is read no more: nobody need be told.
+          // The block's input is dead: there is nothing to add.
           if (s.index == block_step::input) break;
           if (auto const& d = f.data[b.datum_of[s.index]]; d.origin == data_origin::inside) forget(d.storage);
           break;

@@ -1,4 +1,4 @@
-// The second door: a graph that somebody else owns is searched in its image (ir/external_graph.hpp), which is made once
+// The second door: an external graph is searched in its image (ir/external_graph.hpp), which is made once
 // from its graph_traits, and the plan found is told in the owner's ids.
 //
 //   auto found = optimize(engine_graph, rematerialize{}, memory_limit{2_GiB});
@@ -24,7 +24,7 @@
 
 namespace neap::inline v0 {
 
-/// A search's answer for a graph that somebody else owns.
+/// A search's answer for an external graph.
 struct optimized_external : search_outcome {
   external_plan placed;  // the best that fits; if none does, the one nearest to fitting
 

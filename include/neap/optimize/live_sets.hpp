@@ -100,7 +100,7 @@ class live_sets {
     bytes_t makes;    // bytes of all that it makes, and its workspace
     set needs = 0;    // in memory, and what must have run
     set refuses = 0;  // what must not have run: it overwrites what is read here
-    set gives = 0;    // what is in memory afterwards, and that it has run, if somebody asks
+    set gives = 0;    // what is in memory afterwards, and that it has run, if that matters
     bool once = false;
     std::uint32_t places_begin = 0, places_end = 0;
   };
@@ -148,7 +148,7 @@ class live_sets {
         if (facts_.bytes(s) > 0 && !facts_.is_kept(s) && !droppable[index(s)]) return true;
       return false;
     };
-    // Who asks whether an op has run: what overwrites, of its readers; the end, of what nobody reads.
+    // Where it matters that an op has run: what overwrites, of its readers; the end, of dead ops.
     auto const ask = [&](op_id o) {
       if (ran[o] == no_id) ran[o] = static_cast<std::uint32_t>(bits++);
     };

@@ -1,5 +1,5 @@
 // optimize: from a graph, a pipeline of mutators and limits to the best candidate found. How it searches stands in
-// best_first.hpp, what it asks and answers in search_options.hpp; graphs that somebody else owns come in by external.hpp.
+// best_first.hpp, options and answer in search_options.hpp; external graphs come in by external.hpp.
 #pragma once
 
 #include <neap/mutate/any_mutator.hpp>
@@ -169,7 +169,7 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
 ///   - a cost model (default: the graph's own latencies, else the roofline of a 2-core host);
 ///   - search_options: all of them; the others given beside it count more.
 /// Without a limit of memory or latency the smallest peak is looked for, whatever its latency.
-/// A limit that nobody can meet is no error: the answer says so. Throws neap::error if a schedule, a scheduler or a
+/// A limit that cannot be met is no error: the answer says so. Throws neap::error if a schedule, a scheduler or a
 /// mutation gives what is no order of the graph.
 ///
 /// A graph of another type is searched through its graph_traits; the answer then is an optimized_external, in that

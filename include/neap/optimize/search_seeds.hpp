@@ -1,5 +1,5 @@
 // Where a search starts, beside the orders it is given: recomputation by segments (segment_seeds.hpp), fissions
-// (fission_seeds.hpp), what is moved out (mutate/offload.hpp), candidates that somebody else makes (starting_points.hpp).
+// (fission_seeds.hpp), what is moved out (mutate/offload.hpp), candidates made elsewhere (starting_points.hpp).
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
@@ -92,7 +92,7 @@ class search_seeds {
     plant_in_turn(0, by_segments_.size(), part, best, [&] { return state_.is_met(); });
   }
 
-  /// Candidates that somebody else makes, from the original order, and then from the one with the smallest peak, if that is
+  /// Candidates made elsewhere, from the original order, and then from the one with the smallest peak, if that is
   /// smaller: with an eighth of the budget at most where the search recomputes, too, and with half of what is left once
   /// the limit has moved (`again`). `pause()` whenever what comes next of the original takes longer.
   template <class Pause>
@@ -359,7 +359,7 @@ class search_seeds {
     double part_;
     Pause const& pause_;
   };
-  /// What somebody else makes of an order of the program; none before it is asked for.
+  /// What is made elsewhere of an order of the program; none before its first use.
   struct given {
     node_ptr from;
     std::unique_ptr<starting_points> points;

@@ -38,7 +38,7 @@ struct search_node {
   candidate<G> state;
   double excess = 0;  // bytes above the target, summed over positions
   bool expanded = false;
-  bool given = false;  // by somebody else
+  bool given = false;  // made elsewhere
   // Of a candidate that is not built yet: of what and how it is to be. Of its state only peak and latency are there.
   std::shared_ptr<search_node> from;
   std::optional<Move> how;
@@ -75,7 +75,7 @@ class search_state {
   bytes_t target = 0;  // of the peak
   std::vector<node_ptr> queue;
   node_ptr best;
-  bool aside = false;  // the limits are met already, and something else is searched for: nobody is told of it
+  bool aside = false;  // the limits are met already, and another goal is searched for: no progress is reported
   static constexpr std::array<bytes_t, 3> rooms{64, 20, 8};
   std::array<node_ptr, rooms.size()>
       roomy;  // the best one that leaves a 64th of the limit for addresses, a 20th, an eighth
@@ -249,7 +249,7 @@ class search_state {
   }
 
  private:
-  /// What nobody can reach is no target: bytes below the bound would be paid for dearly and in vain.
+  /// What cannot be reached is no target: bytes below the bound would be paid for dearly and in vain.
   bytes_t within_reach(bytes_t limit) const { return std::max(limit, out.lower_bound_bytes); }
   void aim(bytes_t at) {
     target = at;

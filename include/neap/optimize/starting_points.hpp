@@ -1,4 +1,4 @@
-// Candidates that somebody else makes for a search to start from: solvers of recomputation (solver_seeds.hpp), a plan of
+// Candidates made elsewhere for a search to start from: solvers of recomputation (solver_seeds.hpp), a plan of
 // yesterday, a user's own idea. The search asks for them at its begin, and again when its limit has moved; it judges each
 // as it comes, so the first one that fits is an answer at once, and dives from those that are worth it.
 //

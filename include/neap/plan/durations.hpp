@@ -1,4 +1,4 @@
-// What the times of a plan come from, as plain data: whoever has the graph can work them out again.
+// What the times of a plan come from, as plain data: with the graph they can be worked out again.
 #pragma once
 
 #include <neap/core/digest.hpp>

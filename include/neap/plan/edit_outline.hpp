@@ -22,7 +22,7 @@ struct edit_outline {
         nothing<value_id>;     // what a store, a load or a wait is of, a value of the graph that fills its storage
     std::uint32_t before = 0;  // the position
     std::uint32_t reads = 0;   // where its inputs begin in `reads`: as many as `like` has; one of a transfer or a wait
-    seconds_t seconds = 0;     // of a transfer: whoever judges the outline says it (simulate/transfer_costs.hpp)
+    seconds_t seconds = 0;     // of a transfer: set where the outline is judged (simulate/transfer_costs.hpp)
   };
   /// An op of the graph that reads another value in a value's place, wherever it reads that.
   struct reread {
@@ -32,7 +32,7 @@ struct edit_outline {
   plain_vector<run> runs;        // ascending by `before`
   plain_vector<value_id> reads;  // of all runs, one after another
   plain_vector<reread> rereads;  // those of one reader stand together
-  plain_vector<op_id> left_out;  // ops of the graph that nobody needs any more
+  plain_vector<op_id> left_out;  // ops of the graph that are dead now
 
   void clear() { runs.clear(), reads.clear(), rereads.clear(), left_out.clear(); }
 };

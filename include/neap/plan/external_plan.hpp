@@ -1,4 +1,4 @@
-// A plan for a graph that somebody else owns, as plain data in that graph's own ids: what runs when, on which instance of
+// A plan for an external graph, as plain data in that graph's own ids: what runs when, on which instance of
 // which value, and where every byte lies.
 //
 //   for (auto const& s : plan.steps)

@@ -8,7 +8,7 @@
 
 namespace neap::inline v0 {
 
-/// Positions [first, last], both included. A storage that nobody makes or reads in the step has first > last.
+/// Positions [first, last], both included. A storage that the step neither makes nor reads has first > last.
 struct live_range {
   std::uint32_t first = 1, last = 0;
   bool empty() const { return first > last; }

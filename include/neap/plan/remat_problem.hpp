@@ -35,7 +35,7 @@ struct remat_op {
 struct remat_value {
   std::int64_t bytes = 0;
   bool kept = false;     ///< alive at the end; an input that is kept is alive throughout
-  bool outside = false;  ///< whoever runs the block pays for it in the pause: it does not count as saved
+  bool outside = false;  ///< counts as workspace of the pause of the one that runs the block, not as saved
   friend bool operator==(remat_value const&, remat_value const&) = default;
 };
 

@@ -2,7 +2,7 @@
 //
 // Memory semantics (the whole library's; the verifier re-states them independently):
 //   - A storage is taken at the position of the op that makes it and freed after the position of the last op that reads
-//     or writes any value of it. Storages behind kept values live to the end. A fresh output that nobody reads is freed
+//     or writes any value of it. Storages behind kept values live to the end. A dead fresh output is freed
 //     after its own position. Resident storages are taken throughout; a storage that is neither resident nor made by an
 //     op is taken from the first position.
 //   - Workspace is taken during its op's position alone.

@@ -1,4 +1,4 @@
-// The graphs of the block layer for Graphviz, to be read by a person. Nobody reads thousands of boxes: where a program has
+// The graphs of the block layer for Graphviz, to be read by a person. Thousands of boxes are unreadable: where a program has
 // more than `most_boxes`, one block of each class is drawn, in a frame of its own, with what enters it as ellipses; `block`
 // picks another one. The chain of blocks is drawn whole, classes in colours; with `block`, that one and what it shares data
 // with.

@@ -114,7 +114,7 @@ inline std::string pareto_svg(std::string_view title, pareto_report const& r) {
     double px = -1, py = -1;
     for (auto i = r.front.size(); i-- > 0;) {
       double const x = plot.x(r.front[i].latency), y = plot.y(static_cast<double>(r.front[i].peak_bytes));
-      if (i > 0 && i + 1 < r.front.size() && x - px < 0.3 && y - py < 0.3) continue;  // nobody would see it
+      if (i > 0 && i + 1 < r.front.size() && x - px < 0.3 && y - py < 0.3) continue;  // it would not be seen
       line += print("H%.1fV%.1f", px = x, py = y);
     }
     line += print("H%.1f", plot.right);

@@ -47,7 +47,7 @@
 namespace neap::inline v0 {
 
 /// How the graph file was read, so that a reader of the plan reads it the same way; the limits asked for; and what the
-/// times come from, without which nobody can verify them.
+/// times come from, without which they cannot be verified.
 struct plan_source {
   std::string name;
   bool optimizer = false;           // with the update nodes of a neap-graph

@@ -31,7 +31,7 @@
 
 namespace neap::inline v0 {
 
-/// One case: a part of planning, done by somebody, on a graph.
+/// One case: a part of planning, by one planner, on a graph.
 struct benchmark_row {
   std::string graph, part, who;
   double least = 0, median = 0;  // seconds a call

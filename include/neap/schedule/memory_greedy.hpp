@@ -174,7 +174,7 @@ struct greedy_backward {
     for (auto o : id_range<op_id>(n)) {
       for (auto before : facts.after(o)) ++missing[before];
       for (auto s : facts.touches(o)) added[o] += living[s] ? 0 : facts.bytes(s);
-      for (auto s : facts.makes(o)) added[o] -= facts.bytes(s);  // those that nobody reads: neither nor
+      for (auto s : facts.makes(o)) added[o] -= facts.bytes(s);  // dead ones: neither nor
     }
     detail::greedy_heap heap;
     std::uint32_t clock = 0;

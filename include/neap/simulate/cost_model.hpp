@@ -19,7 +19,7 @@ concept cost_model_for = requires(C const& cost, G const& g, op_id o) {
 };
 
 namespace detail {
-/// Asked where somebody's cost model enters.
+/// Checked where a user's cost model enters.
 template <class C, class G>
 constexpr bool check_cost_model() {
   static_assert(cost_model_for<C, G>,

@@ -231,7 +231,7 @@ class outlined_facts : public flow_facts {
         *g_, like, made_by, reads, [&](value_id v) { return storage_of(v); },
         [&](value_id v) { return storage_of_output(index(v) - first); });
   }
-  /// What is no candidate any more gets a storage that nobody touches.
+  /// What is no candidate any more gets an unused storage.
   void disable_takeovers(op_id o) {
     for (auto at = takeover_begin_[index(o)]; at < takeover_begin_[index(o) + 1]; ++at) {
       disabled_.push_back({at, takeovers_[at]});
@@ -239,7 +239,7 @@ class outlined_facts : public flow_facts {
     }
   }
 
-  /// Whoever waits for an op that has another row now waits for that.
+  /// Waits for an op that has another row now are for that row.
   void tell_followers() {
     for (auto k = after_begin_[base_ops_]; k < after_end_; ++k) after_[k] = now(after_[k]);
     for (auto o : changed_) {

@@ -1,10 +1,10 @@
-// The facts of a stretch of an order as if it were a graph of its own: whoever orders graphs by their facts can order the
+// The facts of a stretch of an order as if it were a graph of its own: a scheduler that reads facts can order the
 // stretch, between what runs before it and what runs after.
 //
 //   order     a b c d e f g h          window [2, 6)          rows     0 1 2 3
 //                 -------                                     stand for c d e f
 //
-// What was made before and is read last in the stretch is there from its first position; what it makes and somebody needs
+// What was made before and is read last in the stretch is there from its first position; what it makes and is needed
 // later is kept; what lives through it never changes the count, and is left out. Without transfers the bytes of any order
 // of the stretch differ from those in the whole by one constant. Transfers in flight at its ends are not seen.
 #pragma once

@@ -90,7 +90,7 @@ class option_gaps {
   };
   struct gap {
     std::uint32_t datum = 0, from = 0, to = 0;  // phases
-    bool last = false;                          // behind the last use: whoever reads the datum may run again
+    bool last = false;                          // behind the last use: readers of the datum may run again
   };
   struct way {
     std::uint32_t option = 0, since = 0;  // the phase whose forward saves

@@ -12,9 +12,9 @@
 // An op that runs ahead of its need could mostly run a phase later just as well. Such a branch ends when that is seen:
 // when the walk passes the same op a phase later with its inputs alive, room for it, and its output not read yet.
 //
-// Nor is it worth while to drop a value, make it again from another one, and then drop that one, if nobody has read it
+// Nor is it worth while to drop a value, make it again from another one, and then drop that one, if it has not been read
 // meanwhile and it is no smaller: the value could have stayed in its place. `idle` values were dropped beside such a
-// partner; `doomed` ones were made again from it, and so the partner may not go before somebody reads it.
+// partner; `doomed` ones were made again from it, and so the partner may not go before it is read.
 #pragma once
 
 #include <neap/plan/remat_problem.hpp>
@@ -263,7 +263,7 @@ class remat_phases {
     m.doomed.reset(v);
     if (partner_[v] != no_producer && m.alive.test(partner_[v])) m.idle.set(v);
   }
-  /// Whether op k, which nothing needs in this phase, would make a value from its partner that nobody can read before the
+  /// Whether op k, which nothing needs in this phase, would make a value from its partner that cannot be read before the
   /// next phase, where it could run as well.
   bool in_vain(std::size_t k, moment const& m) const {
     if (!how_.run_late) return false;
@@ -469,7 +469,7 @@ class remat_phases {
       least += c->dear * static_cast<double>(std::min(left, c->weight));
     if (least >= cut() || spent()) return;
     auto const v = at->value;
-    if (!(how_.run_late && m.ahead.test(v)) && may_drop(v, m)) {  // else it was made ahead, and nobody read it
+    if (!(how_.run_late && m.ahead.test(v)) && may_drop(v, m)) {  // else it was made ahead, and not read
       moment less = m;
       note_drop(v, less);
       less.dropped.set(v);

@@ -109,7 +109,7 @@ NEAP_ONCE loss_and_gradients differentiated(loss_result made, std::vector<tensor
   if (scales) l = mul(l, cast(o.scale->scale(l.element()), l.element()));
   if (o.only_these) require_no_others(l, weights);
   auto* t = tracer::active();
-  std::vector<tensor> used;  // a trace has no source for a weight that nobody reads
+  std::vector<tensor> used;  // a trace has no source for an unused weight
   for (auto const& w : weights)
     if (!t || t->reads(w)) used.push_back(w);
   auto some = gradients(l, used, false, std::source_location::current());

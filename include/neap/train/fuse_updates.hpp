@@ -125,7 +125,7 @@ class update_fuser {
     for (auto v : g_.inputs(f.update)) {
       auto const p = g_.producer(v);
       if (p == nothing<op_id> || index(p) <= place) continue;
-      // The counter of steps is counted up before the first update: it can be as soon as nobody reads the old number.
+      // The counter of steps is counted up before the first update: it can be once the old number has no readers left.
       bool early = true;
       for (auto in : g_.inputs(p)) early &= g_.producer(in) == nothing<op_id> || index(g_.producer(in)) <= place;
       for (auto o : g_.order_after(p)) early &= index(o) <= place;

@@ -255,7 +255,7 @@ concept optimizer = requires(O const& o, tensor const& t, std::span<tensor const
 };
 
 namespace detail {
-/// Asked where somebody's optimizer enters.
+/// Checked where a user's optimizer enters.
 template <class O>
 constexpr bool check_optimizer() {
   static_assert(

@@ -67,7 +67,7 @@ class pieces {
     if (g_.outputs(o).size() != 1) return false;
     auto const out = g_.output(o);
     if (g_.as<op::blank>(o)) {
-      // Which blank it is does not matter: nobody but a first piece may read it.
+      // Which blank it is does not matter: a first piece alone may read it.
       return set(out, {meaning::blank, digest{}.mix(index(o)), -1, combine::concat, 0, 0});
     }
     if (in.empty()) return false;

@@ -13,12 +13,12 @@
 // is the maker's choice, and plan files tell theirs (durations.hpp). Otherwise it is the plan's word.
 //
 // Chance of error. Right plans of the library's own moves and rules are accepted. A wrong plan is accepted with a
-// small chance over a secret that each call draws anew, whoever wrote the plan, this code at hand, if the secret is
+// small chance over a secret that each call draws anew, for every author of a plan, this code at hand, if the secret is
 // not known to them: n^2 / 2^129 that two of n values share a number (value_numbers.hpp), and 2^-35 for each argument
 // that is computed otherwise than in the original and compared by evaluation (rewritten.hpp; the arguments of
 // functions that are met on the way count too). A plan without rewritten ops has none of these: its chance is below
 // 2^-90 for 10^5 ops. No place of a tensor is left out. Assumed is that SipHash under a secret key is a random
-// function to whoever lacks the key.
+// function without the key.
 //
 // Floating point. A rewritten value has the same sums of products as the original's, with no term added that is
 // subtracted later, and no intermediate result 1024 times (of type f16: 16 times) above or below the original's where

@@ -10,7 +10,7 @@
 // looked through too, then products of matrices, then everything down to sources.
 //
 // What is computed otherwise and never is an argument that is compared changes nothing: some of the original's values are
-// read by nobody either, and what was computed again may have lost its readers.
+// dead too, and what was computed again may have lost its readers.
 #pragma once
 
 #include <neap/ir/field_values.hpp>

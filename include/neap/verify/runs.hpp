@@ -244,7 +244,7 @@ class run_check {
              "the last step ends at " + std::to_string(last) + " s, the plan says " + std::to_string(p_.latency));
   }
 
-  /// Each storage has its buffer, large enough, aligned, inside the arena, for as long as anybody needs it.
+  /// Each storage has its buffer, large enough, aligned, inside the arena, for as long as it is live.
   void check_buffers() {
     buffer_.assign(g_.storage_count(), no_id);
     auto const align = p_.options.alignment;

@@ -5,7 +5,7 @@
 //   original   c * (a + b)       whole   c * a + c * b       planned   (c * a)0 + (c * b)0, (c * a)1 + (c * b)1, joined
 //
 // that its rewritten values are the original's, and that the planned parts are its parts. Nothing is believed of it: both
-// are judged as if somebody had handed it in. It is built from the first part of each op, without a look at where cuts were
+// are judged like an external one. It is built from the first part of each op, without a look at where cuts were
 // made; ops of the original are as they are there.
 #pragma once
 
@@ -107,7 +107,7 @@ class whole_program {
       if (g_.part(p).number == number && g_.part(p).count == count) return true;
     return false;
   }
-  /// Whether nobody but the parts with that number reads a value, perhaps after more slices, copies and transfers, and none
+  /// Whether the parts with that number alone read a value, perhaps after more slices, copies and transfers, and none
   /// of them is of an op of the original that reads no more than `piece` itself.
   bool is_read_as(value_id v, std::int64_t number, std::int64_t count, extents const& piece) const {
     if (g_.is_kept(v) || g_.uses(v).empty()) return false;

@@ -385,7 +385,7 @@ struct as_strided {
   void relate(dim_context&) const {}
 };
 
-/// Views have no work at all; nobody runs them.
+/// Views have no work at all; they are never run.
 template <class Op>
 concept view_operator = std::is_same_v<Op, reshape> || std::is_same_v<Op, permute> || std::is_same_v<Op, slice> ||
                         std::is_same_v<Op, broadcast_to> || std::is_same_v<Op, as_strided>;

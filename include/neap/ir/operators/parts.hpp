@@ -10,7 +10,7 @@
 
 namespace neap::inline v0::op {
 
-/// -> a tensor in which nothing has been written yet. It costs nothing and nobody runs it; its elements have no values
+/// -> a tensor in which nothing has been written yet. It costs nothing and is never run; its elements have no values
 /// until they are placed.
 struct blank {
   static constexpr std::string_view name = "blank";

@@ -1,7 +1,7 @@
 // How well a plan uses its arena, moment by moment: what is in use, how high it reaches, and what lies free beneath.
 //
 //   highest ->  |   cccc        At a moment, load is the bytes in use, highest the end of the highest record in use, and
-//               | aa            free the bytes below it that nobody uses: highest - load. The arena is the largest
+//               | aa            free the unused bytes below it: highest - load. The arena is the largest
 //               | aabbbb        `highest`; no arena is smaller than the largest load.
 //               +--------> time
 #pragma once

@@ -61,7 +61,7 @@ inline result<run_mode> run_mode_of(std::string_view name) {
 
 /// The original's defects, each of which costs memory and none of which is needed.
 struct flaws {
-  bool inputs_in_arena = false;         ///< graph inputs and constants get arena bytes that nobody uses
+  bool inputs_in_arena = false;         ///< graph inputs and constants get unused arena bytes
   bool repeated_ops = false;            ///< an op with k outputs counts k times, so lives are longer
   bool views_extend_last_only = false;  ///< a view cannot begin its base's life; views of params keep a record
   bool unaligned_workspaces = false;    ///< workspaces begin wherever the one before ends
