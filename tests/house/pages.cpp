@@ -114,6 +114,22 @@ std::vector<std::string> words_of(std::string const& text) {
   return words;
 }
 
+/// Words for persons that comments of code need as little: an op is dead, a graph external, memory unused.
+char const* const persons[] = {"somebody", "nobody", "whoever", "everybody", "anybody"};
+
+/// What comments of a file in C++ have of these words.
+std::vector<std::string> persons_in_comments(std::string const& code) {
+  std::vector<std::string> found;
+  for (auto const& line : lines_of(code)) {
+    auto const begin = line.find("//");
+    if (begin == line.npos) continue;
+    for (auto const& word : words_of(line.substr(begin)))
+      for (std::string const person : persons)
+        if (word == person || word == person + "'s") found.push_back(line);
+  }
+  return found;
+}
+
 /// As GitHub names the anchor of a heading.
 std::string anchor_of(std::string heading) {
   heading.erase(0, heading.find_first_not_of("# "));
@@ -206,7 +222,21 @@ TEST_CASE("pages: the first one leads to all others") {
     if (page != "README.md") CHECK_MESSAGE(text.find("(" + page) != text.npos, page);
 }
 
+TEST_CASE("pages: comments of headers and examples are about code") {
+  std::size_t files = 0;
+  for (auto const* folder : {"include", "examples"})
+    for (auto const& entry : fs::recursive_directory_iterator(root / folder)) {
+      auto const kind = entry.path().extension();
+      if (kind != ".hpp" && kind != ".cpp" && kind != ".cuh" && kind != ".cu") continue;
+      ++files;
+      for (auto const& line : persons_in_comments(read(entry.path()))) CHECK_MESSAGE(false, entry.path().string(), ": ", line);
+    }
+  CHECK(files > 400);
+}
+
 TEST_CASE("pages: planted faults are found") {
+  CHECK(persons_in_comments("int i;  // nobody reads it\n").size() == 1);
+  CHECK(persons_in_comments("int nobody;  // dead\n").empty());
   std::string const word25 = "w w w w w w w w w w w w w w w w w w w w w w w w w";
   CHECK(on_prose(word25 + ".\n").empty());
   CHECK(on_prose(word25 + " w.\n").size() == 1);

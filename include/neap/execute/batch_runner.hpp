@@ -25,7 +25,7 @@
 namespace neap::inline v0::detail {
 
 /// Says, in the first line of the compiler's error, why a program cannot be run by what was given behind it. False:
-/// what a deduction guide requires that serves nobody.
+/// what a deduction guide requires that is never chosen.
 template <class Plan = void, class Backend = void, class... Rest>
 constexpr bool refuse_run() {
   using plan_t = std::remove_cvref_t<Plan>;

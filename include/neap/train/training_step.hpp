@@ -208,7 +208,7 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
                 {"training_step: the loss depends on no weight of the model",
                  trained.size() < named.size() ? " that is not frozen" : "",
                  ": was it detached, or made under no_gradient or evaluation?", or_never_made(absent_of(model))});
-  (void)in.now();  // steps are counted, whether somebody asks or not: schedules go on where a training was left
+  (void)in.now();  // steps are counted in any case: schedules go on where a training was left
   return r;
 }
 
@@ -333,7 +333,7 @@ class recipe_of final : public step_recipe<Ops> {
       throw_error(context_access::place(at), {"trainer: the batch is of another C++ type than the sample"});
     like.freezing.require_unchanged("trainer", at);
     auto state = state_;                  // the same states
-    mode_scope const trains(true, true);  // though somebody may evaluate around it
+    mode_scope const trains(true, true);  // also within an evaluation
     auto p =
         traced_step<Ops>(*model_, *static_cast<Sample const*>(sample), loss_, optimizer_, state, options_, at, &like);
     p.recipe = std::make_shared<recipe_of>(*this);
