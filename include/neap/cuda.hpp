@@ -12,4 +12,5 @@
 
 #if defined(__CUDACC__)
 #include <neap/cuda/launch.cuh>
+#include <neap/cuda/mma.cuh>
 #endif

@@ -45,11 +45,13 @@ struct interpreted_module {
     for (std::string const& symbol : module.kernels()) {
       std::string const name =
           demangled(symbol.c_str());  // void neap::v0::detail::cuda_rows_by_warp<functor>(parameters)
-      symbol_of[without_spaces(before_parameters(name.substr(name.find("cuda_rows_by_"))))] = symbol;
+      auto const begin = std::min(name.find("cuda_rows_by_"), name.find("cuda_blocks<"));
+      if (begin == name.npos) throw ptx::error("no layout of the library's launches: " + name);
+      symbol_of[without_spaces(before_parameters(name.substr(begin)))] = symbol;
     }
   }
   static std::string key(std::string const& layout, std::type_info const& functor) {
-    return without_spaces("cuda_rows_by_" + layout + "<" + demangled(functor.name()) + ">");
+    return without_spaces("cuda_" + layout + "<" + demangled(functor.name()) + ">");
   }
   /// Of kernels that no case has launched: a line each.
   std::string not_launched() const {
@@ -99,6 +101,7 @@ class interpreted_backend {
   std::string faults;
   int launches = 0;
   std::uint64_t instructions = 0;
+  std::uint64_t bank_conflicts = 0;
 
   interpreted_backend(interpreted_module& module, case_memory& memory, std::uint64_t seed,
                       interpreted_layout layout = interpreted_layout::by_rule)
@@ -116,6 +119,24 @@ class interpreted_backend {
     std::vector<std::uint8_t> bytes(sizeof(K));
     std::memcpy(bytes.data(), &kernel, sizeof(K));
     run(typeid(K), std::move(bytes), blocks, block_work, detail::rows_split<K>);
+  }
+  template <class K>
+  void launch_blocks(std::int64_t blocks, K const& kernel) {
+    static_assert(std::is_trivially_copyable_v<K>, "a kernel is passed by value");
+    if (blocks <= 0) return;
+    std::vector<std::uint8_t> bytes(sizeof(K));
+    std::memcpy(bytes.data(), &kernel, sizeof(K));
+    run_on_device(module_->key("blocks", typeid(K)), static_cast<std::uint32_t>(blocks), K::threads, K::shared_bytes,
+                  {std::move(bytes)});
+  }
+  /// As cuda_backend::scratch: one place, of unwritten memory at first, that launches share.
+  void* scratch(bytes_t bytes) {
+    auto const lines = static_cast<std::size_t>(bytes) / sizeof(case_memory::place::line) + 1;
+    if (lines > scratch_.size()) {
+      scratch_.resize(lines);
+      scratch_buffer_ = device_.buffer<case_memory::place::line>(lines);
+    }
+    return scratch_.data();
   }
   /// What is no kernel runs on the host.
   template <class F>
@@ -142,7 +163,9 @@ class interpreted_backend {
   case_memory* memory_;
   interpreted_layout layout_;
   ptx::device device_;
-  std::vector<ptx::buffer> buffers_;  // of the memory's places
+  std::vector<ptx::buffer> buffers_;               // of the memory's places
+  std::vector<case_memory::place::line> scratch_;  // addresses only
+  ptx::buffer scratch_buffer_;
   host_backend host_{1};
 
   // Functors for the host only: arg_max of types that it converts, its sort of positions, and a closure that converts.
@@ -155,7 +178,6 @@ class interpreted_backend {
 
   void run(std::type_info const& functor, std::vector<std::uint8_t> bytes, std::int64_t rows, std::int64_t work,
            bool splits) {
-    ++launches;
     using enum interpreted_layout;
     if (layout_ == warps || layout_ == warps_one_at_once) work = 1;
     if (layout_ == blocks || layout_ == blocks_one_at_once) work = 0;
@@ -166,17 +188,29 @@ class interpreted_backend {
       g.blocks = static_cast<std::uint32_t>(g.parts);
       g.rows_at_once = g.warp_rows ? cuda_block_threads / cuda_warp_threads : 1;
     }
-    to_device();
-    translate(bytes);
-    std::string const key = module_->key(g.warp_rows ? "warp" : splits ? "parts" : "block", functor);
+    std::string const key = module_->key(g.warp_rows ? "rows_by_warp"
+                                         : splits    ? "rows_by_parts"
+                                                     : "rows_by_block",
+                                         functor);
+    std::vector<std::vector<std::uint8_t>> arguments{std::move(bytes), number(rows), number(g.rows_at_once)};
+    if (splits && !g.warp_rows) arguments.push_back(number(g.parts));
+    run_on_device(key, g.blocks, cuda_block_threads, 0, std::move(arguments));
+  }
+
+  // The first argument is the functor.
+  void run_on_device(std::string const& key, std::uint32_t blocks, int threads, int shared,
+                     std::vector<std::vector<std::uint8_t>> arguments) {
     auto const symbol = module_->symbol_of.find(key);
     if (symbol == module_->symbol_of.end()) throw ptx::error("the PTX has no " + key);
     module_->launched.insert(key);
-    std::vector<std::vector<std::uint8_t>> arguments{std::move(bytes), number(rows), number(g.rows_at_once)};
-    if (splits && !g.warp_rows) arguments.push_back(number(g.parts));
+    ++launches;
+    to_device();
+    translate(arguments.front());
     ptx::report const r =
-        device_.launch_bytes(module_->module, symbol->second, {g.blocks}, {cuda_block_threads}, 0, arguments);
+        device_.launch_bytes(module_->module, symbol->second, {blocks}, {static_cast<std::uint32_t>(threads)},
+                             static_cast<std::uint32_t>(shared), arguments);
     instructions += r.counts.instructions;
+    bank_conflicts += r.counts.bank_conflicts;
     if (!r.clean()) faults += key + ": " + r.text();
     for (std::size_t k = 0; k < buffers_.size(); ++k) {
       auto const now = device_.read<std::byte>(buffers_[k]);
@@ -214,6 +248,10 @@ class interpreted_backend {
         std::uint64_t const address = (buffers_[k] + (word - begin)).address();
         std::memcpy(bytes.data() + at, &address, sizeof address);
       }
+      auto const begin = reinterpret_cast<std::uintptr_t>(scratch_.data());
+      if (scratch_.empty() || word < begin || word > begin + scratch_.size() * sizeof scratch_.front()) continue;
+      std::uint64_t const address = (scratch_buffer_ + (word - begin)).address();
+      std::memcpy(bytes.data() + at, &address, sizeof address);
     }
   }
   static std::vector<std::uint8_t> number(std::int64_t n) {

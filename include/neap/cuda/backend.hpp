@@ -62,6 +62,11 @@ class cuda_backend {
   void launch(std::int64_t rows, K const& kernel, std::int64_t row_work = 0,
               std::source_location at = std::source_location::current());
 
+  /// Runs kernel(shared memory) on `blocks` thread blocks, after what was launched before. Returns at once. For kernels
+  /// with a layout of their own (cuda_block_kernel in neap/cuda/launch.cuh). In .cu files.
+  template <class K>
+  void launch_blocks(std::int64_t blocks, K const& kernel, std::source_location at = std::source_location::current());
+
  private:
   struct stream_deleter {
     void operator()(cudaStream_t s) const { cudaStreamDestroy(s); }

@@ -4,7 +4,8 @@
 
 namespace neap::inline v0 {
 
-/// launch(rows, functor, row_work) runs functors of the block abstraction on thread blocks, in the order of the calls.
+/// launch(rows, functor, row_work) runs functors of the block abstraction on thread blocks, launch_blocks(blocks, functor)
+/// those that lay out their threads themselves, in the order of the calls. scratch(bytes) is memory that they share.
 /// Tensors are in the device's memory: the calls read no elements.
 template <class Backend>
 concept device_backend = requires { requires Backend::runs_on_device; };
