@@ -7,10 +7,13 @@
 #include <neap/cuda/device.hpp>
 #include <neap/cuda/device_backend.hpp>
 #include <neap/cuda/grid.hpp>
+#include <neap/cuda/kernels/gemm.hpp>
+#include <neap/cuda/kernels/matmul.hpp>
 #include <neap/cuda/memory.hpp>
 #include <neap/cuda/scratch.hpp>
 
 #if defined(__CUDACC__)
+#include <neap/cuda/kernels/gemm.cuh>
 #include <neap/cuda/launch.cuh>
 #include <neap/cuda/mma.cuh>
 #endif

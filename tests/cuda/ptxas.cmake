@@ -1,13 +1,13 @@
 # What ptxas says of the kernels: no registers are spilled, and registers, stack and shared memory are those of TABLE, if it
 # was written by the same ptxas (others allocate otherwise: then only the spills count). -DUPDATE=ON writes the table anew.
-#   cmake -DPTXAS= -DCXXFILT= -DPTX= -DTABLE= -DSCRATCH= [-DUPDATE=ON] -P ptxas.cmake
+#   cmake -DPTXAS= -DCXXFILT= -DPTX= -DLEAST= -DTABLE= -DSCRATCH= [-DUPDATE=ON] -P ptxas.cmake
 cmake_minimum_required(VERSION 3.25)
 file(MAKE_DIRECTORY ${SCRATCH})
 
 # Loops by 16 bytes are there.
-file(STRINGS ${PTX} wide REGEX "(ld|st)\\.global\\.v4")
+file(STRINGS ${PTX} wide REGEX "(ld|st)\\.global\\.v4|cp\\.async\\.cg")
 list(LENGTH wide count)
-if(count LESS 100)
+if(count LESS ${LEAST})
   message(FATAL_ERROR "only ${count} accesses of 16 bytes")
 endif()
 
@@ -45,7 +45,7 @@ foreach(line IN LISTS log)
 endforeach()
 list(SORT rows)
 list(LENGTH rows count)
-if(count LESS 100)
+if(count LESS ${LEAST})
   message(FATAL_ERROR "only ${count} kernels in:\n${log}")
 endif()
 list(JOIN spilled "\n" spilled)

@@ -95,7 +95,7 @@ struct matmul_plan {
     return p;
   }
 
-  std::int64_t offset(std::int64_t const* strides, std::int64_t index) const {
+  NEAP_HD std::int64_t offset(std::int64_t const* strides, std::int64_t index) const {
     std::int64_t at = 0;
     for (int i = batch_rank - 1; i >= 0; --i) {
       at += index % batch[i] * strides[i];

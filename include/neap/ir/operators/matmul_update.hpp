@@ -49,6 +49,7 @@ struct matmul_update_fields {
 
 /// What does not depend on the update's type: a product of two matrices that has the weight's shape.
 struct weight_product {
+  static constexpr int most_inputs = 8;
   bool transpose_a, transpose_b;
   std::int64_t parts;
 
@@ -72,28 +73,34 @@ struct weight_product {
     return part_bytes(s, cut, element) +
            (element == dtype::f32 || element == dtype::f64 ? gemm_workspace(s, element) : 0);
   }
-  /// Calls each(gradient's part, axis, where it begins on that axis) for all parts in turn.
-  template <class Each>
-  void run(host_backend& backend, kernel_arguments const& a, Each const& each) const {
+  /// For each part of the gradient in turn: make(product, parts, i) writes part i to the workspace, its rows
+  /// product.ldc elements apart; then update(arguments) is run with the update's operands, as far as that part goes.
+  template <class Make, class Update>
+  void for_each_part(kernel_arguments const& a, Make const& make, Update const& update) const {
     auto s = neap::detail::matmul_plan::of(a.in[1], a.in[2], dense_gradient(a), {transpose_a, transpose_b, false}).each;
     auto const cut = gemm_parts::of(s, parts);
     s.ldc = cut.rows ? s.n : cut.length;
-    auto const element = a.in[1].element;
-    auto* const rest = static_cast<std::byte*>(a.workspace) + part_bytes(s, cut, element);
     int const axis = cut.rows ? 0 : 1;
     for (std::int64_t i = 0; i < cut.count; ++i) {
       auto const begin = cut.begin(i);
       auto gradient = dense_gradient(a);
       gradient.dims[axis] = cut.end(s, i) - begin;
       gradient.strides[0] = s.ldc;
-      if (element == dtype::f32)
-        gemm_part(backend, s, cut, i, a.in[1].as<float const>(), a.in[2].as<float const>(),
-                  static_cast<float*>(a.workspace), rest);
-      else
-        gemm_part(backend, s, cut, i, a.in[1].as<double const>(), a.in[2].as<double const>(),
-                  static_cast<double*>(a.workspace), rest);
-      each(gradient, axis, begin);
+      make(s, cut, i);
+      update_part(a, gradient, axis, begin, update);
     }
+  }
+  /// Part i by the host, for for_each_part.
+  void make_on_host(host_backend& backend, kernel_arguments const& a, gemm_shape const& s, gemm_parts const& cut,
+                    std::int64_t i) const {
+    auto const element = a.in[1].element;
+    auto* const rest = static_cast<std::byte*>(a.workspace) + part_bytes(s, cut, element);
+    if (element == dtype::f32)
+      gemm_part(backend, s, cut, i, a.in[1].as<float const>(), a.in[2].as<float const>(),
+                static_cast<float*>(a.workspace), rest);
+    else
+      gemm_part(backend, s, cut, i, a.in[1].as<double const>(), a.in[2].as<double const>(),
+                static_cast<double*>(a.workspace), rest);
   }
 
  private:
@@ -103,6 +110,24 @@ struct weight_product {
   static tensor_ref dense_gradient(kernel_arguments const& a) {
     auto const& dims = a.in[0].dims;
     return {a.workspace, a.in[1].element, dims, dense_strides(dims)};
+  }
+  template <class Update>
+  static void update_part(kernel_arguments const& a, tensor_ref const& gradient, int axis, std::int64_t begin,
+                          Update const& update) {
+    std::array<tensor_ref, most_inputs> part;  // w, gradient, states...
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < a.in.size(); ++i) {
+      if (i == 1) part[n++] = gradient;
+      if (i == 1 || i == 2) continue;
+      auto t = a.in[i];
+      if (t.dims == a.in[0].dims) {
+        t.data = t.as<std::byte>() + begin * t.strides[axis] * size_of(t.element);
+        t.dims[axis] = gradient.dims[axis];
+      }
+      part[n++] = t;
+    }
+    std::span<tensor_ref const> const inputs(part.data(), n);
+    update({inputs, inputs, nullptr});
   }
 };
 
@@ -116,7 +141,7 @@ struct matmul_update {
   static constexpr std::string_view name{detail::matmul_update_name<Update>::text.data(),
                                          detail::matmul_update_name<Update>::text.size()};
   static constexpr bool f32_or_f64 = true;
-  static constexpr int most_inputs = 8;
+  static constexpr int most_inputs = detail::weight_product::most_inputs;
   Update update{};
   bool transpose_a = false, transpose_b = false;
   std::int64_t parts = 1;  // the gradient is made in about this many (gemm_parts)
@@ -154,22 +179,10 @@ struct matmul_update {
 
 template <std::same_as<host_backend> Backend, class Update>
 void run(Backend& b, matmul_update<Update> const& op, kernel_arguments const& a) {
-  op.product().run(b, a, [&](tensor_ref const& gradient, int axis, std::int64_t begin) {
-    std::array<tensor_ref, matmul_update<Update>::most_inputs> part;  // w, gradient, states...
-    std::size_t n = 0;
-    for (std::size_t i = 0; i < a.in.size(); ++i) {
-      if (i == 1) part[n++] = gradient;
-      if (i == 1 || i == 2) continue;
-      auto t = a.in[i];
-      if (t.dims == a.in[0].dims) {
-        t.data = t.as<std::byte>() + begin * t.strides[axis] * size_of(t.element);
-        t.dims[axis] = gradient.dims[axis];
-      }
-      part[n++] = t;
-    }
-    std::span<tensor_ref const> const inputs(part.data(), n);
-    run(b, op.update, {inputs, inputs, nullptr});
-  });
+  auto const product = op.product();
+  product.for_each_part(
+      a, [&](gemm_shape const& s, gemm_parts const& cut, std::int64_t i) { product.make_on_host(b, a, s, cut, i); },
+      [&](kernel_arguments const& part) { run(b, op.update, part); });
 }
 
 }  // namespace neap::inline v0::op
