@@ -70,6 +70,11 @@ class bound_program {
       if (step.residents[i].holder.storage()->replacements() != replacements_[i]) return &step.residents[i];
     return nullptr;
   }
+  /// Data of residents that a device has are copied back, where the host reads them.
+  void settle_residents() {
+    if constexpr (on_host)
+      for (auto const& r : step.residents) (void)r.memory();
+  }
   /// Keeps input k of a run alive until the next one, if what is told of the run looks at it.
   void hold(std::size_t k, tensor const& x) {
     if (!held_.empty() && is_told_[k]) held_[k] = x;
@@ -83,6 +88,8 @@ class bound_program {
   std::unique_ptr<executable<Ops, Backend>> run;
 
  private:
+  static constexpr bool on_host = Backend::addresses_host_memory;
+
   plain_vector<std::uint32_t> replacements_;          // of each resident's memory, when this was bound
   plain_vector<std::span<std::byte const>> written_;  // memory of residents that are updated
   plain_vector<bool> is_told_;                        // inputs that a kept value lies in
@@ -107,8 +114,11 @@ bound_program<Program, Ops, Backend>::bound_program(Program p, plan<basic_graph<
   auto const& g = step.program;
   std::vector<source_binding> bindings;
   for (auto const& r : step.residents) {
-    bindings.push_back({counterpart(g.sources(), planned.graph.sources(), r.value), r.memory()});
-    replacements_.push_back(r.holder.storage()->replacements());
+    auto* const storage = r.holder.storage().get();
+    void* const memory = on_host ? r.memory() : nullptr;
+    bindings.push_back({counterpart(g.sources(), planned.graph.sources(), r.value), memory, storage});
+    replacements_.push_back(storage->replacements());
+    if constexpr (!on_host) continue;
     if (auto const s = g.storage(r.value); g.record(s).updates > 0)
       written_.push_back({static_cast<std::byte const*>(r.memory()), static_cast<std::size_t>(g.bytes(s))});
   }
@@ -142,6 +152,7 @@ class batch_runner {
                  "by another element type: assign a variable, whose data are copied, or make step and " +
                  std::string(who_) + " anew");
     auto& b = size_of(batch, at);
+    if (storages_elsewhere.load(std::memory_order_relaxed) > 0) b.settle_residents();
     each_tensor(batch, [&](std::size_t k, tensor const& x) {
       if (!x.layout(at).is_dense())
         refuse(at, "tensor " + std::to_string(k) + " of the batch is not dense: give contiguous(...)");
@@ -158,6 +169,10 @@ class batch_runner {
   template <class Sample>
   bound& prepare(Sample const& sample, std::source_location at) {
     return size_of(sample, at);
+  }
+  /// Copies weights and states that a device has to the model's memory.
+  void sync() {
+    for (auto const& s : sizes_) s->run->sync();
   }
   /// Takes a plan for another size.
   void add(Program const& step, plan<basic_graph<Ops>> const& p, std::source_location at) {
@@ -192,12 +207,10 @@ class batch_runner {
     return k;
   }
   /// The arena and what is resident.
-  bytes_t room(plan<basic_graph<Ops>> const& p) const {
-    return p.resident_bytes + static_cast<bytes_t>(options_.memory.size());
-  }
+  bytes_t room(plan<basic_graph<Ops>> const& p) const { return first().run->room(p); }
   std::string needed(bytes_t beside_resident) const {
     return std::to_string(beside_resident) + " bytes beside what is resident, and the arena has " +
-           std::to_string(options_.memory.size());
+           std::to_string(first().run->arena_bytes());
   }
 
   template <class Sample>
@@ -243,8 +256,7 @@ batch_runner<Program, Ops, Backend>::batch_runner(Program const& step, plan<basi
       options_(options),
       who_(who) {
   sizes_.push_back(std::make_unique<bound>(step, p, backend, options, at));
-  auto const& first = *sizes_.front()->run;
-  options_.memory = {first.arena_data(), static_cast<std::size_t>(first.arena_bytes())};
+  sizes_.front()->run->share_memory(options_);
 }
 
 template <class Program, class Ops, class Backend>

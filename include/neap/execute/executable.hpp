@@ -11,14 +11,13 @@
 // outstanding are written to the spill file first, in the idle moments of its thread, and read back.
 #pragma once
 
-#include <neap/backend/types.hpp>
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/execute/arena.hpp>
-#include <neap/execute/kernel_check.hpp>
+#include <neap/execute/launch_list.hpp>
 #include <neap/execute/spill_file.hpp>
 #include <neap/ir/standard_operators.hpp>
-#include <neap/ir/stored.hpp>
+#include <neap/model/storage.hpp>
 #include <neap/plan/limits.hpp>
 #include <neap/plan/plan.hpp>
 
@@ -34,8 +33,19 @@ namespace neap::inline v0 {
 /// Where a source value's storage is: at least as many bytes as the graph says, 64-byte aligned.
 struct source_binding {
   value_id source;
-  void* memory;
+  void* memory;  // on the host
+  // Of a model's tensor: on a device, its data stay there until they are read. Without it they are copied before and
+  // after each step.
+  detail::tensor_storage* storage = nullptr;
 };
+
+namespace detail {
+/// What executables for several sizes of batches share on a device.
+class shared_device_memory {
+ public:
+  virtual ~shared_device_memory() = default;
+};
+}  // namespace detail
 
 /// How a trainer or an evaluator plans batches of other sizes than the sample's, and what it keeps of them.
 struct size_options {
@@ -49,12 +59,19 @@ struct execution_options {
   std::span<std::byte> memory{};      // the arena's place, 64-byte aligned, kept by the caller; none: one of its own
   std::vector<seconds_t>* step_seconds = nullptr;  // where each run writes the time of each of the plan's steps
   size_options sizes{};                            // of batches other than the sample; for trainers and evaluators
+  bool graph = true;  // on a GPU: the step is captured as one CUDA graph and replayed; false: launched op by op
+  std::shared_ptr<detail::shared_device_memory> device_memory{};  // of another executable; for trainers and evaluators
 };
 
+/// On the host, and on backends that compute in the host's memory. Executables of a GPU: cuda/executable.hpp.
 template <class Ops, class Backend>
-class executable {
+class executable : detail::launch_list<Ops, Backend> {
+  using base = detail::launch_list<Ops, Backend>;
+  using base::plan_, base::memory_, base::address_, base::launches_, base::refs_, base::fixups_, base::donated_;
+  using typename base::action, typename base::launch;
+
  public:
-  using graph_type = basic_graph<Ops>;
+  using typename base::graph_type;
 
   /// Throws neap::error if a source that the graph reads is not bound (inputs may be bound later), an op has no kernel
   /// (opaque ones) or the host does not compute it in its type, the plan's alignment is not a multiple of the 64 bytes
@@ -72,11 +89,7 @@ class executable {
         d.from = memory;
         return;
       }
-    auto& at = address_[plan_.graph.storage(source)];
-    if (at == memory) return;
-    at = static_cast<std::byte*>(memory);
-    for (auto const& f : fixups_)
-      if (f.storage == plan_.graph.storage(source)) refs_[f.ref].data = at + f.offset;
+    base::point_to(plan_.graph.storage(source), static_cast<std::byte*>(memory));
   }
 
   /// Runs one step. Throws neap::error if an input is not bound, or if the spill file fails; residents are then as they
@@ -111,81 +124,46 @@ class executable {
   /// Where it computes: what is not resident.
   std::byte* arena_data() const { return memory_; }
   bytes_t arena_bytes() const { return plan_.arena_bytes - plan_.resident_bytes; }
+  /// The largest arena_bytes that a plan for another size may have to run in this one's memory.
+  bytes_t room(plan<graph_type> const& other) const { return other.resident_bytes + arena_bytes(); }
+  /// Lets another executable use this one's memory.
+  void share_memory(execution_options& other) const {
+    other.memory = {memory_, static_cast<std::size_t>(arena_bytes())};
+  }
+  /// Residents are in the host's memory already.
+  void sync() {}
   std::size_t steps_run() const { return steps_; }
   spill_file const* spill() const { return spill_.get(); }
 
  private:
-  enum class action : std::uint8_t { compute, view, store, load };
-  struct launch {
-    kernel_function<Backend> kernel = nullptr;
-    void const* attributes = nullptr;
-    std::uint32_t refs = 0;  // first of inputs, then outputs, in refs_
-    std::uint16_t inputs = 0, outputs = 0;
-    action what = action::view;
-    void* workspace = nullptr;
-    bytes_t top = 0;                                // the end of the highest buffer or workspace it is given
-    std::uint32_t first_wait = 0, waits = 0;        // in plan_.waits
-    std::uint32_t slot = 0;                         // of the spill file
-    std::uint32_t first_journal = 0, journals = 0;  // residents to save first
-  };
-  struct fixup {
-    std::uint32_t ref;
-    storage_id storage;
-    bytes_t offset;
-  };
   struct journal_entry {
     storage_id storage;
     std::uint32_t slot;
     spill_file::ticket saved = 0;
   };
 
-  void build(execution_options const& options);
-  void add_ref(value_id v, op_id o);
+  void prepare_transfers(execution_options const& options);
 
   void run(launch const& l) {
     if (l.what == action::view) return;
     high_water_ = std::max(high_water_, l.top);
     if (l.what != action::compute) return;
     if (seconds_) return run_timed(l);
-    launch_kernel(l);
+    base::launch_kernel(l);
   }
   void run_timed(launch const& l) {
     auto const begin = std::chrono::steady_clock::now();
-    launch_kernel(l);
+    base::launch_kernel(l);
     (*seconds_)[static_cast<std::size_t>(&l - launches_.data())] =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
-  void launch_kernel(launch const& l) {
-    std::span<tensor_ref const> const refs(refs_);
-    l.kernel(*backend_, l.attributes,
-             {refs.subspan(l.refs, l.inputs), refs.subspan(l.refs + l.inputs, l.outputs), l.workspace});
-  }
-
   void run_with_transfers();
-  /// A transfer moves the whole storage, whatever part of it the value shows.
-  std::byte* storage_address(std::uint32_t step) const {
-    auto const o = plan_.steps[step].op;
-    auto const& g = plan_.graph;
-    return address_[g.storage(launches_[step].what == action::store ? g.inputs(o)[0] : g.output(o))];
-  }
+  std::byte* storage_address(std::uint32_t step) const { return address_[base::moved_storage(step)]; }
 
-  plan<graph_type> plan_;
-  Backend* backend_;
   arena arena_;
-  std::byte* memory_;
-  table<storage_id, std::byte*> address_;
-  plain_vector<launch> launches_;
-  plain_vector<tensor_ref> refs_;
-  plain_vector<fixup> fixups_;
-  struct donated_input {
-    storage_id storage = nothing<storage_id>;
-    void const* from = nullptr;
-  };
-  plain_vector<donated_input> donated_;
   plain_vector<journal_entry> journal_;
   std::vector<spill_file::ticket> tickets_;
   std::unique_ptr<spill_file> spill_;
-  std::uint32_t final_wait_ = 0;
   std::vector<seconds_t>* seconds_;
   bytes_t high_water_ = 0;
   std::size_t steps_ = 0;
@@ -194,107 +172,30 @@ class executable {
 template <class Ops, class Backend>
 executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_binding const> sources, Backend& backend,
                                      execution_options const& options)
-    : plan_(std::move(p)),
-      backend_(&backend),
+    : base(std::move(p), backend),
       arena_(options.memory.empty() ? plan_.arena_bytes - plan_.resident_bytes : 0),
-      memory_(options.memory.empty() ? arena_.data() : options.memory.data()),
-      address_(plan_.graph.storage_count(), nullptr),
       seconds_(options.step_seconds) {
-  auto const& g = plan_.graph;
+  if constexpr (requires { Backend::runs_on_device; })
+    static_assert(!Backend::runs_on_device, "neap: executables of a GPU are in another header: include neap/cuda.hpp");
   if (!options.memory.empty() && static_cast<bytes_t>(options.memory.size()) < arena_bytes())
     throw_error({"executable: the plan needs ", arena_bytes(), " bytes, it was given ", options.memory.size()});
   if (reinterpret_cast<std::uintptr_t>(options.memory.data()) % 64 != 0)
     throw_error({"executable: the memory that it was given does not begin at a multiple of 64 bytes, as kernels need"});
-  if (plan_.options.alignment % 64 != 0)
-    throw_error(
-        {"executable: the plan aligns buffers to ", plan_.options.alignment, " bytes, kernels need a multiple of 64"});
-  for (auto const& b : plan_.buffers)
-    if (!b.resident) {
-      address_[b.storage] = memory_ + (b.offset - plan_.resident_bytes);
-      if (g.is_source(b.storage)) donated_.push_back({b.storage});
-    }
-  for (auto const& s : sources) address_[g.storage(s.source)] = static_cast<std::byte*>(s.memory);
-  build(options);
+  base::place_buffers(options.memory.empty() ? arena_.data() : options.memory.data());
+  for (auto const& s : sources) address_[plan_.graph.storage(s.source)] = static_cast<std::byte*>(s.memory);
+  base::build();
+  if (!base::slots_.empty()) prepare_transfers(options);
 }
 
+// Residents that are updated before the last transfer has ended are saved first, so that a failing disk leaves the
+// weights of the last finished step.
 template <class Ops, class Backend>
-void executable<Ops, Backend>::build(execution_options const& options) {
-  static_assert(detail::kernel_checks<Backend, typename Ops::list>::ok);
+void executable<Ops, Backend>::prepare_transfers(execution_options const& options) {
   auto const& g = plan_.graph;
   auto const n = static_cast<std::uint32_t>(plan_.steps.size());
-  std::size_t refs = 0;
-  for (auto o : g.ops()) refs += g.inputs(o).size() + g.outputs(o).size();
-  refs_.reserve(refs);
-  launches_.resize(n);
-  std::vector<bytes_t> slots;
-  std::vector<std::uint32_t> slot_of(g.value_count(), no_id);
-  std::uint32_t last_wait = 0;  // the last step that waits for a transfer, or one after the last
-  table<storage_id, bytes_t> end_of(g.storage_count(), 0);
-  for (auto const& b : plan_.buffers) end_of[b.storage] = b.offset + b.bytes;
-  for (std::uint32_t i = 0; i < n; ++i) {
-    op_id const o = plan_.steps[i].op;
-    auto& l = launches_[i];
-    l.refs = static_cast<std::uint32_t>(refs_.size());
-    l.inputs = static_cast<std::uint16_t>(g.inputs(o).size());
-    l.outputs = static_cast<std::uint16_t>(g.outputs(o).size());
-    l.attributes = g.attributes(o);
-    for (auto v : g.inputs(o)) l.top = std::max(l.top, end_of[g.storage(v)]);
-    for (auto v : g.outputs(o)) l.top = std::max(l.top, end_of[g.storage(v)]);
-    if (g.template as<op::store>(o)) {
-      l.what = action::store;
-      l.slot = slot_of[index(g.output(o))] = static_cast<std::uint32_t>(slots.size());
-      slots.push_back(g.bytes(g.storage(g.inputs(o)[0])));
-      add_ref(g.inputs(o)[0], o);
-      continue;
-    }
-    if (g.template as<op::load>(o)) {
-      l.what = action::load;
-      l.slot = slot_of[index(g.output(store_of(g, g.inputs(o)[0])))];
-      add_ref(g.output(o), o);
-      continue;
-    }
-    bool all_views = !g.outputs(o).empty();
-    for (auto v : g.outputs(o)) all_views &= g.record(v).alias == alias_kind::view;
-    if (all_views) continue;
-    l.what = action::compute;
-    l.kernel = detail::kernel_in<Backend, Ops>(g, o);
-    if (!l.kernel) {
-      auto const* x = g.template as<op::opaque>(o);
-      throw_error(
-          {"executable: ", x ? g.text(x->target) : g.facets(o).name, " has no kernel: its meaning is not known"});
-    }
-    if constexpr (std::is_same_v<Backend, host_backend>)
-      if (g.facets(o).f32_or_f64)
-        for (auto v : g.outputs(o))
-          if (auto const t = g.type(v).element; is_floating(t) && t != dtype::f32 && t != dtype::f64)
-            refuse_on_host(g.facets(o).name, t);
-    for (auto v : g.inputs(o)) {
-      if (!fits(g.facets(o).takes, g.layout(v)))
-        throw_error({"executable: ", g.facets(o).name, " #", index(o), " cannot read an input with strides ",
-                     g.layout(v).strides});
-      add_ref(v, o);
-    }
-    for (auto v : g.outputs(o)) add_ref(v, o);
-    if (auto const& s = plan_.steps[i]; s.workspace_bytes) {
-      l.workspace = memory_ + (s.workspace_offset - plan_.resident_bytes);
-      l.top = std::max(l.top, s.workspace_offset + s.workspace_bytes);
-    }
-  }
-  std::uint32_t w = 0;
-  for (std::uint32_t i = 0; i < n; ++i) {
-    launches_[i].first_wait = w;
-    while (w < plan_.waits.size() && plan_.waits[w].step == i) ++w;
-    launches_[i].waits = w - launches_[i].first_wait;
-    if (launches_[i].waits) last_wait = i;
-  }
-  final_wait_ = w;
-  if (final_wait_ < plan_.waits.size()) last_wait = n;
-  if (slots.empty()) return;
-
-  // Residents that are updated before the last transfer has ended are saved first, so that a failing disk leaves the
-  // weights of the last finished step.
+  auto slots = base::slots_;
   std::vector<bool> saved(g.storage_count());
-  for (std::uint32_t i = 0; i < std::min(last_wait, n); ++i) {
+  for (std::uint32_t i = 0; i < std::min(base::last_wait_, n); ++i) {
     launches_[i].first_journal = static_cast<std::uint32_t>(journal_.size());
     for (auto v : g.outputs(plan_.steps[i].op)) {
       auto const s = g.storage(v);
@@ -308,21 +209,6 @@ void executable<Ops, Backend>::build(execution_options const& options) {
   tickets_.assign(n, 0);
   spill_ = std::make_unique<spill_file>(options.spill_folder, slots, std::min<std::size_t>(slots.size(), 64),
                                         journal_.size());
-}
-
-template <class Ops, class Backend>
-void executable<Ops, Backend>::add_ref(value_id v, op_id o) {
-  auto const& g = plan_.graph;
-  auto const s = g.storage(v);
-  std::byte* const at = address_[s];
-  value_id const first = g.record(s).first;  // v may be a view of it
-  if (!at && g.bytes(s) > 0 && g.is_resident(s) && g.role(first) != role::input)
-    throw_error({"executable: the ", name_of(g.role(first)), " \"", g.name(first), "\" that ", g.facets(o).name,
-                 " reads is bound to no memory"});
-  if (g.is_resident(s))
-    fixups_.push_back({static_cast<std::uint32_t>(refs_.size()), s, g.layout(v).offset * size_of(g.type(v).element)});
-  refs_.push_back(tensor_ref::place(at, g.layout(v)));
-  if (!at) refs_.back().data = nullptr;
 }
 
 template <class Ops, class Backend>
@@ -342,7 +228,8 @@ void executable<Ops, Backend>::run_with_transfers() {
       if (l.what == action::store) tickets_[i] = spill_->store(l.slot, storage_address(i));
       if (l.what == action::load) tickets_[i] = spill_->load(l.slot, storage_address(i));
     }
-    for (std::uint32_t w = final_wait_; w < plan_.waits.size(); ++w) spill_->wait(tickets_[plan_.waits[w].transfer]);
+    for (std::uint32_t w = base::final_wait_; w < plan_.waits.size(); ++w)
+      spill_->wait(tickets_[plan_.waits[w].transfer]);
   } catch (...) {
     spill_->settle();
     for (std::size_t j = 0; j < journaled; ++j)

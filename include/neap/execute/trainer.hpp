@@ -54,6 +54,14 @@ class trainer {
     return detail::element_as<double>(l.data, l.element, 0);
   }
 
+  /// Copies weights, states and statistics to the model's memory. On the host they are there already. On a device they stay
+  /// there from step to step: a tensor that is read (or saved) is copied back by itself, all of them at the trainer's end;
+  /// addresses of elements that were taken before a step are up to date after sync() alone. Throws neap::error if a copy
+  /// fails.
+  void sync(std::source_location at = std::source_location::current()) {
+    detail::with_place(at, [&] { runner_.sync(); });
+  }
+
   /// Plans the step for samples of these extents now, not when such a batch comes. Throws neap::error, as a run does,
   /// if no plan is found within the arena; weights and states are as they were. Complexity: a trace and a simulation;
   /// where a search is needed, up to execution_options::sizes.search.

@@ -192,7 +192,7 @@ constexpr std::string_view last_word(std::string_view text) {
 }
 template <class T, std::size_t I>
 consteval std::string_view member_name() {
-  constexpr auto* p = &std::get<I>(tie_members(phantom<T>.value));
+  constexpr auto* p = std::addressof(std::get<I>(tie_members(phantom<T>.value)));  // nvcc refuses the operator &
   constexpr auto text = member_name_text<T, member_pointer<decltype(p)>{p}>();
   // g++: "... P = member_pointer<...>{(& phantom<T>.never_made<T>::value.T::up)}; std::string_view = ..."
   constexpr auto end = text.rfind(")}");

@@ -134,12 +134,12 @@ std::vector<tensor> buffers(Model& model) {
 ///
 ///   neap::requires_gradient(model.encoder, false);
 template <class Module>
-void requires_gradient(Module& module, bool wanted, std::source_location at = std::source_location::current()) {
-  auto const weights = parameters(module);
+void requires_gradient(Module& part, bool wanted, std::source_location at = std::source_location::current()) {
+  auto const weights = parameters(part);
   if constexpr (std::is_base_of_v<tensor, Module>)
     if (weights.empty())
       throw_error(context_access::place(at), {"requires_gradient: only a weight is trained or frozen, this is ",
-                                              module.is_empty() ? "an empty tensor" : to_string(module.type())});
+                                              part.is_empty() ? "an empty tensor" : to_string(part.type())});
   for (auto const& w : weights) w.storage()->set_frozen(!wanted);
 }
 

@@ -1,6 +1,8 @@
-// The memory behind eager tensors: 64-byte aligned bytes that are allocated at the first access,
-// filled as their initialiser says. A model whose data were never accessed takes no memory: it can be traced and
-// planned.
+// The memory behind eager tensors: 64-byte aligned bytes that come into being when their address is first read, filled by
+// their initialiser. A model without data takes no memory: it can be traced and planned.
+//
+// While a model is trained on a device, the newest data of its weights are there, and the host's memory is kept for them.
+// The first read of the address copies them back.
 #pragma once
 
 #include <neap/core/byte_block.hpp>
@@ -10,6 +12,7 @@
 #include <neap/model/initialise.hpp>
 #include <neap/model/listener.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +20,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <utility>
 
 namespace neap::inline v0::detail {
 
@@ -27,6 +31,17 @@ struct read_data {
   std::uint32_t version = 0;             // of the storage
   std::shared_ptr<tensor_storage> kept;  // a copy, once the storage has been written; else none
 };
+
+/// Memory outside the host, with the newest data of a storage.
+class storage_elsewhere {
+ public:
+  virtual ~storage_elsewhere() = default;
+  /// Copies the data to the host. Throws neap::error where that fails.
+  virtual void fetch(std::byte* to) = 0;
+};
+
+/// How many storages of the program have their newest data elsewhere.
+inline std::atomic<std::int64_t> storages_elsewhere = 0;
 
 /// Shared by the tensors that look at it. Not safe to touch for the first time from two threads.
 class tensor_storage {
@@ -45,6 +60,9 @@ class tensor_storage {
         role_(r) {}
   tensor_storage(tensor_storage const&) = delete;
   tensor_storage& operator=(tensor_storage const&) = delete;
+  ~tensor_storage() {
+    if (is_elsewhere()) storages_elsewhere.fetch_sub(1, std::memory_order_relaxed);
+  }
 
   /// How many bytes its elements take. Throws neap::error, with the type, if that is no number of 64 bits.
   NEAP_ONCE static bytes_t bytes_of(tensor_type const& t) {
@@ -53,19 +71,38 @@ class tensor_storage {
     } catch (error const& e) { throw_error({"no tensor can be ", t, ": its ", e.what()}); }
   }
 
-  /// The first byte; allocates and fills at the first call. Throws neap::error if there is no memory.
+  /// The first byte; allocates and fills at the first access, and copies newer data from elsewhere. Throws neap::error if
+  /// there is no memory, or the copy fails.
   std::byte* data() {
-    if (!data_) allocate(first_);
+    if (!data_) provide();
     return data_;
   }
-  /// The same for a caller that writes all of it before any read: nothing is filled.
+  /// The same where all of it is overwritten before it is read: nothing is filled or copied.
   std::byte* data_to_overwrite() {
+    if (is_elsewhere()) come_back();
     if (!data_) allocate({});
     return data_;
   }
-  bool is_allocated() const { return data_ != nullptr; }
+  bool is_allocated() const { return data_ || kept_; }
   /// Whether the memory is another owner's.
-  bool is_borrowed() const { return data_ && data_ != owned_.data(); }
+  bool is_borrowed() const { return is_allocated() && (data_ ? data_ : kept_) != owned_.data(); }
+
+  /// The newest data are elsewhere from now on, until data() is called. The host's memory, which must exist, stays.
+  void move_elsewhere(std::shared_ptr<storage_elsewhere> there) {
+    elsewhere_ = std::move(there);
+    if (is_elsewhere()) return;
+    kept_ = std::exchange(data_, nullptr);
+    storages_elsewhere.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// The host's data are the newest again, as they were before they moved.
+  void come_back() {
+    if (!is_elsewhere()) return;
+    data_ = std::exchange(kept_, nullptr);
+    storages_elsewhere.fetch_sub(1, std::memory_order_relaxed);
+  }
+  bool is_elsewhere() const { return kept_ != nullptr; }
+  /// Where the data were last elsewhere; null: never.
+  std::shared_ptr<storage_elsewhere> const& elsewhere() const { return elsewhere_; }
   /// The dense tensor it was made for.
   tensor_type const& type() const { return type_; }
   bytes_t bytes() const { return bytes_; }
@@ -77,6 +114,7 @@ class tensor_storage {
   initialiser const& first_values() const { return first_; }
   /// Whether the data are what `first_values` says. O(elements), if they were accessed.
   bool is_as_made() const {
+    if (is_elsewhere()) const_cast<tensor_storage*>(this)->data();
     if (!data_ || first_.how == initialiser::kind::none) return !data_;
     byte_block made(static_cast<std::size_t>(bytes_ > 0 ? bytes_ : 1), 64);
     write_initial(made.data(), type_.element, type_.count(), first_);
@@ -104,11 +142,13 @@ class tensor_storage {
     if (auto* l = computation_listener::active()) l->writes_data(*this);
     keep_for_readers();
     first_ = first;
+    come_back();
     if (data_) write_initial(data_, type_.element, type_.count(), first_);
     ++version_;
   }
   /// The data of another of the same type, now or at the first access.
   void take(tensor_storage const& other) {
+    if (other.is_elsewhere()) const_cast<tensor_storage&>(other).data();
     if (!other.data_) return restart(other.first_);
     if (auto* l = computation_listener::active()) l->writes_data(*this);
     keep_for_readers();
@@ -131,6 +171,11 @@ class tensor_storage {
   void written() { ++version_; }
 
  private:
+  NEAP_ONCE void provide() {
+    if (!is_elsewhere()) return allocate(first_);
+    elsewhere_->fetch(kept_);
+    come_back();
+  }
   NEAP_ONCE void allocate(initialiser const& first) {
     try {
       owned_ = byte_block(static_cast<std::size_t>(bytes_ > 0 ? bytes_ : 1), 64);
@@ -143,6 +188,8 @@ class tensor_storage {
   bytes_t bytes_;
   byte_block owned_;
   std::byte* data_ = nullptr;
+  std::byte* kept_ = nullptr;  // the host's memory while the newest data are elsewhere; data_ is null then
+  std::shared_ptr<storage_elsewhere> elsewhere_;
   initialiser first_;
   std::weak_ptr<tensor_storage> replaced_by_;
   std::mutex readers_;
