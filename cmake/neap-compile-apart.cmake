@@ -16,3 +16,11 @@ function(neap_compile_apart target)
   endforeach()
   target_compile_definitions(${target} PRIVATE NEAP_COMPILED_APART)
 endfunction()
+
+# neap_compile_cuda(TARGET): the standard operators' kernels on a GPU, in a .cu file of their own. The project has CUDA
+# among its languages.
+function(neap_compile_cuda target)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}-neap-compiled_cuda.cu)
+  file(GENERATE OUTPUT ${source} CONTENT "#include <neap/compiled_cuda.hpp>\n")
+  target_sources(${target} PRIVATE ${source})
+endfunction()

@@ -6,6 +6,7 @@
 #include <neap/cuda/check.hpp>
 #include <neap/cuda/device.hpp>
 #include <neap/cuda/device_backend.hpp>
+#include <neap/cuda/executable.hpp>
 #include <neap/cuda/grid.hpp>
 #include <neap/cuda/kernels/gemm.hpp>
 #include <neap/cuda/kernels/matmul.hpp>

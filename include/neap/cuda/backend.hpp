@@ -29,14 +29,19 @@ class cuda_backend {
     if (!found) throw_error(at, {found.message()});
     device_ = *found;
     check_cuda(cudaSetDevice(device), "choice of a device", at);
-    cudaStream_t made = nullptr;
-    check_cuda(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "creation of a stream", at);
-    stream_.reset(made);
+    for (auto* s : {&stream_, &to_host_stream_, &to_device_stream_}) {
+      cudaStream_t made = nullptr;
+      check_cuda(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "creation of a stream", at);
+      s->reset(made);
+    }
   }
 
   cuda_device const& device() const { return device_; }
   /// Where kernels are launched.
   cudaStream_t stream() const { return stream_.get(); }
+  /// Where tensors are copied to the host's memory and back, beside the kernels.
+  cudaStream_t to_host_stream() const { return to_host_stream_.get(); }
+  cudaStream_t to_device_stream() const { return to_device_stream_.get(); }
 
   /// Scratch memory of kernels, aligned to 256 bytes: launches of the stream share it, each finds there what another one
   /// has left. Throws neap::error if fewer bytes are reserved: an operator states its need by device_scratch
@@ -72,7 +77,8 @@ class cuda_backend {
     void operator()(cudaStream_t s) const { cudaStreamDestroy(s); }
   };
   cuda_device device_;
-  std::unique_ptr<CUstream_st, stream_deleter> stream_;
+  using owned_stream = std::unique_ptr<CUstream_st, stream_deleter>;
+  owned_stream stream_, to_host_stream_, to_device_stream_;
   cuda_device_memory scratch_;
 };
 

@@ -1,0 +1,49 @@
+// The standard operators' kernels on a GPU, for one .cu file of a program that makes trainers or evaluators on a
+// cuda_backend:
+//
+//   #include <neap/compiled_cuda.hpp>
+//
+// The other files are C++ and include neap/cuda.hpp. (With CMake: neap_compile_cuda(my_program).) A program that lacks the
+// file does not link: the linker misses neap::v0::detail::standard_cuda_kernels().
+#pragma once
+
+#include <neap/cuda/kernels.hpp>
+#include <neap/cuda/launch.cuh>
+#include <neap/cuda/operators.hpp>
+#include <neap/ir/standard_operators.hpp>
+
+#include <array>
+#include <type_traits>
+
+namespace neap::inline v0::detail {
+
+template <class Op>
+inline constexpr bool runs_on_cuda = false;
+#define NEAP_HAS_CUDA_KERNEL(OP) \
+  template <>                    \
+  inline constexpr bool runs_on_cuda<op::OP> = true;
+NEAP_CUDA_OPERATORS(NEAP_HAS_CUDA_KERNEL)
+#undef NEAP_HAS_CUDA_KERNEL
+
+template <class List>
+struct cuda_rows;
+template <class... Op>
+struct cuda_rows<type_list<Op...>> {
+  template <class O>
+  static constexpr kernel_function<cuda_backend> kernel() {
+    if constexpr (runs_on_cuda<O>) return &run_kernel<cuda_backend, O>;
+    else return nullptr;
+  }
+  template <class O>
+  static constexpr scratch_function scratch() {
+    if constexpr (runs_on_cuda<O>) return scratch_or_null<O>();
+    else return nullptr;
+  }
+  static constexpr std::array<kernel_function<cuda_backend>, sizeof...(Op)> kernels{kernel<Op>()...};
+  static constexpr std::array<scratch_function, sizeof...(Op)> scratches{scratch<Op>()...};
+};
+
+std::span<kernel_function<cuda_backend> const> standard_cuda_kernels() { return cuda_rows<op::standard_list>::kernels; }
+std::span<scratch_function const> standard_cuda_scratch() { return cuda_rows<op::standard_list>::scratches; }
+
+}  // namespace neap::inline v0::detail

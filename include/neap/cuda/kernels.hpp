@@ -1,0 +1,42 @@
+// The kernels of the standard operators on a GPU, as tables that one .cu file of a program fills (neap/compiled_cuda.hpp):
+// the other files are C++, and need no nvcc.
+#pragma once
+
+#include <neap/cuda/backend.hpp>
+#include <neap/cuda/scratch.hpp>
+#include <neap/execute/kernel_check.hpp>
+
+#include <span>
+
+namespace neap::inline v0::detail {
+
+/// In the order of the standard set; nullptr where there is no kernel.
+std::span<kernel_function<cuda_backend> const> standard_cuda_kernels();
+/// What they take of the backend's scratch memory; nullptr: nothing.
+std::span<scratch_function const> standard_cuda_scratch();
+
+template <>
+struct standard_kernels_on<cuda_backend> {
+  static std::span<kernel_function<cuda_backend> const> rows() { return standard_cuda_kernels(); }
+};
+
+/// What an op of a graph over Ops takes of the backend's scratch memory.
+template <class Ops>
+bytes_t scratch_bytes(op_graph const& g, op_id o, work_context const& c) {
+  scratch_function f = nullptr;
+  if (int const row = g.facets(o).standard_row; row >= 0) {
+    f = standard_cuda_scratch()[static_cast<std::size_t>(row)];
+  } else {
+    constexpr auto own = []<class... Op>(type_list<Op...>) {
+      auto const row_of = []<class O>(std::type_identity<O>) -> scratch_function {
+        if constexpr (is_standard<O>) return nullptr;
+        else return scratch_or_null<O>();
+      };
+      return std::array<scratch_function, sizeof...(Op)>{row_of(std::type_identity<Op>{})...};
+    }(typename Ops::list{});
+    if (g.record(o).kind < own.size()) f = own[g.record(o).kind];
+  }
+  return f ? f(g.attributes(o), c) : 0;
+}
+
+}  // namespace neap::inline v0::detail
