@@ -50,7 +50,7 @@ class cuda_step_memory final : public shared_device_memory {
       if (f.key == key) return &f;
     return nullptr;
   }
-  /// Pinned memory of at least so many bytes; kept by whoever takes it, as long as it is used.
+  /// Pinned memory of at least so many bytes; earlier results stay valid.
   std::shared_ptr<cuda_pinned_memory> slots_of(bytes_t bytes) {
     if (!slots || slots->bytes() < bytes) slots = std::make_shared<cuda_pinned_memory>(bytes, "swapped tensors");
     return slots;
