@@ -13,13 +13,18 @@
 #include "report.hpp"
 #include "scheduler.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <deque>
 #include <limits>
+#include <map>
+#include <memory>
 #include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace neap::testing::ptx {
@@ -33,9 +38,42 @@ struct buffer {
   buffer operator+(std::size_t bytes) const { return {index, offset + bytes}; }
 };
 
+/// Bytes [begin, end) of device memory, by their addresses.
+struct access_range {
+  std::uint64_t begin = 0, end = 0;
+  friend bool operator==(access_range const&, access_range const&) = default;
+};
+struct accesses {
+  std::vector<access_range> reads, writes;  // ascending and apart; what a launch both reads and writes is in `writes`
+};
+
 class device {
  public:
   launch_options options;
+
+  /// Unwritten memory under a name of its own.
+  ptx::buffer allocate(std::string name, std::size_t bytes) {
+    if (recycled_.size() <= freed_buffers) return add(std::move(name), bytes, false);
+    std::size_t const index = recycled_.front();
+    recycled_.pop_front();
+    regions_[index] = region(std::move(name), bytes, false);
+    return {index, 0};
+  }
+  /// Frees a buffer. Its address remains unused for a long time: an access to it is out of bounds.
+  void release(ptx::buffer b) {
+    region& r = regions_.at(b.index);
+    r = region(r.name + " (freed)", 0, false);
+    recycled_.push_back(b.index);
+  }
+  /// The region that an address is in, at its first byte or behind; null if there is none.
+  region* region_at(std::uint64_t address) {
+    std::uint64_t const window = address >> 32;
+    return window >= first_buffer_window && window - first_buffer_window < regions_.size()
+               ? &regions_[window - first_buffer_window]
+               : nullptr;
+  }
+  /// Global memory that the last launch has accessed.
+  accesses const& accessed() const { return accessed_; }
 
   /// Unwritten memory for `count` elements: a kernel that reads it before it is written has a fault.
   template <class T>
@@ -67,7 +105,7 @@ class device {
     if (b.offset + n > r.bytes.size()) throw error("write past the end of " + r.name);
     if (!n) return;
     std::memcpy(r.bytes.data() + b.offset, std::ranges::data(values), n);
-    std::fill_n(r.state.begin() + static_cast<std::ptrdiff_t>(b.offset), n, byte_written);
+    std::fill_n(r.state.begin() + b.offset, n, byte_written);
   }
   /// Bytes of the buffer that no kernel and no copy has written.
   std::size_t unwritten(ptx::buffer b) const {
@@ -88,8 +126,7 @@ class device {
   /// The same with arguments as bytes, for launches that are made from a recorded list.
   report launch_bytes(module const& m, std::string_view name, dim3 grid, dim3 block, std::uint32_t dynamic_shared,
                       std::vector<std::vector<std::uint8_t>> const& values) {
-    auto const linked = link(m, name);
-    kernel_code code = *linked;
+    kernel_code const& code = bound(m, name);
     if (values.size() != code.parameters.size())
       throw error(code.name + " has " + std::to_string(code.parameters.size()) + " parameters, not " +
                   std::to_string(values.size()));
@@ -104,8 +141,7 @@ class device {
       arguments.resize(std::max<std::size_t>(arguments.size(), p.offset + p.bytes));
       std::ranges::copy(values[i], arguments.begin() + p.offset);
     }
-    for (auto const& [row, place] : code.rows_of_globals)
-      code.row_values[row] = variable_of(m, place.first).address() + static_cast<std::uint64_t>(place.second);
+    if (time_ > 3'000'000'000) forget_accesses();
 
     report out;
     machine s;
@@ -128,7 +164,19 @@ class device {
     scheduler run{s, code, arguments, options.instructions ? options.instructions : std::uint64_t{1} << 31};
     run.run_grid();
     time_ = s.time;
+    collect_accesses(s.start_time);
     return out;
+  }
+  /// The kernel, decoded, with the addresses of the module's variables.
+  kernel_code const& bound(module const& m, std::string_view name) {
+    auto const linked = link(m, name);
+    auto& known = bound_[linked.get()];
+    if (known.first) return *known.second;
+    auto code = std::make_unique<kernel_code>(*linked);
+    for (auto const& [row, place] : code->rows_of_globals)
+      code->row_values[row] = variable_of(m, place.first).address() + static_cast<std::uint64_t>(place.second);
+    known = {linked, std::move(code)};
+    return *known.second;
   }
 
   /// The module's variable of that name (a __device__ or __constant__ variable), as device memory.
@@ -154,11 +202,43 @@ class device {
   }
 
  private:
+  static constexpr std::size_t freed_buffers = 4096;  // before an address is used again
+
   std::vector<region> regions_;
+  std::deque<std::size_t> recycled_;
+  accesses accessed_;
+  std::map<kernel_code const*, std::pair<std::shared_ptr<kernel_code const>, std::unique_ptr<kernel_code>>> bound_;
   std::size_t buffers_ = 0;
   std::uint32_t time_ = 0;
   std::map<std::pair<std::string const*, std::string>, ptx::buffer> variables_;
   std::vector<std::shared_ptr<std::string const>> modules_;  // keeps the keys alive
+
+  /// The shadow has the time of each byte's last accesses: those after `start` are the launch's.
+  void collect_accesses(std::uint32_t start) {
+    accessed_ = {};
+    auto const extend = [](std::vector<access_range>& list, std::uint64_t at) {
+      if (list.empty() || list.back().end != at) list.push_back({at, at});
+      ++list.back().end;
+    };
+    for (std::size_t index = 0; index < regions_.size(); ++index) {
+      region& r = regions_[index];
+      for (std::size_t p = 0; p < r.touched.size(); ++p) {
+        if (!r.touched[p]) continue;
+        r.touched[p] = 0;
+        std::size_t const end = std::min(r.bytes.size(), (p + 1) * region::page);
+        for (std::size_t k = p * region::page; k < end; ++k) {
+          shadow_cell const& c = r.shadow[k];
+          if (c.write.time > start) extend(accessed_.writes, address_of_region(index) + k);
+          else if (std::max(c.reads[0].time, c.reads[1].time) > start)
+            extend(accessed_.reads, address_of_region(index) + k);
+        }
+      }
+    }
+  }
+  void forget_accesses() {
+    for (region& r : regions_) r.shadow = zeros<shadow_cell>(r.bytes.size());
+    time_ = 0;
+  }
 
   ptx::buffer add(std::string name, std::size_t bytes, bool written) {
     if (bytes > 0xffff'ffffu - 2 * buffer_start) throw error(name + " has more than 2 GiB");

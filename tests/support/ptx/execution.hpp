@@ -251,6 +251,7 @@ struct machine {
         return {};
       }
       auto const o = static_cast<std::size_t>(offset);
+      r.touched[o / region::page] = 1;
       return {r.bytes.data() + o, r.state.data() + o, r.shadow.data() + o, &r.name, o};
     }
     if (window == shared_window) {

@@ -5,9 +5,14 @@
 #include "report.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <map>
+#include <memory>
+#include <new>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace neap::testing::ptx {
@@ -28,17 +33,51 @@ struct shadow_cell {
 
 enum byte_state : std::uint8_t { byte_written = 1, byte_in_flight = 2 };
 
+/// An array of zeros, whose pages take no memory before they are written: shadows are 36 times as large as their bytes.
+template <class T>
+class zeros {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  explicit zeros(std::size_t size) : at_(size ? static_cast<T*>(std::calloc(size, sizeof(T))) : nullptr), size_(size) {
+    if (size && !at_) throw std::bad_alloc();
+  }
+  T* data() { return at_.get(); }
+  T const* data() const { return at_.get(); }
+  std::size_t size() const { return size_; }
+  T* begin() { return data(); }
+  T* end() { return data() + size_; }
+  T const* begin() const { return data(); }
+  T const* end() const { return data() + size_; }
+  T& operator[](std::size_t i) { return data()[i]; }
+  T const& operator[](std::size_t i) const { return data()[i]; }
+
+ private:
+  struct freed {
+    void operator()(T* p) const { std::free(p); }
+  };
+  std::unique_ptr<T[], freed> at_;
+  std::size_t size_;
+};
+
 struct region {
+  static constexpr std::size_t page = 512;  // bytes
+
   std::string name;  // "buffer 2", "shared variable 'tile'"
-  std::vector<std::uint8_t> bytes, state;
-  std::vector<shadow_cell> shadow;
+  std::vector<std::uint8_t> bytes;
+  zeros<std::uint8_t> state;
+  zeros<shadow_cell> shadow;
+  zeros<std::uint8_t> touched;  // pages that a launch has accessed
   bool constant = false;
 
   region(std::string n, std::size_t size, bool written)
       : name(std::move(n)),
         bytes(size, 0xcd),
-        state(size, written),
-        shadow(size) {}
+        state(size),
+        shadow(size),
+        touched((size + page - 1) / page) {
+    if (written) std::fill_n(state.begin(), size, byte_written);
+  }
 };
 
 // Addresses: the upper 32 bits are a window. A buffer begins 1 GiB above its window's start, so that addresses

@@ -109,12 +109,14 @@ struct function_text {
   std::string name;
   bool is_kernel = false;
   std::vector<declared> results, parameters;
-  std::size_t from = 0, to = 0;  // tokens of the body, without its braces
+  std::size_t from = 0, to = 0;       // tokens of the body, without its braces
+  std::uint32_t most_threads = 1024;  // of a block: .maxntid
   int line = 0;
 };
 
 struct module {
   std::shared_ptr<std::string const> text;
+  int target = 0;  // 80 for sm_80
   std::vector<token> tokens;
   std::map<std::string, function_text, std::less<>> functions;
   std::vector<module_variable> variables;
@@ -267,8 +269,10 @@ inline module parse(std::string text) {
     if (t == ".version" || t == ".address_size") {
       r.next();
     } else if (t == ".target") {
-      do r.next();
-      while (r.take(","));
+      do {
+        auto const& name = r.next();
+        if (name.text.starts_with("sm_")) m.target = std::atoi(std::string(name.text.substr(3)).c_str());
+      } while (r.take(","));
     } else if (t == ".visible" || t == ".extern" || t == ".weak" || t == ".common" || t == ";") {
     } else if (t == ".pragma" || t == ".alias") {
       r.skip_to(";");
@@ -298,7 +302,12 @@ inline module parse(std::string text) {
       }
       f.name = std::string(r.next().text);
       f.parameters = detail::parameters(r);
-      while (!(r.look() == "{") && !(r.look() == ";")) r.next();  // .maxntid and the like
+      while (!(r.look() == "{") && !(r.look() == ";")) {  // .minnctapersm and the like
+        if (!(r.next() == ".maxntid")) continue;
+        f.most_threads = 1;
+        do f.most_threads *= static_cast<std::uint32_t>(literal(r.next(), false));
+        while (r.take(","));
+      }
       if (r.take("{")) {
         f.from = r.at;
         r.skip_braces();
