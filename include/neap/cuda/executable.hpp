@@ -51,7 +51,7 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
     try {
       for (auto const& r : memory_of_step_->residents)
         if (r.comes_back) come_back(r);
-    } catch (error const&) {  // the next read of such a tensor tries again, and throws
+    } catch (error const&) {  // the next read of such a tensor throws
     }
   }
 
@@ -143,7 +143,10 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
     auto const o = plan_.steps[i].op;
     return std::string(plan_.graph.facets(o).name) + " #" + std::to_string(index(o)) + ": ";
   }
-  void finish();
+  void stage(cudaStream_t stream);
+  void capture(cudaStream_t stream);
+  [[noreturn]] void fail(error const& e);
+  [[noreturn]] void lose(cudaError_t outcome);
   void read_times();
 
   bool uses_graph_;
@@ -156,6 +159,7 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
   std::vector<returned> returned_;
   bytes_t staging_bytes_ = 0, returned_bytes_ = 0;
   cuda_pinned_memory staging_, returned_memory_;
+  byte_block last_copied_back_;  // as staging_, when all residents were last copied to the device
   std::shared_ptr<cuda_pinned_memory> slots_memory_;
   std::vector<bytes_t> slot_offsets_;
   std::vector<detail::cuda_event> issued_, ended_;  // of each step that is a transfer
@@ -191,6 +195,7 @@ executable<Ops, cuda_backend>::executable(plan<graph_type> p, std::span<source_b
   backend.reserve_scratch(scratch_bytes());
   staging_ = cuda_pinned_memory(staging_bytes_, "batches");
   returned_memory_ = cuda_pinned_memory(returned_bytes_, "results");
+  last_copied_back_ = byte_block(static_cast<std::size_t>(std::max<bytes_t>(staging_bytes_, 1)), 64);
   if (staging_bytes_ > 0) std::memset(staging_.data(), 0, static_cast<std::size_t>(staging_bytes_));
   bytes_t slots = 0;
   for (auto const bytes : base::slots_) slot_offsets_.push_back(slots), slots += align_up(bytes, 256);
@@ -251,6 +256,7 @@ void executable<Ops, cuda_backend>::place(std::span<source_binding const> source
     bool const own = !r;
     if (own) {
       r = std::make_shared<detail::cuda_resident>(device, block + at, g.bytes(b->storage), m.block);
+      storage->place_elsewhere(r);
       at += b->bytes;
     }
     bool const writes = g.record(b->storage).updates > 0;
@@ -373,56 +379,79 @@ void executable<Ops, cuda_backend>::operator()() {
   for (auto const& x : staged_)
     if (!x.model && !x.host && x.bytes > 0) throw_error({"executable: an input is bound to no memory"});
   check_cuda(cudaSetDevice(backend_->device().number), "choice of a device");
-  for (auto const& r : residents_) r.there->move_here(*r.storage, r.there, stream);
-  for (auto const& x : staged_)
-    if (x.bytes > 0) std::memcpy(staging_.data() + x.offset, x.at(), static_cast<std::size_t>(x.bytes));
-  high_water_ = std::max(high_water_, plan_.resident_bytes);
-  updated_ = false;
   at_ = static_cast<std::uint32_t>(launches_.size());
-  if (uses_graph_) {
-    if (!captured_ || captured_scratch_ != backend_->scratch(0)) {
-      captured_.reset();
-      capturing_ = true;
-      try {
-        captured_ = detail::capture_graph(stream, [&] { issue(); });
-      } catch (error const& e) {
-        capturing_ = false;
-        throw_error({"executable: ", step_name(at_), e.what()});
-      }
-      capturing_ = false;
-      captured_scratch_ = backend_->scratch(0);
-    }
-    check_cuda(cudaGraphLaunch(captured_.get(), stream), "launch of a captured step");
-  } else {
-    try {
+  updated_ = false;
+  high_water_ = std::max(high_water_, plan_.resident_bytes);
+  try {
+    stage(stream);
+    if (uses_graph_) {
+      if (!captured_ || captured_scratch_ != backend_->scratch(0)) capture(stream);
+      at_ = static_cast<std::uint32_t>(launches_.size());
+      check_cuda(cudaGraphLaunch(captured_.get(), stream), "launch of a captured step");
+    } else {
       issue();
-    } catch (error const& e) {
-      for (auto s : {stream, backend_->to_host_stream(), backend_->to_device_stream()}) cudaStreamSynchronize(s);
-      cudaGetLastError();
-      if (updated_)
-        for (auto const& r : written_) r->written();
-      throw_error({"executable: ", step_name(at_), e.what(),
-                   updated_ ? "; weights are updated in part" : "; weights are those before the step"});
     }
-  }
+  } catch (error const& e) { fail(e); }
   for (auto const& r : written_) r->written();
-  finish();
-}
-
-template <class Ops>
-void executable<Ops, cuda_backend>::finish() {
-  if (auto const outcome = cudaStreamSynchronize(backend_->stream()); outcome != cudaSuccess) {
-    for (auto const& r : residents_)
-      if (r.storage->elsewhere() == r.there) r.storage->come_back();
-    check_cuda(outcome,
-               "a step failed on the device, and what was there is lost: the model has the weights that were last "
-               "copied back (an operator is found by execution_options{.graph = false} and CUDA_LAUNCH_BLOCKING=1)");
-  }
+  if (auto const outcome = cudaStreamSynchronize(stream); outcome != cudaSuccess) lose(outcome);
   for (auto const& r : returned_)
     if (r.staged != none)
       std::memcpy(staged_[r.staged].at(), returned_memory_.data() + r.offset, static_cast<std::size_t>(r.bytes));
   ++steps_;
   if (seconds_) read_times();
+}
+
+// Residents to the device, and all that is copied in with the batch to pinned memory.
+template <class Ops>
+void executable<Ops, cuda_backend>::stage(cudaStream_t stream) {
+  std::size_t moved = 0;
+  for (auto const& r : residents_) moved += r.there->move_here(*r.storage, r.there, stream);
+  for (auto const& x : staged_)
+    if (x.bytes > 0) std::memcpy(staging_.data() + x.offset, x.at(), static_cast<std::size_t>(x.bytes));
+  if (moved == residents_.size() && staging_bytes_ > 0)
+    std::memcpy(last_copied_back_.data(), staging_.data(), static_cast<std::size_t>(staging_bytes_));
+}
+
+template <class Ops>
+void executable<Ops, cuda_backend>::capture(cudaStream_t stream) {
+  captured_.reset();
+  capturing_ = true;
+  try {
+    captured_ = detail::capture_graph(stream, [&] { issue(); });
+  } catch (...) {
+    capturing_ = updated_ = false;  // nothing has run
+    throw;
+  }
+  capturing_ = updated_ = false;
+  captured_scratch_ = backend_->scratch(0);
+}
+
+template <class Ops>
+void executable<Ops, cuda_backend>::fail(error const& e) {
+  auto outcome = cudaSuccess;
+  for (auto s : {backend_->to_host_stream(), backend_->to_device_stream(), backend_->stream()})
+    if (auto const o = cudaStreamSynchronize(s); o != cudaSuccess) outcome = o;
+  cudaGetLastError();
+  if (outcome != cudaSuccess) lose(outcome);
+  if (updated_)
+    for (auto const& r : written_) r->written();
+  throw_error({"executable: ", step_name(at_), e.what(),
+               updated_ ? "; weights are updated in part" : "; weights are those before the step"});
+}
+
+// What was last copied back is the model's, small residents of that time included.
+template <class Ops>
+void executable<Ops, cuda_backend>::lose(cudaError_t outcome) {
+  for (auto const& r : residents_)
+    if (r.storage->elsewhere() == r.there) r.storage->come_back();
+  for (auto const& x : staged_)
+    if (x.bytes > 0 && !x.is_input)
+      std::memcpy(x.at(), last_copied_back_.data() + x.offset, static_cast<std::size_t>(x.bytes));
+  cudaGetLastError();
+  throw_error({"executable: a step failed on the device: ", cudaGetErrorString(outcome),
+               "; what was there is lost, the model has the data that were last copied back (",
+               uses_graph_ ? "execution_options{.graph = false} and " : "",
+               "CUDA_LAUNCH_BLOCKING=1 show the operator)"});
 }
 
 template <class Ops>

@@ -25,14 +25,15 @@ class cuda_resident final : public storage_elsewhere {
   int device() const { return device_; }
   std::byte* address() const { return address_; }
 
-  /// The newest data of the storage are here from now on, if they are not already. Throws neap::error if a copy fails;
-  /// they are then where they were.
-  void move_here(tensor_storage& s, std::shared_ptr<cuda_resident> const& self, cudaStream_t stream) {
-    if (s.is_elsewhere() && s.elsewhere().get() == this) return;
+  /// The newest data of the storage are here from now on; false: they are already. Throws neap::error if a copy fails; they
+  /// are then where they were.
+  bool move_here(tensor_storage& s, std::shared_ptr<cuda_resident> const& self, cudaStream_t stream) {
+    if (s.is_elsewhere() && s.elsewhere().get() == this) return false;
     check_cuda(cudaMemcpyAsync(address_, s.data(), static_cast<std::size_t>(bytes_), cudaMemcpyHostToDevice, stream),
                "copy of a weight to the device");
     s.move_elsewhere(self);
     changed_ = false;
+    return true;
   }
   /// A step has written them.
   void written() { changed_ = true; }

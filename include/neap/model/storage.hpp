@@ -88,7 +88,7 @@ class tensor_storage {
   bool is_borrowed() const { return is_allocated() && (data_ ? data_ : kept_) != owned_.data(); }
 
   /// The newest data are elsewhere from now on, until data() is called. The host's memory, which must exist, stays.
-  void move_elsewhere(std::shared_ptr<storage_elsewhere> there) {
+  void move_elsewhere(std::weak_ptr<storage_elsewhere> there) {
     elsewhere_ = std::move(there);
     if (is_elsewhere()) return;
     kept_ = std::exchange(data_, nullptr);
@@ -101,8 +101,10 @@ class tensor_storage {
     storages_elsewhere.fetch_sub(1, std::memory_order_relaxed);
   }
   bool is_elsewhere() const { return kept_ != nullptr; }
-  /// Where the data were last elsewhere; null: never.
-  std::shared_ptr<storage_elsewhere> const& elsewhere() const { return elsewhere_; }
+  /// There is a place for the data elsewhere, whether they are there or not.
+  void place_elsewhere(std::weak_ptr<storage_elsewhere> there) { elsewhere_ = std::move(there); }
+  /// The last such place that still exists; null: there is none.
+  std::shared_ptr<storage_elsewhere> elsewhere() const { return elsewhere_.lock(); }
   /// The dense tensor it was made for.
   tensor_type const& type() const { return type_; }
   bytes_t bytes() const { return bytes_; }
@@ -173,7 +175,9 @@ class tensor_storage {
  private:
   NEAP_ONCE void provide() {
     if (!is_elsewhere()) return allocate(first_);
-    elsewhere_->fetch(kept_);
+    auto const there = elsewhere_.lock();
+    if (!there) throw_error({"the data of a tensor of ", type_, " were on a device, and could not be copied back"});
+    there->fetch(kept_);
     come_back();
   }
   NEAP_ONCE void allocate(initialiser const& first) {
@@ -189,7 +193,7 @@ class tensor_storage {
   byte_block owned_;
   std::byte* data_ = nullptr;
   std::byte* kept_ = nullptr;  // the host's memory while the newest data are elsewhere; data_ is null then
-  std::shared_ptr<storage_elsewhere> elsewhere_;
+  std::weak_ptr<storage_elsewhere> elsewhere_;
   initialiser first_;
   std::weak_ptr<tensor_storage> replaced_by_;
   std::mutex readers_;

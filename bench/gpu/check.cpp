@@ -1,0 +1,271 @@
+// What a GPU is checked for; bench/gpu/check.sh runs the parts one after another. One CSV row a case on stdout; exit status 0
+// if every row is right, 1 if one is not, 2 if there is no GPU to be used.
+//
+//   gpu_check record FILE       on the host: results of all operators, written to FILE
+//   gpu_check operators FILE    the same operators on the GPU, compared with FILE: f32 to 1e-5 of the largest element
+//   gpu_check memory            planned bytes against measured ones, of trainers at limits 1.0, 0.6 and 0.4
+//   gpu_check bits              a step twice, captured and not, recomputed, swapped: the same losses and weights to the bit
+#include "operator_cases.hpp"
+
+#include <neap/cuda.hpp>
+#include <neap/neap.hpp>
+
+#include <neap/model/zoo/gpt.hpp>
+#include <neap/model/zoo/mlp.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+using namespace neap;
+
+namespace {
+
+using bytes_list = std::vector<std::vector<std::byte>>;
+
+// ---- operators -------------------------------------------------------------------------------------------------------
+
+/// The outputs of a case on a backend.
+template <class Backend>
+bytes_list run_case(bench::operator_case const& c, Backend& backend) {
+  auto in = bench::operands_of(c);
+  std::vector<byte_block> memory;
+  std::vector<source_binding> bound;
+  auto const plan = plan_in_order(c.program);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    memory.emplace_back(std::max<std::size_t>(in[i].size(), 1), 64);
+    std::memcpy(memory.back().data(), in[i].data(), in[i].size());
+    bound.push_back({plan.graph.sources()[i], memory.back().data()});
+  }
+  executable<standard_operators, Backend> run(plan, bound, backend, {.graph = false});
+  run();
+  bytes_list out;
+  for (auto v : plan.graph.kept()) {
+    auto const t = run.value(v);
+    auto const size = static_cast<std::size_t>(t.count() * size_of(t.element));
+    if (!t.is_dense()) throw_error({c.name, ": an output is not dense"});
+    auto const* const p = static_cast<std::byte const*>(t.data);
+    out.emplace_back(p, p + size);
+  }
+  return out;
+}
+
+bool write_all(std::FILE* f, void const* p, std::size_t n) { return std::fwrite(p, 1, n, f) == n; }
+bool read_all(std::FILE* f, void* p, std::size_t n) { return std::fread(p, 1, n, f) == n; }
+
+int record(char const* path) {
+  std::FILE* const f = std::fopen(path, "wb");
+  if (!f) throw_error({path, ": cannot be written"});
+  host_backend host(1);
+  bool right = true;
+  for (auto const& c : bench::operator_cases()) {
+    auto const out = run_case(c, host);
+    for (auto const& bytes : out) {
+      std::uint64_t const n = bytes.size();
+      right = right && write_all(f, &n, sizeof n) && write_all(f, bytes.data(), bytes.size());
+    }
+  }
+  if (std::fclose(f) != 0 || !right) throw_error({path, ": cannot be written"});
+  return 0;
+}
+
+/// The largest difference, as a part of the largest element; of whole numbers 0 or infinite.
+double difference(std::vector<std::byte> const& a, std::vector<std::byte> const& b, dtype t) {
+  if (a.size() != b.size()) return INFINITY;
+  if (t != dtype::f32 && t != dtype::f64) return a == b ? 0 : INFINITY;
+  double largest = 1e-30, worst = 0;
+  with_floating(t, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (std::size_t i = 0; i < a.size(); i += sizeof(T)) {
+      T x, y;
+      std::memcpy(&x, a.data() + i, sizeof x), std::memcpy(&y, b.data() + i, sizeof y);
+      auto const p = static_cast<double>(x), q = static_cast<double>(y);
+      if (std::isnan(p) != std::isnan(q)) worst = INFINITY;
+      else if (!std::isnan(p) && p != q) worst = std::max(worst, std::abs(p - q));
+      if (std::isfinite(p)) largest = std::max(largest, std::abs(p));
+    }
+  });
+  return worst / largest;
+}
+
+int operators(char const* path) {
+  cuda_backend device;
+  std::FILE* const f = std::fopen(path, "rb");
+  if (!f) throw_error({path, ": cannot be read"});
+  std::puts("operator,result,difference");
+  int wrong = 0;
+  for (auto const& c : bench::operator_cases()) {
+    bytes_list expected;
+    for (std::size_t k = 0; k < c.program.kept().size(); ++k) {
+      std::uint64_t n = 0;
+      if (!read_all(f, &n, sizeof n) || n > 1u << 28) throw_error({path, ": not a record of these operators"});
+      expected.emplace_back(n);
+      if (!read_all(f, expected.back().data(), n)) throw_error({path, ": not a record of these operators"});
+    }
+    std::string result = "ok";
+    double worst = 0;
+    try {
+      auto const out = run_case(c, device);
+      for (std::size_t k = 0; k < out.size(); ++k)
+        worst = std::max(worst, difference(expected[k], out[k], c.program.type(c.program.kept()[k]).element));
+      if (worst > 1e-5) result = "differs";
+    } catch (error const& e) {
+      result = std::string(e.what()).find("has no kernel") != std::string::npos ? "no kernel" : e.what();
+    }
+    wrong += result != "ok" && result != "no kernel";
+    std::printf("%s,\"%s\",%.2e\n", c.name.c_str(), result.c_str(), worst);
+  }
+  std::fclose(f);
+  return wrong > 0;
+}
+
+// ---- models ----------------------------------------------------------------------------------------------------------
+
+std::pair<tensor, tensor> mlp_batch(std::uint64_t seed) {
+  std::vector<std::int64_t> labels;
+  for (std::int64_t i = 0; i < 128; ++i) labels.push_back((i * 7 + static_cast<std::int64_t>(seed)) % 10);
+  return {tensor::randn({128, 784}, seed), tensor::from(labels, {128})};
+}
+zoo::gpt_config tiny_gpt() {
+  zoo::gpt_config c;
+  c.vocabulary = 512, c.context = 64, c.width = 128, c.heads = 4, c.layers = 4, c.dropout = 0.1;
+  return c;
+}
+std::pair<tensor, tensor> gpt_batch(std::uint64_t seed) {
+  random_stream draw(seed, 3);
+  std::vector<std::int64_t> ids, next;
+  for (int i = 0; i < 8 * 64; ++i) ids.push_back(draw.below(512)), next.push_back(draw.below(512));
+  return {tensor::from(ids, {8, 64}), tensor::from(next, {8, 64})};
+}
+
+/// Calls f(name, model, batch function) for the models.
+template <class F>
+void each_model(F const& f) {
+  zoo::mlp m;
+  initialise(m, 1);
+  f("mlp", m, mlp_batch);
+  zoo::gpt g(tiny_gpt());
+  initialise(g, 1);
+  f("tiny gpt", g, gpt_batch);
+}
+
+template <class Step, class Moves>
+auto planned(Step const& step, Moves const& moves, double ratio) {
+  search_options few;
+  few.iterations = 100;
+  return optimize(step, moves, few, roofline::host(2), memory_limit::of_original(ratio));
+}
+
+bytes_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "free memory");
+  return static_cast<bytes_t>(free);
+}
+
+int memory() {
+  cuda_backend device;
+  std::puts("model,limit,planned_bytes,allocated_bytes,measured_bytes,result");
+  int wrong = 0;
+  each_model([&](char const* name, auto const& model, auto const& batch) {
+    for (double const ratio : {1.0, 0.6, 0.4}) {
+      auto copy = model;
+      auto const step = training_step(copy, batch(0), cross_entropy{}, adamw{.rate = 1e-3});
+      auto const found = planned(step, chain(rematerialize{}, neap::swap{}), ratio);
+      std::string result = "ok";
+      bytes_t allocated = 0, measured = 0;
+      try {
+        auto const before = free_bytes();
+        trainer run(step, found.placed, device);
+        run(batch(0));
+        measured = before - free_bytes();
+        allocated = run.program().device_bytes();
+        run(batch(1));
+        if (free_bytes() != before - measured) result = "a step has allocated";
+        else if (allocated != found.placed.arena_bytes) result = "differs";
+      } catch (error const& e) { result = e.what(); }
+      wrong += result != "ok";
+      std::printf("%s,%g,%lld,%lld,%lld,\"%s\"\n", name, ratio, static_cast<long long>(found.placed.arena_bytes),
+                  static_cast<long long>(allocated), static_cast<long long>(measured), result.c_str());
+    }
+  });
+  return wrong > 0;
+}
+
+int bits() {
+  cuda_backend device;
+  host_backend host;
+  std::puts("model,way,steps,last_loss,result");
+  int wrong = 0;
+  constexpr int steps = 10;
+  each_model([&](char const* name, auto const& model, auto const& batch) {
+    struct outcome {
+      std::vector<double> losses;
+      std::vector<std::vector<float>> weights;
+      bool operator==(outcome const&) const = default;
+    };
+    auto const trained = [&](auto& backend, bool captured, auto const& plan_of) {
+      auto copy = model;
+      auto const step = training_step(copy, batch(0), cross_entropy{}, adamw{.rate = 1e-3});
+      outcome o;
+      {
+        trainer run(step, plan_of(step), backend, {.graph = captured});
+        for (int i = 0; i < steps; ++i) o.losses.push_back(run(batch(static_cast<std::uint64_t>(i))));
+      }
+      for (auto const& w : named_tensors(copy, role::weight)) o.weights.push_back(w.tensor.template values<float>());
+      return o;
+    };
+    auto const in_order = [](auto const& step) { return plan_in_order(step.program); };
+    auto const recomputed = [](auto const& step) { return planned(step, rematerialize{}, 0.6).placed; };
+    auto const swapped = [](auto const& step) { return planned(step, neap::swap{}, 0.6).placed; };
+    auto const row = [&](char const* way, outcome const& o, bool right) {
+      wrong += !right;
+      std::printf("%s,%s,%d,%.9g,%s\n", name, way, steps, o.losses.back(), right ? "ok" : "differs");
+    };
+    try {
+      auto const first = trained(device, true, in_order);
+      row("again", first, trained(device, true, in_order) == first);
+      row("without a graph", first, trained(device, false, in_order) == first);
+      auto const again = trained(device, true, recomputed), out = trained(device, true, swapped);
+      row("recomputed", again, again == first);
+      row("swapped", out, out == first);
+      auto const beside = trained(host, true, in_order);
+      bool close = true;
+      for (int i = 0; i < steps; ++i)
+        close =
+            close && std::abs(beside.losses[static_cast<std::size_t>(i)] - first.losses[static_cast<std::size_t>(i)]) <
+                         1e-3 * std::abs(beside.losses[static_cast<std::size_t>(i)]);
+      row("host within 0.1 %", beside, close);
+    } catch (error const& e) {
+      ++wrong;
+      std::printf("%s,,0,0,\"%s\"\n", name, e.what());
+    }
+  });
+  return wrong > 0;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::string_view const part = count > 1 ? arguments[1] : "";
+  try {
+    if (part == "record" && count == 3) return record(arguments[2]);
+    if (auto const found = find_cuda_device(); !found) {
+      std::fprintf(stderr, "%s\n", found.message().c_str());
+      return 2;
+    }
+    if (part == "operators" && count == 3) return operators(arguments[2]);
+    if (part == "memory") return memory();
+    if (part == "bits") return bits();
+  } catch (error const& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  std::fputs("gpu_check record FILE | operators FILE | memory | bits\n", stderr);
+  return 1;
+}

@@ -1,0 +1,133 @@
+// One small graph for each standard operator: what bench/gpu/check.cpp computes on the host, writes down, and compares with
+// a GPU's results.
+#pragma once
+
+#include <neap/core/philox.hpp>
+#include <neap/ir/editor.hpp>
+#include <neap/ir/standard_operators.hpp>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace neap::bench {
+
+/// An input: uniform in [low, high); of whole numbers rounded down.
+struct operand {
+  shape dims;
+  double low = -1, high = 1;
+  dtype element = dtype::f32;
+};
+
+struct operator_case {
+  std::string name;
+  graph program;
+  std::vector<operand> in;
+};
+
+/// A graph of one op whose outputs are all kept.
+template <class Op>
+void add_case(std::vector<operator_case>& to, Op const& op, std::vector<operand> const& in,
+              std::string const& variant = "") {
+  graph_editor e{operator_table(standard_operators::facets)};
+  std::vector<value_id> sources;
+  for (std::size_t i = 0; i < in.size(); ++i)
+    sources.push_back(e.add_source(role::weight, {in[i].element, in[i].dims}, "in" + std::to_string(i)));
+  auto const outputs = e.add(op, std::span<value_id const>(sources));
+  for (auto v : outputs) e.keep(v, role::output);
+  to.push_back({std::string(Op::name) + variant, graph(std::move(e).finish()), in});
+}
+
+/// Extents are odd where an operator allows it, so that rows do not fill packs and warps.
+inline std::vector<operator_case> operator_cases() {
+  std::vector<operator_case> all;
+  auto const add = [&](auto const& op, std::vector<operand> const& in, std::string const& variant = "") {
+    add_case(all, op, in, variant);
+  };
+  shape const x{37, 129}, rows{37}, n{129};
+  operand const step{{}, 3, 4, dtype::i64}, labels{rows, 0, 129, dtype::i64};
+  // movement
+  add(op::copy{}, {{x}});
+  add(op::cast{dtype::f64}, {{x}});
+  add(op::fill{extents{7, 9}, dtype::f32, 2.5}, {});
+  add(op::pad{1, 2, 3, 0.5}, {{x}});
+  add(op::concat{1}, {{x}, {x}});
+  add(op::sum_to{extents{37, 1}}, {{x}});
+  add(op::triangle{}, {{x}});
+  // scalar functions
+  add(op::neg{}, {{x}}), add(op::exp{}, {{x}}), add(op::log{}, {{x, 0.1, 3}}), add(op::sqrt{}, {{x, 0.1, 3}});
+  add(op::rsqrt{}, {{x, 0.1, 3}}), add(op::reciprocal{}, {{x, 0.5, 3}}), add(op::abs{}, {{x}}),
+      add(op::square{}, {{x}});
+  add(op::tanh{}, {{x}}), add(op::sigmoid{}, {{x}}), add(op::relu{}, {{x}}), add(op::gelu{}, {{x, -3, 3}});
+  add(op::silu{}, {{x, -3, 3}}), add(op::erf{}, {{x}}), add(op::softplus{}, {{x, -3, 3}}), add(op::sin{}, {{x}});
+  add(op::cos{}, {{x}}), add(op::add_scalar{0.3}, {{x}}), add(op::mul_scalar{0.3}, {{x}}), add(op::sign{}, {{x}});
+  add(op::floor{}, {{x, -3, 3}}), add(op::round{}, {{x, -3, 3}}), add(op::clamp{-0.5, 0.5}, {{x}});
+  add(op::gelu_grad{}, {{x}, {x, -3, 3}}), add(op::relu_grad{}, {{x}, {x}}), add(op::silu_grad{}, {{x}, {x, -3, 3}});
+  add(op::tanh_grad{}, {{x}, {x}}), add(op::sigmoid_grad{}, {{x}, {x, 0.1, 0.9}});
+  // arithmetic, comparison, choice
+  add(op::add{}, {{x}, {x}}), add(op::add{}, {{x}, {n}}, " of a row"), add(op::sub{}, {{x}, {x}});
+  add(op::mul{}, {{x}, {x}}), add(op::div{}, {{x}, {x, 0.5, 2}}), add(op::maximum{}, {{x}, {x}});
+  add(op::minimum{}, {{x}, {x}}), add(op::greater{}, {{x}, {x}}),
+      add(op::equal{}, {{x, 0, 2, dtype::i64}, {x, 0, 2, dtype::i64}});
+  add(op::where{}, {{x, 0, 2, dtype::boolean}, {x}, {x}});
+  // products and reductions
+  add(op::matmul{}, {{{37, 65}}, {{65, 129}}}),
+      add(op::matmul{true, false}, {{{65, 37}}, {{65, 129}}}, " a transposed");
+  add(op::matmul{false, true}, {{{37, 65}}, {{129, 65}}}, " b transposed");
+  add(op::matmul{}, {{{3, 37, 65}}, {{3, 65, 129}}}, " of a batch");
+  add(op::sum{{1}, false}, {{x}}), add(op::sum{{0}, false}, {{x}}, " of columns"), add(op::mean{{0, 1}, false}, {{x}});
+  add(op::max_reduce{{1}, false}, {{x}}), add(op::min_reduce{{1}, false}, {{x}}), add(op::arg_max{1}, {{x}});
+  add(op::cumsum{1}, {{x}});
+  // rows
+  add(op::softmax{}, {{x}}), add(op::softmax_grad{}, {{x}, {x, 0, 1}}), add(op::log_softmax{}, {{x}});
+  add(op::log_softmax_grad{}, {{x}, {x, -3, 0}}), add(op::layer_norm{}, {{x}, {n}, {n}});
+  add(op::layer_norm_grad{}, {{x}, {x}, {rows}, {rows, 0.5, 2}, {n}}), add(op::rms_norm{}, {{x}, {n}});
+  add(op::rms_norm_grad{}, {{x}, {x}, {rows, 0.5, 2}, {n}}), add(op::cross_entropy{-100, false}, {{x, -2, 2}, labels});
+  add(op::cross_entropy{-100, true}, {{x, -2, 2}, labels}, " of each row"), add(op::mse{}, {{x}, {x}});
+  add(op::mse_grad{}, {{{}}, {x}, {x}}), add(op::binary_cross_entropy{}, {{x, -3, 3}, {x, 0, 1}});
+  add(op::binary_cross_entropy_grad{}, {{x}, {x, -3, 3}, {x, 0, 1}});
+  // networks
+  op::dropout d;
+  d.p = 0.25, d.key = 7;
+  add(d, {{x}, step});
+  add(op::conv2d{}, {{{2, 3, 9, 11}}, {{5, 3, 3, 3}}});
+  add(op::batch_norm{}, {{{4, 5, 6, 7}}, {{5}}, {{5}}}), add(op::group_norm{2}, {{{4, 6, 5, 7}}});
+  add(op::batch_norm_grad{}, {{{4, 5, 6, 7}}, {{4, 5, 6, 7}}, {{5}}, {{5}, 0.5, 2}, {{5}}});
+  add(op::adaptive_avg_pool2d{}, {{{2, 3, 9, 11}}}), add(op::interpolate{18, 22}, {{{2, 3, 9, 11}}});
+  // picking
+  add(op::embedding{}, {{{50, 65}}, {{37}, 0, 50, dtype::i64}}),
+      add(op::one_hot{50, dtype::f32}, {{{37}, 0, 50, dtype::i64}});
+  // updates
+  add(op::sgd{0.1, 0.01}, {{x}, {x}}), add(op::momentum{0.1, 0.9, 0, 0.01, false}, {{x}, {x}, {x}});
+  add(op::adam{}, {{x}, {x}, {x}, {x, 0, 1}, step}), add(op::adamw{}, {{x}, {x}, {x}, {x, 0, 1}, step});
+  add(op::lion{}, {{x}, {x}, {x}}), add(op::increment{}, {step}), add(op::accumulate{}, {{x}, {x}});
+  add(op::assign{}, {{x}, {x}}), add(op::sum_squares{}, {{x}}), add(op::scale_by{}, {{x}, {{}}});
+  return all;
+}
+
+/// The bytes of a case's inputs, the same on every machine.
+inline std::vector<std::vector<std::byte>> operands_of(operator_case const& c) {
+  std::uint64_t seed = 1469598103934665603u;
+  for (char const letter : c.name) seed = (seed ^ static_cast<unsigned char>(letter)) * 1099511628211u;
+  random_stream draw(seed);
+  std::vector<std::vector<std::byte>> all;
+  for (auto const& x : c.in) {
+    tensor_type const t{x.element, x.dims};
+    std::vector<std::byte> bytes(static_cast<std::size_t>(t.bytes()));
+    for (std::int64_t i = 0; i < t.count(); ++i) {
+      double const number = x.low + (x.high - x.low) * static_cast<double>(draw.uniform());
+      auto const put = [&](auto y) {
+        std::memcpy(bytes.data() + i * static_cast<std::int64_t>(sizeof y), &y, sizeof y);
+      };
+      if (x.element == dtype::i64) put(static_cast<std::int64_t>(number));
+      else if (x.element == dtype::boolean) put(static_cast<std::uint8_t>(number));
+      else if (x.element == dtype::f64) put(number);
+      else put(static_cast<float>(number));
+    }
+    all.push_back(std::move(bytes));
+  }
+  return all;
+}
+
+}  // namespace neap::bench

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Builds a folder that checks a GPU, complete in itself, of at most 60 MiB: programs for sm_90 and PTX, the shared libraries
+# that they need beside what every machine with a GPU has, results of the host, and check.sh. Where there is a GPU, runs it;
+# else the folder is copied to a machine that has one, and ./check.sh is run there.
+#
+#   bench/gpu/run.sh [BUILD]     BUILD: build folder, build/gpu by default; the folder is BUILD/check
+set -e
+source=$(cd "$(dirname "$0")/../.." && pwd)
+build=${1:-$source/build/gpu}
+folder=$build/check
+
+cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DNEAP_CUDA=ON -DNEAP_NATIVE=OFF -DNEAP_BUILD_TESTS=OFF \
+  -DNEAP_BUILD_EXAMPLES=OFF -DNEAP_BUILD_BENCH=ON > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
+cmake --build "$build" --target gpu_check -j "${NEAP_JOBS:-2}"
+
+rm -rf "$folder"
+mkdir -p "$folder/lib"
+cp "$build/bin/gpu_check" "$source/bench/gpu/check.sh" "$folder/"
+strip "$folder/gpu_check"
+# The C and C++ libraries are the machine's.
+ldd "$folder/gpu_check" | while read -r name arrow file rest; do
+  [ "$arrow" = "=>" ] || continue
+  case $name in
+    linux-vdso* | libc.* | libm.* | libdl.* | librt.* | libpthread.* | libstdc++.* | libgcc_s.* | ld-linux* | libcu*) ;;
+    *) cp -L "$file" "$folder/lib/" && strip "$folder/lib/$(basename "$file")" 2> /dev/null || true ;;
+  esac
+done
+"$folder/gpu_check" record "$folder/operators.bin"
+
+kib=$(du -sk "$folder" | cut -f1)
+echo "$folder: $((kib / 1024)) MiB"
+[ "$kib" -le 61440 ] || { echo "more than 60 MiB" >&2; exit 1; }
+if nvidia-smi -L > /dev/null 2>&1; then
+  "$folder/check.sh" "$build/results"
+else
+  "$folder/check.sh" "$build/results" | sed 's/^/  /'
+  echo "no GPU here: copy $folder to a machine that has one, and run ./check.sh there"
+fi
