@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <source_location>
+#include <string>
 #include <string_view>
 
 namespace neap::inline v0 {
@@ -37,6 +38,11 @@ class cuda_backend {
   }
 
   cuda_device const& device() const { return device_; }
+  /// What times depend on: "NVIDIA H100 80GB HBM3, compute capability 9.0, driver for CUDA 13.0".
+  std::string description() const {
+    return device_.name + ", compute capability " + std::to_string(device_.major) + "." +
+           std::to_string(device_.minor) + ", driver for CUDA " + detail::cuda_version_text(device_.driver);
+  }
   /// Where kernels are launched.
   cudaStream_t stream() const { return stream_.get(); }
   /// Where tensors are copied to the host's memory and back, beside the kernels.

@@ -26,6 +26,18 @@ struct measure_options {
   double seconds_an_op = 0.05;  // no further round is begun after so long
 };
 
+namespace detail {
+/// What ops are measured on: floating inputs are small numbers, whole ones are 0 or, where steps are counted, 1.
+inline void fill_measured(std::byte* data, bytes_t bytes, tensor_type const& t) {
+  std::memset(data, 0, static_cast<std::size_t>(bytes));
+  if (t.element == dtype::f32)
+    for (bytes_t i = 0; i < bytes / 4; ++i) reinterpret_cast<float*>(data)[i] = 0.01f * static_cast<float>(i % 64);
+  if (t.element == dtype::f64)
+    for (bytes_t i = 0; i < bytes / 8; ++i) reinterpret_cast<double*>(data)[i] = 0.01 * static_cast<double>(i % 64);
+  if (t == tensor_type{dtype::i64, {}}) *reinterpret_cast<std::int64_t*>(data) = 1;
+}
+}  // namespace detail
+
 /// The time of one op on a backend, in seconds; nothing for one without a kernel (transfers, opaque ones) and for views.
 /// Floating inputs are small numbers, whole ones are 0 or, where steps are counted, 1. Memory for the op's inputs and
 /// outputs is taken and given back.
@@ -45,12 +57,7 @@ std::optional<seconds_t> measure_op(basic_graph<Ops> const& g, op_id o, Backend&
     auto const bytes = std::max<bytes_t>(std::max(g.bytes(g.storage(v)), l.type.bytes()), 64);
     memory.emplace_back(static_cast<std::size_t>(bytes), 64);
     auto* const data = memory.back().data();
-    std::memset(data, 0, static_cast<std::size_t>(bytes));
-    if (l.type.element == dtype::f32)
-      for (bytes_t i = 0; i < bytes / 4; ++i) reinterpret_cast<float*>(data)[i] = 0.01f * static_cast<float>(i % 64);
-    if (l.type.element == dtype::f64)
-      for (bytes_t i = 0; i < bytes / 8; ++i) reinterpret_cast<double*>(data)[i] = 0.01 * static_cast<double>(i % 64);
-    if (l.type == tensor_type{dtype::i64, {}}) *reinterpret_cast<std::int64_t*>(data) = 1;
+    detail::fill_measured(data, bytes, l.type);
     refs.push_back(tensor_ref::place(data, l));
   };
   auto const in = g.inputs(o);

@@ -54,6 +54,21 @@ inline std::string machine_description() {
   return text;
 }
 
+namespace detail {
+/// Of the machine that a backend computes on: a backend on a device has a description() of it.
+template <class Backend>
+digest machine_digest(Backend const& backend) {
+  if constexpr (requires { backend.description(); }) return digest{}.mix(std::string_view(backend.description()));
+  else return digest{}.mix(std::string_view(machine_description())).mix(static_cast<std::uint64_t>(backend.threads()));
+}
+/// Figures for what is not measured: figures_of(backend), where a device has them.
+template <class Backend>
+roofline unmeasured_figures(Backend const& backend) {
+  if constexpr (requires { figures_of(backend); }) return figures_of(backend);
+  else return roofline::host(backend.threads());
+}
+}  // namespace detail
+
 /// Copies share what they know. Not for use by two threads at once.
 template <class Backend>
 class measured {
@@ -70,9 +85,7 @@ class measured {
   measured(Backend& backend, roofline const& other, options how) : state_(std::make_shared<state>()) {
     state_->backend = &backend, state_->other = other, state_->how = std::move(how);
     if (state_->how.folder.empty()) return;
-    auto const machine =
-        digest{}.mix(std::string_view(machine_description())).mix(static_cast<std::uint64_t>(backend.threads()));
-    state_->file = state_->how.folder + "/costs-" + to_hex(machine) + ".txt";
+    state_->file = state_->how.folder + "/costs-" + to_hex(detail::machine_digest(backend)) + ".txt";
     if (std::FILE* f = std::fopen(state_->file.c_str(), "rb")) {
       std::fclose(f);
       auto read = cost_table::load(state_->file);
@@ -81,7 +94,7 @@ class measured {
     }
   }
   explicit measured(Backend& backend, std::string folder = {})
-      : measured(backend, roofline::host(backend.threads()), options{std::move(folder), {}}) {}
+      : measured(backend, detail::unmeasured_figures(backend), options{std::move(folder), {}}) {}
 
   template <class Ops>
   seconds_t operator()(basic_graph<Ops> const& g, op_id o) const {

@@ -109,6 +109,39 @@ struct roofline : device_figures {
     r.link_latency = 5e-6;
     return r;
   }
+
+  // Devices by their makers' figures: products without sparsity, f32 not rounded to tf32; the link is what PCI Express
+  // carries one way (16 lanes: version 4 31.5 GB/s, version 5 63.0 GB/s). No maker states the cost of a launch or the work
+  // at which half of a rate is reached: those are round numbers of ours, for steps captured as a graph. What is measured
+  // on a device is better (execute/measured.hpp).
+
+  /// NVIDIA A100 80GB SXM: f32 19.5, f64 9.7, 16 bits 312 TFLOP/s, 2039 GB/s, PCIe 4 (data sheet "NVIDIA A100 Tensor Core
+  /// GPU", 2021).
+  static roofline a100() { return gpu(19.5e12, 9.7e12, 312e12, 2039e9, 31.5e9); }
+  /// NVIDIA H100 SXM: f32 67, f64 34, 16 bits 989 TFLOP/s, 3350 GB/s, PCIe 5 (data sheet "NVIDIA H100 Tensor Core GPU",
+  /// 2023, which states 1979 with sparsity).
+  static roofline h100() { return gpu(67e12, 34e12, 989e12, 3350e9, 63e9); }
+  /// NVIDIA H200 SXM: an H100 with 4800 GB/s (data sheet "NVIDIA H200 Tensor Core GPU", 2024).
+  static roofline h200() { return gpu(67e12, 34e12, 989e12, 4800e9, 63e9); }
+  /// NVIDIA GeForce RTX 3090: f32 35.6, f64 a 64th of it, 16 bits with sums in f32 71 TFLOP/s, 936 GB/s, PCIe 4 (white paper
+  /// "NVIDIA Ampere GA102 GPU Architecture", 2020).
+  static roofline rtx3090() { return gpu(35.6e12, 0.556e12, 71e12, 936e9, 31.5e9); }
+  /// NVIDIA GeForce RTX 4090: f32 82.6, f64 a 64th of it, 16 bits with sums in f32 165.2 TFLOP/s, 1008 GB/s, PCIe 4 (white
+  /// paper "NVIDIA Ada GPU Architecture", 2022).
+  static roofline rtx4090() { return gpu(82.6e12, 1.29e12, 165.2e12, 1008e9, 31.5e9); }
+
+ private:
+  static roofline gpu(double f32, double f64, double half, double bandwidth, double link) {
+    roofline r;
+    r.set_rate(dtype::f32, f32), r.set_rate(dtype::f64, f64);
+    r.set_rate(dtype::bf16, half), r.set_rate(dtype::f16, half);
+    r.bytes_per_second = bandwidth;
+    r.launch = 1.5e-6;
+    r.half_bytes = 1e-6 * bandwidth, r.half_flops = 2e-6 * f32;
+    r.to_host_bytes_per_second = r.to_device_bytes_per_second = link;
+    r.link_latency = 5e-6;
+    return r;
+  }
 };
 
 }  // namespace neap::inline v0
