@@ -17,12 +17,17 @@ inline cudaError_t availability(device_options const& o) {
   return o.devices > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
 
+/// Sees to it that the program's accesses of memory that is in use are noticed, whoever handles signals beside.
+void watch_accesses();
+
 /// Runs the body of a function of the runtime: f(simulation&) gives its result.
 template <class F>
 cudaError_t call(char const* function, F&& f) {
   std::lock_guard const held(simulation::lock());
   simulation& s = simulation::current();
   ++s.calls[function];
+  watch_accesses();
+  s.close_pinned();
   cudaError_t e = availability(s.options);
   if (e == cudaSuccess) e = s.planted_failure(function);
   if (e == cudaSuccess) e = s.lost();

@@ -1,4 +1,5 @@
-// Pinned host memory. The program and the device have mappings of their own of the same bytes.
+// Pinned host memory. The program and the device have mappings of their own of the same bytes: pages that a copy in flight
+// uses are closed to the program.
 #pragma once
 
 #include <sys/mman.h>
@@ -6,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 
 namespace neap::testing {
@@ -15,7 +17,6 @@ struct pinned_block {
   std::byte* alias = nullptr;  // for the device; of memory that was pinned later the same as begin
   std::size_t bytes = 0;
   bool registered = false;  // by cudaHostRegister
-  bool in_use = true;
 };
 
 class host_memory {
@@ -60,6 +61,18 @@ class host_memory {
     unmap(it->second);
     blocks_.erase(it);
   }
+  /// Sets what the program may do with the pages of these bytes: PROT_NONE, PROT_READ or both. Memory that was pinned
+  /// later remains open: the device has no other mapping of it.
+  void protect(std::uintptr_t begin, std::uintptr_t end, int allowed) {
+    pinned_block const* const b = find(reinterpret_cast<void const*>(begin));
+    if (!b || b->registered) return;
+    mprotect(reinterpret_cast<void*>(first_of_page(begin)), mapped_bytes(end - first_of_page(begin)), allowed);
+  }
+  static std::uintptr_t first_of_page(std::uintptr_t at) { return at / page() * page(); }
+  static std::size_t page() {
+    static std::size_t const bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    return bytes;
+  }
   /// Where the device finds these bytes.
   std::byte* for_device(void const* at) {
     pinned_block const* const b = find(at);
@@ -84,10 +97,7 @@ class host_memory {
   std::map<std::uintptr_t, pinned_block> blocks_;
 
   static std::uintptr_t address(void const* p) { return reinterpret_cast<std::uintptr_t>(p); }
-  static std::size_t mapped_bytes(std::size_t bytes) {
-    std::size_t const page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return (bytes + page - 1) / page * page;
-  }
+  static std::size_t mapped_bytes(std::size_t bytes) { return (bytes + page() - 1) / page() * page(); }
   static void unmap(pinned_block const& b) {
     if (b.registered) return;
     munmap(b.begin, mapped_bytes(b.bytes));

@@ -4,9 +4,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -124,6 +127,8 @@ cudaError_t copy(simulation& s, std::string const& name, cudaStream_t handle, co
                                      (to_device && from_device ? seconds_per_device_byte : seconds_per_link_byte);
     return out;
   };
+  if (from_pinned) touch(w.pinned_reads, c.from, c, c.from_pitch);
+  if (to_pinned) touch(w.pinned_writes, c.to, c, c.to_pitch);
   operation_ptr made;
   if (cudaError_t const e = s.submit(*stream, std::move(w), &made)) return e;
   if (!made) return cudaSuccess;
@@ -775,6 +780,39 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* out) {
 
 // ---- for tests
 namespace neap::testing {
+
+namespace {
+
+struct sigaction before_ours;
+
+/// The program has touched memory that it may not: pinned memory in flight, which is a race, or a device's.
+void on_segmentation_fault(int, siginfo_t* info, [[maybe_unused]] void* context) {
+  auto const at = reinterpret_cast<std::uintptr_t>(info->si_addr);
+#if defined(__x86_64__)
+  bool const writes = (static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+#else
+  bool const writes = true;
+#endif
+  std::lock_guard const held(simulation::lock());
+  if (simulation::current().accessed_by_program(at, writes)) return;
+  if (simulation::of_device(info->si_addr))
+    std::fprintf(stderr, "the program %s memory of the simulated device at %s\n", writes ? "writes" : "reads",
+                 simulation::text_of(info->si_addr).c_str());
+  sigaction(SIGSEGV, &before_ours, nullptr);  // the access is repeated
+}
+
+}  // namespace
+
+void watch_accesses() {
+  struct sigaction now {};
+  sigaction(SIGSEGV, nullptr, &now);
+  if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == &on_segmentation_fault) return;
+  before_ours = now;
+  struct sigaction ours {};
+  ours.sa_sigaction = &on_segmentation_fault;
+  ours.sa_flags = SA_SIGINFO | SA_NODEFER;
+  sigaction(SIGSEGV, &ours, nullptr);
+}
 
 std::recursive_mutex& simulation::lock() {
   static auto* const held = new std::recursive_mutex;

@@ -11,6 +11,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -308,6 +310,7 @@ class simulation {
       queue.run_until(*op);
       host.join(op->known);
     }
+    open_pinned();
     return lost_;
   }
   cudaError_t synchronise_all() {
@@ -316,6 +319,7 @@ class simulation {
     legacy_.last = nullptr;
     left_behind_.clear();
     for (auto const& p : everything_) host.join(p);
+    open_pinned();
     return lost_;
   }
 
@@ -482,6 +486,27 @@ class simulation {
     return cudaSuccess;
   }
 
+  // ---- the program's accesses of pinned memory
+  /// The program has accessed this byte, which it may not. False if that is no page of pinned memory that is closed.
+  bool accessed_by_program(std::uintptr_t at, bool writes) {
+    if (!pinned.find(reinterpret_cast<void const*>(at))) return false;
+    bool closed = false;
+    std::uintptr_t const page = host_memory::first_of_page(at);
+    for (auto const& f : in_flight_) {
+      closed = closed || (f.bytes.begin < page + host_memory::page() && page < f.bytes.end);
+      if (at < f.bytes.begin || at >= f.bytes.end || !(writes || f.writes) || in_host_function_) continue;
+      report_race("the program " + std::string(writes ? "writes " : "reads ") + place_of(at) + ", which ", f.operation,
+                  f.writes);
+    }
+    pinned.protect(page, page + 1, PROT_READ | PROT_WRITE);
+    opened_.insert(page);
+    return closed;
+  }
+  /// Closes again what the program has opened by an access.
+  void close_pinned() {
+    for (auto const page : std::exchange(opened_, {})) close_page(page);
+  }
+
   /// An access by the program itself, which happens now.
   void host_access(access_range bytes, bool writes, std::string const& name) {
     point p = queue.next_point(host_chain_);
@@ -508,6 +533,15 @@ class simulation {
   std::uint64_t captures_made_ = 0;
   cudaError_t lost_ = cudaSuccess;
   std::array<double, 3> engine_free_{};  // kernels, copies to the device, copies from it
+
+  struct transfer_in_flight {
+    access_range bytes;
+    bool writes = false;
+    point operation;
+  };
+  std::vector<transfer_in_flight> in_flight_;  // that use pinned memory
+  std::set<std::uintptr_t> opened_;            // pages
+  bool in_host_function_ = false;
 
   std::map<std::string, std::size_t> known_faults_, known_races_;
   std::vector<std::pair<std::string, std::size_t>> faults_, races_;
@@ -543,7 +577,35 @@ class simulation {
     op->when.operation = static_cast<std::uint32_t>(op->number);
     if (everything_.size() <= chain) everything_.resize(chain + 1);
     everything_[chain] = op->when;
+    for (bool const writes : {false, true})
+      for (auto const& bytes : writes ? op->what->pinned_writes : op->what->pinned_reads) {
+        in_flight_.push_back({bytes, writes, op->when});
+        close(bytes);
+      }
     return op;
+  }
+
+  void close(access_range bytes) {
+    for (auto page = host_memory::first_of_page(bytes.begin); page < bytes.end; page += host_memory::page())
+      close_page(page);
+  }
+  /// What operations in flight leave of a page to the program.
+  void close_page(std::uintptr_t page) {
+    int allowed = PROT_READ | PROT_WRITE;
+    for (auto const& f : in_flight_)
+      if (f.bytes.begin < page + host_memory::page() && page < f.bytes.end) allowed &= f.writes ? PROT_NONE : PROT_READ;
+    pinned.protect(page, page + 1, allowed);
+  }
+  /// Opens what the program has waited for.
+  void open_pinned() {
+    std::set<std::uintptr_t> pages;
+    std::erase_if(in_flight_, [&](transfer_in_flight const& f) {
+      if (!host.covers(f.operation)) return false;
+      for (auto page = host_memory::first_of_page(f.bytes.begin); page < f.bytes.end; page += host_memory::page())
+        pages.insert(page);
+      return true;
+    });
+    for (auto const page : pages) close_page(page);
   }
 
   void execute(operation& op) {
@@ -554,7 +616,9 @@ class simulation {
         planted_operations.erase(it);
         return;
       }
+    in_host_function_ = op.what->kind == device_work::host_function;
     outcome const r = op.what->run();
+    in_host_function_ = false;
     operations[op.number - 1].position = ++executed_;
     count(op.what->kind);
     double& engine = engine_free_[op.what->kind == device_work::copy_to_device ? 1
@@ -577,17 +641,22 @@ class simulation {
 
   void note(access_range bytes, bool writes, point p, vector_clock const& known) {
     auto const found = [&](point const& earlier, bool wrote, access_range where) {
-      auto const text = [&](bool numbers) {
-        return name_of(p, numbers) + (writes ? " writes " : " reads ") + place_of(where.begin) + ", which " +
-               name_of(earlier, numbers) + (wrote ? " writes" : " reads") + ": nothing orders the two";
-      };
-      // The same two in other launches of a graph are no other race.
-      if (auto const [it, fresh] = known_races_.try_emplace(text(false), races_.size()); fresh)
-        races_.push_back({text(true), 1});
-      else ++races_[it->second].second;
+      std::string const does = (writes ? " writes " : " reads ") + place_of(where.begin) + ", which ";
+      report_race(name_of(p, true) + does, earlier, wrote, name_of(p, false) + does);
     };
     if (writes) history.write(bytes, p, known, found);
     else history.read(bytes, p, known, found);
+  }
+  /// "the later one reads ..., which" and the earlier one. `same`: the same without numbers of operations: the same two
+  /// in other launches of a graph are no other race.
+  void report_race(std::string const& later, point const& earlier, bool wrote, std::string const& same = {}) {
+    auto const text = [&](std::string const& start, bool numbers) {
+      return start + name_of(earlier, numbers) + (wrote ? " writes" : " reads") + ": nothing orders the two";
+    };
+    if (auto const [it, fresh] = known_races_.try_emplace(text(same.empty() ? later : same, false), races_.size());
+        fresh)
+      races_.push_back({text(later, true), 1});
+    else ++races_[it->second].second;
   }
   std::string name_of(point const& p, bool numbers) const {
     device_operation const& o = operations[p.operation - 1];

@@ -28,7 +28,8 @@ struct work {
   device_work kind{};
   std::string name;
   std::size_t bytes = 0;
-  std::function<outcome()> run;
+  std::function<outcome()> run = {};
+  std::vector<access_range> pinned_reads = {}, pinned_writes = {};  // host memory, until the operation has finished
 };
 
 struct operation {
@@ -40,7 +41,6 @@ struct operation {
   std::vector<std::shared_ptr<operation>> followers;
   double finished = 0;  // simulated time in seconds, the dependences' first
   bool done = false;
-  std::shared_ptr<void> when_issued;  // of the check of pinned memory
 };
 using operation_ptr = std::shared_ptr<operation>;
 
