@@ -406,4 +406,34 @@ TEST_CASE("ptx: the same seed gives the same run") {
   CHECK(order(3) != order(4));
 }
 
+TEST_CASE("ptx: the bytes that a launch reads and writes") {
+  auto const m = ptx::parse(kernel(
+      "ld.global.u32 %r1, [%i+4]; st.global.u64 [%o], %d1; ld.global.u32 %r2, [%o+4]; st.global.u8 [%o+8], %r1;"));
+  ptx::device d;
+  auto const x = d.buffer(std::vector<words>(2)), y = d.allocate("result", 64);
+  for (int launch = 0; launch < 2; ++launch) {  // the second one sees nothing of the first
+    CHECK(d.launch(m, "k", {}, {2}, 0, x, y).clean());
+    auto const at = [](ptx::buffer b, std::uint64_t from, std::uint64_t to) {
+      return ptx::access_range{b.address() + from, b.address() + to};
+    };
+    CHECK(d.accessed().reads == std::vector{at(x, 4, 8), at(x, 36, 40)});
+    CHECK(d.accessed().writes == std::vector{at(y, 0, 9), at(y, 32, 41)});
+  }
+  d.release(y);
+  auto const r = d.launch(m, "k", {}, {1}, 0, x, y);
+  REQUIRE(!r.clean());
+  CHECK(r.faults[0].kind == ptx::fault_kind::bounds);
+  CHECK(r.faults[0].message.ends_with("8 bytes at offset 0 of result (freed), which has 0"));
+  CHECK(d.allocate("other", 64).address() != y.address());
+}
+
+TEST_CASE("ptx: what a kernel and a module state of themselves") {
+  auto const m = ptx::parse(
+      ".version 9.0\n.target sm_90, debug\n.address_size 64\n.visible .entry k()\n.maxntid 64, 2\n.minnctapersm 2\n{\nret;\n}\n"
+      ".visible .entry other()\n{\nret;\n}\n");
+  CHECK(m.target == 90);
+  CHECK(m.kernel("k").most_threads == 128);
+  CHECK(m.kernel("other").most_threads == 1024);
+}
+
 }  // namespace

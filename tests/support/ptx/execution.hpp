@@ -129,6 +129,7 @@ struct machine {
     return s;
   }
   void fault_at(warp const& w, int lane, int line, fault_kind kind, std::string const& what) {
+    ++reported_;
     auto const [it, fresh] = known_faults.try_emplace({line, static_cast<int>(kind)}, out->faults.size());
     if (!fresh) {
       ++out->faults[it->second].times;
@@ -189,8 +190,19 @@ struct machine {
     mine.time = time;
     mine.line = static_cast<std::uint32_t>(line) & 0x3fffffff;
     mine.strong = strong;
+    shadow_cell before, after;  // of the last byte that was checked
+    std::uint8_t state_before = 0, state_after = 0;
+    bool plain = false;  // that byte had nothing to report
     for (unsigned k = 0; k < size; ++k) {
       shadow_cell& c = p.shadow[k];
+      if (plain && p.state[k] == state_before && std::memcmp(&c, &before, sizeof c) == 0) {
+        c = after;
+        p.state[k] = state_after;
+        continue;
+      }
+      before = c;
+      state_before = p.state[k];
+      auto const reports = reported_ + out->counts.same_value_writes;
       if (p.state[k] & byte_in_flight)
         fault_at(w, lane, line, fault_kind::in_flight,
                  "byte " + std::to_string(p.offset + k) + " of " + *p.name +
@@ -221,6 +233,9 @@ struct machine {
           b = mine;
         }
       }
+      after = c;
+      state_after = p.state[k];
+      plain = reports == reported_ + out->counts.same_value_writes;
     }
   }
 
@@ -499,6 +514,9 @@ struct machine {
 
   std::vector<variable> shared_variables;  // of the kernel, dynamic shared memory last
   std::vector<std::string> shared_names;
+
+ private:
+  std::uint64_t reported_ = 0;  // calls of fault_at
 };
 
 }  // namespace neap::testing::ptx
