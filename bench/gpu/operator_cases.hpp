@@ -2,11 +2,20 @@
 // a GPU's results.
 #pragma once
 
+#include <neap/cuda/executable.hpp>
+#include <neap/execute/executable.hpp>
+#include <neap/execute/plan_like.hpp>
+
+#include <neap/core/byte_block.hpp>
 #include <neap/core/philox.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/standard_operators.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,6 +137,52 @@ inline std::vector<std::vector<std::byte>> operands_of(operator_case const& c) {
     all.push_back(std::move(bytes));
   }
   return all;
+}
+
+using bytes_list = std::vector<std::vector<std::byte>>;
+
+/// The outputs of a case on a backend.
+template <class Backend>
+bytes_list run_case(operator_case const& c, Backend& backend) {
+  auto in = operands_of(c);
+  std::vector<byte_block> memory;
+  std::vector<source_binding> bound;
+  auto const plan = plan_in_order(c.program);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    memory.emplace_back(std::max<std::size_t>(in[i].size(), 1), 64);
+    std::memcpy(memory.back().data(), in[i].data(), in[i].size());
+    bound.push_back({plan.graph.sources()[i], memory.back().data()});
+  }
+  executable<standard_operators, Backend> run(plan, bound, backend, {.graph = false});
+  run();
+  bytes_list out;
+  for (auto v : plan.graph.kept()) {
+    auto const t = run.value(v);
+    auto const size = static_cast<std::size_t>(t.count() * size_of(t.element));
+    if (!t.is_dense()) throw_error({c.name, ": an output is not dense"});
+    auto const* const p = static_cast<std::byte const*>(t.data);
+    out.emplace_back(p, p + size);
+  }
+  return out;
+}
+
+/// The largest difference, as a part of the largest element; of whole numbers 0 or infinite.
+inline double difference(std::vector<std::byte> const& a, std::vector<std::byte> const& b, dtype t) {
+  if (a.size() != b.size()) return INFINITY;
+  if (t != dtype::f32 && t != dtype::f64) return a == b ? 0 : INFINITY;
+  double largest = 1e-30, worst = 0;
+  with_floating(t, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (std::size_t i = 0; i < a.size(); i += sizeof(T)) {
+      T x, y;
+      std::memcpy(&x, a.data() + i, sizeof x), std::memcpy(&y, b.data() + i, sizeof y);
+      auto const p = static_cast<double>(x), q = static_cast<double>(y);
+      if (std::isnan(p) != std::isnan(q)) worst = INFINITY;
+      else if (!std::isnan(p) && p != q) worst = std::max(worst, std::abs(p - q));
+      if (std::isfinite(p)) largest = std::max(largest, std::abs(p));
+    }
+  });
+  return worst / largest;
 }
 
 }  // namespace neap::bench

@@ -3,15 +3,21 @@
 # that they need beside what every machine with a GPU has, results of the host, and check.sh. Where there is a GPU, runs it;
 # else the folder is copied to a machine that has one, and ./check.sh is run there.
 #
-#   bench/gpu/run.sh [BUILD]     BUILD: build folder, build/gpu by default; the folder is BUILD/check
+#   bench/gpu/run.sh [--no-build] [BUILD]     BUILD: build folder, build/gpu by default; the folder is BUILD/check
+#                                             --no-build: takes the programs that are in BUILD/bin
 set -e
 source=$(cd "$(dirname "$0")/../.." && pwd)
+builds=yes
+[ "$1" != "--no-build" ] || { builds=no; shift; }
 build=${1:-$source/build/gpu}
 folder=$build/check
 
-cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DNEAP_CUDA=ON -DNEAP_NATIVE=OFF -DNEAP_BUILD_TESTS=OFF \
-  -DNEAP_BUILD_EXAMPLES=OFF -DNEAP_BUILD_BENCH=ON > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
-cmake --build "$build" --target gpu_check -j "${NEAP_JOBS:-2}"
+if [ $builds = yes ]; then
+  mkdir -p "$(dirname "$build")"
+  cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DNEAP_CUDA=ON -DNEAP_NATIVE=OFF -DNEAP_BUILD_TESTS=OFF \
+    -DNEAP_BUILD_EXAMPLES=OFF -DNEAP_BUILD_BENCH=ON > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
+  cmake --build "$build" --target gpu_check -j "${NEAP_JOBS:-2}"
+fi
 
 rm -rf "$folder"
 mkdir -p "$folder/lib"

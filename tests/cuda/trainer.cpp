@@ -137,7 +137,7 @@ TEST_CASE("weights stay on the device until they are read, and what is written t
   CHECK(weights_of(there) == weights_of(here));
   CHECK(detail::storages_elsewhere == 0);
   CHECK(problems() == "");
-  CHECK(simulated_device::counts().memory == static_cast<std::size_t>(device.scratch_bytes()));
+  CHECK(simulated_device::counts().memory == static_cast<std::size_t>(device.scratch_bytes()));  // no other is left
 }
 
 TEST_CASE("evaluators beside a trainer: on the device they share the weights, on the host they read the newest") {
@@ -199,6 +199,29 @@ TEST_CASE("batches of several sizes share the memory; outputs and gradients are 
   CHECK(run.size_count() == 4);
   CHECK(simulated_device::counts().memory == memory);
   CHECK(weights_of(there) == weights_of(here));
+  CHECK(problems() == "");
+}
+
+TEST_CASE("a captured step is captured again where the scratch memory of kernels has moved") {
+  simulated_device::reset(9);
+  network there, here;
+  initialise(there, 3), initialise(here, 3);
+  auto const step = training_step(there, batch(8, 0), cross_entropy{}, adamw{.rate = 0.1});
+  auto const same = training_step(here, batch(8, 0), cross_entropy{}, adamw{.rate = 0.1});
+  host_backend host(1);
+  cuda_backend device;
+  trainer run(step, plan_in_order(step.program), device);
+  trainer beside(same, plan_in_order(same.program), host);
+  CHECK(run(batch(8, 0)) == beside(batch(8, 0)));
+  auto const before = device.scratch_bytes();
+  CHECK(before > 0);
+  evaluator larger(there, batch(64, 0).first, device);
+  evaluator expected(here, batch(64, 0).first, host);
+  CHECK(device.scratch_bytes() > before);
+  for (std::uint64_t i = 1; i < 4; ++i) {
+    CHECK(run(batch(8, i)) == beside(batch(8, i)));
+    CHECK(larger(batch(64, i).first).values<float>() == expected(batch(64, i).first).values<float>());
+  }
   CHECK(problems() == "");
 }
 

@@ -15,8 +15,12 @@ std::span<kernel_function<cuda_backend> const> standard_cuda_kernels() {
   return rows;
 }
 std::span<scratch_function const> standard_cuda_scratch() {
-  static std::array<scratch_function, op::standard_list::size> const none{};
-  return none;
+  static auto const rows = [] {
+    std::array<scratch_function, op::standard_list::size> all{};
+    all[testing::scratch_row] = testing::scratch_of_product;
+    return all;
+  }();
+  return rows;
 }
 
 }  // namespace neap::inline v0::detail

@@ -8,6 +8,7 @@
 #include <neap/model/kernels.hpp>
 
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,8 +25,13 @@ inline std::size_t bytes_of(tensor_ref const& t) {
   return static_cast<std::size_t>((last + 1) * size_of(t.element));
 }
 
+/// Products of matrices take scratch memory, as many bytes as their result, which they overwrite.
+inline constexpr auto scratch_row = static_cast<std::size_t>(neap::detail::standard_row<op::matmul>);
+inline bytes_t scratch_of_product(void const*, work_context const& c) { return c.out[0].type.bytes(); }
+
 /// Puts the host's kernel of a standard operator on a stream of the simulated device.
-inline void enqueue_host_kernel(cudaStream_t stream, std::size_t row, void const* op, kernel_arguments const& a) {
+inline void enqueue_host_kernel(cuda_backend& backend, std::size_t row, void const* op, kernel_arguments const& a) {
+  auto const stream = backend.stream();
   auto const& facets = *standard_operators::facets[row];
   std::vector<tensor_ref> given(a.in.begin(), a.in.end()), made(a.out.begin(), a.out.end());
   std::vector<tensor_layout> layouts;
@@ -34,10 +40,12 @@ inline void enqueue_host_kernel(cudaStream_t stream, std::size_t row, void const
   std::span<tensor_layout const> const types(layouts);
   auto const workspace = static_cast<std::size_t>(
       facets.workspace ? facets.workspace(op, {types.first(given.size()), types.subspan(given.size())}) : 0);
+  auto const taken = row == scratch_row ? made[0].count() * size_of(made[0].element) : 0;
+  void* const product = backend.scratch(taken);
   auto& s = simulation::current();
   std::string const name(facets.name);
-  auto run = [&s, name, row, op, inputs = std::move(given), outputs = std::move(made), scratch = a.workspace,
-              workspace]() -> outcome {
+  auto run = [&s, name, row, op, inputs = std::move(given), outputs = std::move(made), scratch = a.workspace, workspace,
+              product, taken]() -> outcome {
     auto in = inputs, out = outputs;
     outcome r;
     auto const range = [](void const* p, std::size_t bytes) {
@@ -70,9 +78,11 @@ inline void enqueue_host_kernel(cudaStream_t stream, std::size_t row, void const
     }
     for (auto& t : out) t.data = on_host(t.data, bytes_of(t), true);
     void* const room = on_host(scratch, workspace, true);
+    if (void* const p = on_host(product, static_cast<std::size_t>(taken), true))
+      std::memset(p, 0x5e, static_cast<std::size_t>(taken));
     if (r.error != cudaSuccess) return r;
-    static host_backend backend(1);
-    neap::detail::standard_kernels()[row](backend, op, {in, out, room});
+    static host_backend host(1);
+    neap::detail::standard_kernels()[row](host, op, {in, out, room});
     return r;
   };
   if (auto* const on = s.stream(stream); !on) throw error("enqueue: no such stream");
@@ -82,7 +92,7 @@ inline void enqueue_host_kernel(cudaStream_t stream, std::size_t row, void const
 
 template <std::size_t Row>
 void run_host_kernel(cuda_backend& b, void const* op, kernel_arguments const& a) {
-  enqueue_host_kernel(b.stream(), Row, op, a);
+  enqueue_host_kernel(b, Row, op, a);
 }
 
 }  // namespace neap::testing
