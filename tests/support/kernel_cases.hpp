@@ -143,13 +143,13 @@ struct cross_entropy_case {
     for (double smoothing : {0.0, 0.1})
       for (auto how : {loss_reduction::mean, loss_reduction::none}) {
         bool const each = how == loss_reduction::none;
-        auto const loss = m.unwritten(each ? c : t, each ? shape{e.rows} : shape{}), saved = m.unwritten(c, {e.rows}),
-                   dx = m.unwritten(t, s), g = m.random(t, each ? shape{e.rows} : shape{});
+        auto const loss = m.unwritten(c, each ? shape{e.rows} : shape{}), saved = m.unwritten(c, {e.rows}),
+                   dx = m.unwritten(t, s), g = m.random(c, each ? shape{e.rows} : shape{});
         cross_entropy_forward(b, loss, saved, x, target, how, -100, work, smoothing);
         cross_entropy_backward(b, dx, g, x, saved, target, how, -100, work, smoothing);
       }
     auto const dx = m.copy(x), saved = m.unwritten(c, {e.rows}), loss = m.unwritten(c, {e.rows}),
-               g = m.random(t, {e.rows});
+               g = m.random(c, {e.rows});
     cross_entropy_forward(b, loss, saved, dx, target, loss_reduction::none, -100, work);
     cross_entropy_backward(b, dx, g, dx, saved, target, loss_reduction::none, -100, work);
   }

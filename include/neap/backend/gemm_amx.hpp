@@ -7,9 +7,12 @@
 // Each element of C is a sum in one order however m and n are cut, as in gemm_tiles. The units take numbers below 2^-126
 // as 0, parts of numbers included: a factor below 2^-110 has fewer bits here. Rows of A and columns of B that hold an
 // infinity, a NaN or a number of 2^64 or more are multiplied by gemm_tiles, where such numbers mean what they should.
+//
+// Matrices of bf16 take one product in place of six, and no look at their numbers: a unit's products of bf16 are exact.
 #pragma once
 
 #include <neap/backend/gemm_tiles.hpp>
+#include <neap/backend/types.hpp>
 
 #if defined(NEAP_GEMM_TILES) && NEAP_VECTORS_OF_16 == 512 && defined(__AMX_TILE__) && defined(__AMX_BF16__) && \
     defined(__linux__)
@@ -35,7 +38,11 @@ struct gemm_amx {
 
   // A tile has 16 rows of 64 bytes: 16 f32 of C, or 16 pairs of bf16. A block of C is two tiles by two.
   static constexpr std::int64_t side = 16, rows = 2 * side, columns = 2 * side, k_step = 32;
-  static constexpr std::int64_t tile = 1024, step_bytes = 6 * tile;  // a step of k has three parts of two tiles
+  static constexpr std::int64_t tile = 1024;  // bytes
+  // A step of k has two tiles of each part of an operand: three parts of f32, one of bf16.
+  template <int Parts>
+  static constexpr std::int64_t bytes_of_step = Parts * 2 * tile;
+  static constexpr std::int64_t step_bytes = bytes_of_step<3>;
   static constexpr std::int64_t k_block = 512, m_block = 25 * rows, n_block = 8 * columns;
   static constexpr std::uint32_t limit = 0x5f800000;  // 2^64
 
@@ -61,6 +68,34 @@ struct gemm_amx {
       for (std::int64_t t = 0; t < s.terms; ++t)
         by_stretches(m, n, k, a_of(a, s, t), b_of(b, s, g, t), accumulate || s.start || t > 0, c, ldc);
     }
+  }
+
+  /// A matrix of bf16 in place of `operand`.
+  struct operand16 {
+    bf16 const* data;
+    std::int64_t ld;
+    bool transposed;
+    bf16 const* at(std::int64_t row, std::int64_t column) const {
+      return transposed ? data + column * ld + row : data + row * ld + column;
+    }
+  };
+  /// How far a product of bf16 matrices may extend: an operand is packed whole.
+  static constexpr std::int64_t most_lines16 = 256, most_k16 = 512;
+
+  /// C[m, n] (rows ldc apart) = A[m, k] B[k, n], or += that, on the calling thread, for m and n of at most most_lines16
+  /// and k of at most most_k16. Sums are f32's; numbers below 2^-126 count as 0.
+  static void run(std::int64_t m, std::int64_t n, std::int64_t k, operand16 a, operand16 b, bool accumulate, float* c,
+                  std::int64_t ldc) {
+    char* const packed_a = scratch();
+    char* const packed_b = packed_a + most_lines16 * most_k16 * 2;
+    std::int64_t const steps = (k + k_step - 1) / k_step, strip = steps * bytes_of_step<1>;
+    configured const units;
+    (a.transposed ? pack16<false, true> : pack16<true, false>)(a.data, a.ld, m, k, packed_a);
+    (b.transposed ? pack16<true, true> : pack16<false, false>)(b.data, b.ld, n, k, packed_b);
+    for (std::int64_t i = 0; i < m; i += rows)
+      for (std::int64_t j = 0; j < n; j += columns)
+        block<1>(std::min(rows, m - i), std::min(columns, n - j), steps, packed_a + i / rows * strip,
+                 packed_b + j / columns * strip, accumulate, c + i * ldc + j, ldc, nullptr, 0);
   }
 
  private:
@@ -156,10 +191,10 @@ struct gemm_amx {
                 return false;
               for (std::int64_t ii = 0; ii < mc; ii += rows)
                 for (std::int64_t jj = 0; jj < nc; jj += columns)
-                  block(std::min(rows, mc - ii), std::min(columns, nc - jj), steps, packed_a + ii / rows * strip,
-                        packed_b + jj / columns * strip, accumulate || !first,
-                        c + g * s.c_group + (i + ii) * ldc + j + jj, ldc,
-                        first && s.start ? s.start + (i + ii) * s.start_step : nullptr, s.start_step);
+                  block<3>(std::min(rows, mc - ii), std::min(columns, nc - jj), steps, packed_a + ii / rows * strip,
+                           packed_b + jj / columns * strip, accumulate || !first,
+                           c + g * s.c_group + (i + ii) * ldc + j + jj, ldc,
+                           first && s.start ? s.start + (i + ii) * s.start_step : nullptr, s.start_step);
             }
         }
       }
@@ -255,6 +290,44 @@ struct gemm_amx {
     }
   }
 
+  // The same of bf16, without parts. A row of a tile has two neighbours in k side by side, as memory has them where lines
+  // lie along k.
+  template <bool Along, bool Crossed>
+  static void pack16(bf16 const* from, std::int64_t ld, std::int64_t lines, std::int64_t k, char* to) {
+    std::int64_t const steps = (k + k_step - 1) / k_step;
+    std::int64_t const padded = (lines + side - 1) / side * side;
+    for (std::int64_t l = 0; l < padded; l += side)
+      for (std::int64_t p = 0; p < k; p += k_step) {
+        bf16 const* const x = from + (Along ? l * ld + p : p * ld + l);
+        char* const y = to + (l / rows * steps + p / k_step) * bytes_of_step<1> + l % rows / side * tile;
+        std::int64_t const count = std::min(side, lines - l), depth = std::min(k_step, k - p);
+        vec v[16];
+#pragma GCC unroll 16
+        for (std::int64_t r = 0; r < side; ++r) {
+          if constexpr (Along) v[r] = r < count ? load_halves(x + r * ld, depth) : vec{};
+          else v[r] = pair_of(x + 2 * r * ld, ld, count, depth - 2 * r);
+        }
+        if constexpr (Crossed) transpose16(v);
+#pragma GCC unroll 16
+        for (std::int64_t r = 0; r < side; ++r) gemm_tiles::store(reinterpret_cast<float*>(y + r * 64), v[r]);
+      }
+  }
+  // 32 halves, the first `count` of them from memory, the others 0.
+  static vec load_halves(bf16 const* p, std::int64_t count) {
+    if (count == k_step) return gemm_tiles::load(reinterpret_cast<float const*>(p));
+    vec v{};
+    std::memcpy(&v, p, static_cast<std::size_t>(count) * sizeof(bf16));
+    return v;
+  }
+  // 16 pairs of an element and the one `ld` on; `count` of them and `there` of each pair are in memory, the others 0.
+  static vec pair_of(bf16 const* p, std::int64_t ld, std::int64_t count, std::int64_t there) {
+    typedef std::uint16_t halves __attribute__((vector_size(32)));
+    halves low{}, high{};
+    if (there > 0) std::memcpy(&low, p, static_cast<std::size_t>(count) * sizeof(bf16));
+    if (there > 1) std::memcpy(&high, p + ld, static_cast<std::size_t>(count) * sizeof(bf16));
+    return reinterpret_cast<vec>(__builtin_convertvector(low, bits) | __builtin_convertvector(high, bits) << 16);
+  }
+
   // Tiles 0 to 3 are C's, 4 and 5 A's, 6 and 7 B's; all of 16 rows of 64 bytes. Free again when this ends, so that
   // the system need not keep them.
   struct configured {
@@ -288,11 +361,14 @@ struct gemm_amx {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
   }
 
+  template <int Parts>
   static void block(std::int64_t m, std::int64_t n, std::int64_t steps, char const* a, char const* b, bool add,
                     float* c, std::int64_t ldc, float const* start, std::int64_t start_step) {
     // By way of memory whose lines do not share one set of the cache, as rows of C may.
     alignas(64) float sums[rows * columns];
-    auto const by = m > side ? n > side ? block_of<2, 2> : block_of<2, 1> : n > side ? block_of<1, 2> : block_of<1, 1>;
+    auto const by = m > side   ? n > side ? block_of<2, 2, Parts> : block_of<2, 1, Parts>
+                      : n > side ? block_of<1, 2, Parts>
+                               : block_of<1, 1, Parts>;
     by(steps, a, b, sums, c, ldc);
     for (std::int64_t i = 0; i < m; ++i) {
       float* const to = c + i * ldc;
@@ -314,7 +390,7 @@ struct gemm_amx {
   }
 
   // Down times Across tiles of sums of products; the lines of C are asked for meanwhile.
-  template <int Down, int Across>
+  template <int Down, int Across, int Parts>
   [[gnu::noinline]] static void block_of(std::int64_t steps, char const* a, char const* b, float* sums, float* c,
                                          std::int64_t ldc) {
     auto const each_sum = [&](auto const& f) {
@@ -339,10 +415,14 @@ struct gemm_amx {
       if constexpr (Down > 1 && Across > 1) add_product<3, 5, 7>();
     };
     each_sum([]<int T>(float*) { zero<T>(); });
-    for (std::int64_t i = 0; i < steps; ++i, a += step_bytes, b += step_bytes) {
+    for (std::int64_t i = 0; i < steps; ++i, a += bytes_of_step<Parts>, b += bytes_of_step<Parts>) {
       for (std::int64_t r = i * side * Down / steps; r < (i + 1) * side * Down / steps; ++r) {
         __builtin_prefetch(c + r * ldc, 1);
         __builtin_prefetch(c + r * ldc + side, 1);
+      }
+      if constexpr (Parts == 1) {
+        load_a(0), load_b(0), multiply_add();
+        continue;
       }
       load_a(2), load_b(0), multiply_add();
       load_a(1), multiply_add();

@@ -94,6 +94,9 @@ using compute_t = typename detail::compute_type<T>::type;
 /// The same of a floating dtype.
 constexpr dtype computed_in(dtype t) { return t == dtype::f64 ? dtype::f64 : dtype::f32; }
 
+/// Whether it is bf16 or f16, which kernels compute by way of f32.
+constexpr bool is_low(dtype t) { return t == dtype::bf16 || t == dtype::f16; }
+
 /// Says of a kernel that the host does not compute it in this type.
 [[noreturn]] inline void refuse_on_host(std::string_view what, dtype t) {
   throw_error({what, ": the host computes in f32 and f64, not in ", name_of(t),

@@ -24,7 +24,7 @@ namespace neap::inline v0::detail {
 template <class V, class Index, int Distance, int N>
 NEAP_INLINE void swap_blocks(V (&r)[N]) {
 #if !defined(__clang__)
-  Index low, high;
+  Index low{}, high{};
 #pragma GCC unroll 16
   for (int i = 0; i < N; ++i) {
     low[i] = i & Distance ? N + i - Distance : i;

@@ -118,7 +118,7 @@ struct cross_entropy_backward_rows {
   row_layout dlogit_rows, logit_rows;
   std::int64_t const* target;
   void const* logsumexp;  // of what is computed in
-  void const* dloss;      // one, or one a row
+  void const* dloss;      // of what is computed in: one, or one a row
   void const* counted;    // of what is computed in; null unless the loss is a mean
   std::int64_t columns, ignore_index;
   bool each_row;
@@ -130,7 +130,7 @@ struct cross_entropy_backward_rows {
     T* const dx = row_at<T>(dlogit_rows, b.id);
     std::int64_t const t = target[b.id];
     C const lse = static_cast<C const*>(logsumexp)[b.id];
-    C g = static_cast<C>(static_cast<T const*>(dloss)[each_row ? b.id : 0]);
+    C g = static_cast<C const*>(dloss)[each_row ? b.id : 0];
     if (counted) g /= *static_cast<C const*>(counted);
     if (t == ignore_index) {
       b.each(columns, [=](std::int64_t i) { dx[i] = convert<T>(C(0)); });
@@ -159,9 +159,8 @@ inline bytes_t cross_entropy_workspace(tensor_type const& logits) {
   return checked_mul(checked_add(rows, 8), 8);
 }
 
-/// loss = logsumexp(row) - row[target], over logits [..., classes] and i64 targets [...]: one a row (none, f32 or f64 as
-/// the logits are computed in), or the mean or sum in the logits' type over the rows whose target is not `ignore_index`
-/// (the mean over no rows is NaN). With a smoothing s the target is 1 - s of its class and s / classes of each. Saves
+/// loss = logsumexp(row) - row[target], over logits [..., classes] and i64 targets [...], in f32 (f64 for f64): one a row
+/// (none), or the mean or sum over the rows whose target is not `ignore_index` (the mean over no rows is NaN). With a smoothing s the target is 1 - s of its class and s / classes of each. Saves
 /// logsumexp [rows] in f32 (f64 for f64) if it has data. `of_mean`, if it has data: all the targets that a mean is over,
 /// where these rows are a part of more. Throws neap::error if a target is no class, where the backend's
 /// memory is the host's.
@@ -184,12 +183,12 @@ void cross_entropy_forward(Backend& b, tensor_ref const& loss, tensor_ref const&
   if (how == loss_reduction::none) return;
   std::int64_t const all = of_mean.data ? of_mean.count() : rows;
   auto const* const counts = of_mean.data ? detail::vector_of<std::int64_t const>(of_mean, all, name) : t;
-  detail::run_sum_losses(b, c, losses, counts, detail::vector_of(loss, element, 1, name), element, nullptr, rows, all,
-                         ignore_index, how == loss_reduction::mean ? 0 : 1);
+  detail::run_sum_losses(b, c, losses, counts, detail::vector_of(loss, c, 1, name), c, nullptr, rows, all, ignore_index,
+                         how == loss_reduction::mean ? 0 : 1);
 }
 
 /// dlogits = (softmax(logits) - [class is target], smoothed) * dloss, 0 in ignored rows; dloss is one number, or one a row for
-/// loss_reduction::none, in the logits' type. dlogits may be logits. `of_mean` as in cross_entropy_forward.
+/// loss_reduction::none, in f32 (f64 for f64). dlogits may be logits. `of_mean` as in cross_entropy_forward.
 template <class Backend>
 void cross_entropy_backward(Backend& b, tensor_ref const& dlogits, tensor_ref const& dloss, tensor_ref const& logits,
                             tensor_ref const& logsumexp, tensor_ref const& target, loss_reduction how,
@@ -209,7 +208,7 @@ void cross_entropy_backward(Backend& b, tensor_ref const& dlogits, tensor_ref co
   detail::row_layout const to = detail::rows_of(dlogits, element, name);
   detail::row_layout const from = detail::rows_of(logits, element, name);
   void const* const saved = detail::vector_of(logsumexp, c, rows, name);
-  void const* const g = detail::vector_of(dloss, element, each_row ? rows : 1, name);
+  void const* const g = detail::vector_of(dloss, c, each_row ? rows : 1, name);
   with_floating(element, [&](auto tag) {
     using T = typename decltype(tag)::type;
     b.launch(rows,

@@ -2,7 +2,7 @@
 // (extent 1 or stride 0); they are folded into m where the strides allow, so that x[B, T, C] W[C, D] is one product.
 #pragma once
 
-#include <neap/backend/gemm.hpp>
+#include <neap/backend/gemm_low.hpp>
 #include <neap/backend/types.hpp>
 #include <neap/core/tensor_ref.hpp>
 
@@ -164,15 +164,34 @@ void run_matmul(host_backend& backend, matmul_plan const& p, tensor_ref const& a
   });
 }
 
+template <class T>
+void run_low_matmul(host_backend& backend, matmul_plan const& p, tensor_ref const& a, tensor_ref const& b,
+                    tensor_ref const& y, bool accumulate) {
+  check_gemm(p.each);
+  single_threaded_blas();
+  low_product<T> const product(p.each, accumulate);
+  std::int64_t const pieces = product.pieces.count();
+  double const work = double(p.each.m) * double(p.each.n) * double(p.each.k) / double(pieces);
+  auto const grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(32768 / std::max(work, 1.0)));
+  backend.parallel_for(p.batches * pieces, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; ++t) {
+      std::int64_t const i = t / pieces;
+      product.run(t % pieces, a.as<T const>() + p.offset(p.stride_a, i), b.as<T const>() + p.offset(p.stride_b, i),
+                  y.as<T>() + p.offset(p.stride_y, i));
+    }
+  });
+}
+
 }  // namespace detail
 
 /// Bytes of workspace for matmul of these operands.
 inline bytes_t matmul_workspace(tensor_ref const& a, tensor_ref const& b, tensor_ref const& y, matmul_options o = {}) {
+  if (is_low(y.element)) return 0;
   auto const p = detail::matmul_plan::of(a, b, y, o);
   return p.batches < 8 ? gemm_workspace(p.each, y.element) : 0;
 }
 
-/// y[..., m, n] = op(a) op(b), f32 or f64. The last two axes of a and b need one of stride 1, y's rows must be dense;
+/// y[..., m, n] = op(a) op(b), of one floating type (bf16 and f16: gemm_low.hpp). The last two axes of a and b need one of stride 1, y's rows must be dense;
 /// broadcast batch axes have extent 1 or stride 0, or are missing in front. y must not overlap the operands. Throws
 /// neap::error where that does not hold (the caller copies first).
 template <std::same_as<host_backend> Backend>
@@ -185,6 +204,8 @@ void matmul(Backend& backend, tensor_ref const& a, tensor_ref const& b, tensor_r
   if (p.batches == 0 || p.each.m == 0 || p.each.n == 0) return;
   if (y.element == dtype::f32) detail::run_matmul<float>(backend, p, a, b, y, o.accumulate, workspace);
   else if (y.element == dtype::f64) detail::run_matmul<double>(backend, p, a, b, y, o.accumulate, workspace);
+  else if (y.element == dtype::bf16) detail::run_low_matmul<bf16>(backend, p, a, b, y, o.accumulate);
+  else if (y.element == dtype::f16) detail::run_low_matmul<f16>(backend, p, a, b, y, o.accumulate);
   else refuse_on_host("matmul", y.element);
 }
 

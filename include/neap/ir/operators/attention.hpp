@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/backend/kernels/attention.hpp>
+#include <neap/ir/operators/by_f32.hpp>
 #include <neap/ir/operators/row_norm.hpp>
 #include <neap/ir/operators/threads.hpp>
 
@@ -55,7 +56,6 @@ inline void relate_heads(dim_context& c, int q, int inputs) {
 /// dy, q, k, v, y, lse, [dlse] -> dq, dk, dv.
 struct attention_grad {
   static constexpr std::string_view name = "attention_grad";
-  static constexpr bool f32_or_f64 = true;
   bool causal = false;
   double scale = 0;
   static constexpr auto attributes() {
@@ -71,6 +71,8 @@ struct attention_grad {
     for (int i : {0, 4}) detail::require_same_element(c, 1, i), detail::require_rows_apart(c, i);
     detail::require_dims(c, 5, detail::without_last(y), "logsumexp");
     detail::require_dense(c, 5);
+    c.require(c.in(5).element == computed_in(c.in(1).element), "logsumexp must be ", computed_in(c.in(1).element),
+              ", was given ", c.in(5));
     if (c.arity() > 6) detail::require_same_type(c, 5, 6);
     for (int i : {1, 2, 3}) c.fresh(detail::heads_inside(c.in(i)));
   }
@@ -81,15 +83,16 @@ struct attention_grad {
     return w;
   }
   bytes_t workspace(work_context const& c) const {
+    if (is_low(c.out[0].type.element))
+      return detail::widened_workspace(c, {}, [&](work_context const& wide) { return workspace(wide); });
     return neap::attention_gradient_workspace(c.in[1].type.dims, c.in[2].type.dims, c.in[3].type.dims, {causal, scale},
                                               c.in[1].type.element, detail::planned_threads());
   }
 };
 /// q [B, H, T, D], k [B, K, S, D], v [B, K, S, E] -> y [B, H, T, E] = softmax(scale * q k^T) v and the logarithms of the
-/// softmax's sums [B, H, T]. K divides H. scale 0 means 1 / sqrt(D). y lies in [B, T, H, E] order in memory.
+/// softmax's sums [B, H, T], in f32 for bf16 and f16. K divides H. scale 0 means 1 / sqrt(D). y lies in [B, T, H, E] order in memory.
 struct attention {
   static constexpr std::string_view name = "attention";
-  static constexpr bool f32_or_f64 = true;
   bool causal = false;
   double scale = 0;
   static constexpr auto attributes() {
@@ -101,7 +104,7 @@ struct attention {
     tensor_type y = c.in(0);
     y.dims[3] = c.in(2).dims[3];
     c.fresh(detail::heads_inside(y));
-    c.fresh(tensor_type{y.element, detail::without_last(y.dims)});
+    c.fresh(tensor_type{computed_in(y.element), detail::without_last(y.dims)});
   }
   void relate(dim_context& c) const { detail::relate_heads(c, 0, 3); }
   work cost(work_context const& c) const {
@@ -110,6 +113,8 @@ struct attention {
     return w;
   }
   bytes_t workspace(work_context const& c) const {
+    if (is_low(c.out[0].type.element))
+      return detail::widened_workspace(c, {}, [&](work_context const& wide) { return workspace(wide); });
     return neap::attention_workspace(c.in[0].type.dims, c.in[1].type.dims, c.in[2].type.dims, {causal, scale},
                                      c.in[0].type.element, detail::planned_threads());
   }
@@ -128,12 +133,16 @@ struct attention {
 };
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, attention const& op, kernel_arguments const& a) {
+  if (is_low(a.out[0].element))
+    return detail::run_widened(b, a, {}, [&](kernel_arguments const& wide, bool) { run(b, op, wide); });
   detail::on_planned_threads(b, [&](host_backend& at) {
     neap::attention(at, a.in[0], a.in[1], a.in[2], a.out[0], a.out[1], {op.causal, op.scale}, a.workspace);
   });
 }
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, attention_grad const& op, kernel_arguments const& a) {
+  if (is_low(a.out[0].element))
+    return detail::run_widened(b, a, {}, [&](kernel_arguments const& wide, bool) { run(b, op, wide); });
   detail::on_planned_threads(b, [&](host_backend& at) {
     neap::attention_gradient(at, a.in[1], a.in[2], a.in[3], a.in[4], a.in[5], a.in[0], a.out[0], a.out[1], a.out[2],
                              {op.causal, op.scale}, a.workspace, detail::optional(a.in, 6));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <neap/backend/kernels/conv2d.hpp>
+#include <neap/ir/operators/by_f32.hpp>
 #include <neap/ir/operators/reduction.hpp>
 #include <neap/ir/operators/threads.hpp>
 
@@ -51,8 +52,8 @@ inline shape conv2d_result(shape_context& c, shape const& x, shape const& w, con
 /// dy, w -> dx, whose shape is `dims`.
 struct conv2d_grad_input {
   static constexpr std::string_view name = "conv2d_grad_input";
-  static constexpr bool f32_or_f64 = true;
   using self = conv2d_grad_input;
+  static constexpr detail::shared_arguments weight_of_all{.inputs = 2};
   extents dims;
   NEAP_CONV2D_ATTRIBUTES(field<&self::dims>("dims"))
   void infer(shape_context& c) const {
@@ -70,6 +71,8 @@ struct conv2d_grad_input {
   }
   work cost(work_context const& c) const { return detail::conv2d_work(c, c.in[0].type, c.in[1].type); }
   bytes_t workspace(work_context const& c) const {
+    if (is_low(c.out[0].type.element))
+      return detail::widened_workspace(c, weight_of_all, [&](work_context const& wide) { return workspace(wide); });
     return neap::conv2d_input_gradient_workspace(c.out[0].type.dims, c.in[1].type.dims, detail::options_of(*this),
                                                  c.out[0].type.element, detail::planned_threads());
   }
@@ -78,8 +81,8 @@ struct conv2d_grad_input {
 /// x, dy -> dw, whose shape is `dims`.
 struct conv2d_grad_weight {
   static constexpr std::string_view name = "conv2d_grad_weight";
-  static constexpr bool f32_or_f64 = true;
   using self = conv2d_grad_weight;
+  static constexpr detail::shared_arguments sums_of_all{.outputs = true};
   extents dims;
   NEAP_CONV2D_ATTRIBUTES(field<&self::dims>("dims"))
   void infer(shape_context& c) const {
@@ -97,6 +100,8 @@ struct conv2d_grad_weight {
   }
   work cost(work_context const& c) const { return detail::conv2d_work(c, c.in[1].type, c.out[0].type); }
   bytes_t workspace(work_context const& c) const {
+    if (is_low(c.out[0].type.element))
+      return detail::widened_workspace(c, sums_of_all, [&](work_context const& wide) { return workspace(wide); });
     return neap::conv2d_weight_gradient_workspace(c.in[0].type.dims, c.out[0].type.dims, detail::options_of(*this),
                                                   c.in[0].type.element, detail::planned_threads());
   }
@@ -105,8 +110,8 @@ struct conv2d_grad_weight {
 /// x [N, C, H, W], w [O, C / groups, KH, KW], [b [O]] -> y [N, O, OH, OW].
 struct conv2d {
   static constexpr std::string_view name = "conv2d";
-  static constexpr bool f32_or_f64 = true;
   using self = conv2d;
+  static constexpr detail::shared_arguments weight_of_all{.inputs = 6};  // and the shift
   NEAP_CONV2D_ATTRIBUTES()
   void infer(shape_context& c) const {
     c.require_arity(2, 3);
@@ -129,6 +134,8 @@ struct conv2d {
   }
   work cost(work_context const& c) const { return detail::conv2d_work(c, c.out[0].type, c.in[1].type); }
   bytes_t workspace(work_context const& c) const {
+    if (is_low(c.out[0].type.element))
+      return detail::widened_workspace(c, weight_of_all, [&](work_context const& wide) { return workspace(wide); });
     return neap::conv2d_workspace(c.in[0].type.dims, c.in[1].type.dims, detail::options_of(*this), c.in[0].type.element,
                                   detail::planned_threads());
   }
@@ -156,21 +163,30 @@ inline void conv2d_grad_weight::gradient(gradient_context& c) const {
 
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, conv2d const& op, kernel_arguments const& a) {
+  if (is_low(a.out[0].element))
+    return detail::run_widened(b, a, op.weight_of_all, [&](kernel_arguments const& wide, bool) { run(b, op, wide); });
   detail::on_planned_threads(b, [&](host_backend& at) {
     neap::conv2d(at, a.in[0], a.in[1], detail::optional(a.in, 2), a.out[0], detail::options_of(op), a.workspace);
   });
 }
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, conv2d_grad_input const& op, kernel_arguments const& a) {
+  if (is_low(a.out[0].element))
+    return detail::run_widened(b, a, op.weight_of_all, [&](kernel_arguments const& wide, bool) { run(b, op, wide); });
   detail::on_planned_threads(b, [&](host_backend& at) {
     neap::conv2d_input_gradient(at, a.in[0], a.in[1], a.out[0], detail::options_of(op), a.workspace);
   });
 }
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, conv2d_grad_weight const& op, kernel_arguments const& a) {
-  detail::on_planned_threads(b, [&](host_backend& at) {
-    neap::conv2d_weight_gradient(at, a.in[0], a.in[1], a.out[0], detail::options_of(op), a.workspace);
-  });
+  auto const gradient = [&](kernel_arguments const& wide, bool adds) {
+    detail::on_planned_threads(b, [&](host_backend& at) {
+      neap::conv2d_weight_gradient(at, wide.in[0], wide.in[1], wide.out[0], detail::options_of(op), wide.workspace,
+                                   adds);
+    });
+  };
+  if (is_low(a.out[0].element)) return detail::run_widened(b, a, op.sums_of_all, gradient);
+  gradient(a, false);
 }
 
 }  // namespace neap::inline v0::op

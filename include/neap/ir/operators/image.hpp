@@ -3,6 +3,7 @@
 
 #include <neap/backend/kernels/interpolate.hpp>
 #include <neap/backend/kernels/pool2d.hpp>
+#include <neap/ir/operators/by_f32.hpp>
 #include <neap/ir/operators/movement.hpp>
 
 #include <concepts>
@@ -36,6 +37,16 @@ inline void require_windows(shape_context& c, extents const& window, extents con
   c.require(window.rank() == 2 && stride.rank() == 2 && padding.rank() == 2,
             "window, stride and padding take two numbers each, for rows and columns");
 }
+/// Those of f32 and f64 need none.
+inline bytes_t images_workspace(work_context const& c) {
+  return is_low(c.out[0].type.element) ? widened_workspace(c) : 0;
+}
+/// kernel(arguments), by way of f32 where they are bf16 or f16.
+template <class Backend, class Kernel>
+void run_images(Backend& b, kernel_arguments const& a, Kernel const& kernel) {
+  if (!is_low(a.out[0].element)) return kernel(a);
+  run_widened(b, a, {}, [&](kernel_arguments const& wide, bool) { kernel(wide); });
+}
 inline bool resizable(shape const& dims, shape const& small) {
   return dims.rank() == 4 && small.rank() == 4 && dims[0] == small[0] && dims[1] == small[1];
 }
@@ -47,7 +58,6 @@ inline interpolate_options resize_options(bool bilinear, bool align_corners) {
 /// g, the places of the maxima -> dx of the shape `dims`.
 struct max_pool2d_grad {
   static constexpr std::string_view name = "max_pool2d_grad";
-  static constexpr bool f32_or_f64 = true;
   extents dims, window{2, 2}, stride{2, 2}, padding{0, 0};
   static constexpr auto attributes() {
     return std::array{field<&max_pool2d_grad::dims>("dims"), field<&max_pool2d_grad::window>("window"),
@@ -65,11 +75,11 @@ struct max_pool2d_grad {
     c.fresh(tensor_type{c.in(0).element, dims});
   }
   void relate(dim_context& c) const { detail::relate_planes(c); }
+  bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
 };
 /// The largest element of each window (rows, columns), and its place there, which the gradient reads instead of x.
 struct max_pool2d {
   static constexpr std::string_view name = "max_pool2d";
-  static constexpr bool f32_or_f64 = true;
   static constexpr double flops = 4;
   extents window{2, 2}, stride{2, 2}, padding{0, 0};
   static constexpr auto attributes() {
@@ -88,6 +98,7 @@ struct max_pool2d {
   void relate(dim_context& c) const {
     for (int j = 0; j < 2; ++j) c.same(0, 0, j, 0), c.same(0, 1, j, 1);
   }
+  bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
   void gradient(gradient_context& c) const {
     c.give(0, c.emit(max_pool2d_grad{c.type(c.in(0)).dims, window, stride, padding}, {c.grad(), c.out(1)}));
   }
@@ -96,7 +107,6 @@ struct max_pool2d {
 /// g -> dx of the shape `dims`.
 struct avg_pool2d_grad {
   static constexpr std::string_view name = "avg_pool2d_grad";
-  static constexpr bool f32_or_f64 = true;
   extents dims, window{2, 2}, stride{2, 2}, padding{0, 0};
   bool count_padding = true;
   static constexpr auto attributes() {
@@ -113,12 +123,12 @@ struct avg_pool2d_grad {
     c.fresh(tensor_type{c.in(0).element, dims});
   }
   void relate(dim_context& c) const { detail::relate_planes(c); }
+  bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
   void gradient(gradient_context& c) const;
 };
 /// The mean of each window.
 struct avg_pool2d {
   static constexpr std::string_view name = "avg_pool2d";
-  static constexpr bool f32_or_f64 = true;
   static constexpr double flops = 4;
   extents window{2, 2}, stride{2, 2}, padding{0, 0};
   bool count_padding = true;  // the divisor is the whole window, else what of it lies inside
@@ -133,6 +143,7 @@ struct avg_pool2d {
     c.fresh(tensor_type{c.in(0).element, detail::pool_result(c, c.in(0).dims, detail::pool_of(*this))});
   }
   void relate(dim_context& c) const { detail::relate_planes(c); }
+  bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
   void gradient(gradient_context& c) const {
     c.give(0, c.emit(avg_pool2d_grad{c.type(c.in(0)).dims, window, stride, padding, count_padding}, {c.grad()}));
   }
@@ -141,7 +152,6 @@ struct avg_pool2d {
 /// g -> dx of the shape `dims`.
 struct adaptive_avg_pool2d_grad {
   static constexpr std::string_view name = "adaptive_avg_pool2d_grad";
-  static constexpr bool f32_or_f64 = true;
   extents dims;
   static constexpr auto attributes() { return std::array{field<&adaptive_avg_pool2d_grad::dims>("dims")}; }
   void infer(shape_context& c) const {
@@ -151,12 +161,12 @@ struct adaptive_avg_pool2d_grad {
     c.fresh(tensor_type{c.in(0).element, dims});
   }
   void relate(dim_context& c) const { detail::relate_planes(c); }
+  bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
   void gradient(gradient_context& c) const;
 };
 /// The mean of each of out_h x out_w nearly equal parts of a plane; 1 x 1 is global pooling.
 struct adaptive_avg_pool2d {
   static constexpr std::string_view name = "adaptive_avg_pool2d";
-  static constexpr bool f32_or_f64 = true;
   std::int64_t out_h = 1, out_w = 1;
   static constexpr auto attributes() {
     return std::array{field<&adaptive_avg_pool2d::out_h>("out_h"), field<&adaptive_avg_pool2d::out_w>("out_w")};
@@ -168,6 +178,7 @@ struct adaptive_avg_pool2d {
     c.fresh(tensor_type{c.in(0).element, {c.in(0).dims[0], c.in(0).dims[1], out_h, out_w}});
   }
   void relate(dim_context& c) const { detail::relate_planes(c); }
+  bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
   work cost(work_context const& c) const {
     work w = detail::streaming_work(c, 0);
     w.flops = static_cast<double>(c.in[0].type.count());
@@ -181,7 +192,6 @@ struct adaptive_avg_pool2d {
 /// g -> dx of the shape `dims`.
 struct interpolate_grad {
   static constexpr std::string_view name = "interpolate_grad";
-  static constexpr bool f32_or_f64 = true;
   static constexpr double flops = 8;
   extents dims;
   bool bilinear = false, align_corners = false;
@@ -196,12 +206,12 @@ struct interpolate_grad {
     c.fresh(tensor_type{c.in(0).element, dims});
   }
   void relate(dim_context& c) const { detail::relate_planes(c); }
+  bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
   void gradient(gradient_context& c) const;
 };
 /// Images resized to out_h x out_w, nearest or bilinear.
 struct interpolate {
   static constexpr std::string_view name = "interpolate";
-  static constexpr bool f32_or_f64 = true;
   static constexpr double flops = 8;
   std::int64_t out_h = 1, out_w = 1;
   bool bilinear = false, align_corners = false;
@@ -217,6 +227,7 @@ struct interpolate {
     c.fresh(tensor_type{c.in(0).element, {c.in(0).dims[0], c.in(0).dims[1], out_h, out_w}});
   }
   void relate(dim_context& c) const { detail::relate_planes(c); }
+  bytes_t workspace(work_context const& c) const { return detail::images_workspace(c); }
   void gradient(gradient_context& c) const {
     c.give(0, c.emit(interpolate_grad{c.type(c.in(0)).dims, bilinear, align_corners}, {c.grad()}));
   }
@@ -236,36 +247,48 @@ inline void interpolate_grad::gradient(gradient_context& c) const {
 }
 
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, max_pool2d const& op, kernel_arguments const& a) {
-  neap::max_pool2d(b, a.in[0], a.out[0], a.out[1], detail::pool_of(op));
+void run(Backend& b, max_pool2d const& op, kernel_arguments const& given) {
+  detail::run_images(b, given, [&](kernel_arguments const& a) {
+    neap::max_pool2d(b, a.in[0], a.out[0], a.out[1], detail::pool_of(op));
+  });
 }
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, max_pool2d_grad const& op, kernel_arguments const& a) {
-  neap::max_pool2d_gradient(b, a.in[0], a.in[1], a.out[0], detail::pool_of(op));
+void run(Backend& b, max_pool2d_grad const& op, kernel_arguments const& given) {
+  detail::run_images(b, given, [&](kernel_arguments const& a) {
+    neap::max_pool2d_gradient(b, a.in[0], a.in[1], a.out[0], detail::pool_of(op));
+  });
 }
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, avg_pool2d const& op, kernel_arguments const& a) {
-  neap::avg_pool2d(b, a.in[0], a.out[0], detail::pool_of(op));
+void run(Backend& b, avg_pool2d const& op, kernel_arguments const& given) {
+  detail::run_images(b, given,
+                     [&](kernel_arguments const& a) { neap::avg_pool2d(b, a.in[0], a.out[0], detail::pool_of(op)); });
 }
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, avg_pool2d_grad const& op, kernel_arguments const& a) {
-  neap::avg_pool2d_gradient(b, a.in[0], a.out[0], detail::pool_of(op));
+void run(Backend& b, avg_pool2d_grad const& op, kernel_arguments const& given) {
+  detail::run_images(b, given, [&](kernel_arguments const& a) {
+    neap::avg_pool2d_gradient(b, a.in[0], a.out[0], detail::pool_of(op));
+  });
 }
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, adaptive_avg_pool2d const&, kernel_arguments const& a) {
-  neap::adaptive_avg_pool2d(b, a.in[0], a.out[0]);
+void run(Backend& b, adaptive_avg_pool2d const&, kernel_arguments const& given) {
+  detail::run_images(b, given, [&](kernel_arguments const& a) { neap::adaptive_avg_pool2d(b, a.in[0], a.out[0]); });
 }
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, adaptive_avg_pool2d_grad const&, kernel_arguments const& a) {
-  neap::adaptive_avg_pool2d_gradient(b, a.in[0], a.out[0]);
+void run(Backend& b, adaptive_avg_pool2d_grad const&, kernel_arguments const& given) {
+  detail::run_images(b, given,
+                     [&](kernel_arguments const& a) { neap::adaptive_avg_pool2d_gradient(b, a.in[0], a.out[0]); });
 }
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, interpolate const& op, kernel_arguments const& a) {
-  neap::interpolate(b, a.in[0], a.out[0], detail::resize_options(op.bilinear, op.align_corners));
+void run(Backend& b, interpolate const& op, kernel_arguments const& given) {
+  detail::run_images(b, given, [&](kernel_arguments const& a) {
+    neap::interpolate(b, a.in[0], a.out[0], detail::resize_options(op.bilinear, op.align_corners));
+  });
 }
 template <std::same_as<host_backend> Backend>
-void run(Backend& b, interpolate_grad const& op, kernel_arguments const& a) {
-  neap::interpolate_gradient(b, a.in[0], a.out[0], detail::resize_options(op.bilinear, op.align_corners));
+void run(Backend& b, interpolate_grad const& op, kernel_arguments const& given) {
+  detail::run_images(b, given, [&](kernel_arguments const& a) {
+    neap::interpolate_gradient(b, a.in[0], a.out[0], detail::resize_options(op.bilinear, op.align_corners));
+  });
 }
 
 }  // namespace neap::inline v0::op

@@ -45,7 +45,8 @@ struct cross_entropy_grad {
     c.require_arity(4, per_row ? 4 : 5);
     detail::require_targets(c, 1, 2);
     detail::require_all_targets(c, 4);
-    detail::require_same_element(c, 0, 1);
+    auto const element = computed_in(c.in(1).element);
+    c.require(c.in(0).element == element, "the gradient must be ", element, ", was given ", c.in(0));
     detail::require_dims(c, 0, per_row ? c.in(2).dims : shape{}, "the gradient");
     detail::require_dense(c, 0);
     detail::require_dims(c, 3, c.in(2).dims, "logsumexp");
@@ -58,7 +59,7 @@ struct cross_entropy_grad {
   }
   bytes_t workspace(work_context const& c) const { return neap::cross_entropy_workspace(c.in[1].type); }
 };
-/// logits [..., classes], targets [...], [all targets] -> loss and logsumexp [...]. The loss is the mean over the rows whose
+/// logits [..., classes], targets [...], [all targets] -> loss and logsumexp [...], in f32 (f64 for f64). The loss is the mean over the rows whose
 /// target is not ignore_index, or one a row (`per_row`, ignored rows 0). A mean can be cut along rows if it is given all
 /// targets besides, the same value as the targets: how many of them count is what each part's sum is divided by.
 struct cross_entropy {
@@ -76,8 +77,7 @@ struct cross_entropy {
     detail::require_all_targets(c, 2);
     c.require(smoothing >= 0 && smoothing <= 1, "the smoothing must be in [0, 1], was given ", smoothing);
     auto const element = computed_in(c.in(0).element);
-    if (per_row) c.fresh(tensor_type{element, c.in(1).dims});
-    else c.fresh(tensor_type{c.in(0).element, {}});
+    c.fresh(tensor_type{element, per_row ? c.in(1).dims : shape{}});
     c.fresh(tensor_type{element, c.in(1).dims});
   }
   void relate(dim_context& c) const {
@@ -100,7 +100,7 @@ struct cross_entropy {
     auto const x = c.type(c.in(0));
     value_id dx = nothing<value_id>;
     if (of_loss != nothing<value_id>) {
-      value_id const g = detail::in_element(c, dense(c, of_loss), x.element);
+      value_id const g = dense(c, of_loss);
       cross_entropy_grad const op{ignore_index, per_row, smoothing};
       dx = c.arity() > 2 ? c.emit(op, {g, c.in(0), c.in(1), c.out(1), c.in(2)})
                          : c.emit(op, {g, c.in(0), c.in(1), c.out(1)});

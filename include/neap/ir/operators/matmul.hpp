@@ -30,7 +30,6 @@ inline value_id matrix(gradient_context& c, value_id v) { return is_matrix(c.lay
 /// broadcast. The last two axes of each must be rows of consecutive elements, or the transpose of that.
 struct matmul {
   static constexpr std::string_view name = "matmul";
-  static constexpr bool f32_or_f64 = true;
   bool transpose_a = false, transpose_b = false;
   static constexpr auto attributes() {
     return std::array{field<&matmul::transpose_a>("transpose_a"), field<&matmul::transpose_b>("transpose_b")};
@@ -76,8 +75,6 @@ struct matmul {
     return w;
   }
   bytes_t workspace(work_context const& c) const {
-    auto const t = c.out[0].type.element;
-    if (t != dtype::f32 && t != dtype::f64) return 0;
     return neap::matmul_workspace(detail::unplaced(c.in[0]), detail::unplaced(c.in[1]), detail::unplaced(c.out[0]),
                                   {transpose_a, transpose_b, false});
   }

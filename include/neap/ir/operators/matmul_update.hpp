@@ -68,17 +68,15 @@ struct weight_product {
   /// The gradient's part, and what the product needs for it.
   bytes_t workspace(work_context const& c) const {
     auto const s = shape_of(c.in[1], c.in[2]);
-    auto const cut = gemm_parts::of(s, parts);
     auto const element = c.in[1].type.element;
-    return part_bytes(s, cut, element) +
-           (element == dtype::f32 || element == dtype::f64 ? gemm_workspace(s, element) : 0);
+    return part_bytes(s, cut_of(s, element), element) + (is_low(element) ? 0 : gemm_workspace(s, element));
   }
   /// For each part of the gradient in turn: make(product, parts, i) writes part i to the workspace, its rows
   /// product.ldc elements apart; then update(arguments) is run with the update's operands, as far as that part goes.
   template <class Make, class Update>
   void for_each_part(kernel_arguments const& a, Make const& make, Update const& update) const {
     auto s = neap::detail::matmul_plan::of(a.in[1], a.in[2], dense_gradient(a), {transpose_a, transpose_b, false}).each;
-    auto const cut = gemm_parts::of(s, parts);
+    auto const cut = cut_of(s, a.in[1].element);
     s.ldc = cut.rows ? s.n : cut.length;
     int const axis = cut.rows ? 0 : 1;
     for (std::int64_t i = 0; i < cut.count; ++i) {
@@ -95,15 +93,19 @@ struct weight_product {
                     std::int64_t i) const {
     auto const element = a.in[1].element;
     auto* const rest = static_cast<std::byte*>(a.workspace) + part_bytes(s, cut, element);
-    if (element == dtype::f32)
-      gemm_part(backend, s, cut, i, a.in[1].as<float const>(), a.in[2].as<float const>(),
-                static_cast<float*>(a.workspace), rest);
-    else
-      gemm_part(backend, s, cut, i, a.in[1].as<double const>(), a.in[2].as<double const>(),
-                static_cast<double*>(a.workspace), rest);
+    with_floating(element, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      auto const *const left = a.in[1].as<T const>(), *const right = a.in[2].as<T const>();
+      auto* const to = static_cast<T*>(a.workspace);
+      if constexpr (sizeof(T) == 2) low_gemm_part(backend, s, cut, i, left, right, to);
+      else gemm_part(backend, s, cut, i, left, right, to, rest);
+    });
   }
 
  private:
+  gemm_parts cut_of(gemm_shape const& s, dtype element) const {
+    return is_low(element) ? low_gemm_parts(s, parts) : gemm_parts::of(s, parts);
+  }
   static bytes_t part_bytes(gemm_shape const& s, gemm_parts const& cut, dtype element) {
     return align_up((cut.rows ? s.n : s.m) * cut.length * size_of(element), 64);
   }
@@ -140,7 +142,6 @@ template <class Update>
 struct matmul_update {
   static constexpr std::string_view name{detail::matmul_update_name<Update>::text.data(),
                                          detail::matmul_update_name<Update>::text.size()};
-  static constexpr bool f32_or_f64 = true;
   static constexpr int most_inputs = detail::weight_product::most_inputs;
   Update update{};
   bool transpose_a = false, transpose_b = false;

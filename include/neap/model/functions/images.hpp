@@ -44,8 +44,11 @@ inline tensor batch_norm(tensor const& x, tensor const& weight, tensor const& bi
                          std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   tensor const dense = contiguous(x);
-  if (how.fixed_statistics || !context_access::is_training())
-    return apply(op::batch_norm_inference{how.epsilon}, {dense, running_mean, running_variance, weight, bias});
+  if (how.fixed_statistics || !context_access::is_training()) {
+    auto const used = [&](tensor const& statistic) { return cast(statistic, computed_in(x.element())); };
+    return apply(op::batch_norm_inference{how.epsilon},
+                 {dense, used(running_mean), used(running_variance), weight, bias});
+  }
   auto const out = apply_all(op::batch_norm{how.epsilon}, {dense, weight, bias});
   if (x.count() == 0)
     throw_error(context_access::place(at), {"batch_norm: there are no elements to take statistics of, was given ",
