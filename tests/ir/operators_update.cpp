@@ -3,6 +3,10 @@
 #include <neap/ir/operators/matmul_update.hpp>
 #include <neap/ir/verify.hpp>
 
+#include <cmath>
+#include <limits>
+#include <string>
+
 #include "../support/message.hpp"
 #include "../support/newton_schulz.hpp"
 #include "../support/operator_check.hpp"
@@ -284,4 +288,82 @@ TEST_CASE("an update that reads another view of what it overwrites is refused, w
   auto const told = verify(graph{std::move(planted).finish()});
   CHECK(!told);
   CHECK(told.message().find(line) != std::string::npos);
+}
+
+TEST_CASE("an update that does not count writes nothing; with a number that is finite it is as without") {
+  double const infinity = std::numeric_limits<double>::infinity();
+  auto const numbers = [](std::vector<double> const& v) {
+    array a(tensor_layout::dense({dtype::f64, {static_cast<std::int64_t>(v.size())}}));
+    for (std::size_t i = 0; i < v.size(); ++i) a.set(static_cast<std::int64_t>(i), v[i]);
+    return a;
+  };
+  auto const check = [&]<class Op>(Op const& op, std::vector<operand> const& spec, std::vector<double> settings) {
+    auto const drawn = testing::detail::draw_inputs(spec, dtype::f32, 5, false);
+    auto const run = [&](std::vector<double> const& s) {
+      auto in = drawn;
+      in.push_back(numbers(s));
+      std::vector<std::vector<double>> memory;
+      for (auto const& x : testing::detail::run(view_of(op), host_kernel(facets_of<Op>), in))
+        memory.push_back(x.memory);
+      return memory;
+    };
+    auto const plain = run(settings);
+    settings.push_back(0);
+    INFO(Op::name);
+    auto const bytes = [](auto const& all) {
+      std::string s;
+      for (auto const& x : all) s.append(reinterpret_cast<char const*>(x.data()), x.size() * 8);
+      return s;
+    };
+    std::vector<std::vector<double>> before;
+    for (auto const& r : testing::detail::infer(view_of(op), drawn))
+      before.push_back(drawn[static_cast<std::size_t>(r.of)].memory);
+    for (double counts : {0.0, 7.0, 1e300}) {
+      settings.back() = counts;
+      CHECK(bytes(run(settings)) == bytes(plain));
+    }
+    for (double overflow : {infinity, -infinity, std::nan("")}) {
+      settings.back() = overflow;
+      CHECK(bytes(run(settings)) == bytes(before));
+    }
+    CHECK(bytes(plain) != bytes(before));
+  };
+  operand const w{{6, 4}}, v{{6, 4}, 0, 1}, step{{}, 3, 4, dtype::i64};
+  check(op::sgd{}, {w, w}, {0.1, 0.01});
+  check(op::momentum{}, {w, w, w}, {0.1, 0.9, 0, 0.01});
+  check(op::lion{}, {w, w, w}, {0.1, 0.9, 0.99, 0.01});
+  check(op::adam{}, {w, w, w, v, step}, {0.1, 0.9, 0.99, 1e-8, 0.01});
+  check(op::adamw{}, {w, w, w, v, step}, {0.1, 0.9, 0.99, 1e-8, 0.01});
+  check(op::muon{}, {w, w, w}, {0.1, 0.9, 0.01});
+  check(op::adafactor{}, {w, w, {{4}, 0, 1}, {{6}, 0, 1}, step}, {0.1, 0.8, 1e-3, 1, 0.01});
+}
+
+TEST_CASE("steps that do not count are taken back, and move the loss's scale") {
+  auto const scalar = [](dtype t, double x) {
+    array a(tensor_layout::dense({t, {}}));
+    a.set(0, x);
+    return a;
+  };
+  double const none = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  for (double total : {3.0, none, infinity}) {
+    bool const counts = total == 3;
+    std::vector<array> in{scalar(dtype::i64, 7), scalar(dtype::f64, total)};
+    CHECK(testing::detail::run(view_of(op::count_back{}), host_kernel(facets_of<op::count_back>), in)[0][0] ==
+          (counts ? 7 : 6));
+    std::vector<array> back{scalar(dtype::f32, 5), scalar(dtype::f32, 4), scalar(dtype::f64, total)};
+    CHECK(testing::detail::run(view_of(op::take_back{}), host_kernel(facets_of<op::take_back>), back)[0][0] ==
+          (counts ? 5 : 4));
+  }
+  auto const moved = [&](double scale, double good, double total) {
+    std::vector<array> in{scalar(dtype::f64, scale), scalar(dtype::i64, good), scalar(dtype::f64, total)};
+    op::move_loss_scale const op{4, 0.5, 3};
+    auto const out = testing::detail::run(view_of(op), host_kernel(facets_of<op::move_loss_scale>), in);
+    return std::pair{out[0][0], out[1][0]};
+  };
+  CHECK(moved(8, 0, 1) == std::pair{8.0, 1.0});
+  CHECK(moved(8, 1, 1) == std::pair{8.0, 2.0});
+  CHECK(moved(8, 2, 1) == std::pair{32.0, 0.0});
+  CHECK(moved(8, 2, none) == std::pair{4.0, 0.0});
+  CHECK(moved(0x1p-24, 0, infinity) == std::pair{0x1p-24, 0.0});
+  CHECK(moved(0x1p126, 2, 1) == std::pair{0x1p126, 0.0});
 }

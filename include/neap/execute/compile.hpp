@@ -439,7 +439,9 @@ class compiled_function : public detail::compiled_base {
     to.put(static_cast<std::uint64_t>(
         reinterpret_cast<std::uintptr_t>(static_cast<void const*>(&detail::type_address<std::tuple<H...>>))));
     to.put(std::uint64_t{context_access::is_recording()} | std::uint64_t{context_access::is_training()} << 1 |
-           std::uint64_t{context_access::clock() != nullptr} << 2);
+           std::uint64_t{context_access::clock() != nullptr} << 2 |
+           (precision_scope::current() ? std::uint64_t{1} + static_cast<std::uint64_t>(*precision_scope::current()) : 0)
+               << 3);
     walk<true>(frame, to, numbers);
     detail::compiled_base::sizes const n{to.tensors.size(), to.cells.size(), to.plains.size(), to.form.size()};
     walk<false>(frame, to, numbers);

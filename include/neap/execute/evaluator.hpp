@@ -11,8 +11,10 @@
 
 #include <neap/core/is_instance.hpp>
 #include <neap/execute/batch_runner.hpp>
+#include <neap/model/precision.hpp>
 
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -107,12 +109,15 @@ class evaluation_recipe_of final : public evaluation_recipe<Ops, Result> {
                                              std::source_location at) const override {
     if (type != &sample_type<Sample>)
       throw_error(context_access::place(at), {"evaluator: the batch is of another C++ type than the sample"});
+    std::optional<precision_scope> scope;
+    precision_.enter(scope);
     return traced_evaluation<Ops>(*model_, *static_cast<Sample const*>(sample), f_, at);
   }
 
  private:
   Model* model_;
   F f_;
+  same_precision precision_;
 };
 
 }  // namespace detail

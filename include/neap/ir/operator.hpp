@@ -13,6 +13,8 @@
 //   kernel       run(Backend&, Op const&, kernel_arguments const&), a free function found by argument-dependent lookup
 //   layouts      static constexpr layouts takes    which layouts of inputs the kernel reads; default: dense ones only.
 //                                                  What does not fit is copied before the op
+//   precision    static constexpr precision_rule precision     what becomes of inputs in mixed precision. Default of a
+//                                                  program's own operator: `full`, its inputs are f32
 //
 // Flags, all optional and false or zero by default:
 //   static constexpr bool elementwise   the outputs may overwrite a dying input of equal size and layout
@@ -458,11 +460,29 @@ inline bool fits(layouts t, tensor_layout const& l) {
   return t == layouts::any || (t == layouts::rows ? l.has_dense_rows() : l.is_dense());
 }
 
+/// What mixed precision (model/precision.hpp) does to an operator's floating inputs. "Low" is bf16 or f16.
+enum class precision_use : std::uint8_t {
+  as_given,  // nothing: views, copies, casts, updates in place
+  common,    // where one input is low, those of f32 are cast to it
+  reduced,   // those of f32 are cast to the low type
+  full,      // low ones are cast to f32
+  rows,      // nothing; f32 outputs are cast to the low type: what is picked from a table, not the table
+  of_first,  // f32 and low ones are cast to the type of the first input, which the operator writes
+};
+struct precision_rule {
+  precision_use use = precision_use::as_given;
+  std::uint32_t kept = 0;  // bits: inputs that stay as they are all the same
+  constexpr precision_rule(precision_use u = precision_use::as_given, std::uint32_t kept_inputs = 0)
+      : use(u),
+        kept(kept_inputs) {}
+};
+
 struct operator_facets {
   std::string_view name;
   std::uint32_t size = 0;  // bytes of attributes in a graph
   bool elementwise = false, random = false, f32_or_f64 = false;
   layouts takes = layouts::any;
+  precision_rule precision;
   int standard_row = -1;                                // where it stands among the standard operators; -1: not there
   kernel_function<host_backend> (*kernel)() = nullptr;  // on the host; null for standard operators (model/kernels.hpp)
   void (*construct)(void* at) = nullptr;                // default attributes
@@ -614,6 +634,12 @@ template <class Op>
   requires requires { Op::takes; }
 constexpr layouts takes_v<Op> = Op::takes;
 
+template <class Op>
+constexpr precision_rule precision_v = is_standard<Op> ? precision_use::as_given : precision_use::full;
+template <class Op>
+  requires requires { Op::precision; }
+constexpr precision_rule precision_v<Op> = Op::precision;
+
 /// Whether standard operators bring their kernels as others do (core/one_file.hpp).
 #if defined(NEAP_ONE_FILE)
 inline constexpr bool kernels_by_operator = true;
@@ -678,6 +704,7 @@ constexpr operator_facets make_facets() {
   f.random = random_v<Op>;
   if constexpr (requires { Op::f32_or_f64; }) f.f32_or_f64 = Op::f32_or_f64;
   f.takes = takes_v<Op>;
+  f.precision = precision_v<Op>;
   f.standard_row = standard_row<Op>;
   if constexpr (!is_standard<Op> || kernels_by_operator) f.kernel = &functions::kernel;
   f.construct = &functions::construct;

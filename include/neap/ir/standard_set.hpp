@@ -84,7 +84,8 @@ using matmul_update_lion = matmul_update<struct lion>;
   S(clip_factor) S(scale_by) A(matmul_update_sgd) A(matmul_update_momentum) A(matmul_update_adam) A(matmul_update_adamw)        \
   A(matmul_update_lion)                                                                        \
   /* rows are told in plans' fingerprints, so new ones come last */                                              \
-  S(wait) S(adafactor) S(assign) S(elu) A(elu_grad) S(multinomial)
+  S(wait) S(adafactor) S(assign) S(elu) A(elu_grad) S(multinomial)                      \
+  S(count_back) S(take_back) S(move_loss_scale)
 // clang-format on
 
 #define NEAP_DECLARED(name) struct name;

@@ -6,6 +6,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/model/kernels.hpp>
+#include <neap/model/precision.hpp>
 #include <neap/model/scope.hpp>
 #include <neap/model/trace.hpp>
 
@@ -114,7 +115,7 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
   return out;
 }
 
-inline std::vector<tensor> apply_view(operator_view op, std::span<tensor const> in, std::source_location at) {
+inline std::vector<tensor> apply_as_given(operator_view op, std::span<tensor const> in, std::source_location at) {
   if (auto* t = tracer::active()) {
     // Where graphs begin without a table they cannot see it themselves.
     if (kernels_by_operator && op.facets->standard_row < 0 && is_standard_name(op.facets->name))
@@ -122,6 +123,69 @@ inline std::vector<tensor> apply_view(operator_view op, std::span<tensor const> 
     return t->emit(op, in, at);
   }
   return run_eagerly(op, in, at);
+}
+
+/// t in another floating type, by a cast that the scope may have made before.
+NEAP_ONCE tensor cast_in(precision_scope& p, tensor const& t, dtype to, std::source_location at) {
+  bool const is_heard = computation_listener::active();  // a recording makes its own casts
+  if (!is_heard)
+    if (tensor known = p.find(t, to); !known.is_empty()) return known;
+  tensor made = apply_as_given(view_of(op::cast{to}), span_of(&t, 1), at).front();
+  if (!is_heard) p.keep(t, made);
+  return made;
+}
+/// Applies an operator as its facet says in this precision.
+NEAP_ONCE std::vector<tensor> apply_in(precision_scope& p, operator_view op, std::span<tensor const> in,
+                                       std::source_location at) {
+  dtype const low = p.low();
+  auto const rule = op.facets->precision;
+  auto use = rule.use;
+  using enum precision_use;
+  if (low == dtype::f32 && (use == common || use == reduced || use == rows)) use = full;
+  auto const is_free = [&](std::size_t i) { return !in[i].is_empty() && (i >= 32 || !(rule.kept >> i & 1)); };
+  bool any_low = false;
+  for (std::size_t i = 0; i < in.size(); ++i) any_low = any_low || (is_free(i) && is_low(in[i].element()));
+  auto const target = [&](std::size_t i) {
+    dtype const t = in[i].element();
+    if (t != dtype::f32 && !is_low(t)) return t;
+    switch (use) {
+      case reduced: return t == dtype::f32 ? low : t;
+      case common: return any_low && t == dtype::f32 ? low : t;
+      case full: return dtype::f32;
+      case of_first: {
+        dtype const first = in[0].is_empty() ? t : in[0].element();
+        return first == dtype::f32 || is_low(first) ? first : t;
+      }
+      default: return t;
+    }
+  };
+  std::vector<tensor> changed;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (!is_free(i)) continue;
+    dtype const to = target(i);
+    if (to == in[i].element()) continue;
+    if (changed.empty()) changed.assign(in.begin(), in.end());
+    changed[i] = cast_in(p, in[i], to, at);
+  }
+  auto out = apply_as_given(op, changed.empty() ? in : span_of(changed), at);
+  if (use == rows)
+    for (auto& t : out)
+      if (t.element() == dtype::f32) t = cast_in(p, t, low, at);
+  return out;
+}
+inline std::vector<tensor> apply_view(operator_view op, std::span<tensor const> in, std::source_location at) {
+  if (auto* p = context_access::precision()) return apply_in(*p, op, in, at);
+  return apply_as_given(op, in, at);
+}
+/// x in f32 where mixed precision has made it bf16 or f16: what follows is computed in full.
+inline tensor in_full(tensor const& x, std::source_location at = std::source_location::current()) {
+  auto* const p = context_access::precision();
+  return p && !x.is_empty() && is_low(x.element()) ? cast_in(*p, x, dtype::f32, at) : x;
+}
+/// Whether operands of these types may meet: equal ones, and f32 and a low type where mixed precision makes one of them.
+inline bool may_meet(dtype a, dtype b) {
+  auto const either = [](dtype t) { return t == dtype::f32 || is_low(t); };
+  return a == b || (context_access::precision() && either(a) && either(b));
 }
 
 }  // namespace detail

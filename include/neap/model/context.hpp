@@ -23,6 +23,7 @@
 namespace neap::inline v0 {
 
 class tracer;
+class precision_scope;
 
 namespace detail {
 class mode_scope;
@@ -111,6 +112,7 @@ class eager_context {
   tracer* trace_ = nullptr;
   bool recording_ = true, training_ = true;
   std::source_location const *place_ = nullptr, *caller_ = nullptr;
+  precision_scope* precision_ = nullptr;
 };
 
 /// What the model layer itself reads of the context.
@@ -126,6 +128,8 @@ struct context_access {
     if (detail::is_in_program(at)) return at;
     return c.caller_ ? *c.caller_ : std::source_location{};
   }
+  static precision_scope* precision() { return eager_context::current().precision_; }
+  static precision_scope* set_precision(eager_context& c, precision_scope* p) { return std::exchange(c.precision_, p); }
   using randomness = eager_context::randomness;
   static void* clock() { return eager_context::current().random_.clock; }
   static randomness enter(eager_context& c, randomness r) { return std::exchange(c.random_, r); }

@@ -187,6 +187,16 @@ class tracer {
     if (v == number_map::none) return false;
     return edit_.graph().role(value_id{v}) == role::input || last_update(value_id{v}) != nothing<value_id>;
   }
+  /// A copy of what a tensor of the model was before the program wrote it; empty if it has not.
+  NEAP_ONCE tensor before_updates(tensor const& t) {
+    auto const known = known_.find(t.storage().get());
+    if (known == number_map::none || last_update(value_id{known}) == nothing<value_id>) return {};
+    auto const now = edit_.add(op::copy{}, {value_id{known}}).front();
+    unrecorded_.push_back(now);
+    return wrap(now);
+  }
+  /// Whether a tensor is one of this trace.
+  bool made(tensor const& t) const { return t.node() && t.node()->trace == token_; }
   /// Whether the program has read an eager tensor so far.
   bool reads(tensor const& t) const { return t.storage() && known_.contains(t.storage().get()); }
   /// Adds an op; its outputs. An in-place update of a model's tensor is what later readers of that tensor read.

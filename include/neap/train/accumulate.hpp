@@ -40,6 +40,7 @@ struct gradient_options {
   std::int64_t parts = 1;                       // of the sample along axis 0, one after another
   bool keep_prediction = false;                 // as the output "prediction", where the loss takes it
   detail::step_numbers const* scale = nullptr;  // whose scale of the loss the gradients are made with, and freed of
+  std::optional<dtype> precision{};             // that model and loss compute in (model/precision.hpp)
   bool only_these = false;                      // a weight that is none of those given, and could learn, is refused
 };
 
@@ -123,6 +124,16 @@ NEAP_ONCE loss_and_gradients differentiated(loss_result made, std::vector<tensor
   return all;
 }
 
+/// loss_of in the precision of the options; the loss itself is f32 at least.
+template <class Loss, class Model, class Sample>
+loss_result loss_in_precision(Loss const& loss, Model& model, Sample const& sample, gradient_options const& o) {
+  std::optional<precision_scope> scope;
+  if (o.precision) scope.emplace(*o.precision);
+  auto made = loss_of(loss, model, sample, o.keep_prediction);
+  made.loss = in_full(made.loss);
+  return made;
+}
+
 /// Throws neap::error if a tensor of the sample, whose place in it is `path`, does not divide into parts.
 NEAP_ONCE void require_divisible(tensor const& x, std::string const& path, std::int64_t parts,
                                  std::source_location at) {
@@ -188,7 +199,7 @@ traced_loss trace_loss(Loss const& loss, Model& model, Sample const& sample, gra
   tracer::pause const other;
   tracer t({}, at);
   name_tensors(t, model);
-  auto const made = loss_of(loss, model, as_inputs(t, sample), o.keep_prediction);
+  auto const made = loss_in_precision(loss, model, as_inputs(t, sample), o);
   return finished_loss(t, made);
 }
 
@@ -226,7 +237,7 @@ loss_and_gradients accumulated(Loss const& loss, Model& model, Sample const& sam
                                gradient_options const& o = {},
                                std::source_location at = std::source_location::current()) {
   caller_scope const here(at);
-  if (o.parts == 1) return detail::differentiated(detail::loss_of(loss, model, sample, o.keep_prediction), weights, o);
+  if (o.parts == 1) return detail::differentiated(detail::loss_in_precision(loss, model, sample, o), weights, o);
   std::vector<tensor> tensors;
   auto const traced = detail::trace_loss(loss, model, sample, o, tensors, at);
   return detail::accumulate_parts(traced, tensors, weights, o, at);

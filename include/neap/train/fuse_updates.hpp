@@ -59,9 +59,8 @@ class update_fuser {
   NEAP_ONCE std::pair<op::matmul const*, std::int64_t> product_of(op_id o) const {
     if (g_.inputs(o).size() < 2) return {};
     auto const v = g_.inputs(o)[1];
-    auto const p = g_.producer(v);
-    if (p == nothing<op_id> || g_.uses(v).size() != 1 || g_.is_kept(v) || !g_.may_replace(p) || !g_.may_replace(o))
-      return {};
+    auto const p = product_behind(v);
+    if (p == nothing<op_id> || !g_.may_replace(o)) return {};
     auto const* m = g_.as<op::matmul>(p);
     if (!m) return {};
     for (auto w : g_.outputs(o))  // what is updated must not be read by the products of the parts that follow
@@ -89,7 +88,7 @@ class update_fuser {
       if constexpr (is_standard<Update>) return g_.facets(o).joined();
       else return facets_of<op::matmul_update<Update>>;
     }();
-    fuse({g_.producer(g_.inputs(o)[1]), o, &facets, at, 0});
+    fuse({product_behind(g_.inputs(o)[1]), o, &facets, at, 0});
   }
 
   NEAP_ONCE fused_updates<op_graph> write() {
@@ -118,13 +117,27 @@ class update_fuser {
   }
 
  private:
+  /// Which op makes a gradient that has no other reader: in mixed precision, what its cast to f32 reads. (An update computes
+  /// in f32 of gradients of any type: it needs no cast.)
+  NEAP_ONCE op_id product_behind(value_id v) const {
+    auto const alone = [&](value_id x) {
+      auto const p = g_.producer(x);
+      return p != nothing<op_id> && g_.uses(x).size() == 1 && !g_.is_kept(x) && g_.may_replace(p);
+    };
+    if (!alone(v)) return nothing<op_id>;
+    auto const p = g_.producer(v);
+    auto const* c = g_.as<op::cast>(p);
+    if (!c) return p;
+    auto const x = g_.inputs(p)[0];
+    return c->to == dtype::f32 && is_low(g_.type(x).element) && alone(x) ? g_.producer(x) : nothing<op_id>;
+  }
   /// Decides where the update can be at the earliest.
   NEAP_ONCE void fuse(update_to_fuse f) {
     auto place = index(f.product);
     for (auto o : g_.order_after(f.update)) place = std::max(place, index(o));
     for (auto v : g_.inputs(f.update)) {
       auto const p = g_.producer(v);
-      if (p == nothing<op_id> || index(p) <= place) continue;
+      if (p == nothing<op_id> || index(p) <= place || v == g_.inputs(f.update)[1]) continue;
       // The counter of steps is counted up before the first update: it can be once the old number has no readers left.
       bool early = true;
       for (auto in : g_.inputs(p)) early &= g_.producer(in) == nothing<op_id> || index(g_.producer(in)) <= place;
@@ -133,7 +146,7 @@ class update_fuser {
       else place = index(p);
     }
     f.place = place;
-    gone_[f.product] = gone_[f.update] = true;
+    gone_[f.product] = gone_[f.update] = gone_[g_.producer(g_.inputs(f.update)[1])] = true;
     found_.push_back(f);
   }
   NEAP_ONCE void put(program_copy& copy, op_id o, op_id product, operator_view op) {

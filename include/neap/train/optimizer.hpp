@@ -2,7 +2,10 @@
 // An optimizer names the states that it keeps of each weight, gives its numbers, which may be schedules
 // (train/scheduled.hpp), and says how it updates one weight in place; a training_state holds the states and the counter of
 // steps. One's own optimizer is a struct of the same form; one without numbers needs neither `numbers` nor `values()`, and
-// one whose states are as large as their weights, one for each name, no `state_types()`.
+// one whose states are as large as their weights, one for each name, no `state_types()`. One that leaves all as it is where
+// the last of `in.numbers()`, which comes after its own, is infinite or a NaN says  static constexpr bool skips_steps = true:
+// then it can be used with f16 (train/mixed.hpp). Those of the library can, as can what hands the numbers on to their
+// operators.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
@@ -41,6 +44,7 @@ class update_inputs : public step_clock {
 /// w -= rate * (g + weight_decay * w)
 struct sgd {
   scheduled rate = 1e-2, weight_decay = 0;
+  static constexpr bool skips_steps = true;
   static constexpr std::array<std::string_view, 0> states{};
   static constexpr std::array<std::string_view, 2> numbers{"rate", "weight_decay"};
   std::array<scheduled, 2> values() const { return {rate, weight_decay}; }
@@ -53,6 +57,7 @@ struct sgd {
 struct momentum {
   scheduled rate = 1e-2, beta = 0.9, damping = 0, weight_decay = 0;
   bool nesterov = false;
+  static constexpr bool skips_steps = true;
   static constexpr std::array<std::string_view, 1> states{"velocity"};
   static constexpr std::array<std::string_view, 4> numbers{"rate", "momentum", "damping", "weight_decay"};
   std::array<scheduled, 4> values() const { return {rate, beta, damping, weight_decay}; }
@@ -64,6 +69,7 @@ struct momentum {
 /// momentum in Nesterov's form (Sutskever et al. 2013).
 struct nesterov {
   scheduled rate = 1e-2, beta = 0.9, weight_decay = 0;
+  static constexpr bool skips_steps = true;
   static constexpr auto states = momentum::states;
   static constexpr auto numbers = momentum::numbers;
   std::array<scheduled, 4> values() const { return {rate, beta, 0, weight_decay}; }
@@ -75,6 +81,7 @@ struct nesterov {
 /// Kingma and Ba 2015; the decay is added to the gradient.
 struct adam {
   scheduled rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  static constexpr bool skips_steps = true;
   static constexpr std::array<std::string_view, 2> states{"first_moment", "second_moment"};
   static constexpr std::array<std::string_view, 5> numbers{"rate", "beta1", "beta2", "epsilon", "weight_decay"};
   std::array<scheduled, 5> values() const { return {rate, beta1, beta2, epsilon, weight_decay}; }
@@ -86,6 +93,7 @@ struct adam {
 /// Loshchilov and Hutter 2019; the weight itself decays, by rate * weight_decay.
 struct adamw {
   scheduled rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 1e-2;
+  static constexpr bool skips_steps = true;
   static constexpr auto states = adam::states;
   static constexpr auto numbers = adam::numbers;
   std::array<scheduled, 5> values() const { return {rate, beta1, beta2, epsilon, weight_decay}; }
@@ -98,6 +106,7 @@ struct adamw {
 /// more than the rate and its decay.
 struct lion {
   scheduled rate = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
+  static constexpr bool skips_steps = true;
   static constexpr std::array<std::string_view, 1> states{"momentum"};
   static constexpr std::array<std::string_view, 4> numbers{"rate", "beta1", "beta2", "weight_decay"};
   std::array<scheduled, 4> values() const { return {rate, beta1, beta2, weight_decay}; }
@@ -115,6 +124,7 @@ inline tensor_type state_like(tensor const& weight) { return {computed_in(weight
 /// is [](std::int64_t step) { return std::min(0.01, 1 / std::sqrt(step)); }.
 struct adafactor {
   scheduled rate = 1e-2, power = 0.8, epsilon = 1e-3, threshold = 1, weight_decay = 0;
+  static constexpr bool skips_steps = true;
   static constexpr std::array<std::string_view, 2> states{"mean_square", "mean_square_of_rows"};
   static constexpr std::array<std::string_view, 5> numbers{"rate", "power", "epsilon", "threshold", "weight_decay"};
   std::array<scheduled, 5> values() const { return {rate, power, epsilon, threshold, weight_decay}; }
@@ -148,6 +158,7 @@ struct muon {
   adamw others{.rate = 3e-4};
   std::vector<std::string> use_adamw_for{};  // paths of matrices; * stands for any characters
 
+  static constexpr bool skips_steps = true;
   static constexpr std::array<std::string_view, 2> states{"momentum", "second_moment"};
   static constexpr std::array<std::string_view, 8> numbers{"rate",           "momentum",           "weight_decay",
                                                            "others.rate",    "others.beta1",       "others.beta2",
@@ -166,9 +177,11 @@ struct muon {
     if (is_matrix(w, in.path())) {
       op::muon o;
       o.nesterov = nesterov, o.iterations = iterations, o.rms = rms;
-      apply(o, {w, g, s[0], apply(op::slice{0, 0, 3}, {n})});
+      tensor own = apply(op::slice{0, 0, 3}, {n});
+      if (n.size(0) > 8) own = concat({own, apply(op::slice{0, 8, 9}, {n})}, 0);  // whether the step counts
+      apply(o, {w, g, s[0], own});
     } else {
-      apply(op::adamw{}, {w, g, s[0], s[1], in.now(), apply(op::slice{0, 3, 8}, {n})});
+      apply(op::adamw{}, {w, g, s[0], s[1], in.now(), apply(op::slice{0, 3, n.size(0)}, {n})});
     }
   }
 
@@ -201,10 +214,20 @@ std::vector<tensor_type> state_types(Optimizer const& o, tensor const& weight, s
 /// taken. They take memory once they are used. A copy is another handle to the same states.
 class training_state {
  public:
-  training_state() : steps_(detail::make_owned({dtype::i64, {}}, initialiser::constant(0), role::state)) {}
+  training_state()
+      : steps_(detail::make_owned({dtype::i64, {}}, initialiser::constant(0), role::state)),
+        loss_scale_(detail::make_owned({dtype::f64, {}}, initialiser::constant(0), role::state)),
+        good_steps_(detail::make_owned({dtype::i64, {}}, initialiser::constant(0), role::state)) {}
 
   /// An i64 scalar, for step_clock.
   tensor const& counter() const { return steps_; }
+  /// The scale of the loss in the next step of f16 (train/mixed.hpp); 0 before the first.
+  double loss_scale() const { return *reinterpret_cast<double const*>(loss_scale_.storage()->data()); }
+  /// How many steps have passed since the scale moved.
+  std::int64_t good_steps() const { return *reinterpret_cast<std::int64_t const*>(good_steps_.storage()->data()); }
+  /// The tensors that hold them: an f64 and an i64 scalar.
+  tensor const& loss_scale_source() const { return loss_scale_; }
+  tensor const& good_steps_source() const { return good_steps_; }
   /// The states of a weight, valid until the next call; those of `types` that are not there yet are made.
   NEAP_ONCE std::vector<tensor> const& of(tensor const& weight, std::span<tensor_type const> types = {}) {
     auto const* key = weight.storage().get();
@@ -219,7 +242,7 @@ class training_state {
   }
 
  private:
-  tensor steps_;
+  tensor steps_, loss_scale_, good_steps_;
   number_map rows_;              // weights' storages to rows of what follows
   std::vector<tensor> weights_;  // keeps the storages' addresses their own
   std::vector<std::vector<tensor>> states_;

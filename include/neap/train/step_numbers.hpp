@@ -10,6 +10,7 @@
 #include <neap/model/functions/random.hpp>
 #include <neap/model/parameter.hpp>
 #include <neap/model/parameters.hpp>
+#include <neap/train/mixed.hpp>
 #include <neap/train/path_pattern.hpp>
 #include <neap/train/scheduled.hpp>
 
@@ -48,18 +49,27 @@ concept has_numbers = requires(Optimizer const& o) {
   o.values();
 };
 
+/// The scale of the loss that a training finds for itself (train/mixed.hpp).
+struct found_scale {
+  tensor scale, good_steps;  // the training's states; empty: there is none
+  mixed how{};
+};
+
 /// Made once for a training step; the program's sources hold what set() writes.
 class step_numbers {
  public:
   /// `groups`: the first whose pattern matches a weight's path counts. `loss_scale` 0: the loss is not scaled.
   template <class Optimizer>
-  step_numbers(Optimizer const& o, std::span<parameter_group const> groups, double loss_scale, tensor counter)
-      : step_numbers(names_of<Optimizer>(), values_of(o), groups, loss_scale, std::move(counter)) {}
+  step_numbers(Optimizer const& o, std::span<parameter_group const> groups, double loss_scale, tensor counter,
+               found_scale found = {})
+      : step_numbers(names_of<Optimizer>(), values_of(o), groups, loss_scale, std::move(counter), std::move(found)) {}
   NEAP_ONCE step_numbers(std::vector<std::string_view> names, std::vector<scheduled> const& values,
-                         std::span<parameter_group const> groups, double loss_scale, tensor counter)
+                         std::span<parameter_group const> groups, double loss_scale, tensor counter,
+                         found_scale found = {})
       : names_(std::move(names)),
         counter_(std::move(counter)),
         seed_(number(dtype::i64)),
+        found_(std::move(found)),
         loss_scale_(loss_scale) {
     groups_.push_back({"", values, {}, 1, false});
     for (auto const& g : groups) {
@@ -73,14 +83,18 @@ class step_numbers {
       groups_.push_back(std::move(mine));
     }
     for (auto& g : groups_) g.numbers = number(dtype::f64, {static_cast<std::int64_t>(names_.size())});
-    if (scales_loss()) scale32_ = number(dtype::f32), scale64_ = number(dtype::f64), unscale_ = number(dtype::f64);
+    if (loss_scale_ != 0) scale32_ = number(dtype::f32), scale64_ = number(dtype::f64), unscale_ = number(dtype::f64);
   }
 
   tensor const& counter() const { return counter_; }
   tensor const& seed() const { return seed_; }
-  bool scales_loss() const { return loss_scale_ != 0; }
+  bool scales_loss() const { return loss_scale_ != 0 || finds_scale(); }
+  bool finds_scale() const { return !found_.scale.is_empty(); }
+  found_scale const& found() const { return found_; }
+  /// What gradients are multiplied by in this step, where the scale is found; empty when the step has been taken.
+  void set_unscale(tensor t) { unscale_ = std::move(t); }
   /// The loss's scale as a number of the loss's type, and what gradients are multiplied by.
-  tensor const& scale(dtype t) const { return t == dtype::f64 ? scale64_ : scale32_; }
+  tensor const& scale(dtype t) const { return finds_scale() ? found_.scale : t == dtype::f64 ? scale64_ : scale32_; }
   tensor const& unscale() const { return unscale_; }
   /// The numbers of the group of a weight, in the optimizer's order.
   tensor const& of(std::string_view path) {
@@ -99,7 +113,8 @@ class step_numbers {
     std::vector<named_tensor> all;
     for (auto const& g : groups_) all.push_back({g.match.empty() ? "numbers" : "numbers." + g.match, g.numbers});
     all.push_back({"seed", seed_});
-    if (scales_loss())
+    if (finds_scale()) all.push_back({"loss_scale", found_.scale}), all.push_back({"good_steps", found_.good_steps});
+    if (loss_scale_ != 0)
       for (auto const& [name, x] :
            {std::pair{"loss_scale", &scale32_}, {"loss_scale", &scale64_}, {"loss_unscale", &unscale_}})
         all.push_back({name, *x});
@@ -141,9 +156,15 @@ class step_numbers {
     }
     for (auto [used, name] : {std::pair{rate, "rate"}, {momentum, "momentum"}, {decay, "weight_decay"}})
       if (!used) refuse(std::string("the optimizer of this step has no ") + name);
+    if (s.loss_scale && finds_scale())
+      refuse(
+          "this step finds its loss scale, which is a state of the training: give training_options{.loss_scale = ...} "
+          "for one that stays");
+    if (finds_scale())
+      if (auto& x = *reinterpret_cast<double*>(found_.scale.storage()->data()); x == 0) x = found_.how.loss_scale;
     if (s.loss_scale && !scales_loss())
       refuse("this step was made without a loss scale: give training_options{.loss_scale = ...}");
-    if (scales_loss()) {
+    if (loss_scale_ != 0) {
       double const x = s.loss_scale.value_or(loss_scale_);
       if (!(x > 0 && x < std::numeric_limits<double>::infinity()))
         refuse("the loss scale must be a finite number above 0, was given " + std::to_string(x));
@@ -218,6 +239,7 @@ class step_numbers {
   std::vector<std::string_view> names_;
   std::vector<group> groups_;  // the first is of all that are in no other
   tensor counter_, seed_, scale32_, scale64_, unscale_;
+  found_scale found_;
   double loss_scale_;
 };
 

@@ -9,6 +9,7 @@
 // The file has the model's tensors as neap::save(model, path) writes them, and beside them
 //
 //   training_state/step        the number of steps taken
+//   training_state/loss_scale, training_state/good_steps   of a training in f16 (train/mixed.hpp)
 //   training_state/random      seed and draws of this thread's eager_context: dropout outside of steps, new weights
 //   training_state/0/PATH      the first state of the weight PATH, as the optimizer counts them; /1/PATH the second
 //
@@ -18,6 +19,7 @@
 #include <neap/model/weights_file.hpp>
 #include <neap/train/optimizer.hpp>
 
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -71,6 +73,10 @@ template <class Model>
   for (auto& t : detail::load_targets(model)) all.push_back({std::move(t.names.front()), std::move(t.holder)});
   all.push_back({prefix + "step", state.counter()});
   all.push_back({prefix + "random", detail::random_position()});
+  if (state.loss_scale() != 0) {
+    all.push_back({prefix + "loss_scale", state.loss_scale_source()});
+    all.push_back({prefix + "good_steps", state.good_steps_source()});
+  }
   for (auto const& w : named_tensors(model, role::weight)) {
     std::size_t k = 0;
     for (auto const& s : handles.of(w.tensor)) all.push_back({detail::state_name(k++, w.name), s});
@@ -93,6 +99,11 @@ template <class Model>
   auto const random = detail::random_position();
   targets.push_back({{prefix + "step"}, state.counter()});
   targets.push_back({{prefix + "random"}, random});
+  bool const has_scale = known->find(prefix + "loss_scale") != nullptr;
+  if (has_scale) {
+    targets.push_back({{prefix + "loss_scale"}, state.loss_scale_source()});
+    targets.push_back({{prefix + "good_steps"}, state.good_steps_source()});
+  }
 
   // What states the file has of each weight; they are compared with ones that stand for them, so that a file that does not
   // fit leaves no trace in `state`. Where no step was made yet, states have the shapes of the file: the step that comes
@@ -135,6 +146,9 @@ template <class Model>
     for (std::size_t k = 0; k < r.types.size(); ++k) targets[r.first_row + k].holder = states[k];
   }
   if (auto s = detail::run_load(*file, targets, p); !s) return failure{s.message()};
+  if (!has_scale)
+    for (auto const* t : {&state.loss_scale_source(), &state.good_steps_source()})
+      std::memset(t->storage()->data(), 0, sizeof(double));
   if (file->header().find(prefix + "step"))
     for (auto const& r : rows) {
       auto const& states = state.of(r.weight);

@@ -13,12 +13,14 @@
 #include <neap/train/clip.hpp>
 #include <neap/train/freeze.hpp>
 #include <neap/train/fuse_updates.hpp>
+#include <neap/train/mixed.hpp>
 #include <neap/train/old_values.hpp>
 #include <neap/train/optimizer.hpp>
 #include <neap/train/step_numbers.hpp>
 
 #include <limits>
 #include <memory>
+#include <optional>
 
 namespace neap::inline v0 {
 
@@ -31,6 +33,7 @@ struct training_options {
   bool other_weights = false;             // the loss may depend on weights of other models, which stay as they are
   bool recover_activations = true;        // in the backward pass, in place of keeping them (activation_recovery.hpp)
   std::uint64_t seed = 0;                 // of dropout's draws
+  std::optional<mixed> precision{};       // the model computes in bf16 or f16 (mixed.hpp); none: as its weights are
   double loss_scale = 0;                  // the loss is differentiated times this, gradients are divided by it; 0: not
   pin_rules pins{};                       // of the step's ops and values, beside those in the model (ir/pin_rules.hpp)
   std::vector<parameter_group> groups{};  // weights with a rate or decay of their own; the first that matches counts
@@ -88,6 +91,92 @@ struct step_results {
   tensor loss;
   std::vector<named_tensor> outputs;
   std::vector<tensor> weights, gradients;
+};
+
+/// The numbers of a step with these options.
+template <class Optimizer>
+step_numbers numbers_of(Optimizer const& optimizer, training_options const& options, training_state const& state,
+                        std::source_location at) {
+  if (options.precision) require_mixed(*options.precision, at);
+  found_scale found;
+  if (options.precision && options.precision->element == dtype::f16 && options.loss_scale == 0)
+    found = {state.loss_scale_source(), state.good_steps_source(), *options.precision};
+  if constexpr (!requires { requires Optimizer::skips_steps; })
+    if (!found.scale.is_empty())
+      throw_error(
+          context_access::place(at),
+          {"training_step: this optimizer cannot leave out a step, which f16 needs where gradients overflow: use "
+           "mixed{dtype::bf16}, training_options{.loss_scale = ...} for a scale that stays, or an optimizer with "
+           "skips_steps (train/optimizer.hpp)"});
+  return {optimizer, options.groups, options.loss_scale, state.counter(), std::move(found)};
+}
+
+/// What a step that does not count takes back, beside weights and states: what the model itself has written, and the count.
+class step_verdict {
+ public:
+  /// `numbers`: of the step that begins.
+  template <class Model>
+  step_verdict(Model& model, step_numbers& numbers) : numbers_(numbers) {
+    if (!numbers.finds_scale()) return;
+    buffers_ = named_tensors(model, role::buffer);
+    begin();
+  }
+  step_verdict(step_verdict const&) = delete;
+  step_verdict& operator=(step_verdict const&) = delete;
+  ~step_verdict() {
+    if (numbers_.finds_scale()) numbers_.set_unscale({});
+  }
+
+  /// The sum of the gradients' squares; empty where all steps count.
+  NEAP_ONCE tensor const& see(std::vector<tensor>& gradients) {
+    if (numbers_.finds_scale()) total_ = sum_of_squares(gradients);
+    return total_;
+  }
+  /// A weight's numbers as its update reads them: with the sum, if there is one.
+  NEAP_ONCE tensor with_verdict(tensor const& numbers) {
+    if (total_.is_empty()) return numbers;
+    for (auto const& [of, made] : joined_)
+      if (of == numbers.storage().get()) return made;
+    tensor made = concat({numbers, reshape(total_, {1})}, 0);
+    joined_.emplace_back(numbers.storage().get(), made);
+    return made;
+  }
+  /// When all is updated.
+  NEAP_ONCE void finish() {
+    if (total_.is_empty()) return;
+    auto* const trace = tracer::active();
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      auto const& b = buffers_[i].tensor;
+      tensor const before = trace                                    ? trace->before_updates(b)
+                            : b.storage()->version() != versions_[i] ? before_[i]
+                                                                     : tensor();
+      if (before.is_empty()) continue;
+      name_scope const here(buffers_[i].name);
+      apply(op::take_back{}, {b, before, total_});
+    }
+    name_scope const here("loss_scale");
+    apply(op::count_back{}, {numbers_.counter(), total_});
+    auto const& f = numbers_.found();
+    apply(op::move_loss_scale{f.how.growth, f.how.backoff, f.how.growth_steps}, {f.scale, f.good_steps, total_});
+  }
+
+ private:
+  NEAP_ONCE void begin() {
+    no_gradient const off;
+    numbers_.set_unscale(apply(op::reciprocal{}, {numbers_.found().scale}));
+    if (tracer::active()) return;
+    for (auto const& b : buffers_) {
+      versions_.push_back(b.tensor.storage()->version());
+      before_.push_back(apply(op::copy{}, {b.tensor}));
+    }
+  }
+
+  step_numbers& numbers_;
+  tensor total_;
+  std::vector<named_tensor> buffers_;
+  std::vector<std::uint32_t> versions_;  // of the buffers, where the step is taken at once
+  std::vector<tensor> before_;
+  std::vector<std::pair<void const*, tensor>> joined_;
 };
 
 /// The weights that are not frozen.
@@ -186,18 +275,24 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
   std::vector<tensor> weights;
   for (auto const& w : trained) weights.push_back(w.tensor);
   if constexpr (requires { optimizer.patterns(); }) require_matches(optimizer.patterns(), named, at);
-  auto made = accumulated(loss, model, sample, weights,
-                          {options.micro_batches, options.keep_prediction, &numbers, !options.other_weights}, at);
+  step_verdict verdict(model, numbers);
+  gradient_options how{options.micro_batches, options.keep_prediction, &numbers, {}, !options.other_weights};
+  if (options.precision) how.precision = options.precision->element;
+  auto made = accumulated(loss, model, sample, weights, how, at);
+  tensor const total = [&] {
+    name_scope const here("clip");
+    return verdict.see(made.gradients);
+  }();
   if (options.clip_norm > 0) {
     name_scope const here("clip");
-    made.gradients = clip_by_norm(std::move(made.gradients), options.clip_norm, at);
+    made.gradients = clip_by_norm(std::move(made.gradients), options.clip_norm, at, total);
   }
   step_results r{std::move(made.loss), std::move(made.outputs), {}, {}};
   for (std::size_t i = 0; i < weights.size(); ++i) {
     auto const& g = made.gradients[i];
     if (g.is_empty()) continue;
     auto const& name = trained[i].name;
-    in.set_weight(name, numbers.of(name));
+    in.set_weight(name, verdict.with_verdict(numbers.of(name)));
     name_scope const here(name);
     optimizer.update(weights[i], g, state.of(weights[i], states_kept(optimizer, weights[i], name, state)), in);
     r.weights.push_back(weights[i]);
@@ -209,6 +304,7 @@ step_results take_step(Model& model, Sample const& sample, Loss const& loss, Opt
                  trained.size() < named.size() ? " that is not frozen" : "",
                  ": was it detached, or made under no_gradient or evaluation?", or_never_made(absent_of(model))});
   (void)in.now();  // steps are counted in any case: schedules go on where a training was left
+  verdict.finish();
   return r;
 }
 
@@ -297,7 +393,7 @@ training_program<Ops> traced_step(Model& model, Sample const& sample, Loss const
                                   training_state& state, training_options const& options, std::source_location at,
                                   training_program<Ops> const* like = nullptr) {
   caller_scope const here(at);
-  auto numbers = std::make_shared<step_numbers>(optimizer, options.groups, options.loss_scale, state.counter());
+  auto numbers = std::make_shared<step_numbers>(numbers_of(optimizer, options, state, at));
   tracer t(table_of<Ops>(), at);
   name_tensors(t, model);
   auto const named = named_tensors(model, role::weight);
@@ -332,6 +428,8 @@ class recipe_of final : public step_recipe<Ops> {
     if (type != &sample_type<Sample>)
       throw_error(context_access::place(at), {"trainer: the batch is of another C++ type than the sample"});
     like.freezing.require_unchanged("trainer", at);
+    std::optional<precision_scope> scope;
+    precision_.enter(scope);
     auto state = state_;                  // the same states
     mode_scope const trains(true, true);  // also within an evaluation
     auto p =
@@ -346,6 +444,7 @@ class recipe_of final : public step_recipe<Ops> {
   Optimizer optimizer_;
   training_state state_;
   training_options options_;
+  same_precision precision_;  // around the step
 };
 
 }  // namespace detail
@@ -420,7 +519,7 @@ eager_result eager_step(Model& model, Sample const& sample, Loss const& loss, Op
                         std::source_location at = std::source_location::current()) {
   static_assert(detail::check_optimizer<Optimizer>());
   caller_scope const here(at);
-  detail::step_numbers numbers(optimizer, options.groups, options.loss_scale, state.counter());
+  auto numbers = detail::numbers_of(optimizer, options, state, at);
   numbers.set(settings, at);
   detail::step_attempt attempt(state);
   auto made = detail::take_step(model, sample, loss, optimizer, state, options, numbers, at);

@@ -93,6 +93,7 @@ struct attention_grad {
 /// softmax's sums [B, H, T], in f32 for bf16 and f16. K divides H. scale 0 means 1 / sqrt(D). y lies in [B, T, H, E] order in memory.
 struct attention {
   static constexpr std::string_view name = "attention";
+  static constexpr precision_rule precision = precision_use::reduced;
   bool causal = false;
   double scale = 0;
   static constexpr auto attributes() {

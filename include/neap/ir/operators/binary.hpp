@@ -31,6 +31,7 @@ namespace detail {
 struct comparison {
   static constexpr int map_inputs = 2;
   static constexpr bool elementwise = true, integral = true;
+  static constexpr precision_rule precision = precision_use::full;
   void infer(shape_context& c) const {
     c.require_arity(2, 2);
     require_same_element(c, 0, 1);
@@ -60,6 +61,7 @@ NEAP_COMPARISON(not_equal, !=)
 /// condition, a, b -> a where the condition holds (is not 0), else b.
 struct where {
   static constexpr std::string_view name = "where";
+  static constexpr precision_rule precision = precision_use::common;
   static constexpr bool elementwise = true;
   void infer(shape_context& c) const {
     c.require_arity(3, 3);

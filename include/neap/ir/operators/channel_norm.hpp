@@ -78,6 +78,7 @@ struct batch_norm_relu_grad {
 /// 2015).
 struct batch_norm {
   static constexpr std::string_view name = "batch_norm";
+  static constexpr precision_rule precision = precision_use::common;
   static constexpr double flops = 8;
   double eps = 1e-5;
   static constexpr auto attributes() { return std::array{field<&batch_norm::eps>("eps")}; }
@@ -156,6 +157,7 @@ void run(Backend& b, batch_norm_update const& op, kernel_arguments const& a) {
 /// in x, w and b; the statistics are taken as constants.
 struct batch_norm_inference {
   static constexpr std::string_view name = "batch_norm_inference";
+  static constexpr precision_rule precision = {precision_use::common, 6};
   static constexpr double flops = 3;
   double eps = 1e-5;
   static constexpr auto attributes() { return std::array{field<&batch_norm_inference::eps>("eps")}; }
@@ -227,6 +229,7 @@ struct group_norm_grad {
 /// and He 2018).
 struct group_norm {
   static constexpr std::string_view name = "group_norm";
+  static constexpr precision_rule precision = precision_use::common;
   static constexpr double flops = 8;
   std::int64_t groups = 1;
   double eps = 1e-5;

@@ -141,6 +141,7 @@ struct scalar_function {
   static constexpr int map_inputs = N;
   static constexpr layouts takes = layouts::any;
   static constexpr bool elementwise = true;
+  static constexpr precision_rule precision = precision_use::common;
   static constexpr bool integral = !Floating;  // integers are computed as integers
   void infer(shape_context& c) const { infer_as(c); }
   void relate(dim_context& c) const { detail::relate_all_aligned(c); }

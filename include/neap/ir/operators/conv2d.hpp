@@ -52,6 +52,7 @@ inline shape conv2d_result(shape_context& c, shape const& x, shape const& w, con
 /// dy, w -> dx, whose shape is `dims`.
 struct conv2d_grad_input {
   static constexpr std::string_view name = "conv2d_grad_input";
+  static constexpr precision_rule precision = precision_use::reduced;
   using self = conv2d_grad_input;
   static constexpr detail::shared_arguments weight_of_all{.inputs = 2};
   extents dims;
@@ -81,6 +82,7 @@ struct conv2d_grad_input {
 /// x, dy -> dw, whose shape is `dims`.
 struct conv2d_grad_weight {
   static constexpr std::string_view name = "conv2d_grad_weight";
+  static constexpr precision_rule precision = precision_use::reduced;
   using self = conv2d_grad_weight;
   static constexpr detail::shared_arguments sums_of_all{.outputs = true};
   extents dims;
@@ -110,6 +112,7 @@ struct conv2d_grad_weight {
 /// x [N, C, H, W], w [O, C / groups, KH, KW], [b [O]] -> y [N, O, OH, OW].
 struct conv2d {
   static constexpr std::string_view name = "conv2d";
+  static constexpr precision_rule precision = precision_use::reduced;
   using self = conv2d;
   static constexpr detail::shared_arguments weight_of_all{.inputs = 6};  // and the shift
   NEAP_CONV2D_ATTRIBUTES()

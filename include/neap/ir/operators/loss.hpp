@@ -159,6 +159,7 @@ struct mse_grad {
 /// x, y -> the mean of (x - y)^2, a scalar.
 struct mse {
   static constexpr std::string_view name = "mse";
+  static constexpr precision_rule precision = precision_use::full;
   void infer(shape_context& c) const {
     c.require_arity(2, 2);
     detail::require_floating(c, 0);
@@ -224,6 +225,7 @@ struct binary_cross_entropy_grad {
 /// logarithms are at least -100, and a p outside [0, 1] gives a NaN.
 struct binary_cross_entropy {
   static constexpr std::string_view name = "binary_cross_entropy";
+  static constexpr precision_rule precision = precision_use::full;
   static constexpr bool elementwise = true;
   static constexpr double flops = 20;
   bool of_probabilities = false;
@@ -282,6 +284,7 @@ void run(Backend& b, binary_cross_entropy_grad const& op, kernel_arguments const
 /// x, y -> d^2 / 2 of each difference d = x - y up to delta in absolute value, beyond it delta (|d| - delta / 2).
 struct huber {
   static constexpr std::string_view name = "huber";
+  static constexpr precision_rule precision = precision_use::full;
   static constexpr int map_inputs = 2;
   static constexpr bool elementwise = true;
   static constexpr double flops = 6;

@@ -30,6 +30,7 @@ inline value_id matrix(gradient_context& c, value_id v) { return is_matrix(c.lay
 /// broadcast. The last two axes of each must be rows of consecutive elements, or the transpose of that.
 struct matmul {
   static constexpr std::string_view name = "matmul";
+  static constexpr precision_rule precision = precision_use::reduced;
   bool transpose_a = false, transpose_b = false;
   static constexpr auto attributes() {
     return std::array{field<&matmul::transpose_a>("transpose_a"), field<&matmul::transpose_b>("transpose_b")};

@@ -237,6 +237,7 @@ inline void pad::gradient(gradient_context& c) const {
 /// Inputs one after another along an axis.
 struct concat {
   static constexpr std::string_view name = "concat";
+  static constexpr precision_rule precision = precision_use::common;
   static constexpr double flops = 0;
   std::int64_t axis = 0;
   static constexpr auto attributes() { return std::array{field<&concat::axis>("axis")}; }

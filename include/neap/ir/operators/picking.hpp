@@ -43,6 +43,7 @@ struct embedding_grad {
 /// table [rows, D], ids [...] -> [..., D].
 struct embedding {
   static constexpr std::string_view name = "embedding";
+  static constexpr precision_rule precision = precision_use::rows;
   static constexpr double flops = 0;
   void infer(shape_context& c) const {
     c.require_arity(2, 2);
@@ -106,6 +107,7 @@ struct gather {
 /// are sent there, in the order of k: the gradient of gather.
 struct scatter_add {
   static constexpr std::string_view name = "scatter_add";
+  static constexpr precision_rule precision = precision_use::common;
   std::int64_t axis = 0, extent = 0;
   static constexpr auto attributes() {
     return std::array{field<&scatter_add::axis>("axis"), field<&scatter_add::extent>("extent")};
@@ -182,6 +184,7 @@ struct index_select {
 /// x, index [n], source -> x with source[..., i, ...] added to its part index[i] along an axis, in the order of i.
 struct index_add {
   static constexpr std::string_view name = "index_add";
+  static constexpr precision_rule precision = precision_use::common;
   std::int64_t axis = 0;
   static constexpr auto attributes() { return std::array{field<&index_add::axis>("axis")}; }
   void infer(shape_context& c) const {

@@ -85,6 +85,7 @@ inline value_id with_kept_axes(gradient_context& c, value_id v, extents const& a
 /// The sum along axes; of integers and booleans (how many are true) as i64.
 struct sum {
   static constexpr std::string_view name = "sum";
+  static constexpr precision_rule precision = precision_use::full;
   static constexpr neap::reduction kind = neap::reduction::sum;
   NEAP_REDUCTION_FACETS(sum, sum)
   void gradient(gradient_context& c) const {
@@ -94,6 +95,7 @@ struct sum {
 /// The mean along axes of a floating type.
 struct mean {
   static constexpr std::string_view name = "mean";
+  static constexpr precision_rule precision = precision_use::full;
   static constexpr neap::reduction kind = neap::reduction::mean;
   NEAP_REDUCTION_FACETS(mean, mean)
   void gradient(gradient_context& c) const {
@@ -175,6 +177,7 @@ void run(Backend& b, arg_max const& op, kernel_arguments const& a) {
 /// i64.
 struct cumsum {
   static constexpr std::string_view name = "cumsum";
+  static constexpr precision_rule precision = precision_use::full;
   std::int64_t axis = -1;
   bool reverse = false;
   static constexpr auto attributes() {

@@ -137,6 +137,7 @@ struct layer_norm_grad {
 /// x, [w, [b]] -> y = (x - mean) * rstd * w + b over the last axis; mean and rstd of each row (Ba et al. 2016).
 struct layer_norm {
   static constexpr std::string_view name = "layer_norm";
+  static constexpr precision_rule precision = precision_use::common;
   static constexpr double flops = 8;
   double eps = 1e-5;
   static constexpr auto attributes() { return std::array{field<&layer_norm::eps>("eps")}; }
@@ -169,6 +170,7 @@ struct rms_norm_grad {
 /// x, [w] -> y = x * rstd * w over the last axis; rstd of each row (Zhang and Sennrich 2019).
 struct rms_norm {
   static constexpr std::string_view name = "rms_norm";
+  static constexpr precision_rule precision = precision_use::common;
   static constexpr double flops = 5;
   double eps = 1e-5;
   static constexpr auto attributes() { return std::array{field<&rms_norm::eps>("eps")}; }

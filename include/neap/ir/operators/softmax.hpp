@@ -64,6 +64,7 @@ struct log_softmax_grad : detail::row_function<2> {
 };
 struct log_softmax : detail::row_function<1> {
   static constexpr std::string_view name = "log_softmax";
+  static constexpr precision_rule precision = precision_use::full;
   static constexpr double flops = 12;
   void gradient(gradient_context& c) const {
     c.give(0, c.emit(log_softmax_grad{}, {dense_rows(c, c.grad()), c.out(0)}));

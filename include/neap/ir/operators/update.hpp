@@ -2,7 +2,8 @@
 // update's outputs are the next versions of its inputs' storages; it has no gradient.
 //
 // An optimizer's numbers (rate, decay...) are attributes, or elements of one more input, an f64 vector in the attributes'
-// order: then they may be others in each run of the same program.
+// order: then they may be others in each run of the same program. One more number there says whether the update counts:
+// where it is infinite or a NaN, nothing is written.
 #pragma once
 
 #include <neap/backend/kernels/adafactor.hpp>
@@ -10,6 +11,8 @@
 #include <neap/backend/kernels/muon.hpp>
 #include <neap/backend/kernels/optimizer.hpp>
 #include <neap/ir/operators/binary.hpp>
+
+#include <cmath>
 
 namespace neap::inline v0::op {
 
@@ -24,15 +27,22 @@ inline void require_states(shape_context& c, int count) {
 inline void require_step(shape_context& c, int i) {
   c.require(c.in(i) == tensor_type{dtype::i64, {}}, "the step must be an i64 scalar, was given ", c.in(i));
 }
-/// The numbers of an optimizer as its last input, where it has one more than `arity`.
+/// The numbers of an optimizer as its last input, where it has one more than `arity`; and whether the update counts.
 inline void require_settings(shape_context& c, int arity, std::int64_t count) {
   c.require_arity(arity, arity + 1);
   if (c.arity() > arity)
-    c.require(c.in(arity) == tensor_type{dtype::f64, {count}}, "the settings must be ", count,
-              " numbers of f64, was given ", c.in(arity));
+    c.require(c.in(arity) == tensor_type{dtype::f64, {count}} || c.in(arity) == tensor_type{dtype::f64, {count + 1}},
+              "the settings must be ", count, " numbers of f64, was given ", c.in(arity));
 }
 inline double const* settings(kernel_arguments const& a, std::size_t arity) {
   return a.in.size() > arity ? a.in[arity].as<double const>() : nullptr;
+}
+/// Whether the update does not count.
+inline bool is_skipped(kernel_arguments const& a, std::size_t arity, std::int64_t count) {
+  return a.in.size() > arity && a.in[arity].count() > count && !std::isfinite(settings(a, arity)[count]);
+}
+inline void require_total(shape_context& c, int i) {
+  c.require(c.in(i) == tensor_type{dtype::f64, {}}, "the total must be an f64 scalar, was given ", c.in(i));
 }
 inline void relate_states(dim_context& c, int count) {
   for (int i = 0; i < count; ++i)
@@ -58,6 +68,7 @@ struct sgd {
 };
 template <class Backend>
 void run(Backend& b, sgd op, kernel_arguments const& a) {
+  if (detail::is_skipped(a, 2, 2)) return;
   if (auto const* s = detail::settings(a, 2)) op.rate = s[0], op.weight_decay = s[1];
   neap::sgd_update(b, a.in[0], a.in[1], op.rate, op.weight_decay);
 }
@@ -83,6 +94,7 @@ struct momentum {
 };
 template <class Backend>
 void run(Backend& b, momentum op, kernel_arguments const& a) {
+  if (detail::is_skipped(a, 3, 4)) return;
   if (auto const* s = detail::settings(a, 3)) op.rate = s[0], op.beta = s[1], op.damping = s[2], op.weight_decay = s[3];
   neap::momentum_update(b, a.in[0], a.in[2], a.in[1], op.rate, op.beta, op.nesterov, op.weight_decay, op.damping);
 }
@@ -126,11 +138,13 @@ adam_options adam_numbers(Op const& op, kernel_arguments const& a) {
 }  // namespace detail
 template <class Backend>
 void run(Backend& b, adam const& op, kernel_arguments const& a) {
+  if (detail::is_skipped(a, 5, 5)) return;
   neap::adam_update(b, a.in[0], a.in[2], a.in[3], a.in[1], *a.in[4].as<std::int64_t const>(),
                     detail::adam_numbers(op, a));
 }
 template <class Backend>
 void run(Backend& b, adamw const& op, kernel_arguments const& a) {
+  if (detail::is_skipped(a, 5, 5)) return;
   neap::adamw_update(b, a.in[0], a.in[2], a.in[3], a.in[1], *a.in[4].as<std::int64_t const>(),
                      detail::adam_numbers(op, a));
 }
@@ -155,6 +169,7 @@ struct lion {
 };
 template <class Backend>
 void run(Backend& b, lion op, kernel_arguments const& a) {
+  if (detail::is_skipped(a, 3, 4)) return;
   if (auto const* s = detail::settings(a, 3)) op.rate = s[0], op.beta1 = s[1], op.beta2 = s[2], op.weight_decay = s[3];
   neap::lion_update(b, a.in[0], a.in[2], a.in[1], op.rate, op.beta1, op.beta2, op.weight_decay);
 }
@@ -197,6 +212,7 @@ struct muon {
 };
 template <std::same_as<host_backend> Backend>
 void run(Backend& b, muon const& op, kernel_arguments const& a) {
+  if (detail::is_skipped(a, 3, 3)) return;
   muon_options o{op.rate, op.beta, op.weight_decay, op.nesterov, op.iterations, op.rms};
   if (auto const* s = detail::settings(a, 3)) o.rate = s[0], o.beta = s[1], o.decay = s[2];
   neap::muon_update(b, a.in[0], a.in[2], a.in[1], o, a.workspace);
@@ -244,6 +260,7 @@ struct adafactor {
 template <class Backend>
 void run(Backend& b, adafactor const& op, kernel_arguments const& a) {
   std::size_t const states = a.in[0].dims.rank() >= 2 ? 2 : 1;
+  if (detail::is_skipped(a, 3 + states, 5)) return;
   adafactor_options o{op.rate, op.power, op.epsilon, op.threshold, op.weight_decay};
   if (auto const* s = detail::settings(a, 3 + states)) o = {s[0], s[1], s[2], s[3], s[4]};
   neap::adafactor_update(b, a.in[0], a.in[1], a.in[2], states == 2 ? a.in[3] : tensor_ref{},
@@ -269,6 +286,7 @@ void run(Backend& b, increment const&, kernel_arguments const& a) {
 /// acc, g -> acc + g.
 struct accumulate {
   static constexpr std::string_view name = "accumulate";
+  static constexpr precision_rule precision = precision_use::of_first;
   void infer(shape_context& c) const {
     c.require_arity(2, 2);
     detail::require_states(c, 2);
@@ -300,6 +318,7 @@ void run(Backend& b, reset const&, kernel_arguments const& a) {
 /// to, x -> x, in the memory of `to`.
 struct assign {
   static constexpr std::string_view name = "assign";
+  static constexpr precision_rule precision = precision_use::of_first;
   static constexpr double flops = 0;
   void infer(shape_context& c) const {
     c.require_arity(2, 2);
@@ -315,6 +334,78 @@ struct assign {
 template <class Backend>
 void run(Backend& b, assign const&, kernel_arguments const& a) {
   neap::copy(b, a.in[0], a.in[1]);
+}
+
+// ---------------------------------------------------------------------------------- steps that may not count
+//
+// `total` is finite where the step counts: the sum of its gradients' squares.
+
+/// step, total -> step; one less where the step does not count.
+struct count_back {
+  static constexpr std::string_view name = "count_back";
+  void infer(shape_context& c) const {
+    c.require_arity(2, 2);
+    detail::require_step(c, 0);
+    detail::require_total(c, 1);
+    c.update(0);
+  }
+  void relate(dim_context&) const {}
+};
+template <class Backend>
+void run(Backend& b, count_back const&, kernel_arguments const& a) {
+  auto* const step = a.in[0].as<std::int64_t>();
+  auto const* const total = a.in[1].as<double const>();
+  b.elementwise(1, [=](std::int64_t) { *step -= std::isfinite(*total) ? 0 : 1; });
+}
+
+/// x, what it was, total -> x; what it was where the step does not count.
+struct take_back {
+  static constexpr std::string_view name = "take_back";
+  static constexpr double flops = 0;
+  void infer(shape_context& c) const {
+    c.require_arity(3, 3);
+    c.require(c.in(0) == c.in(1), "what it was must be ", c.in(0), ", was given ", c.in(1));
+    detail::require_total(c, 2);
+    c.update(0);
+  }
+  void relate(dim_context& c) const { detail::relate_states(c, 2); }
+};
+template <class Backend>
+void run(Backend& b, take_back const&, kernel_arguments const& a) {
+  if (!std::isfinite(*a.in[2].as<double const>())) neap::copy(b, a.in[0], a.in[1]);
+}
+
+/// scale, steps without an overflow, total -> both moved: `growth` times the scale after `growth_steps` such steps, `backoff`
+/// times where the step does not count. The scale stays between 2^-24 and 2^126.
+struct move_loss_scale {
+  static constexpr std::string_view name = "move_loss_scale";
+  double growth = 2, backoff = 0.5;
+  std::int64_t growth_steps = 2000;
+  static constexpr auto attributes() {
+    return std::array{field<&move_loss_scale::growth>("growth"), field<&move_loss_scale::backoff>("backoff"),
+                      field<&move_loss_scale::growth_steps>("growth_steps")};
+  }
+  void infer(shape_context& c) const {
+    c.require_arity(3, 3);
+    c.require(c.in(0) == tensor_type{dtype::f64, {}}, "the scale must be an f64 scalar, was given ", c.in(0));
+    detail::require_step(c, 1);
+    detail::require_total(c, 2);
+    c.update(0), c.update(1);
+  }
+  void relate(dim_context&) const {}
+};
+template <class Backend>
+void run(Backend& b, move_loss_scale const& op, kernel_arguments const& a) {
+  auto* const scale = a.in[0].as<double>();
+  auto* const good = a.in[1].as<std::int64_t>();
+  auto const* const total = a.in[2].as<double const>();
+  b.elementwise(1, [=](std::int64_t) {
+    bool const counts = std::isfinite(*total);
+    bool const grows = counts && *good + 1 >= op.growth_steps;
+    double const next = *scale * (grows ? op.growth : counts ? 1 : op.backoff);
+    *scale = next < 0x1p-24 ? 0x1p-24 : next > 0x1p126 ? 0x1p126 : next;
+    *good = grows || !counts ? 0 : *good + 1;
+  });
 }
 
 // ---------------------------------------------------------------------------------- clipping by the global norm

@@ -59,8 +59,9 @@ inline tensor masked_attention(tensor const& q, tensor const& k, tensor const& v
   double const scale = how.scale != 0 ? how.scale : 1 / std::sqrt(static_cast<double>(q.size(-1)));
   if (how.causal) seen = logical_and(seen, equal(tril(fill({whole[2], whole[3]}, 1, dtype::u8)), 1));
   // Far below any score, but finite: rows that see nothing have a softmax, too.
-  double const low = q.element() == dtype::f16 ? -65504. : -1e30;
-  tensor const weights = softmax(where(seen, matmul(q, k, {.transpose_b = true}) * scale, low));
+  tensor const scores = matmul(q, k, {.transpose_b = true}) * scale;
+  double const low = scores.element() == dtype::f16 ? -65504. : -1e30;
+  tensor const weights = softmax(where(seen, scores, low));
   return where(any(seen, {-1}, true), matmul(dropout(weights, dropped), v), 0);
 }
 

@@ -116,7 +116,7 @@ inline tensor conv_transpose(std::string const& who, tensor const& x, tensor con
     throw_error(context_access::place(at), {who, ": ", why, ", ", x.type(), " with filter ", weight.type()});
   };
   if (weight.rank() != x.rank()) refuse("the filter needs as many axes as the input");
-  if (weight.element() != x.element()) refuse("element types differ");
+  if (!detail::may_meet(weight.element(), x.element())) refuse("element types differ");
   if (how.groups < 1 || x.size(1) % how.groups != 0)
     refuse(std::to_string(how.groups) + " groups do not divide the channels");
   if (weight.size(0) != x.size(1)) refuse("the filter does not take the input's channels");

@@ -101,7 +101,7 @@ class einsum_run {
       else
         for (int k = more; k-- > 0;) l.push_back(-1 - k);
     most_dots_ = std::max(most_dots_, has(given, dots) ? more : 0);
-    if (x.element() != (terms_.empty() ? x : terms_.front().x).element())
+    if (!detail::may_meet(x.element(), (terms_.empty() ? x : terms_.front().x).element()))
       refuse("element types differ, " + to_string(terms_.front().x.type()) + " and " + to_string(x.type()));
     for (int k = 0; k < x.rank(); ++k) {
       auto const found = std::find_if(sizes_.begin(), sizes_.end(),

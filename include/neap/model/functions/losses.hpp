@@ -48,7 +48,7 @@ struct kl_divergence_form {
 inline tensor kl_divergence_loss(tensor const& log_probabilities, tensor const& targets, kl_divergence_form how = {},
                                  std::source_location at = std::source_location::current()) {
   place_scope const here(at);
-  auto const &x = log_probabilities, &t = targets;
+  tensor const x = detail::in_full(log_probabilities), t = detail::in_full(targets);
   if (x.shape() != t.shape())
     throw_error(context_access::place(at), {"kl_divergence: shapes differ, ", x.shape(), " and ", t.shape()});
   tensor losses;
@@ -76,7 +76,7 @@ inline tensor smooth_l1_loss(tensor const& x, tensor const& y, double beta = 1,
   if (beta != 0) return huber_loss(x, y, beta, how) * (1 / beta);
   if (x.shape() != y.shape())
     throw_error(context_access::place(at), {"smooth_l1: shapes differ, ", x.shape(), " and ", y.shape()});
-  return detail::reduced_loss(abs(x - y), how);
+  return detail::reduced_loss(abs(detail::in_full(x) - detail::in_full(y)), how);
 }
 
 }  // namespace neap::inline v0

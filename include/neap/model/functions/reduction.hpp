@@ -55,18 +55,20 @@ struct variance_form {
 };
 /// The mean square of what elements differ from their mean by, along axes: var(x, {1}, {.correction = 0}). A NaN where
 /// there are no more elements than the correction.
-inline tensor var(tensor const& x, extents const& axes = {}, variance_form how = {},
+inline tensor var(tensor const& given, extents const& axes = {}, variance_form how = {},
                   std::source_location at = std::source_location::current()) {
   place_scope const here(at);
+  tensor const x = detail::in_full(given);
   double n = axes.empty() ? static_cast<double>(x.count()) : 1;
   for (auto k : axes) n *= static_cast<double>(x.size(detail::axis_of(x, k, "var", at)));
   tensor const squares = sum(square(x - mean(x, axes, true)), axes, how.keepdim);
   return squares * (1 / std::max(0., n - static_cast<double>(how.correction)));
 }
 /// log(sum(exp(x))) along axes, without overflow; of no elements, or of -inf alone, -inf.
-inline tensor logsumexp(tensor const& x, extents const& axes = {}, bool keepdim = false,
+inline tensor logsumexp(tensor const& given, extents const& axes = {}, bool keepdim = false,
                         std::source_location at = std::source_location::current()) {
   place_scope const here(at);
+  tensor const x = detail::in_full(given);
   tensor top;  // subtracted and added: a constant for the gradient
   if (x.count() > 0) {
     no_gradient const fixed;
@@ -78,9 +80,10 @@ inline tensor logsumexp(tensor const& x, extents const& axes = {}, bool keepdim 
 }
 /// The p-norm along axes: (sum |x|^p)^(1/p); for p = 0 how many elements are not 0, for an infinite p the largest |x|, for
 /// -infinity the smallest. Its gradient at 0 is 0.
-inline tensor norm(tensor const& x, double p = 2, extents const& axes = {}, bool keepdim = false,
+inline tensor norm(tensor const& given, double p = 2, extents const& axes = {}, bool keepdim = false,
                    std::source_location at = std::source_location::current()) {
   place_scope const here(at);
+  tensor const x = detail::in_full(given);
   if (!is_floating(x.element()))
     throw_error(context_access::place(at), {"norm: needs a floating type, was given ", x.type(), ": cast it first"});
   if (p != p) throw_error(context_access::place(at), {"norm: the exponent must be a number"});
@@ -107,9 +110,10 @@ inline tensor norm(tensor const& x, double p = 2, extents const& axes = {}, bool
 }
 /// The product along axes; of integers and booleans as i64. Halves of an axis are multiplied until one element is left, so
 /// the gradient is right where elements are 0, too. O(log extent) ops an axis.
-inline tensor prod(tensor const& x, extents const& axes = {}, bool keepdim = false,
+inline tensor prod(tensor const& given, extents const& axes = {}, bool keepdim = false,
                    std::source_location at = std::source_location::current()) {
   place_scope const here(at);
+  tensor const x = detail::in_full(given);
   tensor y = is_floating(x.element()) ? x : cast(x, dtype::i64);
   std::uint32_t seen = 0;
   for (auto axis : axes) {
@@ -142,9 +146,10 @@ inline tensor prod(tensor const& x, extents const& axes = {}, bool keepdim = fal
 }
 /// sum(a b) / (|a| |b|) along an axis, for tensors that broadcast to one shape, in which the axis counts; a length below
 /// epsilon counts as epsilon.
-inline tensor cosine_similarity(tensor const& a, tensor const& b, std::int64_t axis = 1, double epsilon = 1e-8,
-                                std::source_location at = std::source_location::current()) {
+inline tensor cosine_similarity(tensor const& given_a, tensor const& given_b, std::int64_t axis = 1,
+                                double epsilon = 1e-8, std::source_location at = std::source_location::current()) {
   place_scope const here(at);
+  tensor const a = detail::in_full(given_a), b = detail::in_full(given_b);
   if (a.element() == dtype::f16)  // epsilon^2 is no number there
     return cast(cosine_similarity(cast(a, dtype::f32), cast(b, dtype::f32), axis, epsilon), dtype::f16);
   tensor const product = a * b;
@@ -155,9 +160,10 @@ inline tensor cosine_similarity(tensor const& a, tensor const& b, std::int64_t a
   return sum(product, {k}) / (length(a) * length(b));
 }
 /// sqrt(var). Where all elements are equal it is 0, and so is its gradient.
-inline tensor stddev(tensor const& x, extents const& axes = {}, variance_form how = {},
+inline tensor stddev(tensor const& given, extents const& axes = {}, variance_form how = {},
                      std::source_location at = std::source_location::current()) {
   place_scope const here(at);
+  tensor const x = detail::in_full(given);
   tensor const v = var(x, axes, how), differs = not_equal(v, 0);
   return where(differs, sqrt(where(differs, v, 1)), v);  // sqrt never sees a 0, where its slope is infinite
 }

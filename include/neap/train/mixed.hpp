@@ -1,0 +1,48 @@
+// Mixed precision of a training step: the model computes in bf16 or f16 (model/precision.hpp), weights and the optimizer's
+// states stay f32, gradients arrive in f32.
+//
+//   auto const step = neap::training_step(model, batch, loss, neap::adamw{}, {.precision = neap::mixed{neap::dtype::bf16}});
+//
+// f16 has few exponents, so its loss is scaled: it is differentiated times a number, and gradients are divided by it. The
+// number is found while training goes on. A step whose gradients have an infinity or a NaN changes nothing: no weight, no
+// state, no buffer of the model, and it is not counted; its scale was too large, and the next one is smaller. All of that is
+// in the step's program. Scale and count are states of the training, saved and loaded with it.
+#pragma once
+
+#include <neap/backend/types.hpp>
+#include <neap/core/compiled_once.hpp>
+#include <neap/model/context.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <source_location>
+
+namespace neap::inline v0 {
+
+struct mixed {
+  dtype element = dtype::bf16;  // or f16
+  // Of f16, unless training_options::loss_scale gives a scale that stays.
+  double loss_scale = 65536;         // at first
+  std::int64_t growth_steps = 2000;  // without an overflow, until it grows
+  double growth = 2;                 // times the scale
+  double backoff = 0.5;              // times the scale, after an overflow
+};
+
+namespace detail {
+/// Throws neap::error for a precision that is none.
+NEAP_ONCE void require_mixed(mixed const& m, std::source_location at) {
+  auto const refuse = [&](auto const&... what) {
+    throw_error(context_access::place(at), {"training_step: ", what...});
+  };
+  if (!is_low(m.element)) refuse("mixed precision computes in bf16 or f16, not in ", name_of(m.element));
+  if (!(m.loss_scale > 0 && m.loss_scale < std::numeric_limits<double>::infinity()))
+    refuse("the loss scale must be a finite number above 0, was given ", m.loss_scale);
+  if (m.growth_steps < 1) refuse("the loss scale grows after at least 1 step, was given ", m.growth_steps);
+  if (!(m.growth >= 1 && m.growth < std::numeric_limits<double>::infinity()))
+    refuse("the loss scale grows by a factor of at least 1, was given ", m.growth);
+  if (!(m.backoff > 0 && m.backoff <= 1))
+    refuse("the loss scale shrinks by a factor above 0 and at most 1, was given ", m.backoff);
+}
+}  // namespace detail
+
+}  // namespace neap::inline v0
