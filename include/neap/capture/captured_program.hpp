@@ -1,13 +1,22 @@
-// One path of a compiled function, captured: the graph of its operators, and what a call leaves behind, all in terms of
+// One path of a compiled function, captured: the graphs of its operators, and what a call leaves behind, all in terms of
 // what it began with (numbers of argument_state, expressions of tracked scalars), so that it serves any arguments of the
 // same signature.
+//
+// A path is a list of stages. A stage ends where the host needs what the operators so far have computed, or a result of a
+// function of the program, before the path is known:
+//
+//   guards | graph, reads of elements, effects, external function | guards | graph, ... | guards | graph, effects, end
+//
+// Most paths have one stage, and nothing for the host to do.
 #pragma once
 
 #include <neap/capture/guard_trie.hpp>
+#include <neap/capture/host_function.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/model/tensor.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <source_location>
 #include <string>
 #include <vector>
@@ -25,13 +34,55 @@ struct tensor_origin {
   friend bool operator==(tensor_origin const&, tensor_origin const&) = default;
 };
 
-struct captured_program {
+/// Storages that a call makes are numbered in the order of the program: its rows.
+struct captured_stage {
   struct source {
-    enum class kind : std::uint8_t { argument, scalar, constant };
+    /// argument: an argument's tensor. scalar: an expression. constant: data of the program. row: made by an earlier stage.
+    /// external: a tensor of an external function.
+    enum class kind : std::uint8_t { argument, scalar, constant, row, external };
     value_id value;
     kind what;
-    std::uint32_t number;  // of the argument's tensor, the expression, or in `constants`
+    std::uint32_t number;
   };
+  struct kept_row {
+    std::uint32_t row;
+    value_id value;
+    tensor_type type;
+  };
+  struct element_read {
+    std::uint32_t row;
+    std::int64_t element;  // in the row's order
+    std::int64_t bytes;    // of one
+    std::uint32_t cell;    // whose value it is from then on
+    friend bool operator==(element_read const&, element_read const&) = default;
+  };
+  struct host_call {
+    std::shared_ptr<host_function const> function;
+    std::vector<std::uint32_t> rows;     // tensors
+    std::vector<tensor_type> types;      // theirs
+    std::vector<std::uint32_t> scalars;  // expressions
+    std::uint32_t cell = 0;              // of an external function: whose value the result is, or its type
+    bool gives_tensor = false;
+    std::uint32_t row = 0;  // of that tensor
+  };
+
+  std::vector<guard> path;  // asked after the stage before
+  bool computes = false;    // has a graph; else its operators are in that of a later stage
+  op_graph program;
+  std::size_t op_count = 0;  // as recorded; those after them copy what is kept
+  std::vector<source> sources;
+  std::vector<tensor> constants;
+  std::vector<kept_row> kept;                // of what it made: for later stages, and for the end
+  std::vector<std::uint32_t> updated;        // tensors of arguments whose memory operators write
+  std::vector<std::source_location> places;  // of ops
+  bool may_throw = false;                    // an operator checks numbers that it reads
+  std::vector<element_read> reads;
+  std::vector<host_call> effects;
+  std::vector<host_call> external;  // none or one
+};
+
+struct captured_program {
+  using source = captured_stage::source;
   struct tensor_write {
     std::uint32_t to;
     tensor_origin from;
@@ -46,21 +97,34 @@ struct captured_program {
     std::string bytes;
     friend bool operator==(plain_write const&, plain_write const&) = default;
   };
+  struct made_row {
+    std::uint32_t row;
+    tensor_type type;
+    friend bool operator==(made_row const&, made_row const&) = default;
+  };
 
+  // Of a path of one stage without host work; else that is in `stages`.
   op_graph program;
   std::vector<source> sources;
-  std::vector<tensor> constants;       // data of the program, copied
-  std::vector<value_id> made;          // kept: whole storages that the call leaves behind
-  std::vector<std::uint32_t> updated;  // tensors of arguments whose memory operators write
+  std::vector<tensor> constants;             // data of the program, copied
+  std::vector<value_id> made;                // kept: whole storages that the call leaves behind
+  std::vector<std::uint32_t> updated;        // tensors of arguments whose memory operators write
+  std::vector<guard> path;                   // of all stages, where there are several
+  std::vector<std::source_location> places;  // of ops
+  bool may_throw = false;                    // an operator checks numbers that it reads
+
+  // What the call leaves behind.
   std::vector<tensor_write> tensors;
   std::vector<cell_write> cells;
   std::vector<plain_write> plains;
   std::vector<tensor_origin> result;
   std::vector<std::uint32_t> result_cells;  // expressions
   std::string result_bytes;                 // plain values and structure
-  std::vector<guard> path;
-  std::vector<std::source_location> places;  // of ops
-  bool may_throw = false;                    // an operator checks numbers that it reads
+
+  std::vector<captured_stage> stages;  // none: one without host work
+  std::vector<made_row> made_rows;     // as `made`, in terms of rows
+  std::uint32_t rows = 0;              // how many storages it makes
+  std::uint32_t cell_count = 0;        // tracked scalars at the beginning, and what was read since
 };
 
 }  // namespace neap::inline v0::detail

@@ -64,6 +64,17 @@ class guard_trie {
     nodes_[at].graph = graph;
     return path.size() + 1;
   }
+  /// The graph of exactly these guards.
+  std::uint32_t known(std::vector<guard> const& path) const {
+    std::uint32_t at = 0;
+    for (auto const& g : path) {
+      auto const& n = nodes_[at];
+      if (n.question != g.question) return none;
+      at = n.answers.find(g.answer);
+      if (at == none) return none;
+    }
+    return nodes_[at].question == none ? nodes_[at].graph : none;
+  }
   /// Where the program put the question of a node.
   std::source_location place(std::uint32_t k) const { return nodes_[k].at; }
 

@@ -1,12 +1,17 @@
-// Records one eager call of a compiled function: operators become a graph, questions guards, and what differs at the end
+// Records one eager call of a compiled function: operators become graphs, questions guards, and what differs at the end
 // from the beginning, effects. The call computes as it would without.
 //
 // Tensors are known by their storages; each has a value for its present content, and views of it. A storage that is no
 // argument's, was not computed in the call and not made from numbers in it is refused with the place of its use.
+//
+// An element that the program reads is a copy in the graph at first, and a tracked scalar whose value is not known before
+// the graph has run. Where the program decides by it, computes tensors with it or passes it to an external function, the
+// graph ends, and another one begins with the storages made so far.
 #pragma once
 
 #include <neap/capture/argument_state.hpp>
 #include <neap/capture/captured_program.hpp>
+#include <neap/capture/host_function.hpp>
 #include <neap/capture/scalar_listener.hpp>
 #include <neap/core/number_map.hpp>
 #include <neap/ir/editor.hpp>
@@ -17,6 +22,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,12 +30,14 @@
 
 namespace neap::inline v0::detail {
 
-class recorder final : public computation_listener, public scalar_listener {
+class recorder final : public computation_listener, public scalar_listener, public host_listener {
  public:
-  recorder(argument_state const& begin, expression_tape& tape)
+  /// `log`: what the host has done in this call.
+  recorder(argument_state const& begin, expression_tape& tape, host_log& log)
       : begin_(&begin),
         tape_(&tape),
-        edit_(table_of<standard_operators>()),
+        log_(&log),
+        read_cells_(static_cast<std::uint32_t>(begin.cells.size())),
         serial_(next_serial()),
         clock_(context_access::clock()),
         first_order_(context_access::next_order()) {
@@ -42,8 +50,11 @@ class recorder final : public computation_listener, public scalar_listener {
       written_.push_back(tape.cell(k));
       if (c.mark) *c.mark = mark(written_.back());
     }
+    graphs_.push_back(std::make_unique<graph_record>());
+    stages_.emplace_back();
     before_ = std::exchange(computation_listener::active(), this);
     scalars_before_ = std::exchange(scalar_listener::active(), this);
+    host_before_ = std::exchange(host_listener::active(), this);
   }
   ~recorder() override { stop(); }
   void stop() {
@@ -51,23 +62,21 @@ class recorder final : public computation_listener, public scalar_listener {
     stopped_ = true;
     computation_listener::active() = before_;
     scalar_listener::active() = scalars_before_;
+    host_listener::active() = host_before_;
   }
 
   // ------------------------------------------------------------------ tensors
 
   void ran(operator_view op, std::span<tensor const> in, std::span<tensor const> out,
            std::source_location at) override {
-    if (!is_standard_name(op.facets->name))
-      throw_error(context_access::place(at),
-                  {"compile: ", op.facets->name, " is no standard operator: run it outside"});
     std::vector<value_id> ids;
     for (auto const& t : in) ids.push_back(value(*t.storage(), t.layout(), at));
-    auto const made = edit_.emit(op, span_of(ids));
-    may_throw_ = may_throw_ || checks_numbers(*op.facets);
-    places_.resize(edit_.graph().op_count());
-    places_.back() = context_access::place(at);
+    std::vector<value_id> made;
+    with_place(at, [&] { made = edit().emit(op, span_of(ids)); });
+    graph().may_throw = graph().may_throw || op.facets->standard_row < 0 || checks_numbers(*op.facets);
+    place(context_access::place(at));
     for (std::size_t j = 0; j < made.size(); ++j) {
-      auto const& g = edit_.graph();
+      auto const& g = edit().graph();
       if (!(g.layout(made[j]) == out[j].layout()))
         throw_error(context_access::place(at), {"compile: ", op.facets->name, " has another layout in the graph"});
       auto const& s = out[j].storage();
@@ -75,6 +84,8 @@ class recorder final : public computation_listener, public scalar_listener {
         case alias_kind::fresh: know(s, origin::computed, 0).values = {made[j]}; break;
         case alias_kind::update: {
           auto& e = entry_of(*s, at);
+          if (!branches_.empty() && static_cast<std::uint32_t>(&e - entries_.data()) < branches_.back().rows)
+            refuse_in_branch("writes memory that was there before: assign after it what it gives");
           e.values = {made[j]};
           if (e.what == origin::number) e.what = origin::computed;  // its elements are numbers no more
           break;
@@ -86,8 +97,8 @@ class recorder final : public computation_listener, public scalar_listener {
   void made(tensor const& t) override { know(t.storage(), origin::number, 0); }
   void copied(tensor_storage const& from, std::shared_ptr<tensor_storage> const& to) override {
     if (!rows_.contains(&from)) return;  // one of no concern: who reads the copy is refused
-    auto const v = edit_.add(op::copy{}, {value(from, tensor_layout::dense(from.type()), {})}).front();
-    places_.resize(edit_.graph().op_count());
+    auto const v = edit().add(op::copy{}, {value(from, tensor_layout::dense(from.type()), {})}).front();
+    place({});
     know(to, origin::computed, 0).values = {v};
   }
   void reads_data(tensor const& t, std::source_location at) override {
@@ -99,9 +110,28 @@ class recorder final : public computation_listener, public scalar_listener {
       return;
     }
     throw_error(context_access::place(at),
-                {"compile: the function reads elements of a tensor, ", t.type(),
-                 ": a graph has them only after it has run. Return the tensor and read it outside, or choose by "
-                 "neap::where(condition, a, b)"});
+                {"compile: the function takes the address of a tensor's elements, ", t.type(),
+                 ": what is read and written there is not seen. Read numbers by item() or neap::item, hand tensors to "
+                 "neap::effect or neap::external, or choose by neap::where(condition, a, b)"});
+  }
+  void reads_elements(tensor const& t, std::source_location at) override {
+    if (auto const row = rows_.find(t.storage().get()); row != number_map::none && entries_[row].what == origin::number)
+      return;
+    if (t.count() > most_read)
+      throw_error(context_access::place(at),
+                  {"compile: the function reads the elements of a tensor, ", t.type(),
+                   ": a path would depend on each of them. Return the tensor and read it outside, hand it to "
+                   "neap::effect or neap::external, or choose by neap::where(condition, a, b)"});
+    tensor const copy = apart(t, at);
+    auto const bytes = static_cast<std::size_t>(size_of(t.element()));
+    auto const row = copied_row(t, at);
+    std::vector<std::uint32_t> leaves;
+    for (std::int64_t i = 0; i < t.count(); ++i) leaves.push_back(element_of(row, i));
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, copy.storage()->data() + i * bytes, bytes);
+      question(leaves[i], bits, at);
+    }
   }
   void writes_data(tensor_storage const& s) override {
     if (rows_.contains(&s))
@@ -135,18 +165,81 @@ class recorder final : public computation_listener, public scalar_listener {
   }
   void question(std::uint32_t number, std::uint64_t answer, std::source_location at) override {
     if (tape_->operator[](number).what == expression::kind::constant) return;
-    if (asked_.add(number, 0)) path_.push_back({number, answer, context_access::place(at)});
+    know_value(number);
+    if (asked_.add(number, 0)) now().path.push_back({number, answer, context_access::place(at)});
   }
   std::uint32_t read(void const* cell) override { return written_[cell_of(cell)]; }
   void constructed(void const* cell, std::uint32_t number) override {
     if (cells_.add(cell, static_cast<std::uint32_t>(written_.size()))) written_.push_back(number);
     else write(cell, number);
   }
-  void write(void const* cell, std::uint32_t number) override { written_[cell_of(cell)] = number; }
+  void write(void const* cell, std::uint32_t number) override {
+    auto const k = cell_of(cell);
+    if (!branches_.empty() && k < branches_.back().cells)
+      refuse_in_branch("writes a neap::state that was there before: give a neap::sym, and write it after");
+    written_[k] = number;
+  }
   void filled(tensor const& t, std::uint32_t number) override {
-    auto const v = edit_.add_source(role::input, t.type(), "scalar");
-    sources_.push_back({v, captured_program::source::kind::scalar, number});
+    know_value(number);
+    auto const v = edit().add_source(role::input, t.type(), "scalar");
+    graph().sources.push_back({v, captured_stage::source::kind::scalar, number});
     know(t.storage(), origin::computed, 0).values = {v};
+  }
+
+  // ------------------------------------------------------------------ the host
+
+  void effect(std::shared_ptr<host_function const> f, arguments const& given, std::source_location at) override {
+    if (!branches_.empty()) refuse_in_branch("has an effect");
+    now().effects.push_back(host_call(f, given, at));
+    std::vector<tensor> copies;
+    for (auto const& t : given.tensors) copies.push_back(apart(t, at));
+    unseen_scope const unseen;
+    (void)log_->perform(f, copies, given.bits);
+  }
+  std::pair<host_result, std::uint32_t> external(std::shared_ptr<host_function const> f, arguments const& given,
+                                                 std::source_location at) override {
+    if (!branches_.empty()) refuse_in_branch("calls a function of the host");
+    auto call = host_call(f, given, at);
+    for (auto const e : given.scalars) know_value(e);
+    host_result r;
+    {
+      std::vector<tensor> copies;
+      for (auto const& t : given.tensors) copies.push_back(apart(t, at));
+      unseen_scope const unseen;
+      r = log_->perform(f, copies, given.bits);
+    }
+    // The effects before it come first, and the elements that were read.
+    bool computes = !call.rows.empty() || known_ < read_cells_ - begin_->cells.size();
+    for (auto s = stages_.rbegin(); s != stages_.rend() && !s->computes; ++s)
+      for (auto const& e : s->effects) computes = computes || !e.rows.empty();
+    call.cell = read_cells_++;
+    call.gives_tensor = !r.made.is_empty();
+    if (call.gives_tensor) {
+      r.made = apart(r.made, at);
+      call.row = size();
+      know(r.made.storage(), origin::external, externals_++);
+    }
+    auto const answer = call.gives_tensor ? digest_of(r.made.type()) : 0;
+    auto const leaf = tape_->cell(call.cell);
+    bool const asks = call.gives_tensor;
+    now().external.push_back(std::move(call));
+    end_stage(computes);
+    known_ = read_cells_ - static_cast<std::uint32_t>(begin_->cells.size());
+    if (asks) question(leaf, answer, at);
+    return {std::move(r), leaf};
+  }
+  std::uint32_t element(tensor const& t, std::int64_t i, std::source_location at) override {
+    return element_of(copied_row(t, at), i);
+  }
+  void begins_branch(std::source_location at) override {
+    branches_.push_back({size(), static_cast<std::uint32_t>(written_.size()), at});
+  }
+  void ends_branch() override { branches_.pop_back(); }
+  /// A tensor's type, as far as a guard asks for it.
+  static std::uint64_t digest_of(tensor_type const& t) {
+    std::uint64_t h = static_cast<std::uint64_t>(t.element) + 1;
+    for (auto const d : t.dims) h = (h ^ static_cast<std::uint64_t>(d)) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
+    return h;
   }
 
   // ------------------------------------------------------------------ the end
@@ -197,42 +290,165 @@ class recorder final : public computation_listener, public scalar_listener {
   /// Why no graph can stand for the call; null: one can.
   char const* unusable() const { return unusable_; }
 
-  /// The graph and its sources; what is left behind has been given to leave() before.
-  void finish(captured_program& p) {
+  /// The guards of each stage so far.
+  std::vector<captured_stage> const& stages() const { return stages_; }
+
+  /// The stages; what is left behind has been given to leave() before. `also_kept`: rows that stages keep besides.
+  void finish(captured_program& p, std::vector<std::uint32_t> const& also_kept) {
     for (auto const& e : entries_)
-      if (e.seen && !e.numbers.is_empty() &&
-          std::memcmp(e.storage->data(), e.numbers.storage()->data(), static_cast<std::size_t>(e.storage->bytes())) !=
-              0)
-        unusable_ = "elements of a tensor are written after its use, other than by an operator";
-    for (auto const& s : sources_)
-      if (s.what == captured_program::source::kind::argument) {
-        auto const& g = edit_.graph();
-        if (g.record(g.storage(s.value)).updates > 0) p.updated.push_back(s.number);
-      }
-    p.sources = std::move(sources_), p.constants = std::move(constants_), p.made = std::move(made_);
-    p.path = std::move(path_), p.may_throw = may_throw_;
-    p.program = std::move(edit_).finish();
-    p.places = std::move(places_);
+      if (e.seen && !e.numbers.is_empty() && !is_equal(e)) unusable_ = written_elements;
+    end_graph();
+    for (auto const row : also_kept) needed_.add(row, 0);
+    std::vector<std::vector<std::uint32_t>> kept_in(graphs_.size());
+    for (std::uint32_t row = 0; row < size(); ++row)
+      if (needed_.contains(std::uint64_t{row}) && entries_[row].home != nowhere)
+        kept_in[entries_[row].home].push_back(row);
+    now().computes = true;
+    for (std::size_t i = 0, k = 0; i < stages_.size(); ++i) {
+      if (!stages_[i].computes) continue;
+      finish(stages_[i], *graphs_[k], kept_in[k]);
+      ++k;
+    }
+    p.made_rows = std::move(made_);
+    p.rows = size(), p.cell_count = read_cells_;
+    if (auto& s = stages_.front(); stages_.size() == 1 && s.reads.empty() && s.effects.empty()) {
+      for (auto const& m : p.made_rows)
+        p.made.push_back(std::ranges::find(s.kept, m.row, &captured_stage::kept_row::row)->value);
+      p.program = std::move(s.program), p.sources = std::move(s.sources), p.constants = std::move(s.constants);
+      p.updated = std::move(s.updated), p.path = std::move(s.path), p.places = std::move(s.places);
+      p.may_throw = s.may_throw;
+      return;
+    }
+    p.stages = std::move(stages_);
+  }
+  /// Whether the host has something to do within the path.
+  bool is_staged() const {
+    return stages_.size() > 1 || !stages_.front().reads.empty() || !stages_.front().effects.empty();
   }
 
  private:
-  enum class origin : std::uint8_t { argument, number, computed };
-  static constexpr std::uint32_t nothing_kept = number_map::none;
+  static constexpr std::int64_t most_read = 64;  // elements of one tensor, as plain values
+  enum class origin : std::uint8_t { argument, number, computed, external };
+  static constexpr std::uint32_t nothing_kept = number_map::none, nowhere = number_map::none;
+  /// A graph under way, until all is known that is kept of it.
+  struct graph_record {
+    graph_editor edit{table_of<standard_operators>()};
+    std::vector<captured_stage::source> sources;
+    std::vector<tensor> constants;
+    std::vector<std::source_location> places;
+    bool may_throw = false;
+  };
   struct entry {
     std::shared_ptr<tensor_storage> storage;
     origin what;
-    std::uint32_t number;          // of an argument's tensor
-    std::vector<value_id> values;  // of the present content; none: not read so far
+    std::uint32_t number;          // of an argument's tensor, of an external function's
+    std::vector<value_id> values;  // of the present content in the present graph; none: not read so far
     bool seen;                     // the program has had the address of its elements
     tensor numbers{};  // a number's elements at its first use, or when the program had their address after it
     std::uint32_t made = nothing_kept;
+    std::uint32_t home = nowhere;         // the graph that has made it, once that has ended
+    std::vector<value_id> home_values{};  // there
   };
 
   static std::uint64_t next_serial() {
     static std::atomic<std::uint64_t> last = 0;
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
   }
+  struct branch {
+    std::uint32_t rows, cells;  // that were there before
+    std::source_location at;
+  };
+  [[noreturn]] void refuse_in_branch(char const* what) const {
+    throw_error(context_access::place(branches_.back().at),
+                {"compile: a branch of neap::cond or neap::loop is computed whether it is chosen or not, and ", what});
+  }
   std::uint32_t size() const { return static_cast<std::uint32_t>(entries_.size()); }
+  graph_record& graph() { return *graphs_.back(); }
+  graph_editor& edit() { return graph().edit; }
+  captured_stage& now() { return stages_.back(); }
+  /// Of the ops added since the last call.
+  void place(std::source_location at) {
+    auto& all = graph().places;
+    all.resize(edit().graph().op_count());
+    if (!all.empty()) all.back() = at;
+  }
+
+  /// Another stage begins. `computes`: all operators so far run before; what they have made lives on in memory.
+  void end_stage(bool computes) {
+    if (computes) {
+      end_graph();
+      graphs_.push_back(std::make_unique<graph_record>());
+      now().computes = true;
+      known_ = read_cells_ - static_cast<std::uint32_t>(begin_->cells.size());
+    }
+    stages_.emplace_back();
+  }
+  void end_graph() {
+    auto const k = static_cast<std::uint32_t>(graphs_.size() - 1);
+    for (auto& e : entries_) {
+      if (e.values.empty()) continue;
+      if (e.what == origin::computed && e.home == nowhere) e.home = k, e.home_values = e.values;
+      e.values.clear();
+    }
+  }
+  void finish(captured_stage& s, graph_record& g, std::vector<std::uint32_t> const& kept) {
+    s.op_count = g.edit.graph().op_count();
+    for (auto const row : kept) {
+      auto const& e = entries_[row];
+      auto const type = e.storage->type();
+      auto const whole = tensor_layout::dense(type);
+      auto v = nothing<value_id>;
+      for (auto const x : e.home_values)
+        if (g.edit.graph().layout(x) == whole) v = x;
+      if (v == nothing<value_id>)
+        v = g.edit.add(op::as_strided{whole.type.dims, whole.strides, whole.offset}, {e.home_values.back()}).front();
+      if (g.edit.graph().producer(v) == nothing<op_id>) v = g.edit.add(op::copy{}, {v}).front();
+      g.edit.keep(v, role::output);
+      s.kept.push_back({row, v, type});
+    }
+    for (auto const& from : g.sources)
+      if (from.what == captured_stage::source::kind::argument) {
+        auto const& made = g.edit.graph();
+        if (made.record(made.storage(from.value)).updates > 0) s.updated.push_back(from.number);
+      }
+    g.places.resize(g.edit.graph().op_count());
+    s.sources = std::move(g.sources), s.constants = std::move(g.constants), s.places = std::move(g.places);
+    s.may_throw = g.may_throw, s.program = std::move(g.edit).finish();
+  }
+  /// The program needs the value of an expression.
+  void know_value(std::uint32_t number) {
+    for (auto k = static_cast<std::uint32_t>(latest_.size()); k <= number; ++k) {
+      auto const& e = (*tape_)[k];
+      auto const begun = static_cast<std::uint32_t>(begin_->cells.size());
+      std::uint32_t latest = 0;  // one after the last element that it depends on
+      if (e.what == expression::kind::cell && e.a >= begun) latest = e.a - begun + 1;
+      if (e.what == expression::kind::call) latest = std::max(latest_[e.a], latest_[e.b]);
+      latest_.push_back(latest);
+    }
+    if (latest_[number] > known_) end_stage(true);
+  }
+  /// A copy of a tensor, as it is now, for the host.
+  std::uint32_t copied_row(tensor const& t, std::source_location at) {
+    if (t.is_empty()) no_tensor(at);
+    auto const v = edit().add(op::copy{}, {value(*t.storage(), t.layout(), at)}).front();
+    place(context_access::place(at));
+    auto const row = size();
+    know(std::make_shared<tensor_storage>(t.type(), initialiser{}, role::activation), origin::computed, 0).values = {v};
+    needed_.add(row, 0);
+    return row;
+  }
+  std::uint32_t element_of(std::uint32_t row, std::int64_t i) {
+    auto const cell = read_cells_++;
+    now().reads.push_back({row, i, size_of(entries_[row].storage->type().element), cell});
+    return tape_->cell(cell);
+  }
+  captured_stage::host_call host_call(std::shared_ptr<host_function const> f, arguments const& given,
+                                      std::source_location at) {
+    captured_stage::host_call c;
+    c.function = std::move(f), c.scalars = given.scalars;
+    for (auto const& t : given.tensors) c.rows.push_back(copied_row(t, at)), c.types.push_back(t.type());
+    return c;
+  }
   entry& know(std::shared_ptr<tensor_storage> const& s, origin what, std::uint32_t number) {
     rows_.set(s.get(), size());
     return entries_.emplace_back(entry{s, what, number, {}, false});
@@ -249,32 +465,51 @@ class recorder final : public computation_listener, public scalar_listener {
     auto& e = entry_of(s, at);
     if (e.values.empty()) begin(e);
     for (auto v : e.values)
-      if (edit_.graph().layout(v) == l) return v;
-    auto const v = edit_.add(op::as_strided{l.type.dims, l.strides, l.offset}, {e.values.back()}).front();
-    places_.resize(edit_.graph().op_count());
+      if (edit().graph().layout(v) == l) return v;
+    auto const v = edit().add(op::as_strided{l.type.dims, l.strides, l.offset}, {e.values.back()}).front();
+    place(at);
     e.values.push_back(v);
     return v;
   }
-  /// The content of a storage that no operator has read so far.
+  /// The content of a storage that no operator of the present graph has read so far.
   void begin(entry& e) {
+    using kind = captured_stage::source::kind;
     auto const& type = e.storage->type();
     if (e.what == origin::argument) {
       auto const r = e.storage->role();
-      e.values = {edit_.add_source(is_source(r) ? r : role::input, type, "argument")};
-      sources_.push_back({e.values.front(), captured_program::source::kind::argument, e.number});
-      return;
+      e.values = {edit().add_source(is_source(r) ? r : role::input, type, "argument")};
+      return graph().sources.push_back({e.values.front(), kind::argument, e.number});
+    }
+    if (e.what == origin::external) {
+      e.values = {edit().add_source(role::input, type, "external")};
+      return graph().sources.push_back({e.values.front(), kind::external, e.number});
+    }
+    if (e.what == origin::computed) {
+      auto const row = static_cast<std::uint32_t>(&e - entries_.data());
+      e.values = {edit().add_source(role::input, type, "made before")};
+      needed_.add(row, 0);
+      return graph().sources.push_back({e.values.front(), kind::row, row});
     }
     if (auto const& first = e.storage->first_values();
         first.how == initialiser::kind::constant && !e.seen && e.storage->is_as_made()) {
-      e.values = {edit_.add(op::fill{type.dims, type.element, first.a}, {}).front()};
+      e.values = {edit().add(op::fill{type.dims, type.element, first.a}, {}).front()};
     } else {
+      if (!e.numbers.is_empty() && !is_equal(e)) unusable_ = written_elements;
       e.numbers = copy_of(e);
-      auto const v = edit_.add_source(role::constant, type, "numbers");
-      sources_.push_back({v, captured_program::source::kind::constant, static_cast<std::uint32_t>(constants_.size())});
-      constants_.push_back(e.numbers);
-      e.values = {edit_.add(op::copy{}, {v}).front()};  // an operator may write it
+      auto const v = edit().add_source(role::constant, type, "numbers");
+      auto& constants = graph().constants;
+      graph().sources.push_back({v, kind::constant, static_cast<std::uint32_t>(constants.size())});
+      constants.push_back(e.numbers);
+      e.values = {edit().add(op::copy{}, {v}).front()};  // an operator may write it
     }
-    places_.resize(edit_.graph().op_count());
+    place({});
+  }
+  static constexpr char const* written_elements =
+      "elements of a tensor are written after its use, other than by an operator";
+  /// Whether numbers are as they were when an operator read them first.
+  static bool is_equal(entry const& e) {
+    return std::memcmp(e.storage->data(), e.numbers.storage()->data(), static_cast<std::size_t>(e.storage->bytes())) ==
+           0;
   }
   /// A copy of the numbers as they are now, with which finish() compares those at the end.
   static tensor copy_of(entry const& e) {
@@ -285,16 +520,15 @@ class recorder final : public computation_listener, public scalar_listener {
     return copy;
   }
   std::uint32_t kept(std::uint32_t row) {
-    if (entries_[row].made != nothing_kept) return entries_[row].made;
-    auto const& s = *entries_[row].storage;
-    auto v = value(s, tensor_layout::dense(s.type()), {});
-    if (edit_.graph().producer(v) == nothing<op_id>) {
-      v = edit_.add(op::copy{}, {v}).front();
-      places_.resize(edit_.graph().op_count());
+    auto& e = entries_[row];
+    if (e.made != nothing_kept) return e.made;
+    if (e.what == origin::number) {  // an operator copies it
+      if (e.values.empty()) begin(e);
+      e.what = origin::computed;
     }
-    edit_.keep(v, role::output);
-    made_.push_back(v);
-    return entries_[row].made = static_cast<std::uint32_t>(made_.size() - 1);
+    needed_.add(row, 0);
+    made_.push_back({row, e.storage->type()});
+    return e.made = static_cast<std::uint32_t>(made_.size() - 1);
   }
   std::uint32_t cell_of(void const* address) const {
     auto const k = cells_.find(address);
@@ -314,23 +548,27 @@ class recorder final : public computation_listener, public scalar_listener {
 
   argument_state const* begin_;
   expression_tape* tape_;
-  graph_editor edit_;
+  host_log* log_;
+  std::uint32_t read_cells_, known_ = 0;  // tracked scalars so far; how many of the elements read have a value
   std::uint64_t serial_;
   void* clock_;
   std::uint64_t first_order_;  // of operators of this call
   computation_listener* before_;
   scalar_listener* scalars_before_;
-  bool stopped_ = false, may_throw_ = false;
+  host_listener* host_before_;
+  bool stopped_ = false;
   number_map rows_;  // storages to entries
   std::vector<entry> entries_;
+  std::uint32_t externals_ = 0;
   number_map cells_;                    // addresses of tracked scalars to their numbers
   std::vector<std::uint32_t> written_;  // their expressions now
-  std::vector<captured_program::source> sources_;
-  std::vector<tensor> constants_;
-  std::vector<value_id> made_;
-  std::vector<guard> path_;
-  number_map asked_;  // questions, as a set
-  std::vector<std::source_location> places_;
+  std::vector<std::unique_ptr<graph_record>> graphs_;
+  std::vector<captured_stage> stages_;
+  std::vector<branch> branches_;  // under way
+  number_map needed_;             // rows, as a set
+  std::vector<captured_program::made_row> made_;
+  number_map asked_;                   // questions, as a set
+  std::vector<std::uint32_t> latest_;  // of each expression, one after the last element read that it depends on
   char const* unusable_ = nullptr;
 };
 

@@ -19,21 +19,26 @@
 // bytes of members that it does not list are guards, too, and padding among them: objects of such classes share graphs
 // where these bytes are equal.
 //
-// Refused, with the place: a tensor or a state that neither an argument contains nor the function makes, reading elements
-// of a tensor, a gradient through operators that ran before the call, draws from the thread's generator, operators that
-// are not standard ones. Run eagerly and not kept: a call that changes the length of a container, what an optional or a
+// An element that the function reads decides: the operators so far are a graph of their own, which runs first, and what
+// follows is one for each answer (capture/host.hpp). Printing, clocks and generators are there too.
+//
+// Refused, with the place: a tensor or a state that neither an argument contains nor the function makes, addresses of
+// elements, a gradient through operators that ran before the call, draws from the thread's generator. Run eagerly and not kept: a call that changes the length of a container, what an optional or a
 // pointer holds, which weights are frozen, or the memory of a weight.
 //
 // Globals, clocks and files that decide cannot be seen: a later capture or compile_options::verify finds them. Output to a
 // stream is written by eager calls alone. Results have no history: neap::grad refuses a gradient through them to weights;
-// take it in the function. Several threads may call one object; their calls run one after another. Each graph has an arena
-// of its own, and a call that captures needs the memory of all its intermediate results.
+// take it in the function. Several threads may call one object; their calls run one after another. All graphs share one
+// arena, and a call that captures needs the memory of all its intermediate results.
 #pragma once
 
+#include <neap/capture/host.hpp>
 #include <neap/capture/recorder.hpp>
 #include <neap/core/is_instance.hpp>
+#include <neap/execute/bound_graph.hpp>
 #include <neap/execute/executable.hpp>
 #include <neap/execute/plan_like.hpp>
+#include <neap/execute/staged_run.hpp>
 #include <neap/optimize/optimize.hpp>
 
 #include <cstring>
@@ -56,12 +61,28 @@ struct compile_options {
   execution_options run{};  // of each graph
 };
 
-/// Plans each captured graph by a search: compile(f, plan_with(moves, memory_limit{0.5})). Throws neap::error in the call
-/// that captures, after the call has run, where no plan fits.
+namespace detail {
+/// A limit of one stage of a path: a ratio is of the largest of them.
+template <class Option>
+Option of_path(Option const& o, bytes_t) {
+  return o;
+}
+inline memory_limit of_path(memory_limit const& o, bytes_t original) {
+  return o.ratio >= 0 && original > 0 ? memory_limit(o.resolve(original)) : o;
+}
+inline search_options of_path(search_options o, bytes_t original) {
+  o.memory_at_most = of_path(o.memory_at_most, original);
+  return o;
+}
+}  // namespace detail
+
+/// Plans each captured graph by a search: compile(f, plan_with(moves, memory_limit::of_original(0.5))). A path of several
+/// graphs is under one limit: a ratio is of the memory of the largest of them. Throws neap::error in the call that
+/// captures, after the call has run, where no plan fits.
 template <class Moves, class... Option>
 auto plan_with(Moves const& moves, Option const&... options) {
-  return [=](graph const& g) -> plan<graph> {
-    auto found = optimize(g, moves, options...);
+  return [=](graph const& g, bytes_t original = 0) -> plan<graph> {
+    auto found = optimize(g, moves, detail::of_path(options, original)...);
     if (!found.fits) throw_error({"compile: ", found.why_not()});
     return std::move(found.placed);
   };
@@ -115,9 +136,10 @@ struct held_argument<void, I, A> {
 
 /// A planned path.
 struct compiled_graph {
-  captured_program captured;                                          // without its graph
-  std::unique_ptr<executable<standard_operators, host_backend>> run;  // none: no operator
-  std::vector<value_id> sources, made;                                // in the plan's terms
+  captured_program captured;              // without its graph
+  std::unique_ptr<bound_graph> run;       // none: no operator
+  std::unique_ptr<planned_stage> staged;  // of several stages: in place of all of this
+  std::vector<value_id> sources, made;    // in the plan's terms
   std::vector<tensor_type> made_types;
   std::vector<digest> ops;  // for comparison
   byte_block scalars;
@@ -140,7 +162,8 @@ inline void copy_plain(argument_state::plain_place const& to, std::string const&
 /// What of a compiled function does not depend on its type.
 class compiled_base {
  public:
-  using planner = std::function<plan<graph>(graph const&)>;
+  /// Of a graph, and the memory in its order of the largest graph of its path; 0: it is the only one.
+  using planner = std::function<plan<graph>(graph const&, bytes_t)>;
 
   compiled_base(planner how, compile_options const& options, std::source_location at)
       : planner_(std::move(how)),
@@ -195,14 +218,37 @@ class compiled_base {
     return text.empty() ? std::string("a place that is not known") : text.substr(0, text.size() - 2);
   }
 
+  std::string limit_reached(std::string const& why) const {
+    return "the limit of " + std::to_string(options_.graphs) + " graphs is reached, and " + why +
+           ": give what changes from call to call as neap::sym or neap::state, and read tensors by neap::item";
+  }
   void describe(recorder& rec, argument_state const& begin, sizes const& of_references, argument_state& end,
                 argument_state& result, captured_program& p);
   std::unique_ptr<compiled_graph> planned(captured_program p);
-  static std::vector<digest> ops_of(op_graph const& g) {
+  static std::vector<digest> ops_of(op_graph const& g, std::size_t count = static_cast<std::size_t>(-1)) {
     std::vector<digest> all;
-    for (auto o : g.ops()) all.push_back(g.digest(o));
+    for (auto o : g.ops())
+      if (all.size() < count) all.push_back(g.digest(o));
     return all;
   }
+  static value_id counterpart(std::span<value_id const> from, std::span<value_id const> to, value_id v) {
+    for (std::size_t i = 0; i < from.size() && i < to.size(); ++i)
+      if (from[i] == v) return to[i];
+    throw_error({"compile: the plan is not one of the graph"});
+  }
+  static bool same_constants(std::vector<tensor> const& a, std::vector<tensor> const& b);
+
+  // Paths of several stages.
+
+  /// The stages of a path that are known: as many as the guards of a call that was recorded lead to.
+  static std::vector<planned_stage*> known_stages(compiled_paths const& in, std::vector<captured_stage> const& stages);
+  /// Throws neap::error if a call took another path than the one that is kept for its guards.
+  void require_same(planned_stage const& kept, captured_stage const& s, bool ends) const;
+  /// Plans a stage, or again one that keeps more.
+  void plan_stage(planned_stage& to, captured_stage s, bytes_t original);
+  /// Adds a recorded path. Returns its last stage, null if it was known.
+  planned_stage* add(compiled_paths& to, captured_program p, std::vector<planned_stage*> const& known);
+
   /// Throws neap::error if a call took another path than the one that is kept for its guards.
   void require_same(compiled_graph const& kept, captured_program const& p) const;
   [[noreturn]] void untracked(std::source_location at) const {
@@ -222,6 +268,7 @@ class compiled_base {
   compile_options options_;
   std::source_location at_;
   host_backend backend_;
+  shared_arena arena_;
   mutable std::mutex mutex_;
   number_map by_signature_;
   std::vector<std::unique_ptr<compiled_paths>> paths_;
@@ -270,12 +317,7 @@ inline std::unique_ptr<compiled_graph> compiled_base::planned(captured_program p
   for (auto const& s : p.sources) scalars += s.what == captured_program::source::kind::scalar;
   made->scalars = byte_block(64 * std::max<std::size_t>(scalars, 1), 64);
   if (g.op_count() > 0) {
-    auto planned = planner_(g);
-    auto const counterpart = [](std::span<value_id const> from, std::span<value_id const> to, value_id v) {
-      for (std::size_t i = 0; i < from.size() && i < to.size(); ++i)
-        if (from[i] == v) return to[i];
-      throw_error({"compile: the plan is not one of the graph"});
-    };
+    auto planned = planner_(g, 0);
     std::vector<source_binding> bindings;
     std::size_t k = 0;
     for (auto const& s : p.sources) {
@@ -286,8 +328,7 @@ inline std::unique_ptr<compiled_graph> compiled_base::planned(captured_program p
       bindings.push_back({made->sources.back(), at});
     }
     for (auto v : p.made) made->made.push_back(counterpart(g.kept(), planned.graph.kept(), v));
-    made->run = std::make_unique<executable<standard_operators, host_backend>>(std::move(planned), bindings, backend_,
-                                                                               options_.run);
+    made->run = std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
   }
   made->captured = std::move(p);
   return made;
@@ -304,13 +345,139 @@ inline void compiled_base::require_same(compiled_graph const& kept, captured_pro
               a.constants.size() == p.constants.size();
   for (std::size_t k = 0; same && k < a.sources.size(); ++k)
     same = a.sources[k].what == p.sources[k].what && a.sources[k].number == p.sources[k].number;
-  for (std::size_t k = 0; same && k < a.constants.size(); ++k) {
-    auto const &x = *a.constants[k].storage(), &y = *p.constants[k].storage();
-    same = x.type() == y.type() &&
-           std::memcmp(const_cast<tensor_storage&>(x).data(), const_cast<tensor_storage&>(y).data(),
-                       static_cast<std::size_t>(x.bytes())) == 0;
-  }
+  same = same && same_constants(a.constants, p.constants);
   if (!same) untracked({});
+}
+
+inline bool compiled_base::same_constants(std::vector<tensor> const& a, std::vector<tensor> const& b) {
+  for (std::size_t k = 0; k < a.size() && k < b.size(); ++k) {
+    auto &x = *a[k].storage(), &y = *b[k].storage();
+    if (x.type() != y.type() || std::memcmp(x.data(), y.data(), static_cast<std::size_t>(x.bytes())) != 0) return false;
+  }
+  return a.size() == b.size();
+}
+
+inline std::vector<planned_stage*> compiled_base::known_stages(compiled_paths const& in,
+                                                               std::vector<captured_stage> const& stages) {
+  std::vector<planned_stage*> known;
+  auto k = in.guards.known(stages.front().path);
+  if (k == guard_trie::none || !in.graphs[k]->staged) return known;
+  known.push_back(in.graphs[k]->staged.get());
+  for (std::size_t i = 1; i < stages.size(); ++i) {
+    k = known.back()->guards.known(stages[i].path);
+    if (k == guard_trie::none) break;
+    known.push_back(known.back()->next[k].get());
+  }
+  return known;
+}
+
+inline void compiled_base::require_same(planned_stage const& kept, captured_stage const& s, bool ends) const {
+  auto const& a = kept.captured;
+  auto const ops = ops_of(s.program, s.op_count);
+  for (std::size_t k = 0; k < std::min(ops.size(), kept.ops.size()); ++k)
+    if (ops[k] != kept.ops[k]) untracked(s.places[k]);
+  auto const calls_alike = [](std::vector<captured_stage::host_call> const& x,
+                              std::vector<captured_stage::host_call> const& y) {
+    return std::ranges::equal(x, y, [](auto const& p, auto const& q) {
+      return p.function->is_like(*q.function) && p.rows == q.rows && p.types == q.types && p.scalars == q.scalars &&
+             p.cell == q.cell && p.gives_tensor == q.gives_tensor && p.row == q.row;
+    });
+  };
+  bool const same =
+      ops.size() == kept.ops.size() && a.computes == s.computes && ends == (kept.end != nullptr) &&
+      a.reads == s.reads &&
+      std::ranges::equal(a.sources, s.sources,
+                         [](auto const& x, auto const& y) { return x.what == y.what && x.number == y.number; }) &&
+      calls_alike(a.effects, s.effects) && calls_alike(a.external, s.external) &&
+      same_constants(a.constants, s.constants);
+  if (!same) untracked({});
+}
+
+inline void compiled_base::plan_stage(planned_stage& to, captured_stage s, bytes_t original) {
+  using kind = captured_stage::source::kind;
+  planned_stage made;
+  graph const g(s.computes ? std::move(s.program) : op_graph(table_of<standard_operators>()));
+  made.ops = ops_of(g, s.op_count);
+  std::size_t scalars = 0;
+  for (auto const& from : s.sources) scalars += from.what == kind::scalar;
+  made.scalars = byte_block(64 * std::max<std::size_t>(scalars, 1), 64);
+  if (g.op_count() > 0) {
+    made.peak = plan_in_order(g).arena_bytes;
+    auto planned = planner_(g, std::max(original, made.peak));
+    std::vector<source_binding> bindings;
+    std::size_t k = 0;
+    for (auto const& from : s.sources) {
+      made.sources.push_back(counterpart(g.sources(), planned.graph.sources(), from.value));
+      void* at = made.scalars.data();  // what is not a scalar nor a constant is bound in each run
+      if (from.what == kind::scalar) at = made.scalars.data() + 64 * k++;
+      if (from.what == kind::constant) at = s.constants[from.number].storage()->data();
+      bindings.push_back({made.sources.back(), at});
+    }
+    for (auto const& v : s.kept) made.kept.push_back(counterpart(g.kept(), planned.graph.kept(), v.value));
+    made.run = std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
+  }
+  to.captured = std::move(s), to.run = std::move(made.run), to.sources = std::move(made.sources);
+  to.kept = std::move(made.kept), to.ops = std::move(made.ops), to.scalars = std::move(made.scalars);
+  to.peak = made.peak;
+}
+
+inline planned_stage* compiled_base::add(compiled_paths& to, captured_program p,
+                                         std::vector<planned_stage*> const& known) {
+  auto stages = std::move(p.stages);
+  auto const n = stages.size();
+  for (std::size_t i = 0; i < known.size(); ++i) require_same(*known[i], stages[i], i + 1 == n);
+  if (known.size() == n) {
+    auto const& end = *known.back()->end;
+    bool const same = end.tensors == p.tensors && end.cells == p.cells && end.plains == p.plains &&
+                      end.result == p.result && end.result_cells == p.result_cells &&
+                      end.result_bytes == p.result_bytes && end.made_rows == p.made_rows;
+    if (!same) untracked({});
+    return nullptr;
+  }
+  // Guards first: a path that contradicts those that are known changes nothing.
+  auto& trie = known.empty() ? to.guards : known.back()->guards;
+  auto const& path = stages[known.size()].path;
+  auto const number = static_cast<std::uint32_t>(known.empty() ? to.graphs.size() : known.back()->next.size());
+  auto trial = trie;
+  if (auto const k = trial.add(path, number); k <= path.size())
+    untracked(k < path.size() ? path[k].at : std::source_location{});
+  bytes_t original = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    if (stages[i].computes) {
+      graph const g(op_graph(stages[i].program));
+      if (g.op_count() > 0) original = std::max(original, plan_in_order(g).arena_bytes);
+    }
+  std::unique_ptr<planned_stage> first;
+  planned_stage* last = nullptr;
+  for (std::size_t i = known.size(); i < n; ++i) {
+    auto fresh = std::make_unique<planned_stage>();
+    auto* const now = fresh.get();
+    auto const guards = stages[i].path;
+    plan_stage(*now, std::move(stages[i]), original);
+    if (!first) {
+      first = std::move(fresh);
+    } else {
+      last->guards.add(guards, 0);
+      last->next.push_back(std::move(fresh));
+    }
+    last = now;
+  }
+  // What is known and keeps more now: earlier paths find what they need.
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (known[i]->captured.kept.size() < stages[i].kept.size()) plan_stage(*known[i], std::move(stages[i]), original);
+  last->end = std::make_unique<captured_program>(std::move(p));
+  trie = std::move(trial);
+  planned_stage* const root = known.empty() ? first.get() : known.front();
+  if (known.empty()) {
+    auto made = std::make_unique<compiled_graph>();
+    made->captured.path = path;
+    made->staged = std::move(first);
+    to.graphs.push_back(std::move(made));
+  } else {
+    known.back()->next.push_back(std::move(first));
+  }
+  root->arena_bytes = root->needed();
+  return last;
 }
 
 inline bool compiled_base::run(compiled_graph& g, argument_state& begin, expression_values& values,
@@ -325,7 +492,7 @@ inline bool compiled_base::run(compiled_graph& g, argument_state& begin, express
   std::size_t k = 0;
   for (std::size_t i = 0; i < c.sources.size(); ++i) {
     auto const& s = c.sources[i];
-    if (s.what == kind::argument) g.run->bind(g.sources[i], begin.handles[s.number].storage()->data());
+    if (s.what == kind::argument) (*g.run)->bind(g.sources[i], begin.handles[s.number].storage()->data());
     if (s.what == kind::scalar) {
       auto const bits = values(s.number);
       std::memcpy(g.scalars.data() + 64 * k++, &bits, sizeof bits);
@@ -335,12 +502,12 @@ inline bool compiled_base::run(compiled_graph& g, argument_state& begin, express
   for (auto const u : c.updated) {
     auto& s = *begin.handles[u].storage();
     s.keep_for_readers();
-    if (!c.may_throw && g.run->spill() == nullptr) continue;
+    if (!c.may_throw && (*g.run)->spill() == nullptr) continue;
     before.emplace_back(static_cast<std::size_t>(std::max<bytes_t>(s.bytes(), 1)), 64);
     std::memcpy(before.back().data(), s.data(), static_cast<std::size_t>(s.bytes()));
   }
   try {
-    (*g.run)();
+    (**g.run)();
   } catch (...) {
     for (std::size_t u = 0; u < before.size(); ++u) {
       auto& s = *begin.handles[c.updated[u]].storage();
@@ -351,7 +518,7 @@ inline bool compiled_base::run(compiled_graph& g, argument_state& begin, express
   }
   for (auto const u : c.updated) begin.handles[u].storage()->written();
   for (std::size_t i = 0; i < made.size(); ++i) {
-    auto const from = g.run->value(g.made[i]);
+    auto const from = (*g.run)->value(g.made[i]);
     auto& s = *made[i].storage();
     if (s.bytes() > 0) std::memcpy(s.data(), from.data, static_cast<std::size_t>(s.bytes()));
   }
@@ -410,7 +577,8 @@ class compiled_function : public detail::compiled_base {
   /// for, with the place.
   template <class... A>
   auto operator()(A&&... arguments) {
-    if (tracer::active() || detail::computation_listener::active()) return f_(std::forward<A>(arguments)...);
+    if (tracer::active() || detail::computation_listener::active() || detail::host_log::active())
+      return f_(std::forward<A>(arguments)...);
     return [&]<std::size_t... I>(std::index_sequence<I...> numbers) {
       std::tuple<held<I, A&&>...> frame(std::forward<A>(arguments)...);
       return call(frame, numbers);
@@ -470,9 +638,12 @@ class compiled_function : public detail::compiled_base {
     detail::argument_state begin;
     auto const n = walk_all(frame, begin, numbers);
     begin.check_overlap();
+    detail::host_log log;
     auto const eagerly = [&](std::string const& reason) -> R {
       why_ = reason;
       lock.unlock();
+      log.restart();
+      detail::log_scope const goes_on(log.is_empty() ? nullptr : &log);
       return invoke(frame, numbers);
     };
     if (begin.unusable) return eagerly(begin.unusable);
@@ -489,6 +660,34 @@ class compiled_function : public detail::compiled_base {
         known = paths->graphs[found.graph].get();
         if (options_.verify == 0 || ++hits_ % options_.verify != 0) {
           last_ = paths;
+          if (known->staged) {
+            std::optional<kept> result;
+            arena_.grow(known->staged->arena_bytes);
+            detail::staged_run running(begin, paths->tape, cells, log, arena_.memory());
+            auto const build = [&](detail::planned_stage& last) {
+              if constexpr (!std::is_void_v<R>) {
+                result.emplace(*static_cast<kept const*>(last.result.get()));
+                detail::argument_state parts;
+                detail::walk_parts(*result, parts);
+                for (std::size_t k = 0; k < parts.tensors.size(); ++k)
+                  *parts.tensors[k] = running.tensor_from(last.end->result[k]);
+                for (std::size_t k = 0; k < parts.cells.size(); ++k) {
+                  auto const bits = running.value(last.end->result_cells[k]);
+                  std::memcpy(parts.cells[k].value, &bits, parts.cells[k].bytes);
+                }
+              }
+            };
+            auto const outcome = running(*known->staged, build);
+            if (outcome == detail::staged_run::outcome::ended) {
+              if constexpr (std::is_void_v<R>) return;
+              else return std::move(*result);
+            }
+            if (outcome == detail::staged_run::outcome::failed) return eagerly("the graph failed");
+            why = "the question at " + place_of(running.missed_at()) + " got another answer";
+            if (graphs_ >= options_.graphs) return eagerly(limit_reached(why));
+            why_ = std::move(why);
+            return record<kept, R>(frame, numbers, begin, n, paths, nullptr, known, log);
+          }
           std::vector<tensor> made;
           if (!run(*known, begin, values, made)) return eagerly("the graph failed");
           if constexpr (std::is_void_v<R>) {
@@ -513,24 +712,24 @@ class compiled_function : public detail::compiled_base {
       fresh = std::make_unique<detail::compiled_paths>();
       fresh->signature = std::move(named.signature);
     }
-    if (!known && graphs_ >= options_.graphs)
-      return eagerly("the limit of " + std::to_string(options_.graphs) + " graphs is reached, and " + why +
-                     ": give what changes from call to call as neap::sym or neap::state");
+    if (!known && graphs_ >= options_.graphs) return eagerly(limit_reached(why));
     why_ = std::move(why);
     if (paths) last_ = paths;
-    return record<kept, R>(frame, numbers, begin, n, paths, std::move(fresh), known);
+    return record<kept, R>(frame, numbers, begin, n, paths, std::move(fresh), known, log);
   }
 
   template <class Kept, class R, class... H, std::size_t... I>
   R record(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::argument_state& begin,
            detail::compiled_base::sizes const& n, detail::compiled_paths* paths,
-           std::unique_ptr<detail::compiled_paths> fresh, detail::compiled_graph* known) {
+           std::unique_ptr<detail::compiled_paths> fresh, detail::compiled_graph* known, detail::host_log& log) {
     auto& to = paths ? *paths : *fresh;
     detail::captured_program p;
     std::optional<Kept> result;
     std::shared_ptr<Kept> form;
+    std::vector<detail::planned_stage*> stages;  // those of the path that are known
     {
-      detail::recorder rec(begin, to.tape);
+      log.restart();
+      detail::recorder rec(begin, to.tape, log);
       {
         caller_scope const here(at_);
         try {
@@ -550,7 +749,13 @@ class compiled_function : public detail::compiled_base {
       for (auto const* all : {&end, &parts})
         for (auto const& c : all->cells)
           if (c.mark) *c.mark = {};
-      if (!rec.unusable()) rec.finish(p);
+      if (!rec.unusable()) {
+        std::vector<std::uint32_t> also_kept;
+        if (rec.is_staged()) stages = known_stages(to, rec.stages());
+        for (auto const* s : stages)
+          for (auto const& k : s->captured.kept) also_kept.push_back(k.row);
+        rec.finish(p, also_kept);
+      }
       if (rec.unusable()) {
         why_ = rec.unusable();
         if (known) untracked({});
@@ -558,13 +763,21 @@ class compiled_function : public detail::compiled_base {
         else return std::move(*result);
       }
     }
-    if (known) {
+    form = std::make_shared<Kept>(*result);
+    detail::argument_state parts;
+    detail::walk_parts(*form, parts);
+    for (auto* t : parts.tensors) *t = tensor();
+    if (!p.stages.empty()) {
+      if (known && !known->staged) untracked({});
+      if (auto* const last = add(to, std::move(p), stages)) {
+        last->result = std::move(form);
+        ++graphs_;
+        if (fresh) add_paths(std::move(fresh));
+      }
+    } else if (known) {
+      if (known->staged) untracked({});
       require_same(*known, p);
     } else {
-      form = std::make_shared<Kept>(*result);
-      detail::argument_state parts;
-      detail::walk_parts(*form, parts);
-      for (auto* t : parts.tensors) *t = tensor();
       auto const path = p.path;
       auto made = planned(std::move(p));
       made->result = std::move(form);
@@ -583,30 +796,21 @@ class compiled_function : public detail::compiled_base {
   F f_;
 };
 
-/// A function with captured variables, or a std::function, of which the caller promises that they do not change.
-template <class F>
-struct fixed_function {
-  F f;
-  template <class... A>
-  decltype(auto) operator()(A&&... a) const {
-    return f(std::forward<A>(a)...);
-  }
-};
-template <class F>
-fixed_function<F> fixed(F f) {
-  return {std::move(f)};
-}
-
 /// Compiles f, a function without captured variables, or one that fixed() vouches for. `how` plans each captured graph
 /// (plan_with); without one, graphs run in the order of the program. Nothing is captured before the first call.
 template <class F, class Plan>
-  requires std::is_invocable_r_v<plan<graph>, Plan const&, graph const&>
+  requires(std::is_invocable_r_v<plan<graph>, Plan const&, graph const&> ||
+           std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t>)
 auto compile(F f, Plan how, compile_options const& options = {},
              std::source_location at = std::source_location::current()) {
   static_assert(std::is_empty_v<F> || std::is_pointer_v<F> || detail::is_instance<F, fixed_function>,
                 "neap: a compiled function captures no variables: their later values would not be seen. Give them as "
                 "arguments, or promise by neap::fixed(f) that they stay as they are");
-  return compiled_function<F>(std::move(f), std::move(how), options, at);
+  if constexpr (std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t>)
+    return compiled_function<F>(std::move(f), std::move(how), options, at);
+  else
+    return compiled_function<F>(
+        std::move(f), [how = std::move(how)](graph const& g, bytes_t) { return plan<graph>(how(g)); }, options, at);
 }
 template <class F>
 auto compile(F f, compile_options const& options = {}, std::source_location at = std::source_location::current()) {

@@ -30,8 +30,10 @@ class computation_listener {
   virtual void made(tensor const& t) = 0;
   /// The data of a storage were copied before they are overwritten.
   virtual void copied(tensor_storage const& from, std::shared_ptr<tensor_storage> const& to) = 0;
-  /// The program reads elements.
+  /// The program takes the address of elements, by which it may read and write them.
   virtual void reads_data(tensor const& t, std::source_location at) = 0;
+  /// The program copies elements.
+  virtual void reads_elements(tensor const& t, std::source_location at) = 0;
   /// The program writes elements other than by an operator.
   virtual void writes_data(tensor_storage const& s) = 0;
   /// A gradient goes through an operator of this order (tensor_node::order).

@@ -247,6 +247,9 @@ class tensor : public tensor_makers<tensor> {
   std::shared_ptr<detail::tensor_storage> const& storage() const;
 
  private:
+  using listener = detail::computation_listener;
+  tensor_ref ref(void (listener::*reads)(tensor const&, std::source_location), std::source_location at) const;
+
   std::shared_ptr<detail::tensor_node> node_;
   std::uint32_t output_ = 0;
 };
@@ -451,7 +454,9 @@ inline bool tensor::is_frozen() const {
   return node_ && node_->wants_gradient && !node_->facets && !node_->though_frozen && storage()->is_frozen();
 }
 
-NEAP_ONCE tensor_ref tensor::ref(std::source_location at) const {
+inline tensor_ref tensor::ref(std::source_location at) const { return ref(&listener::reads_data, at); }
+NEAP_ONCE tensor_ref tensor::ref(void (listener::*reads)(tensor const&, std::source_location),
+                                 std::source_location at) const {
   if (!node_) detail::no_tensor(at);
   if (!storage() && node_->trace->has_ended) detail::no_trace(at);
   if (!storage())
@@ -460,7 +465,7 @@ NEAP_ONCE tensor_ref tensor::ref(std::source_location at) const {
         {"this tensor has no data: it stands for a value of a traced program. A choice by data is neap::where(condition, "
          "a, b); data are read outside of the trace"});
   detail::require_steady(*this, at);
-  if (auto* l = detail::computation_listener::active()) l->reads_data(*this, at);
+  if (auto* l = listener::active()) (l->*reads)(*this, at);
   std::byte* first = nullptr;
   detail::with_place(at, [&] { first = storage()->data(); });
   return tensor_ref::place(first, layout());
@@ -483,7 +488,7 @@ T* tensor::data(std::source_location at) const {
 template <class T>
 T tensor::item(std::source_location at) const {
   detail::computes<T>();
-  auto const r = ref(at);
+  auto const r = ref(&listener::reads_elements, at);
   if (count() != 1)
     throw_error(context_access::place(at), {"item: a tensor of one element is needed, this is ", type()});
   return detail::element_as<T>(r.data, r.element, 0);
@@ -492,7 +497,7 @@ T tensor::item(std::source_location at) const {
 template <class T>
 std::vector<T> tensor::values(std::source_location at) const {
   detail::computes<T>();
-  auto const r = ref(at);
+  auto const r = ref(&listener::reads_elements, at);
   std::vector<T> all;
   all.reserve(static_cast<std::size_t>(r.count()));
   extents i = extents::filled(r.rank(), 0);

@@ -1,0 +1,283 @@
+// Paths of several stages, planned, and one call that runs along them: a graph, what the host reads of it and does, the
+// guards that depend on that, the next graph. Nothing that eager execution would see is changed before the end but memory
+// that operators write, of which copies are kept as long as the call may still turn out to need another path.
+//
+// One arena serves all stages. What later stages need of a stage is moved to the arena's end when it has run:
+//
+//   |<- stage k: its operators                 ...|<- made by stage k - 1 |<- made before that |
+#pragma once
+
+#include <neap/capture/argument_state.hpp>
+#include <neap/capture/captured_program.hpp>
+#include <neap/capture/recorder.hpp>
+#include <neap/core/digest.hpp>
+#include <neap/execute/bound_graph.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0::detail {
+
+/// A stage and those that may follow it.
+struct planned_stage {
+  captured_stage captured;           // without its graph
+  std::unique_ptr<bound_graph> run;  // none: no operators
+  std::vector<value_id> sources, kept;
+  std::vector<digest> ops;  // for comparison
+  byte_block scalars;
+  bytes_t peak = 0;             // of the graph in the order of the program
+  std::size_t arena_bytes = 0;  // of a first stage: what it and all after it need
+  guard_trie guards;
+  std::vector<std::unique_ptr<planned_stage>> next;
+  std::unique_ptr<captured_program> end;  // the path ends here
+  std::shared_ptr<void> result;           // its form, without tensors
+
+  bytes_t kept_bytes() const {
+    bytes_t n = 0;
+    for (auto const& k : captured.kept) n += rounded(k.type.bytes());
+    return n;
+  }
+  static bytes_t rounded(bytes_t n) { return (n + 63) / 64 * 64; }
+  /// What this stage and those after it need of the arena, where `before` bytes are kept at its end.
+  std::size_t needed(bytes_t before = 0) const {
+    bytes_t const own = run ? (*run)->arena_bytes() : 0;
+    auto most = static_cast<std::size_t>(std::max(rounded(own), kept_bytes()) + before);
+    for (auto const& n : next) most = std::max(most, n->needed(before + kept_bytes()));
+    return most;
+  }
+};
+
+/// One call. Its arguments' tracked scalars are `cells`.
+class staged_run {
+ public:
+  enum class outcome : std::uint8_t { ended, missed, failed };
+
+  staged_run(argument_state& begin, expression_tape const& tape, std::vector<std::uint64_t> cells, host_log& log,
+             std::span<std::byte> arena)
+      : begin_(&begin),
+        tape_(&tape),
+        cells_(std::move(cells)),
+        values_(tape, cells_),
+        log_(&log),
+        free_(arena.data() + arena.size()) {}
+  staged_run(staged_run const&) = delete;
+  staged_run& operator=(staged_run const&) = delete;
+
+  /// Runs the stage, whose guards hold, and those after it. `build(last, *this)` makes what the call gives, before its
+  /// effects. Missed or failed: all memory is as before.
+  outcome operator()(planned_stage& first, std::function<void(planned_stage&)> const& build) {
+    try {
+      auto* s = &first;
+      for (;;) {
+        run(*s);
+        if (s->end) break;
+        auto const found = s->guards.find(values_);
+        if (found.graph == guard_trie::none) {
+          missed_at_ = s->guards.place(found.at);
+          restore();
+          return outcome::missed;
+        }
+        s = s->next[found.graph].get();
+      }
+      make(*s);
+      build(*s);
+      auto ready = prepared(*s);
+      perform_effects();
+      commit(*s, ready);
+      return outcome::ended;
+    } catch (...) {
+      restore();
+      return outcome::failed;
+    }
+  }
+  std::source_location missed_at() const { return missed_at_; }
+  tensor tensor_from(tensor_origin const& o) const {
+    using kind = tensor_origin::kind;
+    if (o.what == kind::none) return {};
+    if (o.what == kind::argument) return begin_->handles[o.number];
+    auto const& from = o.what == kind::made ? made_[o.number] : begin_->handles[o.number];
+    tensor t = make_leaf(from.storage(), o.layout, o.wants_gradient);
+    t.node()->though_frozen = o.though_frozen, t.node()->of_gradient = o.of_gradient;
+    return t;
+  }
+  std::uint64_t value(std::uint32_t expression) { return values_(expression); }
+
+ private:
+  struct saved {
+    tensor_storage* storage;
+    byte_block bytes;
+  };
+  struct writes {
+    std::vector<tensor> tensors;
+    std::vector<std::uint64_t> cells;
+  };
+
+  std::byte*& location(std::uint32_t row) {
+    if (row >= locations_.size()) locations_.resize(row + std::size_t{1});
+    return locations_[row];
+  }
+  void set_cell(std::uint32_t k, std::uint64_t bits) {
+    if (k >= cells_.size()) cells_.resize(k + std::size_t{1});
+    cells_[k] = bits;
+  }
+
+  void run(planned_stage& s) {
+    using kind = captured_stage::source::kind;
+    auto const& c = s.captured;
+    if (s.run) {
+      std::size_t k = 0;
+      for (std::size_t i = 0; i < c.sources.size(); ++i) {
+        auto const& from = c.sources[i];
+        switch (from.what) {
+          case kind::argument: (*s.run)->bind(s.sources[i], begin_->handles[from.number].storage()->data()); break;
+          case kind::row: (*s.run)->bind(s.sources[i], location(from.number)); break;
+          case kind::external: (*s.run)->bind(s.sources[i], externals_[from.number].storage()->data()); break;
+          case kind::constant: break;
+          case kind::scalar: {
+            auto const bits = values_(from.number);
+            std::memcpy(s.scalars.data() + 64 * k++, &bits, sizeof bits);
+          }
+        }
+      }
+      bool const may_be_undone = !s.end || c.may_throw || (*s.run)->spill() != nullptr || has_effects_ ||
+                                 std::ranges::any_of(c.effects, [](auto const& e) { return e.function->may_throw(); });
+      for (auto const u : c.updated) {
+        auto& storage = *begin_->handles[u].storage();
+        storage.keep_for_readers();
+        if (may_be_undone) save(storage);
+      }
+      (**s.run)();
+      for (auto const u : c.updated) begin_->handles[u].storage()->written();
+      keep(s);
+    }
+    for (auto const& r : c.reads) {
+      std::uint64_t bits = 0;
+      std::memcpy(&bits, location(r.row) + r.element * r.bytes, static_cast<std::size_t>(r.bytes));
+      set_cell(r.cell, bits);
+    }
+    for (auto const& e : c.effects) {
+      pending_.push_back(&e);
+      has_effects_ = has_effects_ || e.function->may_throw();
+    }
+    if (c.external.empty()) return;
+    perform_effects();
+    auto const& e = c.external.front();
+    auto const& r = perform(e);
+    if (!e.gives_tensor) return set_cell(e.cell, r.bits);
+    externals_.push_back(apart(r.made, {}));
+    location(e.row) = externals_.back().storage()->data();
+    set_cell(e.cell, recorder::digest_of(externals_.back().type()));
+  }
+  /// Where the stage has left what is kept of it, and that moved to where the next stages leave it alone.
+  void keep(planned_stage& s) {
+    struct move {
+      std::byte* from;
+      std::size_t k;  // in `kept`
+    };
+    std::vector<move> moves;
+    auto const& kept = s.captured.kept;
+    for (std::size_t k = 0; k < kept.size(); ++k) {
+      auto const at = (*s.run)->value(s.kept[k]);
+      location(kept[k].row) = static_cast<std::byte*>(at.data);
+      moves.push_back({static_cast<std::byte*>(at.data), k});
+    }
+    if (s.end) return;
+    std::sort(moves.begin(), moves.end(), [](auto const& a, auto const& b) { return a.from > b.from; });
+    auto const place = [&](std::size_t k) {
+      auto*& at = location(kept[k].row);
+      auto const bytes = kept[k].type.bytes();
+      free_ -= planned_stage::rounded(bytes);
+      if (bytes > 0) std::memmove(free_, at, static_cast<std::size_t>(bytes));
+      at = free_;
+    };
+    for (std::size_t i = 0; i < moves.size(); ++i)
+      if (i == 0 || moves[i].from != moves[i - 1].from) place(moves[i].k);
+    // What the plan has in one place is apart from now on.
+    for (std::size_t i = 1; i < moves.size(); ++i)
+      if (moves[i].from == moves[i - 1].from) {
+        location(kept[moves[i].k].row) = location(kept[moves[i - 1].k].row);
+        place(moves[i].k);
+      }
+  }
+  void save(tensor_storage& s) {
+    auto const bytes = static_cast<std::size_t>(std::max<bytes_t>(s.bytes(), 1));
+    saved_.push_back({&s, byte_block(bytes, 64)});
+    std::memcpy(saved_.back().bytes.data(), s.data(), static_cast<std::size_t>(s.bytes()));
+  }
+  void restore() {
+    while (!saved_.empty()) {
+      auto const& last = saved_.back();
+      std::memcpy(last.storage->data(), last.bytes.data(), static_cast<std::size_t>(last.storage->bytes()));
+      saved_.pop_back();
+    }
+  }
+
+  host_result const& perform(captured_stage::host_call const& c) {
+    std::vector<tensor> tensors;
+    for (std::size_t k = 0; k < c.rows.size(); ++k) {
+      auto t = make_leaf(std::make_shared<tensor_storage>(c.types[k], initialiser{}, role::activation),
+                         tensor_layout::dense(c.types[k]));
+      auto* const to = t.storage()->data_to_overwrite();
+      if (auto const bytes = c.types[k].bytes(); bytes > 0)
+        std::memcpy(to, location(c.rows[k]), static_cast<std::size_t>(bytes));
+      tensors.push_back(std::move(t));
+    }
+    std::vector<std::uint64_t> scalars;
+    for (auto const e : c.scalars) scalars.push_back(values_(e));
+    return log_->perform(c.function, tensors, scalars);
+  }
+  void perform_effects() {
+    for (auto const* e : pending_) (void)perform(*e);
+    pending_.clear();
+  }
+
+  /// The storages that the call leaves behind.
+  void make(planned_stage const& last) {
+    for (auto const& m : last.end->made_rows) {
+      made_.push_back(make_leaf(std::make_shared<tensor_storage>(m.type, initialiser{}, role::activation),
+                                tensor_layout::dense(m.type)));
+      auto* const to = made_.back().storage()->data_to_overwrite();
+      if (auto const bytes = m.type.bytes(); bytes > 0)
+        std::memcpy(to, location(m.row), static_cast<std::size_t>(bytes));
+    }
+  }
+  writes prepared(planned_stage const& last) {
+    writes w;
+    for (auto const& t : last.end->tensors) w.tensors.push_back(tensor_from(t.from));
+    for (auto const& c : last.end->cells) w.cells.push_back(values_(c.expression));
+    return w;
+  }
+  void commit(planned_stage const& last, writes& w) {
+    auto const& end = *last.end;
+    for (auto const& p : end.plains) {
+      auto const& to = begin_->plains[p.to];
+      if (to.is_text) *static_cast<std::string*>(to.value) = p.bytes;
+      else std::memcpy(to.value, p.bytes.data(), p.bytes.size());
+    }
+    for (std::size_t k = 0; k < w.cells.size(); ++k) {
+      auto const& to = begin_->cells[end.cells[k].cell];
+      std::memcpy(to.value, &w.cells[k], to.bytes);
+    }
+    for (std::size_t k = 0; k < w.tensors.size(); ++k) *begin_->tensors[end.tensors[k].to] = std::move(w.tensors[k]);
+  }
+
+  argument_state* begin_;
+  expression_tape const* tape_;
+  std::vector<std::uint64_t> cells_;
+  expression_values values_;
+  host_log* log_;
+  std::byte* free_;  // the end of what stages may use
+  std::vector<std::byte*> locations_;
+  std::vector<tensor> externals_, made_;
+  std::vector<captured_stage::host_call const*> pending_;
+  std::vector<saved> saved_;
+  bool has_effects_ = false;  // that may throw
+  std::source_location missed_at_{};
+};
+
+}  // namespace neap::inline v0::detail
