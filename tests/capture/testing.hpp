@@ -35,7 +35,7 @@ class content final : public detail::part_visitor {
   void text(std::string& x) override { bytes += x; }
   void structure(std::uint64_t n) override { bytes.append(reinterpret_cast<char const*>(&n), sizeof n); }
   void structure(std::string_view key) override { bytes += key; }
-  void unlisted(unsigned char) override {}  // may be padding
+  void unlisted(unsigned char const*, std::size_t) override {}  // may be padding
 };
 template <class T>
 std::string content_of(T& x) {

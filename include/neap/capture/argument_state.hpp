@@ -103,9 +103,10 @@ class argument_state final : public part_visitor {
     put(key.size()), put_shape(key.size());
     signature += key, form += key;
   }
-  void unlisted(unsigned char byte) override {
+  void unlisted(unsigned char const* first, std::size_t n) override {
     if (named_) note();
-    signature += static_cast<char>(byte), form += static_cast<char>(byte);
+    std::string_view const bytes(reinterpret_cast<char const*>(first), n);
+    signature += bytes, form += bytes;
   }
   void enter(std::string_view name, std::size_t number) override {
     if (!named_) return;

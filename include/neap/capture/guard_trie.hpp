@@ -1,6 +1,7 @@
 // The guards of all graphs of one signature, as a trie: a node is a question (an expression of tracked scalars), an edge
 // its answer. The next question of a program depends on the earlier answers alone, so a look-up walks one path, however
-// many graphs there are. The answers of a question are found by hashing.
+// many graphs there are. The answers of a question are found by hashing. Look-ups of a call's beginning walk the flat form,
+// guard_program.
 #pragma once
 
 #include <neap/capture/expression.hpp>
@@ -8,6 +9,7 @@
 
 #include <cstdint>
 #include <source_location>
+#include <utility>
 #include <vector>
 
 namespace neap::inline v0::detail {
@@ -24,6 +26,12 @@ class guard_trie {
   struct found {
     std::uint32_t graph = none;
     std::uint32_t at = 0;  // the node where the walk ended
+  };
+  struct node {
+    std::uint32_t question = none, graph = none;
+    number_map answers;                                          // bits to nodes
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> edges;  // the same, in the order of captures
+    std::source_location at{};                                   // where the program asks
   };
 
   /// The graph whose guards hold. O(questions on its path).
@@ -58,6 +66,7 @@ class guard_trie {
       nodes_[at].question = path[k].question, nodes_[at].at = path[k].at;
       auto const next = static_cast<std::uint32_t>(nodes_.size());
       nodes_[at].answers.add(path[k].answer, next);
+      nodes_[at].edges.emplace_back(path[k].answer, next);
       nodes_.emplace_back();
       at = next;
     }
@@ -78,12 +87,9 @@ class guard_trie {
   /// Where the program put the question of a node.
   std::source_location place(std::uint32_t k) const { return nodes_[k].at; }
 
+  std::vector<node> const& nodes() const { return nodes_; }
+
  private:
-  struct node {
-    std::uint32_t question = none, graph = none;
-    number_map answers;  // bits to nodes
-    std::source_location at{};
-  };
   std::vector<node> nodes_{1};
 };
 

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <neap/capture/sym.hpp>
+#include <neap/capture/write_epoch.hpp>
 
 #include <tuple>
 
@@ -27,9 +28,11 @@ class state {
   template <class U>
     requires(std::is_arithmetic_v<U> || std::is_same_v<U, T>)
   state(U x) : value_(static_cast<T>(x)) {
+    detail::write_epoch::mark();
     if (auto* l = detail::scalar_listener::active()) l->constructed(this, l->constant(detail::to_bits(value_)));
   }
   state(state const& other) : value_(other.value_) {
+    detail::write_epoch::mark();
     if (auto* l = detail::scalar_listener::active()) l->constructed(this, l->read(&other));
   }
   state& operator=(state const& other) {
@@ -42,6 +45,7 @@ class state {
     auto const converted = detail::converted<T>(x);
     if (auto* l = detail::scalar_listener::active()) l->write(this, converted.number(*l));
     value_ = converted.plain();
+    detail::write_epoch::mark();
     return *this;
   }
   template <class U>
@@ -91,7 +95,7 @@ class state {
 
   // For the library: no question.
   T plain() const { return value_; }
-  T& place() { return value_; }
+  T& place() { return value_; }  // who writes there calls write_epoch::mark()
   friend auto neap_fields(state& self) { return std::tie(self.value_); }
 
  private:

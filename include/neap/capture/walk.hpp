@@ -9,6 +9,8 @@
 #include <neap/model/fields.hpp>
 #include <neap/model/parameter.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -33,8 +35,8 @@ class part_visitor {
   /// A number of the structure, and a key.
   virtual void structure(std::uint64_t n) = 0;
   virtual void structure(std::string_view key) = 0;
-  /// A byte of a class with neap_fields that lies in none of the listed parts.
-  virtual void unlisted(unsigned char byte) = 0;
+  /// Bytes of a class with neap_fields that lie in none of the listed parts.
+  virtual void unlisted(unsigned char const* first, std::size_t n) = 0;
   /// The parts until leave() are of the member of this name, or the element of this number.
   virtual void enter(std::string_view, std::size_t) {}
   virtual void leave() {}
@@ -53,46 +55,67 @@ struct is_sym : std::false_type {};
 template <class T>
 struct is_sym<sym<T>> : std::true_type {};
 
-template <class T>
-void walk_parts(T& x, part_visitor& v);
+// V is a part_visitor, or a class with its functions, for which the walk is compiled. Such a class may pass over parts,
+// and compare where they are: passes(x) for each part, located(&x) for parts that lie outside of the object around them.
 
-template <class T>
-void walk_part(T& x, part_visitor& v, std::string_view name, std::size_t number) {
+template <class T, class V>
+void walk_parts(T& x, V& v);
+
+template <class T, class V>
+void walk_part(T& x, V& v, std::string_view name, std::size_t number) {
   v.enter(name, number);
   walk_parts(x, v);
   v.leave();
 }
 
-template <class T, std::size_t... I>
-void walk_members(T& x, part_visitor& v, std::index_sequence<I...>) {
+template <class T, class V, std::size_t... I>
+void walk_members(T& x, V& v, std::index_sequence<I...>) {
   auto members = tie_members(x);
   (walk_part(std::get<I>(members), v, member_name<std::remove_const_t<T>, I>(), I), ...);
 }
 
-/// The bytes of an object outside of its listed parts.
-template <class T, class Fields>
-void walk_remainder(T& x, Fields const& fields, part_visitor& v) {
-  auto* const first = reinterpret_cast<unsigned char*>(&x);
-  bool listed[sizeof(T)] = {};
+/// A part that lies outside of the object around it.
+template <class T, class V>
+void locate_part(T& x, V& v) {
+  if constexpr (requires { v.located(x); }) v.located(x);
+}
+
+/// The bytes of an object outside of its listed parts, and where parts are that lie outside of it.
+template <class T, class Fields, class V>
+void walk_remainder(T& x, Fields const& fields, V& v) {
+  struct range {
+    std::size_t first, last;
+  };
+  auto* const bytes = reinterpret_cast<unsigned char*>(&x);
+  std::array<range, std::tuple_size_v<Fields>> listed{};
+  std::size_t n = 0;
   std::apply(
       [&](auto&... part) {
         (
             [&] {
-              auto const at = reinterpret_cast<unsigned char*>(&part) - first;
-              if (at >= 0 && at < static_cast<std::ptrdiff_t>(sizeof(T)))
-                for (std::size_t i = 0; i < sizeof part; ++i) listed[static_cast<std::size_t>(at) + i] = true;
+              auto const at = reinterpret_cast<std::uintptr_t>(&part) - reinterpret_cast<std::uintptr_t>(&x);
+              if (at >= sizeof(T)) return locate_part(part, v);
+              std::size_t k = n++;
+              for (; k > 0 && listed[k - 1].first > at; --k) listed[k] = listed[k - 1];
+              listed[k] = {at, at + sizeof part};
             }(),
             ...);
       },
       fields);
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    if (!listed[i]) v.unlisted(first[i]);
+  std::size_t at = 0;
+  for (std::size_t k = 0; k < n; ++k) {
+    if (listed[k].first > at) v.unlisted(bytes + at, listed[k].first - at);
+    at = std::max(at, listed[k].last);
+  }
+  if (at < sizeof(T)) v.unlisted(bytes + at, sizeof(T) - at);
 }
 
-template <class T>
-void walk_parts(T& given, part_visitor& v) {
+template <class T, class V>
+void walk_parts(T& given, V& v) {
   using part = std::remove_const_t<T>;
   auto& x = const_cast<part&>(given);  // what is const is looked at only
+  if constexpr (requires { v.passes(x); })
+    if (v.passes(x)) return;
   if constexpr (std::is_base_of_v<tensor, part>) {
     static_assert(std::is_same_v<part, tensor> || std::is_same_v<part, parameter> || std::is_same_v<part, buffer>,
                   "neap: a class derived from tensor is no part of what a compiled function takes or gives: its other "
@@ -119,6 +142,7 @@ void walk_parts(T& given, part_visitor& v) {
     v.structure(x.size());
     for (auto& [key, each] : x) {
       v.structure(std::string_view(key));
+      locate_part(each, v);
       walk_part(each, v, key, 0);
     }
   } else if constexpr (is_tuple<part>::value) {

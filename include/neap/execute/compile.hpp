@@ -32,15 +32,18 @@
 // arena, and a call that captures needs the memory of all its intermediate results.
 #pragma once
 
+#include <neap/capture/argument_key.hpp>
 #include <neap/capture/host.hpp>
 #include <neap/capture/recorder.hpp>
 #include <neap/core/is_instance.hpp>
 #include <neap/execute/bound_graph.hpp>
+#include <neap/execute/compiled_paths.hpp>
 #include <neap/execute/executable.hpp>
 #include <neap/execute/plan_like.hpp>
 #include <neap/execute/staged_run.hpp>
 #include <neap/optimize/optimize.hpp>
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -77,8 +80,8 @@ inline search_options of_path(search_options o, bytes_t original) {
 }  // namespace detail
 
 /// Plans each captured graph by a search: compile(f, plan_with(moves, memory_limit::of_original(0.5))). A path of several
-/// graphs is under one limit: a ratio is of the memory of the largest of them. Throws neap::error in the call that
-/// captures, after the call has run, where no plan fits.
+/// graphs is under one limit: a ratio is of the memory of the largest of them. Calls of a path for which no plan fits run
+/// eagerly, and why_missed() says so.
 template <class Moves, class... Option>
 auto plan_with(Moves const& moves, Option const&... options) {
   return [=](graph const& g, bytes_t original = 0) -> plan<graph> {
@@ -134,27 +137,7 @@ struct held_argument<void, I, A> {
   using type = std::conditional_t<std::is_lvalue_reference_v<A>, A, std::remove_cvref_t<A>>;
 };
 
-/// A planned path.
-struct compiled_graph {
-  captured_program captured;              // without its graph
-  std::unique_ptr<bound_graph> run;       // none: no operator
-  std::unique_ptr<planned_stage> staged;  // of several stages: in place of all of this
-  std::vector<value_id> sources, made;    // in the plan's terms
-  std::vector<tensor_type> made_types;
-  std::vector<digest> ops;  // for comparison
-  byte_block scalars;
-  std::shared_ptr<void> result;  // its form, without tensors
-};
-
-/// All paths that begin with one signature.
-struct compiled_paths {
-  std::string signature;
-  expression_tape tape;
-  guard_trie guards;
-  std::vector<std::unique_ptr<compiled_graph>> graphs;
-};
-
-inline void copy_plain(argument_state::plain_place const& to, std::string const& bytes) {
+inline void copy_plain(known_arguments::plain_place const& to, std::string const& bytes) {
   if (to.is_text) *static_cast<std::string*>(to.value) = bytes;
   else std::memcpy(to.value, bytes.data(), bytes.size());
 }
@@ -184,10 +167,6 @@ class compiled_base {
   struct sizes {
     std::size_t tensors, cells, plains, form;
   };
-  struct left_behind {
-    argument_state* end;
-    argument_state* result;
-  };
 
   compiled_paths* paths_of(std::string const& signature) {
     for (auto key = std::hash<std::string>{}(signature);; ++key) {
@@ -203,6 +182,13 @@ class compiled_base {
     paths_.push_back(std::move(fresh));
     by_signature_.add(key, static_cast<std::uint32_t>(paths_.size() - 1));
     last_ = paths_.back().get();
+  }
+  /// Makes another graph of these paths known to look-ups.
+  void publish(compiled_paths& to, std::unique_ptr<compiled_paths> fresh) {
+    ++graphs_;
+    to.publish();
+    publications_.fetch_add(1, std::memory_order_release);
+    if (fresh) add_paths(std::move(fresh));
   }
   /// Why arguments with this signature have no graph yet.
   std::string other_signature(argument_state const& named) const {
@@ -224,7 +210,8 @@ class compiled_base {
   }
   void describe(recorder& rec, argument_state const& begin, sizes const& of_references, argument_state& end,
                 argument_state& result, captured_program& p);
-  std::unique_ptr<compiled_graph> planned(captured_program p);
+  /// Where no plan is found, the graph says so in `refused`.
+  std::shared_ptr<compiled_graph> planned(captured_program p);
   static std::vector<digest> ops_of(op_graph const& g, std::size_t count = static_cast<std::size_t>(-1)) {
     std::vector<digest> all;
     for (auto o : g.ops())
@@ -244,7 +231,17 @@ class compiled_base {
   static std::vector<planned_stage*> known_stages(compiled_paths const& in, std::vector<captured_stage> const& stages);
   /// Throws neap::error if a call took another path than the one that is kept for its guards.
   void require_same(planned_stage const& kept, captured_stage const& s, bool ends) const;
-  /// Plans a stage, or again one that keeps more.
+  /// What is thrown where a graph of several has no plan.
+  struct no_plan {
+    std::string why;
+  };
+  static std::string refusal(error const& e) { return std::string("no plan runs it: ") + e.what(); }
+  plan<graph> planned_or_refused(graph const& g, bytes_t original) {
+    try {
+      return planner_(g, original);
+    } catch (error const& e) { throw no_plan{refusal(e)}; }
+  }
+  /// Plans a stage, or again one that keeps more. Throws no_plan.
   void plan_stage(planned_stage& to, captured_stage s, bytes_t original);
   /// Adds a recorded path. Returns its last stage, null if it was known.
   planned_stage* add(compiled_paths& to, captured_program p, std::vector<planned_stage*> const& known);
@@ -256,13 +253,24 @@ class compiled_base {
                 {"compile: calls with equal arguments and answers took different paths here: the function depends on "
                  "something that is no part of its arguments (a global, a static variable, a clock, a file)"});
   }
+  /// The graph for the arguments of a known call; guard_program::none: none.
+  static std::uint32_t graph_of(known_call& c) {
+    auto& a = c.arguments;
+    if (a.graph != guard_program::none)
+      for (auto const& w : c.paths->graphs[a.graph]->captured.cells) a.compare(w.cell);
+    return a.find(c.paths->guards);
+  }
+  bool is_next_verified() {
+    return options_.verify != 0 && (hits_.fetch_add(1, std::memory_order_relaxed) + 1) % options_.verify == 0;
+  }
+  void set_why(std::string why) {
+    std::scoped_lock const alone(mutex_);
+    why_ = std::move(why);
+  }
   /// Runs the graph on these arguments. False if it failed: everything is then as before.
-  bool run(compiled_graph& g, argument_state& begin, expression_values& values, std::vector<tensor>& made);
-  static tensor tensor_from(tensor_origin const& o, argument_state const& begin, std::vector<tensor> const& made);
-  static void commit(compiled_graph const& g, argument_state& begin, expression_values& values,
-                     std::vector<tensor> const& made);
-  static void fill(compiled_graph const& g, argument_state& result, argument_state const& begin,
-                   expression_values& values, std::vector<tensor> const& made);
+  bool run(compiled_graph& g, known_arguments const& begin, std::vector<tensor>& made);
+  static tensor tensor_from(tensor_origin const& o, known_arguments const& begin, std::vector<tensor> const& made);
+  static void commit(compiled_graph const& g, known_arguments& begin, std::vector<tensor> const& made);
 
   planner planner_;
   compile_options options_;
@@ -273,8 +281,12 @@ class compiled_base {
   number_map by_signature_;
   std::vector<std::unique_ptr<compiled_paths>> paths_;
   compiled_paths const* last_ = nullptr;
-  std::size_t graphs_ = 0, hits_ = 0;
+  std::size_t graphs_ = 0;
   std::string why_;
+  std::atomic<std::size_t> hits_ = 0;
+  std::atomic<std::uint64_t> publications_ = 1;
+  calls_of_threads calls_;
+  std::mutex running_;  // graphs run one at a time; held while the arena changes
 };
 
 inline void compiled_base::describe(recorder& rec, argument_state const& begin, sizes const& n, argument_state& end,
@@ -308,28 +320,30 @@ inline void compiled_base::describe(recorder& rec, argument_state const& begin, 
   p.result_bytes = result.plain_bytes + result.form;
 }
 
-inline std::unique_ptr<compiled_graph> compiled_base::planned(captured_program p) {
-  auto made = std::make_unique<compiled_graph>();
+inline std::shared_ptr<compiled_graph> compiled_base::planned(captured_program p) {
+  auto made = std::make_shared<compiled_graph>();
   graph const g(std::move(p.program));
   made->ops = ops_of(g);
   for (auto v : p.made) made->made_types.push_back(g.type(v));
   std::size_t scalars = 0;
   for (auto const& s : p.sources) scalars += s.what == captured_program::source::kind::scalar;
   made->scalars = byte_block(64 * std::max<std::size_t>(scalars, 1), 64);
-  if (g.op_count() > 0) {
-    auto planned = planner_(g, 0);
-    std::vector<source_binding> bindings;
-    std::size_t k = 0;
-    for (auto const& s : p.sources) {
-      made->sources.push_back(counterpart(g.sources(), planned.graph.sources(), s.value));
-      void* at = made->scalars.data();  // an argument's is bound in each run
-      if (s.what == captured_program::source::kind::scalar) at = made->scalars.data() + 64 * k++;
-      if (s.what == captured_program::source::kind::constant) at = p.constants[s.number].storage()->data();
-      bindings.push_back({made->sources.back(), at});
-    }
-    for (auto v : p.made) made->made.push_back(counterpart(g.kept(), planned.graph.kept(), v));
-    made->run = std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
-  }
+  if (g.op_count() > 0) try {
+      auto planned = planner_(g, 0);
+      std::vector<source_binding> bindings;
+      std::size_t k = 0;
+      for (auto const& s : p.sources) {
+        made->sources.push_back(counterpart(g.sources(), planned.graph.sources(), s.value));
+        void* at = made->scalars.data();  // an argument's is bound in each run
+        if (s.what == captured_program::source::kind::scalar) at = made->scalars.data() + 64 * k++;
+        if (s.what == captured_program::source::kind::constant) at = p.constants[s.number].storage()->data();
+        bindings.push_back({made->sources.back(), at});
+      }
+      for (auto v : p.made) made->made.push_back(counterpart(g.kept(), planned.graph.kept(), v));
+      std::scoped_lock const alone(running_);
+      made->run =
+          std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
+    } catch (error const& e) { made->refused = refusal(e); }
   made->captured = std::move(p);
   return made;
 }
@@ -403,7 +417,7 @@ inline void compiled_base::plan_stage(planned_stage& to, captured_stage s, bytes
   made.scalars = byte_block(64 * std::max<std::size_t>(scalars, 1), 64);
   if (g.op_count() > 0) {
     made.peak = plan_in_order(g).arena_bytes;
-    auto planned = planner_(g, std::max(original, made.peak));
+    auto planned = planned_or_refused(g, std::max(original, made.peak));
     std::vector<source_binding> bindings;
     std::size_t k = 0;
     for (auto const& from : s.sources) {
@@ -414,6 +428,7 @@ inline void compiled_base::plan_stage(planned_stage& to, captured_stage s, bytes
       bindings.push_back({made.sources.back(), at});
     }
     for (auto const& v : s.kept) made.kept.push_back(counterpart(g.kept(), planned.graph.kept(), v.value));
+    std::scoped_lock const alone(running_);
     made.run = std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
   }
   to.captured = std::move(s), to.run = std::move(made.run), to.sources = std::move(made.sources);
@@ -469,7 +484,7 @@ inline planned_stage* compiled_base::add(compiled_paths& to, captured_program p,
   trie = std::move(trial);
   planned_stage* const root = known.empty() ? first.get() : known.front();
   if (known.empty()) {
-    auto made = std::make_unique<compiled_graph>();
+    auto made = std::make_shared<compiled_graph>();
     made->captured.path = path;
     made->staged = std::move(first);
     to.graphs.push_back(std::move(made));
@@ -480,27 +495,30 @@ inline planned_stage* compiled_base::add(compiled_paths& to, captured_program p,
   return last;
 }
 
-inline bool compiled_base::run(compiled_graph& g, argument_state& begin, expression_values& values,
-                               std::vector<tensor>& made) {
+inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, std::vector<tensor>& made) {
   using kind = captured_program::source::kind;
   auto const& c = g.captured;
-  for (auto const& t : g.made_types)
+  auto const storage = [&](std::uint32_t k) -> tensor_storage& { return *begin.tensors()[k].now->storage(); };
+  made.reserve(g.made_types.size());
+  for (auto const& t : g.made_types) {
     made.push_back(
         make_leaf(std::make_shared<tensor_storage>(t, initialiser{}, role::activation), tensor_layout::dense(t)));
-  for (auto const& m : made) (void)m.storage()->data_to_overwrite();
+    (void)made.back().storage()->data_to_overwrite();
+  }
   if (!g.run) return true;
+  std::scoped_lock const alone(running_);
   std::size_t k = 0;
   for (std::size_t i = 0; i < c.sources.size(); ++i) {
     auto const& s = c.sources[i];
-    if (s.what == kind::argument) (*g.run)->bind(g.sources[i], begin.handles[s.number].storage()->data());
+    if (s.what == kind::argument) (*g.run)->bind(g.sources[i], storage(s.number).data());
     if (s.what == kind::scalar) {
-      auto const bits = values(s.number);
+      auto const bits = begin.value(s.number);
       std::memcpy(g.scalars.data() + 64 * k++, &bits, sizeof bits);
     }
   }
   std::vector<byte_block> before;
   for (auto const u : c.updated) {
-    auto& s = *begin.handles[u].storage();
+    auto& s = storage(u);
     s.keep_for_readers();
     if (!c.may_throw && (*g.run)->spill() == nullptr) continue;
     before.emplace_back(static_cast<std::size_t>(std::max<bytes_t>(s.bytes(), 1)), 64);
@@ -510,13 +528,13 @@ inline bool compiled_base::run(compiled_graph& g, argument_state& begin, express
     (**g.run)();
   } catch (...) {
     for (std::size_t u = 0; u < before.size(); ++u) {
-      auto& s = *begin.handles[c.updated[u]].storage();
+      auto& s = storage(c.updated[u]);
       std::memcpy(s.data(), before[u].data(), static_cast<std::size_t>(s.bytes()));
     }
     if (before.size() < c.updated.size()) throw;
     return false;
   }
-  for (auto const u : c.updated) begin.handles[u].storage()->written();
+  for (auto const u : c.updated) storage(u).written();
   for (std::size_t i = 0; i < made.size(); ++i) {
     auto const from = (*g.run)->value(g.made[i]);
     auto& s = *made[i].storage();
@@ -525,40 +543,51 @@ inline bool compiled_base::run(compiled_graph& g, argument_state& begin, express
   return true;
 }
 
-inline tensor compiled_base::tensor_from(tensor_origin const& o, argument_state const& begin,
+inline tensor compiled_base::tensor_from(tensor_origin const& o, known_arguments const& begin,
                                          std::vector<tensor> const& made) {
   using kind = tensor_origin::kind;
   if (o.what == kind::none) return {};
-  if (o.what == kind::argument) return begin.handles[o.number];
-  auto const& from = o.what == kind::made ? made[o.number] : begin.handles[o.number];
+  if (o.what == kind::argument) return *begin.tensors()[o.number].now;
+  auto const& from = o.what == kind::made ? made[o.number] : *begin.tensors()[o.number].now;
   tensor t = make_leaf(from.storage(), o.layout, o.wants_gradient);
   t.node()->though_frozen = o.though_frozen, t.node()->of_gradient = o.of_gradient;
   return t;
 }
 
-inline void compiled_base::commit(compiled_graph const& g, argument_state& begin, expression_values& values,
-                                  std::vector<tensor> const& made) {
+inline void compiled_base::commit(compiled_graph const& g, known_arguments& begin, std::vector<tensor> const& made) {
+  auto const& c = g.captured;
   std::vector<tensor> tensors;
-  std::vector<std::uint64_t> cells;
-  for (auto const& w : g.captured.tensors) tensors.push_back(tensor_from(w.from, begin, made));
-  for (auto const& w : g.captured.cells) cells.push_back(values(w.expression));
-  for (auto const& w : g.captured.plains) copy_plain(begin.plains[w.to], w.bytes);
-  for (std::size_t k = 0; k < cells.size(); ++k) {
-    auto const& to = begin.cells[g.captured.cells[k].cell];
-    std::memcpy(to.value, &cells[k], to.bytes);
+  tensors.reserve(c.tensors.size());
+  for (auto const& w : c.tensors) tensors.push_back(tensor_from(w.from, begin, made));
+  for (auto const& w : c.plains) copy_plain(begin.plain(w.to), w.bytes);
+  for (auto const& w : c.cells) {
+    auto const& to = begin.place(w.cell);
+    auto const bits = begin.value(w.expression);
+    std::memcpy(to.value, &bits, to.bytes);
   }
-  for (std::size_t k = 0; k < tensors.size(); ++k) *begin.tensors[g.captured.tensors[k].to] = std::move(tensors[k]);
+  if (!c.cells.empty()) begin.has_written();
+  for (std::size_t k = 0; k < tensors.size(); ++k) *begin.tensors()[c.tensors[k].to].now = std::move(tensors[k]);
 }
 
-inline void compiled_base::fill(compiled_graph const& g, argument_state& result, argument_state const& begin,
-                                expression_values& values, std::vector<tensor> const& made) {
-  for (std::size_t k = 0; k < result.tensors.size(); ++k)
-    *result.tensors[k] = tensor_from(g.captured.result[k], begin, made);
-  for (std::size_t k = 0; k < result.cells.size(); ++k) {
-    auto const bits = values(g.captured.result_cells[k]);
-    std::memcpy(result.cells[k].value, &bits, result.cells[k].bytes);
+/// Gives the parts of a result what a graph has made: a class for walk_parts().
+template <class TensorOf, class ValueOf>
+struct result_filler {
+  TensorOf const& tensor_of;
+  ValueOf const& value_of;
+  std::size_t tensors = 0, cells = 0;
+  void visit(tensor& x) { x = tensor_of(tensors++); }
+  void cell(void*, void* value, std::size_t bytes, symbol_mark*) {
+    std::uint64_t const bits = value_of(cells++);
+    std::memcpy(value, &bits, bytes);
   }
-}
+  void plain(void*, std::size_t) {}
+  void text(std::string&) {}
+  void structure(std::uint64_t) {}
+  void structure(std::string_view) {}
+  void unlisted(unsigned char const*, std::size_t) {}
+  void enter(std::string_view, std::size_t) {}
+  void leave() {}
+};
 
 }  // namespace detail
 
@@ -601,15 +630,59 @@ class compiled_function : public detail::compiled_base {
         }(),
         ...);
   }
+  static std::uint64_t mode() {
+    return std::uint64_t{context_access::is_recording()} | std::uint64_t{context_access::is_training()} << 1 |
+           std::uint64_t{context_access::clock() != nullptr} << 2 |
+           (precision_scope::current() ? std::uint64_t{1} + static_cast<std::uint64_t>(*precision_scope::current()) : 0)
+               << 3;
+  }
+  template <class Frame>
+  static std::uint64_t type_number() {
+    return static_cast<std::uint64_t>(
+        reinterpret_cast<std::uintptr_t>(static_cast<void const*>(&detail::type_address<Frame>)));
+  }
+  /// The same walk without taking memory, compiled for these types.
+  template <class... H, std::size_t... I>
+  static void walk_known(std::tuple<H...>& frame, detail::known_arguments& to, std::index_sequence<I...>) {
+    to.structure(type_number<std::tuple<H...>>());
+    (
+        [&] {
+          if constexpr (std::is_reference_v<H>) {
+            to.refers_to(std::get<I>(frame));
+            detail::walk_parts(std::get<I>(frame), to);
+          }
+        }(),
+        ...);
+    to.by_value();
+    (
+        [&] {
+          if constexpr (!std::is_reference_v<H>) detail::walk_parts(std::get<I>(frame), to);
+        }(),
+        ...);
+  }
+  template <class... H, std::size_t... I>
+  static bool is_known(std::tuple<H...>& frame, detail::known_call& c, std::index_sequence<I...> numbers) {
+    if (!c.arguments.begin_comparison(mode())) return false;
+    walk_known(frame, c.arguments, numbers);
+    return c.arguments.end_comparison();
+  }
+  template <class... H, std::size_t... I>
+  static std::uint64_t key_of(std::tuple<H...>& frame, std::index_sequence<I...>) {
+    detail::argument_key key(type_number<std::tuple<H...>>() + mode());
+    (
+        [&] {
+          if constexpr (std::is_reference_v<H> && !std::is_base_of_v<tensor, std::remove_cvref_t<H>>)
+            key.put(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&std::get<I>(frame))));
+          detail::walk_parts(std::get<I>(frame), static_cast<detail::part_visitor&>(key));
+        }(),
+        ...);
+    return key.value();
+  }
   template <class... H, std::size_t... I>
   static detail::compiled_base::sizes walk_all(std::tuple<H...>& frame, detail::argument_state& to,
                                                std::index_sequence<I...> numbers) {
-    to.put(static_cast<std::uint64_t>(
-        reinterpret_cast<std::uintptr_t>(static_cast<void const*>(&detail::type_address<std::tuple<H...>>))));
-    to.put(std::uint64_t{context_access::is_recording()} | std::uint64_t{context_access::is_training()} << 1 |
-           std::uint64_t{context_access::clock() != nullptr} << 2 |
-           (precision_scope::current() ? std::uint64_t{1} + static_cast<std::uint64_t>(*precision_scope::current()) : 0)
-               << 3);
+    to.put(type_number<std::tuple<H...>>());
+    to.put(mode());
     walk<true>(frame, to, numbers);
     detail::compiled_base::sizes const n{to.tensors.size(), to.cells.size(), to.plains.size(), to.form.size()};
     walk<false>(frame, to, numbers);
@@ -633,6 +706,52 @@ class compiled_function : public detail::compiled_base {
   auto call(std::tuple<H...>& frame, std::index_sequence<I...> numbers) {
     using R = decltype(invoke(frame, numbers));
     static_assert(!std::is_reference_v<R>, "neap: a compiled function gives its result by value");
+    auto& calls = calls_.here();
+    if (!calls.is_busy) {
+      calls.follow(publications_.load(std::memory_order_acquire));
+      auto* known = calls.last;
+      if (!known || !is_known(frame, *known, numbers)) {
+        known = known ? calls.find(key_of(frame, numbers)) : nullptr;
+        if (known && (known == calls.last || !is_known(frame, *known, numbers))) known = nullptr;
+      }
+      if (known) {
+        auto const found = graph_of(*known);
+        if (found != detail::guard_program::none && !known->paths->graphs[found]->staged && !is_next_verified())
+          return hit<R>(frame, numbers, calls, *known, *known->paths->graphs[found]);
+        return look_up<R>(frame, numbers, calls,
+                          found != detail::guard_program::none && !known->paths->graphs[found]->staged);
+      }
+    }
+    return look_up<R>(frame, numbers, calls, false);
+  }
+
+  /// Runs the graph of a known call.
+  template <class R, class... H, std::size_t... I>
+  R hit(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::known_calls& calls, detail::known_call& c,
+        detail::compiled_graph& g) {
+    if (!calls.is_busy) calls.use(c);
+    detail::known_calls::busy const others_keep_out(calls);
+    std::vector<tensor> made;
+    if (!g.refused.empty() || !run(g, c.arguments, made)) {
+      set_why(g.refused.empty() ? "the graph failed" : g.refused);
+      return invoke(frame, numbers);
+    }
+    if constexpr (std::is_void_v<R>) {
+      return commit(g, c.arguments, made);
+    } else {
+      R result = *static_cast<R const*>(g.result.get());
+      auto const tensor_of = [&](std::size_t k) { return tensor_from(g.captured.result[k], c.arguments, made); };
+      auto const value_of = [&](std::size_t k) { return c.arguments.value(g.captured.result_cells[k]); };
+      detail::result_filler<decltype(tensor_of), decltype(value_of)> parts{tensor_of, value_of};
+      detail::walk_parts(result, parts);
+      commit(g, c.arguments, made);
+      return result;
+    }
+  }
+
+  /// The look-up of arguments that are not known, and captures. `verifies`: a hit is to be checked.
+  template <class R, class... H, std::size_t... I>
+  R look_up(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::known_calls& calls, bool verifies) {
     using kept = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
     std::unique_lock lock(mutex_);
     detail::argument_state begin;
@@ -648,62 +767,41 @@ class compiled_function : public detail::compiled_base {
     };
     if (begin.unusable) return eagerly(begin.unusable);
     auto* paths = paths_of(begin.signature);
-    std::vector<std::uint64_t> cells;
-    for (auto const& c : begin.cells) std::memcpy(&cells.emplace_back(0), c.value, c.bytes);
-    detail::compiled_graph* known = nullptr;
+    std::shared_ptr<detail::compiled_graph> known;
     std::string why;
     std::unique_ptr<detail::compiled_paths> fresh;  // none: the signature is known
     if (paths) {
-      detail::expression_values values(paths->tape, cells);
-      auto const found = paths->guards.find(values);
-      if (found.graph != detail::guard_trie::none) {
-        known = paths->graphs[found.graph].get();
-        if (options_.verify == 0 || ++hits_ % options_.verify != 0) {
+      if (!calls.is_busy) calls.follow(publications_.load(std::memory_order_relaxed));
+      detail::known_call passing;
+      auto& c = calls.is_busy ? passing : calls.renew(key_of(frame, numbers));
+      c.paths = paths->published;
+      c.arguments.begin_first(mode());
+      walk_known(frame, c.arguments, numbers);
+      c.arguments.end_first();
+      auto const found = graph_of(c);
+      if (found != detail::guard_program::none) {
+        known = c.paths->graphs[found];
+        if (!verifies && !is_next_verified()) {
           last_ = paths;
           if (known->staged) {
             std::optional<kept> result;
-            arena_.grow(known->staged->arena_bytes);
-            detail::staged_run running(begin, paths->tape, cells, log, arena_.memory());
-            auto const build = [&](detail::planned_stage& last) {
-              if constexpr (!std::is_void_v<R>) {
-                result.emplace(*static_cast<kept const*>(last.result.get()));
-                detail::argument_state parts;
-                detail::walk_parts(*result, parts);
-                for (std::size_t k = 0; k < parts.tensors.size(); ++k)
-                  *parts.tensors[k] = running.tensor_from(last.end->result[k]);
-                for (std::size_t k = 0; k < parts.cells.size(); ++k) {
-                  auto const bits = running.value(last.end->result_cells[k]);
-                  std::memcpy(parts.cells[k].value, &bits, parts.cells[k].bytes);
-                }
-              }
-            };
-            auto const outcome = running(*known->staged, build);
+            auto const outcome = run_stages(*known->staged, begin, *paths, log, why, result);
             if (outcome == detail::staged_run::outcome::ended) {
               if constexpr (std::is_void_v<R>) return;
               else return std::move(*result);
             }
             if (outcome == detail::staged_run::outcome::failed) return eagerly("the graph failed");
-            why = "the question at " + place_of(running.missed_at()) + " got another answer";
             if (graphs_ >= options_.graphs) return eagerly(limit_reached(why));
             why_ = std::move(why);
-            return record<kept, R>(frame, numbers, begin, n, paths, nullptr, known, log);
+            return record<kept, R>(frame, numbers, begin, n, paths, nullptr, known.get(), log);
           }
-          std::vector<tensor> made;
-          if (!run(*known, begin, values, made)) return eagerly("the graph failed");
-          if constexpr (std::is_void_v<R>) {
-            return commit(*known, begin, values, made);
-          } else {
-            R result = *static_cast<kept const*>(known->result.get());
-            detail::argument_state parts;
-            detail::walk_parts(result, parts);
-            fill(*known, parts, begin, values, made);
-            commit(*known, begin, values, made);
-            return result;
-          }
+          lock.unlock();
+          return hit<R>(frame, numbers, calls, c, *known);
         }
+        if (!known->refused.empty()) return eagerly(known->refused);
         why = "the path is verified";
       } else {
-        why = "the question at " + place_of(paths->guards.place(found.at)) + " got another answer";
+        why = "the question at " + place_of(c.paths->guards.place(c.arguments.node)) + " got another answer";
       }
     } else {
       detail::argument_state named(true);
@@ -711,11 +809,35 @@ class compiled_function : public detail::compiled_base {
       why = other_signature(named);
       fresh = std::make_unique<detail::compiled_paths>();
       fresh->signature = std::move(named.signature);
+      fresh->cell_count = begin.cells.size();
     }
     if (!known && graphs_ >= options_.graphs) return eagerly(limit_reached(why));
     why_ = std::move(why);
     if (paths) last_ = paths;
-    return record<kept, R>(frame, numbers, begin, n, paths, std::move(fresh), known, log);
+    return record<kept, R>(frame, numbers, begin, n, paths, std::move(fresh), known.get(), log);
+  }
+
+  /// Runs a path of several stages. Missed: `why` says where.
+  template <class Kept>
+  detail::staged_run::outcome run_stages(detail::planned_stage& first, detail::argument_state& begin,
+                                         detail::compiled_paths const& paths, detail::host_log& log, std::string& why,
+                                         std::optional<Kept>& result) {
+    std::vector<std::uint64_t> cells;
+    for (auto const& c : begin.cells) std::memcpy(&cells.emplace_back(0), c.value, c.bytes);
+    std::scoped_lock const alone(running_);
+    arena_.grow(first.arena_bytes);
+    detail::staged_run running(begin, paths.tape, cells, log, arena_.memory());
+    auto const outcome = running(first, [&](detail::planned_stage& last) {
+      if constexpr (std::is_same_v<Kept, std::tuple<>>) return;
+      result.emplace(*static_cast<Kept const*>(last.result.get()));
+      auto const tensor_of = [&](std::size_t k) { return running.tensor_from(last.end->result[k]); };
+      auto const value_of = [&](std::size_t k) { return running.value(last.end->result_cells[k]); };
+      detail::result_filler<decltype(tensor_of), decltype(value_of)> parts{tensor_of, value_of};
+      detail::walk_parts(*result, parts);
+    });
+    if (outcome == detail::staged_run::outcome::missed)
+      why = "the question at " + place_of(running.missed_at()) + " got another answer";
+    return outcome;
   }
 
   template <class Kept, class R, class... H, std::size_t... I>
@@ -743,7 +865,7 @@ class compiled_function : public detail::compiled_base {
       }
       detail::argument_state end, parts;
       walk<true>(frame, end, numbers);
-      detail::walk_parts(*result, parts);
+      detail::walk_parts(*result, static_cast<detail::part_visitor&>(parts));
       describe(rec, begin, n, end, parts, p);
       rec.stop();
       for (auto const* all : {&end, &parts})
@@ -765,14 +887,28 @@ class compiled_function : public detail::compiled_base {
     }
     form = std::make_shared<Kept>(*result);
     detail::argument_state parts;
-    detail::walk_parts(*form, parts);
+    detail::walk_parts(*form, static_cast<detail::part_visitor&>(parts));
     for (auto* t : parts.tensors) *t = tensor();
     if (!p.stages.empty()) {
       if (known && !known->staged) untracked({});
-      if (auto* const last = add(to, std::move(p), stages)) {
-        last->result = std::move(form);
-        ++graphs_;
-        if (fresh) add_paths(std::move(fresh));
+      auto const path = p.stages.front().path;
+      try {
+        if (auto* const last = add(to, std::move(p), stages)) {
+          last->result = std::move(form);
+          publish(to, std::move(fresh));
+        }
+      } catch (no_plan const& refused) {
+        why_ = refused.why;
+        if (!stages.empty()) {
+          if constexpr (std::is_void_v<R>) return;
+          else return std::move(*result);
+        }
+        auto made = std::make_shared<detail::compiled_graph>();
+        made->refused = refused.why;
+        if (to.guards.add(path, static_cast<std::uint32_t>(to.graphs.size())) > path.size()) {
+          to.graphs.push_back(std::move(made));
+          publish(to, std::move(fresh));
+        }
       }
     } else if (known) {
       if (known->staged) untracked({});
@@ -780,6 +916,7 @@ class compiled_function : public detail::compiled_base {
     } else {
       auto const path = p.path;
       auto made = planned(std::move(p));
+      if (!made->refused.empty()) why_ = made->refused;
       made->result = std::move(form);
       auto const number = static_cast<std::uint32_t>(to.graphs.size());
       to.graphs.push_back(std::move(made));
@@ -787,8 +924,7 @@ class compiled_function : public detail::compiled_base {
         to.graphs.pop_back();
         untracked(k < path.size() ? path[k].at : std::source_location{});
       }
-      ++graphs_;
-      if (fresh) add_paths(std::move(fresh));
+      publish(to, std::move(fresh));
     }
     if constexpr (!std::is_void_v<R>) return std::move(*result);
   }

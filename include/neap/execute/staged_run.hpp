@@ -10,6 +10,7 @@
 #include <neap/capture/argument_state.hpp>
 #include <neap/capture/captured_program.hpp>
 #include <neap/capture/recorder.hpp>
+#include <neap/capture/write_epoch.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/execute/bound_graph.hpp>
 
@@ -263,6 +264,7 @@ class staged_run {
       auto const& to = begin_->cells[end.cells[k].cell];
       std::memcpy(to.value, &w.cells[k], to.bytes);
     }
+    if (!w.cells.empty()) write_epoch::mark();
     for (std::size_t k = 0; k < w.tensors.size(); ++k) *begin_->tensors[end.tensors[k].to] = std::move(w.tensors[k]);
   }
 

@@ -127,17 +127,12 @@ class tensor_storage {
     std::scoped_lock const alone(readers_);  // several threads may record with one model
     auto r = reader_.lock();
     if (!r || r->version != version_) reader_ = r = std::make_shared<read_data>(read_data{version_, nullptr});
+    has_reader_.store(true, std::memory_order_release);
     return r;
   }
   /// The data are about to be overwritten: copies them, if a reader of them lives.
-  NEAP_ONCE void keep_for_readers() {
-    std::scoped_lock const alone(readers_);
-    auto const r = reader_.lock();
-    reader_.reset();
-    if (!r || r->version != version_ || r->kept) return;
-    r->kept = std::make_shared<tensor_storage>(type_, initialiser{}, role::activation);
-    std::memcpy(r->kept->data_to_overwrite(), data(), static_cast<std::size_t>(bytes_));
-    if (auto* l = computation_listener::active()) l->copied(*this, r->kept);
+  void keep_for_readers() {
+    if (has_reader_.load(std::memory_order_acquire)) keep_for_reader();
   }
   /// Forgets the data; the next who asks finds them as `first` says.
   void restart(initialiser const& first) {
@@ -173,6 +168,16 @@ class tensor_storage {
   void written() { ++version_; }
 
  private:
+  NEAP_ONCE void keep_for_reader() {
+    std::scoped_lock const alone(readers_);
+    auto const r = reader_.lock();
+    reader_.reset();
+    has_reader_.store(false, std::memory_order_release);
+    if (!r || r->version != version_ || r->kept) return;
+    r->kept = std::make_shared<tensor_storage>(type_, initialiser{}, role::activation);
+    std::memcpy(r->kept->data_to_overwrite(), data(), static_cast<std::size_t>(bytes_));
+    if (auto* l = computation_listener::active()) l->copied(*this, r->kept);
+  }
   NEAP_ONCE void provide() {
     if (!is_elsewhere()) return allocate(first_);
     auto const there = elsewhere_.lock();
@@ -196,6 +201,7 @@ class tensor_storage {
   std::weak_ptr<storage_elsewhere> elsewhere_;
   initialiser first_;
   std::weak_ptr<tensor_storage> replaced_by_;
+  std::atomic<bool> has_reader_ = false;
   std::mutex readers_;
   std::weak_ptr<read_data> reader_;
   std::uint32_t version_ = 0, replacements_ = 0;
