@@ -10,7 +10,8 @@
 //               argument (plain) or by the extent of a tensor (shapes)
 //   operator    one state and one operator on 4 floats: compiled, plain, and the operator alone (eager)
 //   recording   an operator on 4 floats in a program of `size`: eager, and recorded
-//   step        a training step of a perceptron, `size` operators: compiled, and trainer with a plan in program order
+//   step        a training step of a perceptron, `size` operators: compiled; the same plan run by itself, all sources bound
+//               beforehand; trainer, whose program has fewer operators (trainer_of_N)
 #include <neap/execute/compile.hpp>
 #include <neap/execute/trainer.hpp>
 #include <neap/model/model.hpp>
@@ -21,7 +22,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -183,7 +186,8 @@ void recording(std::size_t size) {
     detail::argument_state begin;
     begin.visit(x);
     detail::expression_tape tape;
-    detail::recorder rec(begin, tape);
+    detail::host_log log;
+    detail::recorder rec(begin, tape, log);
     tensor const y = program();
     rec.stop();
     return y;
@@ -217,19 +221,40 @@ void training(std::int64_t width) {
   std::int64_t const n = 8;
   tensor const x = tensor::randn({n, width}, 3);
   tensor const y = tensor::from(std::vector<std::int64_t>{0, 1, 2, 3, 0, 1, 2, 3}, {n});
-  auto step = compile(&descend, {.threads = 1});
-  host_backend backend(1);
-  auto const program = training_step(c, std::pair{x, y}, cross_entropy{}, sgd{.rate = 0.1});
-  auto planned = plan_in_order(program.program);
-  auto const operators = program.program.op_count();
-  trainer run(program, planned, backend);
-  std::pair const batch{x, y};
+  std::optional<plan<graph>> planned;
+  auto step = compile(&descend,
+                      [&](graph const& g) {
+                        planned = plan_in_order(g);
+                        return *planned;
+                      },
+                      {.threads = 1});
   for (int i = 0; i < 4; ++i) require(same(step(a, x, y), descend(b, x, y)), "training step");
+
+  // The same plan by itself: its sources once and for all at the weights and the batch of c, by the order of reading.
+  host_backend backend(1);
+  auto const& g = planned->graph;
+  std::vector<source_binding> sources;
+  std::vector<tensor> memory;
+  for (auto v : g.sources()) {
+    memory.push_back(tensor::ones(g.type(v).dims, g.type(v).element));
+    auto const of = [&](tensor const& t) {
+      if (t.type() == g.type(v))
+        std::memcpy(memory.back().storage()->data(), t.storage()->data(), t.storage()->bytes());
+    };
+    for (auto const& w : parameters(c)) of(w);
+    of(x), of(y);
+    sources.push_back({v, memory.back().storage()->data()});
+  }
+  executable<standard_operators, host_backend> alone(*planned, sources, backend);
+  auto const program = training_step(c, std::pair{x, y}, cross_entropy{}, sgd{.rate = 0.1});
+  trainer run(program, plan_in_order(program.program), backend);
+  std::pair const batch{x, y};
   (void)run(batch);
-  rows("step", operators,
-       {{"compiled", [&] { (void)step(a, x, y); }}, {"trainer", [&] { (void)run(batch); }}, {"plain", [&] {
-                                                                                               (void)descend(b, x, y);
-                                                                                             }}});
+  rows("step", g.op_count(),
+       {{"compiled", [&] { (void)step(a, x, y); }},
+        {"plan_alone", [&] { alone(); }},
+        {"trainer_of_" + std::to_string(program.program.op_count()), [&] { (void)run(batch); }},
+        {"plain", [&] { (void)descend(b, x, y); }}});
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ class content final : public detail::part_visitor {
   void text(std::string& x) override { bytes += x; }
   void structure(std::uint64_t n) override { bytes.append(reinterpret_cast<char const*>(&n), sizeof n); }
   void structure(std::string_view key) override { bytes += key; }
+  void tracked(detail::tracked_base& x) override { x.show(*this); }
   void unlisted(unsigned char const*, std::size_t) override {}  // may be padding
 };
 template <class T>

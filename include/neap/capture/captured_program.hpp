@@ -97,6 +97,25 @@ struct captured_program {
     std::string bytes;
     friend bool operator==(plain_write const&, plain_write const&) = default;
   };
+  /// A tensor of a tracked container, which operators read: numbered after the arguments' tensors.
+  struct element {
+    std::uint32_t container, place;  // expressions
+    friend bool operator==(element const&, element const&) = default;
+  };
+  struct container_write {
+    struct item {
+      std::uint64_t place = 0, from = 0;
+      bool is_kept = false, is_erased = false;
+      tensor_origin made{};
+      std::uint32_t expression = 0;
+      friend bool operator==(item const&, item const&) = default;
+    };
+    std::uint32_t cell = 0;
+    bool is_whole = false;
+    std::size_t from_front = 0, from_back = 0, replaced = 0;
+    std::vector<item> items;  // as container_change has them
+    friend bool operator==(container_write const&, container_write const&) = default;
+  };
   struct made_row {
     std::uint32_t row;
     tensor_type type;
@@ -117,6 +136,8 @@ struct captured_program {
   std::vector<tensor_write> tensors;
   std::vector<cell_write> cells;
   std::vector<plain_write> plains;
+  std::vector<container_write> containers;
+  std::vector<element> elements;
   std::vector<tensor_origin> result;
   std::vector<std::uint32_t> result_cells;  // expressions
   std::string result_bytes;                 // plain values and structure

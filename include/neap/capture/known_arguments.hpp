@@ -165,6 +165,10 @@ class known_arguments final {
     if (!clean_ || by_value_ || mark) compare(cell_);
     ++cell_;
   }
+  void tracked(tracked_base& x) {
+    cell(nullptr, &x.self(), sizeof x.self(), nullptr);
+    cell(nullptr, &x.version(), sizeof x.version(), nullptr);
+  }
   void plain(void* value, std::size_t bytes) {
     if (writes_) {
       plains_.push_back({value, false});

@@ -13,6 +13,7 @@
 #include <neap/capture/captured_program.hpp>
 #include <neap/capture/host_function.hpp>
 #include <neap/capture/scalar_listener.hpp>
+#include <neap/capture/tracked_base.hpp>
 #include <neap/core/number_map.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/movement.hpp>
@@ -30,7 +31,10 @@
 
 namespace neap::inline v0::detail {
 
-class recorder final : public computation_listener, public scalar_listener, public host_listener {
+class recorder final : public computation_listener,
+                       public scalar_listener,
+                       public host_listener,
+                       public container_listener {
  public:
   /// `log`: what the host has done in this call.
   recorder(argument_state const& begin, expression_tape& tape, host_log& log)
@@ -55,6 +59,7 @@ class recorder final : public computation_listener, public scalar_listener, publ
     before_ = std::exchange(computation_listener::active(), this);
     scalars_before_ = std::exchange(scalar_listener::active(), this);
     host_before_ = std::exchange(host_listener::active(), this);
+    containers_before_ = std::exchange(container_listener::active(), this);
   }
   ~recorder() override { stop(); }
   void stop() {
@@ -63,6 +68,7 @@ class recorder final : public computation_listener, public scalar_listener, publ
     computation_listener::active() = before_;
     scalar_listener::active() = scalars_before_;
     host_listener::active() = host_before_;
+    container_listener::active() = containers_before_;
   }
 
   // ------------------------------------------------------------------ tensors
@@ -242,6 +248,78 @@ class recorder final : public computation_listener, public scalar_listener, publ
     return h;
   }
 
+  // ------------------------------------------------------------------ tracked containers
+
+  void constructed(tracked_base& c) override {
+    if (cells_.contains(&c.self())) unusable_ = "it makes a tracked container of an argument anew";
+    own_containers_.add(&c, 0);
+  }
+  container_record* record_of(tracked_base& c, std::source_location at) override {
+    auto const k = cells_.find(&c.self());
+    if (k == number_map::none || own_containers_.contains(&c)) {
+      if (own_containers_.contains(&c)) return nullptr;
+      throw_error(
+          context_access::place(at),
+          {"compile: the function uses a tracked container that is no part of its arguments: a later call would "
+           "not find it. Pass the object that has it to the function"});
+    }
+    if (!branches_.empty()) refuse_in_branch("uses a tracked container");
+    for (auto& r : containers_)
+      if (r->cell == k) return r.get();
+    auto& r = *containers_.emplace_back(std::make_unique<container_record>());
+    r.container = &c, r.cell = k, r.self = tape_->cell(k), r.version = tape_->cell(k + 1);
+    return &r;
+  }
+  void reads_element(container_record& r, std::uint32_t place, std::uint64_t now, tensor const& t,
+                     std::source_location at) override {
+    if (t.is_empty()) return;
+    for (auto const& e : elements_)
+      if (e.container == r.self && e.place == place) return;
+    // Places are given as expressions of constants and lengths: which are equal is a question, too.
+    auto const where = (*tape_)[place].a;
+    for (auto const& e : elements_) {
+      auto const other = (*tape_)[e.place].a;
+      auto const is_constant = [&](std::uint32_t k) { return (*tape_)[k].what == expression::kind::constant; };
+      if (e.container != r.self || (is_constant(where) && is_constant(other))) continue;
+      auto const k = static_cast<std::size_t>(&e - elements_.data());
+      bool const same = element_places_[k] == now;
+      question(tape_->call(&are_equal, other, where), same, at);
+      if (same) return;
+    }
+    if (t.is_traced() || t.storage()->is_borrowed()) unusable_ = "it reads borrowed memory from a tracked container";
+    auto const number = static_cast<std::uint32_t>(begin_->handles.size() + elements_.size());
+    elements_.push_back({r.self, place}), element_handles_.push_back(t), element_places_.push_back(now);
+    if (!rows_.add(t.storage().get(), size()))
+      unusable_ = "an element of a tracked container has the memory of another tensor of the call";
+    else entries_.push_back({t.storage(), origin::argument, number, {}, false});
+  }
+  /// What the call leaves in containers.
+  void leave_containers(captured_program& p) {
+    for (auto const& r : containers_) {
+      if (!r->is_written) continue;
+      captured_program::container_write w;
+      w.cell = r->cell, w.is_whole = r->is_whole, w.from_front = r->from_front, w.from_back = r->from_back;
+      auto const add = [&](container_record::item const& x, std::uint64_t now, std::uint64_t place) {
+        captured_program::container_write::item to;
+        to.place = place, to.is_kept = x.is_entry, to.is_erased = x.is_erased;
+        if (x.is_entry) to.from = x.place;
+        if (!x.is_entry && !x.is_erased) {
+          if (auto const* t = r->container->tensor_at(now)) to.made = leave(const_cast<tensor&>(*t));
+          else to.expression = x.expression;
+        }
+        w.items.push_back(to);
+      };
+      for (auto const& [place, x] : r->replaced) add(x, r->is_keyed ? place : place - r->from_front, place);
+      w.replaced = w.items.size();
+      auto const first = r->is_whole ? 0 : r->container->element_count() - (r->is_keyed ? 0 : r->items.size());
+      for (std::size_t k = 0; k < r->items.size(); ++k) add(r->items[k], first + k, first + k);
+      p.containers.push_back(std::move(w));
+    }
+    p.elements = elements_;
+    if (is_staged() && (!p.containers.empty() || !p.elements.empty()))
+      unusable_ = "it changes tracked containers, or reads tensors from them, where the host reads what it computes";
+  }
+
   // ------------------------------------------------------------------ the end
 
   /// Where a tensor comes from that the call leaves behind; it is given a form without history where it has one, as a
@@ -249,11 +327,10 @@ class recorder final : public computation_listener, public scalar_listener, publ
   tensor_origin leave(tensor& t) {
     tensor_origin o;
     if (t.is_empty()) return o;
-    for (std::uint32_t k = 0; k < begin_->handles.size(); ++k)
-      if (auto const& h = begin_->handles[k]; h.node() == t.node() && h.output() == t.output()) {
-        o.what = tensor_origin::kind::argument, o.number = k;
-        return o;
-      }
+    if (auto const k = argument_of(t); k != number_map::none) {
+      o.what = tensor_origin::kind::argument, o.number = k;
+      return o;
+    }
     auto const row = t.is_traced() ? number_map::none : rows_.find(t.storage().get());
     if (row == number_map::none) {
       unusable_ = "it leaves behind a tensor that is no argument's and was not computed in it";
@@ -490,8 +567,8 @@ class recorder final : public computation_listener, public scalar_listener, publ
       needed_.add(row, 0);
       return graph().sources.push_back({e.values.front(), kind::row, row});
     }
-    if (auto const& first = e.storage->first_values();
-        first.how == initialiser::kind::constant && !e.seen && e.storage->is_as_made()) {
+    // Unseen, its elements were as they were made until an operator wrote them: this one, perhaps.
+    if (auto const& first = e.storage->first_values(); first.how == initialiser::kind::constant && !e.seen) {
       e.values = {edit().add(op::fill{type.dims, type.element, first.a}, {}).front()};
     } else {
       if (!e.numbers.is_empty() && !is_equal(e)) unusable_ = written_elements;
@@ -530,6 +607,18 @@ class recorder final : public computation_listener, public scalar_listener, publ
     made_.push_back({row, e.storage->type()});
     return e.made = static_cast<std::uint32_t>(made_.size() - 1);
   }
+  /// The number of an argument's tensor, or of an element that was read; none: it is another one.
+  std::uint32_t argument_of(tensor const& t) {
+    auto const n = begin_->handles.size();
+    auto const handle = [&](std::uint32_t k) -> tensor const& {
+      return k < n ? begin_->handles[k] : element_handles_[k - n];
+    };
+    for (; found_ < n + elements_.size(); ++found_)
+      if (auto const& h = handle(found_); !h.is_empty()) by_node_.add(h.node().get(), found_);
+    for (auto k = by_node_.find(t.node().get()); k < n + elements_.size(); ++k)
+      if (auto const& h = handle(k); h.node() == t.node() && h.output() == t.output()) return k;
+    return number_map::none;
+  }
   std::uint32_t cell_of(void const* address) const {
     auto const k = cells_.find(address);
     if (k == number_map::none)
@@ -556,6 +645,7 @@ class recorder final : public computation_listener, public scalar_listener, publ
   computation_listener* before_;
   scalar_listener* scalars_before_;
   host_listener* host_before_;
+  container_listener* containers_before_;
   bool stopped_ = false;
   number_map rows_;  // storages to entries
   std::vector<entry> entries_;
@@ -565,7 +655,13 @@ class recorder final : public computation_listener, public scalar_listener, publ
   std::vector<std::unique_ptr<graph_record>> graphs_;
   std::vector<captured_stage> stages_;
   std::vector<branch> branches_;  // under way
-  number_map needed_;             // rows, as a set
+  std::vector<std::unique_ptr<container_record>> containers_;
+  std::vector<captured_program::element> elements_;
+  std::vector<tensor> element_handles_;
+  std::vector<std::uint64_t> element_places_;
+  number_map own_containers_, by_node_;
+  std::uint32_t found_ = 0;  // arguments' tensors and elements in by_node_
+  number_map needed_;        // rows, as a set
   std::vector<captured_program::made_row> made_;
   number_map asked_;                   // questions, as a set
   std::vector<std::uint32_t> latest_;  // of each expression, one after the last element read that it depends on

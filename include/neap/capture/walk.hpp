@@ -6,6 +6,7 @@
 #pragma once
 
 #include <neap/capture/state.hpp>
+#include <neap/capture/tracked_base.hpp>
 #include <neap/model/fields.hpp>
 #include <neap/model/parameter.hpp>
 
@@ -40,6 +41,11 @@ class part_visitor {
   /// The parts until leave() are of the member of this name, or the element of this number.
   virtual void enter(std::string_view, std::size_t) {}
   virtual void leave() {}
+  /// A tracked container: two tracked scalars, where it is and which content it has.
+  virtual void tracked(tracked_base& x) {
+    cell(&x.self(), &x.self(), sizeof x.self(), nullptr);
+    cell(&x.version(), &x.version(), sizeof x.version(), nullptr);
+  }
 };
 
 template <class T>
@@ -121,6 +127,8 @@ void walk_parts(T& given, V& v) {
                   "neap: a class derived from tensor is no part of what a compiled function takes or gives: its other "
                   "members would not be seen. Give a neap::tensor");
     v.visit(x);
+  } else if constexpr (std::is_base_of_v<tracked_base, part>) {
+    v.tracked(x);
   } else if constexpr (is_state<part>::value) {
     v.cell(&x, &x.place(), sizeof(typename part::value_type), nullptr);
   } else if constexpr (is_sym<part>::value) {

@@ -35,6 +35,8 @@
 #include <neap/capture/argument_key.hpp>
 #include <neap/capture/host.hpp>
 #include <neap/capture/recorder.hpp>
+#include <neap/capture/tracked_map.hpp>
+#include <neap/capture/tracked_sequence.hpp>
 #include <neap/core/is_instance.hpp>
 #include <neap/execute/bound_graph.hpp>
 #include <neap/execute/compiled_paths.hpp>
@@ -268,9 +270,19 @@ class compiled_base {
     why_ = std::move(why);
   }
   /// Runs the graph on these arguments. False if it failed: everything is then as before.
-  bool run(compiled_graph& g, known_arguments const& begin, std::vector<tensor>& made);
-  static tensor tensor_from(tensor_origin const& o, known_arguments const& begin, std::vector<tensor> const& made);
-  static void commit(compiled_graph const& g, known_arguments& begin, std::vector<tensor> const& made);
+  struct results {
+    std::vector<tensor> made;
+    std::vector<container_change> changes;
+  };
+  bool run(compiled_graph& g, known_arguments const& begin, results& r);
+  /// An argument's tensor, or an element of a tracked container.
+  static tensor const& tensor_of(captured_program const& c, known_arguments const& begin, std::uint32_t k);
+  static tensor tensor_from(captured_program const& c, tensor_origin const& o, known_arguments const& begin,
+                            std::vector<tensor> const& made);
+  static tracked_base& container_of(known_arguments const& begin, std::uint32_t cell);
+  /// Makes all that commit() writes, so that it does not fail.
+  static void prepare(captured_program const& c, known_arguments const& begin, results& r);
+  static void commit(captured_program const& c, known_arguments& begin, results& r);
 
   planner planner_;
   compile_options options_;
@@ -311,6 +323,7 @@ inline void compiled_base::describe(recorder& rec, argument_state const& begin, 
     auto const after = end.plain_bytes.substr(b.at, b.bytes);
     if (begin.plain_bytes.compare(a.at, a.bytes, after) != 0) p.plains.push_back({k, after});
   }
+  rec.leave_containers(p);
   for (auto* t : result.tensors) p.result.push_back(rec.leave(*t));
   for (auto const& c : result.cells) {
     auto const e = rec.left(c);
@@ -355,8 +368,8 @@ inline void compiled_base::require_same(compiled_graph const& kept, captured_pro
     if (ops[k] != kept.ops[k]) untracked(p.places[k]);
   bool same = ops.size() == kept.ops.size() && a.path.size() == p.path.size() && a.tensors == p.tensors &&
               a.cells == p.cells && a.plains == p.plains && a.result == p.result && a.result_cells == p.result_cells &&
-              a.result_bytes == p.result_bytes && a.made == p.made && a.sources.size() == p.sources.size() &&
-              a.constants.size() == p.constants.size();
+              a.result_bytes == p.result_bytes && a.containers == p.containers && a.elements == p.elements &&
+              a.made == p.made && a.sources.size() == p.sources.size() && a.constants.size() == p.constants.size();
   for (std::size_t k = 0; same && k < a.sources.size(); ++k)
     same = a.sources[k].what == p.sources[k].what && a.sources[k].number == p.sources[k].number;
   same = same && same_constants(a.constants, p.constants);
@@ -495,17 +508,23 @@ inline planned_stage* compiled_base::add(compiled_paths& to, captured_program p,
   return last;
 }
 
-inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, std::vector<tensor>& made) {
+inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, results& r) {
+  auto& made = r.made;
   using kind = captured_program::source::kind;
   auto const& c = g.captured;
-  auto const storage = [&](std::uint32_t k) -> tensor_storage& { return *begin.tensors()[k].now->storage(); };
+  auto const storage = [&](std::uint32_t k) -> tensor_storage& { return *tensor_of(c, begin, k).storage(); };
   made.reserve(g.made_types.size());
   for (auto const& t : g.made_types) {
     made.push_back(
         make_leaf(std::make_shared<tensor_storage>(t, initialiser{}, role::activation), tensor_layout::dense(t)));
     (void)made.back().storage()->data_to_overwrite();
   }
+  prepare(c, begin, r);
   if (!g.run) return true;
+  if (!c.elements.empty())
+    for (auto const u : c.updated)
+      for (auto const& s : c.sources)
+        if (s.what == kind::argument && s.number != u && &storage(s.number) == &storage(u)) return false;
   std::scoped_lock const alone(running_);
   std::size_t k = 0;
   for (std::size_t i = 0; i < c.sources.size(); ++i) {
@@ -543,22 +562,49 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
   return true;
 }
 
-inline tensor compiled_base::tensor_from(tensor_origin const& o, known_arguments const& begin,
-                                         std::vector<tensor> const& made) {
+inline tracked_base& compiled_base::container_of(known_arguments const& begin, std::uint32_t cell) {
+  return **static_cast<tracked_base**>(begin.place(cell).value);
+}
+
+inline tensor const& compiled_base::tensor_of(captured_program const& c, known_arguments const& begin,
+                                              std::uint32_t k) {
+  auto const n = begin.tensors().size();
+  if (k < n) return *begin.tensors()[k].now;
+  auto const& e = c.elements[k - n];
+  return *detail::container_of(begin.value(e.container)).tensor_at(begin.value(e.place));
+}
+
+inline tensor compiled_base::tensor_from(captured_program const& c, tensor_origin const& o,
+                                         known_arguments const& begin, std::vector<tensor> const& made) {
   using kind = tensor_origin::kind;
   if (o.what == kind::none) return {};
-  if (o.what == kind::argument) return *begin.tensors()[o.number].now;
-  auto const& from = o.what == kind::made ? made[o.number] : *begin.tensors()[o.number].now;
+  if (o.what == kind::argument) return tensor_of(c, begin, o.number);
+  auto const& from = o.what == kind::made ? made[o.number] : tensor_of(c, begin, o.number);
   tensor t = make_leaf(from.storage(), o.layout, o.wants_gradient);
   t.node()->though_frozen = o.though_frozen, t.node()->of_gradient = o.of_gradient;
   return t;
 }
 
-inline void compiled_base::commit(compiled_graph const& g, known_arguments& begin, std::vector<tensor> const& made) {
-  auto const& c = g.captured;
+inline void compiled_base::prepare(captured_program const& c, known_arguments const& begin, results& r) {
+  for (auto const& w : c.containers) {
+    auto& change = r.changes.emplace_back();
+    change.is_whole = w.is_whole, change.replaced = w.replaced;
+    change.from_front = w.from_front, change.from_back = w.from_back;
+    for (auto const& x : w.items) {
+      auto& to = change.elements.emplace_back();
+      to.place = x.place, to.is_kept = x.is_kept, to.is_erased = x.is_erased, to.from = x.from;
+      if (x.is_kept || x.is_erased) continue;
+      to.made = tensor_from(c, x.made, begin, r.made), to.bits = begin.value(x.expression);
+    }
+    container_of(begin, w.cell).prepare(change);
+  }
+}
+
+inline void compiled_base::commit(captured_program const& c, known_arguments& begin, results& r) {
   std::vector<tensor> tensors;
   tensors.reserve(c.tensors.size());
-  for (auto const& w : c.tensors) tensors.push_back(tensor_from(w.from, begin, made));
+  for (auto const& w : c.tensors) tensors.push_back(tensor_from(c, w.from, begin, r.made));
+  for (std::size_t k = 0; k < r.changes.size(); ++k) container_of(begin, c.containers[k].cell).commit(r.changes[k]);
   for (auto const& w : c.plains) copy_plain(begin.plain(w.to), w.bytes);
   for (auto const& w : c.cells) {
     auto const& to = begin.place(w.cell);
@@ -587,6 +633,7 @@ struct result_filler {
   void unlisted(unsigned char const*, std::size_t) {}
   void enter(std::string_view, std::size_t) {}
   void leave() {}
+  void tracked(tracked_base&) {}  // results have none
 };
 
 }  // namespace detail
@@ -731,20 +778,22 @@ class compiled_function : public detail::compiled_base {
         detail::compiled_graph& g) {
     if (!calls.is_busy) calls.use(c);
     detail::known_calls::busy const others_keep_out(calls);
-    std::vector<tensor> made;
-    if (!g.refused.empty() || !run(g, c.arguments, made)) {
+    results r;
+    if (!g.refused.empty() || !run(g, c.arguments, r)) {
       set_why(g.refused.empty() ? "the graph failed" : g.refused);
       return invoke(frame, numbers);
     }
     if constexpr (std::is_void_v<R>) {
-      return commit(g, c.arguments, made);
+      return commit(g.captured, c.arguments, r);
     } else {
       R result = *static_cast<R const*>(g.result.get());
-      auto const tensor_of = [&](std::size_t k) { return tensor_from(g.captured.result[k], c.arguments, made); };
+      auto const tensor_of = [&](std::size_t k) {
+        return tensor_from(g.captured, g.captured.result[k], c.arguments, r.made);
+      };
       auto const value_of = [&](std::size_t k) { return c.arguments.value(g.captured.result_cells[k]); };
       detail::result_filler<decltype(tensor_of), decltype(value_of)> parts{tensor_of, value_of};
       detail::walk_parts(result, parts);
-      commit(g, c.arguments, made);
+      commit(g.captured, c.arguments, r);
       return result;
     }
   }

@@ -55,6 +55,9 @@ struct compiled_paths {
       for (auto const& s : c.sources)
         if (s.what == captured_program::source::kind::scalar) needed.push_back(s.number);
       for (auto const& w : c.cells) needed.push_back(w.expression);
+      for (auto const& e : c.elements) needed.push_back(e.container), needed.push_back(e.place);
+      for (auto const& w : c.containers)
+        for (auto const& x : w.items) needed.push_back(x.expression);
       needed.insert(needed.end(), c.result_cells.begin(), c.result_cells.end());
     }
     published = std::make_shared<published_paths const>(

@@ -1,0 +1,291 @@
+// Tracked containers in compiled functions, beside plain eager execution on a copy: elements and lengths equal after each
+// call, with the number of graphs that the questions allow.
+#include <neap/execute/compile.hpp>
+
+#include <neap/core/philox.hpp>
+
+#include "../support/message.hpp"
+#include "testing.hpp"
+
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <stdexcept>
+#include <string>
+
+using namespace neap;
+using neap::testing::compare;
+using neap::testing::content_of;
+using neap::testing::message_of;
+using neap::testing::one_sample;
+using neap::testing::sample;
+
+namespace {
+
+struct memory {
+  tracked_vector<tensor> history;
+  tracked_map<std::string, tensor> features;
+  tracked_map<std::int64_t, tensor> tables;
+  tracked_vector<double> losses;
+  tracked_map<std::string, int> counts;
+  tracked_optional<tensor> last;
+  parameter w{{4}, initialiser::constant(0.5)};
+  state<int> n{0};
+};
+
+}  // namespace
+
+TEST_CASE("a list that grows is one graph, with its length and its last element as operands") {
+  memory a, b, c;
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              m.history.push_back(x * 2);
+              return x + 1;
+            },
+            a, 30, one_sample) == 1);
+  CHECK(a.history.size().plain() == 30);
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              m.history.push_back(x * 2);
+              return m.history.back() * m.history.size();
+            },
+            b, 20, one_sample) == 1);
+  CHECK(compare(  // the first call has no element before
+            [](memory& m, tensor const& x) {
+              tensor y = x;
+              if (!m.history.empty()) y = y + m.history.back() * m.history.front();
+              m.history.push_back(y);
+              return y;
+            },
+            c, 2, one_sample) == 2);
+}
+
+TEST_CASE("a bounded list, with the mean of its elements") {
+  memory a, b;
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              m.history.push_back(x * m.w);
+              if (m.history.size() > 4) m.history.erase(m.history.begin());
+              tensor sum = m.history[0];
+              for (std::size_t i = 1; i < m.history.size(); ++i) sum = sum + m.history[i];
+              return sum / m.history.size();
+            },
+            a, 30, one_sample) == 5);
+  CHECK(a.history.size().plain() == 4);
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              tensor sum = x;
+              for (auto const& t : m.history) sum = sum + t;
+              if (m.history.size() == std::size_t{3}) m.history.pop_back();
+              m.history.insert(m.history.begin(), sum);
+              return sum;
+            },
+            b, 20, one_sample) == 4);
+}
+
+TEST_CASE("features by name, tables by length, an optional, counts") {
+  memory a, b, c, d, e;
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              m.features["up"] = x * 2;
+              m.features["down"] = x - 1;
+              return m.features.at("up") + m.features.at("down");
+            },
+            a, 20, one_sample) == 2);  // the first call inserts
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              auto const n = x.size(0);
+              if (!m.tables.contains(n)) m.tables[n] = tensor::full({n, 1}, 0.25) + 1;
+              return x * m.tables.at(n);
+            },
+            b, 15, [](int i) { return std::tuple{sample(i, i % 5 < 2 || i % 5 == 4 ? 4 : 8)}; }) == 4);
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              tensor const y = m.last ? x + *m.last : x;
+              m.last = y;
+              return y;
+            },
+            c, 10, one_sample) == 2);
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              if (!m.counts.contains("calls")) m.counts["calls"] = 0;
+              m.counts["calls"] = m.counts.at("calls") + 1;
+              m.losses.push_back(0.5 * m.counts.at("calls"));
+              return x * m.losses.back() + m.counts.size();
+            },
+            d, 10, one_sample) == 2);
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              tensor sum = x;
+              for (auto const& [name, t] : m.features) sum = sum + t * static_cast<double>(name.size());
+              m.features["k" + std::to_string((m.n % 3).value())] = sum;
+              ++m.n;
+              return sum;
+            },
+            e, 12, one_sample) <= 9);
+}
+
+TEST_CASE("elements written in place, shared with others, of other types") {
+  memory a, b, c, plain;
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              if (m.history.empty()) m.history.push_back(tensor::full({4}, 1) * 1.0);
+              assign(m.history.front(), m.history.front() * 0.5 + mean(x, {0}));
+              return x + m.history.front();
+            },
+            a, 12, one_sample) == 2);
+  auto const f = [](memory& m, tensor const& x) {
+    tensor y = x + 1;
+    if (m.history.size() > std::size_t{0}) {
+      assign(x, x * 2);
+      y = y + m.history.back();  // may have the memory of x
+    }
+    m.history.push_back(x);
+    return y;
+  };
+  auto step = compile(f);
+  tensor kept = sample(1), kept_plain = sample(1);
+  for (int i = 0; i < 12; ++i) {
+    CAPTURE(i);
+    bool const same = i % 3 != 0;
+    tensor x = same ? kept : sample(i), y = same ? kept_plain : sample(i);
+    if (!same) kept = x, kept_plain = y;
+    auto got = step(b, x), expected = f(plain, y);
+    CHECK(content_of(got) == content_of(expected));
+    CHECK(content_of(b) == content_of(plain));
+  }
+  CHECK(compare(
+            [](memory& m, tensor const& x) {
+              tensor const y = m.history.empty() ? x : x * sum(m.history.back());
+              m.history.push_back(y);
+              return y;
+            },
+            c, 12, [](int i) { return std::tuple{sample(i, 1 + i % 2)}; }) <= 5);
+}
+
+TEST_CASE("an exception leaves containers as eager execution does; foreign ones are refused") {
+  memory m, plain;
+  auto const f = [](memory& s, tensor const& x) {
+    s.history.push_back(x);
+    if (s.history.size() % std::size_t{3} == std::size_t{0}) throw std::length_error("three");
+    s.features["last"] = x * 2;
+    return x;
+  };
+  auto step = compile(f);
+  for (int i = 0; i < 12; ++i) {
+    std::string a, b;
+    try {
+      (void)step(m, sample(i));
+    } catch (std::length_error const& e) { a = e.what(); }
+    try {
+      (void)f(plain, sample(i));
+    } catch (std::length_error const& e) { b = e.what(); }
+    CHECK(a == b);
+    CHECK(content_of(m) == content_of(plain));
+  }
+  static tracked_vector<tensor> global;
+  global.push_back(sample(1));
+  auto foreign = compile([](memory&, tensor const& x) { return x + global.back(); });
+  CHECK(message_of([&] { foreign(m, sample(1)); }).find("containers.cpp:") == 0);
+  CHECK(message_of([&] { (void)m.losses.at(5); }).find("containers.cpp:") == 0);
+}
+
+namespace neap {
+/// A container of another kind is tracked by its rules.
+struct newest_first {
+  std::deque<tensor> all;
+};
+template <>
+struct sequence_rules<newest_first> {
+  using value_type = tensor;
+  static std::size_t size(newest_first const& c) { return c.all.size(); }
+  static tensor const& at(newest_first const& c, std::size_t i) { return c.all[c.all.size() - 1 - i]; }
+  static void insert(newest_first& c, std::size_t i, tensor x) {
+    c.all.insert(c.all.end() - static_cast<std::ptrdiff_t>(i), std::move(x));
+  }
+  static void erase(newest_first& c, std::size_t i) { c.all.erase(c.all.end() - 1 - static_cast<std::ptrdiff_t>(i)); }
+};
+}  // namespace neap
+
+TEST_CASE("containers with rules of their own") {
+  struct holder {
+    tracked_sequence<newest_first> stack;
+    tracked_sequence<std::deque<float>> queue;
+  } m;
+  CHECK(compare(
+            [](holder& h, tensor const& x) {
+              h.stack.push_back(x);
+              h.queue.push_back(0.5F);
+              if (h.queue.size() > 3) h.queue.erase(h.queue.begin()), h.stack.erase(std::size_t{0});
+              return h.stack.back() * h.queue.front();
+            },
+            m, 12, one_sample) <= 6);
+}
+
+TEST_CASE("random changes of sequences and maps") {
+  struct holder {
+    tracked_vector<tensor> list;
+    tracked_vector<int> numbers;
+    tracked_map<int, tensor> map;
+    state<int> seed{0};
+  };
+  auto const f = [](holder& h, tensor const& x) {
+    random_stream draw(static_cast<std::uint64_t>(h.seed.value()), 3);
+    tensor y = x;
+    for (int k = 0; k < 5; ++k) {
+      auto const n = draw.below(12);
+      auto const some = static_cast<std::size_t>(draw.below(3));
+      switch (n) {
+        case 0: h.list.push_back(y * 0.5); break;
+        case 1:
+          if (!h.list.empty()) h.list.pop_back();
+          break;
+        case 2:
+          if (h.list.size() > some) h.list.erase(some);
+          break;
+        case 3:
+          if (h.list.size() > some) y = y + h.list[some];
+          break;
+        case 4:
+          if (h.list.size() > some) h.list.set(some, y + 1);
+          break;
+        case 5:
+          if (!h.list.empty()) y = y - h.list.back() * h.list.size();
+          break;
+        case 6: h.numbers.push_back(h.numbers.size() * std::size_t{2} > std::size_t{9} ? 1 : 2); break;
+        case 7:
+          if (!h.numbers.empty()) y = y * h.numbers.back() + h.numbers.front();
+          break;
+        case 8: h.map[static_cast<int>(some)] = y * 0.25; break;
+        case 9:
+          if (h.map.contains(static_cast<int>(some))) y = y + h.map.at(static_cast<int>(some));
+          break;
+        case 10:
+          h.map.erase(static_cast<int>(some));
+          y = y + h.map.size();
+          break;
+        default:
+          for (auto const& t : h.list) y = y + t * 0.1;
+          for (auto const& [key, t] : h.map) y = y - t * static_cast<double>(key + 1);
+      }
+      y = tanh(y);
+    }
+    return y;
+  };
+  auto step = compile(f, {.graphs = 100000, .threads = 1});
+  holder m, plain;
+  std::size_t hits = 0;
+  for (int i = 0; i < 400; ++i) {
+    CAPTURE(i);
+    m.seed = i % 20, plain.seed = i % 20;
+    if (i % 50 == 0) m.list.clear(), plain.list.clear();
+    auto const before = step.graphs();
+    auto got = step(m, sample(i)), expected = f(plain, sample(i));
+    hits += step.graphs() == before;
+    CAPTURE(step.why_missed());
+    REQUIRE(content_of(got) == content_of(expected));
+    REQUIRE(content_of(m) == content_of(plain));
+  }
+  CHECK(step.graphs() > 20);
+  CHECK(hits > 20);
+}
