@@ -64,8 +64,9 @@ struct multi_head_attention {
     return out(reshape(permute(y, {0, 2, 1, 3}), {b, t, d}));
   }
 
-  friend auto neap_fields(multi_head_attention& self) { return std::tie(self.qkv, self.out); }
-  static constexpr std::array neap_names{"qkv", "out"};
+  friend auto neap_fields(multi_head_attention& self) { return std::tie(self.qkv, self.out, self.heads, self.options); }
+  static constexpr std::array neap_names{"qkv", "out", "heads", "options"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 /// Attention of one sequence to another one of any length and width: queries are made of the first, keys and values, by one
@@ -110,8 +111,11 @@ struct cross_attention {
     return out(reshape(permute(y, {0, 2, 1, 3}), {b, t, d}));
   }
 
-  friend auto neap_fields(cross_attention& self) { return std::tie(self.q, self.kv, self.out); }
-  static constexpr std::array neap_names{"q", "kv", "out"};
+  friend auto neap_fields(cross_attention& self) {
+    return std::tie(self.q, self.kv, self.out, self.heads, self.options);
+  }
+  static constexpr std::array neap_names{"q", "kv", "out", "heads", "options"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 }  // namespace neap::inline v0::nn

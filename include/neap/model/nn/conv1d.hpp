@@ -31,8 +31,9 @@ struct conv1d {
                         {.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups});
   }
 
-  friend auto neap_fields(conv1d& self) { return std::tie(self.weight, self.bias); }
-  static constexpr std::array neap_names{"weight", "bias"};
+  friend auto neap_fields(conv1d& self) { return std::tie(self.weight, self.bias, self.options); }
+  static constexpr std::array neap_names{"weight", "bias", "options"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 }  // namespace neap::inline v0::nn

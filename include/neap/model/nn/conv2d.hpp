@@ -56,8 +56,9 @@ struct conv2d {
                          .groups = o.groups});
   }
 
-  friend auto neap_fields(conv2d& self) { return std::tie(self.weight, self.bias); }
-  static constexpr std::array neap_names{"weight", "bias"};
+  friend auto neap_fields(conv2d& self) { return std::tie(self.weight, self.bias, self.options); }
+  static constexpr std::array neap_names{"weight", "bias", "options"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 }  // namespace nn

@@ -32,8 +32,9 @@ struct conv3d {
                          .groups = o.groups});
   }
 
-  friend auto neap_fields(conv3d& self) { return std::tie(self.weight, self.bias); }
-  static constexpr std::array neap_names{"weight", "bias"};
+  friend auto neap_fields(conv3d& self) { return std::tie(self.weight, self.bias, self.options); }
+  static constexpr std::array neap_names{"weight", "bias", "options"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 }  // namespace neap::inline v0::nn

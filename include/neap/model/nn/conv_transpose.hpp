@@ -40,8 +40,9 @@ struct conv_transpose2d {
                                    .groups = o.groups});
   }
 
-  friend auto neap_fields(conv_transpose2d& self) { return std::tie(self.weight, self.bias); }
-  static constexpr std::array neap_names{"weight", "bias"};
+  friend auto neap_fields(conv_transpose2d& self) { return std::tie(self.weight, self.bias, self.options); }
+  static constexpr std::array neap_names{"weight", "bias", "options"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 struct conv_transpose1d {
@@ -72,8 +73,9 @@ struct conv_transpose1d {
                                    .groups = o.groups});
   }
 
-  friend auto neap_fields(conv_transpose1d& self) { return std::tie(self.weight, self.bias); }
-  static constexpr std::array neap_names{"weight", "bias"};
+  friend auto neap_fields(conv_transpose1d& self) { return std::tie(self.weight, self.bias, self.options); }
+  static constexpr std::array neap_names{"weight", "bias", "options"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 }  // namespace neap::inline v0::nn

@@ -53,9 +53,10 @@ struct grouped_query_attention {
   }
 
   friend auto neap_fields(grouped_query_attention& self) {
-    return std::tie(self.query, self.key, self.value, self.out);
+    return std::tie(self.query, self.key, self.value, self.out, self.heads, self.key_heads, self.options);
   }
-  static constexpr std::array neap_names{"query", "key", "value", "out"};
+  static constexpr std::array neap_names{"query", "key", "value", "out", "heads", "key_heads", "options"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 }  // namespace neap::inline v0::nn

@@ -30,8 +30,9 @@ struct layer_norm {
     scope const within(*this);
     return neap::layer_norm(x, weight, bias, epsilon);
   }
-  friend auto neap_fields(layer_norm& self) { return std::tie(self.weight, self.bias); }
-  static constexpr std::array neap_names{"weight", "bias"};
+  friend auto neap_fields(layer_norm& self) { return std::tie(self.weight, self.bias, self.epsilon); }
+  static constexpr std::array neap_names{"weight", "bias", "epsilon"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 /// Over the last axis: x / sqrt(mean(x^2) + epsilon) * weight.
@@ -52,8 +53,9 @@ struct rms_norm {
     scope const within(*this);
     return neap::rms_norm(x, weight, epsilon);
   }
-  friend auto neap_fields(rms_norm& self) { return std::tie(self.weight); }
-  static constexpr std::array neap_names{"weight"};
+  friend auto neap_fields(rms_norm& self) { return std::tie(self.weight, self.epsilon); }
+  static constexpr std::array neap_names{"weight", "epsilon"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 /// Over the channels of each group and all places of an image: (n, c, h, w).
@@ -77,8 +79,9 @@ struct group_norm {
     scope const within(*this);
     return neap::group_norm(x, weight, bias, groups, epsilon);
   }
-  friend auto neap_fields(group_norm& self) { return std::tie(self.weight, self.bias); }
-  static constexpr std::array neap_names{"weight", "bias"};
+  friend auto neap_fields(group_norm& self) { return std::tie(self.weight, self.bias, self.groups, self.epsilon); }
+  static constexpr std::array neap_names{"weight", "bias", "groups", "epsilon"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 /// Over the batch and all places of images (n, c, h, w), each channel by itself. In training it uses the batch's
@@ -110,9 +113,12 @@ struct batch_norm2d {
                             {.epsilon = epsilon, .momentum = momentum, .fixed_statistics = fixed_statistics});
   }
   friend auto neap_fields(batch_norm2d& self) {
-    return std::tie(self.weight, self.bias, self.running_mean, self.running_variance);
+    return std::tie(self.weight, self.bias, self.running_mean, self.running_variance, self.epsilon, self.momentum,
+                    self.fixed_statistics);
   }
-  static constexpr std::array neap_names{"weight", "bias", "running_mean", "running_variance"};
+  static constexpr std::array neap_names{"weight",  "bias",     "running_mean",    "running_variance",
+                                         "epsilon", "momentum", "fixed_statistics"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 /// The same of rows (n, c) and sequences (n, c, l).

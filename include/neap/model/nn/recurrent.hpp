@@ -172,8 +172,9 @@ struct recurrent {
     return r;
   }
 
-  friend auto neap_fields(recurrent& self) { return std::tie(self.layers); }
-  static constexpr std::array neap_names{"layers"};
+  friend auto neap_fields(recurrent& self) { return std::tie(self.layers, self.dropout); }
+  static constexpr std::array neap_names{"layers", "dropout"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 
  private:
   static tensor const& output_of(tensor const& s) { return s; }

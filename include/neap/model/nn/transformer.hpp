@@ -28,8 +28,9 @@ struct mlp_block {
     return down(neap::gelu(up(x), tanh_form));
   }
 
-  friend auto neap_fields(mlp_block& self) { return std::tie(self.up, self.down); }
-  static constexpr std::array neap_names{"up", "down"};
+  friend auto neap_fields(mlp_block& self) { return std::tie(self.up, self.down, self.tanh_form); }
+  static constexpr std::array neap_names{"up", "down", "tanh_form"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 /// down(silu(gate(x)) * up(x)), without biases (Shazeer 2020).
@@ -93,9 +94,10 @@ struct transformer_block {
   }
 
   friend auto neap_fields(transformer_block& self) {
-    return std::tie(self.norm1, self.attention, self.norm2, self.mlp);
+    return std::tie(self.norm1, self.attention, self.norm2, self.mlp, self.options);
   }
-  static constexpr std::array neap_names{"norm1", "attention", "norm2", "mlp"};
+  static constexpr std::array neap_names{"norm1", "attention", "norm2", "mlp", "options"};
+  static constexpr bool neap_rest_is_derived = true;  // padding
 };
 
 }  // namespace neap::inline v0::nn
