@@ -186,3 +186,42 @@ TEST_CASE("one variable as two arguments, and two that share memory") {
     CHECK(content_of(b) == content_of(d));
   }
 }
+
+TEST_CASE("one empty container as two arguments") {
+  auto const f = [](std::vector<tensor>& a, std::vector<tensor>& b, tensor const& x) {
+    a.push_back(x);
+    bool const one = !b.empty();
+    a.pop_back();
+    return one ? x : -x;
+  };
+  auto step = compile(f);
+  std::vector<tensor> a, b;
+  for (int i = 0; i < 6; ++i) {
+    auto& second = i % 2 ? a : b;
+    CHECK(step(a, second, sample(i)).values<float>() == f(a, second, sample(i)).values<float>());
+  }
+  CHECK(step.graphs() == 2);
+  auto const g = [](std::optional<tensor>& s, std::optional<tensor>& t, tensor const& x) {
+    s = x;
+    tensor const y = t ? x * 2 : x;
+    s.reset();
+    return y;
+  };
+  auto optional = compile(g);
+  std::optional<tensor> s, t;
+  for (int i = 0; i < 6; ++i) {
+    auto& second = i % 2 ? s : t;
+    CHECK(optional(s, second, sample(i)).values<float>() == g(s, second, sample(i)).values<float>());
+  }
+}
+
+TEST_CASE("the address of elements taken before an operator writes them") {
+  auto const f = [](tensor const& x) {
+    tensor const t = tensor::from<float>({1, 2, 3, 4}, {4});
+    float const* const p = t.data<float>();
+    assign(t, mean(x, {0}));
+    return x * static_cast<double>(p[1]);
+  };
+  auto step = compile(f);
+  for (int i = 0; i < 4; ++i) CHECK(step(sample(i)).values<float>() == f(sample(i)).values<float>());
+}

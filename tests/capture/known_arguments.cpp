@@ -268,3 +268,27 @@ TEST_CASE("a path without a plan runs eagerly, and says so") {
   CHECK(step(sample(1, 5)).shape() == shape{5, 4});
   CHECK(planned == 2);
 }
+
+TEST_CASE("where no more graphs may be kept, the one that was used least recently goes, if asked for") {
+  auto const f = [](int k, tensor const& x) { return x * static_cast<double>(k); };
+  auto step = compile(f, {.graphs = 3, .full = when_full::drop_oldest, .threads = 1});
+  auto const call = [&](int k) {
+    CHECK(step(k, sample(k)).values<float>() == f(k, sample(k)).values<float>());
+    return step.why_missed();
+  };
+  for (int k = 0; k < 3; ++k) call(k);
+  CHECK(step.graphs() == 3);
+  call(0), call(1);
+  call(3);  // in place of 2
+  CHECK(step.graphs() == 3);
+  std::string const before = step.why_missed();
+  call(0), call(1), call(3);
+  CHECK(step.why_missed() == before);
+  for (int k = 0; k < 40; ++k) call(k % 7);
+  CHECK(step.graphs() == 3);
+
+  auto eager = compile(f, {.graphs = 3, .threads = 1});
+  for (int k = 0; k < 12; ++k) CHECK(eager(k % 6, sample(k)).values<float>() == f(k % 6, sample(k)).values<float>());
+  CHECK(eager.graphs() == 3);
+  CHECK(eager.why_missed().find("limit of 3 graphs") != std::string::npos);
+}

@@ -108,6 +108,11 @@ class argument_state final : public part_visitor {
     std::string_view const bytes(reinterpret_cast<char const*>(first), n);
     signature += bytes, form += bytes;
   }
+  void container(void const* x) override {
+    auto const number = static_cast<std::uint32_t>(containers_.size());
+    containers_.add(x, number);
+    put(std::uint64_t{number - containers_.find(x)});
+  }
   void enter(std::string_view name, std::size_t number) override {
     if (!named_) return;
     lengths_.push_back(path_.size());
@@ -184,7 +189,7 @@ class argument_state final : public part_visitor {
   }
 
   bool named_;
-  number_map storages_, addresses_, objects_;
+  number_map storages_, addresses_, objects_, containers_;
   std::vector<std::uint32_t> borrowed_;
   std::string path_;
   std::vector<std::size_t> lengths_;

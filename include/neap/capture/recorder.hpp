@@ -92,6 +92,7 @@ class recorder final : public computation_listener,
           auto& e = entry_of(*s, at);
           if (!branches_.empty() && static_cast<std::uint32_t>(&e - entries_.data()) < branches_.back().rows)
             refuse_in_branch("writes memory that was there before: assign after it what it gives");
+          if (e.seen) unusable_ = "an operator writes a tensor of whose elements the program has the address";
           e.values = {made[j]};
           if (e.what == origin::number) e.what = origin::computed;  // its elements are numbers no more
           break;

@@ -41,6 +41,8 @@ class part_visitor {
   /// The parts until leave() are of the member of this name, or the element of this number.
   virtual void enter(std::string_view, std::size_t) {}
   virtual void leave() {}
+  /// The parts that follow are of a container that may be changed: it may be that of another argument, even without parts.
+  virtual void container(void const*) {}
   /// A tracked container: two tracked scalars, where it is and which content it has.
   virtual void tracked(tracked_base& x) {
     cell(&x.self(), &x.self(), sizeof x.self(), nullptr);
@@ -84,6 +86,11 @@ void walk_members(T& x, V& v, std::index_sequence<I...>) {
 template <class T, class V>
 void locate_part(T& x, V& v) {
   if constexpr (requires { v.located(x); }) v.located(x);
+}
+
+template <class T, class V>
+void see_container(T& x, V& v) {
+  if constexpr (requires { v.container(&x); }) v.container(&x);
 }
 
 /// The bytes of an object outside of its listed parts, and where parts are that lie outside of it.
@@ -134,19 +141,24 @@ void walk_parts(T& given, V& v) {
   } else if constexpr (is_sym<part>::value) {
     v.cell(&x, &x.place(), sizeof(typename part::value_type), &x.mark());
   } else if constexpr (is_container<part>::value) {
+    see_container(x, v);
     v.structure(x.size());
     std::size_t i = 0;
     for (auto& each : x) walk_part(each, v, {}, i++);
   } else if constexpr (is_bits<part>::value) {
+    see_container(x, v);
     v.structure(x.size());
     for (bool const bit : x) v.structure(std::uint64_t{bit});
   } else if constexpr (is_nullable<part>::value) {
+    see_container(x, v);
     v.structure(std::uint64_t{x ? 1u : 0u});
     if (x) walk_parts(*x, v);
   } else if constexpr (is_variant<part>::value) {
+    see_container(x, v);
     v.structure(x.index());
     std::visit([&](auto& now) { walk_parts(now, v); }, x);
   } else if constexpr (string_map<part>) {
+    see_container(x, v);
     v.structure(x.size());
     for (auto& [key, each] : x) {
       v.structure(std::string_view(key));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@ class shared_arena {
  private:
   friend class bound_graph;
   byte_block block_;
+  std::mutex mutex_;  // of graphs_: threads drop graphs
   std::vector<bound_graph*> graphs_;
 };
 
@@ -43,11 +45,15 @@ class bound_graph {
     auto const bytes = p.arena_bytes - p.resident_bytes;
     in.grow(static_cast<std::size_t>(bytes));
     run_ = made(std::move(p), in.memory());
+    std::scoped_lock const alone(in.mutex_);
     in.graphs_.push_back(this);
   }
   bound_graph(bound_graph const&) = delete;
   bound_graph& operator=(bound_graph const&) = delete;
-  ~bound_graph() { std::erase(arena_->graphs_, this); }
+  ~bound_graph() {
+    std::scoped_lock const alone(arena_->mutex_);
+    std::erase(arena_->graphs_, this);
+  }
 
   runnable& operator*() { return *run_; }
   runnable* operator->() { return run_.get(); }
@@ -74,6 +80,7 @@ inline void shared_arena::grow(std::size_t bytes) {
   try {
     larger = byte_block(bytes, 4096);
   } catch (std::bad_alloc const&) { throw_error({"compile: the system does not give ", bytes, " bytes"}); }
+  std::scoped_lock const alone(mutex_);
   std::vector<std::unique_ptr<bound_graph::runnable>> placed;
   for (auto* g : graphs_) placed.push_back(g->made(g->run_->planned(), {larger.data(), bytes}));
   for (std::size_t k = 0; k < graphs_.size(); ++k) graphs_[k]->run_ = std::move(placed[k]);

@@ -59,8 +59,15 @@
 
 namespace neap::inline v0 {
 
+/// What a call does that needs another graph where as many are kept as may be.
+enum class when_full : std::uint8_t {
+  run_eagerly,  // and why_missed() says so
+  drop_oldest,  // the graph that was used least recently goes, with its plan, and the call is captured
+};
+
 struct compile_options {
-  std::size_t graphs = 64;  // at most; calls that need further ones run eagerly
+  std::size_t graphs = 64;  // at most
+  when_full full = when_full::run_eagerly;
   std::size_t verify = 0;   // each such hit runs eagerly and must take the path that was kept; 0: none
   int threads = 0;          // of the backend that runs the graphs; 0: one for each core
   execution_options run{};  // of each graph
@@ -185,6 +192,34 @@ class compiled_base {
     by_signature_.add(key, static_cast<std::uint32_t>(paths_.size() - 1));
     last_ = paths_.back().get();
   }
+  /// Drops the graph that was used least recently, with all paths of its first stage.
+  void drop_oldest() {
+    compiled_paths* in = nullptr;
+    std::size_t at = 0;
+    for (auto& p : paths_)
+      for (std::size_t k = 0; k < p->graphs.size(); ++k)
+        if (!in || p->graphs[k]->last_used < in->graphs[at]->last_used) in = p.get(), at = k;
+    if (!in) return;
+    graphs_ -= std::min(graphs_, in->graphs[at]->path_count);
+    in->graphs.erase(in->graphs.begin() + static_cast<std::ptrdiff_t>(at));
+    in->guards = guard_trie();
+    for (std::uint32_t k = 0; k < in->graphs.size(); ++k) in->guards.add(in->graphs[k]->captured.path, k);
+    in->publish();
+    publications_.fetch_add(1, std::memory_order_release);
+  }
+  /// Whether there is room for another graph.
+  bool make_room() {
+    while (graphs_ >= std::max<std::size_t>(options_.graphs, 1) && options_.full == when_full::drop_oldest) {
+      auto const before = graphs_;
+      drop_oldest();
+      if (graphs_ == before) break;
+    }
+    return graphs_ < options_.graphs;
+  }
+  void use(compiled_graph& g) {
+    if (options_.full == when_full::drop_oldest)
+      g.last_used.store(uses_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   /// Makes another graph of these paths known to look-ups.
   void publish(compiled_paths& to, std::unique_ptr<compiled_paths> fresh) {
     ++graphs_;
@@ -296,6 +331,7 @@ class compiled_base {
   std::size_t graphs_ = 0;
   std::string why_;
   std::atomic<std::size_t> hits_ = 0;
+  std::atomic<std::uint64_t> uses_ = 0;
   std::atomic<std::uint64_t> publications_ = 1;
   calls_of_threads calls_;
   std::mutex running_;  // graphs run one at a time; held while the arena changes
@@ -777,6 +813,7 @@ class compiled_function : public detail::compiled_base {
   R hit(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::known_calls& calls, detail::known_call& c,
         detail::compiled_graph& g) {
     if (!calls.is_busy) calls.use(c);
+    use(g);
     detail::known_calls::busy const others_keep_out(calls);
     results r;
     if (!g.refused.empty() || !run(g, c.arguments, r)) {
@@ -833,6 +870,7 @@ class compiled_function : public detail::compiled_base {
         if (!verifies && !is_next_verified()) {
           last_ = paths;
           if (known->staged) {
+            use(*known);
             std::optional<kept> result;
             auto const outcome = run_stages(*known->staged, begin, *paths, log, why, result);
             if (outcome == detail::staged_run::outcome::ended) {
@@ -840,7 +878,7 @@ class compiled_function : public detail::compiled_base {
               else return std::move(*result);
             }
             if (outcome == detail::staged_run::outcome::failed) return eagerly("the graph failed");
-            if (graphs_ >= options_.graphs) return eagerly(limit_reached(why));
+            if (graphs_ >= options_.graphs) return eagerly(limit_reached(why));  // its own stages may not go
             why_ = std::move(why);
             return record<kept, R>(frame, numbers, begin, n, paths, nullptr, known.get(), log);
           }
@@ -860,7 +898,7 @@ class compiled_function : public detail::compiled_base {
       fresh->signature = std::move(named.signature);
       fresh->cell_count = begin.cells.size();
     }
-    if (!known && graphs_ >= options_.graphs) return eagerly(limit_reached(why));
+    if (!known && !make_room()) return eagerly(limit_reached(why));
     why_ = std::move(why);
     if (paths) last_ = paths;
     return record<kept, R>(frame, numbers, begin, n, paths, std::move(fresh), known.get(), log);
@@ -944,6 +982,8 @@ class compiled_function : public detail::compiled_base {
       try {
         if (auto* const last = add(to, std::move(p), stages)) {
           last->result = std::move(form);
+          if (known) ++known->path_count;
+          else use(*to.graphs.back());
           publish(to, std::move(fresh));
         }
       } catch (no_plan const& refused) {
@@ -953,7 +993,7 @@ class compiled_function : public detail::compiled_base {
           else return std::move(*result);
         }
         auto made = std::make_shared<detail::compiled_graph>();
-        made->refused = refused.why;
+        made->refused = refused.why, made->captured.path = path;
         if (to.guards.add(path, static_cast<std::uint32_t>(to.graphs.size())) > path.size()) {
           to.graphs.push_back(std::move(made));
           publish(to, std::move(fresh));
@@ -968,6 +1008,7 @@ class compiled_function : public detail::compiled_base {
       if (!made->refused.empty()) why_ = made->refused;
       made->result = std::move(form);
       auto const number = static_cast<std::uint32_t>(to.graphs.size());
+      use(*made);
       to.graphs.push_back(std::move(made));
       if (auto const k = to.guards.add(path, number); k <= path.size()) {
         to.graphs.pop_back();

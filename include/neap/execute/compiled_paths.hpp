@@ -30,6 +30,8 @@ struct compiled_graph {
   byte_block scalars;
   std::shared_ptr<void> result;  // its form, without tensors
   std::string refused;           // why it has no plan: such calls run eagerly; empty: it has one
+  std::size_t path_count = 1;    // of several stages: how many paths begin with it
+  std::atomic<std::uint64_t> last_used = 0;
 };
 
 /// What look-ups read; captures put another one in its place.
