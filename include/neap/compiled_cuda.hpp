@@ -8,6 +8,7 @@
 #pragma once
 
 #include <neap/cuda/kernels.hpp>
+#include <neap/cuda/kernels/attention.cuh>
 #include <neap/cuda/launch.cuh>
 #include <neap/cuda/operators.hpp>
 #include <neap/ir/standard_operators.hpp>

@@ -14,6 +14,7 @@
 #include <neap/cuda/scratch.hpp>
 
 #if defined(__CUDACC__)
+#include <neap/cuda/kernels/attention.cuh>
 #include <neap/cuda/kernels/gemm.cuh>
 #include <neap/cuda/launch.cuh>
 #include <neap/cuda/mma.cuh>

@@ -96,8 +96,8 @@ TEST_CASE("attention on a GPU gives the host's results, interpreted from PTX") {
     c.scale = 1, c.range = 8;
     if (t == dtype::f32) check(*kernels, c, t, false, 10);
     c = of(70, 32, false);
-    c.keys = 1, c.scale = 1, c.range = 8;
-    check(*kernels, c, t);
+    c.keys = 1, c.scale = 1, c.range = 8;  // lse down to -300
+    check(*kernels, c, t, false, t == dtype::f32 ? 50 : 1);
   }
 }
 

@@ -15,10 +15,11 @@ using namespace neap::testing;
 
 /// What is wrong with attention on these kernels, for one of a few problems and orders of threads.
 std::string found(interpreted_module& kernels) {
-  attention_case const causal{.heads = 2, .key_heads = 1, .queries = 150, .keys = 150, .depth = 32, .value_depth = 32,
-                              .causal = true},
+  attention_case const causal{
+      .heads = 2, .key_heads = 1, .queries = 150, .keys = 150, .depth = 32, .value_depth = 32, .causal = true},
       whole{.heads = 4, .key_heads = 2, .queries = 21, .keys = 135, .depth = 32, .value_depth = 32},
-      low_scores{.heads = 1, .key_heads = 1, .queries = 70, .keys = 1, .depth = 32, .value_depth = 32, .scale = 1, .range = 8},
+      low_scores{
+          .heads = 1, .key_heads = 1, .queries = 70, .keys = 1, .depth = 32, .value_depth = 32, .scale = 1, .range = 8},
       few_keys{.heads = 1, .key_heads = 1, .queries = 70, .keys = 5, .depth = 32, .value_depth = 32};
   for (auto const& c : {whole, few_keys, low_scores, causal})
     for (std::uint64_t seed : {1, 0}) {

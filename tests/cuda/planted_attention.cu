@@ -7,8 +7,9 @@
 
 #include <source_location>
 
-#define INSTANCE(...) \
-  template void neap::launch_blocks_on<__VA_ARGS__>(cudaStream_t, std::int64_t, __VA_ARGS__ const&, std::source_location);
+#define INSTANCE(...)                                                                               \
+  template void neap::launch_blocks_on<__VA_ARGS__>(cudaStream_t, std::int64_t, __VA_ARGS__ const&, \
+                                                    std::source_location);
 
 NEAP_PLANTED_INSTANCES
 INSTANCE(neap::detail::attention_forward<neap::bf16, 32>)

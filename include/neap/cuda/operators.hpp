@@ -7,5 +7,6 @@
   OF(softmax) OF(softmax_grad) OF(log_softmax) OF(log_softmax_grad) OF(layer_norm) OF(layer_norm_grad)     \
   OF(rms_norm) OF(rms_norm_grad) OF(cross_entropy) OF(cross_entropy_grad) OF(mse)                          \
   OF(batch_norm) OF(batch_norm_grad) OF(batch_norm_relu_grad) OF(batch_norm_update) OF(batch_norm_inference) \
-  OF(group_norm) OF(group_norm_grad) OF(gather) OF(index_select)
+  OF(group_norm) OF(group_norm_grad) OF(gather) OF(index_select)    \
+  OF(attention) OF(attention_grad)
 // clang-format on
