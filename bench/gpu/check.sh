@@ -68,6 +68,7 @@ part bits 90 gpu_check bits
 part step_time 120 gpu_step_time
 part swaps 60 gpu_swaps
 part bandwidth 30 gpu_bandwidth
+part attention 30 gpu_attention
 part sanitizer 60 gpu_sanitizer
 part properties 10 gpu_properties
 

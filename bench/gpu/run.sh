@@ -16,15 +16,15 @@ if [ $builds = yes ]; then
   mkdir -p "$(dirname "$build")"
   cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DNEAP_CUDA=ON -DNEAP_NATIVE=OFF -DNEAP_BUILD_TESTS=OFF \
     -DNEAP_BUILD_EXAMPLES=OFF -DNEAP_BUILD_BENCH=ON > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
-  cmake --build "$build" --target gpu_check -j "${NEAP_JOBS:-2}"
+  cmake --build "$build" --target gpu_check gpu_attention -j "${NEAP_JOBS:-2}"
 fi
 
 rm -rf "$folder"
 mkdir -p "$folder/lib"
-cp "$build/bin/gpu_check" "$source/bench/gpu/check.sh" "$folder/"
-strip "$folder/gpu_check"
+cp "$build/bin/gpu_check" "$build/bin/gpu_attention" "$source/bench/gpu/check.sh" "$folder/"
+strip "$folder/gpu_check" "$folder/gpu_attention"
 # The C and C++ libraries are the machine's.
-ldd "$folder/gpu_check" | while read -r name arrow file rest; do
+ldd "$folder/gpu_check" "$folder/gpu_attention" | while read -r name arrow file rest; do
   [ "$arrow" = "=>" ] || continue
   case $name in
     linux-vdso* | libc.* | libm.* | libdl.* | librt.* | libpthread.* | libstdc++.* | libgcc_s.* | ld-linux* | libcu*) ;;

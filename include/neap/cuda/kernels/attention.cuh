@@ -9,12 +9,20 @@
 // exact result as f32 with its own roundings; an infinite element of f32 gives NaN where f32 might give an infinity. f64, and heads of more than 256 elements, take kernels of a thread block a
 // row (attention_by_rows.cuh).
 //
-// What to expect, for heads of 64 in bf16 (a block has 4 warps). Shared memory bounds the blocks of a multiprocessor:
+// What to expect of heads of 64 in bf16. A block has 4 warps; registers (tests/cuda/ptxas_attention.csv) allow 2 blocks on
+// a multiprocessor, shared memory 3 to 7. Clocks of a multiprocessor for a tile, by what they pass through:
 //
-//   kernel     tile        shared memory   registers   blocks of sm_80 (164 KiB), of sm_90 (228 KiB)
-//   forward    128 x 64    32 KiB          see tests/cuda/ptxas_attention.csv
-//   dq         64 x 64     48 KiB
-//   dk, dv     64 x 64     49 KiB
+//                                    tensor cores        shared memory    exponentials
+//   kernel   tile      shared, regs  sm_80     sm_90     (128 B a clock)  (16 a clock)
+//   forward  128 x 64  32 KiB, 247   1024      512       512              512
+//   dq       64 x 64   48 KiB, 192   768       384       896              256
+//   dk, dv   64 x 64   49 KiB, 217   1024      512       1152             256
+//
+// Forward is bound by tensor cores on sm_80 and evenly by all three on sm_90, where mma.sync also reaches only about 0.6
+// of what wgmma does: an estimate is 0.55 to 0.65 and 0.35 to 0.4 of the peak of products. Backward is bound by shared
+// memory: 2048 clocks for the 1.3 M multiply-adds of 5 products are at most 0.62 and 0.31 of the peak. Memory is no bound
+// from sequences of some 200 on. Causal attention skips tiles of zeros, and computes half of those on the diagonal in vain.
+// Estimates all, not measured: bench/gpu/attention.cu measures.
 #pragma once
 
 #include <neap/cuda/device_backend.hpp>
