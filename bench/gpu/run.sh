@@ -21,10 +21,14 @@ fi
 
 rm -rf "$folder"
 mkdir -p "$folder/lib"
-cp "$build/bin/gpu_check" "$build/bin/gpu_attention" "$source/bench/gpu/check.sh" "$folder/"
-strip "$folder/gpu_check" "$folder/gpu_attention"
+cp "$source/bench/gpu/check.sh" "$folder/"
+for program in gpu_check gpu_attention; do
+  [ -x "$build/bin/$program" ] || continue
+  cp "$build/bin/$program" "$folder/"
+  strip "$folder/$program"
+done
 # The C and C++ libraries are the machine's.
-ldd "$folder/gpu_check" "$folder/gpu_attention" | while read -r name arrow file rest; do
+ldd "$folder"/gpu_* | while read -r name arrow file rest; do
   [ "$arrow" = "=>" ] || continue
   case $name in
     linux-vdso* | libc.* | libm.* | libdl.* | librt.* | libpthread.* | libstdc++.* | libgcc_s.* | ld-linux* | libcu*) ;;
