@@ -1,6 +1,8 @@
 // Runs a training program op by op, in the order of its graph, each storage in memory of its own: the plainest executor.
+// (An op that reads what a storage was, and comes after the op that writes it, runs before that.)
 #pragma once
 
+#include <neap/ir/traversal.hpp>
 #include <neap/train/training_step.hpp>
 
 #include <map>
@@ -18,12 +20,13 @@ class program_runner {
       own_.emplace_back(std::make_unique<neap::detail::tensor_storage>(neap::tensor_type{neap::dtype::u8, {g.bytes(s)}},
                                                                        neap::initialiser{}, neap::role::activation));
     for (auto const& r : p.residents) bound_[neap::index(g.storage(r.value))] = r.memory();
+    order_ = neap::topological_order(g);
   }
   /// One step; inputs in the program's order. The loss.
   double operator()(std::vector<neap::tensor> const& inputs) {
     auto const& g = p_.program;
     for (std::size_t i = 0; i < inputs.size(); ++i) bound_[neap::index(g.storage(p_.inputs[i]))] = inputs[i].ref().data;
-    for (auto o : g.ops()) {
+    for (auto o : order_) {
       std::vector<neap::tensor_ref> refs;
       std::vector<neap::tensor_layout> layouts;
       bool computes = false;
@@ -68,6 +71,7 @@ class program_runner {
   neap::training_program<Ops> const& p_;
   std::vector<std::unique_ptr<neap::detail::tensor_storage>> own_;
   std::map<std::size_t, void*> bound_;
+  std::vector<neap::op_id> order_;
 };
 
 }  // namespace support
