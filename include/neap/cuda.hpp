@@ -8,14 +8,15 @@
 #include <neap/cuda/device_backend.hpp>
 #include <neap/cuda/executable.hpp>
 #include <neap/cuda/grid.hpp>
-#include <neap/cuda/kernels/gemm.hpp>
-#include <neap/cuda/kernels/matmul.hpp>
 #include <neap/cuda/memory.hpp>
+#include <neap/cuda/products.hpp>
 #include <neap/cuda/scratch.hpp>
 
 #if defined(__CUDACC__)
 #include <neap/cuda/kernels/attention.cuh>
+#include <neap/cuda/kernels/conv2d.cuh>
 #include <neap/cuda/kernels/gemm.cuh>
+#include <neap/cuda/kernels/matmul.hpp>
 #include <neap/cuda/launch.cuh>
 #include <neap/cuda/mma.cuh>
 #endif

@@ -5,6 +5,7 @@
 #include <neap/cuda/device.hpp>
 #include <neap/cuda/device_backend.hpp>
 #include <neap/cuda/memory.hpp>
+#include <neap/cuda/products.hpp>
 #include <neap/cuda/scratch.hpp>
 
 #include <cuda_runtime_api.h>
@@ -14,6 +15,7 @@
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace neap::inline v0 {
 
@@ -67,6 +69,20 @@ class cuda_backend {
     scratch_ = cuda_device_memory(bytes, "scratch of kernels", at);
   }
 
+  /// From now on this library makes products of matrices, those that it can; none: our own kernels do. Reserves its scratch
+  /// memory.
+  void use_products(std::shared_ptr<cuda_product_library> library,
+                    std::source_location at = std::source_location::current()) {
+    if (library) reserve_scratch(library->scratch_bytes(), at);
+    products_ = std::move(library);
+  }
+  cuda_product_library* products() const { return products_.get(); }
+
+  /// Whether our own kernels may make f32 products on tensor cores, with operands rounded to tf32 (10 bits of mantissa). Off
+  /// at first.
+  void allow_tf32(bool allowed) { allows_tf32_ = allowed; }
+  bool allows_tf32() const { return allows_tf32_; }
+
   /// Runs kernel(block) for every block.id in [0, rows), after what was launched before. Returns at once. `row_work`:
   /// about how many indices a row has (0: unknown, taken as many). In .cu files, with neap/cuda/launch.cuh.
   template <class K>
@@ -86,6 +102,8 @@ class cuda_backend {
   using owned_stream = std::unique_ptr<CUstream_st, stream_deleter>;
   owned_stream stream_, to_host_stream_, to_device_stream_;
   cuda_device_memory scratch_;
+  std::shared_ptr<cuda_product_library> products_;
+  bool allows_tf32_ = false;
 };
 
 }  // namespace neap::inline v0

@@ -8,5 +8,5 @@
   OF(rms_norm) OF(rms_norm_grad) OF(cross_entropy) OF(cross_entropy_grad) OF(mse)                          \
   OF(batch_norm) OF(batch_norm_grad) OF(batch_norm_relu_grad) OF(batch_norm_update) OF(batch_norm_inference) \
   OF(group_norm) OF(group_norm_grad) OF(gather) OF(index_select)    \
-  OF(attention) OF(attention_grad)
+  OF(attention) OF(attention_grad) OF(matmul) OF(conv2d) OF(conv2d_grad_input) OF(conv2d_grad_weight)
 // clang-format on

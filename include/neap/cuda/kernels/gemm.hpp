@@ -7,6 +7,7 @@
 //   element    tile      threads  of a thread        shared memory       registers allowed
 //   bf16, f16  128x128   256      warp tile 64x32    3 x 16 KiB = 48     128: 2 blocks a multiprocessor
 //   bf16, f16  64x64     128      warp tile 32x32    3 x 8 KiB = 24      128: 4 blocks
+//   tf32       as bf16   as bf16  as bf16            2 x 17 KiB = 34      as bf16
 //   f32        128x128   256      8x8                2 x 16.5 KiB = 33   128: 2 blocks
 //   f32, f64   64x64     256      4x4                2 x 8.5 KiB = 17    80:  3 blocks (of f64 twice as many bytes)
 //
@@ -76,6 +77,24 @@ struct gemm_operands {
   bool packs_y;                    // 16 bytes of y
 };
 
+/// Thread blocks that multiply tiles of Side rows and columns; tile_product.cuh has the code.
+template <int Side>
+struct tensor_core_block {
+  static constexpr int threads = Side == 128 ? 256 : 128, blocks_at_once = Side == 128 ? 2 : 4;
+  static constexpr int shared_bytes = 3 * 2 * Side * 32 * 2;
+};
+template <class T, int Side>
+struct fma_block {
+  static constexpr int threads = 256, blocks_at_once = Side == 128 || sizeof(T) == 8 ? 2 : 3;
+  static constexpr int shared_bytes = 2 * 2 * 16 * (Side * int{sizeof(T)} + 16);
+};
+
+template <int Side>
+struct tf32_block {
+  static constexpr int threads = Side == 128 ? 256 : 128, blocks_at_once = Side == 128 ? 2 : 4;
+  static constexpr int shared_bytes = 2 * 2 * 16 * (Side + 8) * 4;
+};
+
 /// The tile of y, and the part of k, that a thread block makes: the tile is the fastest, then the part, then the batch.
 /// Blocks that run at the same time make a square of tiles rather than a row, to share what they read.
 struct gemm_tile {
@@ -93,14 +112,7 @@ struct gemm_tile {
 
 /// Tensor cores, 16-bit elements. See above for the tiles.
 template <class T, bool TransposeA, bool TransposeB, int Side>
-struct gemm_by_tensor_cores {
-  static constexpr int depth = 32, stages = 3;  // steps of k of a tile; tiles in the ring
-  static constexpr int warp_rows = Side == 128 ? 64 : 32, warp_columns = 32;
-  static constexpr int threads = Side / warp_rows * (Side / warp_columns) * 32;
-  static constexpr int blocks_at_once = Side == 128 ? 2 : 4;
-  static constexpr int tile_bytes = Side * depth * 2;  // of a or b
-  static constexpr int shared_bytes = stages * 2 * tile_bytes;
-
+struct gemm_by_tensor_cores : tensor_core_block<Side> {
   gemm_operands<T> p;
 #if defined(__CUDACC__)
   __device__ void operator()(unsigned char* shared) const;
@@ -109,15 +121,16 @@ struct gemm_by_tensor_cores {
 
 /// Multiply-adds of the element's own type.
 template <class T, bool TransposeA, bool TransposeB, int Side>
-struct gemm_by_fma {
-  static constexpr int depth = 16, stages = 2;
-  static constexpr int threads = 256;
-  static constexpr int blocks_at_once = Side == 128 || sizeof(T) == 8 ? 2 : 3;
-  static constexpr int pack = 16 / int{sizeof(T)};
-  static constexpr int line = Side + pack;  // elements of a step of k in shared memory; so that no banks conflict
-  static constexpr int tile_bytes = depth * line * int{sizeof(T)};
-  static constexpr int shared_bytes = stages * 2 * tile_bytes;
+struct gemm_by_fma : fma_block<T, Side> {
+  gemm_operands<T> p;
+#if defined(__CUDACC__)
+  __device__ void operator()(unsigned char* shared) const;
+#endif
+};
 
+/// f32 with operands rounded to tf32, on tensor cores.
+template <class T, bool TransposeA, bool TransposeB, int Side>
+struct gemm_by_tf32 : tf32_block<Side> {
   gemm_operands<T> p;
 #if defined(__CUDACC__)
   __device__ void operator()(unsigned char* shared) const;
@@ -160,15 +173,15 @@ inline bool begins_at_multiples(void const* p, int bytes, bytes_t element, std::
 template <template <class, bool, bool, int> class Kernel, class T, int Side, class B>
 void launch_gemm(B& backend, gemm_operands<T> const& p, std::int64_t blocks) {
   auto const& s = p.plan.each;
-  if (s.transpose_a && s.transpose_b) backend.launch_blocks(blocks, Kernel<T, true, true, Side>{p});
-  else if (s.transpose_a) backend.launch_blocks(blocks, Kernel<T, true, false, Side>{p});
-  else if (s.transpose_b) backend.launch_blocks(blocks, Kernel<T, false, true, Side>{p});
-  else backend.launch_blocks(blocks, Kernel<T, false, false, Side>{p});
+  if (s.transpose_a && s.transpose_b) backend.launch_blocks(blocks, Kernel<T, true, true, Side>{{}, p});
+  else if (s.transpose_a) backend.launch_blocks(blocks, Kernel<T, true, false, Side>{{}, p});
+  else if (s.transpose_b) backend.launch_blocks(blocks, Kernel<T, false, true, Side>{{}, p});
+  else backend.launch_blocks(blocks, Kernel<T, false, false, Side>{{}, p});
 }
 
 template <class T, class B>
 void run_cuda_gemm(B& backend, matmul_plan const& plan, cuda_gemm_tiling const& tiling, void const* a, void const* b,
-                   void* y, double alpha, double beta, void* scratch) {
+                   void* y, double alpha, double beta, void* scratch, bool tf32) {
   using C = compute_t<T>;
   auto const& s = plan.each;
   if (plan.batches == 0 || s.m == 0 || s.n == 0) return;
@@ -196,7 +209,9 @@ void run_cuda_gemm(B& backend, matmul_plan const& plan, cuda_gemm_tiling const& 
     if (side == 128) launch_gemm<gemm_by_tensor_cores, T, 128>(backend, p, blocks);
     else launch_gemm<gemm_by_tensor_cores, T, 64>(backend, p, blocks);
   } else if constexpr (sizeof(T) == 4) {
-    if (side == 128) launch_gemm<gemm_by_fma, T, 128>(backend, p, blocks);
+    if (tf32 && side == 128) launch_gemm<gemm_by_tf32, T, 128>(backend, p, blocks);
+    else if (tf32) launch_gemm<gemm_by_tf32, T, 64>(backend, p, blocks);
+    else if (side == 128) launch_gemm<gemm_by_fma, T, 128>(backend, p, blocks);
     else launch_gemm<gemm_by_fma, T, 64>(backend, p, blocks);
   } else {
     launch_gemm<gemm_by_fma, T, 64>(backend, p, blocks);
@@ -214,12 +229,14 @@ constexpr bytes_t cuda_gemm_scratch(cuda_gemm_tiling const& t, std::int64_t m, s
 
 /// y = alpha op(a) op(b) + beta y for each batch of the plan, in elements of f16, bf16, f32 or f64; with beta = 0, y is
 /// not read. `scratch`: cuda_gemm_scratch bytes, aligned to 16. Throws neap::error for other elements and extents beyond
-/// 2^31. Returns when the launches are made.
+/// 2^31. With `tf32`, operands of f32 are rounded to 10 bits of mantissa, and tensor cores multiply them. Returns when the
+/// launches are made.
 template <device_backend B>
 void cuda_gemm(B& backend, detail::matmul_plan const& plan, cuda_gemm_tiling const& tiling, dtype element,
-               void const* a, void const* b, void* y, double alpha = 1, double beta = 0, void* scratch = nullptr) {
+               void const* a, void const* b, void* y, double alpha = 1, double beta = 0, void* scratch = nullptr,
+               bool tf32 = false) {
   with_floating(element, [&](auto tag) {
-    detail::run_cuda_gemm<typename decltype(tag)::type>(backend, plan, tiling, a, b, y, alpha, beta, scratch);
+    detail::run_cuda_gemm<typename decltype(tag)::type>(backend, plan, tiling, a, b, y, alpha, beta, scratch, tf32);
   });
 }
 

@@ -1,8 +1,10 @@
-// Operators that are products of matrices, on a GPU: by the kernels of gemm.hpp.
+// Operators that are products of matrices, on a GPU: by the backend's product library if it has one that makes such a
+// product (products.hpp), else by the kernels of gemm.hpp.
 #pragma once
 
 #include <neap/cuda/device_backend.hpp>
 #include <neap/cuda/kernels/gemm.hpp>
+#include <neap/cuda/products.hpp>
 #include <neap/ir/operators/matmul.hpp>
 #include <neap/ir/operators/matmul_update.hpp>
 
@@ -18,7 +20,62 @@ inline cuda_gemm_tiling tiling_of(matmul_plan const& p, dtype element) {
 inline bytes_t gemm_scratch(matmul_plan const& p, dtype element) {
   return cuda_gemm_scratch(tiling_of(p, element), p.each.m, p.each.n, p.batches, element);
 }
+
+/// The largest power of two up to 16 that divides the addresses p, p + stride, ...
+inline int alignment_of(void const* p, std::int64_t stride, bytes_t element) {
+  auto const all = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(p)) |
+                   static_cast<std::uint64_t>(stride * element) | 16u;
+  return static_cast<int>(all & (~all + 1));
+}
+/// A plan as a library takes it; of one batch axis at most.
+inline cuda_product product_of(matmul_plan const& plan, dtype element, void const* a, void const* b, void const* y) {
+  auto const& s = plan.each;
+  cuda_product p{element, s.m, s.n, s.k, s.transpose_a, s.transpose_b, s.lda, s.ldb, s.ldc, plan.batches};
+  if (plan.batch_rank > 0) p.stride_a = plan.stride_a[0], p.stride_b = plan.stride_b[0], p.stride_y = plan.stride_y[0];
+  p.alignment_a = alignment_of(a, p.stride_a, size_of(element));
+  p.alignment_b = alignment_of(b, p.stride_b, size_of(element));
+  p.alignment_y = alignment_of(y, p.stride_y, size_of(element));
+  return p;
+}
+
+template <class B>
+cuda_product_way way_of(B& backend, matmul_plan const& plan, dtype element, void const* a, void const* b,
+                        void const* y) {
+  if constexpr (requires { backend.products(); })
+    if (auto* const library = backend.products())
+      return plan.batch_rank <= 1 ? library->way(product_of(plan, element, a, b, y))
+                                  : cuda_product_way{false, "batches lie along more than one axis"};
+  return {false, "the backend has no product library"};
+}
+
+/// Whether f32 products may take tensor cores.
+template <class B>
+bool allows_tf32(B const& backend) {
+  if constexpr (requires { backend.allows_tf32(); }) return backend.allows_tf32();
+  else return false;
+}
+
+template <class B>
+void make_product(B& backend, matmul_plan const& plan, cuda_gemm_tiling const& tiling, dtype element, void const* a,
+                  void const* b, void* y, bool accumulate) {
+  if constexpr (requires { backend.products(); })
+    if (way_of(backend, plan, element, a, b, y).by_library) {
+      auto& library = *backend.products();
+      return library.run(backend.stream(), product_of(plan, element, a, b, y), a, b, y, accumulate,
+                         backend.scratch(library.scratch_bytes()));
+    }
+  bytes_t const bytes = cuda_gemm_scratch(tiling, plan.each.m, plan.each.n, plan.batches, element);
+  cuda_gemm(backend, plan, tiling, element, a, b, y, 1, accumulate ? 1 : 0,
+            bytes > 0 ? backend.scratch(bytes) : nullptr);
+}
 }  // namespace detail
+
+/// Who makes such a product on this backend: its library, or our own kernel, and why.
+template <device_backend B>
+cuda_product_way matmul_way(B& backend, tensor_ref const& a, tensor_ref const& b, tensor_ref const& y,
+                            matmul_options o = {}) {
+  return detail::way_of(backend, detail::matmul_plan::of(a, b, y, o), y.element, a.data, b.data, y.data);
+}
 
 /// y[..., m, n] = op(a) op(b), or += that, in f16, bf16, f32 or f64: like the host's matmul, from which it differs by
 /// rounding. Throws neap::error where layouts do not fit (see there).
@@ -29,9 +86,7 @@ void matmul(B& backend, tensor_ref const& a, tensor_ref const& b, tensor_ref con
     throw_error(
         {"matmul: element types differ, ", name_of(a.element), " x ", name_of(b.element), " -> ", name_of(y.element)});
   auto const p = detail::matmul_plan::of(a, b, y, o);
-  bytes_t const bytes = detail::gemm_scratch(p, y.element);
-  cuda_gemm(backend, p, detail::tiling_of(p, y.element), y.element, a.data, b.data, y.data, 1, o.accumulate ? 1 : 0,
-            bytes > 0 ? backend.scratch(bytes) : nullptr);
+  detail::make_product(backend, p, detail::tiling_of(p, y.element), y.element, a.data, b.data, y.data, o.accumulate);
 }
 
 }  // namespace neap::inline v0
@@ -55,7 +110,8 @@ bytes_t device_scratch(matmul_update<Update> const& op, work_context const& c) {
   auto const element = c.in[1].type.element;
   return cuda_gemm_scratch(cuda_gemm_tiling::of(s.m, s.n, s.k, 1, element), s.m, s.n, 1, element);
 }
-/// The parts of the gradient are tiles of the whole, which decides how they are cut: their bits are those of the whole.
+/// The parts of a gradient are cut into tiles as the whole is: they have its bits. A library would not promise that, and
+/// makes gradients of one part alone.
 template <device_backend B, class Update>
 void run(B& b, matmul_update<Update> const& op, kernel_arguments const& a) {
   auto const product = op.product();
@@ -64,7 +120,7 @@ void run(B& b, matmul_update<Update> const& op, kernel_arguments const& a) {
       a,
       [&](gemm_shape const& s, gemm_parts const& cut, std::int64_t i) {
         auto const tiling = cuda_gemm_tiling::of(s.m, s.n, s.k, 1, element);
-        bytes_t const bytes = cuda_gemm_scratch(tiling, s.m, s.n, 1, element), size = size_of(element);
+        bytes_t const size = size_of(element);
         std::int64_t const begin = cut.begin(i);
         neap::detail::matmul_plan p;
         p.each = s;
@@ -73,7 +129,10 @@ void run(B& b, matmul_update<Update> const& op, kernel_arguments const& a) {
         auto const* right = a.in[2].as<std::byte const>();
         if (cut.rows) left += begin * (s.transpose_a ? 1 : s.lda) * size;
         else right += begin * (s.transpose_b ? s.ldb : 1) * size;
-        cuda_gemm(b, p, tiling, element, left, right, a.workspace, 1, 0, bytes > 0 ? b.scratch(bytes) : nullptr);
+        if (cut.count == 1) return neap::detail::make_product(b, p, tiling, element, left, right, a.workspace, false);
+        bytes_t const bytes = cuda_gemm_scratch(tiling, p.each.m, p.each.n, 1, element);
+        cuda_gemm(b, p, tiling, element, left, right, a.workspace, 1, 0, bytes > 0 ? b.scratch(bytes) : nullptr,
+                  neap::detail::allows_tf32(b));
       },
       [&](kernel_arguments const& part) { run(b, op.update, part); });
 }

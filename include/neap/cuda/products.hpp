@@ -1,0 +1,52 @@
+// Products of matrices by a library of the device's vendor, in place of our own kernels: what such a library is to a backend.
+// cuda/cublaslt.hpp is one; without any, cuda/kernels/gemm.hpp makes all products.
+#pragma once
+
+#include <neap/core/tensor_type.hpp>
+#include <neap/core/units.hpp>
+
+#include <compare>
+#include <cstdint>
+#include <string_view>
+
+struct CUstream_st;
+
+namespace neap::inline v0 {
+
+/// y [m, n] = op(a) op(b) (+ y) of `batches` products: all that decides how a library makes it.
+struct cuda_product {
+  dtype element = dtype::f32;  // of a, b and y
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;  // a is stored [k, m], b is stored [n, k]
+  std::int64_t lda = 0, ldb = 0, ldc = 0;         // elements from a stored row to the next
+  std::int64_t batches = 1;
+  std::int64_t stride_a = 0, stride_b = 0, stride_y = 0;     // elements from a batch to the next
+  int alignment_a = 16, alignment_b = 16, alignment_y = 16;  // of addresses, in bytes: 16, or less
+
+  friend auto operator<=>(cuda_product const&, cuda_product const&) = default;
+};
+
+/// How a product is made.
+struct cuda_product_way {
+  bool by_library = false;
+  std::string_view reason;  // why our own kernel makes it; empty if the library does
+};
+
+/// A stream is the runtime's cudaStream_t.
+class cuda_product_library {
+ public:
+  cuda_product_library() = default;
+  cuda_product_library(cuda_product_library const&) = delete;
+  cuda_product_library& operator=(cuda_product_library const&) = delete;
+  virtual ~cuda_product_library() = default;
+
+  /// What it takes of the backend's scratch memory at most, whatever the product.
+  virtual bytes_t scratch_bytes() const = 0;
+  /// Whether it makes such a product; finds out how, at the first call for a product: steps call it with ones they had.
+  virtual cuda_product_way way(cuda_product const& p) = 0;
+  /// Makes a product whose way is by_library; y += if `accumulate`. `scratch`: scratch_bytes.
+  virtual void run(CUstream_st* stream, cuda_product const& p, void const* a, void const* b, void* y, bool accumulate,
+                   void* scratch) = 0;
+};
+
+}  // namespace neap::inline v0
