@@ -17,7 +17,7 @@ if(TARGET neap_highs)
   install(EXPORT neap-highs-targets NAMESPACE neap:: DESTINATION ${package_dir})
 endif()
 # Of its dependency only the name is written down: it is looked for where the package is used.
-install(TARGETS neap_cuda EXPORT neap-cuda-targets)
+install(TARGETS neap_cuda neap_cublaslt EXPORT neap-cuda-targets)
 install(EXPORT neap-cuda-targets NAMESPACE neap:: DESTINATION ${package_dir})
 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/neap-config-version.cmake

@@ -1,6 +1,6 @@
 # find_package(neap CONFIG) gives neap::neap; find_package(neap CONFIG COMPONENTS import) also neap::import (graph files),
 # COMPONENTS highs neap::highs (the HiGHS solver, where neap was installed with it), COMPONENTS cuda neap::cuda (GPUs,
-# for .cu and .cpp files).
+# for .cu and .cpp files) and neap::cublaslt (products of matrices by cuBLASLt, where the toolkit has CUDA::cublasLt).
 set(neap_saved_module_path "${CMAKE_MODULE_PATH}")
 list(PREPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
 include("${CMAKE_CURRENT_LIST_DIR}/neap-dependencies.cmake")

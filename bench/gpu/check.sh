@@ -71,6 +71,7 @@ part bandwidth 30 gpu_bandwidth
 part attention 30 gpu_attention
 part sanitizer 60 gpu_sanitizer
 part properties 10 gpu_properties
+part algorithms 20 gpu_algorithms
 
 cat "$out/table.txt"
 exit $failed

@@ -16,13 +16,13 @@ if [ $builds = yes ]; then
   mkdir -p "$(dirname "$build")"
   cmake -S "$source" -B "$build" -DCMAKE_BUILD_TYPE=Release -DNEAP_CUDA=ON -DNEAP_NATIVE=OFF -DNEAP_BUILD_TESTS=OFF \
     -DNEAP_BUILD_EXAMPLES=OFF -DNEAP_BUILD_BENCH=ON > "$build.log" 2>&1 || { cat "$build.log"; exit 1; }
-  cmake --build "$build" --target gpu_check gpu_attention -j "${NEAP_JOBS:-2}"
+  cmake --build "$build" --target gpu_programs -j "${NEAP_JOBS:-2}"
 fi
 
 rm -rf "$folder"
 mkdir -p "$folder/lib"
 cp "$source/bench/gpu/check.sh" "$folder/"
-for program in gpu_check gpu_attention; do
+for program in gpu_check gpu_attention gpu_algorithms; do
   [ -x "$build/bin/$program" ] || continue
   cp "$build/bin/$program" "$folder/"
   strip "$folder/$program"
