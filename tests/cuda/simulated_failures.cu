@@ -132,6 +132,34 @@ TEST_CASE("the program cannot touch memory of the device") {
   CHECK(WTERMSIG(status) == SIGSEGV);
 }
 
+TEST_CASE("a program that polls sees the end, and is then behind the work") {
+  for (std::uint64_t const seed : {0, 1, 2, 3}) {
+    simulated_device::reset(seed);
+    cudaStream_t stream = nullptr;
+    cudaEvent_t end = nullptr;
+    char *x = nullptr, *host = nullptr;
+    ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    ok(cudaEventCreate(&end));
+    ok(cudaMalloc(&x, 64));
+    ok(cudaMallocHost(&host, 64));
+    for (int k = 0; k < 10; ++k) ok(cudaMemsetAsync(x, k, 64, stream));
+    ok(cudaMemcpyAsync(host, x, 64, cudaMemcpyDeviceToHost, stream));
+    ok(cudaEventRecord(end, stream));
+    int polls = 1;
+    while (cudaEventQuery(end) == cudaErrorNotReady) ++polls;
+    if (seed == 0) CHECK(polls > 1);
+    cudaGetLastError();
+    ok(cudaEventQuery(end));
+    CHECK(host[63] == 9);
+    ok(cudaMemsetAsync(x, 0, 64, stream));
+    polls = 1;
+    while (cudaStreamQuery(stream) == cudaErrorNotReady) ++polls;
+    CHECK(polls < 1000);
+    CHECK(simulated_device::races() == "");
+    CHECK(simulated_device::faults() == "");
+  }
+}
+
 TEST_CASE("times of events follow from the work between them") {
   simulated_device::reset(3);
   cudaEvent_t begin = nullptr, end = nullptr;

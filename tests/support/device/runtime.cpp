@@ -575,7 +575,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return with_stream("cudaStreamQuery", stream, [](simulation& s, stream_state& which) {
     if (cudaError_t const e = s.forbidden_in_capture()) return e;
-    s.queue.progress();
+    s.queue.poll();
     if (which.last && !which.last->done) return cudaErrorNotReady;
     return s.wait(which.last);
   });
@@ -652,7 +652,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
       return cudaErrorCapturedEvent;
     }
     if (cudaError_t const failed = s.forbidden_in_capture()) return failed;
-    s.queue.progress();
+    s.queue.poll();
     if (e.recorded && !e.recorded->done) return cudaErrorNotReady;
     return s.wait(e.recorded);
   });
