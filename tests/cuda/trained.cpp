@@ -1,0 +1,158 @@
+// Models trained on a simulated device by the GPU's own kernels, as nvcc compiled them: the host's losses and weights but
+// for rounding; the same bits with a graph and without, recomputed, swapped, and in any order that the device takes.
+#include <neap/cuda.hpp>
+#include <neap/neap.hpp>
+
+#include <neap/model/zoo/gpt.hpp>
+
+#include "../support/device/simulated_device.hpp"
+#include "../support/message.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace neap;
+using namespace neap::testing;
+
+namespace {
+
+constexpr int steps = 3;
+
+struct outcome {
+  std::vector<double> losses;
+  std::vector<std::vector<float>> weights;
+  bool operator==(outcome const&) const = default;
+};
+
+/// Trains a copy of the model; `plan_of` plans its step.
+template <class Model, class Batch, class Backend, class Plan>
+outcome trained(Model const& model, Batch const& batch, Backend& backend, bool captured, Plan const& plan_of) {
+  Model copy = model;
+  auto const step = training_step(copy, batch(0), cross_entropy{}, adamw{.rate = 0.01});
+  outcome o;
+  {
+    trainer run(step, plan_of(step), backend, {.graph = captured});
+    for (int i = 0; i < steps; ++i) o.losses.push_back(run(batch(i)));
+  }
+  for (auto const& w : named_tensors(copy, role::weight)) o.weights.push_back(w.tensor.template values<float>());
+  return o;
+}
+auto const in_order = [](auto const& step) { return plan_in_order(step.program); };
+template <class Moves>
+auto within(double ratio, Moves const& moves) {
+  return [=](auto const& step) {
+    search_options few;
+    few.iterations = 60;
+    return optimize(step, moves, few, roofline::h100(), memory_limit::of_original(ratio)).placed;
+  };
+}
+
+template <class Model, class Batch>
+void check_training(Model const& model, Batch const& batch) {
+  host_backend host(1);
+  auto const expected = trained(model, batch, host, true, in_order);
+  outcome first;
+  std::uint64_t seed = 0;
+  auto const on_device = [&](bool captured, auto const& plan_of) {
+    simulated_device::reset(++seed);
+    cuda_backend device;
+    auto const o = trained(model, batch, device, captured, plan_of);
+    CHECK(simulated_device::faults() == "");
+    CHECK(simulated_device::races() == "");
+    if (first.losses.empty()) first = o;
+    CHECK(o == first);
+  };
+  on_device(true, in_order);
+  on_device(false, in_order);
+  on_device(true, within(0.7, rematerialize{}));
+  on_device(true, within(0.7, neap::swap{1e9}));
+  for (std::size_t i = 0; i < expected.losses.size(); ++i)
+    CHECK(first.losses[i] == doctest::Approx(expected.losses[i]).epsilon(1e-4));
+  for (std::size_t k = 0; k < expected.weights.size(); ++k)
+    for (std::size_t i = 0; i < expected.weights[k].size(); ++i)
+      REQUIRE(std::abs(first.weights[k][i] - expected.weights[k][i]) < 2e-3f);  // Adam steps by signs at first
+}
+
+std::pair<tensor, tensor> rows(int seed, std::int64_t width) {
+  std::vector<std::int64_t> labels;
+  for (std::int64_t i = 0; i < 6; ++i) labels.push_back((i * 7 + seed) % 5);
+  return {tensor::randn({6, width}, static_cast<std::uint64_t>(seed)), tensor::from(labels, {6})};
+}
+
+struct perceptron {
+  nn::linear in{20, 36}, out{36, 5};
+  tensor operator()(tensor const& x) const { return out(relu(in(x))); }
+};
+struct normed {
+  nn::linear in{20, 36}, out{36, 5};
+  nn::layer_norm norm{36};
+  nn::dropout drop{0.25};
+  tensor operator()(tensor const& x) const { return out(drop(gelu(norm(in(x))))); }
+};
+
+}  // namespace
+
+TEST_CASE("a perceptron trains on a device as on the host") {
+  perceptron m;
+  initialise(m, 3);
+  check_training(m, [](int seed) { return rows(seed, 20); });
+}
+
+TEST_CASE("with norms, dropout and gelu") {
+  normed m;
+  initialise(m, 4);
+  check_training(m, [](int seed) { return rows(seed, 20); });
+}
+
+TEST_CASE("a small transformer") {
+  auto c = zoo::gpt_config::toy();
+  c.fused_attention = false;
+  zoo::gpt m(c);
+  initialise(m, 5);
+  check_training(m, [](int seed) {
+    random_stream draw(static_cast<std::uint64_t>(seed), 3);
+    std::vector<std::int64_t> ids, next;
+    for (int i = 0; i < 2 * 8; ++i) ids.push_back(draw.below(16)), next.push_back(draw.below(16));
+    return std::pair{tensor::from(ids, {2, 8}), tensor::from(next, {2, 8})};
+  });
+}
+
+TEST_CASE("a launch that is refused is one line that names the op; the weights are those of the last finished step") {
+  for (bool const captured : {true, false}) {
+    CAPTURE(captured);
+    simulated_device::reset(9);
+    normed m;
+    initialise(m, 4);
+    auto const step = training_step(m, rows(0, 20), cross_entropy{}, adamw{.rate = 0.01});
+    cuda_backend device;
+    trainer run(step, plan_in_order(step.program), device, {.graph = captured});
+    if (!captured) run(rows(0, 20));
+    auto const before = m.out.weight.values<float>();
+    simulated_device::fail("launch", 4, cudaErrorInvalidConfiguration);
+    auto const line = message_of([&] { run(rows(1, 20)); });
+    CAPTURE(line);
+    CHECK(line.find(" #") != std::string::npos);
+    CHECK(line.find(": cuda: launch of a kernel: invalid configuration argument; weights are those before the step") !=
+          std::string::npos);
+    CHECK(line.find('\n') == std::string::npos);
+    CHECK(m.out.weight.values<float>() == before);
+    run(rows(1, 20));
+    CHECK(m.out.weight.values<float>() != before);
+    CHECK(simulated_device::faults() + simulated_device::races() == "");
+  }
+}
+
+TEST_CASE("an operator without a kernel of a GPU is refused by its name, before the first step") {
+  simulated_device::reset(1);
+  perceptron m;
+  auto const step = training_step(m, rows(0, 20), cross_entropy{}, muon{});
+  cuda_backend device;
+  CHECK(message_of([&] {
+          trainer run(step, plan_in_order(step.program), device);
+        }).ends_with("executable: muon has no kernel on the backend cuda"));
+}
