@@ -31,6 +31,16 @@
 
 namespace neap::inline v0::detail {
 
+/// Whether one tensor is as good as the other for all that follows: the same one, or the same memory looked at alike, both
+/// without history.
+inline bool are_alike(tensor const& a, tensor const& b) {
+  if (a.node() == b.node() && a.output() == b.output()) return true;
+  if (a.is_empty() || b.is_empty() || a.is_traced() || b.is_traced()) return false;
+  auto const &m = *a.node(), &n = *b.node();
+  return a.storage() == b.storage() && a.layout() == b.layout() && !m.facets && !n.facets &&
+         m.wants_gradient == n.wants_gradient && m.though_frozen == n.though_frozen && m.of_gradient == n.of_gradient;
+}
+
 class recorder final : public computation_listener,
                        public scalar_listener,
                        public host_listener,
@@ -215,8 +225,8 @@ class recorder final : public computation_listener,
       unseen_scope const unseen;
       r = log_->perform(f, copies, given.bits);
     }
-    // The effects before it come first, and the elements that were read.
-    bool computes = !call.rows.empty() || known_ < read_cells_ - begin_->cells.size();
+    // What comes first: the effects before it, the elements that were read, operators that may throw.
+    bool computes = !call.rows.empty() || known_ < read_cells_ - begin_->cells.size() || graph().may_throw;
     for (auto s = stages_.rbegin(); s != stages_.rend() && !s->computes; ++s)
       for (auto const& e : s->effects) computes = computes || !e.rows.empty();
     call.cell = read_cells_++;

@@ -350,8 +350,7 @@ inline void compiled_base::describe(recorder& rec, argument_state const& begin, 
     if (!end.cells[k].mark && end.cells[k].address != begin.cells[k].address)
       return rec.set_unusable("it moved a neap::state of an argument to another address");
   for (std::uint32_t k = 0; k < n.tensors; ++k)
-    if (end.handles[k].node() != begin.handles[k].node() || end.handles[k].output() != begin.handles[k].output())
-      p.tensors.push_back({k, rec.leave(*end.tensors[k])});
+    if (!are_alike(begin.handles[k], end.handles[k])) p.tensors.push_back({k, rec.leave(*end.tensors[k])});
   for (std::uint32_t k = 0; k < n.cells; ++k)
     if (auto const e = rec.written(end.cells[k]); e != rec.begun(k)) p.cells.push_back({k, e});
   for (std::uint32_t k = 0; k < n.plains; ++k) {
