@@ -35,19 +35,7 @@ std::pair<host_result, std::uint32_t> call_on_host(bool is_effect, std::source_l
   host_listener::arguments given;
   (list_argument(given, x, at), ...);
   auto const made = std::make_shared<host_function_of<F, std::decay_t<A const&>...>>(f, x...);
-  if (auto* l = host_listener::active()) {
-    if (!is_effect) return l->external(made, given, at);
-    l->effect(made, given, at);
-    return {};
-  }
-  std::vector<tensor> copies;
-  for (auto const& t : given.tensors) copies.push_back(apart(t, at));
-  if (auto* log = host_log::active()) {
-    auto r = log->perform(made, copies, given.bits);
-    if (!r.made.is_empty()) r.made = apart(r.made, at);
-    return {std::move(r), 0};
-  }
-  return {made->call(copies, given.bits), 0};
+  return perform_on_host(made, given, is_effect, at);
 }
 
 template <class To, class From>

@@ -187,6 +187,25 @@ inline tensor apart(tensor const& t, std::source_location at) {
   return copy;
 }
 
+/// In a capture it is recorded; in a call that goes on eagerly the log has it; else the function is called.
+inline std::pair<host_result, std::uint32_t> perform_on_host(std::shared_ptr<host_function const> const& f,
+                                                             host_listener::arguments const& given, bool is_effect,
+                                                             std::source_location at) {
+  if (auto* l = host_listener::active()) {
+    if (!is_effect) return l->external(f, given, at);
+    l->effect(f, given, at);
+    return {};
+  }
+  std::vector<tensor> copies;
+  for (auto const& t : given.tensors) copies.push_back(apart(t, at));
+  if (auto* log = host_log::active()) {
+    auto r = log->perform(f, copies, given.bits);
+    if (!r.made.is_empty()) r.made = apart(r.made, at);
+    return {std::move(r), 0};
+  }
+  return {f->call(copies, given.bits), 0};
+}
+
 template <class A>
 concept tensor_argument = std::is_base_of_v<tensor, A>;
 template <class A>

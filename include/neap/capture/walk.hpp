@@ -2,7 +2,8 @@
 // scalars, plain values, and the structure between them (lengths, keys, what is there). It looks into what
 // model/fields.hpp looks into, and refuses the same when compiling; and pointers, references and views, behind which
 // something could change unseen. Of a class with neap_fields the bytes of other members count as plain values too: what
-// such members point to does not.
+// such members point to does not. Where they follow from the listed ones, the class says so by a member
+// static constexpr bool neap_rest_is_derived = true.
 #pragma once
 
 #include <neap/capture/state.hpp>
@@ -17,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <variant>
 
@@ -81,6 +83,56 @@ void walk_members(T& x, V& v, std::index_sequence<I...>) {
   auto members = tie_members(x);
   (walk_part(std::get<I>(members), v, member_name<std::remove_const_t<T>, I>(), I), ...);
 }
+
+/// A part_visitor in front of another class with its functions.
+template <class V>
+class visitor_of final : public part_visitor {
+ public:
+  explicit visitor_of(V& v) : to_(&v) {}
+  void visit(tensor& x) override { to_->visit(x); }
+  void cell(void* address, void* value, std::size_t bytes, symbol_mark* mark) override {
+    to_->cell(address, value, bytes, mark);
+  }
+  void plain(void* value, std::size_t bytes) override { to_->plain(value, bytes); }
+  void text(std::string& x) override { to_->text(x); }
+  void structure(std::uint64_t n) override { to_->structure(n); }
+  void structure(std::string_view key) override { to_->structure(key); }
+  void unlisted(unsigned char const* first, std::size_t n) override { to_->unlisted(first, n); }
+  void enter(std::string_view name, std::size_t number) override { to_->enter(name, number); }
+  void leave() override { to_->leave(); }
+
+ private:
+  V* to_;
+};
+
+}  // namespace neap::inline v0::detail
+
+namespace neap::inline v0 {
+
+/// Where a class with virtual functions lists its parts, so that a compiled function looks into what a pointer to its base
+/// refers to:
+///
+///   struct layer { virtual ~layer() = default; virtual void neap_parts(neap::parts& list) = 0; };
+///   struct dense : layer { void neap_parts(neap::parts& list) override { list(weight, bias); } ... };
+class parts {
+ public:
+  explicit parts(detail::part_visitor& v) : to_(&v) {}
+  template <class... T>
+  void operator()(T&... part) {
+    (detail::walk_part(part, *to_, {}, number_++), ...);
+  }
+
+ private:
+  detail::part_visitor* to_;
+  std::size_t number_ = 0;
+};
+
+}  // namespace neap::inline v0
+
+namespace neap::inline v0::detail {
+
+template <class T>
+concept lists_parts = requires(T& x, parts& p) { x.neap_parts(p); };
 
 /// A part that lies outside of the object around it.
 template <class T, class V>
@@ -174,6 +226,16 @@ void walk_parts(T& given, V& v) {
         x);
   } else if constexpr (std::is_same_v<part, std::string>) {
     v.text(x);
+  } else if constexpr (lists_parts<part>) {
+    v.structure(std::string_view(typeid(x).name()));
+    if constexpr (std::is_base_of_v<part_visitor, V>) {
+      parts list(v);
+      x.neap_parts(list);
+    } else {
+      visitor_of<V> to(v);
+      parts list(to);
+      x.neap_parts(list);
+    }
   } else if constexpr (tells_fields<part>) {
     static_assert(tells_references<part>(),
                   "neap: neap_fields must give references to the parts, not copies: return std::tie(self.member, ...)");
@@ -188,7 +250,7 @@ void walk_parts(T& given, V& v) {
           ((walk_part(each, v, name(i), i), ++i), ...);
         },
         fields);
-    walk_remainder(x, fields, v);
+    if constexpr (!requires { part::neap_rest_is_derived; }) walk_remainder(x, fields, v);
   } else if constexpr (std::is_arithmetic_v<part> || std::is_enum_v<part> ||
                        (std::is_pointer_v<part> && std::is_function_v<std::remove_pointer_t<part>>)) {
     v.plain(&x, sizeof x);

@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace neap::inline v0 {
@@ -237,9 +238,16 @@ class training_state {
     }
     auto& states = states_[rows_.find(key)];
     while (states.size() < types.size())
-      states.push_back(detail::make_owned(types[states.size()], initialiser::constant(0), role::state));
+      states.push_back(
+          detail::reported(detail::make_owned(types[states.size()], initialiser::constant(0), role::state)));
     return states;
   }
+
+  /// A part of what a compiled function takes.
+  friend auto neap_fields(training_state& self) {
+    return std::tie(self.steps_, self.loss_scale_, self.good_steps_, self.weights_, self.states_);
+  }
+  static constexpr bool neap_rest_is_derived = true;
 
  private:
   tensor steps_, loss_scale_, good_steps_;

@@ -121,11 +121,23 @@ class step_numbers {
     return all;
   }
 
+  /// Other tensors in place of sources(), in their order, of equal types.
+  NEAP_ONCE void replace_sources(std::span<tensor const> by) {
+    std::size_t k = 0;
+    for (auto& g : groups_) g.numbers = by[k++];
+    seed_ = by[k++];
+    if (scales_loss())
+      for (auto* x : {&scale32_, &scale64_, &unscale_}) *x = by[k++];
+  }
+
   /// Writes the numbers of the next step, by the counter of those that were taken. Throws neap::error for settings that
   /// the step has no use for.
-  NEAP_ONCE void set(step_settings const& s, std::source_location at) const {
+  void set(step_settings const& s, std::source_location at) const {
+    set(s, *reinterpret_cast<std::int64_t const*>(counter_.storage()->data()) + 1, at);
+  }
+  /// The same for the step of this number.
+  NEAP_ONCE void set(step_settings const& s, std::int64_t step, std::source_location at) const {
     auto const refuse = [&](std::string const& what) { throw_error(context_access::place(at), {what}); };
-    auto const step = *reinterpret_cast<std::int64_t const*>(counter_.storage()->data()) + 1;
     bool rate = !s.rate, momentum = !s.momentum, decay = !s.weight_decay;
     for (auto const& g : groups_) {
       auto* const to = reinterpret_cast<double*>(g.numbers.storage()->data());

@@ -10,6 +10,7 @@
 #include <neap/ir/pin_rules.hpp>
 #include <neap/train/accumulate.hpp>
 #include <neap/train/activation_recovery.hpp>
+#include <neap/train/captured_numbers.hpp>
 #include <neap/train/clip.hpp>
 #include <neap/train/freeze.hpp>
 #include <neap/train/fuse_updates.hpp>
@@ -520,7 +521,7 @@ eager_result eager_step(Model& model, Sample const& sample, Loss const& loss, Op
   static_assert(detail::check_optimizer<Optimizer>());
   caller_scope const here(at);
   auto numbers = detail::numbers_of(optimizer, options, state, at);
-  numbers.set(settings, at);
+  detail::set_numbers(numbers, settings, state.counter(), at);
   detail::step_attempt attempt(state);
   auto made = detail::take_step(model, sample, loss, optimizer, state, options, numbers, at);
   std::vector<std::string> trained;
