@@ -12,6 +12,7 @@
 #include <neap/cuda/kernels/conv2d.cuh>
 #include <neap/cuda/kernels/gemm.cuh>
 #include <neap/cuda/kernels/matmul.hpp>
+#include <neap/cuda/kernels/standard.cuh>
 #include <neap/cuda/launch.cuh>
 #include <neap/cuda/operators.hpp>
 #include <neap/ir/standard_operators.hpp>

@@ -17,6 +17,7 @@
 #include <neap/cuda/kernels/conv2d.cuh>
 #include <neap/cuda/kernels/gemm.cuh>
 #include <neap/cuda/kernels/matmul.hpp>
+#include <neap/cuda/kernels/standard.cuh>
 #include <neap/cuda/launch.cuh>
 #include <neap/cuda/mma.cuh>
 #endif

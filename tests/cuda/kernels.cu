@@ -2,6 +2,7 @@
 // compiled for each way to lay out rows. tests/cuda/CMakeLists.txt makes PTX of this file (kernels.ptx), and compares what
 // ptxas says of it with ptxas.csv. tests/cuda/interpreted.cpp runs each: a new kernel needs a case in
 // tests/support/kernel_cases.hpp.
+#include <neap/cuda/kernels/standard.cuh>
 #include <neap/cuda/launch.cuh>
 
 #include <neap/backend/kernels/adafactor.hpp>
@@ -54,6 +55,7 @@ OF_TYPE(bf16)
 ROWS(sum_losses<float>)
 ROWS(column_means<float>)
 ROWS(mean_of_rows<float>)
+ROWS(map_kernel<squared_error_slope, float, 3, 1>)
 ROWS(adafactor_length)
 ROWS(add_partials)
 ROWS(arg_max_lines<float>)

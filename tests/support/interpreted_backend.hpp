@@ -7,6 +7,7 @@
 
 #include <neap/backend/host.hpp>
 #include <neap/cuda/grid.hpp>
+#include <neap/cuda/kernels/standard.cuh>
 
 #include <cxxabi.h>
 
@@ -46,6 +47,7 @@ struct interpreted_module {
       std::string const name =
           demangled(symbol.c_str());  // void neap::v0::detail::cuda_rows_by_warp<functor>(parameters)
       auto const begin = std::min(name.find("cuda_rows_by_"), name.find("cuda_blocks<"));
+      if (begin == name.npos && name.find("cub::") != name.npos) continue;  // for launches of CUB's own
       if (begin == name.npos) throw ptx::error("no layout of the library's launches: " + name);
       symbol_of[without_spaces(before_parameters(name.substr(begin)))] = symbol;
     }
@@ -94,7 +96,7 @@ enum class interpreted_layout { by_rule, warps, blocks, parts, warps_one_at_once
 class interpreted_backend {
  public:
   static constexpr std::string_view name = "interpreted";
-  static constexpr bool addresses_host_memory = true;
+  static constexpr bool addresses_host_memory = false, runs_on_device = true;
   using block = host_block;
 
   /// Faults of all launches, a line each; empty if there is none.
@@ -115,10 +117,11 @@ class interpreted_backend {
   template <class K>
   void launch(std::int64_t blocks, K const& kernel, std::int64_t block_work = 0) {
     static_assert(std::is_trivially_copyable_v<K>, "a kernel is passed by value");
-    if (on_host(typeid(K))) return host_.launch(blocks, kernel, block_work);
+    if constexpr (!requires { K::scans; })
+      if (on_host(typeid(K))) return host_.launch(blocks, kernel, block_work);
     std::vector<std::uint8_t> bytes(sizeof(K));
     std::memcpy(bytes.data(), &kernel, sizeof(K));
-    run(typeid(K), std::move(bytes), blocks, block_work, detail::rows_split<K>);
+    run(typeid(K), std::move(bytes), blocks, block_work, detail::rows_split<K>, detail::rows_fill_blocks<K>);
   }
   template <class K>
   void launch_blocks(std::int64_t blocks, K const& kernel) {
@@ -177,11 +180,12 @@ class interpreted_backend {
   }
 
   void run(std::type_info const& functor, std::vector<std::uint8_t> bytes, std::int64_t rows, std::int64_t work,
-           bool splits) {
+           bool splits, bool whole_blocks) {
     using enum interpreted_layout;
     if (layout_ == warps || layout_ == warps_one_at_once) work = 1;
     if (layout_ == blocks || layout_ == blocks_one_at_once) work = 0;
     if (layout_ == parts) work = 3 * 8 * cuda_block_threads;
+    if (whole_blocks) work = 0;
     cuda_grid g = cuda_grid_of(rows, work, splits);
     if (g.blocks == 0) return;
     if (layout_ == warps_one_at_once || layout_ == blocks_one_at_once) {

@@ -44,12 +44,14 @@ class case_memory {
       std::byte bytes[64];
     };
     std::vector<line> storage;  // longer than `bytes`: no place begins where another ends
+    std::size_t first;          // line of the place: behind 256 bytes, and at no multiple of 256, so that a flag
+                                // and what was left in the gap behind it (interpreted_backend) are no address
     std::size_t bytes, prefix;  // prefix: bytes before the tensor
     bool written, is_work;
     tensor_ref tensor;
 
-    std::byte* data() { return storage.front().bytes; }
-    std::byte const* data() const { return storage.front().bytes; }
+    std::byte* data() { return storage[first].bytes; }
+    std::byte const* data() const { return storage[first].bytes; }
   };
   std::vector<place> places;
 
@@ -101,8 +103,9 @@ class case_memory {
     neap_test::assign(x, v);
   }
   static place make(std::size_t bytes) {
-    place p{std::vector<place::line>(bytes / 64 + 1), bytes, 0, false, false, {}};
-    std::memset(p.data(), 0xcd, p.storage.size() * 64);
+    place p{std::vector<place::line>(bytes / 64 + 6), 4, bytes, 0, false, false, {}};
+    if (reinterpret_cast<std::uintptr_t>(p.data()) % 256 == 0) p.first = 5;
+    std::memset(static_cast<void*>(p.storage.data()), 0xcd, p.storage.size() * 64);
     return p;
   }
   tensor_ref add(dtype t, shape const& s, bool written) {

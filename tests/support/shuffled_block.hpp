@@ -6,6 +6,7 @@
 
 #include <neap/core/philox.hpp>
 #include <neap/cuda/grid.hpp>
+#include <neap/cuda/kernels/standard.cuh>
 
 #include <ucontext.h>
 
@@ -106,6 +107,7 @@ struct shuffled_room {
 template <int Threads>
 class shuffled_block {
  public:
+  static constexpr int threads = Threads;
   template <class T, int N>
   struct slots {
     T at[(N + Threads - 1) / Threads];
@@ -152,6 +154,19 @@ class shuffled_block {
     T result;
     std::memcpy(&result, all[0], sizeof result);
     return result;
+  }
+  template <class T>
+  T inclusive_sum(T value) {
+    auto& all = room_->values[reductions_++ % 2];
+    std::memcpy(all[thread_], &value, sizeof value);
+    sync();
+    T sum{};
+    for (int t = 0; t <= thread_; ++t) {
+      T x;
+      std::memcpy(&x, all[t], sizeof x);
+      sum += x;
+    }
+    return sum;
   }
   template <class T, class F, class Op>
   T reduce_each(std::int64_t n, T init, F&& f, Op const& op) {
@@ -205,17 +220,24 @@ class shuffled_block {
 class shuffled_backend {
  public:
   static constexpr std::string_view name = "shuffled";
-  static constexpr bool addresses_host_memory = true;
+  static constexpr bool addresses_host_memory = false, runs_on_device = true;
   using block = shuffled_block<32>;
 
   explicit shuffled_backend(std::uint64_t seed, int threads = 0) : turns_(seed), fixed_threads_(threads) {}
 
   int launches = 0;
 
+  /// As cuda_backend::scratch.
+  void* scratch(std::int64_t bytes) {
+    scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(bytes) / 16 + 1));
+    return scratch_.data();
+  }
+
   template <class K>
   void launch(std::int64_t blocks, K const& kernel, std::int64_t block_work = 0) {
     ++launches;
-    bool const warps = fixed_threads_ ? fixed_threads_ == 32 : cuda_grid_of(blocks, block_work).warp_rows;
+    bool const warps = fixed_threads_ ? fixed_threads_ == 32
+                                      : cuda_grid_of(blocks, detail::rows_fill_blocks<K> ? 0 : block_work).warp_rows;
     for (std::int64_t id : shuffled(blocks)) {
       if (warps) run<32>(id, kernel);
       else run<256>(id, kernel);
@@ -250,8 +272,12 @@ class shuffled_backend {
     return order;
   }
 
+  struct alignas(16) line {
+    std::byte bytes[16];
+  };
   taking_turns turns_;
   int fixed_threads_;
+  std::vector<line> scratch_;
 };
 
 }  // namespace neap::testing

@@ -7,7 +7,9 @@
 #include <neap/cuda/grid.hpp>
 
 #include <cub/block/block_reduce.cuh>
+#include <cub/block/block_scan.cuh>
 #include <cub/warp/warp_reduce.cuh>
+#include <cub/warp/warp_scan.cuh>
 
 #include <cstdint>
 #include <type_traits>
@@ -161,6 +163,22 @@ class cuda_block {
 #endif
   }
 
+  /// The sum of the values of this thread and those before it, in a fixed order. A barrier.
+  template <class T>
+  NEAP_HD T inclusive_sum(T value) const {
+#if defined(__CUDA_ARCH__)
+    using scan = cub::BlockScan<T, Threads, cub::BLOCK_SCAN_WARP_SCANS>;
+    static_assert(sizeof(typename scan::TempStorage) <= shared_bytes);
+    T sum;
+    __syncthreads();
+    scan(*reinterpret_cast<typename scan::TempStorage*>(room_)).InclusiveSum(value, sum);
+    __syncthreads();
+    return sum;
+#else
+    return value;
+#endif
+  }
+
   template <class T, class F, class Op>
   NEAP_HD T reduce_each(std::int64_t n, T init, F&& f, Op const& op) const {
 #if defined(__CUDA_ARCH__)
@@ -226,6 +244,18 @@ class cuda_warp {
     T const total = reduction(none).Reduce(value, op);
     __syncwarp();
     return cub::ShuffleIndex<threads>(total, 0, 0xffffffffu);
+#else
+    return value;
+#endif
+  }
+  template <class T>
+  NEAP_HD T inclusive_sum(T value) const {
+#if defined(__CUDA_ARCH__)
+    using scan = cub::WarpScan<T>;
+    typename scan::TempStorage none;  // shuffles need no memory
+    T sum;
+    scan(none).InclusiveSum(value, sum);
+    return sum;
 #else
     return value;
 #endif

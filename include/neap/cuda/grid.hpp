@@ -54,6 +54,13 @@ template <class K>
   requires K::splits
 inline constexpr bool rows_split<K> = true;
 
+/// Kernels whose rows are always worth a thread block say so: `static constexpr bool whole_blocks = true`.
+template <class K>
+inline constexpr bool rows_fill_blocks = false;
+template <class K>
+  requires K::whole_blocks
+inline constexpr bool rows_fill_blocks<K> = true;
+
 }  // namespace detail
 
 }  // namespace neap::inline v0

@@ -92,9 +92,11 @@ void launch_blocks_on(cudaStream_t stream, std::int64_t blocks, K const& kernel,
 template <class K>
 void launch_on(cudaStream_t stream, std::int64_t rows, K const& kernel, std::int64_t row_work = 0,
                std::source_location at = std::source_location::current()) {
-  cuda_grid const g = cuda_grid_of(rows, row_work, detail::rows_split<K>);
+  cuda_grid const g = cuda_grid_of(rows, detail::rows_fill_blocks<K> ? 0 : row_work, detail::rows_split<K>);
   if (g.blocks == 0) return;
-  if constexpr (detail::rows_split<K>) {
+  if constexpr (detail::rows_fill_blocks<K>) {
+    detail::cuda_rows_by_block<K><<<g.blocks, cuda_block_threads, 0, stream>>>(kernel, rows, g.rows_at_once);
+  } else if constexpr (detail::rows_split<K>) {
     if (g.warp_rows)
       detail::cuda_rows_by_warp<K><<<g.blocks, cuda_block_threads, 0, stream>>>(kernel, rows, g.rows_at_once);
     else

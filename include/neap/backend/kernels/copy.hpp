@@ -138,19 +138,24 @@ template <class Backend>
 void copy(Backend& b, tensor_ref const& out, tensor_ref const& in) {
   if (out.element != in.element) return cast(b, out, in);
   if (out.count() == 0) return;
-  auto const p = detail::pair_up(out, in);
-  detail::with_element_size(out.element, [&](auto tag) {
-    using U = typename decltype(tag)::type;
-    detail::copy_elements(b, p, out.as<U>(), in.as<U const>());
-  });
+  if constexpr (device_backend<Backend>) {
+    copy_on_device(b, out, in);  // cuda/kernels/copy.cuh
+  } else {
+    auto const p = detail::pair_up(out, in);
+    detail::with_element_size(out.element, [&](auto tag) {
+      using U = typename decltype(tag)::type;
+      detail::copy_elements(b, p, out.as<U>(), in.as<U const>());
+    });
+  }
 }
 
 /// Every element of out becomes `value`.
 template <class Backend>
 void fill(Backend& b, tensor_ref const& out, double value) {
-  alignas(8) std::byte x[8];
+  alignas(8) std::byte x[8]{};
   detail::conversion_to<double>(out.element)(x, 1, &value, 1, 1);
-  copy(b, out, tensor_ref{x, out.element, {}, {}});
+  if constexpr (device_backend<Backend>) fill_on_device(b, out, __builtin_bit_cast(std::uint64_t, x));
+  else copy(b, out, tensor_ref{x, out.element, {}, {}});
 }
 
 /// The part [begin, begin + length) of an axis, as a view.

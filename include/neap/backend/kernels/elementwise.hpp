@@ -3,6 +3,7 @@
 // input.
 #pragma once
 
+#include <neap/backend/device_backend.hpp>
 #include <neap/backend/host.hpp>
 #include <neap/backend/math.hpp>
 #include <neap/backend/strided.hpp>
@@ -142,16 +143,20 @@ void map_erased(Backend& b, map_functor const& f, std::span<tensor_ref const> ou
 template <class Backend, class F, std::size_t K, class... In>
   requires(sizeof...(In) >= 1 && sizeof...(In) <= detail::map_inputs && K <= detail::map_outputs)
 void map(Backend& b, F const& f, std::array<tensor_ref, K> const& out, In const&... in) {
-  detail::map_erased(b, detail::map_functor_of<F, static_cast<int>(sizeof...(In)), static_cast<int>(K)>(f), out,
-                     {&static_cast<tensor_ref const&>(in)...});
+  if constexpr (device_backend<Backend>) map_on_device(b, f, out, in...);  // cuda/kernels/elementwise.cuh
+  else
+    detail::map_erased(b, detail::map_functor_of<F, static_cast<int>(sizeof...(In)), static_cast<int>(K)>(f), out,
+                       {&static_cast<tensor_ref const&>(in)...});
 }
 
 /// out = f(in...), the same with one output; f may give a bool, stored as 0 or 1.
 template <class Backend, class F, class... In>
   requires(sizeof...(In) >= 1 && sizeof...(In) <= detail::map_inputs)
 void map(Backend& b, F const& f, tensor_ref const& out, In const&... in) {
-  detail::map_erased(b, detail::map_functor_of<F, static_cast<int>(sizeof...(In)), 1>(f), {&out, 1},
-                     {&static_cast<tensor_ref const&>(in)...});
+  if constexpr (device_backend<Backend>) map_on_device(b, f, std::array<tensor_ref, 1>{out}, in...);
+  else
+    detail::map_erased(b, detail::map_functor_of<F, static_cast<int>(sizeof...(In)), 1>(f), {&out, 1},
+                       {&static_cast<tensor_ref const&>(in)...});
 }
 
 namespace detail {

@@ -1,0 +1,11 @@
+// All kernels in the form that devices run, where that is another one than the host's.
+#pragma once
+
+#include <neap/cuda/kernels/copy.cuh>
+#include <neap/cuda/kernels/dropout.cuh>
+#include <neap/cuda/kernels/elementwise.cuh>
+#include <neap/cuda/kernels/images.cuh>
+#include <neap/cuda/kernels/lines.cuh>
+#include <neap/cuda/kernels/picking.cuh>
+#include <neap/cuda/kernels/reduce.cuh>
+#include <neap/cuda/kernels/update.cuh>

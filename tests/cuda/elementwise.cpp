@@ -1,0 +1,91 @@
+// Elementwise kernels of devices, interpreted and on shuffled blocks, give the host's results for all layouts and types.
+#include "../support/elementwise_cases.hpp"
+#include "../support/interpreted_check.hpp"
+#include "../support/shuffled_block.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+using namespace neap;
+using namespace neap::testing;
+
+/// The same of shuffled blocks.
+template <class Case>
+void check_shuffled(Case const& run, dtype t, case_extents e) {
+  host_backend host(1);
+  case_memory expected(e, random_stream{7}), got(e, random_stream{7});
+  run(host, expected, t, e);
+  shuffled_backend b(3);
+  run(b, got, t, e);
+  CHECK(first_difference(got, expected, Case::same_order ? 0 : 8 * neap_test::tolerance(t)) == -1);
+}
+
+}  // namespace
+
+TEST_CASE("elementwise kernels interpreted from PTX give the host's results, without a fault") {
+  auto kernels = interpreted_kernels("elementwise");
+  if (!kernels) {
+    MESSAGE("this test is skipped: no nvcc");
+    return;
+  }
+  for_each_functor_case([&](auto const& run, char const* name) {
+    CAPTURE(name);
+    for (dtype t : {dtype::f32, dtype::bf16})
+      for (case_extents e : {case_extents{3, 37}, {2, 8}, {5, 4, 0, true}}) check_interpreted(*kernels, run, t, e);
+  });
+  for (dtype t : {dtype::f32, dtype::bf16, dtype::f16})
+    for (case_extents e : {case_extents{3, 37},
+                           {1, 1},
+                           {9, 1},
+                           {0, 7},
+                           {3, 0},
+                           {3, 16},
+                           {3, 16, 1},
+                           {2, 24, 4},
+                           {2, 520},
+                           {5, 1100},  // several blocks
+                           {70, 67},   // several tiles of a transpose
+                           {5, 8, 0, true}}) {
+      check_interpreted(*kernels, layouts_case{}, t, e);
+      if (t != dtype::f16) check_interpreted(*kernels, copy_case{}, t, e);
+    }
+  for (case_extents e : {case_extents{3, 37}, {2, 8}, {5, 4, 0, true}, {3, 16, 1}})
+    check_interpreted(*kernels, types_case{}, dtype::f32, e);
+  {
+    functor_case<neap::detail::adam_step, 4, 3> const adam{0.1, 2};
+    for (case_extents e : {case_extents{3, 37}, {2, 8}, {3, 0}}) check_interpreted(*kernels, adam, dtype::f64, e);
+  }
+  CHECK(kernels->not_launched() == "");
+}
+
+TEST_CASE("elementwise kernels of devices give the host's results on shuffled blocks") {
+  for (dtype t : {dtype::f32, dtype::bf16})
+    for (case_extents e : {case_extents{3, 37}, {3, 16}, {3, 16, 1}, {0, 7}}) {
+      check_shuffled(layouts_case{}, t, e);
+      check_shuffled(copy_case{}, t, e);
+      check_shuffled(functor_case<neap::detail::adam_step, 4, 3>{0.1, 2}, t, e);
+    }
+  check_shuffled(types_case{}, dtype::f32, {3, 21});
+}
+
+TEST_CASE("a map's bits depend on no layout of its operands") {
+  auto kernels = interpreted_kernels("elementwise");
+  if (!kernels) return;
+  for (dtype t : {dtype::f32, dtype::bf16}) {
+    case_extents const aligned{4, 48}, shifted{4, 48, 1};
+    case_memory a(aligned, random_stream{7}), c(shifted, random_stream{7});
+    functor_case<op::detail::gelu_function<true>, 2, 1> const gelu{-2, 2};
+    functor_case<neap::detail::adam_step, 4, 3> const adam{0.1, 2};
+    interpreted_backend by_packs(*kernels, a, 0), one_by_one(*kernels, c, 0);
+    gelu(by_packs, a, t, aligned), gelu(one_by_one, c, t, shifted);
+    adam(by_packs, a, t, aligned), adam(one_by_one, c, t, shifted);
+    for (std::size_t k = 0; k < a.places.size(); ++k)
+      CHECK(std::memcmp(a.places[k].data(), c.places[k].data() + c.places[k].prefix, a.places[k].bytes) == 0);
+    CHECK(by_packs.instructions < one_by_one.instructions);
+  }
+}

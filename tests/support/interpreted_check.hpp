@@ -1,0 +1,48 @@
+// A case (kernel_cases.hpp) run by the interpreter of PTX and by the host: without a fault, every output written, and with
+// the host's results. Bits are the host's where a case says so; elsewhere results differ from the host's by at most 8 times
+// the rounding that tests of the host allow: partial sums are other ones, products and sums are fused, and exponentials are
+// the device's.
+#pragma once
+
+#include "interpreted_backend.hpp"
+#include "kernel_cases.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace neap::testing {
+
+template <class Case>
+void check_interpreted(interpreted_module& kernels, Case const& run, dtype t, case_extents e,
+                       interpreted_layout layout = interpreted_layout::by_rule) {
+  CAPTURE(name_of(t));
+  CAPTURE(e.rows);
+  CAPTURE(e.columns);
+  CAPTURE(e.shift);
+  CAPTURE(e.specials);
+  CAPTURE(static_cast<int>(layout));
+  host_backend host(1);
+  case_memory expected(e, random_stream{7});
+  run(host, expected, t, e);
+  std::optional<case_memory> first;
+  for (std::uint64_t seed : {0, 1}) {
+    CAPTURE(seed);
+    case_memory got(e, random_stream{7});
+    interpreted_backend b(kernels, got, seed, layout);
+    run(b, got, t, e);
+    CHECK(b.faults == "");
+    CHECK(b.badly_written() == "");
+    if (first) {
+      CHECK(first_difference(got, *first, 0) == -1);
+      continue;
+    }
+    bool const equal_bits = Case::same_order && !e.specials;  // a NaN may be another one
+    CHECK(first_difference(got, expected, equal_bits ? 0 : 8 * neap_test::tolerance(t)) == -1);
+    first.emplace(std::move(got));
+  }
+}
+
+}  // namespace neap::testing
