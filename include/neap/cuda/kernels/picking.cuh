@@ -13,6 +13,8 @@
 #include <neap/ir/operators/picking.hpp>
 
 #if defined(__CUDACC__)
+#include <neap/cuda/check.hpp>
+
 #include <cub/device/device_radix_sort.cuh>
 #endif
 
