@@ -80,7 +80,7 @@ struct index_space {
     std::int64_t const bytes = length * size[k], alignment = bytes < 16 ? bytes : 16;
     bool fits = runs(k) && (rank == 1 || dims[rank - 1] % length == 0);
     fits = fits && reinterpret_cast<std::uintptr_t>(data[k]) % static_cast<std::uintptr_t>(alignment) == 0;
-    for (int axis = 0; axis + 1 < rank; ++axis) fits = fits && strides[axis][k] % alignment == 0;
+    for (int axis = 0; axis + 1 < rank && axis < max_rank; ++axis) fits = fits && strides[axis][k] % alignment == 0;
     return fits;
   }
 
