@@ -229,7 +229,8 @@ TEST_CASE("pages: comments of headers and examples are about code") {
       auto const kind = entry.path().extension();
       if (kind != ".hpp" && kind != ".cpp" && kind != ".cuh" && kind != ".cu") continue;
       ++files;
-      for (auto const& line : persons_in_comments(read(entry.path()))) CHECK_MESSAGE(false, entry.path().string(), ": ", line);
+      for (auto const& line : persons_in_comments(read(entry.path())))
+        CHECK_MESSAGE(false, entry.path().string(), ": ", line);
     }
   CHECK(files > 400);
 }
