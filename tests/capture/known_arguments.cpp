@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,12 +41,12 @@ struct whole {
 };
 /// Everything decides, in one number.
 tensor decide(whole& w, tensor const& x) {
-  int sum = 0;
-  for (auto& c : w.cells) sum = 3 * sum + (c > 5 ? 1 : 0);
-  for (auto& f : w.flags) sum = 2 * sum + (f ? 1 : 0);
+  std::uint32_t sum = 0;  // it may wrap
+  for (auto& c : w.cells) sum = 3 * sum + (c > 5 ? 1u : 0u);
+  for (auto& f : w.flags) sum = 2 * sum + (f ? 1u : 0u);
   auto const of = [&](part& p) {
-    sum +=
-        (p.n % 3 == 0 ? 100 : 1) * p.plain.factor * (p.plain.negate ? -1 : 1) + static_cast<int>(p.plain.name.size());
+    sum += static_cast<std::uint32_t>((p.n % 3 == 0 ? 100 : 1) * p.plain.factor * (p.plain.negate ? -1 : 1) +
+                                      static_cast<int>(p.plain.name.size()));
   };
   for (auto& p : w.parts) of(p);
   for (auto& [name, p] : w.by_name) sum += static_cast<int>(name.size()), of(p);
