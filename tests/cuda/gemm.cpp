@@ -223,7 +223,8 @@ void check_operator(interpreted_module& module, dtype t, op::matmul const& op, s
     std::array const in{a, b};
     run(device, op, {in, std::span(&y, 1), nullptr});
     auto const layout = [](tensor_ref const& x) { return tensor_layout{{x.element, x.dims}, x.strides, 0}; };
-    std::array const in_layouts{layout(a), layout(b)}, out_layouts{layout(y)};
+    std::array const in_layouts{layout(a), layout(b)};
+    std::array const out_layouts{layout(y)};
     CHECK(device.scratch_bytes == device_scratch(op, work_context{in_layouts, out_layouts}));
   }
   CHECK(device.faults == "");

@@ -46,7 +46,7 @@ struct cuda_gemm_tiling {
                                        dtype element) {
     // 132 multiprocessors of the largest device that we know, and some more, so that the last ones are not idle for long.
     constexpr std::int64_t enough_tiles = 160, least_k = 512, most_parts = 16;
-    auto const tiles = [&](std::int64_t side) { return ((m + side - 1) / side) * ((n + side - 1) / side) * batches; };
+    auto const tiles = [&](std::int64_t edge) { return ((m + edge - 1) / edge) * ((n + edge - 1) / edge) * batches; };
     cuda_gemm_tiling t;
     std::int64_t const possible_parts = std::clamp<std::int64_t>(k / least_k, 1, most_parts);
     if (element != dtype::f64 && std::min(m, n) > 64 && tiles(128) * possible_parts >= enough_tiles / 2) t.side = 128;
