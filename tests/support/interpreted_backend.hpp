@@ -119,25 +119,20 @@ class interpreted_backend {
     static_assert(std::is_trivially_copyable_v<K>, "a kernel is passed by value");
     if constexpr (!requires { K::scans; })
       if (on_host(typeid(K))) return host_.launch(blocks, kernel, block_work);
-    std::vector<std::uint8_t> bytes(sizeof(K));
-    std::memcpy(bytes.data(), &kernel, sizeof(K));
-    run(typeid(K), std::move(bytes), blocks, block_work, detail::rows_split<K>, detail::rows_fill_blocks<K>);
+    run(typeid(K), bytes_of(kernel), blocks, block_work, detail::rows_split<K>, detail::rows_fill_blocks<K>);
   }
   template <class K>
   void launch_blocks(std::int64_t blocks, K const& kernel) {
     static_assert(std::is_trivially_copyable_v<K>, "a kernel is passed by value");
     if (blocks <= 0) return;
-    std::vector<std::uint8_t> bytes(sizeof(K));
-    std::memcpy(bytes.data(), &kernel, sizeof(K));
     run_on_device(module_->key("blocks", typeid(K)), static_cast<std::uint32_t>(blocks), K::threads, K::shared_bytes,
-                  {std::move(bytes)});
+                  {bytes_of(kernel)});
   }
   /// As cuda_backend::scratch: one place, of unwritten memory at first, that launches share.
   void* scratch(bytes_t bytes) {
-    auto const lines = static_cast<std::size_t>(bytes) / sizeof(case_memory::place::line) + 1;
-    if (lines > scratch_.size()) {
-      scratch_.resize(lines);
-      scratch_buffer_ = device_.buffer<case_memory::place::line>(lines);
+    if (static_cast<std::size_t>(bytes) > scratch_.size()) {
+      scratch_ = window_memory(static_cast<std::size_t>(bytes));
+      scratch_buffer_ = device_.buffer<std::byte>(scratch_.size());
     }
     return scratch_.data();
   }
@@ -166,10 +161,17 @@ class interpreted_backend {
   case_memory* memory_;
   interpreted_layout layout_;
   ptx::device device_;
-  std::vector<ptx::buffer> buffers_;               // of the memory's places
-  std::vector<case_memory::place::line> scratch_;  // addresses only
+  std::vector<ptx::buffer> buffers_;  // of the memory's places
+  window_memory scratch_;             // addresses only
   ptx::buffer scratch_buffer_;
   host_backend host_{1};
+
+  template <class K>
+  static std::vector<std::uint8_t> bytes_of(K const& kernel) {
+    std::vector<std::uint8_t> bytes(sizeof(K));
+    std::memcpy(bytes.data(), &kernel, sizeof(K));
+    return bytes;
+  }
 
   // Functors for the host only: arg_max of types that it converts, its sort of positions, and a closure that converts.
   static bool on_host(std::type_info const& functor) {
@@ -240,22 +242,23 @@ class interpreted_backend {
     }
   }
 
-  // Addresses of operands become the device's.
+  // Addresses of operands become the device's. A functor's padding may look like one: the lower half, where a flag may
+  // be, stays as it is (window_memory).
   void translate(std::vector<std::uint8_t>& bytes) const {
     for (std::size_t at = 0; at + sizeof(std::uintptr_t) <= bytes.size(); at += sizeof(std::uintptr_t)) {
       std::uintptr_t word = 0;
       std::memcpy(&word, bytes.data() + at, sizeof word);
-      for (std::size_t k = 0; k < buffers_.size(); ++k) {
-        auto const& p = memory_->places[k];
-        auto const begin = reinterpret_cast<std::uintptr_t>(p.data());
-        if (word < begin || word > begin + p.bytes) continue;
-        std::uint64_t const address = (buffers_[k] + (word - begin)).address();
+      auto const move = [&](std::byte const* data, std::size_t size, ptx::buffer const& to) {
+        auto const begin = reinterpret_cast<std::uintptr_t>(data);
+        if (!data || word < begin || word > begin + size) return;
+        std::uint64_t const address = (to + (word - begin)).address();
+        if (static_cast<std::uint32_t>(address) != static_cast<std::uint32_t>(word))
+          throw ptx::error("an operand's address differs from the device's in its lower half");
         std::memcpy(bytes.data() + at, &address, sizeof address);
-      }
-      auto const begin = reinterpret_cast<std::uintptr_t>(scratch_.data());
-      if (scratch_.empty() || word < begin || word > begin + scratch_.size() * sizeof scratch_.front()) continue;
-      std::uint64_t const address = (scratch_buffer_ + (word - begin)).address();
-      std::memcpy(bytes.data() + at, &address, sizeof address);
+      };
+      for (std::size_t k = 0; k < buffers_.size(); ++k)
+        move(memory_->places[k].data(), memory_->places[k].bytes, buffers_[k]);
+      move(scratch_.data(), scratch_.size(), scratch_buffer_);
     }
   }
   static std::vector<std::uint8_t> number(std::int64_t n) {

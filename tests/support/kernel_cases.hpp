@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../backend/testing.hpp"
+#include "window_memory.hpp"
 
 #include <neap/backend/kernels/adafactor.hpp>
 #include <neap/backend/kernels/arg_max.hpp>
@@ -40,18 +41,12 @@ struct case_extents {
 class case_memory {
  public:
   struct place {
-    struct alignas(64) line {
-      std::byte bytes[64];
-    };
-    std::vector<line> storage;  // longer than `bytes`: no place begins where another ends
-    std::size_t first;          // line of the place: behind 256 bytes, and at no multiple of 256, so that a flag
-                                // and what was left in the gap behind it (interpreted_backend) are no address
+    window_memory storage;
     std::size_t bytes, prefix;  // prefix: bytes before the tensor
     bool written, is_work;
     tensor_ref tensor;
 
-    std::byte* data() { return storage[first].bytes; }
-    std::byte const* data() const { return storage[first].bytes; }
+    std::byte* data() const { return storage.data(); }
   };
   std::vector<place> places;
 
@@ -102,12 +97,7 @@ class case_memory {
       else if (random_.below(8) == 0) v[i] = special[random_.below(5)];
     neap_test::assign(x, v);
   }
-  static place make(std::size_t bytes) {
-    place p{std::vector<place::line>(bytes / 64 + 6), 4, bytes, 0, false, false, {}};
-    if (reinterpret_cast<std::uintptr_t>(p.data()) % 256 == 0) p.first = 5;
-    std::memset(static_cast<void*>(p.storage.data()), 0xcd, p.storage.size() * 64);
-    return p;
-  }
+  static place make(std::size_t bytes) { return {window_memory(bytes), bytes, 0, false, false, {}}; }
   tensor_ref add(dtype t, shape const& s, bool written) {
     std::int64_t const before = shift_ * size_of(t);
     place& p = places.emplace_back(make(static_cast<std::size_t>(before + elements(s) * size_of(t))));
