@@ -135,5 +135,5 @@ TEST_CASE("scopes nest, and end") {
     CHECK(precision_scope::current() == dtype::bf16);
   }
   CHECK(!precision_scope::current());
-  CHECK_THROWS_WITH_AS(precision_scope(dtype::i32), doctest::Contains("bf16 or f16, not in i32"), error);
+  CHECK_THROWS_WITH_AS(precision_scope{dtype::i32}, doctest::Contains("bf16 or f16, not in i32"), error);
 }
