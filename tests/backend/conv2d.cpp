@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "../support/convolution_products.hpp"
 #include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
@@ -25,25 +26,6 @@ std::vector<T> numbers(std::int64_t n, std::uint64_t seed) {
 template <class T>
 neap::tensor_ref dense(std::vector<T>& v, shape dims) {
   return {v.data(), sizeof(T) == 4 ? neap::dtype::f32 : neap::dtype::f64, dims, neap::dense_strides(dims)};
-}
-// f(x index, w index, y index) for every product of a convolution.
-template <class F>
-void products(shape const& x, shape const& w, shape const& y, conv2d_options const& o, F f) {
-  auto const og = w[0] / o.groups;
-  for (std::int64_t n = 0; n < y[0]; ++n)
-    for (std::int64_t oc = 0; oc < y[1]; ++oc)
-      for (std::int64_t i = 0; i < y[2]; ++i)
-        for (std::int64_t j = 0; j < y[3]; ++j)
-          for (std::int64_t c = 0; c < w[1]; ++c)
-            for (std::int64_t a = 0; a < w[2]; ++a)
-              for (std::int64_t b = 0; b < w[3]; ++b) {
-                auto const r = i * o.stride[0] + a * o.dilation[0] - o.padding[0];
-                auto const s = j * o.stride[1] + b * o.dilation[1] - o.padding[1];
-                if (r < 0 || r >= x[2] || s < 0 || s >= x[3]) continue;
-                auto const ic = oc / og * w[1] + c;
-                f(((n * x[1] + ic) * x[2] + r) * x[3] + s, ((oc * w[1] + c) * w[2] + a) * w[3] + b,
-                  ((n * y[1] + oc) * y[2] + i) * y[3] + j);
-              }
 }
 template <class T>
 double difference(std::vector<T> const& got, std::vector<double> const& want) {
@@ -77,7 +59,7 @@ void check(shape xs, shape ws, conv2d_options o) {
     y_[i] = double(bias[c]);
     db_[c] += double(dy[i]);
   }
-  products(xs, ws, ys, o, [&](std::int64_t i, std::int64_t f, std::int64_t j) {
+  neap::testing::convolution_products(xs, ws, ys, o, [&](std::int64_t i, std::int64_t f, std::int64_t j) {
     y_[j] += double(x[i]) * double(w[f]);
     dx_[i] += double(dy[j]) * double(w[f]);
     dw_[f] += double(x[i]) * double(dy[j]);
@@ -264,8 +246,9 @@ TEST_CASE("pointwise convolutions of many channels, which are matrix products wh
     if (i > 2) x[static_cast<std::size_t>(draw.below(static_cast<std::int64_t>(x.size())))] = INFINITY;
     if (i > 4) dy[static_cast<std::size_t>(draw.below(static_cast<std::int64_t>(dy.size())))] = NAN;
     std::vector<double> want(start.begin(), start.end());
-    products(xs, ws, ys, {},
-             [&](std::int64_t a, std::int64_t f, std::int64_t b) { want[f] += double(x[a]) * double(dy[b]); });
+    neap::testing::convolution_products(xs, ws, ys, {}, [&](std::int64_t a, std::int64_t f, std::int64_t b) {
+      want[f] += double(x[a]) * double(dy[b]);
+    });
     std::vector<float> dw[2]{start, start};
     for (int k = 0; k < 2; ++k) {
       neap::host_backend backend{k == 0 ? 1 : 3};

@@ -2,6 +2,7 @@
 // element written, within the rounding of sums in f32 of the exact result.
 #include <neap/cuda/kernels/conv2d.hpp>
 
+#include "../support/convolution_products.hpp"
 #include "../support/interpreted_device.hpp"
 
 #include <doctest/doctest.h>
@@ -50,26 +51,6 @@ struct exact_sums {
   }
 };
 
-// f(x index, w index, y index) for every product of a convolution.
-template <class F>
-void products(shape const& x, shape const& w, shape const& y, conv2d_options const& o, F f) {
-  auto const og = w[0] / o.groups;
-  for (std::int64_t n = 0; n < y[0]; ++n)
-    for (std::int64_t oc = 0; oc < y[1]; ++oc)
-      for (std::int64_t i = 0; i < y[2]; ++i)
-        for (std::int64_t j = 0; j < y[3]; ++j)
-          for (std::int64_t c = 0; c < w[1]; ++c)
-            for (std::int64_t a = 0; a < w[2]; ++a)
-              for (std::int64_t b = 0; b < w[3]; ++b) {
-                auto const r = i * o.stride[0] + a * o.dilation[0] - o.padding[0];
-                auto const s = j * o.stride[1] + b * o.dilation[1] - o.padding[1];
-                if (r < 0 || r >= x[2] || s < 0 || s >= x[3]) continue;
-                auto const ic = oc / og * w[1] + c;
-                f(((n * x[1] + ic) * x[2] + r) * x[3] + s, ((oc * w[1] + c) * w[2] + a) * w[3] + b,
-                  ((n * y[1] + oc) * y[2] + i) * y[3] + j);
-              }
-}
-
 struct conv_case {
   shape x, w;
   conv2d_options o = {};
@@ -93,7 +74,7 @@ void check(interpreted_module& module, conv_case const& k, dtype t, std::uint64_
              vdy = neap_test::values(dy);
   auto const at = [](std::vector<double> const& v, std::int64_t i) { return v[static_cast<std::size_t>(i)]; };
   for (std::int64_t i = 0; i < elements(y_dims); ++i) y_.add(i, at(vb, i / (y_dims[2] * y_dims[3]) % y_dims[1]));
-  products(k.x, k.w, y_dims, k.o, [&](std::int64_t i, std::int64_t f, std::int64_t j) {
+  neap::testing::convolution_products(k.x, k.w, y_dims, k.o, [&](std::int64_t i, std::int64_t f, std::int64_t j) {
     y_.add(j, at(vx, i) * at(vw, f));
     plain_.add(j, at(vx, i) * at(vw, f));
     dx_.add(i, at(vdy, j) * at(vw, f));
@@ -194,7 +175,7 @@ TEST_CASE("convolution on a device, interpreted: images and filters with strides
     conv2d(device, x, w, {}, y, o);
     exact_sums exact(y.count());
     auto const vx = neap_test::values(x), vw = neap_test::values(w);
-    products(x.dims, w.dims, y.dims, o, [&](std::int64_t i, std::int64_t f, std::int64_t j) {
+    neap::testing::convolution_products(x.dims, w.dims, y.dims, o, [&](std::int64_t i, std::int64_t f, std::int64_t j) {
       exact.add(j, vx[static_cast<std::size_t>(i)] * vw[static_cast<std::size_t>(f)]);
     });
     CHECK(device.faults == "");

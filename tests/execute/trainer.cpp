@@ -12,6 +12,7 @@
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/message.hpp"
+#include "../support/small_network.hpp"
 
 #include <memory>
 #include <optional>
@@ -23,27 +24,9 @@ using neap::testing::message_of;
 
 namespace {
 
-struct network {
-  nn::linear in{12, 24}, middle{24, 24}, out{24, 5};
-  nn::layer_norm norm{24};
-  nn::dropout drop{0.3};
-  tensor operator()(tensor x) const {
-    x = drop(gelu(norm(in(flatten(x, 1)))));
-    return out(relu(middle(x)));
-  }
-};
-
-std::pair<tensor, tensor> batch(std::int64_t n, std::uint64_t seed) {
-  std::vector<std::int64_t> labels;
-  for (std::int64_t i = 0; i < n; ++i) labels.push_back((i * 7 + static_cast<std::int64_t>(seed)) % 5);
-  return {tensor::randn({n, 3, 4}, seed), tensor::from(labels, {n})};
-}
-std::vector<float> weights_of(network& n) {
-  std::vector<float> all;
-  for (auto const& w : named_tensors(n, role::weight))
-    for (auto x : w.tensor.values<float>()) all.push_back(x);
-  return all;
-}
+using network = neap::testing::small_network;
+constexpr auto& batch = neap::testing::small_batch;
+constexpr auto& weights_of = neap::testing::small_weights;
 
 template <class Ops>
 plan<basic_graph<Ops>> plan_of(training_program<Ops> const& step, double ratio) {
