@@ -1,6 +1,7 @@
 // The block of backend/block.hpp on a GPU: a thread block, a warp, or one of several thread blocks that share the indices
 // of a row. All threads call the functor. Sums are added in a fixed order: thread t of T adds indices t, t + T, ... one
-// after another (of reduce_transform: 16 bytes of elements each, then what is left), lanes of a warp are added as a binary tree of neighbours, and the warps in order (cub::BlockReduce).
+// after another (of reduce_transform: 16 bytes of elements each, then what is left), lanes of a warp are added as a binary
+// tree of neighbours, and the warps in order (cub::BlockReduce).
 #pragma once
 
 #include <neap/backend/block.hpp>

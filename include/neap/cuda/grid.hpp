@@ -46,6 +46,12 @@ constexpr cuda_grid cuda_grid_of(std::int64_t rows, std::int64_t row_work, bool 
   return g;
 }
 
+/// Launches a kernel whose blocks do K::chunk of `count` indices each.
+template <class Backend, class K>
+void launch_in_chunks(Backend& b, std::int64_t count, K const& kernel) {
+  b.launch((count + K::chunk - 1) / K::chunk, kernel, K::chunk);
+}
+
 namespace detail {
 /// Kernels whose rows may be shared by several thread blocks say so: `static constexpr bool splits = true`.
 template <class K>

@@ -31,16 +31,18 @@ struct sample_point {
   T t;
 };
 template <class T>
-sample_point<T> sample_at(std::int64_t i, std::int64_t in, std::int64_t out, interpolate_options const& o) {
+NEAP_HD sample_point<T> sample_at(std::int64_t i, std::int64_t in, std::int64_t out, interpolate_options const& o) {
   if (o.mode == interpolation::nearest) {
     std::int64_t const at = i * in / out;
     return {at, at, T(0)};
   }
   // Exact up to one rounding: the position is a ratio of integers.
-  std::int64_t const numerator = o.align_corners ? i * (in - 1) : std::max<std::int64_t>(0, (2 * i + 1) * in - out);
-  std::int64_t const denominator = std::max<std::int64_t>(1, o.align_corners ? out - 1 : 2 * out);
-  std::int64_t const low = std::min(numerator / denominator, in - 1);
-  std::int64_t const high = std::min(low + 1, in - 1);
+  std::int64_t numerator = o.align_corners ? i * (in - 1) : (2 * i + 1) * in - out;
+  std::int64_t denominator = o.align_corners ? out - 1 : 2 * out;
+  numerator = numerator > 0 ? numerator : 0, denominator = denominator > 1 ? denominator : 1;
+  std::int64_t low = numerator / denominator;
+  low = low < in - 1 ? low : in - 1;
+  std::int64_t const high = low + 1 < in - 1 ? low + 1 : in - 1;
   return {low, high, static_cast<T>(numerator - low * denominator) / static_cast<T>(denominator)};
 }
 

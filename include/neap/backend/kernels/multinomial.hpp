@@ -17,9 +17,12 @@ namespace neap::inline v0 {
 namespace detail {
 
 /// A number in [0, 1) with 53 random bits.
-inline double unit_double(std::uint64_t key, std::uint64_t step, std::uint64_t i) {
-  auto const four = philox{key}(i, step);
-  return static_cast<double>((four[0] | std::uint64_t{four[1]} << 32) >> 11) * 0x1p-53;
+NEAP_HD inline double unit_double(std::uint64_t key, std::uint64_t step, std::uint64_t i) {
+  struct words {
+    std::uint32_t at[4];
+  };
+  auto const four = __builtin_bit_cast(words, philox{key}(i, step));
+  return static_cast<double>((four.at[0] | std::uint64_t{four.at[1]} << 32) >> 11) * 0x1p-53;
 }
 
 /// One row of weights, as doubles. Throws neap::error if they are no weights; how many are above 0.

@@ -54,16 +54,17 @@ struct pool_span {
 struct window_axis {
   std::int64_t in, window, stride, padding;
   bool count_padding;
-  pool_span operator()(std::int64_t i) const {
-    std::int64_t const first = i * stride - padding, last = std::min(first + window, in + padding);
-    pool_span s{std::max<std::int64_t>(first, 0), std::min(last, in), 0};
+  NEAP_HD pool_span operator()(std::int64_t i) const {
+    std::int64_t const first = i * stride - padding, most = in + padding;
+    std::int64_t const last = first + window < most ? first + window : most;
+    pool_span s{first > 0 ? first : 0, last < in ? last : in, 0};
     s.whole = count_padding ? last - first : s.end - s.begin;
     return s;
   }
 };
 struct adaptive_axis {
   std::int64_t in, out;
-  pool_span operator()(std::int64_t i) const {
+  NEAP_HD pool_span operator()(std::int64_t i) const {
     std::int64_t const begin = i * in / out, end = ((i + 1) * in + out - 1) / out;
     return {begin, end, end - begin};
   }

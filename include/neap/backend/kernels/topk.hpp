@@ -26,12 +26,12 @@ struct ranked_place {
 };
 
 /// A number's rank: equal for both zeros, highest for a NaN.
-inline std::int64_t rank_of(double x) {
+NEAP_HD inline std::int64_t rank_of(double x) {
   if (x != x) return INT64_MAX;
   auto const bits = __builtin_bit_cast(std::int64_t, x + 0.0);
   return bits < 0 ? bits ^ INT64_MAX : bits;
 }
-inline std::int64_t rank_of(std::int64_t x) { return x; }
+NEAP_HD inline std::int64_t rank_of(std::int64_t x) { return x; }
 
 /// Restores a heap whose top is the last in order, after h[i] has changed.
 inline void sink(ranked_place* h, std::int64_t n, std::int64_t i) {

@@ -136,7 +136,7 @@ void copy_elements_on_device(B& b, paired p, tensor_ref const& out, tensor_ref c
     return b.launch(k.others.count * k.row_tiles * k.column_tiles, k, k.tile * k.tile);
   }
   copy_kernel<U> const k(index_space<2>(out.dims, {&in, &out}), false, 0);
-  b.launch((k.x.count + k.chunk - 1) / k.chunk, k, k.chunk);
+  launch_in_chunks(b, k.x.count, k);
 }
 
 }  // namespace detail
@@ -156,7 +156,7 @@ void fill_on_device(B& b, tensor_ref const& out, std::uint64_t bits) {
   detail::with_element_size(out.element, [&](auto tag) {
     using U = typename decltype(tag)::type;
     detail::copy_kernel<U> const k(x, true, static_cast<U>(bits));
-    b.launch((x.count + k.chunk - 1) / k.chunk, k, k.chunk);
+    launch_in_chunks(b, x.count, k);
   });
 }
 
@@ -169,7 +169,7 @@ void triangle_on_device(B& b, tensor_ref const& out, tensor_ref const& in, std::
   detail::index_space<2> const x(out.dims, {&in, &out});
   detail::with_element_size(out.element, [&](auto tag) {
     detail::triangle_kernel<typename decltype(tag)::type> const k{x, rows, columns, d, upper};
-    b.launch((x.count + k.chunk - 1) / k.chunk, k, k.chunk);
+    launch_in_chunks(b, x.count, k);
   });
 }
 

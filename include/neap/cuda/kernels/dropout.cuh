@@ -92,7 +92,7 @@ void run(B& b, dropout const& op, kernel_arguments const& a) {
                    a.in[1].as<std::int64_t const>(),
                    static_cast<float>(op.p),
                    op.p < 1 ? static_cast<C>(1 / (1 - op.p)) : C(0)};
-    b.launch((space.count + k.chunk - 1) / k.chunk, k, k.chunk);
+    launch_in_chunks(b, space.count, k);
   };
   if (x.element == dtype::f64) launch(type_tag<double>{});
   else launch(type_tag<float>{});

@@ -158,7 +158,7 @@ void map_on_device(B& b, F const& f, std::array<tensor_ref, K> const& out, In co
   detail::index_space<n + outputs> const space(out[0].dims, x);
   auto const run = [&](auto tag) {
     detail::map_kernel<F, typename decltype(tag)::type, n, outputs> const kernel(f, space);
-    b.launch((space.count + kernel.chunk - 1) / kernel.chunk, kernel, kernel.chunk);
+    launch_in_chunks(b, space.count, kernel);
   };
   constexpr bool integral = requires { requires F::integral; };
   switch (detail::compute_dtype({&static_cast<tensor_ref const&>(in)...}, integral)) {

@@ -68,7 +68,7 @@ struct image_kernel {
 template <class B, class F>
 void for_each_pixel(B& b, device_image const& of, F const& f) {
   image_kernel<F> const k{f, of.count(), of.rows, of.columns};
-  b.launch((k.count + k.chunk - 1) / k.chunk, k, k.chunk);
+  launch_in_chunks(b, k.count, k);
 }
 
 /// Where windows of an axis look; whole: what an average divides by. `adaptive`: nearly equal parts.
@@ -84,15 +84,7 @@ struct device_windows {
     return {x[2 + axis], y[2 + axis], 0, 0, 0, false, true};
   }
   NEAP_HD pool_span operator[](std::int64_t i) const {
-    if (adaptive) {
-      std::int64_t const begin = i * in / out, end = ((i + 1) * in + out - 1) / out;
-      return {begin, end, end - begin};
-    }
-    std::int64_t const first = i * stride - padding, most = in + padding;
-    std::int64_t const last = first + window < most ? first + window : most;
-    pool_span s{first > 0 ? first : 0, last < in ? last : in, 0};
-    s.whole = count_padding ? last - first : s.end - s.begin;
-    return s;
+    return adaptive ? adaptive_axis{in, out}(i) : window_axis{in, window, stride, padding, count_padding}(i);
   }
   /// The windows that may reach place r are in [begin, end).
   NEAP_HD pool_span reaching(std::int64_t r) const {
@@ -181,29 +173,13 @@ struct average_gradient_pixel {
   }
 };
 
-/// sample_at (backend/kernels/interpolate.hpp).
-template <class C>
-NEAP_HD sample_point<C> device_sample(std::int64_t i, std::int64_t in, std::int64_t out, interpolate_options const& o) {
-  if (o.mode == interpolation::nearest) {
-    std::int64_t const at = i * in / out;
-    return {at, at, C(0)};
-  }
-  std::int64_t numerator = o.align_corners ? i * (in - 1) : (2 * i + 1) * in - out;
-  std::int64_t denominator = o.align_corners ? out - 1 : 2 * out;
-  numerator = numerator > 0 ? numerator : 0, denominator = denominator > 1 ? denominator : 1;
-  std::int64_t low = numerator / denominator;
-  low = low < in - 1 ? low : in - 1;
-  std::int64_t const high = low + 1 < in - 1 ? low + 1 : in - 1;
-  return {low, high, static_cast<C>(numerator - low * denominator) / static_cast<C>(denominator)};
-}
-
 template <class C>
 struct resized_pixel {
   device_image x, y;
   interpolate_options o;
   NEAP_HD void operator()(std::int64_t plane, std::int64_t i, std::int64_t j) const {
     std::byte const* const in = x.plane(plane);
-    auto const a = device_sample<C>(i, x.rows, y.rows, o), b = device_sample<C>(j, x.columns, y.columns, o);
+    auto const a = sample_at<C>(i, x.rows, y.rows, o), b = sample_at<C>(j, x.columns, y.columns, o);
     C const top = x.get<C>(in, a.low, b.low);
     if (o.mode == interpolation::nearest) return y.put(y.plane(plane), i, j, top);
     C const upper = (C(1) - b.t) * top + b.t * x.get<C>(in, a.low, b.high);
@@ -221,11 +197,11 @@ struct resized_gradient_pixel {
     std::int64_t const column = first_from(c - 1, dx.columns, dy.columns);
     C sum = 0;
     for (std::int64_t i = first_from(r - 1, dx.rows, dy.rows); i < dy.rows; ++i) {
-      auto const a = device_sample<C>(i, dx.rows, dy.rows, o);
+      auto const a = sample_at<C>(i, dx.rows, dy.rows, o);
       if (a.low > r) break;
       if (a.low != r && a.high != r) continue;
       for (std::int64_t j = column; j < dy.columns; ++j) {
-        auto const b = device_sample<C>(j, dx.columns, dy.columns, o);
+        auto const b = sample_at<C>(j, dx.columns, dy.columns, o);
         if (b.low > c) break;
         if (b.low != c && b.high != c) continue;
         C const slope = dy.get<C>(in, i, j);
@@ -249,7 +225,7 @@ struct resized_gradient_pixel {
     std::int64_t low = 0, high = out;
     while (low < high) {
       std::int64_t const middle = low + (high - low) / 2;
-      if (device_sample<C>(middle, in, out, o).low < place) low = middle + 1;
+      if (sample_at<C>(middle, in, out, o).low < place) low = middle + 1;
       else high = middle;
     }
     return low;

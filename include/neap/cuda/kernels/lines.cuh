@@ -135,14 +135,6 @@ struct ahead_op {
   }
 };
 
-/// rank_of (backend/kernels/topk.hpp).
-NEAP_HD NEAP_INLINE std::int64_t device_rank(double x) {
-  if (x != x) return INT64_MAX;
-  auto const bits = __builtin_bit_cast(std::int64_t, x + 0.0);
-  return bits < 0 ? bits ^ INT64_MAX : bits;
-}
-NEAP_HD NEAP_INLINE std::int64_t device_rank(std::int64_t x) { return x; }
-
 /// The k first of a line, one after another: each is the first of those that are behind the one before.
 template <class C>
 struct topk_lines {
@@ -166,7 +158,7 @@ struct topk_lines {
       last = b.reduce_each(
           x.length, one{INT64_MIN, INT64_MAX},
           [=](std::int64_t i) {
-            std::int64_t const rank = device_rank(load_element<C>(line + i * step, element));
+            std::int64_t const rank = rank_of(load_element<C>(line + i * step, element));
             one const here{up ? rank : ~rank, i};
             return j == 0 || before.is_ahead(here) ? here : one{INT64_MIN, INT64_MAX};
           },
@@ -239,14 +231,8 @@ struct multinomial_rows {
     double const w = load_element<double>(weights + (row * classes + i) * size, element);
     return w > 0 && w < infinity_of<double> ? w : 0;
   }
-  /// unit_double (backend/kernels/multinomial.hpp).
   NEAP_HD double draw(std::int64_t i) const {
-    struct words {
-      std::uint32_t at[4];
-    };
-    auto const four =
-        __builtin_bit_cast(words, philox{key}(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(*step)));
-    return static_cast<double>((four.at[0] | std::uint64_t{four.at[1]} << 32) >> 11) * 0x1p-53;
+    return unit_double(key, static_cast<std::uint64_t>(*step), static_cast<std::uint64_t>(i));
   }
 };
 
@@ -266,7 +252,7 @@ void run(B& b, cumsum const& op, kernel_arguments const& a) {
     using C = typename decltype(tag)::type;
     if (columns) {
       neap::detail::sum_columns<C> const k{lines, op.reverse};
-      b.launch((lines.starts.count + k.chunk - 1) / k.chunk, k, k.chunk);
+      launch_in_chunks(b, lines.starts.count, k);
     } else {
       b.launch(lines.starts.count, neap::detail::sum_lines<C>{lines, op.reverse}, lines.length);
     }

@@ -77,7 +77,7 @@ void pick_on_device(B& b, tensor_ref const& out, tensor_ref const& in, tensor_re
     kernel const k{
         space, in.dims[axis], in.strides[axis] * size_of(in.element),
         aligned && space.has_packs(0, kernel::length) && space.repeats(1) && space.has_packs(2, kernel::length)};
-    b.launch((space.count + k.chunk - 1) / k.chunk, k, k.chunk);
+    launch_in_chunks(b, space.count, k);
   });
 }
 
@@ -123,7 +123,7 @@ void scatter_on_device(B& b, tensor_ref const& out, tensor_ref const& in, tensor
                                                         out.dims[axis],
                                                         size_of(out.element),
                                                         out.element};
-    b.launch((w.lines + k.chunk - 1) / k.chunk, k, k.chunk);
+    launch_in_chunks(b, w.lines, k);
   };
   if (out.element == dtype::f64) run(type_tag<double>{});
   else if (is_floating(out.element)) run(type_tag<float>{});
@@ -237,12 +237,12 @@ std::int64_t const* sort_rows(B& b, std::int64_t const* index, std::int64_t n, s
   auto* const key = static_cast<std::int64_t*>(b.scratch(sort_scratch(n)));
   if (n <= most_ranked) {
     rank_positions const k{index, key, position, n, rows};
-    b.launch((n + k.chunk - 1) / k.chunk, k, k.chunk);
+    launch_in_chunks(b, n, k);
     return key;
   }
   std::int64_t *const unsorted = key + n, *const places = unsorted + n;
   number_rows const k{index, unsorted, places, n, rows};
-  b.launch((n + k.chunk - 1) / k.chunk, k, k.chunk);
+  launch_in_chunks(b, n, k);
 #if defined(__CUDACC__)
   std::size_t bytes = static_cast<std::size_t>(sort_scratch(n) - n * 24);
   int bits = 1;  // of the largest key
@@ -286,7 +286,7 @@ void run(B& b, embedding_grad const& op, kernel_arguments const& a) {
   auto const* const key =
       n > 0 ? neap::detail::sort_rows(b, ids.as<std::int64_t const>(), n, rows, position) : position;
   neap::detail::row_starts const starts{key, begin, n, rows};
-  b.launch((rows + starts.chunk) / starts.chunk, starts, starts.chunk);
+  launch_in_chunks(b, rows + 1, starts);
   neap::detail::row_layout const gradients = neap::detail::rows_of(dy, dtable.element, "embedding_grad");
   with_floating(dtable.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -326,7 +326,7 @@ void run(B& b, one_hot const& op, kernel_arguments const& a) {
     using U = typename decltype(tag)::type;
     neap::detail::one_hot_kernel<U> const k{a.in[0].as<std::int64_t const>(), static_cast<U*>(a.out[0].data),
                                             a.out[0].count(), op.classes, static_cast<U>(bits)};
-    b.launch((k.count + k.chunk - 1) / k.chunk, k, k.chunk);
+    launch_in_chunks(b, k.count, k);
   });
 }
 

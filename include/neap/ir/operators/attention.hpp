@@ -90,7 +90,8 @@ struct attention_grad {
   }
 };
 /// q [B, H, T, D], k [B, K, S, D], v [B, K, S, E] -> y [B, H, T, E] = softmax(scale * q k^T) v and the logarithms of the
-/// softmax's sums [B, H, T], in f32 for bf16 and f16. K divides H. scale 0 means 1 / sqrt(D). y lies in [B, T, H, E] order in memory.
+/// softmax's sums [B, H, T], in f32 for bf16 and f16. K divides H. scale 0 means 1 / sqrt(D). y lies in [B, T, H, E] order
+/// in memory.
 struct attention {
   static constexpr std::string_view name = "attention";
   static constexpr precision_rule precision = precision_use::reduced;
