@@ -15,7 +15,9 @@
 #include <neap/ir/graph.hpp>
 #include <neap/model/tensor.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <source_location>
 #include <string>
@@ -33,6 +35,32 @@ struct tensor_origin {
 
   friend bool operator==(tensor_origin const&, tensor_origin const&) = default;
 };
+
+/// The tensor of an origin. `argument(k)` gives an argument's, `made` has the storages that the call made.
+template <class Argument>
+tensor tensor_of_origin(tensor_origin const& o, Argument const& argument, std::vector<tensor> const& made) {
+  using kind = tensor_origin::kind;
+  if (o.what == kind::none) return {};
+  if (o.what == kind::argument) return argument(o.number);
+  auto const& from = o.what == kind::made ? made[o.number] : argument(o.number);
+  tensor t = make_leaf(from.storage(), o.layout, o.wants_gradient);
+  t.node()->though_frozen = o.though_frozen, t.node()->of_gradient = o.of_gradient;
+  return t;
+}
+/// A dense tensor with memory of its own, whose elements are not written yet; `to` is their address.
+inline tensor unwritten_tensor(tensor_type const& type, std::byte** to = nullptr) {
+  tensor t =
+      make_leaf(std::make_shared<tensor_storage>(type, initialiser{}, role::activation), tensor_layout::dense(type));
+  auto* const at = t.storage()->data_to_overwrite();
+  if (to) *to = at;
+  return t;
+}
+/// Writes the bytes of a plain value or a text of an argument.
+template <class Place>
+void write_plain(Place const& to, std::string const& bytes) {
+  if (to.is_text) *static_cast<std::string*>(to.value) = bytes;
+  else std::memcpy(to.value, bytes.data(), bytes.size());
+}
 
 /// Storages that a call makes are numbered in the order of the program: its rows.
 struct captured_stage {

@@ -18,11 +18,8 @@ namespace neap::inline v0::detail {
 /// Never changes: threads read it without a lock.
 class guard_program {
  public:
-  static constexpr std::uint32_t none = number_map::none;
-  struct found {
-    std::uint32_t graph = none;
-    std::uint32_t at = 0;  // the node where the walk ended
-  };
+  static constexpr std::uint32_t none = guard_trie::none;
+  using found = guard_trie::found;
 
   guard_program() = default;
   /// Of the first `cell_count` tracked scalars. `effects`: the expressions that each graph needs beside its guards.

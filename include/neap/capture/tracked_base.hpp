@@ -15,12 +15,14 @@
 #include <cstdint>
 #include <cstring>
 #include <source_location>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace neap::inline v0::detail {
 
 class part_visitor;
+struct container_record;
 
 /// One element that a call leaves in a container.
 struct left_element {
@@ -63,6 +65,18 @@ class tracked_base {
   std::uint64_t& version() { return version_; }
 
  protected:
+  /// To be called where a container comes to be: a capture counts it to the function's own.
+  void begin_life();
+  /// What a capture knows of the container; null: none is under way, or it is the function's own.
+  container_record* record_here(std::source_location at) const;
+  static scalar_listener& scalars() { return *scalar_listener::active(); }
+  static std::uint32_t constant(std::uint64_t bits) { return scalars().constant(bits); }
+  /// The element of type T that a change leaves.
+  template <class T>
+  static T element_of(left_element& e) {
+    if constexpr (std::is_same_v<T, tensor>) return std::move(e.made);
+    else return from_bits<T>(e.bits);
+  }
   void written() {
     static std::atomic<std::uint64_t> last = 0;
     version_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -156,5 +170,13 @@ class container_listener {
     return current;
   }
 };
+
+inline void tracked_base::begin_life() {
+  if (auto* l = container_listener::listening()) l->constructed(*this);
+}
+inline container_record* tracked_base::record_here(std::source_location at) const {
+  auto* l = container_listener::listening();
+  return l ? l->record_of(const_cast<tracked_base&>(*this), at) : nullptr;
+}
 
 }  // namespace neap::inline v0::detail

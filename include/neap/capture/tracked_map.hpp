@@ -231,7 +231,7 @@ class tracked_map final : public detail::tracked_base {
   }
   void prepare(detail::container_change& c) override {
     for (auto& e : c.elements)
-      if (!e.is_kept && !e.is_erased) next_.insert_or_assign(key_of(e.place), made(e));
+      if (!e.is_kept && !e.is_erased) next_.insert_or_assign(key_of(e.place), element_of<T>(e));
   }
   void commit(detail::container_change& c) override {
     if (c.is_whole) content_.clear();
@@ -260,24 +260,14 @@ class tracked_map final : public detail::tracked_base {
     if constexpr (by_name) return detail::numbered<std::string>::value(k);
     else return detail::from_bits<K>(k);
   }
-  static T made(detail::left_element& e) {
-    if constexpr (of_tensors) return std::move(e.made);
-    else return detail::from_bits<T>(e.bits);
-  }
-  void begin_life() {
-    if (auto* l = detail::container_listener::listening()) l->constructed(*this);
-  }
   record* known(place at) const {
-    auto* l = detail::container_listener::listening();
-    auto* r = l ? l->record_of(const_cast<tracked_map&>(*this), at) : nullptr;
+    auto* r = record_here(at);
     if (r) r->is_keyed = true;
     return r;
   }
   void append(tracked_map const& other) {
     for (auto const& [key, x] : other) insert_or_assign(key, x);
   }
-  static detail::scalar_listener& scalars() { return *detail::scalar_listener::active(); }
-  static std::uint32_t constant(std::uint64_t bits) { return scalars().constant(bits); }
   static std::uint32_t sum(std::uint32_t a, std::uint32_t b) {
     return scalars().call(&detail::call_scalar<std::plus<>, std::size_t, std::size_t>, a, b);
   }

@@ -265,12 +265,13 @@ class tracked_sequence final : public detail::tracked_base {
   void commit(detail::container_change& c) override {
     if (c.is_whole) {
       while (count() > 0) rules::erase(content_, count() - 1);
-      for (auto& e : c.elements) rules::insert(content_, count(), made(e));
+      for (auto& e : c.elements) rules::insert(content_, count(), element_of<element>(e));
     } else {
-      for (std::size_t k = 0; k < c.replaced; ++k) replace(c.elements[k].place, made(c.elements[k]));
+      for (std::size_t k = 0; k < c.replaced; ++k) replace(c.elements[k].place, element_of<element>(c.elements[k]));
       for (std::size_t k = 0; k < c.from_back; ++k) rules::erase(content_, count() - 1);
       for (std::size_t k = 0; k < c.from_front; ++k) rules::erase(content_, 0);
-      for (auto k = c.replaced; k < c.elements.size(); ++k) rules::insert(content_, count(), made(c.elements[k]));
+      for (auto k = c.replaced; k < c.elements.size(); ++k)
+        rules::insert(content_, count(), element_of<element>(c.elements[k]));
     }
     written();
   }
@@ -286,14 +287,7 @@ class tracked_sequence final : public detail::tracked_base {
 
  private:
   std::size_t count() const { return rules::size(content_); }
-  tracked_sequence& mine() const { return const_cast<tracked_sequence&>(*this); }
-  void begin_life() {
-    if (auto* l = detail::container_listener::listening()) l->constructed(*this);
-  }
-  record* known(place at) const {
-    auto* l = detail::container_listener::listening();
-    return l ? l->record_of(mine(), at) : nullptr;
-  }
+  record* known(place at) const { return record_here(at); }
   void append(tracked_sequence const& other) {
     for (auto const& x : other) push_back(x);
   }
@@ -305,10 +299,6 @@ class tracked_sequence final : public detail::tracked_base {
     if constexpr (of_tensors) return x;
     else return x.plain();
   }
-  static element made(detail::left_element& e) {
-    if constexpr (of_tensors) return std::move(e.made);
-    else return detail::from_bits<element>(e.bits);
-  }
   void replace(std::size_t i, element x) {
     if constexpr (requires(C& c) { rules::set(c, i, x); }) rules::set(content_, i, std::move(x));
     else rules::insert(content_, i, std::move(x)), rules::erase(content_, i + 1);
@@ -319,8 +309,6 @@ class tracked_sequence final : public detail::tracked_base {
 
   // In a capture.
 
-  static detail::scalar_listener& scalars() { return *detail::scalar_listener::active(); }
-  static std::uint32_t constant(std::uint64_t bits) { return scalars().constant(bits); }
   static detail::symbol_mark marked(std::uint32_t expression) { return scalars().mark(expression); }
   template <class F>
   static std::uint32_t of_sizes(std::uint32_t a, std::uint32_t b) {

@@ -74,7 +74,7 @@ class bound_graph {
 };
 
 inline void shared_arena::grow(std::size_t bytes) {
-  bytes = (bytes + 63) / 64 * 64;
+  bytes = static_cast<std::size_t>(align_up(static_cast<bytes_t>(bytes), 64));
   if (bytes <= block_.bytes()) return;
   byte_block larger;
   try {

@@ -12,8 +12,9 @@
 //
 // A call whose path is new runs eagerly, and its operators are recorded as a graph, the tracked values that decide as
 // guards, and what it leaves in its arguments as effects. A later call with equal guards runs the planned graph and then
-// writes the effects; where the graph fails, nothing has changed, and the call runs eagerly. Guards are: types and aliasing of the arguments' tensors, plain values and lengths in the arguments,
-// and questions about neap::state and neap::sym. Outputs and state are those of the eager function, bit by bit.
+// writes the effects; where the graph fails, nothing has changed, and the call runs eagerly. Guards are: types and aliasing
+// of the arguments' tensors, plain values and lengths in the arguments, and questions about neap::state and neap::sym.
+// Outputs and state are those of the eager function, bit by bit.
 //
 // A path is kept for any objects: guards and effects are in terms of the arguments' parts. Of a class with neap_fields the
 // bytes of members that it does not list are guards, too, and padding among them: objects of such classes share graphs
@@ -23,8 +24,9 @@
 // follows is one for each answer (capture/host.hpp). Printing, clocks and generators are there too.
 //
 // Refused, with the place: a tensor or a state that neither an argument contains nor the function makes, addresses of
-// elements, a gradient through operators that ran before the call, draws from the thread's generator. Run eagerly and not kept: a call that changes the length of a container, what an optional or a
-// pointer holds, which weights are frozen, or the memory of a weight.
+// elements, a gradient through operators that ran before the call, draws from the thread's generator. Run eagerly and not
+// kept: a call that changes the length of a container, what an optional or a pointer holds, which weights are frozen, or
+// the memory of a weight.
 //
 // Globals, clocks and files that decide cannot be seen: a later capture or compile_options::verify finds them. Output to a
 // stream is written by eager calls alone. Results have no history: neap::grad refuses a gradient through them to weights;
@@ -146,11 +148,6 @@ struct held_argument<void, I, A> {
   using type = std::conditional_t<std::is_lvalue_reference_v<A>, A, std::remove_cvref_t<A>>;
 };
 
-inline void copy_plain(known_arguments::plain_place const& to, std::string const& bytes) {
-  if (to.is_text) *static_cast<std::string*>(to.value) = bytes;
-  else std::memcpy(to.value, bytes.data(), bytes.size());
-}
-
 /// What of a compiled function does not depend on its type.
 class compiled_base {
  public:
@@ -259,6 +256,27 @@ class compiled_base {
     for (std::size_t i = 0; i < from.size() && i < to.size(); ++i)
       if (from[i] == v) return to[i];
     throw_error({"compile: the plan is not one of the graph"});
+  }
+  /// Room for the scalars among the sources of a graph, 64 bytes each.
+  static byte_block scalars_of(std::vector<captured_stage::source> const& sources) {
+    auto const n = std::ranges::count(sources, captured_stage::source::kind::scalar, &captured_stage::source::what);
+    return byte_block(64 * std::max<std::size_t>(static_cast<std::size_t>(n), 1), 64);
+  }
+  /// Where sources are, whose values in the plan are `planned`. What is neither a scalar nor a constant is bound in each run.
+  static std::vector<source_binding> bindings_of(std::vector<captured_stage::source> const& sources,
+                                                 std::vector<value_id> const& planned,
+                                                 std::vector<tensor> const& constants, byte_block const& scalars) {
+    using kind = captured_stage::source::kind;
+    std::vector<source_binding> bindings;
+    std::size_t k = 0;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      auto const& from = sources[i];
+      void* at = scalars.data();
+      if (from.what == kind::scalar) at = scalars.data() + 64 * k++;
+      if (from.what == kind::constant) at = constants[from.number].storage()->data();
+      bindings.push_back({planned[i], at});
+    }
+    return bindings;
   }
   static bool same_constants(std::vector<tensor> const& a, std::vector<tensor> const& b);
 
@@ -373,20 +391,12 @@ inline std::shared_ptr<compiled_graph> compiled_base::planned(captured_program p
   graph const g(std::move(p.program));
   made->ops = ops_of(g);
   for (auto v : p.made) made->made_types.push_back(g.type(v));
-  std::size_t scalars = 0;
-  for (auto const& s : p.sources) scalars += s.what == captured_program::source::kind::scalar;
-  made->scalars = byte_block(64 * std::max<std::size_t>(scalars, 1), 64);
+  made->scalars = scalars_of(p.sources);
   if (g.op_count() > 0) try {
       auto planned = planner_(g, 0);
-      std::vector<source_binding> bindings;
-      std::size_t k = 0;
-      for (auto const& s : p.sources) {
+      for (auto const& s : p.sources)
         made->sources.push_back(counterpart(g.sources(), planned.graph.sources(), s.value));
-        void* at = made->scalars.data();  // an argument's is bound in each run
-        if (s.what == captured_program::source::kind::scalar) at = made->scalars.data() + 64 * k++;
-        if (s.what == captured_program::source::kind::constant) at = p.constants[s.number].storage()->data();
-        bindings.push_back({made->sources.back(), at});
-      }
+      auto bindings = bindings_of(p.sources, made->sources, p.constants, made->scalars);
       for (auto v : p.made) made->made.push_back(counterpart(g.kept(), planned.graph.kept(), v));
       std::scoped_lock const alone(running_);
       made->run =
@@ -456,25 +466,16 @@ inline void compiled_base::require_same(planned_stage const& kept, captured_stag
 }
 
 inline void compiled_base::plan_stage(planned_stage& to, captured_stage s, bytes_t original) {
-  using kind = captured_stage::source::kind;
   planned_stage made;
   graph const g(s.computes ? std::move(s.program) : op_graph(table_of<standard_operators>()));
   made.ops = ops_of(g, s.op_count);
-  std::size_t scalars = 0;
-  for (auto const& from : s.sources) scalars += from.what == kind::scalar;
-  made.scalars = byte_block(64 * std::max<std::size_t>(scalars, 1), 64);
+  made.scalars = scalars_of(s.sources);
   if (g.op_count() > 0) {
     made.peak = plan_in_order(g).arena_bytes;
     auto planned = planned_or_refused(g, std::max(original, made.peak));
-    std::vector<source_binding> bindings;
-    std::size_t k = 0;
-    for (auto const& from : s.sources) {
+    for (auto const& from : s.sources)
       made.sources.push_back(counterpart(g.sources(), planned.graph.sources(), from.value));
-      void* at = made.scalars.data();  // what is not a scalar nor a constant is bound in each run
-      if (from.what == kind::scalar) at = made.scalars.data() + 64 * k++;
-      if (from.what == kind::constant) at = s.constants[from.number].storage()->data();
-      bindings.push_back({made.sources.back(), at});
-    }
+    auto bindings = bindings_of(s.sources, made.sources, s.constants, made.scalars);
     for (auto const& v : s.kept) made.kept.push_back(counterpart(g.kept(), planned.graph.kept(), v.value));
     std::scoped_lock const alone(running_);
     made.run = std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
@@ -549,11 +550,7 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
   auto const& c = g.captured;
   auto const storage = [&](std::uint32_t k) -> tensor_storage& { return *tensor_of(c, begin, k).storage(); };
   made.reserve(g.made_types.size());
-  for (auto const& t : g.made_types) {
-    made.push_back(
-        make_leaf(std::make_shared<tensor_storage>(t, initialiser{}, role::activation), tensor_layout::dense(t)));
-    (void)made.back().storage()->data_to_overwrite();
-  }
+  for (auto const& t : g.made_types) made.push_back(unwritten_tensor(t));
   prepare(c, begin, r);
   if (!g.run) return true;
   if (!c.elements.empty())
@@ -611,13 +608,8 @@ inline tensor const& compiled_base::tensor_of(captured_program const& c, known_a
 
 inline tensor compiled_base::tensor_from(captured_program const& c, tensor_origin const& o,
                                          known_arguments const& begin, std::vector<tensor> const& made) {
-  using kind = tensor_origin::kind;
-  if (o.what == kind::none) return {};
-  if (o.what == kind::argument) return tensor_of(c, begin, o.number);
-  auto const& from = o.what == kind::made ? made[o.number] : tensor_of(c, begin, o.number);
-  tensor t = make_leaf(from.storage(), o.layout, o.wants_gradient);
-  t.node()->though_frozen = o.though_frozen, t.node()->of_gradient = o.of_gradient;
-  return t;
+  return tensor_of_origin(
+      o, [&](std::uint32_t k) -> tensor const& { return tensor_of(c, begin, k); }, made);
 }
 
 inline void compiled_base::prepare(captured_program const& c, known_arguments const& begin, results& r) {
@@ -640,7 +632,7 @@ inline void compiled_base::commit(captured_program const& c, known_arguments& be
   tensors.reserve(c.tensors.size());
   for (auto const& w : c.tensors) tensors.push_back(tensor_from(c, w.from, begin, r.made));
   for (std::size_t k = 0; k < r.changes.size(); ++k) container_of(begin, c.containers[k].cell).commit(r.changes[k]);
-  for (auto const& w : c.plains) copy_plain(begin.plain(w.to), w.bytes);
+  for (auto const& w : c.plains) write_plain(begin.plain(w.to), w.bytes);
   for (auto const& w : c.cells) {
     auto const& to = begin.place(w.cell);
     auto const bits = begin.value(w.expression);

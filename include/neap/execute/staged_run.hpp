@@ -40,14 +40,13 @@ struct planned_stage {
 
   bytes_t kept_bytes() const {
     bytes_t n = 0;
-    for (auto const& k : captured.kept) n += rounded(k.type.bytes());
+    for (auto const& k : captured.kept) n += align_up(k.type.bytes(), 64);
     return n;
   }
-  static bytes_t rounded(bytes_t n) { return (n + 63) / 64 * 64; }
   /// What this stage and those after it need of the arena, where `before` bytes are kept at its end.
   std::size_t needed(bytes_t before = 0) const {
     bytes_t const own = run ? (*run)->arena_bytes() : 0;
-    auto most = static_cast<std::size_t>(std::max(rounded(own), kept_bytes()) + before);
+    auto most = static_cast<std::size_t>(std::max(align_up(own, 64), kept_bytes()) + before);
     for (auto const& n : next) most = std::max(most, n->needed(before + kept_bytes()));
     return most;
   }
@@ -98,13 +97,8 @@ class staged_run {
   }
   std::source_location missed_at() const { return missed_at_; }
   tensor tensor_from(tensor_origin const& o) const {
-    using kind = tensor_origin::kind;
-    if (o.what == kind::none) return {};
-    if (o.what == kind::argument) return begin_->handles[o.number];
-    auto const& from = o.what == kind::made ? made_[o.number] : begin_->handles[o.number];
-    tensor t = make_leaf(from.storage(), o.layout, o.wants_gradient);
-    t.node()->though_frozen = o.though_frozen, t.node()->of_gradient = o.of_gradient;
-    return t;
+    return tensor_of_origin(
+        o, [&](std::uint32_t k) -> tensor const& { return begin_->handles[k]; }, made_);
   }
   std::uint64_t value(std::uint32_t expression) { return values_(expression); }
 
@@ -192,7 +186,7 @@ class staged_run {
     auto const place = [&](std::size_t k) {
       auto*& at = location(kept[k].row);
       auto const bytes = kept[k].type.bytes();
-      free_ -= planned_stage::rounded(bytes);
+      free_ -= align_up(bytes, 64);
       if (bytes > 0) std::memmove(free_, at, static_cast<std::size_t>(bytes));
       at = free_;
     };
@@ -218,16 +212,15 @@ class staged_run {
     }
   }
 
+  tensor copy_of(std::uint32_t row, tensor_type const& type) {
+    std::byte* to = nullptr;
+    tensor t = unwritten_tensor(type, &to);
+    if (auto const bytes = type.bytes(); bytes > 0) std::memcpy(to, location(row), static_cast<std::size_t>(bytes));
+    return t;
+  }
   host_result const& perform(captured_stage::host_call const& c) {
     std::vector<tensor> tensors;
-    for (std::size_t k = 0; k < c.rows.size(); ++k) {
-      auto t = make_leaf(std::make_shared<tensor_storage>(c.types[k], initialiser{}, role::activation),
-                         tensor_layout::dense(c.types[k]));
-      auto* const to = t.storage()->data_to_overwrite();
-      if (auto const bytes = c.types[k].bytes(); bytes > 0)
-        std::memcpy(to, location(c.rows[k]), static_cast<std::size_t>(bytes));
-      tensors.push_back(std::move(t));
-    }
+    for (std::size_t k = 0; k < c.rows.size(); ++k) { tensors.push_back(copy_of(c.rows[k], c.types[k])); }
     std::vector<std::uint64_t> scalars;
     for (auto const e : c.scalars) scalars.push_back(values_(e));
     return log_->perform(c.function, tensors, scalars);
@@ -239,13 +232,7 @@ class staged_run {
 
   /// The storages that the call leaves behind.
   void make(planned_stage const& last) {
-    for (auto const& m : last.end->made_rows) {
-      made_.push_back(make_leaf(std::make_shared<tensor_storage>(m.type, initialiser{}, role::activation),
-                                tensor_layout::dense(m.type)));
-      auto* const to = made_.back().storage()->data_to_overwrite();
-      if (auto const bytes = m.type.bytes(); bytes > 0)
-        std::memcpy(to, location(m.row), static_cast<std::size_t>(bytes));
-    }
+    for (auto const& m : last.end->made_rows) made_.push_back(copy_of(m.row, m.type));
   }
   writes prepared(planned_stage const& last) {
     writes w;
@@ -255,11 +242,7 @@ class staged_run {
   }
   void commit(planned_stage const& last, writes& w) {
     auto const& end = *last.end;
-    for (auto const& p : end.plains) {
-      auto const& to = begin_->plains[p.to];
-      if (to.is_text) *static_cast<std::string*>(to.value) = p.bytes;
-      else std::memcpy(to.value, p.bytes.data(), p.bytes.size());
-    }
+    for (auto const& p : end.plains) write_plain(begin_->plains[p.to], p.bytes);
     for (std::size_t k = 0; k < w.cells.size(); ++k) {
       auto const& to = begin_->cells[end.cells[k].cell];
       std::memcpy(to.value, &w.cells[k], to.bytes);
