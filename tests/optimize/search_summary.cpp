@@ -95,15 +95,6 @@ TEST_CASE("the summary of limits of latency") {
   CHECK(a.summary().find("\nlatency: 10 ms, as the original\n") != std::string::npos);
 }
 
-TEST_CASE("bytes for a terminal") {
-  CHECK(detail::brief_bytes(0) == "0 B");
-  CHECK(detail::brief_bytes(1023) == "1023 B");
-  CHECK(detail::brief_bytes(1536) == "1.50 KiB");
-  CHECK(detail::brief_bytes(1_MiB - 1) == "1.00 MiB");
-  CHECK(detail::brief_bytes(100_MiB) == "100.0 MiB");
-  CHECK(detail::brief_percent(0.000123) == "0.012 %");
-}
-
 TEST_CASE("of any answer at most ten lines; what holds the peak adds up to it") {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     CAPTURE(seed);

@@ -62,17 +62,6 @@ std::vector<std::pair<double, double>> corners(std::string const& svg) {
 
 }  // namespace
 
-TEST_CASE("readable numbers") {
-  CHECK(readable_bytes(0) == "0 B");
-  CHECK(readable_bytes(1023) == "1023 B");
-  CHECK(readable_bytes(1536) == "1.50 KiB");
-  CHECK(readable_bytes(1024.0 * 1024 * 100) == "100.0 MiB");
-  CHECK(readable_bytes(9e18).ends_with(" PiB"));
-  CHECK(readable_seconds(2.5e-6) == "2.5 us");
-  CHECK(readable_seconds(0.0123) == "12.3 ms");
-  CHECK(readable_seconds(90) == "90 s");
-}
-
 TEST_CASE("the picture says what is to be seen") {
   auto const svg = memory_svg("a <net> & more",
                               {steps("without a plan", {10 << 20, 200 << 20, 20 << 20}, 5 << 20),

@@ -215,7 +215,7 @@ void gemm_cut(host_backend& backend, gemm_shape const& s, gemm_panels const& p,
 
 }  // namespace detail
 
-/// Bytes of workspace that gemm asks for: 0 unless C is small and k long.
+/// Bytes of workspace that gemm needs: 0 unless C is small and k long.
 inline bytes_t gemm_workspace(gemm_shape const& s, dtype element) {
   auto const p = detail::gemm_panels::of(s);
   return p.k_parts > 1 ? p.k_parts * s.m * s.n * size_of(element) : 0;

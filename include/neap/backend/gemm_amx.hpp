@@ -46,7 +46,7 @@ struct gemm_amx {
   static constexpr std::int64_t k_block = 512, m_block = 25 * rows, n_block = 8 * columns;
   static constexpr std::uint32_t limit = 0x5f800000;  // 2^64
 
-  /// Whether the system lets this process use the units; asked once, for all its threads.
+  /// Whether the system lets this process use the units; one request for all its threads.
   static bool usable() {
     static bool const granted = [] {
       constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
@@ -145,7 +145,7 @@ struct gemm_amx {
     }
     return is_beyond(largest);
   }
-  // What tells which of two numbers is larger; NaN is larger than all.
+  // The key by which numbers are compared; NaN is the largest.
   static bits size_of(vec v) { return reinterpret_cast<bits>(v) & 0x7fffffff; }
   static bits greater(bits u, bits v) { return u > v ? u : v; }
   static bool is_beyond(bits const& largest) {
@@ -389,7 +389,7 @@ struct gemm_amx {
     }
   }
 
-  // Down times Across tiles of sums of products; the lines of C are asked for meanwhile.
+  // Down times Across tiles of sums of products; the lines of C are prefetched meanwhile.
   template <int Down, int Across, int Parts>
   [[gnu::noinline]] static void block_of(std::int64_t steps, char const* a, char const* b, float* sums, float* c,
                                          std::int64_t ldc) {

@@ -121,7 +121,7 @@ struct gemm_tiles {
     return memory.get();
   }
 
-  // What will be packed next is asked for early: rows that are thousands of bytes apart escape the machine's own
+  // What will be packed next is prefetched: rows that are thousands of bytes apart escape the machine's own
   // prefetchers. An address beyond the operand does no harm, it is not read.
 
   // to[p * Width + i] = row i of `from` at p, for `count` rows (the others repeat the last), p < kc; rows are ld apart.

@@ -22,7 +22,7 @@ namespace neap::inline v0 {
 /// last one given is taken back first, others when the allocator ends. Throws neap::error if the workspace is used up.
 class workspace_allocator {
  public:
-  using value_type = char;  // Thrust asks for bytes
+  using value_type = char;  // Thrust allocates bytes
   static constexpr std::size_t alignment = 256;
 
   workspace_allocator(void* workspace, bytes_t size)

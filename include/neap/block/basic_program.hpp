@@ -26,7 +26,7 @@ struct basic_program {
   friend bool operator==(basic_program const&, basic_program const&) = default;
 };
 
-/// Whether an op makes a loss or an output that is kept: what tells forward from backward.
+/// Whether an op makes a loss or an output that is kept: what separates forward from backward.
 inline bool has_forward_end(op_graph const& g) {
   for (auto v : g.kept())
     if (auto const r = g.role(v); g.producer(v) != nothing<op_id> && (r == role::loss || r == role::output))
@@ -41,7 +41,7 @@ inline bool has_backward_end(op_graph const& g) {
 }
 
 /// `order`: the order of the trace or of the file. Throws neap::error if it is not an order in which the ops can run, if
-/// the graph has parts, or if it keeps neither a loss nor an output: then nothing tells forward from backward.
+/// the graph has parts, or if it keeps neither a loss nor an output: then nothing separates forward from backward.
 /// O(ops + edges).
 inline basic_program make_basic(op_graph const& g, schedule order) {
   if (!is_topological(g, order.order)) throw error("blocks: the order given is not one in which the program can run");

@@ -6,7 +6,7 @@
 // What counts: operators with their attributes, targets and details; types, layouts, bytes; which argument is which value;
 // aliases and versions; roles; what comes from where (inside, an input, the prologue, a source, a gradient) and what is
 // used outside or kept. What does not: names, and which one of several equal weights it is. Two blocks whose ops stand in
-// another order are told apart: programs repeat their layers in one order.
+// another order are different classes: programs repeat their layers in one order.
 #pragma once
 
 #include <neap/block/block_chain.hpp>
@@ -162,7 +162,7 @@ inline std::vector<std::uint64_t> written_block(op_graph const& g, block_chain c
   return detail::block_writer(g, c, block).write(n);
 }
 
-/// The classes in the order of their first blocks; tells each block its class. O(ops + edges) and what is compared.
+/// The classes in the order of their first blocks; each block gets its class. O(ops + edges) and what is compared.
 inline std::vector<block_class> classify(op_graph const& g, block_chain& c) {
   std::vector<block_class> classes;
   std::vector<std::vector<std::uint64_t>> written;  // of the representatives

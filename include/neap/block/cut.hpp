@@ -68,7 +68,7 @@ inline std::vector<bytes_t> crossing_bytes(op_graph const& g, simplified_program
 }
 
 /// Equal for nodes that look alike: operators, attributes but keys of draws, types, distances to what they read. Only to
-/// propose cuts with: what is really equal is told by classes.
+/// propose cuts with: classes decide what is really equal.
 inline std::vector<std::uint64_t> signatures(op_graph const& g, simplified_program const& p) {
   std::vector<std::uint64_t> all;
   std::size_t edge = 0;

@@ -1,4 +1,4 @@
-// What the compilers we meet need to be told.
+// Hints and attributes for the supported compilers.
 #pragma once
 
 #if defined(__CUDACC__)

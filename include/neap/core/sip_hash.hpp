@@ -1,5 +1,5 @@
 // SipHash-1-3 with 128-bit results (Aumasson and Bernstein 2012), of words in place of bytes, under a secret key. Without
-// the key its results cannot be told from random numbers: no input can be made whose hash collides with that of another.
+// the key its results look like random numbers: no input can be made whose hash collides with that of another.
 // `digest` (core/digest.hpp) is faster and has no key: it is for inputs that are not chosen to mislead.
 #pragma once
 

@@ -38,7 +38,7 @@ struct tensor_ref {
     for (int i = 0; i < dims.rank(); ++i) n *= dims[i];
     return n;
   }
-  /// Whether an element of type `t` can be read as a T; types that are none of a tensor's are not told apart.
+  /// Whether an element of type `t` can be read as a T; types that no tensor has are not distinguished.
   template <class T>
   NEAP_HD static constexpr bool may_be(dtype t) {
     if constexpr (std::is_same_v<T, double>) return t == dtype::f64;
@@ -55,7 +55,7 @@ struct tensor_ref {
 struct kernel_arguments {
   std::span<tensor_ref const> in;
   std::span<tensor_ref const> out;
-  void* workspace = nullptr;  // as many bytes as the operator's workspace rule asked for, 64-byte aligned
+  void* workspace = nullptr;  // as many bytes as the operator's workspace rule requires, 64-byte aligned
 };
 
 }  // namespace neap::inline v0

@@ -239,7 +239,7 @@ struct tensor_layout {
     return type.rank() == 0 || type.dims.back() == 1 || strides[type.rank() - 1] == 1 || has_no_elements();
   }
   /// In one storage, all elements of one lie before those of the other, or there are none. (Views that interleave, as
-  /// two columns of a matrix do, are not told apart.)
+  /// two columns of a matrix do, are not distinguished.)
   constexpr bool is_apart_from(tensor_layout const& o) const {
     return has_no_elements() || o.has_no_elements() || last() < o.offset || o.last() < offset;
   }

@@ -1,4 +1,4 @@
-// Threads that work through one list of items after another, together with the thread that asks.
+// Threads that work through one list of items after another, together with the calling thread.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>

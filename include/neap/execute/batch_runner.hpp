@@ -75,7 +75,7 @@ class bound_program {
     if constexpr (on_host)
       for (auto const& r : step.residents) (void)r.memory();
   }
-  /// Keeps input k of a run alive until the next one, if what is told of the run looks at it.
+  /// Keeps input k of a run alive until the next one, if a result of the run is a view of it.
   void hold(std::size_t k, tensor const& x) {
     if (!held_.empty() && is_told_[k]) held_[k] = x;
   }
@@ -141,7 +141,7 @@ class batch_runner {
   batch_runner(Program const& step, plan<basic_graph<Ops>> const& p, Backend& backend, execution_options const& options,
                std::string_view who, std::source_location at);
 
-  /// The program for a batch's types, its inputs bound to the batch's memory. What an earlier run told lies in the
+  /// The program for a batch's types, its inputs bound to the batch's memory. Results of an earlier run lie in the
   /// arena, where this run writes, and so may weights and buffers be written: as a part of the batch they are copied.
   template <class Sample>
   bound& bind(Sample const& batch, std::source_location at) {

@@ -219,7 +219,7 @@ constexpr bool refuse_evaluator() {
 }
 }  // namespace detail
 
-/// A program with what cannot run it is told in words.
+/// The compile-time error for a program with arguments that cannot run it.
 template <class... Other>
   requires(detail::refuse_evaluator<Other...>())
 evaluator(Other&&...) -> evaluator<standard_operators, tensor, host_backend>;

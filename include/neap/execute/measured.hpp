@@ -1,4 +1,4 @@
-// measured: a cost model that asks the machine. What it is asked for and does not know, it measures; what it has measured
+// measured: a cost model that times ops on this machine. What it does not know yet, it measures; what it has measured
 // it keeps, in a file of the machine's own if it is given a folder.
 //
 //   measured cost(backend, "costs");                 // a folder; knows at once what was measured there before
@@ -33,7 +33,7 @@
 
 namespace neap::inline v0 {
 
-/// What times depend on beside the op: the processor's name as the system tells it, and what the compiler was allowed to
+/// What times depend on beside the op: the processor's name by the system, and what the compiler was allowed to
 /// use of it.
 inline std::string machine_description() {
   std::string text;
@@ -144,7 +144,7 @@ class measured {
     return true;
   }
 
-  /// All that is known. A plan file names its digest, and the verifier asks for it.
+  /// All that is known. A plan file names its digest, and the verifier checks it.
   cost_table const& table() const { return state_->table; }
   /// How many ops were measured by themselves.
   std::size_t measured_alone() const { return state_->alone; }

@@ -88,7 +88,7 @@ class trainer {
     runner_.add(step, p, at);
   }
 
-  /// What the last step told beside the loss. The tensor looks at the step's own memory: the next step overwrites it.
+  /// The last step's outputs beside the loss. The tensor looks at the step's own memory: the next step overwrites it.
   /// (It may be a part of the next batch.)
   /// Throws neap::error if no step has run, or the step has no such output.
   tensor output(std::string_view name, std::source_location at = std::source_location::current()) const {
@@ -159,7 +159,7 @@ NEAP_INSTANTIATE_ONCE(class bound_program<training_program<standard_operators>, 
 NEAP_INSTANTIATE_ONCE(class batch_runner<training_program<standard_operators>, standard_operators, host_backend>);
 }  // namespace detail
 
-/// What is no trainer is told in words.
+/// The compile-time error for arguments that make no trainer.
 template <class... Other>
   requires(detail::refuse_trainer<Other...>())
 trainer(Other&&...) -> trainer<standard_operators, host_backend>;

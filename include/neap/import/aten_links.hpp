@@ -27,8 +27,8 @@ namespace neap::inline v0::io {
 /// A node as the table needs it.
 struct aten_node {
   std::string_view op;                        // with its overload: "aten.mm.default"
-  nlohmann::json const* args = nullptr;       // a list in the schema's order, where "%k" is in[k]; null: not told
-  nlohmann::json const* kwargs = nullptr;     // an object; null: not told
+  nlohmann::json const* args = nullptr;       // a list in the schema's order, where "%k" is in[k]; null: unknown
+  nlohmann::json const* kwargs = nullptr;     // an object; null: unknown
   std::span<tensor_layout const> in;          // distinct tensors
   std::span<tensor_layout const> out;         // those that it gives
   std::span<int const> outputs;               // for each output of the schema, which of `out`; -1: the node gives none

@@ -1,4 +1,4 @@
-// A graph file of any format that is known, told apart by what it holds.
+// A graph file of any format that is known, recognised by its contents.
 #pragma once
 
 #include <neap/import/file_kind.hpp>

@@ -1,4 +1,4 @@
-// JSON in, checked against what a format says as it is read: every wrong thing is told with its place in the document,
+// JSON in, checked against what a format says as it is read: every error has its place in the document,
 // "graph.json: nodes[12].latency_us: must be a number of at least 0".
 #pragma once
 

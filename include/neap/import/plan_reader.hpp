@@ -26,7 +26,7 @@
 
 namespace neap::inline v0::io {
 
-/// A plan, how its graph file was read, and the limits that were asked for; negative: none.
+/// A plan, how its graph file was read, and the limits of the search; negative: none.
 struct plan_file {
   plan<graph> planned;
   int version = 4;
@@ -456,7 +456,7 @@ inline graph without_details(graph const& g) {
 
 /// What a file of version 1 leaves open is taken from the graph that it was made for: each op's details are those of its
 /// origin, which is all that a reader of such a file had to go by. Does nothing to a plan of a later version, or of another
-/// graph (planned.original tells).
+/// graph (planned.original has it).
 inline void complete(plan_file& p, graph const& original) {
   if (p.version != 1 || p.planned.original != detail::without_details(original).digest()) return;
   table<op_id, op_id> of(original.origin_count(), nothing<op_id>);

@@ -178,7 +178,7 @@ concept has_storages = requires(G const& g, value_id v, storage_id s) {
   { traits_of<G>::bytes(g, s) } -> std::convertible_to<bytes_t>;
 };
 
-/// An optional trait that is there and cannot be called would be taken for one that is not there: it is told instead.
+/// An optional trait that is there and cannot be called would be taken for a missing one: it is an error instead.
 template <class G>
 constexpr bool optional_traits_fit() {
   using traits = traits_of<G>;
@@ -269,7 +269,7 @@ concept dataflow_graph = detail::has_counts<G> && detail::has_edges<G> && detail
 namespace flow {
 template <class G>
 std::size_t op_count(G const& g) {
-  static_assert(detail::optional_traits_fit<G>());  // asked of every graph
+  static_assert(detail::optional_traits_fit<G>());  // checked for every graph
   return detail::traits_of<G>::op_count(g);
 }
 template <class G>

@@ -95,14 +95,14 @@ class op_ring {
 
 }  // namespace detail
 
-/// Brings the digests of a graph up to date whose other tables are: told what has changed, then settled once.
+/// Brings the digests of a graph up to date whose other tables are: changed() marks, settle() updates once.
 ///
 ///   digest_updater digests(g);
 ///   digests.changed(op), digests.changed(value);
 ///   digests.settle(first_new_op);                       // or digests.all()
 class digest_updater {
  public:
-  /// Ops and sources that were appended since the digests were true have to be told as well, ops by changed().
+  /// Ops and sources that were appended since the digests were true have to be marked as well, ops by changed().
   NEAP_ONCE explicit digest_updater(op_graph& g)
       : g_(g),
         down_(g.op_count()),

@@ -382,7 +382,7 @@ class external_reader {
     edit_.add_given(view_of(x), span_of(arguments_), {rules_.data(), rules_.size()});
     if (auto const name = flow::name(g_, o); !name.empty()) edit_.set_name(o, name);
   }
-  /// Every output on the storage that is put there must allow it; the image asks the first one alone.
+  /// Every output on the storage that is put there must allow it; the image checks the first one alone.
   bool may_take_over(op_id o, std::size_t i, std::size_t j) const {
     std::size_t k = 0;
     auto&& outs = flow::outputs(g_, o);

@@ -87,7 +87,7 @@ class field_comparison {
   plain_vector<argument> arguments_;  // one of each class of equal values
 };
 
-/// Elements of a graph's values. Every source that is asked for must be given.
+/// Elements of a graph's values. Every source that is read must be given.
 class field_values {
  public:
   /// `most`: how many elements are worked out in all before it gives up.
@@ -100,7 +100,7 @@ class field_values {
         known_(g.value_count(), 0),
         names_(g.value_count()) {}
 
-  /// Whether all that was asked for could be answered: there was no source without a name, and not too much to do.
+  /// Whether all requested values could be computed: there was no source without a name, and not too much to do.
   explicit operator bool() const { return left_ > 0; }
 
   /// The element of v at a place, an index an axis.
@@ -354,7 +354,7 @@ class field_values {
     return x;
   }
 
-  /// Which of the values that were asked for before an argument equals, or a new number. Two places tell most apart;
+  /// Which of the values requested before an argument equals, or a new number. Two places distinguish most;
   /// what agrees there is compared whole.
   std::uint64_t class_of(value_id v) {
     if (classes_.empty()) classes_.assign(g_.value_count(), 0);
@@ -838,7 +838,7 @@ class field_values {
     double most = 1, least = 1;
   };
   range range_, half_range_;             // magnitudes of what was worked out; of type f16
-  table<value_id, std::uint8_t> known_;  // 0: not asked yet, 1: made by an op, 2: given
+  table<value_id, std::uint8_t> known_;  // 0: unknown, 1: made by an op, 2: given
   table<value_id, digest> names_;
   table<value_id, digest> keys_;
   table<value_id, std::uint64_t> classes_;

@@ -310,7 +310,7 @@ class op_graph {
     return layouts_[index(whole_values_[w.first + w.record.input_count + j].layout)];
   }
 
-  /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops. Sources are told apart
+  /// Equal for equal graphs up to the numbering of ops and values; 128 bits, additive over ops. Sources are distinguished
   /// by their place among the sources; names, origins and the order of kept values do not count.
   neap::digest digest() const { return digest_; }
   /// The digest of what an op computes: its operator, attributes, types, part, and its arguments' digests. A copy has

@@ -7,7 +7,7 @@
 //   parts        void cut(cut_context const&)          optional: makes the attributes those of a part. Default: they stay
 //                                                      as they are, but `dims` that are the first output's follow it
 //   gradient     void gradient(gradient_context&) const        optional: absent means "not differentiable", as outputs
-//                                                              are whose grad(j) it never asks for
+//                                                              are whose grad(j) it never reads
 //   work         work cost(work_context const&) const          optional: default from the element counts
 //   workspace    bytes_t workspace(work_context const&) const  optional: scratch bytes of the kernel; default 0
 //   kernel       run(Backend&, Op const&, kernel_arguments const&), a free function found by argument-dependent lookup
@@ -212,7 +212,7 @@ class shape_context {
   void update(int of) { out_.push_back({layout(of), alias_kind::update, of}); }
 
   /// Throws neap::error("op: message") unless `condition`; message parts are text, numbers, types, shapes, at most
-  /// eight. Not a template of the parts' types: the type of a literal tells its length, so each would be another one.
+  /// eight. Not a template of the parts' types: a literal's type holds its length, so each would be another one.
   using part = detail::text_part;
   void require(bool condition, part a, part b = {}, part c = {}, part d = {}, part e = {}, part f = {}, part g = {},
                part h = {}) const {
@@ -411,7 +411,7 @@ class gradient_context {
   std::vector<value_id> emit_all(operator_view op, std::span<value_id const> in) { return add(op, in); }
 
   std::span<value_id const> gradients() const { return {gradient_.data(), gradient_.size()}; }
-  /// The first output whose gradient is there but was not asked for; -1 if there is none.
+  /// The first output whose gradient is there but unread; -1 if there is none.
   int unused_gradient() const {
     for (std::size_t j = 0; j < asked_.size(); ++j)
       if (!asked_[j] && out_gradient_[j] != nothing<value_id>) return static_cast<int>(j);

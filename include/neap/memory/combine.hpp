@@ -111,7 +111,7 @@ constexpr auto improve(Planner planner, improve_budget budget = {}) {
 }
 
 /// Each stretch of time that no record crosses is planned apart; the arena is the largest of theirs. The parts of a
-/// large problem are small, which is what searches need. A fault of one part is told with the index in the whole.
+/// large problem are small, which is what searches need. A fault of one part carries the index in the whole.
 template <class Planner>
 struct partitioned {
   static_assert(detail::check_planner<Planner>());

@@ -5,7 +5,7 @@
 //
 // Columns come in any order. `buffer` and `buffer_id` mean id, `start` means lower; `end` in place of `upper` is
 // inclusive, here and in gaps. A gap is `a-b` (no bytes) or `a-b@lo:hi` (only these), several parted by blanks. In a
-// problem `offset` fixes a record; in a solution it is where the record lies. `pool` names the memory that a record asks for
+// problem `offset` fixes a record; in a solution it is where the record lies. `pool` names the memory that a record requires
 // or lies in, and `piece` the piece of it (memory/forms/pools.hpp): both are extensions. Text in, text out: no files are
 // opened.
 #pragma once

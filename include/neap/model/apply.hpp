@@ -1,5 +1,5 @@
 // apply: an operator on tensors. The one way in which the DSL computes: while a trace is active the op is added to its
-// graph; otherwise it runs at once, and is recorded if a gradient may be asked of it. Both see the same sequence of ops.
+// graph; otherwise it runs at once, and is recorded if it may need a gradient. Both see the same sequence of ops.
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
@@ -91,8 +91,7 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
   for (auto const& r : rules) slopes = slopes || is_floating(r.layout.type.element);
   if (slopes && context_access::is_recording())
     for (auto const& t : in) n->of_gradient = n->of_gradient || t.node()->of_gradient;
-  if (wanted && slopes &&
-      context_access::is_recording()) {  // operators without a gradient too: grad says so where one is asked
+  if (wanted && slopes && context_access::is_recording()) {  // operators without a gradient too: grad reports them
     n->wants_gradient = true;
     n->facets = op.facets;
     n->order = context_access::next_order();

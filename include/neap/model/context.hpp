@@ -1,5 +1,5 @@
 // Where eager tensors compute, and how: the backend, the generator that seeds random operators, whether operators are
-// recorded for differentiation, whether a trace listens. A program that asks for nothing has one of its own a thread;
+// recorded for differentiation, whether a trace listens. By default each thread has one of its own;
 // one that wants another seed or number of threads makes an eager_context and gets it for that scope.
 //
 //   neap::eager_context eager{{.seed = 7, .threads = 2}};   // until the end of the scope, on this thread

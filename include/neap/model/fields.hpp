@@ -1,7 +1,7 @@
 // Looking into models when compiling: a model is a plain struct, and its parts are found by structured bindings, so that
 // a user registers nothing. What is found, in the order it is declared:
 //   - members of aggregates, at most 32 each, recursively; their names by what the compiler calls them
-//   - members that a class with constructors or private parts tells by a friend:
+//   - members that a class with constructors or private parts names through a friend:
 //         friend auto neap_fields(my_module& self) { return std::tie(self.up, self.down); }
 //     with names, if it likes:  static constexpr std::array neap_names{"up", "down"};
 //   - elements of vectors, arrays, tuples, pairs, optionals, maps by string, and unique_ptrs
@@ -313,7 +313,7 @@ concept any_range = requires(T& x) {
 template <class T>
 constexpr bool is_pointer_like = std::is_pointer_v<T> || is_shared<T>::value || hides_modules<T>();
 
-/// Tells why T cannot be looked into.
+/// The compile-time error for a T whose members cannot be enumerated.
 template <class T>
 constexpr void refuse_part() {
   if constexpr (is_pointer_like<T>) a_model_holds_no_pointers_to_modules_so_hold_them_by_value_or_in_unique_ptr<T>();

@@ -55,7 +55,7 @@ class op_names {
       edit.set_name(o, unique(join(ops_[i].path, edit.graph().facets(o).name)));
     }
   }
-  /// At the end: what has no name yet (views that the trace itself has made), and equal names told apart.
+  /// At the end: what has no name yet (views that the trace itself has made), and equal names get numbers.
   NEAP_ONCE void finish(graph_editor& edit) {
     if (!known_) return;
     std::unordered_set<std::string> seen;

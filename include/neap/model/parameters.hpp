@@ -117,7 +117,7 @@ template <class Model>
 std::vector<tensor> parameters(Model& model) {
   return detail::tensors_of(model, role::weight);
 }
-/// Handles to the weights that are not frozen: what a gradient is asked for.
+/// Handles to the weights that are not frozen: what gradients are computed for.
 template <class Model>
 std::vector<tensor> trained_parameters(Model& model) {
   auto all = parameters(model);

@@ -1,4 +1,4 @@
-// neap::scope: tells a trace which module is running, so that ops are named after it ("blocks.3.up.matmul").
+// neap::scope: names the running module in a trace, so that its ops carry that name ("blocks.3.up.matmul").
 //
 //   struct block {
 //     neap::nn::linear up, down;

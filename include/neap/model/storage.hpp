@@ -134,7 +134,7 @@ class tensor_storage {
   void keep_for_readers() {
     if (has_reader_.load(std::memory_order_acquire)) keep_for_reader();
   }
-  /// Forgets the data; the next who asks finds them as `first` says.
+  /// Forgets the data; the next access finds the initial ones of `first`.
   void restart(initialiser const& first) {
     if (auto* l = computation_listener::active()) l->writes_data(*this);
     keep_for_readers();

@@ -158,7 +158,7 @@ class tensor : public tensor_makers<tensor> {
   bool is_traced() const;
   /// Whether the data exist (they may still come into being).
   bool has_data() const;
-  /// Whether a gradient can be asked for it: a weight that is not frozen, or what was computed from one.
+  /// Whether a gradient with respect to it exists: a weight that is not frozen, or what was computed from one.
   bool wants_gradient() const;
   /// Whether it is a weight that is frozen (parameter::requires_gradient).
   bool is_frozen() const;
@@ -180,7 +180,7 @@ class tensor : public tensor_makers<tensor> {
   template <class T>
   std::vector<T> values(std::source_location at = std::source_location::current()) const;
 
-  /// The same data, as a leaf whose gradient can be asked; no gradient goes through it to what it was computed from.
+  /// The same data, as a leaf with a gradient of its own; no gradient goes through it to what it was computed from.
   tensor with_gradient(std::source_location at = std::source_location::current()) const;
   /// The same data, as a leaf without history.
   tensor detach(std::source_location at = std::source_location::current()) const;

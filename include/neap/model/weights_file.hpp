@@ -154,7 +154,7 @@ struct load_plan {
 };
 
 /// Compares a file's names and types with the targets'; passed over is what begins with `passed_over`, if that is
-/// something. Tells all that does not fit in one message.
+/// something. One message names all that does not fit.
 inline status plan_load(safetensors_file const& file, file_names const& known, std::vector<load_target> const& targets,
                         load_options const& options, std::string_view passed_over, load_plan& p) {
   p.report.metadata = file.header().metadata;
@@ -277,7 +277,7 @@ template <class Model>
 }
 
 /// Reads a model's weights and buffers into their own memory, so that trainers bound to it go on with them. Names and
-/// types must be the model's: what is missing, extra or of another type is told by name, and then nothing has changed. A
+/// types must be the model's: the error names what is missing, extra or of another type, and then nothing has changed. A
 /// training file is read too; its optimizer states are ignored.
 template <class Model>
 [[nodiscard]] result<load_report> load(Model& model, std::string const& path, load_options const& options = {}) {

@@ -258,7 +258,7 @@ class fission_sweep {
       if (std::find(x.parts.begin(), x.parts.end(), f.parts) != x.parts.end()) return std::move(x);
     return {f.parts, f.along, 1, 1, {f.parts}};
   }
-  /// What a launch costs: the quickest op that takes any time worth speaking of, if that was not told.
+  /// What a launch costs: the quickest op with a notable time, unless it is given.
   seconds_t find_launch() const {
     if (options_.launch >= 0) return options_.launch;
     auto launch = result_.latency;

@@ -1,5 +1,5 @@
 // m | later: the mutations of m, but only of candidates that a search has come back to. For moves that take long to find:
-// a search that has looked at all quick ones, and has time left, asks for them.
+// a search that has looked at all quick ones, and has time left, takes them.
 // Laws: later twice is later once; of candidates that were looked at before, it changes nothing.
 #pragma once
 

@@ -133,7 +133,7 @@ constexpr Sum widen(M&& m) {
   }
 }
 
-/// Asked of every leaf of a combinator, so that a bad one is named where it stands; whether it is a mutator.
+/// Checked for every leaf of a combinator, so that the error names a bad one; whether it is a mutator.
 template <class M, class G>
 constexpr bool check_leaf() {
   static_assert(gives_stream<M, G>,
@@ -170,11 +170,11 @@ std::optional<edited<G>> apply_mutation(M const& m, candidate<G> const& c) {
   else return std::visit([&](auto const& x) { return x.apply(c); }, m);
 }
 
-/// What is told of what a mutation would do: nothing, because it keeps that to itself; that apply() would give nothing; or
+/// What is known of a mutation before it is applied: nothing; that apply() would give nothing; or
 /// an outline.
 enum class outline_answer : std::uint8_t { untold, impossible, told };
 
-/// Tells of a mutation, or of the one a variant of mutations holds, what apply() would do. A mutation that can say so has a
+/// What apply() would do, of a mutation or of the one that a variant holds. A mutation that can say so has a
 /// member
 ///   bool outline(candidate<G> const&, replay_facts const&, edit_outline&) const
 /// that writes the whole outline (whatever was there before), or gives false where apply() would give nothing. A search

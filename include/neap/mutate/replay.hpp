@@ -1,10 +1,9 @@
-// A graph rebuilt from what is to run, told one by one: run this op, forget that storage, store it, load it. An op that is
-// told to run, and what it reads, runs first if it has not yet, and again if its results were forgotten since; an op that
-// reads later reads the newest copy. So whatever is told, the order is one in which the graph can run; what is told badly
-// only costs time.
+// A graph rebuilt from commands: run this op, forget that storage, store it, load it. What an op reads runs first if it has
+// not yet, and again if its results were forgotten since; an op that reads later reads the newest copy. So the order is one
+// in which the graph can run, whatever the commands; poor commands only cost time.
 //
-//   told    run a, run b, forget a, run c, run D        (c reads b, D reads c and a)
-//   order   a b c a' D
+//   commands   run a, run b, forget a, run c, run D        (c reads b, D reads c and a)
+//   order      a b c a' D
 //
 // Solvers of recomputation give their answers in this form (optimize/chain_solver.hpp).
 #pragma once
@@ -23,7 +22,7 @@ namespace neap::inline v0 {
 
 class replay_builder {
  public:
-  /// `order` is one in which the graph can run: what was never told to run does so at the end, in this order.
+  /// `order` is one in which the graph can run: what no command ran runs at the end, in this order.
   /// `may_run_again` has a flag for each op.
   replay_builder(op_graph const& g, schedule const& order, plain_vector<bool> const& may_run_again)
       : g_(g),

@@ -7,7 +7,7 @@
 // - ConcatMatmul takes a concat along any axis for one along the columns. Ours look at the axis (columns, rows, batch).
 // - MergeMatmul1 and ConcatMatmul1 bind their arguments in the wrong order, and match nothing useful.
 // - ConcatConv2d pads the smaller kernel and leaves the padding of the images, which shifts the result or changes its size.
-//   Ours asks that the images' paddings differ by what the kernels' do.
+//   Ours requires that the images' paddings differ by what the kernels' do.
 // - MergeFlexMatmul puts the concatenated weights after an update of one of them. Here no op reads a storage after the op
 //   that overwrites it, whatever the rule (mutate/rewrite.hpp).
 // - Scales are joined only where the product of the two numbers is exact.

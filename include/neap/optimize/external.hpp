@@ -1,5 +1,5 @@
 // The second door: an external graph is searched in its image (ir/external_graph.hpp), which is made once
-// from its graph_traits, and the plan found is told in the owner's ids.
+// from its graph_traits, and the plan found is given in the owner's ids.
 //
 //   auto found = optimize(engine_graph, rematerialize{}, memory_limit{2_GiB});
 //   for (auto const& step : found.placed.steps) ...                            // plan/external_plan.hpp
@@ -82,7 +82,7 @@ constexpr bool is_external_graph() {
   return adapted && dataflow_graph<G>;
 }
 
-/// Asked of the mutators before anything is built.
+/// Checked for the mutators before anything is built.
 template <class Moves>
 constexpr bool moves_external() {
   static_assert(
@@ -98,7 +98,7 @@ constexpr bool moves_external() {
   return mutator_for<Moves, external_graph>;
 }
 
-/// Tells a plan of an image in the owner's ids.
+/// Translates a plan of an image into the owner's ids.
 template <class G>
 class external_teller {
  public:

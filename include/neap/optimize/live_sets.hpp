@@ -73,7 +73,7 @@ class live_sets {
     }
     return best;
   }
-  /// Tells a replay an answer. False if it refuses.
+  /// Replays an answer. False if that is refused.
   bool tell(live_set_answer const& answer, replay_builder& replay) const {
     for (auto const& s : answer.steps) {
       if (s.run != nothing<op_id> && !replay.run_with_views(s.run)) return false;

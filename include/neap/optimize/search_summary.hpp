@@ -11,12 +11,12 @@
 #pragma once
 
 #include <neap/core/compiled_once.hpp>
+#include <neap/core/readable.hpp>
 #include <neap/core/units.hpp>
 #include <neap/optimize/pareto_front.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -38,29 +38,6 @@ struct peak_content {
 
 namespace detail {
 
-/// "1.50 MiB"; exact bytes below 1 KiB.
-NEAP_ONCE std::string brief_bytes(bytes_t bytes) {
-  char const* const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  auto b = static_cast<double>(bytes);
-  int u = 0;
-  while (b >= 1023.95 && u < 5) b /= 1024, ++u;
-  char text[48];
-  std::snprintf(text, sizeof text, u == 0 ? "%.0f %s" : b < 9.995 ? "%.2f %s" : "%.1f %s", b, unit[u]);
-  return text;
-}
-NEAP_ONCE std::string brief_seconds(seconds_t s) {
-  char text[48];
-  if (s < 1e-3) std::snprintf(text, sizeof text, "%.3g us", s * 1e6);
-  else if (s < 1) std::snprintf(text, sizeof text, "%.3g ms", s * 1e3);
-  else std::snprintf(text, sizeof text, "%.4g s", s);
-  return text;
-}
-NEAP_ONCE std::string brief_percent(double ratio) {
-  char text[48];
-  std::snprintf(text, sizeof text, ratio != 0 && ratio < 0.001 ? "%.2g %%" : "%.1f %%", 100 * ratio);
-  return text;
-}
-
 /// What a summary is made of. Limits that are not set are negative.
 struct summary_of {
   bool fits = false;
@@ -74,48 +51,48 @@ struct summary_of {
 
 /// The memory that a plan needs, and how far that is from its limit.
 NEAP_ONCE std::string memory_line(summary_of const& s) {
-  auto const needs = brief_bytes(s.arena);
+  auto const needs = readable_bytes(s.arena);
   if (s.memory_limit < 0)
     return std::string(s.fits ? "fits" : "does not fit") + ": " + needs + ", " +
-           brief_percent(static_cast<double>(s.arena) / static_cast<double>(std::max<bytes_t>(s.original_peak, 1))) +
+           readable_percent(static_cast<double>(s.arena) / static_cast<double>(std::max<bytes_t>(s.original_peak, 1))) +
            " of the original peak";
-  auto const limit = brief_bytes(s.memory_limit);
+  auto const limit = readable_bytes(s.memory_limit);
   if (s.arena <= s.memory_limit)
     return std::string(s.fits ? "fits" : "does not fit: too slow, though the memory fits") + ": " + needs + " of " +
-           limit + ", " + brief_bytes(s.memory_limit - s.arena) + " to spare";
+           limit + ", " + readable_bytes(s.memory_limit - s.arena) + " to spare";
   auto const over = s.arena - s.memory_limit;
-  auto text = "does not fit: " + needs + ", " + brief_bytes(over) + " above the limit of " + limit;
+  auto text = "does not fit: " + needs + ", " + readable_bytes(over) + " above the limit of " + limit;
   if (s.memory_limit > 0)
-    text += " (" + brief_percent(static_cast<double>(over) / static_cast<double>(s.memory_limit)) + ")";
-  if (s.peak <= s.memory_limit) text += "; the peak of " + brief_bytes(s.peak) + " fits, addresses do not";
+    text += " (" + readable_percent(static_cast<double>(over) / static_cast<double>(s.memory_limit)) + ")";
+  if (s.peak <= s.memory_limit) text += "; the peak of " + readable_bytes(s.peak) + " fits, addresses do not";
   return text;
 }
 NEAP_ONCE std::string latency_line(summary_of const& s) {
-  auto text = "latency: " + brief_seconds(s.latency);
+  auto text = "latency: " + readable_seconds(s.latency);
   if (s.original_latency > 0) {
     auto const more = s.latency / s.original_latency - 1;
-    auto const original = brief_seconds(s.original_latency);
-    text += more > 1e-9    ? ", " + brief_percent(more) + " above the original " + original
-            : more < -1e-9 ? ", " + brief_percent(-more) + " below the original " + original
+    auto const original = readable_seconds(s.original_latency);
+    text += more > 1e-9    ? ", " + readable_percent(more) + " above the original " + original
+            : more < -1e-9 ? ", " + readable_percent(-more) + " below the original " + original
                            : ", as the original";
   }
   if (s.latency_limit < 0) return text;
-  auto const limit = brief_seconds(s.latency_limit);
+  auto const limit = readable_seconds(s.latency_limit);
   auto const off =
-      brief_seconds(s.latency > s.latency_limit ? s.latency - s.latency_limit : s.latency_limit - s.latency);
+      readable_seconds(s.latency > s.latency_limit ? s.latency - s.latency_limit : s.latency_limit - s.latency);
   if (s.latency > s.latency_limit * (1 + 1e-12)) return text + "; " + off + " above the limit of " + limit;
   return text + "; within the limit of " + limit;
 }
 NEAP_ONCE std::string peak_line(summary_of const& s) {
   auto const& p = s.at_peak;
-  auto text = "peak: " + brief_bytes(s.peak) + (p.op.empty() ? "" : " at " + p.op);
+  auto text = "peak: " + readable_bytes(s.peak) + (p.op.empty() ? "" : " at " + p.op);
   for (std::size_t k = 0; k < p.holders.size(); ++k)
-    text += (k ? ", " : ", held by ") + p.holders[k].what + " (" + brief_bytes(p.holders[k].bytes) + ")";
+    text += (k ? ", " : ", held by ") + p.holders[k].what + " (" + readable_bytes(p.holders[k].bytes) + ")";
   if (p.other_bytes > 0)
     text += (p.holders.empty() ? ", held by " : ", ") +
             (p.others ? std::to_string(p.others) + (p.others == 1 ? " other (" : " others (") : "workspace (") +
-            brief_bytes(p.other_bytes) + ")";
-  if (s.resident > 0) text += "; always there: " + brief_bytes(s.resident);
+            readable_bytes(p.other_bytes) + ")";
+  if (s.resident > 0) text += "; always there: " + readable_bytes(s.resident);
   return text;
 }
 /// What a little more memory, or time, would buy, by the candidates that were judged; empty where nothing is known.
@@ -129,16 +106,16 @@ NEAP_ONCE std::string more_line(summary_of const& s) {
       if (f.peak_bytes <= s.memory_limit + more) quickest = std::min(quickest, f.latency);
     auto const saved = s.latency - quickest;
     if (s.latency <= 0 || saved <= 1e-9 * s.latency)
-      return brief_bytes(more) + " more would save no time that was found";
-    return brief_bytes(more) + " more would save about " + brief_seconds(saved) + " (" +
-           brief_percent(saved / s.latency) + ")";
+      return readable_bytes(more) + " more would save no time that was found";
+    return readable_bytes(more) + " more would save about " + readable_seconds(saved) + " (" +
+           readable_percent(saved / s.latency) + ")";
   }
   if (s.latency_limit < 0 || !s.fits) return {};
   auto smallest = s.peak;
   for (auto const& f : s.front)
     if (f.latency <= 1.01 * s.latency_limit) smallest = std::min(smallest, f.peak_bytes);
   if (smallest == s.peak) return "1 % more time would save no memory that was found";
-  return "1 % more time would save about " + brief_bytes(s.peak - smallest);
+  return "1 % more time would save about " + readable_bytes(s.peak - smallest);
 }
 /// At most ten lines, each ended.
 NEAP_ONCE std::string summary_text(summary_of const& s) {
@@ -146,7 +123,7 @@ NEAP_ONCE std::string summary_text(summary_of const& s) {
   if (auto const more = more_line(s); !more.empty()) text += more + "\n";
   text += s.bound >= s.arena
               ? "proved: this is the least that any order, recomputation or swapping of these ops needs"
-              : "proved: no order, recomputation or swapping of these ops needs less than " + brief_bytes(s.bound);
+              : "proved: no order, recomputation or swapping of these ops needs less than " + readable_bytes(s.bound);
   for (std::size_t k = 0; k < s.forced_by.size() && k < 3; ++k) text += (k ? ", " : "; forced by ") + s.forced_by[k];
   text += "\n";
   constexpr std::size_t most = 4;

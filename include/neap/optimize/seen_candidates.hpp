@@ -12,9 +12,9 @@
 
 namespace neap::inline v0 {
 
-/// Tells candidates apart: a digest of the graph, and of who stands where. Neither depends on how ops and values are
-/// numbered. What stands at a position is told by what it computes and by the positions of those whose results it reads,
-/// so that two copies of one op are told apart. Keeps its tables between calls; not for two threads at once.
+/// Distinguishes candidates by a digest of the graph and of its order. Neither depends on how ops and values are
+/// numbered. An op at a position is identified by what it computes and by the positions of those whose results it reads,
+/// so that two copies of one op differ. Keeps its tables between calls; not for two threads at once.
 class candidate_digest {
  public:
   /// Nothing if the order does not have each op of the graph once and after all it must wait for. O(ops + edges), and
@@ -54,7 +54,7 @@ class candidate_digest {
     return sum;
   }
 
-  bool is_order_ = false;           // of the last one asked for
+  bool is_order_ = false;           // of the last call
   table<op_id, std::uint32_t> at_;  // scratch: the position of each op so far
 };
 

@@ -1,4 +1,4 @@
-// What an edit would do to a candidate, told without doing it: which ops run again and where, who reads what instead,
+// What an edit would do to a candidate, as data: which ops run again and where, who reads what instead,
 // what is left out. A simulator needs no more to say what would come of it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a user asks for: limits of memory and latency, in absolute numbers or as ratios of the unplanned step, and a time
+// A user's limits: bounds of memory and latency, in absolute numbers or as ratios of the unplanned step, and a time
 // budget for the search.
 #pragma once
 

@@ -32,7 +32,7 @@ struct usage_record {
   std::int64_t size = 0;             ///< bytes
   std::int64_t alignment = 1;        ///< the offset is a multiple of this many bytes
   std::int64_t offset = any_offset;  ///< fixed offset in bytes, or any_offset
-  std::int32_t pool = -1;            ///< the pool asked for, or -1 for any (memory/forms/pools.hpp)
+  std::int32_t pool = -1;            ///< the required pool, or -1 for any (memory/forms/pools.hpp)
   std::int32_t group = -1;       ///< records of one group lie side by side, in order (memory/forms/groups.hpp), or -1
   std::vector<live_gap> gaps{};  ///< within [lower, upper), ascending, apart
   friend bool operator==(usage_record const&, usage_record const&) = default;
@@ -74,7 +74,7 @@ struct memory_plan {
   std::int64_t work = 0;                ///< nodes of search (0 for greedy planners)
   std::int64_t moment = 0;              ///< a moment at which the living records attain the load bound
   plan_fault why{};                     ///< where there are no offsets: what stands in the way
-  std::vector<std::size_t> conflict{};  ///< an irreducible infeasible subset of the records, where one was asked for
+  std::vector<std::size_t> conflict{};  ///< an irreducible infeasible subset of the records, on request
   friend bool operator==(memory_plan const&, memory_plan const&) = default;
 };
 

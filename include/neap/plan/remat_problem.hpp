@@ -105,7 +105,7 @@ inline double time_once(remat_problem const& p) {
   return sum;
 }
 
-/// The op that makes each value, or `no_producer`. Asks for a problem that check() passes.
+/// The op that makes each value, or `no_producer`. Requires a problem that check() passes.
 inline constexpr std::uint32_t no_producer = 0xffffffffu;
 inline std::vector<std::uint32_t> producers(remat_problem const& p) {
   std::vector<std::uint32_t> out(p.values.size(), no_producer);

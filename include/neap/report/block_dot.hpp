@@ -68,7 +68,7 @@ class block_dot_writer {
                                                             "#dcdcdc", "#c3d3ff", "#dff5c8", "#ffd9c9"};
 
   static std::string number(std::size_t i) { return std::to_string(i); }
-  std::string type_of(value_id v) const { return to_string(g_.type(v)) + "\n" + bytes_text(g_.type(v).bytes()); }
+  std::string type_of(value_id v) const { return to_string(g_.type(v)) + "\n" + readable_bytes(g_.type(v).bytes()); }
   static std::string cut(std::string s, std::size_t most = 72) {
     if (s.size() <= most) return s;
     while (most > 0 && (static_cast<unsigned char>(s[most]) & 0xC0) == 0x80) --most;  // not inside a character
@@ -170,7 +170,7 @@ class block_dot_writer {
       for (auto v : g_.outputs(n.op)) {
         auto const& r = g_.record(v);
         label += "\n" + value_text(g_, v) + ": " + to_string(g_.type(v));
-        if (r.alias == alias_kind::fresh) label += ", " + bytes_text(g_.bytes(r.storage));
+        if (r.alias == alias_kind::fresh) label += ", " + readable_bytes(g_.bytes(r.storage));
         if (r.alias == alias_kind::view) label += ", view of " + value_text(g_, a_.dataflow.parent[v]);
         if (r.alias == alias_kind::update) label += ", update of " + value_text(g_, a_.dataflow.parent[v]);
       }
@@ -197,7 +197,7 @@ class block_dot_writer {
       std::string label = operator_label(g_, p.nodes[n].main);
       bytes_t bytes = 0;
       for (auto o : p.nodes[n].ops) bytes += a_.dataflow[o].bytes;
-      label += "\nmakes " + bytes_text(bytes);
+      label += "\nmakes " + readable_bytes(bytes);
       for (auto o : p.nodes[n].ops)
         if (o != p.nodes[n].main) label += "\n+ " + operator_label(g_, o);
       box(a_.blocks.block_of[p.nodes[n].main], "n" + number(n), label,
@@ -218,7 +218,7 @@ class block_dot_writer {
         continue;
       }
       std::string label = e.values.size() == 1 ? to_string(g_.type(e.values[0])) : counted(e.values.size(), "value");
-      edge("n" + number(e.from), "n" + number(e.to), label + "\n" + bytes_text(bytes_of(e.values)));
+      edge("n" + number(e.from), "n" + number(e.to), label + "\n" + readable_bytes(bytes_of(e.values)));
     }
   }
 
@@ -268,7 +268,7 @@ class block_dot_writer {
           inside.push_back(v);
       std::string label = "block " + number(k) + ", class " + number(b.block_class) + "\n" + words_of(b) + "\n" +
                           number(b.forward.size()) + " ops forward, " + number(b.backward.size()) + " backward, " +
-                          number(b.updates.size()) + " updates\nsaves " + bytes_text(bytes_of(inside));
+                          number(b.updates.size()) + " updates\nsaves " + readable_bytes(bytes_of(inside));
       put("b" + number(k), label,
           std::string("fillcolor=\"") + class_colors[b.block_class % class_colors.size()] + "\"" +
               (o_.block == k ? ", penwidth=3" : ""));
@@ -294,7 +294,7 @@ class block_dot_writer {
         bool const back = all == &behind;
         bool const tail = pair.second == block_chain::epilogue_block;
         edge(name(pair.first), name(pair.second),
-             (storages.size() > 1 ? counted(storages.size(), "value") + "\n" : "") + bytes_text(bytes),
+             (storages.size() > 1 ? counted(storages.size(), "value") + "\n" : "") + readable_bytes(bytes),
              std::string(back ? "color=\"#c77f1d\", fontcolor=\"#a3650f\""
                               : "color=\"#2f6db5\", fontcolor=\"#2f6db5\"") +
                  (back || tail ? ", constraint=false" : ""));
@@ -333,9 +333,8 @@ class block_dot_writer {
                                : x.kind == kernel_data_kind::phantoms ? "fillcolor=\"#ececec\", style=\"filled,dashed\""
                                                                       : "fillcolor=\"#ffffff\"";
       std::string const line =
-          name + " [shape=ellipse, fontsize=10, " + look +
-          ", label=" + dot_quoted(std::string(name_of(x.kind)) + " " + number(x.node) + "\n" + bytes_text(x.bytes)) +
-          "];\n";
+          name + " [shape=ellipse, fontsize=10, " + look + ", label=" +
+          dot_quoted(std::string(name_of(x.kind)) + " " + number(x.node) + "\n" + readable_bytes(x.bytes)) + "];\n";
       if (is_shown(block_of_node(x.node))) frames_[frame_of_.at(block_of_node(x.node))].second += "    " + line;
       else edges_ += "  " + line;
       return name;

@@ -1,11 +1,11 @@
 // A graph for Graphviz, for a person who knows nothing of the program: forward, backward and update each in a frame of
 // its own, ops as boxes in the colour of what they do, values as edges with their types and bytes, weights and other
 // sources as ellipses in the colour of their role, order constraints dotted; a legend names what occurs. With a schedule,
-// boxes carry their positions, and ops that compute again what an earlier one has computed are told.
+// boxes carry their positions, and ops that compute again what an earlier one has computed are marked.
 //
 // A graph of thousands of ops cannot be read box by box, and Graphviz would need hours: beyond `most_boxes` ops that
 // follow one another within a part of the step are drawn as one box, with what goes from box to box in one edge and the
-// sources told in the boxes, and the title says so. Recomputed ops and transfers keep boxes of their own as long as there
+// sources listed in the boxes, and the title says so. Recomputed ops and transfers keep own boxes as long as there
 // is room; then boxes that have some get a red or violet frame.
 #pragma once
 
@@ -82,7 +82,7 @@ class dot_writer {
 
   static std::string quoted(std::string_view s) { return dot_quoted(s); }
   bytes_t bytes_of(value_id v) const { return g_.type(v).bytes(); }
-  std::string type_of(value_id v) const { return to_string(g_.type(v)) + "\n" + bytes_text(bytes_of(v)); }
+  std::string type_of(value_id v) const { return to_string(g_.type(v)) + "\n" + readable_bytes(bytes_of(v)); }
 
   box_kind kind_of(op_id o) const {
     if (g_.as<op::store>(o)) return box_kind::store;
@@ -232,7 +232,7 @@ class dot_writer {
           again |= kinds_[o] == box_kind::recomputed;
           moved |= kinds_[o] == box_kind::store || kinds_[o] == box_kind::load;
         }
-        bool const many = b.ops.size() > 1;  // then the frame tells
+        bool const many = b.ops.size() > 1;  // then the frame shows it
         s_ += "    b" + std::to_string(k) + " [label=" + quoted(label_of(b)) + ", " +
               box_looks[static_cast<std::size_t>(look_of(b))].style +
               (many && again   ? ", penwidth=3, color=\"#c8553d\""
@@ -241,7 +241,7 @@ class dot_writer {
               "];\n";
       }
     });
-    // What goes from box to box; sources and kept values are told in the boxes, or their edges would hide all others.
+    // What goes from box to box; sources and kept values are listed in the boxes, or their edges would hide all others.
     std::vector<bundle> edges;
     std::vector<std::uint8_t> seen(g_.value_count());  // a value counts once a box that reads it
     for (std::size_t k = 0; k < boxes_; ++k) {
@@ -261,7 +261,7 @@ class dot_writer {
     }
     for (auto const& e : edges)
       s_ += "  b" + std::to_string(e.from) + " -> b" + std::to_string(e.to) +
-            " [label=" + quoted(counted(e.values, "value") + "\n" + bytes_text(e.bytes)) + "];\n";
+            " [label=" + quoted(counted(e.values, "value") + "\n" + readable_bytes(e.bytes)) + "];\n";
   }
 
   /// "reads 12 weights, 1.50 MiB" and "keeps 2 gradients, 8.00 MiB".
@@ -284,7 +284,7 @@ class dot_writer {
     for (std::size_t r = 0; r < count.size(); ++r)
       if (count[r] > 0)
         t += std::string("\n") + (is_source(static_cast<role>(r)) ? "reads " : "keeps ") +
-             counted(count[r], name_of(static_cast<role>(r))) + ", " + bytes_text(bytes[r]);
+             counted(count[r], name_of(static_cast<role>(r))) + ", " + readable_bytes(bytes[r]);
     return t;
   }
 

@@ -1,4 +1,4 @@
-// What a picture of memory tells beside the curve: which tensors make the peak, what is recomputed, moved out and brought
+// The notes of a memory picture beside its curve: which tensors make the peak, what is recomputed, moved out and brought
 // back and when, when computations wait for that, and which part of the step runs when.
 #pragma once
 

@@ -141,7 +141,7 @@ inline std::string svg_parts(svg_plot const& plot, memory_curve const& c, double
 
 /// "relu_2 (aten.relu.default): 1.00 MiB, 1.2 ms to 1.25 ms, position 93".
 inline std::string event_text(memory_event const& e) {
-  return e.name + " (" + e.about + "): " + bytes_text(e.bytes) + ", " + readable_seconds(e.start) + " to " +
+  return e.name + " (" + e.about + "): " + readable_bytes(e.bytes) + ", " + readable_seconds(e.start) + " to " +
          readable_seconds(e.end) + ", position " + std::to_string(e.position);
 }
 
@@ -185,7 +185,7 @@ inline std::string svg_peak(memory_curve const& c, double px, double wide, doubl
   std::string s = svg_text(px, py, fitted(before + who + after, wide, 12), "font-size=\"12\" font-weight=\"bold\"");
   auto const row = [&](bytes_t bytes, std::string_view name, std::string_view about, char const* number = svg_number) {
     py += svg_line;
-    s += svg_text(px + 66, py, bytes_text(bytes), number);
+    s += svg_text(px + 66, py, readable_bytes(bytes), number);
     s += svg_text(px + 76, py, fitted(name, 150, 11), svg_small);
     s += svg_text(px + 232, py, fitted(about, wide - 232, 11), "font-size=\"11\" fill=\"#4a5260\"");
   };
@@ -211,7 +211,7 @@ inline std::string events_in_all(memory_curve const& c, memory_event::kind what)
   for (auto const& e : c.notes.events)
     if (e.what == what) ++count, bytes += e.bytes, seconds += e.end - e.start;
   if (what == memory_event::kind::waited) return counted(count, "time") + ", " + readable_seconds(seconds);
-  return counted(count, what == memory_event::kind::recomputed ? "op" : "tensor") + ", " + bytes_text(bytes);
+  return counted(count, what == memory_event::kind::recomputed ? "op" : "tensor") + ", " + readable_bytes(bytes);
 }
 
 /// The events of one kind: all of them in order, or the `rows` largest. Moves `py` below the table.
@@ -237,14 +237,14 @@ inline std::string svg_event_table(memory_curve const& c, memory_event::kind wha
   s += svg_text(px + 16, py, fitted(title, wide - 16, 12), "font-size=\"12\" font-weight=\"bold\"");
   for (auto const* e : list) {
     py += svg_line;
-    s += svg_text(px + 62, py, bytes_text(e->bytes), svg_number);
+    s += svg_text(px + 62, py, readable_bytes(e->bytes), svg_number);
     s += svg_text(px + 70, py, fitted(e->name, wide - 70 - 74, 11), svg_small);
     s += svg_text(px + wide, py, "at " + readable_seconds(e->start),
                   "font-size=\"11\" fill=\"#4a5260\" text-anchor=\"end\"");
   }
   if (left_out > 0) {
     py += svg_line;
-    s += svg_text(px + 62, py, bytes_text(left_bytes), svg_number);
+    s += svg_text(px + 62, py, readable_bytes(left_bytes), svg_number);
     s += svg_text(px + 70, py, "and " + std::to_string(left_out) + " more", svg_small);
   }
   return s;
@@ -298,7 +298,7 @@ inline std::string svg_notes(svg_plot const& plot, std::vector<memory_curve> con
 
 }  // namespace detail
 
-/// The picture. The first curve is drawn behind (the original), the others in front of it; what is told beneath the plot
+/// The picture. The first curve is drawn behind (the original), the others in front of it; the text beneath the plot
 /// is of the last. `limit` < 0: none; one that is more than twice what is drawn is named, not drawn. O(n log n).
 inline std::string memory_svg(std::string const& title, std::vector<memory_curve> const& curves, bytes_t limit = -1) {
   using detail::print;

@@ -36,7 +36,7 @@ struct offsets_picture {
   std::string time = "time, in moments of the problem";  ///< what stands beneath the time axis
   std::string unit = "moment";                           ///< what a number of the time axis is called
   std::vector<std::string> names{};                      ///< of the records, or empty
-  bytes_t resident_bytes = 0;  ///< beside the records; told in words, or drawn beneath them if `residents` are given
+  bytes_t resident_bytes = 0;  ///< beside the records; given as text, or drawn beneath them if `residents` are given
   std::int64_t from = INT64_MAX, to = INT64_MIN;  ///< times that are drawn in any case, half-open
   std::vector<resident_block> residents{};  ///< ascending by offset, in [0, resident_bytes): the arena is theirs, too
   bytes_t limit = -1;                       ///< drawn as a line; negative: none
@@ -131,9 +131,9 @@ inline std::string svg_residents(offsets_picture const& about, offsets_axis cons
     auto const name = end == i + 1 ? r.name : counted(end - i, "resident") + " from " + r.name + " on";
     s += print("<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"><title>", left, high, right - left,
                low - high) +
-         xml_text(name) + ": " + bytes_text(bytes) + " at " + std::to_string(r.offset) +
+         xml_text(name) + ": " + readable_bytes(bytes) + " at " + std::to_string(r.offset) +
          ", always there</title></rect>\n";
-    names += svg_name_in(left, high, right - left, low - high, name + ", " + bytes_text(bytes));
+    names += svg_name_in(left, high, right - left, low - high, name + ", " + readable_bytes(bytes));
   }
   return s + "</g>\n" + names;
 }
@@ -390,7 +390,7 @@ offsets_picture picture_of(plan<G> const& p, std::string title) {
   return out;
 }
 
-/// The arena of a plan that is right (verify/), as `neap plan` tells of it: residents, buffers and workspaces.
+/// The arena of a plan that is right (verify/), as `neap plan` reports it: residents, buffers and workspaces.
 template <class G>
 std::string offsets_svg(plan<G> const& p, std::string title, bytes_t limit = -1) {
   auto const placed = records_of(p);

@@ -14,7 +14,7 @@
 
 namespace neap::inline v0 {
 
-/// A search's front, and what was asked and chosen.
+/// A search's front, its limits and the chosen plan.
 struct pareto_report {
   std::vector<plan_cost> front;  // of rising peak and falling latency
   plan_cost original, chosen;    // the plan: where addresses need more than the peak it may lie behind the front

@@ -18,7 +18,7 @@
 //   buffers     {value, pool, offset, bytes, first, last, resident, takes_over?}: value is the storage's first tensor
 //   waits       [step, transfer step]
 //   peak_bytes, arena_bytes, resident_bytes, lower_bound_bytes, latency_us
-//   limits      {memory_bytes?, latency_us?}: what was asked for, where it was; a plan that found nothing better may be
+//   limits      {memory_bytes?, latency_us?}: those of the search, where set; a plan that found nothing better may be
 //               above. Readers need not know it.
 //   checksum    of all the text before it
 //
@@ -46,7 +46,7 @@
 
 namespace neap::inline v0 {
 
-/// How the graph file was read, so that a reader of the plan reads it the same way; the limits asked for; and what the
+/// How the graph file was read, so that a reader of the plan reads it the same way; the limits of the search; and what the
 /// times come from, without which they cannot be verified.
 struct plan_source {
   std::string name;

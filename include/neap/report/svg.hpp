@@ -2,6 +2,7 @@
 // side that do not lie on one another.
 #pragma once
 
+#include <neap/core/readable.hpp>
 #include <neap/core/units.hpp>
 
 #include <algorithm>
@@ -13,28 +14,7 @@
 
 namespace neap::inline v0 {
 
-/// "1.50 GiB".
-inline std::string readable_bytes(double b) {
-  char const* const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  int u = 0;
-  while (b >= 1024 && u < 5) b /= 1024, ++u;
-  char text[48];
-  std::snprintf(text, sizeof text, u == 0 ? "%.0f %s" : b < 10 ? "%.2f %s" : "%.1f %s", b, unit[u]);
-  return text;
-}
-
-/// "12.3 ms".
-inline std::string readable_seconds(double s) {
-  char text[48];
-  if (s < 1e-3) std::snprintf(text, sizeof text, "%.3g us", s * 1e6);
-  else if (s < 1) std::snprintf(text, sizeof text, "%.3g ms", s * 1e3);
-  else std::snprintf(text, sizeof text, "%.3g s", s);
-  return text;
-}
-
 namespace detail {
-
-inline std::string bytes_text(bytes_t b) { return readable_bytes(static_cast<double>(b)); }
 
 /// "1 op", "2 ops".
 inline std::string counted(std::size_t n, std::string_view what) {
@@ -81,7 +61,7 @@ std::string print(char const* format, A... a) {
   return text;
 }
 
-/// How wide a text stands, in pixels, rather too much than too little: no font is asked.
+/// How wide a text stands, in pixels, an overestimate, as no font is read.
 inline double text_width(std::string_view text, double font_size) {
   std::size_t n = 0;
   for (char c : text) n += (static_cast<unsigned char>(c) & 0xc0) != 0x80;

@@ -1,5 +1,5 @@
-// What a simulator and a scheduler need to know of a graph, asked from its traits once and laid out flat: several orders
-// of one graph are then judged without asking again. Bytes are rounded up to the alignment, seconds come from a cost
+// What a simulator and a scheduler need of a graph, read from its traits once and laid out flat: several orders
+// of one graph are then judged without another read. Bytes are rounded up to the alignment, seconds come from a cost
 // model, resident storages are left out of the lists because they never change the count.
 //
 //   flow_facts facts(graph, cost, {.alignment = 64});      // O(ops + edges)

@@ -34,7 +34,7 @@ class outline_delta {
     double excess_bytes;  // above the target, summed over positions
   };
 
-  /// Learns a candidate, which outlives what is asked of it, from its facts.
+  /// Reads a candidate, which must outlive this object, from its facts.
   void assign(candidate<G> const& c, flow_facts const& facts) {
     c_ = &c;
     auto const n = c.order.size();
@@ -247,7 +247,7 @@ class outline_delta {
 
   // ---- takeovers
 
-  /// What an op takes over is to be asked again.
+  /// What an op takes over is stale.
   void ask(op_id o) {
     if (asked_[o] == round_) return;
     asked_[o] = round_, asked_ops_.push_back(o);
@@ -494,7 +494,7 @@ class outline_delta {
   edit_outline const* outline_ = nullptr;
   std::uint32_t round_ = 0;
   table<storage_id, life> seen_;       // of the candidate's storages
-  table<op_id, std::uint32_t> asked_;  // the round in which what it takes over was asked again
+  table<op_id, std::uint32_t> asked_;  // the round in which what it takes over was last read
   plain_vector<storage_id> noted_;     // those that are touched
   plain_vector<op_id> asked_ops_;
   plain_vector<std::uint32_t> gone_;  // positions that are left out, ascending

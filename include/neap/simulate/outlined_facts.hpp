@@ -8,7 +8,7 @@
 //   facts.take_back();
 //
 // An op that reads something else gets a new row, and its old one stands in no order, as those of ops that are left out.
-// Copies take as long as what they are copies of: a cost model that tells them apart is told from the graph itself.
+// Copies take as long as what they are copies of: a cost model that distinguishes them reads the graph itself.
 #pragma once
 
 #include <neap/plan/edit_outline.hpp>
@@ -30,7 +30,7 @@ class outlined_facts : public flow_facts {
   outlined_facts(G const& g, C const& cost, memory_options options = {}) {
     assign(g, cost, options);
   }
-  /// Learns a graph, which outlives what is asked of these facts. O(ops + edges).
+  /// Reads a graph, which must outlive these facts. O(ops + edges).
   template <class C>
   void assign(G const& g, C const& cost, memory_options options = {}) {
     flow_facts::assign(g, cost, options);

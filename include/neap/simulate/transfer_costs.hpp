@@ -1,4 +1,4 @@
-// What storing and loading a value would take, of a graph that does neither: asked of a cost model with a graph that does
+// What storing and loading a value would take, of a graph that does neither: a cost model's answer for a graph that does
 // nothing else, once for each type. (Equal ops of equal types have equal costs: cost_model_for promises it.)
 #pragma once
 
@@ -18,7 +18,7 @@ class transfer_costs {
   struct both {
     seconds_t store = 0, load = 0;
   };
-  /// For a value of g. O(types asked for).
+  /// For a value of g. O(types).
   template <class C>
   both const& operator()(G const& g, C const& cost, value_id v) {
     auto const& type = g.type(v);

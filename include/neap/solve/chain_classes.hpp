@@ -1,6 +1,6 @@
 // Which sub-chains of a chain are equal, block for block: a solver solves one of each class. In a chain with a period p
 // there are about n p classes instead of n^2 / 2. Equality is exact, never that of hashes: sub-chains of length L are
-// told apart by the class of their first L - 1 blocks and their last block.
+// distinguished by the class of their first L - 1 blocks and their last block.
 #pragma once
 
 #include <neap/core/error.hpp>

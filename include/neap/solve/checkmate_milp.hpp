@@ -34,7 +34,7 @@ struct checkmate_program {
   }
 };
 
-/// Asks for a problem that check() passes. O(ops^2) rows of up to O(values) entries. `whole` false: the relaxation, whose
+/// Requires a problem that check() passes. O(ops^2) rows of up to O(values) entries. `whole` false: the relaxation, whose
 /// least cost is a bound.
 inline checkmate_program make_checkmate_program(remat_problem const& p, remat_limits const& limits, bool whole = true) {
   constexpr double much = linear_problem::unbounded;

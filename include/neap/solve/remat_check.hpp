@@ -15,7 +15,7 @@ namespace neap::inline v0 {
 /// Whether the steps compute the block within the limits: ops run for the first time in their order, each with its inputs
 /// alive, only ops that may run again do, nothing is dropped that is not there, kept values are alive at the end, and
 /// time, peak and saved bytes are those that the answer says. Where an answer has no steps, there must be none.
-/// Recomputations may come in any order: in_phases() tells whether they keep to the model.
+/// Recomputations may come in any order: in_phases() checks whether they keep to the model.
 inline status verify(remat_problem const& p, remat_limits const& limits, remat_answer const& a) {
   if (auto ok = check(p); !ok) return ok;
   if (std::isnan(a.lower_bound)) return failure{"the answer's lower bound is no number"};

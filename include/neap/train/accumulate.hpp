@@ -31,7 +31,7 @@ namespace neap::inline v0 {
 
 struct loss_and_gradients {
   tensor loss;
-  std::vector<named_tensor> outputs;  // what the loss told besides
+  std::vector<named_tensor> outputs;  // of the loss function, beside the loss
   std::vector<tensor> gradients;      // one a weight; empty where it does not reach the loss
 };
 

@@ -35,7 +35,7 @@ class numbers_on_host final : public host_function {
   bool may_throw() const override { return true; }
 
  private:
-  /// Of the first steps: what tells optimizers apart.
+  /// Of the first steps: what distinguishes optimizers.
   std::vector<double> values() const {
     unseen_scope const unseen;
     std::vector<double> all;

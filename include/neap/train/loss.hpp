@@ -82,7 +82,7 @@ struct smooth_l1 {
 
 namespace detail {
 
-/// What a loss gave: the number that is differentiated, and what else it told, by name.
+/// What a loss gave: the number that is differentiated, and its other outputs, by name.
 struct loss_result {
   tensor loss;
   std::vector<named_tensor> outputs;

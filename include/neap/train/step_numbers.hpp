@@ -212,7 +212,7 @@ class step_numbers {
     }
   }
 
-  /// What a number must be, as its name tells; of names that are not the library's nothing is known.
+  /// What a number must be, by its name; of names that are not the library's nothing is known.
   enum class demand : std::uint8_t { none, not_negative, below_one };
   demand demand_on(std::size_t k) const {
     for (auto const* name : {"rate", "weight_decay", "epsilon", "momentum"})

@@ -28,7 +28,7 @@ namespace neap::inline v0 {
 struct training_options {
   double clip_norm = 0;                   // of all gradients together; 0: none
   std::int64_t micro_batches = 1;         // parts of the sample along axis 0, one after another (accumulate.hpp)
-  bool keep_gradients = false;            // to the end of the step: trainer::gradient tells them
+  bool keep_gradients = false;            // to the end of the step: for trainer::gradient
   bool keep_prediction = false;           // what the model gave is the output "prediction" (losses of (model, last))
   bool fuse_updates = true;               // large weights' gradients are made and used up in parts (fuse_updates.hpp)
   bool other_weights = false;             // the loss may depend on weights of other models, which stay as they are
@@ -70,7 +70,7 @@ struct training_program {
   std::vector<value_id> inputs;     // in the order of the sample's tensors
   detail::sample_form form;         // what the sample was besides its tensors' types
   value_id loss{};
-  std::vector<named_value> outputs;  // what the loss told besides
+  std::vector<named_value> outputs;  // of the loss function, beside the loss
   std::vector<value_id> weights;     // the trained ones, as they are before the step
   std::vector<op_id> fused;          // updates that were made one with their gradient's product, by their ids before
   std::vector<value_id> gradients;   // of these weights, if they are kept; after clipping

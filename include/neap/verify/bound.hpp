@@ -30,7 +30,7 @@ class peak_bound_check {
     for (auto b : kept) bound += b;
     return bound;
   }
-  /// Of plans that run ops in parts, if `in_parts`: what an op needs that can be cut tells nothing then.
+  /// Of plans that run ops in parts, if `in_parts`: the needs of an op that can be cut give no bound then.
   bytes_t operator()(bool in_parts) const {
     bytes_t bound = at_end();
     std::vector<input> in;  // one vector for all: a large graph has many ops

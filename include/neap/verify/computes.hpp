@@ -58,7 +58,7 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
   auto const of_origin = [&](op_id origin) {
     return index(origin) < first_of.size() ? first_of[index(origin)] : nothing<op_id>;
   };
-  std::vector<digest> known;  // all numbers, when first asked for
+  std::vector<digest> known;  // all numbers, computed at the first use
   auto const is_of_original = [&](digest d) {
     if (known.empty()) {
       for (auto o : original.ops())

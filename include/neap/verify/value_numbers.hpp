@@ -62,7 +62,7 @@ inline sip_hash& with_layout(sip_hash& h, tensor_layout const& l) {
 }
 
 /// The operator: its kind, what a file calls it and says of it, its attributes with the random key among them. An
-/// opaque op that draws random numbers or may run only once is told from its like by the original op that it stands for.
+/// opaque op that draws random numbers or may run only once differs from its like by the original op that it stands for.
 inline digest operator_number(op_graph const& g, op_id o, hash_key key) {
   auto const& f = g.facets(o);
   sip_hash d(key);

@@ -214,7 +214,7 @@ struct tile_set {
   static constexpr int log2(int a) { return a >= 8 ? 3 : a >= 4 ? 2 : a >= 2 ? 1 : 0; }
 };
 
-// The tiles themselves. Who only asks for sizes does not compile them.
+// The tiles themselves. Code that needs sizes alone does not compile them.
 template <class T>
 struct tile_kernels {
   template <class Tile>

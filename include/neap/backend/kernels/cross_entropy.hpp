@@ -1,6 +1,6 @@
 // Losses: cross-entropy over logits and class numbers, and the mean squared error. Cross-entropy saves one number a row
 // (the logarithm of the sum of exponentials), not the probabilities; its backward pass writes the gradient in one pass,
-// over the logits if asked to.
+// over the logits on request.
 #pragma once
 
 #include <neap/backend/host.hpp>

@@ -94,7 +94,7 @@ struct count_positions {
 
 }  // namespace detail
 
-/// A sort of positions, asked for: position[begin[r] .. begin[r + 1]) are to be the places of number r, ascending.
+/// A request for sorted positions: position[begin[r] .. begin[r + 1]) are to be the places of number r, ascending.
 struct position_order {
   std::int64_t const* index;  // [n], each in [0, rows)
   std::int64_t n, rows;

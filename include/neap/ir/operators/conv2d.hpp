@@ -35,7 +35,7 @@ inline work conv2d_work(work_context const& c, tensor_type const& y, tensor_type
               "stride, padding and dilation take two numbers each, for rows and columns");                            \
   }
 
-/// The shape of the result; what does not fit is told with the operator's name.
+/// The shape of the result; the error for what does not fit has the operator's name.
 inline shape conv2d_result(shape_context& c, shape const& x, shape const& w, conv2d_options const& o) {
   c.require(x.rank() == 4 && w.rank() == 4, "input and filter need four axes, were given ", x, " and ", w);
   c.require(o.groups > 0 && x[1] % o.groups == 0 && w[0] % o.groups == 0, o.groups,

@@ -1,5 +1,5 @@
 // Operators that move elements without computing: views (which cost nothing), copies, casts, fills, concatenation and
-// padding; and `dense`, which puts a copy where a kernel asks for dense memory.
+// padding; and `dense`, which puts a copy where a kernel needs dense memory.
 #pragma once
 
 #include <neap/backend/kernels/copy.hpp>

@@ -19,7 +19,7 @@ namespace neap::inline v0 {
 
 namespace detail {
 
-/// What can be told of a plan's offsets without looking at two records at once.
+/// What is known of a plan's offsets without looking at two records at once.
 template <class Problem>
 status check_each(Problem const& p, memory_plan const& plan) {
   if (auto const wrong = fault_of(p); !wrong.empty()) return failure{wrong.message()};

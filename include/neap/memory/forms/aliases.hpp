@@ -112,7 +112,7 @@ memory_plan plan_folded(std::span<alias_record const> records, Planner const& pl
 }  // namespace detail
 
 /// Plans records of which some are views: a view's offset is that of what it sees plus `begin`. A view's alignment and
-/// fixed offset bind what it sees. The bound and status are those of the folded problem. Faults (told with the index of
+/// fixed offset bind what it sees. The bound and status are those of the folded problem. Faults (with the index of
 /// the record): aliases in a cycle or out of range, views that leave what they see or live before it, gaps of a record
 /// that is or has a view, fixed offsets and alignments that contradict one another. O(n log n) besides the planner.
 template <usage_range Range, class Planner>

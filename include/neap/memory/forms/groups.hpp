@@ -93,9 +93,9 @@ memory_plan plan_grouped(std::span<usage_record const> records, Planner const& p
 }  // namespace detail
 
 /// Plans records of which those with one `group` (not -1) lie side by side in the order of the range, each member
-/// padded only as its alignment asks. The bound and status are those of the folded problem: with groups of one common
+/// padded as its alignment requires. The bound and status are those of the folded problem: with groups of one common
 /// life they are the problem's own. Members may not have gaps; fixed members fix the group. O(n log n) besides the
-/// planner. Faults are told with the index of the record.
+/// planner. Faults carry the index of the record.
 template <usage_range Range, class Planner>
 memory_plan plan_with_groups(Range const& records, Planner const& planner) {
   static_assert(detail::check_planner<Planner>());

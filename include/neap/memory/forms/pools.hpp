@@ -75,7 +75,7 @@ struct pool_pieces {
   }
 };
 
-/// Records of one clock, as pool planning asks about them. (Those of several streams: memory/streams/stream_pools.hpp.)
+/// Records of one clock, as pool planning reads them. (Those of several streams: memory/streams/stream_pools.hpp.)
 struct interval_pooling {
   memory_problem const& p;
   std::vector<pool_wish> wishes;  // empty: any

@@ -35,7 +35,7 @@ inline constexpr rank_order order_zwt{rank_key::size, rank_key::width, rank_key:
 
 namespace detail {
 
-/// The records by rank: result[k] is the k-th preferred. `total` and `ranges` are read where the order asks for them.
+/// The records by rank: result[k] is the k-th preferred. `total` and `ranges` are read where the order needs them.
 NEAP_ONCE constexpr std::vector<std::uint32_t> ranked(memory_problem const& p, rank_order order,
                                                       std::vector<std::int64_t> const& total,
                                                       plain_vector<section_range> const& ranges) {

@@ -1,4 +1,4 @@
-// Whether a plan for records on several streams is right: every pair that shares bytes is asked for its clocks. Trusts
+// Whether a plan for records on several streams is right: the clocks of every pair that shares bytes are compared. Trusts
 // nothing but the records and the offsets.
 #pragma once
 

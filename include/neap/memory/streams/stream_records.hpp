@@ -38,7 +38,7 @@ struct stream_record {
   std::int64_t alignment = 1;
   std::int64_t offset = any_offset;  ///< fixed offset in bytes, or any_offset
   std::int32_t stream = 0;           ///< where it lives; hand-overs within a stream need no wait
-  std::int32_t pool = -1;            ///< the pool asked for, or -1 for any (memory/streams/stream_pools.hpp)
+  std::int32_t pool = -1;            ///< the required pool, or -1 for any (memory/streams/stream_pools.hpp)
   std::vector<std::int64_t> born{};  ///< a count of ended ops for each stream
   std::vector<std::int64_t> dies{};
   std::vector<stream_gap> gaps{};  ///< in order

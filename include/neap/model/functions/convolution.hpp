@@ -109,7 +109,7 @@ inline tensor conv3d(tensor const& x, tensor const& weight, tensor const& bias, 
 }
 
 namespace detail {
-/// A transposed convolution along the axes of x behind the second: one or two, of which `how` tells as many numbers.
+/// A transposed convolution along the axes of x behind the second: one or two, and `how` has a number for each.
 inline tensor conv_transpose(std::string const& who, tensor const& x, tensor const& weight, tensor const& bias,
                              conv_transpose2d_form how, std::source_location at) {
   auto const refuse = [&](std::string const& why) {
