@@ -235,6 +235,54 @@ TEST_CASE("a model that joins the samples of the batch is refused over parts, wi
   check_equal(accumulated(frozen, m, b, parameters(m)), accumulated(frozen, m, b, parameters(m), {.parts = 4}));
 }
 
+TEST_CASE("steps of a recurrent net and other stacks of samples are cut with the batch") {
+  struct recurrent_net {
+    nn::gru cell{3, 4, {.layers = 2}};
+    nn::lstm other{3, 4};
+    nn::linear out{8, 5};
+    tensor operator()(tensor const& x) const {
+      auto const steps = reshape(x, {x.size(0), 2, 3});
+      return out(concat({slice(cell(steps).output, 1, 1, 2), slice(other(steps).output, 1, 0, 1)}, -1));
+    }
+  };
+  recurrent_net m;
+  initialise(m, 1);
+  auto const s = make_sample(1);
+  std::pair const b{s.x, reshape(s.target, {s.target.size(0), 1, 5})};
+  auto const loss = [](recurrent_net& n, auto const& part) { return mse_loss(n(part.first), part.second); };
+  for (std::int64_t parts : {2, 4})
+    check_equal(accumulated(loss, m, b, parameters(m)), accumulated(loss, m, b, parameters(m), {.parts = parts}));
+
+  // Stacks in front of, behind and between axes, with a part that is the same for all samples; one that is read besides.
+  struct stacker {
+    nn::linear a{6, 4}, b{6, 4};
+    parameter same{{16, 4}, initialiser::normal(0, 1)};
+  };
+  stacker n;
+  initialise(n, 2);
+  int refused = 0;
+  for (int kind = 0; kind < 6; ++kind) {
+    CAPTURE(kind);
+    auto const stacked = [kind](stacker& w, auto const& part) {
+      tensor const x = w.a(part.first), y = tanh(w.b(part.first));
+      tensor const z = kind < 3    ? stack({x, y, x * y}, kind)
+                       : kind == 3 ? permute(stack({x, y, w.same * x}, 0), {1, 0, 2})
+                       : kind == 4 ? reshape(concat({x, y}, 0), {2, x.size(0), 4})
+                                   : reshape(concat({x, y}, 0), {x.size(0), 2, 4});  // another sample's rows
+      return mean(square(kind == 0 || kind == 4 ? permute(z, {1, 0, 2}) : z)) + mean(z);
+    };
+    auto const whole = accumulated(stacked, n, b, parameters(n));
+    for (std::int64_t parts : {2, 4}) try {
+        check_equal(whole, accumulated(stacked, n, b, parameters(n), {.parts = parts}));
+      } catch (error const& e) {
+        CHECK(std::string(e.what()).find("joins samples of the batch") != std::string::npos);
+        CHECK(kind >= 3);
+        ++refused;
+      }
+  }
+  CHECK(refused <= 4);
+}
+
 TEST_CASE("buffers that a loss reads and writes are over parts as over the whole batch") {
   struct carried {
     nn::linear a{6, 5};

@@ -43,7 +43,7 @@ class batch_parts {
                         std::int64_t parts, std::source_location at)
       : t_(t),
         g_(t.program),
-        uses_(g_, span_of(t.inputs), span_of(t.fixed), parts),
+        uses_(g_, span_of(t.inputs), span_of(t.outputs), span_of(t.fixed), parts),
         parts_(parts),
         at_(at),
         known_(g_.value_count()),

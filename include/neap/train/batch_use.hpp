@@ -82,10 +82,12 @@ NEAP_ONCE linearity linearity_in(op_graph const& g, op_id o, std::span<bool cons
 class batch_uses {
  public:
   /// `g`: a loss of the whole batch, whose ops are numbered in an order in which they can run; `sample`: the inputs
-  /// that are cut along axis 0; no gradient goes through values of `fixed`. O(ops + edges) but for ops of many inputs.
-  NEAP_ONCE batch_uses(op_graph const& g, std::span<value_id const> sample, std::span<value_id const> fixed,
-                       std::int64_t parts)
+  /// that are cut along axis 0; `outputs`: what else is read of the whole; no gradient goes through values of `fixed`.
+  /// O(ops + edges) but for ops of many inputs.
+  NEAP_ONCE batch_uses(op_graph const& g, std::span<value_id const> sample, std::span<value_id const> outputs,
+                       std::span<value_id const> fixed, std::int64_t parts)
       : g_(g),
+        outputs_(outputs),
         parts_(parts),
         values_(g.value_count(), batch_value{}),
         runs_(g.op_count(), batch_run::once),
@@ -200,6 +202,37 @@ class batch_uses {
     return true;
   }
 
+  /// Whether op o is the concat or the reshape of a stack along a new axis in front of the batch's: pieces one after
+  /// another along the batch's axis, which the reshape separates again. A part stacks its pieces; the relations of either
+  /// op alone do not show it.
+  NEAP_ONCE bool stacks(op_id o, cut& c) const {
+    bool const first = g_.as<op::concat>(o) != nullptr;
+    if (!first && !g_.as<op::reshape>(o)) return false;
+    auto const joined = first ? g_.output(o) : g_.inputs(o)[0];
+    auto const maker = g_.producer(joined);
+    if (maker == nothing<op_id> || !g_.as<op::concat>(maker) || g_.uses(joined).size() != 1) return false;
+    auto const reader = g_.uses(joined)[0].op;
+    if (!g_.as<op::reshape>(reader) || std::ranges::find(outputs_, joined) != outputs_.end()) return false;
+    auto const parts = g_.inputs(maker);
+    auto const& dims = g_.type(parts[0]).dims;
+    int const k = op::detail::plain_axis(g_.as<op::concat>(maker)->axis, dims.rank());
+    shape stacked = dims;
+    if (dims.rank() == max_rank) return false;
+    stacked.insert(k, static_cast<std::int64_t>(parts.size()));
+    if (g_.type(g_.output(reader)).dims != stacked || dims[k] % parts_ != 0) return false;
+    bool pieces = false;
+    for (auto v : parts) {
+      auto const& x = values_[v];
+      if (x.use == batch_use::piece ? x.axis != k : x.use != batch_use::whole) return false;
+      if (g_.type(v).dims[k] != dims[k]) return false;
+      pieces |= x.use == batch_use::piece;
+    }
+    if (!pieces) return false;
+    c.in.resize(g_.inputs(o).size(), k);
+    c.out.resize(1, first ? k : k + 1);
+    return true;
+  }
+
   NEAP_ONCE void enter(op_id o) {
     auto const in = g_.inputs(o);
     first_axis_[o] = static_cast<std::uint32_t>(axes_.size());
@@ -238,6 +271,7 @@ class batch_uses {
       if (carries && all.gathers) return mix(o, all, mixing::joins, all.by);
       return give_whole(o, all, carries);
     }
+    if (cut c; stacks(o, c)) return give_parts(o, all, c, carrying_in);
     auto const relations = links(o);
     auto const own = std::span<dim_link const>(relations.data(), relations.size());
     for (bool carrying_only : {false, true}) {
@@ -303,6 +337,7 @@ class batch_uses {
   }
 
   op_graph const& g_;
+  std::span<value_id const> outputs_;
   std::int64_t parts_;
   table<value_id, batch_value> values_;
   table<op_id, batch_run> runs_;
