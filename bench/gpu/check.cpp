@@ -3,15 +3,20 @@
 //
 //   gpu_check record FILE       on the host: results of all operators, written to FILE
 //   gpu_check operators FILE    the same operators on the GPU, compared with FILE: f32 to 1e-5 of the largest element
-//   gpu_check memory            planned bytes against measured ones, of trainers at limits 1.0, 0.6 and 0.4
-//   gpu_check bits              a step twice, captured and not, recomputed, swapped: the same losses and weights to the bit
+//   gpu_check memory [SIZE]     planned bytes against measured ones, of trainers at limits 1.0, 0.6 and 0.4
+//   gpu_check bits [SIZE]       a step twice, captured and not, recomputed, swapped: the same losses and weights to the bit
+//   gpu_check toys              a step of each toy model, captured and not, with swaps: for a sanitizer
+//   gpu_check swaps [SIZE]      simulated and measured times of steps, and the share of swaps that is hidden
+//   gpu_check bandwidth [SIZE]  kernels that memory bounds, beside the copy bandwidth
+//   gpu_check properties        what the runtime states of the device
+//
+// SIZE: models of check_models.hpp, toys, small or full.
+#include "check_measures.hpp"
+#include "check_models.hpp"
 #include "operator_cases.hpp"
 
 #include <neap/cuda.hpp>
 #include <neap/neap.hpp>
-
-#include <neap/model/zoo/gpt.hpp>
-#include <neap/model/zoo/mlp.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +34,7 @@ namespace {
 
 // ---- operators -------------------------------------------------------------------------------------------------------
 
-using bench::bytes_list, bench::run_case, bench::difference;
+using bench::bytes_list, bench::run_case, bench::difference, bench::model_size;
 
 bool write_all(std::FILE* f, void const* p, std::size_t n) { return std::fwrite(p, 1, n, f) == n; }
 bool read_all(std::FILE* f, void* p, std::size_t n) { return std::fread(p, 1, n, f) == n; }
@@ -54,7 +59,7 @@ int operators(char const* path) {
   cuda_backend device;
   std::FILE* const f = std::fopen(path, "rb");
   if (!f) throw_error({path, ": cannot be read"});
-  std::puts("operator,result,difference");
+  bench::csv_header("operator,result,difference");
   int wrong = 0;
   for (auto const& c : bench::operator_cases()) {
     bytes_list expected;
@@ -83,55 +88,25 @@ int operators(char const* path) {
 
 // ---- models ----------------------------------------------------------------------------------------------------------
 
-std::pair<tensor, tensor> mlp_batch(std::uint64_t seed) {
-  std::vector<std::int64_t> labels;
-  for (std::int64_t i = 0; i < 128; ++i) labels.push_back((i * 7 + static_cast<std::int64_t>(seed)) % 10);
-  return {tensor::randn({128, 784}, seed), tensor::from(labels, {128})};
-}
-zoo::gpt_config tiny_gpt() {
-  zoo::gpt_config c;
-  c.vocabulary = 512, c.context = 64, c.width = 128, c.heads = 4, c.layers = 4, c.dropout = 0.1;
-  return c;
-}
-std::pair<tensor, tensor> gpt_batch(std::uint64_t seed) {
-  random_stream draw(seed, 3);
-  std::vector<std::int64_t> ids, next;
-  for (int i = 0; i < 8 * 64; ++i) ids.push_back(draw.below(512)), next.push_back(draw.below(512));
-  return {tensor::from(ids, {8, 64}), tensor::from(next, {8, 64})};
-}
-
-/// Calls f(name, model, batch function) for the models.
-template <class F>
-void each_model(F const& f) {
-  zoo::mlp m;
-  initialise(m, 1);
-  f("mlp", m, mlp_batch);
-  zoo::gpt g(tiny_gpt());
-  initialise(g, 1);
-  f("tiny gpt", g, gpt_batch);
-}
-
-template <class Step, class Moves>
-auto planned(Step const& step, Moves const& moves, double ratio) {
-  search_options few;
-  few.iterations = 100;
-  return optimize(step, moves, few, roofline::host(2), memory_limit::of_original(ratio));
-}
-
 bytes_t free_bytes() {
   std::size_t free = 0, total = 0;
   check_cuda(cudaMemGetInfo(&free, &total), "free memory");
   return static_cast<bytes_t>(free);
 }
 
-int memory() {
+template <class Step, class Moves>
+auto planned(Step const& step, Moves const& moves, double ratio) {
+  return bench::planned(step, moves, ratio, roofline::h100());
+}
+
+int memory(model_size size) {
   cuda_backend device;
-  std::puts("model,limit,planned_bytes,allocated_bytes,measured_bytes,result");
+  bench::csv_header("model,limit,planned_bytes,allocated_bytes,measured_bytes,result");
   int wrong = 0;
-  each_model([&](char const* name, auto const& model, auto const& batch) {
+  bench::each_model(size, [&](char const* name, auto const& model, auto const& batch, auto const& options) {
     for (double const ratio : {1.0, 0.6, 0.4}) {
       auto copy = model;
-      auto const step = training_step(copy, batch(0), cross_entropy{}, adamw{.rate = 1e-3});
+      auto const step = training_step(copy, batch(0), cross_entropy{}, adamw{.rate = 1e-3}, options);
       auto const found = planned(step, chain(rematerialize{}, neap::swap{}), ratio);
       std::string result = "ok";
       bytes_t allocated = 0, measured = 0;
@@ -153,13 +128,13 @@ int memory() {
   return wrong > 0;
 }
 
-int bits() {
+int bits(model_size size) {
   cuda_backend device;
   host_backend host;
-  std::puts("model,way,steps,last_loss,result");
+  bench::csv_header("model,way,steps,last_loss,result");
   int wrong = 0;
   constexpr int steps = 10;
-  each_model([&](char const* name, auto const& model, auto const& batch) {
+  bench::each_model(size, [&](char const* name, auto const& model, auto const& batch, auto const& options) {
     struct outcome {
       std::vector<double> losses;
       std::vector<std::vector<float>> weights;
@@ -167,7 +142,7 @@ int bits() {
     };
     auto const trained = [&](auto& backend, bool captured, auto const& plan_of) {
       auto copy = model;
-      auto const step = training_step(copy, batch(0), cross_entropy{}, adamw{.rate = 1e-3});
+      auto const step = training_step(copy, batch(0), cross_entropy{}, adamw{.rate = 1e-3}, options);
       outcome o;
       {
         trainer run(step, plan_of(step), backend, {.graph = captured});
@@ -205,9 +180,34 @@ int bits() {
   return wrong > 0;
 }
 
+int toys() {
+  cuda_backend device;
+  bench::csv_header("model,way,loss,result");
+  int wrong = 0;
+  bench::each_model(model_size::toys, [&](char const* name, auto const& model, auto const& batch, auto const& options) {
+    for (bool const captured : {true, false}) {
+      char const* const way = captured ? "captured" : "op by op";
+      try {
+        auto copy = model;
+        auto const step = training_step(copy, batch(0), cross_entropy{}, adamw{.rate = 1e-3}, options);
+        trainer run(step, planned(step, chain(rematerialize{}, neap::swap{}), 0.7).placed, device, {.graph = captured});
+        double const loss = run(batch(0));
+        bool const right = std::isfinite(loss);
+        wrong += !right;
+        std::printf("%s,%s,%.9g,%s\n", name, way, loss, right ? "ok" : "not finite");
+      } catch (error const& e) {
+        ++wrong;
+        std::printf("%s,%s,,\"%s\"\n", name, way, e.what());
+      }
+    }
+  });
+  return wrong > 0;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 1 << 12);  // a part that is stopped leaves its rows
   std::string_view const part = count > 1 ? arguments[1] : "";
   try {
     if (part == "record" && count == 3) return record(arguments[2]);
@@ -216,12 +216,25 @@ int main(int count, char** arguments) {
       return 2;
     }
     if (part == "operators" && count == 3) return operators(arguments[2]);
-    if (part == "memory") return memory();
-    if (part == "bits") return bits();
+    if (part == "toys" && count == 2) return toys();
+    if (part == "properties" && count == 2) return bench::list_properties();
+    auto const size = count == 3 ? bench::model_size_of(arguments[2]) : std::optional(model_size::small);
+    auto const both = [&](auto const& run) {  // small models first, if none were named
+      int const small = run(*size);
+      return count == 3 ? small : std::max(small, run(model_size::full));
+    };
+    if (size && count <= 3) {
+      if (part == "memory") return both(memory);
+      if (part == "bits") return bits(*size);
+      if (part == "swaps") return both(bench::measure_swaps) > 0;
+      if (part == "bandwidth") return bench::measure_bandwidth(*size) > 0;
+    }
   } catch (error const& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }
-  std::fputs("gpu_check record FILE | operators FILE | memory | bits\n", stderr);
+  std::fputs(
+      "gpu_check record FILE | operators FILE | toys | properties | (memory | bits | swaps | bandwidth) [SIZE]\n",
+      stderr);
   return 1;
 }

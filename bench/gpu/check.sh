@@ -1,14 +1,30 @@
 #!/bin/sh
-# Runs on a machine with a GPU, in the folder that bench/gpu/run.sh has built: the parts in order of worth, each with a time
-# limit of its own, 8 minutes in all. Leaves a CSV file and a log for each part, and a table, in results/ (or in the folder
-# that is named). Exit status 0: no part that ran has failed.
+# Checks neap on a machine with a GPU, in the folder that bench/gpu/run.sh has built.
 #
-#   ./check.sh [FOLDER]
+#   ./check.sh [FOLDER]     results in FOLDER, in results/ by default
+#   ./check.sh --help
+#
+# Parts run in order of worth, each with a time limit of its own, 8 minutes in all. Each leaves NAME.csv and NAME.log;
+# table.txt has a line for each. A part is "ok", "failed" (with its first wrong row) or "not run" (with the reason).
+# Exit status 0: no part that ran has failed.
+#
+#   NEAP_CHECK_SECONDS    limit of all parts together, 480
+#   NEAP_PART_SECONDS     most that a part may take, whatever its own limit
+#   NEAP_CHECK_SIZE       toys, small or full: of models; by default small ones, then full ones
 here=$(cd "$(dirname "$0")" && pwd)
+case $1 in
+  -h | --help)
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+esac
 out=${1:-$here/results}
 mkdir -p "$out" || exit 1
 out=$(cd "$out" && pwd)
-whole=480
+whole=${NEAP_CHECK_SECONDS:-480}
+longest=${NEAP_PART_SECONDS:-480}
+size=$NEAP_CHECK_SIZE
+to_stop=2 # seconds from a request to end to the end by force
 begin=$(date +%s)
 
 # cuBLASLt is the machine's: of the toolkit, or of PyTorch's packages.
@@ -29,48 +45,73 @@ device=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev
   echo "device: $device"
   echo "date: $(date -u +%Y-%m-%d)"
 } > "$out/table.txt"
-printf '%-12s %8s  %s\n' part seconds result >> "$out/table.txt"
+row() { printf '%-12s %8s  %s\n' "$1" "$2" "$3" >> "$out/table.txt"; }
+row part seconds result
 failed=0
 
-# part NAME LIMIT PROGRAM ARGUMENT...: limit in seconds
+# The first row of a CSV file that is not right, and the first line of a log.
+wrong_row() { sed 1d "$out/$1.csv" | grep -v -e '"ok"' -e ',ok$' -e ',ok,' -e '"no kernel"' | head -1; }
+log_line() { grep -v '^=' "$out/$1.log" | head -1; }
+
+# part NAME LIMIT PROGRAM ARGUMENT...: limit in seconds. PROGRAM is in this folder, or a path.
 part() {
   name=$1 limit=$2 program=$3
   shift 3
-  left=$((whole - ($(date +%s) - begin)))
-  seconds=0
-  if [ ! -x "$here/$program" ]; then
-    result="not run: there is no $program yet"
-  elif [ "$left" -lt 5 ]; then
-    result="not run: no time is left"
-  else
-    [ "$limit" -lt "$left" ] || limit=$left
-    from=$(date +%s)
-    timeout "$limit" "$here/$program" "$@" > "$out/$name.csv" 2> "$out/$name.log"
-    status=$?
-    seconds=$(($(date +%s) - from))
-    rows=$(($(wc -l < "$out/$name.csv") - 1))
-    case $status in
-      0) result="ok, $rows rows" ;;
-      2) result="not run: $(head -1 "$out/$name.log")" ;;
-      124) result="failed: over $limit s"; failed=1 ;;
-      *) result="failed ($status): $(grep -v -e '"ok"' -e ',ok$' -e 'no kernel' "$out/$name.csv" | sed -n 2p) $(head -1 "$out/$name.log")"
-         failed=1 ;;
-    esac
-    without=$(grep -c '"no kernel"' "$out/$name.csv")
-    [ "$without" -eq 0 ] || result="$result, $without without a kernel"
+  case $program in
+    /*) ;;
+    *) program=$here/$program ;;
+  esac
+  left=$((whole - ($(date +%s) - begin) - to_stop))
+  if [ ! -x "$program" ]; then
+    row "$name" 0 "not run: there is no $(basename "$program")"
+    return
   fi
-  printf '%-12s %8s  %s\n' "$name" "$seconds" "$result" >> "$out/table.txt"
+  if [ "$left" -le 0 ]; then
+    row "$name" 0 "not run: no time is left"
+    return
+  fi
+  [ "$limit" -le "$longest" ] || limit=$longest
+  [ "$limit" -le "$left" ] || limit=$left
+  from=$(date +%s)
+  timeout -k "$to_stop" "$limit" "$program" "$@" > "$out/$name.csv" 2> "$out/$name.log"
+  status=$?
+  seconds=$(($(date +%s) - from))
+  rows=$(sed 1d "$out/$name.csv" | wc -l)
+  case $status in
+    0)
+      sum=$(log_line "$name")
+      result="ok, $rows rows${sum:+: $sum}"
+      ;;
+    2) result="not run: $(log_line "$name")" ;;
+    124 | 137) result="failed: over $limit s, after $rows rows" ;;
+    *) result="failed ($status): $(wrong_row "$name") $(log_line "$name")" ;;
+  esac
+  case $result in failed*) failed=1 ;; esac
+  without=$(grep -c '"no kernel"' "$out/$name.csv")
+  [ "$without" -eq 0 ] || result="$result, $without without a kernel"
+  row "$name" "$seconds" "$result"
+}
+
+# sanitizer TOOL LIMIT: toy models under a tool of compute-sanitizer, which is the machine's.
+sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+sanitize() {
+  if [ -x "$sanitizer" ]; then
+    part "$1" "$2" "$sanitizer" --tool "$1" --error-exitcode 9 --log-file "$out/$1.txt" "$here/gpu_check" toys
+  else
+    row "$1" 0 "not run: there is no compute-sanitizer"
+  fi
 }
 
 part operators 90 gpu_check operators "$here/operators.bin"
-part memory 90 gpu_check memory
-part bits 90 gpu_check bits
+part memory 90 gpu_check memory $size
+part bits 90 gpu_check bits $size
 part step_time 120 gpu_step_time
-part swaps 60 gpu_swaps
-part bandwidth 30 gpu_bandwidth
+part swaps 60 gpu_check swaps $size
+part bandwidth 30 gpu_check bandwidth $size
 part attention 30 gpu_attention
-part sanitizer 60 gpu_sanitizer
-part properties 10 gpu_properties
+sanitize memcheck 40
+sanitize racecheck 40
+part properties 10 gpu_check properties
 part algorithms 20 gpu_algorithms
 
 cat "$out/table.txt"

@@ -5,7 +5,16 @@
 #
 #   bench/gpu/run.sh [--no-build] [BUILD]     BUILD: build folder, build/gpu by default; the folder is BUILD/check
 #                                             --no-build: takes the programs that are in BUILD/bin
+#   bench/gpu/run.sh --help
+#
+#   NEAP_JOBS     compilers at a time, 2
 set -e
+case $1 in
+  -h | --help)
+    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+    exit 0
+    ;;
+esac
 source=$(cd "$(dirname "$0")/../.." && pwd)
 builds=yes
 [ "$1" != "--no-build" ] || { builds=no; shift; }
@@ -35,6 +44,9 @@ ldd "$folder"/gpu_* | while read -r name arrow file rest; do
     *) cp -L "$file" "$folder/lib/" && strip "$folder/lib/$(basename "$file")" 2> /dev/null || true ;;
   esac
 done
+# All that they need is there, or the machine's.
+missing=$(ldd "$folder"/gpu_* | grep 'not found' | grep -v -e 'libcuda\.' -e 'libcublas' || true)
+[ -z "$missing" ] || { echo "shared libraries are missing:$missing" >&2; exit 1; }
 "$folder/gpu_check" record "$folder/operators.bin"
 
 kib=$(du -sk "$folder" | cut -f1)

@@ -147,6 +147,7 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
   void capture(cudaStream_t stream);
   [[noreturn]] void fail(error const& e);
   [[noreturn]] void lose(cudaError_t outcome);
+  bool is_timed() const { return seconds_ || spans_; }
   void read_times();
 
   bool uses_graph_;
@@ -163,8 +164,8 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
   std::shared_ptr<cuda_pinned_memory> slots_memory_;
   std::vector<bytes_t> slot_offsets_;
   std::vector<detail::cuda_event> issued_, ended_;  // of each step that is a transfer
-  detail::cuda_event forked_;
-  std::vector<detail::cuda_event> times_;  // two of each step, where steps are timed
+  detail::cuda_event origin_;                       // the beginning of a run, where steps are timed
+  std::vector<detail::cuda_event> times_;           // two of each step, where steps are timed
   detail::cuda_graph_executable captured_;
   void const* captured_scratch_ = nullptr;
   bool capturing_ = false;
@@ -173,6 +174,7 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
   mutable std::vector<std::pair<storage_id, byte_block>> values_;
   mutable std::vector<std::size_t> values_of_;  // the step after which each was copied
   std::vector<seconds_t>* seconds_;
+  std::vector<step_span>* spans_;
   bytes_t high_water_ = 0;
   std::size_t steps_ = 0;
 };
@@ -181,10 +183,11 @@ template <class Ops>
 executable<Ops, cuda_backend>::executable(plan<graph_type> p, std::span<source_binding const> sources,
                                           cuda_backend& backend, execution_options const& options)
     : base(std::move(p), backend),
-      uses_graph_(options.graph && !options.step_seconds),
+      uses_graph_(options.graph && !options.step_seconds && !options.step_spans),
       owns_memory_(!options.device_memory),
       memory_of_step_(std::dynamic_pointer_cast<detail::cuda_step_memory>(options.device_memory)),
-      seconds_(options.step_seconds) {
+      seconds_(options.step_seconds),
+      spans_(options.step_spans) {
   if (!options.memory.empty())
     throw_error({"executable: memory of the host was given, and the backend computes in a device's memory"});
   if (!owns_memory_ && !memory_of_step_) throw_error({"executable: the memory that is shared is no GPU's"});
@@ -204,8 +207,9 @@ executable<Ops, cuda_backend>::executable(plan<graph_type> p, std::span<source_b
   for (std::size_t i = 0; i < launches_.size(); ++i)
     if (launches_[i].what == action::store || launches_[i].what == action::load)
       issued_[i] = detail::make_cuda_event(), ended_[i] = detail::make_cuda_event();
-  if (seconds_)
-    for (std::size_t i = 0; i < 2 * launches_.size(); ++i) times_.push_back(detail::make_cuda_event(true));
+  if (!is_timed()) return;
+  origin_ = detail::make_cuda_event(true);
+  for (std::size_t i = 0; i < 2 * launches_.size(); ++i) times_.push_back(detail::make_cuda_event(true));
 }
 
 // Gives every storage of the plan its address. Residents come in the order of the header's picture; the first plan's are
@@ -398,7 +402,7 @@ void executable<Ops, cuda_backend>::operator()() {
     if (r.staged != none)
       std::memcpy(staged_[r.staged].at(), returned_memory_.data() + r.offset, static_cast<std::size_t>(r.bytes));
   ++steps_;
-  if (seconds_) read_times();
+  if (is_timed()) read_times();
 }
 
 // Residents to the device, and all that is copied in with the batch to pinned memory.
@@ -458,6 +462,7 @@ template <class Ops>
 void executable<Ops, cuda_backend>::issue() {
   auto const stream = backend_->stream();
   auto const n = static_cast<std::uint32_t>(launches_.size());
+  if (is_timed()) check_cuda(cudaEventRecord(origin_.get(), stream), "record of a time");
   for (auto const& c : copies_in_)
     if (c.bytes > 0) copy_bytes(c.device, staging_.data() + c.offset, c.bytes, cudaMemcpyHostToDevice, stream);
   for (at_ = 0; at_ < n; ++at_) issue(at_, stream);
@@ -473,10 +478,10 @@ void executable<Ops, cuda_backend>::issue(std::uint32_t i, cudaStream_t stream) 
   if (l.what == action::compute || l.what == action::view) {
     wait(stream, l.first_wait, l.waits);
     if (l.what == action::view) return;
-    if (seconds_) check_cuda(cudaEventRecord(times_[2 * i].get(), stream), "record of a time");
+    if (is_timed()) check_cuda(cudaEventRecord(times_[2 * i].get(), stream), "record of a time");
     updated_ = updated_ || updates_resident(i);
     base::launch_kernel(l);
-    if (seconds_) check_cuda(cudaEventRecord(times_[2 * i + 1].get(), stream), "record of a time");
+    if (is_timed()) check_cuda(cudaEventRecord(times_[2 * i + 1].get(), stream), "record of a time");
     if (capturing_) detail::require_valid_capture(stream);
     return;
   }
@@ -487,23 +492,29 @@ void executable<Ops, cuda_backend>::issue(std::uint32_t i, cudaStream_t stream) 
   wait(own, l.first_wait, l.waits);
   auto* const device = address_[base::moved_storage(i)];
   auto* const host = slots_memory_ ? slots_memory_->data() + slot_offsets_[l.slot] : nullptr;
-  if (seconds_) check_cuda(cudaEventRecord(times_[2 * i].get(), own), "record of a time");
+  if (is_timed()) check_cuda(cudaEventRecord(times_[2 * i].get(), own), "record of a time");
   if (auto const bytes = base::slots_[l.slot]; bytes > 0) {
     if (stores) copy_bytes(host, device, bytes, cudaMemcpyDeviceToHost, own);
     else copy_bytes(device, host, bytes, cudaMemcpyHostToDevice, own);
   }
-  if (seconds_) check_cuda(cudaEventRecord(times_[2 * i + 1].get(), own), "record of a time");
+  if (is_timed()) check_cuda(cudaEventRecord(times_[2 * i + 1].get(), own), "record of a time");
   check_cuda(cudaEventRecord(ended_[i].get(), own), "record of a transfer's end");
 }
 
 template <class Ops>
 void executable<Ops, cuda_backend>::read_times() {
-  seconds_->assign(launches_.size(), 0);
+  auto const between = [](detail::cuda_event const& from, detail::cuda_event const& to) {
+    float milliseconds = 0;
+    check_cuda(cudaEventElapsedTime(&milliseconds, from.get(), to.get()), "time of a step");
+    return 1e-3 * static_cast<double>(milliseconds);
+  };
+  if (seconds_) seconds_->assign(launches_.size(), 0);
+  if (spans_) spans_->assign(launches_.size(), {});
   for (std::size_t i = 0; i < launches_.size(); ++i) {
     if (launches_[i].what == action::view) continue;
-    float milliseconds = 0;
-    check_cuda(cudaEventElapsedTime(&milliseconds, times_[2 * i].get(), times_[2 * i + 1].get()), "time of a step");
-    (*seconds_)[i] = 1e-3 * static_cast<double>(milliseconds);
+    auto const &begin = times_[2 * i], &end = times_[2 * i + 1];
+    if (seconds_) (*seconds_)[i] = between(begin, end);
+    if (spans_) (*spans_)[i] = {between(origin_, begin), between(origin_, end)};
   }
 }
 

@@ -47,6 +47,12 @@ class shared_device_memory {
 };
 }  // namespace detail
 
+/// When a step of a plan ran, in seconds from the beginning of the run.
+struct step_span {
+  seconds_t begin = 0, end = 0;  // both 0: nothing ran
+  friend bool operator==(step_span const&, step_span const&) = default;
+};
+
 /// How a trainer or an evaluator plans batches of other sizes than the sample's, and what it keeps of them.
 struct size_options {
   time_budget search{std::chrono::seconds(60)};  // of one size, at most: where no order that is known fits the arena
@@ -58,6 +64,7 @@ struct execution_options {
   std::string spill_folder = "/tmp";  // of the spill file, where the plan has stores
   std::span<std::byte> memory{};      // the arena's place, 64-byte aligned, kept by the caller; none: one of its own
   std::vector<seconds_t>* step_seconds = nullptr;  // where each run writes the time of each of the plan's steps
+  std::vector<step_span>* step_spans = nullptr;    // on a GPU: where each run writes when each of the steps ran
   size_options sizes{};                            // of batches other than the sample; for trainers and evaluators
   bool graph = true;  // on a GPU: the step is captured as one CUDA graph and replayed; false: launched op by op
   std::shared_ptr<detail::shared_device_memory> device_memory{};  // of another executable; for trainers and evaluators
@@ -177,6 +184,8 @@ executable<Ops, Backend>::executable(plan<graph_type> p, std::span<source_bindin
       seconds_(options.step_seconds) {
   if constexpr (requires { Backend::runs_on_device; })
     static_assert(!Backend::runs_on_device, "neap: executables of a GPU are in another header: include neap/cuda.hpp");
+  if (options.step_spans)
+    throw_error({"executable: execution_options::step_spans are measured on a GPU alone (step_seconds on the host)"});
   if (!options.memory.empty() && static_cast<bytes_t>(options.memory.size()) < arena_bytes())
     throw_error({"executable: the plan needs ", arena_bytes(), " bytes, it was given ", options.memory.size()});
   if (reinterpret_cast<std::uintptr_t>(options.memory.data()) % 64 != 0)
