@@ -8,6 +8,7 @@
 //   gpu_check toys              a step of each toy model, captured and not, with swaps: for a sanitizer
 //   gpu_check swaps [SIZE]      simulated and measured times of steps, and the share of swaps that is hidden
 //   gpu_check bandwidth [SIZE]  kernels that memory bounds, beside the copy bandwidth
+//   gpu_check steps [SIZE]      times of steps without a limit and at 0.5, for bench/gpu/steps.sh
 //   gpu_check properties        what the runtime states of the device
 //
 // SIZE: models of check_models.hpp, toys, small or full.
@@ -227,6 +228,7 @@ int main(int count, char** arguments) {
       if (part == "memory") return both(memory);
       if (part == "bits") return bits(*size);
       if (part == "swaps") return both(bench::measure_swaps) > 0;
+      if (part == "steps") return bench::measure_steps(*size) > 0;
       if (part == "bandwidth") return bench::measure_bandwidth(*size) > 0;
     }
   } catch (error const& e) {
@@ -234,7 +236,7 @@ int main(int count, char** arguments) {
     return 1;
   }
   std::fputs(
-      "gpu_check record FILE | operators FILE | toys | properties | (memory | bits | swaps | bandwidth) [SIZE]\n",
+      "gpu_check record FILE | operators FILE | toys | properties | (memory | bits | steps | swaps | bandwidth) [SIZE]\n",
       stderr);
   return 1;
 }

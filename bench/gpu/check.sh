@@ -105,7 +105,7 @@ sanitize() {
 part operators 90 gpu_check operators "$here/operators.bin"
 part memory 90 gpu_check memory $size
 part bits 90 gpu_check bits $size
-part step_time 120 gpu_step_time
+part step_time 210 steps.sh $size
 part swaps 60 gpu_check swaps $size
 part bandwidth 30 gpu_check bandwidth $size
 part attention 30 gpu_attention

@@ -20,6 +20,10 @@ int measure_swaps(model_size size);
 /// Kernels that memory bounds, beside the copy bandwidth of this device. The first line on stderr sums them up.
 int measure_bandwidth(model_size size);
 
+/// Times and memory of whole steps, without a limit and within 0.5 of what that needs. bench/gpu/torch_steps.py has rows of
+/// the same columns for PyTorch.
+int measure_steps(model_size size);
+
 /// What the runtime states of the device.
 int list_properties();
 

@@ -30,7 +30,7 @@ fi
 
 rm -rf "$folder"
 mkdir -p "$folder/lib"
-cp "$source/bench/gpu/check.sh" "$folder/"
+cp "$source/bench/gpu/check.sh" "$source/bench/gpu/steps.sh" "$source/bench/gpu/torch_steps.py" "$folder/"
 for program in gpu_check gpu_attention gpu_algorithms; do
   [ -x "$build/bin/$program" ] || continue
   cp "$build/bin/$program" "$folder/"

@@ -8,6 +8,7 @@ script=$1 folder=$2
 rm -rf "$folder"
 mkdir -p "$folder/tools"
 cp "$script" "$folder/check.sh"
+cp "$(dirname "$script")/steps.sh" "$folder/"
 faults=0
 expect() { # expect WHAT TEXT PATTERN
   printf '%s\n' "$2" | grep -Eq -e "$3" && return
@@ -46,6 +47,12 @@ echo attention >> "$(dirname "$0")/order"
 echo "case,outcome"
 echo '"GPT-2 small",ok'
 END
+# In place of Python with torch_steps.py.
+stub tools/python3 <<'END'
+#!/bin/sh
+echo torch >> "$(dirname "$0")/../order"
+echo "torch eager,ok"
+END
 stub tools/compute-sanitizer <<'END'
 #!/bin/sh
 echo "$2" >> "$(dirname "$0")/../order"
@@ -71,10 +78,11 @@ expect "all right" "$table" '^operators +[0-9]+  ok, 2 rows$'
 expect "all right" "$table" '^attention +[0-9]+  ok, 1 rows$'
 expect "all right" "$table" '^memcheck +[0-9]+  ok, 2 rows$'
 expect "all right" "$table" '^racecheck +[0-9]+  failed \(9\)'
-expect "all right" "$table" '^step_time +0  not run: there is no gpu_step_time$'
+expect "all right" "$table" '^step_time +[0-9]+  ok, 3 rows$'
+expect "all right" "$table" '^algorithms +0  not run: there is no gpu_algorithms$'
 [ "$status" -eq 1 ] || { echo "a sanitizer reports: exit status $status"; faults=1; }
 order=$(tr '\n' ' ' < "$folder/order")
-expect "order" "$order" '^operators memory bits swaps bandwidth attention memcheck toys racecheck properties $'
+expect "order" "$order" '^operators memory bits steps torch swaps bandwidth attention memcheck toys racecheck properties $'
 names=$(sed 1,3d "$folder/results/table.txt" | cut -d' ' -f1 | tr '\n' ' ')
 expect "table" "$names" '^operators memory bits step_time swaps bandwidth attention memcheck racecheck properties algorithms $'
 for name in operators memory bits swaps bandwidth attention memcheck properties; do
@@ -90,11 +98,12 @@ expect "a line that sums up" "$table" '^bandwidth +[0-9]+  ok, 1 rows: 1 of 1 at
 
 # No sanitizer, no GPU: nothing fails.
 rm "$folder/tools/compute-sanitizer" "$folder/tools/nvidia-smi"
-for name in operators memory bits swaps bandwidth properties; do
+for name in operators memory bits steps swaps bandwidth properties; do
   echo 'echo "cuda: no GPU to be used: no driver" >&2; exit 2' > "$folder/do_$name"
 done
 if [ ! -x /usr/local/cuda/bin/compute-sanitizer ] && ! command -v compute-sanitizer > /dev/null; then
   run NEAP_PART_SECONDS=60
+  expect "no GPU" "$table" '^step_time +[0-9]+  not run: cuda: no GPU to be used: no driver$'
   expect "no GPU" "$table" '^(operators|memory) +[0-9]+  not run: cuda: no GPU to be used: no driver$'
   expect "no sanitizer" "$table" '^memcheck +0  not run: there is no compute-sanitizer$'
   refuse "no GPU" "$table" 'failed'
