@@ -34,6 +34,26 @@ add_library(neap_program_options INTERFACE)
 target_link_libraries(neap_program_options INTERFACE neap_program_flags neap_compiled)
 target_compile_definitions(neap_program_options INTERFACE NEAP_COMPILED_APART)
 
+# neap_compiles_for_gpus(TARGET): how its .cu files are compiled.
+function(neap_compiles_for_gpus target)
+  set(architectures ${NEAP_CUDA_ARCHITECTURES} 80-virtual)
+  list(REMOVE_DUPLICATES architectures)
+  set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Werror>)
+  if(NEAP_BUILD_TESTS)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--no-compress>)
+  endif()
+endfunction()
+
+# The kernels of a GPU, once as well. The PTX serves newer GPUs, and the simulated one of the tests, which reads it as text.
+if(NEAP_HAS_CUDA AND TARGET neap::cuda AND NOT NEAP_SANITIZE)
+  add_library(neap_compiled_cuda OBJECT EXCLUDE_FROM_ALL)
+  target_link_libraries(neap_compiled_cuda PRIVATE neap::cuda)
+  neap_compile_cuda(neap_compiled_cuda)
+  neap_compiles_for_gpus(neap_compiled_cuda)
+endif()
+
 set(neap_program_dir ${PROJECT_BINARY_DIR}/bin)
 
 # neap_left_out(RESULT NAME source...): RESULT is ON, and a line says why, if the program needs range-v3 and it is missing.
@@ -67,6 +87,21 @@ function(neap_program name)
   if(reads_files)
     target_link_libraries(${name} PRIVATE neap::import)
   endif()
+endfunction()
+
+# neap_gpu_parts(NAME source...): object library of .cpp and .cu files, for programs with a GPU.
+function(neap_gpu_parts name)
+  add_library(${name} OBJECT ${ARGN})
+  target_link_libraries(${name} PRIVATE neap::cuda neap_program_options)
+  neap_compiles_for_gpus(${name})
+endfunction()
+
+# neap_gpu_program(NAME PARTS source...): a program of such parts (a list of them), with the kernels of a GPU.
+function(neap_gpu_program name parts)
+  list(TRANSFORM parts REPLACE "^.+$" "$<TARGET_OBJECTS:\\0>")
+  add_executable(${name} ${ARGN} ${parts} $<TARGET_OBJECTS:neap_compiled_cuda>)
+  target_link_libraries(${name} PRIVATE neap::cuda neap_program_options)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${neap_program_dir} LINKER_LANGUAGE CXX)
 endfunction()
 
 # What a bare compiler must be told to compile against neap, one option a line: for tests that call the compiler

@@ -3,7 +3,7 @@
 find_program(NEAP_CLANG_FORMAT NAMES clang-format-16 clang-format-17 clang-format-18 clang-format-19 clang-format)
 mark_as_advanced(NEAP_CLANG_FORMAT)
 file(GLOB_RECURSE our_files CONFIGURE_DEPENDS
-  include/neap/*.hpp include/neap/*.cuh tests/*.cpp tests/*.hpp tests/*.cu examples/*.cpp examples/*.hpp bench/*.cpp bench/*.hpp)
+  include/neap/*.hpp include/neap/*.cuh tests/*.cpp tests/*.hpp tests/*.cu examples/*.cpp examples/*.hpp examples/*.cu bench/*.cpp bench/*.hpp)
 if(NEAP_CLANG_FORMAT AND our_files)
   add_custom_target(format COMMAND ${NEAP_CLANG_FORMAT} -i ${our_files} VERBATIM)
   if(NEAP_BUILD_TESTS AND NEAP_CLANG_FORMAT MATCHES "-16$")  # versions differ
@@ -36,7 +36,7 @@ if(NEAP_CLANG_TIDY AND NEAP_BUILD_TESTS)
 
   # Two programs that use nearly all of the library are looked at in every test run that has clang-tidy 16.
   if(NEAP_BUILD_EXAMPLES AND NEAP_CLANG_TIDY MATCHES "-16$" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    foreach(source examples/train_gpt/train_gpt.cpp examples/cli/plan.cpp)
+    foreach(source examples/train_gpt/gpt_training.cpp examples/cli/plan.cpp)
       cmake_path(GET source STEM name)
       add_test(NAME tidy.${name} COMMAND ${NEAP_CLANG_TIDY} --quiet --warnings-as-errors=* -p ${PROJECT_BINARY_DIR}
                ${PROJECT_SOURCE_DIR}/${source})
