@@ -478,3 +478,18 @@ TEST_CASE("what cond, effects and reads cannot be is refused with its line") {
   CHECK(writes.graphs() + assigns.graphs() + unlike.graphs() + address.graphs() + many.graphs() == 0);
   CHECK(m.n.plain() == 0);
 }
+
+TEST_CASE("errors in what the host is handed name the line of its effect") {
+  struct model {
+    state<int> n{0};
+  } m;
+  auto const line = std::source_location::current().line() + 2;
+  auto step = compile([](model&, tensor const& x) {
+    effect([](tensor const&, int) {}, tensor(), 3);
+    return x;
+  });
+  CHECK(message_of([&] { (void)step(m, sample(1)); }).find("host.cpp:" + std::to_string(line)) == 0);
+  auto external_line = std::source_location::current().line() + 1;
+  auto shapes = compile([](model&, tensor const& x) { return external([] { return 2; }) > 1 ? x : -x; });
+  CHECK(message_of([&] { shapes.prepare(m, sample(1)); }).find("host.cpp:" + std::to_string(external_line)) == 0);
+}

@@ -1,5 +1,9 @@
 #include <neap/ir/operators/picking.hpp>
 
+#include <neap/ir/operators/loss.hpp>
+#include <neap/ir/operators/movement.hpp>
+#include <neap/ir/operators/multinomial.hpp>
+
 #include "../support/message.hpp"
 #include "../support/operator_check.hpp"
 
@@ -171,4 +175,33 @@ TEST_CASE("numbers that are outside are told, and shapes that do not go together
   CHECK(message_of([&] { e.add(op::one_hot{3}, {m}); }) ==
         "one_hot: numbers must be i64, was given f32[4,6]: cast them");
   CHECK(message_of([&] { e.add(op::topk{7}, {m}); }) == "topk: axis 1 of f32[4,6] has no 7 elements");
+}
+
+namespace {
+struct own_operator {
+  static constexpr std::string_view name = "own_operator";
+  void infer(shape_context& c) const { c.fresh(c.in(0)); }
+  void relate(dim_context& c) const { c.aligned(0, 0); }
+};
+struct own_total_operator {
+  static constexpr std::string_view name = "own_total_operator";
+  static constexpr bool checks_numbers = false;
+  void infer(shape_context& c) const { c.fresh(c.in(0)); }
+  void relate(dim_context& c) const { c.aligned(0, 0); }
+};
+template <class Backend>
+void run(Backend&, own_operator const&, kernel_arguments const&) {}
+template <class Backend>
+void run(Backend&, own_total_operator const&, kernel_arguments const&) {}
+}  // namespace
+
+TEST_CASE("operators say whether their kernels throw for numbers; a program's own is taken to, unless it says") {
+  CHECK(facets_of<op::embedding>.checks_numbers);
+  CHECK(facets_of<op::scatter_add>.checks_numbers);
+  CHECK(facets_of<op::cross_entropy>.checks_numbers);
+  CHECK(facets_of<op::multinomial>.checks_numbers);
+  CHECK(!facets_of<op::binary_cross_entropy>.checks_numbers);
+  CHECK(!facets_of<op::copy>.checks_numbers);
+  CHECK(facets_of<own_operator>.checks_numbers);
+  CHECK(!facets_of<own_total_operator>.checks_numbers);
 }

@@ -43,12 +43,27 @@ std::uint64_t element_as_scalar(std::uint64_t bits, std::uint64_t) {
   return to_bits(element_as<To>(&bits, dtype_of<From>, 0));
 }
 
+template <class F, class... A>
+auto external_at(std::source_location at, F const& f, A const&... arguments) {
+  using R = typename host_function_of<F, std::decay_t<A const&>...>::result;
+  static_assert(!std::is_void_v<R>, "neap: a host function without a result is a neap::effect");
+  auto [r, number] = call_on_host(false, at, f, arguments...);
+  if constexpr (tensor_argument<R>) {
+    return tensor(std::move(r.made));
+  } else {
+    auto const x = from_bits<R>(r.bits);
+    auto* l = scalar_listener::active();
+    return l ? sym<R>(x, l->mark(number)) : sym<R>(x);
+  }
+}
+
 }  // namespace detail
 
 /// Calls f(arguments...) for what it does: printing, logging, counting elsewhere. In a run of a graph it is called when
 /// the graph has run, before the state is written. An exception of f passes through, and the state is as eager execution
 /// leaves it; where f is noexcept the weights that the graph updates need not be saved for that case.
 template <class F, class... A>
+  requires(sizeof...(A) > 6)
 void effect(F const& f, A const&... arguments) {
   (void)detail::call_on_host(true, std::source_location{}, f, arguments...);
 }
@@ -56,19 +71,37 @@ void effect(F const& f, A const&... arguments) {
 /// What f(arguments...) gives in this call: a number, bool or enum as a sym, or a tensor without history, of which a copy
 /// is made. Each call of a compiled function calls it once: clocks, counters, files, generators, queues of data.
 template <class F, class... A>
+  requires(sizeof...(A) > 6)
 auto external(F const& f, A const&... arguments) {
-  using function = detail::host_function_of<F, std::decay_t<A const&>...>;
-  using R = typename function::result;
-  static_assert(!std::is_void_v<R>, "neap: a host function without a result is a neap::effect");
-  auto [r, number] = detail::call_on_host(false, std::source_location{}, f, arguments...);
-  if constexpr (detail::tensor_argument<R>) {
-    return tensor(std::move(r.made));
-  } else {
-    auto const x = detail::from_bits<R>(r.bits);
-    auto* l = detail::scalar_listener::active();
-    return l ? sym<R>(x, l->mark(number)) : sym<R>(x);
-  }
+  return detail::external_at(std::source_location{}, f, arguments...);
 }
+
+// The same for up to six arguments, where errors name the line of the call: no default argument follows a pack.
+#define NEAP_LIST(...) __VA_ARGS__
+#define NEAP_HOST_CALLS(TYPES, PARAMETERS, NAMES)                                                             \
+  template <class F NEAP_LIST TYPES>                                                                          \
+  void effect(F const& f NEAP_LIST PARAMETERS, std::source_location at = std::source_location::current()) {   \
+    (void)detail::call_on_host(true, at, f NEAP_LIST NAMES);                                                  \
+  }                                                                                                           \
+  template <class F NEAP_LIST TYPES>                                                                          \
+  auto external(F const& f NEAP_LIST PARAMETERS, std::source_location at = std::source_location::current()) { \
+    return detail::external_at(at, f NEAP_LIST NAMES);                                                        \
+  }                                                                                                           \
+  static_assert(true)
+// clang-format off
+NEAP_HOST_CALLS((), (), ());
+NEAP_HOST_CALLS((, class A), (, A const& a), (, a));
+NEAP_HOST_CALLS((, class A, class B), (, A const& a, B const& b), (, a, b));
+NEAP_HOST_CALLS((, class A, class B, class C), (, A const& a, B const& b, C const& c), (, a, b, c));
+NEAP_HOST_CALLS((, class A, class B, class C, class D), (, A const& a, B const& b, C const& c, D const& d),
+                (, a, b, c, d));
+NEAP_HOST_CALLS((, class A, class B, class C, class D, class E),
+                (, A const& a, B const& b, C const& c, D const& d, E const& e), (, a, b, c, d, e));
+NEAP_HOST_CALLS((, class A, class B, class C, class D, class E, class G),
+                (, A const& a, B const& b, C const& c, D const& d, E const& e, G const& g), (, a, b, c, d, e, g));
+// clang-format on
+#undef NEAP_HOST_CALLS
+#undef NEAP_LIST
 
 /// The one element of a tensor, converted to T. A compiled function depends on what it does with it: a comparison that
 /// decides is one question with two answers, and as a factor it decides nothing. (tensor::item gives a plain number: one
@@ -78,9 +111,9 @@ sym<T> item(tensor const& x, std::source_location at = std::source_location::cur
   auto* l = detail::host_listener::active();
   if (!l || x.is_empty() || x.count() != 1) return sym<T>(x.item<T>(at));
   auto const leaf = l->element(x, 0, at);
-  T plain{};
+  auto plain = static_cast<T>(1);  // where nothing is computed: no divisor is zero
   std::uint32_t number = 0;
-  {
+  if (detail::computation_listener::computes()) {
     detail::unseen_scope const unseen;
     plain = x.item<T>(at);
   }

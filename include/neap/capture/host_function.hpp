@@ -12,6 +12,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <string>
@@ -41,6 +42,9 @@ class host_function {
   /// Whether it is the same function, with equal plain arguments where they can be compared.
   virtual bool is_like(host_function const& other) const = 0;
   virtual bool may_throw() const = 0;
+  virtual bool gives_tensor() const = 0;
+  /// The type of that tensor, where it is known without a call.
+  virtual std::optional<tensor_type> type_given() const { return std::nullopt; }
 };
 
 /// Of one call: what the host has done so far.
@@ -286,6 +290,7 @@ class host_function_of final : public host_function {
     }(std::index_sequence_for<A...>{});
   }
   bool may_throw() const override { return !std::is_nothrow_invocable_v<F const&, shown<A>...>; }
+  bool gives_tensor() const override { return tensor_argument<result>; }
 
  private:
   template <class X>

@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,9 +47,10 @@ class recorder final : public computation_listener,
                        public host_listener,
                        public container_listener {
  public:
-  /// `log`: what the host has done in this call.
-  recorder(argument_state const& begin, expression_tape& tape, host_log& log)
-      : begin_(&begin),
+  /// `log`: what the host has done in this call. Without data, nothing is computed, and take_back() is to follow.
+  recorder(argument_state const& begin, expression_tape& tape, host_log& log, bool with_data = true)
+      : computation_listener(with_data),
+        begin_(&begin),
         tape_(&tape),
         log_(&log),
         read_cells_(static_cast<std::uint32_t>(begin.cells.size())),
@@ -57,11 +59,13 @@ class recorder final : public computation_listener,
         first_order_(context_access::next_order()) {
     for (std::uint32_t k = 0; k < begin.handles.size(); ++k)
       if (!begin.handles[k].is_empty() && rows_.add(begin.handles[k].storage().get(), size()))
-        entries_.push_back({begin.handles[k].storage(), origin::argument, k, {}, false});
+        know_before(begin.handles[k].storage()),
+            entries_.push_back({begin.handles[k].storage(), origin::argument, k, {}, false});
     for (std::uint32_t k = 0; k < begin.cells.size(); ++k) {
       auto const& c = begin.cells[k];
       cells_.add(c.address, k);
       written_.push_back(tape.cell(k));
+      if (!with_data) std::memcpy(&begun_bits_.emplace_back(0), c.value, c.bytes);
       if (c.mark) *c.mark = mark(written_.back());
     }
     graphs_.push_back(std::make_unique<graph_record>());
@@ -89,7 +93,7 @@ class recorder final : public computation_listener,
     for (auto const& t : in) ids.push_back(value(*t.storage(), t.layout(), at));
     std::vector<value_id> made;
     with_place(at, [&] { made = edit().emit(op, span_of(ids)); });
-    graph().may_throw = graph().may_throw || op.facets->standard_row < 0 || checks_numbers(*op.facets);
+    graph().may_throw = graph().may_throw || op.facets->checks_numbers;
     place(context_access::place(at));
     for (std::size_t j = 0; j < made.size(); ++j) {
       auto const& g = edit().graph();
@@ -134,6 +138,7 @@ class recorder final : public computation_listener,
   void reads_elements(tensor const& t, std::source_location at) override {
     if (auto const row = rows_.find(t.storage().get()); row != number_map::none && entries_[row].what == origin::number)
       return;
+    if (!has_data()) refuse_value(at);
     if (t.count() > most_read)
       throw_error(context_access::place(at),
                   {"compile: the function reads the elements of a tensor, ", t.type(),
@@ -143,7 +148,7 @@ class recorder final : public computation_listener,
     auto const bytes = static_cast<std::size_t>(size_of(t.element()));
     auto const row = copied_row(t, at);
     std::vector<std::uint32_t> leaves;
-    for (std::int64_t i = 0; i < t.count(); ++i) leaves.push_back(element_of(row, i));
+    for (std::int64_t i = 0; i < t.count(); ++i) leaves.push_back(element_of(row, i, at));
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       std::uint64_t bits = 0;
       std::memcpy(&bits, copy.storage()->data() + i * bytes, bytes);
@@ -183,6 +188,7 @@ class recorder final : public computation_listener,
   void question(std::uint32_t number, std::uint64_t answer, std::source_location at) override {
     if (tape_->operator[](number).what == expression::kind::constant) return;
     know_value(number);
+    if (!has_data() && latest_[number] > 0) refuse_value(read_places_[latest_[number] - 1]);
     if (asked_.add(number, 0)) now().path.push_back({number, answer, context_access::place(at)});
   }
   std::uint32_t read(void const* cell) override { return written_[cell_of(cell)]; }
@@ -208,6 +214,7 @@ class recorder final : public computation_listener,
   void effect(std::shared_ptr<host_function const> f, arguments const& given, std::source_location at) override {
     if (!branches_.empty()) refuse_in_branch("has an effect");
     now().effects.push_back(host_call(f, given, at));
+    if (!has_data()) return;
     std::vector<tensor> copies;
     for (auto const& t : given.tensors) copies.push_back(apart(t, at));
     unseen_scope const unseen;
@@ -219,20 +226,27 @@ class recorder final : public computation_listener,
     auto call = host_call(f, given, at);
     for (auto const e : given.scalars) know_value(e);
     host_result r;
-    {
+    if (has_data()) {
       std::vector<tensor> copies;
       for (auto const& t : given.tensors) copies.push_back(apart(t, at));
       unseen_scope const unseen;
       r = log_->perform(f, copies, given.bits);
+    } else if (f->gives_tensor()) {
+      auto const type = f->type_given();
+      if (!type)
+        throw_error(context_access::place(at), {"capture by shapes: a neap::external gives a tensor, whose type is not "
+                                                "known before it is called: pass the tensor to the function"});
+      r.made = make_leaf(std::make_shared<tensor_storage>(*type, initialiser{}, role::activation),
+                         tensor_layout::dense(*type));
     }
     // What comes first: the effects before it, the elements that were read, operators that may throw.
     bool computes = !call.rows.empty() || known_ < read_cells_ - begin_->cells.size() || graph().may_throw;
     for (auto s = stages_.rbegin(); s != stages_.rend() && !s->computes; ++s)
       for (auto const& e : s->effects) computes = computes || !e.rows.empty();
-    call.cell = read_cells_++;
+    call.cell = read_cells_++, read_places_.push_back(at);
     call.gives_tensor = !r.made.is_empty();
     if (call.gives_tensor) {
-      r.made = apart(r.made, at);
+      if (has_data()) r.made = apart(r.made, at);
       call.row = size();
       know(r.made.storage(), origin::external, externals_++);
     }
@@ -246,7 +260,7 @@ class recorder final : public computation_listener,
     return {std::move(r), leaf};
   }
   std::uint32_t element(tensor const& t, std::int64_t i, std::source_location at) override {
-    return element_of(copied_row(t, at), i);
+    return element_of(copied_row(t, at), i, at);
   }
   void begins_branch(std::source_location at) override {
     branches_.push_back({size(), static_cast<std::uint32_t>(written_.size()), at});
@@ -279,6 +293,7 @@ class recorder final : public computation_listener,
       if (r->cell == k) return r.get();
     auto& r = *containers_.emplace_back(std::make_unique<container_record>());
     r.container = &c, r.cell = k, r.self = tape_->cell(k), r.version = tape_->cell(k + 1);
+    if (!has_data()) containers_begun_.push_back(c.restorer());
     return &r;
   }
   void reads_element(container_record& r, std::uint32_t place, std::uint64_t now, tensor const& t,
@@ -302,7 +317,7 @@ class recorder final : public computation_listener,
     elements_.push_back({r.self, place}), element_handles_.push_back(t), element_places_.push_back(now);
     if (!rows_.add(t.storage().get(), size()))
       unusable_ = "an element of a tracked container has the memory of another tensor of the call";
-    else entries_.push_back({t.storage(), origin::argument, number, {}, false});
+    else know_before(t.storage()), entries_.push_back({t.storage(), origin::argument, number, {}, false});
   }
   /// What the call leaves in containers.
   void leave_containers(captured_program& p) {
@@ -332,6 +347,29 @@ class recorder final : public computation_listener,
   }
 
   // ------------------------------------------------------------------ the end
+
+  /// Gives arguments what they began with, after a capture without data; `end` is a walk of them now. Throws neap::error if
+  /// their structure has changed: that stays as it is.
+  void take_back(argument_state const& end, std::size_t tensors, std::size_t cells, std::size_t plains,
+                 std::string_view form, std::source_location at) {
+    for (auto const& [storage, writes] : storages_begun_) storage->take_back(writes);
+    if (end.form != form || end.tensors.size() != tensors || end.cells.size() != cells || end.plains.size() != plains)
+      throw_error(at,
+                  {"capture by shapes: the function changed the structure of an argument (the length of a container, "
+                   "what a pointer or an optional holds), which stays changed: keep what grows in a "
+                   "neap::tracked_vector or neap::tracked_map"});
+    for (auto const& restore : containers_begun_) restore();
+    for (std::size_t k = 0; k < tensors; ++k)
+      if (auto const& t = begin_->handles[k];
+          t.node() != end.tensors[k]->node() || t.output() != end.tensors[k]->output())
+        *end.tensors[k] = t;
+    for (std::size_t k = 0; k < cells; ++k) std::memcpy(end.cells[k].value, &begun_bits_[k], end.cells[k].bytes);
+    for (std::size_t k = 0; k < plains; ++k) {
+      auto const& b = begin_->plains[k];
+      write_plain(end.plains[k], begin_->plain_bytes.substr(b.at, b.bytes));
+    }
+    write_epoch::mark();
+  }
 
   /// Where a tensor comes from that the call leaves behind; it is given a form without history where it has one, as a
   /// later run of the graph gives it.
@@ -450,6 +488,15 @@ class recorder final : public computation_listener,
     throw_error(context_access::place(branches_.back().at),
                 {"compile: a branch of neap::cond or neap::loop is computed whether it is chosen or not, and ", what});
   }
+  [[noreturn]] static void refuse_value(std::source_location at) {
+    throw_error(context_access::place(at),
+                {"capture by shapes: the path depends on the value of a tensor or of a neap::external, which is not "
+                 "computed: choose by neap::where or neap::cond, or let the first call of the compiled function "
+                 "capture it"});
+  }
+  void know_before(std::shared_ptr<tensor_storage> const& s) {
+    if (!has_data()) storages_begun_.emplace_back(s, s->writes());
+  }
   std::uint32_t size() const { return static_cast<std::uint32_t>(entries_.size()); }
   graph_record& graph() { return *graphs_.back(); }
   graph_editor& edit() { return graph().edit; }
@@ -525,8 +572,9 @@ class recorder final : public computation_listener,
     needed_.add(row, 0);
     return row;
   }
-  std::uint32_t element_of(std::uint32_t row, std::int64_t i) {
+  std::uint32_t element_of(std::uint32_t row, std::int64_t i, std::source_location at) {
     auto const cell = read_cells_++;
+    read_places_.push_back(at);
     now().reads.push_back({row, i, size_of(entries_[row].storage->type().element), cell});
     return tape_->cell(cell);
   }
@@ -638,14 +686,6 @@ class recorder final : public computation_listener,
                    "find it. Pass the object that has it to the function"});
     return k;
   }
-  /// Whether the kernel throws for numbers that it reads: places outside of what they pick from, weights of draws.
-  static bool checks_numbers(operator_facets const& f) {
-    for (std::string_view part :
-         {"embedding", "gather", "scatter", "index", "one_hot", "entropy", "multinomial", "nll"})
-      if (f.name.find(part) != f.name.npos) return true;
-    return false;
-  }
-
   argument_state const* begin_;
   expression_tape* tape_;
   host_log* log_;
@@ -677,6 +717,12 @@ class recorder final : public computation_listener,
   number_map asked_;                   // questions, as a set
   std::vector<std::uint32_t> latest_;  // of each expression, one after the last element read that it depends on
   char const* unusable_ = nullptr;
+  // What take_back() needs.
+  std::vector<std::pair<std::shared_ptr<tensor_storage>, tensor_storage::writing_state>> storages_begun_;
+  std::vector<std::uint64_t> begun_bits_;
+  std::vector<std::source_location>
+      read_places_;  // of what the host reads: tracked scalars after those of the beginning
+  std::vector<std::function<void()>> containers_begun_;
 };
 
 }  // namespace neap::inline v0::detail

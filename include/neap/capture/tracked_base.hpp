@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <source_location>
 #include <type_traits>
 #include <utility>
@@ -60,6 +61,8 @@ class tracked_base {
   virtual void commit(container_change& change) = 0;
   /// Shows all elements.
   virtual void show(part_visitor& v) = 0;
+  /// Gives it its present content again.
+  virtual std::function<void()> restorer() = 0;
 
   tracked_base*& self() { return self_; }
   std::uint64_t& version() { return version_; }

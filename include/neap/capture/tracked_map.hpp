@@ -249,6 +249,9 @@ class tracked_map final : public detail::tracked_base {
       else v.plain(&x, sizeof x);
     }
   }
+  std::function<void()> restorer() override {
+    return [this, before = content_] { content_ = before, written(); };
+  }
   friend auto neap_fields(tracked_map&) { return std::tuple<>{}; }  // no weights
 
  private:

@@ -283,6 +283,15 @@ class tracked_sequence final : public detail::tracked_base {
       else v.plain(&x, sizeof x);
     }
   }
+  std::function<void()> restorer() override {
+    std::vector<element> before;
+    for (std::size_t k = 0; k < count(); ++k) before.push_back(rules::at(content_, k));
+    return [this, before = std::move(before)] {
+      while (count() > 0) rules::erase(content_, count() - 1);
+      for (auto const& x : before) rules::insert(content_, count(), x);
+      written();
+    };
+  }
   friend auto neap_fields(tracked_sequence&) { return std::tuple<>{}; }  // no weights
 
  private:

@@ -279,6 +279,14 @@ class compiled_base {
     return bindings;
   }
   static bool same_constants(std::vector<tensor> const& a, std::vector<tensor> const& b);
+  /// The graphs of a captured path that have operators.
+  static std::vector<graph> graphs_of(captured_program p) {
+    std::vector<graph> all;
+    if (p.stages.empty()) all.emplace_back(std::move(p.program));
+    for (auto& s : p.stages)
+      if (s.computes && s.program.op_count() > 0) all.emplace_back(std::move(s.program));
+    return all;
+  }
 
   // Paths of several stages.
 
@@ -688,12 +696,37 @@ class compiled_function : public detail::compiled_base {
     }(std::index_sequence_for<A...>{});
   }
 
+  /// Captures the path of a call with these arguments by shapes alone, and plans it, so that the call runs as a planned
+  /// graph from the first time on. No operator runs, no host function is called, no tensor takes memory, and arguments are
+  /// left as they are. Nothing happens where the path is known. Throws neap::error where the path depends on what a tensor
+  /// contains, with the place, where no plan is found, and for what a call refuses.
+  template <class... A>
+  void prepare(A&&... arguments) {
+    (void)captured(true, std::forward<A>(arguments)...);
+  }
+  /// The graphs of that path, in the order in which they run: several where the host reads a value or calls a function
+  /// between them. Nothing is kept.
+  template <class... A>
+  std::vector<graph> graphs_for(A&&... arguments) {
+    return captured(false, std::forward<A>(arguments)...);
+  }
+
   /// How many graphs are kept.
   std::size_t graphs() const { return graph_count(); }
   /// Why the last call that ran eagerly did so, in a sentence; empty if none did.
   using detail::compiled_base::why_missed;
 
  private:
+  template <class... A>
+  std::vector<graph> captured(bool keeps, A&&... arguments) {
+    if (tracer::active() || detail::computation_listener::active() || detail::host_log::active())
+      throw_error(at_, {"capture by shapes: a trace or another capture is under way"});
+    return [&]<std::size_t... I>(std::index_sequence<I...> numbers) {
+      std::tuple<held<I, A&&>...> frame(std::forward<A>(arguments)...);
+      return by_shapes(frame, numbers, keeps);
+    }(std::index_sequence_for<A...>{});
+  }
+
   /// Objects that the function is given by reference, or those by value.
   template <bool References, class... H, std::size_t... I>
   static void walk(std::tuple<H...>& frame, detail::part_visitor& v, std::index_sequence<I...>) {
@@ -765,15 +798,6 @@ class compiled_function : public detail::compiled_base {
   template <class... H, std::size_t... I>
   decltype(auto) invoke(std::tuple<H...>& frame, std::index_sequence<I...>) {
     return f_(std::forward<H>(std::get<I>(frame))...);
-  }
-
-  /// Of syms in what the function was given by reference: they may lie elsewhere than at the beginning.
-  template <class... H, std::size_t... I>
-  static void clear_marks(std::tuple<H...>& frame, std::index_sequence<I...> numbers) {
-    detail::argument_state now;
-    walk<true>(frame, now, numbers);
-    for (auto const& c : now.cells)
-      if (c.mark) *c.mark = {};
   }
 
   template <class... H, std::size_t... I>
@@ -918,71 +942,88 @@ class compiled_function : public detail::compiled_base {
     return outcome;
   }
 
-  template <class Kept, class R, class... H, std::size_t... I>
-  R record(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::argument_state& begin,
-           detail::compiled_base::sizes const& n, detail::compiled_paths* paths,
-           std::unique_ptr<detail::compiled_paths> fresh, detail::compiled_graph* known, detail::host_log& log) {
-    auto& to = paths ? *paths : *fresh;
-    detail::captured_program p;
-    std::optional<Kept> result;
-    std::shared_ptr<Kept> form;
-    std::vector<detail::planned_stage*> stages;  // those of the path that are known
+  /// A path that was captured.
+  template <class Kept>
+  struct recorded_path {
+    detail::captured_program program;
+    std::optional<Kept> result;                  // of the call
+    std::shared_ptr<Kept> form;                  // its form, without tensors
+    std::vector<detail::planned_stage*> stages;  // those that are known
+    char const* unusable = nullptr;              // why no graph can stand for the call
+  };
+
+  /// Captures a call. Without data, arguments are left as they were.
+  template <class Kept, class... H, std::size_t... I>
+  recorded_path<Kept> recorded(std::tuple<H...>& frame, std::index_sequence<I...> numbers,
+                               detail::argument_state& begin, detail::compiled_base::sizes const& n,
+                               detail::compiled_paths& to, detail::host_log& log, bool with_data = true) {
+    recorded_path<Kept> path;
+    log.restart();
+    detail::recorder rec(begin, to.tape, log, with_data);
+    auto const take_back = [&](detail::argument_state const& end) {
+      for (auto const& c : end.cells)
+        if (c.mark) *c.mark = {};
+      if (!with_data)
+        rec.take_back(end, n.tensors, n.cells, n.plains, std::string_view(begin.form).substr(0, n.form), at_);
+    };
     {
-      log.restart();
-      detail::recorder rec(begin, to.tape, log);
-      {
-        caller_scope const here(at_);
-        try {
-          if constexpr (std::is_void_v<R>) invoke(frame, numbers), result.emplace();
-          else result.emplace(invoke(frame, numbers));
-        } catch (...) {
-          rec.stop();
-          clear_marks(frame, numbers);
-          throw;
-        }
-      }
-      detail::argument_state end, parts;
-      walk<true>(frame, end, numbers);
-      detail::walk_parts(*result, static_cast<detail::part_visitor&>(parts));
-      describe(rec, begin, n, end, parts, p);
-      rec.stop();
-      for (auto const* all : {&end, &parts})
-        for (auto const& c : all->cells)
-          if (c.mark) *c.mark = {};
-      if (!rec.unusable()) {
-        std::vector<std::uint32_t> also_kept;
-        if (rec.is_staged()) stages = known_stages(to, rec.stages());
-        for (auto const* s : stages)
-          for (auto const& k : s->captured.kept) also_kept.push_back(k.row);
-        rec.finish(p, also_kept);
-      }
-      if (rec.unusable()) {
-        why_ = rec.unusable();
-        if (known) untracked({});
-        if constexpr (std::is_void_v<R>) return;
-        else return std::move(*result);
+      caller_scope const here(at_);
+      try {
+        if constexpr (std::is_same_v<Kept, std::tuple<>>) invoke(frame, numbers), path.result.emplace();
+        else path.result.emplace(invoke(frame, numbers));
+      } catch (...) {
+        rec.stop();
+        detail::argument_state now;
+        walk<true>(frame, now, numbers);
+        take_back(now);
+        throw;
       }
     }
-    form = std::make_shared<Kept>(*result);
-    detail::argument_state parts;
-    detail::walk_parts(*form, static_cast<detail::part_visitor&>(parts));
-    for (auto* t : parts.tensors) *t = tensor();
-    if (!p.stages.empty()) {
+    detail::argument_state end, parts;
+    walk<true>(frame, end, numbers);
+    detail::walk_parts(*path.result, static_cast<detail::part_visitor&>(parts));
+    describe(rec, begin, n, end, parts, path.program);
+    rec.stop();
+    for (auto const& c : parts.cells)
+      if (c.mark) *c.mark = {};
+    take_back(end);
+    if (!rec.unusable()) {
+      std::vector<std::uint32_t> also_kept;
+      if (rec.is_staged()) path.stages = known_stages(to, rec.stages());
+      for (auto const* s : path.stages)
+        for (auto const& k : s->captured.kept) also_kept.push_back(k.row);
+      rec.finish(path.program, also_kept);
+    }
+    path.unusable = rec.unusable();
+    if (path.unusable) return path;
+    path.form = std::make_shared<Kept>(*path.result);
+    detail::argument_state form_parts;
+    detail::walk_parts(*path.form, static_cast<detail::part_visitor&>(form_parts));
+    for (auto* t : form_parts.tensors) *t = tensor();
+    return path;
+  }
+
+  /// Plans a path and publishes it; where no plan is found, why_ says so.
+  template <class Kept>
+  void keep(recorded_path<Kept>&& recorded, detail::compiled_paths& to, std::unique_ptr<detail::compiled_paths> fresh,
+            detail::compiled_graph* known) {
+    auto& p = recorded.program;
+    if (recorded.unusable) {
+      why_ = recorded.unusable;
+      if (known) untracked({});
+    } else if (!p.stages.empty()) {
       if (known && !known->staged) untracked({});
       auto const path = p.stages.front().path;
       try {
-        if (auto* const last = add(to, std::move(p), stages)) {
-          last->result = std::move(form);
+        if (auto* const last = add(to, std::move(p), recorded.stages)) {
+          last->result = std::move(recorded.form);
           if (known) ++known->path_count;
           else use(*to.graphs.back());
           publish(to, std::move(fresh));
         }
       } catch (no_plan const& refused) {
         why_ = refused.why;
-        if (!stages.empty()) {
-          if constexpr (std::is_void_v<R>) return;
-          else return std::move(*result);
-        }
+        if (!recorded.stages.empty()) return;
         auto made = std::make_shared<detail::compiled_graph>();
         made->refused = refused.why, made->captured.path = path;
         if (to.guards.add(path, static_cast<std::uint32_t>(to.graphs.size())) > path.size()) {
@@ -997,7 +1038,7 @@ class compiled_function : public detail::compiled_base {
       auto const path = p.path;
       auto made = planned(std::move(p));
       if (!made->refused.empty()) why_ = made->refused;
-      made->result = std::move(form);
+      made->result = std::move(recorded.form);
       auto const number = static_cast<std::uint32_t>(to.graphs.size());
       use(*made);
       to.graphs.push_back(std::move(made));
@@ -1007,7 +1048,54 @@ class compiled_function : public detail::compiled_base {
       }
       publish(to, std::move(fresh));
     }
-    if constexpr (!std::is_void_v<R>) return std::move(*result);
+  }
+
+  template <class Kept, class R, class... H, std::size_t... I>
+  R record(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::argument_state& begin,
+           detail::compiled_base::sizes const& n, detail::compiled_paths* paths,
+           std::unique_ptr<detail::compiled_paths> fresh, detail::compiled_graph* known, detail::host_log& log) {
+    auto& to = paths ? *paths : *fresh;
+    auto path = recorded<Kept>(frame, numbers, begin, n, to, log);
+    auto result = std::move(*path.result);
+    keep(std::move(path), to, std::move(fresh), known);
+    if constexpr (!std::is_void_v<R>) return result;
+  }
+
+  /// Captures by shapes the path of a call: `keeps` says whether it is planned. The graphs of its operators, else.
+  template <class... H, std::size_t... I>
+  std::vector<graph> by_shapes(std::tuple<H...>& frame, std::index_sequence<I...> numbers, bool keeps) {
+    using R = decltype(invoke(frame, numbers));
+    using kept = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
+    std::scoped_lock const alone(mutex_);
+    detail::argument_state begin;
+    auto const n = walk_all(frame, begin, numbers);
+    if (begin.unusable) throw_error(at_, {"capture by shapes: ", begin.unusable});
+    detail::host_log log;
+    auto* paths = keeps ? paths_of(begin.signature) : nullptr;
+    std::unique_ptr<detail::compiled_paths> fresh;
+    detail::compiled_graph* known = nullptr;
+    if (paths) {
+      detail::known_call c;
+      c.paths = paths->published;
+      c.arguments.begin_first(mode());
+      walk_known(frame, c.arguments, numbers);
+      c.arguments.end_first();
+      if (auto const found = graph_of(c); found != detail::guard_program::none) known = c.paths->graphs[found].get();
+    } else {
+      fresh = std::make_unique<detail::compiled_paths>();
+      fresh->signature = begin.signature, fresh->cell_count = begin.cells.size();
+    }
+    if (known && !known->refused.empty()) throw_error(at_, {"compile: ", known->refused});
+    if (known && !known->staged) return {};
+    if (keeps && !known && !make_room()) throw_error(at_, {"compile: ", limit_reached("another path is to be kept")});
+    auto& to = paths ? *paths : *fresh;
+    auto path = recorded<kept>(frame, numbers, begin, n, to, log, false);
+    if (path.unusable) throw_error(at_, {"capture by shapes: no graph stands for the call: ", path.unusable});
+    if (!keeps) return graphs_of(std::move(path.program));
+    why_.clear();
+    keep(std::move(path), to, std::move(fresh), known);
+    if (!why_.empty()) throw_error(at_, {"compile: ", why_});
+    return {};
   }
 
   F f_;

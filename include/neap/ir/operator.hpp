@@ -20,6 +20,8 @@
 //   static constexpr bool elementwise   the outputs may overwrite a dying input of equal size and layout
 //   static constexpr bool random        draws from a counter-based key that is an attribute
 //   static constexpr bool f32_or_f64    the host computes it in no other floating types
+//   static constexpr bool checks_numbers   the kernel throws for some elements of its inputs. Default of a program's own
+//                                          operator: true
 //   static constexpr double flops       operations an output element, for the default work
 //
 // An operator struct is trivially copyable and regular: graphs keep its bytes. facets_of<Op> is the table of all of it
@@ -480,7 +482,7 @@ struct precision_rule {
 struct operator_facets {
   std::string_view name;
   std::uint32_t size = 0;  // bytes of attributes in a graph
-  bool elementwise = false, random = false, f32_or_f64 = false;
+  bool elementwise = false, random = false, f32_or_f64 = false, checks_numbers = false;
   layouts takes = layouts::any;
   precision_rule precision;
   int standard_row = -1;                                // where it stands among the standard operators; -1: not there
@@ -703,6 +705,8 @@ constexpr operator_facets make_facets() {
   f.elementwise = elementwise_v<Op>;
   f.random = random_v<Op>;
   if constexpr (requires { Op::f32_or_f64; }) f.f32_or_f64 = Op::f32_or_f64;
+  if constexpr (requires { Op::checks_numbers; }) f.checks_numbers = Op::checks_numbers;
+  else f.checks_numbers = !is_standard<Op>;
   f.takes = takes_v<Op>;
   f.precision = precision_v<Op>;
   f.standard_row = standard_row<Op>;

@@ -64,7 +64,10 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
     n->out.push_back({r.layout, std::move(s), nothing<value_id>, 0});
     layouts.push_back(r.layout);
   }
-  if (computes) {
+  if (computes && !computation_listener::computes()) {
+    for (std::size_t j = 0; j < rules.size(); ++j)
+      if (rules[j].alias == alias_kind::update) n->out[j].storage->keep_for_readers(), n->out[j].storage->written();
+  } else if (computes) {
     auto const all = span_of(layouts);
     plain_vector<tensor_ref> refs;
     refs.reserve(all.size());

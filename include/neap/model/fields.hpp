@@ -382,7 +382,7 @@ void for_each_leaf(T& object, F& visit, std::string const& path = {}) {
     std::apply(
         [&](auto&... x) {
           std::size_t i = 0;
-          auto const name = [&i]() -> std::string {
+          [[maybe_unused]] auto const name = [&i]() -> std::string {
             if constexpr (detail::tells_names<T>) return std::string(T::neap_names[i++]);
             else return std::to_string(i++);
           };

@@ -18,7 +18,8 @@ class tensor_storage;
 
 class computation_listener {
  public:
-  computation_listener() = default;
+  /// `has_data`: operators compute. Else they report what they would compute: no memory is taken or read.
+  explicit computation_listener(bool has_data = true) : has_data_(has_data) {}
   computation_listener(computation_listener const&) = delete;
   computation_listener& operator=(computation_listener const&) = delete;
   virtual ~computation_listener() = default;
@@ -41,11 +42,18 @@ class computation_listener {
   /// A key or a seed is drawn from the generator of the thread.
   virtual void draws() = 0;
 
+  bool has_data() const { return has_data_; }
+
   /// The capture under way on this thread; null: none.
   static computation_listener*& active() {
     thread_local computation_listener* current = nullptr;
     return current;
   }
+  /// Whether operators of this thread compute.
+  static bool computes() { return !active() || active()->has_data(); }
+
+ private:
+  bool has_data_;
 };
 
 }  // namespace detail

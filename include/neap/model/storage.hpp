@@ -166,6 +166,19 @@ class tensor_storage {
   /// How often it was written in place since it was made.
   std::uint32_t version() const { return version_; }
   void written() { ++version_; }
+  /// What updates that compute nothing change, and back to that.
+  struct writing_state {
+    std::uint32_t version;
+    std::shared_ptr<read_data> reader;
+  };
+  writing_state writes() const { return {version_, reader_.lock()}; }
+  void take_back(writing_state const& s) {
+    version_ = s.version;
+    if (!s.reader) return;
+    s.reader->kept.reset();
+    reader_ = s.reader;
+    has_reader_.store(true, std::memory_order_release);
+  }
 
  private:
   NEAP_ONCE void keep_for_reader() {
@@ -175,7 +188,8 @@ class tensor_storage {
     has_reader_.store(false, std::memory_order_release);
     if (!r || r->version != version_ || r->kept) return;
     r->kept = std::make_shared<tensor_storage>(type_, initialiser{}, role::activation);
-    std::memcpy(r->kept->data_to_overwrite(), data(), static_cast<std::size_t>(bytes_));
+    if (computation_listener::computes())
+      std::memcpy(r->kept->data_to_overwrite(), data(), static_cast<std::size_t>(bytes_));
     if (auto* l = computation_listener::active()) l->copied(*this, r->kept);
   }
   NEAP_ONCE void provide() {

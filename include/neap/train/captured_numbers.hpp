@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,8 @@ class numbers_on_host final : public host_function {
            o->values() == values();
   }
   bool may_throw() const override { return true; }
+  bool gives_tensor() const override { return true; }
+  std::optional<tensor_type> type_given() const override { return numbers_->sources()[number_].tensor.type(); }
 
  private:
   /// Of the first steps: what distinguishes optimizers.

@@ -204,7 +204,7 @@ NEAP_ONCE std::vector<tensor> run_recorded(op_graph const& g, std::size_t first,
         throw_error(context_access::place(at),
                     {"grad: a tensor that the gradient needs for ", g.facets(id).name, ", ", g.type(v),
                      ", was changed in place after it was used: change a neap::copy of it"});
-    if (computes) {
+    if (computes && computation_listener::computes()) {
       for (auto v : g.inputs(id)) {
         refs.push_back(tensor_ref::place(storage_of(v)->data(), g.layout(v)));
         layouts.push_back(g.layout(v));

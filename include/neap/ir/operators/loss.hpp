@@ -31,6 +31,7 @@ inline loss_reduction loss_form(bool per_row) { return per_row ? loss_reduction:
 /// g, logits, targets, logsumexp, [all targets] -> dlogits, written over the logits where these die.
 struct cross_entropy_grad {
   static constexpr std::string_view name = "cross_entropy_grad";
+  static constexpr bool checks_numbers = true;
   static constexpr bool elementwise = true;
   static constexpr double flops = 10;
   std::int64_t ignore_index = -100;
@@ -64,6 +65,7 @@ struct cross_entropy_grad {
 /// targets besides, the same value as the targets: how many of them count is what each part's sum is divided by.
 struct cross_entropy {
   static constexpr std::string_view name = "cross_entropy";
+  static constexpr bool checks_numbers = true;
   std::int64_t ignore_index = -100;
   bool per_row = false;
   double smoothing = 0;  // the share of the target that all classes have alike

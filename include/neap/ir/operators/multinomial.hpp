@@ -10,6 +10,7 @@ namespace neap::inline v0::op {
 /// weights [..., k], step -> `count` places of the last axis, drawn by the weights: [..., count] of i64.
 struct multinomial {
   static constexpr std::string_view name = "multinomial";
+  static constexpr bool checks_numbers = true;
   static constexpr precision_rule precision = precision_use::full;
   static constexpr bool random = true;
   std::int64_t count = 1;

@@ -18,6 +18,7 @@ inline void require_places(shape_context& c, int i) {
 /// g [..., D], ids [...] -> dtable [rows, D].
 struct embedding_grad {
   static constexpr std::string_view name = "embedding_grad";
+  static constexpr bool checks_numbers = true;
   std::int64_t rows = 0;
   static constexpr auto attributes() { return std::array{field<&embedding_grad::rows>("rows")}; }
   void infer(shape_context& c) const {
@@ -43,6 +44,7 @@ struct embedding_grad {
 /// table [rows, D], ids [...] -> [..., D].
 struct embedding {
   static constexpr std::string_view name = "embedding";
+  static constexpr bool checks_numbers = true;
   static constexpr precision_rule precision = precision_use::rows;
   static constexpr double flops = 0;
   void infer(shape_context& c) const {
@@ -82,6 +84,7 @@ struct scatter_add;
 /// x, index -> y of index's shape: y[..., k, ...] = x[..., index[..., k, ...], ...] along an axis.
 struct gather {
   static constexpr std::string_view name = "gather";
+  static constexpr bool checks_numbers = true;
   static constexpr double flops = 0;
   std::int64_t axis = 0;
   static constexpr auto attributes() { return std::array{field<&gather::axis>("axis")}; }
@@ -107,6 +110,7 @@ struct gather {
 /// are sent there, in the order of k: the gradient of gather.
 struct scatter_add {
   static constexpr std::string_view name = "scatter_add";
+  static constexpr bool checks_numbers = true;
   static constexpr precision_rule precision = precision_use::common;
   std::int64_t axis = 0, extent = 0;
   static constexpr auto attributes() {
@@ -160,6 +164,7 @@ inline int require_numbers(shape_context& c, std::int64_t axis) {
 /// x, index [n] -> y[..., i, ...] = x[..., index[i], ...] along an axis.
 struct index_select {
   static constexpr std::string_view name = "index_select";
+  static constexpr bool checks_numbers = true;
   static constexpr double flops = 0;
   std::int64_t axis = 0;
   static constexpr auto attributes() { return std::array{field<&index_select::axis>("axis")}; }
@@ -184,6 +189,7 @@ struct index_select {
 /// x, index [n], source -> x with source[..., i, ...] added to its part index[i] along an axis, in the order of i.
 struct index_add {
   static constexpr std::string_view name = "index_add";
+  static constexpr bool checks_numbers = true;
   static constexpr precision_rule precision = precision_use::common;
   std::int64_t axis = 0;
   static constexpr auto attributes() { return std::array{field<&index_add::axis>("axis")}; }
@@ -228,6 +234,7 @@ void run(Backend& b, index_add const& op, kernel_arguments const& a) {
 /// ids [...] -> [..., classes]: 1 at each id's place, else 0.
 struct one_hot {
   static constexpr std::string_view name = "one_hot";
+  static constexpr bool checks_numbers = true;
   static constexpr double flops = 0;
   std::int64_t classes = 0;
   dtype element = dtype::f32;
