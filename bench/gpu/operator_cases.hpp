@@ -110,6 +110,12 @@ inline std::vector<operator_case> operator_cases() {
   // updates
   add(op::sgd{0.1, 0.01}, {{x}, {x}}), add(op::momentum{0.1, 0.9, 0, 0.01, false}, {{x}, {x}, {x}});
   add(op::adam{}, {{x}, {x}, {x}, {x, 0, 1}, step}), add(op::adamw{}, {{x}, {x}, {x}, {x, 0, 1}, step});
+  add(op::muon{}, {{{37, 29}}, {{37, 29}}, {{37, 29}}});
+  add(op::matmul_update<op::sgd>{{0.1, 0.01}, false, true}, {{x}, {{37, 65}}, {{129, 65}}});
+  add(op::matmul_update<op::momentum>{{}, true, false}, {{x}, {{65, 37}}, {{65, 129}}, {x}});
+  add(op::matmul_update<op::adam>{}, {{x}, {{37, 65}}, {{65, 129}}, {x}, {x, 0, 1}, step});
+  add(op::matmul_update<op::adamw>{{}, false, false, 3}, {{x}, {{37, 65}}, {{65, 129}}, {x}, {x, 0, 1}, step});
+  add(op::matmul_update<op::lion>{}, {{x}, {{37, 65}}, {{65, 129}}, {x}});
   add(op::lion{}, {{x}, {x}, {x}}), add(op::increment{}, {step}), add(op::accumulate{}, {{x}, {x}});
   add(op::assign{}, {{x}, {x}}), add(op::sum_squares{}, {{x}}), add(op::scale_by{}, {{x}, {{}}});
   return all;

@@ -29,13 +29,6 @@ NEAP_LEFT_OUT(store)
 NEAP_LEFT_OUT(load)
 NEAP_LEFT_OUT(wait)
 NEAP_LEFT_OUT(opaque)
-// Updates with a product of matrices in them.
-NEAP_LEFT_OUT(matmul_update_sgd)
-NEAP_LEFT_OUT(matmul_update_momentum)
-NEAP_LEFT_OUT(matmul_update_adam)
-NEAP_LEFT_OUT(matmul_update_adamw)
-NEAP_LEFT_OUT(matmul_update_lion)
-NEAP_LEFT_OUT(muon)
 #undef NEAP_LEFT_OUT
 
 template <class... Op>

@@ -29,6 +29,8 @@
   OF(max_pool2d) OF(max_pool2d_grad) OF(avg_pool2d) OF(avg_pool2d_grad) OF(adaptive_avg_pool2d)            \
   OF(adaptive_avg_pool2d_grad) OF(interpolate) OF(interpolate_grad) OF(dropout) OF(dropout_grad)           \
   /* updates */                                                                                            \
-  OF(sgd) OF(momentum) OF(adam) OF(adamw) OF(lion) OF(adafactor) OF(increment) OF(sum_squares)             \
+  OF(sgd) OF(momentum) OF(adam) OF(adamw) OF(lion) OF(muon) OF(adafactor) OF(increment) OF(sum_squares)    \
+  OF(matmul_update_sgd) OF(matmul_update_momentum) OF(matmul_update_adam) OF(matmul_update_adamw)          \
+  OF(matmul_update_lion)                                                                                   \
   OF(clip_factor) OF(count_back) OF(take_back) OF(move_loss_scale)
 // clang-format on

@@ -6,6 +6,7 @@
 #include <neap/cuda/kernels/elementwise.cuh>
 #include <neap/cuda/kernels/images.cuh>
 #include <neap/cuda/kernels/lines.cuh>
+#include <neap/cuda/kernels/muon.cuh>
 #include <neap/cuda/kernels/picking.cuh>
 #include <neap/cuda/kernels/reduce.cuh>
 #include <neap/cuda/kernels/update.cuh>
