@@ -44,11 +44,18 @@ struct cuda_rows<type_list<Op...>> {
     if constexpr (runs_on_cuda<O>) return scratch_or_null<O>();
     else return nullptr;
   }
+  template <class O>
+  static constexpr updates_function updates() {
+    if constexpr (update_states<O> >= 0) return &run_updates<O, cuda_backend>;
+    else return nullptr;
+  }
   static constexpr std::array<kernel_function<cuda_backend>, sizeof...(Op)> kernels{kernel<Op>()...};
   static constexpr std::array<scratch_function, sizeof...(Op)> scratches{scratch<Op>()...};
+  static constexpr std::array<updates_function, sizeof...(Op)> update_launches{updates<Op>()...};
 };
 
 std::span<kernel_function<cuda_backend> const> standard_cuda_kernels() { return cuda_rows<op::standard_list>::kernels; }
 std::span<scratch_function const> standard_cuda_scratch() { return cuda_rows<op::standard_list>::scratches; }
+std::span<updates_function const> standard_cuda_updates() { return cuda_rows<op::standard_list>::update_launches; }
 
 }  // namespace neap::inline v0::detail

@@ -180,3 +180,55 @@ TEST_CASE("muon trains on a device as on the host, skipped steps included") {
   CHECK(simulated_device::faults() == "");
   CHECK(simulated_device::races() == "");
 }
+
+TEST_CASE("neighbouring updates of a transformer are one launch, with the bits of a launch each") {
+  auto c = zoo::gpt_config::toy();
+  c.fused_attention = false;
+  zoo::gpt const model = [&] {
+    zoo::gpt m(c);
+    initialise(m, 5);
+    return m;
+  }();
+  random_stream draw(9, 3);
+  std::vector<std::int64_t> ids, next;
+  for (int i = 0; i < 2 * 8; ++i) ids.push_back(draw.below(16)), next.push_back(draw.below(16));
+  std::pair const batch{tensor::from(ids, {2, 8}), tensor::from(next, {2, 8})};
+  auto const check = [&](std::string const& name, auto const& optimizer, training_options const& options) {
+    CAPTURE(name);
+    std::vector<std::vector<float>> weights[2];
+    std::size_t launches[2];
+    std::size_t updated = 0;
+    for (bool const apart : {false, true}) {
+      simulated_device::reset(apart ? 11 : 12);
+      cuda_backend device;
+      zoo::gpt copy = model;
+      auto const step = training_step(copy, batch, cross_entropy{}, optimizer, options);
+      updated = step.weights.size();
+      memory_options const plainly{.alignment = 64, .takeover = false};
+      auto const& g = step.program;
+      schedule const order = given_order{}(g);  // the updates at the end
+      auto const p = make_plan({g, order, simulate(g, order, roofline::h100(), plainly)}, g, plainly);
+      {
+        std::vector<seconds_t> seconds;  // of steps that are timed, each op is launched by itself
+        trainer run(step, p, device, {.step_seconds = apart ? &seconds : nullptr, .graph = false});
+        run(batch);
+        auto const before = simulated_device::counts().kernels;
+        run(batch);
+        launches[apart] = simulated_device::counts().kernels - before;
+      }
+      for (auto const& w : named_tensors(copy, role::weight))
+        weights[apart].push_back(w.tensor.template values<float>());
+      CHECK(simulated_device::faults() == "");
+      CHECK(simulated_device::races() == "");
+    }
+    CHECK(weights[0] == weights[1]);
+    MESSAGE(name << ": " << launches[1] << " launches a step, " << launches[0] << " with updates together, of "
+                 << updated << " weights");
+    CHECK(launches[0] + updated <= launches[1] + 4);
+  };
+  check("sgd", sgd{.rate = 0.01}, {});
+  check("momentum", momentum{.rate = 0.01}, {});
+  check("adam", adam{.rate = 0.01}, {});
+  check("adamw", adamw{.rate = 0.01, .weight_decay = 0.1}, {});
+  check("adamw, clipped", adamw{.rate = 0.01}, {.clip_norm = 0.5});
+}

@@ -22,5 +22,9 @@ std::span<scratch_function const> standard_cuda_scratch() {
   }();
   return rows;
 }
+std::span<updates_function const> standard_cuda_updates() {
+  static std::array<updates_function, op::standard_list::size> const none{};
+  return none;
+}
 
 }  // namespace neap::inline v0::detail

@@ -121,10 +121,12 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
   void allocate(bytes_t bytes, bytes_t scratch);
   void require_memory(bytes_t bytes, bytes_t scratch) const;
   void find_copies();
+  void find_updates();
   bytes_t scratch_bytes() const;
 
   void issue();
   void issue(std::uint32_t i, cudaStream_t stream);
+  void issue_updates(std::uint32_t i);
   void wait(cudaStream_t stream, std::uint32_t first, std::uint32_t count) {
     for (std::uint32_t w = first; w < first + count; ++w)
       check_cuda(cudaStreamWaitEvent(stream, ended_[plan_.waits[w].transfer].get(), 0), "wait for a transfer");
@@ -164,8 +166,10 @@ class executable<Ops, cuda_backend> : detail::launch_list<Ops, cuda_backend> {
   std::shared_ptr<cuda_pinned_memory> slots_memory_;
   std::vector<bytes_t> slot_offsets_;
   std::vector<detail::cuda_event> issued_, ended_;  // of each step that is a transfer
-  detail::cuda_event origin_;                       // the beginning of a run, where steps are timed
-  std::vector<detail::cuda_event> times_;           // two of each step, where steps are timed
+  std::vector<std::uint32_t> updates_until_;  // of a step that begins a run of updates: the step after its last; else 0
+  std::vector<detail::update_call> calls_;    // of such a run, while it is issued
+  detail::cuda_event origin_;                 // the beginning of a run, where steps are timed
+  std::vector<detail::cuda_event> times_;     // two of each step, where steps are timed
   detail::cuda_graph_executable captured_;
   void const* captured_scratch_ = nullptr;
   bool capturing_ = false;
@@ -195,6 +199,7 @@ executable<Ops, cuda_backend>::executable(plan<graph_type> p, std::span<source_b
   place(sources);
   base::build();
   find_copies();
+  find_updates();
   backend.reserve_scratch(scratch_bytes());
   staging_ = cuda_pinned_memory(staging_bytes_, "batches");
   returned_memory_ = cuda_pinned_memory(returned_bytes_, "results");
@@ -377,6 +382,55 @@ void executable<Ops, cuda_backend>::find_copies() {
   }
 }
 
+// Neighbouring updates by one kind of optimizer, views between them included, that wait for no transfer and of which none
+// touches bytes that another one writes: one launch. Steps that are timed have a launch each.
+template <class Ops>
+void executable<Ops, cuda_backend>::find_updates() {
+  auto const& g = plan_.graph;
+  auto const n = static_cast<std::uint32_t>(launches_.size());
+  updates_until_.assign(n, 0);
+  if (is_timed()) return;
+  auto const kind = [&](std::uint32_t i) {
+    int const row = launches_[i].what == action::compute ? g.facets(plan_.steps[i].op).standard_row : -1;
+    return row >= 0 && detail::standard_cuda_updates()[static_cast<std::size_t>(row)] ? row : -1;
+  };
+  struct range {
+    std::byte const *begin, *end;
+  };
+  std::vector<range> read, written;
+  auto const overlaps = [](std::vector<range> const& all, range const& r) {
+    return std::any_of(all.begin(), all.end(), [&](range const& x) { return x.begin < r.end && r.begin < x.end; });
+  };
+  for (std::uint32_t i = 0; i < n; ++i) {
+    int const first = kind(i);
+    if (first < 0) continue;
+    read.clear(), written.clear();
+    auto const joins = [&](std::uint32_t j) {
+      auto const of = [&](value_id v) {
+        auto const s = g.storage(v);
+        return range{address_[s], address_[s] + g.bytes(s)};
+      };
+      bool free = true;
+      for (auto v : g.outputs(plan_.steps[j].op)) free = free && !overlaps(written, of(v)) && !overlaps(read, of(v));
+      for (auto v : g.inputs(plan_.steps[j].op)) free = free && !overlaps(written, of(v));
+      if (!free) return false;
+      for (auto v : g.outputs(plan_.steps[j].op)) written.push_back(of(v));
+      for (auto v : g.inputs(plan_.steps[j].op)) read.push_back(of(v));
+      return true;
+    };
+    joins(i);
+    std::uint32_t last = i;
+    for (std::uint32_t j = i + 1; j < n && launches_[j].waits == 0; ++j) {
+      if (launches_[j].what == action::view) continue;
+      if (kind(j) != first || !joins(j)) break;
+      last = j;
+    }
+    if (last == i) continue;
+    updates_until_[i] = last + 1;
+    i = last;
+  }
+}
+
 template <class Ops>
 void executable<Ops, cuda_backend>::operator()() {
   auto const stream = backend_->stream();
@@ -480,6 +534,7 @@ void executable<Ops, cuda_backend>::issue(std::uint32_t i, cudaStream_t stream) 
     if (l.what == action::view) return;
     if (is_timed()) check_cuda(cudaEventRecord(times_[2 * i].get(), stream), "record of a time");
     updated_ = updated_ || updates_resident(i);
+    if (updates_until_[i] > 0) return issue_updates(i);
     base::launch_kernel(l);
     if (is_timed()) check_cuda(cudaEventRecord(times_[2 * i + 1].get(), stream), "record of a time");
     if (capturing_) detail::require_valid_capture(stream);
@@ -499,6 +554,24 @@ void executable<Ops, cuda_backend>::issue(std::uint32_t i, cudaStream_t stream) 
   }
   if (is_timed()) check_cuda(cudaEventRecord(times_[2 * i + 1].get(), own), "record of a time");
   check_cuda(cudaEventRecord(ended_[i].get(), own), "record of a transfer's end");
+}
+
+template <class Ops>
+void executable<Ops, cuda_backend>::issue_updates(std::uint32_t i) {
+  std::span<tensor_ref const> const refs(base::refs_);
+  calls_.clear();
+  for (std::uint32_t j = i; j < updates_until_[i]; ++j) {
+    auto const& l = launches_[j];
+    high_water_ = l.what == action::view ? high_water_ : std::max(high_water_, l.top);
+    if (l.what == action::compute)
+      calls_.push_back(
+          {l.attributes, {refs.subspan(l.refs, l.inputs), refs.subspan(l.refs + l.inputs, l.outputs), l.workspace}});
+    updated_ = updated_ || updates_resident(j);
+  }
+  auto const row = static_cast<std::size_t>(plan_.graph.facets(plan_.steps[i].op).standard_row);
+  detail::standard_cuda_updates()[row](*backend_, calls_);
+  at_ = updates_until_[i] - 1;
+  if (capturing_) detail::require_valid_capture(backend_->stream());
 }
 
 template <class Ops>

@@ -4,6 +4,7 @@
 
 #include <neap/cuda/backend.hpp>
 #include <neap/cuda/scratch.hpp>
+#include <neap/cuda/update_call.hpp>
 #include <neap/execute/kernel_check.hpp>
 
 #include <span>
@@ -14,6 +15,10 @@ namespace neap::inline v0::detail {
 std::span<kernel_function<cuda_backend> const> standard_cuda_kernels();
 /// What they take of the backend's scratch memory; nullptr: nothing.
 std::span<scratch_function const> standard_cuda_scratch();
+
+using updates_function = void (*)(cuda_backend&, std::span<update_call const>);
+/// Kernels that make several updates of their kind in one launch; nullptr: each has its own.
+std::span<updates_function const> standard_cuda_updates();
 
 template <>
 struct standard_kernels_on<cuda_backend> {

@@ -70,6 +70,19 @@ struct map_kernel {
     }
   }
 
+  struct results {  // an array that device code may index
+    C at[K];
+  };
+  /// The same bits wherever it is inlined.
+  template <class G, std::size_t... I>
+  NEAP_HD NEAP_INLINE static results apply(G const& g, C const (&in)[N], std::index_sequence<I...>) {
+    results y;
+    if constexpr (K == 1) y = {{static_cast<C>(g(opaque(in[I])...))}};
+    else y = __builtin_bit_cast(results, g(opaque(in[I])...));
+    for (int k = 0; k < K; ++k) y.at[k] = opaque(y.at[k]);
+    return y;
+  }
+
  private:
   /// Whether one element serves each whole pack.
   bool whole_packs(int k) const { return x.repeats(k) && (x.rank == 1 || x.dims[x.rank - 1] % length == 0); }
@@ -82,19 +95,6 @@ struct map_kernel {
     b.each(packs, [self, &g, first](std::int64_t i) { self->pack(g, first + i * length); });
     std::int64_t const rest = first + packs * length;
     b.each(n - packs * length, [self, &g, rest](std::int64_t i) { self->one(g, rest + i); });
-  }
-
-  struct results {  // an array that device code may index
-    C at[K];
-  };
-  /// The same bits wherever it is inlined.
-  template <class G, std::size_t... I>
-  NEAP_HD NEAP_INLINE static results apply(G const& g, C const (&in)[N], std::index_sequence<I...>) {
-    results y;
-    if constexpr (K == 1) y = {{static_cast<C>(g(opaque(in[I])...))}};
-    else y = __builtin_bit_cast(results, g(opaque(in[I])...));
-    for (int k = 0; k < K; ++k) y.at[k] = opaque(y.at[k]);
-    return y;
   }
 
   template <class G>

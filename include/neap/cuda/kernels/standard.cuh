@@ -10,3 +10,4 @@
 #include <neap/cuda/kernels/picking.cuh>
 #include <neap/cuda/kernels/reduce.cuh>
 #include <neap/cuda/kernels/update.cuh>
+#include <neap/cuda/kernels/update_many.cuh>

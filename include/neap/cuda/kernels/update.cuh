@@ -25,6 +25,7 @@ struct device_numbers {
 
   NEAP_HD double operator[](int k) const { return settings ? settings[k] : own[k]; }
   NEAP_HD bool count() const { return !verdict || is_finite(*verdict); }
+  friend bool operator==(device_numbers const&, device_numbers const&) = default;
 };
 
 /// x^n by squaring, n >= 0.
@@ -40,17 +41,20 @@ struct device_sgd {
   device_numbers<2> numbers;
   NEAP_HD bool counts() const { return numbers.count(); }
   NEAP_HD sgd_step prepared() const { return {numbers[0], numbers[1]}; }
+  friend bool operator==(device_sgd const&, device_sgd const&) = default;
 };
 struct device_momentum {
   device_numbers<4> numbers;
   bool nesterov;
   NEAP_HD bool counts() const { return numbers.count(); }
   NEAP_HD momentum_step prepared() const { return {numbers[0], numbers[1], numbers[2], numbers[3], nesterov}; }
+  friend bool operator==(device_momentum const&, device_momentum const&) = default;
 };
 struct device_lion {
   device_numbers<4> numbers;
   NEAP_HD bool counts() const { return numbers.count(); }
   NEAP_HD lion_step prepared() const { return {numbers[0], numbers[1], numbers[2], numbers[3]}; }
+  friend bool operator==(device_lion const&, device_lion const&) = default;
 };
 struct device_adam {
   device_numbers<5> numbers;
@@ -67,6 +71,7 @@ struct device_adam {
             rate / (1 - whole_power(beta1, *step)),
             1 / math::sqrt(1 - whole_power(beta2, *step))};
   }
+  friend bool operator==(device_adam const&, device_adam const&) = default;
 };
 
 struct increment_kernel {
@@ -180,40 +185,60 @@ inline double const* verdict(kernel_arguments const& a, std::size_t arity, std::
 }
 }  // namespace detail
 
-template <device_backend B>
-void run(B& b, sgd op, kernel_arguments const& a) {
-  map(b, neap::detail::device_sgd{{{op.rate, op.weight_decay}, detail::settings(a, 2), detail::verdict(a, 2, 2)}},
-      a.in[0], a.in[0], a.in[1]);
+// An update's functor. It maps the weight, the states and the gradient to the weight and the states.
+inline auto device_functor(sgd const& op, kernel_arguments const& a) {
+  return neap::detail::device_sgd{{{op.rate, op.weight_decay}, detail::settings(a, 2), detail::verdict(a, 2, 2)}};
 }
-template <device_backend B>
-void run(B& b, momentum op, kernel_arguments const& a) {
-  neap::detail::device_momentum const f{
+inline auto device_functor(momentum const& op, kernel_arguments const& a) {
+  return neap::detail::device_momentum{
       {{op.rate, op.beta, op.damping, op.weight_decay}, detail::settings(a, 3), detail::verdict(a, 3, 4)}, op.nesterov};
-  map(b, f, std::array<tensor_ref, 2>{a.in[0], a.in[2]}, a.in[0], a.in[2], a.in[1]);
 }
-template <device_backend B>
-void run(B& b, lion op, kernel_arguments const& a) {
-  neap::detail::device_lion const f{
+inline auto device_functor(lion const& op, kernel_arguments const& a) {
+  return neap::detail::device_lion{
       {{op.rate, op.beta1, op.beta2, op.weight_decay}, detail::settings(a, 3), detail::verdict(a, 3, 4)}};
-  map(b, f, std::array<tensor_ref, 2>{a.in[0], a.in[2]}, a.in[0], a.in[2], a.in[1]);
 }
 namespace detail {
-template <class B, class Op>
-void run_adam_on_device(B& b, Op const& op, kernel_arguments const& a, bool decoupled) {
-  neap::detail::device_adam const f{
+template <class Op>
+auto device_adam_functor(Op const& op, kernel_arguments const& a, bool decoupled) {
+  return neap::detail::device_adam{
       {{op.rate, op.beta1, op.beta2, op.eps, op.weight_decay}, settings(a, 5), verdict(a, 5, 5)},
       a.in[4].template as<std::int64_t const>(),
       decoupled};
-  map(b, f, std::array<tensor_ref, 3>{a.in[0], a.in[2], a.in[3]}, a.in[0], a.in[2], a.in[3], a.in[1]);
+}
+}  // namespace detail
+inline auto device_functor(adam const& op, kernel_arguments const& a) {
+  return detail::device_adam_functor(op, a, false);
+}
+inline auto device_functor(adamw const& op, kernel_arguments const& a) {
+  return detail::device_adam_functor(op, a, true);
+}
+
+template <device_backend B>
+void run(B& b, sgd op, kernel_arguments const& a) {
+  map(b, device_functor(op, a), a.in[0], a.in[0], a.in[1]);
+}
+template <device_backend B>
+void run(B& b, momentum op, kernel_arguments const& a) {
+  map(b, device_functor(op, a), std::array<tensor_ref, 2>{a.in[0], a.in[2]}, a.in[0], a.in[2], a.in[1]);
+}
+template <device_backend B>
+void run(B& b, lion op, kernel_arguments const& a) {
+  map(b, device_functor(op, a), std::array<tensor_ref, 2>{a.in[0], a.in[2]}, a.in[0], a.in[2], a.in[1]);
+}
+namespace detail {
+template <class B, class Op>
+void run_adam_on_device(B& b, Op const& op, kernel_arguments const& a) {
+  map(b, device_functor(op, a), std::array<tensor_ref, 3>{a.in[0], a.in[2], a.in[3]}, a.in[0], a.in[2], a.in[3],
+      a.in[1]);
 }
 }  // namespace detail
 template <device_backend B>
 void run(B& b, adam const& op, kernel_arguments const& a) {
-  detail::run_adam_on_device(b, op, a, false);
+  detail::run_adam_on_device(b, op, a);
 }
 template <device_backend B>
 void run(B& b, adamw const& op, kernel_arguments const& a) {
-  detail::run_adam_on_device(b, op, a, true);
+  detail::run_adam_on_device(b, op, a);
 }
 
 template <device_backend B>

@@ -1,0 +1,13 @@
+// One of several neighbouring updates that a device may make in one launch (cuda/kernels/update_many.cuh).
+#pragma once
+
+#include <neap/core/tensor_ref.hpp>
+
+namespace neap::inline v0::detail {
+
+struct update_call {
+  void const* op = nullptr;  // the operator's attributes
+  kernel_arguments arguments;
+};
+
+}  // namespace neap::inline v0::detail
