@@ -8,6 +8,8 @@ PyTorch, is a row that states so.
 """
 
 import argparse
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -170,7 +172,7 @@ def measure(shape, way, limit, steps, device):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        return float(loss)  # waits for the step
+        return loss.item()  # waits for the step
 
     data = [tuple(t.pin_memory() if on_gpu else t for t in batches(i)) for i in range(4)]
     warm_up, seconds = 3, []
@@ -183,6 +185,26 @@ def measure(shape, way, limit, steps, device):
             seconds.append(time.perf_counter() - begin)
     peak = torch.cuda.max_memory_allocated() if on_gpu else ""
     print(f"{1e3 * sorted(seconds)[len(seconds) // 2]:.3f},{peak},{loss:.6g}")
+
+
+def run_row(command, seconds):
+    """Exit status, stdout and stderr, or None after so many seconds. Ends what the row has started (compilers) with it."""
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+    def end(*_):
+        os.killpg(child.pid, signal.SIGKILL)
+        sys.exit(1)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        out, err = child.communicate(timeout=seconds)
+        return child.returncode, out, err
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        return None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def main():
@@ -226,16 +248,15 @@ def main():
                 result = f"not run: {why or 'no time is left'}"
             else:
                 own = [sys.executable, __file__, a.size, "--device", a.device, "--steps", str(a.steps)]
-                try:
-                    done = subprocess.run(own + ["--only", f"{name},{way},{limit}"], capture_output=True, text=True, timeout=left)
-                    if done.returncode == 0:
-                        right += 1
-                        fields = f"{a.steps},{done.stdout.strip().splitlines()[-1]}"
-                    else:
-                        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-                        result, failed = "failed: " + last.replace('"', "'").replace(",", ";")[:200], True
-                except subprocess.TimeoutExpired:
+                done = run_row(own + ["--only", f"{name},{way},{limit}"], left)
+                if done is None:
                     result = f"not run: takes longer than {left:.0f} s"
+                elif done[0] == 0:
+                    right += 1
+                    fields = f"{a.steps},{done[1].strip().splitlines()[-1]}"
+                else:
+                    last = (done[2].strip().splitlines() or ["no message"])[-1]
+                    result, failed = "failed: " + last.replace('"', "'").replace(",", ";")[:200], True
             quote = "" if result == "ok" else '"'
             print(f"{device},{name},{way},{limit},{fields},{quote}{result}{quote}", flush=True)
     rows = len(WAYS) * len(MODELS[a.size])

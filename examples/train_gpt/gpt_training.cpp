@@ -114,7 +114,7 @@ void describe(gpt_options const& o, zoo::gpt& model, std::size_t text_bytes) {
   std::int64_t weights = 0;
   for (auto const& w : parameters(model)) weights += w.type().bytes() / 4;
   std::printf(
-      "GPT: %lld layers, width %lld, %.1f million parameters; batch %lld of %lld bytes; text of %zu bytes; %s, %d threads\n",
+      "GPT: %lld layers, width %lld, %.3g million parameters; batch %lld of %lld bytes; text of %zu bytes; %s, %d threads\n",
       static_cast<long long>(o.layers), static_cast<long long>(o.width), static_cast<double>(weights) / 1e6,
       static_cast<long long>(o.batch), static_cast<long long>(o.context), text_bytes, o.backend.c_str(), o.threads);
 }

@@ -6,10 +6,14 @@
 
 #include "training.hpp"
 
+#include <algorithm>
+#include <cstdio>
+#include <source_location>
+
 namespace training {
 
 struct gpu {
-  neap::cuda_backend backend;  // throws neap::error where there is no GPU
+  neap::cuda_backend backend{0, std::source_location{}};  // throws neap::error where there is no GPU
   neap::roofline figures = neap::figures_of(backend);
   swap_link link{};
 
