@@ -27,6 +27,11 @@ size=$NEAP_CHECK_SIZE
 to_stop=2 # seconds from a request to end to the end by force
 begin=$(date +%s)
 
+# Shared libraries travel packed.
+for file in "$here"/lib/*.gz; do
+  [ ! -e "$file" ] || [ -e "${file%.gz}" ] || gzip -dc "$file" > "${file%.gz}" || exit 1
+done
+
 # cuBLASLt is the machine's: of the toolkit, or of PyTorch's packages.
 for file in /usr/local/cuda/lib64/libcublasLt.so.* /usr/local/cuda/targets/*/lib/libcublasLt.so.* \
             /usr/lib/*/libcublasLt.so.* \

@@ -41,13 +41,20 @@ ldd "$folder"/gpu_* | while read -r name arrow file rest; do
   [ "$arrow" = "=>" ] || continue
   case $name in
     linux-vdso* | libc.* | libm.* | libdl.* | librt.* | libpthread.* | libstdc++.* | libgcc_s.* | ld-linux* | libcu*) ;;
-    *) cp -L "$file" "$folder/lib/" && strip "$folder/lib/$(basename "$file")" 2> /dev/null || true ;;
+    *) [ -e "$folder/lib/$name" ] || cp -L "$file" "$folder/lib/" && strip "$folder/lib/$(basename "$file")" 2> /dev/null || true ;;
   esac
 done
-# All that they need is there, or the machine's.
+# All that they need is there, and found there, or is the machine's.
 missing=$(ldd "$folder"/gpu_* | grep 'not found' | grep -v -e 'libcuda\.' -e 'libcublas' || true)
-[ -z "$missing" ] || { echo "shared libraries are missing:$missing" >&2; exit 1; }
+[ -z "$missing" ] || { echo "shared libraries are missing: $missing" >&2; exit 1; }
+for library in "$folder"/lib/*; do
+  name=$(basename "$library")
+  elsewhere=$(ldd "$folder"/gpu_* | grep "$name => " | grep -v -F "=> $library " || true)
+  [ -z "$elsewhere" ] || { echo "not taken from the folder: $elsewhere" >&2; exit 1; }
+done
 "$folder/gpu_check" record "$folder/operators.bin"
+
+gzip -9 "$folder"/lib/*  # check.sh unpacks them
 
 kib=$(du -sk "$folder" | cut -f1)
 echo "$folder: $((kib / 1024)) MiB"
@@ -56,5 +63,6 @@ if nvidia-smi -L > /dev/null 2>&1; then
   "$folder/check.sh" "$build/results"
 else
   "$folder/check.sh" "$build/results" | sed 's/^/  /'
+  for file in "$folder"/lib/*.gz; do rm -f "${file%.gz}"; done
   echo "no GPU here: copy $folder to a machine that has one, and run ./check.sh there"
 fi

@@ -6,8 +6,9 @@
 set -u
 script=$1 folder=$2
 rm -rf "$folder"
-mkdir -p "$folder/tools"
+mkdir -p "$folder/tools" "$folder/lib"
 cp "$script" "$folder/check.sh"
+echo "a shared library" | gzip > "$folder/lib/libx.so.1.gz"
 cp "$(dirname "$script")/steps.sh" "$folder/"
 faults=0
 expect() { # expect WHAT TEXT PATTERN
@@ -81,6 +82,7 @@ expect "all right" "$table" '^racecheck +[0-9]+  failed \(9\)'
 expect "all right" "$table" '^step_time +[0-9]+  ok, 3 rows$'
 expect "all right" "$table" '^algorithms +0  not run: there is no gpu_algorithms$'
 [ "$status" -eq 1 ] || { echo "a sanitizer reports: exit status $status"; faults=1; }
+expect "unpacked" "$(cat "$folder/lib/libx.so.1")" '^a shared library$'
 order=$(tr '\n' ' ' < "$folder/order")
 expect "order" "$order" '^operators memory bits steps torch swaps bandwidth attention memcheck toys racecheck properties $'
 names=$(sed 1,3d "$folder/results/table.txt" | cut -d' ' -f1 | tr '\n' ' ')
