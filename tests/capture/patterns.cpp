@@ -358,6 +358,25 @@ TEST_CASE("an exception leaves the state as eager execution does, and is not cap
   CHECK(t.sum.values<float>()[0] == 3);
   CHECK(look(t, ids(1)).shape() == shape{2, 4});
   CHECK(look.graphs() == 1);
+
+  // The same where all updates follow: nothing is kept for that case.
+  auto first = compile([](table& s, tensor const& numbers) {
+    ++s.n;
+    tensor const rows = embedding(s.rows, numbers);
+    assign(s.sum, s.sum + 1);
+    assign(s.rows, s.rows * 2);
+    return rows;
+  });
+  table u;
+  for (int i = 0; i < 3; ++i) CHECK(first(u, ids(i)).shape() == shape{2, 4});
+  auto const before = content_of(u.rows);
+  CHECK(message_of([&] { first(u, ids(7)); }).find("embedding") != std::string::npos);
+  CHECK(u.n.plain() == 4);
+  CHECK(u.sum.values<float>()[0] == 3);
+  CHECK(content_of(u.rows) == before);
+  CHECK(first(u, ids(2)).shape() == shape{2, 4});
+  CHECK(u.sum.values<float>()[0] == 4);
+  CHECK(first.graphs() == 1);
 }
 
 namespace {

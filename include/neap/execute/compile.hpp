@@ -252,6 +252,16 @@ class compiled_base {
       if (all.size() < count) all.push_back(g.digest(o));
     return all;
   }
+  /// Whether an operator of a plan may throw after one that updates memory in place: in the order of the plan.
+  static bool throws_late(plan<graph> const& p) {
+    auto const& g = p.graph;
+    bool updates = false;
+    for (auto const& s : p.steps) {
+      for (auto v : g.outputs(s.op)) updates = updates || g.record(v).alias == alias_kind::update;
+      if (updates && g.facets(s.op).checks_numbers) return true;
+    }
+    return false;
+  }
   static value_id counterpart(std::span<value_id const> from, std::span<value_id const> to, value_id v) {
     for (std::size_t i = 0; i < from.size() && i < to.size(); ++i)
       if (from[i] == v) return to[i];
@@ -405,6 +415,7 @@ inline std::shared_ptr<compiled_graph> compiled_base::planned(captured_program p
       for (auto const& s : p.sources)
         made->sources.push_back(counterpart(g.sources(), planned.graph.sources(), s.value));
       auto bindings = bindings_of(p.sources, made->sources, p.constants, made->scalars);
+      made->throws_late = throws_late(planned);
       for (auto v : p.made) made->made.push_back(counterpart(g.kept(), planned.graph.kept(), v));
       std::scoped_lock const alone(running_);
       made->run =
@@ -484,13 +495,14 @@ inline void compiled_base::plan_stage(planned_stage& to, captured_stage s, bytes
     for (auto const& from : s.sources)
       made.sources.push_back(counterpart(g.sources(), planned.graph.sources(), from.value));
     auto bindings = bindings_of(s.sources, made.sources, s.constants, made.scalars);
+    made.throws_late = throws_late(planned);
     for (auto const& v : s.kept) made.kept.push_back(counterpart(g.kept(), planned.graph.kept(), v.value));
     std::scoped_lock const alone(running_);
     made.run = std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
   }
   to.captured = std::move(s), to.run = std::move(made.run), to.sources = std::move(made.sources);
   to.kept = std::move(made.kept), to.ops = std::move(made.ops), to.scalars = std::move(made.scalars);
-  to.peak = made.peak;
+  to.peak = made.peak, to.throws_late = made.throws_late;
 }
 
 inline planned_stage* compiled_base::add(compiled_paths& to, captured_program p,
@@ -576,22 +588,31 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
     }
   }
   std::vector<byte_block> before;
+  bool const saves = g.throws_late || (*g.run)->spill() != nullptr;
   for (auto const u : c.updated) {
     auto& s = storage(u);
     s.keep_for_readers();
-    if (!c.may_throw && (*g.run)->spill() == nullptr) continue;
+    if (!saves) continue;
     before.emplace_back(static_cast<std::size_t>(std::max<bytes_t>(s.bytes(), 1)), 64);
     std::memcpy(before.back().data(), s.data(), static_cast<std::size_t>(s.bytes()));
   }
-  try {
-    (**g.run)();
-  } catch (...) {
+  // Without copies, it is an operator before all updates that has thrown; lack of memory may meet any operator.
+  bool const unchanged = saves || c.updated.empty();
+  auto const restore = [&] {
     for (std::size_t u = 0; u < before.size(); ++u) {
       auto& s = storage(c.updated[u]);
       std::memcpy(s.data(), before[u].data(), static_cast<std::size_t>(s.bytes()));
     }
-    if (before.size() < c.updated.size()) throw;
     return false;
+  };
+  try {
+    (**g.run)();
+  } catch (std::bad_alloc const&) {
+    if (!unchanged) throw;
+    return restore();
+  } catch (...) {
+    if (!unchanged && !c.may_throw) throw;
+    return restore();
   }
   for (auto const u : c.updated) storage(u).written();
   for (std::size_t i = 0; i < made.size(); ++i) {

@@ -29,6 +29,7 @@ struct compiled_graph {
   std::vector<digest> ops;  // for comparison
   byte_block scalars;
   std::shared_ptr<void> result;  // its form, without tensors
+  bool throws_late = false;      // an operator may throw when another has written memory of arguments
   std::string refused;           // why it has no plan: such calls run eagerly; empty: it has one
   std::size_t path_count = 1;    // of several stages: how many paths begin with it
   std::atomic<std::uint64_t> last_used = 0;

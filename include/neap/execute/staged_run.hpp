@@ -31,6 +31,7 @@ struct planned_stage {
   std::vector<value_id> sources, kept;
   std::vector<digest> ops;  // for comparison
   byte_block scalars;
+  bool throws_late = false;     // an operator may throw when another has written memory of arguments
   bytes_t peak = 0;             // of the graph in the order of the program
   std::size_t arena_bytes = 0;  // of a first stage: what it and all after it need
   guard_trie guards;
@@ -139,7 +140,7 @@ class staged_run {
           }
         }
       }
-      bool const may_be_undone = !s.end || c.may_throw || (*s.run)->spill() != nullptr || has_effects_ ||
+      bool const may_be_undone = !s.end || s.throws_late || (*s.run)->spill() != nullptr || has_effects_ ||
                                  std::ranges::any_of(c.effects, [](auto const& e) { return e.function->may_throw(); });
       for (auto const u : c.updated) {
         auto& storage = *begin_->handles[u].storage();
