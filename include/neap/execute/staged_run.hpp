@@ -18,6 +18,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,6 +92,10 @@ class staged_run {
       perform_effects();
       commit(*s, ready);
       return outcome::ended;
+    } catch (std::bad_alloc const&) {
+      if (is_unsaved_) throw;  // memory may lack in any operator, or after all of them
+      restore();
+      return outcome::failed;
     } catch (...) {
       restore();
       return outcome::failed;
@@ -146,6 +151,7 @@ class staged_run {
         auto& storage = *begin_->handles[u].storage();
         storage.keep_for_readers();
         if (may_be_undone) save(storage);
+        else is_unsaved_ = true;
       }
       (**s.run)();
       for (auto const u : c.updated) begin_->handles[u].storage()->written();
@@ -263,6 +269,7 @@ class staged_run {
   std::vector<captured_stage::host_call const*> pending_;
   std::vector<saved> saved_;
   bool has_effects_ = false;  // that may throw
+  bool is_unsaved_ = false;   // memory of arguments is written of which there is no copy
   std::source_location missed_at_{};
 };
 
