@@ -1,5 +1,6 @@
 // Elementwise kernels of devices, interpreted and on shuffled blocks, give the host's results for all layouts and types.
 #include "../support/elementwise_cases.hpp"
+#include "../support/fused_cases.hpp"
 #include "../support/interpreted_check.hpp"
 #include "../support/shuffled_block.hpp"
 
@@ -60,7 +61,31 @@ TEST_CASE("elementwise kernels interpreted from PTX give the host's results, wit
     functor_case<neap::detail::adam_step, 4, 3> const adam{0.1, 2};
     for (case_extents e : {case_extents{3, 37}, {2, 8}, {3, 0}}) check_interpreted(*kernels, adam, dtype::f64, e);
   }
+  for (dtype t : {dtype::f32, dtype::bf16, dtype::f16, dtype::f64})
+    for (case_extents e : {case_extents{3, 37}, {1, 1}, {0, 7}, {3, 16}, {3, 16, 1}, {2, 1100}, {5, 8, 0, true}})
+      check_interpreted(*kernels, fused_case{}, t, e);
   CHECK(kernels->not_launched() == "");
+}
+
+TEST_CASE("fused programs on a device have the bits of the operators' own kernels there") {
+  auto kernels = interpreted_kernels("elementwise");
+  if (!kernels) return;
+  random_stream draw(9);
+  int compared = 0;
+  while (compared < 60) {
+    auto const r = random_fused::draw(draw, false, 6);
+    if (elements(r.dims) > 120 || program_case{r, true}.has_whole_numbers()) continue;
+    CAPTURE(to_string(r.program));
+    CAPTURE(to_string(r.dims));
+    case_memory one({1, 1}, random_stream{7}), apart({1, 1}, random_stream{7});
+    interpreted_backend fused(*kernels, one, 0), plain(*kernels, apart, 0);
+    auto const a = program_case{r, true}(fused, one), b = program_case{r, false}(plain, apart);
+    CHECK(fused.faults == "");
+    CHECK(plain.faults == "");
+    CHECK(fused.launches == (elements(r.dims) > 0 ? 1 : 0));
+    CHECK(std::memcmp(a.data, b.data, static_cast<std::size_t>(a.count() * size_of(a.element))) == 0);
+    ++compared;
+  }
 }
 
 TEST_CASE("elementwise kernels of devices give the host's results on shuffled blocks") {
@@ -68,6 +93,7 @@ TEST_CASE("elementwise kernels of devices give the host's results on shuffled bl
     for (case_extents e : {case_extents{3, 37}, {3, 16}, {3, 16, 1}, {0, 7}}) {
       check_shuffled(layouts_case{}, t, e);
       check_shuffled(copy_case{}, t, e);
+      check_shuffled(fused_case{}, t, e);
       check_shuffled(functor_case<neap::detail::adam_step, 4, 3>{0.1, 2}, t, e);
     }
   check_shuffled(types_case{}, dtype::f32, {3, 21});

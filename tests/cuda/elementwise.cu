@@ -1,5 +1,5 @@
-// Elementwise kernels: the map of every functor of the standard set in f32, a few in f64 and i64, and copies, fills and
-// triangles of every size of element. tests/cuda/elementwise.cpp runs each.
+// Elementwise kernels: the map of every functor of the standard set in f32, a few in f64 and i64, fused programs, and
+// copies, fills and triangles of every size of element. tests/cuda/elementwise.cpp runs each.
 #include <neap/cuda/kernels/standard.cuh>
 #include <neap/cuda/launch.cuh>
 
@@ -23,6 +23,9 @@ NEAP_MAPPED_FUNCTORS(MAP)
 OF_TYPE(double)
 OF_TYPE(std::int64_t)
 ROWS(map_kernel<adam_step, double, 4, 3>)
+
+ROWS(fused_kernel<float>)
+ROWS(fused_kernel<double>)
 
 #define OF_SIZE(U)          \
   ROWS(copy_kernel<U>)      \

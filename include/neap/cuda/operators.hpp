@@ -22,7 +22,7 @@
   OF(cos_grad) OF(clamp_grad) OF(elu) OF(elu_grad) OF(add) OF(sub) OF(mul) OF(div) OF(maximum)             \
   OF(minimum) OF(pow_op) OF(greater) OF(greater_equal) OF(less) OF(less_equal) OF(equal) OF(not_equal)     \
   OF(where) OF(mse_grad) OF(binary_cross_entropy) OF(binary_cross_entropy_grad) OF(huber) OF(accumulate)   \
-  OF(reset) OF(assign) OF(scale_by)                                                                        \
+  OF(reset) OF(assign) OF(scale_by) OF(fused)                                                                        \
   /* reductions, lines, picking, images */                                                                 \
   OF(sum_to) OF(sum) OF(mean) OF(max_reduce) OF(min_reduce) OF(arg_max) OF(cumsum) OF(topk)                \
   OF(multinomial) OF(embedding) OF(embedding_grad) OF(scatter_add) OF(index_add) OF(one_hot)               \

@@ -4,6 +4,7 @@
 #include <neap/cuda/kernels/copy.cuh>
 #include <neap/cuda/kernels/dropout.cuh>
 #include <neap/cuda/kernels/elementwise.cuh>
+#include <neap/cuda/kernels/fused.cuh>
 #include <neap/cuda/kernels/images.cuh>
 #include <neap/cuda/kernels/lines.cuh>
 #include <neap/cuda/kernels/muon.cuh>

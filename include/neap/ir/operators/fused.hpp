@@ -1,0 +1,474 @@
+// A chain of elementwise operators as one operator: a small program of steps over values of one shape, none of which but
+// the last takes memory. Each step is a standard scalar operator; its result is rounded to its element type before the
+// next step reads it. So the bits are those of the operators one after another.
+//
+//   t0 = add(x0, x1); t1 = gelu(t0)
+//
+// The host runs a program in chunks that stay in the first cache, one compiled loop a step: the loop that the operator
+// alone has, which is why the bits are equal. ir/fuse.hpp makes such operators of a graph's.
+//
+// Operands that are smaller are broadcast, as in the steps' operators. Steps compute either in f64 (f64 and booleans) or
+// in f32 (f32, bf16, f16 and booleans).
+#pragma once
+
+#include <neap/core/text_part.hpp>
+#include <neap/ir/operators/binary.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace neap::inline v0::op {
+
+namespace detail {
+
+/// The operators that can be steps. Their rows in the standard set are their numbers in programs.
+using step_list =
+    type_list<cast, neg, exp, log, sqrt, rsqrt, reciprocal, abs, square, tanh, sigmoid, relu, gelu, silu, erf, softplus,
+              leaky_relu, add_scalar, mul_scalar, pow_scalar, exp_grad, log_grad, sqrt_grad, rsqrt_grad,
+              reciprocal_grad, abs_grad, square_grad, tanh_grad, sigmoid_grad, relu_grad, gelu_grad, silu_grad,
+              erf_grad, softplus_grad, leaky_relu_grad, pow_scalar_grad, sin, cos, sign, floor, round, clamp, sin_grad,
+              cos_grad, clamp_grad, elu, elu_grad, add, sub, mul, div, maximum, minimum, pow_op, greater, greater_equal,
+              less, less_equal, equal, not_equal, where>;
+
+template <class Op>
+constexpr int step_arguments() {
+  if constexpr (scalar_operator<Op>) return Op::map_inputs;
+  else return std::is_same_v<Op, where> ? 3 : 1;
+}
+
+/// What programs know of an operator that can be a step. (Its facets would bring its kernel along.)
+struct step_operator {
+  std::string_view name;
+  int row = -1, arguments = 0;
+  std::uint32_t size = 0;  // bytes of its attributes
+  double flops = 0;
+  void (*construct)(void*) = nullptr;
+  void (*infer)(void const*, shape_context&) = nullptr;
+  std::span<attribute_field const> attributes;
+};
+inline constexpr std::size_t most_step_bytes = 16;
+
+template <class Op>
+constexpr step_operator step_of() {
+  static_assert(sizeof(Op) <= most_step_bytes);
+  using functions = neap::detail::facet_functions<Op>;
+  step_operator s{Op::name,
+                  neap::detail::standard_row<Op>,
+                  step_arguments<Op>(),
+                  __is_empty(Op) ? 0 : static_cast<std::uint32_t>(sizeof(Op)),
+                  neap::detail::flops_v<Op>,
+                  &functions::construct,
+                  &functions::infer,
+                  {}};
+  if constexpr (neap::detail::has_attributes<Op>)
+    s.attributes = {neap::detail::attribute_table<Op>::fields.data(), neap::detail::attribute_table<Op>::fields.size()};
+  return s;
+}
+template <class... Op>
+constexpr std::array<step_operator, sizeof...(Op)> steps_of(type_list<Op...>) {
+  return {step_of<Op>()...};
+}
+inline constexpr auto step_operators = steps_of(step_list{});
+
+/// The place in step_operators of each standard operator, by its row; -1: it can be no step.
+inline constexpr auto step_places = [] {
+  std::array<std::int8_t, standard_list::size> places{};
+  places.fill(-1);
+  for (std::size_t k = 0; k < step_operators.size(); ++k)
+    places[static_cast<std::size_t>(step_operators[k].row)] = static_cast<std::int8_t>(k);
+  return places;
+}();
+
+/// What programs know of the standard operator in this row; nullptr if it can be no step.
+inline step_operator const* step_at(int row) {
+  if (row < 0 || static_cast<std::size_t>(row) >= step_places.size()) return nullptr;
+  auto const place = step_places[static_cast<std::size_t>(row)];
+  return place < 0 ? nullptr : &step_operators[static_cast<std::size_t>(place)];
+}
+
+}  // namespace detail
+
+/// One step of a program: operands below the number of inputs are inputs, the others are earlier steps.
+struct fused_step {
+  static constexpr int most_operands = 3;
+  int row = -1;  // of the operator in the standard set
+  dtype element = dtype::f32;
+  std::array<int, most_operands> operands{};
+
+  constexpr bool operator==(fused_step const&) const = default;
+};
+
+/// x... -> the last step's result, of the shape that the inputs broadcast to. No gradient: programs are made of graphs
+/// that have their gradients.
+struct fused {
+  static constexpr std::string_view name = "fused";
+  static constexpr bool elementwise = true;
+  static constexpr layouts takes = layouts::any;
+  static constexpr int most_inputs = 8, most_steps = 2 * max_rank, most_constants = max_rank;
+  static constexpr int most_rooms = 4;  // results that wait for later steps at once: a GPU has them in registers
+
+  std::int64_t inputs = 0;
+  extents steps, more_steps;  // a number each (packed); beyond the first eight in more_steps
+  extents constants;          // the steps' attributes in order, as bits: of all but casts, whose type is the step's
+
+  static constexpr auto attributes() {
+    return std::array{field<&fused::inputs>("inputs"), field<&fused::steps>("steps"),
+                      field<&fused::more_steps>("more_steps"), field<&fused::constants>("constants")};
+  }
+
+  int step_count() const { return steps.rank() + more_steps.rank(); }
+  fused_step step(int k) const {
+    auto const bits = packed(k);
+    auto const byte = [bits](int i) { return static_cast<int>(bits >> 8 * i & 0xff); };
+    return {byte(0) | byte(1) << 8, static_cast<dtype>(byte(2)), {byte(3), byte(4), byte(5)}};
+  }
+  /// The operator of step k, its attributes written to `to` (of detail::most_step_bytes, aligned to 8). The number of
+  /// constants that it takes, from `constant` on.
+  int attributes_of(int k, int constant, void* to) const {
+    auto const s = step(k);
+    auto const& f = *detail::step_at(s.row);
+    f.construct(to);
+    if (s.row == neap::detail::standard_row<cast>) {
+      static_cast<cast*>(to)->to = s.element;
+      return 0;
+    }
+    for (std::size_t i = 0; i < f.attributes.size(); ++i) {
+      auto const bits = constants[constant + static_cast<int>(i)];
+      auto const& a = f.attributes[i];
+      auto const like = a.get(to);
+      if (std::holds_alternative<double>(like)) a.set(to, std::bit_cast<double>(bits));
+      else if (std::holds_alternative<bool>(like)) a.set(to, bits != 0);
+      else a.set(to, bits);
+    }
+    return static_cast<int>(f.attributes.size());
+  }
+  /// Calls f(k, step, its operator, its attributes' bytes) for all steps in order. The program must be a right one.
+  template <class F>
+  void for_each_step(F const& f) const {
+    for (int k = 0, constant = 0; k < step_count(); ++k) {
+      alignas(8) std::byte bytes[detail::most_step_bytes];
+      constant += attributes_of(k, constant, bytes);
+      auto const s = step(k);
+      f(k, s, *detail::step_at(s.row), static_cast<void const*>(bytes));
+    }
+  }
+
+  void infer(shape_context& c) const;
+  void relate(dim_context& c) const { detail::relate_all_aligned(c); }
+  work cost(work_context const& c) const {
+    double flops = 0;
+    for (int k = 0; k < step_count(); ++k) flops += detail::step_at(step(k).row)->flops;
+    return detail::streaming_work(c, flops);
+  }
+
+  /// Gives each step but the last a room for its result until the last step that reads it, the lowest that is free then.
+  /// How many rooms there are. The steps' operands must be there.
+  NEAP_ONCE int rooms(std::array<int, most_steps>& of_step) const;
+
+  /// What is wrong with the program, for that many inputs: an operator that can be no step, an operand that is not there,
+  /// a constant too few or too many, a step or an input that is not read, too many rooms. Empty if it is right.
+  NEAP_ONCE std::string fault(std::size_t arity) const;
+
+ private:
+  std::int64_t packed(int k) const { return k < steps.rank() ? steps[k] : more_steps[k - steps.rank()]; }
+};
+
+NEAP_ONCE std::string fused::fault(std::size_t arity) const {
+  using neap::detail::text_of;
+  if (arity < 1 || arity > most_inputs || static_cast<std::size_t>(inputs) != arity)
+    return text_of({"its program is of ", inputs, " inputs, 1 to ", most_inputs, " are possible, was given ", arity});
+  if (step_count() == 0 || (more_steps.rank() > 0 && steps.rank() < max_rank))
+    return "its program has no steps, or a gap";
+  std::uint32_t used = 0;
+  int constant = 0;
+  for (int k = 0; k < step_count(); ++k) {
+    auto const s = step(k);
+    auto const* f = detail::step_at(s.row);
+    if (!f || packed(k) >> 48 != 0) return text_of({"step ", k, " is no elementwise operator"});
+    for (int i = 0; i < fused_step::most_operands; ++i) {
+      auto const x = s.operands[static_cast<std::size_t>(i)];
+      if (i < f->arguments ? x >= inputs + k : x != 0)
+        return text_of({"step ", k, " (", f->name, ") reads what is not there: operand ", x});
+      if (i < f->arguments) used |= 1u << x;
+    }
+    if (s.row == neap::detail::standard_row<cast>) continue;
+    for (auto const& a : f->attributes) {
+      if (constant == constants.rank()) return text_of({"step ", k, " (", f->name, ") lacks a constant"});
+      auto const x = constants[constant++];
+      if (a.form == neap::detail::member_form::boolean && x != 0 && x != 1)
+        return text_of({"step ", k, " (", f->name, "): ", a.name, " is neither 0 nor 1"});
+    }
+  }
+  if (constant != constants.rank())
+    return text_of({"its program has ", constants.rank(), " constants, its steps take ", constant});
+  for (int x = 0; x + 1 < static_cast<int>(inputs) + step_count(); ++x)
+    if ((used >> x & 1) == 0)
+      return text_of({x < inputs ? "input " : "step ", x < inputs ? x : x - static_cast<int>(inputs), " is not read"});
+  std::array<int, most_steps> of_step{};
+  if (auto const needed = rooms(of_step); needed > most_rooms)
+    return text_of({needed, " results wait at once, at most ", most_rooms, " may"});
+  return {};
+}
+
+NEAP_ONCE int fused::rooms(std::array<int, most_steps>& of_step) const {
+  int last_read[most_steps]{}, most = 0;
+  for (int k = 0; k < step_count(); ++k)
+    for (int x : step(k).operands)
+      if (x >= inputs) last_read[x - inputs] = k;
+  for (int k = 0; k + 1 < step_count(); ++k) {
+    std::uint32_t taken = 0;  // by results that are read after this step
+    for (int x = 0; x < k; ++x)
+      if (last_read[x] > k) taken |= 1u << of_step[static_cast<std::size_t>(x)];
+    int const room = std::countr_one(taken);
+    of_step[static_cast<std::size_t>(k)] = room;
+    most = std::max(most, room + 1);
+  }
+  return most;
+}
+
+inline void fused::infer(shape_context& c) const {
+  auto const wrong = fault(static_cast<std::size_t>(c.arity()));
+  c.require(wrong.empty(), wrong);
+  plain_vector<tensor_layout> values;
+  bool wide = false, narrow = false;
+  auto const see = [&](tensor_layout const& l) {
+    auto const t = l.type.element;
+    c.require(t <= dtype::f16 || t == dtype::boolean, "computes with floating numbers and booleans, not with ", l.type);
+    wide = wide || t == dtype::f64, narrow = narrow || (t != dtype::f64 && t != dtype::boolean);
+    values.push_back(l);
+  };
+  for (auto const& l : c.inputs()) see(l);
+  for_each_step([&](int k, fused_step const& s, detail::step_operator const& f, void const* bytes) {
+    plain_vector<tensor_layout> in;
+    for (int i = 0; i < f.arguments; ++i)
+      in.push_back(values[static_cast<std::size_t>(s.operands[static_cast<std::size_t>(i)])]);
+    std::string const who = "fused: step " + std::to_string(k) + ": " + std::string(f.name);
+    shape_context inner(who, {in.data(), in.size()});
+    f.infer(bytes, inner);
+    auto const& made = inner.outputs()[0].layout;
+    c.require(made.type.element == s.element, "step ", k, " (", f.name, ") makes ", made.type, ", not ", s.element);
+    see(made);
+  });
+  c.require(!wide || !narrow, "computes in f64 or in f32, not in both");
+  auto const& last = values.back().type;
+  for (std::size_t i = static_cast<std::size_t>(inputs); i < values.size(); ++i)
+    c.require(values[i].type.dims == last.dims, "its steps make different shapes, ", values[i].type.dims, " and ",
+              last.dims);
+  c.fresh(last);
+}
+
+/// Makes programs step by step. What does not fit into a program is refused without a change.
+class fused_maker {
+ public:
+  /// A program of that many inputs.
+  explicit fused_maker(int inputs) { made_.inputs = inputs; }
+
+  /// Adds a step, `element` being its result's type; its number as an operand. None if the operator can be no step, or the
+  /// program is full.
+  std::optional<int> add(operator_view op, dtype element, std::span<int const> operands) {
+    int const row = op.facets->standard_row, k = made_.step_count();
+    auto const* f = detail::step_at(row);
+    bool const is_cast = row == neap::detail::standard_row<cast>;
+    if (!f || k == fused::most_steps || operands.size() != static_cast<std::size_t>(f->arguments)) return {};
+    if (!is_cast && made_.constants.rank() + static_cast<int>(f->attributes.size()) > fused::most_constants) return {};
+    auto bits = static_cast<std::int64_t>(row) | static_cast<std::int64_t>(element) << 16;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      bits |= static_cast<std::int64_t>(operands[i]) << (24 + 8 * static_cast<int>(i));
+    (k < max_rank ? made_.steps : made_.more_steps).push_back(bits);
+    if (!is_cast)
+      for (auto const& a : f->attributes) made_.constants.push_back(bits_of(a.get(op.bytes)));
+    return static_cast<int>(made_.inputs) + k;
+  }
+  template <class Op>
+  std::optional<int> add(Op const& op, dtype element, std::initializer_list<int> operands) {
+    return add(view_of(op), element, {operands.begin(), operands.size()});
+  }
+  fused const& made() const { return made_; }
+
+ private:
+  static std::int64_t bits_of(attribute_value const& v) {
+    if (auto const* real = std::get_if<double>(&v)) return std::bit_cast<std::int64_t>(*real);
+    if (auto const* truth = std::get_if<bool>(&v)) return *truth ? 1 : 0;
+    return std::get<std::int64_t>(v);
+  }
+  fused made_;
+};
+
+/// The program as text: "t0 = add(x0, x1); t1 = mul_scalar(t0) {value 2}". The program must be a right one.
+inline std::string to_string(fused const& p) {
+  std::string s;
+  auto const value = [&](int x) {
+    return x < p.inputs ? "x" + std::to_string(x) : "t" + std::to_string(x - static_cast<int>(p.inputs));
+  };
+  p.for_each_step([&](int k, fused_step const& step, detail::step_operator const& f, void const* bytes) {
+    s += (k ? "; t" : "t") + std::to_string(k) + " = " + std::string(f.name) + "(";
+    for (int i = 0; i < f.arguments; ++i) s += (i ? ", " : "") + value(step.operands[static_cast<std::size_t>(i)]);
+    s += ")";
+    for (auto const& a : f.attributes) {
+      auto const v = a.get(bytes);
+      s += " {" + std::string(a.name) + " ";
+      if (auto const* real = std::get_if<double>(&v)) s += neap::detail::text_of({*real});
+      else if (auto const* truth = std::get_if<bool>(&v)) s += *truth ? "true" : "false";
+      else if (auto const* element = std::get_if<dtype>(&v)) s += name_of(*element);
+      else s += std::to_string(std::get<std::int64_t>(v));
+      s += "}";
+    }
+  });
+  return s;
+}
+
+namespace detail {
+
+/// The compiled loop of an operator with these attributes, and the functor's bytes, which are the operator's.
+template <class C, class Op>
+neap::detail::map_loop_type<C> step_loop(void const* op) {
+  using neap::detail::map_loop;
+  if constexpr (std::is_same_v<Op, gelu>) {
+    return static_cast<gelu const*>(op)->tanh_form ? &map_loop<C, gelu_function<true>, 1, 1>
+                                                   : &map_loop<C, gelu_function<false>, 1, 1>;
+  } else if constexpr (std::is_same_v<Op, gelu_grad>) {
+    return static_cast<gelu_grad const*>(op)->tanh_form ? &map_loop<C, gelu_function<true>, 2, 1>
+                                                        : &map_loop<C, gelu_function<false>, 2, 1>;
+  } else if constexpr (std::is_same_v<Op, where>) {
+    return &map_loop<C, neap::detail::choice_of, 3, 1>;
+  } else if constexpr (std::is_same_v<Op, cast>) {
+    return nullptr;
+  } else {
+    return &map_loop<C, Op, Op::map_inputs, 1>;
+  }
+}
+template <class C, class List>
+struct step_loops;
+template <class C, class... Op>
+struct step_loops<C, type_list<Op...>> {
+  static constexpr neap::detail::map_loop_type<C> (*of[])(void const*){&step_loop<C, Op>...};
+};
+
+/// A program on operands, ready to run over ranges of elements: chunk by chunk, step by step.
+template <class C>
+class fused_run {
+ public:
+  fused_run(fused const& p, kernel_arguments const& a) : inputs_(static_cast<int>(p.inputs)), steps_(p.step_count()) {
+    auto const& to = a.out[0];
+    out_ = neap::detail::view_through(to.dims, to);
+    for (int i = 0; i < inputs_; ++i) in_[i] = neap::detail::view_through(to.dims, a.in[static_cast<std::size_t>(i)]);
+    int last_read[most_values]{}, stands_for[most_values];
+    for (int v = 0; v < inputs_ + steps_; ++v) stands_for[v] = v;
+    for (int k = 0, constant = 0; k < steps_; ++k) {
+      auto& s = step_[k];
+      constant += p.attributes_of(k, constant, s.functor);
+      auto const made = p.step(k);
+      auto const& f = *step_at(made.row);
+      s.loop = step_loops<C, step_list>::of[step_places[static_cast<std::size_t>(made.row)]](s.functor);
+      s.arguments = f.arguments;
+      for (int i = 0; i < s.arguments; ++i) s.operand[i] = stands_for[made.operands[static_cast<std::size_t>(i)]];
+      if (k + 1 < steps_ && made.element != dtype_of<C>) {
+        s.narrow = neap::detail::conversion_to<C>(made.element);
+        s.widen = neap::detail::conversion_from<C>(made.element);
+      }
+      // A cast that changes no number is its operand.
+      if (!s.loop && !s.narrow) stands_for[inputs_ + k] = s.operand[0];
+      for (int i = 0; i < s.arguments; ++i) last_read[s.operand[i]] = k;
+    }
+    result_ = stands_for[inputs_ + steps_ - 1];
+    last_read[result_] = steps_;
+    // Rooms for values: one that has been read for the last time gives its own to the next.
+    int room[most_values], count = 0;
+    plain_vector<int> open;
+    for (int i = 0; i < inputs_; ++i) room[i] = room_[i] = count++;
+    for (int k = 0; k < steps_; ++k) {
+      int const v = inputs_ + k;
+      auto& s = step_[k];
+      for (int i = 0; i < s.arguments; ++i) {
+        int const x = s.operand[i];
+        if (last_read[x] != k) continue;
+        last_read[x] = -1;
+        open.push_back(room[x]);
+      }
+      if (stands_for[v] != v) continue;
+      if (open.empty()) room[v] = count++;
+      else room[v] = open.back(), open.pop_back();
+      room_[v] = room[v];
+    }
+  }
+
+  void operator()(std::int64_t begin, std::int64_t end) const {
+    using neap::detail::map_chunk;
+    alignas(64) C room[most_values][map_chunk];
+    alignas(64) std::byte low[map_chunk * 2];
+    C const* at[most_values];
+    for (std::int64_t i = begin; i < end;) {
+      // Whole lanes where they lie; the rest in lanes filled up with copies of its last element (as maps do).
+      std::int64_t const left = end - i, lanes = host_block::lanes;
+      std::int64_t const n = left >= map_chunk ? map_chunk : left >= lanes ? left / lanes * lanes : left;
+      bool const whole = n >= lanes;
+      std::int64_t const length = whole ? n : lanes;
+      for (int x = 0; x < inputs_; ++x) {
+        at[x] = whole ? neap::detail::direct<C>(in_[x], i, n) : nullptr;
+        if (at[x]) continue;
+        C* const to = room[room_[x]];
+        neap::detail::gather(in_[x], i, n, to);
+        for (std::int64_t j = n; j < length; ++j) to[j] = to[n - 1];
+        at[x] = to;
+      }
+      C* const out = whole ? neap::detail::direct<C>(out_, i, n) : nullptr;
+      for (int k = 0; k < steps_; ++k) {
+        auto const& s = step_[k];
+        int const v = inputs_ + k;
+        if (!s.loop && !s.narrow) continue;
+        C* const to = out && v == result_ ? out : room[room_[v]];
+        C const* from = at[s.operand[0]];
+        if (s.loop) {
+          C const* in[fused_step::most_operands];
+          for (int x = 0; x < s.arguments; ++x) in[x] = at[s.operand[x]];
+          s.loop(s.functor, length, in, &to);
+          from = to;
+        }
+        if (s.narrow) {
+          s.narrow(low, 1, from, 1, length);
+          s.widen(to, 1, low, 1, length);
+        }
+        at[v] = to;
+      }
+      if (at[result_] != out) neap::detail::scatter(out_, i, n, at[result_]);
+      i += n;
+    }
+  }
+
+ private:
+  static constexpr int most_values = fused::most_inputs + fused::most_steps;
+  struct one_step {
+    neap::detail::map_loop_type<C> loop = nullptr;                     // none: a cast
+    neap::detail::convert_run_type narrow = nullptr, widen = nullptr;  // rounds to the step's type; none: it is C
+    int arguments = 0, operand[fused_step::most_operands]{};
+    alignas(8) std::byte functor[most_step_bytes]{};
+  };
+  int inputs_, steps_, result_ = 0;  // which value the result is: the last step, or what that one changes no number of
+  int room_[most_values]{};
+  neap::detail::strided in_[fused::most_inputs], out_;
+  one_step step_[fused::most_steps];
+};
+
+}  // namespace detail
+
+template <std::same_as<host_backend> Backend>
+void run(Backend& b, fused const& op, kernel_arguments const& a) {
+  bool wide = a.out[0].element == dtype::f64;
+  for (auto const& x : a.in) wide = wide || x.element == dtype::f64;
+  auto const start = [&](auto tag) {
+    detail::fused_run<typename decltype(tag)::type> const all(op, a);
+    b.parallel_for(a.out[0].count(), neap::detail::map_grain, all);
+  };
+  if (wide) start(type_tag<double>{});
+  else start(type_tag<float>{});
+}
+
+}  // namespace neap::inline v0::op
