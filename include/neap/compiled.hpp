@@ -29,4 +29,5 @@
 #include <neap/schedule/refine.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
+#include <neap/train/fuse_elementwise.hpp>
 #include <neap/train/training_step.hpp>

@@ -11,6 +11,7 @@
 #include <neap/ir/standard_operators.hpp>
 
 #include <neap/model/model.hpp>
+#include <neap/train/fuse_elementwise.hpp>
 #include <neap/train/training_step.hpp>
 
 #include <neap/memory/greedy/greedy_by_size.hpp>

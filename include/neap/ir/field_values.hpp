@@ -32,6 +32,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/prime_field.hpp>
 #include <neap/core/sip_hash.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/ir/index_cells.hpp>
 #include <neap/ir/standard_operators.hpp>
@@ -42,6 +43,8 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -190,7 +193,8 @@ class field_values {
     conv2d_grad_weight,
     place,
     combine_into,
-    accumulate
+    accumulate,
+    fused
   };
   /// Operators whose results are functions of the elements at one place.
   template <class... Op>
@@ -251,12 +255,14 @@ class field_values {
                                {&facets_of<op::place>, kind::place},
                                {&facets_of<op::combine_into>, kind::combine_into},
                                {&facets_of<op::accumulate>, kind::accumulate}};
+    if (f.standard_row == detail::standard_row<op::fused>) k = kind::fused;
     for (auto const& r : rows)
       if (r.facets == &f) k = r.is;
     // What floating-point operators do to whole numbers and truths is another matter.
     bool const exact = k == kind::copy || k == kind::load || (k >= kind::reshape && k <= kind::fill) ||
                        k == kind::place || k == kind::triangle;
-    if (!exact && k != kind::scalar && k != kind::hashed && !is_floating(g_.type(g_.output(o)).element)) {
+    if (!exact && k != kind::scalar && k != kind::hashed && k != kind::fused &&
+        !is_floating(g_.type(g_.output(o)).element)) {
       bool const elementwise = k <= kind::cast;
       k = elementwise ? kind::scalar : kind::hashed;
     }
@@ -319,6 +325,18 @@ class field_values {
     if (!(x.value == x.strict)) y.strict = f_.from_bits(h.mix(x.strict.n).word());
     return y;
   }
+  /// What a function makes of several, `key` being one of the function.
+  element function_of(digest key, std::span<element const> arguments) const {
+    auto value = hash().mix(key), strict = value;
+    bool differ = false;
+    for (auto const& x : arguments) {
+      value.mix(x.value.n), strict.mix(x.value.n).mix(x.strict.n);
+      differ = differ || !(x.value == x.strict);
+    }
+    auto x = variable(value.finish());
+    if (differ) x.strict = f_.from_bits(strict.word());
+    return x;
+  }
   element reciprocal(element const& x) const {
     auto y = function(hash().mix(0x696e7665727365), x);
     y.magnitude = x.magnitude == 0 ? 1 : 1 / x.magnitude;
@@ -347,9 +365,7 @@ class field_values {
     auto const x = computed(o, v, place);
     if (!goes_on()) return {};
     if (x.degree > most_degree) return give_up();
-    auto& r = g_.type(v).element == dtype::f16 ? half_range_ : range_;
-    r.most = std::max(r.most, x.magnitude);
-    if (x.magnitude > 0) r.least = std::min(r.least, x.magnitude);
+    see(g_.type(v).element, x);
     if (rows_.add(key.low, static_cast<std::uint32_t>(memory_.size()))) memory_.push_back({key.high, x});
     return x;
   }
@@ -444,14 +460,12 @@ class field_values {
   }
   static int axis_of(std::int64_t axis, int rank) { return op::detail::plain_axis(axis, rank); }
 
-  digest key_of(op_id o, value_id v) {
-    if (keys_.empty()) keys_.assign(g_.value_count(), digest{0, 0});
-    auto& known = keys_[v];
-    if (known != digest{0, 0}) return known;
-    auto const& f = *meaning(o).facets;
-    auto d = hash().mix(f.name).mix(index(v) - index(g_.output(o)));
-    for (auto const& a : f.attributes) {
-      auto const value = a.get(meaning(o).bytes);
+  /// A hash of an operator, its attributes, and which of its outputs is meant.
+  sip_hash operator_key(std::string_view name, std::size_t output, std::span<attribute_field const> attributes,
+                        void const* bytes) const {
+    auto d = hash().mix(name).mix(output);
+    for (auto const& a : attributes) {
+      auto const value = a.get(bytes);
       if (auto const* e = std::get_if<extents>(&value)) {
         d.mix(static_cast<std::uint64_t>(e->rank()));
         for (auto i : *e) d.mix(static_cast<std::uint64_t>(i));
@@ -460,6 +474,14 @@ class field_values {
       else if (auto const* truth = std::get_if<bool>(&value)) d.mix(*truth ? 1u : 0u);
       else d.mix(static_cast<std::uint64_t>(std::get<dtype>(value)));
     }
+    return d;
+  }
+  digest key_of(op_id o, value_id v) {
+    if (keys_.empty()) keys_.assign(g_.value_count(), digest{0, 0});
+    auto& known = keys_[v];
+    if (known != digest{0, 0}) return known;
+    auto const& f = *meaning(o).facets;
+    auto d = operator_key(f.name, index(v) - index(g_.output(o)), f.attributes, meaning(o).bytes);
     if (auto const* x = g_.as<op::opaque>(o); x && &f == &facets_of<op::opaque>) {
       d.mix(g_.target(o)).mix(g_.details(o));
       if (x->rng || !x->pure || x->placeholder) d.mix(index(g_.origin(o)));  // each draws numbers of its own
@@ -766,17 +788,11 @@ class field_values {
         if (means<op::combine_into>(o)->how == combine::sum) return sum(arg(o, 0, p), arg(o, 1, p));
         [[fallthrough]];
       case kind::scalar: {
-        auto value = hash().mix(key_of(o, v)), strict = value;
-        bool differ = false;
-        for (std::size_t i = 0; i < in.size(); ++i) {
-          auto const x = arg(o, i, p);
-          value.mix(x.value.n), strict.mix(x.value.n).mix(x.strict.n);
-          differ = differ || !(x.value == x.strict);
-        }
-        auto x = variable(value.finish());
-        if (differ) x.strict = f_.from_bits(strict.word());
-        return x;
+        plain_vector<element> x;
+        for (std::size_t i = 0; i < in.size(); ++i) x.push_back(arg(o, i, p));
+        return function_of(key_of(o, v), span_of(x));
       }
+      case kind::fused: return fused_program(o, p);
       case kind::hashed:
       case kind::unknown: break;
     }
@@ -804,17 +820,18 @@ class field_values {
     wide.magnitude = x.magnitude;
     return wide;
   }
-  element cast(op_id o, value_id v, index_place const& p) {
-    auto in = g_.inputs(o)[0];
-    auto const to = g_.type(v).element;
+  element cast(op_id o, value_id v, index_place const& p) { return cast_of(g_.inputs(o)[0], g_.type(v).element, p); }
+  /// A value's element in another type; p: the place in the value.
+  element cast_of(value_id in, dtype to, index_place const& p) {
     for (auto made = g_.producer(in); made != nothing<op_id> && !is_given(in) && kind_of(made) == kind::cast;
          made = g_.producer(in)) {
       auto const before = g_.inputs(made)[0];
       if (!has_all_of(g_.type(in).element, g_.type(before).element)) break;
       in = before;
     }
-    auto const from = g_.type(in).element;
-    auto const x = at(in, p);
+    return in_type(g_.type(in).element, to, at(in, p));
+  }
+  element in_type(dtype from, dtype to, element const& x) const {
     if (to == from) return x;
     if (has_all_of(to, from)) return widened(from, x);
     auto const cast_to =
@@ -822,6 +839,69 @@ class field_values {
     auto narrow = function(cast_to, x);
     narrow.magnitude = x.magnitude;
     return narrow;
+  }
+
+  /// The result of a fused op: its steps one after another, as the operators that they stand for.
+  element fused_program(op_id o, index_place const& p) {
+    auto const& program = *static_cast<op::fused const*>(meaning(o).bytes);
+    auto const in = g_.inputs(o);
+    if (!program.fault(in.size()).empty()) return give_up();
+    int const inputs = static_cast<int>(in.size());
+    element made[op::fused::most_steps];
+    auto const type_of = [&](int x) {
+      return x < inputs ? g_.type(in[static_cast<std::size_t>(x)]).element : program.step(x - inputs).element;
+    };
+    element result;
+    program.for_each_step([&](int k, op::fused_step const& s, op::detail::step_operator const& f, void const* bytes) {
+      auto const x = [&](int i) {
+        auto const operand = s.operands[static_cast<std::size_t>(i)];
+        return operand < inputs ? arg(o, static_cast<std::size_t>(operand), p) : made[operand - inputs];
+      };
+      auto const is = [&](int row) { return s.row == row && is_floating(s.element); };
+      auto& y = made[k];
+      if (is(detail::standard_row<op::add>)) y = sum(x(0), x(1));
+      else if (is(detail::standard_row<op::sub>)) y = sum(x(0), negative(x(1)));
+      else if (is(detail::standard_row<op::mul>)) y = product(x(0), x(1));
+      else if (is(detail::standard_row<op::div>)) y = product(x(0), reciprocal(x(1)));
+      else if (is(detail::standard_row<op::neg>)) y = negative(x(0));
+      else if (is(detail::standard_row<op::reciprocal>)) y = reciprocal(x(0));
+      else if (is(detail::standard_row<op::square>)) y = product(x(0), x(0));
+      else if (is(detail::standard_row<op::add_scalar>))
+        y = sum(x(0), constant(static_cast<op::add_scalar const*>(bytes)->value));
+      else if (is(detail::standard_row<op::mul_scalar>))
+        y = product(x(0), factor(static_cast<op::mul_scalar const*>(bytes)->value));
+      else if (is(detail::standard_row<op::cast>)) {
+        int from = s.operands[0];  // what it was before casts that changed nothing
+        while (from >= inputs && program.step(from - inputs).row == detail::standard_row<op::cast> &&
+               is_floating(type_of(from)) &&
+               has_all_of(type_of(from), type_of(program.step(from - inputs).operands[0])))
+          from = program.step(from - inputs).operands[0];
+        if (from >= inputs) {
+          y = in_type(type_of(from), s.element, made[from - inputs]);
+        } else {
+          auto const v = in[static_cast<std::size_t>(from)];
+          y = cast_of(v, s.element, in_broadcast(g_.type(v).dims, p));
+        }
+      } else {
+        plain_vector<element> arguments;
+        auto d = operator_key(f.name, 0, f.attributes, bytes);
+        for (int i = 0; i < f.arguments; ++i) {
+          arguments.push_back(x(i));
+          d.mix(static_cast<std::uint64_t>(type_of(s.operands[static_cast<std::size_t>(i)])));
+        }
+        y = function_of(d.mix(static_cast<std::uint64_t>(s.element)).finish(), span_of(arguments));
+      }
+      if (y.degree > most_degree) y = give_up();
+      see(s.element, y);
+      result = y;
+    });
+    return result;
+  }
+  /// Keeps the range of what was worked out.
+  void see(dtype element_type, element const& x) {
+    auto& r = element_type == dtype::f16 ? half_range_ : range_;
+    r.most = std::max(r.most, x.magnitude);
+    if (x.magnitude > 0) r.least = std::min(r.least, x.magnitude);
   }
 
   struct known_element {

@@ -102,6 +102,9 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
   rewritten rewrites(original, was, g, now);
   pieces cut(original, was, g, now, rewrites);
   std::size_t done = 0;
+  bool otherwise = false;  // whether ops are fused that are not fused in the original, or the other way round
+  bool original_fuses = false;
+  for (auto o : original.ops()) original_fuses = original_fuses || fused_program(original, o) != nullptr;
   if (now.order.size() != g.op_count())
     report(kind::read_before_made, nothing<op_id>, "the planned graph has a circle");
   for (auto o : now.order) {
@@ -133,6 +136,16 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
       if (l > likeness) likeness = l, meant = x;
       if (l == 4) break;
     }
+    // What is pinned may not be a step of an op that the original has not: it would run there, perhaps once more.
+    auto const* const p = likeness < 4 ? fused_program(g, o) : nullptr;
+    otherwise = otherwise || p != nullptr;
+    if (p && any_pins)
+      now.each_step(g, o, *p, [&](digest d) {
+        if (auto const x = pinned_of(d); x != nothing<op_id> && d != now.op[o])
+          report(kind::broken_pin, o,
+                 describe(g, o) + " has " + describe(original, x) + " of the original as a step, which is pinned " +
+                     to_string(original.pins(x)));
+      });
     if (likeness == 4) {
       if (g.record(o).part != nothing<part_id>)
         report(kind::not_a_part, o, describe(g, o) + " says that it is a part, and is the whole op");
@@ -167,6 +180,7 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
     }
     if (meant == nothing<op_id>) {
       if (!rewrites.take(o)) report(kind::unknown_op, o, describe(g, o) + " is not in the original");
+      otherwise = otherwise || original_fuses;
       continue;
     }
     std::string no_part;
@@ -247,7 +261,7 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
         }
         break;
       }
-  return rewrites.any();
+  return rewrites.any() || otherwise;
 }
 
 /// Compares the planned graph with the original; whether some of it is computed otherwise. Where parts are not those of the

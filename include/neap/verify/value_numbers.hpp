@@ -2,6 +2,9 @@
 // same sources, in this graph or in another one. Copies have the number of what they copy, load(wait(store(x))) has x's. With
 // it the verifier compares a planned graph with the original without trusting the planner's word on which op copies which.
 //
+// A fused op has the number of the last of the operators that its steps stand for, so that a plan may fuse what the
+// original has not, and the other way round.
+//
 // A number says which elements a value has, and not where they lie: a copy may be dense and its original not. What depends
 // on layouts (views, kept values) is compared by them.
 //
@@ -12,10 +15,13 @@
 #include <neap/core/digest.hpp>
 #include <neap/core/sip_hash.hpp>
 #include <neap/ir/dataflow.hpp>
+#include <neap/ir/operators/fused.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -61,6 +67,26 @@ inline sip_hash& with_layout(sip_hash& h, tensor_layout const& l) {
   return h.mix(static_cast<std::uint64_t>(l.offset));
 }
 
+/// Mixes an operator's attributes into a number.
+inline void mix_attributes(sip_hash& d, std::span<attribute_field const> attributes, void const* bytes) {
+  for (auto const& a : attributes) {
+    auto const value = a.get(bytes);
+    d.mix(value.index());
+    if (auto const* e = std::get_if<extents>(&value)) {
+      d.mix(static_cast<std::uint64_t>(e->rank()));
+      for (auto i : *e) d.mix(static_cast<std::uint64_t>(i));
+    } else if (auto const* real = std::get_if<double>(&value)) {
+      d.mix(std::bit_cast<std::uint64_t>(*real));
+    } else if (auto const* whole = std::get_if<std::int64_t>(&value)) {
+      d.mix(static_cast<std::uint64_t>(*whole));
+    } else if (auto const* truth = std::get_if<bool>(&value)) {
+      d.mix(*truth ? 1u : 0u);
+    } else {
+      d.mix(static_cast<std::uint64_t>(std::get<dtype>(value)));
+    }
+  }
+}
+
 /// The operator: its kind, what a file calls it and says of it, its attributes with the random key among them. An
 /// opaque op that draws random numbers or may run only once differs from its like by the original op that it stands for.
 inline digest operator_number(op_graph const& g, op_id o, hash_key key) {
@@ -76,23 +102,7 @@ inline digest operator_number(op_graph const& g, op_id o, hash_key key) {
     for (auto real : {x->flops, x->read, x->written, x->seconds, x->whole_flops, x->whole_bytes})
       d.mix(std::bit_cast<std::uint64_t>(real));
   }
-  for (auto const& a : f.attributes) {
-    if (x) break;
-    auto const value = a.get(g.attributes(o));
-    d.mix(value.index());
-    if (auto const* e = std::get_if<extents>(&value)) {
-      d.mix(static_cast<std::uint64_t>(e->rank()));
-      for (auto i : *e) d.mix(static_cast<std::uint64_t>(i));
-    } else if (auto const* real = std::get_if<double>(&value)) {
-      d.mix(std::bit_cast<std::uint64_t>(*real));
-    } else if (auto const* whole = std::get_if<std::int64_t>(&value)) {
-      d.mix(static_cast<std::uint64_t>(*whole));
-    } else if (auto const* truth = std::get_if<bool>(&value)) {
-      d.mix(*truth ? 1u : 0u);
-    } else {
-      d.mix(static_cast<std::uint64_t>(std::get<dtype>(value)));
-    }
-  }
+  if (!x) mix_attributes(d, f.attributes, g.attributes(o));
   return d.finish();
 }
 /// What the outputs are: types, aliasing; of new storages layouts and bytes. Where views lie says what they show only
@@ -113,6 +123,13 @@ inline digest source_number(op_graph const& g, value_id v, std::uint64_t ordinal
   sip_hash h(key);
   h.mix(0x736f75726365).mix(ordinal).mix(storage).mix(static_cast<std::uint64_t>(r.role));
   return with_layout(h, g.layout(v)).mix(static_cast<std::uint64_t>(g.bytes(r.storage))).finish();
+}
+
+/// The program of a fused op; nullptr if it is none, or its program is not right.
+inline op::fused const* fused_program(op_graph const& g, op_id o) {
+  if (g.facets(o).standard_row != standard_row<op::fused>) return nullptr;
+  auto const* p = static_cast<op::fused const*>(g.attributes(o));
+  return g.outputs(o).size() == 1 && p->fault(g.inputs(o).size()).empty() ? p : nullptr;
 }
 
 inline constexpr std::uint64_t stored_mark = 0x73746f726564ull;
@@ -181,10 +198,39 @@ struct numbers {
       else out = p != nothing<op_id> ? value[g.inputs(p)[0]] : value[in].mix(~stored_mark);
       return;
     }
+    if (auto const* p = fused_program(g, o)) {
+      digest last{};
+      each_step(g, o, *p, [&](digest d) { last = d; });
+      set(g, o, last);
+      return;
+    }
     sip_hash d(key);
     d.mix(plain[o]).mix(types[o]);
     for (auto v : g.inputs(o)) d.mix(value[v]);
     set(g, o, d.finish());
+  }
+  /// Calls f(number) for the steps of a fused op in order: the numbers of the operators that they stand for. A fused op has
+  /// its last step's.
+  template <class F>
+  void each_step(op_graph const& g, op_id o, op::fused const& p, F const& f) const {
+    std::array<digest, op::fused::most_inputs + op::fused::most_steps> values;
+    std::size_t made = 0;
+    for (auto v : g.inputs(o)) values[made++] = value[v];
+    auto const& dims = g.type(g.output(o)).dims;
+    p.for_each_step([&](int k, op::fused_step const& s, op::detail::step_operator const& what, void const* bytes) {
+      sip_hash called(key), makes(key), d(key);
+      called.mix(what.name);
+      mix_attributes(called, what.attributes, bytes);
+      auto const l = tensor_layout::dense({s.element, dims});
+      makes.mix(static_cast<std::uint64_t>(alias_kind::fresh)).mix(std::uint64_t{70000 - 1});
+      with_layout(makes, l).mix(static_cast<std::uint64_t>(l.type.bytes()));
+      d.mix(called.finish()).mix(k + 1 < p.step_count() ? makes.finish() : types[o]);
+      for (int i = 0; i < what.arguments; ++i)
+        d.mix(values[static_cast<std::size_t>(s.operands[static_cast<std::size_t>(i)])]);
+      auto const number = d.finish();
+      values[made++] = number.mix(std::uint64_t{0});
+      f(number);
+    });
   }
   void set(op_graph const& g, op_id o, digest d) {
     op[o] = d;

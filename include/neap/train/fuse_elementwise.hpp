@@ -1,0 +1,291 @@
+// Chains of elementwise operators become one operator each (op::fused): what lies between them takes no memory and no
+// pass over it. The values that stay have the same bits.
+//
+//   auto step = neap::fuse_elementwise(neap::training_step(model, sample, loss, optimizer));
+//
+// An operator joins its reader where all readers of its result are in one group, so that a group has one result and runs
+// where that one was made. Then the group's inputs live until there. So an operator does not join a later group if more
+// bytes would wait than its result has, unless nothing else is computed in between.
+//
+// Planning comes after: fission cuts a fused operator as an elementwise one, recomputation runs it again, and verify()
+// compares it step by step. What is pinned stays by itself.
+#pragma once
+
+#include <neap/core/compiled_once.hpp>
+#include <neap/core/plain_vector.hpp>
+#include <neap/ir/operators/fused.hpp>
+#include <neap/ir/traversal.hpp>
+#include <neap/train/program_copy.hpp>
+#include <neap/train/training_step.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+template <class G>
+struct fused_elementwise {
+  G program;
+  table<value_id, value_id> value;  // of the graph that was given -> of the program; nothing<value_id>: inside a group
+  std::vector<std::vector<op_id>> groups;  // which ops became one, in order, by their ids in the graph that was given
+};
+
+namespace detail {
+
+/// Finds the groups and writes the graph anew.
+class elementwise_fuser {
+ public:
+  NEAP_ONCE elementwise_fuser(op_graph const& g, operator_facets const& fused)
+      : g_(g),
+        fused_(fused),
+        group_(g.op_count(), nothing<op_id>),
+        members_(g.op_count()),
+        order_(topological_order(g)),
+        place_(g.op_count(), 0),
+        next_writer_(g.op_count(), g.op_count()),
+        last_reader_(g.storage_count(), 0) {
+    if (!g.parts().empty()) throw_error({"fuse_elementwise: the graph has parts"});
+    for (std::size_t i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
+    for (auto o : order_)
+      for (auto v : g.inputs(o)) {
+        if (auto const p = g.producer(v); p != nothing<op_id> && place_[p] > place_[o])
+          throw_error({"fuse_elementwise: the graph has a cycle at op ", index(o)});
+        last_reader_[g.storage(v)] = std::max(last_reader_[g.storage(v)], place_[o]);
+      }
+    for (auto o : order_)
+      for (auto before : g.order_after(o)) next_writer_[before] = std::min(next_writer_[before], place_[o]);
+    for (auto v : g.kept()) last_reader_[g.storage(v)] = g.op_count();
+    for (auto v : g.sources()) last_reader_[g.storage(v)] = g.op_count();
+  }
+
+  /// Grows the groups in the graph's order, each from the op that makes its result.
+  NEAP_ONCE void find() {
+    for (auto o : order_) {
+      if (!can_be_step(o)) continue;
+      group_[o] = o;
+      members_[index(o)].push_back(o);
+      while (join_one(o)) {}
+    }
+  }
+  /// Takes groups that were found in a graph of the same ops with other extents; false, and none, where the ops of one
+  /// have several shapes here.
+  NEAP_ONCE bool take(std::span<std::vector<op_id> const> groups) {
+    bool fits = true;
+    for (auto const& group : groups) {
+      auto const sink = group.back();
+      fits = fits && index(sink) < g_.op_count();
+      for (std::size_t i = 0; fits && i < group.size(); ++i) {
+        auto const o = group[i];
+        fits = can_be_step(o) && g_.type(g_.output(o)).dims == g_.type(g_.output(sink)).dims;
+        group_[o] = sink;
+        members_[index(sink)].push_back(o);
+      }
+      fits = fits && program_of(sink).has_value();
+    }
+    if (fits) return true;
+    group_.assign(g_.op_count(), nothing<op_id>);
+    members_.assign(g_.op_count(), {});
+    return false;
+  }
+  NEAP_ONCE std::vector<std::vector<op_id>> groups() const {
+    std::vector<std::vector<op_id>> all;
+    for (auto o : order_)
+      if (auto const& m = members_[index(o)]; group_[o] == o && m.size() > 1) all.emplace_back(m.begin(), m.end());
+    return all;
+  }
+  NEAP_ONCE fused_elementwise<op_graph> write() {
+    fused_elementwise<op_graph> out;
+    program_copy copy(g_);
+    plain_vector<value_id> in;
+    for (auto o : order_) {
+      if (group_[o] != nothing<op_id> && group_[o] != o) continue;
+      auto const steps = members_[index(o)].size();
+      in.clear();
+      if (steps < 2) {
+        for (auto v : g_.inputs(o)) in.push_back(copy.value[v]);
+        copy.put(o, g_.view(o), span_of(in));
+        continue;
+      }
+      for (auto v : inputs_of(o)) in.push_back(copy.value[v]);
+      auto const made = program_of(o);
+      copy.put(o, {&fused_, &*made}, span_of(in));
+    }
+    out.groups = groups();
+    out.program = copy.finish();
+    out.value = std::move(copy.value);
+    return out;
+  }
+
+ private:
+  static bool is_wide(dtype t) { return t == dtype::f64; }
+  static bool is_narrow(dtype t) { return t != dtype::f64 && t != dtype::boolean; }
+  static bool is_known(dtype t) { return t <= dtype::f16 || t == dtype::boolean; }
+
+  bool can_be_step(op_id o) const {
+    if (!op::detail::step_at(g_.facets(o).standard_row) || !g_.may_replace(o)) return false;
+    auto const v = g_.output(o);
+    auto const& r = g_.record(v);
+    if (r.alias != alias_kind::fresh || g_.overwrites(v) != nothing<value_id> || !g_.layout(v).is_dense() ||
+        g_.layout(v).offset != 0 || g_.bytes(r.storage) != g_.type(v).bytes())
+      return false;
+    bool known = is_known(g_.type(v).element);
+    for (auto x : g_.inputs(o)) known = known && is_known(g_.type(x).element);
+    return known;
+  }
+
+  /// Lets one of the groups whose results a group reads join it; whether there was one.
+  NEAP_ONCE bool join_one(op_id o) {
+    for (auto v : inputs_of(o)) {
+      auto const p = g_.producer(v);
+      if (p == nothing<op_id> || group_[p] != p || !may_join(p, o)) continue;
+      auto const before = members_[index(o)], joining = members_[index(p)];
+      plain_vector<op_id> both(before.size() + joining.size());
+      std::merge(before.begin(), before.end(), joining.begin(), joining.end(), both.begin(),
+                 [&](op_id a, op_id b) { return place_[a] < place_[b]; });
+      for (auto m : joining) group_[m] = o;
+      members_[index(o)] = std::move(both);
+      if (program_of(o)) return true;
+      for (auto m : joining) group_[m] = p;
+      members_[index(o)] = before;
+    }
+    return false;
+  }
+  /// Whether group p, whose result group o reads, may be part of o.
+  bool may_join(op_id p, op_id o) const {
+    auto const v = g_.output(p);
+    auto const s = g_.storage(v);
+    if (g_.is_kept(v) || g_.is_resident(s) || g_.is_overwritten(s) || g_.record(s).updates != 0 ||
+        !(g_.type(v).dims == g_.type(g_.output(o)).dims))
+      return false;
+    for (auto const& r : g_.uses(v))
+      if (group_[r.op] != o) return false;
+    for (auto m : members_[index(p)])
+      if (next_writer_[m] < place_[o]) return false;
+    if (is_next(p, o)) return true;
+    bytes_t waiting = 0;
+    for (auto x : inputs_of(p))
+      if (last_reader_[g_.storage(x)] <= place_[p]) waiting += g_.bytes(g_.storage(x));
+    return waiting <= g_.bytes(s);
+  }
+  /// Whether nothing is computed between the two but by them.
+  bool is_next(op_id p, op_id o) const {
+    for (std::size_t i = place_[p] + 1; i < place_[o]; ++i) {
+      auto const x = order_[i];
+      if (group_[x] == o || group_[x] == p) continue;
+      for (auto v : g_.outputs(x))
+        if (g_.record(v).alias != alias_kind::view) return false;
+    }
+    return true;
+  }
+
+  /// What a group reads, each value once, in the order in which its ops read it.
+  plain_vector<value_id> inputs_of(op_id sink) const {
+    plain_vector<value_id> in;
+    for (auto o : members_[index(sink)])
+      for (auto v : g_.inputs(o)) {
+        auto const p = g_.producer(v);
+        bool const inner = p != nothing<op_id> && group_[p] == sink;
+        if (!inner && std::find(in.begin(), in.end(), v) == in.end()) in.push_back(v);
+      }
+    return in;
+  }
+  /// The program of a group; none if it is too large for one, or computes in f64 and in f32.
+  std::optional<op::fused> program_of(op_id sink) const {
+    auto const in = inputs_of(sink);
+    if (in.empty() || in.size() > static_cast<std::size_t>(op::fused::most_inputs)) return {};
+    op::fused_maker make(static_cast<int>(in.size()));
+    plain_vector<value_id> made;
+    bool wide = false, narrow = false;
+    auto const see = [&](dtype t) { wide = wide || is_wide(t), narrow = narrow || is_narrow(t); };
+    for (auto v : in) see(g_.type(v).element);
+    for (auto o : members_[index(sink)]) {
+      plain_vector<int> operands;
+      for (auto v : g_.inputs(o)) {
+        auto const inner = std::find(made.begin(), made.end(), v);
+        auto const at = inner != made.end() ? inner - made.begin() + static_cast<std::ptrdiff_t>(in.size())
+                                            : std::find(in.begin(), in.end(), v) - in.begin();
+        operands.push_back(static_cast<int>(at));
+      }
+      auto const element = g_.type(g_.output(o)).element;
+      see(element);
+      if (!make.add(g_.view(o), element, span_of(operands))) return {};
+      made.push_back(g_.output(o));
+    }
+    if ((wide && narrow) || !make.made().fault(in.size()).empty()) return {};
+    return make.made();
+  }
+
+  op_graph const& g_;
+  operator_facets const& fused_;
+  table<op_id, op_id> group_;                 // the op whose result its group's is; nothing: it can be no step
+  std::vector<plain_vector<op_id>> members_;  // of the group of this op's result, in order
+  std::vector<op_id> order_;
+  table<op_id, std::size_t> place_;             // in the order
+  table<op_id, std::size_t> next_writer_;       // the place of the first op that must run after this one
+  table<storage_id, std::size_t> last_reader_;  // its place; the number of ops: the storage stays
+};
+
+/// A recipe whose steps are fused as the first one was, where that is possible.
+template <class Ops>
+class fused_recipe final : public step_recipe<Ops> {
+ public:
+  fused_recipe(std::shared_ptr<step_recipe<Ops> const> plain, std::vector<std::vector<op_id>> groups)
+      : plain_(std::move(plain)),
+        groups_(std::move(groups)) {}
+  training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
+                                   std::source_location at) const override {
+    auto p = plain_->for_sample(sample, type, like, at);
+    fuse_as(p, groups_);
+    return p;
+  }
+  /// Fuses a step in these groups, or in its own where they do not fit: a batch of another size may have values of
+  /// several shapes where they had one. (A trainer plans it anew then.)
+  static void fuse_as(training_program<Ops>& p, std::vector<std::vector<op_id>> groups) {
+    elementwise_fuser f(p.program, facets_of<op::fused>);
+    if (!f.take(groups)) {
+      f.find();
+      groups = f.groups();
+    }
+    auto made = f.write();
+    fused_elementwise<basic_graph<Ops>> typed{basic_graph<Ops>(std::move(made.program)), std::move(made.value), {}};
+    if (!groups.empty()) take_rewritten(p, typed);
+    if (p.recipe) p.recipe = std::make_shared<fused_recipe>(p.recipe, std::move(groups));
+  }
+
+ private:
+  std::shared_ptr<step_recipe<Ops> const> plain_;
+  std::vector<std::vector<op_id>> groups_;
+};
+
+}  // namespace detail
+
+/// The program with its chains of elementwise operators fused: those of the standard set, in f32, bf16, f16 and booleans
+/// or in f64 and booleans. Throws neap::error for a graph with parts or a cycle. O(ops + edges), and for each group its
+/// size times its distance from what joins it.
+template <class Ops>
+fused_elementwise<basic_graph<Ops>> fuse_elementwise(basic_graph<Ops> const& g) {
+  static_assert(Ops::template contains<op::fused>, "neap: fuse_elementwise needs op::fused in the graph's set");
+  detail::elementwise_fuser f(g, facets_of<op::fused>);
+  f.find();
+  auto made = f.write();
+  return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), std::move(made.groups)};
+}
+
+/// A training step with its chains of elementwise operators fused. Steps for samples of other sizes, which a trainer
+/// makes, are fused too.
+template <class Ops>
+training_program<Ops> fuse_elementwise(training_program<Ops> p) {
+  static_assert(Ops::template contains<op::fused>, "neap: fuse_elementwise needs op::fused in the graph's set");
+  detail::elementwise_fuser f(p.program, facets_of<op::fused>);
+  f.find();
+  detail::fused_recipe<Ops>::fuse_as(p, f.groups());
+  return p;
+}
+
+}  // namespace neap::inline v0
