@@ -86,7 +86,7 @@ graph planned_from(graph const& original) {
 
 /// The graph with one op's program another.
 graph with_program(graph const& g, op_id which, op::fused const& program) {
-  graph_editor edit(operator_table(standard_operators::facets));
+  graph_editor edit{operator_table(standard_operators::facets)};
   std::vector<value_id> now(g.value_count());
   for (auto v : g.sources())
     now[index(v)] = edit.add_source_at(g.role(v), g.layout(v), g.name(v), g.bytes(g.storage(v)));
@@ -222,7 +222,7 @@ TEST_CASE("programs that differ from the operators they replace are refused") {
 TEST_CASE("a pinned operator is no step, in its place or once more") {
   for (bool const beside : {false, true})
     for (auto const pins : {pin_set(), pin_set(pin::run_once), pin_set(pin::keep)}) {
-      graph_editor edit(operator_table(standard_operators::facets)), other = edit;
+      graph_editor edit{operator_table(standard_operators::facets)}, other = edit;
       auto const x = edit.add_source(role::input, {dtype::f32, {8}});
       auto const bent = edit.add(op::tanh{}, {x})[0];
       auto const result = edit.add(op::neg{}, {bent})[0];
