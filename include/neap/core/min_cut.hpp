@@ -4,6 +4,7 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/work_meter.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -30,6 +31,7 @@ class min_cut {
     while (find_levels(source, sink)) {
       at_ = head_;
       block(source, sink);
+      work_meter::add(4 * edges_.size());
     }
   }
   bool has_source(std::uint32_t node) const { return level_[node] != none; }

@@ -11,6 +11,7 @@
 #include <neap/core/csr.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
+#include <neap/core/work_meter.hpp>
 #include <neap/ir/dimension_graph.hpp>
 #include <neap/mutate/fission.hpp>
 #include <neap/mutate/fission_region.hpp>
@@ -56,6 +57,7 @@ class fission_sweep {
         options_(options),
         at_(positions(order)),
         dims_(g) {
+    work_meter::add(500 * order.size());
     options_.starts = tries(options.starts), options_.ends = tries(options.ends);
     touches_.build(g.storage_count(), [&](auto&& pair) {
       for (std::uint32_t p = 0; p < order.size(); ++p) {
@@ -286,6 +288,7 @@ class fission_sweep {
 
   NEAP_ONCE void try_stretch(fission_axes const& axes, part_numbers const& numbers, std::uint32_t first,
                              std::uint32_t last, plain_vector<estimated_fission>& all) {
+    work_meter::add(60 * (std::uint64_t{last} - first + 1));
     fission_region const region(g_, order_, at_, axes, first, last);
     if (region.inside_count() < 2) return;
     using place = fission_region::place;

@@ -21,6 +21,7 @@
 #include <neap/core/min_cut.hpp>
 #include <neap/core/number_map.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/work_meter.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/mutate/gap.hpp>
 #include <neap/plan/candidate.hpp>
@@ -249,6 +250,7 @@ NEAP_ONCE void recompute_stretch::cut(recompute_cut& to) const {
                                     : 100000000000000000);
     if (s.waits) network.add_edge(0, storage_node(r), min_cut::unlimited);
   }
+  work_meter::add(40 * storages_.size() + 40 * count_);
   network.cut(0, 1);
   for (std::uint32_t p = 0; p < count_; ++p)
     if (network.has_source(node(p))) part.again[p] = true, to.seconds += seconds_[p];
@@ -261,6 +263,7 @@ NEAP_ONCE bool recompute_stretch::choose(recompute_cut::part const& front, recom
                                          bytes_t budget, recompute_choice& to) const {
   if (peak_ <= budget) return true;  // nothing need be dropped here
   auto const n = count_;
+  work_meter::add(20 * n);
   plain_vector<bool> kept(storages_.size(), false);
   plain_vector<std::uint32_t> last_again(storages_.size(), 0);  // the last position that runs again and reads it
   for (std::uint32_t p = 0; p < n; ++p)

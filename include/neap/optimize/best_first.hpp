@@ -1,5 +1,8 @@
 // The search behind optimize: best-first with dives, from seeds.
 //
+// It goes in epochs, each with four times the work of the one before (search_budget.hpp): the same from the beginning, with
+// the best so far to improve on. What follows is of one epoch, and its budget is the epoch's work.
+//
 // Candidates made elsewhere (search_starts) come first, with an eighth of the budget at most. Whenever what comes
 // next takes longer and nothing meets a limit of memory yet, the search goes on for a moment from what is near it.
 //
@@ -34,7 +37,8 @@
 //
 // A strategy that is given as an option (search_strategy.hpp) takes the place of dives and of large neighbourhoods.
 //
-// The answer is the same for the same options as long as the iterations, not the clock, end the search.
+// Candidates and their order depend on graph, moves, limits of memory and latency, and seed. Iterations and the clock only
+// end the search.
 #pragma once
 
 #include <neap/core/philox.hpp>
@@ -102,9 +106,54 @@ class best_first {
     state_.seek(state_.asked);
     offer_order("", original, out.original);
     for (auto const& s : orders) offer_order("another order", s, std::nullopt);
-    auto starts = state_.queue;
+    starts_ = state_.queue;
+    seeds_.begin(starts_);
+    auto const asked = state_.asked;
+    constexpr double growth = 4;
+    double work = work_of_first_epoch();
+    do {
+      begin_epoch(asked, work);
+      run_epoch();
+      work *= growth;
+    } while (state_.budget.ran_out() && !state_.is_over() && !(state_.is_free() && out.fits));
+    if (state_.best != placed_) state_.best = placed_, out.placed = std::move(*placed_so_);
+    state_.asked = asked;
+    out.fits = within_limits();
+    refine_answer();
+    out.at_peak = content_of_peak(state_.best->state);
+    out.best = std::move(state_.best->state);
+    for (auto const* t = state_.best->path.get(); t; t = t->before.get()) out.steps.push_back(t->how);
+    std::reverse(out.steps.begin(), out.steps.end());
+    state_.end();
+    return std::move(out);
+  }
+
+ private:
+  /// In seconds of the meter: some dozens of candidates, judged whole.
+  double work_of_first_epoch() const {
+    constexpr double endless = 1e9;
+    if (state_.is_for_solvers()) return endless;
+    return std::max(1e-5 * static_cast<double>(state_.graph.op_count()), 1e-3);
+  }
+
+  /// The search begins anew with more work, from the same orders; what is known by now is to be improved on.
+  void begin_epoch(objective const& asked, double work) {
+    state_.budget.begin_epoch(work);
+    state_.asked = asked;
+    if (placed_) state_.best = placed_;
+    state_.queue = starts_;
+    for (auto const& n : starts_) n->expanded = false;
+    state_.seen.clear();
+    state_.seek(asked);
+    seeds_.begin_epoch();
+    roots_.clear();
+    price_ = 0, lowered_ = 0;
+    ++epoch_;
+  }
+  void run_epoch() {
+    auto& out = state_.out;
+    auto starts = starts_;
     state_.part = state_.asked.limits_memory ? 0.9 : 1;  // the rest is for addresses that need more than the peak
-    seeds_.begin(starts);
     // Where an order, or swaps that nothing waits for, meet the limit, nothing else is looked for.
     if (state_.asked.limits_memory && state_.allowed.swap > 0 && !state_.is_free()) seeds_.plant_free_offloads(starts);
     if (!(state_.is_free() && place() && out.fits)) plant_and_explore(starts);
@@ -122,17 +171,8 @@ class best_first {
     others.insert(others.end(), state_.roomy.begin(), state_.roomy.end());
     for (auto const& n : others)
       if (n && may_be_better_placed(n->state.result)) state_.best = n, (void)place();
-    if (state_.best != placed_) state_.best = placed_, out.placed = std::move(*placed_so_), out.fits = within_limits();
-    refine_answer();
-    out.at_peak = content_of_peak(state_.best->state);
-    out.best = std::move(state_.best->state);
-    for (auto const* t = state_.best->path.get(); t; t = t->before.get()) out.steps.push_back(t->how);
-    std::reverse(out.steps.begin(), out.steps.end());
-    state_.end();
-    return std::move(out);
   }
 
- private:
   /// Plants all seeds of the orders to start from, to which a quicker program of the rules joins, and goes on from them.
   void plant_and_explore(std::vector<node_ptr>& starts) {
     if (auto quicker = quicken(starts.front(), 0.1); quicker != starts.front()) starts.push_back(std::move(quicker));
@@ -152,13 +192,13 @@ class best_first {
     constexpr double of_segments = 0.01, of_dives = 0.02;
     if (!state_.goal.limits_memory || state_.is_met()) return;
     auto const queue = state_.queue;
-    if (state_.allowed.recompute) seeds_.plant_one(starts, state_.budget.used(state_.out.candidates) + of_segments);
+    if (state_.allowed.recompute) seeds_.plant_one(starts, state_.budget.used() + of_segments);
     if (!state_.options.strategy && !state_.is_met()) {
       auto near = state_.queue;
       auto const far = state_.target + state_.target / 8;
       std::erase_if(near, [&](node_ptr const& n) { return n->expanded || n->state.result.peak_bytes > far; });
       detail::sort_list(near, [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
-      state_.budget.begin_short_hunt(state_.out.candidates, of_dives);
+      state_.budget.begin_short_hunt(of_dives);
       state_.seek(smallest_peak());
       for (auto const& n : near)
         if (!state_.out_of_time()) descend(n, state_.part);
@@ -242,7 +282,7 @@ class best_first {
   void dive_from_all(std::vector<node_ptr> starts) {
     // Where latency alone is limited, what is left of it is spent here first; memory is brought down by dives.
     bool const to_spend = state_.goal.spends_latency();
-    auto const used = [&] { return state_.budget.used(state_.out.candidates); };
+    auto const used = [&] { return state_.budget.used(); };
     seeds_.cut_further(to_spend ? std::max(0.45, used() + 0.15) : 0.45);
     if (to_spend && state_.allowed.cut) {  // single mutations and parts in turn: each goes on from where the other led
       if (!state_.best->expanded) dive(state_.best, used() + 0.1);
@@ -281,7 +321,7 @@ class best_first {
   void hunt(std::vector<node_ptr> const& orders) {
     auto const best = state_.best;
     auto const queue = state_.queue;
-    state_.budget.begin_hunt(state_.out.candidates);
+    state_.budget.begin_hunt();
     auto const smallest = go_for_smallest(orders);
     while (state_.is_met() && !place()) {  // addresses need more: on to a smaller one
       state_.seek(smallest);
@@ -300,14 +340,14 @@ class best_first {
     constexpr double cheap = 1.01, part = 0.3, last = 0.7;
     auto const asked = state_.asked;
     auto const before = state_.out.original.latency;
-    for (bool less = true; less && state_.budget.used(state_.out.candidates) < last;) {
+    for (bool less = true; less && state_.budget.used() < last;) {
       auto const best = state_.best;
       auto const latency = best->state.result.latency;
       if (latency <= cheap * before) return;
       auto const queue = state_.queue;
       state_.aside = true;
       state_.asked.latency = before + (latency - before) / 4, state_.asked.limits_latency = true;
-      state_.budget.begin_short_hunt(state_.out.candidates, part);
+      state_.budget.begin_short_hunt(part);
       go_for_smallest(orders);
       state_.budget.end_hunt();
       less = state_.is_met();
@@ -400,7 +440,7 @@ class best_first {
   /// What is left of the budget goes to dives whose bargains are disturbed: from the best with a stretch of it undone, if
   /// the pipeline recomputes (large-neighbourhood search: Shaw 1998), and from where dives began before; until many in a row were in vain.
   void redo() {
-    random_stream draw(state_.options.seed, 17);
+    random_stream draw(state_.options.seed, 16 + epoch_);
     disturb_ = &draw;
     for (int in_vain = 0; in_vain < most_in_vain && !state_.out_of_time() && !state_.is_free(); ++in_vain) {
       auto const best = state_.best;
@@ -506,13 +546,13 @@ class best_first {
     return timed(state_.options.profile, profile.placing, [&] {
       // Placements of the improvement take up to a microsecond each: as many as there is time for, but some.
       default_planner quick;
-      double const affordable = 1e6 * std::max(state_.budget.seconds_left(1, c.order.size()), 0.02);
+      double const affordable = 1e6 * std::max(state_.budget.seconds_left(c.order.size()), 0.02);
       if (affordable < static_cast<double>(quick.most_placements))
         quick.most_placements = static_cast<std::int64_t>(affordable);
       auto placed = make_plan(c, state_.graph, state_.options.memory, quick);
       // Holes of a two-hundredth are worth no more, where the plan fits.
       bool const large = state_.asked.limits_memory && placed.arena_bytes > state_.out.memory_limit_bytes;
-      auto const seconds = state_.budget.seconds_left(1, c.order.size());
+      auto const seconds = state_.budget.seconds_left(c.order.size());
       auto const to_begin = 1e-5 * static_cast<double>(c.order.size());  // before the search can be ended
       if ((!large && placed.arena_bytes - placed.peak_bytes <= placed.peak_bytes / 200) || seconds <= to_begin)
         return placed;
@@ -592,6 +632,8 @@ class best_first {
   state_type state_;
   search_seeds<state_type> seeds_;
   search_rounds<state_type, Moves> rounds_;  // where a strategy is given
+  std::vector<node_ptr> starts_;             // the orders to start from
+  std::uint32_t epoch_ = 0;                  // counted from 1
   std::vector<node_ptr> roots_;              // where dives began
   random_stream* disturb_ = nullptr;         // what bargains are judged by besides
   double price_ = 0;                         // seconds a byte-position above the target, the highest paid so far

@@ -1,12 +1,14 @@
 // Expanding a candidate: the first mutations that its pipeline yields are judged.
 #pragma once
 
+#include <neap/core/work_meter.hpp>
 #include <neap/mutate/replay_facts.hpp>
 #include <neap/optimize/search_state.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,6 +22,8 @@ template <class State, class Moves, class Take>
 void expand_candidate(State& state, Moves const& moves, typename State::node_ptr const& n, Take&& take) {
   using node_ptr = typename State::node_ptr;
   n->expanded = true;
+  constexpr std::uint64_t work_of_op = 60;  // nanoseconds: facts that all its mutations share
+  work_meter::add(work_of_op * n->state.order.size());
   auto stream = moves(n->state);
   std::optional<replay_facts> replay;
   state.forget();
@@ -38,21 +42,25 @@ void expand_candidate(State& state, Moves const& moves, typename State::node_ptr
   };
   auto& judge = state.judge();
   std::vector<typename State::move> drawn;
+  std::vector<std::uint64_t> work;  // of drawing each
   for (std::size_t tries = 0; tries < state.options.width && !state.out_of_time();) {
     auto const most = std::min(state.options.width - tries, state.looked_at_once());
-    drawn.clear();
+    drawn.clear(), work.clear();
     timed(state.options.profile, judge.profile.drawing, [&] {
-      auto const left = state.budget.left(state.part, state.out.candidates, most);
+      auto const left = state.budget.left(state.out.candidates, most);
       while (drawn.size() < std::max<std::size_t>(left, 1)) {
+        auto const before = work_meter::now();
         auto m = stream.next();
         if (!m) break;
         drawn.push_back(std::move(*m));
+        work.push_back(work_meter::now() - before);
+        work_meter::reset_to(before);  // it counts when the mutation is looked at, however many are drawn at once
       }
       return true;
     });
     if (drawn.empty()) break;
     judge.profile.drawn += drawn.size(), tries += drawn.size();
-    state.look(n, drawn, replay, look);
+    state.look(n, drawn, work, replay, look);
   }
   if (champion && !champion->expanded) (void)state.build(champion);
   for (auto const& c : roomy)

@@ -2,6 +2,7 @@
 // Each thread of a search has one of its own.
 #pragma once
 
+#include <neap/core/work_meter.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/mutate/replay_facts.hpp>
 #include <neap/optimize/objective.hpp>
@@ -53,6 +54,7 @@ class search_judge {
         pins_(pins) {}
 
   simulation judge(G const& g, schedule const& order) {
+    work_meter::add(work_of_op * g.op_count());
     return timed(options_.profile, profile.judging, [&] {
       facts_.assign(g, cost_, options_.memory);
       return simulator_(facts_, order);
@@ -97,6 +99,9 @@ class search_judge {
   search_profile profile;
 
  private:
+  // Nanoseconds of work: for each op of a candidate that is judged whole and told apart, and for an outline.
+  static constexpr std::uint64_t work_of_op = 100, work_of_outline = 4000;
+
   template <class M>
   looked_at<G> build(candidate<G> const& from, M const& m, seen_candidates const& seen) {
     auto e = apply(from, m);
@@ -110,6 +115,7 @@ class search_judge {
       return outline_of(m, c, *replay, outline_);
     });
     if (found.told != outline_answer::told) return found;
+    work_meter::add(work_of_outline);
     timed(options_.profile, profile.judging, [&] {
       if (outlined_of_ != &c) {
         outlined_.assign(c.graph, cost_, options_.memory), outlined_of_ = &c;

@@ -129,7 +129,9 @@ struct search_outcome {
   std::vector<std::string> steps;        // the mutations that lead from the original to the best
   std::vector<plan_cost> front;          // of all judged those that none beats but by rounding; of rising peak
   std::size_t candidates = 0;            // judged
-  double seconds = 0;                    // taken by the search
+  std::vector<std::uint64_t> trail;  // a hash of all candidates so far, in order, after 1, 2, 4, 8... of them: that of
+                                     // a shorter search begins that of a longer one
+  double seconds = 0;                // taken by the search
   search_profile profile;
 
  protected:

@@ -4,6 +4,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
+#include <neap/core/work_meter.hpp>
 #include <neap/mutate/offload.hpp>
 #include <neap/mutate/recompute_segments.hpp>
 #include <neap/optimize/fission_seeds.hpp>
@@ -48,6 +49,16 @@ class search_seeds {
   std::vector<node_ptr> const& bases() const { return bases_; }
   bool was_given() const { return state_.options.starts != nullptr; }
 
+  /// A new epoch begins: what shares of the last one have ended is made anew.
+  void begin_epoch() {
+    by_segments_.clear();
+    first_with_room_ = SIZE_MAX;
+    for (auto& g : given_) g.points.reset();
+    given_share_ = 0;
+    bases_.clear();
+    fissions_.reset();
+  }
+
   /// From the orders to start from, to which the best fissions are added.
   void plant_all(std::vector<node_ptr>& starts) {
     if (state_.allowed.recompute && !State::reorders) plant_exact();
@@ -76,13 +87,12 @@ class search_seeds {
     // what is left, but a tenth of the budget at least, is theirs.
     for (auto& s : by_segments_) s.seeds.restart();
     auto const first = std::min(first_with_room_, by_segments_.size());
-    auto const used = state_.budget.used(state_.out.candidates);
+    auto const used = state_.budget.used();
     double const most = again ? used + (state_.part - used) / 2 : 0.25 + given_share_;
     best_segments best;
     auto const never = [] { return false; };
     plant_in_turn(0, first, most, best, never);
-    plant_in_turn(first, by_segments_.size(), std::max(most, state_.budget.used(state_.out.candidates) + 0.1), best,
-                  never);
+    plant_in_turn(first, by_segments_.size(), std::max(most, state_.budget.used() + 0.1), best, never);
   }
   /// The same until one meets the limits, with a part of the budget; the next call goes on where this one has ended.
   void plant_one(std::vector<node_ptr> const& starts, double part) {
@@ -99,7 +109,7 @@ class search_seeds {
   void plant_given(bool again, Pause&& pause) {
     if (!state_.options.starts) return;
     seeding_time const measured(state_.options.profile, state_.judge().profile);
-    auto const used = [&] { return state_.budget.used(state_.out.candidates); };
+    auto const used = [&] { return state_.budget.used(); };
     auto const before = used();
     auto const part = again ? before + (state_.part - before) / 2 : state_.allowed.recompute ? 0.125 : state_.part;
     auto goal = state_.goal;
@@ -109,7 +119,7 @@ class search_seeds {
       if (!points)
         points = state_.options.starts->begin(
             {c.graph, c.order, c.result, may_run_again(), state_.allowed.swap, !state_.allowed.recompute,
-             state_.allowed.filtered && !(state_.allowed.swap > 0), state_.options.iterations});
+             state_.allowed.filtered && !(state_.allowed.swap > 0), candidates_of_epoch()});
       auto const on_pause = [&] {
         if (from == original_) pause();
       };
@@ -209,6 +219,7 @@ class search_seeds {
     auto const lowers = [&](bytes_t target) {
       for (auto const& from : orders)
         for (double const lead : {0.0, 1.0, 3.0}) {
+          if (state_.is_over()) return false;
           auto const n = offload_from(from, target, lead);
           if (n && state_.costs_nothing(n->state.result)) high = std::min(high, n->state.result.peak_bytes);
           if (high <= target) return true;
@@ -270,6 +281,12 @@ class search_seeds {
   }
 
  private:
+  /// As many as the epoch's work would judge if each were a millisecond; all of them where solvers stand alone.
+  std::size_t candidates_of_epoch() const {
+    if (state_.is_for_solvers()) return state_.options.iterations;
+    return static_cast<std::size_t>(std::clamp(1e3 * state_.budget.epoch(), 1.0, 1e9));
+  }
+
   using graph_type = std::remove_cvref_t<decltype(std::declval<State>().graph)>;
 
   /// Of the original's ops. A pipeline that recomputes what passes a filter leaves nothing to seeds, which know nothing of
@@ -312,6 +329,7 @@ class search_seeds {
   }
   node_ptr offload_from(node_ptr const& from, bytes_t target, double lead) {
     if (!state_.budget.has_time_for(2 * from->state.graph.op_count())) return nullptr;
+    work_meter::add(work_of_offload * from->state.order.size());
     offload const m{target, state_.allowed.swap, lead};
     auto e = m.apply(from->state);
     if (!e) return nullptr;
@@ -323,6 +341,8 @@ class search_seeds {
     flow_facts const facts(e.graph, state.judge().cost(), state.options.memory);
     e.order = refine{.limit = limit, .sink = false}(facts, e.order);
   }
+
+  static constexpr std::uint64_t work_of_offload = 300;  // nanoseconds an op, refinement included
 
   struct told {
     std::string how;
@@ -351,7 +371,8 @@ class search_seeds {
     }
     void pause() override { pause_(); }
     bool stop() const override { return state_.out_of_time(part_); }
-    double seconds_left() const override { return state_.budget.seconds_left(part_, state_.graph.op_count()); }
+    double seconds_left() const override { return state_.budget.seconds_left(state_.graph.op_count()); }
+    double work_left() const override { return state_.budget.work_left(part_); }
 
    private:
     State& state_;

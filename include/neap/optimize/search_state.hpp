@@ -1,6 +1,8 @@
 // What the parts of a search share (best_first.hpp): candidates, what is asked of them, the best so far, the queue.
 #pragma once
 
+#include <neap/core/split_mix.hpp>
+#include <neap/core/work_meter.hpp>
 #include <neap/core/worker_team.hpp>
 #include <neap/mutate/mutator.hpp>
 #include <neap/optimize/objective.hpp>
@@ -12,7 +14,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -99,15 +103,18 @@ class search_state {
   bool is_free() const {
     return asked.limits_memory && !allowed.rewrite && costs_nothing(best->state.result) && is_met();
   }
+  /// Starts from outside alone make candidates, no moves do: one epoch without end, whose effort the iterations say.
+  bool is_for_solvers() const {
+    return options.starts && !allowed.recompute && !(allowed.swap > 0) && !allowed.cut && !allowed.rewrite;
+  }
   bool costs_nothing(simulation const& r) const {
     return r.latency <= out.original.latency * (1 + objective::rounding);
   }
   /// Whether a part of the budget is used up, or a limit is met that was hunted for.
-  bool out_of_time() const { return out_of_time(part); }
-  bool out_of_time(double of) const {
-    return (budget.is_hunting() && is_met()) ||
-           budget.is_used_up(of, out.candidates, (best ? best->state.graph : graph).op_count());
-  }
+  bool out_of_time() { return out_of_time(part); }
+  bool out_of_time(double of) { return (budget.is_hunting() && is_met()) || budget.is_used_up(of) || is_over(); }
+  /// Whether a limit of the user's ends the search.
+  bool is_over() const { return budget.is_over(out.candidates, (best ? best->state.graph : graph).op_count()); }
   /// Whether one would be a better answer than the other: it fits and is better; or, where nothing fits, it is nearer to
   /// the limit of latency, or within it as the other is, and smaller, or as small and quicker.
   bool beats(simulation const& r, simulation const& other) const {
@@ -184,22 +191,33 @@ class search_state {
     tell(out.history.back());
   }
   /// Looks at mutations of a candidate, on all threads, and takes up what became of them, in their order: take(k, child).
+  /// `work`: what drawing each has taken.
   /// A child that is not built yet is an outline; it is null for what came to nothing or was met before. Ends early where
   /// the time is used up.
   template <class Take>
-  void look(node_ptr const& from, std::vector<move> const& moves, std::optional<replay_facts>& replay, Take&& take) {
+  void look(node_ptr const& from, std::vector<move> const& moves, std::vector<std::uint64_t> work,
+            std::optional<replay_facts>& replay, Take&& take) {
     if (team_.size() == 1 || moves.size() == 1) {
-      for (std::size_t k = 0; k < moves.size() && (k == 0 || !out_of_time()); ++k)
+      for (std::size_t k = 0; k < moves.size() && (k == 0 || !out_of_time()); ++k) {
+        work_meter::add(work[k]);
         take(k, take_up(from, moves[k], judge().look(from->state, moves[k], replay, target, seen)));
+      }
       return;
     }
     if (!reorders && !replay) replay.emplace(from->state.graph, from->state.order);
     std::vector<std::optional<looked_at<G>>> found(moves.size());
+    auto const before = work_meter::now();
     team_.run(moves.size(), [&](unsigned worker, std::size_t k) {
-      if (k == 0 || !out_of_time()) found[k] = judges_[worker].look(from->state, moves[k], replay, target, seen);
+      if (k > 0 && is_over()) return;
+      auto const begin = work_meter::now();
+      found[k] = judges_[worker].look(from->state, moves[k], replay, target, seen);
+      work[k] += work_meter::now() - begin;
     });
-    for (std::size_t k = 0; k < moves.size() && found[k] && (k == 0 || !budget.is_hunting() || !is_met()); ++k)
+    work_meter::reset_to(before);  // what is taken up counts, as on one thread
+    for (std::size_t k = 0; k < moves.size() && found[k] && (k == 0 || !out_of_time()); ++k) {
+      work_meter::add(work[k]);
       take(k, take_up(from, moves[k], std::move(*found[k])));
+    }
   }
   /// How many mutations one call of look() is best given: enough for all threads, as long as what they build finds room.
   std::size_t looked_at_once() const {
@@ -264,7 +282,9 @@ class search_state {
 
   /// Each candidate that was judged, however it was, comes by here.
   void count(plan_cost what) {
-    ++out.candidates;
+    trail_ = scramble(
+        trail_ ^ scramble(static_cast<std::uint64_t>(what.peak_bytes) ^ std::bit_cast<std::uint64_t>(what.latency)));
+    if (std::has_single_bit(++out.candidates)) out.trail.push_back(trail_);
     front.add(what);
     if (options.progress && options.progress_every > 0 && !out.history.empty() && budget.elapsed() >= tell_at_)
       tell(standing(last_told()));
@@ -310,6 +330,7 @@ class search_state {
   }
 
   pin_guard const pins_;
+  std::uint64_t trail_ = 0;  // of out.trail
   worker_team team_;
   std::vector<judge_type> judges_;  // one a thread
   double tell_at_ = 0;              // when progress is told next, unless the best changes before

@@ -44,6 +44,11 @@ using block_program = std::function<remat_answer(remat_problem const&, remat_lim
 
 namespace detail {
 
+/// How many pieces of so many seconds fit into some work; at least one.
+inline std::int64_t pieces_within(double work, double seconds) {
+  return static_cast<std::int64_t>(std::clamp(work / seconds, 1.0, 1e15));
+}
+
 /// Of a chain's front, by the number of its point, what meets a goal.
 class front_search {
  public:
@@ -197,6 +202,7 @@ class graph_search {
  private:
   static constexpr int most_tries = 8;
   static constexpr std::int64_t most_changes = 400;  // of a try, for each choice
+  static constexpr double seconds_a_change = 2e-6;   // about, as work is counted
 
   struct told {
     bytes_t peak;  // by the solver's model
@@ -204,9 +210,10 @@ class graph_search {
   };
   /// What is found within a limit, or else the smallest that is known.
   std::optional<told> try_limit(bytes_t limit, double dearer = 1) {
-    auto const work = std::min(changes_ / 4, most_changes * static_cast<std::int64_t>(search_.choices()));
+    auto const work = std::min({changes_ / 4, most_changes * static_cast<std::int64_t>(search_.choices()),
+                                pieces_within(judge_.work_left(), seconds_a_change)});
     changes_ -= work;
-    auto a = search_.solve(limit, {.work = work, .seconds = judge_.seconds_left() / 4}, dearer);
+    auto a = search_.solve(limit, {.work = work, .seconds = judge_.seconds_left()}, dearer);
     return told_of(a ? a : search_.best(search_.front().front().first));
   }
   std::optional<told> told_of(std::optional<block_graph_answer> const& a) {
@@ -251,9 +258,10 @@ class graph_search {
     changes_ -= rest;
     auto const each = most_changes * static_cast<std::int64_t>(search_.choices());
     auto const budget = [&] {
-      auto const work = std::min(changes_ / left, each);
-      changes_ -= work;
-      return remat_budget{.work = work, .seconds = judge_.seconds_left() / static_cast<double>(1 + left--)};
+      auto const work = std::min(
+          {changes_ / left, each, pieces_within(judge_.work_left() / static_cast<double>(left), seconds_a_change)});
+      changes_ -= work, --left;
+      return remat_budget{.work = work, .seconds = judge_.seconds_left()};
     };
     auto const largest = search_.front().back().first;
     for (auto k = coarse; k > 0 && !judge_.stop(); --k)
@@ -327,7 +335,9 @@ struct timed_gaps {
   std::vector<remat_answer> operator()(remat_problem const& p, std::span<remat_limits const> limits) const {
     if (p.values.size() > most_values || judge.stop()) return {};
     auto const enough = of_value * static_cast<std::int64_t>(p.values.size());
-    return in_groups{use_gap{{.work = std::min(work, enough), .seconds = judge.seconds_left() / 4}}}.front(p, limits);
+    constexpr double seconds_an_evaluation = 1e-6;  // about, as work is counted
+    auto const most = std::min({work, enough, pieces_within(judge.work_left() / 4, seconds_an_evaluation)});
+    return in_groups{use_gap{{.work = most, .seconds = judge.seconds_left()}}}.front(p, limits);
   }
 };
 

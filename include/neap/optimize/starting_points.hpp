@@ -30,7 +30,7 @@ struct start_from {
   double swap = 0;        // values may be stored and loaded, by a link of so many bytes a second; 0: they may not
   bool alone = false;     // nothing else of the search recomputes
   bool no_swaps = false;  // whatever the link: a filter of the pipeline may forbid them
-  std::size_t candidates = SIZE_MAX;  // that the search judges at most
+  std::size_t candidates = SIZE_MAX;  // a measure of the effort: a candidate is worth a millisecond
 };
 
 /// What a search says to a candidate that is handed in.
@@ -46,8 +46,11 @@ class start_judge {
   virtual void pause() = 0;
   /// Whether the part of the search's budget that starting points may take is used up.
   virtual bool stop() const = 0;
-  /// Of that part, the seconds that are left; endless where no clock runs.
+  /// Seconds until the search ends; endless where no clock runs.
   virtual double seconds_left() const = 0;
+  /// Work that is left of that part, in seconds of core/work_meter.hpp: what shares are made by. Endless where it is not
+  /// limited.
+  virtual double work_left() const = 0;
 
  protected:
   ~start_judge() = default;

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <neap/core/philox.hpp>
+#include <neap/core/work_meter.hpp>
 #include <neap/plan/block_graph.hpp>
 #include <neap/solve/remat_branch_and_bound.hpp>
 #include <neap/solve/remat_facts.hpp>
@@ -310,6 +311,7 @@ class option_gaps {
       lacking -= makes_[k];
       lacking |= reads_of(runs_.back()) - in;
     }
+    work_meter::add(40 + 80 * runs_.size());
     cost c;
     set alive = out;
     auto bytes = held_bytes_[t + 1];  // of what is alive

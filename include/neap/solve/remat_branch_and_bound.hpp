@@ -17,6 +17,7 @@
 // partner; `doomed` ones were made again from it, and so the partner may not go before it is read.
 #pragma once
 
+#include <neap/core/work_meter.hpp>
 #include <neap/plan/remat_problem.hpp>
 #include <neap/solve/remat_facts.hpp>
 #include <neap/solve/remat_prices.hpp>
@@ -68,6 +69,7 @@ class stop_watch {
   /// Counts one piece of work; true when the budget is spent.
   bool spend() {
     if (++work_ > budget_.work) over_ = true;
+    work_meter::add(100);
     if ((work_ & 1023) == 0 && budget_.seconds < std::numeric_limits<double>::infinity() && seconds() > budget_.seconds)
       over_ = true;
     return over_;
@@ -75,6 +77,7 @@ class stop_watch {
   /// Counts several pieces that were done elsewhere.
   void spent(std::int64_t pieces) {
     work_ += pieces;
+    work_meter::add(100 * static_cast<std::uint64_t>(pieces));
     over_ = over_ || work_ > budget_.work || seconds() > budget_.seconds;
   }
   bool over() const { return over_; }

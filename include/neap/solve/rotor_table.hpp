@@ -20,6 +20,7 @@
 //                                than of block b' and others
 #pragma once
 
+#include <neap/core/work_meter.hpp>
 #include <neap/plan/chain_profile.hpp>
 #include <neap/plan/chain_sequence.hpp>
 #include <neap/solve/chain_classes.hpp>
@@ -454,6 +455,7 @@ class rotor_table {
   /// Works out the next chunk of [a, b]; all of [j, b], j > a, is known as far.
   void solve(std::size_t a, std::size_t b, cell& c, std::size_t depth) {
     if (works_.size() <= depth) works_.push_back(std::make_unique<work>());
+    work_meter::add(300 + 40 * (b - a));
     auto& w = *works_[depth];
     auto const begin = slots_t{c.chunks} * width_;
     auto& u = w.times;

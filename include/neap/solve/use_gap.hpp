@@ -11,6 +11,7 @@
 #pragma once
 
 #include <neap/core/philox.hpp>
+#include <neap/core/work_meter.hpp>
 #include <neap/plan/remat_problem.hpp>
 #include <neap/solve/remat_branch_and_bound.hpp>
 #include <neap/solve/remat_facts.hpp>
@@ -215,6 +216,7 @@ class gap_search {
       run_.push_back(static_cast<std::uint32_t>(k));
       c.time += f_.time[k];
     }
+    work_meter::add(30 + 60 * run_.size());
     set alive = out;
     std::int64_t bytes = f_.bytes_of(alive);
     for (auto k : run_) {  // from the last op to the first
