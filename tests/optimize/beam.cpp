@@ -214,7 +214,7 @@ TEST_CASE("a strategy of one's own: which candidates go on, and which are forgot
   auto const none = optimize(g, moves, o, cost{},
                              [](std::span<waiting_candidate const>, search_standing const&) { return search_round{}; });
   CHECK(verify_plan(g, none.placed).ok());
-  CHECK(none.candidates < found.candidates);
+  CHECK(none.profile.drawn < found.profile.drawn);
   // One that is not there.
   CHECK(message_of([&] {
           (void)optimize(g, moves, o, cost{}, [](std::span<waiting_candidate const> all, search_standing const&) {

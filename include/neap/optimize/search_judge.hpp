@@ -54,7 +54,6 @@ class search_judge {
         pins_(pins) {}
 
   simulation judge(G const& g, schedule const& order) {
-    work_meter::add(work_of_op * g.op_count());
     return timed(options_.profile, profile.judging, [&] {
       facts_.assign(g, cost_, options_.memory);
       return simulator_(facts_, order);
@@ -99,8 +98,7 @@ class search_judge {
   search_profile profile;
 
  private:
-  // Nanoseconds of work: for each op of a candidate that is judged whole and told apart, and for an outline.
-  static constexpr std::uint64_t work_of_op = 100, work_of_outline = 4000;
+  static constexpr std::uint64_t work_of_outline = 4000;  // nanoseconds
 
   template <class M>
   looked_at<G> build(candidate<G> const& from, M const& m, seen_candidates const& seen) {

@@ -159,6 +159,7 @@ class search_state {
   /// A whole candidate.
   simulation judged_whole(G const& g, schedule const& order) {
     auto result = judge().judge(g, order);
+    add_work_of_judging(g);
     count({result.peak_bytes, result.latency});
     return result;
   }
@@ -247,6 +248,7 @@ class search_state {
     if (!told_apart) refuse_order(e->graph, e->order, describe(m, from->state));
     if (!seen.add(*told_apart)) return ++out.profile.duplicates, n->expanded = true, false;
     auto result = judge().judge(e->graph, e->order);
+    add_work_of_judging(e->graph);
     *n = std::move(*make_node(step(from->path, describe(m, from->state)), std::move(e->graph), std::move(e->order),
                               std::move(result)));
     consider(n);
@@ -278,6 +280,12 @@ class search_state {
       if (last != &known) of_last = excess_bytes(known.state.result.bytes_at, target), last = &known;
       q->excess = q->how ? std::max(of_last - q->gained, q->state.result.peak_bytes > target ? 1.0 : 0.0) : of_last;
     }
+  }
+
+  /// Of a candidate that is judged whole.
+  static void add_work_of_judging(G const& g) {
+    constexpr std::uint64_t of_op = 100;  // nanoseconds
+    work_meter::add(of_op * g.op_count());
   }
 
   /// Each candidate that was judged, however it was, comes by here.
@@ -317,6 +325,7 @@ class search_state {
     bool const first = seen.add(*found.told_apart);
     out.profile.duplicates += !first;
     if ((!first && !again) || !found.result) return nullptr;
+    add_work_of_judging(e.graph);  // here, for threads also judge what is met before, by another mutation
     count({found.result->peak_bytes, found.result->latency});
     auto n = make_node(step(from->path, describe(m, from->state)), std::move(e.graph), std::move(e.order),
                        std::move(*found.result));
