@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -52,20 +53,20 @@ class search_budget {
 
   /// Whether a part of the epoch is used up.
   bool is_used_up(double part) {
-    bool const yes = work_left(part) <= 0;
+    bool const yes = nanoseconds_left(part) <= 0;
     ran_out_ = ran_out_ || yes;
     return yes;
   }
-  /// Work that is left of a part, in seconds of the meter.
-  double work_left(double part) const { return (from_ + (to_ - from_) * part) * epoch_ - skipped_ - spent(); }
+  /// Work that is left of a part, in seconds of the meter; whole nanoseconds, which do not depend on how sums are rounded.
+  double work_left(double part) const { return 1e-9 * static_cast<double>(nanoseconds_left(part)); }
   /// The part that is used.
-  double used() const { return ((spent() + skipped_) / epoch_ - from_) / (to_ - from_); }
+  double used() const { return (1e-9 * static_cast<double>(spent() + skipped_) / epoch_ - from_) / (to_ - from_); }
 
   bool is_hunting() const { return hunting_; }
   void begin_hunt() {
     hunting_ = true;
     from_ = before_hunt, to_ = 1;
-    skipped_ = std::max(before_hunt * epoch_ - spent(), 0.0);
+    skipped_ = std::max<std::int64_t>(in_nanoseconds(before_hunt) - spent(), 0);
   }
   /// A hunt with a part of what is left, from now on.
   void begin_short_hunt(double part) {
@@ -79,7 +80,11 @@ class search_budget {
   using clock = std::chrono::steady_clock;
   static constexpr double before_hunt = 0.35;  // at most: what seeds may use
 
-  double spent() const { return 1e-9 * static_cast<double>(work_meter::now() - epoch_begin_); }
+  std::int64_t spent() const { return static_cast<std::int64_t>(work_meter::now() - epoch_begin_); }
+  std::int64_t in_nanoseconds(double part_of_epoch) const { return std::llround(1e9 * epoch_ * part_of_epoch); }
+  std::int64_t nanoseconds_left(double part) const {
+    return in_nanoseconds(from_ + (to_ - from_) * part) - skipped_ - spent();
+  }
 
   search_options const& options_;
   std::size_t iterations_;
@@ -89,7 +94,7 @@ class search_budget {
   std::uint64_t epoch_begin_ = work_meter::now();
   bool ran_out_ = false, hunting_ = false;
   double from_ = 0, to_ = 1;  // of the epoch, what parts are of
-  double skipped_ = 0;        // work of a hunt that begins earlier
+  std::int64_t skipped_ = 0;  // nanoseconds of a hunt that begins earlier
 };
 
 }  // namespace neap::inline v0::detail

@@ -341,7 +341,7 @@ struct timed_gaps {
   }
 };
 
-/// The same by a program, one limit after the other, each with its share of the time that is left.
+/// The same by a program, one limit after the other, each with its share of the seconds and of the work that is left.
 struct timed_program {
   start_judge const& judge;
   block_program const& program;
@@ -350,7 +350,8 @@ struct timed_program {
     std::vector<remat_answer> answers;
     if (p.values.size() > most_values) return answers;
     for (std::size_t k = 0; k < limits.size() && !judge.stop(); ++k)
-      answers.push_back(program(p, limits[k], judge.seconds_left() / static_cast<double>(limits.size() - k)));
+      answers.push_back(program(
+          p, limits[k], std::min(judge.seconds_left(), judge.work_left()) / static_cast<double>(limits.size() - k)));
     return answers;
   }
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/work_meter.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/plan/edit_outline.hpp>
 #include <neap/simulate/cost_model.hpp>
@@ -24,11 +25,14 @@ class transfer_costs {
     auto const& type = g.type(v);
     for (auto const& k : known_)
       if (k.type == type) return k.takes;
+    auto const before = work_meter::now();
     graph_editor edit{g.facet_table()};
     auto const away = edit.add(op::store{}, {edit.add_source(role::input, type)})[0];
     auto const back = edit.add(op::load{}, {away})[0];
     auto const store = edit.graph().producer(away), load = edit.graph().producer(back);
     G const alone(std::move(edit).finish());
+    // Each thread has a table: filling it does not count as work of the mutation that asks first.
+    work_meter::reset_to(before);
     auto const time = [&](op_id o) { return detail::as_time(cost(alone, o), o, "optimize"); };
     known_.push_back({type, {time(store), time(load)}});
     return known_.back().takes;
