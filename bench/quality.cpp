@@ -1,6 +1,6 @@
 // What the default search finds: twelve graphs under six limits of memory. One CSV row a plan; every plan is verified.
 //
-//   bench_quality [--iterations N]        bench/results/quality.csv: the same rows on every machine; N: 1500
+//   bench_quality [--iterations N]        bench/results/quality.csv: the same rows on every machine; N: 7000
 //   bench_quality --seconds S [S...]      quality_by_time.csv: the same searches ended by the clock
 //
 // tests/optimize/quality.cpp compares a third of quality.csv's rows exactly. A change that moves one writes the file anew

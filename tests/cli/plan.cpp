@@ -465,7 +465,7 @@ TEST_CASE("plan: what memory costs in time, as a table and as a picture") {
     }
     last_peak = peak, last_latency = latency, plans += chosen, meeting += meets;
   }
-  CHECK(rows > 10);
+  CHECK(rows > 5);
   CHECK(plans == 1);
   CHECK(meeting > 1);
 

@@ -30,7 +30,7 @@ namespace neap::testing {
 
 // Of what the original needs at its peak above what is resident.
 inline constexpr std::array quality_limits{0.85, 0.7, 0.55, 0.4, 0.25, 0.1};
-inline constexpr std::size_t quality_iterations = 1500;
+inline constexpr std::size_t quality_iterations = 7000;
 
 struct quality_graph {
   std::string name;
