@@ -4,7 +4,7 @@
 //   auto const times = measure_step(step, found.placed, device, batch);
 //   std::printf("%s\n%s\n", step_report::columns, times.row().c_str());
 //
-// Not in the umbrella header: include it where it is used.
+// Not in the umbrella header, and for .cpp files alone: it trains, and so reaches the search.
 #pragma once
 
 #include <neap/cuda/backend.hpp>

@@ -121,10 +121,10 @@ struct arg_max_loaded {
 
 /// A place and what it is ranked by; of equals the lower place is ahead.
 template <class Rank>
-struct ranked {
+struct place_by_rank {
   Rank rank;
   std::int64_t place;
-  NEAP_HD bool is_ahead(ranked const& other) const {
+  NEAP_HD bool is_ahead(place_by_rank const& other) const {
     return rank > other.rank || (rank == other.rank && place < other.place);
   }
 };
@@ -144,7 +144,7 @@ struct topk_lines {
   bool largest;
   template <class Block>
   NEAP_HD void operator()(Block& b) const {
-    using one = ranked<std::int64_t>;
+    using one = place_by_rank<std::int64_t>;
     std::byte *at[1], *to[2];
     x.starts.place(b.id, at);
     out.starts.place(b.id, to);
@@ -208,7 +208,7 @@ struct multinomial_rows {
       });
       return;
     }
-    using one = ranked<double>;  // by arrivals, the first highest
+    using one = place_by_rank<double>;  // by arrivals, the first highest
     one last{0, -1};
     for (std::int64_t j = 0; j < drawn; ++j) {
       one const before = last;
