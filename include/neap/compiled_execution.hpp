@@ -30,6 +30,7 @@
 #include <neap/schedule/refine.hpp>
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
+#include <neap/train/fuse_elementwise.hpp>
 #include <neap/train/training_step.hpp>
 
 // The rest is made here.
