@@ -628,22 +628,22 @@ TEST_CASE("a batch may own its tensors: they are read where they are, not copied
   eager_context const context{{.threads = 1}};
   for (std::int64_t parts : {1, 3}) {
     nn::linear planned(4, 3), eager = planned;
-    std::pair<buffer, std::vector<buffer>> batch{buffer({6, 4}, initialiser::normal(0, 1)),
+    std::pair<buffer, std::vector<buffer>> owned{buffer({6, 4}, initialiser::normal(0, 1)),
                                                  {buffer({6, 3}, initialiser::normal(0, 1))}};
     auto const loss = [](nn::linear& net, auto const& s) { return mse{}(net(s.first), s.second[0]); };
     training_options const options{.micro_batches = parts};
-    auto const step = training_step(planned, batch, loss, sgd{.rate = 0.1}, options);
+    auto const step = training_step(planned, owned, loss, sgd{.rate = 0.1}, options);
     host_backend backend(1);
     trainer run(step, plan_in_order(step.program), backend);
     training_state state;
     for (int i = 0; i < 4; ++i) {
-      batch.first.data<float>()[i] += 1;
-      CHECK(run(batch) == eager_step(eager, batch, loss, sgd{.rate = 0.1}, state, options).item<double>());
+      owned.first.data<float>()[i] += 1;
+      CHECK(run(owned) == eager_step(eager, owned, loss, sgd{.rate = 0.1}, state, options).item<double>());
       auto const& g = run.program().planned().graph;
       std::vector<void const*> read;
       for (auto v : g.sources())
         if (g.role(v) == role::input) read.push_back(run.program().value(v).data);
-      CHECK(read == std::vector<void const*>{batch.first.ref().data, batch.second[0].ref().data});
+      CHECK(read == std::vector<void const*>{owned.first.ref().data, owned.second[0].ref().data});
     }
     CHECK(planned.weight.values<float>() == eager.weight.values<float>());
   }
