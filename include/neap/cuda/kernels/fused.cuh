@@ -68,7 +68,7 @@ struct fused_kernel {
       auto const made = p.step(k);
       auto& s = step[k];
       constant += p.attributes_of(k, constant, s.functor);
-      s.place = op::detail::step_places[static_cast<std::size_t>(made.row)];
+      s.place = static_cast<std::int8_t>(op::detail::step_places[static_cast<std::size_t>(made.row)]);
       s.arguments = static_cast<std::int8_t>(op::detail::step_at(made.row)->arguments);
       for (int i = 0; i < s.arguments; ++i) {
         auto const v = made.operands[static_cast<std::size_t>(i)];

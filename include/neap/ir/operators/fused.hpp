@@ -80,10 +80,10 @@ inline constexpr auto step_operators = steps_of(step_list{});
 
 /// The place in step_operators of each standard operator, by its row; -1: it can be no step.
 inline constexpr auto step_places = [] {
-  std::array<std::int8_t, standard_list::size> places{};
+  std::array<std::int16_t, standard_list::size> places{};
   places.fill(-1);
   for (std::size_t k = 0; k < step_operators.size(); ++k)
-    places[static_cast<std::size_t>(step_operators[k].row)] = static_cast<std::int8_t>(k);
+    places[static_cast<std::size_t>(step_operators[k].row)] = static_cast<std::int16_t>(k);
   return places;
 }();
 
