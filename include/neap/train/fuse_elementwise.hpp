@@ -93,12 +93,6 @@ class elementwise_fuser {
     members_.assign(g_.op_count(), {});
     return false;
   }
-  NEAP_ONCE std::vector<std::vector<op_id>> groups() const {
-    std::vector<std::vector<op_id>> all;
-    for (auto o : order_)
-      if (auto const& m = members_[index(o)]; group_[o] == o && m.size() > 1) all.emplace_back(m.begin(), m.end());
-    return all;
-  }
   NEAP_ONCE fused_elementwise<op_graph> write() {
     fused_elementwise<op_graph> out;
     program_copy copy(g_);
@@ -115,8 +109,8 @@ class elementwise_fuser {
       for (auto v : inputs_of(o)) in.push_back(copy.value[v]);
       auto const made = program_of(o);
       copy.put(o, {&fused_, &*made}, span_of(in));
+      out.groups.emplace_back(members_[index(o)].begin(), members_[index(o)].end());
     }
-    out.groups = groups();
     out.program = copy.finish();
     out.value = std::move(copy.value);
     return out;
@@ -246,16 +240,17 @@ class fused_recipe final : public step_recipe<Ops> {
   }
   /// Fuses a step in these groups, or in its own where they do not fit: a batch of another size may have values of
   /// several shapes where they had one. (A trainer plans it anew then.)
-  static void fuse_as(training_program<Ops>& p, std::vector<std::vector<op_id>> groups) {
+  static void fuse_as(training_program<Ops>& p, std::vector<std::vector<op_id>> const& groups) {
     elementwise_fuser f(p.program, facets_of<op::fused>);
-    if (!f.take(groups)) {
-      f.find();
-      groups = f.groups();
-    }
+    if (!f.take(groups)) f.find();
+    write(p, f);
+  }
+  /// Fuses a step in the groups that `f` has of its program.
+  static void write(training_program<Ops>& p, elementwise_fuser& f) {
     auto made = f.write();
     fused_elementwise<basic_graph<Ops>> typed{basic_graph<Ops>(std::move(made.program)), std::move(made.value), {}};
-    if (!groups.empty()) take_rewritten(p, typed);
-    if (p.recipe) p.recipe = std::make_shared<fused_recipe>(p.recipe, std::move(groups));
+    if (!made.groups.empty()) take_rewritten(p, typed);
+    if (p.recipe) p.recipe = std::make_shared<fused_recipe>(p.recipe, std::move(made.groups));
   }
 
  private:
@@ -284,7 +279,7 @@ training_program<Ops> fuse_elementwise(training_program<Ops> p) {
   static_assert(Ops::template contains<op::fused>, "neap: fuse_elementwise needs op::fused in the graph's set");
   detail::elementwise_fuser f(p.program, facets_of<op::fused>);
   f.find();
-  detail::fused_recipe<Ops>::fuse_as(p, f.groups());
+  detail::fused_recipe<Ops>::write(p, f);
   return p;
 }
 
