@@ -92,7 +92,7 @@ struct svg_plot {
 /// "From left to right one training step. Planned: 144 MiB at the peak instead of 206 MiB (70 %), 1.71 ms instead of..."
 inline std::string svg_sentence(memory_curve const& before, memory_curve const& after) {
   auto const ratio = [](double a, double b) { return b > 0 ? print(" (%.3g %%)", 100 * a / b) : std::string(); };
-  auto const bytes = [](bytes_t b) { return readable_bytes(static_cast<double>(b)); };
+  auto const& bytes = readable_bytes;
   auto const now = static_cast<double>(after.peak_bytes()), then = static_cast<double>(before.peak_bytes());
   std::string label = after.label;
   if (!label.empty() && label[0] >= 'a' && label[0] <= 'z') label[0] = static_cast<char>(label[0] - 'a' + 'A');

@@ -166,7 +166,7 @@ inline std::string offsets_svg(offsets_picture const& about, memory_problem cons
     first = any ? std::min(first, about.from) : about.from;
     last = any ? std::max(last, about.to) : about.to;
   }
-  auto const bytes = [](bytes_t b) { return readable_bytes(static_cast<double>(b)); };
+  auto const& bytes = readable_bytes;
   bool const based = !about.residents.empty();
   bytes_t const base = based ? about.resident_bytes : 0;
 

@@ -79,7 +79,7 @@ inline std::string pareto_svg(std::string_view title, pareto_report const& r) {
   using detail::svg_text;
   detail::pareto_plot const plot(r);
   std::string s = detail::svg_begin(plot.width, plot.bottom + 80, title);
-  auto const bytes = [](bytes_t b) { return readable_bytes(static_cast<double>(b)); };
+  auto const& bytes = readable_bytes;
   auto const ratio = [](double a, double b) { return b > 0 ? print(" (%.3g %%)", 100 * a / b) : std::string(); };
   s += svg_text(
       24, 56,
