@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/plan/candidate.hpp>
+#include <neap/schedule/order.hpp>
 #include <neap/simulate/simulator.hpp>
 
 #include <utility>
@@ -19,6 +20,13 @@ template <class G, class Cost = unit_cost>
 candidate<G> judged(G g, schedule s, Cost const& cost = {}, memory_options const& options = {}) {
   auto r = simulate(g, s, cost, options);
   return {std::move(g), std::move(s), std::move(r)};
+}
+
+/// In depth-first order.
+template <class G, class Cost = unit_cost>
+candidate<G> judged_in_order(G g, Cost const& cost = {}) {
+  auto order = reverse_post_order{}(g);
+  return judged(std::move(g), std::move(order), cost);
 }
 
 }  // namespace neap::testing

@@ -14,6 +14,7 @@
 #include <neap/simulate/simulator.hpp>
 #include <neap/train/fuse_elementwise.hpp>
 
+#include "../support/judged.hpp"
 #include "../support/plain_run.hpp"
 #include "../support/random_elementwise.hpp"
 #include "../support/random_fission.hpp"
@@ -34,14 +35,6 @@ namespace {
 
 roofline const device = roofline::h100_like();
 
-candidate<graph> judged(graph g, schedule s) {
-  auto r = simulate(g, s, device);
-  return {std::move(g), std::move(s), std::move(r)};
-}
-candidate<graph> judged(graph g) {
-  auto order = reverse_post_order{}(g);
-  return judged(std::move(g), std::move(order));
-}
 verification verdict(graph const& original, candidate<graph> const& c) {
   return verify_plan(original, make_plan(c, original, memory_options{}), device);
 }
@@ -150,7 +143,7 @@ TEST_CASE("plans that fuse operators of the original are right, as files too") {
   for (std::uint64_t seed = 0; seed < testing::cases(200u); ++seed) {
     CAPTURE(seed);
     auto const original = random_elementwise(seed, 6 + static_cast<std::uint32_t>(seed % 24));
-    auto c = judged(planned_from(original));
+    auto c = judged_in_order(planned_from(original), device);
     for (auto o : c.graph.ops())
       if (auto const* p = c.graph.as<op::fused>(o)) ++fused, steps += static_cast<std::size_t>(p->step_count());
     random_stream draw(seed, 3);
@@ -161,7 +154,7 @@ TEST_CASE("plans that fuse operators of the original are right, as files too") {
       while (auto m = stream.next()) all.push_back(*m);
       if (all.empty()) break;
       auto e = apply_mutation(all[draw.below(static_cast<std::uint32_t>(all.size()))], c);
-      if (e) c = judged(std::move(e->graph), std::move(e->order));
+      if (e) c = judged(std::move(e->graph), std::move(e->order), device);
     }
     auto const p = make_plan(c, original, memory_options{});
     auto const right = verify_plan(original, p, device);
@@ -204,7 +197,7 @@ TEST_CASE("programs that differ from the operators they replace are refused") {
         wrong = with_program(right, o, *other);
       } catch (error const&) { continue; }  // another type than readers take
       if (!verify(static_cast<op_graph const&>(*wrong)).ok()) continue;
-      auto const v = verdict(original, judged(*wrong));
+      auto const v = verdict(original, judged_in_order(*wrong, device));
       if (!v.ok()) {
         ++refused;
         continue;
@@ -241,7 +234,7 @@ TEST_CASE("a pinned operator is no step, in its place or once more") {
       other.set_origin_count(3);
       other.set_rewritten(other.graph().producer(made));
       other.keep(made, role::output);
-      auto const v = verdict(original, judged(graph(std::move(other).finish())));
+      auto const v = verdict(original, judged_in_order(graph(std::move(other).finish()), device));
       if (pins.empty()) {
         CHECK_MESSAGE(v.ok(), v.message());
         continue;
@@ -261,12 +254,12 @@ TEST_CASE("fused operators run in parts, and the plans are right") {
   for (std::uint64_t seed = 0; seed < testing::cases(150u); ++seed) {
     CAPTURE(seed);
     auto const original = fuse_elementwise(random_elementwise(seed, 8 + static_cast<std::uint32_t>(seed % 16))).program;
-    auto c = judged(original);
+    auto c = judged_in_order(original, device);
     random_stream draw(seed, 6);
     for (int tries = 0; tries < 12; ++tries)
       if (auto const f = random_fission_of_some(c, dimension_graph(c.graph), draw))
         if (auto e = f->apply(c)) {
-          c = judged(std::move(e->graph), std::move(e->order));
+          c = judged(std::move(e->graph), std::move(e->order), device);
           break;
         }
     for (auto o : c.graph.ops()) parts += c.graph.as<op::fused>(o) && c.graph.record(o).part != nothing<part_id>;

@@ -18,6 +18,7 @@
 
 #include "../support/aten_twin.hpp"
 #include "../support/differences.hpp"
+#include "../support/judged.hpp"
 #include "../support/plain_run.hpp"
 #include "../support/random_algebra.hpp"
 #include "../support/random_fission.hpp"
@@ -62,14 +63,6 @@ namespace {
 
 roofline const device = roofline::h100_like();
 
-candidate<graph> judged(graph g, schedule s) {
-  auto r = simulate(g, s, device);
-  return {std::move(g), std::move(s), std::move(r)};
-}
-candidate<graph> judged(graph g) {
-  auto order = reverse_post_order{}(g);
-  return judged(std::move(g), std::move(order));
-}
 plan<graph> planned(candidate<graph> const& c, graph const& original) {
   return make_plan(c, original, memory_options{});
 }
@@ -97,7 +90,7 @@ TEST_CASE("plans of graphs after walks of rules, recomputation and swaps are rig
     CAPTURE(seed);
     auto const known = random_algebra(seed).make(8 + seed % 16);
     auto const original = seed % 2 ? aten_twin(known) : known;
-    auto c = judged(original);
+    auto c = judged_in_order(original, device);
     random_stream draw(seed, 3);
     std::string path;
     for (int step = 0; step < 8; ++step) {
@@ -110,7 +103,7 @@ TEST_CASE("plans of graphs after walks of rules, recomputation and swaps are rig
       if (!e) continue;
       ++steps, rewrites += std::holds_alternative<rewrite>(m);
       path += "; " + describe(m, c);
-      c = judged(std::move(e->graph), std::move(e->order));
+      c = judged(std::move(e->graph), std::move(e->order), device);
     }
     CAPTURE(path);
     require_right(original, c);
@@ -129,7 +122,7 @@ TEST_CASE("wrong rewrites are refused, before and behind right ones") {
     CAPTURE(seed);
     auto const known = random_algebra(seed).make(6 + seed % 10);
     auto const original = seed % 2 ? aten_twin(known) : known;
-    auto const c = judged(original);
+    auto const c = judged_in_order(original, device);
     auto const sources = random_sources(original, seed);
     auto const run = [&](candidate<graph> const& x) {
       auto const g = by_meaning(x.graph, x.order);
@@ -142,14 +135,14 @@ TEST_CASE("wrong rewrites are refused, before and behind right ones") {
       CAPTURE(describe(*m, c));
       auto e = m->apply(c);
       if (!e) continue;
-      auto next = judged(std::move(e->graph), std::move(e->order));
+      auto next = judged(std::move(e->graph), std::move(e->order), device);
       if (draw.below(2)) {  // hidden by a right one
         std::vector<rewrite> all;
         auto more = taso_rules{}(next);
         while (auto x = more.next()) all.push_back(*x);
         if (!all.empty())
           if (auto f = all[draw.below(static_cast<std::uint32_t>(all.size()))].apply(next))
-            next = judged(std::move(f->graph), std::move(f->order));
+            next = judged(std::move(f->graph), std::move(f->order), device);
       }
       auto const got = run(next);
       double const error = std::max(difference(expected.kept, got.kept), difference(expected.sources, got.sources));
@@ -178,13 +171,13 @@ std::optional<candidate<graph>> after_one_of(M const& moves, candidate<graph> co
   if (all.empty()) return std::nullopt;
   auto e = apply_mutation(all[draw.below(static_cast<std::uint32_t>(all.size()))], c);
   if (!e) return std::nullopt;
-  return judged(std::move(e->graph), std::move(e->order));
+  return judged(std::move(e->graph), std::move(e->order), device);
 }
 /// The same of fissions, of which many do not go together.
 std::optional<candidate<graph>> after_a_fission(candidate<graph> const& c, random_stream& draw) {
   for (int tries = 0; tries < 12; ++tries)
     if (auto const f = random_fission_of_some(c, dimension_graph(c.graph), draw))
-      if (auto e = f->apply(c)) return judged(std::move(e->graph), std::move(e->order));
+      if (auto e = f->apply(c)) return judged(std::move(e->graph), std::move(e->order), device);
   return std::nullopt;
 }
 /// How many parts run of ops that rules have made.
@@ -205,7 +198,7 @@ TEST_CASE("plans of what rules have made and fission has cut are right, as files
     CAPTURE(seed);
     auto const known = random_algebra(seed).make(8 + seed % 16);
     auto const original = seed % 2 ? aten_twin(known) : known;
-    auto c = judged(original);
+    auto c = judged_in_order(original, device);
     random_stream draw(seed, 5);
     for (int step = 0; step < 12; ++step) {
       auto const next = step < 2             ? after_one_of(taso_rules{}, c, draw)
@@ -249,7 +242,7 @@ TEST_CASE("a wrong rewrite that runs in parts is refused, and so is a right one 
       return difference(expected.kept, got.kept) < 1e-9 && difference(expected.sources, got.sources) < 1e-9;
     };
     bool const by_rule = draw.below(2) != 0;
-    auto c = after_one_of(by_rule ? wrong_ones : rewriter(taso_rules{}), judged(original), draw);
+    auto c = after_one_of(by_rule ? wrong_ones : rewriter(taso_rules{}), judged_in_order(original, device), draw);
     if (!c) continue;
     for (int tries = 0; tries < 6 && parts_of_rewritten(c->graph) == 0; ++tries)
       if (auto next = after_a_fission(*c, draw); next && parts_of_rewritten(next->graph) > 0) c = next;
@@ -263,7 +256,7 @@ TEST_CASE("a wrong rewrite that runs in parts is refused, and so is a right one 
     edited<graph> const cut{c->graph, c->order};
     each_mistake(cut, draw, 6, [&](graph const& g, schedule const& order, std::string const& what) {
       CAPTURE(what);
-      bool const ok = verify_plan(original, planned(judged(g, order), original), device).ok();
+      bool const ok = verify_plan(original, planned(judged(g, order, device), original), device).ok();
       if (ok) REQUIRE(is_right(g, order));
       (ok ? right : wrong_part) += 1;
     });
@@ -285,7 +278,7 @@ TEST_CASE("an op that nobody reads changes nothing, unless it writes or draws") 
   auto const with = [&](auto const& what, std::initializer_list<value_id> in) {
     graph_editor edit(original);
     edit.add(what, in);
-    return verify_plan(original, planned(judged(graph(std::move(edit).finish())), original), device);
+    return verify_plan(original, planned(judged_in_order(graph(std::move(edit).finish()), device), original), device);
   };
   CHECK(with(op::mul{}, {original.sources()[0], original.sources()[1]}).ok());
   CHECK(with(op::accumulate{}, {original.sources()[2], original.sources()[1]}).has(violation_kind::unknown_op));
@@ -298,11 +291,11 @@ TEST_CASE("what the original computes twice may be computed once, below the boun
   auto const once = a + a, twice = a + a;
   m.keep(summed(once * twice, {0, 1}));
   auto const original = m.done();
-  auto c = judged(original);
+  auto c = judged_in_order(original, device);
   op_id const first = original.producer(once.v), again = original.producer(twice.v);
   auto e = share_results{first, again}.apply(c);
   REQUIRE(e);
-  auto const shared = judged(std::move(e->graph), std::move(e->order));
+  auto const shared = judged(std::move(e->graph), std::move(e->order), device);
   auto p = planned(shared, original);
   CHECK(p.peak_bytes < planned(c, original).peak_bytes);
   CHECK(verify_plan(original, p, device).ok());
@@ -320,7 +313,8 @@ TEST_CASE("a copy that is written in place is not the weight that it was made of
     if (original.as<op::accumulate>(o)) edit.set_input(o, 0, original.sources()[0]);
   for (auto o : original.ops())
     if (original.as<op::copy>(o)) edit.remove(o);
-  auto const verdict = verify_plan(original, planned(judged(graph(std::move(edit).finish())), original), device);
+  auto const verdict =
+      verify_plan(original, planned(judged_in_order(graph(std::move(edit).finish()), device), original), device);
   CHECK(!verdict.ok());
 }
 TEST_CASE("arguments that commute, or are computed twice in two ways, are the same") {
@@ -338,7 +332,8 @@ TEST_CASE("arguments that commute, or are computed twice in two ways, are the sa
     if (original.as<op::tanh>(o)) edit.set_input(o, 0, sum);
   for (auto o : original.ops())
     if (original.as<op::mul>(o)) edit.remove(o);
-  auto const verdict = verify_plan(original, planned(judged(graph(std::move(edit).finish())), original), device);
+  auto const verdict =
+      verify_plan(original, planned(judged_in_order(graph(std::move(edit).finish()), device), original), device);
   CHECK_MESSAGE(verdict.ok(), verdict.message());
 }
 
@@ -363,7 +358,7 @@ TEST_CASE("what an imported op means, the original says") {
     edit.replace_uses(original.output(product), anew);
     edit.remove(product);
     auto const changed = graph(std::move(edit).finish());
-    auto const verdict = verify_plan(original, planned(judged(changed), original), device);
+    auto const verdict = verify_plan(original, planned(judged_in_order(changed, device), original), device);
     CHECK(verdict.ok() == (factor == sum));
   }
 }
