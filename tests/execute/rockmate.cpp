@@ -83,7 +83,7 @@ int check_budgets(Model const& of, Sample const& sample, training_options option
     CAPTURE(part);
     rockmate_options how;
     how.training = options;
-    how.search.iterations = 250;
+    how.search.iterations = 1'200;
     how.solvers.work = 20'000;
     how.search.time = time_budget(std::chrono::seconds(60));  // candidates end the search, however slow the machine is
     auto train = rockmate(model, sample, loss, optimizer, memory_limit(budget), backend, how);
