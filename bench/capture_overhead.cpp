@@ -9,7 +9,7 @@
 //   graphs      a call of one small operator whose `size` graphs alternate, chosen by tracked flags (states), by a plain
 //               argument (plain) or by the extent of a tensor (shapes)
 //   operator    one state and one operator on 4 floats: compiled, plain, and the operator alone (eager)
-//   recording   an operator on 4 floats in a program of `size`: eager, and recorded
+//   recording   an operator on 4 floats in a program of `size`: eager, recorded, and recorded and made a graph
 //   step        a training step of a perceptron, `size` operators: compiled; the same plan run by itself, all sources bound
 //               beforehand; trainer, whose program has fewer operators (trainer_of_N)
 #include <neap/execute/compile.hpp>
@@ -182,24 +182,32 @@ void recording(std::size_t size) {
     return y;
   };
   tensor const expected = program();
-  auto const record = [&] {
+  auto const record = [&](bool builds) {
     detail::argument_state begin;
     begin.visit(x);
     detail::expression_tape tape;
     detail::host_log log;
     detail::recorder rec(begin, tape, log);
-    tensor const y = program();
+    tensor y = program();
+    if (builds) {
+      detail::captured_program p;
+      p.result.push_back(rec.leave(y));
+      rec.finish(p, {});
+      require(p.program.op_count() == size, "recorded graph");
+    }
     rec.stop();
     return y;
   };
-  require(same(record(), expected), "recording");
-  std::vector<double> eager, recorded;
+  require(same(record(false), expected) && same(record(true), expected), "recording");
+  std::vector<double> eager, recorded, built;
   for (int r = 0; r < rounds; ++r) {
     eager.push_back(mean_ns(program) / static_cast<double>(size));
-    recorded.push_back(mean_ns(record) / static_cast<double>(size));
+    recorded.push_back(mean_ns([&] { (void)record(false); }) / static_cast<double>(size));
+    built.push_back(mean_ns([&] { (void)record(true); }) / static_cast<double>(size));
   }
   row("recording", size, "eager", median(eager));
   row("recording", size, "recorded", median(recorded));
+  row("recording", size, "recorded_and_built", median(built));
 }
 
 // ---- a training step ---------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // Records one eager call of a compiled function: operators become graphs, questions guards, and what differs at the end
-// from the beginning, effects. The call computes as it would without.
+// from the beginning, effects. The call computes as it would without, and frees memory as it would. Operators are written
+// to a log; finish() builds the graphs.
 //
 // Tensors are known by their storages; each has a value for its present content, and views of it. A storage that is no
 // argument's, was not computed in the call and not made from numbers in it is refused with the place of its use.
@@ -12,9 +13,12 @@
 #include <neap/capture/argument_state.hpp>
 #include <neap/capture/captured_program.hpp>
 #include <neap/capture/host_function.hpp>
+#include <neap/capture/operator_log.hpp>
 #include <neap/capture/scalar_listener.hpp>
 #include <neap/capture/tracked_base.hpp>
 #include <neap/core/number_map.hpp>
+#include <neap/core/plain_vector.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/standard_operators.hpp>
@@ -56,11 +60,11 @@ class recorder final : public computation_listener,
         read_cells_(static_cast<std::uint32_t>(begin.cells.size())),
         serial_(next_serial()),
         clock_(context_access::clock()),
-        first_order_(context_access::next_order()) {
+        first_order_(context_access::next_order()),
+        memory_(taken_memory()) {
     for (std::uint32_t k = 0; k < begin.handles.size(); ++k)
       if (!begin.handles[k].is_empty() && rows_.add(begin.handles[k].storage().get(), size()))
-        know_before(begin.handles[k].storage()),
-            entries_.push_back({begin.handles[k].storage(), origin::argument, k, {}, false});
+        know_before(begin.handles[k].storage()), add_entry(origin::argument, k, begin.handles[k].storage()->type());
     for (std::uint32_t k = 0; k < begin.cells.size(); ++k) {
       auto const& c = begin.cells[k];
       cells_.add(c.address, k);
@@ -68,14 +72,17 @@ class recorder final : public computation_listener,
       if (!with_data) std::memcpy(&begun_bits_.emplace_back(0), c.value, c.bytes);
       if (c.mark) *c.mark = mark(written_.back());
     }
-    graphs_.push_back(std::make_unique<graph_record>());
+    begin_graph();
     stages_.emplace_back();
     before_ = std::exchange(computation_listener::active(), this);
     scalars_before_ = std::exchange(scalar_listener::active(), this);
     host_before_ = std::exchange(host_listener::active(), this);
     containers_before_ = std::exchange(container_listener::active(), this);
   }
-  ~recorder() override { stop(); }
+  ~recorder() override {
+    stop();
+    give_back(std::move(memory_));
+  }
   void stop() {
     if (stopped_) return;
     stopped_ = true;
@@ -88,46 +95,49 @@ class recorder final : public computation_listener,
   // ------------------------------------------------------------------ tensors
 
   void ran(operator_view op, std::span<tensor const> in, std::span<tensor const> out,
-           std::source_location at) override {
-    std::vector<value_id> ids;
+           std::span<output_rule const> rules, std::source_location where) override {
+    auto const at = place_of(where);
+    auto& ids = memory_->inputs;
+    ids.clear();
     for (auto const& t : in) ids.push_back(value(*t.storage(), t.layout(), at));
-    std::vector<value_id> made;
-    with_place(at, [&] { made = edit().emit(op, span_of(ids)); });
+    std::uint32_t made = 0;
+    with_place(at, [&] { made = log().add(op, span_of(ids), rules, at); });
     graph().may_throw = graph().may_throw || op.facets->checks_numbers;
-    place(context_access::place(at));
-    for (std::size_t j = 0; j < made.size(); ++j) {
-      auto const& g = edit().graph();
-      if (!(g.layout(made[j]) == out[j].layout()))
-        throw_error(context_access::place(at), {"compile: ", op.facets->name, " has another layout in the graph"});
+    for (std::size_t j = 0; j < rules.size(); ++j) {
+      auto const v = made + static_cast<std::uint32_t>(j);
       auto const& s = out[j].storage();
-      switch (g.record(made[j]).alias) {
-        case alias_kind::fresh: know(s, origin::computed, 0).values = {made[j]}; break;
+      switch (rules[j].alias) {
+        case alias_kind::fresh: know(*s, origin::computed, v); break;
         case alias_kind::update: {
-          auto& e = entry_of(*s, at);
-          if (!branches_.empty() && static_cast<std::uint32_t>(&e - entries_.data()) < branches_.back().rows)
+          auto const row = row_of(*s, at);
+          if (!branches_.empty() && row < branches_.back().rows)
             refuse_in_branch("writes memory that was there before: assign after it what it gives");
-          if (e.seen) unusable_ = "an operator writes a tensor of whose elements the program has the address";
-          e.values = {made[j]};
+          auto& e = entries()[row];
+          if (++e.updates > 0xffff) throw_error(at, {"graph: more than 65535 updates of one storage"});
+          if (is_seen(e)) unusable_ = "an operator writes a tensor of whose elements the program has the address";
+          set_value(e, v);
           if (e.what == origin::number) e.what = origin::computed;  // its elements are numbers no more
           break;
         }
-        default: entry_of(*s, at).values.push_back(made[j]);
+        default: add_value(entries()[row_of(*s, at)], v);
       }
     }
   }
-  void made(tensor const& t) override { know(t.storage(), origin::number, 0); }
+  void made(tensor const& t) override {
+    know(*t.storage(), origin::number, none).numbers = static_cast<std::uint32_t>(numbers_.size());
+    numbers_.push_back({t.storage(), {}, false});
+  }
   void copied(tensor_storage const& from, std::shared_ptr<tensor_storage> const& to) override {
-    if (!rows_.contains(&from)) return;  // one of no concern: who reads the copy is refused
-    auto const v = edit().add(op::copy{}, {value(from, tensor_layout::dense(from.type()), {})}).front();
-    place({});
-    know(to, origin::computed, 0).values = {v};
+    if (find_row(from) == none) return;  // one of no concern: who reads the copy is refused
+    know(*to, origin::computed, copy_of(value(from, tensor_layout::dense(from.type()), {}), from.type(), {}));
   }
   void reads_data(tensor const& t, std::source_location at) override {
-    auto const row = rows_.find(t.storage().get());
-    if (row != number_map::none && entries_[row].what == origin::number) {
-      auto& e = entries_[row];
-      e.seen = true;
-      if (!e.values.empty() && e.numbers.is_empty()) e.numbers = copy_of(e);
+    auto const row = find_row(*t.storage());
+    if (row != none && entries()[row].what == origin::number) {
+      auto const& e = entries()[row];
+      auto& n = numbers_[e.numbers];
+      n.is_seen = true;
+      if (e.first_value != none && n.copy.is_empty()) n.copy = copy_of(*n.storage);
       return;
     }
     throw_error(context_access::place(at),
@@ -136,8 +146,7 @@ class recorder final : public computation_listener,
                  "neap::effect or neap::external, or choose by neap::where(condition, a, b)"});
   }
   void reads_elements(tensor const& t, std::source_location at) override {
-    if (auto const row = rows_.find(t.storage().get()); row != number_map::none && entries_[row].what == origin::number)
-      return;
+    if (auto const row = find_row(*t.storage()); row != none && entries()[row].what == origin::number) return;
     if (!has_data()) refuse_value(at);
     if (t.count() > most_read)
       throw_error(context_access::place(at),
@@ -156,7 +165,7 @@ class recorder final : public computation_listener,
     }
   }
   void writes_data(tensor_storage const& s) override {
-    if (rows_.contains(&s))
+    if (find_row(s) != none)
       throw_error(context_access::place({}), {"compile: the function gives a ", name_of(s.role()), ", ", s.type(),
                                               ", other data than by an operator: write it by neap::assign"});
   }
@@ -204,9 +213,8 @@ class recorder final : public computation_listener,
   }
   void filled(tensor const& t, std::uint32_t number) override {
     know_value(number);
-    auto const v = edit().add_source(role::input, t.type(), "scalar");
-    graph().sources.push_back({v, captured_stage::source::kind::scalar, number});
-    know(t.storage(), origin::computed, 0).values = {v};
+    know(*t.storage(), origin::computed,
+         add_source(role::input, t.type(), "scalar", captured_stage::source::kind::scalar, number));
   }
 
   // ------------------------------------------------------------------ the host
@@ -248,7 +256,7 @@ class recorder final : public computation_listener,
     if (call.gives_tensor) {
       if (has_data()) r.made = apart(r.made, at);
       call.row = size();
-      know(r.made.storage(), origin::external, externals_++);
+      know(*r.made.storage(), origin::external, none).number = externals_++;
     }
     auto const answer = call.gives_tensor ? digest_of(r.made.type()) : 0;
     auto const leaf = tape_->cell(call.cell);
@@ -315,9 +323,9 @@ class recorder final : public computation_listener,
     if (t.is_traced() || t.storage()->is_borrowed()) unusable_ = "it reads borrowed memory from a tracked container";
     auto const number = static_cast<std::uint32_t>(begin_->handles.size() + elements_.size());
     elements_.push_back({r.self, place}), element_handles_.push_back(t), element_places_.push_back(now);
-    if (!rows_.add(t.storage().get(), size()))
+    if (find_row(*t.storage()) != none || !rows_.add(t.storage().get(), size()))
       unusable_ = "an element of a tracked container has the memory of another tensor of the call";
-    else know_before(t.storage()), entries_.push_back({t.storage(), origin::argument, number, {}, false});
+    else know_before(t.storage()), add_entry(origin::argument, number, t.storage()->type());
   }
   /// What the call leaves in containers.
   void leave_containers(captured_program& p) {
@@ -380,8 +388,8 @@ class recorder final : public computation_listener,
       o.what = tensor_origin::kind::argument, o.number = k;
       return o;
     }
-    auto const row = t.is_traced() ? number_map::none : rows_.find(t.storage().get());
-    if (row == number_map::none) {
+    auto const row = t.is_traced() ? none : find_row(*t.storage());
+    if (row == none) {
       unusable_ = "it leaves behind a tensor that is no argument's and was not computed in it";
       return o;
     }
@@ -390,8 +398,8 @@ class recorder final : public computation_listener,
     bool const history = n->facets != nullptr;
     o.of_gradient = n->of_gradient || (history && n->wants_gradient);
     o.wants_gradient = !history && n->wants_gradient, o.though_frozen = n->though_frozen;
-    if (entries_[row].what == origin::argument) {
-      o.what = tensor_origin::kind::memory_of_argument, o.number = entries_[row].number;
+    if (entries()[row].what == origin::argument) {
+      o.what = tensor_origin::kind::memory_of_argument, o.number = entries()[row].number;
     } else {
       o.what = tensor_origin::kind::made;
       o.number = kept(row);
@@ -421,18 +429,19 @@ class recorder final : public computation_listener,
 
   /// The stages; what is left behind has been given to leave() before. `also_kept`: rows that stages keep besides.
   void finish(captured_program& p, std::vector<std::uint32_t> const& also_kept) {
-    for (auto const& e : entries_)
-      if (e.seen && !e.numbers.is_empty() && !is_equal(e)) unusable_ = written_elements;
+    for (auto const& n : numbers_)
+      if (n.is_seen && !n.copy.is_empty() && !is_equal(n)) unusable_ = written_elements;
     end_graph();
     for (auto const row : also_kept) needed_.add(row, 0);
     std::vector<std::vector<std::uint32_t>> kept_in(graphs_.size());
     for (std::uint32_t row = 0; row < size(); ++row)
-      if (needed_.contains(std::uint64_t{row}) && entries_[row].home != nowhere)
-        kept_in[entries_[row].home].push_back(row);
+      if (needed_.contains(std::uint64_t{row}) && entries()[row].home != none)
+        kept_in[entries()[row].home].push_back(row);
     now().computes = true;
-    for (std::size_t i = 0, k = 0; i < stages_.size(); ++i) {
-      if (!stages_[i].computes) continue;
-      finish(stages_[i], *graphs_[k], kept_in[k]);
+    std::uint32_t k = 0;
+    for (auto& s : stages_) {
+      if (!s.computes) continue;
+      finish(s, k, kept_in[k]);
       ++k;
     }
     p.made_rows = std::move(made_);
@@ -455,26 +464,54 @@ class recorder final : public computation_listener,
  private:
   static constexpr std::int64_t most_read = 64;  // elements of one tensor, as plain values
   enum class origin : std::uint8_t { argument, number, computed, external };
-  static constexpr std::uint32_t nothing_kept = number_map::none, nowhere = number_map::none;
-  /// A graph under way, until all is known that is kept of it.
+  static constexpr std::uint32_t none = number_map::none;
+  static_assert(none == operator_log::none);
+  /// What belongs to a graph beside its operators.
   struct graph_record {
-    graph_editor edit{table_of<standard_operators>()};
-    std::vector<captured_stage::source> sources;
+    std::vector<captured_stage::source> sources;  // `value`: of its graph
     std::vector<tensor> constants;
-    std::vector<std::source_location> places;
     bool may_throw = false;
   };
+  /// A storage: a row. Values are numbers of the log; those of one storage are a list, its present content in the present
+  /// graph and views of it, empty while no operator of that graph has read it.
   struct entry {
-    std::shared_ptr<tensor_storage> storage;
     origin what;
-    std::uint32_t number;          // of an argument's tensor, of an external function's
-    std::vector<value_id> values;  // of the present content in the present graph; none: not read so far
-    bool seen;                     // the program has had the address of its elements
-    tensor numbers{};  // a number's elements at its first use, or when the program had their address after it
-    std::uint32_t made = nothing_kept;
-    std::uint32_t home = nowhere;         // the graph that has made it, once that has ended
-    std::vector<value_id> home_values{};  // there
+    std::uint32_t number;  // of an argument's tensor, of an external function's
+    std::uint32_t layout;  // that of the dense tensor it was made for, or another one of the same type
+    std::uint32_t first_value = none, last_value = none;
+    std::uint32_t numbers = none;  // one made from numbers of the program: its place among them
+    std::uint32_t made = none;
+    std::uint32_t home = none;                          // the graph that has made it, once that has ended
+    std::uint32_t first_home = none, last_home = none;  // its values there
+    std::uint32_t updates = 0;                          // in the present graph
   };
+  /// Elements that the program has given a tensor.
+  struct numbers_record {
+    std::shared_ptr<tensor_storage> storage;
+    tensor copy;   // at their first use, or when the program had their address after it
+    bool is_seen;  // the program has had the address of its elements
+  };
+  /// What a recording needs in proportion to its operators: the next one of the thread takes it over.
+  struct working_memory {
+    operator_log log;
+    plain_vector<entry> entries;
+    plain_vector<std::uint32_t> next;  // of each value, the next one of its storage
+    plain_vector<std::uint32_t> inputs;
+  };
+  static std::unique_ptr<working_memory>& spare_memory() {
+    thread_local std::unique_ptr<working_memory> spare;
+    return spare;
+  }
+  static std::unique_ptr<working_memory> taken_memory() {
+    auto m = std::move(spare_memory());
+    return m ? std::move(m) : std::make_unique<working_memory>();
+  }
+  static void give_back(std::unique_ptr<working_memory> m) {
+    constexpr std::size_t most_kept = std::size_t{4} << 20;
+    if (m->log.bytes() + m->entries.size() * sizeof(entry) > most_kept) return;
+    m->log.clear(), m->entries.clear(), m->next.clear(), m->inputs.clear();
+    spare_memory() = std::move(m);
+  }
 
   static std::uint64_t next_serial() {
     static std::atomic<std::uint64_t> last = 0;
@@ -497,22 +534,45 @@ class recorder final : public computation_listener,
   void know_before(std::shared_ptr<tensor_storage> const& s) {
     if (!has_data()) storages_begun_.emplace_back(s, s->writes());
   }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(entries_.size()); }
-  graph_record& graph() { return *graphs_.back(); }
-  graph_editor& edit() { return graph().edit; }
+  plain_vector<entry>& entries() { return memory_->entries; }
+  plain_vector<entry> const& entries() const { return memory_->entries; }
+  operator_log& log() { return memory_->log; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(entries().size()); }
+  graph_record& graph() { return graphs_.back(); }
   captured_stage& now() { return stages_.back(); }
-  /// Of the ops added since the last call.
-  void place(std::source_location at) {
-    auto& all = graph().places;
-    all.resize(edit().graph().op_count());
-    if (!all.empty()) all.back() = at;
+  void begin_graph() {
+    graphs_.emplace_back();
+    log().begin_section();
+  }
+  /// context_access::place(at), which examines a file's name once for many operators in a row.
+  std::source_location place_of(std::source_location at) {
+    if (at.file_name() != last_file_) last_file_ = at.file_name(), is_in_program_ = is_in_program(at);
+    return context_access::place(at, is_in_program_);
+  }
+  bool is_seen(entry const& e) const { return e.numbers != none && numbers_[e.numbers].is_seen; }
+  tensor_type const& type_of(entry const& e) { return log().layout(e.layout).type; }
+
+  /// v is all that is known of the present content.
+  void set_value(entry& e, std::uint32_t v) {
+    next_of(v) = none;
+    e.first_value = e.last_value = v;
+  }
+  void add_value(entry& e, std::uint32_t v) {
+    next_of(v) = none;
+    next_of(e.last_value) = v;
+    e.last_value = v;
+  }
+  std::uint32_t& next_of(std::uint32_t v) {
+    auto& next = memory_->next;
+    if (v >= next.size()) next.resize(log().value_count(), none);
+    return next[v];
   }
 
   /// Another stage begins. `computes`: all operators so far run before; what they have made lives on in memory.
   void end_stage(bool computes) {
     if (computes) {
       end_graph();
-      graphs_.push_back(std::make_unique<graph_record>());
+      begin_graph();
       now().computes = true;
       known_ = read_cells_ - static_cast<std::uint32_t>(begin_->cells.size());
     }
@@ -520,35 +580,42 @@ class recorder final : public computation_listener,
   }
   void end_graph() {
     auto const k = static_cast<std::uint32_t>(graphs_.size() - 1);
-    for (auto& e : entries_) {
-      if (e.values.empty()) continue;
-      if (e.what == origin::computed && e.home == nowhere) e.home = k, e.home_values = e.values;
-      e.values.clear();
+    for (auto& e : entries()) {
+      if (e.first_value == none) continue;
+      if (e.what == origin::computed && e.home == none)
+        e.home = k, e.first_home = e.first_value, e.last_home = e.last_value;
+      e.first_value = e.last_value = none;
+      e.updates = 0;
     }
   }
-  void finish(captured_stage& s, graph_record& g, std::vector<std::uint32_t> const& kept) {
-    s.op_count = g.edit.graph().op_count();
+  void finish(captured_stage& s, std::uint32_t section, std::vector<std::uint32_t> const& kept) {
+    auto& g = graphs_[section];
+    graph_editor edit{table_of<standard_operators>()};
+    log().build(section, edit, s.places);
+    s.op_count = edit.graph().op_count();
     for (auto const row : kept) {
-      auto const& e = entries_[row];
-      auto const type = e.storage->type();
+      auto const& e = entries()[row];
+      auto const type = type_of(e);
       auto const whole = tensor_layout::dense(type);
       auto v = nothing<value_id>;
-      for (auto const x : e.home_values)
-        if (g.edit.graph().layout(x) == whole) v = x;
+      for (auto x = e.first_home; x != none; x = next_of(x))
+        if (log().layout(log().layout_of(x)) == whole) v = log().in_section(section, x);
       if (v == nothing<value_id>)
-        v = g.edit.add(op::as_strided{whole.type.dims, whole.strides, whole.offset}, {e.home_values.back()}).front();
-      if (g.edit.graph().producer(v) == nothing<op_id>) v = g.edit.add(op::copy{}, {v}).front();
-      g.edit.keep(v, role::output);
+        v = edit.add(op::as_strided{whole.type.dims, whole.strides, whole.offset},
+                     {log().in_section(section, e.last_home)})
+                .front();
+      if (edit.graph().producer(v) == nothing<op_id>) v = edit.add(op::copy{}, {v}).front();
+      edit.keep(v, role::output);
       s.kept.push_back({row, v, type});
     }
     for (auto const& from : g.sources)
       if (from.what == captured_stage::source::kind::argument) {
-        auto const& made = g.edit.graph();
+        auto const& made = edit.graph();
         if (made.record(made.storage(from.value)).updates > 0) s.updated.push_back(from.number);
       }
-    g.places.resize(g.edit.graph().op_count());
-    s.sources = std::move(g.sources), s.constants = std::move(g.constants), s.places = std::move(g.places);
-    s.may_throw = g.may_throw, s.program = std::move(g.edit).finish();
+    s.places.resize(edit.graph().op_count());
+    s.sources = std::move(g.sources), s.constants = std::move(g.constants);
+    s.may_throw = g.may_throw, s.program = std::move(edit).finish();
   }
   /// The program needs the value of an expression.
   void know_value(std::uint32_t number) {
@@ -565,17 +632,16 @@ class recorder final : public computation_listener,
   /// A copy of a tensor, as it is now, for the host.
   std::uint32_t copied_row(tensor const& t, std::source_location at) {
     if (t.is_empty()) no_tensor(at);
-    auto const v = edit().add(op::copy{}, {value(*t.storage(), t.layout(), at)}).front();
-    place(context_access::place(at));
+    auto const v = copy_of(value(*t.storage(), t.layout(), at), t.type(), context_access::place(at));
     auto const row = size();
-    know(std::make_shared<tensor_storage>(t.type(), initialiser{}, role::activation), origin::computed, 0).values = {v};
+    set_value(add_entry(origin::computed, none, t.type()), v);
     needed_.add(row, 0);
     return row;
   }
   std::uint32_t element_of(std::uint32_t row, std::int64_t i, std::source_location at) {
     auto const cell = read_cells_++;
     read_places_.push_back(at);
-    now().reads.push_back({row, i, size_of(entries_[row].storage->type().element), cell});
+    now().reads.push_back({row, i, size_of(type_of(entries()[row]).element), cell});
     return tape_->cell(cell);
   }
   captured_stage::host_call host_call(std::shared_ptr<host_function const> f, arguments const& given,
@@ -585,85 +651,108 @@ class recorder final : public computation_listener,
     for (auto const& t : given.tensors) c.rows.push_back(copied_row(t, at)), c.types.push_back(t.type());
     return c;
   }
-  entry& know(std::shared_ptr<tensor_storage> const& s, origin what, std::uint32_t number) {
-    rows_.set(s.get(), size());
-    return entries_.emplace_back(entry{s, what, number, {}, false});
+  entry& add_entry(origin what, std::uint32_t number, tensor_type const& type) {
+    entries().push_back({what, number, log().layout_number(tensor_layout::dense(type))});
+    return entries().back();
   }
-  entry& entry_of(tensor_storage const& s, std::source_location at) {
-    auto const row = rows_.find(&s);
-    if (row == number_map::none)
+  /// A storage that the call has made, with its first value, if there is one.
+  entry& know(tensor_storage& s, origin what, std::uint32_t value) {
+    s.set_recorded({serial_, size()});
+    if (value == none) return add_entry(what, none, s.type());
+    entries().push_back({what, none, log().layout_of(value)});
+    set_value(entries().back(), value);
+    return entries().back();
+  }
+  std::uint32_t find_row(tensor_storage const& s) const {
+    if (auto const& r = s.recorded(); r.capture == serial_) return r.row;
+    return rows_.find(&s);
+  }
+  std::uint32_t row_of(tensor_storage const& s, std::source_location at) const {
+    auto const row = find_row(s);
+    if (row == none)
       throw_error(context_access::place(at),
                   {"compile: the function uses a tensor that is neither an argument nor a part of one, ", s.type(),
                    ": a later call would use it as it is now. Pass it, or the object that has it, to the function"});
-    return entries_[row];
+    return row;
   }
-  value_id value(tensor_storage const& s, tensor_layout const& l, std::source_location at) {
-    auto& e = entry_of(s, at);
-    if (e.values.empty()) begin(e);
-    for (auto v : e.values)
-      if (edit().graph().layout(v) == l) return v;
-    auto const v = edit().add(op::as_strided{l.type.dims, l.strides, l.offset}, {e.values.back()}).front();
-    place(at);
-    e.values.push_back(v);
+  std::uint32_t value(tensor_storage const& s, tensor_layout const& l, std::source_location at) {
+    auto& e = entries()[row_of(s, at)];
+    if (e.first_value == none) begin(e);
+    for (auto v = e.first_value; v != none; v = next_of(v))
+      if (log().layout(log().layout_of(v)) == l) return v;
+    auto const last = e.last_value;
+    auto const v =
+        log().add(op::as_strided{l.type.dims, l.strides, l.offset}, span_of(&last, 1), {l, alias_kind::view, 0}, at);
+    add_value(e, v);
     return v;
+  }
+  /// A dense copy of a value.
+  std::uint32_t copy_of(std::uint32_t value, tensor_type const& type, std::source_location at) {
+    return log().add(op::copy{}, span_of(&value, 1), {tensor_layout::dense(type)}, at);
+  }
+  std::uint32_t add_source(role r, tensor_type const& type, char const* name, captured_stage::source::kind what,
+                           std::uint32_t number) {
+    auto const v = log().add_source(r, log().layout_number(tensor_layout::dense(type)), name);
+    graph().sources.push_back({in_graph(v), what, number});
+    return v;
+  }
+  /// A value of the present graph in that graph.
+  value_id in_graph(std::uint32_t v) { return log().in_section(static_cast<std::uint32_t>(graphs_.size() - 1), v); }
+  tensor const& argument(std::uint32_t number) const {
+    auto const n = begin_->handles.size();
+    return number < n ? begin_->handles[number] : element_handles_[number - n];
   }
   /// The content of a storage that no operator of the present graph has read so far.
   void begin(entry& e) {
     using kind = captured_stage::source::kind;
-    auto const& type = e.storage->type();
+    auto const type = type_of(e);
     if (e.what == origin::argument) {
-      auto const r = e.storage->role();
-      e.values = {edit().add_source(is_source(r) ? r : role::input, type, "argument")};
-      return graph().sources.push_back({e.values.front(), kind::argument, e.number});
+      auto const r = argument(e.number).storage()->role();
+      return set_value(e, add_source(is_source(r) ? r : role::input, type, "argument", kind::argument, e.number));
     }
-    if (e.what == origin::external) {
-      e.values = {edit().add_source(role::input, type, "external")};
-      return graph().sources.push_back({e.values.front(), kind::external, e.number});
-    }
+    if (e.what == origin::external)
+      return set_value(e, add_source(role::input, type, "external", kind::external, e.number));
     if (e.what == origin::computed) {
-      auto const row = static_cast<std::uint32_t>(&e - entries_.data());
-      e.values = {edit().add_source(role::input, type, "made before")};
+      auto const row = static_cast<std::uint32_t>(&e - entries().data());
       needed_.add(row, 0);
-      return graph().sources.push_back({e.values.front(), kind::row, row});
+      return set_value(e, add_source(role::input, type, "made before", kind::row, row));
     }
     // Unseen, its elements were as they were made until an operator wrote them: this one, perhaps.
-    if (auto const& first = e.storage->first_values(); first.how == initialiser::kind::constant && !e.seen) {
-      e.values = {edit().add(op::fill{type.dims, type.element, first.a}, {}).front()};
+    auto& n = numbers_[e.numbers];
+    if (auto const& first = n.storage->first_values(); first.how == initialiser::kind::constant && !n.is_seen) {
+      set_value(e, log().add(op::fill{type.dims, type.element, first.a}, {}, {tensor_layout::dense(type)}, {}));
     } else {
-      if (!e.numbers.is_empty() && !is_equal(e)) unusable_ = written_elements;
-      e.numbers = copy_of(e);
-      auto const v = edit().add_source(role::constant, type, "numbers");
+      if (!n.copy.is_empty() && !is_equal(n)) unusable_ = written_elements;
+      n.copy = copy_of(*n.storage);
       auto& constants = graph().constants;
-      graph().sources.push_back({v, kind::constant, static_cast<std::uint32_t>(constants.size())});
-      constants.push_back(e.numbers);
-      e.values = {edit().add(op::copy{}, {v}).front()};  // an operator may write it
+      auto const v =
+          add_source(role::constant, type, "numbers", kind::constant, static_cast<std::uint32_t>(constants.size()));
+      constants.push_back(n.copy);
+      set_value(e, copy_of(v, type, {}));  // an operator may write it
     }
-    place({});
   }
   static constexpr char const* written_elements =
       "elements of a tensor are written after its use, other than by an operator";
   /// Whether numbers are as they were when an operator read them first.
-  static bool is_equal(entry const& e) {
-    return std::memcmp(e.storage->data(), e.numbers.storage()->data(), static_cast<std::size_t>(e.storage->bytes())) ==
-           0;
+  static bool is_equal(numbers_record const& n) {
+    return std::memcmp(n.storage->data(), n.copy.storage()->data(), static_cast<std::size_t>(n.storage->bytes())) == 0;
   }
-  /// A copy of the numbers as they are now, with which finish() compares those at the end.
-  static tensor copy_of(entry const& e) {
-    auto const& type = e.storage->type();
-    tensor const copy =
-        make_leaf(std::make_shared<tensor_storage>(type, initialiser{}, role::constant), tensor_layout::dense(type));
-    std::memcpy(copy.storage()->data_to_overwrite(), e.storage->data(), static_cast<std::size_t>(e.storage->bytes()));
+  /// A copy of numbers as they are now, with which finish() compares those at the end.
+  static tensor copy_of(tensor_storage& s) {
+    tensor const copy = make_leaf(std::make_shared<tensor_storage>(s.type(), initialiser{}, role::constant),
+                                  tensor_layout::dense(s.type()));
+    std::memcpy(copy.storage()->data_to_overwrite(), s.data(), static_cast<std::size_t>(s.bytes()));
     return copy;
   }
   std::uint32_t kept(std::uint32_t row) {
-    auto& e = entries_[row];
-    if (e.made != nothing_kept) return e.made;
+    auto& e = entries()[row];
+    if (e.made != none) return e.made;
     if (e.what == origin::number) {  // an operator copies it
-      if (e.values.empty()) begin(e);
+      if (e.first_value == none) begin(e);
       e.what = origin::computed;
     }
     needed_.add(row, 0);
-    made_.push_back({row, e.storage->type()});
+    made_.push_back({row, type_of(e)});
     return e.made = static_cast<std::uint32_t>(made_.size() - 1);
   }
   /// The number of an argument's tensor, or of an element that was read; none: it is another one.
@@ -698,12 +787,13 @@ class recorder final : public computation_listener,
   host_listener* host_before_;
   container_listener* containers_before_;
   bool stopped_ = false;
-  number_map rows_;  // storages to entries
-  std::vector<entry> entries_;
+  std::unique_ptr<working_memory> memory_;
+  number_map rows_;  // storages of arguments to entries; one that the call has made knows its own
+  std::vector<numbers_record> numbers_;
   std::uint32_t externals_ = 0;
   number_map cells_;                    // addresses of tracked scalars to their numbers
   std::vector<std::uint32_t> written_;  // their expressions now
-  std::vector<std::unique_ptr<graph_record>> graphs_;
+  std::vector<graph_record> graphs_;
   std::vector<captured_stage> stages_;
   std::vector<branch> branches_;  // under way
   std::vector<std::unique_ptr<container_record>> containers_;
@@ -717,6 +807,8 @@ class recorder final : public computation_listener,
   number_map asked_;                   // questions, as a set
   std::vector<std::uint32_t> latest_;  // of each expression, one after the last element read that it depends on
   char const* unusable_ = nullptr;
+  char const* last_file_ = nullptr;
+  bool is_in_program_ = false;
   // What take_back() needs.
   std::vector<std::pair<std::shared_ptr<tensor_storage>, tensor_storage::writing_state>> storages_begun_;
   std::vector<std::uint64_t> begun_bits_;

@@ -31,7 +31,7 @@
 // Globals, clocks and files that decide cannot be seen: a later capture or compile_options::verify finds them. Output to a
 // stream is written by eager calls alone. Results have no history: neap::grad refuses a gradient through them to weights;
 // take it in the function. Several threads may call one object; their calls run one after another. All graphs share one
-// arena, and a call that captures needs the memory of all its intermediate results.
+// arena; a call that captures needs the memory of an eager one.
 #pragma once
 
 #include <neap/capture/argument_key.hpp>

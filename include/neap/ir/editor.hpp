@@ -392,6 +392,8 @@ class graph_editor final : public op_emitter {
   }
 
   NEAP_ONCE int kind_of(operator_facets const* f) {
+    if (auto const row = f->standard_row; row >= 0 && static_cast<std::size_t>(row) < g_.table_.size())
+      if (g_.table_[static_cast<std::size_t>(row)] == f) return row;
     if (int const kind = find_kind(g_.table_, f); kind >= 0) return kind;
     auto const others = span_of(g_.others_);
     int kind = find_kind(others, f);

@@ -113,7 +113,7 @@ NEAP_ONCE std::vector<tensor> run_eagerly(operator_view op, std::span<tensor con
   std::vector<tensor> out;
   out.reserve(rules.size());
   for (std::size_t j = 0; j < rules.size(); ++j) out.emplace_back(n, static_cast<std::uint32_t>(j));
-  if (auto* l = computation_listener::active()) l->ran(op, in, span_of(out), at);
+  if (auto* l = computation_listener::active()) l->ran(op, in, span_of(out), rules, at);
   return out;
 }
 

@@ -123,9 +123,13 @@ struct context_access {
   /// Which line of the program an error names: where it called the module of the library that is running, else `at`, else
   /// (where the library called what was written for its own use) where it called the library. No place if none is known.
   static std::source_location place(std::source_location at) {
+    return place(at, eager_context::current().place_ || detail::is_in_program(at));
+  }
+  /// The same for a place of which it is known whether it is in the program.
+  static std::source_location place(std::source_location at, bool is_in_program) {
     auto const& c = eager_context::current();
     if (c.place_) return *c.place_;
-    if (detail::is_in_program(at)) return at;
+    if (is_in_program) return at;
     return c.caller_ ? *c.caller_ : std::source_location{};
   }
   static precision_scope* precision() { return eager_context::current().precision_; }

@@ -11,6 +11,7 @@ namespace neap::inline v0 {
 
 class tensor;
 struct operator_view;
+struct output_rule;
 
 namespace detail {
 
@@ -24,9 +25,9 @@ class computation_listener {
   computation_listener& operator=(computation_listener const&) = delete;
   virtual ~computation_listener() = default;
 
-  /// The operator has computed `out` from `in`, or made views.
+  /// The operator has computed `out` from `in`, or made views, by its shape rule's outputs.
   virtual void ran(operator_view op, std::span<tensor const> in, std::span<tensor const> out,
-                   std::source_location at) = 0;
+                   std::span<output_rule const> rules, std::source_location at) = 0;
   /// A tensor was made from numbers of the program.
   virtual void made(tensor const& t) = 0;
   /// The data of a storage were copied before they are overwritten.

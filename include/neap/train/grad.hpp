@@ -227,8 +227,12 @@ NEAP_ONCE std::vector<tensor> run_recorded(op_graph const& g, std::size_t first,
     if (auto* l = computation_listener::active()) {
       std::vector<tensor> in, made;
       for (auto v : g.inputs(id)) in.push_back(make_leaf(storage_of(v), g.layout(v)));
-      for (auto v : g.outputs(id)) made.push_back(make_leaf(memory[index(g.storage(v))], g.layout(v)));
-      l->ran(g.view(id), span_of(in), span_of(made), at);
+      plain_vector<output_rule> rules;
+      for (auto v : g.outputs(id)) {
+        made.push_back(make_leaf(memory[index(g.storage(v))], g.layout(v)));
+        rules.push_back({g.layout(v), g.record(v).alias, g.record(v).of});
+      }
+      l->ran(g.view(id), span_of(in), span_of(made), span_of(rules), at);
     }
     for (auto v : g.inputs(id))
       if (auto s = index(g.storage(v)); last[s] == o && !kept[s]) memory[s].reset();
