@@ -1,5 +1,5 @@
 // The list of operators that have a kernel on a GPU (neap/cuda/operators.hpp) leaves out none of the standard set but those
-// that are marked here. (The test cuda.standard_set compiles the kernels of the list.)
+// that are marked here. (The library neap_compiled_cuda compiles the kernels of the list.)
 #include <neap/cuda/operators.hpp>
 #include <neap/ir/standard_operators.hpp>
 

@@ -257,7 +257,7 @@ TEST_CASE("graphs of no op and of a few bytes end, whatever the limit") {
 }
 
 TEST_CASE("plans are right and candidates as few as asked, however slow the link is") {
-  for (std::uint64_t seed = 0; seed < cases(300u); ++seed) {
+  for (std::uint64_t seed = 0; seed < (sanitized ? 10u : 300u); ++seed) {
     CAPTURE(seed);
     random_graph_options ro;
     ro.least_ops = 4 + static_cast<int>(seed % 30);
@@ -578,7 +578,8 @@ graph loose_values(std::uint64_t seed) {
 
 TEST_CASE("where nothing fits, the answer is what needs the least memory with its addresses, not the smallest peak") {
   int shown = 0;
-  for (std::uint64_t seed = 0; seed < 60'000 && shown == 0; ++seed) {
+  constexpr std::uint64_t rare = 52'597;  // the first seed of such an order: drawing all before it takes long
+  for (std::uint64_t seed = rare; seed < rare + 1000 && shown == 0; ++seed) {
     auto const g = loose_values(seed / 100);
     flow_facts const facts(g, unit_cost{});
     auto const judged = [&](schedule const& s) {
