@@ -54,12 +54,13 @@ TEST_CASE("a search with more iterations begins with what one with fewer did, an
   for (auto const& g : graphs) {
     if (g.name != "nested3" && g.name != "chain200" && g.name != "random_model3" && g.name != "u80") continue;
     for (auto const& [memory, latency] : tried) {
-      if (testing::cases(10u) != 10u && memory != 0.4) continue;
+      if (testing::sanitized && memory != 0.4) continue;
       CAPTURE(g.name);
       CAPTURE(memory);
       CAPTURE(latency);
       auto before = search(g, memory, latency, 50);
       for (std::size_t const iterations : {200, 1000, 4000}) {
+        if (testing::sanitized && iterations > 1000) continue;
         CAPTURE(iterations);
         auto now = search(g, memory, latency, iterations);
         CHECK(begins_with(now.trail, before.trail));
@@ -73,15 +74,16 @@ TEST_CASE("a search with more iterations begins with what one with fewer did, an
 }
 
 TEST_CASE("a limit in seconds only cuts") {
+  std::size_t const many = testing::sanitized ? 2000 : 6000;
   auto const graphs = testing::quality_graphs(NEAP_SOURCE_DIR);
   for (auto const& g : graphs) {
     if (g.name != "nested4" && g.name != "mixed120") continue;
     for (double const memory : {0.5, 0.3}) {
       CAPTURE(g.name);
       CAPTURE(memory);
-      auto const longest = search(g, memory, 0, 6000);
+      auto const longest = search(g, memory, 0, many);
       for (double const seconds : {0.02, 0.1}) {
-        auto const cut = search(g, memory, 0, 6000, std::chrono::duration<double>(seconds));
+        auto const cut = search(g, memory, 0, many, std::chrono::duration<double>(seconds));
         CHECK(begins_with(longest.trail, cut.trail));
         CHECK_FALSE(worse(longest, cut, true));
       }
@@ -94,6 +96,7 @@ TEST_CASE("threads change neither candidates nor answers, wherever iterations en
   for (auto const& g : graphs) {
     if (g.name != "nested3" && g.name != "random_model1") continue;
     for (std::size_t const iterations : {37, 500, 1501}) {
+      if (testing::sanitized && iterations > 500) continue;
       auto const one = search(g, 0.4, 0, iterations),
                  three = search(g, 0.4, 0, iterations, std::chrono::hours(1000), 3);
       CHECK(one.trail == three.trail);
