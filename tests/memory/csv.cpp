@@ -78,12 +78,12 @@ TEST_CASE("what is wrong is told with its line") {
   CHECK(told("id,lower,upper,size,offset\na,1,2,3,\n") == "");
   CHECK(told("id,lower,upper,size,offset\na,1,2,3\n") == "line 2: it has 4 fields, the header 5");
   CHECK(told("id,lower,upper,size,offset\na,1,2,3,,\n") == "line 2: it has more fields than the header");
-  CHECK(told("id,lower,upper,size\na,1,2,3x\n") == "line 2: field 4 is not what its column asks for: '3x'");
+  CHECK(told("id,lower,upper,size\na,1,2,3x\n") == "line 2: field 4 is not what its column holds: '3x'");
   CHECK(told("id,lower,upper,size\na,1,2,99999999999999999999\n") ==
-        "line 2: field 4 is not what its column asks for: '99999999999999999999'");
+        "line 2: field 4 is not what its column holds: '99999999999999999999'");
   CHECK(told("id,lower,upper,size\na,1,2,-3\n") == "line 2: its size is negative");
   CHECK(told("id,lower,upper,size\na,3,2,1\n") == "line 2: its life ends before it begins");
-  CHECK(told("id,lower,upper,size,gaps\na,1,9,4,2:3\n") == "line 2: field 5 is not what its column asks for: '2:3'");
+  CHECK(told("id,lower,upper,size,gaps\na,1,9,4,2:3\n") == "line 2: field 5 is not what its column holds: '2:3'");
   CHECK(told("id,lower,end,size\na,1,9223372036854775807,4\n").find("line 2: ") == 0);
 }
 

@@ -15,7 +15,7 @@
 // it keeps no gradient longer than they do. Nodes that are not trained have no backward.
 //
 // The result is monotone: an op never belongs to a later node than an op that it reads a result of. Constants, which
-// depend on no gradient and tell nothing, belong to the last of the nodes that read them, or, where these are several and
+// depend on no gradient and have no place, belong to the last of the nodes that read them, or, where these are several and
 // the constant needs nothing of any node, to none.
 #pragma once
 
@@ -29,10 +29,10 @@
 namespace neap::inline v0 {
 
 struct backward_nodes {
-  table<op_id, std::uint32_t> node;   // no_id: forward, or of no node (counters of steps...)
-  table<op_id, unsigned char> told;   // it reads forward results, weights or inputs, which tell of nodes
-  table<op_id, unsigned char> leads;  // gradients of other nodes depend on its results; else it ends in gradients of
-                                      // weights and their updates
+  table<op_id, std::uint32_t> node;    // no_id: forward, or of no node (counters of steps...)
+  table<op_id, unsigned char> placed;  // it reads forward results, weights or inputs, which place it among nodes
+  table<op_id, unsigned char> leads;   // gradients of other nodes depend on its results; else it ends in gradients of
+                                       // weights and their updates
 };
 
 namespace detail {
@@ -56,13 +56,13 @@ class backward_finder {
 
   backward_nodes find() {
     backward_nodes out;
-    out.told.assign(g_.op_count(), 0);
+    out.placed.assign(g_.op_count(), 0);
     constant_.assign(g_.op_count(), 0);
     note_touches();
-    for (auto o : late_) note_told(o, out);
+    for (auto o : late_) note_place(o, out);
     leads_.assign(g_.op_count(), 0);
     for (std::size_t i = late_.size(); i-- > 0;)
-      if (auto const o = late_[i]; leads_[o] || (out.told[o] && b_.part[o] == step_part::backward))
+      if (auto const o = late_[i]; leads_[o] || (out.placed[o] && b_.part[o] == step_part::backward))
         for (auto v : g_.inputs(o))
           if (auto const from = g_.producer(v); is_late(from)) leads_[from] = 1;
     for (std::size_t i = late_.size(); i-- > 0;) inherit(i, out);
@@ -78,7 +78,7 @@ class backward_finder {
 
  private:
   static constexpr std::int32_t none = -1;
-  static constexpr std::size_t most_touches = 64;  // what more nodes touch tells little of any of them
+  static constexpr std::size_t most_touches = 64;  // what more nodes touch places nothing
 
   bool is_late(op_id o) const { return o != nothing<op_id> && at_[o] != no_id; }
   /// The op that made the memory of a value.
@@ -151,41 +151,41 @@ class backward_finder {
       if (from == nothing<op_id> || p_.node_of[from] != n) readers_[v] = 1;
     });
   }
-  /// The nodes that reading v tells of: makers and readers of just this value, where other nodes read it; else of the
-  /// memory that it looks at. A view that was made backward tells what it was made of.
-  std::span<std::uint32_t const> told_by(value_id v) const {
+  /// The nodes where reading v places an op: makers and readers of just this value, where other nodes read it; else of the
+  /// memory that it looks at. A view that was made backward counts as its source.
+  std::span<std::uint32_t const> nodes_placing(value_id v) const {
     auto const s = g_.storage(v);
     if (g_.role(g_.record(s).first) == role::state) return {};
     while (g_.record(v).alias == alias_kind::view && is_late(g_.producer(v))) v = g_.base(v);
     return readers_[v] ? touches_of_value_[v] : touches_[s];
   }
-  /// The nodes that touch all that o reads and that tells.
-  void note_told(op_id o, backward_nodes& out) {
+  /// The nodes that touch everything that o reads and that places it.
+  void note_place(op_id o, backward_nodes& out) {
     std::vector<std::uint32_t> common;
     std::uint32_t least = 0;  // the first node that touches the latest of what it reads
     for (auto v : g_.inputs(o)) {
-      auto const t = told_by(v);
+      auto const t = nodes_placing(v);
       if (t.empty() || t.size() > most_touches) continue;
       least = std::max(least, t.front());
-      if (!out.told[o]) common.assign(t.begin(), t.end());
+      if (!out.placed[o]) common.assign(t.begin(), t.end());
       else std::erase_if(common, [&](std::uint32_t n) { return !std::binary_search(t.begin(), t.end(), n); });
-      out.told[o] = 1;
+      out.placed[o] = 1;
     }
-    if (out.told[o] && common.empty()) common.push_back(least);
+    if (out.placed[o] && common.empty()) common.push_back(least);
     common_.push_back(std::move(common));
-    constant_[o] = !out.told[o] && is_constant(o);
+    constant_[o] = !out.placed[o] && is_constant(o);
   }
   /// A gradient that is only used for updates of weights is of the nodes that the weights are of; so is what it was made
   /// from, as long as it is as large.
   void inherit(std::size_t i, backward_nodes const& out) {
     auto const o = late_[i];
-    if (out.told[o] || constant_[o]) return;
+    if (out.placed[o] || constant_[o]) return;
     std::vector<std::uint32_t> common;
     bool any = false;
     for (auto v : g_.outputs(o))
       for (auto const& u : g_.uses(v)) {
         bool const update = is_late(u.op) && b_.part[u.op] == step_part::update;
-        if (!is_late(u.op) || (!update && (out.told[u.op] || g_.type(g_.output(u.op)).count() != g_.type(v).count())))
+        if (!is_late(u.op) || (!update && (out.placed[u.op] || g_.type(g_.output(u.op)).count() != g_.type(v).count())))
           return;
         auto const& c = common_[at_[u.op]];
         if (!any) common = c;
@@ -246,7 +246,7 @@ class backward_finder {
       open.insert(open.end(), from_hi[here].begin(), from_hi[here].end());
       std::erase_if(open, [&](op_id o) { return of_[o] != no_id; });
       std::sort(open.begin(), open.end(), [&](op_id a, op_id b) { return at_[a] < at_[b]; });
-      // What tells nothing and leads to nothing that tells: as soon as gradients of readers, or of this node, are there.
+      // Ops without a place that lead to none with one: as soon as gradients of readers, or of this node, are there.
       auto const follow = [&] {
         for (auto o : open)
           if (of_[o] == no_id && lo_[o] == none && (is_next(o, here, true) || is_last(o))) take(o, here);
@@ -258,7 +258,7 @@ class backward_finder {
       divide(open, here);
       follow();
     }
-    // What is left tells nothing, and no node is next: as soon as all gradients are there that it reads.
+    // The rest has no place, and no node is next: as soon as all gradients are there that it reads.
     for (auto o : late_) {
       if (of_[o] != no_id || constant_[o] || lo_[o] != none) continue;
       auto at = no_id;
@@ -287,7 +287,7 @@ class backward_finder {
     });
     return any && all;
   }
-  /// All gradients that o reads are there, and what tells of nodes has read them: they wait for no other.
+  /// All gradients that o reads are there, and the ops with a place have read them: they wait for no other.
   bool is_last(op_id o) {
     bool read = false, waits = false;
     each_maker_before(o, [&](op_id from) {
@@ -296,7 +296,7 @@ class backward_finder {
     });
     return read && !waits;
   }
-  /// Whether an op that tells of nodes, and is of none yet, reads the memory; `read`: one that is of a node does.
+  /// Whether an op with a place, and of no node yet, reads the memory; `read`: one that is of a node does.
   bool awaited(storage_id s, bool& read) {
     for (value_id v : values_of(s))
       for (auto const& u : g_.uses(v)) {
@@ -348,7 +348,7 @@ class backward_finder {
     return last;
   }
 
-  /// The free ops at the cut before node `here`: those on the source's side belong to it. What tells nothing waits.
+  /// The free ops at the cut before node `here`: those on the source's side belong to it. Ops without a place wait.
   void divide(std::vector<op_id> const& all, std::uint32_t here) {
     bool any = false;
     number_map node;
@@ -397,7 +397,7 @@ class backward_finder {
   }
   /// Bytes, far above what decides between equals.
   bytes_t weight_of(storage_id s) const { return std::clamp<bytes_t>(g_.bytes(s), 1, bytes_t{1} << 45) << 12; }
-  /// Whether an op that is sure to belong to an earlier node reads the memory. (What tells nothing follows what it reads.)
+  /// Whether an op that is sure to belong to an earlier node reads the memory. (An op without a place follows its inputs.)
   bool read_later(storage_id s, number_map const& open) {
     for (value_id v : values_of(s))
       for (auto const& u : g_.uses(v))
@@ -423,8 +423,8 @@ class backward_finder {
   table<value_id, unsigned char> readers_;          // nodes other than its maker read it
   csr<std::uint32_t, std::uint32_t> before_;        // of each node: whose results it reads
   std::vector<std::uint32_t> taken_;                // ops that belong to each node so far
-  std::vector<std::vector<std::uint32_t>> common_;  // of late_: the nodes that what it reads tells, ascending
-  table<op_id, std::int32_t> lo_, hi_;  // first and last node that an op can belong to; lo_ none: nothing tells
+  std::vector<std::vector<std::uint32_t>> common_;  // of late_: the nodes where its inputs place it, ascending
+  table<op_id, std::int32_t> lo_, hi_;              // first and last node that an op can belong to; lo_ none: no place
   table<op_id, std::uint32_t> of_;
   table<op_id, unsigned char> constant_, leads_;
   csr<storage_id, value_id> values_;

@@ -1,5 +1,5 @@
 // The fourth graph of rkgb: a program cut into blocks. A block has what its nodes compute forward, the backward ops that
-// belong to these nodes, and the updates of weights that it can make on its own; and it says which values cross its
+// belong to these nodes, and the updates of weights that it can make on its own; and which values cross its
 // border.
 //
 //      prologue           made once, read by all: positions, masks, views of weights
@@ -13,7 +13,7 @@
 //                                                              sums for tied weights) and the updates that wait for it
 //
 // In a chain, each block reads one memory of the block before it and hands one gradient back. Where several values cross,
-// or reach further than the next block (a decoder reads its encoder), the blocks still run in this order; is_chain tells.
+// or reach further than the next block (a decoder reads its encoder), the blocks still run in this order; see is_chain.
 #pragma once
 
 #include <neap/block/backward_of.hpp>

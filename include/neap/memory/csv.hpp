@@ -211,7 +211,7 @@ inline result<allocation_file> read_minimalloc_csv(std::string_view text) {
         case ignored: break;
       }
       if (!good)
-        return fail("field " + std::to_string(k + 1) + " is not what its column asks for: '" +
+        return fail("field " + std::to_string(k + 1) + " is not what its column holds: '" +
                     std::string(field.substr(0, 40)) + "'");
     }
     if (r.lower <= r.upper)

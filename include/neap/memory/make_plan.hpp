@@ -1,4 +1,4 @@
-// From a candidate (a graph, an order, what a simulator says of both) to a plan with addresses.
+// From a candidate (a graph, an order, what a simulator finds of both) to a plan with addresses.
 //
 //   plan<graph> p = make_plan(found.best, original);
 //   verify_plan(original, p);                              // neap/verify/plan_verifier.hpp
@@ -58,7 +58,7 @@ NEAP_ONCE std::vector<transfer_wait> transfer_waits(flow_facts const& facts, sch
 
 }  // namespace detail
 
-/// Places everything that lives during a schedule of a graph; `s` is what a simulator says of it, `options` are those that
+/// Places everything that lives during a schedule of a graph; `s` is its simulation, `options` are those that
 /// it was simulated with. The graph is only read. Throws neap::error if the planner finds no place (the standard planners
 /// always do, but for sizes that overflow), or its answer is wrong. O(n log n) of ops and edges beside the planner.
 template <dataflow_graph G, class P = default_planner>

@@ -230,7 +230,7 @@ constexpr memory_plan refused(plan_fault why) {
   return plan;
 }
 
-/// What a plan without offsets says of records, in the numbers of another list: record i is record original[i] there.
+/// What a plan without offsets has of records, in the numbers of another list: record i is record original[i] there.
 template <class Indices>
 constexpr void renumber_faults(memory_plan& plan, Indices const& original) {
   for (auto* r : {&plan.why.record, &plan.why.other})

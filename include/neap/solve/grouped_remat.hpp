@@ -1,5 +1,5 @@
 // Large blocks through small ones: consecutive ops of a block are joined into groups, a group is an op of a smaller
-// problem, and what a solver says of that is written out as ops again. One level more of a hierarchy: a solver that takes
+// problem, and a solver's answer to that is written out as ops again. One level more of a hierarchy: a solver that takes
 // some hundred values serves blocks of thousands.
 //
 //   neap::in_groups solve{neap::use_gap{}};        // what use_gap takes on goes to it as it is
@@ -56,11 +56,11 @@ inline grouped_remat group_ops(remat_problem const& p, std::uint32_t size) {
     for (auto v : p.ops[i].inputs)
       if (group_of[i] != seen[v]) crosses[v] = 1;
   // Who touches each: equal ones are one value.
-  struct told {
+  struct entry {
     std::vector<std::uint32_t> groups;  // of the op that makes it, then of those that read it
     std::uint32_t value;
   };
-  std::vector<told> all;
+  std::vector<entry> all;
   std::vector<std::uint32_t> at(p.values.size(), no_producer), number(p.values.size(), no_producer),
       last(p.values.size(), 0);
   for (std::uint32_t v = 0; v < p.values.size(); ++v)
@@ -72,7 +72,7 @@ inline grouped_remat group_ops(remat_problem const& p, std::uint32_t size) {
   for (std::uint32_t i = 0; i < n; ++i)
     for (auto v : p.ops[i].inputs)
       if (at[v] != no_producer && all[at[v]].groups.back() != group_of[i]) all[at[v]].groups.push_back(group_of[i]);
-  std::stable_sort(all.begin(), all.end(), [](told const& x, told const& y) { return x.groups < y.groups; });
+  std::stable_sort(all.begin(), all.end(), [](entry const& x, entry const& y) { return x.groups < y.groups; });
   for (std::size_t i = 0; i < all.size(); ++i) {
     auto const& value = p.values[all[i].value];
     if (i == 0 || all[i].groups != all[i - 1].groups) out.problem.values.push_back(value);

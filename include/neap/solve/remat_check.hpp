@@ -1,4 +1,4 @@
-// The independent judge of an answer to a remat_problem: it runs the steps and believes nothing that the answer says.
+// The independent judge of an answer to a remat_problem: it runs the steps and trusts no figure of the answer.
 // Slow on purpose: memory is counted from nothing at each step.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace neap::inline v0 {
 
 /// Whether the steps compute the block within the limits: ops run for the first time in their order, each with its inputs
 /// alive, only ops that may run again do, nothing is dropped that is not there, kept values are alive at the end, and
-/// time, peak and saved bytes are those that the answer says. Where an answer has no steps, there must be none.
+/// time, peak and saved bytes are those of the answer. Where an answer has no steps, there must be none.
 /// Recomputations may come in any order: in_phases() checks whether they keep to the model.
 inline status verify(remat_problem const& p, remat_limits const& limits, remat_answer const& a) {
   if (auto ok = check(p); !ok) return ok;
@@ -73,10 +73,10 @@ inline status verify(remat_problem const& p, remat_limits const& limits, remat_a
   if (saved > limits.saved_bytes)
     return failure{std::to_string(saved) + " bytes saved in the pause; the limit is " +
                    std::to_string(limits.saved_bytes)};
-  if (a.peak_bytes != peak) return failure{"the answer says another peak than " + std::to_string(peak)};
-  if (a.saved_bytes != saved) return failure{"the answer says other saved bytes than " + std::to_string(saved)};
+  if (a.peak_bytes != peak) return failure{"the answer has another peak than " + std::to_string(peak)};
+  if (a.saved_bytes != saved) return failure{"the answer has other saved bytes than " + std::to_string(saved)};
   double const slack = 1e-9 * std::max(1.0, time);
-  if (!(std::abs(a.time - time) <= slack)) return failure{"the answer says another time than " + std::to_string(time)};
+  if (!(std::abs(a.time - time) <= slack)) return failure{"the answer has another time than " + std::to_string(time)};
   if (a.lower_bound > time + slack) return failure{"the answer takes less time than its lower bound"};
   if (a.status == remat_status::optimal && a.lower_bound < time - slack)
     return failure{"the answer is called optimal, but takes more time than its lower bound"};

@@ -11,7 +11,7 @@ namespace neap::inline v0 {
 
 /// The answer that runs these ops in this order, with time, peak and saved bytes. A value is dropped after the op that
 /// reads it last before it is made anew or for good; dead values go at once. The sequence must be one that can
-/// run: every input made before. Status feasible, bound 0: the caller knows better. O(steps).
+/// run: every input made before. Status feasible, bound 0: the caller has a better one. O(steps).
 inline remat_answer answer_of(remat_problem const& p, std::vector<std::uint32_t> const& sequence) {
   using action = remat_step::action;
   auto const made_by = producers(p);

@@ -47,7 +47,7 @@ class rotor {
     }
   }
 
-  /// The largest budget that can be asked for.
+  /// The largest budget of the table.
   slots_t largest_budget() const { return largest_; }
   /// Whether some plan fits. A budget larger than the largest is taken for that.
   bool feasible(slots_t budget) const { return time(budget) < HUGE_VAL; }

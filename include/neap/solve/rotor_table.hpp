@@ -10,10 +10,10 @@
 // How it is fast:
 // - One cell for each class of equal sub-chains, sizes in the largest unit that divides them all.
 // - A cell is a row of times by m, up to where nothing need be recomputed, worked on in chunks of vectors. Chunks are
-//   worked out when they are first asked for, by several candidates at once: a time is read and written once for all.
-// - A j, or a range of them, is left out where a bound says for each m of the chunk that it is no better than what is
-//   known. So most of [a, j-1] is never asked for. Both bounds follow by induction over the length, candidate by
-//   candidate; what is asked of b' makes the limits of [a, b'] no stricter than those of [a, b]:
+//   worked out when they are first needed, by several candidates at once: a time is read and written once for all.
+// - A j, or a range of them, is left out where a bound shows for each m of the chunk that it is no better than what is
+//   known. So most of [a, j-1] is never needed. Both bounds follow by induction over the length, candidate by
+//   candidate; what is required of b' makes the limits of [a, b'] no stricter than those of [a, b]:
 //     O(a, b, m) >= O(a+1, b, m)
 //     O(a, b, m) >= O(a, b', m)  for b' < b, if y_{b'+1}, with what is left by then, is no larger than any of those from
 //                                b' + 2 to b + 1; under the peer's limits only if they ask no more of block b' alone
@@ -63,8 +63,8 @@ class rotor_table {
   static constexpr int run = 2;
 #endif
   static constexpr double never = HUGE_VAL;
-  // Bounds leave out sub-chains, which then are asked for by others inside others. From so deep on nothing is left out:
-  // in ascending order all that a sub-chain asks for is known before, or asks for nothing that is not.
+  // Bounds leave out sub-chains, which then are needed by others inside others. From so deep on nothing is left out:
+  // in ascending order all that a sub-chain needs is known before, or needs nothing that is not.
   static constexpr std::size_t deepest = 64;
   struct too_large {};
   struct too_long {};  // too large whatever the limit
@@ -210,7 +210,7 @@ class rotor_table {
       input_.push_back(b.input / unit_);
       passes_.push_back((b.input + chain.input(i + 1) + b.pass_temporary) / unit_);
       pass_times.push_back(b.pass_time);
-      // Rockmate asks x_i + forward of a block alone, x_{i+1} + forward of one that others follow.
+      // Rockmate requires x_i + forward of a block alone, x_{i+1} + forward of one that others follow.
       bounds_after_.push_back(exact_ || b.input <= chain.input(i + 1) || kind(i).backward_asks_more);
     }
     input_.push_back(chain.output / unit_);
@@ -287,7 +287,7 @@ class rotor_table {
     slots_t const first = input_[a + 1] + kind(a).pass_temporary;
     return gradient_[b + 1] + (a + 1 < j ? std::max(first, most_pass_(a + 1, j)) : first);
   }
-  /// Rockmate asks of every sub-chain that all of it can be run without saving.
+  /// Rockmate requires of every sub-chain that all of it can be run without saving.
   slots_t peer_limit(std::size_t a, std::size_t b) const { return passing(a, b, b); }
   /// The largest j of [a, b]. To run all blocks without saving before the loss is never faster: that the last block
   /// saves costs no more than that it runs again.
@@ -312,7 +312,7 @@ class rotor_table {
 
   /// `width` times from m >= 0 on; known ones, all of them. `run` more may be read, and mean nothing.
   double const* row(cell const& c, slots_t m) const { return m >= slots_t{c.whole} * width_ ? zeros() : c.times + m; }
-  /// The time of [a, b] with m, or null where it was never asked for.
+  /// The time of [a, b] with m, or null where it was never needed.
   double const* known(std::size_t a, std::size_t b, slots_t m) const {
     auto const& c = cells_[id(a, b)];
     if (m < 0) return &infinite_;
@@ -399,7 +399,7 @@ class rotor_table {
     for (int i = 0; i < run; ++i) at[i] = i;
     return at;
   }
-  /// `limit`: what it asks for; `kept`: what it leaves to the row `tail`, which may begin after the chunk does.
+  /// `limit`: what it needs; `kept`: what it leaves to the row `tail`, which may begin after the chunk does.
   candidate candidate_of(slots_t begin, slots_t limit, slots_t kept, double extra, cell const* tail,
                          double const* head) const {
     auto const from = std::clamp<slots_t>(std::max(limit, kept) - begin, 0, width_);
@@ -441,10 +441,10 @@ class rotor_table {
   }
   /// Whether a candidate would lower anything.
   static bool lowers(chunk_times const& times, candidate const& c, int to) {
-    constexpr int asked = 32;  // to ask a vector whether any of it is true costs more than to compare two
+    constexpr int batch = 32;  // testing a vector for any true element costs more than comparing two
     for (int i = c.from; i < to;) {
       flags lower{};
-      for (int const end = std::min(i + asked, to); i < end; i += run) lower |= c.at(i) < load(times.data() + i);
+      for (int const end = std::min(i + batch, to); i < end; i += run) lower |= c.at(i) < load(times.data() + i);
       std::int64_t some = 0;
       for (int k = 0; k < run; ++k) some |= lower[k];
       if (some != 0) return true;
@@ -542,20 +542,20 @@ class rotor_table {
     auto const& head = cells_[id(p.a, j - 1)];
     bool const row_known = head.chunks > p.chunk;
     if (!row_known && head.whole > p.chunk) return false;
-    auto const kept = input_[j], asked = std::max(limit, kept) - p.begin, m = p.begin - kept;
-    if (asked >= p.end) return true;
+    auto const kept = input_[j], needed = std::max(limit, kept) - p.begin, m = p.begin - kept;
+    if (needed >= p.end) return true;
     auto const& tail = p.tail(*this, j);
     if (p.waiting == most_waiting) flush(p);
     p.w.from[p.waiting] = static_cast<std::uint32_t>(j - p.a);
     p.w.waiting[p.waiting++] = {forward(p.a, j), m < slots_t{tail.whole} * width_ ? tail.times + m : zeros(),
                                 row_known ? head.times + p.begin : zeros(),
-                                static_cast<int>(std::max<slots_t>(asked, 0))};
+                                static_cast<int>(std::max<slots_t>(needed, 0))};
     return true;
   }
 
   /// What waits is tried. From j on nothing is better than to run up to j and to train what is run with all there is: behind
   /// the elements that are larger than that, which are the first ones, those j are done with. `head`: the class of [a, j-1];
-  /// it counts if it is known, and no more is asked for what is shorter.
+  /// it counts if it is known, and no more is required of a shorter one.
   void narrow(part& p, std::size_t j, std::size_t last, cell const& head) const {
     flush(p);
     if (!bounds_) return;
@@ -573,14 +573,14 @@ class rotor_table {
     auto const last = last_later(p.b);
     auto const after = exact_ ? gradient_[p.b + 1] : INT64_MIN / 2;  // the peer's limit does not grow with j
     auto limit = pass_limit(p.a, p.b, p.a + 1);                      // input_[j] is no larger
-    bool asked = false;
+    bool visited = false;
     for (std::size_t j = p.a + 1; j <= last;) {
       auto const* head_id = classes_->that_end(j - 1) + p.a;  // of [a, j - 1]
       narrow(p, j, last, cells_[*head_id]);
       if (limit >= p.end) return;  // it only grows with j
       if (cells_[*head_id].times == nullptr) {
-        // Where blocks are alike a part asks for one row, which no bound leaves out.
-        bool const judged = std::exchange(asked, true) && bounds_ && p.depth < deepest;
+        // Where blocks are alike a part needs one row, which no bound leaves out.
+        bool const judged = std::exchange(visited, true) && bounds_ && p.depth < deepest;
         if (judged && !hopeful(p, j, j + 1, limit)) limit = std::max(limit, after + passes_[j++]);
         else demand(p.a, j - 1, 0, p.depth + 1);
         continue;
@@ -654,14 +654,14 @@ class rotor_table {
         try_later(p, j, limit);
         continue;
       }
-      auto const kept = inputs[j], asked = std::max(limit, kept) - begin;
-      if (asked >= p.end) continue;
+      auto const kept = inputs[j], needed = std::max(limit, kept) - begin;
+      if (needed >= p.end) continue;
       auto const& tail = cells[column[j]];
       auto const k = p.waiting++;
       auto const m = begin - kept;
       from[k] = static_cast<std::uint32_t>(j - a);
       waiting[k] = {passed, m < slots_t{tail.whole} * width_ ? tail.times + m : none,
-                    row_known ? head.times + begin : none, static_cast<int>(std::max<slots_t>(asked, 0))};
+                    row_known ? head.times + begin : none, static_cast<int>(std::max<slots_t>(needed, 0))};
     }
   }
 

@@ -6,7 +6,7 @@
 //   held        3===4           7===8===9        `until` 4, `since` 7: phase 7 makes it again
 //
 // A change of one gap touches the phases between its old and its new ends; only these are counted again. Simulated
-// annealing, deterministic by its seed. Every state that is visited is held against every pair of limits asked for, so
+// annealing, deterministic by its seed. Every state that is visited is held against every pair of limits given, so
 // that one run gives the answers to all of them: the options of a block.
 #pragma once
 
