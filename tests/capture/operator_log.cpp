@@ -35,6 +35,9 @@ struct fickle {
   void relate(dim_context&) const {}
 };
 
+/// Another one of that name.
+struct second_fickle : fickle {};
+
 }  // namespace log_operators
 
 namespace {
@@ -106,6 +109,8 @@ TEST_CASE("a log refuses what a graph refuses, with the place of the operator") 
   log.begin_section();  // another graph
   auto const y = log.add_source(role::input, log.layout_number(l), "x");
   (void)log.add(log_operators::fickle{}, span_of(&y, 1), same, here);
+  auto const second = [&] { (void)log.add(log_operators::second_fickle{}, span_of(&y, 1), same, here); };
+  CHECK(message_of(second) == "fickle: another operator in the graph has this name");
   graph_editor built{table_of<standard_operators>()};
   std::vector<std::source_location> places;
   CHECK(message_of([&] { log.build(1, built, places); }) ==

@@ -7,7 +7,6 @@
 
 #include <neap/core/error.hpp>
 #include <neap/core/id.hpp>
-#include <neap/core/number_map.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
@@ -31,7 +30,7 @@ class operator_log {
   /// Another section: the records that follow are of another graph.
   void begin_section() {
     sections_.push_back({step_count(), value_count()});
-    seen_kinds_.clear(), other_kinds_.clear();
+    other_kinds_.clear();
   }
   /// A value that no operator makes, dense, in a storage of its own. `name` is a literal.
   std::uint32_t add_source(role r, std::uint32_t layout, char const* name) {
@@ -53,7 +52,7 @@ class operator_log {
     }
     steps_.push_back({op.facets, attributes, static_cast<std::uint32_t>(inputs_.size()), first,
                       static_cast<std::uint16_t>(in.size()), static_cast<std::uint16_t>(out.size()), at});
-    inputs_.append(in.data(), in.size());
+    for (auto v : in) inputs_.push_back(v);
     auto likely = in.empty() ? none : values_[in.front()];
     for (auto const& o : out) add_value(likely = layout_number(o.layout, likely));
     return first;
@@ -112,7 +111,7 @@ class operator_log {
   /// Forgets all records, and keeps the memory.
   void clear() {
     steps_.clear(), sources_.clear(), inputs_.clear(), values_.clear();
-    layouts_.clear(), attributes_.clear(), sections_.clear(), seen_kinds_.clear(), other_kinds_.clear();
+    layouts_.clear(), attributes_.clear(), sections_.clear(), other_kinds_.clear();
   }
   /// How much the records take.
   std::size_t bytes() const {
@@ -142,19 +141,19 @@ class operator_log {
     values_.push_back(layout);
     return value_count() - 1;
   }
-  /// Throws what the graph would throw.
+  /// Throws what the graph would throw. An operator of the table has its row there; others are few.
   void check_kind(operator_facets const* f) {
-    if (!seen_kinds_.contains(f)) add_kind(f);
-  }
-  void add_kind(operator_facets const* f) {
     auto const known = table_of<standard_operators>();
-    if (find_kind(known, f) < 0) {
-      auto const has_name = [&](operator_facets const* other) { return other->name == f->name; };
-      if (std::ranges::any_of(known, has_name) || std::ranges::any_of(other_kinds_, has_name))
-        throw_error({f->name, ": another operator in the graph has this name"});
-      other_kinds_.push_back(f);
-    }
-    seen_kinds_.add(f, 0);
+    auto const row = static_cast<std::size_t>(f->standard_row);  // far beyond the end where it is -1
+    if (row < known.size() && known[row] == f) return;
+    if (find_kind(span_of(other_kinds_), f) < 0) add_kind(known, f);
+  }
+  void add_kind(operator_table known, operator_facets const* f) {
+    if (find_kind(known, f) >= 0) return;
+    auto const has_name = [&](operator_facets const* other) { return other->name == f->name; };
+    if (std::ranges::any_of(known, has_name) || std::ranges::any_of(other_kinds_, has_name))
+      throw_error({f->name, ": another operator in the graph has this name"});
+    other_kinds_.push_back(f);
   }
 
   plain_vector<step> steps_;
@@ -163,8 +162,7 @@ class operator_log {
   plain_vector<tensor_layout> layouts_;
   plain_vector<std::byte> attributes_;
   plain_vector<section_begin> sections_;
-  number_map seen_kinds_;                             // of the last section, as a set
-  plain_vector<operator_facets const*> other_kinds_;  // those of them that no table has
+  plain_vector<operator_facets const*> other_kinds_;  // of the last section, that no table has
 };
 
 }  // namespace neap::inline v0::detail
