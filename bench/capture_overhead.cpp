@@ -3,7 +3,7 @@
 //
 //   bench_capture_overhead [--rounds 7] [--only NAME]
 //
-// One CSV row a case: case, size, variant, ns. A row is the median of rounds of the mean of many calls:
+// One CSV row a case: case, size, variant, ns of processor time. A row is the median of rounds of the mean of many calls:
 //   reads       a call that asks `size` tracked values and runs no operator: steady (nothing written since the last call),
 //               after_one_write, after_all_writes, and plain (the function itself)
 //   graphs      a call of one small operator whose `size` graphs alternate, chosen by tracked flags (states), by a plain
@@ -19,10 +19,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <optional>
 #include <string>
@@ -36,14 +36,14 @@ namespace {
 int rounds = 7;
 std::string only;
 
+/// Processor time of one call: all cases run on one thread, and the machine may have other work.
 template <class F>
 double mean_ns(F const& f, double at_least = 0.02) {
-  using clock = std::chrono::steady_clock;
   for (long n = 1;; n *= 4) {
-    auto const begin = clock::now();
+    auto const begin = std::clock();
     for (long i = 0; i < n; ++i) f();
-    std::chrono::duration<double> const took = clock::now() - begin;
-    if (took.count() > at_least || n > (1L << 28)) return took.count() / static_cast<double>(n) * 1e9;
+    auto const took = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    if (took > at_least || n > (1L << 28)) return took / static_cast<double>(n) * 1e9;
   }
 }
 double median(std::vector<double> all) {
