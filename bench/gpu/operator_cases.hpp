@@ -85,6 +85,14 @@ inline std::vector<operator_case> operator_cases() {
       add(op::matmul{true, false}, {{{65, 37}}, {{65, 129}}}, " a transposed");
   add(op::matmul{false, true}, {{{37, 65}}, {{129, 65}}}, " b transposed");
   add(op::matmul{}, {{{3, 37, 65}}, {{3, 65, 129}}}, " of a batch");
+  for (auto const e : {epilogue::bias, epilogue::bias_relu, epilogue::bias_gelu})
+    for (bool const keeps : {false, true})
+      if (!keeps || e != epilogue::bias)
+        add(op::matmul_epilogue::of({false, true}, e, keeps), {{{37, 64}}, {{128, 64}}, {{128}}},
+            " " + std::to_string(static_cast<int>(e)) + (keeps ? " keeps" : ""));
+  add(op::matmul_epilogue::of({}, epilogue::gelu_grad), {{{37, 64}}, {{64, 128}}, {{37, 128}, -3, 3}}, " of gelu");
+  add(op::matmul_epilogue::of({true, false}, epilogue::sums_of_a), {{{65, 37}}, {{65, 129}}}, " sums of a");
+  add(op::matmul_epilogue::of({true, false}, epilogue::sums_of_b), {{{65, 37}}, {{65, 129}}}, " sums of b");
   add(op::sum{{1}, false}, {{x}}), add(op::sum{{0}, false}, {{x}}, " of columns"), add(op::mean{{0, 1}, false}, {{x}});
   add(op::max_reduce{{1}, false}, {{x}}), add(op::min_reduce{{1}, false}, {{x}}), add(op::arg_max{1}, {{x}});
   add(op::cumsum{1}, {{x}});

@@ -30,4 +30,5 @@
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
 #include <neap/train/fuse_elementwise.hpp>
+#include <neap/train/fuse_epilogues.hpp>
 #include <neap/train/training_step.hpp>

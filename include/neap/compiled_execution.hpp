@@ -31,6 +31,7 @@
 #include <neap/simulate/roofline.hpp>
 #include <neap/simulate/simulator.hpp>
 #include <neap/train/fuse_elementwise.hpp>
+#include <neap/train/fuse_epilogues.hpp>
 #include <neap/train/training_step.hpp>
 
 // The rest is made here.

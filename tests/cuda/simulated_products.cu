@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -218,28 +219,77 @@ TEST_CASE("the library is asked once for a product, and not at all where its alg
   CHECK(*some == 1);
 }
 
-TEST_CASE("an epilogue of cuBLASLt adds a bias and applies gelu") {
+TEST_CASE("epilogues of cuBLASLt: biases, activations, what they keep, gradients, sums") {
+  auto const bent = [](float x) { return 0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x))); };
+  auto const slope = [&](float x) { return (bent(x + 1e-2f) - bent(x - 1e-2f)) / 2e-2f; };
+  std::uint64_t seed = 0;
+  for (int kind = 1; kind < static_cast<int>(product_epilogue::count); ++kind) {
+    auto const e = static_cast<product_epilogue>(kind);
+    CAPTURE(kind);
+    for (bool const transposed : {false, true}) {
+      simulated_device::reset(++seed);
+      with_cublaslt d;
+      bool const ta = e == product_epilogue::sums_of_a || transposed,
+                 tb = e != product_epilogue::sums_of_b && transposed;
+      device_tensor<float> a(ta ? shape{16, 24} : shape{24, 16}, 1), b(tb ? shape{8, 16} : shape{16, 8}, 2),
+          vector({e == product_epilogue::sums_of_a ? 24 : 8}, 4), matrix({24, 8}, 5), y({24, 8}, 3);
+      auto const p = detail::product_of(detail::matmul_plan::of(a.ref, b.ref, y.ref, {ta, tb, false}), dtype::f32,
+                                        a.ref.data, b.ref.data, y.ref.data);
+      REQUIRE(d.library->way(p, e).by_library);
+      d.library->run(d.backend.stream(), p, a.ref.data, b.ref.data, y.ref.data, {e, vector.ref.data, matrix.ref.data},
+                     d.backend.scratch(d.library->scratch_bytes()));
+      CHECK(simulated_device::calls("cublasLtMatmul") == 1);
+      auto const got = y.read(d.backend.stream()), got_vector = vector.read(d.backend.stream()),
+                 got_matrix = matrix.read(d.backend.stream());
+      auto want = expected(a, b, 1, 24, 8, 16, ta, tb), kept = matrix.host, sums = vector.host;
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        float& x = want[i];
+        bool const biased = e == product_epilogue::bias || e == product_epilogue::bias_gelu ||
+                            e == product_epilogue::bias_relu || e == product_epilogue::bias_gelu_kept;
+        if (biased) x += vector.host[i % 8];
+        if (e == product_epilogue::bias_gelu_kept) kept[i] = x;
+        if (e == product_epilogue::gelu || e == product_epilogue::bias_gelu || e == product_epilogue::bias_gelu_kept)
+          x = bent(x);
+        if (e == product_epilogue::bias_relu) x = std::max(x, 0.0f);
+        if (e == product_epilogue::gelu_grad) x *= slope(matrix.host[i]);
+        CHECK(std::abs(got[i] - x) <= 1e-3f * (1 + std::abs(x)));
+      }
+      if (e == product_epilogue::sums_of_a || e == product_epilogue::sums_of_b)
+        for (std::size_t j = 0; j < sums.size(); ++j) {
+          sums[j] = 0;
+          for (std::size_t l = 0; l < 16; ++l)
+            sums[j] += e == product_epilogue::sums_of_a ? a.host[l * 24 + j] : b.host[l * 8 + j];
+        }
+      CHECK(got_vector == sums);
+      CHECK(got_matrix == kept);
+      CHECK(simulated_device::faults() == "");
+      CHECK(simulated_device::races() == "");
+    }
+  }
+}
+
+TEST_CASE("epilogues have algorithms of their own; what the library cannot do has a reason") {
   simulated_device::reset();
   with_cublaslt d;
-  device_tensor<float> a({8, 16}, 1), b({16, 8}, 2), bias({8}, 4);
-  for (bool gelu : {false, true})
-    for (bool with_bias : {false, true}) {
-      device_tensor<float> y({8, 8}, 3);
-      cublaslt_epilogue const e{with_bias ? bias.ref.data : nullptr, gelu};
-      auto const p = detail::product_of(detail::matmul_plan::of(a.ref, b.ref, y.ref, {}), dtype::f32, a.ref.data,
-                                        b.ref.data, y.ref.data);
-      REQUIRE(d.library->way(p, e).by_library);
-      d.library->run(d.backend.stream(), p, a.ref.data, b.ref.data, y.ref.data, false,
-                     d.backend.scratch(d.library->scratch_bytes()), e);
-      auto const got = y.read(d.backend.stream());
-      auto want = expected(a, b, 1, 8, 8, 16, false, false);
-      for (std::size_t i = 0; i < want.size(); ++i) {
-        float x = want[i] + (with_bias ? bias.host[i % 8] : 0.0f);
-        if (gelu) x = 0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
-        CHECK(std::abs(got[i] - x) <= 1e-5f * (1 + std::abs(x)));
-      }
-    }
-  CHECK(simulated_device::faults() == "");
+  cuda_product p{dtype::bf16, 64, 32, 128, false, true, 128, 128, 32, 1};
+  CHECK(d.library->way(p).by_library);
+  CHECK(d.library->way(p, product_epilogue::bias_gelu_kept).by_library);
+  CHECK(d.library->way(p, product_epilogue::bias_gelu_kept).by_library);
+  CHECK(d.library->questions() == 2);
+  auto const text = d.library->text();
+  with_cublaslt again;
+  auto const read = again.library->read(text);
+  REQUIRE(read);
+  CHECK(*read == 2);
+  CHECK(again.library->text() == text);
+  CHECK(again.library->way(p, product_epilogue::bias_gelu_kept).by_library);
+  CHECK(again.library->questions() == 0);
+  auto const reason = [&](product_epilogue e) { return std::string(d.library->way(p, e).reason); };
+  p.n = p.ldc = 12;
+  CHECK(reason(product_epilogue::bias_gelu).empty());
+  CHECK(reason(product_epilogue::gelu_grad) == "cuBLASLt keeps single matrices whose rows are multiples of 8 elements");
+  p.batches = 2, p.stride_a = 64 * 128, p.stride_b = 12 * 128, p.stride_y = 64 * 12;
+  CHECK(reason(product_epilogue::sums_of_b) == "cuBLASLt sums operands of single products");
 }
 
 TEST_CASE("without a device there is one line; a call that is refused names the product") {

@@ -3,6 +3,7 @@
 #include <neap/cuda.hpp>
 #include <neap/neap.hpp>
 
+#include <neap/cuda/cublaslt.hpp>
 #include <neap/model/zoo/gpt.hpp>
 
 #include "../support/device/simulated_device.hpp"
@@ -12,6 +13,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -231,4 +233,66 @@ TEST_CASE("neighbouring updates of a transformer are one launch, with the bits o
   check("adam", adam{.rate = 0.01}, {});
   check("adamw", adamw{.rate = 0.01, .weight_decay = 0.1}, {});
   check("adamw, clipped", adamw{.rate = 0.01}, {.clip_norm = 0.5});
+}
+
+TEST_CASE("products with their biases, activations and bias gradients are one call of the library each") {
+  auto c = zoo::gpt_config::toy();
+  c.layers = 1;
+  zoo::gpt model(c);
+  initialise(model, 5);
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < 2 * 8; ++i) ids.push_back((i * 5 + 3) % 16);
+  std::pair const batch{tensor::from(ids, {2, 8}), tensor::from(ids, {2, 8})};
+  auto const losses = [&](auto const& step, auto const& plan, auto& backend, bool captured) {
+    std::vector<double> all;
+    trainer run(step, plan, backend, {.graph = captured});
+    for (int i = 0; i < 2; ++i) all.push_back(run(batch));
+    return all;
+  };
+  for (bool const low : {false, true}) {
+    CAPTURE(low);
+    training_options options;
+    if (low) options.precision = mixed{dtype::bf16};
+    auto const made = [&](zoo::gpt& m, bool fuses) {
+      auto step = training_step(m, batch, cross_entropy{}, adamw{.rate = 0.01}, options);
+      return fuses ? fuse_epilogues(std::move(step)) : step;
+    };
+    host_backend host(1);
+    auto on_host = model;
+    auto const host_step = made(on_host, true);
+    auto const expected = losses(host_step, plan_in_order(host_step.program), host, true);
+    std::size_t kernels[2]{}, calls[2]{};
+    std::vector<double> first;
+    std::uint64_t seed = 30;
+    auto const check = [&](bool fuses, bool captured, auto const& plan_of) {
+      simulated_device::reset(++seed);
+      cuda_backend device;
+      auto const library = std::make_shared<cublaslt>(device.device());
+      device.use_products(library);
+      auto copy = model;
+      auto const step = made(copy, fuses);
+      auto const plan = plan_of(step);
+      auto const got = losses(step, plan, device, captured);
+      if (calls[fuses] == 0) {  // the first one: not captured, in order
+        kernels[fuses] = simulated_device::counts().kernels;
+        calls[fuses] = static_cast<std::size_t>(simulated_device::calls("cublasLtMatmul"));
+      }
+      CHECK(simulated_device::faults() == "");
+      CHECK(simulated_device::races() == "");
+      for (std::size_t i = 0; i < got.size(); ++i)
+        CHECK(got[i] == doctest::Approx(expected[i]).epsilon(low ? 1e-2 : 1e-4));
+      if (!fuses) return;
+      if (first.empty()) first = got;
+      CHECK(got == first);
+    };
+    check(false, false, in_order);
+    check(true, false, in_order);
+    check(true, true, in_order);
+    check(true, false, within(0.7, rematerialize{}));
+    MESSAGE(std::string(low ? "bf16: " : "f32: ")
+            << kernels[0] << " kernels and " << calls[0] << " calls in two steps, " << kernels[1] << " and " << calls[1]
+            << " with epilogues");
+    CHECK(calls[1] == calls[0]);
+    CHECK(kernels[1] + 2 * 9 <= kernels[0]);  // of each step: four biases, one gelu, four bias gradients
+  }
 }

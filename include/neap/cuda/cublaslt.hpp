@@ -5,7 +5,8 @@
 //
 // The library is asked once for each product which algorithm it takes; a step asks nothing. Algorithms can be written and
 // read again (text, read), so that a later run takes the same ones without asking. Split-K may reduce in the type that
-// sums have, or not at all: a product has the same bits each time, for one library and device.
+// sums have, or not at all: a product has the same bits each time, for one library and device. Epilogues (products.hpp)
+// have algorithms of their own.
 #pragma once
 
 #include <neap/core/error.hpp>
@@ -20,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <source_location>
@@ -31,13 +33,6 @@ namespace neap::inline v0 {
 
 struct cublaslt_options {
   bool tf32 = false;  // f32 products on tensor cores, with operands rounded to 10 bits of mantissa
-};
-
-/// What is done with a product before it is written. Rows of y are [n] each.
-struct cublaslt_epilogue {
-  void const* bias = nullptr;  // [n], of y's type, is added
-  bool gelu = false;           // by tanh
-  friend bool operator==(cublaslt_epilogue const&, cublaslt_epilogue const&) = default;
 };
 
 class cublaslt final : public cuda_product_library {
@@ -57,33 +52,29 @@ class cublaslt final : public cuda_product_library {
   bytes_t scratch_bytes() const override { return scratch_; }
 
   /// By the library: f32, f16 and bf16 with k > 0, if it has an algorithm. Asks it at the first call for a product.
-  cuda_product_way way(cuda_product const& p) override { return way(p, {}); }
-  cuda_product_way way(cuda_product const& p, cublaslt_epilogue const& e) {
+  cuda_product_way way(cuda_product const& p) override { return way(p, product_epilogue::none); }
+  /// What an activation reads, or read, has rows of a multiple of 8 elements.
+  cuda_product_way way(cuda_product const& p, product_epilogue e) override {
     if (p.element != dtype::f32 && p.element != dtype::f16 && p.element != dtype::bf16)
       return {false, "cuBLASLt is used for f32, f16 and bf16"};
     if (p.m == 0 || p.n == 0 || p.k == 0 || p.batches == 0) return {false, "the product has no elements"};
     if (p.stride_y == 0 && p.batches > 1) return {false, "batches are added to one another"};
-    if (!found(p, kind_of(e)).exists) return {false, "cuBLASLt has no algorithm for it"};
+    if (has_matrix(e) && (p.ldc % 8 != 0 || p.batches > 1))
+      return {false, "cuBLASLt keeps single matrices whose rows are multiples of 8 elements"};
+    if (e != product_epilogue::none && p.batches > 1 && gives_sums(e))
+      return {false, "cuBLASLt sums operands of single products"};
+    if (!found(p, e).exists) return {false, "cuBLASLt has no algorithm for it"};
     return {true, {}};
   }
 
   /// Throws neap::error if the library refuses the call.
   void run(cudaStream_t stream, cuda_product const& p, void const* a, void const* b, void* y, bool accumulate,
            void* scratch) override {
-    run(stream, p, a, b, y, accumulate, scratch, {});
+    make(stream, p, a, b, y, accumulate, scratch, {});
   }
-  void run(cudaStream_t stream, cuda_product const& p, void const* a, void const* b, void* y, bool accumulate,
-           void* scratch, cublaslt_epilogue const& e, std::source_location at = std::source_location::current()) {
-    problem& f = found(p, kind_of(e));
-    if (!f.exists) throw_error(at, {"cublaslt: ", text_of(p), ": there is no algorithm"});
-    if (!f.shape) f.shape = std::make_unique<descriptors>(p, kind_of(e), options_.tf32, at);
-    if (e.bias) f.shape->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, e.bias, at);
-    float const alpha = 1, beta = accumulate ? 1 : 0;
-    // In the library's terms matrices are stored by columns: y's transpose is b's times a's.
-    check(cublasLtMatmul(handle_.get(), f.shape->product.get(), &alpha, b, f.shape->b.get(), a, f.shape->a.get(), &beta,
-                         y, f.shape->y.get(), y, f.shape->y.get(), &f.algorithm, scratch,
-                         static_cast<std::size_t>(f.workspace), stream),
-          text_of(p), at);
+  void run(cudaStream_t stream, cuda_product const& p, void const* a, void const* b, void* y,
+           product_epilogue_call const& e, void* scratch) override {
+    make(stream, p, a, b, y, false, scratch, e);
   }
 
   /// How often the library was asked for an algorithm.
@@ -100,7 +91,7 @@ class cublaslt final : public cuda_product_library {
       auto const& p = key.first;
       out += name_of(p.element);
       for (auto n : numbers_of(p)) out += ',' + std::to_string(n);
-      out += ',' + std::to_string(key.second) + ',' + std::to_string(f.workspace) + ',';
+      out += ',' + std::to_string(static_cast<int>(key.second)) + ',' + std::to_string(f.workspace) + ',';
       if (f.exists) {
         constexpr char const* digits = "0123456789abcdef";
         std::array<unsigned char, sizeof f.algorithm> bytes;
@@ -145,8 +136,14 @@ class cublaslt final : public cuda_product_library {
 
  private:
   static constexpr std::size_t fields = 15;  // of a product behind its element
-  enum epilogue_kind : int { plain = 0, with_bias = 1, with_gelu = 2 };
-  using key_type = std::pair<cuda_product, int>;
+  using key_type = std::pair<cuda_product, product_epilogue>;
+
+  static bool has_matrix(product_epilogue e) {
+    return e == product_epilogue::bias_gelu_kept || e == product_epilogue::gelu_grad;
+  }
+  static bool gives_sums(product_epilogue e) {
+    return e == product_epilogue::sums_of_a || e == product_epilogue::sums_of_b;
+  }
 
   template <class T, cublasStatus_t (*Destroy)(T)>
   struct destroyer {
@@ -172,16 +169,21 @@ class cublaslt final : public cuda_product_library {
     description product;
     layout a, b, y;
 
-    descriptors(cuda_product const& p, int epilogue, bool tf32, std::source_location at) {
+    descriptors(cuda_product const& p, product_epilogue epilogue, bool tf32, std::source_location at) {
       cublasLtMatmulDesc_t d = nullptr;
       auto const compute = tf32 && p.element == dtype::f32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
       check(cublasLtMatmulDescCreate(&d, compute, CUDA_R_32F), "a description", at);
       product.reset(d);
       set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, at);
       set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, at);
-      std::uint32_t const kinds[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU,
-                                     CUBLASLT_EPILOGUE_GELU_BIAS};
-      if (epilogue != plain) set(CUBLASLT_MATMUL_DESC_EPILOGUE, kinds[epilogue], at);
+      // The library's A is b, and its columns are rows here.
+      static constexpr std::uint32_t kinds[] = {
+          CUBLASLT_EPILOGUE_DEFAULT,   CUBLASLT_EPILOGUE_BIAS,      CUBLASLT_EPILOGUE_GELU,
+          CUBLASLT_EPILOGUE_GELU_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+          CUBLASLT_EPILOGUE_DGELU,     CUBLASLT_EPILOGUE_BGRADB,    CUBLASLT_EPILOGUE_BGRADA};
+      static_assert(std::size(kinds) == static_cast<std::size_t>(product_epilogue::count));
+      if (epilogue != product_epilogue::none) set(CUBLASLT_MATMUL_DESC_EPILOGUE, kinds[static_cast<int>(epilogue)], at);
+      if (has_matrix(epilogue)) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::max(p.ldc, p.n), at);
       a = layout_of(p, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m, p.lda, p.stride_a, at);
       b = layout_of(p, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k, p.ldb, p.stride_b, at);
       y = layout_of(p, p.n, p.m, p.ldc, p.stride_y, at);
@@ -219,9 +221,23 @@ class cublaslt final : public cuda_product_library {
   };
   static_assert(sizeof(cublasLtMatmulAlgo_t) == 64);
 
-  static int kind_of(cublaslt_epilogue const& e) { return (e.bias ? with_bias : plain) + (e.gelu ? with_gelu : plain); }
+  void make(cudaStream_t stream, cuda_product const& p, void const* a, void const* b, void* y, bool accumulate,
+            void* scratch, product_epilogue_call const& e) {
+    auto const at = std::source_location::current();
+    problem& f = found(p, e.kind);
+    if (!f.exists) throw_error(at, {"cublaslt: ", text_of(p), ": there is no algorithm"});
+    if (!f.shape) f.shape = std::make_unique<descriptors>(p, e.kind, options_.tf32, at);
+    if (e.vector) f.shape->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, e.vector, at);
+    if (has_matrix(e.kind)) f.shape->set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, e.matrix, at);
+    float const alpha = 1, beta = accumulate ? 1 : 0;
+    // In the library's terms matrices are stored by columns: y's transpose is b's times a's.
+    check(cublasLtMatmul(handle_.get(), f.shape->product.get(), &alpha, b, f.shape->b.get(), a, f.shape->a.get(), &beta,
+                         y, f.shape->y.get(), y, f.shape->y.get(), &f.algorithm, scratch,
+                         static_cast<std::size_t>(f.workspace), stream),
+          text_of(p), at);
+  }
 
-  problem& found(cuda_product const& p, int epilogue) {
+  problem& found(cuda_product const& p, product_epilogue epilogue) {
     auto const [it, is_new] = problems_.try_emplace({p, epilogue});
     if (is_new) {
       try {
@@ -234,7 +250,7 @@ class cublaslt final : public cuda_product_library {
     return it->second;
   }
 
-  void ask(cuda_product const& p, int epilogue, problem& f) {
+  void ask(cuda_product const& p, product_epilogue epilogue, problem& f) {
     auto const at = std::source_location::current();
     ++questions_;
     f.shape = std::make_unique<descriptors>(p, epilogue, options_.tf32, at);
@@ -309,8 +325,9 @@ class cublaslt final : public cuda_product_library {
     p.alignment_a = static_cast<int>(n[12]), p.alignment_b = static_cast<int>(n[13]);
     p.alignment_y = static_cast<int>(n[14]);
     std::int64_t epilogue = 0;
-    if (!number(epilogue) || epilogue > (with_bias | with_gelu) || !number(f.workspace)) return false;
-    key.second = static_cast<int>(epilogue);
+    if (!number(epilogue) || epilogue >= static_cast<int>(product_epilogue::count) || !number(f.workspace))
+      return false;
+    key.second = static_cast<product_epilogue>(epilogue);
     auto const algorithm = next();
     if (!line.empty()) return false;
     if (algorithm.empty()) return true;

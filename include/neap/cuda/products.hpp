@@ -2,6 +2,7 @@
 // cuda/cublaslt.hpp is one; without any, cuda/kernels/gemm.hpp makes all products.
 #pragma once
 
+#include <neap/core/error.hpp>
 #include <neap/core/tensor_type.hpp>
 #include <neap/core/units.hpp>
 
@@ -26,6 +27,28 @@ struct cuda_product {
   friend auto operator<=>(cuda_product const&, cuda_product const&) = default;
 };
 
+/// What a library does with a product before it writes y. The numbers are in files of algorithms.
+enum class product_epilogue : int {
+  none,
+  bias,            // y = product + vector [n]
+  gelu,            // y = gelu(product), by tanh; so are the other gelus
+  bias_gelu,       // y = gelu(product + vector [n])
+  bias_relu,       // y = relu(product + vector [n])
+  bias_gelu_kept,  // as bias_gelu; matrix = product + vector
+  gelu_grad,       // y = product * slope of gelu at matrix
+  sums_of_a,       // y = product; vector [m] = the sums of op(a)'s rows
+  sums_of_b,       // y = product; vector [n] = the sums of op(b)'s columns
+  count
+};
+
+/// An epilogue on its operands, which are of y's element type. A matrix has y's rows: [m, n], `ldc` elements from one to the
+/// next.
+struct product_epilogue_call {
+  product_epilogue kind = product_epilogue::none;
+  void* vector = nullptr;
+  void* matrix = nullptr;
+};
+
 /// How a product is made.
 struct cuda_product_way {
   bool by_library = false;
@@ -44,9 +67,18 @@ class cuda_product_library {
   virtual bytes_t scratch_bytes() const = 0;
   /// Whether it makes such a product; finds out how, at the first call for a product: steps call it with ones they had.
   virtual cuda_product_way way(cuda_product const& p) = 0;
+  /// Likewise with an epilogue, whose vector and matrix are aligned to 16 bytes.
+  virtual cuda_product_way way(cuda_product const& p, product_epilogue e) {
+    return e == product_epilogue::none ? way(p) : cuda_product_way{false, "the library has no epilogues"};
+  }
   /// Makes a product whose way is by_library; y += if `accumulate`. `scratch`: scratch_bytes.
   virtual void run(CUstream_st* stream, cuda_product const& p, void const* a, void const* b, void* y, bool accumulate,
                    void* scratch) = 0;
+  /// Makes a product with an epilogue, whose way is by_library. Throws neap::error if the library has none.
+  virtual void run(CUstream_st* /*stream*/, cuda_product const& /*p*/, void const* /*a*/, void const* /*b*/,
+                   void* /*y*/, product_epilogue_call const& /*e*/, void* /*scratch*/) {
+    throw_error({"products: the library has no epilogues"});
+  }
 };
 
 }  // namespace neap::inline v0

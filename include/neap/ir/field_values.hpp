@@ -194,7 +194,8 @@ class field_values {
     place,
     combine_into,
     accumulate,
-    fused
+    fused,
+    epilogue
   };
   /// Operators whose results are functions of the elements at one place.
   template <class... Op>
@@ -256,12 +257,13 @@ class field_values {
                                {&facets_of<op::combine_into>, kind::combine_into},
                                {&facets_of<op::accumulate>, kind::accumulate}};
     if (f.standard_row == detail::standard_row<op::fused>) k = kind::fused;
+    if (f.standard_row == detail::standard_row<op::matmul_epilogue>) k = kind::epilogue;
     for (auto const& r : rows)
       if (r.facets == &f) k = r.is;
     // What floating-point operators do to whole numbers and truths is another matter.
     bool const exact = k == kind::copy || k == kind::load || (k >= kind::reshape && k <= kind::fill) ||
                        k == kind::place || k == kind::triangle;
-    if (!exact && k != kind::scalar && k != kind::hashed && k != kind::fused &&
+    if (!exact && k != kind::scalar && k != kind::hashed && k != kind::fused && k != kind::epilogue &&
         !is_floating(g_.type(g_.output(o)).element)) {
       bool const elementwise = k <= kind::cast;
       k = elementwise ? kind::scalar : kind::hashed;
@@ -455,7 +457,9 @@ class field_values {
     return p;
   }
   element arg(op_id o, std::size_t i, index_place const& place) {
-    auto const v = g_.inputs(o)[i];
+    return broadcast_element(g_.inputs(o)[i], place);
+  }
+  element broadcast_element(value_id v, index_place const& place) {
     return at(v, in_broadcast(g_.type(v).dims, place));
   }
   static int axis_of(std::int64_t axis, int rank) { return op::detail::plain_axis(axis, rank); }
@@ -525,8 +529,7 @@ class field_values {
     return sum_over(dims, p, r.at, [&](index_place const& q) { return at(v, q); });
   }
 
-  element matrix_product(op_id o, index_place const& place) {
-    auto const& m = *means<op::matmul>(o);
+  element matrix_product(op_id o, op::matmul const& m, index_place const& place) {
     auto const a = g_.inputs(o)[0], b = g_.inputs(o)[1];
     auto const &da = g_.type(a).dims, &db = g_.type(b).dims;
     int const ra = da.rank(), rb = db.rank(), r = place.rank();
@@ -768,7 +771,7 @@ class field_values {
         return sum_over(x, q, reduced, [&](index_place const& r) { return at(in[0], r); });
       }
       case kind::triangle: return triangle(o, p);
-      case kind::matmul: return matrix_product(o, p);
+      case kind::matmul: return matrix_product(o, *means<op::matmul>(o), p);
       case kind::conv2d: return convolution(o, p);
       case kind::conv2d_grad_input: return convolution_to_input(o, p);
       case kind::conv2d_grad_weight: return convolution_to_weight(o, p);
@@ -793,6 +796,7 @@ class field_values {
         return function_of(key_of(o, v), span_of(x));
       }
       case kind::fused: return fused_program(o, p);
+      case kind::epilogue: return product_with_epilogue(o, v, p);
       case kind::hashed:
       case kind::unknown: break;
     }
@@ -841,11 +845,37 @@ class field_values {
     return narrow;
   }
 
-  /// The result of a fused op: its steps one after another, as the operators that they stand for.
+  /// The result of a fused op.
   element fused_program(op_id o, index_place const& p) {
     auto const& program = *static_cast<op::fused const*>(meaning(o).bytes);
     auto const in = g_.inputs(o);
     if (!program.fault(in.size()).empty()) return give_up();
+    return steps(program, in, nullptr, p, program.step_count() - 1);
+  }
+  /// A result of a product with an epilogue.
+  element product_with_epilogue(op_id o, value_id v, index_place const& p) {
+    auto const& e = *static_cast<op::matmul_epilogue const*>(meaning(o).bytes);
+    auto const y = g_.outputs(o)[0];
+    if (int const sums = e.summed(); sums >= 0 && v != y) {
+      auto const x = g_.inputs(o)[static_cast<std::size_t>(sums)];
+      element s;
+      index_place from(2);
+      from[1] = p[0];
+      for (std::int64_t i = 0; i < g_.type(x).dims[0] && goes_on(); ++i) from[0] = {i, 0}, s = sum(s, at(x, from));
+      return s;
+    }
+    auto product = matrix_product(o, e.product(), p);
+    if (e.summed() >= 0) return product;
+    if (product.degree > most_degree) product = give_up();
+    see(g_.type(y).element, product);
+    value_id const in[]{y, g_.inputs(o)[2]};
+    auto const program = e.steps(g_.type(y).element);
+    return steps(program, in, &product, p, v == y ? program.step_count() - 1 : 0);
+  }
+  /// The result of step `wanted` of a program on these values, computed as the operators that the steps stand for. Given
+  /// `first`, it is the element of the first value.
+  element steps(op::fused const& program, std::span<value_id const> in, element const* first, index_place const& p,
+                int wanted) {
     int const inputs = static_cast<int>(in.size());
     element made[op::fused::most_steps];
     auto const type_of = [&](int x) {
@@ -855,7 +885,8 @@ class field_values {
     program.for_each_step([&](int k, op::fused_step const& s, op::detail::step_operator const& f, void const* bytes) {
       auto const x = [&](int i) {
         auto const operand = s.operands[static_cast<std::size_t>(i)];
-        return operand < inputs ? arg(o, static_cast<std::size_t>(operand), p) : made[operand - inputs];
+        if (first && operand == 0) return *first;
+        return operand < inputs ? broadcast_element(in[static_cast<std::size_t>(operand)], p) : made[operand - inputs];
       };
       auto const is = [&](int row) { return s.row == row && is_floating(s.element); };
       auto& y = made[k];
@@ -893,7 +924,7 @@ class field_values {
       }
       if (y.degree > most_degree) y = give_up();
       see(s.element, y);
-      result = y;
+      if (k == wanted) result = y;
     });
     return result;
   }

@@ -12,6 +12,7 @@
 #include <neap/ir/operators/image.hpp>
 #include <neap/ir/operators/loss.hpp>
 #include <neap/ir/operators/matmul.hpp>
+#include <neap/ir/operators/matmul_epilogue.hpp>
 #include <neap/ir/operators/matmul_update.hpp>
 #include <neap/ir/operators/movement.hpp>
 #include <neap/ir/operators/multinomial.hpp>

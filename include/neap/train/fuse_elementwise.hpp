@@ -14,8 +14,8 @@
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/operators/fused.hpp>
-#include <neap/ir/traversal.hpp>
 #include <neap/train/program_copy.hpp>
+#include <neap/train/program_places.hpp>
 #include <neap/train/training_step.hpp>
 
 #include <algorithm>
@@ -46,20 +46,13 @@ class elementwise_fuser {
         fused_(fused),
         group_(g.op_count(), nothing<op_id>),
         members_(g.op_count()),
-        order_(topological_order(g)),
-        place_(g.op_count(), 0),
-        next_writer_(g.op_count(), g.op_count()),
+        places_(g, "fuse_elementwise"),
+        order_(places_.order),
+        place_(places_.place),
+        next_writer_(places_.next_writer),
         last_reader_(g.storage_count(), 0) {
-    if (!g.parts().empty()) throw_error({"fuse_elementwise: the graph has parts"});
-    for (std::size_t i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
     for (auto o : order_)
-      for (auto v : g.inputs(o)) {
-        if (auto const p = g.producer(v); p != nothing<op_id> && place_[p] > place_[o])
-          throw_error({"fuse_elementwise: the graph has a cycle at op ", index(o)});
-        last_reader_[g.storage(v)] = std::max(last_reader_[g.storage(v)], place_[o]);
-      }
-    for (auto o : order_)
-      for (auto before : g.order_after(o)) next_writer_[before] = std::min(next_writer_[before], place_[o]);
+      for (auto v : g.inputs(o)) last_reader_[g.storage(v)] = std::max(last_reader_[g.storage(v)], place_[o]);
     for (auto v : g.kept()) last_reader_[g.storage(v)] = g.op_count();
     for (auto v : g.sources()) last_reader_[g.storage(v)] = g.op_count();
   }
@@ -219,9 +212,9 @@ class elementwise_fuser {
   operator_facets const& fused_;
   table<op_id, op_id> group_;                 // the op whose result its group's is; nothing: it can be no step
   std::vector<plain_vector<op_id>> members_;  // of the group of this op's result, in order
-  std::vector<op_id> order_;
-  table<op_id, std::size_t> place_;             // in the order
-  table<op_id, std::size_t> next_writer_;       // the place of the first op that must run after this one
+  program_places places_;
+  std::vector<op_id> const& order_;
+  table<op_id, std::size_t> const &place_, &next_writer_;
   table<storage_id, std::size_t> last_reader_;  // its place; the number of ops: the storage stays
 };
 

@@ -3,6 +3,7 @@
 
 #include <neap/core/compiled_once.hpp>
 #include <neap/core/plain_vector.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/ir/editor.hpp>
 
 #include <span>
@@ -28,13 +29,20 @@ class program_copy {
   /// Op o as `what` with these inputs of the copy; its outputs have the layouts and aliases that they had. `shift`: how
   /// many inputs more there are in front of those from number 2 on.
   NEAP_ONCE void put(op_id o, operator_view what, std::span<value_id const> inputs, int shift = 0) {
+    plain_vector<value_id> outputs;
+    for (auto v : g_.outputs(o)) outputs.push_back(v);
+    put(o, what, inputs, span_of(outputs), shift);
+  }
+  /// Likewise, its outputs being those of these values: what several ops had, of which o is one.
+  NEAP_ONCE void put(op_id o, operator_view what, std::span<value_id const> inputs, std::span<value_id const> outputs,
+                     int shift = 0) {
     rules_.clear();
-    for (auto v : g_.outputs(o)) {
+    for (auto v : outputs) {
       auto const& r = g_.record(v);
       rules_.push_back({g_.layout(v), r.alias, r.of >= 2 ? r.of + shift : r.of, g_.bytes(r.storage)});
     }
     auto const to = edit.add_given(what, inputs, span_of(rules_), g_.target(o), g_.details(o));
-    for (std::size_t j = 0; j < rules_.size(); ++j) stands_for(g_.outputs(o)[j], edit.output(to, static_cast<int>(j)));
+    for (std::size_t j = 0; j < rules_.size(); ++j) stands_for(outputs[j], edit.output(to, static_cast<int>(j)));
     edit.set_name(to, g_.name(o));
     if (auto const pins = g_.pins(o).of_op(); !pins.empty()) edit.add_pins(to, pins);
   }

@@ -104,7 +104,7 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
   std::size_t done = 0;
   bool otherwise = false;  // whether ops are fused that are not fused in the original, or the other way round
   bool original_fuses = false;
-  for (auto o : original.ops()) original_fuses = original_fuses || fused_program(original, o) != nullptr;
+  for (auto o : original.ops()) original_fuses = original_fuses || has_steps(original, o);
   if (now.order.size() != g.op_count())
     report(kind::read_before_made, nothing<op_id>, "the planned graph has a circle");
   for (auto o : now.order) {
@@ -137,10 +137,10 @@ inline bool check_values(op_graph const& original, op_graph const& g, hash_key k
       if (l == 4) break;
     }
     // What is pinned may not be a step of an op that the original has not: it would run there, perhaps once more.
-    auto const* const p = likeness < 4 ? fused_program(g, o) : nullptr;
-    otherwise = otherwise || p != nullptr;
-    if (p && any_pins)
-      now.each_step(g, o, *p, [&](digest d) {
+    bool const with_steps = likeness < 4 && has_steps(g, o);
+    otherwise = otherwise || with_steps;
+    if (with_steps && any_pins)
+      now.each_step(g, o, [&](digest d) {
         if (auto const x = pinned_of(d); x != nothing<op_id> && d != now.op[o])
           report(kind::broken_pin, o,
                  describe(g, o) + " has " + describe(original, x) + " of the original as a step, which is pinned " +

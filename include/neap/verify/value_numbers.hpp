@@ -16,6 +16,7 @@
 #include <neap/core/sip_hash.hpp>
 #include <neap/ir/dataflow.hpp>
 #include <neap/ir/operators/fused.hpp>
+#include <neap/ir/operators/matmul_epilogue.hpp>
 
 #include <algorithm>
 #include <array>
@@ -132,6 +133,22 @@ inline op::fused const* fused_program(op_graph const& g, op_id o) {
   return g.outputs(o).size() == 1 && p->fault(g.inputs(o).size()).empty() ? p : nullptr;
 }
 
+/// A product with an epilogue of steps; nullptr if it is none. Its results have memory of their own, dense.
+inline op::matmul_epilogue const* product_with_steps(op_graph const& g, op_id o) {
+  if (g.facets(o).standard_row != standard_row<op::matmul_epilogue>) return nullptr;
+  auto const* p = static_cast<op::matmul_epilogue const*>(g.attributes(o));
+  bool plain = p->kind >= 0 && p->kind <= static_cast<std::int64_t>(epilogue::gelu_grad) && g.inputs(o).size() == 3 &&
+               g.outputs(o).size() == (p->keeps ? 2u : 1u) && (!p->keeps || p->has_activation());
+  for (auto v : g.outputs(o)) {
+    auto const& r = g.record(v);
+    plain = plain && r.alias == alias_kind::fresh && g.layout(v) == tensor_layout::dense(g.type(v)) &&
+            g.bytes(r.storage) == g.type(v).bytes() && g.type(v) == g.type(g.outputs(o)[0]);
+  }
+  return plain ? p : nullptr;
+}
+/// Whether an op stands for several: its steps have numbers of their own.
+inline bool has_steps(op_graph const& g, op_id o) { return fused_program(g, o) || product_with_steps(g, o); }
+
 inline constexpr std::uint64_t stored_mark = 0x73746f726564ull;
 
 /// Ops so that each comes after the makers of its inputs; shorter than the graph if these form a circle.
@@ -198,10 +215,13 @@ struct numbers {
       else out = p != nothing<op_id> ? value[g.inputs(p)[0]] : value[in].mix(~stored_mark);
       return;
     }
-    if (auto const* p = fused_program(g, o)) {
-      digest last{};
-      each_step(g, o, *p, [&](digest d) { last = d; });
+    if (has_steps(g, o)) {
+      digest last{}, before{};
+      each_step(g, o, [&](digest d) { before = std::exchange(last, d); });
       set(g, o, last);
+      if (g.outputs(o).size() == 1) return;
+      value[g.outputs(o)[1]] = result(before);  // what its activation reads
+      op[o] = last.mix(before.low);
       return;
     }
     sip_hash d(key);
@@ -209,33 +229,62 @@ struct numbers {
     for (auto v : g.inputs(o)) d.mix(value[v]);
     set(g, o, d.finish());
   }
-  /// Calls f(number) for the steps of a fused op in order: the numbers of the operators that they stand for. A fused op has
-  /// its last step's.
+  /// Calls f(number) for what an op with steps stands for, in order: the numbers of those operators. A fused op has its last
+  /// step's; a product with an epilogue, too, if it has one result.
   template <class F>
-  void each_step(op_graph const& g, op_id o, op::fused const& p, F const& f) const {
-    std::array<digest, op::fused::most_inputs + op::fused::most_steps> values;
-    std::size_t made = 0;
-    for (auto v : g.inputs(o)) values[made++] = value[v];
-    auto const& dims = g.type(g.output(o)).dims;
-    p.for_each_step([&](int k, op::fused_step const& s, op::detail::step_operator const& what, void const* bytes) {
-      sip_hash called(key), makes(key), d(key);
-      called.mix(what.name);
-      mix_attributes(called, what.attributes, bytes);
-      auto const l = tensor_layout::dense({s.element, dims});
-      makes.mix(static_cast<std::uint64_t>(alias_kind::fresh)).mix(std::uint64_t{70000 - 1});
-      with_layout(makes, l).mix(static_cast<std::uint64_t>(l.type.bytes()));
-      d.mix(called.finish()).mix(k + 1 < p.step_count() ? makes.finish() : types[o]);
-      for (int i = 0; i < what.arguments; ++i)
-        d.mix(values[static_cast<std::size_t>(s.operands[static_cast<std::size_t>(i)])]);
-      auto const number = d.finish();
-      values[made++] = number.mix(std::uint64_t{0});
-      f(number);
-    });
+  void each_step(op_graph const& g, op_id o, F const& f) const {
+    plain_vector<digest> in;
+    auto const y = g.outputs(o)[0];
+    auto const makes = fresh_number(g.type(y));
+    if (auto const* p = fused_program(g, o)) {
+      for (auto v : g.inputs(o)) in.push_back(value[v]);
+      return steps(*p, g.type(y).dims, span_of(in), types[o], f);
+    }
+    auto const& e = *product_with_steps(g, o);
+    auto const product = e.product();
+    auto const view = view_of(product);
+    sip_hash called(key), d(key);
+    called.mix(view.facets->name);
+    mix_attributes(called, view.facets->attributes, view.bytes);
+    d.mix(called.finish()).mix(makes).mix(value[g.inputs(o)[0]]).mix(value[g.inputs(o)[1]]);
+    auto const number = d.finish();
+    f(number);
+    in.push_back(result(number));
+    in.push_back(value[g.inputs(o)[2]]);
+    steps(e.steps(g.type(y).element), g.type(y).dims, span_of(in), makes, f);
   }
   void set(op_graph const& g, op_id o, digest d) {
     op[o] = d;
     std::uint64_t j = 0;
     for (auto v : g.outputs(o)) value[v] = d.mix(j++);
+  }
+
+ private:
+  /// The value of an op with this number and one output.
+  static digest result(digest number) { return number.mix(std::uint64_t{0}); }
+  /// outputs_number() of an op that makes one dense value of this type.
+  digest fresh_number(tensor_type const& t) const {
+    sip_hash makes(key);
+    makes.mix(static_cast<std::uint64_t>(alias_kind::fresh)).mix(std::uint64_t{70000 - 1});
+    return with_layout(makes, tensor_layout::dense(t)).mix(static_cast<std::uint64_t>(t.bytes())).finish();
+  }
+  /// The numbers of a program's steps on inputs of these numbers; `last_makes`: what the last one makes.
+  template <class F>
+  void steps(op::fused const& p, shape const& dims, std::span<digest const> in, digest last_makes, F const& f) const {
+    std::array<digest, op::fused::most_inputs + op::fused::most_steps> values;
+    std::size_t made = 0;
+    for (auto d : in) values[made++] = d;
+    p.for_each_step([&](int k, op::fused_step const& s, op::detail::step_operator const& what, void const* bytes) {
+      sip_hash called(key), d(key);
+      called.mix(what.name);
+      mix_attributes(called, what.attributes, bytes);
+      d.mix(called.finish()).mix(k + 1 < p.step_count() ? fresh_number({s.element, dims}) : last_makes);
+      for (int i = 0; i < what.arguments; ++i)
+        d.mix(values[static_cast<std::size_t>(s.operands[static_cast<std::size_t>(i)])]);
+      auto const number = d.finish();
+      values[made++] = result(number);
+      f(number);
+    });
   }
 };
 

@@ -7,6 +7,7 @@
 #include <neap/cuda/kernels/fused.cuh>
 #include <neap/cuda/kernels/images.cuh>
 #include <neap/cuda/kernels/lines.cuh>
+#include <neap/cuda/kernels/matmul_epilogue.cuh>
 #include <neap/cuda/kernels/muon.cuh>
 #include <neap/cuda/kernels/picking.cuh>
 #include <neap/cuda/kernels/reduce.cuh>

@@ -274,7 +274,18 @@ class fused_maker {
   /// Adds a step, `element` being its result's type; its number as an operand. None if the operator can be no step, or the
   /// program is full.
   std::optional<int> add(operator_view op, dtype element, std::span<int const> operands) {
-    int const row = op.facets->standard_row, k = made_.step_count();
+    return add_step(op.facets->standard_row, op.bytes, element, operands);
+  }
+  template <class Op>
+  std::optional<int> add(Op const& op, dtype element, std::initializer_list<int> operands) {
+    return add_step(neap::detail::standard_row<Op>, &op, element, {operands.begin(), operands.size()});
+  }
+  fused const& made() const { return made_; }
+
+ private:
+  /// By the operator's row. (Not by its facets, which would bring its kernel along.)
+  std::optional<int> add_step(int row, void const* attributes, dtype element, std::span<int const> operands) {
+    int const k = made_.step_count();
     auto const* f = detail::step_at(row);
     bool const is_cast = row == neap::detail::standard_row<cast>;
     if (!f || k == fused::most_steps || operands.size() != static_cast<std::size_t>(f->arguments)) return {};
@@ -284,16 +295,9 @@ class fused_maker {
       bits |= static_cast<std::int64_t>(operands[i]) << (24 + 8 * static_cast<int>(i));
     (k < max_rank ? made_.steps : made_.more_steps).push_back(bits);
     if (!is_cast)
-      for (auto const& a : f->attributes) made_.constants.push_back(bits_of(a.get(op.bytes)));
+      for (auto const& a : f->attributes) made_.constants.push_back(bits_of(a.get(attributes)));
     return static_cast<int>(made_.inputs) + k;
   }
-  template <class Op>
-  std::optional<int> add(Op const& op, dtype element, std::initializer_list<int> operands) {
-    return add(view_of(op), element, {operands.begin(), operands.size()});
-  }
-  fused const& made() const { return made_; }
-
- private:
   static std::int64_t bits_of(attribute_value const& v) {
     if (auto const* real = std::get_if<double>(&v)) return std::bit_cast<std::int64_t>(*real);
     if (auto const* truth = std::get_if<bool>(&v)) return *truth ? 1 : 0;

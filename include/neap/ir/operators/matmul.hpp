@@ -60,12 +60,21 @@ struct matmul {
     c.fresh(tensor_type{a.element, dims});
   }
   void relate(dim_context& c) const {
-    int const rank = c.out(0).rank(), ra = c.in(0).rank(), rb = c.in(1).rank();
+    relate_result(c, 0);
+    relate_sums(c);
+  }
+  /// Output j is the product: its axes are those of the inputs.
+  void relate_result(dim_context& c, int j) const {
+    int const rank = c.out(j).rank(), ra = c.in(0).rank(), rb = c.in(1).rank();
     for (int i : {0, 1})
       for (int k = 0, r = c.in(i).rank(); k < r - 2; ++k)
-        if (c.in(i).dims[k] == c.out(0).dims[rank - r + k]) c.same(i, k, 0, rank - r + k);
-    c.same(0, transpose_a ? ra - 1 : ra - 2, 0, rank - 2);
-    c.same(1, transpose_b ? rb - 2 : rb - 1, 0, rank - 1);
+        if (c.in(i).dims[k] == c.out(j).dims[rank - r + k]) c.same(i, k, j, rank - r + k);
+    c.same(0, transpose_a ? ra - 1 : ra - 2, j, rank - 2);
+    c.same(1, transpose_b ? rb - 2 : rb - 1, j, rank - 1);
+  }
+  /// The inner axes may be cut: outputs are added then.
+  void relate_sums(dim_context& c) const {
+    int const ra = c.in(0).rank(), rb = c.in(1).rank();
     c.reduced(0, transpose_a ? ra - 2 : ra - 1, 0);
     c.reduced(1, transpose_b ? rb - 1 : rb - 2, 0);
   }

@@ -1,0 +1,314 @@
+// Products of matrices and what follows them become one operator each (op::matmul_epilogue), which the product library of
+// a GPU makes in one call. On the host, the values that stay have the same bits.
+//
+//   auto step = neap::fuse_epilogues(neap::training_step(model, sample, loss, optimizer));
+//
+//   matmul, add of a bias                      -> bias
+//   matmul, add of a bias, relu or tanh gelu   -> bias_relu, bias_gelu; a value in front of the activation that has other
+//                                                 readers is a second result
+//   matmul, gelu_grad of tanh gelu             -> gelu_grad
+//   matmul, sum_to of one of its operands      -> sums_of_a, sums_of_b: the gradients of a weight and a bias
+//
+// An operator is made where its last op was; what reads its other results waits until there. Gelu by erf stays an operator
+// of its own, since libraries have the tanh form alone. What is pinned stays by itself.
+//
+// Use it before fuse_elementwise(), which would take the additions. Planning comes after. Recomputation runs the whole
+// operator again: an activation that would be made again from what it reads takes a product then. Training steps recover
+// gelu in its gradient (activation_recovery.hpp), so it is not recomputed there.
+#pragma once
+
+#include <neap/core/compiled_once.hpp>
+#include <neap/core/plain_vector.hpp>
+#include <neap/ir/operators/matmul_epilogue.hpp>
+#include <neap/train/program_copy.hpp>
+#include <neap/train/program_places.hpp>
+#include <neap/train/training_step.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace neap::inline v0 {
+
+template <class G>
+struct fused_epilogues {
+  G program;
+  table<value_id, value_id> value;  // of the graph that was given -> of the program; nothing<value_id>: in an operator
+  std::vector<std::vector<op_id>> groups;  // which ops became one, in order, by their ids in the graph that was given
+};
+
+namespace detail {
+
+/// Finds products with epilogues, and writes the graph anew.
+class epilogue_fuser {
+ public:
+  NEAP_ONCE epilogue_fuser(op_graph const& g, operator_facets const& facets)
+      : g_(g),
+        facets_(facets),
+        places_(g, "fuse_epilogues"),
+        group_(g.op_count(), none),
+        seen_(g.op_count(), 0),
+        sums_(g.storage_count()) {
+    for (auto o : places_.order)
+      if (g.as<op::sum_to>(o)) sums_[g.storage(g.inputs(o)[0])].push_back(o);
+    for (auto o : places_.order) match_activation(o);
+    for (auto o : places_.order) match_bias(o);
+    for (auto o : places_.order) match_gelu_gradient(o);
+    for (auto o : places_.order) match_sums(o);
+  }
+
+  NEAP_ONCE fused_epilogues<op_graph> write() {
+    fused_epilogues<op_graph> out;
+    program_copy copy(g_);
+    table<op_id, unsigned char> done(g_.op_count(), 0);
+    std::vector<op_id> waiting;  // for operators that are made later than their first op was
+    auto const try_to_put = [&](op_id o) {
+      bool ready = true;
+      each_member(o, [&](op_id m) {
+        each_before(m, [&](op_id b) { ready = ready && (done[b] || (group_[b] != none && group_[b] == group_[o])); });
+      });
+      if (!ready) return false;
+      put(copy, o, out);
+      each_member(o, [&](op_id m) { done[m] = 1; });
+      return true;
+    };
+    for (auto o : places_.order) {
+      if (group_[o] != none && groups_[group_[o]].ops.back() != o) continue;
+      if (!try_to_put(o)) {
+        waiting.push_back(o);
+        continue;
+      }
+      for (std::size_t i = 0; i < waiting.size();)
+        if (try_to_put(waiting[i])) waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i)), i = 0;
+        else ++i;
+    }
+    out.program = copy.finish();
+    out.value = std::move(copy.value);
+    return out;
+  }
+
+ private:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  struct group {
+    op::matmul_epilogue op;
+    plain_vector<op_id> ops;  // in order; the last one's place is the operator's
+    plain_vector<value_id> in, out;
+  };
+
+  /// Calls f(op) for the ops that are made together with o.
+  template <class F>
+  void each_member(op_id o, F const& f) const {
+    if (group_[o] == none) return f(o);
+    for (auto m : groups_[group_[o]].ops) f(m);
+  }
+  /// Calls f(op) for what must run before an op.
+  template <class F>
+  void each_before(op_id o, F const& f) const {
+    for (auto v : g_.inputs(o))
+      if (auto const p = g_.producer(v); p != nothing<op_id>) f(p);
+    for (auto b : g_.order_after(o)) f(b);
+  }
+  void put(program_copy& copy, op_id o, fused_epilogues<op_graph>& out) {
+    plain_vector<value_id> in;
+    if (group_[o] == none) {
+      for (auto v : g_.inputs(o)) in.push_back(copy.value[v]);
+      return copy.put(o, g_.view(o), span_of(in));
+    }
+    auto const& made = groups_[group_[o]];
+    for (auto v : made.in) in.push_back(copy.value[v]);
+    copy.put(o, {&facets_, &made.op}, span_of(in), span_of(made.out));
+    out.groups.emplace_back(made.ops.begin(), made.ops.end());
+  }
+
+  /// Whether an op may become a part of another one: it has one result, dense and in memory of its own.
+  bool may_join(op_id o) const {
+    if (group_[o] != none || !g_.may_replace(o) || g_.outputs(o).size() != 1) return false;
+    auto const v = g_.output(o);
+    auto const& r = g_.record(v);
+    return r.alias == alias_kind::fresh && g_.overwrites(v) == nothing<value_id> &&
+           g_.layout(v) == tensor_layout::dense(g_.type(v)) && g_.bytes(r.storage) == g_.type(v).bytes() &&
+           g_.record(r.storage).updates == 0 && !g_.is_resident(r.storage) && !g_.is_overwritten(r.storage);
+  }
+  /// What makes v, if v has no reader but one, is not kept, and its maker may join.
+  op_id alone_behind(value_id v) const {
+    auto const p = g_.producer(v);
+    return p != nothing<op_id> && g_.uses(v).size() == 1 && !g_.is_kept(v) && may_join(p) ? p : nothing<op_id>;
+  }
+  /// Whether ops may be one: no other op must run after one of them and before another one, by way of what is made
+  /// together already.
+  NEAP_ONCE bool may_be_one(std::span<op_id const> ops) {
+    auto const is_in = [&](op_id o) { return std::find(ops.begin(), ops.end(), o) != ops.end(); };
+    plain_vector<op_id> open;
+    for (auto o : ops)
+      each_before(o, [&](op_id b) {
+        if (!is_in(b)) open.push_back(b);
+      });
+    ++search_;
+    while (!open.empty()) {
+      auto const o = open.back();
+      open.pop_back();
+      if (std::exchange(seen_[o], search_) == search_) continue;
+      bool cycle = false;
+      each_member(o, [&](op_id m) {
+        seen_[m] = search_;
+        each_before(m, [&](op_id b) {
+          cycle = cycle || is_in(b);
+          if (seen_[b] != search_) open.push_back(b);
+        });
+      });
+      if (cycle) return false;
+    }
+    return true;
+  }
+  /// The product that an op adds a bias to, as its first operand; nothing if it does something else.
+  op_id biased_product(op_id sum) const {
+    if (!g_.as<op::add>(sum) || !may_join(sum)) return nothing<op_id>;
+    auto const in = g_.inputs(sum);
+    auto const product = alone_behind(in[0]);
+    if (product == nothing<op_id> || !g_.as<op::matmul>(product)) return nothing<op_id>;
+    auto const& y = g_.type(in[0]);
+    return is_floating(y.element) && g_.type(in[1]) == tensor_type{y.element, {y.dims.back()}} &&
+                   g_.type(g_.output(sum)) == y
+               ? product
+               : nothing<op_id>;
+  }
+  /// Makes ops one, if they may be; whether they are.
+  bool join(group made) {
+    if (!may_be_one(span_of(made.ops))) return false;
+    std::sort(made.ops.begin(), made.ops.end(), [&](op_id a, op_id b) { return places_.place[a] < places_.place[b]; });
+    for (auto o : made.ops) group_[o] = groups_.size();
+    groups_.push_back(std::move(made));
+    return true;
+  }
+
+  NEAP_ONCE void match_activation(op_id o) {
+    auto const* bent = g_.as<op::gelu>(o);
+    bool const by_tanh = bent && bent->tanh_form;
+    if ((!by_tanh && !g_.as<op::relu>(o)) || !may_join(o)) return;
+    auto const before = g_.inputs(o)[0];
+    auto const sum = g_.producer(before);
+    if (sum == nothing<op_id>) return;
+    auto const product = biased_product(sum);
+    bool const keeps = g_.uses(before).size() > 1 || g_.is_kept(before);
+    if (product == nothing<op_id>) return;
+    group made{op::matmul_epilogue::of(*g_.as<op::matmul>(product), by_tanh ? epilogue::bias_gelu : epilogue::bias_relu,
+                                       keeps),
+               {product, sum, o},
+               inputs_of(product, g_.inputs(sum)[1]),
+               {g_.output(o)}};
+    if (keeps) made.out.push_back(before);
+    join(std::move(made));
+  }
+  NEAP_ONCE void match_bias(op_id o) {
+    auto const product = biased_product(o);
+    if (product != nothing<op_id>)
+      join({op::matmul_epilogue::of(*g_.as<op::matmul>(product), epilogue::bias),
+            {product, o},
+            inputs_of(product, g_.inputs(o)[1]),
+            {g_.output(o)}});
+  }
+  NEAP_ONCE void match_gelu_gradient(op_id o) {
+    auto const* slope = g_.as<op::gelu_grad>(o);
+    if (!slope || !slope->tanh_form || !may_join(o)) return;
+    auto const in = g_.inputs(o);
+    auto const product = alone_behind(in[0]);
+    if (product == nothing<op_id> || !g_.as<op::matmul>(product) || !(g_.type(in[0]) == g_.type(in[1])) ||
+        !is_floating(g_.type(in[0]).element))
+      return;
+    join({op::matmul_epilogue::of(*g_.as<op::matmul>(product), epilogue::gelu_grad),
+          {product, o},
+          inputs_of(product, in[1]),
+          {g_.output(o)}});
+  }
+  /// The sums may be of the operand, or of a dense value of more axes that is there.
+  NEAP_ONCE void match_sums(op_id o) {
+    auto const* m = g_.as<op::matmul>(o);
+    if (!m || !may_join(o) || g_.type(g_.output(o)).rank() != 2) return;
+    for (std::size_t i : {0u, 1u}) {
+      if (i == 0 ? !m->transpose_a : m->transpose_b) continue;
+      auto const x = g_.inputs(o)[i];
+      if (g_.type(x).rank() != 2 || !g_.layout(x).is_dense()) continue;
+      for (auto sum : sums_[g_.storage(x)]) {
+        if (!may_join(sum) || !shows_all_of(g_.inputs(sum)[0], x) ||
+            !(g_.type(g_.output(sum)) == tensor_type{g_.type(x).element, {g_.type(x).dims[1]}}))
+          continue;
+        if (join({op::matmul_epilogue::of(*m, i == 0 ? epilogue::sums_of_a : epilogue::sums_of_b),
+                  {o, sum},
+                  {g_.inputs(o)[0], g_.inputs(o)[1]},
+                  {g_.output(o), g_.output(sum)}}))
+          return;
+      }
+    }
+  }
+  /// Whether v has the elements of x, of two axes, in its order.
+  bool shows_all_of(value_id v, value_id x) const {
+    return g_.layout(v).is_dense() && g_.layout(v).offset == g_.layout(x).offset &&
+           g_.type(v).element == g_.type(x).element && g_.type(v).count() == g_.type(x).count() &&
+           g_.type(v).rank() >= 1 && g_.type(v).dims.back() == g_.type(x).dims[1] &&
+           g_.record(g_.storage(v)).updates == 0;
+  }
+
+  plain_vector<value_id> inputs_of(op_id product, value_id third) const {
+    auto const in = g_.inputs(product);
+    return {in[0], in[1], third};
+  }
+
+  op_graph const& g_;
+  operator_facets const& facets_;
+  program_places places_;
+  table<op_id, std::size_t> group_;   // an index into groups_
+  table<op_id, std::uint32_t> seen_;  // the last search that has met an op
+  std::uint32_t search_ = 0;
+  table<storage_id, plain_vector<op_id>> sums_;  // ops that sum a value of the storage
+  std::vector<group> groups_;
+};
+
+/// A recipe whose steps have their epilogues fused.
+template <class Ops>
+class epilogue_recipe final : public step_recipe<Ops> {
+ public:
+  explicit epilogue_recipe(std::shared_ptr<step_recipe<Ops> const> plain) : plain_(std::move(plain)) {}
+  training_program<Ops> for_sample(void const* sample, void const* type, training_program<Ops> const& like,
+                                   std::source_location at) const override {
+    return fused(plain_->for_sample(sample, type, like, at));
+  }
+  static training_program<Ops> fused(training_program<Ops> p) {
+    auto made = epilogue_fuser(p.program, facets_of<op::matmul_epilogue>).write();
+    fused_epilogues<basic_graph<Ops>> typed{basic_graph<Ops>(std::move(made.program)), std::move(made.value), {}};
+    if (!made.groups.empty()) take_rewritten(p, typed);
+    if (p.recipe) p.recipe = std::make_shared<epilogue_recipe>(p.recipe);
+    return p;
+  }
+
+ private:
+  std::shared_ptr<step_recipe<Ops> const> plain_;
+};
+
+}  // namespace detail
+
+/// The program with its products and what follows them fused. Throws neap::error for a graph with parts or a cycle.
+/// O(operators made * (ops +
+/// edges)).
+template <class Ops>
+fused_epilogues<basic_graph<Ops>> fuse_epilogues(basic_graph<Ops> const& g) {
+  static_assert(Ops::template contains<op::matmul_epilogue>,
+                "neap: fuse_epilogues needs op::matmul_epilogue in the graph's set");
+  auto made = detail::epilogue_fuser(g, facets_of<op::matmul_epilogue>).write();
+  return {basic_graph<Ops>(std::move(made.program)), std::move(made.value), std::move(made.groups)};
+}
+
+/// A training step with its products and what follows them fused. So are steps for samples of other sizes, which a trainer
+/// makes.
+template <class Ops>
+training_program<Ops> fuse_epilogues(training_program<Ops> p) {
+  static_assert(Ops::template contains<op::matmul_epilogue>,
+                "neap: fuse_epilogues needs op::matmul_epilogue in the graph's set");
+  return detail::epilogue_recipe<Ops>::fused(std::move(p));
+}
+
+}  // namespace neap::inline v0
