@@ -456,9 +456,7 @@ class field_values {
       if (dims[a] != 1) p[a] = place[missing + a];
     return p;
   }
-  element arg(op_id o, std::size_t i, index_place const& place) {
-    return broadcast_element(g_.inputs(o)[i], place);
-  }
+  element arg(op_id o, std::size_t i, index_place const& place) { return broadcast_element(g_.inputs(o)[i], place); }
   element broadcast_element(value_id v, index_place const& place) {
     return at(v, in_broadcast(g_.type(v).dims, place));
   }
