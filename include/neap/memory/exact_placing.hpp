@@ -21,8 +21,9 @@ namespace neap::inline v0 {
 namespace detail {
 
 /// `exact` on one thread, of problems without windows, within so many nodes, of some hundred records each, and half of so
-/// many seconds; the other half for a longer improvement than the default planner's, of 15 placements a node. Never worse
-/// than that planner, if there are seconds for it.
+/// many seconds. Where that has not met the load bound, as many nodes and seconds again for a longer improvement than the
+/// default planner's, of 5 placements a node, which take about as long. Never worse than that planner, if there are
+/// seconds for it. The plan's work is in these nodes: at most twice as many as are granted.
 struct exact_placing {
   std::int64_t nodes;
   double seconds;
@@ -33,7 +34,7 @@ struct exact_placing {
 #if NEAP_READS_BODIES
 NEAP_ONCE memory_plan exact_placing::operator()(memory_problem const& p) const {
   constexpr std::int64_t most_records = 3000;  // the search keeps all records at each of its levels
-  constexpr std::int64_t records_a_node = 300, placements_a_node = 15;
+  constexpr std::int64_t records_a_node = 300, placements_a_node = 5;
   constexpr double placements_a_second = 250'000;
   auto const n = static_cast<std::int64_t>(p.count());
   memory_plan plan =
@@ -41,12 +42,14 @@ NEAP_ONCE memory_plan exact_placing::operator()(memory_problem const& p) const {
           ? default_planner{}(p)
           : exact{.budget = {.nodes = nodes * records_a_node / std::max(n, records_a_node), .seconds = seconds / 2}}
                 .smallest(p);
+  plan.work = plan.work * std::max(n, records_a_node) / records_a_node;
   if (plan.status != plan_status::feasible) return plan;
   memory_plan other = default_planner{.most_placements = 0}(p);
   auto const placements = std::max(placements_a_node * nodes, default_planner{}.improvement(p).placements);
-  detail::improve_plan(
-      p, other,
-      {static_cast<std::int64_t>(std::min(static_cast<double>(placements), placements_a_second * seconds / 2))});
+  auto const affordable =
+      static_cast<std::int64_t>(std::min(static_cast<double>(placements), placements_a_second * seconds / 2));
+  detail::improve_plan(p, other, {affordable});
+  other.work = affordable / placements_a_node;
   detail::keep_better(plan, static_cast<memory_plan&&>(other));
   return plan;
 }

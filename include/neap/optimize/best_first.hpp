@@ -37,6 +37,11 @@
 //
 // A strategy that is given as an option (search_strategy.hpp) takes the place of dives and of large neighbourhoods.
 //
+// What fits a tighter limit is an answer, too. A short epoch at such a limit comes before each epoch but the first two. It
+// searches for what is quicker than the answer; where the peak fits and addresses do not, for anything that fits.
+//
+// Where nothing fits, the answer is the quickest of all that are about as small as the smallest (near_smallest).
+//
 // Candidates and their order depend on graph, moves, limits of memory and latency, and seed. Iterations and the clock only
 // end the search.
 #pragma once
@@ -95,6 +100,7 @@ class best_first {
     state_.budget.keep_back(25 * (state_.budget.elapsed() - before) / static_cast<double>(state_.graph.op_count() + 1) +
                             std::max(state_.options.seconds_an_op_afterwards, 0.0));
     state_.asked = objective::resolve(state_.options.memory_at_most, state_.options.latency_at_most, out.original);
+    state_.limits = state_.asked;
     out.memory_limit_bytes = state_.asked.memory;
     out.latency_limit_seconds = state_.options.latency_at_most.resolve(out.original.latency);
     auto bound = peak_lower_bound(state_.graph, state_.judge().facts(), state_.allowed.cut);
@@ -108,17 +114,17 @@ class best_first {
     for (auto const& s : orders) offer_order("another order", s, std::nullopt);
     starts_ = state_.queue;
     seeds_.begin(starts_);
-    auto const asked = state_.asked;
     constexpr double growth = 4;
     double work = work_of_first_epoch();
     do {
-      begin_epoch(asked, work);
+      run_tighter_epoch(work);
+      begin_epoch(state_.limits, work);
       run_epoch();
       work *= growth;
     } while (state_.budget.ran_out() && !state_.is_over() && !(state_.is_free() && out.fits));
-    if (state_.best != placed_) state_.best = placed_, out.placed = std::move(*placed_so_);
-    state_.asked = asked;
-    out.fits = within_limits();
+    state_.asked = state_.limits;
+    if (state_.limits.limits_memory && placed_->state.result.peak_bytes > out.memory_limit_bytes) take_quicker();
+    take_placed();
     refine_answer();
     out.at_peak = content_of_peak(state_.best->state);
     out.best = std::move(state_.best->state);
@@ -141,6 +147,7 @@ class best_first {
     state_.budget.begin_epoch(work);
     state_.asked = asked;
     if (placed_) state_.best = placed_;
+    if (placed_ && !is_within_limits(placed_needs())) addressed_ = nullptr;  // with more work they may be better
     state_.queue = starts_;
     for (auto const& n : starts_) n->expanded = false;
     state_.seen.clear();
@@ -164,13 +171,52 @@ class best_first {
       if (state_.allowed.recompute) seeds_.plant(starts, true);
       search();
     }
-    // What a limit that was lowered for the sake of addresses has led to may be slower than what fits without that; and
-    // where nothing fits, what has a larger peak may need less.
-    auto others = state_.surpassed;
-    std::reverse(others.begin(), others.end());
-    others.insert(others.end(), state_.roomy.begin(), state_.roomy.end());
-    for (auto const& n : others)
-      if (n && may_be_better_placed(n->state.result)) state_.best = n, (void)place();
+    place_others();
+  }
+
+  /// An epoch with a part of the work at a tighter limit, for what is quicker than the answer; where its peak fits and its
+  /// addresses do not, for anything that fits. The limits are of a ladder that does not depend on the limit asked for.
+  void run_tighter_epoch(double work) {
+    constexpr double share = 0.1, step = 15.0 / 16, nearest = 63.0 / 64, cheap = 1.01;
+    constexpr std::uint32_t first = 2, rungs = 2;
+    auto const& limits = state_.limits;
+    if (!limits.limits_memory || epochs_++ < first || state_.is_over()) return;
+    auto const before = placed_;
+    auto const& answer = before->state.result;
+    if (answer.peak_bytes > limits.memory) return;
+    auto tighter = limits;
+    if (is_within_limits(placed_needs())) {
+      if (answer.latency <= cheap * state_.out.original.latency) return;
+      tighter.limits_latency = true;
+      tighter.latency = std::min(limits.latency, answer.latency * (1 - 1e-9));
+    }
+    auto rung = static_cast<double>(state_.out.original.peak_bytes);
+    while (rung > nearest * static_cast<double>(limits.memory)) rung *= step;
+    for (auto k = epochs_ % rungs; k > 0; --k) rung *= step;
+    tighter.memory = static_cast<bytes_t>(rung);
+    if (tighter.memory < std::max<bytes_t>(state_.out.lower_bound_bytes, 1)) return;
+    state_.aside = true;
+    begin_epoch(tighter, share * work);
+    run_epoch();
+    state_.aside = false;
+    if (placed_ == before) return;
+    state_.asked = limits;
+    state_.best = before;
+    state_.consider(placed_);
+  }
+  /// The answer where nothing fits: the quickest of what was found that is as small as the smallest.
+  void take_quicker() {
+    auto const as_small = state_.as_small_as(placed_so_->arena_bytes);
+    auto const late = [&](node_ptr const& n) { return std::max(n->state.result.latency, state_.limits.latency); };
+    // The quickest first.
+    for (auto n = state_.near.rbegin(); n != state_.near.rend() && has_time_for_addresses(); ++n) {
+      auto const& r = (*n)->state.result;
+      if (r.latency >= placed_->state.result.latency || late(*n) > late(placed_) || r.peak_bytes > as_small) continue;
+      auto placed = addresses((*n)->state);
+      if (placed.arena_bytes > as_small) continue;
+      placed_ = *n, placed_so_ = std::move(placed);
+      return;
+    }
   }
 
   /// Plants all seeds of the orders to start from, to which a quicker program of the rules joins, and goes on from them.
@@ -321,6 +367,8 @@ class best_first {
   void hunt(std::vector<node_ptr> const& orders) {
     auto const best = state_.best;
     auto const queue = state_.queue;
+    state_.for_smallest = true;
+    for (auto const& n : orders) state_.note_near(n);
     state_.budget.begin_hunt();
     auto const smallest = go_for_smallest(orders);
     while (state_.is_met() && !place()) {  // addresses need more: on to a smaller one
@@ -330,6 +378,7 @@ class best_first {
       if (!state_.options.strategy) redo();
     }
     state_.budget.end_hunt();
+    state_.for_smallest = false;
     if (state_.beats(best->state.result, state_.best->state.result)) state_.best = best;
     if (state_.is_met()) go_back_to(queue);
   }
@@ -539,7 +588,8 @@ class best_first {
     nodes.resize(state_.most_waiting());
   }
 
-  /// By the default planner; where that leaves much free at the peak, or more than is allowed in use, by search.
+  /// By the default planner; where that leaves much free at the peak, or more than is allowed in use, by search. The work
+  /// of all searches is bounded by that of the epoch; seconds only cut it.
   plan<G> addresses(candidate<G> const& c) {
     auto& profile = state_.judge().profile;
     ++profile.placed;
@@ -551,34 +601,71 @@ class best_first {
         quick.most_placements = static_cast<std::int64_t>(affordable);
       auto placed = make_plan(c, state_.graph, state_.options.memory, quick);
       // Holes of a two-hundredth are worth no more, where the plan fits.
-      bool const large = state_.asked.limits_memory && placed.arena_bytes > state_.out.memory_limit_bytes;
+      auto const limit = state_.out.memory_limit_bytes;
+      bool const large = state_.asked.limits_memory && placed.arena_bytes > limit && placed.peak_bytes <= limit;
       auto const seconds = state_.budget.seconds_left(c.order.size());
       auto const to_begin = 1e-5 * static_cast<double>(c.order.size());  // before the search can be ended
       if ((!large && placed.arena_bytes - placed.peak_bytes <= placed.peak_bytes / 200) || seconds <= to_begin)
         return placed;
-      auto const nodes = placing_nodes_ / 2;
-      placing_nodes_ -= nodes;
-      auto tighter = make_plan(c, state_.graph, state_.options.memory, exact_placing{nodes, seconds});
+      // In all, by an epoch's seconds of work; and for each in any case.
+      constexpr double nodes_a_second = 50'000, least = 100'000, most = 400'000;
+      constexpr std::int64_t few = 2'000;
+      auto const all = static_cast<std::int64_t>(std::clamp(nodes_a_second * state_.budget.epoch(), least, most));
+      memory_plan used;
+      auto const planner = [&](memory_problem const& p) {
+        return used = exact_placing{std::max((all - placing_nodes_) / 2, few), seconds}(p);
+      };
+      auto tighter = make_plan(c, state_.graph, state_.options.memory, planner);
+      placing_nodes_ += used.work;
       return tighter.arena_bytes < placed.arena_bytes ? tighter : placed;
     });
   }
 
-  /// Addresses for the best candidate. Where they need more than the peak and that is over the limit, the search is to go
-  /// on with a limit that is lower by as much: false then.
-  bool place() {
+  /// Addresses for the best candidate, which is the answer if it is better with them than what was placed before.
+  void place_best() {
     auto& out = state_.out;
     auto& best = state_.best;
     if (std::exchange(addressed_, best) != best) out.placed = addresses(best->state);
     out.fits = within_limits();
-    if (is_better_placed()) placed_ = best, placed_so_ = out.placed;
+    if (!is_better_placed()) return;
+    placed_ = best, placed_so_ = out.placed;
+    if (answers_.size() == most_answers) answers_.erase(answers_.begin());
+    if (out.fits && state_.limits.limits_memory) answers_.push_back(placed_);
+  }
+  /// The same. Where the addresses need more than the peak and that is over the limit, the search is to go on with a limit
+  /// that is lower by as much: false then.
+  bool place() {
+    auto& out = state_.out;
+    auto& best = state_.best;
+    place_best();
     if (out.fits || !state_.is_met() || lowered_ == most_lowered) return true;
-    state_.asked.memory -= (out.placed.arena_bytes - out.memory_limit_bytes) << lowered_++;
+    state_.asked.memory -= (out.placed.arena_bytes - out.memory_limit_bytes) << lowered_++ / 2;
     state_.seek(state_.asked);
     best->expanded = false;
     best->excess = excess_bytes(best->state.result.bytes_at, state_.target);
     state_.queue.push_back(best);
     state_.seen.clear();
     return false;
+  }
+  /// What a limit that was lowered for the sake of addresses has led to may be slower than what fits without that; and
+  /// where nothing fits, what has a larger peak may need less.
+  void place_others() {
+    auto others = state_.surpassed;
+    std::reverse(others.begin(), others.end());
+    others.insert(others.end(), state_.roomy.begin(), state_.roomy.end());
+    for (auto const& n : others)
+      if (n && (!is_within_limits(placed_needs()) || has_time_for_addresses()) && may_be_better_placed(n->state.result))
+        state_.best = n, place_best();
+    take_placed();
+  }
+  bool has_time_for_addresses() const {
+    return !state_.options.stop.stop_requested() && state_.budget.has_time_for(2 * state_.graph.op_count());
+  }
+  /// The best that was placed is the answer.
+  void take_placed() {
+    state_.best = addressed_ = placed_;
+    state_.out.placed = *placed_so_;
+    state_.out.fits = within_limits();
   }
 
   /// Whether the best with its addresses is a better answer than what was placed before. Where neither fits, less memory is.
@@ -587,14 +674,14 @@ class best_first {
     bool const before = is_within_limits(placed_needs());
     if (state_.out.fits != before) return state_.out.fits;
     auto const& now = state_.best->state.result;
-    if (before) return state_.asked.better(now, placed_->state.result);
-    return state_.beats({state_.out.placed.arena_bytes, now.latency}, placed_needs());
+    if (before) return state_.limits.better(now, placed_->state.result);
+    return state_.limits.beats({state_.out.placed.arena_bytes, now.latency}, placed_needs());
   }
   /// The same before its addresses are known.
   bool may_be_better_placed(simulation const& r) const {
     if (is_within_limits(placed_needs()))
-      return r.peak_bytes <= state_.out.memory_limit_bytes && state_.asked.better(r, placed_->state.result);
-    return state_.beats({r.peak_bytes, r.latency}, placed_needs());
+      return r.peak_bytes <= state_.limits.memory && state_.limits.better(r, placed_->state.result);
+    return state_.limits.beats({r.peak_bytes, r.latency}, placed_needs());
   }
   verdict placed_needs() const { return {placed_so_->arena_bytes, placed_->state.result.latency}; }
 
@@ -602,20 +689,28 @@ class best_first {
   /// peak nor the latency rises, and the arena stays within what it is or what is allowed.
   void refine_answer() {
     if (state_type::reorders) return;
+    refine_from(state_.best, state_.best->state.result.latency);
+    // What was slower before may be quicker with its transfers elsewhere.
+    auto const last = answers_;
+    for (auto n = last.rbegin(); n != last.rend() && has_time_for_addresses(); ++n)
+      if (*n != placed_) refine_from(*n, state_.best->state.result.latency * (1 - objective::rounding));
+  }
+  /// The answer becomes what comes of a candidate, if that is quicker than `latency`.
+  void refine_from(node_ptr const n, seconds_t latency) {
     auto& out = state_.out;
-    auto const& now = state_.best->state;
+    auto const& now = n->state;
     flow_facts const facts(now.graph, cost_, state_.options.memory);
     if (!facts.has_transfers()) return;
     candidate<G> c{now.graph, refine{}(facts, now.order), {}};
     simulator{}(facts, c.order, c.result);
     state_.note(c.result);
-    if (c.result.latency >= now.result.latency || c.result.peak_bytes > now.result.peak_bytes) return;
+    if (c.result.latency >= latency || c.result.peak_bytes > now.result.peak_bytes) return;
     auto placed = addresses(c);
     if (placed.arena_bytes > std::max(out.placed.arena_bytes, state_.asked.limits_memory ? out.memory_limit_bytes : 0))
       return;
     out.placed = std::move(placed);
-    state_.best = state_.make_node(step(state_.best->path, "loads and stores where they are hidden"),
-                                   std::move(c.graph), std::move(c.order), std::move(c.result));
+    state_.best = state_.make_node(step(n->path, "loads and stores where they are hidden"), std::move(c.graph),
+                                   std::move(c.order), std::move(c.result));
     out.fits = within_limits();
   }
   /// Whether the best, with its addresses, meets what was asked, however far the search's own limit was lowered. (No arena
@@ -623,9 +718,7 @@ class best_first {
   bool within_limits() const {
     return is_within_limits({state_.out.placed.arena_bytes, state_.best->state.result.latency});
   }
-  bool is_within_limits(verdict const& needed) const {
-    return needed.peak <= state_.out.memory_limit_bytes && needed.latency <= state_.asked.latency;
-  }
+  bool is_within_limits(verdict const& needed) const { return state_.limits.fits(needed); }
 
   Moves const& moves_;
   Cost const& cost_;
@@ -633,16 +726,18 @@ class best_first {
   search_seeds<state_type> seeds_;
   search_rounds<state_type, Moves> rounds_;  // where a strategy is given
   std::vector<node_ptr> starts_;             // the orders to start from
-  std::uint32_t epoch_ = 0;                  // counted from 1
+  std::uint32_t epochs_ = 0, epoch_ = 0;     // at these limits; at any, from 1
   std::vector<node_ptr> roots_;              // where dives began
   random_stream* disturb_ = nullptr;         // what bargains are judged by besides
   double price_ = 0;                         // seconds a byte-position above the target, the highest paid so far
   node_ptr addressed_;                       // whose addresses were looked for last
   node_ptr placed_;                          // the best one whose addresses fit; while none do, the smallest
   std::optional<plan<G>> placed_so_;         // with these
-  static constexpr int most_lowered = 4;
-  int lowered_ = 0;                       // how often the limit was lowered for the sake of addresses, by ever more
-  std::int64_t placing_nodes_ = 400'000;  // left for exact placing: each answer is given half
+  static constexpr std::size_t most_answers = 4;
+  std::vector<node_ptr> answers_;  // of a limit of memory: the last ones that fit
+  static constexpr int most_lowered = 6;
+  int lowered_ = 0;                 // how often the limit was lowered for the sake of addresses, by ever more
+  std::int64_t placing_nodes_ = 0;  // of exact placing, so far: each answer is given half of what is left
 };
 
 /// A search. The pipeline comes erased: drawing a mutation through a pointer costs a hundredth of judging it, and the

@@ -9,6 +9,10 @@
 
 namespace neap::inline v0 {
 
+/// Where no plan fits the limit of memory, plans that need up to so much more than the smallest one count as equally
+/// small, and the quickest of them is the answer: a hundredth of memory that is missed anyway is worth no time.
+inline constexpr double near_smallest = 0.01;
+
 /// What a candidate came to, in short.
 struct verdict {
   bytes_t peak;
@@ -45,6 +49,17 @@ struct objective {
   }
   bool better(simulation const& a, simulation const& b) const {
     return better(verdict{a.peak_bytes, a.latency}, verdict{b.peak_bytes, b.latency});
+  }
+  /// Whether one would be a better answer than the other: it fits and is better; or, where nothing fits, it is nearer to
+  /// the limit of latency, or within it as the other is, and smaller, or as small and quicker.
+  bool beats(verdict const& a, verdict const& b) const {
+    bool const fitting = fits(a);
+    if (fits(b)) return fitting && better(a, b);
+    if (fitting) return true;
+    auto const late = [&](verdict const& v) { return std::max(v.latency, latency); };
+    if (late(a) < late(b) * (1 - rounding)) return true;
+    if (late(b) < late(a) * (1 - rounding)) return false;
+    return a.peak < b.peak || (a.peak == b.peak && a.latency < b.latency);
   }
 };
 

@@ -74,17 +74,21 @@ class search_state {
   permissions const allowed;
   search_budget budget;
   double part = 1;     // of the budget: what the search may use so far
-  objective asked;     // its memory is lowered where addresses need more than the peak
+  objective limits;    // the user's
+  objective asked;     // tighter where addresses need more than the peak, and in epochs at tighter limits
   objective goal;      // what the search goes for: what is asked, or while nothing meets that, the smallest peak
   bytes_t target = 0;  // of the peak
   std::vector<node_ptr> queue;
   node_ptr best;
-  bool aside = false;  // the limits are met already, and another goal is searched for: no progress is reported
-  static constexpr std::array<bytes_t, 3> rooms{64, 20, 8};
+  bool aside = false;  // another goal is searched for: no progress is reported
+  static constexpr std::array<bytes_t, 4> rooms{INT64_MAX, 64, 20, 8};
   std::array<node_ptr, rooms.size()>
-      roomy;  // the best one that leaves a 64th of the limit for addresses, a 20th, an eighth
-  static constexpr std::size_t most_surpassed = 4;
+      roomy;  // the best one that leaves nothing of the limit for addresses, a 64th, a 20th, an eighth
+  static constexpr std::size_t most_surpassed = 6;
   std::vector<node_ptr> surpassed;  // were the best: the last ones
+  static constexpr std::size_t most_near = 8;
+  std::vector<node_ptr> near;  // the smallest and what is quicker and nearly as small: of rising peak, falling latency
+  bool for_smallest = false;   // the search is for the smallest peak: what it finds may enter `near`
   seen_candidates seen;
   pareto_front front;  // of all that was judged
   optimized<G> out;
@@ -115,24 +119,15 @@ class search_state {
   bool out_of_time(double of) { return (budget.is_hunting() && is_met()) || budget.is_used_up(of) || is_over(); }
   /// Whether a limit of the user's ends the search.
   bool is_over() const { return budget.is_over(out.candidates, (best ? best->state.graph : graph).op_count()); }
-  /// Whether one would be a better answer than the other: it fits and is better; or, where nothing fits, it is nearer to
-  /// the limit of latency, or within it as the other is, and smaller, or as small and quicker.
+  /// Whether one would be a better answer than the other (objective).
   bool beats(simulation const& r, simulation const& other) const {
     return beats(verdict{r.peak_bytes, r.latency}, verdict{other.peak_bytes, other.latency});
   }
-  bool beats(verdict const& r, verdict const& other) const {
-    bool const fits = asked.fits(r);
-    if (asked.fits(other)) return fits && asked.better(r, other);
-    if (fits) return true;
-    auto const late = [&](verdict const& v) { return std::max(v.latency, asked.latency); };
-    if (late(r) < late(other) * (1 - objective::rounding)) return true;
-    if (late(other) < late(r) * (1 - objective::rounding)) return false;
-    return r.peak < other.peak || (r.peak == other.peak && r.latency < other.latency);
-  }
+  bool beats(verdict const& r, verdict const& other) const { return asked.beats(r, other); }
   /// Whether it leaves so much of the limit and is quicker than what has done so; level: of rooms.
   bool is_best_roomy(simulation const& r, std::size_t level) const {
-    return asked.limits_memory && r.peak_bytes <= asked.memory - asked.memory / rooms[level] &&
-           r.latency <= asked.latency && (!roomy[level] || r.latency < roomy[level]->state.result.latency);
+    return limits.limits_memory && r.peak_bytes <= limits.memory - limits.memory / rooms[level] &&
+           r.latency <= limits.latency && (!roomy[level] || r.latency < roomy[level]->state.result.latency);
   }
   bool hopeless(node const& n) const {
     if (n.state.result.latency > goal.latency) return true;
@@ -175,8 +170,29 @@ class search_state {
     consider(n);
     queue.push_back(n);
   }
+  /// Enters `near` where it belongs there. O(most_near).
+  void note_near(node_ptr const& n) {
+    if (!for_smallest) return;
+    auto const peak = [](node_ptr const& x) { return x->state.result.peak_bytes; };
+    auto const latency = [](node_ptr const& x) { return x->state.result.latency; };
+    auto const no_better = [&](node_ptr const& a, node_ptr const& b) {
+      return peak(a) >= peak(b) && latency(a) >= latency(b);
+    };
+    if (std::any_of(near.begin(), near.end(), [&](node_ptr const& x) { return no_better(n, x); })) return;
+    std::erase_if(near, [&](node_ptr const& x) { return no_better(x, n); });
+    near.insert(std::find_if(near.begin(), near.end(), [&](node_ptr const& x) { return peak(x) > peak(n); }), n);
+    auto const most = as_small_as(peak(near.front()));
+    std::erase_if(near, [&](node_ptr const& x) { return peak(x) > most; });
+    if (near.size() > std::min(most_near, most_waiting()))
+      near.erase(near.begin() + 1);  // between the smallest and the quicker ones
+  }
+  /// What counts as no larger where nothing fits.
+  static bytes_t as_small_as(bytes_t smallest) {
+    return smallest + static_cast<bytes_t>(near_smallest * static_cast<double>(smallest));
+  }
   void consider(node_ptr const& n) {
     auto const& r = n->state.result;
+    note_near(n);
     for (std::size_t k = 0; k < rooms.size(); ++k)
       if (is_best_roomy(r, k)) roomy[k] = n;
     if (best && !beats(r, best->state.result)) return;
@@ -188,7 +204,7 @@ class search_state {
     // A hunt begins with less than what is known.
     verdict const v{r.peak_bytes, r.latency};
     if (aside || (!out.history.empty() && !beats(v, last_told()))) return;
-    out.history.push_back(standing(v));
+    out.history.push_back(standing(v, asked.fits(v)));
     tell(out.history.back());
   }
   /// Looks at mutations of a candidate, on all threads, and takes up what became of them, in their order: take(k, child).
@@ -295,11 +311,11 @@ class search_state {
     if (std::has_single_bit(++out.candidates)) out.trail.push_back(trail_);
     front.add(what);
     if (options.progress && options.progress_every > 0 && !out.history.empty() && budget.elapsed() >= tell_at_)
-      tell(standing(last_told()));
+      tell(standing(last_told(), out.history.back().fits));
   }
   verdict last_told() const { return {out.history.back().peak_bytes, out.history.back().latency}; }
-  search_progress standing(verdict const& v) const {
-    return {v.peak, v.latency, aside || asked.fits(v), out.lower_bound_bytes, out.candidates, budget.elapsed()};
+  search_progress standing(verdict const& v, bool fits) const {
+    return {v.peak, v.latency, fits, out.lower_bound_bytes, out.candidates, budget.elapsed()};
   }
   void tell(search_progress const& p) {
     tell_at_ = p.elapsed + options.progress_every;
