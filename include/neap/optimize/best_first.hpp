@@ -175,7 +175,7 @@ class best_first {
   }
 
   /// An epoch with a part of the work at a tighter limit, for what is quicker than the answer; where its peak fits and its
-  /// addresses do not, for anything that fits. The limits are of a ladder that does not depend on the limit asked for.
+  /// addresses do not, for anything that fits. The limits are of a ladder that does not depend on the given limit.
   void run_tighter_epoch(double work) {
     constexpr double share = 0.1, step = 15.0 / 16, nearest = 63.0 / 64, cheap = 1.01;
     constexpr std::uint32_t first = 2, rungs = 2;
@@ -337,7 +337,7 @@ class best_first {
     if (state_.allowed.recompute)
       dive_from_seeds(to_spend ? std::max(0.5, used() + 0.1) : 0.5), plant_until_placed(starts);
     detail::sort_list(starts, [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
-    // Where no limit of memory says when a dive is over, each of these has its share of the time.
+    // Where no limit of memory ends a dive, each of these has its share of the time.
     constexpr double share = 0.8;
     for (std::size_t k = 0; k < starts.size(); ++k) {
       if (starts[k]->expanded || state_.is_free()) continue;
@@ -406,11 +406,11 @@ class best_first {
       go_back_to(queue);
     }
   }
-  /// The goal without a limit of memory: within what is asked of latency.
+  /// The goal without a limit of memory: within the limit of latency.
   objective smallest_peak() const {
     return {.latency = state_.asked.latency, .limits_latency = state_.asked.limits_latency};
   }
-  /// From seeds on towards the smallest peak within what is asked of latency, until that meets what is asked of memory.
+  /// From seeds on towards the smallest peak within the limit of latency, until that meets the limit of memory.
   objective go_for_smallest(std::vector<node_ptr> const& orders) {
     state_.best = nullptr;
     state_.queue = orders;
@@ -429,7 +429,7 @@ class best_first {
     queue.push_back(state_.best);
     let_wait_again(std::move(queue));
   }
-  /// These wait, to be gone on from towards what is asked.
+  /// These wait, to be gone on from towards the limits.
   void let_wait_again(std::vector<node_ptr> queue) {
     state_.queue = std::move(queue);
     for (auto const& n : state_.queue) n->expanded = false;
@@ -713,7 +713,7 @@ class best_first {
                                    std::move(c.order), std::move(c.result));
     out.fits = within_limits();
   }
-  /// Whether the best, with its addresses, meets what was asked, however far the search's own limit was lowered. (No arena
+  /// Whether the best, with its addresses, meets the limits given, however far the search's own limit was lowered. (No arena
   /// is smaller than the peak.)
   bool within_limits() const {
     return is_within_limits({state_.out.placed.arena_bytes, state_.best->state.result.latency});

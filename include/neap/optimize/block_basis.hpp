@@ -20,7 +20,7 @@ struct block_basis {
   bool empty() const { return simplified.nodes.empty(); }
 };
 
-/// `result`: what a simulator says of the program in this order. O(ops + edges).
+/// `result`: the simulation of the program in this order. O(ops + edges).
 inline block_basis basis_of(op_graph const& g, schedule const& order, simulation const& result,
                             simplify_options const& options = {}) {
   block_basis b;

@@ -164,7 +164,7 @@ inline std::vector<block_price> prices_of(block_facts const& f, block_problem co
 }
 
 /// What the link costs blocks: of a transfer's seconds so much counts as not hidden behind what is computed. All blocks
-/// share the link, and only a simulator says what is hidden: it is the price at which they ask for it. At 0 everything
+/// share the link, and only a simulator finds what is hidden: it is the price at which they take it. At 0 everything
 /// leaves that is worth a byte, at 1 what is cheaper to move than to compute.
 struct link_price {
   static constexpr double stay = -1;  // nothing leaves

@@ -5,7 +5,7 @@
 // The rest of the chain is an op that takes no time, reads what the block hands on, and makes the gradients that come
 // back; in it the block pauses. What an answer holds there is saved; what the block was given and hands on is paid for by
 // the chain. Memory that is never given back (what is kept, what other blocks read, too, what cannot be made again)
-// counts nothing: it is there whatever a solver says.
+// counts nothing: it is there whatever a solver decides.
 #pragma once
 
 #include <neap/block/block_facts.hpp>

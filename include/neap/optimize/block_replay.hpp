@@ -12,7 +12,7 @@
 
 namespace neap::inline v0::detail {
 
-/// What a block asks of a solver, and what its answers are priced by: where these are equal, so are the options, whatever
+/// The problem of a block for a solver, and what its answers are priced by: where these are equal, so are the options, whatever
 /// the operators.
 struct posed_block {
   block_problem block;
@@ -21,7 +21,7 @@ struct posed_block {
   std::vector<std::vector<std::uint32_t>> reads;  // by op of the block: data
   friend bool operator==(posed_block const&, posed_block const&) = default;
 };
-/// Of a chain, with what it asks. `held` by storage, `may_run_again` by op, `seconds` by op; `updates_last` as
+/// Of a chain, with its problem. `held` by storage, `may_run_again` by op, `seconds` by op; `updates_last` as
 /// problem_of() has it.
 inline std::pair<block_facts, posed_block> block_of(op_graph const& g, block_chain const& chain, std::uint32_t block,
                                                     std::vector<seconds_t> const& seconds,

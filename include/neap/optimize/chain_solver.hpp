@@ -36,7 +36,7 @@ struct chain_solver_options {
 
 class chain_solver {
  public:
-  /// Blocks of the graph in this order; `result`: what a simulator says of it. empty() where the graph has no blocks to
+  /// Blocks of the graph in this order; `result`: its simulation. empty() where the graph has no blocks to
   /// choose between: no gradients, one block, parts, an order that no chain can follow.
   template <class S>
   chain_solver(op_graph const& g, schedule const& order, simulation const& result,
@@ -154,7 +154,7 @@ class chain_solver {
 
   block_model const& model(std::uint32_t block) const { return models_[rows_[block].model]; }
 
-  // What backwards leave makes blocks unequal, and rk-Rotor takes longer over such chains. Of longer ones it is not told.
+  // What backwards leave makes blocks unequal, and rk-Rotor takes longer over such chains. Longer ones are left out there.
   static constexpr std::size_t most_unequal = 150;
   /// Storages that stay to the end, or up to what joins the gradients of all blocks.
   plain_vector<bool> staying() const {

@@ -6,7 +6,7 @@
 //
 // What runs again is what graph_traits call is_recomputable, views too; what is stored and loaded is what a `swap` among
 // the mutators finds and is_swappable does not forbid. Mutators and schedulers of one's own work on the image: a
-// candidate<external_graph>, whose ops tell the owner's by `c.graph.as<op::external>(o)->id`.
+// candidate<external_graph>, whose ops name the owner's by `c.graph.as<op::external>(o)->id`.
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
@@ -45,7 +45,7 @@ struct optimized_external : search_outcome {
 
 namespace detail {
 
-/// What the ops of an image cost: what the owner's cost model said of them; stores and loads by `transfers`.
+/// What the ops of an image cost: by the owner's cost model; stores and loads by `transfers`.
 template <class C>
 struct image_cost {
   C const& transfers;
@@ -57,7 +57,7 @@ struct image_cost {
 template <class C>
 image_cost(C const&) -> image_cost<C>;
 
-/// One static_assert a trait, so that the first line of the error says what is missing.
+/// One static_assert a trait, so that the first line of the error names what is missing.
 template <class G>
 constexpr bool is_external_graph() {
   constexpr bool adapted = requires { sizeof(graph_traits<G>); };
@@ -202,7 +202,7 @@ class external_teller {
   table<storage_id, std::uint32_t> buffer_of_;
 };
 
-/// The plan of an image, and all that a search says, for the image's owner. `original` is of the owner's graph.
+/// The plan of an image, and all figures of the search, for the image's owner. `original` is of the owner's graph.
 template <class G>
 optimized_external tell_owner(G const& owner, external_image const& image, optimized<external_graph>&& found) {
   optimized_external out;

@@ -1,5 +1,5 @@
 // Which fissions a search builds: those of several candidates - the program as it came, and recomputed by segments at several
-// prices, so that each part recomputes within itself - estimated by one sweep each, and ranked by what is asked. Then closer
+// prices, so that each part recomputes within itself - estimated by one sweep each, and ranked by the limits. Then closer
 // and closer to the best of them.
 #pragma once
 
@@ -119,7 +119,7 @@ class fission_seeds {
   std::uint32_t reach_ = 0;  // of the next sharpen()
 };
 
-/// What a sweep of g's fissions needs to know of the device, asked of a cost model with a graph of two small ops.
+/// What a sweep of g's fissions needs of the device, taken from a cost model with a graph of two small ops.
 template <class G, class C>
 fission_sweep_options priced_for(G const& g, C const& cost) {
   constexpr std::int64_t many = 1 << 20;

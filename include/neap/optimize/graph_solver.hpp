@@ -138,7 +138,7 @@ struct graph_solver_options {
 
 class graph_solver {
  public:
-  /// Blocks of the graph in this order; `result`: what a simulator says of it. empty() where the graph has no blocks to
+  /// Blocks of the graph in this order; `result`: its simulation. empty() where the graph has no blocks to
   /// choose between, or too many data between them. All but the solver outlive it.
   template <class S>
   graph_solver(op_graph const& g, schedule const& order, simulation const& result,

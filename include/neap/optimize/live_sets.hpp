@@ -26,7 +26,7 @@
 
 namespace neap::inline v0::detail {
 
-/// What to tell a replay: run the op, if one is named, then forget the storages.
+/// A step of a replay: run the op, if one is named, then forget the storages.
 struct live_set_step {
   op_id run = nothing<op_id>;
   std::uint64_t forget = 0;  // bits of live_sets

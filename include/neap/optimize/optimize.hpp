@@ -169,12 +169,12 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
 ///   - a cost model (default: the graph's own latencies, else the roofline of a 2-core host);
 ///   - search_options: all of them; the others given beside it count more.
 /// Without a limit of memory or latency the smallest peak is looked for, whatever its latency.
-/// A limit that cannot be met is no error: the answer says so. Throws neap::error if a schedule, a scheduler or a
+/// A limit that cannot be met is no error: `fits` is false. Throws neap::error if a schedule, a scheduler or a
 /// mutation gives what is no order of the graph.
 ///
 /// A graph of another type is searched through its graph_traits; the answer then is an optimized_external, in that
-/// graph's own ids (optimize/external.hpp). A cost model of it says what its ops cost (default: its own seconds, else the
-/// roofline); stores and loads, which it does not know, cost what a model that also takes an external_graph says, or a
+/// graph's own ids (optimize/external.hpp). A cost model of it prices its ops (default: its own seconds, else the
+/// roofline); stores and loads, which it does not know, cost what a model that also takes an external_graph gives, or a
 /// second one that takes only that (default: the link of a 2-core host's roofline).
 template <class P, class Moves, class... Option>
 auto optimize(P const& step, Moves const& moves, Option const&... option) {

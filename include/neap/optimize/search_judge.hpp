@@ -32,10 +32,10 @@ namespace detail {
 template <class G>
 struct looked_at {
   outline_answer told = outline_answer::untold;
-  // Of what it told it would do:
+  // Of its outline:
   plan_cost would_be{};
   double excess = 0;  // bytes above the target, summed over positions
-  // Of what was built, if it told nothing:
+  // Of what was built, if it has no outline:
   std::optional<edited<G>> made{};
   std::optional<digest> told_apart{};  // none: no order
   std::optional<simulation> result{};  // none: it was met before, or is no order
@@ -66,8 +66,8 @@ class search_judge {
     return timed(options_.profile, profile.checking, [&] { return digest_(g, order); });
   }
 
-  /// Looks at a mutation of a candidate: by what it tells it would do, else by building it. `replay` is made when it is
-  /// first asked for.
+  /// Looks at a mutation of a candidate: by its outline, else by building it. `replay` is made when it is
+  /// first needed.
   template <class M>
   looked_at<G> look(candidate<G> const& from, M const& m, std::optional<replay_facts>& replay, bytes_t target,
                     seen_candidates const& seen) {

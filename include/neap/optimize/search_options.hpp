@@ -26,7 +26,7 @@
 
 namespace neap::inline v0 {
 
-/// What a search tells while it runs.
+/// The progress of a running search.
 struct search_progress {
   bytes_t peak_bytes = 0;         // of the best candidate so far
   seconds_t latency = 0;          // of the best candidate so far
@@ -64,11 +64,11 @@ struct search_options {
   std::size_t iterations = SIZE_MAX;  // candidates judged at most: a search that ends by it is repeatable to the byte
   std::size_t width = 32;             // mutations judged a candidate
   unsigned threads = 1;               // that judge mutations; at least 1. The same candidates in the same order for any
-                                      // number. Moves, cost model and scheduler are asked on all of them at once
+                                      // number. Moves, cost model and scheduler are called on all of them at once
   std::uint64_t seed = 1;             // of random choices: all else equal, answers of two seeds are about as good
   std::stop_token stop{};
   progress_callback progress{};         // called when the best candidate changes
-  double progress_every = 0;            // seconds: progress is told after so long even if nothing changed; 0: never
+  double progress_every = 0;            // seconds: progress is reported after so long even if nothing changed; 0: never
   double seconds_an_op_afterwards = 0;  // kept back of the time for what is done with each op of the answer
   bool profile = false;                 // measure where time goes
   std::shared_ptr<search_starts const> starts{};  // candidates to start from beside the orders; may be none
@@ -115,7 +115,7 @@ NEAP_ONCE std::pair<std::string, std::string> times_told_apart(seconds_t a, seco
 }
 }  // namespace detail
 
-/// What a search's answer says beside the plan.
+/// What a search's answer has beside the plan.
 struct search_outcome {
   simulation original;  // of the graph as it came, in its own order
   bool fits = false;    // the best meets every limit, with addresses: the arena is within the memory limit

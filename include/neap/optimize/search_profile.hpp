@@ -6,7 +6,7 @@
 
 namespace neap::inline v0 {
 
-/// Counted always; timed only where search_options::profile asks for it, and 0 otherwise. What a search judges stands in
+/// Counted always; timed only where search_options::profile is set, and 0 otherwise. What a search judges stands in
 /// search_outcome::candidates.
 struct search_profile {
   std::size_t drawn = 0;       // mutations that pipelines gave
@@ -33,7 +33,7 @@ struct search_profile {
 
 namespace detail {
 
-/// What `work` gives; its time is added to a sum, if asked for.
+/// What `work` gives; its time is added to a sum, if profiling.
 template <class Work>
 auto timed(bool asked, double& sum, Work&& work) {
   if (!asked) return work();
@@ -43,7 +43,7 @@ auto timed(bool asked, double& sum, Work&& work) {
   return result;
 }
 
-/// While it is there, time that counts as nothing else counts as seeding, if asked for.
+/// While it is there, time that counts as nothing else counts as seeding, if profiling.
 class seeding_time {
  public:
   seeding_time(bool asked, search_profile& to) : to_(asked ? &to : nullptr) {

@@ -1,4 +1,4 @@
-// A search in rounds, as a strategy says (search_strategy.hpp).
+// A search in rounds, by a strategy (search_strategy.hpp).
 #pragma once
 
 #include <neap/core/plain_vector.hpp>

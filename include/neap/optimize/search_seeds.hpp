@@ -189,7 +189,7 @@ class search_seeds {
       for (auto const& n : state_.queue) ops += n->state.graph.op_count();
       return ops > most_ops;
     };
-    // Parts for a target; for the next one where that was reached, and is not what is asked for.
+    // Parts for a target; for the next one where that was reached, and is not yet the limit.
     auto const cut = [&](node_ptr const& from, int per_mille) {
       for (bool reached = true; reached && !state_.out_of_time(part) && !hold_much();) {
         auto const target = target_at(per_mille);
@@ -301,7 +301,7 @@ class search_seeds {
     return may_run_again_;
   }
 
-  /// The original order, and candidates between it and what is asked for that no other one beats, some at even distances.
+  /// The original order, and candidates between it and the limits that no other one beats, some at even distances.
   std::vector<node_ptr> grounds_of_offloads() const {
     auto all = state_.queue;
     std::erase_if(all, [&](node_ptr const& n) {

@@ -1,4 +1,4 @@
-// What the parts of a search share (best_first.hpp): candidates, what is asked of them, the best so far, the queue.
+// What the parts of a search share (best_first.hpp): candidates, their limits, the best so far, the queue.
 #pragma once
 
 #include <neap/core/split_mix.hpp>
@@ -76,7 +76,7 @@ class search_state {
   double part = 1;     // of the budget: what the search may use so far
   objective limits;    // the user's
   objective asked;     // tighter where addresses need more than the peak, and in epochs at tighter limits
-  objective goal;      // what the search goes for: what is asked, or while nothing meets that, the smallest peak
+  objective goal;      // what the search goes for: the limits, or while nothing meets them, the smallest peak
   bytes_t target = 0;  // of the peak
   std::vector<node_ptr> queue;
   node_ptr best;
@@ -358,7 +358,7 @@ class search_state {
   std::uint64_t trail_ = 0;  // of out.trail
   worker_team team_;
   std::vector<judge_type> judges_;  // one a thread
-  double tell_at_ = 0;              // when progress is told next, unless the best changes before
+  double tell_at_ = 0;              // when progress is reported next, unless the best changes before
 };
 
 }  // namespace neap::inline v0::detail

@@ -1,6 +1,6 @@
 // Who decides which candidates a search goes on with, in place of its own dives (best_first.hpp): a strategy, given as an
 // option. The search does everything else as before: seeds, judging, budgets, limits, the front, addresses. It goes in
-// rounds. In each, the strategy is told of all candidates that wait and names those to expand: the search judges `width`
+// rounds. In each, the strategy sees all candidates that wait and names those to expand: the search judges `width`
 // mutations of each, and what comes of them waits for the next round.
 //
 //   struct smallest_first {  // a strategy of one's own: the smallest candidate is expanded, a hundred wait

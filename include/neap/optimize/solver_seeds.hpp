@@ -173,7 +173,7 @@ class front_search {
 /// simulator's: its limit moves by what the last answer was off.
 class graph_search {
  public:
-  /// `changes` are left to `search`, of all its runs; without any it says what it knows. Answers slower than `best` are
+  /// `changes` are left to `search`, of all its runs; without any it gives what it has. Answers slower than `best` are
   /// not looked for.
   graph_search(graph_solver const& blocks, option_gaps& search, std::int64_t& changes, objective const& goal,
                seconds_t best, start_judge& judge)
@@ -274,7 +274,7 @@ class graph_search {
                     k <= near ? dearer : 1);
     for (auto k = beyond; k > 0 && !judge_.stop(); --k)
       below.push_back(search_.approach(smallest() / (beyond + 1) * k, budget()));
-    changes_ += rest;  // for the limit that is asked for
+    changes_ += rest;  // for the given limit
   }
   /// From the quickest on until one meets the limit, of those that differ in their peak; then those that it has
   /// passed over. Whether one does.

@@ -1,5 +1,5 @@
 // Candidates made elsewhere for a search to start from: solvers of recomputation (solver_seeds.hpp), a plan of
-// yesterday, a user's own idea. The search asks for them at its begin, and again when its limit has moved; it judges each
+// yesterday, a user's own idea. The search takes them at its begin, and again when its limit has moved; it judges each
 // as it comes, so the first one that fits is an answer at once, and dives from those that are worth it.
 //
 //   struct my_starts : neap::search_starts {
@@ -33,7 +33,7 @@ struct start_from {
   std::size_t candidates = SIZE_MAX;  // a measure of the effort: a candidate is worth a millisecond
 };
 
-/// What a search says to a candidate that is handed in.
+/// The answer of a search to a candidate that is handed in.
 class start_judge {
  public:
   /// An edited program and an order of it; `how` in words. Endless bytes and seconds if it breaks a pin of the program: it

@@ -292,8 +292,7 @@ class epilogue_recipe final : public step_recipe<Ops> {
 }  // namespace detail
 
 /// The program with its products and what follows them fused. Throws neap::error for a graph with parts or a cycle.
-/// O(operators made * (ops +
-/// edges)).
+/// At most O(ops + edges) for each operator made.
 template <class Ops>
 fused_epilogues<basic_graph<Ops>> fuse_epilogues(basic_graph<Ops> const& g) {
   static_assert(Ops::template contains<op::matmul_epilogue>,
