@@ -289,3 +289,25 @@ TEST_CASE("random changes of sequences and maps") {
   CHECK(step.graphs() > 20);
   CHECK(hits > 20);
 }
+
+TEST_CASE("a call that reads a value and changes a container runs eagerly, whatever paths are known") {
+  memory a;
+  std::size_t eager = 0;
+  auto const f = [](memory& m, tensor const& x) {
+    tensor const y = x * m.w;
+    bool const large = static_cast<bool>(item<float>(mean(y)) > 0.0f);
+    ++m.n;
+    if (m.n % 3 == 0) m.history.push_back(y);
+    return large ? y * 2 : y;
+  };
+  CHECK(compare(f, a, 20, one_sample) > 0);
+  CHECK(a.history.size().plain() == 6);
+
+  memory b;
+  auto compiled = compile(f);
+  for (int i = 0; i < 20; ++i) {
+    (void)compiled(b, sample(i));
+    eager += compiled.why_missed().find("it changes tracked containers") != std::string::npos;
+  }
+  CHECK(eager >= 6);
+}

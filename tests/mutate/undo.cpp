@@ -145,3 +145,39 @@ TEST_CASE("a stretch without what is done again computes the same; over the whol
   CHECK(undone > 150);
   CHECK(nothing_left > 60);  // views that were made again are kept where in-place updates came between
 }
+
+TEST_CASE("a value stands in for several copies, unless one is overwritten before another one is read") {
+  for (bool const late : {false, true}) {
+    CAPTURE(late);
+    graph_editor edit(toy_operators::facets);
+    auto const x = edit.add_source(role::input, {dtype::f32, {4, 4}}, "x");
+    auto const first = edit.add(toy::unary{1}, {x})[0];
+    auto const maker = edit.graph().producer(first);
+    auto const second = edit.output(edit.clone(maker), 0), third = edit.output(edit.clone(maker), 0);
+    std::vector<op_id> order{maker, edit.graph().producer(second)};
+    auto const read = [&](value_id v, std::int32_t which) {
+      auto const made = edit.add(toy::unary{which}, {v})[0];
+      edit.keep(made, role::output);
+      return edit.graph().producer(made);
+    };
+    order.push_back(read(first, 2));
+    order.push_back(read(second, 3));
+    op::opaque in_place;
+    in_place.pointwise = true;
+    std::vector<value_id> const written{second};
+    std::vector<output_rule> const results{{edit.layout_of(second), alias_kind::fresh, 0, -1}};
+    auto const writer = edit.add_opaque("write", in_place, written, results, {}, "");
+    edit.keep(edit.output(writer, 0), role::output);
+    auto const reader = read(third, 4);
+    auto const copy = edit.graph().producer(third);
+    order.insert(order.end(),
+                 late ? std::initializer_list{writer, copy, reader} : std::initializer_list{copy, reader, writer});
+    auto const c = judged(toy_graph(std::move(edit).finish()), schedule{order});
+    auto const expected = run_symbolically(c.graph, c.order);
+    REQUIRE_MESSAGE(expected.error.empty(), expected.error);
+    auto const e = undo_stretch{0, static_cast<std::uint32_t>(order.size())}.apply(c);
+    REQUIRE(e);
+    require_same(*e, expected);
+    CHECK(e->graph.op_count() == c.graph.op_count() - (late ? 1 : 2));
+  }
+}

@@ -4,31 +4,81 @@
 #pragma once
 
 #include <neap/core/number_map.hpp>
+#include <neap/core/plain_vector.hpp>
+#include <neap/core/span_of.hpp>
 #include <neap/ir/stored.hpp>
 #include <neap/mutate/late_readers.hpp>
 #include <neap/mutate/replay_facts.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace neap::inline v0 {
 
 namespace detail {
-/// Whether readers of a storage may read another one of the same content, as far as writes in place go: none writes
-/// either, but that an op may overwrite the first after all readers of the other one. `at` are the ops' positions.
-inline bool may_stand_in(op_graph const& g, table<op_id, std::uint32_t> const& at, storage_id of, storage_id other) {
-  if (g.record(of).updates || g.record(other).updates || g.is_overwritten(other)) return false;
-  if (!g.is_overwritten(of)) return true;
+/// Whether readers of storages `of` may read another one of the same content, all of them, as far as writes in place go:
+/// none writes either, but that an op may overwrite one of `of` after all readers of the others. `at` are the ops'
+/// positions.
+inline bool may_stand_in(op_graph const& g, table<op_id, std::uint32_t> const& at, std::span<storage_id const> of,
+                         storage_id other) {
+  if (g.record(other).updates || g.is_overwritten(other)) return false;
+  auto last_use = nothing<storage_id>;  // the storage that is overwritten in the end
+  for (auto s : of) {
+    if (g.record(s).updates) return false;
+    if (!g.is_overwritten(s) || s == last_use) continue;
+    if (last_use != nothing<storage_id>) return false;
+    last_use = s;
+  }
+  if (last_use == nothing<storage_id>) return true;
+  auto const is_read = [&](storage_id s) {
+    return s == other || (s != last_use && std::find(of.begin(), of.end(), s) != of.end());
+  };
   std::uint32_t overwritten = 0, last = 0;
   for (auto o : g.ops()) {
     for (auto v : g.inputs(o))
-      if (g.storage(v) == other) last = std::max(last, at[o]);
+      if (is_read(g.storage(v))) last = std::max(last, at[o]);
     for (auto v : g.outputs(o))
-      if (auto const base = g.overwrites(v); base != nothing<value_id> && g.storage(base) == of) overwritten = at[o];
+      if (auto const base = g.overwrites(v); base != nothing<value_id> && g.storage(base) == last_use)
+        overwritten = at[o];
   }
   return last < overwritten;
 }
+
+/// What an edit has redirected so far. Several storages that one stands in for are judged together.
+class stand_ins {
+ public:
+  stand_ins(op_graph const& g, table<op_id, std::uint32_t> const& at) : g_(g), at_(at) {}
+
+  /// Whether readers of a value may read another one besides; if so, they do from now on.
+  bool add(value_id of, value_id other) {
+    plain_vector<storage_id> together;
+    for (auto const& [before, by] : redirected_)
+      if (by == g_.storage(other)) together.push_back(before);
+    together.push_back(g_.storage(of));
+    if (!may_stand_in(g_, at_, span_of(together), g_.storage(other))) return false;
+    redirected_.push_back({g_.storage(of), g_.storage(other)});
+    return true;
+  }
+  /// The same of all results of an op that are read; none of them, or all.
+  bool add_results(op_id of, op_id other) {
+    auto const before = redirected_.size();
+    for (std::size_t j = 0; j < g_.outputs(of).size(); ++j)
+      if (!g_.uses(g_.outputs(of)[j]).empty() && !add(g_.outputs(of)[j], g_.outputs(other)[j]))
+        return redirected_.resize(before), false;
+    return true;
+  }
+
+ private:
+  struct redirection {
+    storage_id of, other;
+  };
+  op_graph const& g_;
+  table<op_id, std::uint32_t> const& at_;
+  plain_vector<redirection> redirected_;
+};
 }  // namespace detail
 
 /// Readers of the results of `again` read those of `first`, an op that computes the same and runs before; `again`
@@ -66,7 +116,7 @@ struct share_results {
       if (g.uses(y).empty() && !g.is_kept(y)) continue;  // there is no reader to redirect
       auto const s = g.storage(x), r = g.storage(y);
       if (g.is_kept(y) || !(g.layout(x) == g.layout(y)) || g.bytes(s) != g.bytes(r) ||
-          !detail::may_stand_in(g, at, r, s))
+          !detail::may_stand_in(g, at, span_of(&r, 1), s))
         return false;
       for (auto kept : g.kept())
         if (g.storage(kept) == r) return false;  // outputs would come to share a storage
@@ -103,13 +153,12 @@ struct keep_in_memory {
     if (store == nothing<op_id>) return std::nullopt;
     auto const v = g.inputs(store)[0];
     auto const at = positions(c.order);
+    detail::stand_ins redirected(g, at);
     graph_editor edit{g};
     plain_vector<op_id> gone;
     for (auto o : all ? detail::loads_of(g, store) : plain_vector<op_id>{load}) {
       auto const loaded = g.output(o);
-      if (!(g.layout(loaded) == g.layout(v)) || g.is_kept(loaded) ||
-          !detail::may_stand_in(g, at, g.storage(loaded), g.storage(v)))
-        return std::nullopt;
+      if (!(g.layout(loaded) == g.layout(v)) || g.is_kept(loaded) || !redirected.add(loaded, v)) return std::nullopt;
       edit.replace_uses(loaded, v);
       gone.push_back(o);
     }
@@ -137,6 +186,7 @@ struct undo_stretch {
   std::optional<edited<G>> apply(candidate<G> const& c) const {
     auto const& g = c.graph;
     replay_facts const facts(g, c.order);
+    detail::stand_ins redirected(g, facts.at);
     graph_editor edit{g};
     plain_vector<op_id> gone;
     for (auto p = begin; p < end && p < c.order.size(); ++p) {
@@ -146,12 +196,11 @@ struct undo_stretch {
         auto const loaded = g.output(o);
         if (store == nothing<op_id>) continue;
         auto const v = g.inputs(store)[0];
-        if (g.is_kept(loaded) || !(g.layout(loaded) == g.layout(v)) ||
-            !detail::may_stand_in(g, facts.at, g.storage(loaded), g.storage(v)))
-          continue;
+        if (g.is_kept(loaded) || !(g.layout(loaded) == g.layout(v)) || !redirected.add(loaded, v)) continue;
         edit.replace_uses(loaded, v);
         gone.push_back(o);
-      } else if (auto const first = first_of(g, facts, o); first != nothing<op_id>) {
+      } else if (auto const first = first_of(g, facts, o);
+                 first != nothing<op_id> && redirected.add_results(o, first)) {
         for (std::size_t j = 0; j < g.outputs(first).size(); ++j)
           edit.replace_uses(g.outputs(o)[j], g.outputs(first)[j]);
         gone.push_back(o);
