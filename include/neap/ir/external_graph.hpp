@@ -108,7 +108,7 @@ class external_reader {
     add_pins();
     image_.program = external_graph(std::move(edit_).finish());
     if (auto const cycle = find_cycle(image_.program); !cycle.empty())
-      refuse(say(cycle.front()) + " waits for itself, since who reads a value runs before the op that overwrites it");
+      refuse(say_cycle(cycle) + ": a reader of a value runs before the op that overwrites it");
     return std::move(image_);
   }
 
@@ -152,6 +152,12 @@ class external_reader {
   static std::string say(op_id o) { return "op " + std::to_string(index(o)); }
   static std::string say(value_id v) { return "value " + std::to_string(index(v)); }
   static std::string say(storage_id s) { return "storage " + std::to_string(index(s)); }
+  static std::string say_cycle(std::vector<op_id> const& ops) {
+    constexpr std::size_t most = 8;
+    std::string text = say(ops.front()) + " waits for itself";
+    for (std::size_t i = 1; i < ops.size() && i < most; ++i) text += (i == 1 ? ", by way of " : ", ") + say(ops[i]);
+    return ops.size() > most ? text + "..." : text;
+  }
 
   value& of(value_id v) { return values_[v]; }
   storage_facts& under(value_id v) { return storages_[flow::storage(g_, v)]; }
@@ -183,14 +189,15 @@ class external_reader {
         of(v).producer = o;
       }
       for (op_id b : flow::order_after(g_, o))
-        if (index(b) >= op_count_ || b == o) refuse(say(o) + " must run after " + say(b));
+        if (index(b) >= op_count_ || b == o)
+          refuse(say(o) + " must run after " + (b == o ? "itself" : say(b) + ", which is none of the graph"));
     }
     for (auto v : id_range<value_id>(value_count_))
       if (of(v).producer == nothing<op_id>) {
         auto& s = under(v);
         if (s.source == nothing<value_id>) s.source = v;
       }
-    if (auto const cycle = find_cycle(g_); !cycle.empty()) refuse(say(cycle.front()) + " waits for itself");
+    if (auto const cycle = find_cycle(g_); !cycle.empty()) refuse(say_cycle(cycle));
   }
 
   /// What each output of an op is on its storage. Ops come in a valid order.
@@ -409,7 +416,7 @@ class external_reader {
       refuse(say(o) + " needs a workspace of " + std::to_string(x.workspace_bytes) + " bytes");
     x.seconds = static_cast<double>(seconds_(o));
     if (!(x.seconds >= 0) || std::isinf(x.seconds) || std::isnan(flow::seconds(g_, o)))
-      refuse(say(o) + " takes " + std::to_string(x.seconds) + " seconds");
+      refuse(say(o) + " takes " + std::to_string(std::isnan(flow::seconds(g_, o)) ? NAN : x.seconds) + " seconds");
     auto const n = static_cast<std::size_t>(x.inputs), m = static_cast<std::size_t>(x.outputs);
     if (flow::takes_over(g_, o))
       for (std::size_t i = 0; i < n && m > 0 && x.pair(i, 0) < op::external::bits; ++i)

@@ -5,7 +5,8 @@
 //     if (s.kind == external_step::compute) run(s.op, s.inputs, s.outputs);      // s.copy > 0: it runs again
 //
 // An op that runs again makes new instances of its values, in buffers of their own; so does a load. Each argument says
-// which instance it is: by the step that made it, and by the buffer that it lies in.
+// which instance it is: by the step that made it, and by the buffer that it lies in. Of a kept value the instance counts
+// whose buffer is taken up to the last step.
 #pragma once
 
 #include <neap/core/id.hpp>
