@@ -1032,7 +1032,7 @@ class compiled_function : public detail::compiled_base {
     auto& p = recorded.program;
     if (recorded.unusable) {
       why_ = recorded.unusable;
-      if (known && !known->staged) untracked({});  // the path of a staged one may part from it behind a value that is read
+      if (known && !known->staged) untracked({});  // a staged path may branch off behind a value that is read
     } else if (!p.stages.empty()) {
       if (known && !known->staged) untracked({});
       auto const path = p.stages.front().path;
