@@ -170,8 +170,8 @@ TEST_CASE("a value stands in for several copies, unless one is overwritten befor
     edit.keep(edit.output(writer, 0), role::output);
     auto const reader = read(third, 4);
     auto const copy = edit.graph().producer(third);
-    order.insert(order.end(),
-                 late ? std::initializer_list{writer, copy, reader} : std::initializer_list{copy, reader, writer});
+    if (late) order.insert(order.end(), {writer, copy, reader});
+    else order.insert(order.end(), {copy, reader, writer});
     auto const c = judged(toy_graph(std::move(edit).finish()), schedule{order});
     auto const expected = run_symbolically(c.graph, c.order);
     REQUIRE_MESSAGE(expected.error.empty(), expected.error);
