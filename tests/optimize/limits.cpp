@@ -2,6 +2,7 @@
 #include <neap/neap.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
+#include "../support/ladder.hpp"
 #include "../support/random_graph.hpp"
 #include "../support/sanitized.hpp"
 
@@ -30,20 +31,6 @@ struct unit_cost {
 };
 
 constexpr auto moves = zip(rematerialize{} | truncate(16), neap::swap{1e6} | truncate(16));
-
-/// A chain whose activations all wait for the way back.
-toy_graph ladder(int depth) {
-  graph_editor e{toy_operators::facets};
-  auto x = e.add_source(role::input, {dtype::f32, {64, 64}});
-  std::vector<value_id> kept;
-  for (int i = 0; i < depth; ++i) {
-    kept.push_back(x);
-    x = e.add(toy::unary{i}, {x})[0];
-  }
-  for (int i = depth; i-- > 0;) x = e.add(toy::binary{i}, {x, kept[static_cast<std::size_t>(i)]})[0];
-  e.keep(x, role::output);
-  return toy_graph(std::move(e).finish());
-}
 
 /// A column, made by `depth` ops, is read before and after the peak, which is two matrices some hundred times as large.
 toy_graph column_beside_a_peak(int depth) {

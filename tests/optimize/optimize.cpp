@@ -15,6 +15,7 @@
 
 #include "../support/deep_graph.hpp"
 #include "../support/graph_maker.hpp"
+#include "../support/ladder.hpp"
 #include "../support/message.hpp"
 #include "../support/random_graph.hpp"
 #include "../support/random_order.hpp"
@@ -59,20 +60,6 @@ search_options limited(double ratio, std::size_t iterations = 400) {
   o.iterations = iterations;
   o.time = time_budget(std::chrono::seconds(60));
   return o;
-}
-
-/// A chain whose activations all wait for the way back: there is much to recompute.
-toy_graph ladder(int depth) {
-  graph_editor e{toy_operators::facets};
-  auto x = e.add_source(role::input, {dtype::f32, {64, 64}});
-  std::vector<value_id> kept;
-  for (int i = 0; i < depth; ++i) {
-    kept.push_back(x);
-    x = e.add(toy::unary{i}, {x})[0];
-  }
-  for (int i = depth; i-- > 0;) x = e.add(toy::binary{i}, {x, kept[static_cast<std::size_t>(i)]})[0];
-  e.keep(x, role::output);
-  return toy_graph(std::move(e).finish());
 }
 
 }  // namespace

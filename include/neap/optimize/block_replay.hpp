@@ -12,8 +12,8 @@
 
 namespace neap::inline v0::detail {
 
-/// The problem of a block for a solver, and what its answers are priced by: where these are equal, so are the options, whatever
-/// the operators.
+/// The problem of a block for a solver, and what its answers are priced by. Where these are equal, so are the options,
+/// whatever the operators.
 struct posed_block {
   block_problem block;
   std::vector<unsigned char> held, movable;       // by datum: never given back, could be stored and loaded
