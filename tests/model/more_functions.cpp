@@ -172,7 +172,9 @@ TEST_CASE("einsum: known equations") {
   };
   equal_to(einsum("bij,bjk->bik", {a, b}), matmul(a, b));
   equal_to(einsum("bij,bjk", {a, b}), sum(matmul(a, b), {0}));  // b and j stand twice
-  equal_to(einsum("...ij,...jk->...ik", {a, b}), matmul(a, b));
+  equal_to(einsum("...ij,...jk->...ik", a, b), matmul(a, b));
+  equal_to(einsum("bij->bji", a), permute(a, {0, 2, 1}));
+  equal_to(einsum("bij,bjk,b->bik", a, b, tensor::ones({a.size(0)}, dtype::f64)), matmul(a, b));
   equal_to(einsum("...ij, jk", {a, m}), matmul(a, m));
   equal_to(einsum("ba", {m}), transpose(m));  // the alphabet's order
   equal_to(einsum("i,j", {v, w}), reshape(v, {4, 1}) * w);
@@ -205,6 +207,28 @@ TEST_CASE("einsum: known equations") {
   told(__LINE__, message_of([&] { einsum("i", {tensor()}); }), "empty");
 }
 
+TEST_CASE("one axis is a number") {
+  tensor const x = random({3, 4, 5}, 1);
+  auto const equal_to = [](tensor const& a, tensor const& b) {
+    CHECK(a.shape() == b.shape());
+    CHECK(a.values<double>() == b.values<double>());
+  };
+  equal_to(sum(x, 1), sum(x, {1}));
+  equal_to(mean(x, -1, true), mean(x, {-1}, true));
+  equal_to(max(x, 0), max(x, {0}));
+  equal_to(min(x, std::size_t{2}), min(x, {2}));
+  equal_to(var(x, 1), var(x, {1}));
+  equal_to(stddev(x, 1, {.correction = 0}), stddev(x, {1}, {.correction = 0}));
+  equal_to(logsumexp(x, 1), logsumexp(x, {1}));
+  equal_to(norm(x, 2, 1), norm(x, 2, {1}));
+  equal_to(prod(x, 1), prod(x, {1}));
+  equal_to(flip(x, 1), flip(x, {1}));
+  equal_to(roll(x, 1, 0), roll(x, {1}, {0}));
+  equal_to(roll(x, 2), roll(x, {2}));
+  equal_to(sum(x, extents{0, 2}), sum(x, {0, 2}));
+  equal_to(sum(x, {}, true), reshape(sum(x), {1, 1, 1}));
+  static_assert(!std::is_convertible_v<double, axis_list>);
+}
 TEST_CASE("logsumexp, norms, products, similarity") {
   tensor const x = random({3, 1, 4}, 1), y = random({3, 1, 4}, 2);
   for (auto const& axes : {extents{}, extents{0}, extents{-1, 0}, extents{1}})

@@ -8,6 +8,8 @@
 #include <neap/model/functions/reduction.hpp>
 
 #include <algorithm>
+#include <concepts>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -275,6 +277,21 @@ inline tensor einsum(std::string_view equation, std::vector<tensor> const& opera
                      std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   return detail::einsum_run(equation, operands, at).run();
+}
+/// The same of operands in a row: einsum("ij,jk->ik", a, b).
+template <std::same_as<tensor> T>
+tensor einsum(std::string_view equation, T const& a, std::source_location at = std::source_location::current()) {
+  return einsum(equation, std::vector<tensor>{a}, at);
+}
+template <std::same_as<tensor> T>
+tensor einsum(std::string_view equation, T const& a, T const& b,
+              std::source_location at = std::source_location::current()) {
+  return einsum(equation, std::vector<tensor>{a, b}, at);
+}
+template <std::same_as<tensor> T>
+tensor einsum(std::string_view equation, T const& a, T const& b, T const& c,
+              std::source_location at = std::source_location::current()) {
+  return einsum(equation, std::vector<tensor>{a, b, c}, at);
 }
 
 }  // namespace neap::inline v0

@@ -4,6 +4,7 @@
 
 #include <neap/ir/operators/picking.hpp>
 #include <neap/ir/operators/reduction.hpp>
+#include <neap/model/axis_list.hpp>
 #include <neap/model/functions/rows.hpp>
 
 namespace neap::inline v0 {
@@ -36,7 +37,7 @@ inline tensor index_add(tensor const& x, tensor const& index, tensor const& sour
   return apply(op::index_add{axis}, {x, index, source}, at);
 }
 /// x with the order along axes turned round; none: along all.
-inline tensor flip(tensor const& x, extents const& axes = {},
+inline tensor flip(tensor const& x, axis_list const& axes = {},
                    std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   std::uint32_t turned = axes.rank() == 0 ? ~0u : 0;
@@ -56,7 +57,7 @@ inline tensor flip(tensor const& x, extents const& axes = {},
 }
 /// x with its elements moved on by a number of places along axes, those that leave at the end come in at the front: one
 /// number an axis. No axes: along all of them as if they were one, by one number.
-inline tensor roll(tensor const& x, extents const& shifts, extents const& axes = {},
+inline tensor roll(tensor const& x, axis_list const& shifts, axis_list const& axes = {},
                    std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   if (axes.rank() == 0 && shifts.rank() == 1) return reshape(roll(reshape(x, {-1}), shifts, {0}), x.shape());

@@ -1,8 +1,9 @@
-// Sums, products, means, variances, norms, extremes, any and all over axes, and running sums along one. No axes mean all of them, negative
-// ones count from the end.
+// Sums, products, means, variances, norms, extremes, any and all over axes, and running sums along one. No axes mean all
+// of them.
 #pragma once
 
 #include <neap/ir/operators/reduction.hpp>
+#include <neap/model/axis_list.hpp>
 #include <neap/model/functions/comparison.hpp>
 #include <neap/model/functions/elementwise.hpp>
 #include <neap/model/functions/movement.hpp>
@@ -11,32 +12,32 @@
 
 namespace neap::inline v0 {
 
-inline tensor sum(tensor const& x, extents const& axes = {}, bool keepdim = false,
+inline tensor sum(tensor const& x, axis_list const& axes = {}, bool keepdim = false,
                   std::source_location at = std::source_location::current()) {
   return apply(op::sum{axes, keepdim}, {x}, at);
 }
-inline tensor mean(tensor const& x, extents const& axes = {}, bool keepdim = false,
+inline tensor mean(tensor const& x, axis_list const& axes = {}, bool keepdim = false,
                    std::source_location at = std::source_location::current()) {
   return apply(op::mean{axes, keepdim}, {x}, at);
 }
 /// The largest element along axes.
-inline tensor max(tensor const& x, extents const& axes = {}, bool keepdim = false,
+inline tensor max(tensor const& x, axis_list const& axes = {}, bool keepdim = false,
                   std::source_location at = std::source_location::current()) {
   return apply(op::max_reduce{axes, keepdim}, {x}, at);
 }
-inline tensor min(tensor const& x, extents const& axes = {}, bool keepdim = false,
+inline tensor min(tensor const& x, axis_list const& axes = {}, bool keepdim = false,
                   std::source_location at = std::source_location::current()) {
   return apply(op::min_reduce{axes, keepdim}, {x}, at);
 }
 
 /// Whether any element along axes is true; of none: false. No axes mean all of them.
-inline tensor any(tensor const& x, extents const& axes = {}, bool keepdim = false,
+inline tensor any(tensor const& x, axis_list const& axes = {}, bool keepdim = false,
                   std::source_location at = std::source_location::current()) {
   detail::require_booleans("any", x, at);
   return apply(op::max_reduce{axes, keepdim}, {x}, at);
 }
 /// Whether all elements along axes are true; of none: true.
-inline tensor all(tensor const& x, extents const& axes = {}, bool keepdim = false,
+inline tensor all(tensor const& x, axis_list const& axes = {}, bool keepdim = false,
                   std::source_location at = std::source_location::current()) {
   detail::require_booleans("all", x, at);
   return apply(op::min_reduce{axes, keepdim}, {x}, at);
@@ -55,7 +56,7 @@ struct variance_form {
 };
 /// The mean square of what elements differ from their mean by, along axes: var(x, {1}, {.correction = 0}). A NaN where
 /// there are no more elements than the correction.
-inline tensor var(tensor const& given, extents const& axes = {}, variance_form how = {},
+inline tensor var(tensor const& given, axis_list const& axes = {}, variance_form how = {},
                   std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   tensor const x = detail::in_full(given);
@@ -65,7 +66,7 @@ inline tensor var(tensor const& given, extents const& axes = {}, variance_form h
   return squares * (1 / std::max(0., n - static_cast<double>(how.correction)));
 }
 /// log(sum(exp(x))) along axes, without overflow; of no elements, or of -inf alone, -inf.
-inline tensor logsumexp(tensor const& given, extents const& axes = {}, bool keepdim = false,
+inline tensor logsumexp(tensor const& given, axis_list const& axes = {}, bool keepdim = false,
                         std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   tensor const x = detail::in_full(given);
@@ -80,7 +81,7 @@ inline tensor logsumexp(tensor const& given, extents const& axes = {}, bool keep
 }
 /// The p-norm along axes: (sum |x|^p)^(1/p); for p = 0 how many elements are not 0, for an infinite p the largest |x|, for
 /// -infinity the smallest. Its gradient at 0 is 0.
-inline tensor norm(tensor const& given, double p = 2, extents const& axes = {}, bool keepdim = false,
+inline tensor norm(tensor const& given, double p = 2, axis_list const& axes = {}, bool keepdim = false,
                    std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   tensor const x = detail::in_full(given);
@@ -110,7 +111,7 @@ inline tensor norm(tensor const& given, double p = 2, extents const& axes = {}, 
 }
 /// The product along axes; of integers and booleans as i64. Halves of an axis are multiplied until one element is left, so
 /// the gradient is right where elements are 0, too. O(log extent) ops an axis.
-inline tensor prod(tensor const& given, extents const& axes = {}, bool keepdim = false,
+inline tensor prod(tensor const& given, axis_list const& axes = {}, bool keepdim = false,
                    std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   tensor const x = detail::in_full(given);
@@ -160,7 +161,7 @@ inline tensor cosine_similarity(tensor const& given_a, tensor const& given_b, st
   return sum(product, {k}) / (length(a) * length(b));
 }
 /// sqrt(var). Where all elements are equal it is 0, and so is its gradient.
-inline tensor stddev(tensor const& given, extents const& axes = {}, variance_form how = {},
+inline tensor stddev(tensor const& given, axis_list const& axes = {}, variance_form how = {},
                      std::source_location at = std::source_location::current()) {
   place_scope const here(at);
   tensor const x = detail::in_full(given);
