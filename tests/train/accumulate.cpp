@@ -235,6 +235,29 @@ TEST_CASE("a model that joins the samples of the batch is refused over parts, wi
   check_equal(accumulated(frozen, m, b, parameters(m)), accumulated(frozen, m, b, parameters(m), {.parts = 4}));
 }
 
+TEST_CASE("dropout over parts needs the batch on its first axis, and says so") {
+  struct dropping {
+    nn::linear a{6, 5};
+    tensor operator()(tensor const& x, bool first) const {
+      tensor const y = reshape(a(x), {x.size(0), 1, 5});
+      tensor const z = first ? y : permute(concat({y, y}, 1), {1, 0, 2});
+      return sum(dropout(z, 0.5));
+    }
+  };
+  dropping m;
+  initialise(m, 1);
+  auto const s = make_sample(1);
+  std::pair const b{s.x, s.target};
+  for (bool first : {true, false}) {
+    auto const loss = [first](dropping& n, auto const& part) { return n(part.first, first); };
+    auto const what = message_of([&] { (void)training_step(m, b, loss, sgd{}, {.micro_batches = 2}); });
+    CHECK((what == "no error") == first);
+    if (!first)
+      CHECK(what.find("dropout f32[2,16,5] draws for all samples at once: the batch is not its first axis") !=
+            std::string::npos);
+  }
+}
+
 TEST_CASE("steps of a recurrent net and other stacks of samples are cut with the batch") {
   struct recurrent_net {
     nn::gru cell{3, 4, {.layers = 2}};

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+#include <string>
+
 using namespace neap;
 
 TEST_CASE("schedules as their formulas say") {
@@ -30,4 +33,23 @@ TEST_CASE("steps of none or less do not divide by nothing") {
   CHECK(scheduled::cosine(1, 0.5, 0).at(1) == 0.5);
   CHECK(scheduled::staircase(1, 0.5, 0).at(7) == 1);
   CHECK(scheduled(1).warm_up(0).at(1) == 1);
+}
+TEST_CASE("schedules without a meaning are refused, with their place") {
+  auto const refused = [](auto const& make) {
+    try {
+      make();
+    } catch (error const& e) { return std::string(e.what()); }
+    return std::string();
+  };
+  double const nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(refused([] { scheduled::cosine(1, 0, -5); }).find("-5 steps") != std::string::npos);
+  CHECK(refused([&] { scheduled::linear(nan, 0, 5); }).find("nan") != std::string::npos);
+  CHECK(refused([&] { scheduled::staircase(1, nan, 5); }).find("nan") != std::string::npos);
+  CHECK(refused([] { scheduled(1).warm_up(-1); }).find("-1 steps") != std::string::npos);
+  auto const longer = refused([] { scheduled::cosine(1, 0, 100).warm_up(500); });
+  CHECK(longer.find("500 steps, and the schedule has 100") != std::string::npos);
+  CHECK(longer.find("scheduled.cpp") != std::string::npos);
+  CHECK(refused([] { scheduled::cosine(1, 0, 100).warm_up(100); }).empty());
+  CHECK(refused([] { scheduled(1).warm_up(500); }).empty());
+  CHECK(refused([] { scheduled::staircase(1, 0.5, 3).warm_up(500); }).empty());
 }

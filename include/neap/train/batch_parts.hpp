@@ -92,7 +92,8 @@ class batch_parts {
     else if (!name.empty()) what += " " + std::string(name);
     what += " " + to_string(g_.type(g_.output(x.by)));
     std::string_view const why =
-        x.why == mixing::joins     ? " joins samples of the batch"
+        x.why == mixing::joins     ? draws(x.by) ? " draws for all samples at once: the batch is not its first axis"
+                                                 : " joins samples of the batch"
         : x.why == mixing::extreme ? " takes an extreme over the batch, whose gradient goes to one part"
         : x.why == mixing::written ? " writes what depends on the batch, and it is read afterwards"
                                    : " is not linear in a sum over the batch, which is known after all parts only";
@@ -100,6 +101,8 @@ class batch_parts {
                 {"micro_batches = ", parts_, " would not give the whole batch's loss: ", what, why,
                  ". Use micro_batches = 1, or a loss that is a sum over samples"});
   }
+
+  bool draws(op_id o) const { return g_.as<op::dropout>(o) || g_.as<op::dropout_grad>(o); }
 
   NEAP_ONCE static tensor source_tensor(resident const& r, std::vector<tensor> const& weights) {
     auto const& s = r.holder.storage();

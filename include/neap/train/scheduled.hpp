@@ -8,10 +8,13 @@
 // Steps count from 1. Planned programs read the numbers as inputs: a schedule needs no new plan.
 #pragma once
 
+#include <neap/core/error.hpp>
+
 #include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 
@@ -27,25 +30,34 @@ class scheduled {
   scheduled(F f) : user_(std::make_shared<function<F>>(std::move(f))) {}
 
   /// From `first` to `last` along half a cosine (Loshchilov and Hutter 2017), reached in step `steps`; `last` from then on.
-  static scheduled cosine(double first, double last, std::int64_t steps) {
-    return scheduled(form::cosine, first, last, steps, 1);
+  /// Of this and the following: throws neap::error for fewer steps than 0, and for numbers that are NaN or infinite.
+  static scheduled cosine(double first, double last, std::int64_t steps,
+                          std::source_location at = std::source_location::current()) {
+    return scheduled(form::cosine, first, last, steps, 1, at);
   }
   /// From `first` to `last` in a straight line, reached in step `steps`.
-  static scheduled linear(double first, double last, std::int64_t steps) {
-    return scheduled(form::polynomial, first, last, steps, 1);
+  static scheduled linear(double first, double last, std::int64_t steps,
+                          std::source_location at = std::source_location::current()) {
+    return scheduled(form::polynomial, first, last, steps, 1, at);
   }
   /// From `first` to `last` as (1 - t)^power: last + (first - last) (1 - step / steps)^power.
-  static scheduled polynomial(double first, double last, std::int64_t steps, double power) {
-    return scheduled(form::polynomial, first, last, steps, power);
+  static scheduled polynomial(double first, double last, std::int64_t steps, double power,
+                              std::source_location at = std::source_location::current()) {
+    return scheduled(form::polynomial, first, last, steps, power, at);
   }
   /// `first`, multiplied by `factor` after each `every` steps.
-  static scheduled staircase(double first, double factor, std::int64_t every) {
-    return scheduled(form::staircase, first, 0, every, factor);
+  static scheduled staircase(double first, double factor, std::int64_t every,
+                             std::source_location at = std::source_location::current()) {
+    return scheduled(form::staircase, first, 0, every, factor, at);
   }
 
   /// The same after a start of `steps` steps that rises in a straight line: step k of them has k / steps of what the
-  /// schedule gives. (The schedule itself counts from the first step on.)
-  scheduled warm_up(std::int64_t steps) const {
+  /// schedule gives. (The schedule itself counts from the first step on.) Throws neap::error for fewer steps than 0, and for more
+  /// than a cosine, line or polynomial has.
+  scheduled warm_up(std::int64_t steps, std::source_location at = std::source_location::current()) const {
+    if (steps < 0) throw_error(at, {"scheduled::warm_up: ", steps, " steps"});
+    if ((form_ == form::cosine || form_ == form::polynomial) && steps > steps_)
+      throw_error(at, {"scheduled::warm_up: ", steps, " steps, and the schedule has ", steps_});
     scheduled s = *this;
     s.warm_up_ = steps;
     return s;
@@ -70,12 +82,16 @@ class scheduled {
     F f;
   };
 
-  scheduled(form how, double first, double last, std::int64_t steps, double power)
+  scheduled(form how, double first, double last, std::int64_t steps, double power, std::source_location const& at)
       : form_(how),
         first_(first),
         last_(last),
         power_(power),
-        steps_(steps) {}
+        steps_(steps) {
+    if (steps < 0) throw_error(at, {"scheduled: ", steps, " steps"});
+    for (double const x : {first, last, power})
+      if (!std::isfinite(x)) throw_error(at, {"scheduled: ", x, " is no number for a schedule"});
+  }
 
   double plain(std::int64_t step) const {
     if (user_) return user_->call(step);
