@@ -19,12 +19,14 @@ endif()
 # Of its dependency only the name is written down: it is looked for where the package is used.
 install(TARGETS neap_cuda neap_cublaslt EXPORT neap-cuda-targets)
 install(EXPORT neap-cuda-targets NAMESPACE neap:: DESTINATION ${package_dir})
+install(TARGETS neap_cudnn EXPORT neap-cudnn-targets)
+install(EXPORT neap-cudnn-targets NAMESPACE neap:: DESTINATION ${package_dir})
 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/neap-config-version.cmake
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/neap-config.cmake ${PROJECT_SOURCE_DIR}/cmake/neap-dependencies.cmake
               ${PROJECT_SOURCE_DIR}/cmake/neap-compile-apart.cmake
               ${PROJECT_SOURCE_DIR}/cmake/FindNeapOpenBLAS.cmake ${PROJECT_SOURCE_DIR}/cmake/FindNeapThrust.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/FindNeapHighs.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/FindNeapHighs.cmake ${PROJECT_SOURCE_DIR}/cmake/FindNeapCudnn.cmake
               ${PROJECT_BINARY_DIR}/neap-config-version.cmake
         DESTINATION ${package_dir})

@@ -1,6 +1,7 @@
 # find_package(neap CONFIG) gives neap::neap; find_package(neap CONFIG COMPONENTS import) also neap::import (graph files),
 # COMPONENTS highs neap::highs (the HiGHS solver, where neap was installed with it), COMPONENTS cuda neap::cuda (GPUs,
-# for .cu and .cpp files) and neap::cublaslt (products of matrices by cuBLASLt, where the toolkit has CUDA::cublasLt).
+# for .cu and .cpp files) and neap::cublaslt (products of matrices by cuBLASLt, where the toolkit has CUDA::cublasLt),
+# COMPONENTS cudnn neap::cudnn as well (convolutions by cuDNN).
 set(neap_saved_module_path "${CMAKE_MODULE_PATH}")
 list(PREPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
 include("${CMAKE_CURRENT_LIST_DIR}/neap-dependencies.cmake")
@@ -21,6 +22,11 @@ foreach(neap_component IN LISTS neap_FIND_COMPONENTS)
     neap_find_highs_dependencies(neap_missing)
   elseif(neap_component STREQUAL "cuda")
     neap_find_cuda_dependencies(neap_missing)
+  elseif(neap_component STREQUAL "cudnn")
+    neap_find_cudnn_dependencies(neap_missing)
+    if(neap_missing STREQUAL "" AND NOT TARGET neap::cuda AND (neap_FOUND OR NOT DEFINED neap_FOUND))
+      include("${CMAKE_CURRENT_LIST_DIR}/neap-cuda-targets.cmake")
+    endif()
   endif()
   if(neap_missing STREQUAL "" AND EXISTS "${neap_component_file}")
     if(neap_FOUND OR NOT DEFINED neap_FOUND)

@@ -11,9 +11,11 @@
 //   gpu_check steps [SIZE]      times of steps without a limit and at 0.5, for bench/gpu/steps.sh
 //   gpu_check properties        what the runtime states of the device
 //
-// SIZE: models of check_models.hpp, toys, small or full.
+// SIZE: models of check_models.hpp, toys, small or full. gpu_libraries is the same program with cuBLASLt's products and
+// cuDNN's convolutions in place of our own.
 #include "check_measures.hpp"
 #include "check_models.hpp"
+#include "libraries.hpp"
 #include "operator_cases.hpp"
 
 #include <neap/cuda.hpp>
@@ -58,6 +60,7 @@ int record(char const* path) {
 
 int operators(char const* path) {
   cuda_backend device;
+  bench::use_libraries(device);
   std::FILE* const f = std::fopen(path, "rb");
   if (!f) throw_error({path, ": cannot be read"});
   bench::csv_header("operator,result,difference");
@@ -102,6 +105,7 @@ auto planned(Step const& step, Moves const& moves, double ratio) {
 
 int memory(model_size size) {
   cuda_backend device;
+  bench::use_libraries(device);
   bench::csv_header("model,limit,planned_bytes,allocated_bytes,measured_bytes,result");
   int wrong = 0;
   bench::each_model(size, [&](char const* name, auto const& model, auto const& batch, auto const& options) {
@@ -131,6 +135,7 @@ int memory(model_size size) {
 
 int bits(model_size size) {
   cuda_backend device;
+  bench::use_libraries(device);
   host_backend host;
   bench::csv_header("model,way,steps,last_loss,result");
   int wrong = 0;
@@ -183,6 +188,7 @@ int bits(model_size size) {
 
 int toys() {
   cuda_backend device;
+  bench::use_libraries(device);
   bench::csv_header("model,way,loss,result");
   int wrong = 0;
   bench::each_model(model_size::toys, [&](char const* name, auto const& model, auto const& batch, auto const& options) {

@@ -32,16 +32,18 @@ for file in "$here"/lib/*.gz; do
   [ ! -e "$file" ] || [ -e "${file%.gz}" ] || gzip -dc "$file" > "${file%.gz}" || exit 1
 done
 
-# cuBLASLt is the machine's: of the toolkit, or of PyTorch's packages.
-for file in /usr/local/cuda/lib64/libcublasLt.so.* /usr/local/cuda/targets/*/lib/libcublasLt.so.* \
-            /usr/lib/*/libcublasLt.so.* \
-            /usr/lib/python3*/*-packages/nvidia/*/lib/libcublasLt.so.* \
-            /usr/local/lib/python3*/*-packages/nvidia/*/lib/libcublasLt.so.* \
-            /opt/*/lib/python3*/site-packages/nvidia/*/lib/libcublasLt.so.*; do
-  [ -e "$file" ] || continue
-  LD_LIBRARY_PATH=$(dirname "$file")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-  export LD_LIBRARY_PATH
-  break
+# cuBLASLt and cuDNN are the machine's: of the toolkit, or of PyTorch's packages.
+for library in libcublasLt libcudnn; do
+  for file in /usr/local/cuda/lib64/$library.so.* /usr/local/cuda/targets/*/lib/$library.so.* \
+              /usr/lib/*/$library.so.* \
+              /usr/lib/python3*/*-packages/nvidia/*/lib/$library.so.* \
+              /usr/local/lib/python3*/*-packages/nvidia/*/lib/$library.so.* \
+              /opt/*/lib/python3*/site-packages/nvidia/*/lib/$library.so.*; do
+    [ -e "$file" ] || continue
+    LD_LIBRARY_PATH=$(dirname "$file")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export LD_LIBRARY_PATH
+    break
+  done
 done
 
 device=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1)
@@ -50,7 +52,7 @@ device=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev
   echo "device: $device"
   echo "date: $(date -u +%Y-%m-%d)"
 } > "$out/table.txt"
-row() { printf '%-12s %8s  %s\n' "$1" "$2" "$3" >> "$out/table.txt"; }
+row() { printf '%-17s %8s  %s\n' "$1" "$2" "$3" >> "$out/table.txt"; }
 row part seconds result
 failed=0
 
@@ -87,7 +89,7 @@ part() {
       sum=$(log_line "$name")
       result="ok, $rows rows${sum:+: $sum}"
       ;;
-    2) result="not run: $(log_line "$name")" ;;
+    2 | 127) result="not run: $(log_line "$name")" ;; # 127: a shared library is missing
     124 | 137) result="failed: over $limit s, after $rows rows" ;;
     *) result="failed ($status): $(wrong_row "$name") $(log_line "$name")" ;;
   esac
@@ -108,9 +110,12 @@ sanitize() {
 }
 
 part operators 90 gpu_check operators "$here/operators.bin"
+part library_operators 60 gpu_libraries operators "$here/operators.bin"
 part memory 90 gpu_check memory $size
 part bits 90 gpu_check bits $size
 part step_time 210 steps.sh $size
+part library_steps 90 gpu_libraries steps $size
+part library_bits 60 gpu_libraries bits $size
 part swaps 60 gpu_check swaps $size
 part bandwidth 30 gpu_check bandwidth $size
 part attention 30 gpu_attention

@@ -1,4 +1,5 @@
 #include "check_measures.hpp"
+#include "libraries.hpp"
 
 #include <neap/cuda/measure.hpp>
 
@@ -17,6 +18,7 @@ namespace neap::bench {
 
 int measure_swaps(model_size size) {
   cuda_backend device;
+  use_libraries(device);
   auto figures = figures_of(device);
   measure_link(device, size == model_size::toys ? bytes_t{1} << 12 : bytes_t{64} << 20).apply(figures);
   csv_header(("model,limit,fits," + std::string(step_report::columns) + ",result").c_str());
@@ -101,6 +103,7 @@ std::vector<bandwidth_case> bandwidth_cases(dtype t, std::int64_t rows, std::int
 
 int measure_bandwidth(model_size size) {
   cuda_backend device;
+  use_libraries(device);
   bool const toys = size == model_size::toys;
   double const copies = copy_bandwidth(device, toys ? bytes_t{1} << 12 : bytes_t{256} << 20);
   constexpr double wanted = 0.8;

@@ -1,6 +1,7 @@
 // Times of whole steps, beside which bench/gpu/torch_steps.py has PyTorch's: the same models, batches, optimizer and
 // precision, in the same columns.
 #include "check_measures.hpp"
+#include "libraries.hpp"
 
 #include <neap/cuda.hpp>
 #include <neap/cuda/measure.hpp>
@@ -29,6 +30,7 @@ auto four_of(Batches const& batches) {
 
 int measure_steps(model_size size) {
   cuda_backend device;
+  use_libraries(device);
   csv_header("device,model,way,limit,steps,step_ms,peak_bytes,loss,result");
   int wrong = 0;
   int const steps = size == model_size::full ? 20 : 3;
@@ -44,7 +46,8 @@ int measure_steps(model_size size) {
       std::vector<double> milliseconds;
       try {
         auto copy = model;
-        auto const step = training_step(copy, data[0], cross_entropy{}, adamw{.rate = 1e-3}, options);
+        auto const plain = training_step(copy, data[0], cross_entropy{}, adamw{.rate = 1e-3}, options);
+        auto const step = has_libraries() ? fuse_epilogues(plain) : plain;
         // Without a limit nothing is recomputed or swapped.
         plan<graph> placed = plan_in_order(step.program);
         if (std::string(limit) != "none") {
@@ -67,9 +70,9 @@ int measure_steps(model_size size) {
       std::replace(result.begin(), result.end(), '"', '\'');
       bool const ok = result == "ok";
       wrong += !result.starts_with("ok");
-      std::printf("%s,%s,neap,%s,%d,%.3f,%lld,%.6g,%s%s%s\n", device.device().name.c_str(), name, limit, steps,
-                  milliseconds.empty() ? 0 : milliseconds[milliseconds.size() / 2], static_cast<long long>(peak), loss,
-                  ok ? "" : "\"", result.c_str(), ok ? "" : "\"");
+      std::printf("%s,%s,%s,%s,%d,%.3f,%lld,%.6g,%s%s%s\n", device.device().name.c_str(), name, ways_name(), limit,
+                  steps, milliseconds.empty() ? 0 : milliseconds[milliseconds.size() / 2], static_cast<long long>(peak),
+                  loss, ok ? "" : "\"", result.c_str(), ok ? "" : "\"");
       std::fflush(stdout);
     }
   });

@@ -31,7 +31,7 @@ fi
 rm -rf "$folder"
 mkdir -p "$folder/lib"
 cp "$source/bench/gpu/check.sh" "$source/bench/gpu/steps.sh" "$source/bench/gpu/torch_steps.py" "$folder/"
-for program in gpu_check gpu_attention gpu_algorithms; do
+for program in gpu_check gpu_libraries gpu_attention gpu_algorithms; do
   [ -x "$build/bin/$program" ] || continue
   cp "$build/bin/$program" "$folder/"
   strip "$folder/$program"
@@ -45,7 +45,7 @@ ldd "$folder"/gpu_* | while read -r name arrow file rest; do
   esac
 done
 # All that they need is there, and found there, or is the machine's.
-missing=$(ldd "$folder"/gpu_* | grep 'not found' | grep -v -e 'libcuda\.' -e 'libcublas' || true)
+missing=$(ldd "$folder"/gpu_* | grep 'not found' | grep -v -e 'libcuda\.' -e 'libcublas' -e 'libcudnn' || true)
 [ -z "$missing" ] || { echo "shared libraries are missing: $missing" >&2; exit 1; }
 for library in "$folder"/lib/*; do
   name=$(basename "$library")

@@ -86,12 +86,22 @@ expect "unpacked" "$(cat "$folder/lib/libx.so.1")" '^a shared library$'
 order=$(tr '\n' ' ' < "$folder/order")
 expect "order" "$order" '^operators memory bits steps torch swaps bandwidth attention memcheck toys racecheck properties $'
 names=$(sed 1,3d "$folder/results/table.txt" | cut -d' ' -f1 | tr '\n' ' ')
-expect "table" "$names" '^operators memory bits step_time swaps bandwidth attention memcheck racecheck properties algorithms $'
+expect "table" "$names" '^operators library_operators memory bits step_time library_steps library_bits swaps bandwidth attention memcheck racecheck properties algorithms $'
 for name in operators memory bits swaps bandwidth attention memcheck properties; do
   expect "$name.csv" "$(cat "$folder/results/$name.csv")" '^case,'
   [ -e "$folder/results/$name.log" ] || { echo "no $name.log"; faults=1; }
 done
 expect "memcheck.txt" "$(cat "$folder/results/memcheck.txt")" 'ERROR SUMMARY'
+
+# A program whose libraries are not there is not run, with the loader's message.
+stub gpu_libraries <<'END'
+#!/bin/sh
+echo "gpu_libraries: error while loading shared libraries: libcudnn.so.9: not found" >&2
+exit 127
+END
+run NEAP_PART_SECONDS=60
+expect "no library" "$table" '^library_steps +[0-9]+  not run: gpu_libraries: error while loading .* libcudnn'
+rm "$folder/gpu_libraries"
 
 # A part that is right may have a line that sums it up.
 echo 'echo "operator,result"; echo "add,ok"; echo "1 of 1 at 0.8" >&2' > "$folder/do_bandwidth"

@@ -8,11 +8,12 @@ script=$1 programs=$2 folder=$3
 rm -rf "$folder"
 mkdir -p "$folder"
 for name in check.sh steps.sh torch_steps.py; do cp "$(dirname "$script")/$name" "$folder/"; done
-for name in gpu_check gpu_algorithms; do ln -s "$programs/simulated_$name" "$folder/$name"; done
+for name in gpu_check gpu_libraries gpu_algorithms; do ln -s "$programs/simulated_$name" "$folder/$name"; done
 "$folder/gpu_check" record "$folder/operators.bin"
 "$folder/gpu_check" toys > "$folder/toys.csv" || { cat "$folder/toys.csv"; exit 1; }
 NEAP_CHECK_SIZE=toys "$folder/check.sh" "$folder/results"
-for name in operators memory bits step_time swaps bandwidth properties algorithms; do
+for name in operators library_operators memory bits step_time library_steps library_bits swaps bandwidth properties \
+  algorithms; do
   grep -Eq "^$name +[0-9]+  ok, [1-9]" "$folder/results/table.txt" || { echo "$name is not ok"; exit 1; }
   # As many columns in each row as in the header; no commas within quotes.
   awk -F, '/^#/ { next } !n { n = NF } NF != n { print FILENAME ": row " NR " has " NF " columns, of " n; bad = 1 } END { exit bad }' \

@@ -3,6 +3,7 @@
 #include <neap/cuda/cublaslt.hpp>
 
 #include "../support/device/simulated_device.hpp"
+#include "../support/device_tensor.hpp"
 
 #include <neap/cuda.hpp>
 
@@ -24,31 +25,6 @@ namespace {
 using namespace neap;
 using namespace neap::testing;
 
-template <class T>
-class device_tensor {
- public:
-  std::vector<T> host;
-  tensor_ref ref;  // of the device
-
-  device_tensor(shape const& dims, unsigned seed, std::int64_t shift = 0)
-      : host(static_cast<std::size_t>(elements(dims))),
-        memory_(static_cast<bytes_t>((host.size() + static_cast<std::size_t>(shift)) * sizeof(T)) + 16, "a tensor") {
-    std::mt19937 random(seed);
-    for (auto& x : host) x = T(static_cast<float>(static_cast<int>(random() % 17) - 8) / 8);
-    ref = {memory_.data() + shift * static_cast<std::int64_t>(sizeof(T)), dtype_of<T>, dims, dense_strides(dims)};
-    check_cuda(cudaMemcpy(ref.data, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice), "copy");
-  }
-  std::vector<T> read(cudaStream_t stream) const {
-    check_cuda(cudaStreamSynchronize(stream), "wait");
-    std::vector<T> out(host.size());
-    check_cuda(cudaMemcpy(out.data(), ref.data, out.size() * sizeof(T), cudaMemcpyDeviceToHost), "copy");
-    return out;
-  }
-
- private:
-  cuda_device_memory memory_;
-};
-
 /// op(a) op(b) of [batches, ...] by plain loops; elements are small multiples of 1/8, so that f32 sums are exact.
 template <class T>
 std::vector<float> expected(device_tensor<T> const& a, device_tensor<T> const& b, std::int64_t batches, std::int64_t m,
@@ -57,7 +33,7 @@ std::vector<float> expected(device_tensor<T> const& a, device_tensor<T> const& b
   auto const at = [](device_tensor<T> const& t, std::int64_t i) {
     return static_cast<float>(t.host[static_cast<std::size_t>(i)]);
   };
-  bool const one_b = t_rank(b) == 2;
+  bool const one_b = b.ref.rank() == 2;
   for (std::int64_t p = 0; p < batches; ++p)
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
@@ -68,10 +44,6 @@ std::vector<float> expected(device_tensor<T> const& a, device_tensor<T> const& b
         y.push_back(sum);
       }
   return y;
-}
-template <class T>
-int t_rank(device_tensor<T> const& t) {
-  return t.ref.rank();
 }
 
 struct with_cublaslt {

@@ -5,6 +5,9 @@ file(GLOB_RECURSE headers RELATIVE ${SOURCE_DIR}/include
   ${SOURCE_DIR}/include/neap/cuda/*.hpp ${SOURCE_DIR}/include/neap/cuda/*.cuh)
 list(APPEND headers neap/cuda.hpp)
 list(REMOVE_ITEM headers neap/cuda/step_times.hpp)  # trains, and so reaches the search: for .cpp files
+if(NOT WITH_CUDNN)
+  list(FILTER headers EXCLUDE REGEX "/cudnn[^/]*$")
+endif()
 set(text "")
 foreach(header ${headers})
   string(APPEND text "#include <${header}>\n")

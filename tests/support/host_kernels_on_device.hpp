@@ -27,7 +27,7 @@ inline std::size_t bytes_of(tensor_ref const& t) {
 
 /// Products of matrices take scratch memory, as many bytes as their result, which they overwrite.
 inline constexpr auto scratch_row = static_cast<std::size_t>(neap::detail::standard_row<op::matmul>);
-inline bytes_t scratch_of_product(void const*, work_context const& c) { return c.out[0].type.bytes(); }
+inline bytes_t scratch_of_product(cuda_backend&, void const*, work_context const& c) { return c.out[0].type.bytes(); }
 
 /// Puts the host's kernel of a standard operator on a stream of the simulated device.
 inline void enqueue_host_kernel(cuda_backend& backend, std::size_t row, void const* op, kernel_arguments const& a) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <neap/cuda/check.hpp>
+#include <neap/cuda/convolutions.hpp>
 #include <neap/cuda/device.hpp>
 #include <neap/cuda/device_backend.hpp>
 #include <neap/cuda/memory.hpp>
@@ -78,6 +79,11 @@ class cuda_backend {
   }
   cuda_product_library* products() const { return products_.get(); }
 
+  /// From now on this library computes convolutions, those that it can; none: our own kernels do. Executables reserve the
+  /// scratch memory that it takes: use it before they are made.
+  void use_convolutions(std::shared_ptr<cuda_convolution_library> library) { convolutions_ = std::move(library); }
+  cuda_convolution_library* convolutions() const { return convolutions_.get(); }
+
   /// Whether our own kernels may make f32 products on tensor cores, with operands rounded to tf32 (10 bits of mantissa). Off
   /// at first.
   void allow_tf32(bool allowed) { allows_tf32_ = allowed; }
@@ -103,6 +109,7 @@ class cuda_backend {
   owned_stream stream_, to_host_stream_, to_device_stream_;
   cuda_device_memory scratch_;
   std::shared_ptr<cuda_product_library> products_;
+  std::shared_ptr<cuda_convolution_library> convolutions_;
   bool allows_tf32_ = false;
 };
 

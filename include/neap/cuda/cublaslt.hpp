@@ -52,9 +52,9 @@ class cublaslt final : public cuda_product_library {
   bytes_t scratch_bytes() const override { return scratch_; }
 
   /// By the library: f32, f16 and bf16 with k > 0, if it has an algorithm. Asks it at the first call for a product.
-  cuda_product_way way(cuda_product const& p) override { return way(p, product_epilogue::none); }
+  cuda_library_way way(cuda_product const& p) override { return way(p, product_epilogue::none); }
   /// What an activation reads, or read, has rows of a multiple of 8 elements.
-  cuda_product_way way(cuda_product const& p, product_epilogue e) override {
+  cuda_library_way way(cuda_product const& p, product_epilogue e) override {
     if (p.element != dtype::f32 && p.element != dtype::f16 && p.element != dtype::bf16)
       return {false, "cuBLASLt is used for f32, f16 and bf16"};
     if (p.m == 0 || p.n == 0 || p.k == 0 || p.batches == 0) return {false, "the product has no elements"};

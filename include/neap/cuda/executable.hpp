@@ -346,7 +346,7 @@ bytes_t executable<Ops, cuda_backend>::scratch_bytes() const {
     for (auto v : g.outputs(s.op)) layouts.push_back(g.layout(v));
     auto const all = span_of(std::as_const(layouts));
     auto const inputs = g.inputs(s.op).size();
-    most = std::max(most, detail::scratch_bytes<Ops>(g, s.op, {all.first(inputs), all.subspan(inputs)}));
+    most = std::max(most, detail::scratch_bytes<Ops>(*backend_, g, s.op, {all.first(inputs), all.subspan(inputs)}));
   }
   return most;
 }

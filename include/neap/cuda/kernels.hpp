@@ -27,7 +27,7 @@ struct standard_kernels_on<cuda_backend> {
 
 /// What an op of a graph over Ops takes of the backend's scratch memory.
 template <class Ops>
-bytes_t scratch_bytes(op_graph const& g, op_id o, work_context const& c) {
+bytes_t scratch_bytes(cuda_backend& b, op_graph const& g, op_id o, work_context const& c) {
   scratch_function f = nullptr;
   if (int const row = g.facets(o).standard_row; row >= 0) {
     f = standard_cuda_scratch()[static_cast<std::size_t>(row)];
@@ -41,7 +41,7 @@ bytes_t scratch_bytes(op_graph const& g, op_id o, work_context const& c) {
     }(typename Ops::list{});
     if (g.record(o).kind < own.size()) f = own[g.record(o).kind];
   }
-  return f ? f(g.attributes(o), c) : 0;
+  return f ? f(b, g.attributes(o), c) : 0;
 }
 
 }  // namespace neap::inline v0::detail

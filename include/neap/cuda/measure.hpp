@@ -134,7 +134,7 @@ std::optional<seconds_t> measure_op(basic_graph<Ops> const& g, op_id o, cuda_bac
   work_context const context{all.first(in.size()), all.subspan(in.size())};
   auto const& f = g.facets(o);
   cuda_device_memory const workspace(f.workspace ? f.workspace(g.attributes(o), context) : 0, "a measurement");
-  backend.reserve_scratch(detail::scratch_bytes<Ops>(g, o, context));
+  backend.reserve_scratch(detail::scratch_bytes<Ops>(backend, g, o, context));
   auto const begin = detail::make_cuda_event(true), end = detail::make_cuda_event(true);
   auto const r = span_of(refs);
   std::vector<seconds_t> times;

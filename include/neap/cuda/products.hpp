@@ -5,10 +5,10 @@
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_type.hpp>
 #include <neap/core/units.hpp>
+#include <neap/cuda/library_way.hpp>
 
 #include <compare>
 #include <cstdint>
-#include <string_view>
 
 struct CUstream_st;
 
@@ -49,12 +49,6 @@ struct product_epilogue_call {
   void* matrix = nullptr;
 };
 
-/// How a product is made.
-struct cuda_product_way {
-  bool by_library = false;
-  std::string_view reason;  // why our own kernel makes it; empty if the library does
-};
-
 /// A stream is the runtime's cudaStream_t.
 class cuda_product_library {
  public:
@@ -66,10 +60,10 @@ class cuda_product_library {
   /// What it takes of the backend's scratch memory at most, whatever the product.
   virtual bytes_t scratch_bytes() const = 0;
   /// Whether it makes such a product; finds out how, at the first call for a product: steps call it with ones they had.
-  virtual cuda_product_way way(cuda_product const& p) = 0;
+  virtual cuda_library_way way(cuda_product const& p) = 0;
   /// Likewise with an epilogue, whose vector and matrix are aligned to 16 bytes.
-  virtual cuda_product_way way(cuda_product const& p, product_epilogue e) {
-    return e == product_epilogue::none ? way(p) : cuda_product_way{false, "the library has no epilogues"};
+  virtual cuda_library_way way(cuda_product const& p, product_epilogue e) {
+    return e == product_epilogue::none ? way(p) : cuda_library_way{false, "the library has no epilogues"};
   }
   /// Makes a product whose way is by_library; y += if `accumulate`. `scratch`: scratch_bytes.
   virtual void run(CUstream_st* stream, cuda_product const& p, void const* a, void const* b, void* y, bool accumulate,

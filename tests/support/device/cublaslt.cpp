@@ -1,7 +1,7 @@
 // Matrix products of cuBLASLt on the simulated device: D = epilogue(alpha op(A) op(B) + beta C) by plain loops, with
 // f32 accumulation in the order of k. Data are f32, f16 or bf16. What the library restricts is restricted here: epilogues
 // need matrices in column order, leading dimensions of auxiliary matrices are multiples of 8 (GELU) or 128 (ReLU).
-#include "call.hpp"
+#include "library.hpp"
 
 #include <cublasLt.h>
 
@@ -181,39 +181,6 @@ cublasStatus_t set_attribute(char const* function, Object& o, Attribute which, v
   return status;
 }
 
-// ---- elements
-float element(void const* base, cudaDataType type, std::int64_t i) {
-  if (type == CUDA_R_32F) {
-    float v = 0;
-    std::memcpy(&v, static_cast<std::byte const*>(base) + 4 * i, sizeof v);
-    return v;
-  }
-  std::uint16_t v = 0;
-  std::memcpy(&v, static_cast<std::byte const*>(base) + 2 * i, sizeof v);
-  if (type == CUDA_R_16BF) return std::bit_cast<float>(std::uint32_t{v} << 16);
-  return static_cast<float>(std::bit_cast<_Float16>(v));
-}
-void put_element(void* base, cudaDataType type, std::int64_t i, float v) {
-  if (type == CUDA_R_32F) {
-    std::memcpy(static_cast<std::byte*>(base) + 4 * i, &v, sizeof v);
-    return;
-  }
-  std::uint16_t bits = 0;
-  if (type == CUDA_R_16F) {
-    bits = std::bit_cast<std::uint16_t>(static_cast<_Float16>(v));
-  } else {
-    auto const u = std::bit_cast<std::uint32_t>(v);
-    bits = static_cast<std::uint16_t>(std::isnan(v) ? 0x7fff : (u + 0x7fff + (u >> 16 & 1)) >> 16);
-  }
-  std::memcpy(static_cast<std::byte*>(base) + 2 * i, &bits, sizeof bits);
-}
-std::size_t bytes_of(cudaDataType type) { return type == CUDA_R_32F ? 4 : 2; }
-/// To the 10 bits of mantissa that tensor cores take of an f32.
-float to_tf32(float v) {
-  if (!std::isfinite(v)) return v;
-  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(v) + 0x1000u) & ~0x1fffu);
-}
-
 // GELU by tanh.
 float gelu_inner(float x) { return std::sqrt(2 / std::numbers::pi_v<float>) * (x + 0.044715f * x * x * x); }
 float gelu(float x) { return 0.5f * x * (1 + std::tanh(gelu_inner(x))); }
@@ -374,54 +341,15 @@ std::vector<access_range> ranges_of_auxiliary(matmul const& call) {
   return out;
 }
 
-void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
-
-/// The bytes and states of what lies from the first of these ranges to the last; null, and a fault, if it is not in one
-/// region.
-struct memory_view {
-  simulation::device_bytes memory;
-  bool ok = true;
-};
-memory_view view(simulation& s, std::vector<access_range> const& ranges, std::string const& what) {
-  if (ranges.empty()) return {};
-  std::uint64_t begin = ranges.front().begin, end = 0;
-  for (auto const& r : ranges) {
-    begin = std::min(begin, r.begin);
-    end = std::max(end, r.end);
-  }
-  auto const memory = s.find(pointer(begin), end - begin, "cublasLtMatmul: " + what);
-  return {memory, memory.bytes != nullptr};
-}
-void check_written(simulation& s, memory_view const& v, std::vector<access_range> const& ranges,
-                   std::string const& what) {
-  for (auto const& r : ranges)
-    for (auto at = r.begin; at < r.end; ++at)
-      if (!(v.memory.state[at - ranges.front().begin] & ptx::byte_written)) {
-        s.report("cublasLtMatmul: reads byte " + std::to_string(at - ranges.front().begin) + " of " + what +
-                 ", which was never written");
-        return;
-      }
-}
-void mark_written(memory_view const& v, std::vector<access_range> const& ranges) {
-  for (auto const& r : ranges)
-    std::memset(v.memory.state + (r.begin - ranges.front().begin), ptx::byte_written, r.end - r.begin);
-}
-bool overlap(std::vector<access_range> const& x, std::vector<access_range> const& y) {
-  for (auto const& r : x)
-    for (auto const& q : y)
-      if (r.begin < q.end && q.begin < r.end) return true;
-  return false;
-}
-
 outcome run(simulation& s, matmul const& call) {
   outcome out;
   std::vector<access_range> const of_a = ranges_of(call.at_a, call.a), of_b = ranges_of(call.at_b, call.b),
                                   of_d = ranges_of(call.at_d, call.d);
   bool ok = true;
   auto const get_view = [&](std::vector<access_range> const& ranges, char const* what, bool reads) {
-    memory_view const v = view(s, ranges, what);
+    memory_view const v = view(s, ranges, std::string("cublasLtMatmul: ") + what);
     if (!v.ok) ok = false;
-    else if (reads && !ranges.empty()) check_written(s, v, ranges, what);
+    else if (reads && !ranges.empty()) check_written(s, v, ranges, "cublasLtMatmul", what);
     auto& list = reads ? out.reads : out.writes;
     list.insert(list.end(), ranges.begin(), ranges.end());
     return v;

@@ -40,7 +40,7 @@ enum class device_work {
   copy_on_host,
   fill,
   host_function,
-  library,  // of cuBLASLt
+  library,  // of cuBLASLt or cuDNN
 };
 
 /// An operation that was issued to a stream, or run by a launch of a graph.

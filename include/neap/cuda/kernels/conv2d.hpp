@@ -22,6 +22,7 @@
 #include <neap/core/error.hpp>
 #include <neap/core/tensor_ref.hpp>
 #include <neap/core/units.hpp>
+#include <neap/cuda/convolutions.hpp>
 #include <neap/cuda/device_backend.hpp>
 #include <neap/cuda/kernels/gemm.hpp>
 #include <neap/cuda/kernels/matmul.hpp>
@@ -415,10 +416,104 @@ void run_weight_gradient(B& b, cuda_conv const& c, tensor_ref const& x, tensor_r
 
 namespace detail {
 
+inline convolution_tensor convolution_tensor_of(tensor_ref const& t) {
+  convolution_tensor c;
+  for (int i = 0; i < 4; ++i) {
+    auto const u = static_cast<std::size_t>(i);
+    c.dims[u] = t.dims[i], c.strides[u] = t.strides[i];
+  }
+  return c;
+}
+/// A part of a convolution as a library takes it; x, w and y are tensors or gradients to them.
+inline cuda_convolution convolution_of(convolution_part part, tensor_ref const& x, tensor_ref const& w,
+                                       tensor_ref const& y, conv2d_options const& o) {
+  return {part,      x.element, convolution_tensor_of(x), convolution_tensor_of(w), convolution_tensor_of(y), o.stride,
+          o.padding, o.dilation};
+}
+/// Products of matrices that a library makes are left to it.
+template <class B>
+bool has_products(B& backend) {
+  if constexpr (requires { backend.products(); }) return backend.products() != nullptr;
+  else return false;
+}
+
+template <class B>
+cuda_library_way convolution_way_of(B& backend, convolution_part part, tensor_ref const& x, tensor_ref const& w,
+                                    tensor_ref const& y, bool bias, conv2d_options const& o) {
+  if constexpr (requires { backend.convolutions(); })
+    if (auto* const library = backend.convolutions()) {
+      cuda_conv const c(x.dims, w.dims, o);
+      bool const forward = part == convolution_part::forward;
+      if (part != convolution_part::weight_gradient && has_products(backend) &&
+          c.is_product(forward ? x : y, w, forward ? y : x, bias))
+        return {false, "it is a product of matrices"};
+      for (auto const* t : {&x, &w, &y})
+        if (reinterpret_cast<std::uintptr_t>(t->data) % 16 != 0)
+          return {false, "addresses are no multiples of 16 bytes"};
+      return library->way(convolution_of(part, x, w, y, o));
+    }
+  return {false, "the backend has no convolution library"};
+}
+/// Whether the backend's library has computed it.
+template <class B>
+bool convolved_by_library(B& backend, convolution_part part, tensor_ref const& x, tensor_ref const& w,
+                          tensor_ref const& y, bool bias, conv2d_options const& o) {
+  if constexpr (requires { backend.convolutions(); })
+    if (convolution_way_of(backend, part, x, w, y, bias, o).by_library) {
+      auto& library = *backend.convolutions();
+      auto const c = convolution_of(part, x, w, y, o);
+      bytes_t const bytes = library.scratch_bytes(c);
+      library.run(backend.stream(), c, x.data, w.data, y.data, bytes > 0 ? backend.scratch(bytes) : nullptr);
+      return true;
+    }
+  return false;
+}
+/// What a library takes of the backend's scratch memory.
+template <class B>
+bytes_t convolution_library_scratch(B& backend, convolution_part part, tensor_ref const& x, tensor_ref const& w,
+                                    tensor_ref const& y, bool bias, conv2d_options const& o) {
+  if constexpr (requires { backend.convolutions(); })
+    if (convolution_way_of(backend, part, x, w, y, bias, o).by_library)
+      return backend.convolutions()->scratch_bytes(convolution_of(part, x, w, y, o));
+  return 0;
+}
+
+/// y [N, O, OH, OW] += bias [O]: a row is a plane.
+template <class T>
+struct add_channel_bias {
+  T* y;
+  T const* bias;
+  image_strides at;
+  std::int64_t bias_stride, channels, columns, pixels;
+
+  template <class Block>
+  NEAP_HD void operator()(Block& block) const {
+    std::int64_t const image = block.id / channels, channel = block.id % channels;
+    T* const plane = y + image * at.image + channel * at.channel;
+    auto const b = static_cast<compute_t<T>>(bias[channel * bias_stride]);
+    block.each(pixels, [=, *this](std::int64_t i) {
+      T& to = plane[i / columns * at.row + i % columns * at.column];
+      to = convert<T>(static_cast<compute_t<T>>(to) + b);
+    });
+  }
+};
+
 template <class B>
 void run_conv2d(B& b, cuda_conv const& c, tensor_ref const& x, tensor_ref const& w, tensor_ref const& bias,
                 tensor_ref const& y) {
-  if (c.is_product(x, w, y, bias.data != nullptr)) return matmul(b, c.matrix(w), c.planes(x), c.planes(y));
+  bool const biased = bias.data != nullptr;
+  if (convolved_by_library(b, convolution_part::forward, x, w, y, biased, c.o)) {
+    if (biased)
+      with_floating(y.element, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        b.launch(c.e.n * w.dims[0],
+                 add_channel_bias<T>{y.as<T>(), bias.as<T const>(), image_strides::of(y), bias.strides[0], w.dims[0],
+                                     c.e.ow, c.e.oh * c.e.ow},
+                 c.e.oh * c.e.ow);
+      });
+    return;
+  }
+  if (c.is_product(x, w, y, biased)) return matmul(b, c.matrix(w), c.planes(x), c.planes(y));
   with_floating(x.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto const i = [](std::int64_t n) { return static_cast<int>(n); };
@@ -433,6 +528,7 @@ void run_conv2d(B& b, cuda_conv const& c, tensor_ref const& x, tensor_ref const&
 
 template <class B>
 void run_input_gradient(B& b, cuda_conv const& c, tensor_ref const& dy, tensor_ref const& w, tensor_ref const& dx) {
+  if (convolved_by_library(b, convolution_part::input_gradient, dx, w, dy, false, c.o)) return;
   if (c.is_product(dy, w, dx, false)) return matmul(b, c.matrix(w), c.planes(dy), c.planes(dx), {true, false, false});
   with_floating(dy.element, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -449,6 +545,14 @@ void run_input_gradient(B& b, cuda_conv const& c, tensor_ref const& dy, tensor_r
 }
 
 }  // namespace detail
+
+/// What computes a part of such a convolution on this backend: its library, or our own kernel, and why. x, w and y are
+/// tensors or gradients to them.
+template <device_backend B>
+cuda_library_way conv2d_way(B& backend, convolution_part part, tensor_ref const& x, tensor_ref const& w,
+                            tensor_ref const& y, conv2d_options const& o = {}, bool bias = false) {
+  return detail::convolution_way_of(backend, part, x, w, y, bias, o);
+}
 
 /// y [N, O, OH, OW] = conv2d(x [N, C, H, W], w [O, C / groups, KH, KW]) + bias [O] (data may be null), in f16, bf16, f32 or
 /// f64. Any strides. Like the host's conv2d, from which it differs by rounding; throws neap::error as that does, and for
@@ -475,6 +579,7 @@ void conv2d_weight_gradient(B& b, tensor_ref const& x, tensor_ref const& dy, ten
   detail::check_conv2d("conv2d_weight_gradient", x, dw, dy, o);
   if (!dw.is_dense()) throw_error({"conv2d_weight_gradient: the gradient ", dw.dims, " must be dense on a GPU"});
   detail::cuda_conv const c(x.dims, dw.dims, o);
+  if (detail::convolved_by_library(b, convolution_part::weight_gradient, x, dw, dy, false, o)) return;
   with_floating(x.element,
                 [&](auto tag) { detail::run_weight_gradient<typename decltype(tag)::type>(b, c, x, dy, dw); });
 }
@@ -494,6 +599,28 @@ inline bytes_t device_scratch(conv2d_grad_input const& op, work_context const& c
 inline bytes_t device_scratch(conv2d_grad_weight const& op, work_context const& c) {
   return neap::detail::conv_weight_gradient_scratch(c.in[0].type.dims, c.out[0].type.dims, c.in[0].type.element,
                                                     detail::options_of(op));
+}
+/// Of our own kernel or the backend's library, whichever takes more: where operands lie decides between them.
+template <device_backend B>
+bytes_t device_scratch(B& b, conv2d const& op, work_context const& c) {
+  return std::max(device_scratch(op, c),
+                  neap::detail::convolution_library_scratch(b, convolution_part::forward, detail::unplaced(c.in[0]),
+                                                            detail::unplaced(c.in[1]), detail::unplaced(c.out[0]),
+                                                            c.in.size() > 2, detail::options_of(op)));
+}
+template <device_backend B>
+bytes_t device_scratch(B& b, conv2d_grad_input const& op, work_context const& c) {
+  return std::max(device_scratch(op, c),
+                  neap::detail::convolution_library_scratch(b, convolution_part::input_gradient,
+                                                            detail::unplaced(c.out[0]), detail::unplaced(c.in[1]),
+                                                            detail::unplaced(c.in[0]), false, detail::options_of(op)));
+}
+template <device_backend B>
+bytes_t device_scratch(B& b, conv2d_grad_weight const& op, work_context const& c) {
+  return std::max(device_scratch(op, c),
+                  neap::detail::convolution_library_scratch(b, convolution_part::weight_gradient,
+                                                            detail::unplaced(c.in[0]), detail::unplaced(c.out[0]),
+                                                            detail::unplaced(c.in[1]), false, detail::options_of(op)));
 }
 template <device_backend B>
 void run(B& b, conv2d const& op, kernel_arguments const& a) {

@@ -39,12 +39,12 @@ inline cuda_product product_of(matmul_plan const& plan, dtype element, void cons
 }
 
 template <class B>
-cuda_product_way way_of(B& backend, matmul_plan const& plan, dtype element, void const* a, void const* b,
+cuda_library_way way_of(B& backend, matmul_plan const& plan, dtype element, void const* a, void const* b,
                         void const* y) {
   if constexpr (requires { backend.products(); })
     if (auto* const library = backend.products())
       return plan.batch_rank <= 1 ? library->way(product_of(plan, element, a, b, y))
-                                  : cuda_product_way{false, "batches lie along more than one axis"};
+                                  : cuda_library_way{false, "batches lie along more than one axis"};
   return {false, "the backend has no product library"};
 }
 
@@ -72,7 +72,7 @@ void make_product(B& backend, matmul_plan const& plan, cuda_gemm_tiling const& t
 
 /// Who makes such a product on this backend: its library, or our own kernel, and why.
 template <device_backend B>
-cuda_product_way matmul_way(B& backend, tensor_ref const& a, tensor_ref const& b, tensor_ref const& y,
+cuda_library_way matmul_way(B& backend, tensor_ref const& a, tensor_ref const& b, tensor_ref const& y,
                             matmul_options o = {}) {
   return detail::way_of(backend, detail::matmul_plan::of(a, b, y, o), y.element, a.data, b.data, y.data);
 }

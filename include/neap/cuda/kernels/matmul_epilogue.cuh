@@ -39,7 +39,7 @@ inline bool suits_library(product_epilogue_call const& e, op::matmul_epilogue co
 
 /// How a product with an epilogue is made on this backend.
 template <class B>
-cuda_product_way way_of(B& backend, op::matmul_epilogue const& op, kernel_arguments const& a) {
+cuda_library_way way_of(B& backend, op::matmul_epilogue const& op, kernel_arguments const& a) {
   if constexpr (requires { backend.products(); })
     if (auto* const library = backend.products()) {
       auto const plan = matmul_plan::of(a.in[0], a.in[1], a.out[0], {op.transpose_a, op.transpose_b, false});
@@ -55,7 +55,7 @@ cuda_product_way way_of(B& backend, op::matmul_epilogue const& op, kernel_argume
 
 /// Whether the backend's library makes a product and its epilogue in one call; else why not.
 template <device_backend B>
-cuda_product_way epilogue_way(B& backend, op::matmul_epilogue const& op, kernel_arguments const& a) {
+cuda_library_way epilogue_way(B& backend, op::matmul_epilogue const& op, kernel_arguments const& a) {
   return detail::way_of(backend, op, a);
 }
 

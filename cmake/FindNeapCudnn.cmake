@@ -1,0 +1,20 @@
+# cuDNN, 9.8 or newer: in the CUDA toolkit's folders, or where CMake looks for packages. Makes neap::cudnn_library.
+find_path(NeapCudnn_INCLUDE_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
+find_library(NeapCudnn_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} /usr/local/cuda/lib64)
+mark_as_advanced(NeapCudnn_INCLUDE_DIR NeapCudnn_LIBRARY)
+set(NeapCudnn_VERSION "")
+if(NeapCudnn_INCLUDE_DIR AND EXISTS ${NeapCudnn_INCLUDE_DIR}/cudnn_version.h)
+  file(STRINGS ${NeapCudnn_INCLUDE_DIR}/cudnn_version.h lines REGEX "#define CUDNN_(MAJOR|MINOR|PATCHLEVEL) ")
+  string(REGEX REPLACE "#define CUDNN_[A-Z]+ +" "" lines "${lines}")
+  string(REPLACE ";" "." NeapCudnn_VERSION "${lines}")
+  unset(lines)
+endif()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(NeapCudnn REQUIRED_VARS NeapCudnn_LIBRARY NeapCudnn_INCLUDE_DIR
+  VERSION_VAR NeapCudnn_VERSION)
+if(NeapCudnn_FOUND AND NOT TARGET neap::cudnn_library)
+  add_library(neap::cudnn_library INTERFACE IMPORTED)
+  target_include_directories(neap::cudnn_library SYSTEM INTERFACE ${NeapCudnn_INCLUDE_DIR})
+  target_link_libraries(neap::cudnn_library INTERFACE ${NeapCudnn_LIBRARY})
+endif()
