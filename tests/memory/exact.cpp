@@ -4,6 +4,7 @@
 
 #include <neap/memory/check/check.hpp>
 #include <neap/memory/exact_placing.hpp>
+#include <neap/memory/packing_guesses.hpp>
 
 #include "../support/packings.hpp"
 
@@ -11,8 +12,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -20,13 +23,6 @@ using namespace neap;
 using namespace neap_memory_test;
 
 namespace {
-
-// Five records, none of whose greedy orders the compiler needs: the exact planner in a constant expression.
-struct interval {
-  int lower, upper, size;
-};
-constexpr std::array<interval, 5> five{{{0, 3, 4}, {3, 9, 4}, {0, 9, 4}, {9, 21, 4}, {0, 21, 4}}};
-static_assert(exact{}(five).status == plan_status::optimal && exact{}(five).arena_bytes == 12);
 
 /// `count` records within so many moments; in each third round they are aligned, in each other third some have a gap.
 std::vector<usage_record> some_records(std::mt19937_64& rng, int round, std::uint64_t count, std::uint64_t moments,
@@ -105,9 +101,9 @@ TEST_CASE("records that hang in the air: lifted at once as one by one, where sma
       if (round % 3 == 0 && rng() % 3 == 0) r.alignment = 2 + below(3);
       if (round % 4 == 0 && r.upper - r.lower > 2 && rng() % 2) r.gaps.push_back({r.lower + 1, r.lower + 2, 0, 0});
     }
-    search_tricks const alone{.skyline = false, .likely = false, .fill = false, .planar = false};
+    search_tricks const alone{.skyline = false};
     auto other = alone;
-    other.ground = false;
+    other.lift_at_once = false;
     auto const plan = exact{.tricks = alone}(records), one_by_one = exact{.tricks = other}(records);
     REQUIRE(plan.status == plan_status::optimal);
     REQUIRE(one_by_one.status == plan_status::optimal);
@@ -143,17 +139,16 @@ TEST_CASE("small records do not lift each other byte by byte") {
     records.emplace_back();
     records.back().lower = lower, records.back().upper = upper, records.back().size = size;
   }
-  auto const plan = exact{.tricks = {.skyline = false, .likely = false, .fill = false, .planar = false}}(records);
+  auto const plan = exact{.tricks = {.skyline = false}}(records);
   CHECK(plan.status == plan_status::optimal);
   CHECK(plan.work < 10'000);
 }
 
 TEST_CASE("a failure goes back past what was placed elsewhere, and proves the same") {
   std::mt19937_64 rng(5);
-  search_tricks const alone{
-      .decompose = false, .skyline = false, .likely = false, .fill = false, .planar = false, .first_run = 1};
+  search_tricks const alone{.decompose = false, .skyline = false, .first_run = 1};
   auto other = alone;
-  other.blame = false;
+  other.backjump = false;
   int above = 0, proved = 0, proved_without = 0;
   for (int round = 0; round < rounds / 10; ++round) {
     auto records = some_records(rng, round, 9, 6, 4, 9);
@@ -316,7 +311,7 @@ TEST_CASE("budgets: searches that have nothing to do take no nodes from the othe
   std::mt19937_64 rng(23);
   int spent = 0;
   for (int round = 0; round < 6; ++round) {
-    std::vector<usage_record> records;  // much is free at most moments: nothing for the planar search
+    std::vector<usage_record> records;  // much is free at most moments: nothing to guess
     for (std::int64_t i = 0; i < 1100; ++i) {
       auto const at = static_cast<std::int64_t>(rng() % 300);
       auto const life = 1 + static_cast<std::int64_t>(rng() % (rng() % 4 ? 5 : 200));
@@ -325,7 +320,10 @@ TEST_CASE("budgets: searches that have nothing to do take no nodes from the othe
     memory_problem const p(records);
     std::int64_t const nodes = 4000 + 7000 * round;
     for (unsigned threads : {1u, 2u}) {
-      auto const plan = exact{.capacity = load_lower_bound(p).bytes, .budget = {.nodes = nodes}, .threads = threads}(p);
+      auto const plan = exact{.capacity = load_lower_bound(p).bytes,
+                              .budget = {.nodes = nodes},
+                              .threads = threads,
+                              .guesser = &planar_packings}(p);
       CHECK(plan.work <= nodes + nodes / 4);
       spent += plan.status == plan_status::budget_spent;
     }
@@ -409,7 +407,7 @@ TEST_CASE("alignments far above the sizes: the bound counts whole steps") {
   CHECK(mixed.bytes <= default_planner{}(records).arena_bytes);
 }
 
-TEST_CASE("sizes beyond 32 bits are searched in 64") {
+TEST_CASE("sizes beyond 32 bits") {
   std::vector<usage_record> records;
   for (int i = 0; i < 8; ++i)
     records.push_back({.lower = i, .upper = i + 4, .size = (std::int64_t{1} << 40) + 7 * i + 1});
@@ -422,19 +420,44 @@ TEST_CASE("guesses on several threads: the same plan and the same count of nodes
   int guessed = 0;
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     auto const p = testing::planted({testing::pattern::pinwheel, 60, 20, 1'000'000, seed % 2 == 0 ? 0 : 0.05}, seed);
-    // With and without the planar search, which finds these before guesses do.
-    exact planner{.capacity = p.capacity, .budget = {.nodes = 20'000}};
-    memory_plan alone;
-    for (bool planar : {true, false}) {
-      planner.threads = 1, planner.tricks.planar = planar;
-      alone = planner(p.records);
-      planner.threads = 3;
-      auto const together = planner(p.records);
-      CHECK(alone.offsets == together.offsets);
-      CHECK(alone.work == together.work);
-    }
-    planner.threads = 1, planner.tricks.likely = false;
+    exact planner{.capacity = p.capacity, .budget = {.nodes = 20'000}, .guesser = &planar_packings};
+    auto const alone = planner(p.records);
+    planner.threads = 3;
+    auto const together = planner(p.records);
+    CHECK(alone.offsets == together.offsets);
+    CHECK(alone.work == together.work);
+    planner.threads = 1, planner.guesser = nullptr;
     guessed += planner(p.records).offsets != alone.offsets;
   }
   CHECK(guessed > 0);
+}
+
+TEST_CASE("a guesser is asked once a capacity, may decline, and proves nothing") {
+  // Gives up at once with `no`, where a plan exists.
+  struct liar final : detail::placement_search {
+    void start(std::int64_t) override { nodes_ = 0; }
+    detail::feasibility run(detail::stop_condition const&) override { return ++nodes_, detail::feasibility::no; }
+    std::int64_t offset(std::size_t) const override { return 0; }
+  };
+  static int made = 0;
+  constexpr auto weight = [](std::size_t) -> std::int64_t { return 5; };
+  packing_guesser const lies{[](detail::packing_problem const&) -> std::unique_ptr<detail::placement_search> {
+                               return ++made, std::make_unique<liar>();
+                             },
+                             weight};
+  packing_guesser const declines{
+      [](detail::packing_problem const&) -> std::unique_ptr<detail::placement_search> { return nullptr; }, weight};
+  std::mt19937_64 rng(38);
+  int searched = 0;
+  for (int round = 0; round < rounds / 20; ++round) {
+    auto const records = some_records(rng, 3 * round, 20, 20, 8, 99);
+    auto const plain = exact{}(records), lied = exact{.guesser = &lies}(records);
+    REQUIRE(lied.status == plain.status);
+    REQUIRE(lied.arena_bytes == plain.arena_bytes);
+    REQUIRE_MESSAGE(verify(records, lied).ok(), verify(records, lied).message());
+    REQUIRE(exact{.guesser = &declines}(records) == plain);
+    searched += plain.work > 0;
+  }
+  CHECK(searched > 0);
+  CHECK(made > 0);
 }

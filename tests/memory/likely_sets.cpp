@@ -1,4 +1,4 @@
-#include <neap/memory/exact/likely_sets.hpp>
+#include <neap/memory/guess/likely_sets.hpp>
 
 #include <doctest/doctest.h>
 

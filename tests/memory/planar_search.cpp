@@ -1,9 +1,10 @@
-#include <neap/memory/exact/planar_search.hpp>
+#include <neap/memory/guess/planar_search.hpp>
 
 #include "brute_force.hpp"
 
 #include <neap/memory/check/check.hpp>
 #include <neap/memory/exact/exact.hpp>
+#include <neap/memory/packing_guesses.hpp>
 
 #include "../support/packings.hpp"
 #include "../support/sanitized.hpp"
@@ -26,12 +27,12 @@ bool finds(std::vector<usage_record> const& records, std::int64_t capacity, std:
   memory_problem const problem(records);
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < records.size(); ++i) order.push_back(i);
-  auto const ground = neap::detail::ground_of<std::int64_t>(problem, order, 1);
-  neap::detail::planar_search<std::int64_t> search(ground);
+  auto const packing = neap::detail::packing_problem_of(problem, order, 1);
+  neap::detail::planar_search search(packing);
   search.start(capacity);
-  auto const said = search.run([&](std::int64_t n) { return n >= nodes; });
-  REQUIRE(said != neap::detail::ruling::impossible);
-  if (said != neap::detail::ruling::found) return false;
+  auto const fits = search.run(neap::detail::stop_condition::after_nodes(nodes));
+  REQUIRE(fits != neap::detail::feasibility::no);
+  if (fits != neap::detail::feasibility::yes) return false;
   memory_plan plan;
   for (std::size_t i = 0; i < records.size(); ++i) plan.offsets.push_back(search.offset(i));
   for (std::size_t i = 0; i < records.size(); ++i)
@@ -101,7 +102,7 @@ TEST_CASE("with and without the planar search: the same least arena") {
   std::mt19937_64 rng(18);
   for (int round = 0; round < rounds / 20; ++round) {
     auto const records = random_records(rng, {false, false, false});
-    auto const with = exact{}(records), without = exact{.tricks = {.planar = false}}(records);
+    auto const with = exact{.guesser = &planar_packings}(records), without = exact{}(records);
     REQUIRE(with.status == without.status);
     REQUIRE(with.arena_bytes == without.arena_bytes);
   }

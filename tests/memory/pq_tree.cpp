@@ -1,4 +1,4 @@
-#include <neap/memory/exact/pq_tree.hpp>
+#include <neap/memory/guess/pq_tree.hpp>
 
 #include <neap/memory/exact/failed_states.hpp>
 

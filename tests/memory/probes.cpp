@@ -35,14 +35,12 @@ course follow(memory_problem const& p, detail::capacity_walk walk, std::int64_t 
     c.asked.push_back(asked);
     c.told.push_back(answer(walk, asked, c.left));
     c.left -= c.told.back().nodes;
-    auto const found = c.told.back().said == detail::ruling::found;
-    walk.learn(asked, c.told.back().said, found ? detail::end_of(p, c.told.back().offsets) : 0);
+    auto const found = c.told.back().fits == detail::feasibility::yes;
+    walk.learn(asked, c.told.back().fits, found ? detail::end_of(p, c.told.back().offsets) : 0);
   }
   c.bound = walk.bound();
   return c;
 }
-
-constexpr auto never = [](std::int64_t) { return false; };
 
 std::vector<usage_record> crowd(std::mt19937_64& rng, int count) {
   std::vector<usage_record> records;
@@ -74,21 +72,22 @@ TEST_CASE("looking ahead changes nothing: questions, answers and nodes are those
       }
     }
     memory_problem const p(records);
-    detail::decider decide(p, {});
+    detail::feasibility_search decide(p, {});
     std::int64_t total = 0;
     for (auto const& r : records) total += (r.size + r.alignment) / decide.unit() * decide.unit();
     detail::capacity_walk const walk(load_lower_bound(p).bytes, total, decide.unit(), 64);
     std::int64_t const nodes = 3000;
-    auto const alone =
-        follow(p, walk, nodes, [&](auto const&, detail::probe asked, std::int64_t) { return decide(asked, 1, never); });
+    auto const alone = follow(
+        p, walk, nodes, [&](auto const&, detail::probe asked, std::int64_t) { return decide(asked, nullptr, {}); });
     for (auto const& t : alone.told)
-      found += t.said == detail::ruling::found, impossible += t.said == detail::ruling::impossible,
-          spent += t.said == detail::ruling::spent;
+      found += t.fits == detail::feasibility::yes, impossible += t.fits == detail::feasibility::no,
+          spent += t.fits == detail::feasibility::unknown;
     closed += alone.left > 0;
     for (unsigned threads = 1; threads <= 4; ++threads) {
-      detail::probe_team team(p, decide, detail::deadline(1e9), threads);
+      worker_team team(threads);
+      detail::probes_ahead ahead(decide, team);
       auto const together = follow(p, walk, nodes, [&](auto const& at, detail::probe asked, std::int64_t left) {
-        return team(at, asked, left);
+        return ahead(at, asked, left, {});
       });
       REQUIRE(together.asked == alone.asked);
       REQUIRE(together.told == alone.told);
@@ -160,17 +159,19 @@ TEST_CASE("larger problems, budgets that end in mid-search: threads change nothi
   CHECK(cut >= 1);
 }
 
-TEST_CASE("a team is done away with while its members still search; time ends all of them") {
+TEST_CASE("capacities behind one that fits are stopped; time ends all of them") {
   std::mt19937_64 rng(44);
   auto const records = crowd(rng, 120);
   memory_problem const p(records);
-  detail::decider const decide(p, {});
+  detail::feasibility_search const decide(p, {});
   auto const bound = load_lower_bound(p).bytes;
   for (int round = 0; round < 20; ++round) {
-    detail::probe_team team(p, decide, detail::deadline(1e9), 3);
+    worker_team team(3);
+    detail::probes_ahead ahead(decide, team);
     detail::capacity_walk const walk(bound, 2 * bound, 1, std::int64_t{1} << 40);
-    auto const easy = team(walk, {4 * bound, 1'000'000}, std::int64_t{1} << 50);  // those ahead would take for ever
-    CHECK(easy.said == detail::ruling::found);
+    auto const easy =
+        ahead(walk, {4 * bound, 1'000'000}, std::int64_t{1} << 50, {});  // those ahead would take for ever
+    CHECK(easy.fits == detail::feasibility::yes);
   }
   exact const planner{.budget = {.nodes = std::int64_t{1} << 60, .seconds = 0.02}, .threads = 3};
   auto const plan = planner(records);
@@ -185,7 +186,7 @@ TEST_CASE("no question takes more nodes than a walk allows, the first one and th
     CHECK(asked.nodes >= 64);
     CHECK(asked.nodes <= 100);
     rounds += asked.nodes > 64;
-    walk.learn(asked, detail::ruling::spent, 0);
+    walk.learn(asked, detail::feasibility::unknown, 0);
   }
   CHECK(rounds > 10);
   CHECK(!walk.done());

@@ -14,10 +14,6 @@
 using namespace neap;
 using namespace neap_memory_test;
 
-namespace {
-constexpr auto never = [](std::int64_t) { return false; };
-}
-
 TEST_CASE("decided alone, every capacity around the optimum: found exactly where brute force finds a place") {
   std::mt19937_64 rng(77);
   int possible = 0, impossible = 0;
@@ -34,11 +30,11 @@ TEST_CASE("decided alone, every capacity around the optimum: found exactly where
       plan.offsets.assign(records.size(), 0);
       for (std::size_t i = 0; i < records.size(); ++i)
         if (records[i].offset != any_offset) plan.offsets[i] = records[i].offset;
-      auto const answer = decide(capacity, INT64_MAX, never, nodes, plan.offsets);
-      REQUIRE(answer == (board(records).fits(capacity) ? detail::ruling::found : detail::ruling::impossible));
+      auto const answer = decide(capacity, INT64_MAX, {}, nodes, plan.offsets);
+      REQUIRE(answer == (board(records).fits(capacity) ? detail::feasibility::yes : detail::feasibility::no));
       REQUIRE(nodes >= 1);
-      possible += answer == detail::ruling::found, impossible += answer != detail::ruling::found;
-      if (answer != detail::ruling::found) continue;
+      possible += answer == detail::feasibility::yes, impossible += answer != detail::feasibility::yes;
+      if (answer != detail::feasibility::yes) continue;
       plan.arena_bytes = capacity;
       REQUIRE_MESSAGE(verify(problem, plan).ok(), verify(problem, plan).message());
     }
@@ -60,8 +56,8 @@ TEST_CASE("a budget ends it; the same search decides again afterwards") {
   std::vector<std::int64_t> offsets(records.size(), 0);
   std::int64_t nodes = 0, total = 0;
   for (auto const& r : records) total += r.size;
-  CHECK(decide(load_lower_bound(problem).bytes, 200, never, nodes, offsets) != detail::ruling::impossible);
+  CHECK(decide(load_lower_bound(problem).bytes, 200, {}, nodes, offsets) != detail::feasibility::no);
   CHECK(nodes <= 1000);
-  CHECK(decide(total, 1'000'000, never, nodes, offsets) == detail::ruling::found);
-  CHECK(decide(load_lower_bound(problem).bytes - 1, 1'000'000, never, nodes, offsets) == detail::ruling::impossible);
+  CHECK(decide(total, 1'000'000, {}, nodes, offsets) == detail::feasibility::yes);
+  CHECK(decide(load_lower_bound(problem).bytes - 1, 1'000'000, {}, nodes, offsets) == detail::feasibility::no);
 }

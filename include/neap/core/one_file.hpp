@@ -1,8 +1,7 @@
 // NEAP_ONE_FILE: said of a program that is one source file, `g++ ... -DNEAP_ONE_FILE program.cpp`. Of the standard
 // operators only those are compiled that the program can come to use, with their kernels; otherwise a file that computes
-// compiles all kernels, because another file of the program may use any operator. The exact planner's searches are
-// compiled for one number type in place of two (memory/exact/decider.hpp). In a program of several files the linker
-// refuses the name: it is defined twice.
+// compiles all kernels, because another file of the program may use any operator. In a program of several files the
+// linker refuses the name: it is defined twice.
 #pragma once
 
 #if defined(NEAP_ONE_FILE)

@@ -1,13 +1,15 @@
 // The exact planner: the least arena, or the best found within a budget and a proved bound.
 //
-// Capacities are decided one after another (memory/exact/decider.hpp), or several at once by threads; which, memory/exact/probes.hpp
-// says.
+// Capacities are decided one after another (memory/exact/feasibility_search.hpp), or several at once by threads; memory/exact/probes.hpp
+// chooses them.
 #pragma once
 
+#include <neap/core/worker_team.hpp>
 #include <neap/memory/bounds.hpp>
-#include <neap/memory/exact/decider.hpp>
+#include <neap/memory/exact/feasibility.hpp>
+#include <neap/memory/exact/feasibility_search.hpp>
+#include <neap/memory/exact/policy.hpp>
 #include <neap/memory/exact/probes.hpp>
-#include <neap/memory/exact/search.hpp>
 #include <neap/memory/planner.hpp>
 #include <neap/memory/records.hpp>
 
@@ -15,9 +17,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace neap::inline v0 {
 
@@ -34,9 +34,9 @@ struct node_budget {
 /// The exact planner. Alignment, fixed offsets, gaps and windows in gaps are searched in full: with windows first as if
 /// the records were whole there, which is quick, then by memory/exact/window_search.hpp.
 /// The arena is never larger than the default planner's, if the budget allows its improvement, which comes after the
-/// first question. Gives optimal or feasible (budget spent, with the best plan and the proved bound); with a capacity also infeasible
-/// (proved) and budget_spent. O(n) memory a level of the search: more than `most_records` are placed as the default planner
-/// places them.
+/// first question. Gives optimal or feasible (budget spent, with the best plan and the proved bound); with a capacity also
+/// infeasible (proved) and budget_spent. O(n) memory a level of the search: more than `most_records` are placed as the
+/// default planner places them.
 struct exact {
   /// That are searched for: with so many a search without a failure takes about a gigabyte.
   static constexpr std::size_t most_records = 8192;
@@ -47,8 +47,10 @@ struct exact {
   /// Several capacities are decided at once; one capacity, by several orders at once. Neither plan nor bound, status or
   /// count of nodes depend on the number (with a budget in nodes).
   unsigned threads = 1;
+  /// A search for packings beside the others, as `&planar_packings` (neap/memory/packing_guesses.hpp); null: none.
+  packing_guesser const* guesser = nullptr;
 
-  constexpr memory_plan operator()(memory_problem const& p) const {
+  memory_plan operator()(memory_problem const& p) const {
     memory_plan plan = default_planner{.most_placements = 0}(p);
     if (!has_offsets(plan) || plan.status == plan_status::optimal) return limited(plan);
     if (capacity >= 0 && (plan.arena_bytes <= capacity || plan.lower_bound_bytes > capacity)) return limited(plan);
@@ -56,57 +58,66 @@ struct exact {
       detail::improve_plan(p, plan, improvement(p));
       return limited(plan);
     }
-    detail::decider decide(p, tricks);
-    detail::deadline const stop(budget.seconds);
+    detail::feasibility_search decide(p, tricks, guesser);
+    auto const stop = detail::stop_condition::after_seconds(budget.seconds);
+    std::optional<worker_team> team;
+    if (threads > 1) team.emplace(threads);
+    auto* const all = team ? &*team : nullptr;
     if (capacity >= 0) {
-      auto answer = decide({capacity, budget.nodes}, threads, stop);
-      if (answer.said == detail::ruling::found)
-        plan = detail::finished(p, static_cast<std::vector<std::int64_t>&&>(answer.offsets),
-                                {plan.lower_bound_bytes, plan.moment});
+      auto answer = decide({capacity, budget.nodes}, all, stop);
+      if (answer.fits == detail::feasibility::yes)
+        plan = detail::finished(p, std::move(answer.offsets), {plan.lower_bound_bytes, plan.moment});
       plan.work = answer.nodes;
-      return limited(plan, answer.said == detail::ruling::impossible);
+      return limited(plan, answer.fits == detail::feasibility::no);
     }
-    if (!std::is_constant_evaluated() && threads > 1) return in_parallel(p, plan, decide, stop);
-    return in_turn(p, plan, decide, stop);
+    if (!team) return in_turn(p, plan, decide, stop);
+    std::optional<detail::probes_ahead> ahead;  // made when the bound was not met
+    bool first = true;
+    return closing_in(p, plan, decide.unit(), stop,
+                      [&](detail::capacity_walk const& walk, detail::probe asked, std::int64_t left) {
+                        if (std::exchange(first, false)) return decide(asked, all, stop);
+                        if (!ahead) ahead.emplace(decide, *team);
+                        return (*ahead)(walk, asked, left, stop);
+                      });
   }
 
  private:
   friend detail::exact_placing;
   /// The smallest arena of a problem without windows, on one thread: what places plans needs no more, and a program that
   /// asks for no more does not compile the rest.
-  constexpr memory_plan smallest(memory_problem const& p) const {
+  memory_plan smallest(memory_problem const& p) const {
     memory_plan const plan = default_planner{.most_placements = 0}(p);
     if (!has_offsets(plan) || plan.status == plan_status::optimal) return plan;
-    detail::whole_decider const decide(p, tricks);
-    return in_turn(p, plan, decide, detail::deadline(budget.seconds));
+    detail::feasibility_without_windows const decide(p, tricks, guesser);
+    return in_turn(p, plan, decide, detail::stop_condition::after_seconds(budget.seconds));
   }
 
-  template <class Decider>
-  constexpr memory_plan in_turn(memory_problem const& p, memory_plan const& plan, Decider& decide,
-                                detail::deadline const& stop) const {
+  template <class Search>
+  memory_plan in_turn(memory_problem const& p, memory_plan const& plan, Search& decide,
+                      detail::stop_condition const& stop) const {
     return closing_in(
         p, plan, decide.unit(), stop,
-        [&](detail::capacity_walk const&, detail::probe asked, std::int64_t) { return decide(asked, 1, stop); });
+        [&](detail::capacity_walk const&, detail::probe asked, std::int64_t) { return decide(asked, nullptr, stop); });
   }
 
   /// The best plan when the walk is done or the budget spent; `answer(walk, probe, nodes left)` decides.
   template <class Answer>
-  constexpr memory_plan closing_in(memory_problem const& p, memory_plan plan, std::int64_t unit,
-                                   detail::deadline const& stop, Answer&& answer) const {
+  memory_plan closing_in(memory_problem const& p, memory_plan plan, std::int64_t unit,
+                         detail::stop_condition const& stop, Answer&& answer) const {
     load_bound const bound{plan.lower_bound_bytes, plan.moment};
     // Where nodes are few, a question that they would all go into leaves none for capacities that are easier; but less
     // than a search without a failure takes is of no use.
-    auto const most = std::max(budget.nodes / 3 + 1, detail::nodes_of_descent(p.count()));
-    detail::capacity_walk walk(bound.bytes, plan.arena_bytes, unit, 16384, most);
+    auto const most =
+        std::max(budget.nodes / detail::exact_policy::least_probes + 1, detail::nodes_of_descent(p.count()));
+    detail::capacity_walk walk(bound.bytes, plan.arena_bytes, unit, detail::exact_policy::first_probe_nodes, most);
     std::int64_t left = budget.nodes;
     for (bool improved = false; !walk.done() && left > 0 && !stop.passed();) {
       auto asked = walk.next();
       asked.nodes = std::min(asked.nodes, left);
-      detail::probe_answer told = answer(walk, asked, left);
-      left -= told.nodes;
-      if (told.said == detail::ruling::found)
-        plan = detail::finished(p, static_cast<std::vector<std::int64_t>&&>(told.offsets), bound);
-      walk.learn(asked, told.said, plan.arena_bytes);
+      detail::probe_answer found = answer(walk, asked, left);
+      left -= found.nodes;
+      if (found.fits == detail::feasibility::yes) plan = detail::finished(p, std::move(found.offsets), bound);
+      walk.learn(asked, found.fits, plan.arena_bytes);
       if (!std::exchange(improved, true)) {
         detail::improve_plan(p, plan, improvement(p));
         walk.learn_of(plan.arena_bytes);
@@ -118,32 +129,18 @@ struct exact {
     return plan;
   }
 
-  /// As the default planner's, so that no plan is worse than its, as far as there are seconds for it: about 4 us each,
-  /// more where records are many.
-  constexpr improve_budget improvement(memory_problem const& p) const {
-    constexpr double a_second = 250'000, few = 4096;
+  /// As the default planner's, so that no plan is worse than its, as far as there are seconds for it.
+  improve_budget improvement(memory_problem const& p) const {
     auto budgeted = default_planner{}.improvement(p);
-    auto const many = std::max(1.0, static_cast<double>(p.count()) / few);
-    if (double const affordable = budget.seconds * a_second / many;
+    auto const many = std::max(1.0, static_cast<double>(p.count()) / detail::exact_policy::few_records);
+    if (double const affordable = budget.seconds * detail::exact_policy::placements_a_second / many;
         affordable < static_cast<double>(budgeted.placements))
       budgeted.placements = static_cast<std::int64_t>(affordable);
     return budgeted;
   }
 
-  memory_plan in_parallel(memory_problem const& p, memory_plan const& plan, detail::decider& decide,
-                          detail::deadline const& stop) const {
-    std::optional<detail::probe_team> team;  // made when the bound was not met
-    bool first = true;
-    return closing_in(p, plan, decide.unit(), stop,
-                      [&](detail::capacity_walk const& walk, detail::probe asked, std::int64_t left) {
-                        if (std::exchange(first, false)) return decide(asked, threads, stop);
-                        if (!team) team.emplace(p, decide, stop, threads);
-                        return (*team)(walk, asked, left);
-                      });
-  }
-
   /// The plan, if it is within the capacity; else what is known about the capacity.
-  constexpr memory_plan limited(memory_plan plan, bool impossible = false) const {
+  memory_plan limited(memory_plan plan, bool impossible = false) const {
     if (capacity < 0 || !has_offsets(plan) || plan.arena_bytes <= capacity) return plan;
     plan.offsets.clear();
     plan.arena_bytes = 0;

@@ -4,6 +4,7 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/split_mix.hpp>
+#include <neap/memory/exact/policy.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -19,13 +20,13 @@ constexpr std::uint64_t hash_of(std::uint64_t a, std::uint64_t b) {
 /// A set of (value, value) pairs, hashed as a sum: the order in which they are added is no matter.
 class state_hash {
  public:
-  constexpr void add(std::uint64_t a, std::uint64_t b) {
+  void add(std::uint64_t a, std::uint64_t b) {
     std::uint64_t const z = hash_of(a, b);
     low_ += z;
     high_ += finalised(z ^ 0xff51afd7ed558ccdu);
   }
-  constexpr std::uint64_t low() const { return low_; }
-  constexpr std::uint64_t high() const { return high_ | 1; }  // never 0
+  std::uint64_t low() const { return low_; }
+  std::uint64_t high() const { return high_ | 1; }  // never 0
   friend constexpr bool operator==(state_hash const&, state_hash const&) = default;
 
  private:
@@ -34,12 +35,12 @@ class state_hash {
 
 class failed_states {
  public:
-  constexpr void clear() {
+  void clear() {
     slots_.assign(least_slots, slot{});
     count_ = 0;
   }
-  constexpr bool contains(state_hash const& s) const { return slots_[place_of(slots_, s)].high != 0; }
-  constexpr void insert(state_hash const& s) {
+  bool contains(state_hash const& s) const { return slots_[place_of(slots_, s)].high != 0; }
+  void insert(state_hash const& s) {
     if (2 * count_ >= slots_.size()) make_room();
     slot& at = slots_[place_of(slots_, s)];
     count_ += at.high == 0;
@@ -47,18 +48,18 @@ class failed_states {
   }
 
  private:
-  static constexpr std::size_t least_slots = 64, most_slots = std::size_t{1} << 20;
+  static constexpr std::size_t least_slots = 64, most_slots = 2 * exact_policy::most_failed_states;
   struct slot {
     std::uint64_t low = 0, high = 0;  // high 0: empty
   };
   /// Where the state is, or would be put.
-  static constexpr std::size_t place_of(plain_vector<slot> const& slots, state_hash const& s) {
+  static std::size_t place_of(plain_vector<slot> const& slots, state_hash const& s) {
     std::size_t at = s.low() & (slots.size() - 1);
     while (slots[at].high != 0 && (slots[at].low != s.low() || slots[at].high != s.high()))
       at = (at + 1) & (slots.size() - 1);
     return at;
   }
-  constexpr void make_room() {
+  void make_room() {
     if (slots_.size() >= most_slots) return clear();
     plain_vector<slot> larger(2 * slots_.size(), slot{});
     for (auto const& s : slots_) {

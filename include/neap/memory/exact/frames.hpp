@@ -1,12 +1,11 @@
-// What searches that place one record after the other have in common (skyline_search.hpp, fill_search.hpp): a stack of
-// frames, each a part of the problem that is left, its records and sections behind one another in two pools; and runs, of
-// which each begins anew with other preferences.
+// What the searches that place one record after another have in common: a stack of frames, each a part of the problem
+// that is left, with its entries and sections in two pools; and restarts with disturbed preferences.
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
 #include <neap/core/split_mix.hpp>
-#include <neap/memory/exact/failed_states.hpp>
+#include <neap/memory/exact/policy.hpp>
 #include <neap/memory/sections.hpp>
 
 #include <algorithm>
@@ -21,15 +20,19 @@ struct search_frame {
 
   std::size_t entries = 0, sections_at = 0;         // where its entries and sections begin in the pools
   std::size_t free_entries = 0, free_sections = 0;  // where the pools are free for what it opens
-  std::uint32_t count = 0, begin = 0, end = 0;      // entries, by the begin of their lives; sections [begin, end)
+  std::uint32_t count = 0, begin = 0, end = 0;      // entries; sections [begin, end)
   std::uint32_t parent = none;                      // the frame whose placement made it
-  std::uint32_t placed = none;                      // the entry that is placed
-  state_hash state{};
 };
+
+/// The least range with both.
+inline void widen(section_range& a, section_range b) {
+  if (a.begin == a.end) a = b;
+  else if (b.begin < b.end) a = {std::min(a.begin, b.begin), std::max(a.end, b.end)};
+}
 
 /// The frame of the whole problem, at the begin of the pools.
 template <class Frame>
-constexpr Frame root_frame(std::size_t records, std::uint32_t sections) {
+Frame root_frame(std::size_t records, std::uint32_t sections) {
   Frame root;
   root.count = static_cast<std::uint32_t>(records), root.end = sections;
   root.free_entries = records, root.free_sections = sections;
@@ -37,8 +40,8 @@ constexpr Frame root_frame(std::size_t records, std::uint32_t sections) {
 }
 /// The frame of what a placement leaves of `f`, which is number `parent`: behind it in the pools, which get room for it.
 template <class Frame, class Entry, class Section>
-constexpr Frame frame_behind(Frame const& f, std::uint32_t parent, plain_vector<Entry>& entries,
-                             plain_vector<Section>& sections) {
+Frame frame_behind(Frame const& f, std::uint32_t parent, plain_vector<Entry>& entries,
+                   plain_vector<Section>& sections) {
   Frame rest;
   rest.entries = f.free_entries, rest.sections_at = f.free_sections;
   rest.count = f.count - 1, rest.begin = f.begin, rest.end = f.end, rest.parent = parent;
@@ -47,62 +50,44 @@ constexpr Frame frame_behind(Frame const& f, std::uint32_t parent, plain_vector<
   if (sections.size() < rest.free_sections) sections.resize(2 * rest.free_sections + 64, Section{});
   return rest;
 }
-/// Pushes a frame for each run of the whole's sections that unplaced records cross; the smallest is searched first.
-/// crosses(s): whether one lives in section s and the next; begins(k): where the life of the whole's k-th entry begins.
-template <class Frame, class Crosses, class Begins>
-constexpr void push_parts(plain_vector<Frame>& frames, Frame const& whole, std::uint32_t parent, Crosses const& crosses,
-                          Begins const& begins) {
-  std::size_t const first_new = frames.size();
-  Frame part = whole;
-  part.parent = parent, part.end = whole.begin;
-  for (std::uint32_t dealt = 0; part.end < whole.end;) {
-    part.begin = part.end++;
-    while (part.end < whole.end && crosses(part.end - 1)) ++part.end;
-    part.sections_at = whole.sections_at + (part.begin - whole.begin);
-    part.entries = whole.entries + dealt, part.count = 0;
-    while (dealt < whole.count && begins(dealt) < part.end) ++dealt, ++part.count;
-    if (part.count > 0) frames.push_back(part);
-  }
-  detail::sort_range(frames.data() + first_new, frames.data() + frames.size(), [](Frame const& a, Frame const& b) {
-    return a.count != b.count ? a.count > b.count : a.begin > b.begin;
-  });
+/// Sorts the frames from `first_new` on so that the smallest is on top: it is searched first.
+template <class Frame>
+void smallest_on_top(plain_vector<Frame>& frames, std::size_t first_new) {
+  sort_range(frames.data() + first_new, frames.data() + frames.size(),
+             [](Frame const& a, Frame const& b) { return a.count != b.count ? a.count > b.count : a.begin > b.begin; });
 }
 
-/// Runs of a search, each longer than the one before: the first with the preferences that it is given, records in their
-/// order, later ones with these disturbed.
+/// Runs of a search, each longer than the one before: the first prefers records in their order, later ones in disturbed
+/// orders (restarts against heavy tails: Gomes et al. 1998).
 class search_runs {
  public:
-  explicit constexpr search_runs(std::size_t records) : preference_(records, 0) {}
+  explicit search_runs(std::size_t records) : preference_(records, 0) {}
 
   /// The first run, of so many nodes; 0: it does not end.
-  constexpr void start(std::int64_t nodes) {
+  void start(std::int64_t nodes) {
     number_ = 0, length_ = end_ = nodes;
     disturb();
   }
-  constexpr void next(std::int64_t nodes) {
+  void next(std::int64_t nodes) {
     ++number_;
-    length_ += length_ / 8 + 1;
+    length_ += length_ / exact_policy::run_growth + 1;
     end_ = nodes + length_;
     disturb();
   }
-  constexpr bool end() const { return end_ > 0; }
-  constexpr bool is_over(std::int64_t nodes) const { return end() && nodes >= end_; }
-  constexpr std::size_t number() const { return static_cast<std::size_t>(number_); }
+  bool is_over(std::int64_t nodes) const { return end_ > 0 && nodes >= end_; }
+  std::size_t number() const { return static_cast<std::size_t>(number_); }
   /// Of a record, the least first.
-  constexpr double preference(std::uint32_t record) const { return preference_[record]; }
-  /// In [0, 1), another one at each call, the same ones in each run of a number.
-  constexpr double uniform() { return random_.uniform(); }
+  double preference(std::uint32_t record) const { return preference_[record]; }
 
  private:
-  constexpr void disturb() {
-    random_ = split_mix(static_cast<std::uint64_t>(number_));
-    auto const spread = static_cast<double>(preference_.size()) * (number_ == 0 ? 0 : 0.3);
+  void disturb() {
+    split_mix random(static_cast<std::uint64_t>(number_));
+    auto const spread = number_ == 0 ? 0.0 : static_cast<double>(preference_.size()) * exact_policy::disturbance;
     for (std::uint32_t i = 0; i < preference_.size(); ++i)
-      preference_[i] = static_cast<double>(i) + spread * random_.uniform();
+      preference_[i] = static_cast<double>(i) + spread * random.uniform();
   }
 
   std::vector<double> preference_;
-  split_mix random_{0};
   std::int64_t number_ = 0, length_ = 0, end_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // The decision problem with windows: do records fit below a capacity, if some keep only a part of themselves in use for
-// a while? memory/exact/search.hpp puts records on top of one another; with windows two records may lie above and below one
+// a while? memory/exact/canonical_search.hpp puts records on top of one another; with windows two records may lie above and below one
 // another in turn, so this search decides distances instead.
 //
 //   a  |####|____|####|       In the middle a uses its upper half and b its lower: b may lie on a, below a, or at the
@@ -16,11 +16,11 @@
 
 #include <neap/core/plain_vector.hpp>
 #include <neap/core/sort.hpp>
-#include <neap/memory/exact/search.hpp>
+#include <neap/memory/exact/feasibility.hpp>
+#include <neap/memory/exact/policy.hpp>
 #include <neap/memory/records.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -31,9 +31,6 @@ namespace neap::inline v0::detail {
 
 class window_search {
  public:
-  /// Beyond this many colliding pairs the search is not tried (`spent` at once): its tables are quadratic.
-  static constexpr std::size_t most_pairs = 1'000'000;
-
   struct record {
     std::uint32_t index;  // in the problem
     std::int64_t size, alignment, fixed;
@@ -43,7 +40,7 @@ class window_search {
     std::int64_t lower, upper, begin, end;
   };
 
-  constexpr explicit window_search(memory_problem const& p) {
+  explicit window_search(memory_problem const& p) {
     piece_begin_.push_back(0);
     for (std::uint32_t i = 0; i < p.count(); ++i) {
       if (!p.occupies(i)) continue;
@@ -58,7 +55,7 @@ class window_search {
           return pieces_[x].lower < pieces_[y].upper && pieces_[y].lower < pieces_[x].upper;
         },
         true);
-    if (pairs_.size() <= most_pairs) find_moments();
+    if (pairs_.size() <= exact_policy::most_pairs) find_moments();
   }
   /// Pieces of record r: [piece_begin[r], piece_begin[r + 1]). `meet(x, y)`: whether pieces may be alive at once;
   /// `moments`: sets of pieces that are, every piece in one.
@@ -79,18 +76,11 @@ class window_search {
     }
   }
 
-  template <class Stop>
-    requires(!std::derived_from<Stop, stop_asked>)
-  constexpr ruling operator()(std::int64_t capacity, std::int64_t budget, Stop const& stop, std::int64_t& nodes,
-                              std::vector<std::int64_t>& offsets) {
-    stop_by<Stop const> asked(stop);
-    return (*this)(capacity, budget, asked, nodes, offsets);
-  }
-  /// Decides `capacity` with at most `budget` nodes; `stop(nodes)` may end it earlier. Adds its nodes to `nodes`; if
-  /// found, `offsets` of the records that occupy memory are written.
-  constexpr ruling operator()(std::int64_t capacity, std::int64_t budget, stop_asked& stop, std::int64_t& nodes,
-                              std::vector<std::int64_t>& offsets) {
-    if (pairs_.size() > most_pairs) return ruling::spent;
+  /// Decides `capacity` with at most `budget` nodes; `stop` may end it earlier. Adds its nodes to `nodes`; after
+  /// `yes`, `offsets` of the records that occupy memory are written.
+  feasibility operator()(std::int64_t capacity, std::int64_t budget, stop_condition const& stop, std::int64_t& nodes,
+                         std::vector<std::int64_t>& offsets) {
+    if (pairs_.size() > exact_policy::most_pairs) return feasibility::unknown;
     auto const n = records_.size();
     low_.assign(n, 0), high_.assign(n, 0);
     trail_.clear(), decisions_.clear(), work_ = 0;
@@ -98,25 +88,28 @@ class window_search {
       auto const& i = records_[r];
       high_[r] = down(capacity - i.size, r);
       if (i.fixed != any_offset) {
-        if (i.fixed > high_[r]) return ++nodes, ruling::impossible;
+        if (i.fixed > high_[r]) return ++nodes, feasibility::no;
         low_[r] = high_[r] = i.fixed;
       }
-      if (low_[r] > high_[r]) return ++nodes, ruling::impossible;
+      if (low_[r] > high_[r]) return ++nodes, feasibility::no;
     }
     for (auto& x : pairs_) x.first = x.twins ? x.last_option : 0, x.last = x.last_option;
     dirty_.clear(), is_dirty_.assign(n, 0);
     for (std::uint32_t r = 0; r < n; ++r) mark(r);
     auto const spent_before = nodes;
-    auto const count = [&] { return nodes = spent_before + static_cast<std::int64_t>(decisions_made_) + work_ / 256; };
+    auto const count = [&] {
+      return nodes =
+                 spent_before + static_cast<std::int64_t>(decisions_made_) + work_ / exact_policy::propagations_a_node;
+    };
     decisions_made_ = 1;
     bool good = settle();
     for (;;) {
-      if (count() - spent_before >= budget || stop(nodes)) return ruling::spent;
+      if (count() - spent_before >= budget || stop(nodes)) return feasibility::unknown;
       if (good && within_moments()) {
         auto const k = colliding();
         if (k == none) {
           for (std::uint32_t r = 0; r < n; ++r) offsets[records_[r].index] = low_[r];
-          return ruling::found;
+          return feasibility::yes;
         }
         // The side that raises less is tried first.
         pair const& x = pairs_[k];
@@ -132,7 +125,7 @@ class window_search {
         undo(decisions_.back().trail);
         decisions_.pop_back();
       }
-      if (decisions_.empty()) return count(), ruling::impossible;
+      if (decisions_.empty()) return count(), feasibility::no;
       auto& last = decisions_.back();
       undo(last.trail);
       last.second = true, last.above = !last.above;
@@ -167,27 +160,27 @@ class window_search {
     std::int64_t begin, end;
   };
 
-  constexpr std::int64_t alignment(std::uint32_t r) const { return records_[r].alignment; }
-  constexpr std::int64_t up(std::int64_t x, std::uint32_t r) const { return align_up(x, alignment(r)); }
-  constexpr std::int64_t down(std::int64_t x, std::uint32_t r) const { return x < 0 ? -1 : x - x % alignment(r); }
+  std::int64_t alignment(std::uint32_t r) const { return records_[r].alignment; }
+  std::int64_t up(std::int64_t x, std::uint32_t r) const { return align_up(x, alignment(r)); }
+  std::int64_t down(std::int64_t x, std::uint32_t r) const { return x < 0 ? -1 : x - x % alignment(r); }
 
   template <class Meet>
-  constexpr void add_pairs(Meet&& meet, bool one_clock) {
+  void add_pairs(Meet&& meet, bool one_clock) {
     auto const n = static_cast<std::uint32_t>(records_.size());
     pairs_of_.assign(n, {});
-    for (std::uint32_t a = 0; a < n && pairs_.size() <= most_pairs; ++a)
+    for (std::uint32_t a = 0; a < n && pairs_.size() <= exact_policy::most_pairs; ++a)
       for (std::uint32_t b = a + 1; b < n; ++b)
         if (!one_clock || lives_meet(a, b)) add_pair(a, b, meet, one_clock);
     for (std::uint32_t k = 0; k < pairs_.size(); ++k)
       pairs_of_[pairs_[k].a].push_back(k), pairs_of_[pairs_[k].b].push_back(k);
   }
-  constexpr bool lives_meet(std::uint32_t a, std::uint32_t b) const {
+  bool lives_meet(std::uint32_t a, std::uint32_t b) const {
     if (piece_begin_[a] == piece_begin_[a + 1] || piece_begin_[b] == piece_begin_[b + 1]) return false;
     return pieces_[piece_begin_[a]].lower < pieces_[piece_begin_[b + 1] - 1].upper &&
            pieces_[piece_begin_[b]].lower < pieces_[piece_begin_[a + 1] - 1].upper;
   }
   template <class Meet>
-  constexpr void add_pair(std::uint32_t a, std::uint32_t b, Meet& meet, bool one_clock) {
+  void add_pair(std::uint32_t a, std::uint32_t b, Meet& meet, bool one_clock) {
     auto const begin = static_cast<std::uint32_t>(forbidden_.size());
     for (auto x = piece_begin_[a]; x < piece_begin_[a + 1]; ++x)
       for (auto y = piece_begin_[b]; y < piece_begin_[b + 1]; ++y) {
@@ -205,7 +198,7 @@ class window_search {
     if (kept == begin) return;
     pairs_.push_back({a, b, begin, static_cast<std::uint32_t>(kept - begin), one_clock && alike(a, b)});
   }
-  constexpr bool alike(std::uint32_t a, std::uint32_t b) const {
+  bool alike(std::uint32_t a, std::uint32_t b) const {
     record const &i = records_[a], &j = records_[b];
     if (i.fixed != any_offset || j.fixed != any_offset || i.alignment != j.alignment) return false;
     if (i.size != j.size) return false;
@@ -215,7 +208,7 @@ class window_search {
     return s.lower == t.lower && s.upper == t.upper && s.begin == t.begin && s.end == t.end;
   }
   /// Moments at which a piece begins: only there can something new collide.
-  constexpr void find_moments() {
+  void find_moments() {
     std::vector<std::int64_t> times;
     for (auto const& x : pieces_) times.push_back(x.lower);
     detail::sort_list(times);
@@ -229,7 +222,7 @@ class window_search {
     }
   }
   /// At each moment, what is in use finds room between the lowest byte possible and the highest.
-  constexpr bool within_moments() const {
+  bool within_moments() const {
     for (std::size_t m = 0; m + 1 < moment_begin_.size(); ++m) {
       std::int64_t bytes = 0, lowest = far, highest = 0;
       for (auto k = moment_begin_[m]; k < moment_begin_[m + 1]; ++k) {
@@ -242,20 +235,18 @@ class window_search {
     return true;
   }
 
-  constexpr std::int64_t least(pair const& x) const {
-    return x.first == 0 ? -far : forbidden_[x.begin + x.first - 1].second + 1;
-  }
-  constexpr std::int64_t greatest(pair const& x) const {
+  std::int64_t least(pair const& x) const { return x.first == 0 ? -far : forbidden_[x.begin + x.first - 1].second + 1; }
+  std::int64_t greatest(pair const& x) const {
     return x.last == x.last_option ? far : forbidden_[x.begin + x.last].first - 1;
   }
   /// The forbidden interval that holds d, or last_option if none does.
-  constexpr std::uint32_t gap_of(pair const& x, std::int64_t d) const {
+  std::uint32_t gap_of(pair const& x, std::int64_t d) const {
     for (std::uint32_t k = 0; k < x.last_option; ++k)
       if (forbidden_[x.begin + k].first <= d && d <= forbidden_[x.begin + k].second) return k;
     return x.last_option;
   }
   /// Of the pairs that the least offsets make collide, the lowest, and of those the largest.
-  constexpr std::uint32_t colliding() const {
+  std::uint32_t colliding() const {
     std::uint32_t best = none;
     std::int64_t height = 0, bytes = 0;
     for (std::uint32_t k = 0; k < pairs_.size(); ++k) {
@@ -267,12 +258,12 @@ class window_search {
     return best;
   }
 
-  constexpr void mark(std::uint32_t r) {
+  void mark(std::uint32_t r) {
     if (is_dirty_[r]) return;
     is_dirty_[r] = 1;
     dirty_.push_back(r);
   }
-  constexpr bool raise(std::uint32_t r, std::int64_t least_offset) {
+  bool raise(std::uint32_t r, std::int64_t least_offset) {
     auto const x = least_offset <= low_[r] ? low_[r] : up(least_offset, r);
     if (x > high_[r]) return false;
     if (x == low_[r]) return true;
@@ -281,7 +272,7 @@ class window_search {
     mark(r);
     return true;
   }
-  constexpr bool sink(std::uint32_t r, std::int64_t greatest_offset) {
+  bool sink(std::uint32_t r, std::int64_t greatest_offset) {
     auto const x = greatest_offset >= high_[r] ? high_[r] : down(greatest_offset, r);
     if (x < low_[r]) return false;
     if (x == high_[r]) return true;
@@ -291,7 +282,7 @@ class window_search {
     return true;
   }
   /// What bounds of offsets and open distances of one pair rule out of one another.
-  constexpr bool narrow(std::uint32_t k) {
+  bool narrow(std::uint32_t k) {
     pair& x = pairs_[k];
     auto const from = low_[x.b] - high_[x.a], to = high_[x.b] - low_[x.a];
     auto first = x.first, last = x.last;
@@ -304,7 +295,7 @@ class window_search {
     if (d0 > -far && (!raise(x.b, low_[x.a] + d0) || !sink(x.a, high_[x.b] - d0))) return false;
     return d1 >= far || (raise(x.a, low_[x.b] - d1) && sink(x.b, high_[x.a] + d1));
   }
-  constexpr bool settle() {
+  bool settle() {
     bool good = true;
     while (!dirty_.empty()) {
       auto const r = dirty_.back();
@@ -314,7 +305,7 @@ class window_search {
     }
     return good;
   }
-  constexpr bool decide(decision const& d) {
+  bool decide(decision const& d) {
     ++decisions_made_;
     pair& x = pairs_[d.pair];
     if (d.above) {
@@ -326,7 +317,7 @@ class window_search {
     mark(x.a), mark(x.b);
     return settle();
   }
-  constexpr void undo(std::size_t to) {
+  void undo(std::size_t to) {
     for (; trail_.size() > to; trail_.pop_back()) {
       auto const& c = trail_.back();
       switch (c.kind) {

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <neap/core/plain_vector.hpp>
+#include <neap/memory/exact/canonical_search.hpp>
+#include <neap/memory/exact/feasibility.hpp>
+#include <neap/memory/exact/packing_problem.hpp>
 #include <neap/memory/exact/probes.hpp>
-#include <neap/memory/exact/search.hpp>
 #include <neap/memory/exact/window_search.hpp>
 #include <neap/memory/greedy/greedy_by_size.hpp>
 #include <neap/memory/records.hpp>
@@ -47,7 +49,7 @@ struct conflict_matrix {
 };
 
 /// The conflicts as a problem of the search: every conflict lies in a section, and all of a section are in conflict.
-inline search_ground<std::int64_t> ground_of(conflict_matrix const& meets) {
+inline packing_problem packing_problem_of(conflict_matrix const& meets) {
   auto const n = meets.count;
   std::vector<std::vector<std::uint32_t>> cliques;
   conflict_matrix covered(n);
@@ -69,7 +71,7 @@ inline search_ground<std::int64_t> ground_of(conflict_matrix const& meets) {
     for (std::uint32_t b = a + 1; b < n; ++b)
       if (meets(a, b) && !covered(a, b)) grow({a, b});
   }
-  search_ground<std::int64_t> g;
+  packing_problem g;
   g.sections = static_cast<std::uint32_t>(cliques.size());
   g.hull.assign(n, {0, g.sections});
   g.twin.resize(n);
@@ -167,7 +169,7 @@ struct conflict_problem {
 };
 
 /// Sets of parts that meet one another: every pair that does lies in one, and every part.
-inline std::vector<std::vector<std::uint32_t>> moments_of(search_ground<std::int64_t> const& parts, std::size_t count) {
+inline std::vector<std::vector<std::uint32_t>> moments_of(packing_problem const& parts, std::size_t count) {
   std::vector<std::vector<std::uint32_t>> moments(parts.sections);
   for (std::uint32_t s = 0; s < parts.sections; ++s)
     for (std::uint32_t x = 0; x < count; ++x)
@@ -235,52 +237,51 @@ inline memory_plan plan_conflicts(conflict_problem const& p, std::int64_t capaci
   bool impossible = false;
   if (search && unit > 0 && plan.lower_bound_bytes < plan.arena_bytes) {
     auto const ordered = p.subset(order);
-    auto ground = ground_of(ordered.meets);
-    for (auto bytes : ordered.size) ground.size.push_back(bytes / unit);
-    for (auto a : ordered.alignment) ground.alignment.push_back(a > 1 ? a / unit : 1);
-    for (auto at : ordered.fixed) ground.fixed.push_back(at < 0 ? -1 : at / unit);
+    auto packing = packing_problem_of(ordered.meets);
+    for (auto bytes : ordered.size) packing.size.push_back(bytes / unit);
+    for (auto a : ordered.alignment) packing.alignment.push_back(a > 1 ? a / unit : 1);
+    for (auto at : ordered.fixed) packing.fixed.push_back(at < 0 ? -1 : at / unit);
     // What is in use at once is a bound; with windows, of parts.
     bool const windows = ordered.has_windows();
     auto const moments =
-        windows ? moments_of(ground_of(ordered.parts_meet), ordered.part_from.size()) : moments_of(ground, n);
+        windows ? moments_of(packing_problem_of(ordered.parts_meet), ordered.part_from.size()) : moments_of(packing, n);
     for (auto const& together : moments) {
       std::int64_t load = 0;
       for (auto x : together) load += windows ? ordered.part_to[x] - ordered.part_from[x] : ordered.size[x];
       plan.lower_bound_bytes = std::max(plan.lower_bound_bytes, load);
     }
     std::vector<window_search> window_searches;  // made when it is first needed
-    decision_search<std::int64_t, false> decide(ground, {});
+    canonical_search decide(packing, {});
     std::vector<std::int64_t> offsets(n, 0);  // in `order`
     for (std::size_t k = 0; k < ordered.fixed.size(); ++k) offsets[k] = std::max<std::int64_t>(ordered.fixed[k], 0);
     auto const answer = [&](probe asked) {
       decide.start(asked.capacity / unit);
       auto const most = windows ? asked.nodes / 4 + 1 : asked.nodes;  // first as if windows were whole
-      auto said = decide.run([&](std::int64_t k) { return k >= most; });
+      auto fits = decide.run(stop_condition::after_nodes(most));
       auto spent = decide.nodes() + 1;
-      if (said == ruling::found)
-        for (std::size_t k = 0; k < n; ++k) offsets[k] = decide.offsets()[k] * unit;
-      else if (windows && spent >= asked.nodes) said = ruling::spent;
+      if (fits == feasibility::yes)
+        for (std::size_t k = 0; k < n; ++k) offsets[k] = decide.offset(k) * unit;
+      else if (windows && spent >= asked.nodes) fits = feasibility::unknown;
       else if (windows) {
         if (window_searches.empty()) window_searches.push_back(window_search_of(ordered, moments));
-        said = window_searches.front()(
-            asked.capacity, asked.nodes - spent, [](std::int64_t) { return false; }, spent, offsets);
+        fits = window_searches.front()(asked.capacity, asked.nodes - spent, {}, spent, offsets);
       }
       plan.work += spent;
-      if (said != ruling::found) return said;
+      if (fits != feasibility::yes) return fits;
       for (std::size_t k = 0; k < n; ++k) plan.offsets[order[k]] = offsets[k];
       plan.arena_bytes = p.end_of(plan.offsets);
-      return said;
+      return fits;
     };
     if (capacity >= 0) {
       if (plan.lower_bound_bytes <= capacity && capacity < plan.arena_bytes)
-        impossible = answer({capacity, nodes}) == ruling::impossible;
+        impossible = answer({capacity, nodes}) == feasibility::no;
     } else {
       capacity_walk walk(plan.lower_bound_bytes, plan.arena_bytes, unit);
       while (!walk.done() && plan.work < nodes) {
         auto asked = walk.next();
         asked.nodes = std::min(asked.nodes, nodes - plan.work);
-        auto const said = answer(asked);
-        walk.learn(asked, said, plan.arena_bytes);
+        auto const fits = answer(asked);
+        walk.learn(asked, fits, plan.arena_bytes);
       }
       plan.lower_bound_bytes = walk.bound();
     }

@@ -1,4 +1,4 @@
-#include <neap/memory/exact/meeting_height.hpp>
+#include <neap/memory/exact/contact_heights.hpp>
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@ using namespace neap;
 TEST_CASE("sums are all sums of some of the sizes, ascending, each once") {
   std::mt19937_64 rng(1);
   for (int round = 0; round < 300; ++round) {
-    std::vector<int> sums{0}, sizes;
+    std::vector<std::int64_t> sums{0}, sizes;
     for (auto n = rng() % 7; n > 0; --n) {
       sizes.push_back(1 + static_cast<int>(rng() % 9));
       detail::add_to_sums(sums, sizes.back());
@@ -23,7 +23,7 @@ TEST_CASE("sums are all sums of some of the sizes, ascending, each once") {
         if (mask >> i & 1) sum += static_cast<std::size_t>(sizes[i]);
       is_sum[sum] = 1;
     }
-    std::vector<int> expected;
+    std::vector<std::int64_t> expected;
     for (int x = 0; x < 64; ++x)
       if (is_sum[static_cast<std::size_t>(x)]) expected.push_back(x);
     REQUIRE(sums == expected);
@@ -35,19 +35,19 @@ TEST_CASE("the least height that both sides can have") {
   int none = 0;
   for (int round = 0; round < 2000; ++round) {
     auto const draw = [&](int n) { return static_cast<int>(rng() % static_cast<unsigned>(n)); };
-    std::vector<int> a{0}, b{0};
+    std::vector<std::int64_t> a{0}, b{0};
     for (int n = draw(3); n > 0; --n) detail::add_to_sums(a, 1 + draw(9));
     for (int n = draw(3); n > 0; --n) detail::add_to_sums(b, 1 + draw(9));
-    detail::height_side<int> const x{draw(12), draw(3), a}, y{draw(12), draw(3), b};
-    auto const has = [](detail::height_side<int> const& side, int height) {
-      for (int s : side.sums)
+    detail::contact_side const x{draw(12), draw(3), a}, y{draw(12), draw(3), b};
+    auto const has = [](detail::contact_side const& side, std::int64_t height) {
+      for (auto s : side.sums)
         if (side.floor + s <= height && height <= side.floor + s + side.waste) return true;
       return false;
     };
     int least = -1;
     for (int h = 0; h < 80 && least < 0; ++h)
       if (has(x, h) && has(y, h)) least = h;
-    REQUIRE(detail::least_meeting(x, y, -1) == least);
+    REQUIRE(detail::least_contact_height(x, y, -1) == least);
     none += least < 0;
   }
   CHECK(none > 100);

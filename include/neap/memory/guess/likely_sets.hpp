@@ -1,4 +1,4 @@
-// Records that lie together in most of the ways that a search had at a moment (memory/exact/planar_search.hpp). A search that
+// Records that lie together in most of the ways that a search had at a moment (memory/guess/planar_search.hpp). A search that
 // comes from the other side has met other sums by then, and what one of the two takes for likely and the other for
 // impossible is likely wrong: so does each profit by what the other knows, though neither gets to the end (the exchange of
 // turbo codes: Berrou, Glavieux and Thitimajshima 1993).
@@ -6,7 +6,7 @@
 
 #include <neap/core/sort.hpp>
 #include <neap/memory/exact/failed_states.hpp>
-#include <neap/memory/exact/pq_tree.hpp>
+#include <neap/memory/guess/pq_tree.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -18,12 +18,12 @@ namespace neap::inline v0::detail {
 
 class likely_sets {
  public:
-  constexpr bool empty() const { return shares_.empty(); }
-  constexpr void clear() { shares_.clear(), sets_of_.clear(); }
+  bool empty() const { return shares_.empty(); }
+  void clear() { shares_.clear(), sets_of_.clear(); }
 
   /// Forgets the others. The ways have each a root and a likelihood; leaves from `count` on are no records.
   template <class Ways>
-  constexpr void learn(pq_tree const& tree, Ways const& ways, std::size_t count) {
+  void learn(pq_tree const& tree, Ways const& ways, std::size_t count) {
     clear();
     auto const value = [&](std::uint32_t leaf) { return leaf < count ? hash_of(leaf, 3) : 0; };
     plain_vector<set> sets;
@@ -57,7 +57,7 @@ class likely_sets {
 
   /// How likely orders are beside such in which all of the sets are contiguous; leaves that are no records may stand
   /// between. O(leaves).
-  constexpr double agreement(pq_tree const& tree, std::uint32_t root) const {
+  double agreement(pq_tree const& tree, std::uint32_t root) const {
     auto const all = static_cast<std::uint32_t>((std::uint64_t{1} << shares_.size()) - 1);
     auto const apart = tree.never_together(root, [&](std::uint32_t leaf) -> pq_tree::membership {
       if (leaf >= sets_of_.size()) return {};

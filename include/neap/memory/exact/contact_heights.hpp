@@ -10,34 +10,32 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace neap::inline v0::detail {
 
 /// One side: the floor, how many bytes above it may be wasted, and sums of sizes, ascending, from 0.
-template <class Unit>
-struct height_side {
-  Unit floor, waste;
-  std::vector<Unit> const& sums;
+struct contact_side {
+  std::int64_t floor, waste;
+  std::vector<std::int64_t> const& sums;
 };
 
 /// Adds to the sums all those with one more size.
-template <class Unit>
-constexpr void add_to_sums(std::vector<Unit>& sums, Unit size) {
-  std::vector<Unit> both;
+inline void add_to_sums(std::vector<std::int64_t>& sums, std::int64_t size) {
+  std::vector<std::int64_t> both;
   both.reserve(2 * sums.size());
   for (std::size_t i = 0, j = 0; j < sums.size();) {
-    Unit const next = i < sums.size() && sums[i] <= sums[j] + size ? sums[i++] : sums[j++] + size;
+    auto const next = i < sums.size() && sums[i] <= sums[j] + size ? sums[i++] : sums[j++] + size;
     if (both.empty() || both.back() != next) both.push_back(next);
   }
   sums.swap(both);
 }
 
 /// The least height that both sides can have, or `none`: floor + a sum + at most the waste.
-template <class Unit>
-constexpr Unit least_meeting(height_side<Unit> const& a, height_side<Unit> const& b, Unit none) {
+inline std::int64_t least_contact_height(contact_side const& a, contact_side const& b, std::int64_t none) {
   for (std::size_t i = 0, j = 0; i < a.sums.size() && j < b.sums.size();) {
-    Unit const x = a.floor + a.sums[i], y = b.floor + b.sums[j];
+    auto const x = a.floor + a.sums[i], y = b.floor + b.sums[j];
     if (x + a.waste < y) ++i;
     else if (y + b.waste < x) ++j;
     else return std::max(x, y);

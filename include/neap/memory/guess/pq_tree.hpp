@@ -31,16 +31,16 @@ class pq_tree {
     std::size_t nodes = 0, children = 0;
   };
 
-  constexpr extent size() const { return {nodes_.size(), children_.size()}; }
+  extent size() const { return {nodes_.size(), children_.size()}; }
   /// Forgets all nodes that were added since.
-  constexpr void shrink(extent to) { nodes_.resize(to.nodes), children_.resize(to.children); }
+  void shrink(extent to) { nodes_.resize(to.nodes), children_.resize(to.children); }
 
-  constexpr std::uint32_t leaf(std::uint32_t id) {
+  std::uint32_t leaf(std::uint32_t id) {
     nodes_.push_back({kind::leaf, id, 0});
     return static_cast<std::uint32_t>(nodes_.size() - 1);
   }
   /// Not empty, in any order.
-  constexpr std::uint32_t in_any_order(std::vector<std::uint32_t> const& parts) {
+  std::uint32_t in_any_order(std::vector<std::uint32_t> const& parts) {
     auto const first = parts_.size();
     parts_.insert(parts_.end(), parts.begin(), parts.end());
     return make(kind::any, first);
@@ -48,7 +48,7 @@ class pq_tree {
 
   /// A tree of another, its leaves named anew by name(id).
   template <class Name>
-  constexpr std::uint32_t copy(pq_tree const& other, std::uint32_t root, Name&& name) {
+  std::uint32_t copy(pq_tree const& other, std::uint32_t root, Name&& name) {
     node const n = other.nodes_[root];
     if (n.is == kind::leaf) return leaf(name(n.first));
     auto const first = parts_.size();
@@ -57,25 +57,25 @@ class pq_tree {
   }
 
   /// Labels the nodes below `root` by which leaves are marked (by id), as the two functions below ask.
-  constexpr void label(std::uint32_t root, std::vector<char> const& marked) {
+  void label(std::uint32_t root, std::vector<char> const& marked) {
     if (labels_.size() < nodes_.size()) labels_.resize(2 * nodes_.size(), filled::none);
     label_below(root, marked);
   }
   /// The tree of those orders in which the marked leaves are contiguous, with `by` in their place; `none` if there is no
   /// such order. `by` may not be older than the labels' root. O(leaves).
-  constexpr std::uint32_t replace(std::uint32_t root, std::uint32_t by) {
+  std::uint32_t replace(std::uint32_t root, std::uint32_t by) {
     return labels_[root] == filled::all ? by : replace_in(root, by);
   }
   /// f(leaf ids) for each largest set of marked leaves between which none of the others can come.
   template <class F>
-  constexpr void for_each_block(std::uint32_t root, F&& f) const {
+  void for_each_block(std::uint32_t root, F&& f) const {
     std::vector<std::uint32_t> block;
     if (labels_[root] == filled::all) {
       add_leaves(root, block);
       f(block);
     } else blocks_in(root, block, f);
   }
-  constexpr void add_leaves(std::uint32_t root, std::vector<std::uint32_t>& out) const {
+  void add_leaves(std::uint32_t root, std::vector<std::uint32_t>& out) const {
     node const n = nodes_[root];
     if (n.is == kind::leaf) out.push_back(n.first);
     for (std::uint32_t k = 0; k < n.count; ++k) add_leaves(children_[n.first + k], out);
@@ -83,13 +83,13 @@ class pq_tree {
   /// Those sets whose leaves have strangers between them in all orders; sets_of(id) gives the membership of a leaf. Each set
   /// is told for itself, all in one go. O(leaves).
   template <class SetsOf>
-  constexpr std::uint32_t never_together(std::uint32_t root, SetsOf const& sets_of) const {
+  std::uint32_t never_together(std::uint32_t root, SetsOf const& sets_of) const {
     return spread_of(root, sets_of).nowhere;
   }
   /// f(sum, node, beside) for each set that is contiguous in all orders: what is below a node, or below two that are
   /// neighbours below a Q-node (else `beside` is none). `sum`: of value(id) of its leaves. Gives the sum of all.
   template <class Value, class F>
-  constexpr std::uint64_t for_each_set(std::uint32_t root, Value const& value, F&& f) const {
+  std::uint64_t for_each_set(std::uint32_t root, Value const& value, F&& f) const {
     node const n = nodes_[root];
     if (n.is == kind::leaf) return value(n.first);
     std::uint64_t all = 0, before = 0;
@@ -103,14 +103,14 @@ class pq_tree {
     return all;
   }
   /// The leaves in the order of their ranks, where that is an order of the tree but for what is equal.
-  constexpr std::vector<std::uint32_t> arranged(std::uint32_t root, std::vector<std::uint32_t> const& rank) const {
+  std::vector<std::uint32_t> arranged(std::uint32_t root, std::vector<std::uint32_t> const& rank) const {
     std::vector<std::uint32_t> out;
     arrange(root, rank, out);
     return out;
   }
   /// Equal for trees of the same orders of the same leaves; value(id) stands for a leaf.
   template <class Value, class Mix>
-  constexpr std::uint64_t hash(std::uint32_t root, Value const& value, Mix const& mix) {
+  std::uint64_t hash(std::uint32_t root, Value const& value, Mix const& mix) {
     node const n = nodes_[root];
     if (n.is == kind::leaf) return value(n.first);
     std::uint64_t forth = n.count, back = n.count;
@@ -137,7 +137,7 @@ class pq_tree {
   };
   struct ranks {
     std::uint32_t least, most;
-    friend constexpr bool operator<(ranks const& a, ranks const& b) {
+    friend bool operator<(ranks const& a, ranks const& b) {
       return a.least != b.least ? a.least < b.least : a.most < b.most;
     }
   };
@@ -145,13 +145,13 @@ class pq_tree {
   /// set can lie if together.
   struct spread {
     std::uint32_t in = 0, out = 0, at_side = 0, inside = 0, nowhere = 0;
-    constexpr std::uint32_t whole() const { return in & ~out; }
-    constexpr void add(spread const& child) { in |= child.in, out |= child.out, nowhere |= child.nowhere; }
+    std::uint32_t whole() const { return in & ~out; }
+    void add(spread const& child) { in |= child.in, out |= child.out, nowhere |= child.nowhere; }
   };
   using list = std::vector<std::uint32_t>;
 
   /// A node of the parts from `first` on, which are taken off.
-  constexpr std::uint32_t make(kind is, std::size_t first) {
+  std::uint32_t make(kind is, std::size_t first) {
     auto const count = parts_.size() - first;
     auto made = parts_[first];
     if (count > 1) {
@@ -163,12 +163,12 @@ class pq_tree {
     parts_.resize(first);
     return made;
   }
-  constexpr std::uint32_t give_up(std::size_t first) {
+  std::uint32_t give_up(std::size_t first) {
     parts_.resize(first);
     return none;
   }
   template <class SetsOf>
-  constexpr spread spread_of(std::uint32_t at, SetsOf const& sets_of) const {
+  spread spread_of(std::uint32_t at, SetsOf const& sets_of) const {
     node const n = nodes_[at];
     if (n.is == kind::leaf) {
       membership const m = sets_of(n.first);
@@ -189,7 +189,7 @@ class pq_tree {
     return all;
   }
   template <class SetsOf>
-  constexpr spread spread_of_row(node const& n, SetsOf const& sets_of) const {
+  spread spread_of_row(node const& n, SetsOf const& sets_of) const {
     spread all;
     std::uint32_t over = 0, at_left = 0, alone = 0;   // strangers came behind; nothing before; one child has all
     std::uint32_t left_whole = 0, left_inside = 0;    // of the children that have some the leftmost,
@@ -211,7 +211,7 @@ class pq_tree {
     all.at_side = all.in & all.out & ~all.inside & ~all.nowhere;
     return all;
   }
-  constexpr filled label_below(std::uint32_t at, std::vector<char> const& marked) {
+  filled label_below(std::uint32_t at, std::vector<char> const& marked) {
     node const n = nodes_[at];
     if (n.is == kind::leaf) return labels_[at] = marked[n.first] ? filled::all : filled::none;
     bool some = false, others = false;
@@ -221,7 +221,7 @@ class pq_tree {
     }
     return labels_[at] = !some ? filled::none : others ? filled::part : filled::all;
   }
-  constexpr std::uint32_t replace_in(std::uint32_t at, std::uint32_t by) {
+  std::uint32_t replace_in(std::uint32_t at, std::uint32_t by) {
     node const n = nodes_[at];
     auto const child = [&](std::uint32_t k) { return children_[n.first + k]; };
     auto const first = parts_.size();
@@ -269,7 +269,7 @@ class pq_tree {
     return make(kind::given, first);
   }
   /// Adds to the parts what is not marked of a node that is marked in part, where all that is marked comes behind it.
-  constexpr bool open(std::uint32_t at) {
+  bool open(std::uint32_t at) {
     node const n = nodes_[at];
     std::uint32_t part = none;
     if (n.is == kind::any) {
@@ -296,14 +296,14 @@ class pq_tree {
     return true;
   }
   /// The same in reverse, where all that is marked comes before it.
-  constexpr bool open_back(std::uint32_t at) {
+  bool open_back(std::uint32_t at) {
     auto const first = parts_.size();
     if (!open(at)) return false;
     std::reverse(parts_.begin() + static_cast<std::ptrdiff_t>(first), parts_.end());
     return true;
   }
   template <class F>
-  constexpr void blocks_in(std::uint32_t at, list& block, F& f) const {
+  void blocks_in(std::uint32_t at, list& block, F& f) const {
     node const n = nodes_[at];
     auto const tell = [&] {
       if (!block.empty()) f(block);
@@ -318,7 +318,7 @@ class pq_tree {
     }
     tell();
   }
-  constexpr ranks arrange(std::uint32_t at, std::vector<std::uint32_t> const& rank, list& out) const {
+  ranks arrange(std::uint32_t at, std::vector<std::uint32_t> const& rank, list& out) const {
     struct part {
       ranks of;
       list leaves;
