@@ -25,6 +25,7 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/optimize/policy_text.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/schedule/refine.hpp>

@@ -39,3 +39,4 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
+#include <neap/optimize/policy_text.hpp>

@@ -88,6 +88,7 @@ class best_first {
              search_options const& options)
       : moves_(moves),
         cost_(cost),
+        policy_(options.policy),
         state_(program, moves, cost, scheduler, options),
         seeds_(state_),
         rounds_(state_, moves) {}
@@ -96,8 +97,8 @@ class best_first {
     auto& out = state_.out;
     auto const before = state_.budget.elapsed();
     out.original = state_.judged_whole(state_.graph, original);
-    // Addresses cost some twenty times what judging costs.
-    state_.budget.keep_back(25 * (state_.budget.elapsed() - before) / static_cast<double>(state_.graph.op_count() + 1) +
+    state_.budget.keep_back(policy_.placement.kept_back * (state_.budget.elapsed() - before) /
+                                static_cast<double>(state_.graph.op_count() + 1) +
                             std::max(state_.options.seconds_an_op_afterwards, 0.0));
     state_.asked = objective::resolve(state_.options.memory_at_most, state_.options.latency_at_most, out.original);
     state_.limits = state_.asked;
@@ -114,13 +115,12 @@ class best_first {
     for (auto const& s : orders) offer_order("another order", s, std::nullopt);
     starts_ = state_.queue;
     seeds_.begin(starts_);
-    constexpr double growth = 4;
     double work = work_of_first_epoch();
     do {
       run_tighter_epoch(work);
       begin_epoch(state_.limits, work);
       run_epoch();
-      work *= growth;
+      work *= policy_.epochs.growth;
     } while (state_.budget.ran_out() && !state_.is_over() && !(state_.is_free() && out.fits));
     state_.asked = state_.limits;
     if (state_.limits.limits_memory && placed_->state.result.peak_bytes > out.memory_limit_bytes) take_quicker();
@@ -137,9 +137,9 @@ class best_first {
  private:
   /// In seconds of the meter: some dozens of candidates, judged whole.
   double work_of_first_epoch() const {
-    constexpr double endless = 1e9;
-    if (state_.is_for_solvers()) return endless;
-    return std::max(1e-5 * static_cast<double>(state_.graph.op_count()), 1e-3);
+    auto const& e = policy_.epochs;
+    if (state_.is_for_solvers()) return e.endless_seconds;
+    return std::max(e.first_seconds_an_op * static_cast<double>(state_.graph.op_count()), e.first_seconds);
   }
 
   /// The search begins anew with more work, from the same orders; what is known by now is to be improved on.
@@ -160,9 +160,10 @@ class best_first {
   void run_epoch() {
     auto& out = state_.out;
     auto starts = starts_;
-    state_.part = state_.asked.limits_memory ? 0.9 : 1;  // the rest is for addresses that need more than the peak
+    state_.part = state_.asked.limits_memory ? policy_.epochs.before_addresses : 1;
     // Where an order, or swaps that nothing waits for, meet the limit, nothing else is looked for.
-    if (state_.asked.limits_memory && state_.allowed.swap > 0 && !state_.is_free()) seeds_.plant_free_offloads(starts);
+    if (state_.asked.limits_memory && state_.allowed.swap > 0 && policy_.hidden_swaps.on && !state_.is_free())
+      seeds_.plant_free_offloads(starts);
     if (!(state_.is_free() && place() && out.fits)) plant_and_explore(starts);
     state_.part = 1;
     for (node_ptr last; !(place() && (out.fits || lowered_ == 0)) && state_.best != last && !state_.out_of_time();) {
@@ -177,26 +178,25 @@ class best_first {
   /// An epoch with a part of the work at a tighter limit, for what is quicker than the answer; where its peak fits and its
   /// addresses do not, for anything that fits. The limits are of a ladder that does not depend on the given limit.
   void run_tighter_epoch(double work) {
-    constexpr double share = 0.1, step = 15.0 / 16, nearest = 63.0 / 64, cheap = 1.01;
-    constexpr std::uint32_t first = 2, rungs = 2;
+    auto const& numbers = policy_.tighter;
     auto const& limits = state_.limits;
-    if (!limits.limits_memory || epochs_++ < first || state_.is_over()) return;
+    if (!numbers.on || !limits.limits_memory || epochs_++ < numbers.first_epoch || state_.is_over()) return;
     auto const before = placed_;
     auto const& answer = before->state.result;
     if (answer.peak_bytes > limits.memory) return;
     auto tighter = limits;
     if (is_within_limits(placed_needs())) {
-      if (answer.latency <= cheap * state_.out.original.latency) return;
+      if (answer.latency <= numbers.cheap * state_.out.original.latency) return;
       tighter.limits_latency = true;
-      tighter.latency = std::min(limits.latency, answer.latency * (1 - 1e-9));
+      tighter.latency = std::min(limits.latency, answer.latency * (1 - numbers.gain));
     }
     auto rung = static_cast<double>(state_.out.original.peak_bytes);
-    while (rung > nearest * static_cast<double>(limits.memory)) rung *= step;
-    for (auto k = epochs_ % rungs; k > 0; --k) rung *= step;
+    while (rung > numbers.nearest * static_cast<double>(limits.memory)) rung *= numbers.step;
+    for (auto k = epochs_ % numbers.rungs; k > 0; --k) rung *= numbers.step;
     tighter.memory = static_cast<bytes_t>(rung);
     if (tighter.memory < std::max<bytes_t>(state_.out.lower_bound_bytes, 1)) return;
     state_.aside = true;
-    begin_epoch(tighter, share * work);
+    begin_epoch(tighter, numbers.share * work);
     run_epoch();
     state_.aside = false;
     if (placed_ == before) return;
@@ -221,13 +221,14 @@ class best_first {
 
   /// Plants all seeds of the orders to start from, to which a quicker program of the rules joins, and goes on from them.
   void plant_and_explore(std::vector<node_ptr>& starts) {
-    if (auto quicker = quicken(starts.front(), 0.1); quicker != starts.front()) starts.push_back(std::move(quicker));
+    if (auto quicker = quicken(starts.front(), policy_.rules.share); quicker != starts.front())
+      starts.push_back(std::move(quicker));
     seeds_.plant_given(false, [&] { meet_soon(starts); });
-    if (state_.allowed.cut) seeds_.prepare_parts(starts);
+    if (policy_.parts.on && state_.allowed.cut) seeds_.prepare_parts(starts);
     auto const given_orders = starts;
     seeds_.plant_all(starts);
     if (state_.asked.limits_memory && !state_.is_met()) hunt(given_orders);
-    else if (state_.asked.limits_memory && state_.allowed.cut) spend_less(given_orders);
+    else if (policy_.cheaper.on && state_.asked.limits_memory && state_.allowed.cut) spend_less(given_orders);
     if (!state_.asked.limits_memory || state_.is_met()) explore(starts);
     if (state_.asked.limits_memory && state_.is_met()) quicken(state_.best, 1);
   }
@@ -235,16 +236,16 @@ class best_first {
   /// While nothing meets the limit of memory: recomputation by segments, and dives towards the smallest peak from what is
   /// near the limit, the nearest first, until one does; with a little of the budget. What they come by does not wait.
   void meet_soon(std::vector<node_ptr> const& starts) {
-    constexpr double of_segments = 0.01, of_dives = 0.02;
-    if (!state_.goal.limits_memory || state_.is_met()) return;
+    auto const& numbers = policy_.first_fit;
+    if (!numbers.on || !state_.goal.limits_memory || state_.is_met()) return;
     auto const queue = state_.queue;
-    if (state_.allowed.recompute) seeds_.plant_one(starts, state_.budget.used() + of_segments);
+    if (state_.allowed.recompute) seeds_.plant_one(starts, state_.budget.used() + numbers.segments);
     if (!state_.options.strategy && !state_.is_met()) {
       auto near = state_.queue;
-      auto const far = state_.target + state_.target / 8;
+      auto const far = state_.target + state_.target / numbers.far;
       std::erase_if(near, [&](node_ptr const& n) { return n->expanded || n->state.result.peak_bytes > far; });
       detail::sort_list(near, [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
-      state_.budget.begin_short_hunt(of_dives);
+      state_.budget.begin_short_hunt(numbers.dives);
       state_.seek(smallest_peak());
       for (auto const& n : near)
         if (!state_.out_of_time()) descend(n, state_.part);
@@ -293,12 +294,13 @@ class best_first {
   /// Where rules may make a program quicker: what they make of a candidate, one after the other, the one that gains most
   /// first, with no more memory.
   node_ptr quicken(node_ptr n, double part) {
-    if (!state_.allowed.rewrite) return n;
+    if (!state_.allowed.rewrite || !policy_.rules.on) return n;
     for (node_ptr next = n; next && !state_.out_of_time(part * state_.part);) {
       auto const from = std::exchange(next, nullptr);
       expand_candidate(state_, moves_, from, [&](node_ptr child) {
         auto const &was = from->state.result, &is = child->state.result;
-        if (is.peak_bytes <= was.peak_bytes && is.latency < (next ? next->state.result : was).latency * (1 - 1e-9))
+        if (is.peak_bytes <= was.peak_bytes &&
+            is.latency < (next ? next->state.result : was).latency * (1 - policy_.rules.gain))
           next = std::move(child);
       });
       from->expanded = false;
@@ -318,8 +320,8 @@ class best_first {
   }
   /// Addresses may need more than the peak: seeds for the limit that has moved then.
   void plant_until_placed(std::vector<node_ptr> const& starts) {
-    for (int tries = 0;
-         tries < 3 && !state_.budget.is_hunting() && !state_.best->given && !place() && !state_.out_of_time(0.6);
+    for (int tries = 0; tries < policy_.placement.replanted && !state_.budget.is_hunting() && !state_.best->given &&
+                        !place() && !state_.out_of_time(policy_.placement.replant_share);
          ++tries)
       seeds_.plant(starts);
   }
@@ -329,16 +331,20 @@ class best_first {
     // Where latency alone is limited, what is left of it is spent here first; memory is brought down by dives.
     bool const to_spend = state_.goal.spends_latency();
     auto const used = [&] { return state_.budget.used(); };
-    seeds_.cut_further(to_spend ? std::max(0.45, used() + 0.15) : 0.45);
-    if (to_spend && state_.allowed.cut) {  // single mutations and parts in turn: each goes on from where the other led
-      if (!state_.best->expanded) dive(state_.best, used() + 0.1);
-      seeds_.cut_further(used() + 0.15);
+    auto const& further = policy_.further_parts;
+    auto const& dives = policy_.dives;
+    seeds_.cut_further(to_spend ? std::max(further.share, used() + further.spending) : further.share);
+    if (to_spend && state_.allowed.cut &&
+        further.on) {  // single mutations and parts in turn: each goes on from where the other led
+      if (!state_.best->expanded) dive(state_.best, used() + further.dive);
+      seeds_.cut_further(used() + further.spending);
     }
     if (state_.allowed.recompute)
-      dive_from_seeds(to_spend ? std::max(0.5, used() + 0.1) : 0.5), plant_until_placed(starts);
+      dive_from_seeds(to_spend ? std::max(dives.seeds, used() + dives.seeds_spending) : dives.seeds),
+          plant_until_placed(starts);
     detail::sort_list(starts, [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; });
     // Where no limit of memory ends a dive, each of these has its share of the time.
-    constexpr double share = 0.8;
+    auto const share = dives.share;
     for (std::size_t k = 0; k < starts.size(); ++k) {
       if (starts[k]->expanded || state_.is_free()) continue;
       descend(starts[k],
@@ -347,14 +353,15 @@ class best_first {
     if (seeds_.was_given()) dive_from_given();
     do search(share);
     while (seeds_.sharpen());
-    redo();
+    if (policy_.neighbourhoods.on) redo();
   }
 
   /// A dive; where the peak is to fall as far as it goes and the start is not far above the best, one step at a time: what
   /// is cheapest on the long way is not what leads on from each peak to the next.
   void descend(node_ptr const& n, double part) {
     auto const peak = n->state.result.peak_bytes;
-    if (state_.goal.limits_memory || peak / 2 > state_.best->state.result.peak_bytes) return dive(n, part);
+    if (state_.goal.limits_memory || peak / policy_.dives.far > state_.best->state.result.peak_bytes)
+      return dive(n, part);
     state_.lower_target(peak);
     n->excess = excess_bytes(n->state.result.bytes_at, state_.target);
     dive(n, part);
@@ -375,7 +382,7 @@ class best_first {
       state_.seek(smallest);
       state_.lower_target(state_.best->state.result.peak_bytes);
       search();
-      if (!state_.options.strategy) redo();
+      if (!state_.options.strategy && policy_.neighbourhoods.on) redo();
     }
     state_.budget.end_hunt();
     state_.for_smallest = false;
@@ -386,17 +393,17 @@ class best_first {
   /// meets the limit, then at a quarter of that one's: what seeds pay for the limit's sake may be far more than parts and
   /// swaps need that are looked for one after the other.
   void spend_less(std::vector<node_ptr> const& orders) {
-    constexpr double cheap = 1.01, part = 0.3, last = 0.7;
+    auto const& numbers = policy_.cheaper;
     auto const asked = state_.asked;
     auto const before = state_.out.original.latency;
-    for (bool less = true; less && state_.budget.used() < last;) {
+    for (bool less = true; less && state_.budget.used() < numbers.last;) {
       auto const best = state_.best;
       auto const latency = best->state.result.latency;
-      if (latency <= cheap * before) return;
+      if (latency <= numbers.cheap * before) return;
       auto const queue = state_.queue;
       state_.aside = true;
-      state_.asked.latency = before + (latency - before) / 4, state_.asked.limits_latency = true;
-      state_.budget.begin_short_hunt(part);
+      state_.asked.latency = before + (latency - before) * numbers.price, state_.asked.limits_latency = true;
+      state_.budget.begin_short_hunt(numbers.share);
       go_for_smallest(orders);
       state_.budget.end_hunt();
       less = state_.is_met();
@@ -491,7 +498,8 @@ class best_first {
   void redo() {
     random_stream draw(state_.options.seed, 16 + epoch_);
     disturb_ = &draw;
-    for (int in_vain = 0; in_vain < most_in_vain && !state_.out_of_time() && !state_.is_free(); ++in_vain) {
+    for (int in_vain = 0; in_vain < policy_.neighbourhoods.most_in_vain && !state_.out_of_time() && !state_.is_free();
+         ++in_vain) {
       auto const best = state_.best;
       state_.queue.clear();
       state_.seen.clear();
@@ -510,18 +518,17 @@ class best_first {
   /// A candidate without what a stretch of its order does again; nothing if that is nothing, or not too large.
   node_ptr undo_some(node_ptr const& from, random_stream& draw) {
     auto const n = static_cast<std::uint32_t>(from->state.order.size());
-    auto const length = std::max(n >> (1 + draw.below(5)), 1u);
+    auto const length = std::max(n >> (1 + draw.below(policy_.neighbourhoods.halvings)), 1u);
     auto const middle = draw.below(n + 1);
     undo_stretch const stretch{middle - std::min(middle, length / 2), middle + (length + 1) / 2};
     auto e = state_.judge().apply(from->state, stretch);
     auto start = e ? state_.judge_edit(from, stretch, std::move(*e), true) : nullptr;
     return start && start->excess > 0 ? start : nullptr;
   }
-  static constexpr int most_in_vain = 200;
-
   void dive(node_ptr n) { dive(std::move(n), state_.part); }
   /// With a part of the budget; what it has come to then waits.
   void dive(node_ptr n, double part) {
+    if (!policy_.dives.on) return void(n->expanded = true);
     if (!state_.build(n)) return;
     if (!disturb_ && roots_.size() < state_.most_waiting()) roots_.push_back(n);
     while (n && !state_.hopeless(*n)) {
@@ -552,8 +559,9 @@ class best_first {
       double const gained = n->excess - child->excess;
       if (gained <= 0 || state_.hopeless(*child)) return;
       double const paid = std::max(0.0, child->state.result.latency - latency);
-      double const doubt = disturb_ ? std::exp2(2 * disturb_->uniform() - 1) : 1;
-      bargains.push_back({child, doubt * gained / (paid + 1e-5 * state_.out.original.latency), paid / gained});
+      double const doubt = disturb_ ? std::exp2(policy_.dives.doubt * (disturb_->uniform() - 0.5)) : 1;
+      bargains.push_back(
+          {child, doubt * gained / (paid + policy_.dives.least_price * state_.out.original.latency), paid / gained});
       children.push_back(std::move(child));
       if (children.size() >= 2 * state_.most_waiting()) keep_promising(children);
     });
@@ -591,29 +599,30 @@ class best_first {
   /// By the default planner; where that leaves much free at the peak, or more than is allowed in use, by search. The work
   /// of all searches is bounded by that of the epoch; seconds only cut it.
   plan<G> addresses(candidate<G> const& c) {
+    auto const& numbers = policy_.placement;
     auto& profile = state_.judge().profile;
     ++profile.placed;
     return timed(state_.options.profile, profile.placing, [&] {
       // Placements of the improvement take up to a microsecond each: as many as there is time for, but some.
       default_planner quick;
-      double const affordable = 1e6 * std::max(state_.budget.seconds_left(c.order.size()), 0.02);
+      double const affordable =
+          numbers.placements_a_second * std::max(state_.budget.seconds_left(c.order.size()), numbers.least_seconds);
       if (affordable < static_cast<double>(quick.most_placements))
         quick.most_placements = static_cast<std::int64_t>(affordable);
       auto placed = make_plan(c, state_.graph, state_.options.memory, quick);
-      // Holes of a two-hundredth are worth no more, where the plan fits.
       auto const limit = state_.out.memory_limit_bytes;
       bool const large = state_.asked.limits_memory && placed.arena_bytes > limit && placed.peak_bytes <= limit;
       auto const seconds = state_.budget.seconds_left(c.order.size());
-      auto const to_begin = 1e-5 * static_cast<double>(c.order.size());  // before the search can be ended
-      if ((!large && placed.arena_bytes - placed.peak_bytes <= placed.peak_bytes / 200) || seconds <= to_begin)
-        return placed;
+      auto const to_begin = numbers.to_begin_an_op * static_cast<double>(c.order.size());
+      bool const dense = placed.arena_bytes - placed.peak_bytes <= placed.peak_bytes / numbers.holes;
+      if (!numbers.exact || (!large && dense) || seconds <= to_begin) return placed;
       // In all, by an epoch's seconds of work; and for each in any case.
-      constexpr double nodes_a_second = 50'000, least = 100'000, most = 400'000;
-      constexpr std::int64_t few = 2'000;
-      auto const all = static_cast<std::int64_t>(std::clamp(nodes_a_second * state_.budget.epoch(), least, most));
+      auto const all = static_cast<std::int64_t>(
+          std::clamp(numbers.nodes_a_second * state_.budget.epoch(), numbers.least_nodes, numbers.most_nodes));
       memory_plan used;
       auto const planner = [&](memory_problem const& p) {
-        return used = exact_placing{std::max((all - placing_nodes_) / 2, few), seconds}(p);
+        return used = exact_placing{std::max((all - placing_nodes_) / numbers.part_of_nodes, numbers.few_nodes),
+                                    seconds}(p);
       };
       auto tighter = make_plan(c, state_.graph, state_.options.memory, planner);
       placing_nodes_ += used.work;
@@ -629,7 +638,7 @@ class best_first {
     out.fits = within_limits();
     if (!is_better_placed()) return;
     placed_ = best, placed_so_ = out.placed;
-    if (answers_.size() == most_answers) answers_.erase(answers_.begin());
+    if (answers_.size() == policy_.incumbent.most_answers) answers_.erase(answers_.begin());
     if (out.fits && state_.limits.limits_memory) answers_.push_back(placed_);
   }
   /// The same. Where the addresses need more than the peak and that is over the limit, the search is to go on with a limit
@@ -638,7 +647,7 @@ class best_first {
     auto& out = state_.out;
     auto& best = state_.best;
     place_best();
-    if (out.fits || !state_.is_met() || lowered_ == most_lowered) return true;
+    if (out.fits || !state_.is_met() || lowered_ == policy_.placement.most_lowered) return true;
     state_.asked.memory -= (out.placed.arena_bytes - out.memory_limit_bytes) << lowered_++ / 2;
     state_.seek(state_.asked);
     best->expanded = false;
@@ -688,7 +697,7 @@ class best_first {
   /// Loads and stores of the answer move to where their transfers are hidden best, if that costs no memory: neither the
   /// peak nor the latency rises, and the arena stays within what it is or what is allowed.
   void refine_answer() {
-    if (state_type::reorders) return;
+    if (state_type::reorders || !policy_.polish.on) return;
     refine_from(state_.best, state_.best->state.result.latency);
     // What was slower before may be quicker with its transfers elsewhere.
     auto const last = answers_;
@@ -722,6 +731,7 @@ class best_first {
 
   Moves const& moves_;
   Cost const& cost_;
+  search_policy const& policy_;
   state_type state_;
   search_seeds<state_type> seeds_;
   search_rounds<state_type, Moves> rounds_;  // where a strategy is given
@@ -733,11 +743,9 @@ class best_first {
   node_ptr addressed_;                       // whose addresses were looked for last
   node_ptr placed_;                          // the best one whose addresses fit; while none do, the smallest
   std::optional<plan<G>> placed_so_;         // with these
-  static constexpr std::size_t most_answers = 4;
-  std::vector<node_ptr> answers_;  // of a limit of memory: the last ones that fit
-  static constexpr int most_lowered = 6;
-  int lowered_ = 0;                 // how often the limit was lowered for the sake of addresses, by ever more
-  std::int64_t placing_nodes_ = 0;  // of exact placing, so far: each answer is given half of what is left
+  std::vector<node_ptr> answers_;            // of a limit of memory: the last ones that fit
+  int lowered_ = 0;                          // how often the limit was lowered for the sake of addresses, by ever more
+  std::int64_t placing_nodes_ = 0;           // of exact placing, so far: each answer is given half of what is left
 };
 
 /// A search. The pipeline comes erased: drawing a mutation through a pointer costs a hundredth of judging it, and the

@@ -37,9 +37,10 @@ class block_swapper {
     bool const input_moves = std::all_of(f.inputs.begin(), f.inputs.end(), [&](auto d) { return movable[d]; });
     if (input_moves && input > 0 && input_read_again_ != none)
       leave_.push_back({block_step::input, input, none, none, input_read_again_});
+    constexpr bytes_t least_part = 100;  // values below one part of so many are not worth their transfers
     bytes_t all = 0;
     for (auto const& x : leave_) all += x.bytes;
-    std::erase_if(leave_, [&](auto const& x) { return x.bytes * 100 < all; });
+    std::erase_if(leave_, [&](auto const& x) { return x.bytes * least_part < all; });
     auto const when = [](leaving const& x) {
       return std::pair(x.value == block_step::input ? 0 : x.made + 1, x.value);
     };

@@ -29,7 +29,11 @@ struct chain_solver_options {
   option_levels levels{};  // limits that blocks are solved for
   double link = 0;         // bytes a second, by which values leave the device while their block pauses; 0: they stay
   std::int64_t most_table_bytes = 256ll << 20;  // of rk-Rotor's table
-  bool one_block = false;                       // the whole program is one block: Checkmate's problem
+  // What backwards leave makes blocks unequal, and rk-Rotor takes longer over such chains: longer ones are solved without.
+  std::size_t most_unequal = 150;
+  // Time goes with slots times the square of the blocks: long chains have fewer slots, but some.
+  slots_t least_slots = 300, most_cells = 16'000'000;
+  bool one_block = false;  // the whole program is one block: Checkmate's problem
   simplify_options simplify{};
   cut_options cut{.most_nodes = 64};  // a layer is whole: what it adds to would reach over three blocks otherwise
 };
@@ -72,7 +76,7 @@ class chain_solver {
       profile_.blocks.push_back({.input = k > 0 ? model(k - 1).posed.block.handed_on : 0,
                                  .pass_time = m.pass.time,
                                  .pass_temporary = m.pass.temporary,
-                                 .left = rows_.size() <= most_unequal ? left_by(k, stays) : 0});
+                                 .left = rows_.size() <= options.most_unequal ? left_by(k, stays) : 0});
     }
     price_.link = options.link;
     solve();
@@ -154,8 +158,6 @@ class chain_solver {
 
   block_model const& model(std::uint32_t block) const { return models_[rows_[block].model]; }
 
-  // What backwards leave makes blocks unequal, and rk-Rotor takes longer over such chains. Longer ones are left out there.
-  static constexpr std::size_t most_unequal = 150;
   /// Storages that stay to the end, or up to what joins the gradients of all blocks.
   plain_vector<bool> staying() const {
     plain_vector<bool> stays(g_.storage_count(), false);
@@ -228,9 +230,8 @@ class chain_solver {
         most = std::max(most, o.saved + std::max(o.forward_temporary, o.backward_temporary));
       all += most + b.left;
     }
-    // Of long chains fewer: time goes with the square of the blocks.
     auto const n = static_cast<slots_t>(profile_.size());
-    auto const slots = std::min(options_.slots, std::max<slots_t>(300, 16'000'000 / (n * n)));
+    auto const slots = std::min(options_.slots, std::max(options_.least_slots, options_.most_cells / (n * n)));
     slot_ = std::max<bytes_t>(1, all / std::max<slots_t>(slots, 1));
     // What is left grows from block to block: rounded as a sum, not each for itself.
     auto in_whole = profile_;

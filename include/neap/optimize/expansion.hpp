@@ -22,13 +22,12 @@ template <class State, class Moves, class Take>
 void expand_candidate(State& state, Moves const& moves, typename State::node_ptr const& n, Take&& take) {
   using node_ptr = typename State::node_ptr;
   n->expanded = true;
-  constexpr std::uint64_t work_of_op = 60;  // nanoseconds: facts that all its mutations share
-  work_meter::add(work_of_op * n->state.order.size());
+  work_meter::add(state.policy.epochs.expanding_an_op * n->state.order.size());
   auto stream = moves(n->state);
   std::optional<replay_facts> replay;
   state.forget();
   node_ptr champion;  // of those that are not built: what the search may answer with
-  std::array<node_ptr, State::rooms.size()> roomy;
+  std::array<node_ptr, State::levels> roomy;
   auto const look = [&](std::size_t, node_ptr child) {
     if (!child) return;
     if (child->how) {

@@ -11,6 +11,7 @@
 #include <neap/ir/operators/parts.hpp>
 #include <neap/mutate/fission_sweep.hpp>
 #include <neap/optimize/objective.hpp>
+#include <neap/optimize/search_policy.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -30,9 +31,11 @@ class fission_seeds {
     bool tried = false;      // built, or it cannot be
   };
 
-  fission_seeds(objective const& goal, fission_sweep_options const& options)
+  fission_seeds(objective const& goal, fission_sweep_options const& options,
+                search_policy::part_numbers const& numbers = {})
       : goal_(goal),
-        options_of_sweeps_(options) {}
+        options_of_sweeps_(options),
+        numbers_(numbers) {}
 
   /// Adds the fissions of the next candidate, which outlives the seeds.
   template <class G>
@@ -45,9 +48,9 @@ class fission_seeds {
   NEAP_ONCE bool sharpen(bytes_t target) {
     if (reach_ == 0) return false;
     auto best = ranked(target);
-    if (best.size() > 8) best.resize(8);
+    if (best.size() > numbers_.sharpened) best.resize(numbers_.sharpened);
     for (auto const& o : best) take(o.base, sweeps_[o.base]->front_near(o.what.what, reach_));
-    reach_ /= 3;
+    reach_ /= numbers_.sharpening;
     return true;
   }
   /// What an option makes of its candidate; nothing if it cannot be built.
@@ -98,11 +101,12 @@ class fission_seeds {
       if (o.what.latency < latency && o.what.peak > target && (front.empty() || o.what.peak < front.back().what.peak))
         front.push_back(o);
     // From those that are nearly small enough, each larger than the one before by a sixth, then by a third.
-    constexpr std::size_t most = 12;
+    auto const most = numbers_.most_quicker;
     for (; !front.empty() && some.size() < most; front.pop_back())
       if (auto const& o = front.back();
           some.empty() || static_cast<double>(o.what.peak) >=
-                              (some.size() < most / 2 ? 7.0 / 6 : 4.0 / 3) * static_cast<double>(some.back().what.peak))
+                              (some.size() < most / 2 ? numbers_.quicker_step : numbers_.quicker_large_step) *
+                                  static_cast<double>(some.back().what.peak))
         some.push_back(o);
     return some;
   }
@@ -110,10 +114,11 @@ class fission_seeds {
  private:
   void take(std::size_t base, plain_vector<estimated_fission> const& found) {
     for (auto const& f : found)
-      if (f.latency <= 1.05 * goal_.latency) options_.push_back({base, f, options_.size()});
+      if (f.latency <= numbers_.late * goal_.latency) options_.push_back({base, f, options_.size()});
   }
   objective const& goal_;
   fission_sweep_options options_of_sweeps_;
+  search_policy::part_numbers numbers_;
   std::vector<std::unique_ptr<fission_sweep>> sweeps_;  // of each candidate
   plain_vector<option> options_;
   std::uint32_t reach_ = 0;  // of the next sharpen()
@@ -136,8 +141,5 @@ fission_sweep_options priced_for(G const& g, C const& cost) {
   options.seconds_per_byte = std::max(cost(alone, join) - options.launch, 0.0) / static_cast<double>(2 * 4 * many);
   return options;
 }
-
-/// Budgets, as parts of the peak, for which a program is recomputed by segments before it is cut.
-inline constexpr double budgets_before_fission[] = {0.8, 0.62, 0.47, 0.35, 0.26, 0.19, 0.14, 0.1};
 
 }  // namespace neap::inline v0::detail

@@ -20,6 +20,7 @@
 #include <neap/solve/option_gaps.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -130,9 +131,12 @@ inline std::vector<graph_price> graph_prices_of(block_facts const& f, std::vecto
 struct graph_solver_options {
   option_levels levels{4, 3};  // limits that blocks are solved for
   double link = 0;  // bytes a second, by which values leave the device while their block pauses; 0: they stay
-  std::uint32_t most_blocks = 64;  // that the program is cut into; of one without a backward part, four times as many
-  std::size_t most_data = option_gaps::most_data;  // between blocks
-  bool join_data = false;                          // where there are more, alike ones are one
+  std::uint32_t most_blocks = 64;    // that the program is cut into
+  std::uint32_t forward_blocks = 4;  // times as many, of one without a backward part: blocks that only run forward have
+                                     // no options, small ones make up for that
+  std::array<std::uint32_t, 13> sizes{1, 2, 4, 6, 8, 12, 18, 27, 40, 60, 90, 135, 200};  // of blocks, in nodes, in turn
+  std::size_t most_data = option_gaps::most_data;                                        // between blocks
+  bool join_data = false;  // where there are more, alike ones are one
   simplify_options simplify{};
 };
 
@@ -157,10 +161,9 @@ class graph_solver {
     static_assert(detail::check_front_solver<S>());
     if (basis.empty()) return;
     auto const& [seconds, basic, simplified, backward] = basis;
-    // Blocks that only run forward have no options: small ones make up for that.
     is_step_ = std::any_of(order.begin(), order.end(), [&](op_id o) { return basic.part[o] != step_part::forward; });
-    auto const most_blocks = is_step_ ? options.most_blocks : 4 * options.most_blocks;
-    for (std::uint32_t size : {1u, 2u, 4u, 6u, 8u, 12u, 18u, 27u, 40u, 60u, 90u, 135u, 200u}) {
+    auto const most_blocks = is_step_ ? options.most_blocks : options.forward_blocks * options.most_blocks;
+    for (auto const size : options.sizes) {
       auto const ends = cut_blocks(g, simplified, {.most_nodes = size});
       if (ends.size() > most_blocks) continue;
       if (ends.size() < 2) return;

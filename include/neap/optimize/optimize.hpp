@@ -106,7 +106,8 @@ void set_all_options(search_options& to, Option const& o) {
 
 /// Searches with everything given: a cost model, the order that ratios refer to, other orders to start from, and who
 /// orders mutated graphs (as_mutated{}: each mutation does). `moves` is a mutator of candidates over G. Throws
-/// neap::error if an order is wrong: `original`, one of `seeds`, a scheduler's or a mutation's; and if a cost is no time.
+/// neap::error if an order is wrong: `original`, one of `seeds`, a scheduler's or a mutation's; if a cost is no time; and if
+/// no search can run with a number of the policy.
 template <class G, class Moves, class Cost, class Scheduler = as_mutated>
 optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cost, schedule const& original,
                            std::span<schedule const> seeds, search_options const& options,
@@ -118,6 +119,8 @@ optimized<G> optimize_from(G const& program, Moves const& moves, Cost const& cos
   };
   check(original);
   for (auto const& s : seeds) check(s);
+  if (auto const wrong = wrong_number(options.policy); !wrong.empty())
+    throw_error({"optimize: search_policy: ", wrong});
   for (auto o : original.order) detail::as_time(cost(program, o), o, "optimize");
   auto found = detail::search_best_first(program, any_mutator<G>(moves), cost, scheduler, options, original, seeds);
   if (!found.fits)
@@ -167,6 +170,7 @@ optimized<G> search(G const& program, Moves const& moves, Cost const& cost, sche
 ///     mutated graph runs in its order (default: in the one that the mutation gives). One that takes any graph says
 ///     that it returns a schedule (`template <class G> schedule operator()(G const&) const`);
 ///   - a cost model (default: the graph's own latencies, else the roofline of a 2-core host);
+///   - a search_policy: which stages run, and their numbers, for experts (optimize/search_policy.hpp);
 ///   - search_options: all of them; the others given beside it count more.
 /// Without a limit of memory or latency the smallest peak is looked for, whatever its latency.
 /// A limit that cannot be met is no error: `fits` is false. Throws neap::error if a schedule, a scheduler or a

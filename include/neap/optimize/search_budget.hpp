@@ -65,8 +65,8 @@ class search_budget {
   bool is_hunting() const { return hunting_; }
   void begin_hunt() {
     hunting_ = true;
-    from_ = before_hunt, to_ = 1;
-    skipped_ = std::max<std::int64_t>(in_nanoseconds(before_hunt) - spent(), 0);
+    from_ = options_.policy.epochs.before_hunt, to_ = 1;
+    skipped_ = std::max<std::int64_t>(in_nanoseconds(from_) - spent(), 0);
   }
   /// A hunt with a part of what is left, from now on.
   void begin_short_hunt(double part) {
@@ -78,7 +78,6 @@ class search_budget {
 
  private:
   using clock = std::chrono::steady_clock;
-  static constexpr double before_hunt = 0.35;  // at most: what seeds may use
 
   std::int64_t spent() const { return static_cast<std::int64_t>(work_meter::now() - epoch_begin_); }
   std::int64_t in_nanoseconds(double part_of_epoch) const { return std::llround(1e9 * epoch_ * part_of_epoch); }

@@ -98,8 +98,6 @@ class search_judge {
   search_profile profile;
 
  private:
-  static constexpr std::uint64_t work_of_outline = 4000;  // nanoseconds
-
   template <class M>
   looked_at<G> build(candidate<G> const& from, M const& m, seen_candidates const& seen) {
     auto e = apply(from, m);
@@ -113,7 +111,7 @@ class search_judge {
       return outline_of(m, c, *replay, outline_);
     });
     if (found.told != outline_answer::told) return found;
-    work_meter::add(work_of_outline);
+    work_meter::add(options_.policy.epochs.outline);
     timed(options_.profile, profile.judging, [&] {
       if (outlined_of_ != &c) {
         outlined_.assign(c.graph, cost_, options_.memory), outlined_of_ = &c;

@@ -4,6 +4,7 @@
 #include <neap/core/compiled_once.hpp>
 #include <neap/ir/pin_rules.hpp>
 #include <neap/optimize/pareto_front.hpp>
+#include <neap/optimize/search_policy.hpp>
 #include <neap/optimize/search_profile.hpp>
 #include <neap/optimize/search_strategy.hpp>
 #include <neap/optimize/search_summary.hpp>
@@ -74,12 +75,14 @@ struct search_options {
   std::shared_ptr<search_starts const> starts{};  // candidates to start from beside the orders; may be none
   any_search_strategy strategy{};                 // which candidates it goes on with; none: its own dives
   pin_rules pins{};                               // beside those of the graph (ir/pin_rules.hpp)
+  search_policy policy{};                         // its stages and numbers, for experts
 
   search_options& set(memory_limit m) { return memory_at_most = m, *this; }
   search_options& set(latency_limit l) { return latency_at_most = l, *this; }
   search_options& set(time_budget t) { return time = t, *this; }
   search_options& set(memory_options m) { return memory = m, *this; }
   search_options& set(pin_rules p) { return pins = std::move(p), *this; }
+  search_options& set(search_policy const& p) { return policy = p, *this; }
   search_options& set(std::stop_token s) { return stop = std::move(s), *this; }
   search_options& set(std::shared_ptr<search_starts const> s) { return starts = std::move(s), *this; }
   template <search_strategy S>

@@ -34,7 +34,7 @@ class search_seeds {
  public:
   using node_ptr = typename State::node_ptr;
 
-  explicit search_seeds(State& state) : state_(state) {}
+  explicit search_seeds(State& state) : state_(state), policy_(state.policy) {}
 
   /// The orders to start from, once; the first is the program's own.
   void begin(std::vector<node_ptr> const& orders) {
@@ -43,11 +43,12 @@ class search_seeds {
     auto const smallest = *std::min_element(orders.begin(), orders.end(),
                                             [&](node_ptr const& a, node_ptr const& b) { return peak(a) < peak(b); });
     given_.push_back({original_, nullptr});
-    if (peak(smallest) < peak(original_) - peak(original_) / 100) given_.push_back({smallest, nullptr});
+    if (peak(smallest) < peak(original_) - peak(original_) / policy_.segments.smaller)
+      given_.push_back({smallest, nullptr});
   }
   /// What fissions are of; empty before prepare_parts().
   std::vector<node_ptr> const& bases() const { return bases_; }
-  bool was_given() const { return state_.options.starts != nullptr; }
+  bool was_given() const { return state_.options.starts != nullptr && policy_.external_seeds.on; }
 
   /// A new epoch begins: what shares of the last one have ended is made anew.
   void begin_epoch() {
@@ -61,17 +62,17 @@ class search_seeds {
 
   /// From the orders to start from, to which the best fissions are added.
   void plant_all(std::vector<node_ptr>& starts) {
-    if (state_.allowed.recompute && !State::reorders) plant_exact();
+    if (policy_.exact.on && state_.allowed.recompute && !State::reorders) plant_exact();
     if (fissions_) plant_parts(starts);
     if (state_.allowed.recompute) plant(starts);
-    if (state_.allowed.swap > 0) plant_offloads(0.4);
+    if (policy_.offloads.on && state_.allowed.swap > 0) plant_offloads();
   }
   /// Of small programs the best there is by order and recomputation (live_sets.hpp).
   void plant_exact() {
     auto const& c = original_->state;
     if (c.graph.op_count() > live_sets::most_ops) return;
     flow_facts const facts(c.graph, state_.judge().cost(), state_.options.memory);
-    live_sets all(c.graph, facts, may_run_again());
+    live_sets all(c.graph, facts, may_run_again(), policy_.exact.most_states);
     if (!all.is_small() || state_.out_of_time()) return;
     auto const found = state_.goal.limits_memory ? all.quickest(state_.target) : all.smallest(state_.goal.latency);
     replay_builder replay(c.graph, c.order, may_run_again());
@@ -81,6 +82,7 @@ class search_seeds {
   }
   /// Recomputation by segments: what reaches the limits, for each price the best.
   void plant(std::vector<node_ptr> const& starts, bool again = false) {
+    if (!policy_.segments.on) return;
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     prepare(starts);
     // A quarter of the budget; once the limit has moved (`again`), half of what is left. Fissions that leave room come last:
@@ -88,14 +90,17 @@ class search_seeds {
     for (auto& s : by_segments_) s.seeds.restart();
     auto const first = std::min(first_with_room_, by_segments_.size());
     auto const used = state_.budget.used();
-    double const most = again ? used + (state_.part - used) / 2 : 0.25 + given_share_;
+    double const most =
+        again ? used + (state_.part - used) * policy_.segments.again : policy_.segments.share + given_share_;
     best_segments best;
     auto const never = [] { return false; };
     plant_in_turn(0, first, most, best, never);
-    plant_in_turn(first, by_segments_.size(), std::max(most, state_.budget.used() + 0.1), best, never);
+    plant_in_turn(first, by_segments_.size(), std::max(most, state_.budget.used() + policy_.segments.with_room), best,
+                  never);
   }
   /// The same until one meets the limits, with a part of the budget; the next call goes on where this one has ended.
   void plant_one(std::vector<node_ptr> const& starts, double part) {
+    if (!policy_.segments.on) return;
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     prepare(starts);
     best_segments best;
@@ -107,11 +112,13 @@ class search_seeds {
   /// the limit has moved (`again`). `pause()` whenever what comes next of the original takes longer.
   template <class Pause>
   void plant_given(bool again, Pause&& pause) {
-    if (!state_.options.starts) return;
+    if (!was_given()) return;
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     auto const used = [&] { return state_.budget.used(); };
     auto const before = used();
-    auto const part = again ? before + (state_.part - before) / 2 : state_.allowed.recompute ? 0.125 : state_.part;
+    auto const part = again                      ? before + (state_.part - before) * policy_.external_seeds.again
+                      : state_.allowed.recompute ? policy_.external_seeds.share
+                                                 : state_.part;
     auto goal = state_.goal;
     if (goal.limits_memory) goal.memory = state_.target;
     for (auto& [from, points] : given_) {
@@ -119,7 +126,7 @@ class search_seeds {
       if (!points)
         points = state_.options.starts->begin(
             {c.graph, c.order, c.result, may_run_again(), state_.allowed.swap, !state_.allowed.recompute,
-             state_.allowed.filtered && !(state_.allowed.swap > 0), candidates_of_epoch()});
+             state_.allowed.filtered && !(state_.allowed.swap > 0), candidates_of_epoch(), policy_});
       auto const on_pause = [&] {
         if (from == original_) pause();
       };
@@ -133,18 +140,20 @@ class search_seeds {
   void prepare_parts(std::vector<node_ptr> const& starts) {
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     bases_ = starts;
-    if (state_.allowed.recompute) {
+    if (policy_.segments.on && state_.allowed.recompute) {
       prepare(starts);
       for (auto const& [n, seeds] : by_segments_) recompute_before_fission(n, seeds.ground());
     }
     priced_ = priced_for(state_.graph, state_.judge().cost());
-    fissions_ = std::make_unique<fission_seeds>(state_.goal, priced_);
-    for (std::size_t b = 0; b < bases_.size() && !state_.out_of_time(0.2); ++b) fissions_->add(bases_[b]->state);
+    fissions_ = std::make_unique<fission_seeds>(state_.goal, priced_, policy_.parts);
+    for (std::size_t b = 0; b < bases_.size() && !state_.out_of_time(policy_.parts.preparing); ++b)
+      fissions_->add(bases_[b]->state);
   }
   /// What recomputation has led to runs in parts at its peaks besides: parts are cut once more there, too. Of a limit of
   /// memory, those above it that are quicker than the best; otherwise the smallest. With a part of the budget.
   void cut_further(double part) {
-    if (!fissions_) return;
+    auto const& numbers = policy_.further_parts;
+    if (!fissions_ || !numbers.on) return;
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     bool const limited = state_.goal.limits_memory;
     auto const latency = [&] {
@@ -165,18 +174,20 @@ class search_seeds {
     auto const half = (state_.out.original.latency + latency()) / 2;
     std::erase_if(nodes, [&](node_ptr const& n) {
       auto const& r = n->state.result;
-      return (state_.goal.spends_latency() && r.latency <= half ? r.peak_bytes / 4 : r.peak_bytes / 5 * 4) >
-             target_at(940);
+      return (state_.goal.spends_latency() && r.latency <= half
+                  ? r.peak_bytes / numbers.near_with_latency
+                  : r.peak_bytes / numbers.near * (numbers.near - 1)) > target_at(numbers.targets[0]);
     });
     // In turn the smallest, and the quickest of those that no smaller one is about as quick as: they have latency to spend.
     std::vector<node_ptr> front;
     for (auto const& n : nodes)
-      if (front.empty() || n->state.result.latency < 0.99 * front.back()->state.result.latency) front.push_back(n);
+      if (front.empty() || n->state.result.latency < numbers.quicker * front.back()->state.result.latency)
+        front.push_back(n);
     std::vector<node_ptr> in_turn;
     auto const take = [&](node_ptr const& n) {
       if (std::find(in_turn.begin(), in_turn.end(), n) == in_turn.end()) in_turn.push_back(n);
     };
-    for (std::size_t k = 0; k < std::min<std::size_t>(nodes.size(), 12); ++k) {
+    for (std::size_t k = 0; k < std::min(nodes.size(), numbers.most); ++k) {
       take(nodes[k]);
       if (k < front.size()) take(front[front.size() - 1 - k]);
     }
@@ -184,10 +195,9 @@ class search_seeds {
     again.again = true;
     // Graphs in parts are large, and those that wait are whole.
     auto const hold_much = [&] {
-      constexpr std::size_t most_ops = 1'000'000;
       std::size_t ops = 0;
       for (auto const& n : state_.queue) ops += n->state.graph.op_count();
-      return ops > most_ops;
+      return ops > numbers.most_ops;
     };
     // Parts for a target; for the next one where that was reached, and is not yet the limit.
     auto const cut = [&](node_ptr const& from, int per_mille) {
@@ -199,7 +209,7 @@ class search_seeds {
         state_.queue.push_back(std::move(n));
       }
     };
-    constexpr std::array targets{940, 970, 990};
+    auto const& targets = numbers.targets;
     if (limited) {
       for (auto const& from : in_turn) cut(from, targets[0]);
     } else if (state_.goal.spends_latency()) {  // any of them may lead far: each is tried before one is tried again
@@ -218,7 +228,7 @@ class search_seeds {
     // Swaps are placed for the target: with another one the same order may have time for them.
     auto const lowers = [&](bytes_t target) {
       for (auto const& from : orders)
-        for (double const lead : {0.0, 1.0, 3.0}) {
+        for (double const lead : policy_.hidden_swaps.leads) {
           if (state_.is_over()) return false;
           auto const n = offload_from(from, target, lead);
           if (n && state_.costs_nothing(n->state.result)) high = std::min(high, n->state.result.peak_bytes);
@@ -226,20 +236,22 @@ class search_seeds {
         }
       return false;
     };
-    constexpr int halvings = 6;
-    for (int k = 0; k < halvings && low < high && !state_.out_of_time(0.1); ++k)
+    for (int k = 0; k < policy_.hidden_swaps.halvings && low < high && !state_.out_of_time(policy_.hidden_swaps.share);
+         ++k)
       if (auto const target = low + (high - low) / 2; !lowers(target)) low = target;
   }
   /// What is needed last moves out, of the original order and of candidates that are still too large, or have time left:
   /// of each the quickest that reaches the limit of memory, or the smallest within that of latency.
-  void plant_offloads(double part) {
+  void plant_offloads() {
+    auto const& numbers = policy_.offloads;
+    auto const part = numbers.share;
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     bool const limited = state_.goal.limits_memory;
     for (auto const& from : grounds_of_offloads()) {
       node_ptr best;
       std::vector<node_ptr> quick;  // within the limit of latency
       auto const aim_at = [&](bytes_t target) {
-        for (double const lead : {0.0, 1.0, 3.0}) {
+        for (double const lead : numbers.leads) {
           if (state_.out_of_time(part)) break;
           auto n = offload_from(from, target, lead);
           if (!n || n->state.result.latency > state_.goal.latency) continue;
@@ -250,17 +262,17 @@ class search_seeds {
         }
       };
       if (limited) {
-        auto const limit = state_.target, with_room = limit - limit / 16;  // for loads to begin early
+        auto const limit = state_.target, with_room = limit - limit / numbers.room;  // for loads to begin early
         aim_at(limit);
         if (with_room != limit) aim_at(with_room);
       } else {
         auto const peak = from->state.result.peak_bytes;
         auto missed = std::min(state_.out.lower_bound_bytes, peak);
-        for (auto target = peak / 4 * 3; !state_.out_of_time(part);) {
+        for (auto target = peak / numbers.first_of * (numbers.first_of - 1); !state_.out_of_time(part);) {
           aim_at(target);
           auto const reached = best ? best->state.result.peak_bytes : peak;
           if (reached > target) missed = std::max(missed, target);
-          if (reached - missed <= std::max<bytes_t>(peak / 64, 1)) break;
+          if (reached - missed <= std::max<bytes_t>(peak / numbers.close, 1)) break;
           target = missed + (reached - missed) / 2;
         }
       }
@@ -284,7 +296,8 @@ class search_seeds {
   /// As many as the epoch's work would judge if each were a millisecond; all of them where solvers stand alone.
   std::size_t candidates_of_epoch() const {
     if (state_.is_for_solvers()) return state_.options.iterations;
-    return static_cast<std::size_t>(std::clamp(1e3 * state_.budget.epoch(), 1.0, 1e9));
+    return static_cast<std::size_t>(
+        std::clamp(policy_.external_seeds.candidates_a_second * state_.budget.epoch(), 1.0, 1e9));
   }
 
   using graph_type = std::remove_cvref_t<decltype(std::declval<State>().graph)>;
@@ -314,9 +327,9 @@ class search_seeds {
     for (auto const& n : all)
       if (auto const peak = n->state.result.peak_bytes; peak < smallest) smallest = peak, front.push_back(n);
     std::vector<node_ptr> found{original_};
-    constexpr std::size_t most = 4;
+    auto const most = policy_.offloads.most_bases;
     for (std::size_t k = 0; k < most && k < front.size(); ++k)
-      found.push_back(front[front.size() <= most ? k : k * (front.size() - 1) / (most - 1)]);
+      found.push_back(front[front.size() <= most ? k : k * (front.size() - 1) / std::max<std::size_t>(most - 1, 1)]);
     return found;
   }
   /// Whether something in the queue is no larger and hardly slower.
@@ -324,12 +337,12 @@ class search_seeds {
     auto const& r = n.state.result;
     return std::any_of(state_.queue.begin(), state_.queue.end(), [&](node_ptr const& q) {
       auto const& x = q->state.result;
-      return x.peak_bytes <= r.peak_bytes && x.latency <= 1.002 * r.latency;
+      return x.peak_bytes <= r.peak_bytes && x.latency <= policy_.offloads.beaten * r.latency;
     });
   }
   node_ptr offload_from(node_ptr const& from, bytes_t target, double lead) {
     if (!state_.budget.has_time_for(2 * from->state.graph.op_count())) return nullptr;
-    work_meter::add(work_of_offload * from->state.order.size());
+    work_meter::add(policy_.epochs.offloading_an_op * from->state.order.size());
     offload const m{target, state_.allowed.swap, lead};
     auto e = m.apply(from->state);
     if (!e) return nullptr;
@@ -341,8 +354,6 @@ class search_seeds {
     flow_facts const facts(e.graph, state.judge().cost(), state.options.memory);
     e.order = refine{.limit = limit, .sink = false}(facts, e.order);
   }
-
-  static constexpr std::uint64_t work_of_offload = 300;  // nanoseconds an op, refinement included
 
   struct told {
     std::string how;
@@ -410,10 +421,10 @@ class search_seeds {
 
   /// Seeds for those orders to start from that have none yet, while there is time: the first ones have.
   void prepare(std::vector<node_ptr> const& starts) {
-    constexpr double share = 0.2;
-    auto const late = [&] { return state_.out_of_time(share + given_share_); };
+    auto const late = [&] { return state_.out_of_time(policy_.segments.preparing + given_share_); };
     for (auto k = by_segments_.size(); k < starts.size() && !(k > 0 && late()); ++k)
-      by_segments_.push_back({starts[k], segment_seeds<graph_type>(starts[k]->state, state_.goal, late)});
+      by_segments_.push_back(
+          {starts[k], segment_seeds<graph_type>(starts[k]->state, state_.goal, late, policy_.segments)});
   }
 
   /// The orders to start from run in parts, as they are and recomputed by segments; the best of these are orders to start
@@ -422,8 +433,8 @@ class search_seeds {
     seeding_time const measured(state_.options.profile, state_.judge().profile);
     auto const first = preludes();
     plant_chains(starts);
-    auto const found = build_fissions(0.3);
-    for (std::size_t k = 0; k < found.size() && k < 2; ++k) starts.push_back(found[k]);
+    auto const found = build_fissions(policy_.parts.share);
+    for (std::size_t k = 0; k < found.size() && k < policy_.parts.most_starts; ++k) starts.push_back(found[k]);
     if (!state_.goal.limits_memory) add_larger(found, starts);
     // Those that are quicker and still too large: other mutations may do the rest for less.
     if (!state_.goal.limits_memory && !state_.goal.limits_latency) return;
@@ -433,7 +444,7 @@ class search_seeds {
                              ? fissions_->quicker(state_.target, state_.best->state.result.latency)
                              : fissions_->quicker(0, state_.goal.latency);
     for (auto const& o : quicker) {
-      if (state_.out_of_time(0.35)) return;
+      if (state_.out_of_time(policy_.parts.quicker_share)) return;
       if (o.tried) continue;
       if (auto n = build_fission(o)) starts.push_back(n);
     }
@@ -454,16 +465,18 @@ class search_seeds {
   /// elsewhere. Of a limit of memory, the quickest; otherwise the smallest, by halving between what is reached and what
   /// is not.
   void plant_chains(std::vector<node_ptr>& starts) {
-    constexpr double share = 0.2;
+    auto const& numbers = policy_.parts;
+    auto const share = numbers.chains_share;
     if (state_.goal.limits_memory) {
-      for (auto const& c : chains_to(state_.target, share, 2)) starts.push_back(c);
+      for (auto const& c : chains_to(state_.target, share, numbers.most_chains)) starts.push_back(c);
       return;
     }
     auto reached = static_cast<double>(state_.best->state.result.peak_bytes);
     auto missed = static_cast<double>(std::max<bytes_t>(state_.out.lower_bound_bytes, 1));
     node_ptr smallest;
-    for (int tries = 0; tries < 10 && reached > 1.02 * missed && !state_.out_of_time(share); ++tries) {
-      auto const target = std::sqrt(reached * std::max(missed, reached / 4));
+    for (int tries = 0;
+         tries < numbers.chain_tries && reached > numbers.chain_close * missed && !state_.out_of_time(share); ++tries) {
+      auto const target = std::sqrt(reached * std::max(missed, reached / numbers.chain_fall));
       auto const found = chains_to(static_cast<bytes_t>(target), share, 1);
       if (found.empty()) missed = target;
       else smallest = found[0], reached = static_cast<double>(smallest->state.result.peak_bytes);
@@ -498,15 +511,16 @@ class search_seeds {
   node_ptr chain(node_ptr const& from, bytes_t target, seconds_t latency, double share,
                  fission_sweep_options const& how, fission_sweep* known = nullptr) {
     auto n = from;
-    constexpr int most = 200;
-    for (int k = 0; k < most && n->state.result.peak_bytes > target && !state_.out_of_time(share); ++k) {
+    for (int k = 0; k < policy_.parts.chain_length && n->state.result.peak_bytes > target && !state_.out_of_time(share);
+         ++k) {
       auto const& c = n->state;
       auto const peak = c.result.peak_bytes;
       std::optional<fission_sweep> own;
       auto& sweep = n == from && known ? *known : own.emplace(c.graph, c.order, c.result, how);
       node_ptr next;
-      for (auto const& f : sweep.at_the_peak(target, latency, 3)) {
-        if (f.inside > std::max(target, peak - (peak - c.graph.resident_bytes()) / 50) || !has_time_for(f.what, n))
+      for (auto const& f : sweep.at_the_peak(target, latency, policy_.parts.chain_width)) {
+        if (f.inside > std::max(target, peak - (peak - c.graph.resident_bytes()) / policy_.parts.chain_gain) ||
+            !has_time_for(f.what, n))
           continue;
         auto e = sweep.apply(f.what, c);
         next = e ? state_.judge_edit(n, f.what, std::move(*e), true) : nullptr;
@@ -523,8 +537,9 @@ class search_seeds {
   std::vector<node_ptr> preludes() {
     std::vector<node_ptr> found;
     if (fissions_->bases() == 0) return found;
-    for (double const more : {0.003, 0.01, 0.03, 0.1}) {
-      auto n = chain(0, 0, std::min((1 + more) * bases_[0]->state.result.latency, state_.goal.latency), 0.15);
+    for (double const more : policy_.parts.preludes) {
+      auto n = chain(0, 0, std::min((1 + more) * bases_[0]->state.result.latency, state_.goal.latency),
+                     policy_.parts.preludes_share);
       auto const same = [&](node_ptr const& x) { return x->state.result.peak_bytes == n->state.result.peak_bytes; };
       if (n == bases_[0] || std::any_of(found.begin(), found.end(), same)) continue;
       found.push_back(n);
@@ -558,7 +573,7 @@ class search_seeds {
   std::vector<node_ptr> build_fissions(double part) {
     std::vector<node_ptr> found;
     for (auto const& o : fissions_->ranked(state_.target)) {
-      if (found.size() == 24 || state_.out_of_time(part)) break;
+      if (found.size() == policy_.parts.most_built || state_.out_of_time(part)) break;
       if (promises_less(o.what)) continue;
       if (auto n = build_fission(o)) found.push_back(std::move(n));
     }
@@ -568,23 +583,26 @@ class search_seeds {
   bool promises_less(estimated_fission const& f) const {
     auto const& best = state_.best->state.result;
     if (!state_.goal.fits(best)) return false;
-    if (state_.goal.limits_memory) return f.latency > 1.01 * best.latency;
+    if (state_.goal.limits_memory) return f.latency > policy_.parts.slower * best.latency;
     // Where a quarter of what may be spent is left, other mutations may do the rest.
     auto const before = state_.out.original.latency;
-    bool const has_room = f.latency < before + 0.75 * (state_.goal.latency - before);
-    return static_cast<double>(f.peak) > (has_room ? 1.5 : 1.05) * static_cast<double>(best.peak_bytes);
+    bool const has_room = f.latency < before + policy_.parts.room * (state_.goal.latency - before);
+    return static_cast<double>(f.peak) >
+           (has_room ? policy_.parts.larger_with_room : policy_.parts.larger) * static_cast<double>(best.peak_bytes);
   }
   /// Candidates that keep less for the backward part, each slower and smaller than the one before.
   void recompute_before_fission(node_ptr const& n, recompute_ground const& ground) {
     if (ground.empty()) return;
-    auto const cuts = ground.hull(6, [&] { return state_.out_of_time(0.1); });
+    auto const& numbers = policy_.parts;
+    auto const late = [&] { return state_.out_of_time(numbers.recomputing); };
+    auto const cuts = ground.hull(numbers.prices, late);
     std::vector<node_ptr> found;
     for (std::size_t k = 1; k < cuts.size(); ++k)
-      for (double of_peak : budgets_before_fission) {
-        if (state_.out_of_time(0.1)) break;
+      for (double of_peak : numbers.budgets) {
+        if (late()) break;
         auto const budget = static_cast<bytes_t>(of_peak * static_cast<double>(n->state.result.peak_bytes));
         auto const choice = ground.choose(cuts[k], cuts[0], budget);
-        if (n->state.result.latency + 0.92 * choice.seconds > state_.goal.latency) continue;
+        if (n->state.result.latency + policy_.segments.needed * choice.seconds > state_.goal.latency) continue;
         auto e = recompute_segments::build(n->state, choice);
         if (!e) continue;
         if (auto made = state_.judge_edit(n, recompute_segments{cuts[k].price, cuts[0].price, budget}, std::move(*e)))
@@ -600,13 +618,16 @@ class search_seeds {
     auto smallest = static_cast<double>(n->state.result.peak_bytes), least = kept(n);
     for (auto& f : found) {
       auto const peak = static_cast<double>(f->state.result.peak_bytes), mine = kept(f);
-      if (f->state.result.latency > state_.goal.latency || (peak >= 0.98 * smallest && mine >= 0.98 * least)) continue;
+      if (f->state.result.latency > state_.goal.latency ||
+          (peak >= numbers.keeps_less * smallest && mine >= numbers.keeps_less * least))
+        continue;
       smallest = std::min(smallest, peak), least = std::min(least, mine);
       bases_.push_back(std::move(f));
     }
   }
 
   State& state_;
+  search_policy const& policy_;
   std::vector<segments> by_segments_;
   std::size_t first_with_room_ = SIZE_MAX;  // of these: fissions that other mutations are to go on from
   node_ptr original_;                       // the program as it came

@@ -62,6 +62,7 @@ class search_state {
                search_options const& asked_for)
       : graph(program),
         options(asked_for),
+        policy(asked_for.policy),
         allowed(allowed_by(moves)),
         budget(asked_for),
         pins_(program),
@@ -71,6 +72,7 @@ class search_state {
 
   G const& graph;  // the program as it came
   search_options const& options;
+  search_policy const& policy;
   permissions const allowed;
   search_budget budget;
   double part = 1;     // of the budget: what the search may use so far
@@ -81,12 +83,9 @@ class search_state {
   std::vector<node_ptr> queue;
   node_ptr best;
   bool aside = false;  // another goal is searched for: no progress is reported
-  static constexpr std::array<bytes_t, 4> rooms{INT64_MAX, 64, 20, 8};
-  std::array<node_ptr, rooms.size()>
-      roomy;  // the best one that leaves nothing of the limit for addresses, a 64th, a 20th, an eighth
-  static constexpr std::size_t most_surpassed = 6;
-  std::vector<node_ptr> surpassed;  // were the best: the last ones
-  static constexpr std::size_t most_near = 8;
+  static constexpr std::size_t levels = decltype(search_policy::incumbent_numbers::headroom){}.size();
+  std::array<node_ptr, levels> roomy;  // the best that leave a part of the limit for addresses (policy: headroom)
+  std::vector<node_ptr> surpassed;     // were the best: the last ones
   std::vector<node_ptr> near;  // the smallest and what is quicker and nearly as small: of rising peak, falling latency
   bool for_smallest = false;   // the search is for the smallest peak: what it finds may enter `near`
   seen_candidates seen;
@@ -100,7 +99,7 @@ class search_state {
     goal = what;
     aim(what.limits_memory ? within_reach(what.memory) : out.original.peak_bytes);
   }
-  void lower_target(bytes_t reached) { aim(reached - std::max<bytes_t>(reached / 50, 1)); }
+  void lower_target(bytes_t reached) { aim(reached - std::max<bytes_t>(reached / policy.incumbent.lowered_by, 1)); }
 
   bool is_met() const { return asked.fits(best->state.result); }
   /// The best candidate fits and cost nothing: nothing is to be gained, unless by rules, which may make a program quicker.
@@ -124,9 +123,9 @@ class search_state {
     return beats(verdict{r.peak_bytes, r.latency}, verdict{other.peak_bytes, other.latency});
   }
   bool beats(verdict const& r, verdict const& other) const { return asked.beats(r, other); }
-  /// Whether it leaves so much of the limit and is quicker than what has done so; level: of rooms.
+  /// Whether it leaves so much of the limit and is quicker than what has done so; level: of the policy's headroom.
   bool is_best_roomy(simulation const& r, std::size_t level) const {
-    return limits.limits_memory && r.peak_bytes <= limits.memory - limits.memory / rooms[level] &&
+    return limits.limits_memory && r.peak_bytes <= limits.memory - limits.memory / policy.incumbent.headroom[level] &&
            r.latency <= limits.latency && (!roomy[level] || r.latency < roomy[level]->state.result.latency);
   }
   bool hopeless(node const& n) const {
@@ -142,13 +141,16 @@ class search_state {
   /// goes.
   void let_wait(node_ptr seed) {
     queue.push_back(std::move(seed));
-    constexpr std::size_t most_ops = 1'500'000;
-    if (queue.size() * (graph.op_count() + 1) <= most_ops || queue.size() <= 8) return;
+    auto const& most = policy.open_list;
+    if (queue.size() * (graph.op_count() + 1) <= most.most_seed_ops || queue.size() <= most.few_seeds) return;
     queue.erase(std::max_element(queue.begin(), queue.end(),
                                  [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; }));
   }
   /// So many may wait: those of large graphs take much memory, some 250 bytes an op.
-  std::size_t most_waiting() const { return std::clamp<std::size_t>(200000 / (graph.op_count() + 1), 2, 64); }
+  std::size_t most_waiting() const {
+    auto const& of = policy.open_list;
+    return std::clamp(of.most_ops / (graph.op_count() + 1), of.least, of.most);
+  }
 
   judge_type& judge() { return judges_.front(); }
   /// A whole candidate.
@@ -170,7 +172,7 @@ class search_state {
     consider(n);
     queue.push_back(n);
   }
-  /// Enters `near` where it belongs there. O(most_near).
+  /// Enters `near` where it belongs there. O(candidates there).
   void note_near(node_ptr const& n) {
     if (!for_smallest) return;
     auto const peak = [](node_ptr const& x) { return x->state.result.peak_bytes; };
@@ -183,7 +185,7 @@ class search_state {
     near.insert(std::find_if(near.begin(), near.end(), [&](node_ptr const& x) { return peak(x) > peak(n); }), n);
     auto const most = as_small_as(peak(near.front()));
     std::erase_if(near, [&](node_ptr const& x) { return peak(x) > most; });
-    if (near.size() > std::min(most_near, most_waiting()))
+    if (near.size() > std::min(policy.incumbent.most_near, most_waiting()))
       near.erase(near.begin() + 1);  // between the smallest and the quicker ones
   }
   /// What counts as no larger where nothing fits.
@@ -193,11 +195,11 @@ class search_state {
   void consider(node_ptr const& n) {
     auto const& r = n->state.result;
     note_near(n);
-    for (std::size_t k = 0; k < rooms.size(); ++k)
+    for (std::size_t k = 0; k < levels; ++k)
       if (is_best_roomy(r, k)) roomy[k] = n;
     if (best && !beats(r, best->state.result)) return;
     if (best && asked.limits_memory) {
-      if (surpassed.size() == most_surpassed) surpassed.erase(surpassed.begin());
+      if (surpassed.size() == policy.incumbent.most_surpassed) surpassed.erase(surpassed.begin());
       surpassed.push_back(best);
     }
     best = n;
@@ -239,7 +241,7 @@ class search_state {
   /// How many mutations one call of look() is best given: enough for all threads, as long as what they build finds room.
   std::size_t looked_at_once() const {
     if (team_.size() == 1) return 1;
-    return std::max<std::size_t>(200000 / (graph.op_count() + 1), team_.size());
+    return std::max<std::size_t>(policy.open_list.most_ops / (graph.op_count() + 1), team_.size());
   }
   /// Other candidates are looked at from now on.
   void forget() {
@@ -299,10 +301,7 @@ class search_state {
   }
 
   /// Of a candidate that is judged whole.
-  static void add_work_of_judging(G const& g) {
-    constexpr std::uint64_t of_op = 100;  // nanoseconds
-    work_meter::add(of_op * g.op_count());
-  }
+  void add_work_of_judging(G const& g) const { work_meter::add(policy.epochs.judging_an_op * g.op_count()); }
 
   /// Each candidate that was judged, however it was, comes by here.
   void count(plan_cost what) {

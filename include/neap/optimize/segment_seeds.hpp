@@ -6,6 +6,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/mutate/recompute_segments.hpp>
 #include <neap/optimize/objective.hpp>
+#include <neap/optimize/search_policy.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -26,12 +27,14 @@ class segment_seeds {
  public:
   /// The candidate and the goal outlive the seeds; the goal may change between runs. Fewer prices once `stop()`.
   template <class Stop>
-  segment_seeds(candidate<G> const& from, objective const& goal, Stop&& stop)
+  segment_seeds(candidate<G> const& from, objective const& goal, Stop&& stop,
+                search_policy::segment_numbers const& numbers = {})
       : from_(from),
         goal_(goal),
+        numbers_(numbers),
         ground_(recompute_segments::ground_of(from)) {
     if (ground_.empty()) return;
-    cuts_ = ground_.hull(from.graph.op_count() > 20000 ? 12 : 32, stop);
+    cuts_ = ground_.hull(from.graph.op_count() > numbers.large ? numbers.prices_of_large : numbers.prices, stop);
     // By the price of the front, the highest first: with all kept at the tail, or nearly as little; then what is between.
     auto const all = static_cast<std::uint32_t>(cuts_.size());
     for (auto k = all; k-- > 1;) {
@@ -59,31 +62,31 @@ class segment_seeds {
   }
 
  private:
-  static constexpr int most_tries = 12;
-
   std::optional<edited<G>> build(recompute_choice const& choice) const {
     return recompute_segments::build(from_, choice);
   }
   /// At least about what a choice comes to: not all that may run again is needed.
-  seconds_t estimate(recompute_choice const& choice) const { return from_.result.latency + 0.92 * choice.seconds; }
+  seconds_t estimate(recompute_choice const& choice) const {
+    return from_.result.latency + numbers_.needed * choice.seconds;
+  }
 
   /// The largest budget, which is the quickest, whose peak is within the limit.
   template <class Judge, class Stop, class Keep>
   void meet_memory(recompute_cut const& front, recompute_cut const& tail, bytes_t target, best_segments& best,
                    Judge&& judge, Stop&& stop, Keep&& keep) {
     bytes_t low = -1, high = -1;  // budgets: too small to choose by, or within the limit; above it
-    bytes_t const close = std::max<bytes_t>(target / 1000, 1);
+    bytes_t const close = std::max<bytes_t>(target / numbers_.close, 1);
     bytes_t budget = target;
-    for (int tries = 0; tries < most_tries && !stop(); ++tries) {
+    for (int tries = 0; tries < numbers_.most_tries && !stop(); ++tries) {
       auto const choice = ground_.choose(front, tail, budget);
       std::optional<verdict> v;
       if (choice.fits) {
         if (estimate(choice) > best.latency) return;
         if (auto e = build(choice)) v = judge(recompute_segments{front.price, tail.price, budget}, std::move(*e));
       }
-      bytes_t step = std::max(budget / 10, close);
+      bytes_t step = std::max(budget / numbers_.step, close);
       if (v && v->peak > target) {
-        if (v->latency < best.latency && v->peak < target + target / 8) keep();
+        if (v->latency < best.latency && v->peak < target + target / numbers_.near) keep();
         high = budget;
         step = -std::max(v->peak - target, close);
       } else {
@@ -107,8 +110,8 @@ class segment_seeds {
   void meet_latency(recompute_cut const& front, recompute_cut const& tail, best_segments& best, Judge&& judge,
                     Stop&& stop, Keep&& keep) {
     bytes_t low = 0, high = std::min(best.peak, from_.result.peak_bytes);  // too slow, or none; quick enough
-    bytes_t const close = std::max<bytes_t>(from_.result.peak_bytes / 2000, 1);
-    for (int tries = 0; tries < most_tries && high - low > close && !stop(); ++tries) {
+    bytes_t const close = std::max<bytes_t>(from_.result.peak_bytes / numbers_.close_to_latency, 1);
+    for (int tries = 0; tries < numbers_.most_tries && high - low > close && !stop(); ++tries) {
       bytes_t const budget = tries == 0 ? high - close : low + (high - low) / 2;
       auto const choice = ground_.choose(front, tail, budget);
       std::optional<verdict> v;
@@ -126,6 +129,7 @@ class segment_seeds {
 
   candidate<G> const& from_;
   objective const& goal_;
+  search_policy::segment_numbers numbers_;
   recompute_ground ground_;
   std::vector<recompute_cut> cuts_;  // the corners of the hull; none if there is nothing to compute again
   struct prices {

@@ -53,8 +53,10 @@ inline std::int64_t pieces_within(double work, double seconds) {
 class front_search {
  public:
   /// `alone`: what is found is the answer; more is tried.
-  front_search(chain_solver const& chain, char const* name, objective const& goal, start_judge& judge, bool alone)
-      : chain_(chain),
+  front_search(chain_solver const& chain, char const* name, objective const& goal, start_judge& judge, bool alone,
+               search_policy::solver_numbers const& numbers)
+      : numbers_(numbers),
+        chain_(chain),
         name_(name),
         goal_(goal),
         judge_(judge),
@@ -70,7 +72,7 @@ class front_search {
       if (goal_.limits_memory && best_) at = halve(at + 1, next_seen(at));
     }
     auto const from = at > 0 ? at - 1 : 0;
-    for (std::size_t k = from; keep && k < from + 4 && k < chain_.front().size() && !judge_.stop(); ++k) {
+    for (std::size_t k = from; keep && k < from + numbers_.around && k < chain_.front().size() && !judge_.stop(); ++k) {
       auto const v = judge_point(k);
       if (v && v->latency <= goal_.latency && v->peak <= most_peak()) judge_.keep();
     }
@@ -102,12 +104,13 @@ class front_search {
   /// be quicker.
   void look_around() {
     auto const& front = chain_.front();
-    std::size_t const most = chain_.moves_values() ? 6 : 12;
+    std::size_t const most = chain_.moves_values() ? numbers_.more_with_swaps : numbers_.more;
     // Points are looked at up to where the budget is a tenth larger, so many of them, and so from each that is better.
     for (auto from = front.size(); from != best_k_ && !judge_.stop();) {
       from = best_k_;
       auto end = from + 1;
-      while (end < front.size() && front[end].budget <= front[from].budget + front[from].budget / 10) ++end;
+      while (end < front.size() && front[end].budget <= front[from].budget + front[from].budget / numbers_.larger)
+        ++end;
       auto const step = std::max<std::size_t>((end - from) / most, 1);
       for (auto k = from + step; k < front.size() && k <= from + most * step && !judge_.stop(); k += step)
         judge_point(k);
@@ -117,12 +120,11 @@ class front_search {
   /// Towards the least budgets the peak may rise again: what they recompute holds more than the model knows of. The point
   /// with the lowest peak in time, between its neighbours of those that were seen; ends with what meets a limit of memory.
   std::size_t find_lowest() {
-    constexpr int most_tries = 8;
     if (seen_.empty()) return 0;
     auto const lowest = [&] {
       return std::min_element(seen_.begin(), seen_.end(), [](point a, point b) { return a.peak < b.peak; });
     };
-    for (int tries = 0; tries < most_tries && !judge_.stop() && !(goal_.limits_memory && best_); ++tries) {
+    for (int tries = 0; tries < numbers_.lowest_tries && !judge_.stop() && !(goal_.limits_memory && best_); ++tries) {
       auto const m = lowest();
       auto const before = m == seen_.begin() ? m->k : std::prev(m)->k, behind = next_seen(m->k);
       if (m->k - before <= 1 && behind - m->k <= 1) break;
@@ -141,7 +143,7 @@ class front_search {
   }
 
   /// Of candidates that are worth a dive.
-  bytes_t most_peak() const { return goal_.limits_memory ? goal_.memory + goal_.memory / 8 : goal_.memory; }
+  bytes_t most_peak() const { return goal_.limits_memory ? goal_.memory + goal_.memory / numbers_.near : goal_.memory; }
   std::optional<verdict> judge_point(std::size_t k) {
     for (auto const& [at, v] : judged_)
       if (alone_ && at == k) return v;
@@ -158,6 +160,7 @@ class front_search {
     return v;
   }
 
+  search_policy::solver_numbers const& numbers_;
   chain_solver const& chain_;
   char const* name_;
   objective const& goal_;
@@ -176,8 +179,9 @@ class graph_search {
   /// `changes` are left to `search`, of all its runs; without any it gives what it has. Answers slower than `best` are
   /// not looked for.
   graph_search(graph_solver const& blocks, option_gaps& search, std::int64_t& changes, objective const& goal,
-               seconds_t best, start_judge& judge)
-      : blocks_(blocks),
+               seconds_t best, start_judge& judge, search_policy::solver_numbers const& numbers)
+      : numbers_(numbers),
+        blocks_(blocks),
         search_(search),
         changes_(changes),
         goal_(goal),
@@ -200,18 +204,16 @@ class graph_search {
   }
 
  private:
-  static constexpr int most_tries = 8;
-  static constexpr std::int64_t most_changes = 400;  // of a try, for each choice
-  static constexpr double seconds_a_change = 2e-6;   // about, as work is counted
-
   struct told {
     bytes_t peak;  // by the solver's model
     verdict is;
   };
+  /// Of a try.
+  std::int64_t most_changes() const { return numbers_.changes_a_choice * static_cast<std::int64_t>(search_.choices()); }
   /// What is found within a limit, or else the smallest that is known.
   std::optional<told> try_limit(bytes_t limit, double dearer = 1) {
-    auto const work = std::min({changes_ / 4, most_changes * static_cast<std::int64_t>(search_.choices()),
-                                pieces_within(judge_.work_left(), seconds_a_change)});
+    auto const work = std::min({changes_ / numbers_.part_of_changes, most_changes(),
+                                pieces_within(judge_.work_left(), numbers_.seconds_a_change)});
     changes_ -= work;
     auto a = search_.solve(limit, {.work = work, .seconds = judge_.seconds_left()}, dearer);
     return told_of(a ? a : search_.best(search_.front().front().first));
@@ -229,21 +231,21 @@ class graph_search {
     seconds_t best = best_;
     double dearer = 1;
     int in_vain = 0;
-    for (int tries = 0; tries < most_tries && (all || in_vain < 2) && !judge_.stop(); ++tries) {
+    for (int tries = 0; tries < numbers_.graph_tries && (all || in_vain < 2) && !judge_.stop(); ++tries) {
       auto const t = try_limit(limit, dearer);
       if (!t) return;
       bool const within = t->is.peak <= goal_.memory;
       if (goal_.fits(t->is)) all = false;
-      if (within || t->peak > limit) in_vain += t->is.latency > 1.01 * best ? 2 : 1;
-      if (t->is.latency <= best && t->is.peak <= goal_.memory + goal_.memory / 8) {
+      if (within || t->peak > limit) in_vain += t->is.latency > numbers_.slower * best ? 2 : 1;
+      if (t->is.latency <= best && t->is.peak <= goal_.memory + goal_.memory / numbers_.near) {
         judge_.keep();
-        if (within && t->is.latency < best * 0.999) in_vain = 0;
+        if (within && t->is.latency < best * numbers_.quicker) in_vain = 0;
         if (within) best = t->is.latency;
       }
-      dearer = all && t->peak > limit ? std::min(4 * dearer, 64.0) : 1;
+      dearer = all && t->peak > limit ? std::min(numbers_.dearer * dearer, numbers_.dearest) : 1;
       if (t->peak > limit) continue;
       (within ? low : high) = within ? std::max(low, limit) : std::min(high, limit);
-      if (high < remat_limits::none && high - low < goal_.memory / 500) return;
+      if (high < remat_limits::none && high - low < goal_.memory / numbers_.close) return;
       auto const next = (within ? limit : t->peak) + goal_.memory - t->is.peak;
       limit = next > low && next < high ? next : high < remat_limits::none ? low + (high - low) / 2 : low + low / 32;
     }
@@ -252,14 +254,15 @@ class graph_search {
   /// to it the more of them; and below: a limit starts from what the ones before have found. What is nearest to a limit that is
   /// out of reach has the same peak as others, but a simulator finds less.
   void search_all_limits(std::vector<block_graph_answer>& below) {
-    constexpr std::int64_t coarse = 6, deep = 2, fine = 12, beyond = 5, near = 4;
-    constexpr double dearer = 4;
+    auto const coarse = numbers_.coarse, deep = numbers_.deep, fine = numbers_.fine, beyond = numbers_.beyond;
+    auto const dearer = numbers_.dearer;
     auto left = coarse + deep + fine + beyond, rest = changes_ / 2;
     changes_ -= rest;
-    auto const each = most_changes * static_cast<std::int64_t>(search_.choices());
+    auto const each = most_changes();
     auto const budget = [&] {
-      auto const work = std::min(
-          {changes_ / left, each, pieces_within(judge_.work_left() / static_cast<double>(left), seconds_a_change)});
+      auto const work =
+          std::min({changes_ / left, each,
+                    pieces_within(judge_.work_left() / static_cast<double>(left), numbers_.seconds_a_change)});
       changes_ -= work, --left;
       return remat_budget{.work = work, .seconds = judge_.seconds_left()};
     };
@@ -271,7 +274,7 @@ class graph_search {
     for (auto k = deep; k > 0 && !judge_.stop(); --k) search_.solve(smallest() / 32 * 31, budget(), dearer);
     for (auto k = fine; k > 0 && !judge_.stop(); --k)
       search_.solve(smallest() + (largest - smallest()) / (fine * fine) * ((k - 1) * (k - 1)), budget(),
-                    k <= near ? dearer : 1);
+                    k <= numbers_.near_smallest ? dearer : 1);
     for (auto k = beyond; k > 0 && !judge_.stop(); --k)
       below.push_back(search_.approach(smallest() / (beyond + 1) * k, budget()));
     changes_ += rest;  // for the given limit
@@ -279,7 +282,7 @@ class graph_search {
   /// From the quickest on until one meets the limit, of those that differ in their peak; then those that it has
   /// passed over. Whether one does.
   bool take_quickest(std::vector<block_graph_answer> const& below) {
-    constexpr bytes_t step = 64;
+    auto const step = numbers_.apart;
     auto const known = search_.front();
     bool found = false;
     auto const judge = [&](std::optional<block_graph_answer> const& a) {
@@ -306,7 +309,9 @@ class graph_search {
     auto const smallest = [&] { return search_.front().front().first; };
     bytes_t low = 0, high = goal_.limits_latency ? search_.front().back().first : smallest();
     int in_vain = 0;
-    for (int tries = 0; tries < most_tries && in_vain < 2 && high - low > high / 200 && !judge_.stop(); ++tries) {
+    for (int tries = 0;
+         tries < numbers_.graph_tries && in_vain < 2 && high - low > high / numbers_.close_to_latency && !judge_.stop();
+         ++tries) {
       auto const before = smallest();
       auto const limit = low + (high - low) / 3 * 2;  // downwards: a try starts from what the one before has found
       auto const t = try_limit(limit);
@@ -318,6 +323,7 @@ class graph_search {
     }
   }
 
+  search_policy::solver_numbers const& numbers_;
   graph_solver const& blocks_;
   option_gaps& search_;
   std::int64_t& changes_;
@@ -330,13 +336,14 @@ class graph_search {
 struct timed_gaps {
   start_judge const& judge;
   std::int64_t work;  // evaluations a block
-  std::size_t most_values = SIZE_MAX;
-  std::int64_t of_value = 300;  // and for each value of a block at most so many
+  std::size_t most_values;
+  std::int64_t of_value;  // and for each value of a block at most so many
+  search_policy::block_numbers const& numbers;
   std::vector<remat_answer> operator()(remat_problem const& p, std::span<remat_limits const> limits) const {
     if (p.values.size() > most_values || judge.stop()) return {};
     auto const enough = of_value * static_cast<std::int64_t>(p.values.size());
-    constexpr double seconds_an_evaluation = 1e-6;  // about, as work is counted
-    auto const most = std::min({work, enough, pieces_within(judge.work_left() / 4, seconds_an_evaluation)});
+    auto const share = numbers.share_of_block * judge.work_left();
+    auto const most = std::min({work, enough, pieces_within(share, numbers.seconds_an_evaluation)});
     return in_groups{use_gap{{.work = most, .seconds = judge.seconds_left()}}}.front(p, limits);
   }
 };
@@ -362,8 +369,8 @@ class solver_starts final : public starting_points {
       : which_(which),
         program_(program),
         from_(from) {
-    auto const most = std::min<std::size_t>(from.candidates, 1'000'000);  // a candidate is worth a millisecond and more
-    which_.work = std::min(which_.work, work_of_candidate * static_cast<std::int64_t>(most + 1));
+    auto const most = std::min(from.candidates, blocks_.most_candidates);
+    which_.work = std::min(which_.work, blocks_.work_a_candidate * static_cast<std::int64_t>(most + 1));
   }
 
   void run(objective const& goal, start_judge& judge) override {
@@ -376,8 +383,8 @@ class solver_starts final : public starting_points {
     if (which_.hierarchy && (layers_.is_no_chain() || smaller_.is_no_chain()) && !judge.stop()) {
       if (!graph_) make_graph(judge);
       if (!graph_->empty()) {
-        if (!gaps_) gaps_ = std::make_unique<option_gaps>(graph_->problem()), changes_ = 4 * which_.work;
-        graph_search of_graph(*graph_, *gaps_, changes_, goal, best ? best->latency : goal.latency, judge);
+        if (!gaps_) gaps_ = std::make_unique<option_gaps>(graph_->problem()), changes_ = blocks_.changes * which_.work;
+        graph_search of_graph(*graph_, *gaps_, changes_, goal, best ? best->latency : goal.latency, judge, numbers_);
         if (from_.alone) of_graph.run_alone(below_);
         else of_graph.run();
         search_graph_swaps(goal, judge);
@@ -390,15 +397,15 @@ class solver_starts final : public starting_points {
           whole_, "checkmate by program", goal, judge, true,
           [&] {
             return make(timed_program{judge, program_, which_.most_values},
-                        {.slots = 4000, .levels = {0, 6}, .one_block = true});
+                        {.slots = blocks_.slots_of_whole, .levels = {0, blocks_.levels_of_program}, .one_block = true});
           },
           which_.most_values);
     else if (which_.checkmate)
       search(
           whole_, "checkmate", goal, judge, true,
           [&] {
-            return make(timed_gaps{judge, which_.work, which_.most_values},
-                        {.slots = 4000, .levels = {0, 24}, .one_block = true});
+            return make(gaps(judge, which_.work, which_.most_values),
+                        {.slots = blocks_.slots_of_whole, .levels = {0, blocks_.levels_of_whole}, .one_block = true});
           },
           which_.most_values);
     judge.pause();
@@ -422,13 +429,15 @@ class solver_starts final : public starting_points {
     std::optional<verdict> best;
     if (which_.rotor) {
       best = search(of.rotor, "rotor", goal, judge, !which_.hierarchy, [&] {
-        return make(plain_blocks{}, {.slots = which_.hierarchy ? 500 : 3000, .levels = {0, 0}, .cut = cut});
+        return make(
+            plain_blocks{},
+            {.slots = which_.hierarchy ? blocks_.slots_beside_options : blocks_.slots, .levels = {0, 0}, .cut = cut});
       });
       judge.pause();
     }
     if (which_.hierarchy) {
       auto const found = search(of.blocks, "options of blocks", goal, judge, true, [&] {
-        return make(timed_gaps{judge, share_of_block(of.rotor)}, {.link = link(), .cut = cut});
+        return make(gaps(judge, share_of_block(of.rotor)), {.slots = blocks_.slots, .link = link(), .cut = cut});
       });
       keep_better(best, found, goal);
       search_swaps(of.blocks, best, goal, judge);
@@ -449,16 +458,17 @@ class solver_starts final : public starting_points {
     if (!c) c = made();
     else c->swap_nothing();
     if (c->most_values() > most_values) return std::nullopt;  // that was not solved
-    return front_search(*c, name, goal, judge, from_.alone).run(keep);
+    return front_search(*c, name, goal, judge, from_.alone, numbers_).run(keep);
   }
   /// The same blocks with values that leave, at some prices of the link, as long as that finds better ones than `best`.
   void search_swaps(chain& blocks, std::optional<verdict> best, objective const& goal, start_judge& judge) {
     if (!blocks || blocks->empty() || !blocks->can_swap()) return;
     bool found = false;
-    for (double const part : {0.2, 0.1, 0.05, 0.4}) {
+    for (double const part : blocks_.prices_of_link) {
       if (judge.stop()) break;
       blocks->swap_at(part);
-      auto const v = front_search(*blocks, "options of blocks, with swaps,", goal, judge, from_.alone).run(true);
+      auto const v =
+          front_search(*blocks, "options of blocks, with swaps,", goal, judge, from_.alone, numbers_).run(true);
       bool const better = keep_better(best, v, goal);
       if (!better && found && !from_.alone) break;
       found = found || better;
@@ -468,10 +478,10 @@ class solver_starts final : public starting_points {
   void search_graph_swaps(objective const& goal, start_judge& judge) {
     if (!graph_->can_swap() || judge.stop()) return;
     if (!swapping_gaps_) {
-      swapping_ = graph_->problem_at(0.2);
+      swapping_ = graph_->problem_at(blocks_.prices_of_link[0]);
       swapping_gaps_ = std::make_unique<option_gaps>(swapping_);
     }
-    graph_search with_swaps(*graph_, *swapping_gaps_, changes_, goal, goal.latency, judge);
+    graph_search with_swaps(*graph_, *swapping_gaps_, changes_, goal, goal.latency, judge, numbers_);
     if (from_.alone) with_swaps.run_alone(swapping_below_);
     else with_swaps.run();
   }
@@ -486,9 +496,10 @@ class solver_starts final : public starting_points {
   }
   void make_graph(start_judge& judge) {
     auto const made = [&](schedule const& order, block_basis const& as) {
-      return std::make_unique<graph_solver>(from_.graph, order, as, from_.result.resident_bytes, from_.may_run_again,
-                                            timed_gaps{judge, share_of_block(layers_.rotor), SIZE_MAX, 60},
-                                            graph_solver_options{.link = link(), .join_data = from_.alone});
+      return std::make_unique<graph_solver>(
+          from_.graph, order, as, from_.result.resident_bytes, from_.may_run_again,
+          gaps(judge, share_of_block(layers_.rotor), SIZE_MAX, blocks_.evaluations_a_value_of_graphs),
+          graph_solver_options{.link = link(), .join_data = from_.alone});
     };
     order_ = from_.order;
     if (has_backward_end(from_.graph)) {
@@ -505,14 +516,22 @@ class solver_starts final : public starting_points {
     }
     graph_ = made(order_, basis_of(from_.graph, order_, in_order));
   }
-  /// Of the work, where the number of blocks to solve is not known, a sixteenth.
-  std::int64_t share_of_block(chain const& rotor) const {
-    return which_.work / static_cast<std::int64_t>(rotor ? std::max<std::size_t>(rotor->solved_blocks(), 4) : 16);
+  timed_gaps gaps(start_judge const& judge, std::int64_t work, std::size_t most_values = SIZE_MAX) const {
+    return gaps(judge, work, most_values, blocks_.evaluations_a_value);
   }
-  static constexpr std::int64_t work_of_candidate = 1000;
+  timed_gaps gaps(start_judge const& judge, std::int64_t work, std::size_t most_values, std::int64_t of_value) const {
+    return {judge, work, most_values, of_value, blocks_};
+  }
+  /// Of the work; there are so many blocks at least, or, where that is not known yet, likely.
+  std::int64_t share_of_block(chain const& rotor) const {
+    return which_.work / (rotor ? std::max(static_cast<std::int64_t>(rotor->solved_blocks()), blocks_.least_blocks)
+                                : blocks_.likely_blocks);
+  }
   solver_choice which_;
   block_program program_;
   start_from from_;
+  search_policy::solver_numbers const& numbers_ = from_.policy.solvers;
+  search_policy::block_numbers const& blocks_ = from_.policy.blocks;
   std::optional<block_basis> basis_;  // of the order that is started from
   static constexpr cut_options of_layers = chain_solver_options{}.cut;
   chains layers_, smaller_;  // a layer is a block, where it is not too large; blocks of fewer nodes

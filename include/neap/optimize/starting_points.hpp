@@ -11,6 +11,7 @@
 #include <neap/core/plain_vector.hpp>
 #include <neap/ir/graph.hpp>
 #include <neap/optimize/objective.hpp>
+#include <neap/optimize/search_policy.hpp>
 #include <neap/plan/schedule.hpp>
 #include <neap/plan/simulation.hpp>
 
@@ -31,6 +32,7 @@ struct start_from {
   bool alone = false;     // nothing else of the search recomputes
   bool no_swaps = false;  // whatever the link: a filter of the pipeline may forbid them
   std::size_t candidates = SIZE_MAX;  // a measure of the effort: a candidate is worth a millisecond
+  search_policy policy{};             // of the search
 };
 
 /// The answer of a search to a candidate that is handed in.
