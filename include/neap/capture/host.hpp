@@ -116,6 +116,10 @@ sym<T> item(tensor const& x, std::source_location at = std::source_location::cur
   if (detail::computation_listener::computes()) {
     detail::unseen_scope const unseen;
     plain = x.item<T>(at);
+  } else if (auto const bits = l->known(leaf)) {
+    with_type(x.element(), [&](auto tag) {
+      plain = detail::from_bits<T>(detail::element_as_scalar<T, typename decltype(tag)::type>(*bits, 0));
+    });
   }
   auto& scalars = *detail::scalar_listener::active();
   with_type(x.element(), [&](auto tag) {

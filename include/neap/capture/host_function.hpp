@@ -53,6 +53,7 @@ class host_log {
   /// What this function gives as the next one of the call. Throws what it throws, or has thrown.
   host_result const& perform(std::shared_ptr<host_function const> const& f, std::span<tensor const> tensors,
                              std::span<std::uint64_t const> scalars) {
+    while (skips_failed_ && next_ < done_.size() && done_[next_].failed) ++next_;
     if (next_ < done_.size()) {
       auto const& e = done_[next_++];
       if (!e.function->is_like(*f))
@@ -73,7 +74,17 @@ class host_log {
     return done_.back().result;
   }
   void restart() { next_ = 0; }
+  /// What has thrown is no part of the path from now on.
+  void skip_failed() { skips_failed_ = true; }
   bool is_empty() const { return done_.empty(); }
+  /// What function number k of the call gave; null: it has not been called. Throws what it has thrown.
+  host_result const* known(std::size_t k) const {
+    if (k >= done_.size()) return nullptr;
+    if (done_[k].failed) std::rethrow_exception(done_[k].failed);
+    return &done_[k].result;
+  }
+  /// Whether the last function that was called has thrown.
+  bool has_failed() const { return !done_.empty() && done_.back().failed; }
 
   /// The log of the call that runs eagerly on this thread after it has begun as a graph; null: none.
   static host_log*& active() {
@@ -89,6 +100,7 @@ class host_log {
   };
   std::vector<entry> done_;
   std::size_t next_ = 0;
+  bool skips_failed_ = false;
 };
 
 /// While it lives, the thread's log is this one.
@@ -138,6 +150,8 @@ class host_listener {
                                                          std::source_location at) = 0;
   /// The expression of element i of a tensor, in row-major order: its bits.
   virtual std::uint32_t element(tensor const& t, std::int64_t i, std::source_location at) = 0;
+  /// The bits of such an element where nothing is computed; none: not known yet.
+  virtual std::optional<std::uint64_t> known(std::uint32_t element) const = 0;
   /// What runs until the end changes nothing that was there before: it is computed whether it is chosen or not.
   virtual void begins_branch(std::source_location at) = 0;
   virtual void ends_branch() = 0;

@@ -8,6 +8,9 @@
 // An element that the program reads is a copy in the graph at first, and a tracked scalar whose value is not known before
 // the graph has run. Where the program decides by it, computes tensors with it or passes it to an external function, the
 // graph ends, and another one begins with the storages made so far.
+//
+// A recording without data goes on with the elements that a device has read in this call so far (known_reads). Where the
+// program needs another one, the recording ends: the stages before that are a path's beginning.
 #pragma once
 
 #include <neap/capture/argument_state.hpp>
@@ -29,6 +32,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,17 +50,27 @@ inline bool are_alike(tensor const& a, tensor const& b) {
          m.wants_gradient == n.wants_gradient && m.though_frozen == n.though_frozen && m.of_gradient == n.of_gradient;
 }
 
+/// What the host has read of tensors in this call, and what its functions gave: the tracked scalars after those of the
+/// beginning, in their order.
+using known_reads = std::vector<std::uint64_t>;
+
+/// Ends a recording without data that needs an element which was not read yet.
+struct needs_read {};
+
 class recorder final : public computation_listener,
                        public scalar_listener,
                        public host_listener,
                        public container_listener {
  public:
-  /// `log`: what the host has done in this call. Without data, nothing is computed, and take_back() is to follow.
-  recorder(argument_state const& begin, expression_tape& tape, host_log& log, bool with_data = true)
+  /// `log`: what the host has done in this call. Without data, nothing is computed, and take_back() is to follow; `known`:
+  /// what has been read in this call, null: a path that depends on a read is refused.
+  recorder(argument_state const& begin, expression_tape& tape, host_log& log, bool with_data = true,
+           known_reads const* known = nullptr)
       : computation_listener(with_data),
         begin_(&begin),
         tape_(&tape),
         log_(&log),
+        known_reads_(known),
         read_cells_(static_cast<std::uint32_t>(begin.cells.size())),
         serial_(next_serial()),
         clock_(context_access::clock()),
@@ -131,38 +145,43 @@ class recorder final : public computation_listener,
     if (find_row(from) == none) return;  // one of no concern: who reads the copy is refused
     know(*to, origin::computed, copy_of(value(from, tensor_layout::dense(from.type()), {}), from.type(), {}));
   }
-  void reads_data(tensor const& t, std::source_location at) override {
+  std::byte* reads_data(tensor const& t, std::source_location at) override {
     auto const row = find_row(*t.storage());
     if (row != none && entries()[row].what == origin::number) {
       auto const& e = entries()[row];
       auto& n = numbers_[e.numbers];
       n.is_seen = true;
       if (e.first_value != none && n.copy.is_empty()) n.copy = copy_of(*n.storage);
-      return;
+      return nullptr;
     }
     throw_error(context_access::place(at),
                 {"compile: the function takes the address of a tensor's elements, ", t.type(),
                  ": what is read and written there is not seen. Read numbers by item() or neap::item, hand tensors to "
                  "neap::effect or neap::external, or choose by neap::where(condition, a, b)"});
   }
-  void reads_elements(tensor const& t, std::source_location at) override {
-    if (auto const row = find_row(*t.storage()); row != none && entries()[row].what == origin::number) return;
-    if (!has_data()) refuse_value(at);
+  std::byte* reads_elements(tensor const& t, std::source_location at) override {
+    if (auto const row = find_row(*t.storage()); row != none && entries()[row].what == origin::number) return nullptr;
+    if (!has_data() && !known_reads_) refuse_value(at);
     if (t.count() > most_read)
       throw_error(context_access::place(at),
                   {"compile: the function reads the elements of a tensor, ", t.type(),
                    ": a path would depend on each of them. Return the tensor and read it outside, hand it to "
                    "neap::effect or neap::external, or choose by neap::where(condition, a, b)"});
-    tensor const copy = apart(t, at);
+    tensor const copy = has_data() ? apart(t, at) : unwritten_tensor(t.type());
     auto const bytes = static_cast<std::size_t>(size_of(t.element()));
     auto const row = copied_row(t, at);
     std::vector<std::uint32_t> leaves;
     for (std::int64_t i = 0; i < t.count(); ++i) leaves.push_back(element_of(row, i, at));
     for (std::size_t i = 0; i < leaves.size(); ++i) {
-      std::uint64_t bits = 0;
-      std::memcpy(&bits, copy.storage()->data() + i * bytes, bytes);
+      std::uint64_t bits = known(leaves[i]).value_or(0);
+      auto* const element = copy.storage()->data() + i * bytes;
+      if (has_data()) std::memcpy(&bits, element, bytes);
       question(leaves[i], bits, at);
+      std::memcpy(element, &bits, bytes);
     }
+    if (has_data()) return nullptr;
+    read_elements_.push_back(copy);
+    return copy.storage()->data();
   }
   void writes_data(tensor_storage const& s) override {
     if (find_row(s) != none)
@@ -197,7 +216,7 @@ class recorder final : public computation_listener,
   void question(std::uint32_t number, std::uint64_t answer, std::source_location at) override {
     if (tape_->operator[](number).what == expression::kind::constant) return;
     know_value(number);
-    if (!has_data() && latest_[number] > 0) refuse_value(read_places_[latest_[number] - 1]);
+    if (!has_data() && latest_[number] > 0) require_known(latest_[number] - 1);
     if (asked_.add(number, 0)) now().path.push_back({number, answer, context_access::place(at)});
   }
   std::uint32_t read(void const* cell) override { return written_[cell_of(cell)]; }
@@ -221,6 +240,7 @@ class recorder final : public computation_listener,
 
   void effect(std::shared_ptr<host_function const> f, arguments const& given, std::source_location at) override {
     if (!branches_.empty()) refuse_in_branch("has an effect");
+    if (!has_data()) (void)log_->known(host_calls_++);  // throws what it has thrown
     now().effects.push_back(host_call(f, given, at));
     if (!has_data()) return;
     std::vector<tensor> copies;
@@ -234,18 +254,26 @@ class recorder final : public computation_listener,
     auto call = host_call(f, given, at);
     for (auto const e : given.scalars) know_value(e);
     host_result r;
+    bool needs_call = false;  // its result's type is not known before
     if (has_data()) {
       std::vector<tensor> copies;
       for (auto const& t : given.tensors) copies.push_back(apart(t, at));
       unseen_scope const unseen;
       r = log_->perform(f, copies, given.bits);
-    } else if (f->gives_tensor()) {
-      auto const type = f->type_given();
-      if (!type)
-        throw_error(context_access::place(at), {"capture by shapes: a neap::external gives a tensor, whose type is not "
-                                                "known before it is called: pass the tensor to the function"});
-      r.made = make_leaf(std::make_shared<tensor_storage>(*type, initialiser{}, role::activation),
-                         tensor_layout::dense(*type));
+    } else {
+      auto const* done = log_->known(host_calls_++);
+      if (done) r.bits = done->bits;
+      if (f->gives_tensor()) {
+        auto type = done ? std::optional(done->made.type()) : f->type_given();
+        if (!type && !known_reads_)
+          throw_error(context_access::place(at),
+                      {"capture by shapes: a neap::external gives a tensor, whose type is not known before it is "
+                       "called: pass the tensor to the function"});
+        needs_call = !type;
+        if (!type) type.emplace(dtype::f32, shape{});
+        r.made = make_leaf(std::make_shared<tensor_storage>(*type, initialiser{}, role::activation),
+                           tensor_layout::dense(*type));
+      }
     }
     // What comes first: the effects before it, the elements that were read, operators that may throw.
     bool computes = !call.rows.empty() || known_ < read_cells_ - begin_->cells.size() || graph().may_throw;
@@ -264,11 +292,17 @@ class recorder final : public computation_listener,
     now().external.push_back(std::move(call));
     end_stage(computes);
     known_ = read_cells_ - static_cast<std::uint32_t>(begin_->cells.size());
-    if (asks) question(leaf, answer, at);
+    if (needs_call) end_before_read();
+    if (asks) ask_type(leaf, answer, at);
     return {std::move(r), leaf};
   }
   std::uint32_t element(tensor const& t, std::int64_t i, std::source_location at) override {
     return element_of(copied_row(t, at), i, at);
+  }
+  std::optional<std::uint64_t> known(std::uint32_t leaf) const override {
+    auto const k = (*tape_)[leaf].a - begin_->cells.size();
+    if (!known_reads_ || k >= known_reads_->size()) return std::nullopt;
+    return (*known_reads_)[k];
   }
   void begins_branch(std::source_location at) override {
     branches_.push_back({size(), static_cast<std::uint32_t>(written_.size()), at});
@@ -424,6 +458,9 @@ class recorder final : public computation_listener,
   /// Why no graph can stand for the call; null: one can.
   char const* unusable() const { return unusable_; }
 
+  /// Whether it has ended before a read: stages() are those before it, and finish() makes no more.
+  bool is_beginning() const { return beginning_ > 0; }
+
   /// The guards of each stage so far.
   std::vector<captured_stage> const& stages() const { return stages_; }
 
@@ -431,13 +468,13 @@ class recorder final : public computation_listener,
   void finish(captured_program& p, std::vector<std::uint32_t> const& also_kept) {
     for (auto const& n : numbers_)
       if (n.is_seen && !n.copy.is_empty() && !is_equal(n)) unusable_ = written_elements;
-    end_graph();
+    if (is_beginning()) stages_.resize(beginning_);
+    else end_graph(), now().computes = true;
     for (auto const row : also_kept) needed_.add(row, 0);
     std::vector<std::vector<std::uint32_t>> kept_in(graphs_.size());
     for (std::uint32_t row = 0; row < size(); ++row)
       if (needed_.contains(std::uint64_t{row}) && entries()[row].home != none)
         kept_in[entries()[row].home].push_back(row);
-    now().computes = true;
     std::uint32_t k = 0;
     for (auto& s : stages_) {
       if (!s.computes) continue;
@@ -446,7 +483,7 @@ class recorder final : public computation_listener,
     }
     p.made_rows = std::move(made_);
     p.rows = size(), p.cell_count = read_cells_;
-    if (auto& s = stages_.front(); stages_.size() == 1 && s.reads.empty() && s.effects.empty()) {
+    if (auto& s = stages_.front(); !is_beginning() && stages_.size() == 1 && s.reads.empty() && s.effects.empty()) {
       for (auto const& m : p.made_rows)
         p.made.push_back(std::ranges::find(s.kept, m.row, &captured_stage::kept_row::row)->value);
       p.program = std::move(s.program), p.sources = std::move(s.sources), p.constants = std::move(s.constants);
@@ -458,7 +495,7 @@ class recorder final : public computation_listener,
   }
   /// Whether the host has something to do within the path.
   bool is_staged() const {
-    return stages_.size() > 1 || !stages_.front().reads.empty() || !stages_.front().effects.empty();
+    return is_beginning() || stages_.size() > 1 || !stages_.front().reads.empty() || !stages_.front().effects.empty();
   }
 
  private:
@@ -531,6 +568,16 @@ class recorder final : public computation_listener,
                  "computed: choose by neap::where or neap::cond, or let the first call of the compiled function "
                  "capture it"});
   }
+  /// Read number k decides.
+  void require_known(std::uint32_t k) {
+    if (!known_reads_) refuse_value(read_places_[k]);
+    if (k >= known_reads_->size()) end_before_read();
+  }
+  /// The last stage has begun after a read, or a function of the host, that is not known.
+  [[noreturn]] void end_before_read() {
+    if (!is_beginning()) beginning_ = stages_.size() - 1;
+    throw needs_read{};
+  }
   void know_before(std::shared_ptr<tensor_storage> const& s) {
     if (!has_data()) storages_begun_.emplace_back(s, s->writes());
   }
@@ -568,6 +615,10 @@ class recorder final : public computation_listener,
     return next[v];
   }
 
+  /// The type of what a function of the host gave is a guard.
+  void ask_type(std::uint32_t leaf, std::uint64_t answer, std::source_location at) {
+    if (asked_.add(leaf, 0)) now().path.push_back({leaf, answer, context_access::place(at)});
+  }
   /// Another stage begins. `computes`: all operators so far run before; what they have made lives on in memory.
   void end_stage(bool computes) {
     if (computes) {
@@ -778,6 +829,10 @@ class recorder final : public computation_listener,
   argument_state const* begin_;
   expression_tape* tape_;
   host_log* log_;
+  known_reads const* known_reads_;
+  std::size_t beginning_ = 0;             // how many stages come before a read that is not known; 0: none is
+  std::size_t host_calls_ = 0;            // without data: how many effects and functions of the host so far
+  std::vector<tensor> read_elements_;     // without data: what the program has copied
   std::uint32_t read_cells_, known_ = 0;  // tracked scalars so far; how many of the elements read have a value
   std::uint64_t serial_;
   void* clock_;

@@ -155,11 +155,13 @@ class compiled_base {
   /// Of a graph, and the memory in its order of the largest graph of its path; 0: it is the only one.
   using planner = std::function<plan<graph>(graph const&, bytes_t)>;
 
-  compiled_base(planner how, compile_options const& options, std::source_location at)
+  compiled_base(planner how, compile_options const& options, std::source_location at,
+                std::unique_ptr<graph_device> device = nullptr)
       : planner_(std::move(how)),
         options_(options),
         at_(at),
-        backend_(options.threads) {}
+        backend_(device ? 1 : options.threads),
+        device_(std::move(device)) {}
 
   std::size_t graph_count() const {
     std::scoped_lock const alone(mutex_);
@@ -218,9 +220,9 @@ class compiled_base {
     if (options_.full == when_full::drop_oldest)
       g.last_used.store(uses_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  /// Makes another graph of these paths known to look-ups.
-  void publish(compiled_paths& to, std::unique_ptr<compiled_paths> fresh) {
-    ++graphs_;
+  /// Makes another graph of these paths, or the beginning of one, known to look-ups.
+  void publish(compiled_paths& to, std::unique_ptr<compiled_paths> fresh, bool is_path = true) {
+    graphs_ += is_path;
     to.publish();
     publications_.fetch_add(1, std::memory_order_release);
     if (fresh) add_paths(std::move(fresh));
@@ -289,6 +291,16 @@ class compiled_base {
     }
     return bindings;
   }
+  /// A plan on the device.
+  std::unique_ptr<device_graph> placed(plan<graph> p, std::vector<source_binding> const& bindings,
+                                       std::vector<captured_stage::source> const& sources,
+                                       std::vector<tensor> const& constants) {
+    auto made = device_->place(std::move(p), bindings);
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (sources[i].what == captured_stage::source::kind::constant)
+        made->bind(i, constants[sources[i].number].storage());
+    return made;
+  }
   static bool same_constants(std::vector<tensor> const& a, std::vector<tensor> const& b);
   /// The graphs of a captured path that have operators.
   static std::vector<graph> graphs_of(captured_program p) {
@@ -317,8 +329,9 @@ class compiled_base {
   }
   /// Plans a stage, or again one that keeps more. Throws no_plan.
   void plan_stage(planned_stage& to, captured_stage s, bytes_t original);
-  /// Adds a recorded path. Returns its last stage, null if it was known.
-  planned_stage* add(compiled_paths& to, captured_program p, std::vector<planned_stage*> const& known);
+  /// Adds a recorded path, or the beginning of one that has no end yet. Returns its last stage, null if it was known.
+  planned_stage* add(compiled_paths& to, captured_program p, std::vector<planned_stage*> const& known,
+                     bool is_beginning = false);
 
   /// Throws neap::error if a call took another path than the one that is kept for its guards.
   void require_same(compiled_graph const& kept, captured_program const& p) const;
@@ -347,6 +360,13 @@ class compiled_base {
     std::vector<container_change> changes;
   };
   bool run(compiled_graph& g, known_arguments const& begin, results& r);
+  void run_on_device(compiled_graph& g, known_arguments const& begin, results& r);
+  /// Whether the program reads an element of a tracked container whose memory another argument updates.
+  static bool is_shared_element(captured_program const& c, known_arguments const& begin);
+  /// Where a path cannot run on the device, no call of it runs elsewhere.
+  [[noreturn]] void refuse_on_device(std::string const& why) const {
+    throw_error(at_, {"compile: the call does not run on the device: ", why});
+  }
   /// An argument's tensor, or an element of a tracked container.
   static tensor const& tensor_of(captured_program const& c, known_arguments const& begin, std::uint32_t k);
   static tensor tensor_from(captured_program const& c, tensor_origin const& o, known_arguments const& begin,
@@ -360,6 +380,7 @@ class compiled_base {
   compile_options options_;
   std::source_location at_;
   host_backend backend_;
+  std::unique_ptr<graph_device> device_;  // none: graphs run on the host
   shared_arena arena_;
   mutable std::mutex mutex_;
   number_map by_signature_;
@@ -371,7 +392,7 @@ class compiled_base {
   std::atomic<std::uint64_t> uses_ = 0;
   std::atomic<std::uint64_t> publications_ = 1;
   calls_of_threads calls_;
-  std::mutex running_;  // graphs run one at a time; held while the arena changes
+  mutable std::mutex running_;  // graphs run one at a time; held while the arena changes
 };
 
 inline void compiled_base::describe(recorder& rec, argument_state const& begin, sizes const& n, argument_state& end,
@@ -419,8 +440,10 @@ inline std::shared_ptr<compiled_graph> compiled_base::planned(captured_program p
       made->throws_late = throws_late(planned);
       for (auto v : p.made) made->made.push_back(counterpart(g.kept(), planned.graph.kept(), v));
       std::scoped_lock const alone(running_);
-      made->run =
-          std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
+      if (device_) made->on_device = placed(std::move(planned), bindings, p.sources, p.constants);
+      else
+        made->run =
+            std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
     } catch (error const& e) { made->refused = refusal(e); }
   made->captured = std::move(p);
   return made;
@@ -499,18 +522,22 @@ inline void compiled_base::plan_stage(planned_stage& to, captured_stage s, bytes
     made.throws_late = throws_late(planned);
     for (auto const& v : s.kept) made.kept.push_back(counterpart(g.kept(), planned.graph.kept(), v.value));
     std::scoped_lock const alone(running_);
-    made.run = std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
+    if (device_) made.on_device = placed(std::move(planned), bindings, s.sources, s.constants);
+    else
+      made.run = std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
   }
-  to.captured = std::move(s), to.run = std::move(made.run), to.sources = std::move(made.sources);
+  to.captured = std::move(s), to.run = std::move(made.run), to.on_device = std::move(made.on_device);
+  to.sources = std::move(made.sources);
   to.kept = std::move(made.kept), to.ops = std::move(made.ops), to.scalars = std::move(made.scalars);
   to.peak = made.peak, to.throws_late = made.throws_late;
 }
 
 inline planned_stage* compiled_base::add(compiled_paths& to, captured_program p,
-                                         std::vector<planned_stage*> const& known) {
+                                         std::vector<planned_stage*> const& known, bool is_beginning) {
   auto stages = std::move(p.stages);
   auto const n = stages.size();
-  for (std::size_t i = 0; i < known.size(); ++i) require_same(*known[i], stages[i], i + 1 == n);
+  for (std::size_t i = 0; i < known.size(); ++i) require_same(*known[i], stages[i], i + 1 == n && !is_beginning);
+  if (known.size() == n && is_beginning) return nullptr;
   if (known.size() == n) {
     auto const& end = *known.back()->end;
     bool const same = end.tensors == p.tensors && end.cells == p.cells && end.plains == p.plains &&
@@ -550,7 +577,7 @@ inline planned_stage* compiled_base::add(compiled_paths& to, captured_program p,
   // What is known and keeps more now: earlier paths find what they need.
   for (std::size_t i = 0; i < known.size(); ++i)
     if (known[i]->captured.kept.size() < stages[i].kept.size()) plan_stage(*known[i], std::move(stages[i]), original);
-  last->end = std::make_unique<captured_program>(std::move(p));
+  if (!is_beginning) last->end = std::make_unique<captured_program>(std::move(p));
   trie = std::move(trial);
   planned_stage* const root = known.empty() ? first.get() : known.front();
   if (known.empty()) {
@@ -573,11 +600,11 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
   made.reserve(g.made_types.size());
   for (auto const& t : g.made_types) made.push_back(unwritten_tensor(t));
   prepare(c, begin, r);
-  if (!g.run) return true;
-  if (!c.elements.empty())
-    for (auto const u : c.updated)
-      for (auto const& s : c.sources)
-        if (s.what == kind::argument && s.number != u && &storage(s.number) == &storage(u)) return false;
+  if (!g.run) {
+    if (g.on_device) run_on_device(g, begin, r);
+    return true;
+  }
+  if (!c.elements.empty() && is_shared_element(c, begin)) return false;
   std::scoped_lock const alone(running_);
   std::size_t k = 0;
   for (std::size_t i = 0; i < c.sources.size(); ++i) {
@@ -622,6 +649,41 @@ inline bool compiled_base::run(compiled_graph& g, known_arguments const& begin, 
     if (s.bytes() > 0) std::memcpy(s.data(), from.data, static_cast<std::size_t>(s.bytes()));
   }
   return true;
+}
+
+inline bool compiled_base::is_shared_element(captured_program const& c, known_arguments const& begin) {
+  auto const storage = [&](std::uint32_t k) { return tensor_of(c, begin, k).storage().get(); };
+  for (auto const u : c.updated)
+    for (auto const& s : c.sources)
+      if (s.what == captured_program::source::kind::argument && s.number != u && storage(s.number) == storage(u))
+        return true;
+  return false;
+}
+
+inline void compiled_base::run_on_device(compiled_graph& g, known_arguments const& begin, results& r) {
+  using kind = captured_program::source::kind;
+  auto const& c = g.captured;
+  auto const storage = [&](std::uint32_t k) -> auto const& { return tensor_of(c, begin, k).storage(); };
+  if (!c.elements.empty() && is_shared_element(c, begin))
+    refuse_on_device("an element of a tracked container shares the memory of an argument that it updates");
+  std::scoped_lock const alone(running_);
+  std::size_t k = 0;
+  for (std::size_t i = 0; i < c.sources.size(); ++i) {
+    auto const& s = c.sources[i];
+    if (s.what == kind::argument) g.on_device->bind(i, storage(s.number));
+    if (s.what == kind::scalar) {
+      auto const bits = begin.value(s.number);
+      std::memcpy(g.scalars.data() + 64 * k++, &bits, sizeof bits);
+    }
+  }
+  for (auto const u : c.updated) storage(u)->keep_for_readers();
+  with_place(at_, [&] { (*g.on_device)(); });
+  for (auto const u : c.updated) storage(u)->written();
+  for (std::size_t i = 0; i < r.made.size(); ++i) {
+    auto const from = g.on_device->value(g.made[i]);
+    auto& to = *r.made[i].storage();
+    if (to.bytes() > 0) std::memcpy(to.data(), from.data, static_cast<std::size_t>(to.bytes()));
+  }
 }
 
 inline tracked_base& compiled_base::container_of(known_arguments const& begin, std::uint32_t cell) {
@@ -698,12 +760,14 @@ struct result_filler {
 /// A function that compile() was given.
 template <class F>
 class compiled_function : public detail::compiled_base {
+ protected:
   template <std::size_t I, class A>
   using held = typename detail::held_argument<typename decltype(detail::parameter_list<F>())::type, I, A>::type;
 
  public:
-  compiled_function(F f, planner how, compile_options const& options, std::source_location at)
-      : compiled_base(std::move(how), options, at),
+  compiled_function(F f, planner how, compile_options const& options, std::source_location at,
+                    std::unique_ptr<detail::graph_device> device = nullptr)
+      : compiled_base(std::move(how), options, at, std::move(device)),
         f_(std::move(f)) {}
 
   /// What f(arguments...) gives, with the same effects. Throws what it throws; and neap::error for what no graph can stand
@@ -738,7 +802,7 @@ class compiled_function : public detail::compiled_base {
   /// Why the last call that ran eagerly did so, in a sentence; empty if none did.
   using detail::compiled_base::why_missed;
 
- private:
+ protected:
   template <class... A>
   std::vector<graph> captured(bool keeps, A&&... arguments) {
     if (tracer::active() || detail::computation_listener::active() || detail::host_log::active())
@@ -827,22 +891,27 @@ class compiled_function : public detail::compiled_base {
     using R = decltype(invoke(frame, numbers));
     static_assert(!std::is_reference_v<R>, "neap: a compiled function gives its result by value");
     auto& calls = calls_.here();
-    if (!calls.is_busy) {
-      calls.follow(publications_.load(std::memory_order_acquire));
-      auto* known = calls.last;
-      if (!known || !is_known(frame, *known, numbers)) {
-        known = known ? calls.find(key_of(frame, numbers)) : nullptr;
-        if (known && (known == calls.last || !is_known(frame, *known, numbers))) known = nullptr;
-      }
-      if (known) {
-        auto const found = graph_of(*known);
-        if (found != detail::guard_program::none && !known->paths->graphs[found]->staged && !is_next_verified())
-          return hit<R>(frame, numbers, calls, *known, *known->paths->graphs[found]);
-        return look_up<R>(frame, numbers, calls,
-                          found != detail::guard_program::none && !known->paths->graphs[found]->staged);
-      }
+    if (auto* const known = known_call_of(frame, numbers, calls)) {
+      auto const found = graph_of(*known);
+      if (found != detail::guard_program::none && !known->paths->graphs[found]->staged && !is_next_verified())
+        return hit<R>(frame, numbers, calls, *known, *known->paths->graphs[found]);
+      return look_up<R>(frame, numbers, calls,
+                        found != detail::guard_program::none && !known->paths->graphs[found]->staged);
     }
     return look_up<R>(frame, numbers, calls, false);
+  }
+  /// What this thread has called with before; null: something else.
+  template <class... H, std::size_t... I>
+  detail::known_call* known_call_of(std::tuple<H...>& frame, std::index_sequence<I...> numbers,
+                                    detail::known_calls& calls) {
+    if (calls.is_busy) return nullptr;
+    calls.follow(publications_.load(std::memory_order_acquire));
+    auto* known = calls.last;
+    if (!known || !is_known(frame, *known, numbers)) {
+      known = known ? calls.find(key_of(frame, numbers)) : nullptr;
+      if (known && (known == calls.last || !is_known(frame, *known, numbers))) known = nullptr;
+    }
+    return known;
   }
 
   /// Runs the graph of a known call.
@@ -855,7 +924,9 @@ class compiled_function : public detail::compiled_base {
     results r;
     if (!g.refused.empty() || !run(g, c.arguments, r)) {
       set_why(g.refused.empty() ? "the graph failed" : g.refused);
-      return invoke(frame, numbers);
+      if (device_) refuse_on_device(g.refused);
+      if constexpr (std::is_void_v<R>) return (void)invoke(frame, numbers);
+      else return invoke(frame, numbers);
     }
     if constexpr (std::is_void_v<R>) {
       return commit(g.captured, c.arguments, r);
@@ -945,22 +1016,26 @@ class compiled_function : public detail::compiled_base {
   template <class Kept>
   detail::staged_run::outcome run_stages(detail::planned_stage& first, detail::argument_state& begin,
                                          detail::compiled_paths const& paths, detail::host_log& log, std::string& why,
-                                         std::optional<Kept>& result) {
+                                         std::optional<Kept>& result, detail::known_reads* reads = nullptr) {
     std::vector<std::uint64_t> cells;
     for (auto const& c : begin.cells) std::memcpy(&cells.emplace_back(0), c.value, c.bytes);
     std::scoped_lock const alone(running_);
-    arena_.grow(first.arena_bytes);
+    if (!device_) arena_.grow(first.arena_bytes);
     detail::staged_run running(begin, paths.tape, cells, log, arena_.memory());
-    auto const outcome = running(first, [&](detail::planned_stage& last) {
+    auto outcome = detail::staged_run::outcome::failed;
+    auto const build = [&](detail::planned_stage& last) {
       if constexpr (std::is_same_v<Kept, std::tuple<>>) return;
+      if (!last.result) return;  // the call throws
       result.emplace(*static_cast<Kept const*>(last.result.get()));
       auto const tensor_of = [&](std::size_t k) { return running.tensor_from(last.end->result[k]); };
       auto const value_of = [&](std::size_t k) { return running.value(last.end->result_cells[k]); };
       detail::result_filler<decltype(tensor_of), decltype(value_of)> parts{tensor_of, value_of};
       detail::walk_parts(*result, parts);
-    });
+    };
+    detail::with_place(at_, [&] { outcome = running(first, build); });
     if (outcome == detail::staged_run::outcome::missed)
       why = "the question at " + place_of(running.missed_at()) + " got another answer";
+    if (reads) *reads = running.reads();
     return outcome;
   }
 
@@ -972,16 +1047,20 @@ class compiled_function : public detail::compiled_base {
     std::shared_ptr<Kept> form;                  // its form, without tensors
     std::vector<detail::planned_stage*> stages;  // those that are known
     char const* unusable = nullptr;              // why no graph can stand for the call
+    bool is_beginning = false;                   // it ends before a read that is not known
+    std::exception_ptr thrown;                   // what the call ends by, on a device
   };
 
-  /// Captures a call. Without data, arguments are left as they were.
-  template <class Kept, class... H, std::size_t... I>
+  /// Captures a call. Without data, arguments are left as they were; `known` is then what a device has read in this call.
+  /// Again: the call is to run after that.
+  template <class Kept, bool Again = false, class... H, std::size_t... I>
   recorded_path<Kept> recorded(std::tuple<H...>& frame, std::index_sequence<I...> numbers,
                                detail::argument_state& begin, detail::compiled_base::sizes const& n,
-                               detail::compiled_paths& to, detail::host_log& log, bool with_data = true) {
+                               detail::compiled_paths& to, detail::host_log& log, bool with_data = true,
+                               detail::known_reads const* known = nullptr) {
     recorded_path<Kept> path;
     log.restart();
-    detail::recorder rec(begin, to.tape, log, with_data);
+    detail::recorder rec(begin, to.tape, log, with_data, known);
     auto const take_back = [&](detail::argument_state const& end) {
       for (auto const& c : end.cells)
         if (c.mark) *c.mark = {};
@@ -991,20 +1070,32 @@ class compiled_function : public detail::compiled_base {
     {
       caller_scope const here(at_);
       try {
-        if constexpr (std::is_same_v<Kept, std::tuple<>>) invoke(frame, numbers), path.result.emplace();
-        else path.result.emplace(invoke(frame, numbers));
+        if constexpr (Again) {
+          auto given = frame;  // the call goes on with what is given by value
+          if constexpr (std::is_same_v<Kept, std::tuple<>>) invoke(given, numbers), path.result.emplace();
+          else path.result.emplace(invoke(given, numbers));
+        } else {
+          if constexpr (std::is_same_v<Kept, std::tuple<>>) invoke(frame, numbers), path.result.emplace();
+          else path.result.emplace(invoke(frame, numbers));
+        }
       } catch (...) {
+        if (!rec.is_beginning()) path.thrown = std::current_exception();
+      }
+      if (path.thrown && !known) {
         rec.stop();
         detail::argument_state now;
         walk<true>(frame, now, numbers);
         take_back(now);
-        throw;
+        std::rethrow_exception(path.thrown);
       }
     }
+    path.is_beginning = rec.is_beginning();
     detail::argument_state end, parts;
     walk<true>(frame, end, numbers);
-    detail::walk_parts(*path.result, static_cast<detail::part_visitor&>(parts));
-    describe(rec, begin, n, end, parts, path.program);
+    if (!path.is_beginning) {
+      if (path.result) detail::walk_parts(*path.result, static_cast<detail::part_visitor&>(parts));
+      describe(rec, begin, n, end, parts, path.program);
+    }
     rec.stop();
     for (auto const& c : parts.cells)
       if (c.mark) *c.mark = {};
@@ -1017,7 +1108,7 @@ class compiled_function : public detail::compiled_base {
       rec.finish(path.program, also_kept);
     }
     path.unusable = rec.unusable();
-    if (path.unusable) return path;
+    if (path.unusable || path.is_beginning || !path.result) return path;
     path.form = std::make_shared<Kept>(*path.result);
     detail::argument_state form_parts;
     detail::walk_parts(*path.form, static_cast<detail::part_visitor&>(form_parts));
@@ -1037,11 +1128,12 @@ class compiled_function : public detail::compiled_base {
       if (known && !known->staged) untracked({});
       auto const path = p.stages.front().path;
       try {
-        if (auto* const last = add(to, std::move(p), recorded.stages)) {
+        if (auto* const last = add(to, std::move(p), recorded.stages, recorded.is_beginning)) {
           last->result = std::move(recorded.form);
-          if (known) ++known->path_count;
-          else use(*to.graphs.back());
-          publish(to, std::move(fresh));
+          bool const is_path = !recorded.is_beginning;
+          if (known) known->path_count += is_path;
+          else use(*to.graphs.back()), to.graphs.back()->path_count = is_path;
+          publish(to, std::move(fresh), is_path);
         }
       } catch (no_plan const& refused) {
         why_ = refused.why;
@@ -1123,21 +1215,30 @@ class compiled_function : public detail::compiled_base {
   F f_;
 };
 
-/// Compiles f, a function without captured variables, or one that fixed() vouches for. `how` plans each captured graph
-/// (plan_with); without one, graphs run in the order of the program. Nothing is captured before the first call.
-template <class F, class Plan>
-  requires(std::is_invocable_r_v<plan<graph>, Plan const&, graph const&> ||
-           std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t>)
-auto compile(F f, Plan how, compile_options const& options = {},
-             std::source_location at = std::source_location::current()) {
-  static_assert(std::is_empty_v<F> || std::is_pointer_v<F> || detail::is_instance<F, fixed_function>,
+namespace detail {
+template <class Plan>
+concept graph_planner = std::is_invocable_r_v<plan<graph>, Plan const&, graph const&> ||
+                        std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t>;
+template <class F>
+constexpr void check_compiled() {
+  static_assert(std::is_empty_v<F> || std::is_pointer_v<F> || is_instance<F, fixed_function>,
                 "neap: a compiled function captures no variables: their later values would not be seen. Give them as "
                 "arguments, or promise by neap::fixed(f) that they stay as they are");
-  if constexpr (std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t>)
-    return compiled_function<F>(std::move(f), std::move(how), options, at);
-  else
-    return compiled_function<F>(
-        std::move(f), [how = std::move(how)](graph const& g, bytes_t) { return plan<graph>(how(g)); }, options, at);
+}
+template <graph_planner Plan>
+compiled_base::planner planner_of(Plan how) {
+  if constexpr (std::is_invocable_r_v<plan<graph>, Plan const&, graph const&, bytes_t>) return how;
+  else return [how = std::move(how)](graph const& g, bytes_t) { return plan<graph>(how(g)); };
+}
+}  // namespace detail
+
+/// Compiles f, a function without captured variables, or one that fixed() vouches for. `how` plans each captured graph
+/// (plan_with); without one, graphs run in the order of the program. Nothing is captured before the first call.
+template <class F, detail::graph_planner Plan>
+auto compile(F f, Plan how, compile_options const& options = {},
+             std::source_location at = std::source_location::current()) {
+  detail::check_compiled<F>();
+  return compiled_function<F>(std::move(f), detail::planner_of(std::move(how)), options, at);
 }
 template <class F>
 auto compile(F f, compile_options const& options = {}, std::source_location at = std::source_location::current()) {

@@ -6,6 +6,7 @@
 #include <neap/capture/known_arguments.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/execute/bound_graph.hpp>
+#include <neap/execute/graph_device.hpp>
 #include <neap/execute/staged_run.hpp>
 
 #include <algorithm>
@@ -21,10 +22,11 @@ namespace neap::inline v0::detail {
 
 /// A planned path.
 struct compiled_graph {
-  captured_program captured;              // without its graph
-  std::unique_ptr<bound_graph> run;       // none: no operator, or refused
-  std::unique_ptr<planned_stage> staged;  // of several stages: in place of all of this
-  std::vector<value_id> sources, made;    // in the plan's terms
+  captured_program captured;                // without its graph
+  std::unique_ptr<bound_graph> run;         // none: no operator, refused, or on a device
+  std::unique_ptr<device_graph> on_device;  // in place of that
+  std::unique_ptr<planned_stage> staged;    // of several stages: in place of all of this
+  std::vector<value_id> sources, made;      // in the plan's terms
   std::vector<tensor_type> made_types;
   std::vector<digest> ops;  // for comparison
   byte_block scalars;

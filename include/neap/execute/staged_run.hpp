@@ -13,6 +13,7 @@
 #include <neap/capture/write_epoch.hpp>
 #include <neap/core/digest.hpp>
 #include <neap/execute/bound_graph.hpp>
+#include <neap/execute/graph_device.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -27,8 +28,9 @@ namespace neap::inline v0::detail {
 
 /// A stage and those that may follow it.
 struct planned_stage {
-  captured_stage captured;           // without its graph
-  std::unique_ptr<bound_graph> run;  // none: no operators
+  captured_stage captured;                  // without its graph
+  std::unique_ptr<bound_graph> run;         // none: no operators, or on a device
+  std::unique_ptr<device_graph> on_device;  // in place of that
   std::vector<value_id> sources, kept;
   std::vector<digest> ops;  // for comparison
   byte_block scalars;
@@ -98,8 +100,13 @@ class staged_run {
       return outcome::failed;
     } catch (...) {
       restore();
+      if (is_on_device_ && !log_->has_failed()) throw;  // the device's fault: the host does not compute instead
       return outcome::failed;
     }
+  }
+  /// What was read of tensors, and what functions of the host gave, so far.
+  known_reads reads() const {
+    return {cells_.begin() + static_cast<std::ptrdiff_t>(begin_->cells.size()), cells_.end()};
   }
   std::source_location missed_at() const { return missed_at_; }
   tensor tensor_from(tensor_origin const& o) const {
@@ -127,17 +134,26 @@ class staged_run {
     cells_[k] = bits;
   }
 
+  /// Source i of a stage is this storage, or this memory of an earlier stage.
+  static void bind(planned_stage& s, std::size_t i, std::shared_ptr<tensor_storage> const& storage) {
+    if (s.run) (*s.run)->bind(s.sources[i], storage->data());
+    else s.on_device->bind(i, storage);
+  }
+  static void bind(planned_stage& s, std::size_t i, std::byte* memory) {
+    if (s.run) (*s.run)->bind(s.sources[i], memory);
+    else s.on_device->bind(i, memory);
+  }
   void run(planned_stage& s) {
     using kind = captured_stage::source::kind;
     auto const& c = s.captured;
-    if (s.run) {
+    if (s.run || s.on_device) {
       std::size_t k = 0;
       for (std::size_t i = 0; i < c.sources.size(); ++i) {
         auto const& from = c.sources[i];
         switch (from.what) {
-          case kind::argument: (*s.run)->bind(s.sources[i], begin_->handles[from.number].storage()->data()); break;
-          case kind::row: (*s.run)->bind(s.sources[i], location(from.number)); break;
-          case kind::external: (*s.run)->bind(s.sources[i], externals_[from.number].storage()->data()); break;
+          case kind::argument: bind(s, i, begin_->handles[from.number].storage()); break;
+          case kind::row: bind(s, i, location(from.number)); break;
+          case kind::external: bind(s, i, externals_[from.number].storage()); break;
           case kind::constant: break;
           case kind::scalar: {
             auto const bits = values_(from.number);
@@ -145,7 +161,7 @@ class staged_run {
           }
         }
       }
-      bool const may_be_undone = !s.end || s.throws_late || (*s.run)->spill() != nullptr || has_effects_ ||
+      bool const may_be_undone = !s.end || s.throws_late || (s.run && (*s.run)->spill() != nullptr) || has_effects_ ||
                                  std::ranges::any_of(c.effects, [](auto const& e) { return e.function->may_throw(); });
       for (auto const u : c.updated) {
         auto& storage = *begin_->handles[u].storage();
@@ -153,9 +169,10 @@ class staged_run {
         if (may_be_undone) save(storage);
         else is_unsaved_ = true;
       }
-      (**s.run)();
+      if (s.run) (**s.run)();
+      else run_on_device(s);
       for (auto const u : c.updated) begin_->handles[u].storage()->written();
-      keep(s);
+      if (s.run) keep(s);
     }
     for (auto const& r : c.reads) {
       std::uint64_t bits = 0;
@@ -174,6 +191,14 @@ class staged_run {
     externals_.push_back(apart(r.made, {}));
     location(e.row) = externals_.back().storage()->data();
     set_cell(e.cell, recorder::digest_of(externals_.back().type()));
+  }
+  /// What is kept of the stage is in the host's memory, until the stage runs again.
+  void run_on_device(planned_stage& s) {
+    is_on_device_ = true;
+    (*s.on_device)();
+    auto const& kept = s.captured.kept;
+    for (std::size_t k = 0; k < kept.size(); ++k)
+      location(kept[k].row) = static_cast<std::byte*>(s.on_device->value(s.kept[k]).data);
   }
   /// Where the stage has left what is kept of it, and that moved to where the next stages leave it alone.
   void keep(planned_stage& s) {
@@ -214,7 +239,8 @@ class staged_run {
   void restore() {
     while (!saved_.empty()) {
       auto const& last = saved_.back();
-      std::memcpy(last.storage->data(), last.bytes.data(), static_cast<std::size_t>(last.storage->bytes()));
+      std::memcpy(last.storage->data_to_overwrite(), last.bytes.data(),
+                  static_cast<std::size_t>(last.storage->bytes()));
       saved_.pop_back();
     }
   }
@@ -269,7 +295,8 @@ class staged_run {
   std::vector<captured_stage::host_call const*> pending_;
   std::vector<saved> saved_;
   bool has_effects_ = false;  // that may throw
-  bool is_unsaved_ = false;   // memory of arguments is written of which there is no copy
+  bool is_on_device_ = false;
+  bool is_unsaved_ = false;  // memory of arguments is written of which there is no copy
   std::source_location missed_at_{};
 };
 

@@ -2,6 +2,7 @@
 // reads of data to it. Otherwise the pointer below is null, and that is all that eager work sees of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <source_location>
@@ -32,10 +33,10 @@ class computation_listener {
   virtual void made(tensor const& t) = 0;
   /// The data of a storage were copied before they are overwritten.
   virtual void copied(tensor_storage const& from, std::shared_ptr<tensor_storage> const& to) = 0;
-  /// The program takes the address of elements, by which it may read and write them.
-  virtual void reads_data(tensor const& t, std::source_location at) = 0;
-  /// The program copies elements.
-  virtual void reads_elements(tensor const& t, std::source_location at) = 0;
+  /// The program takes the address of elements, by which it may read and write them. Returns null.
+  virtual std::byte* reads_data(tensor const& t, std::source_location at) = 0;
+  /// The program copies elements. Returns where they are in row-major order; null: in the tensor's storage.
+  virtual std::byte* reads_elements(tensor const& t, std::source_location at) = 0;
   /// The program writes elements other than by an operator.
   virtual void writes_data(tensor_storage const& s) = 0;
   /// A gradient goes through an operator of this order (tensor_node::order).

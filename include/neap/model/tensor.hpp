@@ -248,7 +248,7 @@ class tensor : public tensor_makers<tensor> {
 
  private:
   using listener = detail::computation_listener;
-  tensor_ref ref(void (listener::*reads)(tensor const&, std::source_location), std::source_location at) const;
+  tensor_ref ref(std::byte* (listener::*reads)(tensor const&, std::source_location), std::source_location at) const;
 
   std::shared_ptr<detail::tensor_node> node_;
   std::uint32_t output_ = 0;
@@ -455,7 +455,7 @@ inline bool tensor::is_frozen() const {
 }
 
 inline tensor_ref tensor::ref(std::source_location at) const { return ref(&listener::reads_data, at); }
-NEAP_ONCE tensor_ref tensor::ref(void (listener::*reads)(tensor const&, std::source_location),
+NEAP_ONCE tensor_ref tensor::ref(std::byte* (listener::*reads)(tensor const&, std::source_location),
                                  std::source_location at) const {
   if (!node_) detail::no_tensor(at);
   if (!storage() && node_->trace->has_ended) detail::no_trace(at);
@@ -465,7 +465,8 @@ NEAP_ONCE tensor_ref tensor::ref(void (listener::*reads)(tensor const&, std::sou
         {"this tensor has no data: it stands for a value of a traced program. A choice by data is neap::where(condition, "
          "a, b); data are read outside of the trace"});
   detail::require_steady(*this, at);
-  if (auto* l = listener::active()) (l->*reads)(*this, at);
+  if (auto* l = listener::active())
+    if (auto* elements = (l->*reads)(*this, at)) return tensor_ref::place(elements, tensor_layout::dense(type()));
   std::byte* first = nullptr;
   detail::with_place(at, [&] { first = storage()->data(); });
   return tensor_ref::place(first, layout());
