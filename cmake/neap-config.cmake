@@ -1,7 +1,7 @@
 # find_package(neap CONFIG) gives neap::neap; find_package(neap CONFIG COMPONENTS import) also neap::import (graph files),
 # COMPONENTS highs neap::highs (the HiGHS solver, where neap was installed with it), COMPONENTS cuda neap::cuda (GPUs,
 # for .cu and .cpp files) and neap::cublaslt (products of matrices by cuBLASLt, where the toolkit has CUDA::cublasLt),
-# COMPONENTS cudnn neap::cudnn as well (convolutions by cuDNN).
+# COMPONENTS cudnn neap::cudnn as well (convolutions and attention by cuDNN).
 set(neap_saved_module_path "${CMAKE_MODULE_PATH}")
 list(PREPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
 include("${CMAKE_CURRENT_LIST_DIR}/neap-dependencies.cmake")

@@ -12,7 +12,7 @@
 //   gpu_check properties        what the runtime states of the device
 //
 // SIZE: models of check_models.hpp, toys, small or full. gpu_libraries is the same program with cuBLASLt's products and
-// cuDNN's convolutions in place of our own.
+// cuDNN's convolutions and attention in place of our own.
 #include "check_measures.hpp"
 #include "check_models.hpp"
 #include "libraries.hpp"

@@ -12,7 +12,9 @@ namespace neap::bench {
 void use_libraries(cuda_backend& backend) {
   backend.use_products(std::make_shared<cublaslt>(backend.device()));
 #if defined(NEAP_CHECK_CUDNN)
-  backend.use_convolutions(std::make_shared<cudnn>(backend.device()));
+  auto const library = std::make_shared<cudnn>(backend.device());
+  backend.use_convolutions(library);
+  backend.use_attention(library);
 #endif
 }
 char const* ways_name() {

@@ -21,7 +21,7 @@ struct layer {
   cuda_convolution operator()(convolution_part part, dtype t) const {
     std::int64_t const result = (side + 2 * padding - (taps - 1) * dilation - 1) / stride + 1;
     auto const dense = [](std::array<std::int64_t, 4> d) {
-      return convolution_tensor{d, {d[1] * d[2] * d[3], d[2] * d[3], d[3], 1}};
+      return library_tensor{d, {d[1] * d[2] * d[3], d[2] * d[3], d[3], 1}};
     };
     return {part,
             t,

@@ -4,6 +4,7 @@
 #include <neap/neap.hpp>
 
 #include <neap/cuda/cudnn.hpp>
+#include <neap/model/zoo/gpt.hpp>
 #include <neap/model/zoo/resnet.hpp>
 
 #include "../support/device/simulated_device.hpp"
@@ -77,5 +78,40 @@ TEST_CASE("a residual network with cuDNN's convolutions") {
       if (first.empty()) first = got;
       CHECK(got == first);
     }
+  }
+}
+
+TEST_CASE("a transformer in bf16 with cuDNN's attention") {
+  zoo::gpt model(zoo::gpt_config::toy());
+  initialise(model, 5);
+  std::vector<std::int64_t> ids;
+  for (std::int64_t i = 0; i < 2 * 8; ++i) ids.push_back((i * 5 + 3) % 16);
+  std::pair const batch{tensor::from(ids, {2, 8}), tensor::from(ids, {2, 8})};
+  training_options options;
+  options.precision = mixed{dtype::bf16};
+  auto const losses = [&](auto& backend, bool captured) {
+    auto copy = model;
+    auto const step = training_step(copy, batch, cross_entropy{}, adamw{.rate = 0.01}, options);
+    trainer run(step, plan_in_order(step.program), backend, {.graph = captured});
+    std::vector<double> all;
+    for (int i = 0; i < 2; ++i) all.push_back(run(batch));
+    return all;
+  };
+  host_backend host(1);
+  auto const expected = losses(host, true);
+  std::vector<double> first;
+  for (bool const captured : {false, true}) {
+    simulated_device::reset(captured ? 61 : 60);
+    cuda_backend device;
+    auto const library = std::make_shared<cudnn>(device.device());
+    device.use_attention(library);
+    auto const got = losses(device, captured);
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-2));
+    CHECK(simulated_device::faults() == "");
+    CHECK(simulated_device::races() == "");
+    CHECK(library->plans() == 2);  // all blocks have the same shapes: one plan forward, one backward
+    CHECK(simulated_device::calls("cudnnBackendExecute") > 0);
+    if (first.empty()) first = got;
+    CHECK(got == first);
   }
 }

@@ -1,6 +1,7 @@
 // The backend of a GPU: launches kernels in order on a stream of its own. Made in .cpp files as well; launching needs nvcc.
 #pragma once
 
+#include <neap/cuda/attention_library.hpp>
 #include <neap/cuda/check.hpp>
 #include <neap/cuda/convolutions.hpp>
 #include <neap/cuda/device.hpp>
@@ -83,6 +84,9 @@ class cuda_backend {
   /// scratch memory that it takes: use it before they are made.
   void use_convolutions(std::shared_ptr<cuda_convolution_library> library) { convolutions_ = std::move(library); }
   cuda_convolution_library* convolutions() const { return convolutions_.get(); }
+  /// Likewise of attention.
+  void use_attention(std::shared_ptr<cuda_attention_library> library) { attention_ = std::move(library); }
+  cuda_attention_library* attention() const { return attention_.get(); }
 
   /// Whether our own kernels may make f32 products on tensor cores, with operands rounded to tf32 (10 bits of mantissa). Off
   /// at first.
@@ -110,6 +114,7 @@ class cuda_backend {
   cuda_device_memory scratch_;
   std::shared_ptr<cuda_product_library> products_;
   std::shared_ptr<cuda_convolution_library> convolutions_;
+  std::shared_ptr<cuda_attention_library> attention_;
   bool allows_tf32_ = false;
 };
 

@@ -20,18 +20,12 @@ enum class convolution_part : int {
   weight_gradient,  // dw from x and dy
 };
 
-/// Extents and strides, in elements.
-struct convolution_tensor {
-  std::array<std::int64_t, 4> dims{}, strides{};
-  friend auto operator<=>(convolution_tensor const&, convolution_tensor const&) = default;
-};
-
 /// x [N, C, H, W], w [O, C / groups, KH, KW], y [N, O, OH, OW]: all that decides how a library computes one of the three
 /// parts. Gradients have the layout of what they belong to. Addresses are multiples of 16 bytes.
 struct cuda_convolution {
   convolution_part part = convolution_part::forward;
   dtype element = dtype::f32;  // of x, w and y
-  convolution_tensor x, w, y;
+  library_tensor x, w, y;
   std::array<std::int64_t, 2> stride{1, 1}, padding{}, dilation{1, 1};  // (rows, columns)
 
   friend auto operator<=>(cuda_convolution const&, cuda_convolution const&) = default;

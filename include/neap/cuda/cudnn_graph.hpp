@@ -250,7 +250,9 @@ class cudnn_graph {
     auto plan = std::make_unique<cudnn_object>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, proposed);
     device.set_if_elsewhere(*plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
-    if (plan->finish() != CUDNN_STATUS_SUCCESS ||
+    auto const status = plan->finish();
+    if (status >= CUDNN_STATUS_EXECUTION_FAILED) out.reason = "cuDNN's algorithm for it is not loaded by the driver";
+    if (status != CUDNN_STATUS_SUCCESS ||
         cudnnBackendGetAttribute(plan->get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &one,
                                  &scratch) != CUDNN_STATUS_SUCCESS)
       return false;

@@ -25,11 +25,13 @@
 // Estimates all, not measured: bench/gpu/attention.cu measures.
 #pragma once
 
+#include <neap/cuda/attention_library.hpp>
 #include <neap/cuda/device_backend.hpp>
 #include <neap/cuda/kernels/attention_backward.cuh>
 #include <neap/cuda/kernels/attention_by_rows.cuh>
 #include <neap/cuda/kernels/attention_forward.cuh>
 #include <neap/cuda/kernels/attention_problem.cuh>
+#include <neap/cuda/kernels/library_operands.hpp>
 #include <neap/ir/operators/attention.hpp>
 
 #include <algorithm>
@@ -109,7 +111,60 @@ void attention_gradient_on_device(B& backend, attention_problem const& p, tensor
   backend.launch_blocks(of_queries.blocks(), of_queries);
 }
 
+/// Tensors of the backward pass have no extents forward.
+struct attention_tensors {
+  tensor_ref q, k, v, y, lse, dy, dq, dk, dv;
+
+  cuda_attention problem(attention_options const& o) const {
+    auto const of = [](tensor_ref const& t) { return t.rank() ? library_tensor_of(t) : library_tensor{}; };
+    auto const p = attention_problem::of(q, k, v, o);
+    return {dq.rank() > 0, q.element, o.causal, p.scale, of(q),  of(k), of(v),
+            of(y),         of(lse),   of(dy),   of(dq),  of(dk), of(dv)};
+  }
+};
+
+template <class B>
+cuda_library_way attention_way_of(B& backend, attention_tensors const& t, attention_options const& o, bool dlse) {
+  if constexpr (requires { backend.attention(); })
+    if (auto* const library = backend.attention()) {
+      if (!for_library({&t.q, &t.k, &t.v, &t.y, &t.lse, &t.dy, &t.dq, &t.dk, &t.dv}))
+        return {false, "addresses are no multiples of 16 bytes"};
+      if (dlse) return {false, "the logarithms of sums have a gradient"};
+      return library->way(t.problem(o));
+    }
+  return {false, "the backend has no attention library"};
+}
+/// Whether the backend's library has computed it.
+template <class B>
+bool attended_by_library(B& backend, attention_tensors const& t, attention_options const& o, bool dlse = false) {
+  if constexpr (requires { backend.attention(); })
+    if (attention_way_of(backend, t, o, dlse).by_library) {
+      auto& library = *backend.attention();
+      auto const a = t.problem(o);
+      bytes_t const bytes = library.scratch_bytes(a);
+      library.run(backend.stream(), a,
+                  {t.q.data, t.k.data, t.v.data, t.y.data, t.lse.data, t.dy.data, t.dq.data, t.dk.data, t.dv.data},
+                  bytes > 0 ? backend.scratch(bytes) : nullptr);
+      return true;
+    }
+  return false;
+}
+/// What a library takes of the backend's scratch memory.
+template <class B>
+bytes_t attention_library_scratch(B& backend, attention_tensors const& t, attention_options const& o, bool dlse) {
+  if constexpr (requires { backend.attention(); })
+    if (attention_way_of(backend, t, o, dlse).by_library) return backend.attention()->scratch_bytes(t.problem(o));
+  return 0;
+}
+
 }  // namespace detail
+
+/// What computes such an attention on this backend: its library, or our own kernel, and why.
+template <device_backend B>
+cuda_library_way attention_way(B& backend, tensor_ref const& q, tensor_ref const& k, tensor_ref const& v,
+                               tensor_ref const& y, tensor_ref const& lse, attention_options const& o = {}) {
+  return detail::attention_way_of(backend, {q, k, v, y, lse, {}, {}, {}, {}}, o, false);
+}
 
 /// As the host's attention (backend/kernels/attention.hpp), of f32, f64, bf16 and f16; lse is f32, or f64 of f64.
 template <device_backend Backend>
@@ -120,6 +175,7 @@ void attention(Backend& backend, tensor_ref const& q, tensor_ref const& k, tenso
       (lse.data && (lse.dims != shape{p.batch, p.heads, p.queries} || lse.element != computed_in(y.element))))
     throw_error({"attention: results ", y.dims, " and ", lse.dims, " do not fit q ", q.dims});
   detail::check_rows("q", q), detail::check_rows("k", k), detail::check_rows("v", v), detail::check_rows("y", y);
+  if (lse.data && detail::attended_by_library(backend, {q, k, v, y, lse, {}, {}, {}, {}}, o)) return;
   with_floating(y.element, [&](auto tag) {
     detail::attention_on_device<typename decltype(tag)::type>(backend, p, q, k, v, y, lse);
   });
@@ -142,6 +198,7 @@ void attention_gradient(Backend& backend, tensor_ref const& q, tensor_ref const&
   detail::check_rows("q", q), detail::check_rows("k", k), detail::check_rows("v", v), detail::check_rows("y", y);
   detail::check_rows("dq", dq), detail::check_rows("dk", dk), detail::check_rows("dv", dv);
   detail::check_rows("dy", dy);
+  if (detail::attended_by_library(backend, {q, k, v, y, lse, dy, dq, dk, dv}, o, dlse.data != nullptr)) return;
   with_floating(y.element, [&](auto tag) {
     detail::attention_gradient_on_device<typename decltype(tag)::type>(backend, p, q, k, v, y, lse, dy, dq, dk, dv,
                                                                        dlse);
@@ -152,6 +209,23 @@ namespace op {
 
 inline bytes_t device_scratch(attention_grad const&, work_context const& c) {
   return attention_gradient_scratch(c.in[1].type.dims, c.in[1].type.element);
+}
+/// Of our own kernel or the backend's library, whichever takes more: where operands lie decides between them.
+template <device_backend Backend>
+bytes_t device_scratch(Backend& b, attention const& op, work_context const& c) {
+  auto const at = [](tensor_layout const& l) { return detail::unplaced(l); };
+  return neap::detail::attention_library_scratch(
+      b, {at(c.in[0]), at(c.in[1]), at(c.in[2]), at(c.out[0]), at(c.out[1]), {}, {}, {}, {}}, {op.causal, op.scale},
+      false);
+}
+template <device_backend Backend>
+bytes_t device_scratch(Backend& b, attention_grad const& op, work_context const& c) {
+  auto const at = [](tensor_layout const& l) { return detail::unplaced(l); };
+  return std::max(device_scratch(op, c), neap::detail::attention_library_scratch(
+                                             b,
+                                             {at(c.in[1]), at(c.in[2]), at(c.in[3]), at(c.in[4]), at(c.in[5]),
+                                              at(c.in[0]), at(c.out[0]), at(c.out[1]), at(c.out[2])},
+                                             {op.causal, op.scale}, c.in.size() > 6));
 }
 template <device_backend Backend>
 void run(Backend& b, attention const& op, kernel_arguments const& a) {

@@ -25,6 +25,7 @@
 #include <neap/cuda/convolutions.hpp>
 #include <neap/cuda/device_backend.hpp>
 #include <neap/cuda/kernels/gemm.hpp>
+#include <neap/cuda/kernels/library_operands.hpp>
 #include <neap/cuda/kernels/matmul.hpp>
 #include <neap/ir/operators/conv2d.hpp>
 
@@ -416,18 +417,10 @@ void run_weight_gradient(B& b, cuda_conv const& c, tensor_ref const& x, tensor_r
 
 namespace detail {
 
-inline convolution_tensor convolution_tensor_of(tensor_ref const& t) {
-  convolution_tensor c;
-  for (int i = 0; i < 4; ++i) {
-    auto const u = static_cast<std::size_t>(i);
-    c.dims[u] = t.dims[i], c.strides[u] = t.strides[i];
-  }
-  return c;
-}
 /// A part of a convolution as a library takes it; x, w and y are tensors or gradients to them.
 inline cuda_convolution convolution_of(convolution_part part, tensor_ref const& x, tensor_ref const& w,
                                        tensor_ref const& y, conv2d_options const& o) {
-  return {part,      x.element, convolution_tensor_of(x), convolution_tensor_of(w), convolution_tensor_of(y), o.stride,
+  return {part,      x.element, library_tensor_of(x), library_tensor_of(w), library_tensor_of(y), o.stride,
           o.padding, o.dilation};
 }
 /// Products of matrices that a library makes are left to it.
@@ -447,9 +440,7 @@ cuda_library_way convolution_way_of(B& backend, convolution_part part, tensor_re
       if (part != convolution_part::weight_gradient && has_products(backend) &&
           c.is_product(forward ? x : y, w, forward ? y : x, bias))
         return {false, "it is a product of matrices"};
-      for (auto const* t : {&x, &w, &y})
-        if (reinterpret_cast<std::uintptr_t>(t->data) % 16 != 0)
-          return {false, "addresses are no multiples of 16 bytes"};
+      if (!for_library({&x, &w, &y})) return {false, "addresses are no multiples of 16 bytes"};
       return library->way(convolution_of(part, x, w, y, o));
     }
   return {false, "the backend has no convolution library"};
