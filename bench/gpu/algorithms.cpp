@@ -1,5 +1,5 @@
 // The algorithms that cuBLASLt chooses on this device for the products of GPT-2 small and medium and for ResNet-50's layers
-// of one tap, as a CSV table (cublaslt::text): bench/gpu/check.sh keeps it, cublaslt::read takes it. Exit status 2: there is
+// of one tap, with the epilogues of fuse_epilogues() and without, as a CSV table (cublaslt::text): bench/gpu/check.sh keeps it, cublaslt::read takes it. Exit status 2: there is
 // no device, or no library.
 #include <neap/cuda/backend.hpp>
 #include <neap/cuda/cublaslt.hpp>
@@ -25,16 +25,27 @@ cuda_product product(dtype t, std::int64_t m, std::int64_t n, std::int64_t k, bo
     p.alignment_a = alignment(p.stride_a), p.alignment_b = alignment(p.stride_b), p.alignment_y = alignment(p.stride_y);
   return p;
 }
-/// x [rows, in] w [in, out], and the gradients of x and w.
-void layer(cublaslt& library, dtype t, std::int64_t rows, std::int64_t in, std::int64_t out) {
-  library.way(product(t, rows, out, in, false, false));
-  library.way(product(t, rows, in, out, false, true));
-  library.way(product(t, in, out, rows, true, false));
+/// What is near a layer of a perceptron in front of gelu, or behind it.
+enum class near_gelu { none, before, behind };
+
+/// x [rows, in] and w [out, in], and the gradients of x and w, with what each may be fused with.
+void layer(cublaslt& library, dtype t, std::int64_t rows, std::int64_t in, std::int64_t out,
+           near_gelu gelu = near_gelu::none) {
+  auto const forward = product(t, rows, out, in, false, true), of_x = product(t, rows, in, out, false, false),
+             of_w = product(t, out, in, rows, true, false);
+  for (auto const& p : {forward, of_x, of_w}) library.way(p);
+  library.way(forward, product_epilogue::bias);
+  library.way(of_w, product_epilogue::sums_of_a);
+  if (gelu == near_gelu::before)
+    for (auto const e : {product_epilogue::bias_gelu, product_epilogue::bias_gelu_kept}) library.way(forward, e);
+  if (gelu == near_gelu::behind)
+    for (auto const e : {product_epilogue::gelu_grad, product_epilogue::gelu_grad_sums}) library.way(of_x, e);
 }
 void gpt2(cublaslt& library, dtype t, std::int64_t batch, std::int64_t time, std::int64_t width, std::int64_t heads) {
   constexpr std::int64_t vocabulary = 50257;
-  for (std::int64_t out : {width, 3 * width, 4 * width, vocabulary}) layer(library, t, batch * time, width, out);
-  layer(library, t, batch * time, 4 * width, width);
+  for (std::int64_t out : {width, 3 * width, vocabulary}) layer(library, t, batch * time, width, out);
+  layer(library, t, batch * time, width, 4 * width, near_gelu::before);
+  layer(library, t, batch * time, 4 * width, width, near_gelu::behind);
   std::int64_t const size = width / heads;
   library.way(product(t, time, time, size, false, true, batch * heads));
   library.way(product(t, time, size, time, false, false, batch * heads));

@@ -91,11 +91,21 @@ inline std::vector<operator_case> operator_cases() {
         add(op::matmul_epilogue::of({false, true}, e, keeps), {{{37, 64}}, {{128, 64}}, {{128}}},
             " " + std::to_string(static_cast<int>(e)) + (keeps ? " keeps" : ""));
   add(op::matmul_epilogue::of({}, epilogue::gelu_grad), {{{37, 64}}, {{64, 128}}, {{37, 128}, -3, 3}}, " of gelu");
+  add(op::matmul_epilogue::of({}, epilogue::gelu_grad_sums), {{{37, 64}}, {{64, 128}}, {{37, 128}, -3, 3}},
+      " of gelu with sums");
   add(op::matmul_epilogue::of({true, false}, epilogue::sums_of_a), {{{65, 37}}, {{65, 129}}}, " sums of a");
   add(op::matmul_epilogue::of({true, false}, epilogue::sums_of_b), {{{65, 37}}, {{65, 129}}}, " sums of b");
   add(op::sum{{1}, false}, {{x}}), add(op::sum{{0}, false}, {{x}}, " of columns"), add(op::mean{{0, 1}, false}, {{x}});
   add(op::max_reduce{{1}, false}, {{x}}), add(op::min_reduce{{1}, false}, {{x}}), add(op::arg_max{1}, {{x}});
   add(op::cumsum{1}, {{x}});
+  // chains of elementwise operators
+  for (dtype const t : {dtype::f32, dtype::bf16}) {
+    op::fused_maker chain(3);  // gelu((a + b) * c) - a
+    int const sum = *chain.add(op::add{}, t, {0, 1}), product = *chain.add(op::mul{}, t, {sum, 2}),
+              bent = *chain.add(op::gelu{true}, t, {product});
+    chain.add(op::sub{}, t, {bent, 0});
+    add(chain.made(), {{x, -1, 1, t}, {x, -1, 1, t}, {n, -1, 1, t}}, std::string(" of ") + std::string(name_of(t)));
+  }
   // rows
   add(op::softmax{}, {{x}}), add(op::softmax_grad{}, {{x}, {x, 0, 1}}), add(op::log_softmax{}, {{x}});
   add(op::log_softmax_grad{}, {{x}, {x, -3, 0}}), add(op::layer_norm{}, {{x}, {n}, {n}});
@@ -109,6 +119,28 @@ inline std::vector<operator_case> operator_cases() {
   d.p = 0.25, d.key = 7;
   add(d, {{x}, step});
   add(op::conv2d{}, {{{2, 3, 9, 11}}, {{5, 3, 3, 3}}});
+  for (dtype const t : {dtype::f32, dtype::bf16}) {
+    auto const of = [&](shape const& dims) { return operand{dims, -1, 1, t}; };
+    auto const variant = [&](char const* what) { return std::string(what) + std::string(name_of(t)); };
+    auto const convolutions = [&](op::conv2d const& o, shape const& image, shape const& filter, char const* what) {
+      shape const result = conv2d_shape(image, filter, op::detail::options_of(o));
+      add(o, {of(image), of(filter), of({filter[0]})}, variant(what));
+      add(op::conv2d_grad_input{image, o.stride, o.padding, o.dilation, o.groups}, {of(result), of(filter)},
+          variant(what));
+      add(op::conv2d_grad_weight{filter, o.stride, o.padding, o.dilation, o.groups}, {of(image), of(result)},
+          variant(what));
+    };
+    convolutions({}, {2, 8, 9, 11}, {16, 8, 3, 3}, " ");
+    convolutions({{2, 2}, {1, 1}}, {2, 8, 9, 12}, {16, 8, 3, 3}, " of stride 2, ");
+    convolutions({{1, 1}, {1, 1}, {2, 2}, 2}, {2, 8, 9, 12}, {16, 4, 3, 3}, " dilated, of groups, ");
+    shape const heads{2, 3, 40, 16};
+    operand const lse{{2, 3, 40}, 2, 4};
+    for (bool const causal : {false, true}) {
+      auto const way = variant(causal ? " causal, " : " ");
+      add(op::attention{causal}, {of(heads), of(heads), of(heads)}, way);
+      add(op::attention_grad{causal}, {of(heads), of(heads), of(heads), of(heads), of(heads), lse}, way);
+    }
+  }
   add(op::batch_norm{}, {{{4, 5, 6, 7}}, {{5}}, {{5}}}), add(op::group_norm{2}, {{{4, 6, 5, 7}}});
   add(op::batch_norm_grad{}, {{{4, 5, 6, 7}}, {{4, 5, 6, 7}}, {{5}}, {{5}, 0.5, 2}, {{5}}});
   add(op::adaptive_avg_pool2d{}, {{{2, 3, 9, 11}}}), add(op::interpolate{18, 22}, {{{2, 3, 9, 11}}});
@@ -146,6 +178,8 @@ inline std::vector<std::vector<std::byte>> operands_of(operator_case const& c) {
       if (x.element == dtype::i64) put(static_cast<std::int64_t>(number));
       else if (x.element == dtype::boolean) put(static_cast<std::uint8_t>(number));
       else if (x.element == dtype::f64) put(number);
+      else if (x.element == dtype::bf16) put(bf16(static_cast<float>(number)));
+      else if (x.element == dtype::f16) put(f16(static_cast<float>(number)));
       else put(static_cast<float>(number));
     }
     all.push_back(std::move(bytes));
@@ -180,10 +214,13 @@ bytes_list run_case(operator_case const& c, Backend& backend) {
   return out;
 }
 
+/// How far results may be apart: f32 by the order of sums, 16 bits by their rounding, also of values between products.
+inline double tolerance(dtype t) { return t == dtype::bf16 ? 2e-2 : t == dtype::f16 ? 3e-3 : 1e-5; }
+
 /// The largest difference, as a part of the largest element; of whole numbers 0 or infinite.
 inline double difference(std::vector<std::byte> const& a, std::vector<std::byte> const& b, dtype t) {
   if (a.size() != b.size()) return INFINITY;
-  if (t != dtype::f32 && t != dtype::f64) return a == b ? 0 : INFINITY;
+  if (!is_floating(t)) return a == b ? 0 : INFINITY;
   double largest = 1e-30, worst = 0;
   with_floating(t, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -223,7 +223,7 @@ TEST_CASE("epilogues of cuBLASLt: biases, activations, what they keep, gradients
         if (e == product_epilogue::gelu || e == product_epilogue::bias_gelu || e == product_epilogue::bias_gelu_kept)
           x = bent(x);
         if (e == product_epilogue::bias_relu) x = std::max(x, 0.0f);
-        if (e == product_epilogue::gelu_grad) x *= slope(matrix.host[i]);
+        if (e == product_epilogue::gelu_grad || e == product_epilogue::gelu_grad_sums) x *= slope(matrix.host[i]);
         CHECK(std::abs(got[i] - x) <= 1e-3f * (1 + std::abs(x)));
       }
       if (e == product_epilogue::sums_of_a || e == product_epilogue::sums_of_b)
@@ -232,6 +232,14 @@ TEST_CASE("epilogues of cuBLASLt: biases, activations, what they keep, gradients
           for (std::size_t l = 0; l < 16; ++l)
             sums[j] += e == product_epilogue::sums_of_a ? a.host[l * 24 + j] : b.host[l * 8 + j];
         }
+      if (e == product_epilogue::gelu_grad_sums) {
+        for (std::size_t j = 0; j < sums.size(); ++j) {
+          sums[j] = 0;
+          for (std::size_t i = j; i < want.size(); i += 8) sums[j] += want[i];
+          CHECK(std::abs(got_vector[j] - sums[j]) <= 1e-2f * (1 + std::abs(sums[j])));
+        }
+        sums = got_vector;
+      }
       CHECK(got_vector == sums);
       CHECK(got_matrix == kept);
       CHECK(simulated_device::faults() == "");

@@ -29,13 +29,13 @@ std::vector<testing::operand> operands(op::matmul_epilogue const& op, std::int64
   shape y{m, n};
   if (batches > 0) a.insert(0, batches), y.insert(0, batches);
   std::vector<testing::operand> all{{a}, {b}};
-  if (op.follows() == epilogue::gelu_grad) all.push_back({y, -3, 3});
+  if (op.is_gelu_gradient()) all.push_back({y, -3, 3});
   else if (op.summed() < 0) all.push_back({{n}});
   return all;
 }
 numbers expected(op::matmul_epilogue const& op, arrays const& in, std::int64_t batches, std::int64_t m, std::int64_t n,
                  std::int64_t k) {
-  numbers out(op.keeps || op.summed() >= 0 ? 2 : 1);
+  numbers out(op.keeps || op.has_sums() ? 2 : 1);
   auto const &a = in[0], &b = in[1];
   for (std::int64_t p = 0; p < batches; ++p)
     for (std::int64_t i = 0; i < m; ++i)
@@ -44,7 +44,8 @@ numbers expected(op::matmul_epilogue const& op, arrays const& in, std::int64_t b
         for (std::int64_t l = 0; l < k; ++l)
           x += a[p * m * k + (op.transpose_a ? l * m + i : i * k + l)] * b[op.transpose_b ? j * k + l : l * n + j];
         switch (op.follows()) {
-          case epilogue::gelu_grad: x *= slope_of(in[2][(p * m + i) * n + j]); break;
+          case epilogue::gelu_grad:
+          case epilogue::gelu_grad_sums: x *= slope_of(in[2][(p * m + i) * n + j]); break;
           case epilogue::sums_of_a:
           case epilogue::sums_of_b: break;
           default:
@@ -61,6 +62,12 @@ numbers expected(op::matmul_epilogue const& op, arrays const& in, std::int64_t b
       for (std::int64_t l = 0; l < k; ++l) x += in[static_cast<std::size_t>(sums)][l * (sums == 0 ? m : n) + j];
       out[1].push_back(x);
     }
+  if (op.follows() == epilogue::gelu_grad_sums)
+    for (std::int64_t j = 0; j < n; ++j) {
+      double x = 0;
+      for (std::int64_t i = 0; i < batches * m; ++i) x += out[0][static_cast<std::size_t>(i * n + j)];
+      out[1].push_back(x);
+    }
   return out;
 }
 
@@ -70,7 +77,7 @@ std::string text_of(op::matmul_epilogue const& op) {
 }
 std::vector<op::matmul_epilogue> all_kinds() {
   std::vector<op::matmul_epilogue> all;
-  for (std::int64_t kind = 0; kind <= static_cast<std::int64_t>(epilogue::sums_of_b); ++kind)
+  for (std::int64_t kind = 0; kind <= static_cast<std::int64_t>(epilogue::gelu_grad_sums); ++kind)
     for (bool const ta : {false, true})
       for (bool const tb : {false, true})
         for (bool const keeps : {false, true}) {
@@ -90,6 +97,10 @@ std::vector<testing::array> by_operators(op::matmul_epilogue const& op, std::vec
   switch (op.follows()) {
     case epilogue::bias: return {run(op::add{}, {y, in[2]})};
     case epilogue::gelu_grad: return {run(op::gelu_grad{true}, {y, in[2]})};
+    case epilogue::gelu_grad_sums: {
+      auto const slope = run(op::gelu_grad{true}, {y, in[2]});
+      return {slope, run(op::sum_to{{slope.layout.type.dims.back()}}, {slope})};
+    }
     case epilogue::sums_of_a: return {y, run(op::sum_to{{in[0].layout.type.dims[1]}}, {in[0]})};
     case epilogue::sums_of_b: return {y, run(op::sum_to{{in[1].layout.type.dims[1]}}, {in[1]})};
     default: break;

@@ -49,6 +49,7 @@ inline graph some_products(random_stream& draw, std::uint32_t ops, random_produc
       if (maker != nothing<op_id> && draw.below(2)) {
         if (edit.graph().as<op::matmul>(maker)) kind = draw.below(2) ? 3 : 7;
         else if (edit.graph().as<op::add>(maker)) kind = 5 + draw.below(2);
+        else if (edit.graph().as<op::gelu_grad>(maker)) kind = 12;
       }
       switch (kind) {
         case 0:
@@ -84,6 +85,7 @@ inline graph some_products(random_stream& draw, std::uint32_t ops, random_produc
           if (of_x.rank() == 3) v = edit.add(op::reshape{{of_x.dims[0] * of_x.dims[1], of_x.dims[2]}}, {x})[0];
           else v = edit.add(op::copy{}, {x})[0];
           break;
+        case 12: v = edit.add(op::sum_to{{of_x.dims.back()}}, {x})[0]; break;
         case 10: v = edit.add(op::add{}, {x, with([&](value_id w) { return type(w) == of_x; })})[0]; break;
         default: {
           auto& w = weights[draw.below(static_cast<std::uint32_t>(weights.size()))];

@@ -22,7 +22,7 @@ using neap::testing::message_of, neap::testing::random_products;
 
 namespace {
 
-constexpr std::array names{"bias", "bias_relu", "bias_gelu", "gelu_grad", "sums_of_a", "sums_of_b"};
+constexpr std::array names{"bias", "bias_relu", "bias_gelu", "gelu_grad", "sums_of_a", "sums_of_b", "gelu_grad_sums"};
 
 /// "bias bias_gelu+": the epilogues of a graph in order; +: what the activation reads is kept.
 std::string epilogues_of(op_graph const& g) {
@@ -149,6 +149,19 @@ TEST_CASE("a product takes the bias and the activation that follow it") {
   }
   SUBCASE("a gradient of gelu") {
     e.keep(e.add(op::gelu_grad{true}, {y, x})[0], role::output);
+    CHECK(fused(std::move(e)) == "gelu_grad");
+  }
+  SUBCASE("a gradient of gelu and its sums") {
+    auto const slope = e.add(op::gelu_grad{true}, {y, x})[0];
+    e.keep(e.add(op::matmul{true, false}, {slope, x})[0], role::output);
+    e.keep(e.add(op::sum_to{{8}}, {slope})[0], role::output);
+    CHECK(fused(std::move(e)) == "gelu_grad_sums");
+  }
+  SUBCASE("sums of a gradient of gelu that are read for the product") {
+    auto const slope = e.add(op::gelu_grad{true}, {x, w})[0];
+    auto const z = e.add(op::matmul{}, {x, e.add(op::add{}, {w, e.add(op::sum_to{{8}}, {slope})[0]})[0]})[0];
+    e.keep(e.add(op::gelu_grad{true}, {z, slope})[0], role::output);
+    e.keep(y, role::output);
     CHECK(fused(std::move(e)) == "gelu_grad");
   }
   SUBCASE("a gradient of gelu at the product") {

@@ -139,7 +139,8 @@ class cublaslt final : public cuda_product_library {
   using key_type = std::pair<cuda_product, product_epilogue>;
 
   static bool has_matrix(product_epilogue e) {
-    return e == product_epilogue::bias_gelu_kept || e == product_epilogue::gelu_grad;
+    return e == product_epilogue::bias_gelu_kept || e == product_epilogue::gelu_grad ||
+           e == product_epilogue::gelu_grad_sums;
   }
   static bool gives_sums(product_epilogue e) {
     return e == product_epilogue::sums_of_a || e == product_epilogue::sums_of_b;
@@ -177,10 +178,11 @@ class cublaslt final : public cuda_product_library {
       set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, at);
       set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, at);
       // The library's A is b, and its columns are rows here.
-      static constexpr std::uint32_t kinds[] = {
-          CUBLASLT_EPILOGUE_DEFAULT,   CUBLASLT_EPILOGUE_BIAS,      CUBLASLT_EPILOGUE_GELU,
-          CUBLASLT_EPILOGUE_GELU_BIAS, CUBLASLT_EPILOGUE_RELU_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
-          CUBLASLT_EPILOGUE_DGELU,     CUBLASLT_EPILOGUE_BGRADB,    CUBLASLT_EPILOGUE_BGRADA};
+      static constexpr std::uint32_t kinds[] = {CUBLASLT_EPILOGUE_DEFAULT,   CUBLASLT_EPILOGUE_BIAS,
+                                                CUBLASLT_EPILOGUE_GELU,      CUBLASLT_EPILOGUE_GELU_BIAS,
+                                                CUBLASLT_EPILOGUE_RELU_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+                                                CUBLASLT_EPILOGUE_DGELU,     CUBLASLT_EPILOGUE_BGRADB,
+                                                CUBLASLT_EPILOGUE_BGRADA,    CUBLASLT_EPILOGUE_DGELU_BGRAD};
       static_assert(std::size(kinds) == static_cast<std::size_t>(product_epilogue::count));
       if (epilogue != product_epilogue::none) set(CUBLASLT_MATMUL_DESC_EPILOGUE, kinds[static_cast<int>(epilogue)], at);
       if (has_matrix(epilogue)) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::max(p.ldc, p.n), at);

@@ -38,6 +38,7 @@ enum class product_epilogue : int {
   gelu_grad,       // y = product * slope of gelu at matrix
   sums_of_a,       // y = product; vector [m] = the sums of op(a)'s rows
   sums_of_b,       // y = product; vector [n] = the sums of op(b)'s columns
+  gelu_grad_sums,  // as gelu_grad; vector [n] = the sums of y's columns
   count
 };
 

@@ -7,6 +7,7 @@
 //   matmul, add of a bias, relu or tanh gelu   -> bias_relu, bias_gelu; a value in front of the activation that has other
 //                                                 readers is a second result
 //   matmul, gelu_grad of tanh gelu             -> gelu_grad
+//   matmul, gelu_grad of tanh gelu, sum_to     -> gelu_grad_sums: with the gradient of the bias in front of the gelu
 //   matmul, sum_to of one of its operands      -> sums_of_a, sums_of_b: the gradients of a weight and a bias
 //
 // An operator is made where its last op was; what reads its other results waits until there. Gelu by erf stays an operator
@@ -220,10 +221,15 @@ class epilogue_fuser {
     if (product == nothing<op_id> || !g_.as<op::matmul>(product) || !(g_.type(in[0]) == g_.type(in[1])) ||
         !is_floating(g_.type(in[0]).element))
       return;
-    join({op::matmul_epilogue::of(*g_.as<op::matmul>(product), epilogue::gelu_grad),
-          {product, o},
-          inputs_of(product, in[1]),
-          {g_.output(o)}});
+    auto const& m = *g_.as<op::matmul>(product);
+    auto const y = g_.output(o);
+    for (auto sum : sums_[g_.storage(y)])
+      if (sums_columns(sum, y) && join({op::matmul_epilogue::of(m, epilogue::gelu_grad_sums),
+                                        {product, o, sum},
+                                        inputs_of(product, in[1]),
+                                        {y, g_.output(sum)}}))
+        return;
+    join({op::matmul_epilogue::of(m, epilogue::gelu_grad), {product, o}, inputs_of(product, in[1]), {y}});
   }
   /// The sums may be of the operand, or of a dense value of more axes that is there.
   NEAP_ONCE void match_sums(op_id o) {
@@ -234,9 +240,7 @@ class epilogue_fuser {
       auto const x = g_.inputs(o)[i];
       if (g_.type(x).rank() != 2 || !g_.layout(x).is_dense()) continue;
       for (auto sum : sums_[g_.storage(x)]) {
-        if (!may_join(sum) || !shows_all_of(g_.inputs(sum)[0], x) ||
-            !(g_.type(g_.output(sum)) == tensor_type{g_.type(x).element, {g_.type(x).dims[1]}}))
-          continue;
+        if (!sums_columns(sum, x)) continue;
         if (join({op::matmul_epilogue::of(*m, i == 0 ? epilogue::sums_of_a : epilogue::sums_of_b),
                   {o, sum},
                   {g_.inputs(o)[0], g_.inputs(o)[1]},
@@ -245,11 +249,16 @@ class epilogue_fuser {
       }
     }
   }
-  /// Whether v has the elements of x, of two axes, in its order.
+  /// Whether an op that may join gives the sums of x, dense, over all axes but the last.
+  bool sums_columns(op_id sum, value_id x) const {
+    return may_join(sum) && shows_all_of(g_.inputs(sum)[0], x) &&
+           g_.type(g_.output(sum)) == tensor_type{g_.type(x).element, {g_.type(x).dims.back()}};
+  }
+  /// Whether v has the elements of x, of two axes or more, in its order.
   bool shows_all_of(value_id v, value_id x) const {
     return g_.layout(v).is_dense() && g_.layout(v).offset == g_.layout(x).offset &&
            g_.type(v).element == g_.type(x).element && g_.type(v).count() == g_.type(x).count() &&
-           g_.type(v).rank() >= 1 && g_.type(v).dims.back() == g_.type(x).dims[1] &&
+           g_.type(v).rank() >= 1 && g_.type(v).dims.back() == g_.type(x).dims.back() &&
            g_.record(g_.storage(v)).updates == 0;
   }
 

@@ -28,6 +28,7 @@ inline product_epilogue_call library_epilogue(op::matmul_epilogue const& op, ker
     case epilogue::gelu_grad: return {product_epilogue::gelu_grad, nullptr, a.in[2].data};
     case epilogue::sums_of_a: return {product_epilogue::sums_of_a, a.out[1].data, nullptr};
     case epilogue::sums_of_b: return {product_epilogue::sums_of_b, a.out[1].data, nullptr};
+    case epilogue::gelu_grad_sums: return {product_epilogue::gelu_grad_sums, a.out[1].data, a.in[2].data};
   }
   return {};
 }
@@ -63,10 +64,8 @@ namespace op {
 
 inline bytes_t device_scratch(matmul_epilogue const& op, work_context const& c) {
   bytes_t const of_product = device_scratch(op.product(), c);
-  int const sums = op.summed();
-  if (sums < 0) return of_product;
-  return std::max(of_product,
-                  device_scratch(sum_to{}, {c.in.subspan(static_cast<std::size_t>(sums), 1), c.out.last(1)}));
+  if (!op.has_sums()) return of_product;
+  return std::max(of_product, device_scratch(sum_to{}, {std::span(&op.summed_of(c.in, c.out), 1), c.out.last(1)}));
 }
 
 template <device_backend B>
@@ -88,10 +87,12 @@ void run(B& b, matmul_epilogue const& op, kernel_arguments const& a) {
   }
   auto const y = a.out.first(1);
   run(b, op.product(), {a.in.first(2), y, a.workspace});
-  if (int const sums = op.summed(); sums >= 0)
-    return run(b, sum_to{a.out[1].dims}, {a.in.subspan(static_cast<std::size_t>(sums), 1), a.out.last(1), a.workspace});
-  tensor_ref const in[]{y[0], a.in[2]};
-  run(b, op.steps(element), {in, y});
+  if (op.summed() < 0) {
+    tensor_ref const in[]{y[0], a.in[2]};
+    run(b, op.steps(element), {in, y});
+  }
+  if (op.has_sums())
+    run(b, sum_to{a.out[1].dims}, {std::span(&op.summed_of<tensor_ref>(a.in, a.out), 1), a.out.last(1), a.workspace});
 }
 
 }  // namespace op

@@ -8,6 +8,7 @@
 //   gelu_grad    y = (a b) * slope of gelu (by tanh) at x
 //   sums_of_a    y = a b, and the sums over a's first axis: the gradient of a bias, if a is that of the biased value
 //   sums_of_b    likewise of b
+//   gelu_grad_sums   as gelu_grad, and the sums over y's rows: the gradient of the bias in front of the gelu
 //
 // A GPU's library rounds once, after the epilogue: y differs from the host's by rounding.
 #pragma once
@@ -19,17 +20,19 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace neap::inline v0 {
 
 /// What follows a product. The numbers are an attribute of op::matmul_epilogue.
-enum class epilogue : std::int64_t { bias, bias_relu, bias_gelu, gelu_grad, sums_of_a, sums_of_b };
+enum class epilogue : std::int64_t { bias, bias_relu, bias_gelu, gelu_grad, sums_of_a, sums_of_b, gelu_grad_sums };
 
 namespace op {
 
 /// a and b as of matmul; and the bias [n], or x of y's type -> y; with `keeps` also a b + bias, which the activation reads;
-/// of sums_of_a and sums_of_b also the sums, a being [k, m] and b [k, n]. No gradient: fused programs have theirs already.
+/// of sums_of_a and sums_of_b also the sums, a being [k, m] and b [k, n]; of gelu_grad_sums also the sums [n]. No gradient: fused programs have theirs already.
 struct matmul_epilogue {
   static constexpr std::string_view name = "matmul_epilogue";
   bool transpose_a = false, transpose_b = false;
@@ -48,13 +51,20 @@ struct matmul_epilogue {
   matmul product() const { return {transpose_a, transpose_b}; }
   /// The operand that is summed; -1: none.
   int summed() const { return follows() == epilogue::sums_of_a ? 0 : follows() == epilogue::sums_of_b ? 1 : -1; }
+  bool is_gelu_gradient() const { return follows() == epilogue::gelu_grad || follows() == epilogue::gelu_grad_sums; }
+  bool has_sums() const { return summed() >= 0 || follows() == epilogue::gelu_grad_sums; }
+  /// What is summed, of a call's inputs and outputs.
+  template <class T>
+  T const& summed_of(std::span<T const> in, std::span<T const> out) const {
+    return summed() >= 0 ? in[static_cast<std::size_t>(summed())] : out[0];
+  }
   bool has_activation() const { return follows() == epilogue::bias_relu || follows() == epilogue::bias_gelu; }
 
   /// The epilogue as steps, whose inputs are the product and the third input. Their results have the product's element
   /// type. Not of sums.
   fused steps(dtype element) const {
     fused_maker make(2);
-    if (follows() == epilogue::gelu_grad) make.add(gelu_grad{true}, element, {0, 1});
+    if (is_gelu_gradient()) make.add(gelu_grad{true}, element, {0, 1});
     else if (auto const sum = *make.add(add{}, element, {0, 1}); has_activation()) add_activation(make, element, sum);
     return make.made();
   }
@@ -66,7 +76,7 @@ struct matmul_epilogue {
   }
 
   void infer(shape_context& c) const {
-    c.require(kind >= 0 && kind <= static_cast<std::int64_t>(epilogue::sums_of_b), "there is no epilogue ", kind);
+    c.require(kind >= 0 && kind <= static_cast<std::int64_t>(epilogue::gelu_grad_sums), "there is no epilogue ", kind);
     c.require(!keeps || has_activation(), "keeps what its activation reads, and has none");
     int const sums = summed(), arity = sums < 0 ? 3 : 2;
     c.require_arity(arity, arity);
@@ -78,7 +88,7 @@ struct matmul_epilogue {
                 " x ", c.in(1).dims);
       c.require(sums == 0 ? transpose_a : !transpose_b, "sums are over the first axis, which of input ", sums,
                 " is not the inner one");
-    } else if (follows() == epilogue::gelu_grad) {
+    } else if (is_gelu_gradient()) {
       c.require(c.in(2) == y, "types differ, ", c.in(2), " and ", y);
     } else {
       detail::require_same_element(c, 0, 2);
@@ -87,6 +97,7 @@ struct matmul_epilogue {
     c.fresh(y);
     if (keeps) c.fresh(y);
     if (sums >= 0) c.fresh(tensor_type{y.element, {c.in(sums).dims[1]}});
+    else if (has_sums()) c.fresh(tensor_type{y.element, {y.dims.back()}});
   }
   void relate(dim_context& c) const {
     int const sums = summed();
@@ -94,6 +105,18 @@ struct matmul_epilogue {
       c.same(sums, 1, 0, sums);
       c.same(sums, 1, 1, 0);
       return product().relate_sums(c);
+    }
+    if (has_sums()) {  // rows may be cut, too: their sums are added
+      product().relate_result(c, 0);
+      c.aligned(2, 0);
+      int const rank = c.out(0).rank(), ra = c.in(0).rank(), rb = c.in(1).rank();
+      for (int k = 0; k < rank - 1; ++k) c.reduced(2, k, k);
+      for (int i : {0, 1})
+        for (int k = 0, r = c.in(i).rank(); k < r - 2; ++k)
+          if (c.in(i).dims[k] == c.out(0).dims[rank - r + k]) c.reduced(i, k, rank - r + k);
+      c.reduced(0, transpose_a ? ra - 1 : ra - 2, rank - 2);
+      c.same(1, transpose_b ? rb - 2 : rb - 1, 1, 0), c.same(2, rank - 1, 1, 0);
+      return;
     }
     for (int j = 0; j < (keeps ? 2 : 1); ++j) {
       product().relate_result(c, j);
@@ -110,13 +133,13 @@ struct matmul_epilogue {
       steps(c.out[0].type.element)
           .for_each_step(
               [&](int, fused_step const&, detail::step_operator const& f, void const*) { w.flops += count * f.flops; });
+    if (follows() == epilogue::gelu_grad_sums) w.flops += count;
     return w;
   }
   bytes_t workspace(work_context const& c) const {
     bytes_t const of_product = product().workspace(c);
-    if (summed() < 0) return of_product;
-    return std::max(of_product,
-                    neap::sum_to_shape_workspace(c.in[static_cast<std::size_t>(summed())].type, c.out[1].type));
+    if (!has_sums()) return of_product;
+    return std::max(of_product, neap::sum_to_shape_workspace(summed_of(c.in, c.out).type, c.out[1].type));
   }
 
  private:
@@ -152,10 +175,11 @@ template <std::same_as<host_backend> Backend>
 void run(Backend& b, matmul_epilogue const& op, kernel_arguments const& a) {
   auto const& product = a.out[op.keeps ? 1 : 0];
   neap::matmul(b, a.in[0], a.in[1], product, {op.transpose_a, op.transpose_b, false}, a.workspace);
-  if (int const sums = op.summed(); sums >= 0)
-    neap::sum_to_shape(b, a.out[1], a.in[static_cast<std::size_t>(sums)], a.workspace);
-  else if (product.element == dtype::f64) detail::run_epilogue<double>(b, op, a, product);
-  else detail::run_epilogue<float>(b, op, a, product);
+  if (op.summed() < 0) {
+    if (product.element == dtype::f64) detail::run_epilogue<double>(b, op, a, product);
+    else detail::run_epilogue<float>(b, op, a, product);
+  }
+  if (op.has_sums()) neap::sum_to_shape(b, a.out[1], op.summed_of<tensor_ref>(a.in, a.out), a.workspace);
 }
 
 }  // namespace op
