@@ -206,10 +206,14 @@ bytes_list run_case(operator_case const& c, Backend& backend) {
   bytes_list out;
   for (auto v : plan.graph.kept()) {
     auto const t = run.value(v);
-    auto const size = static_cast<std::size_t>(t.count() * size_of(t.element));
-    if (!t.is_dense()) throw_error({c.name, ": an output is not dense"});
-    auto const* const p = static_cast<std::byte const*>(t.data);
-    out.emplace_back(p, p + size);
+    auto const size = static_cast<std::size_t>(size_of(t.element));
+    auto& bytes = out.emplace_back(static_cast<std::size_t>(t.count()) * size);
+    for (std::int64_t i = 0; i < t.count(); ++i) {  // in the order of indices, whatever the layout
+      std::int64_t at = 0, rest = i;
+      for (int k = t.rank(); k-- > 0;) at += rest % t.dims[k] * t.strides[k], rest /= t.dims[k];
+      std::memcpy(bytes.data() + static_cast<std::size_t>(i) * size,
+                  static_cast<std::byte const*>(t.data) + at * static_cast<std::int64_t>(size), size);
+    }
   }
   return out;
 }

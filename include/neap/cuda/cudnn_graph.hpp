@@ -83,6 +83,10 @@ class cudnn_object {
   cudnn_object& set_parts(cudnnBackendAttributeName_t which, std::span<cudnnBackendDescriptor_t const> parts) {
     return set_all(which, CUDNN_TYPE_BACKEND_DESCRIPTOR, parts.size(), parts.data());
   }
+  /// As set; a library that does not know the attribute goes without.
+  void try_set(cudnnBackendAttributeName_t which, cudnnHandle_t value) {
+    cudnnBackendSetAttribute(get(), which, CUDNN_TYPE_HANDLE, 1, &value);
+  }
   /// Whether the library takes what was set so far.
   cudnnStatus_t finish() { return status_ == CUDNN_STATUS_SUCCESS ? status_ = cudnnBackendFinalize(get()) : status_; }
 
@@ -116,11 +120,14 @@ class cudnn_device {
     check_cudnn(elsewhere_->finish(), "properties of a device, from text", at);
   }
 
+  // By numbers: newer headers mark the names as deprecated, older libraries need them.
   void set_for_graph(cudnn_object& graph) const {
-    // By number: newer headers mark the name as deprecated, older libraries need it.
-    if (handle_) graph.set(static_cast<cudnnBackendAttributeName_t>(800), handle_);  // CUDNN_ATTR_OPERATIONGRAPH_HANDLE
+    if (handle_) graph.try_set(static_cast<cudnnBackendAttributeName_t>(800), handle_);  // OPERATIONGRAPH_HANDLE
   }
-  /// Of heuristics and of plans.
+  void set_for_plan(cudnn_object& plan) const {
+    if (handle_) plan.try_set(static_cast<cudnnBackendAttributeName_t>(400), handle_);  // EXECUTION_PLAN_HANDLE
+    set_if_elsewhere(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+  }
   void set_if_elsewhere(cudnn_object& object, cudnnBackendAttributeName_t which) const {
     if (elsewhere_) object.set(which, *elsewhere_);
   }
@@ -249,7 +256,7 @@ class cudnn_graph {
       }
     auto plan = std::make_unique<cudnn_object>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, proposed);
-    device.set_if_elsewhere(*plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP);
+    device.set_for_plan(*plan);
     auto const status = plan->finish();
     if (status >= CUDNN_STATUS_EXECUTION_FAILED) out.reason = "cuDNN's algorithm for it is not loaded by the driver";
     if (status != CUDNN_STATUS_SUCCESS ||
