@@ -102,8 +102,10 @@ inline digest steps_digest(neap::plan<graph> const& p) {
 
 /// The verified plan of `g` under `limit`, as a row, after `iterations` candidates or, where `seconds` is positive, so
 /// much time. Throws std::runtime_error if the verifier refuses it.
-inline quality_row plan_quality(quality_graph const& g, double limit, std::size_t iterations, double seconds = 0) {
+inline quality_row plan_quality(quality_graph const& g, double limit, std::size_t iterations, double seconds = 0,
+                                search_policy const& policy = {}) {
   search_options options;
+  options.policy = policy;
   auto cost = given_or{roofline::h100_like()};
   cost.other.to_host_bytes_per_second = cost.other.to_device_bytes_per_second = std::max(g.link, 1.0);
   auto const original = simulate(g.program, g.order, cost);

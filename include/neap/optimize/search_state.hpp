@@ -49,12 +49,29 @@ struct search_node {
   double gained = 0;  // of the excess of `from`
 };
 
+/// What is a search's own and what a sub-search has for itself (search_state::sub_search): its limits, its goal, the
+/// candidates that wait and the best one.
+template <class Node>
+struct search_scope {
+  objective
+      asked;  // the user's limits; tighter where addresses need more than the peak, and in epochs at tighter limits
+  objective goal;      // what the search goes for: the limits, or while nothing meets them, the smallest peak
+  bytes_t target = 0;  // of the peak
+  std::vector<std::shared_ptr<Node>> queue;
+  std::shared_ptr<Node> best;
+  bool aside = false;         // progress is not reported
+  bool for_smallest = false;  // what is found may be an answer where nothing fits: it may enter `near`
+};
+
 template <class G, class Moves, class Cost, class Scheduler>
-class search_state {
+class search_state : public search_scope<search_node<G, mutation_of<stream_of<Moves, G>>>> {
  public:
   using move = mutation_of<stream_of<Moves, G>>;
   using node = search_node<G, move>;
+  using scope = search_scope<node>;
+  using scope::aside, scope::asked, scope::best, scope::for_smallest, scope::goal, scope::queue, scope::target;
   using node_ptr = std::shared_ptr<node>;
+  using graph_type = G;
   using judge_type = search_judge<G, Cost, Scheduler>;
   static constexpr bool reorders = judge_type::reorders;
 
@@ -75,19 +92,14 @@ class search_state {
   search_policy const& policy;
   permissions const allowed;
   search_budget budget;
-  double part = 1;     // of the budget: what the search may use so far
-  objective limits;    // the user's
-  objective asked;     // tighter where addresses need more than the peak, and in epochs at tighter limits
-  objective goal;      // what the search goes for: the limits, or while nothing meets them, the smallest peak
-  bytes_t target = 0;  // of the peak
-  std::vector<node_ptr> queue;
-  node_ptr best;
-  bool aside = false;  // another goal is searched for: no progress is reported
+  node_ptr original;          // the program in its own order
+  double external_share = 0;  // of the epoch, that external seeds took: shares of segments end later by as much
+  double part = 1;            // of the budget: what the search may use so far
+  objective limits;           // the user's
   static constexpr std::size_t levels = decltype(search_policy::incumbent_numbers::headroom){}.size();
   std::array<node_ptr, levels> roomy;  // the best that leave a part of the limit for addresses (policy: headroom)
   std::vector<node_ptr> surpassed;     // were the best: the last ones
   std::vector<node_ptr> near;  // the smallest and what is quicker and nearly as small: of rising peak, falling latency
-  bool for_smallest = false;   // the search is for the smallest peak: what it finds may enter `near`
   seen_candidates seen;
   pareto_front front;  // of all that was judged
   optimized<G> out;
@@ -100,6 +112,24 @@ class search_state {
     aim(what.limits_memory ? within_reach(what.memory) : out.original.peak_bytes);
   }
   void lower_target(bytes_t reached) { aim(reached - std::max<bytes_t>(reached / policy.incumbent.lowered_by, 1)); }
+
+  /// A sub-search: runs in a copy of this scope, and gives that as it is then; this one is as it was.
+  template <class Run>
+  scope sub_search(Run&& run) {
+    scope outer = *this;
+    run();
+    scope inner = std::move(static_cast<scope&>(*this));
+    enter(std::move(outer));
+    return inner;
+  }
+  void enter(scope s) { static_cast<scope&>(*this) = std::move(s); }
+  /// The search goes on from these candidates, towards the limits.
+  void resume(std::vector<node_ptr> from) {
+    queue = std::move(from);
+    for (auto const& n : queue) n->expanded = false;
+    seen.clear();
+    seek(asked);
+  }
 
   bool is_met() const { return asked.fits(best->state.result); }
   /// The best candidate fits and cost nothing: nothing is to be gained, unless by rules, which may make a program quicker.
@@ -153,6 +183,18 @@ class search_state {
   }
 
   judge_type& judge() { return judges_.front(); }
+  /// As long as the result lives, time counts as that of seeds.
+  seeding_time measure_seeding() { return {options.profile, judge().profile}; }
+  /// By op of the program. A pipeline that recomputes what passes a filter leaves nothing to seeds, which do not know the
+  /// filter.
+  plain_vector<bool> const& may_run_again() {
+    if (may_run_again_.size() != graph.op_count()) {
+      may_run_again_.assign(graph.op_count(), false);
+      if (allowed.recompute || !allowed.filtered)
+        for (auto o : graph.ops()) may_run_again_[index(o)] = graph_traits<G>::is_recomputable(graph, o);
+    }
+    return may_run_again_;
+  }
   /// A whole candidate.
   simulation judged_whole(G const& g, schedule const& order) {
     auto result = judge().judge(g, order);
@@ -354,6 +396,7 @@ class search_state {
   }
 
   pin_guard const pins_;
+  plain_vector<bool> may_run_again_;
   std::uint64_t trail_ = 0;  // of out.trail
   worker_team team_;
   std::vector<judge_type> judges_;  // one a thread

@@ -1,0 +1,32 @@
+// A stage of the search: rules that make a program quicker (mutate/rewrite.hpp).
+#pragma once
+
+#include <neap/optimize/expansion.hpp>
+
+#include <utility>
+
+namespace neap::inline v0::detail {
+
+/// What rules make of a candidate, one after the other, the one that gains most first, with no more memory; the candidate
+/// itself where none does. With a part of the budget.
+template <class State, class Moves>
+typename State::node_ptr apply_rules(State& state, Moves const& moves, typename State::node_ptr n, double part) {
+  using node_ptr = typename State::node_ptr;
+  auto const& numbers = state.policy.rules;
+  if (!state.allowed.rewrite || !numbers.on) return n;
+  for (node_ptr next = n; next && !state.out_of_time(part * state.part);) {
+    auto const from = std::exchange(next, nullptr);
+    expand_candidate(state, moves, from, [&](node_ptr child) {
+      auto const &was = from->state.result, &is = child->state.result;
+      auto const& best = next ? next->state.result : was;
+      if (is.peak_bytes <= was.peak_bytes && is.latency < best.latency * (1 - numbers.gain)) next = std::move(child);
+    });
+    from->expanded = false;
+    if (next && !state.build(next)) next = nullptr;
+    if (next) n = next;
+  }
+  state.seen.clear();  // what was passed over here may be looked at again
+  return n;
+}
+
+}  // namespace neap::inline v0::detail

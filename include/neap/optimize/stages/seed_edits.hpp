@@ -1,0 +1,36 @@
+// What stages that make candidates share.
+#pragma once
+
+#include <neap/ir/operators/movement.hpp>
+#include <neap/mutate/mutator.hpp>
+#include <neap/plan/candidate.hpp>
+#include <neap/schedule/refine.hpp>
+#include <neap/simulate/flow_facts.hpp>
+
+#include <cstddef>
+#include <string>
+
+namespace neap::inline v0::detail {
+
+/// A mutation that is known by its description alone.
+struct named_edit {
+  std::string how;
+  template <class G>
+  std::string describe(candidate<G> const&) const {
+    return how;
+  }
+};
+
+/// Moves loads and stores to where they are hidden, as far as a limit of the peak allows; 0: as far as the order's own does.
+template <class State, class Graph>
+void place_transfers(State& state, edited<Graph>& e, bytes_t limit) {
+  flow_facts const facts(e.graph, state.judge().cost(), state.options.memory);
+  e.order = refine{.limit = limit, .sink = false}(facts, e.order);
+}
+
+template <class NodePtr>
+bool is_quicker(NodePtr const& a, NodePtr const& b) {
+  return a->state.result.latency < b->state.result.latency;
+}
+
+}  // namespace neap::inline v0::detail

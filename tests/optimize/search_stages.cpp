@@ -1,0 +1,201 @@
+// The stages of a search that go on from candidates: dives, neighbourhoods, sub-searches, placement, polish.
+#include <neap/optimize/search_run.hpp>
+
+#include "../support/search_stage.hpp"
+
+#include <neap/optimize/stages/exploration.hpp>
+#include <neap/optimize/stages/polish.hpp>
+#include <neap/optimize/stages/rules.hpp>
+#include <neap/optimize/stages/smallest_peak.hpp>
+#include <neap/optimize/stages/tighter_limits.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+using namespace neap;
+using testing::search_stage;
+
+TEST_CASE("a dive goes to the target; what it did not follow waits, no more than there is room for") {
+  search_stage s("random_model1", 0.8);
+  auto& state = s.state();
+  s.run().diving.dive(s.orders.front());
+  CHECK(s.judged() > 1);
+  CHECK(s.orders.front()->expanded);
+  CHECK(s.run().diving.roots().size() == 1);
+  CHECK(state.queue.size() <= 2 * state.most_waiting() + 1);
+  CHECK(s.best_is_right());
+  s.run().diving.search(0.05);
+  CHECK(state.is_met());
+  CHECK(s.best_is_right());
+}
+
+TEST_CASE("without the switch no dive judges a candidate, and searches by dives end") {
+  search_policy off;
+  off.dives.on = false;
+  for (double const memory : {0.5, 0.0}) {
+    search_stage s("random_model1", memory, memory > 0 ? 0 : 1.2, off);
+    s.run().diving.search(1);
+    s.run().diving.search_from_seeds(1);
+    s.run().diving.search_from_external();
+    s.run().diving.descend(s.orders.front(), 1);
+    CHECK(s.judged() == 1);
+  }
+}
+
+TEST_CASE("a dive ends where its part of the budget does, and waits to be continued") {
+  search_stage s("chain200", 0.1);
+  auto const part = s.state().budget.used() + 1e-4;
+  s.run().diving.dive(s.orders.front(), part);
+  CHECK(s.state().budget.used() >= part);
+  CHECK(s.state().budget.used() < part + 0.01);
+  CHECK_FALSE(s.state().queue.empty());
+}
+
+TEST_CASE("large-neighbourhood search never loses the best, and leaves an empty queue") {
+  search_policy few;
+  few.neighbourhoods.most_in_vain = 10;
+  search_stage s("random_model1", 0.6, 0, few);
+  s.run().diving.dive(s.orders.front());
+  s.run().diving.search(0.005);
+  auto const before = s.state().best;
+  auto const judged = s.judged();
+  s.run().search_neighbourhoods();
+  CHECK(s.judged() > judged);
+  CHECK_FALSE(s.state().beats(before->state.result, s.state().best->state.result));
+  CHECK(s.state().queue.empty());
+  CHECK(s.best_is_right());
+}
+
+TEST_CASE("a sub-search has a scope of its own") {
+  search_stage s("random_model1", 0.6);
+  auto& state = s.state();
+  auto const queue = state.queue;
+  auto const best = state.best;
+  auto const target = state.target;
+  auto const inner = state.sub_search([&] {
+    state.asked.memory = 1;
+    state.aside = true;
+    state.seek({});
+    state.lower_target(100);
+    state.best = nullptr;
+    state.queue.clear();
+  });
+  CHECK(state.queue == queue);
+  CHECK(state.best == best);
+  CHECK(state.target == target);
+  CHECK_FALSE(state.aside);
+  CHECK(state.asked.memory == state.limits.memory);
+  CHECK(inner.asked.memory == 1);
+  CHECK(inner.queue.empty());
+  state.queue.front()->expanded = true;
+  state.resume(queue);
+  CHECK_FALSE(state.queue.front()->expanded);
+  CHECK(state.goal.memory == state.limits.memory);
+}
+
+TEST_CASE("searches for the smallest peak: unmet limits have one answer, met ones go on from what waited") {
+  bytes_t smallest[2];
+  for (int k = 0; k < 2; ++k) {
+    search_stage s("nested3", k == 0 ? 0.02 : 0.01);
+    detail::search_until_met(s.run(), s.orders);
+    CHECK_FALSE(s.state().is_met());
+    CHECK_FALSE(s.state().goal.limits_memory);
+    CHECK_FALSE(s.state().for_smallest);
+    CHECK(s.best_is_right());
+    smallest[k] = s.state().best->state.result.peak_bytes;
+  }
+  CHECK(smallest[0] == smallest[1]);
+
+  search_stage met("nested3", 0.6);
+  auto const orders = met.orders;
+  detail::search_until_met(met.run(), orders);
+  CHECK(met.state().is_met());
+  CHECK(met.state().goal.limits_memory);
+  for (auto const& n : orders) CHECK(std::count(met.state().queue.begin(), met.state().queue.end(), n) == 1);
+}
+
+TEST_CASE("a moment's search stops at the first candidate that fits, and what it found does not wait") {
+  search_stage s("chain200", 0.5);
+  auto const queue = s.state().queue;
+  detail::search_first_fit(s.run(), s.orders);
+  CHECK(s.judged() > 1);
+  CHECK(s.state().queue == queue);
+  CHECK(s.state().budget.used() < 0.2);
+  auto const judged = s.judged();
+  if (s.state().is_met()) {
+    detail::search_first_fit(s.run(), s.orders);
+    CHECK(s.judged() == judged);
+  }
+}
+
+TEST_CASE("a dear plan is no dearer after a search for cheaper ones") {
+  search_stage s("gpt-d256-l4-b8-t128", 0.6);
+  auto starts = s.orders;
+  s.run().parts.prepare(starts, s.run().recomputed);
+  s.run().plant_all(starts);
+  REQUIRE(s.state().is_met());
+  auto const before = s.state().best;
+  detail::search_cheaper(s.run(), s.orders);
+  CHECK(s.state().is_met());
+  CHECK(s.state().best->state.result.latency <= before->state.result.latency);
+  CHECK_FALSE(s.state().aside);
+  CHECK(s.state().asked.latency == s.state().limits.latency);
+}
+
+TEST_CASE("placement: the answer fits or is the smallest, and polish keeps that") {
+  search_stage s("transformer24", 0.7);
+  auto starts = s.orders;
+  auto& placing = s.run().placing;
+  CHECK(placing.answer() == nullptr);
+  CHECK(placing.place());
+  CHECK(placing.answer() == s.orders.front());
+  CHECK_FALSE(placing.answer_fits());
+  s.run().plant_all(starts);
+  detail::explore(s.run(), starts);
+  placing.place();
+  placing.place_others();
+  auto const fits = placing.answer_fits();
+  CHECK(s.state().out.fits == fits);
+  CHECK(s.state().best == placing.answer());
+  CHECK(s.state().out.placed.arena_bytes >= placing.answer()->state.result.peak_bytes);
+  auto const latency = s.state().best->state.result.latency;
+  auto const arena = s.state().out.placed.arena_bytes;
+  detail::polish_answer(s.state(), placing);
+  CHECK(s.state().best->state.result.latency <= latency);
+  CHECK(s.state().out.placed.arena_bytes <= std::max(arena, s.state().out.memory_limit_bytes));
+  CHECK(s.state().out.fits == fits);
+}
+
+TEST_CASE("tighter limits are below the limit, above the bound, of one ladder, and nothing where nothing is to gain") {
+  search_stage a("chain200", 0.5), b("chain200", 0.49);
+  auto answer = a.state().out.original;
+  answer.peak_bytes = a.state().limits.memory - 100;
+  answer.latency *= 1.5;
+  std::vector<bytes_t> of_a, of_b;
+  for (std::uint32_t epoch = 0; epoch < 4; ++epoch) {
+    auto const t = detail::tighter_limits(a.state(), answer, true, epoch);
+    REQUIRE(t);
+    CHECK(t->memory < a.state().limits.memory);
+    CHECK(t->memory >= a.state().out.lower_bound_bytes);
+    CHECK(t->latency < answer.latency);
+    auto const any = detail::tighter_limits(a.state(), answer, false, epoch);
+    CHECK(any->memory == t->memory);
+    CHECK(any->latency == a.state().limits.latency);
+    of_a.push_back(t->memory);
+    answer.peak_bytes = std::min(answer.peak_bytes, b.state().limits.memory);
+    of_b.push_back(detail::tighter_limits(b.state(), answer, true, epoch)->memory);
+  }
+  CHECK(std::any_of(of_b.begin(), of_b.end(), [&](bytes_t m) { return std::count(of_a.begin(), of_a.end(), m) > 0; }));
+  answer.latency = a.state().out.original.latency;
+  CHECK_FALSE(detail::tighter_limits(a.state(), answer, true, 0));
+  answer.peak_bytes = a.state().limits.memory + 1;
+  CHECK_FALSE(detail::tighter_limits(a.state(), answer, false, 0));
+}
+
+TEST_CASE("rules without a pipeline of rules change nothing") {
+  search_stage s("nested3", 0.5);
+  CHECK(detail::apply_rules(s.state(), s.moves(), s.orders.front(), 1) == s.orders.front());
+  CHECK(s.judged() == 1);
+}
