@@ -12,35 +12,27 @@
 // An op that runs ahead of its need could mostly run a phase later just as well. Such a branch ends when that is seen:
 // when the walk passes the same op a phase later with its inputs alive, room for it, and its output not read yet.
 //
-// Nor is it worth while to drop a value, make it again from another one, and then drop that one, if it has not been read
-// meanwhile and it is no smaller: the value could have stayed in its place. `idle` values were dropped beside such a
-// partner; `doomed` ones were made again from it, and so the partner may not go before it is read.
+// Nor is it worth while to drop some values and make them again (value_partners.hpp).
 #pragma once
 
-#include <neap/core/work_meter.hpp>
 #include <neap/plan/remat_problem.hpp>
+#include <neap/solve/remat_budget.hpp>
 #include <neap/solve/remat_facts.hpp>
 #include <neap/solve/remat_prices.hpp>
 #include <neap/solve/remat_sequence.hpp>
+#include <neap/solve/state_labels.hpp>
+#include <neap/solve/value_partners.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <utility>
 #include <vector>
 
 namespace neap::inline v0 {
-
-/// What a search may spend. Answers depend on `seconds` only where it ends the search.
-struct remat_budget {
-  std::int64_t work = std::int64_t{1} << 62;  ///< nodes or evaluations, as the solver counts them
-  double seconds = std::numeric_limits<double>::infinity();
-};
 
 /// The exact solver; see above. Gives optimal, infeasible (both proved), feasible with its bound, or budget_spent.
 /// Up to `most_values` values (inputs that are kept not counted); larger blocks are answered with budget_spent.
@@ -61,35 +53,6 @@ struct remat_branch_and_bound {
 
 namespace detail {
 
-/// Seconds since it was made, read seldom.
-class stop_watch {
- public:
-  explicit stop_watch(remat_budget const& b) : budget_(b), begin_(std::chrono::steady_clock::now()) {}
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
-  /// Counts one piece of work; true when the budget is spent.
-  bool spend() {
-    if (++work_ > budget_.work) over_ = true;
-    work_meter::add(100);
-    if ((work_ & 1023) == 0 && budget_.seconds < std::numeric_limits<double>::infinity() && seconds() > budget_.seconds)
-      over_ = true;
-    return over_;
-  }
-  /// Counts several pieces that were done elsewhere.
-  void spent(std::int64_t pieces) {
-    work_ += pieces;
-    work_meter::add(100 * static_cast<std::uint64_t>(pieces));
-    over_ = over_ || work_ > budget_.work || seconds() > budget_.seconds;
-  }
-  bool over() const { return over_; }
-  std::int64_t work() const { return work_; }
-
- private:
-  remat_budget budget_;
-  std::chrono::steady_clock::time_point begin_;
-  std::int64_t work_ = 0;
-  bool over_ = false;
-};
-
 template <std::size_t Words>
 class remat_phases {
  public:
@@ -101,10 +64,10 @@ class remat_phases {
       : how_(how),
         f_(p, limits, settled, first_prices),
         prices_(f_),
+        partners_(f_),
         watch_(how.budget),
-        places_(places_for(f_.ops, how.budget.work)) {
+        places_(f_.ops, how.budget.work) {
     for (std::size_t t = 0; t < f_.ops; ++t) most_workspace_ = std::max(most_workspace_, f_.workspace[t]);
-    find_partners();
   }
 
   /// Sequences quicker than `known` (never: any); the best goes to `best_sequence`.
@@ -114,7 +77,7 @@ class remat_phases {
       bound_ = f_.never;
       return;
     }
-    bound_ = f_.rounded(f_.bound(0, inputs()));
+    bound_ = f_.rounded(f_.bound(0, f_.given()));
     if (f_.ops == 0) {
       least_ = std::min(least_, 0.0);
       return;
@@ -139,13 +102,7 @@ class remat_phases {
   std::vector<std::uint32_t> best_sequence;
 
  private:
-  struct label {
-    set alive, ahead;  ///< ahead: made before they were needed, and not read yet
-    set idle, doomed;  ///< see above
-    double time = 0, bound = 0;
-    std::uint32_t parent = 0, ops_at = 0, ops_count = 0;
-    bool raised = false;  ///< prices were found for it
-  };
+  using label = state_label<Words>;
   using lack_of_values = typename remat_facts<Words>::lack;
   struct moment {
     set alive, ahead, idle, doomed;
@@ -153,27 +110,11 @@ class remat_phases {
     std::int64_t bytes = 0;
     double time = 0;
   };
-  struct place {
-    set alive, ahead, asleep;
-    double time = 0;
-    std::uint32_t pass = 0, phase = 0, op = 0;
-  };
   static constexpr std::int64_t hurried = 16;
   struct trace {
     std::uint32_t parent, ops_at, ops_count;
   };
 
-  /// A power of two: more for larger blocks, fewer than there will be nodes.
-  static std::size_t places_for(std::size_t ops, std::int64_t work) {
-    auto const nodes =
-        static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(std::max(work, std::int64_t{1}))));
-    return std::size_t{1} << std::min({std::size_t{16}, 6 + ops / 2, nodes});
-  }
-  set inputs() const {
-    set s;
-    for (std::size_t v = 0; v < f_.values && f_.maker[v] < 0; ++v) s.set(v);
-    return s & f_.useful[0];
-  }
   /// Bounds from here on are of no use.
   double cut() const {
     if (!(least_ < f_.never)) return f_.never;
@@ -189,13 +130,13 @@ class remat_phases {
     ops_.clear();
     std::vector<std::vector<trace>> traces(f_.ops + 1);
     std::vector<label> now(1), next;
-    now[0].alive = inputs();
+    now[0].alive = f_.given();
     now[0].bound = bound_;
     for (t_ = 0; t_ < f_.ops; ++t_) {
       now_ = &now, next_ = &next;
       price_all();
       next.clear();
-      clear_index(1024);
+      index_.clear(1024);
       for (std::size_t i = 0; i < now.size(); ++i) {
         if (now[i].bound >= cut()) continue;
         if (watch_.over() && i >= static_cast<std::size_t>(hurried)) {
@@ -227,58 +168,6 @@ class remat_phases {
     }
   }
 
-  // ---- values and their partners --------------------------------------------------------------------------------------
-  void find_partners() {
-    no_smaller_.resize(f_.values);
-    for (std::size_t v = 0; v < f_.values; ++v)
-      for (std::size_t u = 0; u < f_.values; ++u)
-        if (f_.bytes[u] >= f_.bytes[v]) no_smaller_[v].set(u);
-    partner_.assign(f_.values, no_producer);
-    touched_.resize(f_.ops), touched_first_.resize(f_.ops), beside_.resize(f_.values), behind_.resize(f_.values);
-    std::vector<std::size_t> readers(f_.values, 0), first(f_.values, f_.ops);
-    for (std::size_t k = f_.ops; k-- > 0;)
-      f_.inputs[k].for_each([&](std::size_t u) {
-        ++readers[u];
-        first[u] = k;
-        behind_[u] |= f_.outputs[k];
-      });
-    for (std::size_t k = 0; k < f_.ops; ++k) {
-      if (f_.outputs[k].count() != 1 || !(f_.time[k] > 0) || !f_.again[k]) continue;
-      auto const v = f_.outputs[k].highest();
-      auto& best = partner_[v];
-      f_.inputs[k].for_each([&](std::size_t u) {
-        bool const alone = f_.maker[u] < 0 || f_.outputs[static_cast<std::size_t>(f_.maker[u])].count() == 1;
-        if (!alone || f_.bytes[u] < f_.bytes[v] || f_.saved[u] < f_.saved[v]) return;
-        if (best == no_producer || readers[u] < readers[best]) best = static_cast<std::uint32_t>(u);
-      });
-      if (best == no_producer) continue;
-      beside_[best].set(v);
-      if (f_.inputs[k].count() == 1 && first[best] == k && f_.workspace[k] == 0) lone_.set(v);
-    }
-    for (std::size_t k = 0; k < f_.ops; ++k) {
-      f_.inputs[k].for_each([&](std::size_t u) { touched_[k] |= beside_[u]; });
-      f_.reads[k].for_each([&](std::size_t u) { touched_first_[k] |= beside_[u]; });
-    }
-  }
-  bool may_drop(std::size_t v, moment const& m) const { return !how_.run_late || !m.doomed.meets(beside_[v]); }
-  void note_drop(std::size_t v, moment& m) const {
-    m.idle -= beside_[v];
-    m.doomed.reset(v);
-    if (partner_[v] != no_producer && m.alive.test(partner_[v])) m.idle.set(v);
-  }
-  /// Whether op k, which nothing needs in this phase, would make a value from its partner that cannot be read before the
-  /// next phase, where it could run as well.
-  bool in_vain(std::size_t k, moment const& m) const {
-    if (!how_.run_late) return false;
-    set const it = f_.outputs[k] & m.idle & lone_;
-    if (it.empty()) return false;
-    auto const v = it.highest(), u = std::size_t{partner_[v]};
-    set open = (behind_[v] | behind_[u]) - m.alive - f_.outputs[k];
-    bool read = f_.reads[t_].test(u);
-    open.for_each([&](std::size_t w) { read = read || f_.maker[w] < static_cast<std::int32_t>(t_); });
-    return !read;
-  }
-
   // ---- one label's phase ----------------------------------------------------------------------------------------------
   void expand(label const& l) {
     run_now_.clear();
@@ -303,20 +192,12 @@ class remat_phases {
     return true;
   }
 
-  /// Whether this place of this phase was reached before, as quickly; remembers it if not. Forgets at random.
-  bool seen(std::size_t i, moment const& m) {
-    place& here = places_[hash(m.alive, i) & (places_.size() - 1)];
-    bool const same = here.pass == pass_ && here.phase == t_ && here.op == i && here.alive == m.alive;
-    if (same && here.time <= m.time && m.ahead.holds(here.ahead) && m.asleep.holds(here.asleep)) return true;
-    if (!same || m.time <= here.time)
-      here = {m.alive, m.ahead, m.asleep, m.time, pass_, static_cast<std::uint32_t>(t_), static_cast<std::uint32_t>(i)};
-    return false;
-  }
-
   /// Ops from `i` on are to come in this phase.
   void walk(std::size_t i, moment const& m) {
     if (spent()) return;
-    if (i > 0 && seen(i, m)) return;
+    if (i > 0 && places_.seen({m.alive, m.ahead, m.asleep, m.time, pass_, static_cast<std::uint32_t>(t_),
+                               static_cast<std::uint32_t>(i)}))
+      return;
     auto const lack = f_.lack_of(t_, m.alive);
     if (m.time + f_.to_go[t_] + lack.time >= cut()) return;
     // What op t lacks, and what that lacks. pinned: read by an op that must still run in this phase.
@@ -344,7 +225,7 @@ class remat_phases {
     for (std::size_t k = i; k < end; ++k) {
       if (!f_.again[k] || !m.alive.holds(f_.inputs[k])) continue;
       set const fresh = f_.outputs[k] - m.alive;
-      if (!fresh.meets(f_.useful[t_]) || in_vain(k, m)) continue;
+      if (!fresh.meets(f_.useful[t_]) || (how_.run_late && partners_.in_vain(k, t_, m.alive, m.idle))) continue;
       // What is made is paid for, whatever is dropped for it.
       auto with = f_.lack_of(t_, m.alive | fresh);
       with.time += f_.time[k];
@@ -375,16 +256,12 @@ class remat_phases {
     m.alive |= fresh;
     m.bytes += f_.bytes_of(fresh);
     m.time += f_.time[k];
-    set const made_of_partner = m.idle & fresh;
-    set const& touched = k == t_ ? touched_first_[k] : touched_[k];
-    m.idle -= touched;
-    m.doomed -= touched;
-    m.doomed |= made_of_partner;
+    partners_.note_run(k, k == t_, fresh, m.idle, m.doomed);
     if (m.dropped.meets(fresh)) m.asleep = {};
     else m.asleep -= k == t_ ? f_.reads[k] : f_.inputs[k];
     if (m.ahead.meets(f_.inputs[k])) m.ahead -= f_.inputs[k];
     if (ahead && f_.time[k] > 0 && fresh.count() == 1 && fresh == f_.outputs[k]) m.ahead |= fresh;
-    if (ahead && how_.drop_beaten && begun_better(m, fresh)) return;
+    if (ahead && how_.drop_beaten && begun_better(*now_, m.alive, m.ahead - fresh, m.time)) return;
     run_now_.push_back(static_cast<std::uint32_t>(k));
     if (k == t_) end_phase(m);
     else walk(k + 1, m);
@@ -392,11 +269,11 @@ class remat_phases {
   }
   void end_phase(moment m) {
     set const gone = m.alive - f_.useful[t_ + 1];
-    if (how_.run_late && (gone.meets(m.ahead) || (m.ahead & m.doomed).meets(lone_))) return;  // made in vain
+    if (how_.run_late && (gone.meets(m.ahead) || (m.ahead & m.doomed).meets(partners_.lone))) return;  // made in vain
     bool vain = false;
     gone.for_each([&](std::size_t v) { vain = vain || !may_drop(v, m); });
     if (vain) return;
-    gone.for_each([&](std::size_t v) { note_drop(v, m); });
+    gone.for_each([&](std::size_t v) { partners_.note_drop(v, m.alive, m.idle, m.doomed); });
     m.alive -= gone;
     if (static_cast<std::int64_t>(t_) == f_.pause) {
       std::int64_t over = -f_.save_room;
@@ -444,6 +321,7 @@ class remat_phases {
     choose(order.data(), order.data() + n, over, rest, std::numeric_limits<std::int64_t>::max(), phase, m, {}, lack,
            then);
   }
+  bool may_drop(std::size_t v, moment const& m) const { return !how_.run_late || partners_.may_drop(v, m.doomed); }
   candidate price(std::size_t v, std::int64_t weight, std::size_t phase) const {
     double const penalty = f_.due[phase].test(v) ? f_.penalty[phase * f_.values + v] : 0;
     return {static_cast<std::uint32_t>(v), weight, penalty / static_cast<double>(weight)};
@@ -474,9 +352,9 @@ class remat_phases {
     auto const v = at->value;
     if (!(how_.run_late && m.ahead.test(v)) && may_drop(v, m)) {  // else it was made ahead, and not read
       moment less = m;
-      note_drop(v, less);
+      partners_.note_drop(v, less.alive, less.idle, less.doomed);
       less.dropped.set(v);
-      less.asleep |= kept & no_smaller_[v];
+      less.asleep |= kept & partners_.no_smaller[v];
       less.alive.reset(v);
       less.bytes -= f_.bytes[v];
       auto lacks = lack;
@@ -495,7 +373,7 @@ class remat_phases {
   // ---- labels of the next phase -----------------------------------------------------------------------------------------
   void emit(moment const& m) {
     set const ahead = m.ahead & m.alive;
-    auto& slot = find(m.alive);
+    auto& slot = index_.find(*next_, m.alive);
     if (slot != 0 && (*next_)[slot - 1].time <= m.time) {
       label& old = (*next_)[slot - 1];
       if (m.time > old.time) return;
@@ -512,8 +390,9 @@ class remat_phases {
       slot = static_cast<std::uint32_t>(next_->size());
       if (next_->size() * 2 > index_.size()) {
         if (next_->size() > 8 * width_ + 4096) keep_best(*next_, 2 * width_);
-        clear_index(std::max<std::size_t>(1024, next_->size() * 4));
-        for (std::size_t i = 0; i < next_->size(); ++i) find((*next_)[i].alive) = static_cast<std::uint32_t>(i + 1);
+        index_.clear(std::max<std::size_t>(1024, next_->size() * 4));
+        for (std::size_t i = 0; i < next_->size(); ++i)
+          index_.find(*next_, (*next_)[i].alive) = static_cast<std::uint32_t>(i + 1);
       }
       return;
     }
@@ -532,11 +411,7 @@ class remat_phases {
   /// The best `width` labels, in order of their bounds, without those that are beaten.
   void keep_best(std::vector<label>& labels, std::size_t width) {
     std::size_t const phase = t_ + 1;
-    std::sort(labels.begin(), labels.end(), [](label const& a, label const& b) {
-      if (a.bound != b.bound) return a.bound < b.bound;
-      if (a.time != b.time) return a.time < b.time;
-      return a.alive.words < b.alive.words;
-    });
+    std::sort(labels.begin(), labels.end(), label::better);
     std::size_t n = 0;
     for (std::size_t i = 0; i < labels.size(); ++i) {
       if (labels[i].bound >= cut()) break;
@@ -556,58 +431,20 @@ class remat_phases {
     }
     labels.resize(n);
   }
-  static bool beaten(std::vector<label> const& labels, std::size_t n, label const& l) {
-    std::size_t const compared = std::min<std::size_t>(n, 256);
-    for (std::size_t i = 0; i < compared; ++i)
-      if (labels[i].time <= l.time && labels[i].alive.holds(l.alive)) return true;
-    return false;
-  }
-
-  /// Whether another label, one of the best, began this phase with as much alive in no more time. One that had made
-  /// `fresh` ahead as well does not count where it is no quicker: it could have waited for this.
-  bool begun_better(moment const& m, set const& fresh) const {
-    set const ahead = m.ahead - fresh;
-    for (std::size_t i = 0; i < std::min<std::size_t>(now_->size(), 64); ++i) {
-      auto const& l = (*now_)[i];
-      if (l.time <= m.time && l.alive.holds(m.alive) && (l.time < m.time || ahead.holds(l.ahead))) return true;
-    }
-    return false;
-  }
-
-  // Open addressing: alive set -> index of its label + 1.
-  void clear_index(std::size_t at_least) {
-    std::size_t size = 1024;
-    while (size < at_least) size *= 2;
-    index_.assign(size, 0);
-  }
-  static std::size_t hash(set const& alive, std::uint64_t h) {
-    for (auto w : alive.words) h = (h ^ w) * 0x9E3779B97F4A7C15u, h ^= h >> 29;
-    return static_cast<std::size_t>(h);
-  }
-  std::uint32_t& find(set const& alive) {
-    for (std::size_t at = hash(alive, 0) & (index_.size() - 1);; at = (at + 1) & (index_.size() - 1))
-      if (index_[at] == 0 || (*next_)[index_[at] - 1].alive == alive) return index_[at];
-  }
-
   remat_branch_and_bound how_;
   remat_facts<Words> f_;
   remat_prices<Words> prices_;
-  stop_watch watch_;
+  value_partners<Words> partners_;
+  budget_watch watch_;
   std::int64_t most_workspace_ = 0, nodes_ = 0, most_nodes_ = 0;
   double least_ = 0, bound_ = 0, left_out_ = 0, skipped_ = 0, from_bound_ = 0;
   std::size_t t_ = 0, width_ = 0;
   std::uint32_t from_ = 0, pass_ = 0;
-  std::vector<place> places_;
-  std::vector<std::uint32_t> partner_;        ///< of each value: an input of its op that is no smaller, or no_producer
-  std::vector<set> beside_;                   ///< by value: those whose partner it is
-  std::vector<set> behind_;                   ///< by value: what is made of it
-  std::vector<set> touched_, touched_first_;  ///< by op: those whose partner it reads; the same of its first run
-  std::vector<set> no_smaller_;               ///< by value: those of as many bytes or more
-  set lone_;  ///< values with a partner that are made of nothing else, and first of all that is made of it
+  reached_places<Words> places_;
   bool roomy_ = false, ahead_ = false;
   std::vector<std::uint32_t> run_now_;  ///< ops of the phase so far
   std::vector<std::uint32_t> ops_;      ///< of all labels of this pass
-  std::vector<std::uint32_t> index_;
+  label_index index_;
   std::vector<candidate> dear_;  ///< what takes bytes, by penalty a byte in this phase
   std::vector<label>*now_ = nullptr, *next_ = nullptr;
 };
@@ -636,19 +473,12 @@ remat_answer branch_and_bound(remat_branch_and_bound const& how, remat_problem c
 
 inline remat_answer remat_branch_and_bound::improve(remat_problem const& p, remat_limits const& limits,
                                                     remat_answer const& known) const {
-  remat_answer refused;
-  if (auto const ok = check(p); !ok) {
-    refused.status = remat_status::infeasible;
-    refused.why = ok.message();
-    return refused;
-  }
-  auto const n = detail::movable_values(p);
-  if (n <= 64) return detail::branch_and_bound<1>(*this, p, limits, known);
-  if (n <= 128) return detail::branch_and_bound<2>(*this, p, limits, known);
-  if (n <= most_values) return detail::branch_and_bound<4>(*this, p, limits, known);
-  refused = known;
-  if (!has_steps(refused)) refused.lower_bound = time_once(p);
-  return refused;
+  if (auto const wrong = detail::refused(p)) return *wrong;
+  remat_answer found = known;
+  bool const small = detail::with_values(
+      p, most_values, [&](auto words) { found = detail::branch_and_bound<words>(*this, p, limits, known); });
+  if (!small && !has_steps(found)) found.lower_bound = time_once(p);
+  return found;
 }
 
 }  // namespace neap::inline v0

@@ -20,6 +20,8 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <type_traits>
 #include <vector>
 
 namespace neap::inline v0::detail {
@@ -190,6 +192,31 @@ struct remat_facts {
   }
   /// Proved: from phase t on, with these values alive, no less time than this. `never` where something is lost.
   double bound(std::size_t t, set const& alive) const { return to_go[t] + lack_of(t, alive).time; }
+  /// What is there before the first op and may be read.
+  set given() const {
+    set s;
+    for (std::size_t v = 0; v < values && maker[v] < 0; ++v) s.set(v);
+    return s & useful[0];
+  }
+  /// What steps have alive when each phase begins, and after the last one; `alive`: before the first. What is held in the
+  /// middle of a phase only is left out.
+  std::vector<set> alive_by_phase(std::vector<remat_step> const& steps, set alive) const {
+    std::vector<set> out(ops + 1);
+    std::size_t next = 0;
+    bool begun = true;  // the phase
+    for (auto const& step : steps) {
+      if (step.what == remat_step::action::drop) {
+        if (auto const v = number[step.index]; v != no_producer) alive.reset(v);
+        continue;
+      }
+      if (begun) out[next] = alive;
+      alive |= outputs[step.index];
+      begun = step.index == next;
+      next += begun;
+    }
+    out[ops] = alive;
+    return out;
+  }
   std::int64_t bytes_of(set const& s) const {
     std::int64_t all = 0;
     s.for_each([&](std::size_t v) { all += bytes[v]; });
@@ -228,6 +255,27 @@ inline std::size_t movable_values(remat_problem const& p) {
   std::size_t n = 0;
   for (std::size_t v = 0; v < p.values.size(); ++v) n += made_by[v] != no_producer || !p.values[v].kept;
   return n;
+}
+
+/// Calls search(words) with a constant number of words that has room for the problem's values; false if there are more
+/// than `most`, at most 256.
+template <class Search>
+bool with_values(remat_problem const& p, std::size_t most, Search&& search) {
+  auto const n = movable_values(p);
+  if (n > most) return false;
+  if (n <= 64) search(std::integral_constant<std::size_t, 1>{});
+  else if (n <= 128) search(std::integral_constant<std::size_t, 2>{});
+  else search(std::integral_constant<std::size_t, 4>{});
+  return true;
+}
+/// The answer to a problem that check() refuses; nothing for others.
+inline std::optional<remat_answer> refused(remat_problem const& p) {
+  auto const ok = check(p);
+  if (ok) return std::nullopt;
+  remat_answer a;
+  a.status = remat_status::infeasible;
+  a.why = ok.message();
+  return a;
 }
 
 template <std::size_t Words>

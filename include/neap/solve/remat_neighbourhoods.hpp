@@ -9,6 +9,7 @@
 #include <neap/core/philox.hpp>
 #include <neap/plan/remat_problem.hpp>
 #include <neap/solve/remat_branch_and_bound.hpp>
+#include <neap/solve/remat_budget.hpp>
 #include <neap/solve/remat_facts.hpp>
 #include <neap/solve/remat_sequence.hpp>
 
@@ -67,7 +68,7 @@ class neighbourhood_search {
 
   remat_answer run(remat_answer best) {
     if (!has_steps(best) || free_.empty()) return best;
-    double const bound = std::max(best.lower_bound, f_.rounded(f_.bound(0, inputs())));
+    double const bound = std::max(best.lower_bound, f_.rounded(f_.bound(0, f_.given())));
     read(best);
     for (std::int64_t in_vain = 0; in_vain < how_.patience && !watch_.over() && bound < best.time * (1 - 1e-12);) {
       auto const kind = static_cast<neighbourhood>(draw_.below(kinds));
@@ -99,29 +100,8 @@ class neighbourhood_search {
   enum neighbourhood : std::uint8_t { by_graph, by_order, anywhere, by_phases, kinds };
   static constexpr std::int64_t each = 20'000, overhead = 1'000;  // work of one
 
-  set inputs() const {
-    set s;
-    for (std::size_t v = 0; v < f_.values && f_.maker[v] < 0; ++v) s.set(v);
-    return s & f_.useful[0];
-  }
-  /// What the answer has alive when each phase begins.
-  void read(remat_answer const& a) {
-    settled_.alive.assign(f_.ops + 1, {});
-    set alive = inputs();
-    std::size_t next = 0;
-    bool begun = true;  // the phase
-    for (auto const& step : a.steps) {
-      if (step.what == remat_step::action::drop) {
-        if (auto const v = f_.number[step.index]; v != no_producer) alive.reset(v);
-        continue;
-      }
-      if (begun) settled_.alive[next] = alive;
-      alive |= f_.outputs[step.index];
-      begun = step.index == next;
-      next += begun;
-    }
-    settled_.alive[f_.ops] = alive;
-  }
+  /// Keeps what the answer has alive when each phase begins.
+  void read(remat_answer const& a) { settled_.alive = f_.alive_by_phase(a.steps, f_.given()); }
 
   /// Draws what is free; the rest is settled.
   void settle(neighbourhood kind) {
@@ -164,7 +144,7 @@ class neighbourhood_search {
   remat_problem const& problem_;
   remat_limits const& limits_;
   remat_facts<Words> f_;
-  stop_watch watch_;
+  budget_watch watch_;
   random_stream draw_;
   std::vector<set> beside_;          ///< by value: those that share an op with it
   std::vector<std::uint32_t> free_;  ///< values with a choice
@@ -172,27 +152,15 @@ class neighbourhood_search {
   remat_settled<Words> settled_;
 };
 
-template <std::size_t Words>
-remat_answer search_neighbourhoods(remat_neighbourhoods const& how, remat_problem const& p, remat_limits const& limits,
-                                   remat_answer const& known) {
-  return neighbourhood_search<Words>(how, p, limits).run(known);
-}
-
 }  // namespace detail
 
 inline remat_answer remat_neighbourhoods::improve(remat_problem const& p, remat_limits const& limits,
                                                   remat_answer const& known) const {
-  if (auto const ok = check(p); !ok) {
-    remat_answer refused;
-    refused.status = remat_status::infeasible;
-    refused.why = ok.message();
-    return refused;
-  }
-  auto const n = detail::movable_values(p);
-  if (n <= 64) return detail::search_neighbourhoods<1>(*this, p, limits, known);
-  if (n <= 128) return detail::search_neighbourhoods<2>(*this, p, limits, known);
-  if (n <= remat_branch_and_bound::most_values) return detail::search_neighbourhoods<4>(*this, p, limits, known);
-  return known;
+  if (auto const wrong = detail::refused(p)) return *wrong;
+  remat_answer found = known;
+  detail::with_values(p, remat_branch_and_bound::most_values,
+                      [&](auto words) { found = detail::neighbourhood_search<words>(*this, p, limits).run(known); });
+  return found;
 }
 
 }  // namespace neap::inline v0

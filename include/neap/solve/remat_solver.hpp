@@ -142,7 +142,7 @@ struct default_remat_solver {
   std::uint64_t seed = 1;
 
   remat_answer operator()(remat_problem const& p, remat_limits const& limits) const {
-    detail::stop_watch const watch(budget);
+    detail::budget_watch const watch(budget);
     std::int64_t work = 0;
     auto const part = [&](std::int64_t share, double of_time) {
       return remat_budget{std::max<std::int64_t>(1, share),

@@ -25,6 +25,7 @@
 #include <neap/plan/chain_sequence.hpp>
 #include <neap/solve/chain_classes.hpp>
 #include <neap/solve/rotor_chain.hpp>
+#include <neap/solve/rotor_sequence.hpp>
 #include <neap/solve/row_minima.hpp>
 #include <neap/solve/time_rows.hpp>
 
@@ -85,55 +86,8 @@ class rotor_table {
   slots_t largest() const { return largest_; }
 
   chain_sequence sequence(slots_t budget) const {
-    chain_sequence out;
-    struct stretch {
-      std::size_t a, b;
-      slots_t m;
-      bool backward;  // nothing but block a's backward
-    };
-    std::vector<stretch> open{
-        {0, chain_.size, std::min(budget / chain_.unit, cells_[id(0, chain_.size)].saturated), false}};
-    while (!open.empty()) {
-      auto const [a, b, m, backward] = open.back();
-      open.pop_back();
-      auto const first = static_cast<std::uint32_t>(a);
-      if (backward) {
-        out.push_back({chain_step::backward, first, 0});
-        continue;
-      }
-      if (a == chain_.size) {
-        out.push_back({chain_step::loss, 0, 0});
-        continue;
-      }
-      double best = never;
-      rotor_chain::option const* now = nullptr;
-      std::size_t split = 0;
-      for (auto const& o : chain_.kind(a).options) {
-        if (m < chain_.save_limit(a, b, o)) continue;
-        auto const* const rest = a == b ? rows_.zeros() : known(a + 1, b, m - o.saved);
-        if (!rest) continue;  // nothing need be recomputed, and this is not the option that it goes with
-        if (double const t = o.extra + *rest; t < best) best = t, now = &o;
-      }
-      for (std::size_t j = a + 1; j <= chain_.last_later(b); ++j) {
-        if (m < chain_.pass_limit(a, b, j) || m < chain_.input[j]) continue;
-        auto const* const tail = known(j, b, m - chain_.input[j]);
-        auto const* const head = known(a, j - 1, m);
-        if (!tail || !head) continue;  // left out by a bound
-        if (double const t = chain_.forward(a, j) + *tail + *head; t < best) best = t, split = j;
-      }
-      if (split != 0) {
-        out.push_back({chain_step::pass_keep, first, 0});
-        for (std::size_t i = a + 1; i < split; ++i)
-          out.push_back({chain_step::pass_drop, static_cast<std::uint32_t>(i), 0});
-        open.push_back({a, split - 1, m, false});
-        open.push_back({split, b, m - chain_.input[split], false});
-      } else {
-        out.push_back({chain_step::save, first, now->number});
-        open.push_back({a, b, 0, true});
-        if (a < b) open.push_back({a + 1, b, m - now->saved, false});
-      }
-    }
-    return out;
+    auto const m = std::min(budget / chain_.unit, cells_[id(0, chain_.size)].saturated);
+    return sequence_of(chain_, m, [this](std::size_t a, std::size_t b, slots_t left) { return known(a, b, left); });
   }
 
  private:
@@ -176,7 +130,7 @@ class rotor_table {
 
   /// `limit`: what it needs; `kept`: what it leaves to the row `tail`, which may begin after the chunk does.
   row_sum candidate_of(slots_t begin, slots_t limit, slots_t kept, double extra, time_row const* tail,
-                         double const* head) const {
+                       double const* head) const {
     auto const from = std::clamp<slots_t>(std::max(limit, kept) - begin, 0, width_);
     auto const m = std::max<slots_t>(begin - kept, -width_);
     return {extra, tail != nullptr && m < slots_t{tail->whole} * width_ ? tail->times + m : rows_.zeros(), head,

@@ -1,9 +1,6 @@
 // Search over use-gaps: for each value and each pair of its consecutive uses, how long it is held after the one and from
-// when on it is held for the other (MOCCASIN's retention intervals). A few hundred small integers describe a block where
+// when on it is held for the other (use_intervals.hpp). A few hundred small integers describe a block where
 // Checkmate's program has thousands of binaries, and what must run again follows from them.
-//
-//   phases      3   4   5   6   7   8   9        a value made in phase 3, read in phase 9
-//   held        3===4           7===8===9        `until` 4, `since` 7: phase 7 makes it again
 //
 // A change of one gap touches the phases between its old and its new ends; only these are counted again. Simulated
 // annealing, deterministic by its seed. Every state that is visited is held against every pair of limits given, so
@@ -14,11 +11,12 @@
 #include <neap/core/work_meter.hpp>
 #include <neap/plan/remat_problem.hpp>
 #include <neap/solve/remat_branch_and_bound.hpp>
+#include <neap/solve/remat_budget.hpp>
 #include <neap/solve/remat_facts.hpp>
 #include <neap/solve/remat_sequence.hpp>
+#include <neap/solve/use_intervals.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -126,15 +124,7 @@ class gap_search {
   }
 
  private:
-  struct ends {
-    std::uint32_t until = 0, since = 0;
-    friend bool operator==(ends const&, ends const&) = default;
-  };
-  struct gap {
-    std::uint32_t value = 0, from = 0,
-                  to = 0;  ///< phases; after the last use: up to the end, and nothing is held for it
-    bool last = false;
-  };
+  using ends = interval_ends;
   struct cost {
     double time = 0;
     std::int64_t peak = 0;
@@ -176,20 +166,7 @@ class gap_search {
 
   /// The gaps of an answer; what is held in the middle of one only is forgotten.
   std::vector<ends> gaps_of(remat_answer const& known) const {
-    std::vector<set> held(f_.ops + 1);
-    set alive = held_[0];
-    std::size_t next = 0;
-    bool begun = true;  // the phase
-    for (auto const& step : known.steps) {
-      if (step.what == remat_step::action::drop) {
-        if (auto const v = f_.number[step.index]; v != no_producer) alive.reset(v);
-        continue;
-      }
-      if (begun) held[next] = alive;
-      alive |= f_.outputs[step.index];
-      begun = step.index == next;
-      next += begun;
-    }
+    auto const held = f_.alive_by_phase(known.steps, held_[0]);
     std::vector<ends> out;
     for (auto const& g : gaps_) {
       ends e{g.from, g.to};
@@ -246,7 +223,7 @@ class gap_search {
   }
   /// Sets a gap and counts the phases that it touches again.
   void set_ends(std::size_t g, ends now) {
-    gap const& where = gaps_[g];
+    use_interval const& where = gaps_[g];
     auto const old = ends_[g];
     std::int64_t counted = -1;
     ends_[g] = now;
@@ -271,7 +248,7 @@ class gap_search {
   }
   /// Takes the last set_ends() back.
   void undo(std::size_t g, ends old) {
-    gap const& where = gaps_[g];
+    use_interval const& where = gaps_[g];
     ends_[g] = old;
     for (std::uint32_t t = where.from + 1; t <= where.to; ++t) {
       if (holds(where, old, t)) held_[t].set(where.value);
@@ -280,7 +257,6 @@ class gap_search {
     for (auto const& [t, c] : before_) phases_[t] = c;
     sum_up();
   }
-  static bool holds(gap const& g, ends const& e, std::uint32_t t) { return t <= e.until || (!g.last && t > e.since); }
   void restore(std::vector<ends> const& all) {
     for (std::size_t g = 0; g < gaps_.size(); ++g)
       if (!(ends_[g] == all[g])) set_ends(g, all[g]);
@@ -307,11 +283,9 @@ class gap_search {
   void anneal(std::size_t i, std::int64_t moves) {
     if (best_[i].found) restore(best_[i].gaps);
     double now = score(i);
-    double const hot = time_once_ / static_cast<double>(f_.ops) * 0.6, cold = hot * 0.02;
-    double heat = hot;
-    double const cooling = std::pow(cold / hot, 1.0 / static_cast<double>(moves));
+    cooling heat(time_once_ / static_cast<double>(f_.ops) * 0.6, 0.02, moves);
     std::vector<std::uint32_t> high;  // phases over the limit
-    for (std::int64_t m = 0; m < moves && !watch_.spend() && !solved(i); ++m, heat *= cooling) {
+    for (std::int64_t m = 0; m < moves && !watch_.spend() && !solved(i); ++m, heat.step()) {
       // Half of the moves while something is over: a gap across a phase that is over.
       std::size_t g = draw_.below(static_cast<std::uint32_t>(gaps_.size()));
       if (draw_.below(2) == 0) {
@@ -327,16 +301,13 @@ class gap_search {
         }
       }
       ends const old = ends_[g];
-      ends const next = neighbour(gaps_[g], old);
+      ends const next = moved(gaps_[g], old, draw_);
       if (next == old) continue;
       set_ends(g, next);
       double const then = score(i);
       if (time_ < best_time_anywhere()) note();
-      if (then <= now || static_cast<double>(draw_.uniform()) < std::exp((now - then) / heat)) {
-        now = then;
-      } else {
-        undo(g, old);
-      }
+      if (heat.accepts(now, then, draw_)) now = then;
+      else undo(g, old);
     }
   }
   /// Times from which on nothing can be better for any limits.
@@ -349,37 +320,14 @@ class gap_search {
     }
     return most;
   }
-  ends neighbour(gap const& g, ends e) {
-    std::uint32_t const width = g.to - g.from;
-    auto const anywhere = [&] { return g.from + draw_.below(width + 1); };
-    auto const near = [&](std::uint32_t x) {
-      auto const by = 1 + draw_.below(3);
-      if (draw_.below(2) == 0) return x + by <= g.to ? x + by : g.to;
-      return x >= g.from + by ? x - by : g.from;
-    };
-    if (g.last) return {draw_.below(3) == 0 ? g.from : draw_.below(2) ? anywhere() : near(e.until), e.since};
-    bool const whole = e.until >= e.since;
-    switch (draw_.below(whole ? 4 : 6)) {
-      case 0: return {g.from, whole ? g.to : g.from};  // held throughout, or not at all
-      case 1: return {g.from, anywhere()};
-      case 2: return {g.from, near(whole ? g.to : e.since)};
-      case 3: {
-        auto const a = anywhere(), b = anywhere();
-        return {std::min(a, b), std::max(a, b)};
-      }
-      case 4: return {std::min(near(e.until), e.since), e.since};
-      default: return {g.from, g.from};
-    }
-  }
-
   remat_problem const& problem_;
   std::span<remat_limits const> limits_;
   remat_facts<Words> f_;
-  stop_watch watch_;
+  budget_watch watch_;
   random_stream draw_;
   remat_budget budget_;
   std::int64_t ground_ = 0, saved_ground_ = 0;
-  std::vector<gap> gaps_;
+  std::vector<use_interval> gaps_;
   std::vector<ends> ends_;
   std::vector<set> held_;  ///< by phase: alive when it begins
   std::vector<cost> phases_;
@@ -405,19 +353,14 @@ std::vector<remat_answer> search_gaps(use_gap const& how, remat_problem const& p
 
 inline std::vector<remat_answer> use_gap::search(remat_problem const& p, std::span<remat_limits const> limits,
                                                  remat_answer const& known) const {
-  if (auto const ok = check(p); !ok) {
-    remat_answer refused;
-    refused.status = remat_status::infeasible;
-    refused.why = ok.message();
-    return std::vector<remat_answer>(limits.size(), refused);
-  }
-  auto const n = detail::movable_values(p);
-  if (n <= 64) return detail::search_gaps<1>(*this, p, limits, known);
-  if (n <= 128) return detail::search_gaps<2>(*this, p, limits, known);
-  if (n <= remat_branch_and_bound::most_values) return detail::search_gaps<4>(*this, p, limits, known);
-  remat_answer none;
-  none.lower_bound = time_once(p);
-  return std::vector<remat_answer>(limits.size(), none);
+  if (auto const wrong = detail::refused(p)) return std::vector<remat_answer>(limits.size(), *wrong);
+  std::vector<remat_answer> out(limits.size());
+  bool const small = detail::with_values(p, remat_branch_and_bound::most_values, [&](auto words) {
+    out = detail::search_gaps<words>(*this, p, limits, known);
+  });
+  if (!small)
+    for (auto& a : out) a.lower_bound = time_once(p);
+  return out;
 }
 
 inline remat_answer use_gap::improve(remat_problem const& p, remat_limits const& limits,
