@@ -15,6 +15,7 @@
 #include <neap/plan/block_graph.hpp>
 #include <neap/solve/block_phases.hpp>
 #include <neap/solve/remat_budget.hpp>
+#include <neap/solve/solver_policy.hpp>
 #include <neap/solve/use_intervals.hpp>
 
 #include <algorithm>
@@ -35,7 +36,8 @@ class option_gaps {
       : g_(g),
         state_(g),
         draw_(seed),
-        dearness_(4 * state_.facts().time_once / static_cast<double>(state_.facts().bytes_once + 1)) {
+        dearness_(detail::solver_policy::block_byte_price * state_.facts().time_once /
+                  static_cast<double>(state_.facts().bytes_once + 1)) {
     note();
     // Everything saved; and nothing saved that need not be.
     for (bool late : {false, true}) {
@@ -54,7 +56,8 @@ class option_gaps {
     detail::budget_watch watch(budget);
     dearer_ = dearer;
     // A short round first: a budget that ends early leaves an answer. Then what cools slowest finds most.
-    auto const first = std::min(budget.work, 100 * static_cast<std::int64_t>(choices()));
+    auto const first =
+        std::min(budget.work, detail::solver_policy::first_moves_a_choice * static_cast<std::int64_t>(choices()));
     anneal(peak, first, watch);
     if (first < budget.work && !watch.over()) anneal(peak, budget.work - first, watch);
     dearer_ = 1;
@@ -129,7 +132,9 @@ class option_gaps {
     auto const* from = known_within(limit);
     state_.restore(nearest ? *nearest : from ? place(from->where) : place(known_.front().where));
     double now = score(limit), best = now;
-    detail::cooling heat(state_.facts().time_once / static_cast<double>(state_.facts().blocks) * 0.3, 0.003, moves);
+    detail::cooling heat(
+        state_.facts().time_once / static_cast<double>(state_.facts().blocks) * detail::solver_policy::block_hot,
+        detail::solver_policy::block_coldest, moves);
     for (std::int64_t m = 0; m < moves && !watch.spend(); ++m, heat.step()) {
       state_.keep();
       draw_move(limit);
@@ -163,13 +168,13 @@ class option_gaps {
     auto const& intervals = state_.facts().intervals;
     if (!intervals.empty() && below(5) < 3) {
       auto i = below(intervals.size());
-      for (int tries = 0; aimed && tries < 8; ++tries, i = below(intervals.size()))
+      for (int tries = 0; aimed && tries < detail::solver_policy::aims; ++tries, i = below(intervals.size()))
         if (intervals[i].from < at && at <= intervals[i].to) break;
       move_interval(i);
       return;
     }
     auto k = below(state_.facts().blocks);
-    for (int tries = 0; aimed && tries < 8; ++tries, k = below(state_.facts().blocks))
+    for (int tries = 0; aimed && tries < detail::solver_policy::aims; ++tries, k = below(state_.facts().blocks))
       if (k == state_.facts().main_of(at) || (state_.choice(k).since < at && at <= state_.facts().back_of(k))) break;
     move_block(k);
   }

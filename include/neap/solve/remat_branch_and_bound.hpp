@@ -20,6 +20,7 @@
 #include <neap/solve/remat_facts.hpp>
 #include <neap/solve/remat_prices.hpp>
 #include <neap/solve/remat_sequence.hpp>
+#include <neap/solve/solver_policy.hpp>
 #include <neap/solve/state_labels.hpp>
 #include <neap/solve/value_partners.hpp>
 
@@ -90,7 +91,7 @@ class remat_phases {
       if (watch_.over() || (ahead_ && width >= how_.widest)) break;
       // With ops that run ahead there are more labels: a pass with too few of them would be in vain.
       if (!ahead_ && (left_out_ >= cut() || width >= how_.widest)) ahead_ = true;
-      width = std::min(how_.widest, width * 8);
+      width = std::min(how_.widest, width * solver_policy::widening);
     }
     if (bound_ >= cut()) bound_ = least_;
   }
@@ -110,7 +111,7 @@ class remat_phases {
     std::int64_t bytes = 0;
     double time = 0;
   };
-  static constexpr std::int64_t hurried = 16;
+  static constexpr std::int64_t hurried = solver_policy::hurried;
   struct trace {
     std::uint32_t parent, ops_at, ops_count;
   };
@@ -173,7 +174,8 @@ class remat_phases {
     run_now_.clear();
     nodes_ = 0;
     // In a narrow pass one label may not use up the budget.
-    most_nodes_ = std::max<std::int64_t>(500, static_cast<std::int64_t>(width_) * 16);
+    most_nodes_ =
+        std::max(solver_policy::least_label_nodes, static_cast<std::int64_t>(width_) * solver_policy::nodes_a_width);
     moment m{l.alive, l.ahead, l.idle, l.doomed, {}, {}, f_.bytes_of(l.alive), l.time};
     // Where everything that could run would fit together, nothing need run ahead.
     set all = l.alive;

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <neap/plan/remat_problem.hpp>
+#include <neap/solve/solver_policy.hpp>
 
 #include <algorithm>
 #include <array>
@@ -401,7 +402,7 @@ void remat_facts<Words>::find_prices(std::vector<double> const* first_prices) {
   double most = first_prices ? -never : 0, step = 1;  // prices of nothing prove nothing
   int dull = 0;
   std::vector<double> load(ops + 2);
-  int const rounds = first_prices ? 100 : 400;
+  int const rounds = first_prices ? solver_policy::price_rounds_settled : solver_policy::price_rounds;
   for (int round = 0; round < rounds; ++round) {
     add_up();
     double value = 0;
@@ -428,13 +429,13 @@ void remat_facts<Words>::find_prices(std::vector<double> const* first_prices) {
     value -= price[ops] * spare[ops];
     slack[ops] = pausing ? in_pause_bytes - spare[ops] : 0;
     if (value > most + 1e-9 * (1 + std::abs(most))) most = value, best = price, dull = 0;
-    else if (++dull > 12) step *= 0.6, dull = 0, price = best;
+    else if (++dull > solver_policy::patience_block) step *= solver_policy::shrink, dull = 0, price = best;
     for (std::size_t t = 0; t <= ops; ++t) {
       if (slack[t] < 0 && price[t] <= 0) slack[t] = 0;
       norm += slack[t] * slack[t];
     }
-    if (norm <= 0 || step < 1e-5) break;
-    double const size = step * (0.05 * total + 1e-12) / norm;
+    if (norm <= 0 || step < solver_policy::least_step) break;
+    double const size = step * (solver_policy::aim_block * total + 1e-12) / norm;
     for (std::size_t t = 0; t <= ops; ++t) price[t] = std::max(0.0, price[t] + size * slack[t]);
   }
   price = best;

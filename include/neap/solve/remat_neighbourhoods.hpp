@@ -12,6 +12,7 @@
 #include <neap/solve/remat_budget.hpp>
 #include <neap/solve/remat_facts.hpp>
 #include <neap/solve/remat_sequence.hpp>
+#include <neap/solve/solver_policy.hpp>
 
 #include <algorithm>
 #include <array>
@@ -62,8 +63,8 @@ class neighbourhood_search {
       set const all = (f_.inputs[i] | f_.outputs[i]) & chosen;
       all.for_each([&](std::size_t v) { beside_[v] |= all; });
     }
-    size_.fill(std::min<std::size_t>(10, free_.size()));
-    size_[by_phases] = std::min<std::size_t>(8, f_.ops);
+    size_.fill(std::min(solver_policy::first_values, free_.size()));
+    size_[by_phases] = std::min(solver_policy::first_phases, f_.ops);
   }
 
   remat_answer run(remat_answer best) {
@@ -73,11 +74,12 @@ class neighbourhood_search {
     for (std::int64_t in_vain = 0; in_vain < how_.patience && !watch_.over() && bound < best.time * (1 - 1e-12);) {
       auto const kind = static_cast<neighbourhood>(draw_.below(kinds));
       settle(kind);
-      remat_branch_and_bound const exact{
-          .budget = {each, how_.budget.seconds - watch_.seconds()}, .narrow = 64, .widest = 512};
+      remat_branch_and_bound const exact{.budget = {solver_policy::each, how_.budget.seconds - watch_.seconds()},
+                                         .narrow = solver_policy::narrow,
+                                         .widest = solver_policy::widest};
       remat_phases<Words> search(exact, problem_, limits_, &settled_, &f_.price);
       search.run(best.time);
-      watch_.spent(search.work() + overhead);
+      watch_.spent(search.work() + solver_policy::set_up);
       if (search.found()) {
         best = answer_of(problem_, search.best_sequence);
         read(best);
@@ -88,7 +90,7 @@ class neighbourhood_search {
       auto const most = kind == by_phases ? f_.ops : free_.size();
       bool const whole = search.bound() >= best.time * (1 - 1e-9);
       if (whole) size_[kind] = std::min(most, size_[kind] + 1);
-      else if (size_[kind] > 4) --size_[kind];
+      else if (size_[kind] > solver_policy::least_free) --size_[kind];
     }
     best.lower_bound = std::min(bound, best.time);
     if (best.lower_bound >= best.time * (1 - 1e-12)) best.status = remat_status::optimal;
@@ -98,7 +100,6 @@ class neighbourhood_search {
 
  private:
   enum neighbourhood : std::uint8_t { by_graph, by_order, anywhere, by_phases, kinds };
-  static constexpr std::int64_t each = 20'000, overhead = 1'000;  // work of one
 
   /// Keeps what the answer has alive when each phase begins.
   void read(remat_answer const& a) { settled_.alive = f_.alive_by_phase(a.steps, f_.given()); }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <neap/solve/remat_facts.hpp>
+#include <neap/solve/solver_policy.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -44,16 +45,16 @@ class remat_prices {
     if (!(sure < f.never)) return sure;
     price_ = best_ = first_;
     double most = -f.never, begun = 0, step = 1;
-    double const stride = 0.03 * total_;  // no step aims further above what is proved
+    double const stride = solver_policy::aim_state * total_;  // no step aims further above what is proved
     int dull = 0;
     for (int round = 0; round < rounds; ++round) {
       double const value = sure + evaluate(f, t);
       if (round == 0) begun = value;
       if (value > most) most = value, best_ = price_, dull = 0;
-      else if (++dull > 3) step *= 0.6, dull = 0;
+      else if (++dull > solver_policy::patience_state) step *= solver_policy::shrink, dull = 0;
       if (most >= enough) break;
       // Half way there in half of the rounds, or not at all.
-      if (round == rounds / 2 && most - begun < (enough - begun) * 0.4) break;
+      if (round == rounds / 2 && most - begun < (enough - begun) * solver_policy::half_way) break;
       double norm = 0;
       for (std::size_t k = t; k <= f.ops; ++k) {
         if (slack_[k] < 0 && price_[k] <= 0) slack_[k] = 0;

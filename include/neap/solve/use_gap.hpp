@@ -14,6 +14,7 @@
 #include <neap/solve/remat_budget.hpp>
 #include <neap/solve/remat_facts.hpp>
 #include <neap/solve/remat_sequence.hpp>
+#include <neap/solve/solver_policy.hpp>
 #include <neap/solve/use_intervals.hpp>
 
 #include <algorithm>
@@ -75,7 +76,7 @@ class gap_search {
     for (double t : f_.time) time_once_ += t;
     std::int64_t bytes = 1;
     for (auto b : f_.bytes) bytes += b;
-    dearness_ = 2 * time_once_ / static_cast<double>(bytes);
+    dearness_ = solver_policy::byte_price * time_once_ / static_cast<double>(bytes);
   }
 
   void run(remat_answer const& known) {
@@ -97,7 +98,8 @@ class gap_search {
     if (order.empty()) return;
     // Several rounds: short ones first, so that a budget that ends early leaves an answer everywhere.
     std::int64_t const each = std::max<std::int64_t>(1, budget_.work / static_cast<std::int64_t>(order.size()));
-    std::int64_t length = std::clamp<std::int64_t>(20 * static_cast<std::int64_t>(gaps_.size()), 500, 1 << 14);
+    std::int64_t length = std::clamp(solver_policy::moves_a_gap * static_cast<std::int64_t>(gaps_.size()),
+                                     solver_policy::least_moves, solver_policy::most_moves);
     for (std::int64_t used = 0; !watch_.over() && used < each; used += length, length *= 2)
       for (auto i : order) {
         if (solved(i)) continue;
@@ -283,7 +285,7 @@ class gap_search {
   void anneal(std::size_t i, std::int64_t moves) {
     if (best_[i].found) restore(best_[i].gaps);
     double now = score(i);
-    cooling heat(time_once_ / static_cast<double>(f_.ops) * 0.6, 0.02, moves);
+    cooling heat(time_once_ / static_cast<double>(f_.ops) * solver_policy::hot, solver_policy::coldest, moves);
     std::vector<std::uint32_t> high;  // phases over the limit
     for (std::int64_t m = 0; m < moves && !watch_.spend() && !solved(i); ++m, heat.step()) {
       // Half of the moves while something is over: a gap across a phase that is over.
@@ -294,7 +296,7 @@ class gap_search {
           if (phases_[t].peak > limits_[i].peak_bytes) high.push_back(t);
         if (!high.empty()) {
           auto const t = high[draw_.below(static_cast<std::uint32_t>(high.size()))];
-          for (int tries = 0; tries < 8; ++tries) {
+          for (int tries = 0; tries < solver_policy::aims; ++tries) {
             if (gaps_[g].from < t && t <= gaps_[g].to && held_[t].test(gaps_[g].value)) break;
             g = draw_.below(static_cast<std::uint32_t>(gaps_.size()));
           }

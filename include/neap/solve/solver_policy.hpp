@@ -1,0 +1,50 @@
+// The numbers of the searches for recomputation. They were chosen by hand on bench/remat_blocks.cpp and
+// bench/solver_seeds.cpp; answers stay right for any of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace neap::inline v0::detail {
+
+struct solver_policy {
+  // Prices of bytes in the bound (remat_facts.hpp, remat_prices.hpp): subgradient steps.
+  static constexpr int price_rounds = 400;          ///< for a block
+  static constexpr int price_rounds_settled = 100;  ///< from the prices of the block without what is settled
+  static constexpr int patience_block = 12;         ///< rounds without gain before a smaller step
+  static constexpr int patience_state = 3;          ///< the same for one state
+  static constexpr double shrink = 0.6;             ///< of the step then
+  static constexpr double least_step = 1e-5;
+  static constexpr double aim_block = 0.05;  ///< above what is proved, in times of the whole block once
+  static constexpr double aim_state = 0.03;
+  static constexpr double half_way = 0.4;  ///< of what is wanted, in half of the rounds; less ends the search
+
+  // Exact search (remat_branch_and_bound.hpp).
+  static constexpr std::size_t widening = 8;              ///< labels of a pass beside the one before
+  static constexpr std::int64_t hurried = 16;             ///< labels and nodes a label when the budget is spent
+  static constexpr std::int64_t least_label_nodes = 500;  ///< a label's share of a narrow pass
+  static constexpr std::int64_t nodes_a_width = 16;
+
+  // Use intervals (use_gap.hpp, option_gaps.hpp): annealing.
+  static constexpr double byte_price = 2;          ///< of a byte over the limit: twice the mean time of a byte
+  static constexpr double block_byte_price = 4;    ///< the same of blocks
+  static constexpr double hot = 0.6;               ///< in mean times of an op
+  static constexpr double coldest = 0.02;          ///< of that
+  static constexpr double block_hot = 0.3;         ///< in mean times of a block
+  static constexpr double block_coldest = 0.003;   ///< of that
+  static constexpr int aims = 8;                   ///< draws for a move at a phase that is over
+  static constexpr std::int64_t moves_a_gap = 20;  ///< in the first round for a limit; rounds double
+  static constexpr std::int64_t least_moves = 500;
+  static constexpr std::int64_t most_moves = 1 << 14;
+  static constexpr std::int64_t first_moves_a_choice = 100;  ///< of a graph of blocks: a short round leaves an answer
+
+  // Neighbourhoods (remat_neighbourhoods.hpp).
+  static constexpr std::size_t first_values = 10;          ///< free at first
+  static constexpr std::size_t first_phases = 8;           ///< the same, by phases
+  static constexpr std::size_t least_free = 4;             ///< neighbourhoods do not shrink below
+  static constexpr std::int64_t each = 20'000;             ///< nodes of one
+  static constexpr std::int64_t set_up = 1'000;            ///< nodes that making one counts as
+  static constexpr std::size_t narrow = 64, widest = 512;  ///< labels a phase
+};
+
+}  // namespace neap::inline v0::detail
