@@ -131,12 +131,12 @@ inline std::vector<operator_case> operator_cases() {
           variant(what));
     };
     convolutions({}, {2, 8, 9, 11}, {16, 8, 3, 3}, " ");
-    convolutions({{2, 2}, {1, 1}}, {2, 8, 9, 12}, {16, 8, 3, 3}, " of stride 2, ");
-    convolutions({{1, 1}, {1, 1}, {2, 2}, 2}, {2, 8, 9, 12}, {16, 4, 3, 3}, " dilated, of groups, ");
+    convolutions({{2, 2}, {1, 1}}, {2, 8, 9, 12}, {16, 8, 3, 3}, " of stride 2 ");
+    convolutions({{1, 1}, {1, 1}, {2, 2}, 2}, {2, 8, 9, 12}, {16, 4, 3, 3}, " dilated of groups ");
     shape const heads{2, 3, 40, 16};
     operand const lse{{2, 3, 40}, 2, 4};
     for (bool const causal : {false, true}) {
-      auto const way = variant(causal ? " causal, " : " ");
+      auto const way = variant(causal ? " causal " : " ");
       add(op::attention{causal}, {of(heads), of(heads), of(heads)}, way);
       add(op::attention_grad{causal}, {of(heads), of(heads), of(heads), of(heads), of(heads), lse}, way);
     }
