@@ -69,7 +69,7 @@ int main(int count, char** arguments) try {
   if (only.empty()) print("nothing", with, with);
   for (auto const& n : numbers_of({})) {
     bool const is_switch = n.name.ends_with(".on") || n.name == "placement.exact";
-    auto const stage = n.name.substr(0, n.name.rfind('.'));
+    auto const stage = n.name.ends_with(".on") ? n.name.substr(0, n.name.rfind('.')) : n.name;
     if (!is_switch || (!only.empty() && stage != only)) continue;
     search_policy policy;
     set_number(policy, n.name, 0);

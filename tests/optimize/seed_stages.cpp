@@ -187,5 +187,5 @@ TEST_CASE("small programs alone are solved exactly") {
   search_stage large("nested3", 0.5);
   detail::plant_small_program(large.state());
   CHECK(large.judged() == 1);
-  CHECK(large.state().may_run_again().size() == large.state().graph.op_count());
+  CHECK(large.state().may_run_again.size() == large.state().graph.op_count());
 }

@@ -1,49 +1,19 @@
-// The search behind optimize: best-first with dives, from seeds.
+// The search behind optimize: best-first with dives, from seeds. Stages stand in optimize/stages/, here are their turns.
 //
 // It goes in epochs, each with four times the work of the one before (search_budget.hpp): the same from the beginning, with
-// the best so far to improve on. What follows is of one epoch, and its budget is the epoch's work.
+// the best so far to improve on. Shares of stages are parts of the epoch's work (search_policy.hpp).
 //
-// Candidates made elsewhere (search_starts) come first, with an eighth of the budget at most. Whenever what comes
-// next takes longer and nothing meets a limit of memory yet, the search goes on for a moment from what is near it.
-//
-// Where the pipeline allows any recomputation, the orders to start from are first checkpointed whole (segment_seeds.hpp),
-// with a quarter of the budget at most; what comes near to the limits is where the first dives start.
-//
-// A dive starts at a candidate, judges the first `width` mutations its pipeline yields, and goes on with the one that
-// brings memory towards the target at the lowest price in time; the others wait in a queue, cheapest estimate first.
-// When a dive has reached the target or a dead end, the best of the queue starts the next one. A candidate that cannot
-// beat the best found is dropped, and so is one that was seen before: the same graph in the same order. Mutations that
-// tell what they would do (mutate/mutator.hpp, outline_of) are judged by that, and built only where the search goes on
-// from them or may answer with them: the simulator reads the facts of their candidate with a few rows changed, which costs
-// a twentieth. Relaxed best-first as in MAGIS (ASPLOS'24), with bytes above the target summed over positions in place of
-// the bare peak, so that progress shows before the peak falls.
+// Relaxed best-first as in MAGIS (ASPLOS'24), with bytes above the target summed over positions in place of the bare peak,
+// so that progress shows before the peak falls. A candidate that cannot beat the best is dropped, and so is one that was
+// seen before: the same graph in the same order. Mutations with an outline (mutate/mutator.hpp) are judged by that, and
+// built only where the search goes on from them or may answer with them.
 //
 // With a latency limit alone, the target moves: each time it is reached it is lowered by 2 %, as far as the limit allows.
-//
-// The last fifth of the budget, or what is left when the queue is empty, goes to large-neighbourhood search: stretches of
-// the best are undone and done anew by dives whose choices are disturbed. Random numbers come from the seed.
-//
-// On several threads the mutations of one candidate are looked at side by side and taken up in their order, so that
-// everything is as on one.
-//
-// At the end the transfers of the best candidate are placed anew (schedule/refine.hpp), if that makes it quicker, unless
-// the user's scheduler has placed them.
-//
-// Where the seeds do not meet a limit of memory, the search first goes for the smallest peak, as it does with a latency limit
-// alone, until that meets the limit: so limits that cannot be met have one answer, and it is the smallest.
-//
-// Where they meet it and what does is dear, it first goes for the smallest peak at a quarter of the price, in the same way:
-// a plan that fits comes first, what it need not have cost is looked for then.
-//
 // A strategy that is given as an option (search_strategy.hpp) takes the place of dives and of large neighbourhoods.
 //
-// What fits a tighter limit is an answer, too. A short epoch at such a limit comes before each epoch but the first two. It
-// searches for what is quicker than the answer; where the peak fits and addresses do not, for anything that fits.
-//
-// Where nothing fits, the answer is the quickest of all that are about as small as the smallest (near_smallest).
-//
-// Candidates and their order depend on graph, moves, limits of memory and latency, and seed. Iterations and the clock only
-// end the search.
+// On several threads the mutations of one candidate are judged side by side and taken up in their order, so that everything
+// is as on one. Candidates and their order depend on graph, moves, limits of memory and latency, policy and seed. Iterations
+// and the clock only end the search.
 #pragma once
 
 #include <neap/mutate/any_mutator.hpp>

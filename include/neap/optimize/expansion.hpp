@@ -27,7 +27,7 @@ void expand_candidate(State& state, Moves const& moves, typename State::node_ptr
   std::optional<replay_facts> replay;
   state.forget();
   node_ptr champion;  // of those that are not built: what the search may answer with
-  std::array<node_ptr, State::levels> roomy;
+  std::array<node_ptr, incumbent_alternatives<node_ptr>::levels> roomy;
   auto const look = [&](std::size_t, node_ptr child) {
     if (!child) return;
     if (child->how) {
@@ -35,7 +35,9 @@ void expand_candidate(State& state, Moves const& moves, typename State::node_ptr
       if (state.beats(r, state.best->state.result) && (!champion || state.beats(r, champion->state.result)))
         champion = child;
       for (std::size_t k = 0; k < roomy.size(); ++k)
-        if (state.is_best_roomy(r, k) && (!roomy[k] || r.latency < roomy[k]->state.result.latency)) roomy[k] = child;
+        if (state.beside.is_best_with_headroom(r, k, state.limits) &&
+            (!roomy[k] || r.latency < roomy[k]->state.result.latency))
+          roomy[k] = child;
     }
     take(std::move(child));
   };

@@ -22,8 +22,7 @@ std::string name_of_op(G const& g, op_id o) {
   return s + " #" + std::to_string(index(o));
 }
 
-/// What is in use where the peak of a candidate is reached first. O(storages
-/// log storages).
+/// What is in use where the peak of a candidate is reached first. O(storages log storages).
 template <class G>
 peak_content content_of_peak(candidate<G> const& c) {
   auto const& r = c.result;

@@ -5,15 +5,17 @@
 #include <neap/core/work_meter.hpp>
 #include <neap/core/worker_team.hpp>
 #include <neap/mutate/mutator.hpp>
+#include <neap/optimize/incumbent.hpp>
 #include <neap/optimize/objective.hpp>
+#include <neap/optimize/open_list.hpp>
 #include <neap/optimize/pareto_front.hpp>
 #include <neap/optimize/search_budget.hpp>
 #include <neap/optimize/search_judge.hpp>
 #include <neap/optimize/search_options.hpp>
+#include <neap/optimize/search_problem.hpp>
 #include <neap/optimize/seen_candidates.hpp>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -64,11 +66,13 @@ struct search_scope {
 };
 
 template <class G, class Moves, class Cost, class Scheduler>
-class search_state : public search_scope<search_node<G, mutation_of<stream_of<Moves, G>>>> {
+class search_state : public search_problem<G>, public search_scope<search_node<G, mutation_of<stream_of<Moves, G>>>> {
  public:
   using move = mutation_of<stream_of<Moves, G>>;
   using node = search_node<G, move>;
   using scope = search_scope<node>;
+  using problem = search_problem<G>;
+  using problem::graph, problem::options, problem::policy, problem::allowed, problem::limits;
   using scope::aside, scope::asked, scope::best, scope::for_smallest, scope::goal, scope::queue, scope::target;
   using node_ptr = std::shared_ptr<node>;
   using graph_type = G;
@@ -77,29 +81,19 @@ class search_state : public search_scope<search_node<G, mutation_of<stream_of<Mo
 
   search_state(G const& program, Moves const& moves, Cost const& cost, Scheduler const& scheduler,
                search_options const& asked_for)
-      : graph(program),
-        options(asked_for),
-        policy(asked_for.policy),
-        allowed(allowed_by(moves)),
+      : problem(program, moves, asked_for),
         budget(asked_for),
+        beside(policy.incumbent),
         pins_(program),
         team_(asked_for.threads) {
     for (unsigned t = 0; t < team_.size(); ++t) judges_.emplace_back(cost, scheduler, options, pins_);
   }
 
-  G const& graph;  // the program as it came
-  search_options const& options;
-  search_policy const& policy;
-  permissions const allowed;
   search_budget budget;
   node_ptr original;          // the program in its own order
   double external_share = 0;  // of the epoch, that external seeds took: shares of segments end later by as much
   double part = 1;            // of the budget: what the search may use so far
-  objective limits;           // the user's
-  static constexpr std::size_t levels = decltype(search_policy::incumbent_numbers::headroom){}.size();
-  std::array<node_ptr, levels> roomy;  // the best that leave a part of the limit for addresses (policy: headroom)
-  std::vector<node_ptr> surpassed;     // were the best: the last ones
-  std::vector<node_ptr> near;  // the smallest and what is quicker and nearly as small: of rising peak, falling latency
+  incumbent_alternatives<node_ptr> beside;
   seen_candidates seen;
   pareto_front front;  // of all that was judged
   optimized<G> out;
@@ -136,10 +130,6 @@ class search_state : public search_scope<search_node<G, mutation_of<stream_of<Mo
   bool is_free() const {
     return asked.limits_memory && !allowed.rewrite && costs_nothing(best->state.result) && is_met();
   }
-  /// Starts from outside alone make candidates, no moves do: one epoch without end, whose effort the iterations say.
-  bool is_for_solvers() const {
-    return options.starts && !allowed.recompute && !(allowed.swap > 0) && !allowed.cut && !allowed.rewrite;
-  }
   bool costs_nothing(simulation const& r) const {
     return r.latency <= out.original.latency * (1 + objective::rounding);
   }
@@ -153,11 +143,6 @@ class search_state : public search_scope<search_node<G, mutation_of<stream_of<Mo
     return beats(verdict{r.peak_bytes, r.latency}, verdict{other.peak_bytes, other.latency});
   }
   bool beats(verdict const& r, verdict const& other) const { return asked.beats(r, other); }
-  /// Whether it leaves so much of the limit and is quicker than what has done so; level: of the policy's headroom.
-  bool is_best_roomy(simulation const& r, std::size_t level) const {
-    return limits.limits_memory && r.peak_bytes <= limits.memory - limits.memory / policy.incumbent.headroom[level] &&
-           r.latency <= limits.latency && (!roomy[level] || r.latency < roomy[level]->state.result.latency);
-  }
   bool hopeless(node const& n) const {
     if (n.state.result.latency > goal.latency) return true;
     if (goal.limits_memory && goal.fits(best->state.result))
@@ -167,34 +152,13 @@ class search_state : public search_scope<search_node<G, mutation_of<stream_of<Mo
 
   // ---- candidates
 
-  /// A seed waits in the queue, as a whole candidate. Of large programs few fit into memory: the farthest from the target
-  /// goes.
-  void let_wait(node_ptr seed) {
-    queue.push_back(std::move(seed));
-    auto const& most = policy.open_list;
-    if (queue.size() * (graph.op_count() + 1) <= most.most_seed_ops || queue.size() <= most.few_seeds) return;
-    queue.erase(std::max_element(queue.begin(), queue.end(),
-                                 [](node_ptr const& a, node_ptr const& b) { return a->excess < b->excess; }));
-  }
-  /// So many may wait: those of large graphs take much memory, some 250 bytes an op.
-  std::size_t most_waiting() const {
-    auto const& of = policy.open_list;
-    return std::clamp(of.most_ops / (graph.op_count() + 1), of.least, of.most);
-  }
+  /// A seed waits in the queue, as a whole candidate.
+  void let_wait(node_ptr seed) { add_seed(queue, std::move(seed), policy.open_list, graph.op_count()); }
+  std::size_t most_waiting() const { return open_list_room(policy.open_list, graph.op_count()); }
 
   judge_type& judge() { return judges_.front(); }
   /// As long as the result lives, time counts as that of seeds.
   seeding_time measure_seeding() { return {options.profile, judge().profile}; }
-  /// By op of the program. A pipeline that recomputes what passes a filter leaves nothing to seeds, which do not know the
-  /// filter.
-  plain_vector<bool> const& may_run_again() {
-    if (may_run_again_.size() != graph.op_count()) {
-      may_run_again_.assign(graph.op_count(), false);
-      if (allowed.recompute || !allowed.filtered)
-        for (auto o : graph.ops()) may_run_again_[index(o)] = graph_traits<G>::is_recomputable(graph, o);
-    }
-    return may_run_again_;
-  }
   /// A whole candidate.
   simulation judged_whole(G const& g, schedule const& order) {
     auto result = judge().judge(g, order);
@@ -214,36 +178,16 @@ class search_state : public search_scope<search_node<G, mutation_of<stream_of<Mo
     consider(n);
     queue.push_back(n);
   }
-  /// Enters `near` where it belongs there. O(candidates there).
   void note_near(node_ptr const& n) {
-    if (!for_smallest) return;
-    auto const peak = [](node_ptr const& x) { return x->state.result.peak_bytes; };
-    auto const latency = [](node_ptr const& x) { return x->state.result.latency; };
-    auto const no_better = [&](node_ptr const& a, node_ptr const& b) {
-      return peak(a) >= peak(b) && latency(a) >= latency(b);
-    };
-    if (std::any_of(near.begin(), near.end(), [&](node_ptr const& x) { return no_better(n, x); })) return;
-    std::erase_if(near, [&](node_ptr const& x) { return no_better(x, n); });
-    near.insert(std::find_if(near.begin(), near.end(), [&](node_ptr const& x) { return peak(x) > peak(n); }), n);
-    auto const most = as_small_as(peak(near.front()));
-    std::erase_if(near, [&](node_ptr const& x) { return peak(x) > most; });
-    if (near.size() > std::min(policy.incumbent.most_near, most_waiting()))
-      near.erase(near.begin() + 1);  // between the smallest and the quicker ones
+    if (for_smallest) beside.add_near_smallest(n, most_waiting());
   }
-  /// What counts as no larger where nothing fits.
-  static bytes_t as_small_as(bytes_t smallest) {
-    return smallest + static_cast<bytes_t>(near_smallest * static_cast<double>(smallest));
-  }
+  /// It may be the best so far, or one of those that are kept beside it.
   void consider(node_ptr const& n) {
     auto const& r = n->state.result;
     note_near(n);
-    for (std::size_t k = 0; k < levels; ++k)
-      if (is_best_roomy(r, k)) roomy[k] = n;
+    beside.add_with_headroom(n, limits);
     if (best && !beats(r, best->state.result)) return;
-    if (best && asked.limits_memory) {
-      if (surpassed.size() == policy.incumbent.most_surpassed) surpassed.erase(surpassed.begin());
-      surpassed.push_back(best);
-    }
+    if (best && asked.limits_memory) beside.add_surpassed(best);
     best = n;
     // A hunt begins with less than what is known.
     verdict const v{r.peak_bytes, r.latency};
@@ -333,13 +277,7 @@ class search_state : public search_scope<search_node<G, mutation_of<stream_of<Mo
   bytes_t within_reach(bytes_t limit) const { return std::max(limit, out.lower_bound_bytes); }
   void aim(bytes_t at) {
     target = at;
-    node const* last = nullptr;  // siblings stand together
-    double of_last = 0;
-    for (auto& q : queue) {
-      auto const& known = q->how ? *q->from : *q;
-      if (last != &known) of_last = excess_bytes(known.state.result.bytes_at, target), last = &known;
-      q->excess = q->how ? std::max(of_last - q->gained, q->state.result.peak_bytes > target ? 1.0 : 0.0) : of_last;
-    }
+    aim_open_list(queue, target);
   }
 
   /// Of a candidate that is judged whole.
@@ -396,7 +334,6 @@ class search_state : public search_scope<search_node<G, mutation_of<stream_of<Mo
   }
 
   pin_guard const pins_;
-  plain_vector<bool> may_run_again_;
   std::uint64_t trail_ = 0;  // of out.trail
   worker_team team_;
   std::vector<judge_type> judges_;  // one a thread

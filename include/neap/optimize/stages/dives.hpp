@@ -6,6 +6,7 @@
 #include <neap/core/sort.hpp>
 #include <neap/optimize/expansion.hpp>
 #include <neap/optimize/objective.hpp>
+#include <neap/optimize/open_list.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -62,7 +63,8 @@ class dives {
   /// Dives from whatever waits and promises most, with a part of the budget.
   void search(double part) {
     while (!state_.out_of_time(part * state_.part) && !state_.is_free()) {
-      auto next = take_from_queue();
+      auto next = take_from_open_list(
+          state_.queue, [&](node_ptr const& n) { return n->expanded || state_.hopeless(*n); }, estimate());
       if (!next) return;
       dive(next);
     }
@@ -96,18 +98,10 @@ class dives {
     for (auto const& n : nodes)
       if (promise(n) > 0 && !state_.out_of_time(part)) dive(n);
   }
-  node_ptr take_from_queue() {
-    auto& queue = state_.queue;
-    std::erase_if(queue, [&](node_ptr const& n) { return n->expanded || state_.hopeless(*n); });
-    if (queue.empty()) return nullptr;
-    auto const at = std::min_element(queue.begin(), queue.end(),
-                                     [&](node_ptr const& a, node_ptr const& b) { return estimate(*a) < estimate(*b); });
-    auto n = *at;
-    queue.erase(at);
-    return n;
-  }
   /// What a candidate may come to cost: its latency, and the price of the bytes that are still above the target.
-  double estimate(node const& n) const { return n.state.result.latency + price_ * n.excess; }
+  auto estimate() const {
+    return [this](node const& n) { return n.state.result.latency + price_ * n.excess; };
+  }
 
   /// A mutation's excess bytes for a second, and its seconds for a byte.
   struct priced_child {
@@ -117,6 +111,7 @@ class dives {
   /// Judges the candidate's mutations; the one that buys memory most cheaply, if any buys some.
   node_ptr expand(node_ptr const& n) {
     auto const latency = n->state.result.latency;
+    auto const room = state_.most_waiting();
     std::vector<node_ptr> children;
     std::vector<priced_child> priced;
     expand_candidate(state_, moves_, n, [&](node_ptr child) {
@@ -127,12 +122,12 @@ class dives {
       priced.push_back(
           {child, doubt * gained / (paid + numbers_.least_price * state_.out.original.latency), paid / gained});
       children.push_back(std::move(child));
-      if (children.size() >= 2 * state_.most_waiting()) keep_promising(children);
+      if (children.size() >= 2 * room) trim_open_list(children, room, estimate());
     });
     auto cheapest = take_cheapest(priced);
     for (auto& c : children)
       if (c != cheapest && !c->expanded) state_.queue.push_back(std::move(c));
-    if (state_.queue.size() > 2 * state_.most_waiting()) keep_promising(state_.queue);
+    if (state_.queue.size() > 2 * room) trim_open_list(state_.queue, room, estimate());
     return cheapest;
   }
   /// The cheapest that was not met before, built.
@@ -148,14 +143,6 @@ class dives {
     }
     return nullptr;
   }
-  /// The queue holds whole candidates: only the most promising ones stay.
-  void keep_promising(std::vector<node_ptr>& nodes) const {
-    auto const most = static_cast<std::ptrdiff_t>(state_.most_waiting());
-    std::nth_element(nodes.begin(), nodes.begin() + most, nodes.end(),
-                     [&](node_ptr const& a, node_ptr const& b) { return estimate(*a) < estimate(*b); });
-    nodes.resize(state_.most_waiting());
-  }
-
   State& state_;
   Moves const& moves_;
   search_policy::dive_numbers const& numbers_;

@@ -56,7 +56,7 @@ class external_seeds {
       auto const& c = from->state;
       if (!points)
         points = state_.options.starts->begin(
-            {c.graph, c.order, c.result, state_.may_run_again(), state_.allowed.swap, !state_.allowed.recompute,
+            {c.graph, c.order, c.result, state_.may_run_again, state_.allowed.swap, !state_.allowed.recompute,
              state_.allowed.filtered && !(state_.allowed.swap > 0), candidates_of_epoch(), state_.policy});
       auto const on_pause = [&] {
         if (from == state_.original) pause();

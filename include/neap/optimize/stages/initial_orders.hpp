@@ -1,6 +1,5 @@
-// The first stage of a search: the program in its own order and in others, and
-// what follows from that for all others: limits in bytes and seconds, and the
-// lower bound of the peak.
+// The first stage of a search: the program in its own order and in others, and what follows from that for all others:
+// limits in bytes and seconds, and the lower bound of the peak.
 #pragma once
 
 #include <neap/optimize/objective.hpp>
@@ -16,9 +15,8 @@
 
 namespace neap::inline v0::detail {
 
-/// Offers the orders of the program to the search, each once, and gives them as
-/// candidates, the original one first. Throws neap::error where one is no
-/// order.
+/// Offers the orders of the program to the search, each once, and gives them as candidates, the original one first.
+/// Throws neap::error where one is no order.
 template <class State>
 std::vector<typename State::node_ptr> plant_orders(State& state, schedule const& original,
                                                    std::span<schedule const> others) {

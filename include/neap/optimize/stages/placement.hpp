@@ -59,19 +59,17 @@ class placement {
   /// What a limit that was lowered for the sake of addresses has led to may be slower than what fits without that; and
   /// where nothing fits, what has a larger peak may need less.
   void place_others() {
-    auto others = state_.surpassed;
-    std::reverse(others.begin(), others.end());
-    others.insert(others.end(), state_.roomy.begin(), state_.roomy.end());
-    for (auto const& n : others)
-      if (n && (!answer_fits() || has_time()) && may_be_better(n->state.result)) state_.best = n, place_best();
+    for (auto const& n : state_.beside.all())
+      if ((!answer_fits() || has_time()) && may_be_better(n->state.result)) state_.best = n, place_best();
     take_answer();
   }
   /// Where nothing fits: the quickest of what was found that is as small as the smallest becomes the answer.
   void take_quicker() {
-    auto const as_small = state_.as_small_as(plan_->arena_bytes);
+    auto const as_small = state_.beside.as_small_as(plan_->arena_bytes);
     auto const late = [&](node_ptr const& n) { return std::max(n->state.result.latency, state_.limits.latency); };
     // The quickest first.
-    for (auto n = state_.near.rbegin(); n != state_.near.rend() && has_time(); ++n) {
+    auto const& near = state_.beside.near_smallest_peak();
+    for (auto n = near.rbegin(); n != near.rend() && has_time(); ++n) {
       auto const& r = (*n)->state.result;
       if (r.latency >= answer_->state.result.latency || late(*n) > late(answer_) || r.peak_bytes > as_small) continue;
       auto placed = addresses((*n)->state);

@@ -15,10 +15,10 @@ void plant_small_program(State& state) {
   auto const& c = state.original->state;
   if (!numbers.on || State::reorders || !state.allowed.recompute || c.graph.op_count() > live_sets::most_ops) return;
   flow_facts const facts(c.graph, state.judge().cost(), state.options.memory);
-  live_sets all(c.graph, facts, state.may_run_again(), numbers.most_states);
+  live_sets all(c.graph, facts, state.may_run_again, numbers.most_states);
   if (!all.is_small() || state.out_of_time()) return;
   auto const found = state.goal.limits_memory ? all.quickest(state.target) : all.smallest(state.goal.latency);
-  replay_builder replay(c.graph, c.order, state.may_run_again());
+  replay_builder replay(c.graph, c.order, state.may_run_again);
   if (!found || !all.tell(*found, replay)) return;
   if (auto e = std::move(replay).template finish<typename State::graph_type>())
     state.judge_edit(state.original, named_edit{"the best of all orders and recomputations"}, std::move(*e), true);

@@ -1,0 +1,41 @@
+// What a search is of: the program, the options, and what follows from these alone.
+#pragma once
+
+#include <neap/core/plain_vector.hpp>
+#include <neap/mutate/mutator.hpp>
+#include <neap/optimize/objective.hpp>
+#include <neap/optimize/search_options.hpp>
+#include <neap/optimize/search_policy.hpp>
+
+namespace neap::inline v0::detail {
+
+template <class G>
+struct search_problem {
+  /// Program and options outlive it.
+  template <class Moves>
+  search_problem(G const& program, Moves const& moves, search_options const& asked_for)
+      : graph(program),
+        options(asked_for),
+        policy(asked_for.policy),
+        allowed(allowed_by(moves)),
+        may_run_again(program.op_count(), false) {
+    if (allowed.recompute || !allowed.filtered)
+      for (auto o : program.ops()) may_run_again[index(o)] = graph_traits<G>::is_recomputable(program, o);
+  }
+
+  G const& graph;  // the program as it came
+  search_options const& options;
+  search_policy const& policy;
+  permissions const allowed;
+  // By op of the program. A pipeline that recomputes what passes a filter leaves nothing to seeds, which do not know the
+  // filter.
+  plain_vector<bool> may_run_again;
+  objective limits;  // the user's, once the program is judged
+
+  /// Starts from outside alone make candidates, no moves do: one epoch without end, whose effort the iterations say.
+  bool is_for_solvers() const {
+    return options.starts && !allowed.recompute && !(allowed.swap > 0) && !allowed.cut && !allowed.rewrite;
+  }
+};
+
+}  // namespace neap::inline v0::detail
