@@ -1,5 +1,6 @@
 // A stage of the search: fissions of the orders to start from (fission_seeds.hpp), and of what recomputation by segments
-// makes of them (partition_bases.hpp).
+// makes of them (partition_bases.hpp). Longer than other stages: chains, single stretches and those nearer to the best
+// share the sweeps over bases.
 #pragma once
 
 #include <neap/core/sort.hpp>

@@ -1,4 +1,5 @@
-// A stage of the search: addresses for its best candidates, and which of these is the answer.
+// A stage of the search: addresses for its best candidates, and which of these is the answer. Longer than other stages: what
+// counts as the better answer depends on the addresses found.
 #pragma once
 
 #include <neap/memory/exact_placing.hpp>
