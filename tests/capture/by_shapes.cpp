@@ -236,6 +236,38 @@ TEST_CASE("by shapes: exceptions pass, containers that change their length are r
   CHECK(text.find("neap::tracked_vector") != std::string::npos);
 }
 
+TEST_CASE("by shapes: states that an optimizer lacks are made, and the first step runs planned") {
+  struct trained {
+    nn::linear up{4, 8}, down{8, 3};
+    training_state of;
+    state<int> n{0};
+  } m, plain;
+  initialise(m, 3), initialise(plain, 3);
+  auto const f = [](trained& t, tensor const& x, tensor const& y) {
+    ++t.n;
+    tensor const loss = eager_step(
+        t.up, std::pair{x, y},
+        [](nn::linear const& l, std::pair<tensor, tensor> const& b) { return cross_entropy{}(l(b.first), b.second); },
+        adamw{.rate = 0.1}, t.of);
+    assign(t.down.bias, t.down.bias + t.n);
+    return loss;
+  };
+  tensor const x = sample(1), y = labels(1);
+  auto const graphs = capture<shapes_only>(f, m, x, y);
+  CHECK(!graphs.empty());
+  auto compiled = compile(f);
+  compiled.prepare(m, x, y);
+  CHECK(m.n.plain() == 0);
+  CHECK(content_of(m.up) == content_of(plain.up));
+  for (int i = 0; i < 3; ++i) {
+    tensor a = compiled(m, x, y), b = f(plain, x, y);
+    CHECK(content_of(a) == content_of(b));
+    CHECK(content_of(m) == content_of(plain));
+    CHECK(compiled.why_missed().empty());
+  }
+  CHECK(compiled.graphs() == 1);
+}
+
 TEST_CASE("by shapes: a history from before the capture keeps what it has read") {
   struct with_buffer {
     parameter w{{4}, initialiser::constant(2)};

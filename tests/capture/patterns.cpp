@@ -182,15 +182,21 @@ TEST_CASE("a plain field that is written is right in each call, and the advice n
 
 TEST_CASE("plain numbers as arguments run into the limit, a sym does not") {
   counter m;
+#if defined(NEAP_COMPILES_FOR_DEVICE)
+  auto plain = compile([](counter&, tensor const& x, double rate) { return x * rate; });
+#else
   auto plain = compile([](counter&, tensor const& x, double rate) { return x * rate; }, {.graphs = 4});
+#endif
   auto symbolic = compile([](counter&, tensor const& x, sym<double> rate) { return x * rate; });
   for (int i = 0; i < 20; ++i) {
     double const rate = 1.0 / (i + 1);
     CHECK(plain(m, sample(i), rate).values<float>() == (sample(i) * rate).values<float>());
     CHECK(symbolic(m, sample(i), rate).values<float>() == (sample(i) * sym<double>(rate)).values<float>());
   }
+#if !defined(NEAP_COMPILES_FOR_DEVICE)
   CHECK(plain.graphs() == 4);
   CHECK(plain.why_missed().find("neap::sym") != std::string::npos);
+#endif
   CHECK(symbolic.graphs() == 1);
 }
 
@@ -339,6 +345,7 @@ TEST_CASE("an exception leaves the state as eager execution does, and is not cap
   CHECK(step(m, sample(2)).values<float>() == (sample(2) * sym<int>(3)).values<float>());
   CHECK(step.graphs() == 1);
 
+#if !defined(NEAP_COMPILES_FOR_DEVICE)  // whose kernels throw nothing
   // A graph that fails in its middle: nothing is committed, and the eager call then throws as it would.
   struct table {
     parameter rows{{5, 4}, initialiser::normal(0, 1).with_seed(1, 0)};
@@ -377,6 +384,7 @@ TEST_CASE("an exception leaves the state as eager execution does, and is not cap
   CHECK(first(u, ids(2)).shape() == shape{2, 4});
   CHECK(u.sum.values<float>()[0] == 4);
   CHECK(first.graphs() == 1);
+#endif
 }
 
 namespace {
@@ -453,6 +461,7 @@ TEST_CASE("a gradient through a compiled function's result is refused, in the fi
   CHECK(sums.graphs() == 1);
 }
 
+#if !defined(NEAP_COMPILES_FOR_DEVICE)  // where they are refused
 TEST_CASE("containers that grow are right, though their calls are not kept") {
   struct grown {
     std::vector<tensor> all;
@@ -466,3 +475,4 @@ TEST_CASE("containers that grow are right, though their calls are not kept") {
             },
             m, 6, one_sample) == 0);
 }
+#endif

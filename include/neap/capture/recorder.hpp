@@ -54,8 +54,8 @@ inline bool are_alike(tensor const& a, tensor const& b) {
 /// beginning, in their order.
 using known_reads = std::vector<std::uint64_t>;
 
-/// Ends a recording without data that needs an element which was not read yet.
-struct needs_read {};
+/// Ends a recording without data that needs an element which was not read yet, or an object that is not complete.
+struct recording_ends {};
 
 class recorder final : public computation_listener,
                        public scalar_listener,
@@ -193,6 +193,11 @@ class recorder final : public computation_listener,
       throw_error(context_access::place(at),
                   {"compile: grad goes through an operator that ran before the call: a later call's argument may have "
                    "another history. Compute it in the function, or detach() it"});
+  }
+  void grows(tensor const& part, std::function<void()> grow) override {
+    if (has_data() || std::ranges::find(begin_->tensors, &part) == begin_->tensors.end()) return;
+    if (!grow_ && !is_beginning()) grow_ = std::move(grow);
+    throw recording_ends{};
   }
   void draws() override {
     if (context_access::clock() == clock_)
@@ -458,6 +463,8 @@ class recorder final : public computation_listener,
   /// Why no graph can stand for the call; null: one can.
   char const* unusable() const { return unusable_; }
 
+  /// What is to be made before the call is recorded again; empty: nothing.
+  std::function<void()> const& growth() const { return grow_; }
   /// Whether it has ended before a read: stages() are those before it, and finish() makes no more.
   bool is_beginning() const { return beginning_ > 0; }
 
@@ -575,8 +582,8 @@ class recorder final : public computation_listener,
   }
   /// The last stage has begun after a read, or a function of the host, that is not known.
   [[noreturn]] void end_before_read() {
-    if (!is_beginning()) beginning_ = stages_.size() - 1;
-    throw needs_read{};
+    if (!is_beginning() && !grow_) beginning_ = stages_.size() - 1;
+    throw recording_ends{};
   }
   void know_before(std::shared_ptr<tensor_storage> const& s) {
     if (!has_data()) storages_begun_.emplace_back(s, s->writes());
@@ -830,7 +837,8 @@ class recorder final : public computation_listener,
   expression_tape* tape_;
   host_log* log_;
   known_reads const* known_reads_;
-  std::size_t beginning_ = 0;             // how many stages come before a read that is not known; 0: none is
+  std::size_t beginning_ = 0;  // how many stages come before a read that is not known; 0: none is
+  std::function<void()> grow_;
   std::size_t host_calls_ = 0;            // without data: how many effects and functions of the host so far
   std::vector<tensor> read_elements_;     // without data: what the program has copied
   std::uint32_t read_cells_, known_ = 0;  // tracked scalars so far; how many of the elements read have a value

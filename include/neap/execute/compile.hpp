@@ -73,7 +73,7 @@ struct compile_options {
   when_full full = when_full::run_eagerly;
   std::size_t verify = 0;   // each such hit runs eagerly and must take the path that was kept; 0: none
   int threads = 0;          // of the backend that runs the graphs; 0: one for each core
-  execution_options run{};  // of each graph
+  execution_options run{};  // of each graph; step_seconds are those of all graphs of a call, in their order
 };
 
 namespace detail {
@@ -322,11 +322,6 @@ class compiled_base {
     std::string why;
   };
   static std::string refusal(error const& e) { return std::string("no plan runs it: ") + e.what(); }
-  plan<graph> planned_or_refused(graph const& g, bytes_t original) {
-    try {
-      return planner_(g, original);
-    } catch (error const& e) { throw no_plan{refusal(e)}; }
-  }
   /// Plans a stage, or again one that keeps more. Throws no_plan.
   void plan_stage(planned_stage& to, captured_stage s, bytes_t original);
   /// Adds a recorded path, or the beginning of one that has no end yet. Returns its last stage, null if it was known.
@@ -513,19 +508,20 @@ inline void compiled_base::plan_stage(planned_stage& to, captured_stage s, bytes
   graph const g(s.computes ? std::move(s.program) : op_graph(table_of<standard_operators>()));
   made.ops = ops_of(g, s.op_count);
   made.scalars = scalars_of(s.sources);
-  if (g.op_count() > 0) {
-    made.peak = plan_in_order(g).arena_bytes;
-    auto planned = planned_or_refused(g, std::max(original, made.peak));
-    for (auto const& from : s.sources)
-      made.sources.push_back(counterpart(g.sources(), planned.graph.sources(), from.value));
-    auto bindings = bindings_of(s.sources, made.sources, s.constants, made.scalars);
-    made.throws_late = throws_late(planned);
-    for (auto const& v : s.kept) made.kept.push_back(counterpart(g.kept(), planned.graph.kept(), v.value));
-    std::scoped_lock const alone(running_);
-    if (device_) made.on_device = placed(std::move(planned), bindings, s.sources, s.constants);
-    else
-      made.run = std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
-  }
+  if (g.op_count() > 0) try {
+      made.peak = plan_in_order(g).arena_bytes;
+      auto planned = planner_(g, std::max(original, made.peak));
+      for (auto const& from : s.sources)
+        made.sources.push_back(counterpart(g.sources(), planned.graph.sources(), from.value));
+      auto bindings = bindings_of(s.sources, made.sources, s.constants, made.scalars);
+      made.throws_late = throws_late(planned);
+      for (auto const& v : s.kept) made.kept.push_back(counterpart(g.kept(), planned.graph.kept(), v.value));
+      std::scoped_lock const alone(running_);
+      if (device_) made.on_device = placed(std::move(planned), bindings, s.sources, s.constants);
+      else
+        made.run =
+            std::make_unique<bound_graph>(std::move(planned), std::move(bindings), backend_, options_.run, arena_);
+    } catch (error const& e) { throw no_plan{refusal(e)}; }
   to.captured = std::move(s), to.run = std::move(made.run), to.on_device = std::move(made.on_device);
   to.sources = std::move(made.sources);
   to.kept = std::move(made.kept), to.ops = std::move(made.ops), to.scalars = std::move(made.scalars);
@@ -784,7 +780,7 @@ class compiled_function : public detail::compiled_base {
 
   /// Captures the path of a call with these arguments by shapes alone, and plans it, so that the call runs as a planned
   /// graph from the first time on. No operator runs, no host function is called, no tensor takes memory, and arguments are
-  /// left as they are. Nothing happens where the path is known. Throws neap::error where the path depends on what a tensor
+  /// left as they are, but that a training_state gets the states that it lacks. Nothing happens where the path is known. Throws neap::error where the path depends on what a tensor
   /// contains, with the place, where no plan is found, and for what a call refuses.
   template <class... A>
   void prepare(A&&... arguments) {
@@ -809,7 +805,12 @@ class compiled_function : public detail::compiled_base {
       throw_error(at_, {"capture by shapes: a trace or another capture is under way"});
     return [&]<std::size_t... I>(std::index_sequence<I...> numbers) {
       std::tuple<held<I, A&&>...> frame(std::forward<A>(arguments)...);
-      return by_shapes(frame, numbers, keeps);
+      std::vector<graph> all;
+      for (std::function<void()> grow;; grow = nullptr) {
+        all = by_shapes(frame, numbers, keeps, grow);
+        if (!grow) return all;
+        grow();  // what is made then is recorded no more
+      }
     }(std::index_sequence_for<A...>{});
   }
 
@@ -1021,7 +1022,7 @@ class compiled_function : public detail::compiled_base {
     for (auto const& c : begin.cells) std::memcpy(&cells.emplace_back(0), c.value, c.bytes);
     std::scoped_lock const alone(running_);
     if (!device_) arena_.grow(first.arena_bytes);
-    detail::staged_run running(begin, paths.tape, cells, log, arena_.memory());
+    detail::staged_run running(begin, paths.tape, cells, log, arena_.memory(), options_.run.step_seconds);
     auto outcome = detail::staged_run::outcome::failed;
     auto const build = [&](detail::planned_stage& last) {
       if constexpr (std::is_same_v<Kept, std::tuple<>>) return;
@@ -1049,6 +1050,7 @@ class compiled_function : public detail::compiled_base {
     char const* unusable = nullptr;              // why no graph can stand for the call
     bool is_beginning = false;                   // it ends before a read that is not known
     std::exception_ptr thrown;                   // what the call ends by, on a device
+    std::function<void()> growth;                // first: the call is to be recorded again after it
   };
 
   /// Captures a call. Without data, arguments are left as they were; `known` is then what a device has read in this call.
@@ -1079,7 +1081,7 @@ class compiled_function : public detail::compiled_base {
           else path.result.emplace(invoke(frame, numbers));
         }
       } catch (...) {
-        if (!rec.is_beginning()) path.thrown = std::current_exception();
+        if (!rec.is_beginning() && !rec.growth()) path.thrown = std::current_exception();
       }
       if (path.thrown && !known) {
         rec.stop();
@@ -1089,10 +1091,10 @@ class compiled_function : public detail::compiled_base {
         std::rethrow_exception(path.thrown);
       }
     }
-    path.is_beginning = rec.is_beginning();
+    path.is_beginning = rec.is_beginning(), path.growth = rec.growth();
     detail::argument_state end, parts;
     walk<true>(frame, end, numbers);
-    if (!path.is_beginning) {
+    if (!path.is_beginning && !path.growth) {
       if (path.result) detail::walk_parts(*path.result, static_cast<detail::part_visitor&>(parts));
       describe(rec, begin, n, end, parts, path.program);
     }
@@ -1100,6 +1102,7 @@ class compiled_function : public detail::compiled_base {
     for (auto const& c : parts.cells)
       if (c.mark) *c.mark = {};
     take_back(end);
+    if (path.growth) return path;
     if (!rec.unusable()) {
       std::vector<std::uint32_t> also_kept;
       if (rec.is_staged()) path.stages = known_stages(to, rec.stages());
@@ -1177,7 +1180,8 @@ class compiled_function : public detail::compiled_base {
 
   /// Captures by shapes the path of a call: `keeps` says whether it is planned. The graphs of its operators, else.
   template <class... H, std::size_t... I>
-  std::vector<graph> by_shapes(std::tuple<H...>& frame, std::index_sequence<I...> numbers, bool keeps) {
+  std::vector<graph> by_shapes(std::tuple<H...>& frame, std::index_sequence<I...> numbers, bool keeps,
+                               std::function<void()>& grow) {
     using R = decltype(invoke(frame, numbers));
     using kept = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
     std::scoped_lock const alone(mutex_);
@@ -1203,7 +1207,15 @@ class compiled_function : public detail::compiled_base {
     if (known && !known->staged) return {};
     if (keeps && !known && !make_room()) throw_error(at_, {"compile: ", limit_reached("another path is to be kept")});
     auto& to = paths ? *paths : *fresh;
-    auto path = recorded<kept>(frame, numbers, begin, n, to, log, false);
+    constexpr bool again = (std::is_copy_constructible_v<H> && ...);
+    auto path = recorded<kept, again>(frame, numbers, begin, n, to, log, false);
+    if (path.growth) {
+      if (!again)
+        throw_error(at_, {"capture by shapes: the function makes the states of an optimizer, and takes an "
+                          "argument by value that cannot be copied: take it by reference"});
+      grow = path.growth;
+      return {};
+    }
     if (path.unusable) throw_error(at_, {"capture by shapes: no graph stands for the call: ", path.unusable});
     if (!keeps) return graphs_of(std::move(path.program));
     why_.clear();

@@ -84,15 +84,16 @@ class device_function : public compiled_function<F> {
   R look_up(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::known_calls& calls, bool verifies) {
     using kept = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
     std::unique_lock lock(mutex_);
-    detail::argument_state begin;
-    auto const n = this->walk_all(frame, begin, numbers);
-    begin.check_overlap();
-    if (begin.unusable) refuse_on_device(begin.unusable);
+    std::optional<detail::argument_state> begun;
+    auto n = this->walk_all(frame, begun.emplace(), numbers);
+    begun->check_overlap();
+    if (begun->unusable) refuse_on_device(begun->unusable);
     detail::host_log log;
     detail::known_reads reads;
     std::size_t captures = 0;
+    std::string first_why;
     for (;;) {
-      auto* paths = this->paths_of(begin.signature);
+      auto* paths = this->paths_of(begun->signature);
       std::shared_ptr<detail::compiled_graph> known;
       std::unique_ptr<detail::compiled_paths> fresh;
       std::string why;
@@ -114,7 +115,7 @@ class device_function : public compiled_function<F> {
             auto const before = reads.size();
             std::optional<kept> result;
             log.restart();
-            auto const end = this->run_stages(*known->staged, begin, *paths, log, why, result, &reads);
+            auto const end = this->run_stages(*known->staged, *begun, *paths, log, why, result, &reads);
             if (end == outcome::ended) {
               if constexpr (std::is_void_v<R>) return;
               else return std::move(*result);
@@ -130,21 +131,27 @@ class device_function : public compiled_function<F> {
         this->walk_all(frame, named, numbers);
         why = this->other_signature(named);
         fresh = std::make_unique<detail::compiled_paths>();
-        fresh->signature = std::move(named.signature), fresh->cell_count = begin.cells.size();
+        fresh->signature = std::move(named.signature), fresh->cell_count = begun->cells.size();
       }
       if (!failed && !known && !this->make_room()) refuse_on_device(this->limit_reached(why));
       if (!failed && known && known->staged && !verifies && this->graphs_ >= this->options_.graphs)
         refuse_on_device(this->limit_reached(why));
       auto& to = paths ? *paths : *fresh;
-      auto path = this->template recorded<kept, true>(frame, numbers, begin, n, to, log, false, &reads);
+      auto path = this->template recorded<kept, true>(frame, numbers, *begun, n, to, log, false, &reads);
       if (++captures > most_captures) this->untracked({});
+      if (path.growth) {
+        path.growth();
+        n = this->walk_all(frame, begun.emplace(), numbers), reads.clear();
+        continue;
+      }
       if (path.thrown || failed)
-        return run_once<R>(frame, numbers, calls, lock, begin, n, to, std::move(path), log, reads);
+        return run_once<R>(frame, numbers, calls, lock, begun, n, to, std::move(path), log, reads);
       if (path.unusable) refuse_on_device(path.unusable);
       this->why_.clear();
       keep(std::move(path), to, std::move(fresh), known.get());
       if (!this->why_.empty()) refuse_on_device(this->why_);
-      if (!verifies) this->why_ = std::move(why);
+      if (first_why.empty()) first_why = std::move(why);
+      if (!verifies) this->why_ = first_why;
       verifies = false;
     }
   }
@@ -161,8 +168,9 @@ class device_function : public compiled_function<F> {
   /// Runs a path that is not kept: the call ends by an exception, or a function of the host has thrown one.
   template <class R, class Path, class... H, std::size_t... I>
   R run_once(std::tuple<H...>& frame, std::index_sequence<I...> numbers, detail::known_calls& calls,
-             std::unique_lock<std::mutex>& lock, detail::argument_state& begin, detail::compiled_base::sizes const& n,
-             detail::compiled_paths& like, Path path, detail::host_log& log, detail::known_reads& reads) {
+             std::unique_lock<std::mutex>& lock, std::optional<detail::argument_state>& begun,
+             detail::compiled_base::sizes n, detail::compiled_paths& like, Path path, detail::host_log& log,
+             detail::known_reads& reads) {
     using kept = std::conditional_t<std::is_void_v<R>, std::tuple<>, R>;
     log.skip_failed();
     for (std::size_t captures = 0;; ++captures) {
@@ -172,8 +180,14 @@ class device_function : public compiled_function<F> {
         if (thrown) std::rethrow_exception(thrown);
         refuse_on_device(path.unusable);
       }
+      if (path.growth) {
+        path.growth();
+        n = this->walk_all(frame, begun.emplace(), numbers), reads.clear();
+        path = this->template recorded<kept, true>(frame, numbers, *begun, n, like, log, false, &reads);
+        continue;
+      }
       detail::compiled_paths once;
-      once.signature = begin.signature, once.cell_count = begin.cells.size(), once.tape = like.tape;
+      once.signature = begun->signature, once.cell_count = begun->cells.size(), once.tape = like.tape;
       path.stages.clear();
       this->why_.clear();
       auto const graphs = this->graphs_;
@@ -195,7 +209,7 @@ class device_function : public compiled_function<F> {
       std::optional<kept> result;
       auto const before = reads.size();
       log.restart();
-      auto const end = this->run_stages(*g.staged, begin, once, log, why, result, &reads);
+      auto const end = this->run_stages(*g.staged, *begun, once, log, why, result, &reads);
       if (end == outcome::ended) {
         if (thrown) std::rethrow_exception(thrown);
         if constexpr (std::is_void_v<R>) return;
@@ -203,7 +217,7 @@ class device_function : public compiled_function<F> {
       }
       if (end == outcome::missed && (!is_beginning || reads.size() <= before)) this->untracked({});
       if (captures > most_captures) this->untracked({});
-      path = this->template recorded<kept, true>(frame, numbers, begin, n, like, log, false, &reads);
+      path = this->template recorded<kept, true>(frame, numbers, *begun, n, like, log, false, &reads);
     }
   }
 };

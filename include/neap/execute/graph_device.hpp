@@ -41,7 +41,7 @@ class graph_device {
   virtual ~graph_device() = default;
 
   /// Places the plan in the arena, which grows where it has to. Sources are values of the plan: those with a storage or
-  /// memory are bound to it, others before each run. Throws neap::error if an operator has no kernel on the device.
+  /// memory are bound to it, others before each run.
   virtual std::unique_ptr<device_graph> place(plan<graph> p, std::vector<source_binding> const& sources) = 0;
   /// The arena, and the weights and states that stay on the device.
   virtual bytes_t device_bytes() const = 0;

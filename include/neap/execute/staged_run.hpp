@@ -56,19 +56,21 @@ struct planned_stage {
   }
 };
 
-/// One call. Its arguments' tracked scalars are `cells`.
+/// One call. Its arguments' tracked scalars are `cells`. `step_seconds`: where graphs write the times of their steps; at the
+/// end it has those of all, in the order in which they ran.
 class staged_run {
  public:
   enum class outcome : std::uint8_t { ended, missed, failed };
 
   staged_run(argument_state& begin, expression_tape const& tape, std::vector<std::uint64_t> cells, host_log& log,
-             std::span<std::byte> arena)
+             std::span<std::byte> arena, std::vector<seconds_t>* step_seconds = nullptr)
       : begin_(&begin),
         tape_(&tape),
         cells_(std::move(cells)),
         values_(tape, cells_),
         log_(&log),
-        free_(arena.data() + arena.size()) {}
+        free_(arena.data() + arena.size()),
+        step_seconds_(step_seconds) {}
   staged_run(staged_run const&) = delete;
   staged_run& operator=(staged_run const&) = delete;
 
@@ -93,6 +95,7 @@ class staged_run {
       auto ready = prepared(*s);
       perform_effects();
       commit(*s, ready);
+      if (step_seconds_) *step_seconds_ = std::move(seconds_);
       return outcome::ended;
     } catch (std::bad_alloc const&) {
       if (is_unsaved_) throw;  // memory may lack in any operator, or after all of them
@@ -172,6 +175,7 @@ class staged_run {
       if (s.run) (**s.run)();
       else run_on_device(s);
       for (auto const u : c.updated) begin_->handles[u].storage()->written();
+      if (step_seconds_) seconds_.insert(seconds_.end(), step_seconds_->begin(), step_seconds_->end());
       if (s.run) keep(s);
     }
     for (auto const& r : c.reads) {
@@ -291,6 +295,8 @@ class staged_run {
   host_log* log_;
   std::byte* free_;  // the end of what stages may use
   std::vector<std::byte*> locations_;
+  std::vector<seconds_t>* step_seconds_;  // of the graph that ran last; at the end, of all
+  std::vector<seconds_t> seconds_;
   std::vector<tensor> externals_, made_;
   std::vector<captured_stage::host_call const*> pending_;
   std::vector<saved> saved_;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <source_location>
 #include <span>
@@ -41,6 +42,9 @@ class computation_listener {
   virtual void writes_data(tensor_storage const& s) = 0;
   /// A gradient goes through an operator of this order (tensor_node::order).
   virtual void differentiates(std::uint64_t order, std::source_location at) = 0;
+  /// An object of the library, of which `part` is a tensor, makes by `grow` what it lacks at its first use; it does so now
+  /// unless this throws.
+  virtual void grows(tensor const& part, std::function<void()> grow) = 0;
   /// A key or a seed is drawn from the generator of the thread.
   virtual void draws() = 0;
 

@@ -232,6 +232,12 @@ class training_state {
   /// The states of a weight, valid until the next call; those of `types` that are not there yet are made.
   NEAP_ONCE std::vector<tensor> const& of(tensor const& weight, std::span<tensor_type const> types = {}) {
     auto const* key = weight.storage().get();
+    if (auto* l = detail::computation_listener::active()) {
+      auto const row = rows_.find(key);
+      if (row == number_map::none || states_[row].size() < types.size())
+        l->grows(steps_,
+                 [this, weight, all = std::vector<tensor_type>(types.begin(), types.end())] { (void)of(weight, all); });
+    }
     if (rows_.add(key, static_cast<std::uint32_t>(weights_.size()))) {
       weights_.push_back(weight);
       states_.emplace_back();
