@@ -144,8 +144,6 @@ class argument_state final : public part_visitor {
     auto const& s = *t.storage();
     return {s.is_frozen(), s.role(), s.replacements()};
   }
-  /// The first tensor with the storage of tensor k.
-  std::uint32_t first_with(tensor_storage const* s) const { return storages_.find(s); }
   /// The name of the part whose bytes are at this place of the signature.
   std::string name_at(std::size_t place) const {
     std::string found = "the arguments";

@@ -25,10 +25,6 @@ constexpr std::size_t tracked_cells() {
   if constexpr (is_state<T>::value) return 1;
   else return 0;
 }
-template <class T, std::size_t N>
-constexpr std::size_t tracked_cells_of_array(std::array<T, N> const*) {
-  return N * tracked_cells<T>();
-}
 /// Tensors alone: it does not matter where they are.
 template <class T>
 struct only_tensors : std::is_base_of<tensor, T> {};
@@ -234,7 +230,6 @@ class known_arguments final {
   cell_place const& place(std::uint32_t cell) const { return cells_[cell]; }
   plain_place const& plain(std::uint32_t k) const { return plains_[k]; }
   /// Tensors that are others than at the first time.
-  std::span<std::uint32_t const> changed_tensors() const { return changed_tensors_; }
   /// The call has written tracked scalars, which compare() sees in the next one.
   void has_written() {
     bool const clean = write_epoch::unchanged_since(moment_);

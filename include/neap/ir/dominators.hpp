@@ -49,8 +49,6 @@ class dominator_tree {
   std::span<op_id const> dominated_by(op_id a) const {
     return std::span(preorder_).subspan(spans_[a].first, spans_[a].last - spans_[a].first);
   }
-  /// All ops in preorder of the tree.
-  std::span<op_id const> preorder() const { return preorder_; }
 
  private:
   struct interval {

@@ -157,17 +157,4 @@ constexpr memory_plan finished(memory_problem const& p, std::vector<std::int64_t
 
 }  // namespace detail
 
-/// A point of the load curve: from `moment` on, `bytes` live, until the next point.
-struct load_point {
-  std::int64_t moment, bytes;
-};
-
-/// The whole curve of living bytes over time, for reports. O(n log n).
-constexpr std::vector<load_point> load_curve(memory_problem const& p) {
-  std::vector<load_point> curve;
-  std::int64_t load = 0;
-  for (auto const& e : detail::load_events(p)) curve.push_back({e.at, load += e.delta});
-  return curve;
-}
-
 }  // namespace neap::inline v0

@@ -29,7 +29,6 @@ class op_names {
   /// Whether any module or tensor is known: a trace of a plain function has no names.
   bool any() const { return known_; }
 
-  void set_known() { known_ = true; }
   NEAP_ONCE void set_module(void const* object, void const* type, std::string const& path) {
     known_ = true;
     if (!modules_.try_emplace({object, type}, path).second) return;

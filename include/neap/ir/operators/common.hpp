@@ -23,10 +23,6 @@ using neap::detail::touched_bytes;
 inline void require_floating(shape_context& c, int i) {
   c.require(is_floating(c.in(i).element), "needs a floating type, was given ", c.in(i));
 }
-inline void require_integer(shape_context& c, int i, std::string_view what) {
-  auto const t = c.in(i).element;
-  c.require(t == dtype::i64 || t == dtype::i32, what, " must be i64 or i32, was given ", c.in(i));
-}
 inline void require_same_element(shape_context& c, int i, int j) {
   c.require(c.in(i).element == c.in(j).element, "element types differ, ", c.in(i), " and ", c.in(j),
             is_floating(c.in(i).element) == is_floating(c.in(j).element)
