@@ -12,8 +12,8 @@
 //   gpu_check steps [SIZE]      times of steps without a limit and at 0.5, for bench/gpu/steps.sh
 //   gpu_check properties        what the runtime states of the device
 //
-// SIZE: models of check_models.hpp, toys, small or full. gpu_libraries is the same program with cuBLASLt's products and
-// cuDNN's convolutions and attention in place of our own.
+// SIZE: models of check_models.hpp, toys, small or full. With libgpu_libraries.so (libraries.hpp), cuBLASLt's products and
+// cuDNN's convolutions and attention take the place of our own.
 #include "check_measures.hpp"
 #include "check_models.hpp"
 #include "libraries.hpp"

@@ -7,23 +7,10 @@
 
 #include <memory>
 
-namespace neap::bench {
-
-void use_libraries(cuda_backend& backend) {
-  backend.use_products(std::make_shared<cublaslt>(backend.device()));
+extern "C" void neap_check_libraries(neap::cuda_device const& device, neap::bench::check_libraries& out) {
+  out.products = std::make_shared<neap::cublaslt>(device);
 #if defined(NEAP_CHECK_CUDNN)
-  auto const library = std::make_shared<cudnn>(backend.device());
-  backend.use_convolutions(library);
-  backend.use_attention(library);
+  auto const library = std::make_shared<neap::cudnn>(device);
+  out.convolutions = library, out.attention = library;
 #endif
 }
-char const* ways_name() {
-#if defined(NEAP_CHECK_CUDNN)
-  return "neap with cuBLASLt and cuDNN";
-#else
-  return "neap with cuBLASLt";
-#endif
-}
-bool has_libraries() { return true; }
-
-}  // namespace neap::bench

@@ -1,15 +1,28 @@
-// Libraries of the device's vendor that gpu_check computes with: none in gpu_check, those that were found in gpu_libraries.
+// Libraries of the device's vendor that gpu_check computes with, if NEAP_CHECK_LIBRARIES names the file that has them
+// (libgpu_libraries.so): gpu_check itself starts where they are not.
 #pragma once
 
 #include <neap/cuda/backend.hpp>
 
+#include <memory>
+
 namespace neap::bench {
 
-/// Makes a backend use them.
+/// Makes a backend use them, if they were asked for. Ends the program with exit status 2, and the loader's message, if they
+/// are not there.
 void use_libraries(cuda_backend& backend);
 /// What step times are of: "neap", "neap with cuBLASLt and cuDNN".
 char const* ways_name();
-/// Whether the backend has them: then products take epilogues.
+/// Whether they were asked for: then products take epilogues.
 bool has_libraries();
 
+struct check_libraries {
+  std::shared_ptr<cuda_product_library> products;
+  std::shared_ptr<cuda_convolution_library> convolutions;
+  std::shared_ptr<cuda_attention_library> attention;
+};
+
 }  // namespace neap::bench
+
+/// What the file with the libraries has.
+extern "C" void neap_check_libraries(neap::cuda_device const& device, neap::bench::check_libraries& out);

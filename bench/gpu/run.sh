@@ -31,13 +31,19 @@ fi
 rm -rf "$folder"
 mkdir -p "$folder/lib"
 cp "$source/bench/gpu/check.sh" "$source/bench/gpu/steps.sh" "$source/bench/gpu/torch_steps.py" "$folder/"
-for program in gpu_check gpu_libraries gpu_attention gpu_algorithms; do
+for program in gpu_check gpu_attention gpu_algorithms; do
   [ -x "$build/bin/$program" ] || continue
   cp "$build/bin/$program" "$folder/"
   strip "$folder/$program"
 done
+if [ -e "$build/bin/libgpu_libraries.so" ]; then
+  cp "$build/bin/libgpu_libraries.so" "$folder/"
+  cp "$source/bench/gpu/gpu_libraries.sh" "$folder/gpu_libraries"
+  strip "$folder/libgpu_libraries.so"
+fi
+programs=$(ls "$folder"/gpu_* "$folder"/libgpu_*.so 2> /dev/null | grep -v '/gpu_libraries$')
 # The C and C++ libraries are the machine's.
-ldd "$folder"/gpu_* | while read -r name arrow file rest; do
+ldd $programs | while read -r name arrow file rest; do
   [ "$arrow" = "=>" ] || continue
   case $name in
     linux-vdso* | libc.* | libm.* | libdl.* | librt.* | libpthread.* | libstdc++.* | libgcc_s.* | ld-linux* | libcu*) ;;
@@ -45,11 +51,11 @@ ldd "$folder"/gpu_* | while read -r name arrow file rest; do
   esac
 done
 # All that they need is there, and found there, or is the machine's.
-missing=$(ldd "$folder"/gpu_* | grep 'not found' | grep -v -e 'libcuda\.' -e 'libcublas' -e 'libcudnn' || true)
+missing=$(ldd $programs | grep 'not found' | grep -v -e 'libcuda\.' -e 'libcublas' -e 'libcudnn' || true)
 [ -z "$missing" ] || { echo "shared libraries are missing: $missing" >&2; exit 1; }
 for library in "$folder"/lib/*; do
   name=$(basename "$library")
-  elsewhere=$(ldd "$folder"/gpu_* | grep "$name => " | grep -v -F "=> $library " || true)
+  elsewhere=$(ldd $programs | grep "$name => " | grep -v -F "=> $library " || true)
   [ -z "$elsewhere" ] || { echo "not taken from the folder: $elsewhere" >&2; exit 1; }
 done
 "$folder/gpu_check" record "$folder/operators.bin"

@@ -8,7 +8,8 @@ script=$1 programs=$2 folder=$3
 rm -rf "$folder"
 mkdir -p "$folder"
 for name in check.sh steps.sh torch_steps.py; do cp "$(dirname "$script")/$name" "$folder/"; done
-for name in gpu_check gpu_libraries gpu_algorithms; do ln -s "$programs/simulated_$name" "$folder/$name"; done
+for name in gpu_check gpu_algorithms; do ln -s "$programs/simulated_$name" "$folder/$name"; done
+cp "$(dirname "$script")/gpu_libraries.sh" "$folder/gpu_libraries"
 "$folder/gpu_check" record "$folder/operators.bin"
 "$folder/gpu_check" toys > "$folder/toys.csv" || { cat "$folder/toys.csv"; exit 1; }
 NEAP_CHECK_SIZE=toys "$folder/check.sh" "$folder/results"
