@@ -180,14 +180,14 @@ TEST_CASE("capacities behind one that fits are stopped; time ends all of them") 
 
 TEST_CASE("no question takes more nodes than a walk allows, the first one and those of later rounds either") {
   detail::capacity_walk walk(1000, 1100, 1, 64, 100);
-  int rounds = 0;
+  int repeated = 0;
   for (int k = 0; k < 60; ++k) {
     auto const asked = walk.next();
     CHECK(asked.nodes >= 64);
     CHECK(asked.nodes <= 100);
-    rounds += asked.nodes > 64;
+    repeated += asked.nodes > 64;
     walk.learn(asked, detail::feasibility::unknown, 0);
   }
-  CHECK(rounds > 10);
+  CHECK(repeated > 10);
   CHECK(!walk.done());
 }
