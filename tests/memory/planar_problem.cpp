@@ -14,10 +14,10 @@ using namespace neap::testing;
 
 namespace {
 
-detail::packing_problem packed(std::vector<usage_record> const& records) {
+neap::detail::packing_problem packed(std::vector<usage_record> const& records) {
   std::vector<std::uint32_t> order(records.size());
   std::iota(order.begin(), order.end(), 0u);
-  return detail::packing_problem_of(records, order, 1);
+  return neap::detail::packing_problem_of(records, order, 1);
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ TEST_CASE("boundaries forth and back: what ends fills what begins, to the byte, 
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     auto const p = planted({static_cast<pattern>(seed % 4), 40, 12, 900, seed % 3 == 0 ? 0.0 : 0.05}, seed);
     auto const records = packed(p.records);
-    detail::planar_problem problem(records);
+    neap::detail::planar_problem problem(records);
     if (!problem.read(p.capacity)) continue;
     for (std::size_t direction = 0; direction < 2; ++direction) {
       std::int64_t before = 0;
@@ -68,7 +68,7 @@ TEST_CASE("boundaries forth and back: what ends fills what begins, to the byte, 
 TEST_CASE("sums of a boundary: of every set of what begins, and the same by count") {
   auto const p = planted({pattern::guillotine, 40, 8, 900, 0}, 3);
   auto const records = packed(p.records);
-  detail::planar_problem problem(records);
+  neap::detail::planar_problem problem(records);
   REQUIRE(problem.read(p.capacity));
   int checked = 0;
   for (std::uint32_t s = 0; s < problem.sections(); ++s) {
@@ -94,7 +94,7 @@ TEST_CASE("problems that are not for planar searches: overfull, mostly free, of 
   std::vector<usage_record> records{{.lower = 0, .upper = 2, .size = 30}, {.lower = 1, .upper = 3, .size = 40}};
   auto const reads = [&](std::int64_t capacity) {
     auto const packing = packed(records);
-    return detail::planar_problem(packing).read(capacity);
+    return neap::detail::planar_problem(packing).read(capacity);
   };
   CHECK(!reads(69));
   CHECK(!reads(700));

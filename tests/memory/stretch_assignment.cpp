@@ -22,11 +22,11 @@ struct first_boundary {
       : given(planted({static_cast<pattern>(seed % 4), 40, 10, 2000, holes}, seed)),
         order(given.records.size()) {
     std::iota(order.begin(), order.end(), 0u);
-    records = detail::packing_problem_of(given.records, order, 1);
+    records = neap::detail::packing_problem_of(given.records, order, 1);
   }
   packing given;
   std::vector<std::uint32_t> order;
-  detail::packing_problem records;
+  neap::detail::packing_problem records;
 };
 
 }  // namespace
@@ -34,14 +34,14 @@ struct first_boundary {
 TEST_CASE("contents of sets of blocks are the sums over their items") {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     first_boundary const b(seed, 0.05);
-    detail::planar_problem problem(b.records);
+    neap::detail::planar_problem problem(b.records);
     if (!problem.read(b.given.capacity)) continue;
-    detail::planar_orders orders(problem);
+    neap::detail::planar_orders orders(problem);
     auto const root = orders.all_in(0, 0);
     orders.find_items(problem.boundary(0, 1), root);
     std::vector<std::uint32_t> blocks;
     orders.find_blocks(root, blocks);
-    detail::block_contents const contents(orders, blocks);
+    neap::detail::block_contents const contents(orders, blocks);
     for (std::uint32_t set = 1; set < 1u << std::min<std::size_t>(blocks.size(), 11); ++set) {
       std::uint32_t items = 0;
       std::int64_t bytes = 0, free = 0;
@@ -64,19 +64,19 @@ TEST_CASE("guesses and complete assignments hand over to the byte, and use every
   int complete = 0, guessed = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     first_boundary const b(seed, seed % 2 == 0 ? 0 : 0.05);
-    detail::planar_problem problem(b.records);
+    neap::detail::planar_problem problem(b.records);
     if (!problem.read(b.given.capacity)) continue;
     auto& at = problem.boundary(0, 1);
-    detail::planar_orders orders(problem);
+    neap::detail::planar_orders orders(problem);
     auto const root = orders.all_in(0, 0);
     orders.find_items(at, root);
     std::vector<std::uint32_t> blocks;
     orders.find_blocks(root, blocks);
     std::sort(blocks.begin(), blocks.end());
-    detail::stretch_guesses all;
+    neap::detail::stretch_guesses all;
     auto const& guesses = all.at(at, orders, blocks, 1e-4);
     CHECK(&all.at(at, orders, blocks, 1e-4) == &guesses);  // found once
-    auto const bytes_of = [&](detail::stretch const& s) {
+    auto const bytes_of = [&](neap::detail::stretch const& s) {
       std::int64_t ends = 0, begins = s.free;
       for (std::size_t k = 0; k < orders.items.size(); ++k)
         if (s.items >> k & 1) ends += orders.size_of(orders.items[k]);
@@ -92,10 +92,10 @@ TEST_CASE("guesses and complete assignments hand over to the byte, and use every
     }
     CHECK(std::is_sorted(guesses.begin(), guesses.end()));
     auto const before = orders.leaf_count();
-    detail::stretch_assignment assignment;
+    neap::detail::stretch_assignment assignment;
     std::size_t found = 0;
     assignment.run(at, orders, blocks, guesses, 1e-4, 20, {root, 1},
-                   [&](std::uint32_t next, double likelihood, plain_vector<detail::stretch> const& stretches) {
+                   [&](std::uint32_t next, double likelihood, plain_vector<neap::detail::stretch> const& stretches) {
                      std::uint32_t items = 0, beginning = 0;
                      std::int64_t free = 0;
                      for (auto const& s : stretches) {
@@ -107,7 +107,7 @@ TEST_CASE("guesses and complete assignments hand over to the byte, and use every
                      REQUIRE(items == static_cast<std::uint32_t>((std::uint64_t{1} << orders.items.size()) - 1));
                      REQUIRE(beginning == static_cast<std::uint32_t>((std::uint64_t{1} << at.beginning.size()) - 1));
                      REQUIRE(free == at.free);
-                     REQUIRE(next != detail::planar_orders::none);
+                     REQUIRE(next != neap::detail::planar_orders::none);
                      REQUIRE(likelihood > 0);
                      ++found;
                    });

@@ -23,7 +23,7 @@ namespace neap::testing {
 
 class search_stage {
  public:
-  using run_type = detail::search_run<graph, any_mutator<graph>, given_or<roofline>, as_mutated>;
+  using run_type = neap::detail::search_run<graph, any_mutator<graph>, given_or<roofline>, as_mutated>;
   using state_type = run_type::state_type;
   using node_ptr = state_type::node_ptr;
 
@@ -39,7 +39,7 @@ class search_stage {
     options_.policy = policy;
     cost_.other.to_host_bytes_per_second = cost_.other.to_device_bytes_per_second = std::max(program_.link, 1.0);
     run_ = std::make_unique<run_type>(program_.program, moves_, cost_, no_scheduler_, options_);
-    orders = run_->orders = detail::plant_orders(state(), program_.order, {});
+    orders = run_->orders = neap::detail::plant_orders(state(), program_.order, {});
     run_->external.begin(orders);
     run_->begin_epoch(state().limits, 10);
   }
