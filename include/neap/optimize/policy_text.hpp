@@ -62,7 +62,7 @@ void visit_numbers(std::string const& prefix, Group& group, Visit&& visit) {
   }(std::make_index_sequence<std::tuple_size_v<decltype(members)>>{});
 }
 
-inline std::string number_text(double value) {
+inline std::string policy_number_text(double value) {
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", value);
   double rounded = 0;
@@ -84,7 +84,7 @@ NEAP_ONCE std::vector<policy_number> numbers_of(search_policy const& policy) {
 
 NEAP_ONCE std::string to_string(search_policy const& policy) {
   std::string text;
-  for (auto const& n : numbers_of(policy)) text += n.name + " = " + detail::number_text(n.value) + '\n';
+  for (auto const& n : numbers_of(policy)) text += n.name + " = " + detail::policy_number_text(n.value) + '\n';
   return text;
 }
 
@@ -100,7 +100,7 @@ NEAP_ONCE void set_number(search_policy& policy, std::string_view name, double v
     else if constexpr (std::is_integral_v<type>)
       takes = takes && value <= static_cast<double>(std::numeric_limits<type>::max()) &&
               value == static_cast<double>(static_cast<type>(value));
-    if (!takes) throw_error({"search_policy: ", name, " does not take ", detail::number_text(value)});
+    if (!takes) throw_error({"search_policy: ", name, " does not take ", detail::policy_number_text(value)});
     x = static_cast<type>(value);
   });
   if (!found) throw_error({"search_policy: there is no number ", name});
