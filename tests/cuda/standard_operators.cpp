@@ -18,8 +18,10 @@ TEST_CASE("operators on a device give the host's results") {
     cuda_backend device;
     auto const expected = bench::run_case(c, host);
     auto const got = bench::run_case(c, device);
-    for (std::size_t k = 0; k < got.size(); ++k)
-      CHECK(bench::difference(expected[k], got[k], c.program.type(c.program.kept()[k]).element) <= 1e-5);
+    for (std::size_t k = 0; k < got.size(); ++k) {
+      auto const t = c.program.type(c.program.kept()[k]).element;
+      CHECK(bench::difference(expected[k], got[k], t) <= bench::tolerance(t));
+    }
     CHECK(simulated_device::faults() == "");
     CHECK(simulated_device::races() == "");
   }

@@ -85,7 +85,7 @@ TEST_CASE("operators that differ from those they replace are refused") {
       switch (draw.below(3)) {
         case 0: other.transpose_a = !other.transpose_a; break;
         case 1: other.transpose_b = !other.transpose_b; break;
-        default: other.kind = draw.below(6);
+        default: other.kind = draw.below(7);
       }
       if (other.kind == right.as<op::matmul_epilogue>(o)->kind &&
           other.transpose_a == right.as<op::matmul_epilogue>(o)->transpose_a &&
@@ -149,7 +149,7 @@ TEST_CASE("a pinned operator is not inside another one") {
 TEST_CASE("products with an epilogue run in parts, and the plans are right") {
   std::size_t parts = 0;
   host_backend backend;
-  for (std::uint64_t seed = 0; seed < (testing::sanitized ? 60u : 150u); ++seed) {
+  for (std::uint64_t seed = 0; seed < (testing::sanitized ? 90u : 240u); ++seed) {
     CAPTURE(seed);
     auto const original = fuse_epilogues(random_products(seed, 8 + static_cast<std::uint32_t>(seed % 16))).program;
     auto c = judged_in_order(original, device);

@@ -854,8 +854,8 @@ class field_values {
   element product_with_epilogue(op_id o, value_id v, index_place const& p) {
     auto const& e = *static_cast<op::matmul_epilogue const*>(meaning(o).bytes);
     auto const y = g_.outputs(o)[0];
-    if (int const sums = e.summed(); sums >= 0 && v != y) {
-      auto const x = g_.inputs(o)[static_cast<std::size_t>(sums)];
+    if (e.has_sums() && v != y) {
+      auto const x = e.summed() >= 0 ? g_.inputs(o)[static_cast<std::size_t>(e.summed())] : y;
       element s;
       index_place from(2);
       from[1] = p[0];
