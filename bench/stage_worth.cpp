@@ -5,6 +5,7 @@
 //   bench_stage_worth [--iterations N] [--stage NAME]    bench/results/stage_worth.csv; N: 7000
 //
 // The same rows on every machine. Every plan is verified.
+#include <neap/import/graph_file.hpp>
 #include <neap/optimize/policy_text.hpp>
 
 #include "../tests/support/quality_row.hpp"
