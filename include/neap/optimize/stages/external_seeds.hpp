@@ -28,9 +28,9 @@ class external_seeds {
   /// smaller.
   void begin(std::vector<node_ptr> const& orders) {
     auto const peak = [](node_ptr const& n) { return n->state.result.peak_bytes; };
-    auto const smallest = *std::min_element(orders.begin(), orders.end(),
-                                            [&](node_ptr const& a, node_ptr const& b) { return peak(a) < peak(b); });
-    auto const original = orders.front();
+    auto const& smallest = *std::min_element(orders.begin(), orders.end(),
+                                             [&](node_ptr const& a, node_ptr const& b) { return peak(a) < peak(b); });
+    auto const& original = orders.front();
     bases_.push_back({original, nullptr});
     if (peak(smallest) < peak(original) - peak(original) / state_.policy.segments.smaller)
       bases_.push_back({smallest, nullptr});
