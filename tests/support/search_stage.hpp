@@ -41,7 +41,7 @@ class search_stage {
     run_ = std::make_unique<run_type>(program_.program, moves_, cost_, no_scheduler_, options_);
     orders = run_->orders = neap::detail::plant_orders(state(), program_.order, {});
     run_->external.begin(orders);
-    run_->begin_epoch(state().limits, 10);
+    run_->begin_epoch(state().limits, 1);
   }
 
   run_type& run() { return *run_; }
