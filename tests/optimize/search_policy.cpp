@@ -49,6 +49,7 @@ TEST_CASE("a search with any stage off is right, and most stages judge candidate
   for (auto const* name : {"nested3", "random_model1"}) {
     auto const g = graph_named(name);
     for (double const memory : {0.5, 0.0}) {
+      if (testing::sanitized && switches > 0) continue;
       auto const usual = search(g, {}, memory, 2000);
       for (auto const& n : numbers_of({})) {
         if (!n.name.ends_with(".on")) continue;
@@ -79,7 +80,7 @@ TEST_CASE("numbers that no search can run with are refused by name") {
   auto const g = graph_named("random_model1");
   CHECK(wrong_number({}).empty());
   for (auto const* name : {"segments.close", "epochs.growth", "tighter.step", "incumbent.headroom.2",
-                           "parts.sharpening", "open_list.least", "solvers.fine"}) {
+                           "parts.sharpening", "parts.chain_fall", "open_list.least", "solvers.fine"}) {
     search_policy policy;
     set_number(policy, name, 0);
     auto const group = std::string(name).substr(0, std::string(name).rfind('.'));
@@ -98,6 +99,7 @@ TEST_CASE("any other number of 0 or 1 ends in a right answer") {
       CAPTURE(n.name);
       CAPTURE(value);
       for (double const memory : {0.6, 0.0}) {
+        if (testing::sanitized && memory > 0) continue;
         auto const found = search(g, policy, memory, 100);
         CHECK(verify_plan(g.program, found.placed, given_or{roofline::h100_like()}));
       }

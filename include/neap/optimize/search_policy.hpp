@@ -339,6 +339,7 @@ NEAP_ONCE std::string wrong_number(search_policy const& p) {
   if (!(p.epochs.first_seconds > 0)) return "epochs.first_seconds: above 0";
   if (!(p.tighter.step > 0 && p.tighter.step < 1)) return "tighter.step: between 0 and 1";
   if (!(p.tighter.nearest > 0)) return "tighter.nearest: above 0";
+  if (!(p.parts.chain_fall >= 1)) return "parts.chain_fall: at least 1";
   if (p.placement.least_nodes > p.placement.most_nodes) return "placement.least_nodes: at most most_nodes";
   if (p.open_list.least > p.open_list.most) return "open_list.least: at most open_list.most";
   return {};
