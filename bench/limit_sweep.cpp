@@ -21,7 +21,7 @@
 #include <neap/mutate/reorder.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/optimize/solver_seeds.hpp>
+#include <neap/solve_blocks/solver_seeds.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "graph_device.hpp"

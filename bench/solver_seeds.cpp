@@ -17,7 +17,7 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/optimize/solver_seeds.hpp>
+#include <neap/solve_blocks/solver_seeds.hpp>
 #include <neap/train/training_step.hpp>
 #include <neap/verify/plan_verifier.hpp>
 

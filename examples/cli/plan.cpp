@@ -16,7 +16,7 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/beam.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/optimize/solver_seeds.hpp>
+#include <neap/solve_blocks/solver_seeds.hpp>
 #ifdef NEAP_HAS_HIGHS
 #include <neap/solve/checkmate_milp.hpp>
 #include <neap/solve/highs.hpp>

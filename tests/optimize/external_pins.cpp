@@ -6,7 +6,7 @@
 #include <neap/mutate/truncate.hpp>
 #include <neap/mutate/zip.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/optimize/solver_seeds.hpp>
+#include <neap/solve_blocks/solver_seeds.hpp>
 
 #include "../support/engine_net.hpp"
 #include "../support/message.hpp"

@@ -13,7 +13,7 @@
 #include <neap/mutate/swap.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/optimize/solver_seeds.hpp>
+#include <neap/solve_blocks/solver_seeds.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "../support/deep_graph.hpp"

@@ -6,8 +6,8 @@
 #include <neap/import/graph_file.hpp>
 #include <neap/mutate/default_moves.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/optimize/solver_seeds.hpp>
 #include <neap/simulate/roofline.hpp>
+#include <neap/solve_blocks/solver_seeds.hpp>
 #include <neap/verify/plan_verifier.hpp>
 
 #include "deep_graph.hpp"

@@ -1,5 +1,5 @@
 // rockmate: a model trained within a budget of bytes, in one call. The training step is traced, cut into blocks, solved
-// (optimize/solver_seeds.hpp), searched from there, placed, and bound to the model; what comes back trains. Losses,
+// (solve_blocks/solver_seeds.hpp), searched from there, placed, and bound to the model; what comes back trains. Losses,
 // gradients, weights and running statistics are those of the unplanned step, bit by bit, dropout included: what runs again
 // draws the same numbers, and nothing that changes anything runs twice. The budget holds from the first step on.
 //
@@ -15,7 +15,7 @@
 #include <neap/mutate/rematerialize.hpp>
 #include <neap/mutate/truncate.hpp>
 #include <neap/optimize/optimize.hpp>
-#include <neap/optimize/solver_seeds.hpp>
+#include <neap/solve_blocks/solver_seeds.hpp>
 
 #include <memory>
 #include <utility>

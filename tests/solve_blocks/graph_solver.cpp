@@ -1,11 +1,11 @@
 // Programs as graphs of blocks, solved and expanded: whatever the limit, the graph computes the same in an order in which it
 // can run; and what the solver reckons with is what a simulator finds.
-#include <neap/optimize/graph_solver.hpp>
+#include <neap/solve_blocks/graph_solver.hpp>
 
-#include <neap/optimize/chain_solver.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/simulator.hpp>
+#include <neap/solve_blocks/chain_solver.hpp>
 
 #include "../support/check_edit.hpp"
 #include "../support/nested_skips.hpp"

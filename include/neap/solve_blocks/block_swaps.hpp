@@ -9,8 +9,8 @@
 #pragma once
 
 #include <neap/core/sort.hpp>
-#include <neap/optimize/block_problem.hpp>
-#include <neap/optimize/block_walk.hpp>
+#include <neap/solve_blocks/block_problem.hpp>
+#include <neap/solve_blocks/block_walk.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Starting points that are handed to a search, and solvers as such.
-#include <neap/optimize/solver_seeds.hpp>
+#include <neap/solve_blocks/solver_seeds.hpp>
 
 #include <neap/model/zoo/gpt.hpp>
 #include <neap/mutate/rematerialize.hpp>

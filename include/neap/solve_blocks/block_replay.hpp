@@ -4,7 +4,7 @@
 
 #include <neap/block/block_facts.hpp>
 #include <neap/mutate/replay.hpp>
-#include <neap/optimize/block_options.hpp>
+#include <neap/solve_blocks/block_options.hpp>
 
 #include <cstdint>
 #include <utility>

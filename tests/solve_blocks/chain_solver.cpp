@@ -1,6 +1,6 @@
 // Programs as chains of blocks, solved and expanded: whatever the budget, the graph computes the same in an order in which
 // it can run; and what the solver reckons with is what a simulator finds.
-#include <neap/optimize/chain_solver.hpp>
+#include <neap/solve_blocks/chain_solver.hpp>
 
 #include <neap/schedule/order.hpp>
 #include <neap/schedule/refine.hpp>

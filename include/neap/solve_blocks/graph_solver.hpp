@@ -12,12 +12,12 @@
 #pragma once
 
 #include <neap/core/sort_once.hpp>
-#include <neap/optimize/block_basis.hpp>
-#include <neap/optimize/block_options.hpp>
-#include <neap/optimize/block_replay.hpp>
 #include <neap/plan/block_graph.hpp>
 #include <neap/plan/simulation.hpp>
 #include <neap/solve/option_gaps.hpp>
+#include <neap/solve_blocks/block_basis.hpp>
+#include <neap/solve_blocks/block_options.hpp>
+#include <neap/solve_blocks/block_replay.hpp>
 
 #include <algorithm>
 #include <array>

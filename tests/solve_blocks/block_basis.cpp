@@ -1,11 +1,11 @@
 // One basis for all solvers of a candidate: each answers as if it had made its own.
-#include <neap/optimize/block_basis.hpp>
+#include <neap/solve_blocks/block_basis.hpp>
 
-#include <neap/optimize/chain_solver.hpp>
-#include <neap/optimize/graph_solver.hpp>
 #include <neap/schedule/order.hpp>
 #include <neap/simulate/cost_model.hpp>
 #include <neap/simulate/simulator.hpp>
+#include <neap/solve_blocks/chain_solver.hpp>
+#include <neap/solve_blocks/graph_solver.hpp>
 
 #include "../support/opaque_graph.hpp"
 #include "../support/random_model.hpp"

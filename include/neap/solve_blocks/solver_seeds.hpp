@@ -10,11 +10,11 @@
 #pragma once
 
 #include <neap/mutate/no_moves.hpp>
-#include <neap/optimize/chain_solver.hpp>
-#include <neap/optimize/graph_solver.hpp>
 #include <neap/optimize/starting_points.hpp>
 #include <neap/schedule/memory_greedy.hpp>
 #include <neap/solve/grouped_remat.hpp>
+#include <neap/solve_blocks/chain_solver.hpp>
+#include <neap/solve_blocks/graph_solver.hpp>
 
 #include <algorithm>
 #include <functional>

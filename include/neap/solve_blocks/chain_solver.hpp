@@ -6,14 +6,14 @@
 //   auto const e = chain.expand<neap::graph>(p.budget);     // an edited graph and its order
 //
 // A block's model is near the truth, not the truth: takeovers, and what several blocks share, are not in it. So budgets
-// are the solver's own: who wants a peak searches for the budget that gives it (optimize/solver_seeds.hpp).
+// are the solver's own: who wants a peak searches for the budget that gives it (solve_blocks/solver_seeds.hpp).
 #pragma once
 
-#include <neap/optimize/block_basis.hpp>
-#include <neap/optimize/block_options.hpp>
-#include <neap/optimize/block_replay.hpp>
 #include <neap/plan/simulation.hpp>
 #include <neap/solve/rotor.hpp>
+#include <neap/solve_blocks/block_basis.hpp>
+#include <neap/solve_blocks/block_options.hpp>
+#include <neap/solve_blocks/block_replay.hpp>
 
 #include <algorithm>
 #include <memory>

@@ -1,7 +1,7 @@
 // What a program does with a block, step by step.
 #pragma once
 
-#include <neap/optimize/block_problem.hpp>
+#include <neap/solve_blocks/block_problem.hpp>
 
 #include <cstdint>
 #include <vector>

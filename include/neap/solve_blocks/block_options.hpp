@@ -1,11 +1,11 @@
 // What the answers to a block's problem are worth to a chain of blocks: the options among which rk-Rotor chooses.
 #pragma once
 
-#include <neap/optimize/block_problem.hpp>
-#include <neap/optimize/block_swaps.hpp>
-#include <neap/optimize/block_walk.hpp>
 #include <neap/plan/chain_profile.hpp>
 #include <neap/solve/remat_solver.hpp>
+#include <neap/solve_blocks/block_problem.hpp>
+#include <neap/solve_blocks/block_swaps.hpp>
+#include <neap/solve_blocks/block_walk.hpp>
 
 #include <algorithm>
 #include <concepts>
