@@ -6,6 +6,7 @@
 #include "../support/device/simulated_device.hpp"
 #include "../support/device_tensor.hpp"
 #include "../support/message.hpp"
+#include "with_cudnn.hpp"
 
 #include <neap/cuda.hpp>
 #include <neap/cuda/kernels/conv2d.cuh>
@@ -25,15 +26,6 @@ namespace {
 
 using namespace neap;
 using namespace neap::testing;
-
-struct with_cudnn {
-  cuda_backend backend;
-  std::shared_ptr<cudnn> library;
-  explicit with_cudnn(cudnn_options const& o = {}) : library(std::make_shared<cudnn>(backend.device(), o)) {
-    backend.use_convolutions(library);
-    backend.reserve_scratch(1 << 16);
-  }
-};
 
 struct conv_case {
   shape x, w;

@@ -4,6 +4,7 @@
 
 #include "../support/device/simulated_device.hpp"
 #include "../support/device_tensor.hpp"
+#include "with_cudnn.hpp"
 
 #include <neap/cuda.hpp>
 #include <neap/cuda/kernels/attention.cuh>
@@ -23,15 +24,6 @@ namespace {
 
 using namespace neap;
 using namespace neap::testing;
-
-struct with_cudnn {
-  cuda_backend backend;
-  std::shared_ptr<cudnn> library;
-  explicit with_cudnn(cudnn_options const& o = {}) : library(std::make_shared<cudnn>(backend.device(), o)) {
-    backend.use_attention(library);
-    backend.reserve_scratch(1 << 16);
-  }
-};
 
 /// What the definition gives of q, k, v, dy [B, H, T, D]; lse is [B, H, T].
 struct exact_attention {

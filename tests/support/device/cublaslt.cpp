@@ -81,24 +81,13 @@ layout& of(cublasLtMatrixLayout_t l) { return *reinterpret_cast<layout*>(l); }
 product& of(cublasLtMatmulDesc_t d) { return *reinterpret_cast<product*>(d); }
 preference& of(cublasLtMatmulPreference_t p) { return *reinterpret_cast<preference*>(p); }
 
+constexpr library_statuses<cublasStatus_t> statuses{CUBLAS_STATUS_SUCCESS, CUBLAS_STATUS_NOT_INITIALIZED,
+                                                    CUBLAS_STATUS_ALLOC_FAILED, CUBLAS_STATUS_NOT_SUPPORTED,
+                                                    CUBLAS_STATUS_EXECUTION_FAILED};
 /// Runs the body of a function of the library: f(simulation&) gives its status.
 template <class F>
 cublasStatus_t library_call(char const* function, F&& f) {
-  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-  cudaError_t const before = last_error;
-  cudaError_t const e = call(function, [&](simulation& s) {
-    status = f(s);
-    return cudaSuccess;
-  });
-  last_error = before;
-  switch (e) {
-    case cudaSuccess: return status;
-    case cudaErrorInsufficientDriver:
-    case cudaErrorNoDevice: return CUBLAS_STATUS_NOT_INITIALIZED;
-    case cudaErrorMemoryAllocation: return CUBLAS_STATUS_ALLOC_FAILED;
-    case cudaErrorNotSupported: return CUBLAS_STATUS_NOT_SUPPORTED;
-    default: return CUBLAS_STATUS_EXECUTION_FAILED;
-  }
+  return testing::library_call(function, statuses, f);
 }
 
 // ---- attributes

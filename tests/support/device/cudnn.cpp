@@ -72,24 +72,13 @@ struct handle_state {
 } the_handle;
 bool is_handle(cudnnHandle_t h) { return h == reinterpret_cast<cudnnHandle_t>(&handle_mark); }
 
+constexpr library_statuses<cudnnStatus_t> statuses{CUDNN_STATUS_SUCCESS, CUDNN_STATUS_NOT_INITIALIZED,
+                                                   CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+                                                   CUDNN_STATUS_NOT_SUPPORTED, CUDNN_STATUS_EXECUTION_FAILED};
 /// Runs the body of a function of the library: f(simulation&) gives its status.
 template <class F>
 cudnnStatus_t library_call(char const* function, F&& f) {
-  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
-  cudaError_t const before = last_error;
-  cudaError_t const e = call(function, [&](simulation& s) {
-    status = f(s);
-    return cudaSuccess;
-  });
-  last_error = before;
-  switch (e) {
-    case cudaSuccess: return status;
-    case cudaErrorInsufficientDriver:
-    case cudaErrorNoDevice: return CUDNN_STATUS_NOT_INITIALIZED;
-    case cudaErrorMemoryAllocation: return CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
-    case cudaErrorNotSupported: return CUDNN_STATUS_NOT_SUPPORTED;
-    default: return CUDNN_STATUS_EXECUTION_FAILED;
-  }
+  return testing::library_call(function, statuses, f);
 }
 
 // ---- tensors

@@ -1,4 +1,4 @@
-// What simulated libraries of the device's vendor have in common: elements, and the device's memory that a call reads and
+// What simulated libraries of the device's vendor have in common: calls, elements, and the device's memory that a call reads and
 // writes.
 #pragma once
 
@@ -16,6 +16,32 @@
 #include <vector>
 
 namespace neap::testing {
+
+// ---- calls
+/// The statuses by which a library reports what a call of the runtime does.
+template <class Status>
+struct library_statuses {
+  Status success, no_device, out_of_memory, not_supported, failed;
+};
+/// Runs the body of a function of a library: f(simulation&) gives its status. The runtime's last error stays as it is.
+template <class Status, class F>
+Status library_call(char const* function, library_statuses<Status> const& statuses, F&& f) {
+  Status status = statuses.success;
+  cudaError_t const before = last_error;
+  cudaError_t const e = call(function, [&](simulation& s) {
+    status = f(s);
+    return cudaSuccess;
+  });
+  last_error = before;
+  switch (e) {
+    case cudaSuccess: return status;
+    case cudaErrorInsufficientDriver:
+    case cudaErrorNoDevice: return statuses.no_device;
+    case cudaErrorMemoryAllocation: return statuses.out_of_memory;
+    case cudaErrorNotSupported: return statuses.not_supported;
+    default: return statuses.failed;
+  }
+}
 
 // ---- elements
 inline float element(void const* base, cudaDataType type, std::int64_t i) {
